@@ -1,0 +1,181 @@
+//! The seam: everything that the memory manager asks of the machine under it.
+//!
+//! Three machines implement it: `sim` (simulated CPUs, caches and time), `host` (this machine's threads, locks and
+//! memory) and a small one that lets `shuttle` explore schedules. The core is generic over [`Machine`] and compiled
+//! once for each, so that on the host [`Machine::touch`] and spans vanish and a lock is a real one.
+
+use crate::ids::{Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId};
+
+/// A machine that memory management runs on.
+///
+/// # Safety
+/// [`Machine::lock`], a [`Machine::try_lock`] that returned true and [`Machine::unlock`] must make a mutual exclusion
+/// with acquire and release ordering: data behind a [`crate::sync::Locked`] is reached on the strength of it.
+/// [`Machine::cpu`] must be below the CPU count of the [`crate::Topology`] that the machine was made with.
+pub unsafe trait Machine {
+    /// A lock's own state.
+    type Lock;
+    /// What [`Machine::irq_save`] remembers.
+    type Irq;
+
+    /// The CPU that this runs on. It may have changed by the next call, unless interrupts are off.
+    fn cpu(&self) -> Cpu;
+    /// The task that this runs for.
+    fn task(&self) -> TaskId;
+    /// Time since the machine started.
+    fn now(&self) -> Nanos;
+    /// A random number from the machine's own, seeded, generator.
+    fn random(&self) -> u64;
+
+    /// A free lock. `index` tells locks of one class apart (a zone, a CPU).
+    fn new_lock(&self, class: LockClass, index: u32) -> Self::Lock;
+    /// Takes `lock`, waiting as long as it needs.
+    fn lock(&self, lock: &Self::Lock);
+    /// Takes `lock` if nobody holds it.
+    fn try_lock(&self, lock: &Self::Lock) -> bool;
+    /// Gives back `lock`, which the caller took.
+    fn unlock(&self, lock: &Self::Lock);
+    /// Whether somebody waits for `lock`, which the caller holds.
+    fn is_contended(&self, lock: &Self::Lock) -> bool;
+    /// Turns interrupts off on this CPU: no daemon, tick or preemption until [`Machine::irq_restore`].
+    fn irq_save(&self) -> Self::Irq;
+    /// Puts interrupts back as they were.
+    fn irq_restore(&self, irq: Self::Irq);
+
+    /// The code reads or writes `line`, a cache line of the kernel's that the machine may charge for.
+    fn touch(&self, line: Line, access: Access);
+    /// Fills a block with zeros.
+    fn clear(&self, block: Pfn, order: Order);
+    /// Copies a block.
+    fn copy(&self, from: Pfn, to: Pfn, order: Order);
+
+    /// The calling task sleeps until something is woken for it, or until `at_most` has passed.
+    fn block(&self, at_most: Nanos);
+    /// Wakes a daemon. One that is awake already stays so.
+    fn wake(&self, daemon: Daemon);
+
+    /// A latency span begins; what comes back is handed to [`Machine::leave`].
+    fn enter(&self, span: Span) -> Nanos;
+    /// The span that began at `since` ends, having done `work`.
+    fn leave(&self, span: Span, since: Nanos, work: Work);
+}
+
+/// A logical cache line: what kind of data it is and which one, never an address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Line {
+    /// What the line holds.
+    pub kind: LineKind,
+    /// Which of them.
+    pub index: u32,
+}
+
+/// What a cache line holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LineKind {
+    /// A frame descriptor (`struct page`); the index is its pfn. How many share a line depends on the policy's
+    /// descriptor size, which the machine is told.
+    Frame,
+    /// A free-area list head; the index is zone × 64 + order × 4 + line within it.
+    FreeArea,
+    /// A zone's read-mostly head (watermarks, protection); the index is the zone.
+    Zone,
+    /// A zone's global counters; the index is the zone.
+    ZoneStat,
+    /// A CPU's pageset of a zone (count, high, batch); the index is zone × 1024 + CPU.
+    Pageset,
+    /// A list head of a pageset; the index is (zone × 1024 + CPU) × 8 + line within it.
+    PagesetList,
+    /// Pageblock types; the index is the pageblock / 128.
+    Pageblock,
+    /// A CPU's event counters; the index is the CPU.
+    Events,
+}
+
+/// How a line is touched.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Access {
+    /// The line may stay shared.
+    Read,
+    /// The line must come to this CPU alone.
+    Write,
+}
+
+/// Locks are counted by class.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LockClass {
+    /// `zone->lock`: free areas and pageblock types.
+    Zone,
+    /// `pcp->lock`: a CPU's page lists of a zone; only ever tried on the fast paths.
+    Pcp,
+    /// A lock of a workload's own (an address space's, a page table's).
+    Other,
+}
+
+impl LockClass {
+    /// All classes.
+    pub const ALL: [Self; 3] = [Self::Zone, Self::Pcp, Self::Other];
+
+    /// The name in measurements.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zone => "zone",
+            Self::Pcp => "pcp",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A background worker that the memory manager wakes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Daemon {
+    /// A node's `kswapd`.
+    Kswapd(Node),
+    /// A node's `kcompactd`.
+    Kcompactd(Node),
+}
+
+/// A stretch of code whose duration is measured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Span {
+    /// `rmqueue_bulk`: a pageset is filled from the buddy lists, the wait for the zone lock included.
+    Refill,
+    /// `free_pcppages_bulk`: a pageset gives back to the buddy lists, the wait included.
+    Drain,
+    /// A whole page allocation.
+    PageAlloc,
+    /// A whole page free (one call, however many pages it frees).
+    PageFree,
+    /// A page fault, as a workload defines it.
+    Fault,
+}
+
+impl Span {
+    /// All spans.
+    pub const ALL: [Self; 5] = [Self::Refill, Self::Drain, Self::PageAlloc, Self::PageFree, Self::Fault];
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The name in measurements.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refill => "refill",
+            Self::Drain => "drain",
+            Self::PageAlloc => "page_alloc",
+            Self::PageFree => "page_free",
+            Self::Fault => "fault",
+        }
+    }
+}
+
+/// What a span did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// The zone that it happened in (the preferred one, where none was found).
+    pub zone: ZoneId,
+    /// Order of the request; 0 for a drain, which frees blocks of any.
+    pub order: Order,
+    /// Type of the request; for a drain, of no meaning.
+    pub migratetype: MigrateType,
+    /// Blocks moved by a refill, base pages freed by a drain, 1 or 0 for an allocation that succeeded or failed.
+    pub count: u32,
+}

@@ -1,0 +1,184 @@
+//! What the memory manager is told of a machine: which zones its nodes have, which CPUs, how far apart.
+//!
+//! All parameters (watermarks, pageset sizes, fallback lists) follow from this, a [`crate::Policy`] and the knobs.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use alloc::{format, vec};
+
+use crate::ids::{Node, PAGE_SHIFT, Pfn, ZoneKind};
+
+/// A machine, as its memory manager sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Topology {
+    /// The nodes; index is the node's number.
+    pub nodes: Vec<NodeSpec>,
+    /// The CPUs; index is the CPU's number.
+    pub cpus: Vec<CpuSpec>,
+    /// `distance[from][to]` as the firmware's SLIT says: 10 is local.
+    pub distance: Vec<Vec<u32>>,
+}
+
+/// A node.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeSpec {
+    /// Its zones, at most one of a kind, lowest first; empty for a node without memory.
+    pub zones: Vec<ZoneSpec>,
+}
+
+/// A zone of a node. All counts are pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZoneSpec {
+    /// Its kind.
+    pub kind: ZoneKind,
+    /// The first frame.
+    pub start: Pfn,
+    /// Frames from the first to the last, holes included.
+    pub spanned: u32,
+    /// Frames that exist.
+    pub present: u32,
+    /// Frames that the page allocator got; the rest was taken at boot.
+    pub managed: u32,
+}
+
+/// A CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuSpec {
+    /// The node that it belongs to.
+    pub node: Node,
+    /// Bytes of last-level cache, divided by the CPUs that share it.
+    pub cache_slice: u64,
+}
+
+/// Memory and CPUs of a node, from which [`Topology::x86`] lays out zones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodeSize {
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// CPUs; they are numbered node by node.
+    pub cpus: u32,
+}
+
+const DMA_END: u64 = 16 << 20 >> PAGE_SHIFT;
+const DMA32_END: u64 = 4 << 30 >> PAGE_SHIFT;
+/// Where memory under 4 GiB ends and the hole for devices begins, as on common boards and in QEMU's q35.
+const LOW_END: u64 = 2 << 30 >> PAGE_SHIFT;
+
+impl Topology {
+    /// Memory laid out as x86-64 firmware does: 2 GiB below 4 GiB, the rest above, node after node. One page in 64 is
+    /// taken at boot for frame descriptors, as Linux's 64-byte `struct page` does. `cache_slice` is in bytes.
+    ///
+    /// # Errors
+    /// Says what is wrong, as [`Topology::validate`] does.
+    pub fn x86(nodes: &[NodeSize], cache_slice: u64, distance: Vec<Vec<u32>>) -> Result<Self, String> {
+        let mut next = 1u64;
+        let mut topology = Self { nodes: vec![], cpus: vec![], distance };
+        for (number, size) in nodes.iter().enumerate() {
+            let mut left = size.bytes >> PAGE_SHIFT;
+            let mut zones = vec![];
+            while left > 0 {
+                let (kind, end) = match next {
+                    0..DMA_END => (ZoneKind::Dma, DMA_END),
+                    DMA_END..LOW_END => (ZoneKind::Dma32, LOW_END),
+                    LOW_END..DMA32_END => {
+                        next = DMA32_END;
+                        continue;
+                    }
+                    _ => (ZoneKind::Normal, u64::MAX),
+                };
+                let pages = left.min(end - next);
+                if next + pages > u64::from(u32::MAX) {
+                    return Err(format!("node {number}: memory ends above 16 TiB"));
+                }
+                let spanned = pages as u32;
+                zones.push(ZoneSpec {
+                    kind,
+                    start: Pfn(next as u32),
+                    spanned,
+                    present: spanned,
+                    managed: spanned - spanned / 64,
+                });
+                next += pages;
+                left -= pages;
+            }
+            topology.nodes.push(NodeSpec { zones });
+            let node = Node(number as u16);
+            topology.cpus.extend((0..size.cpus).map(|_| CpuSpec { node, cache_slice }));
+        }
+        topology.validate()?;
+        Ok(topology)
+    }
+
+    /// The number of CPUs of `node`.
+    pub fn cpus_of(&self, node: Node) -> usize {
+        self.cpus.iter().filter(|cpu| cpu.node == node).count()
+    }
+
+    /// Checks that the description is one of a machine that could exist.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and where.
+    pub fn validate(&self) -> Result<(), String> {
+        if self.cpus.is_empty() || self.cpus.len() > 1024 {
+            return Err(format!("{} CPUs; 1 to 1024 can be described", self.cpus.len()));
+        }
+        if self.nodes.is_empty() || self.nodes.len() > 256 {
+            return Err(format!("{} nodes; 1 to 256 can be described", self.nodes.len()));
+        }
+        if let Some(cpu) = self.cpus.iter().position(|cpu| usize::from(cpu.node.0) >= self.nodes.len()) {
+            return Err(format!("cpu {cpu} is on node {}, which does not exist", self.cpus[cpu].node.0));
+        }
+        self.validate_distances()?;
+        self.validate_zones()
+    }
+
+    fn validate_distances(&self) -> Result<(), String> {
+        let count = self.nodes.len();
+        if self.distance.len() != count || self.distance.iter().any(|row| row.len() != count) {
+            return Err(format!("the distance table is not {count} by {count}"));
+        }
+        for (from, row) in self.distance.iter().enumerate() {
+            if let Some(to) = row.iter().position(|&d| !(10..=254).contains(&d)) {
+                return Err(format!("distance {from} to {to} is {}; 10 to 254 are allowed", row[to]));
+            }
+            if let Some(to) = (0..count).find(|&to| to != from && row[to] <= row[from]) {
+                return Err(format!("node {from} is no nearer to itself than to node {to}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_zones(&self) -> Result<(), String> {
+        let mut spans: Vec<(u32, u32, usize)> = vec![];
+        for (node, spec) in self.nodes.iter().enumerate() {
+            for pair in spec.zones.windows(2) {
+                if pair[0].kind >= pair[1].kind {
+                    return Err(format!("node {node}: zones must be one of a kind, lowest first"));
+                }
+            }
+            for zone in &spec.zones {
+                let name = zone.kind.name();
+                if zone.managed > zone.present || zone.present > zone.spanned || zone.managed == 0 {
+                    return Err(format!(
+                        "node {node}, zone {name}: managed {} of present {} of spanned {} pages cannot be",
+                        zone.managed, zone.present, zone.spanned
+                    ));
+                }
+                let Some(end) = zone.start.0.checked_add(zone.spanned) else {
+                    return Err(format!("node {node}, zone {name} ends above 16 TiB"));
+                };
+                spans.push((zone.start.0, end, node));
+            }
+        }
+        if spans.is_empty() {
+            return Err("no node has memory".into());
+        }
+        spans.sort_unstable();
+        for pair in spans.windows(2) {
+            if pair[0].1 > pair[1].0 {
+                return Err(format!("zones of node {} and node {} overlap", pair[0].2, pair[1].2));
+            }
+        }
+        Ok(())
+    }
+}
