@@ -1,1 +1,3 @@
-//! Empty for now.
+//! Workloads, replay, conformance, measurements: what turns recordings and experiments into figures.
+
+pub mod measurements;

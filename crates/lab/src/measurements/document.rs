@@ -1,0 +1,233 @@
+//! The document and its runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::latency::Latency;
+use super::number;
+use super::published::{Row, Score};
+
+/// What `--json` prints: everything that a command measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// The version of Freehold that measured.
+    pub freehold: String,
+    /// The command line, without the program's name.
+    #[serde(default)]
+    pub command: String,
+    /// One entry per variant and repetition.
+    #[serde(default)]
+    pub runs: Vec<Run>,
+    /// Simulated figures beside published ones; from `lab` and `validate`.
+    #[serde(default)]
+    pub rows: Vec<Row>,
+    /// How well each experiment's rows were predicted.
+    #[serde(default)]
+    pub score: Vec<Score>,
+}
+
+/// One run of a workload on a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    /// What ran: a recording's name and how many copies, or an experiment's workload.
+    pub workload: String,
+    /// The machine profile's name.
+    pub machine: String,
+    /// The policy: `linux-6.18`, `freehold` …
+    pub policy: String,
+    /// What tells this run from its siblings, for instance `scale-5`.
+    pub variant: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// How far the figures can be trusted.
+    pub confidence: Confidence,
+    /// Why that far and no further: one sentence.
+    pub confidence_reason: String,
+    /// Every knob that differs from the policy's default.
+    pub knobs: BTreeMap<String, KnobValue>,
+    /// Simulated time from the first operation to the last, ns.
+    pub simulated_ns: u64,
+    /// Time that the simulation itself took, ns. The one figure that is not the same from run to run.
+    pub wall_ns: u64,
+    /// Operations that the workload's tasks completed.
+    pub operations: u64,
+    /// Work done per second of simulated time.
+    pub throughput: Throughput,
+    /// How long each kind of span took, by its name: `refill`, `drain`, `page_alloc` …; those that happened.
+    pub latency: BTreeMap<String, Latency>,
+    /// Waiting and holding, by lock class: `zone`, `pcp` …
+    pub locks: BTreeMap<String, LockStat>,
+    /// Where pages were.
+    pub memory: Memory,
+    /// Event counters under vmstat's names.
+    pub counters: BTreeMap<String, u64>,
+    /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that
+    /// the machine was too small for. A kind that did not happen may be absent or 0.
+    pub omissions: BTreeMap<String, u64>,
+}
+
+/// How sure an answer is, the surest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The same numbers as the kernel's.
+    Exact,
+    /// A simulated time on a profile that was checked against figures of that machine.
+    Predicted,
+    /// A profile, policy or workload that nothing was checked against.
+    #[default]
+    Extrapolated,
+}
+
+impl Confidence {
+    /// The label: `exact`, `predicted` or `extrapolated`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Predicted => "predicted",
+            Self::Extrapolated => "extrapolated",
+        }
+    }
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The least sure of several labels, with its run's reason; `None` without runs.
+pub fn least_confidence(runs: &[Run]) -> Option<(Confidence, &str)> {
+    // The first of equals, so that the reason does not depend on how many repetitions there were.
+    let least = runs.iter().map(|run| run.confidence).max()?;
+    runs.iter().find(|run| run.confidence == least).map(|run| (least, run.confidence_reason.as_str()))
+}
+
+/// A knob's setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum KnobValue {
+    /// A whole number.
+    Integer(i64),
+    /// A fraction.
+    Number(f64),
+    /// A word, or several numbers as a sysctl prints them.
+    Text(String),
+}
+
+impl fmt::Display for KnobValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Text(value) => f.pad(value),
+        }
+    }
+}
+
+impl From<i64> for KnobValue {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<&str> for KnobValue {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+/// Work done per second of simulated time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Throughput {
+    /// Base pages allocated per second.
+    #[serde(with = "number")]
+    pub pages_per_second: f64,
+    /// Operations completed per second.
+    #[serde(with = "number")]
+    pub operations_per_second: f64,
+}
+
+/// A lock class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LockStat {
+    /// Times that a lock of the class was taken.
+    pub acquired: u64,
+    /// Times that it was held by another when asked for; failed tries count too.
+    pub contended: u64,
+    /// Time spent waiting, all CPUs together, ns.
+    pub wait_ns: u64,
+    /// The longest wait, ns.
+    pub wait_max_ns: u64,
+    /// Time held, ns.
+    pub hold_ns: u64,
+}
+
+/// Where pages were; all counts are base pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// The most that were in use at once.
+    pub peak_pages: u64,
+    /// In use by tasks at the end.
+    pub held_pages: u64,
+    /// In slabs at the end.
+    pub slab_pages: u64,
+    /// On per-CPU lists at the end.
+    pub pcp_pages: u64,
+}
+
+/// Why a document could not be read: one line, where included.
+#[derive(Debug)]
+pub struct ReadError(serde_json::Error);
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_data() {
+            write!(f, "not measurements of freehold's: {}", self.0)
+        } else {
+            write!(f, "not readable as JSON: {}", self.0)
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl Document {
+    /// An empty document of this version; `command` is the command line without the program's name.
+    pub fn new(command: impl Into<String>) -> Self {
+        Self { freehold: env!("CARGO_PKG_VERSION").to_owned(), command: command.into(), ..Self::default() }
+    }
+
+    /// Reads what [`Self::to_json`] wrote, now or in another version; keys that this version does not know are passed
+    /// over.
+    ///
+    /// # Errors
+    /// Text that is not JSON, or JSON that is not measurements: what is wrong, with line and column.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        serde_json::from_str(text).map_err(ReadError)
+    }
+
+    /// The document as indented JSON with a newline at its end.
+    pub fn to_json(&self) -> String {
+        // Maps have string keys and no field can fail to serialise.
+        let mut text = serde_json::to_string_pretty(self).expect("measurements serialise");
+        text.push('\n');
+        text
+    }
+
+    /// The same document with every [`Run::wall_ns`] at 0: what must be equal, to the bit, between two runs of one
+    /// seed.
+    #[must_use]
+    pub fn without_wall_time(mut self) -> Self {
+        for run in &mut self.runs {
+            run.wall_ns = 0;
+        }
+        self
+    }
+}

@@ -1,0 +1,23 @@
+//! Measurements: what a run leaves behind, and what every report reads.
+//!
+//! A [`Document`] is what `--json` prints: UTF-8, stable keys, nanoseconds and pages as integers, fractions as numbers.
+//! Keys may be added; a reader passes over those it does not know, so that measurements of a later version can be
+//! compared with today's. [`groups`] puts runs that differ in nothing but their seed together, and [`compare`] sets
+//! groups beside each other with means, deviations and confidence intervals.
+
+mod comparison;
+mod document;
+mod group;
+mod latency;
+mod number;
+mod published;
+mod statistics;
+
+pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
+pub use document::{
+    Confidence, Document, KnobValue, LockStat, Memory, ReadError, Run, Throughput, least_confidence,
+};
+pub use group::{Group, Scene, groups, scenes};
+pub use latency::{Distribution, Latency, log2_low};
+pub use published::{Role, Row, Score};
+pub use statistics::{Interval, Sample};

@@ -1,0 +1,74 @@
+//! Simulated figures beside published ones.
+
+use serde::{Deserialize, Serialize};
+
+use super::number;
+
+/// One published figure and what the simulation says of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Row {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Which of its variants.
+    pub variant: String,
+    /// What was measured, for instance `refill.mean_ns`.
+    pub metric: String,
+    /// Unit of the figures; `percent` for a change against a baseline variant.
+    pub unit: String,
+    /// The figure that was published.
+    #[serde(with = "number")]
+    pub published: f64,
+    /// The simulated one: a mean over repetitions.
+    #[serde(with = "number")]
+    pub simulated: f64,
+    /// Standard deviation over repetitions.
+    #[serde(with = "number")]
+    pub stddev: f64,
+    /// simulated / published - 1; a difference in points where the unit is `percent`.
+    #[serde(with = "number")]
+    pub error: f64,
+    /// Whether a cost was chosen to make this row right.
+    pub role: Role,
+    /// Where the figure was published.
+    pub source: String,
+}
+
+/// What a published figure is used for. What was fitted is never called predicted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A cost in the machine's profile was chosen so that this row is right.
+    Fitted,
+    /// Nothing was chosen by it.
+    #[default]
+    Predicted,
+}
+
+impl Role {
+    /// `fitted` or `predicted`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fitted => "fitted",
+            Self::Predicted => "predicted",
+        }
+    }
+}
+
+/// How well an experiment's predicted rows came out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Score {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Rows with the role `predicted`.
+    pub predicted_rows: u64,
+    /// Of the variants, how many moved the way that was published.
+    pub direction_right: u64,
+    /// Median of the absolute errors.
+    #[serde(with = "number")]
+    pub median_abs_error: f64,
+    /// The largest absolute error.
+    #[serde(with = "number")]
+    pub worst_abs_error: f64,
+}
