@@ -1,12 +1,62 @@
-//! Linux's page allocator, outside of the kernel. Work in progress: the seam first.
-#![no_std]
+//! Linux's page allocator, outside of the kernel: zones and their buddy free lists, per-CPU page lists, zonelists,
+//! watermarks. No operating system, no clock, no threads of its own: all of that comes through [`Machine`], and the
+//! same code runs on a simulated machine and on this one.
+//!
+//! ```text
+//!   request ─▶ alloc ──▶ zonelist ──▶ zone ──▶ pcp  (this CPU's lists, under pcp->lock)
+//!              free                    │        │ refill, drain
+//!                                      │        ▼
+//!                                      └──▶ buddy   (under zone->lock; fallback when a type runs out)
+//! ```
+//!
+//! [`Mm`] is the door. A [`Topology`] says what the machine has, a [`Policy`] which kernel's rules hold, [`Knobs`] what a
+//! sysctl would say. `frame`, `list`, `buddy` and `fallback` are the free lists; `pcp` the per-CPU lists; `watermark`,
+//! `zonelist` and `policy` the parameters; `check` walks every invariant.
+#![cfg_attr(not(any(shuttle, test)), no_std)]
 
 extern crate alloc;
 
+mod alloc_path;
+pub mod bare;
+mod boot;
+mod buddy;
+mod check;
+mod counters;
+mod daemons;
+mod fallback;
+mod frame;
+mod free;
+mod highatomic;
 pub mod ids;
+pub mod knobs;
+mod list;
 pub mod machine;
+mod pageblock;
+mod pcp;
+pub mod policy;
+pub mod procfs;
+pub mod request;
+pub mod stat;
+pub mod sync;
 pub mod topology;
+pub mod version;
+pub mod watermark;
+mod zone;
+pub mod zonelist;
 
+pub use bare::Bare;
+pub use boot::Mm;
+pub use check::ZonePages;
+pub use counters::MemoryUse;
+pub use daemons::ReclaimState;
+pub use frame::{Frame, FrameKind, FrameState, MemMap};
 pub use ids::{Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
+pub use knobs::{KNOBS, Knob, KnobError, Knobs};
 pub use machine::{Access, Daemon, Line, LineKind, LockClass, Machine, Span, Work};
+pub use pcp::{PageSizing, PagesetTuning};
+pub use policy::{Policy, PolicyError};
+pub use request::{AllocError, FreeError, Request, Urgency};
+pub use stat::Counters;
 pub use topology::{CpuSpec, NodeSize, NodeSpec, Topology, ZoneSpec};
+pub use zone::Zone;
+pub use zonelist::NodeMask;

@@ -1,0 +1,273 @@
+//! The path of a request: the zones in order, the pageset or the buddy lists of the first that may serve it, and the
+//! slow path when none may (facts/ALGORITHMS.md 1.4, 2.2, 2.6).
+//!
+//! There is nothing to reclaim yet: the slow path wakes kswapd, goes down to the min mark, empties all pagesets, gives
+//! up the highatomic reserve, and then fails.
+
+use crate::boot::Mm;
+use crate::buddy::ZoneCx;
+use crate::fallback::{Ask, SearchMode};
+use crate::frame::{FrameKind, FrameState};
+use crate::ids::{Node, Order, Pfn, ZoneId, ZoneKind};
+use crate::machine::{Daemon, Machine, Span, Work};
+use crate::pcp::Pcp;
+use crate::request::{AllocError, Request, Urgency};
+use crate::stat::{Events, SlowEvents};
+use crate::zone::{AllocFlags, Zone, zone_flag};
+
+/// A mark that a request must leave intact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mark {
+    Low,
+    Min,
+}
+
+/// A request on its way through the zones.
+#[derive(Clone, Copy, Debug)]
+struct Search {
+    request: Request,
+    /// The node asked first.
+    node: Node,
+    mark: Mark,
+    flags: AllocFlags,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Allocates a block and gives its first frame.
+    ///
+    /// # Errors
+    /// If there is no block and there will not be one; see [`AllocError`].
+    #[inline]
+    pub fn alloc(&self, request: Request) -> Result<Pfn, AllocError> {
+        let since = self.machine.enter(Span::PageAlloc);
+        let node = request.node.unwrap_or_else(|| self.local_node());
+        let search = Search { request, node, mark: Mark::Low, flags: self.fast_flags(&request, node) };
+        let found = match self.search(search) {
+            Some(block) => Ok(block),
+            None => self.alloc_slow(search),
+        };
+        let mut work = Work { order: request.order, migratetype: request.migratetype, ..Work::default() };
+        let result = found.map(|(pfn, zone)| {
+            work.zone = zone;
+            work.count = 1;
+            pfn
+        });
+        self.machine.leave(Span::PageAlloc, since, work);
+        if let (Ok(pfn), true) = (result, request.zero) {
+            self.machine.clear(pfn, request.order);
+        }
+        result
+    }
+
+    /// The node of the CPU that this runs on.
+    #[inline]
+    pub fn local_node(&self) -> Node {
+        self.topology.cpus[usize::from(self.machine.cpu().0)].node
+    }
+
+    #[inline]
+    fn fast_flags(&self, request: &Request, node: Node) -> AllocFlags {
+        let flags = match request.urgency {
+            Urgency::Never => AllocFlags::NONE,
+            _ => AllocFlags::KSWAPD,
+        };
+        if self.avoids_mixing(request, node) { flags.with(AllocFlags::NOFRAGMENT) } else { flags }
+    }
+
+    /// Whether the first pass should rather leave the preferred zone than mix types: if that is Normal, and there is a
+    /// DMA32 on the same node to go to (or only one node).
+    fn avoids_mixing(&self, request: &Request, node: Node) -> bool {
+        let Some(first) = self.first_zone(request, node) else { return false };
+        let dma32 = || self.zone(first.node, ZoneKind::Dma32).is_some();
+        first.kind == ZoneKind::Normal && (self.topology.nodes.len() == 1 || dma32())
+    }
+
+    #[inline]
+    fn first_zone(&self, request: &Request, node: Node) -> Option<&Zone<M>> {
+        self.candidates(request, node).next()
+    }
+
+    /// The zones that may serve `request`, in order.
+    #[inline]
+    fn candidates(&self, request: &Request, node: Node) -> impl Iterator<Item = &Zone<M>> {
+        let request = *request;
+        let zones = self.zonelists[usize::from(node.0)].iter().map(|id| &self.zones[usize::from(id.0)]);
+        zones.filter(move |zone| {
+            zone.kind <= request.highest
+                && request.allowed.contains(zone.node)
+                && (!request.this_node || zone.node == node)
+        })
+    }
+
+    /// Asks the zones in order (the kernel's `get_page_from_freelist`).
+    #[inline]
+    fn search(&self, search: Search) -> Option<(Pfn, ZoneId)> {
+        let mut search = search;
+        loop {
+            let mut preferred: Option<&Zone<M>> = None;
+            let mut retry = false;
+            for zone in self.candidates(&search.request, search.node) {
+                let preferred = *preferred.get_or_insert(zone);
+                if search.flags.has(AllocFlags::NOFRAGMENT) && zone.node != preferred.node {
+                    // Rather mix types here than go to another node.
+                    retry = true;
+                    break;
+                }
+                if let Some(pfn) = self.try_zone(search, zone, preferred) {
+                    return Some((pfn, zone.id));
+                }
+            }
+            if !retry && !search.flags.has(AllocFlags::NOFRAGMENT) {
+                return None;
+            }
+            search.flags = search.flags.without(AllocFlags::NOFRAGMENT);
+        }
+    }
+
+    #[inline]
+    fn try_zone(&self, search: Search, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
+        let Request { order, highest, .. } = search.request;
+        let ok = |mark: u32| zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
+        let free_enough = !zone.has_flag(zone_flag::BELOW_HIGH) && {
+            let above_high = ok(zone.mark_high());
+            if !above_high {
+                zone.set_flag(zone_flag::BELOW_HIGH);
+            }
+            above_high
+        };
+        if !free_enough {
+            let mark = match search.mark {
+                Mark::Low => zone.mark_low(),
+                Mark::Min => zone.mark_min(),
+            };
+            if !ok(mark) {
+                return None;
+            }
+        }
+        let pfn = self.take(search, zone, preferred)?;
+        if zone.clear_flag(zone_flag::BOOSTED) {
+            self.wake_kswapd(zone.node);
+        }
+        if search.flags.has(AllocFlags::HIGHATOMIC) && order > Order::ZERO {
+            self.reserve_highatomic(zone, pfn);
+        }
+        Some(pfn)
+    }
+
+    /// Takes a block from `zone`: from this CPU's pageset if it caches the order and its lock is free, else from the
+    /// buddy lists (the kernel's `rmqueue`).
+    #[inline]
+    fn take(&self, search: Search, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
+        let Request { order, migratetype, .. } = search.request;
+        let ask = Ask { order, migratetype, flags: search.flags };
+        let cx = self.zone_cx(zone.id);
+        let cpu = self.machine.cpu();
+        let pageset = &zone.pagesets[usize::from(cpu.0)];
+        let mut pfn = None;
+        if Pcp::caches(self.policy.rules().pcp_orders, order) {
+            if let Some(mut pcp) = pageset.pcp.try_lock(&self.machine) {
+                pfn = pcp.alloc(cx, &pageset.free_diff(), ask);
+                if let Some(pfn) = pfn {
+                    self.count_alloc(&mut pcp.events, order, zone, preferred);
+                    hand_out(cx, pfn, ask);
+                }
+            }
+        }
+        pfn.or_else(|| self.take_from_buddy(cx, ask, preferred))
+    }
+
+    fn take_from_buddy(&self, cx: ZoneCx<'_, M>, ask: Ask, preferred: &Zone<M>) -> Option<Pfn> {
+        let zone = cx.zone;
+        let pageset = &zone.pagesets[usize::from(self.machine.cpu().0)];
+        let mut free = zone.free.lock(&self.machine);
+        let highatomic = crate::MigrateType::HighAtomic;
+        let mut pfn = None;
+        if ask.flags.has(AllocFlags::HIGHATOMIC) {
+            pfn = free.take_smallest(cx, ask.order, highatomic);
+        }
+        if pfn.is_none() {
+            pfn = free.take(cx, ask, &mut SearchMode::default());
+        }
+        if pfn.is_none() && ask.flags.has(AllocFlags::NON_BLOCK) {
+            pfn = free.take_smallest(cx, ask.order, highatomic);
+        }
+        let pfn = pfn?;
+        pageset.free_diff().add(cx, -(ask.order.pages() as i32));
+        self.count_alloc(&mut free.events, ask.order, zone, preferred);
+        hand_out(cx, pfn, ask);
+        Some(pfn)
+    }
+
+    #[inline]
+    fn count_alloc(&self, events: &mut Events, order: Order, zone: &Zone<M>, preferred: &Zone<M>) {
+        events.pgalloc += u64::from(order.pages());
+        if zone.node == preferred.node {
+            events.numa_hit += 1;
+        } else {
+            events.numa_miss += 1;
+            SlowEvents::bump(&preferred.stat.numa_foreign);
+        }
+        if zone.node == self.local_node() {
+            events.numa_local += 1;
+        } else {
+            events.numa_other += 1;
+        }
+    }
+
+    #[cold]
+    fn alloc_slow(&self, search: Search) -> Result<(Pfn, ZoneId), AllocError> {
+        let request = search.request;
+        let first = self.first_zone(&request, search.node).ok_or(AllocError::NoZone)?;
+        if search.flags.has(AllocFlags::KSWAPD) {
+            for zone in self.candidates(&request, search.node) {
+                self.wake_kswapd(zone.node);
+            }
+        }
+        let urgent = match request.urgency {
+            Urgency::Waits | Urgency::NoWait | Urgency::Never => AllocFlags::NONE,
+            Urgency::Atomic if request.order > Order::ZERO => {
+                AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK).with(AllocFlags::HIGHATOMIC)
+            }
+            Urgency::Atomic => AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK),
+        };
+        let search = Search { mark: Mark::Min, flags: search.flags.with(urgent), ..search };
+        if let Some(block) = self.search(search) {
+            return Ok(block);
+        }
+        if request.urgency != Urgency::Waits {
+            SlowEvents::bump(&first.stat.slow.failed);
+            return Err(AllocError::WouldWait);
+        }
+        SlowEvents::bump(&first.stat.slow.allocstall);
+        self.drain_all();
+        if let Some(block) = self.search(search) {
+            return Ok(block);
+        }
+        if self.unreserve_highatomic() {
+            if let Some(block) = self.search(search) {
+                return Ok(block);
+            }
+        }
+        SlowEvents::bump(&first.stat.slow.failed);
+        Err(AllocError::OutOfMemory)
+    }
+
+    pub(crate) fn wake_kswapd(&self, node: Node) {
+        if let Some(zone) = self.zones.iter().find(|zone| zone.node == node) {
+            SlowEvents::bump(&zone.stat.slow.kswapd_wakes);
+        }
+        self.machine.wake(Daemon::Kswapd(node));
+    }
+}
+
+/// The block is the caller's from here on.
+#[inline]
+fn hand_out<M: Machine>(cx: ZoneCx<'_, M>, pfn: Pfn, ask: Ask) {
+    let state = FrameState {
+        kind: FrameKind::Allocated,
+        order: ask.order,
+        migratetype: ask.migratetype,
+        zone: cx.zone.id,
+    };
+    cx.cx.map.frame(pfn).set_state(state);
+}

@@ -1,0 +1,224 @@
+//! Setting up: descriptors, zones with all their managed pages free, pagesets, zonelists; and what follows anew when a
+//! knob changes.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::buddy::{FreeAreas, Place, ZoneCx};
+use crate::frame::MemMap;
+use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
+use crate::knobs::{Knob, KnobError, Knobs};
+use crate::machine::{LockClass, Machine};
+use crate::pageblock::Pageblocks;
+use crate::pcp::{PageSizing, Pageset};
+use crate::policy::Policy;
+use crate::stat::stat_threshold;
+use crate::sync::Locked;
+use crate::topology::{NodeSpec, Topology, ZoneSpec};
+use crate::watermark::{protection, watermarks};
+use crate::zone::{Cx, Zone, ZoneParts};
+use crate::zonelist::fallback_orders;
+
+/// A memory manager on a machine.
+pub struct Mm<M: Machine> {
+    pub(crate) machine: M,
+    pub(crate) topology: Topology,
+    pub(crate) policy: Policy,
+    pub(crate) knobs: Knobs,
+    pub(crate) map: MemMap,
+    pub(crate) blocks: Pageblocks,
+    pub(crate) zones: Box<[Zone<M>]>,
+    /// For each node, the nodes to ask, in order.
+    pub(crate) fallback: Vec<Vec<Node>>,
+    /// For each node, the zones to ask, in order, highest kind first within a node.
+    pub(crate) zonelists: Vec<Box<[ZoneId]>>,
+}
+
+impl<M: Machine> Mm<M> {
+    /// A memory manager for `topology`, all of its managed pages free.
+    ///
+    /// # Errors
+    /// If the topology is impossible: what is wrong, in one line.
+    pub fn new(machine: M, topology: Topology, policy: Policy, knobs: Knobs) -> Result<Self, String> {
+        topology.validate()?;
+        let fallback = fallback_orders(&topology, policy.rules().node_load);
+        let zones = zones(&machine, &topology);
+        let end = Pfn(zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
+        let zonelists = fallback.iter().map(|order| zonelist(&zones, order)).collect();
+        let mm = Self {
+            machine,
+            topology,
+            policy,
+            knobs,
+            map: MemMap::new(end),
+            blocks: Pageblocks::new(end),
+            zones,
+            fallback,
+            zonelists,
+        };
+        mm.apply_knobs();
+        for zone in &mm.zones {
+            mm.set_cache_slices(zone);
+            mm.free_boot_memory(zone);
+        }
+        Ok(mm)
+    }
+
+    /// Frees a zone's managed pages in the largest blocks, lowest first.
+    fn free_boot_memory(&self, zone: &Zone<M>) {
+        let cx = ZoneCx { cx: self.cx(), zone };
+        let mut free = zone.free.lock(&self.machine);
+        let span = zone.managed_span();
+        let mut pfn = span.start;
+        while pfn < span.end {
+            let aligned = if pfn == 0 { u32::from(Order::MAX.get()) } else { pfn.trailing_zeros() };
+            let fits = (span.end - pfn).ilog2();
+            let order = Order::new(aligned.min(fits).min(u32::from(Order::MAX.get())) as u8);
+            let order = order.expect("no larger than the largest");
+            free.add(cx, Pfn(pfn), order, MigrateType::Movable, Place::Tail);
+            pfn += order.pages();
+        }
+        drop(free);
+        zone.stat.reset_free(zone.managed);
+    }
+
+    fn set_cache_slices(&self, zone: &Zone<M>) {
+        for (pageset, cpu) in zone.pagesets.iter().zip(&self.topology.cpus) {
+            pageset.pcp.lock(&self.machine).set_cache_slice(cpu.cache_slice);
+        }
+    }
+
+    /// Computes all that follows from knobs: marks, protection, pageset sizes.
+    fn apply_knobs(&self) {
+        for zone in &self.zones {
+            let node = &self.topology.nodes[usize::from(zone.node.0)];
+            let marks = watermarks(&self.topology, &self.knobs, zone.kind, zone.managed);
+            zone.set_marks(marks, protection(node, &self.knobs, zone.kind));
+            let sizing = self.page_sizing(zone);
+            for pageset in &zone.pagesets {
+                pageset.pcp.lock(&self.machine).resize(sizing);
+            }
+        }
+    }
+
+    fn page_sizing(&self, zone: &Zone<M>) -> PageSizing {
+        let local = match self.topology.cpus_of(zone.node) {
+            0 => self.topology.cpus.len(),
+            local => local,
+        };
+        let low = zone.watermarks().low;
+        PageSizing::compute(self.policy.rules(), &self.knobs, zone.managed, low, local as u32)
+    }
+
+    /// Gives `value` to `knob`, as writing to the sysctl does; all that follows from it is computed anew.
+    ///
+    /// # Errors
+    /// If the value is out of the knob's range.
+    pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        self.knobs.set(knob, value)?;
+        self.apply_knobs();
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn cx(&self) -> Cx<'_, M> {
+        Cx {
+            machine: &self.machine,
+            map: &self.map,
+            blocks: &self.blocks,
+            knobs: &self.knobs,
+            rules: self.policy.rules(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn zone_cx(&self, zone: ZoneId) -> ZoneCx<'_, M> {
+        ZoneCx { cx: self.cx(), zone: &self.zones[usize::from(zone.0)] }
+    }
+
+    /// The machine that this runs on.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// What this was told of the machine.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The knobs' values; [`Mm::set_knob`] changes them.
+    pub fn knobs(&self) -> &Knobs {
+        &self.knobs
+    }
+
+    /// The frame descriptors.
+    pub fn map(&self) -> &MemMap {
+        &self.map
+    }
+
+    /// The type of the pageblock that `pfn` is in.
+    pub fn pageblock(&self, pfn: Pfn) -> MigrateType {
+        self.blocks.get(pfn)
+    }
+
+    /// The populated zones, by [`ZoneId`].
+    pub fn zones(&self) -> &[Zone<M>] {
+        &self.zones
+    }
+
+    /// The zone of `kind` on `node`, if it is populated.
+    pub fn zone(&self, node: Node, kind: ZoneKind) -> Option<&Zone<M>> {
+        self.zones.iter().find(|zone| zone.node == node && zone.kind == kind)
+    }
+
+    /// The zone whose span `pfn` is in.
+    pub fn zone_of(&self, pfn: Pfn) -> Option<&Zone<M>> {
+        self.zones.iter().find(|zone| zone.span().contains(&pfn.0))
+    }
+
+    /// The nodes that a task on `node` asks, in order ("Fallback order" in the kernel's log).
+    pub fn fallback_order(&self, node: Node) -> &[Node] {
+        &self.fallback[usize::from(node.0)]
+    }
+}
+
+impl<M: Machine> core::fmt::Debug for Mm<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Mm")
+            .field("policy", &self.policy.name())
+            .field("zones", &self.zones)
+            .finish_non_exhaustive()
+    }
+}
+
+fn zones<M: Machine>(machine: &M, topology: &Topology) -> Box<[Zone<M>]> {
+    let specs = topology.nodes.iter().enumerate().flat_map(|(node, spec): (usize, &NodeSpec)| {
+        spec.zones.iter().map(move |zone: &ZoneSpec| (Node(node as u16), *zone))
+    });
+    specs
+        .enumerate()
+        .map(|(id, (node, spec))| zone(machine, topology, ZoneId(id as u16), node, spec))
+        .collect()
+}
+
+fn zone<M: Machine>(machine: &M, topology: &Topology, id: ZoneId, node: Node, spec: ZoneSpec) -> Zone<M> {
+    let threshold = stat_threshold(topology.cpus.len(), spec.managed);
+    let cpus = (0..topology.cpus.len()).map(|cpu| Cpu(cpu as u16));
+    let pagesets = cpus.map(|cpu| Pageset::new(machine, id, cpu, threshold)).collect();
+    let free = Locked::new(machine, LockClass::Zone, u32::from(id.0), FreeAreas::default());
+    Zone::new(ZoneParts { id, node, spec, free, pagesets })
+}
+
+fn zonelist<M: Machine>(zones: &[Zone<M>], nodes: &[Node]) -> Box<[ZoneId]> {
+    let of_node = |node: &Node| {
+        let node = *node;
+        zones.iter().rev().filter(move |zone| zone.node == node).map(Zone::id)
+    };
+    nodes.iter().flat_map(of_node).collect()
+}

@@ -1,0 +1,72 @@
+//! Reading the counters of the whole machine under vmstat's names, and how much memory is where.
+
+use crate::boot::Mm;
+use crate::machine::Machine;
+use crate::stat::{Counters, Events};
+use crate::sync::Relaxed;
+use crate::zone::Zone;
+
+/// Where memory is, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryUse {
+    /// Pages that the allocator got at boot.
+    pub managed: u64,
+    /// On the buddy lists.
+    pub free: u64,
+    /// On CPUs' pagesets.
+    pub pcp: u64,
+}
+
+impl MemoryUse {
+    /// Pages handed out.
+    pub fn held(self) -> u64 {
+        self.managed - self.free - self.pcp
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// All counters. Takes every lock once, one after the other.
+    pub fn counters(&self) -> Counters {
+        let mut counters = Counters::default();
+        for zone in &self.zones {
+            let events = self.zone_events(zone);
+            counters.add("nr_free_pages", zone.free_pages_exact());
+            counters.add("numa_hit", events.numa_hit);
+            counters.add("numa_miss", events.numa_miss);
+            counters.add("numa_foreign", zone.stat.numa_foreign.load(Relaxed));
+            counters.add("numa_local", events.numa_local);
+            counters.add("numa_other", events.numa_other);
+            counters.add_zone("pgalloc", zone.kind, events.pgalloc);
+            counters.add_zone("allocstall", zone.kind, zone.stat.slow.allocstall.load(Relaxed));
+            counters.add("pgfree", events.pgfree);
+            counters.add("pageoutrun", zone.stat.slow.kswapd_wakes.load(Relaxed));
+            counters.add("freehold_alloc_failed", zone.stat.slow.failed.load(Relaxed));
+            counters.add("freehold_drain_all", zone.stat.slow.drain_all.load(Relaxed));
+            counters.add("freehold_pageblock_claims", zone.stat.slow.claims.load(Relaxed));
+            counters.add("freehold_pageblock_steals", zone.stat.slow.steals.load(Relaxed));
+        }
+        counters
+    }
+
+    /// What was counted for `zone` on all CPUs.
+    pub(crate) fn zone_events(&self, zone: &Zone<M>) -> Events {
+        let mut events = zone.free.lock(&self.machine).events;
+        for pageset in &zone.pagesets {
+            events.add(&pageset.pcp.lock(&self.machine).events);
+        }
+        events
+    }
+
+    /// Where memory is now.
+    pub fn memory_use(&self) -> MemoryUse {
+        let mut memory = MemoryUse::default();
+        for zone in &self.zones {
+            memory.managed += u64::from(zone.managed);
+            memory.free += zone.free_pages_exact();
+            for pageset in &zone.pagesets {
+                memory.pcp += u64::from(pageset.pcp.lock(&self.machine).count());
+            }
+        }
+        memory
+    }
+}

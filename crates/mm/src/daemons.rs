@@ -1,0 +1,106 @@
+//! Work that no request waits for: the vmstat tick of each CPU, emptying pagesets of other CPUs, and what kswapd does
+//! while there is nothing to reclaim.
+
+use crate::boot::Mm;
+use crate::ids::{Cpu, Node};
+use crate::knobs::Knob;
+use crate::machine::Machine;
+use crate::pcp::Pageset;
+use crate::policy::HoldRule;
+use crate::stat::SlowEvents;
+use crate::zone::{Zone, zone_flag};
+
+/// Idle ticks after which a CPU gives a remote zone's pages back.
+const EXPIRE_TICKS: u8 = 3;
+
+impl<M: Machine> Mm<M> {
+    /// The vmstat tick of `cpu`, to be called every [`Mm::stat_interval_ns`]: folds its counters, lets its pagesets decay.
+    pub fn vmstat_tick(&self, cpu: Cpu) {
+        let local = self.topology.cpus[usize::from(cpu.0)].node;
+        for zone in &self.zones {
+            let pageset = &zone.pagesets[usize::from(cpu.0)];
+            if zone.stat.fold(&pageset.free_diff) {
+                pageset.pcp.lock(&self.machine).set_expire(EXPIRE_TICKS);
+            }
+            let decayed = pageset.pcp.lock(&self.machine).decay(self.cx());
+            self.give_back(zone, pageset, decayed, self.policy.rules().hold);
+            let expired = pageset.pcp.lock(&self.machine).expire(zone.node, local);
+            self.give_back(zone, pageset, expired, HoldRule::Whole);
+        }
+    }
+
+    /// Nanoseconds between two ticks.
+    pub fn stat_interval_ns(&self) -> u64 {
+        self.knobs.get(Knob::StatInterval) * 1_000_000_000
+    }
+
+    /// Drains `pages` of a pageset, a hold of both locks at a time.
+    fn give_back(&self, zone: &Zone<M>, pageset: &Pageset<M>, pages: u32, rule: HoldRule) {
+        let mut left = pages;
+        while left > 0 {
+            let mut pcp = pageset.pcp.lock(&self.machine);
+            let hold = pcp.hold_size(rule, left);
+            if pcp.drain(self.zone_cx(zone.id), &pageset.free_diff(), hold, 0) == 0 {
+                break;
+            }
+            left -= hold;
+        }
+    }
+
+    /// Empties every pageset of every CPU (the kernel's `drain_all_pages`).
+    pub fn drain_all(&self) {
+        if let Some(zone) = self.zones.first() {
+            SlowEvents::bump(&zone.stat.slow.drain_all);
+        }
+        for cpu in 0..self.topology.cpus.len() {
+            self.drain_cpu(Cpu(cpu as u16));
+        }
+    }
+
+    /// Empties the pagesets of `cpu`, at most a scaled batch in one hold.
+    pub fn drain_cpu(&self, cpu: Cpu) {
+        for zone in &self.zones {
+            let pageset = &zone.pagesets[usize::from(cpu.0)];
+            let cx = self.zone_cx(zone.id);
+            loop {
+                let mut pcp = pageset.pcp.lock(&self.machine);
+                let hold = pcp.count().min(cx.cx.scaled(pcp.sizing().batch));
+                if hold == 0 || pcp.drain(cx, &pageset.free_diff(), hold, 0) == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What kswapd of `node` does when woken: takes back watermark boosts. There is nothing to reclaim yet, so free pages
+    /// do not grow by it.
+    pub fn kswapd(&self, node: Node) {
+        for zone in self.zones.iter().filter(|zone| zone.node == node) {
+            zone.set_flag(zone_flag::RECLAIM_ACTIVE);
+            zone.set_boost(0);
+            zone.clear_flag(zone_flag::RECLAIM_ACTIVE);
+        }
+    }
+
+    /// Says that reclaim is at work on `node`, or no more: its pagesets shrink meanwhile. For replaying what a kernel's
+    /// kswapd did.
+    pub fn set_reclaim_active(&self, node: Node, state: ReclaimState) {
+        for zone in self.zones.iter().filter(|zone| zone.node == node) {
+            match state {
+                ReclaimState::Active => zone.set_flag(zone_flag::RECLAIM_ACTIVE),
+                ReclaimState::Idle => {
+                    zone.clear_flag(zone_flag::RECLAIM_ACTIVE);
+                }
+            }
+        }
+    }
+}
+
+/// Whether kswapd is at work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReclaimState {
+    /// It is.
+    Active,
+    /// It sleeps.
+    Idle,
+}

@@ -1,0 +1,230 @@
+//! What happens when the free lists of a request's own type are empty: claim a pageblock of another type, or steal a
+//! single block from one (facts/ALGORITHMS.md 2.2), and the watermark boost that follows (2.4).
+//!
+//! The two passes in this order are Linux 6.16's; older kernels reach the same pages with the same thresholds in one.
+
+use crate::buddy::{FreeAreas, ZoneCx};
+use crate::frame::FrameKind;
+use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::knobs::Knob;
+use crate::machine::{Access, Machine};
+use crate::stat::SlowEvents;
+use crate::zone::{AllocFlags, Zone, zone_flag};
+
+/// Which search succeeded last in this hold of the zone lock; the next page need not repeat those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) enum SearchMode {
+    /// The request's own lists.
+    #[default]
+    Own,
+    /// Claiming a pageblock.
+    Claim,
+    /// Stealing a block.
+    Steal,
+}
+
+/// The smallest order that a movable request may claim a pageblock for: half a pageblock's order.
+const CLAIM_ORDER_MIN: u8 = Order::PAGEBLOCK.get() / 2;
+
+/// The types to try, in order, when those of the request's own type are used up.
+fn fallbacks(migratetype: MigrateType) -> &'static [MigrateType] {
+    use MigrateType::{Movable, Reclaimable, Unmovable};
+    match migratetype {
+        Unmovable => &[Reclaimable, Movable],
+        Movable => &[Reclaimable, Unmovable],
+        Reclaimable => &[Unmovable, Movable],
+        _ => &[],
+    }
+}
+
+/// A request to the free lists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) order: Order,
+    pub(crate) migratetype: MigrateType,
+    pub(crate) flags: AllocFlags,
+}
+
+impl FreeAreas {
+    /// Takes a block for `ask`: from its own lists, else by claiming, else by stealing. `mode` lasts as long as the
+    /// zone lock is held.
+    #[inline]
+    pub(crate) fn take<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        ask: Ask,
+        mode: &mut SearchMode,
+    ) -> Option<Pfn> {
+        if *mode == SearchMode::Own {
+            if let Some(pfn) = self.take_smallest(cx, ask.order, ask.migratetype) {
+                return Some(pfn);
+            }
+        }
+        self.take_foreign(cx, ask, mode)
+    }
+
+    #[inline(never)]
+    fn take_foreign<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        ask: Ask,
+        mode: &mut SearchMode,
+    ) -> Option<Pfn> {
+        if *mode <= SearchMode::Claim {
+            if let Some(pfn) = self.claim(cx, ask) {
+                SlowEvents::bump(&cx.zone.stat.slow.claims);
+                *mode = SearchMode::Own;
+                return Some(pfn);
+            }
+        }
+        if ask.flags.has(AllocFlags::NOFRAGMENT) {
+            return None;
+        }
+        let pfn = self.steal(cx, ask)?;
+        SlowEvents::bump(&cx.zone.stat.slow.steals);
+        *mode = SearchMode::Steal;
+        Some(pfn)
+    }
+
+    /// The first block of `order` of a type that `migratetype` may fall back to.
+    fn foreign(&self, order: Order, migratetype: MigrateType) -> Option<(Pfn, MigrateType)> {
+        let lists = &self.areas[order.index()].lists;
+        fallbacks(migratetype).iter().find_map(|&other| Some((lists[other.index()].first()?, other)))
+    }
+
+    /// From the largest blocks down: turns a pageblock of another type into one of the request's.
+    fn claim<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask) -> Option<Pfn> {
+        let least =
+            if ask.flags.has(AllocFlags::NOFRAGMENT) { ask.order.max(Order::PAGEBLOCK) } else { ask.order };
+        for order in least.to(Order::MAX).rev() {
+            if !may_claim(order, ask.migratetype) {
+                break;
+            }
+            let Some((pfn, other)) = self.foreign(order, ask.migratetype) else { continue };
+            if order >= Order::PAGEBLOCK {
+                return Some(self.claim_whole(cx, ask, pfn));
+            }
+            if let Some(pfn) = self.claim_part(cx, ask, pfn, other) {
+                return Some(pfn);
+            }
+        }
+        None
+    }
+
+    /// A free block of one pageblock or two simply changes its type.
+    fn claim_whole<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, pfn: Pfn) -> Pfn {
+        let order = cx.cx.map.frame(pfn).state().order;
+        self.remove(cx, pfn);
+        for block in (0..order.pages()).step_by(PAGEBLOCK_PAGES as usize) {
+            cx.cx.blocks.set(cx.cx.machine, pfn.add(block), ask.migratetype);
+        }
+        self.expand(cx, pfn, ask.order, order, ask.migratetype);
+        pfn
+    }
+
+    /// A pageblock that is partly in use changes its type if half of it is free or of a kind with the request.
+    fn claim_part<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        ask: Ask,
+        pfn: Pfn,
+        other: MigrateType,
+    ) -> Option<Pfn> {
+        if boost(cx.zone, cx.cx.knobs.get(Knob::WatermarkBoostFactor)) && ask.flags.has(AllocFlags::KSWAPD) {
+            cx.zone.set_flag(zone_flag::BOOSTED);
+        }
+        let start = pfn.align_down(Order::PAGEBLOCK);
+        let span = cx.zone.span();
+        if start.0 < span.start || start.0 + PAGEBLOCK_PAGES > span.end {
+            return None;
+        }
+        let (free, movable) = count_block(cx, start);
+        let alike = match (ask.migratetype, other) {
+            (MigrateType::Movable, _) => movable,
+            (_, MigrateType::Movable) => PAGEBLOCK_PAGES - (free + movable),
+            _ => 0,
+        };
+        if free + alike < PAGEBLOCK_PAGES / 2 {
+            return None;
+        }
+        self.convert_block(cx, start, ask.migratetype);
+        self.take_smallest(cx, ask.order, ask.migratetype)
+    }
+
+    /// Moves the free blocks of the pageblock at `start` to the lists of `migratetype`, and the pageblock with them.
+    /// Gives the pages moved.
+    pub(crate) fn convert_block<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        start: Pfn,
+        migratetype: MigrateType,
+    ) -> u32 {
+        let mut moved = 0;
+        for_each_block(cx, start, |pfn, kind, order| {
+            if kind == FrameKind::Free {
+                self.remove(cx, pfn);
+                self.add(cx, pfn, order, migratetype, crate::buddy::Place::Tail);
+                moved += order.pages();
+            }
+        });
+        cx.cx.blocks.set(cx.cx.machine, start, migratetype);
+        moved
+    }
+
+    /// From the smallest blocks up: takes one of another type and leaves its pageblock as it is.
+    fn steal<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask) -> Option<Pfn> {
+        for order in ask.order.to(Order::MAX) {
+            if let Some((pfn, other)) = self.foreign(order, ask.migratetype) {
+                self.remove(cx, pfn);
+                self.expand(cx, pfn, ask.order, order, other);
+                return Some(pfn);
+            }
+        }
+        None
+    }
+}
+
+/// Whether a block of `order` is large enough for a request of `migratetype` to take its pageblock over.
+fn may_claim(order: Order, migratetype: MigrateType) -> bool {
+    order.get() >= CLAIM_ORDER_MIN || migratetype != MigrateType::Movable
+}
+
+/// Walks the blocks of the pageblock at `start` by their heads.
+fn for_each_block<M: Machine>(cx: ZoneCx<'_, M>, start: Pfn, mut visit: impl FnMut(Pfn, FrameKind, Order)) {
+    let mut offset = 0;
+    while offset < PAGEBLOCK_PAGES {
+        let pfn = start.add(offset);
+        cx.cx.mem().touch(pfn, Access::Read);
+        let state = cx.cx.map.frame(pfn).state();
+        visit(pfn, state.kind, state.order);
+        offset += if state.kind == FrameKind::Tail { 1 } else { state.order.pages() };
+    }
+}
+
+/// Free pages and allocated movable ones of the pageblock at `start`. Pages on pagesets count as neither.
+fn count_block<M: Machine>(cx: ZoneCx<'_, M>, start: Pfn) -> (u32, u32) {
+    let (mut free, mut movable) = (0, 0);
+    for_each_block(cx, start, |pfn, kind, order| match kind {
+        FrameKind::Free => free += order.pages(),
+        FrameKind::Allocated if cx.cx.map.frame(pfn).state().migratetype == MigrateType::Movable => {
+            movable += order.pages();
+        }
+        _ => {}
+    });
+    (free, movable.min(PAGEBLOCK_PAGES - free))
+}
+
+/// Raises the marks of `zone` by a pageblock, so that kswapd frees memory ahead of the next mixing; `factor` is
+/// `vm.watermark_boost_factor`. Says whether it may have.
+fn boost<M: Machine>(zone: &Zone<M>, factor: u64) -> bool {
+    if factor == 0 || zone.managed < PAGEBLOCK_PAGES * 4 {
+        return false;
+    }
+    let most = u64::from(zone.watermarks().high) * factor / 10_000;
+    if most == 0 {
+        return false;
+    }
+    let most = most.max(u64::from(PAGEBLOCK_PAGES)) as u32;
+    zone.set_boost((zone.boost() + PAGEBLOCK_PAGES).min(most));
+    true
+}

@@ -1,0 +1,42 @@
+//! Pageblocks kept for atomic requests of higher orders: at most 1 % of a zone (facts/ALGORITHMS.md 2.6).
+
+use crate::boot::Mm;
+use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::machine::Machine;
+use crate::zone::Zone;
+
+impl<M: Machine> Mm<M> {
+    /// An atomic request got a block at `pfn` of `zone`: its pageblock is kept for the next ones, if the zone's share
+    /// allows another.
+    #[cold]
+    pub(crate) fn reserve_highatomic(&self, zone: &Zone<M>, pfn: Pfn) {
+        let percent = zone.managed / 100;
+        if percent < PAGEBLOCK_PAGES {
+            return;
+        }
+        let most = percent.next_multiple_of(PAGEBLOCK_PAGES);
+        let cx = self.zone_cx(zone.id);
+        let mut free = zone.free.lock(&self.machine);
+        let ordinary = self.blocks.get(pfn).index() < MigrateType::PCP_COUNT;
+        let start = pfn.align_down(Order::PAGEBLOCK);
+        let inside = start.0 >= zone.span().start && start.0 + PAGEBLOCK_PAGES <= zone.span().end;
+        if free.reserved_highatomic < most && ordinary && inside {
+            free.reserved_highatomic += PAGEBLOCK_PAGES;
+            free.convert_block(cx, start, MigrateType::HighAtomic);
+        }
+    }
+
+    /// Gives one reserved pageblock back; says whether there was one with free pages.
+    pub(crate) fn unreserve_highatomic(&self) -> bool {
+        self.zones.iter().any(|zone| {
+            let cx = self.zone_cx(zone.id);
+            let mut free = zone.free.lock(&self.machine);
+            let found = Order::ZERO
+                .to(Order::MAX)
+                .find_map(|order| free.areas[order.index()].lists[MigrateType::HighAtomic.index()].first());
+            let Some(pfn) = found else { return false };
+            free.reserved_highatomic = free.reserved_highatomic.saturating_sub(PAGEBLOCK_PAGES);
+            free.convert_block(cx, pfn.align_down(Order::PAGEBLOCK), MigrateType::Movable) > 0
+        })
+    }
+}

@@ -1,0 +1,295 @@
+//! Every tunable, in one table: its name, range, default, meaning, and what it stands for in Linux. To add one: a
+//! variant of [`Knob`], its line in [`KNOBS`] in the same place, and its use.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use crate::sync::{AtomicU64, Relaxed};
+
+/// A tunable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Knob {
+    /// `vm.pcp_batch_scale_max`
+    PcpBatchScaleMax,
+    /// `vm.percpu_pagelist_high_fraction`
+    PercpuPagelistHighFraction,
+    /// `vm.min_free_kbytes`
+    MinFreeKbytes,
+    /// `vm.watermark_scale_factor`
+    WatermarkScaleFactor,
+    /// `vm.watermark_boost_factor`
+    WatermarkBoostFactor,
+    /// `vm.lowmem_reserve_ratio.dma`
+    LowmemReserveDma,
+    /// `vm.lowmem_reserve_ratio.dma32`
+    LowmemReserveDma32,
+    /// `vm.lowmem_reserve_ratio.normal`
+    LowmemReserveNormal,
+    /// `vm.stat_interval`
+    StatInterval,
+    /// `transparent_hugepage.enabled`
+    TransparentHugepage,
+}
+
+/// What a knob stands for in Linux.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StandsFor {
+    /// A file under /proc/sys.
+    Sysctl(&'static str),
+    /// A file under /sys.
+    Sysfs(&'static str),
+    /// No mainline kernel lets one set it while it runs; the text says what comes nearest.
+    Nothing(&'static str),
+}
+
+impl fmt::Display for StandsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sysctl(path) | Self::Sysfs(path) => f.write_str(path),
+            Self::Nothing(nearest) => write!(f, "no mainline kernel has this ({nearest})"),
+        }
+    }
+}
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct KnobSpec {
+    /// The knob.
+    pub knob: Knob,
+    /// Its name, as `--set` takes it.
+    pub name: &'static str,
+    /// The smallest value.
+    pub min: u64,
+    /// The largest value.
+    pub max: u64,
+    /// The value where nothing is said.
+    pub default: u64,
+    /// Unit of the value; empty for a bare number.
+    pub unit: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    /// What it stands for.
+    pub stands_for: StandsFor,
+}
+
+/// Every knob, in the order of [`Knob`].
+pub const KNOBS: [KnobSpec; 10] = [
+    KnobSpec {
+        knob: Knob::PcpBatchScaleMax,
+        name: "vm.pcp_batch_scale_max",
+        min: 0,
+        max: 6,
+        default: 5,
+        unit: "",
+        meaning: "A refill or drain of a CPU's page list moves at most batch << this many pages under zone->lock",
+        stands_for: StandsFor::Nothing("CONFIG_PCP_BATCH_SCALE_MAX at build time"),
+    },
+    KnobSpec {
+        knob: Knob::PercpuPagelistHighFraction,
+        name: "vm.percpu_pagelist_high_fraction",
+        min: 0,
+        max: i32::MAX as u64,
+        default: 0,
+        unit: "",
+        meaning: "If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"),
+    },
+    KnobSpec {
+        knob: Knob::MinFreeKbytes,
+        name: "vm.min_free_kbytes",
+        min: 0,
+        max: i32::MAX as u64,
+        default: 0,
+        unit: "KiB",
+        meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/min_free_kbytes"),
+    },
+    KnobSpec {
+        knob: Knob::WatermarkScaleFactor,
+        name: "vm.watermark_scale_factor",
+        min: 1,
+        max: 3000,
+        default: 10,
+        unit: "1/10000 of a zone",
+        meaning: "Distance between the min, low and high watermarks",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_scale_factor"),
+    },
+    KnobSpec {
+        knob: Knob::WatermarkBoostFactor,
+        name: "vm.watermark_boost_factor",
+        min: 0,
+        max: i32::MAX as u64,
+        default: 15000,
+        unit: "1/10000 of the high watermark",
+        meaning: "Upper limit of what is reclaimed ahead when requests of different mobility mix in a pageblock",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_boost_factor"),
+    },
+    KnobSpec {
+        knob: Knob::LowmemReserveDma,
+        name: "vm.lowmem_reserve_ratio.dma",
+        min: 0,
+        max: i32::MAX as u64,
+        default: 256,
+        unit: "",
+        meaning: "DMA keeps 1/this of the memory above it from requests that could use that; 0: nothing",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (first number)"),
+    },
+    KnobSpec {
+        knob: Knob::LowmemReserveDma32,
+        name: "vm.lowmem_reserve_ratio.dma32",
+        min: 0,
+        max: i32::MAX as u64,
+        default: 256,
+        unit: "",
+        meaning: "The same for DMA32",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (second number)"),
+    },
+    KnobSpec {
+        knob: Knob::LowmemReserveNormal,
+        name: "vm.lowmem_reserve_ratio.normal",
+        min: 0,
+        max: i32::MAX as u64,
+        default: 32,
+        unit: "",
+        meaning: "The same for Normal, against requests that could use Movable",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (third number)"),
+    },
+    KnobSpec {
+        knob: Knob::StatInterval,
+        name: "vm.stat_interval",
+        min: 1,
+        max: i32::MAX as u64,
+        default: 1,
+        unit: "s",
+        meaning: "How often each CPU folds its counters and lets its page lists decay",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/stat_interval"),
+    },
+    KnobSpec {
+        knob: Knob::TransparentHugepage,
+        name: "transparent_hugepage.enabled",
+        min: 0,
+        max: 1,
+        default: 1,
+        unit: "",
+        meaning: "Whether khugepaged runs, which raises min_free_kbytes where that was not set by hand",
+        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
+    },
+];
+
+impl Knob {
+    /// The knob called `name`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn from_name(name: &str) -> Result<Self, KnobError> {
+        let spec = KNOBS.iter().find(|spec| spec.name == name);
+        spec.map(|spec| spec.knob).ok_or_else(|| KnobError::Unknown { name: name.to_string() })
+    }
+
+    /// Its line in the table.
+    pub fn spec(self) -> &'static KnobSpec {
+        &KNOBS[self as usize]
+    }
+
+    /// Checks that `value` may be given to it.
+    ///
+    /// # Errors
+    /// If it is out of range.
+    pub fn check(self, value: u64) -> Result<(), KnobError> {
+        let spec = self.spec();
+        let gap = self == Self::PercpuPagelistHighFraction && (1..8).contains(&value);
+        if gap || value < spec.min || value > spec.max {
+            return Err(KnobError::OutOfRange { knob: self, value });
+        }
+        Ok(())
+    }
+}
+
+/// A knob that does not exist, or a value that it does not take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KnobError {
+    /// No knob has this name.
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The value is out of the knob's range.
+    OutOfRange {
+        /// The knob.
+        knob: Knob,
+        /// The value.
+        value: u64,
+    },
+}
+
+impl fmt::Display for KnobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name } => write!(f, "no knob is called '{name}'"),
+            Self::OutOfRange { knob, value } => {
+                let spec = knob.spec();
+                write!(f, "{} = {value} is out of range: {} to {}", spec.name, spec.min, spec.max)?;
+                if *knob == Knob::PercpuPagelistHighFraction {
+                    f.write_str(", without 1 to 7")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl core::error::Error for KnobError {}
+
+/// The values in force. Any of them can change while the machine runs.
+#[derive(Debug)]
+pub struct Knobs {
+    values: [AtomicU64; KNOBS.len()],
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self { values: core::array::from_fn(|index| AtomicU64::new(KNOBS[index].default)) }
+    }
+}
+
+impl Knobs {
+    /// The value of `knob`.
+    #[inline]
+    pub fn get(&self, knob: Knob) -> u64 {
+        self.values[knob as usize].load(Relaxed)
+    }
+
+    /// Gives `value` to `knob`. What is derived from it follows by [`crate::Mm::set_knob`] only.
+    ///
+    /// # Errors
+    /// If the value is out of range.
+    pub fn set(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        knob.check(value)?;
+        self.values[knob as usize].store(value, Relaxed);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum() {
+        for (index, spec) in KNOBS.iter().enumerate() {
+            assert_eq!(spec.knob as usize, index, "{}", spec.name);
+            assert!(spec.knob.check(spec.default).is_ok(), "{}", spec.name);
+            assert_eq!(Knob::from_name(spec.name), Ok(spec.knob));
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let knobs = Knobs::default();
+        assert!(knobs.set(Knob::PcpBatchScaleMax, 7).is_err());
+        assert!(knobs.set(Knob::PercpuPagelistHighFraction, 7).is_err());
+        assert_eq!(knobs.get(Knob::PcpBatchScaleMax), 5);
+        assert!(knobs.set(Knob::PcpBatchScaleMax, 0).is_ok());
+        assert_eq!(knobs.get(Knob::PcpBatchScaleMax), 0);
+    }
+}

@@ -1,0 +1,49 @@
+//! The type of each pageblock: which free lists its pages go back to.
+
+use alloc::boxed::Box;
+
+use crate::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::machine::{Access, Line, LineKind, Machine};
+use crate::sync::{AtomicU8, Relaxed};
+
+/// Pageblocks whose bits share a cache line in the kernel, at 4 bits each.
+const BLOCKS_PER_LINE: u32 = 128;
+
+/// A type for every pageblock, by pfn. Written under the zone lock; read by anybody, who may see an old type.
+#[derive(Debug)]
+pub(crate) struct Pageblocks {
+    types: Box<[AtomicU8]>,
+}
+
+impl Pageblocks {
+    /// Blocks of the frames below `end`, all movable, as after boot.
+    pub(crate) fn new(end: Pfn) -> Self {
+        let count = (u64::from(end.0)).div_ceil(u64::from(PAGEBLOCK_PAGES));
+        Self { types: (0..count).map(|_| AtomicU8::new(MigrateType::Movable as u8)).collect() }
+    }
+
+    /// The type of the block that `pfn` is in, as anybody may read it.
+    #[inline]
+    pub(crate) fn get(&self, pfn: Pfn) -> MigrateType {
+        let raw = self.types[(pfn.0 >> PAGEBLOCK_ORDER) as usize].load(Relaxed);
+        MigrateType::from_index(raw).unwrap_or_default()
+    }
+
+    /// The same, charged to `machine`.
+    #[inline]
+    pub(crate) fn read<M: Machine>(&self, machine: &M, pfn: Pfn) -> MigrateType {
+        machine.touch(line(pfn), Access::Read);
+        self.get(pfn)
+    }
+
+    /// Sets the type of the block that `pfn` is in. The zone lock is held.
+    pub(crate) fn set<M: Machine>(&self, machine: &M, pfn: Pfn, migratetype: MigrateType) {
+        machine.touch(line(pfn), Access::Write);
+        self.types[(pfn.0 >> PAGEBLOCK_ORDER) as usize].store(migratetype as u8, Relaxed);
+    }
+}
+
+#[inline]
+fn line(pfn: Pfn) -> Line {
+    Line { kind: LineKind::Pageblock, index: (pfn.0 >> PAGEBLOCK_ORDER) / BLOCKS_PER_LINE }
+}

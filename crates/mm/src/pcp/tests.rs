@@ -1,0 +1,142 @@
+//! The sizes and sequences of facts/ALGORITHMS.md section 1, seen through [`Mm`](crate::Mm).
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{PageSizing, batch};
+use crate::policy::BatchRule;
+use crate::{Bare, Cpu, Knob, Knobs, Mm, NodeSize, Order, Pfn, Policy, Request, Span, Topology};
+
+fn mm(policy: &str) -> Mm<Bare> {
+    let topology = Topology::x86(&[NodeSize { bytes: 64 << 30, cpus: 64 }], 4 << 20, vec![vec![10]]).unwrap();
+    Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap()
+}
+
+fn counts(mm: &Mm<Bare>, span: Span) -> Vec<u32> {
+    let seen = mm.machine().take_seen().into_iter();
+    seen.filter(|seen| seen.span == span).map(|seen| seen.work.count).collect()
+}
+
+fn alloc(mm: &Mm<Bare>, blocks: usize, order: u8) -> Vec<Pfn> {
+    let request = Request::USER.of_order(Order::new(order).unwrap());
+    (0..blocks).map(|_| mm.alloc(request).unwrap()).collect()
+}
+
+#[test]
+fn batches_are_63_from_one_gib() {
+    for rule in [BatchRule::Quarter, BatchRule::Capped] {
+        assert_eq!(batch(rule, 3840), 1, "{rule:?}");
+        assert_eq!(batch(rule, 262_144), 63, "{rule:?}");
+        assert_eq!(batch(rule, 100_000_000), 63, "{rule:?}");
+    }
+    assert_eq!(batch(BatchRule::Half, 1 << 24), 31);
+}
+
+#[test]
+fn refills_double_up_to_the_scaled_batch() {
+    let mm = mm("linux-6.18");
+    alloc(&mm, 6000, 0);
+    assert_eq!(counts(&mm, Span::Refill), [63, 126, 252, 504, 1008, 2016, 2016, 2016]);
+    mm.check().unwrap();
+}
+
+#[test]
+fn the_knob_caps_refills_in_mid_run() {
+    let mm = mm("linux-6.12");
+    alloc(&mm, 1900, 0);
+    assert_eq!(counts(&mm, Span::Refill), [63, 126, 252, 504, 1008]);
+    mm.set_knob(Knob::PcpBatchScaleMax, 0).unwrap();
+    let held = alloc(&mm, 4000, 0);
+    // alloc_factor stays where it was until a free halves it.
+    assert_eq!(counts(&mm, Span::Refill), [2016, 2016]);
+    mm.free(held[0], Order::ZERO).unwrap();
+    alloc(&mm, 3000, 0);
+    assert_eq!(counts(&mm, Span::Refill), [252; 12]);
+}
+
+#[test]
+fn refills_of_higher_orders_take_a_batch_of_pages() {
+    let mm = mm("linux-6.18");
+    alloc(&mm, 1, 3);
+    alloc(&mm, 1, 9);
+    alloc(&mm, 1, 2);
+    assert_eq!(counts(&mm, Span::Refill), [7, 2, 15]);
+    alloc(&mm, 1, 5);
+    assert_eq!(counts(&mm, Span::Refill), [], "order 5 goes to the buddy lists");
+    mm.check().unwrap();
+}
+
+#[test]
+fn drains_grow_with_what_was_freed() {
+    let mm = mm("linux-6.18");
+    let held = alloc(&mm, 200_000, 0);
+    counts(&mm, Span::Refill);
+    for pfn in held {
+        mm.free(pfn, Order::ZERO).unwrap();
+    }
+    let drains = counts(&mm, Span::Drain);
+    assert!(drains.iter().all(|&pages| pages <= 2016), "{drains:?}");
+    assert_eq!(drains.iter().max(), Some(&2016));
+    mm.check().unwrap();
+}
+
+#[test]
+fn from_6_19_a_drain_holds_the_lock_for_a_batch() {
+    let mm = mm("linux-6.19");
+    let held = alloc(&mm, 200_000, 0);
+    counts(&mm, Span::Refill);
+    for pfn in held {
+        mm.free(pfn, Order::ZERO).unwrap();
+    }
+    let drains = counts(&mm, Span::Drain);
+    assert!(!drains.is_empty() && drains.iter().all(|&pages| pages <= 63), "{drains:?}");
+    mm.check().unwrap();
+}
+
+#[test]
+fn before_6_7_refills_are_one_batch_and_drains_double() {
+    let mm = mm("linux-6.1");
+    let held = alloc(&mm, 30_000, 0);
+    assert!(counts(&mm, Span::Refill).iter().all(|&pages| pages == 63));
+    for pfn in held {
+        mm.free(pfn, Order::ZERO).unwrap();
+    }
+    let drains = counts(&mm, Span::Drain);
+    let high = mm.zones().last().unwrap().pageset_sizing(mm.machine(), Cpu(0)).high;
+    let most = high - 63;
+    assert_eq!(drains[..6], [63, 126, 252, most, most, most], "doubling, until high less a batch bounds it");
+    mm.check().unwrap();
+}
+
+#[test]
+fn a_high_fraction_turns_tuning_off() {
+    let mm = mm("linux-6.18");
+    mm.set_knob(Knob::PercpuPagelistHighFraction, 8).unwrap();
+    let normal = mm.zones().last().unwrap();
+    let PageSizing { high_min, high_max, .. } = normal.pageset_sizing(mm.machine(), Cpu(0));
+    assert_eq!((high_min, high_max), (normal.managed() / 8 / 64, normal.managed() / 8 / 64));
+}
+
+#[test]
+fn the_tick_lowers_high_by_an_eighth() {
+    let mm = mm("linux-6.18");
+    alloc(&mm, 100_000, 0);
+    let normal = mm.zones().last().unwrap();
+    let before = normal.pageset_sizing(mm.machine(), Cpu(0));
+    assert!(before.high > before.high_min);
+    mm.vmstat_tick(Cpu(0));
+    let after = normal.pageset_sizing(mm.machine(), Cpu(0));
+    assert_eq!(after.high, (before.high - before.high / 8).max(before.high_min));
+}
+
+#[test]
+fn the_second_small_block_in_a_row_empties_the_pageset() {
+    let mm = mm("linux-6.12");
+    let held = alloc(&mm, 400, 3);
+    counts(&mm, Span::Refill);
+    for pfn in held {
+        mm.free(pfn, Order::new(3).unwrap()).unwrap();
+    }
+    assert!(!counts(&mm, Span::Drain).is_empty(), "free_high drains although count is far below high");
+    mm.check().unwrap();
+}

@@ -1,0 +1,318 @@
+//! Which rules are in force. A policy is a name, `linux-6.18`, from which every rule follows through its history of
+//! kernel versions (facts/ALGORITHMS.md 1.2 to 1.7, 2.5). To add a rule: an enum here, its history, a field of
+//! [`Rules`], and a `match` at the one place where the mechanism differs.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use crate::version::{Since, Version, at};
+
+const fn v(major: u8, minor: u8) -> Version {
+    Version::new(major, minor)
+}
+
+/// How many pages a pageset's batch is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BatchRule {
+    /// At most 512 KiB / 4 (31 pages).
+    Half,
+    /// A quarter of at most 1 MiB, times 1.5, rounded down to a power of two, less 1 (63 pages).
+    Quarter,
+    /// The same from a cap of 256 KiB; as small zones go by 1/4096 of their pages (63 pages).
+    Capped,
+}
+
+const BATCH: &[Since<BatchRule>] = &[
+    Since(v(2, 6), BatchRule::Half),
+    Since(v(4, 19), BatchRule::Quarter),
+    Since(v(6, 19), BatchRule::Capped),
+];
+
+/// How many pages a pageset may keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HighRule {
+    /// Six batches.
+    SixBatches,
+    /// The zone's low watermark, divided among the node's CPUs.
+    LowWatermark,
+    /// Tuned between that and an eighth of the zone divided among the node's CPUs.
+    AutoTuned,
+}
+
+const HIGH: &[Since<HighRule>] = &[
+    Since(v(2, 6), HighRule::SixBatches),
+    Since(v(5, 14), HighRule::LowWatermark),
+    Since(v(6, 7), HighRule::AutoTuned),
+];
+
+/// Which orders pagesets cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PcpOrders {
+    /// Single pages.
+    Zero,
+    /// Orders 0 to 3 and huge pages on one list.
+    WithHuge,
+    /// Orders 0 to 3, huge pages on two lists (movable or not).
+    WithTwoHuge,
+}
+
+const PCP_ORDERS: &[Since<PcpOrders>] = &[
+    Since(v(2, 6), PcpOrders::Zero),
+    Since(v(5, 14), PcpOrders::WithHuge),
+    Since(v(6, 10), PcpOrders::WithTwoHuge),
+];
+
+/// How a refill sizes itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefillRule {
+    /// One batch.
+    Batch,
+    /// Batches that double with every refill (`alloc_factor`).
+    Doubling,
+}
+
+const REFILL: &[Since<RefillRule>] =
+    &[Since(v(2, 6), RefillRule::Batch), Since(v(6, 7), RefillRule::Doubling)];
+
+/// How a drain on the free path sizes itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DrainRule {
+    /// One batch.
+    Batch,
+    /// Batches that double with every drain (`free_factor`), halved by an allocation.
+    FreeFactor,
+    /// As many pages as were freed of late (`free_count`), halved by an allocation.
+    FreeCount,
+}
+
+const DRAIN: &[Since<DrainRule>] = &[
+    Since(v(2, 6), DrainRule::Batch),
+    Since(v(5, 14), DrainRule::FreeFactor),
+    Since(v(6, 7), DrainRule::FreeCount),
+];
+
+/// When frees of orders 1 to 3 in a row empty the pageset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FreeHighRule {
+    /// Never.
+    Never,
+    /// At every such free, once a drain has happened.
+    AfterDrain,
+    /// At the second in a row, with `free_count` at a batch or more.
+    Sequence,
+    /// The same, with `free_count` at a batch and half of `high_min`.
+    LongSequence,
+}
+
+const FREE_HIGH: &[Since<FreeHighRule>] = &[
+    Since(v(2, 6), FreeHighRule::Never),
+    Since(v(5, 18), FreeHighRule::AfterDrain),
+    Since(v(6, 7), FreeHighRule::Sequence),
+    Since(v(6, 16), FreeHighRule::LongSequence),
+];
+
+/// How much is given back in one hold of the zone lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HoldRule {
+    /// All of it.
+    Whole,
+    /// A batch; then both locks are let go and the pageset's is tried again.
+    Batch,
+}
+
+const HOLD: &[Since<HoldRule>] = &[Since(v(2, 6), HoldRule::Whole), Since(v(6, 19), HoldRule::Batch)];
+
+/// What a zonelist remembers of the nodes that others already fall back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeLoadRule {
+    /// The last node's load overwrites it.
+    Overwritten,
+    /// It adds up.
+    Accumulated,
+}
+
+const NODE_LOAD: &[Since<NodeLoadRule>] =
+    &[Since(v(2, 6), NodeLoadRule::Overwritten), Since(v(5, 16), NodeLoadRule::Accumulated)];
+
+/// Whether the pages of a refill are checked one by one under the zone lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckRule {
+    /// Not under the lock.
+    Outside,
+    /// Every base page, under the lock.
+    UnderLock,
+}
+
+const CHECK: &[Since<CheckRule>] = &[
+    Since(v(2, 6), CheckRule::Outside),
+    Since(v(5, 18), CheckRule::UnderLock),
+    Since(v(6, 3), CheckRule::Outside),
+];
+
+/// How `vm.pcp_batch_scale_max` bounds `free_count` and the decay of `high`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScaleRule {
+    /// As mainline does: `free_count` may overshoot by one block; decay is bounded by the scaled batch.
+    Mainline,
+    /// As seed 000's series does: `free_count` stops at the bound; decay does not look at the scale.
+    Series,
+}
+
+/// The rules that a policy puts in force.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct Rules {
+    pub batch: BatchRule,
+    pub high: HighRule,
+    pub pcp_orders: PcpOrders,
+    pub refill: RefillRule,
+    pub drain: DrainRule,
+    pub free_high: FreeHighRule,
+    pub hold: HoldRule,
+    pub node_load: NodeLoadRule,
+    pub check: CheckRule,
+    pub scale: ScaleRule,
+    /// Bytes of a frame descriptor in that kernel, which decides how many share a cache line.
+    pub descriptor_bytes: u32,
+}
+
+impl Rules {
+    /// The rules of mainline Linux `version`.
+    pub fn linux(version: Version) -> Self {
+        Self {
+            batch: at(BATCH, version),
+            high: at(HIGH, version),
+            pcp_orders: at(PCP_ORDERS, version),
+            refill: at(REFILL, version),
+            drain: at(DRAIN, version),
+            free_high: at(FREE_HIGH, version),
+            hold: at(HOLD, version),
+            node_load: at(NODE_LOAD, version),
+            check: at(CHECK, version),
+            scale: ScaleRule::Mainline,
+            descriptor_bytes: 64,
+        }
+    }
+}
+
+/// A named set of rules.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Policy {
+    name: String,
+    rules: Rules,
+}
+
+/// The policy in force where none is named.
+pub const DEFAULT_POLICY: &str = "linux-6.18";
+
+/// The suffix that adds seed 000's patch series to a kernel.
+const SCALE_SERIES: &str = "+pcp_batch_scale_max";
+
+/// Names that show the grammar, for messages and completion.
+pub const EXAMPLE_POLICIES: &[&str] = &[
+    "linux-5.14",
+    "linux-6.1",
+    "linux-6.6",
+    "linux-6.11",
+    "linux-6.11+pcp_batch_scale_max",
+    "linux-6.12",
+    "linux-6.18",
+    "linux-6.19",
+    "linux-7.2",
+];
+
+impl Policy {
+    /// Reads `linux-X.Y`, with `+pcp_batch_scale_max` for seed 000's series on top. From 4.0 on.
+    ///
+    /// # Errors
+    /// If the name is not of that form, or names a version older than 4.0.
+    pub fn parse(name: &str) -> Result<Self, PolicyError> {
+        let unknown = || PolicyError { name: name.to_string() };
+        let rest = name.strip_prefix("linux-").ok_or_else(unknown)?;
+        let (number, series) = match rest.strip_suffix(SCALE_SERIES) {
+            Some(number) => (number, true),
+            None => (rest, false),
+        };
+        let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let version = Version::parse(number).filter(|version| well_formed && version.major >= 4);
+        let mut rules = Rules::linux(version.ok_or_else(unknown)?);
+        if series {
+            rules.scale = ScaleRule::Series;
+        }
+        Ok(Self { name: name.to_string(), rules })
+    }
+
+    /// The rules of mainline Linux `version`, under the name `linux-X.Y`.
+    pub fn linux(version: Version) -> Self {
+        Self { name: alloc::format!("linux-{version}"), rules: Rules::linux(version) }
+    }
+
+    /// The same policy with other rules, for a variant; `name` says what it is.
+    #[must_use]
+    pub fn with_rules(name: &str, rules: Rules) -> Self {
+        Self { name: name.to_string(), rules }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::linux(v(6, 18))
+    }
+}
+
+/// No policy has this name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyError {
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no policy is called '{}'; linux-X.Y from 4.0 on is, for example {DEFAULT_POLICY}",
+            self.name
+        )
+    }
+}
+
+impl core::error::Error for PolicyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_pick_rules_by_version() {
+        let rules = |name| *Policy::parse(name).unwrap().rules();
+        assert_eq!(rules("linux-6.1").high, HighRule::LowWatermark);
+        assert_eq!(rules("linux-6.1").check, CheckRule::UnderLock);
+        assert_eq!(rules("linux-6.11").free_high, FreeHighRule::Sequence);
+        assert_eq!(rules("linux-6.18").free_high, FreeHighRule::LongSequence);
+        assert_eq!(rules("linux-6.18").hold, HoldRule::Whole);
+        assert_eq!(rules("linux-6.19").hold, HoldRule::Batch);
+        assert_eq!(rules("linux-6.9").pcp_orders, PcpOrders::WithHuge);
+        assert_eq!(rules("linux-6.11+pcp_batch_scale_max").scale, ScaleRule::Series);
+        assert_eq!(rules("linux-5.15").node_load, NodeLoadRule::Overwritten);
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for name in
+            ["", "linux", "linux-", "linux-6", "linux-6.x", "linux-6.18-rc1", "windows-11", "linux-3.17"]
+        {
+            assert!(Policy::parse(name).is_err(), "{name}");
+        }
+    }
+}

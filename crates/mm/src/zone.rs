@@ -1,0 +1,316 @@
+//! A zone: its frames' free lists under `zone->lock`, its watermarks, its CPUs' pagesets, its counters.
+
+use alloc::boxed::Box;
+
+use crate::buddy::FreeAreas;
+use crate::frame::MemMap;
+use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
+use crate::knobs::{Knob, Knobs};
+use crate::list::Mem;
+use crate::machine::{Access, Line, LineKind, Machine};
+use crate::pageblock::Pageblocks;
+use crate::pcp::{PageSizing, Pageset, PagesetTuning};
+use crate::policy::Rules;
+use crate::stat::ZoneStat;
+use crate::sync::{AtomicU32, Locked, Relaxed};
+use crate::watermark::{PROTECTION_COLUMNS, Watermarks};
+
+/// The parts of the memory manager that code below [`crate::Mm`] works with.
+#[derive(Debug)]
+pub(crate) struct Cx<'a, M> {
+    pub(crate) machine: &'a M,
+    pub(crate) map: &'a MemMap,
+    pub(crate) blocks: &'a Pageblocks,
+    pub(crate) knobs: &'a Knobs,
+    pub(crate) rules: &'a Rules,
+}
+
+impl<M> Clone for Cx<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Cx<'_, M> {}
+
+impl<'a, M: Machine> Cx<'a, M> {
+    #[inline]
+    pub(crate) fn mem(self) -> Mem<'a, M> {
+        Mem { map: self.map, machine: self.machine }
+    }
+
+    /// The most pages that one refill or drain moves at `batch`.
+    #[inline]
+    pub(crate) fn scaled(self, batch: u32) -> u32 {
+        batch << self.knobs.get(Knob::PcpBatchScaleMax)
+    }
+}
+
+/// Which mark a request must leave intact, and what it may do. The names are the kernel's `ALLOC_…`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AllocFlags(u16);
+
+impl AllocFlags {
+    /// Nothing allowed; no other bit set.
+    pub(crate) const NONE: Self = Self(0);
+    /// Do not mix types within a pageblock; rather ask another zone.
+    pub(crate) const NOFRAGMENT: Self = Self(1);
+    /// kswapd may be woken.
+    pub(crate) const KSWAPD: Self = Self(1 << 1);
+    /// May use half of the reserve (`__GFP_HIGH`).
+    pub(crate) const MIN_RESERVE: Self = Self(1 << 2);
+    /// Cannot wait: may use a quarter more.
+    pub(crate) const NON_BLOCK: Self = Self(1 << 3);
+    /// May use the highatomic reserve.
+    pub(crate) const HIGHATOMIC: Self = Self(1 << 4);
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    #[inline]
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Flags of a zone.
+pub(crate) mod zone_flag {
+    /// Free pages are under the high mark: pagesets do not grow.
+    pub(crate) const BELOW_HIGH: u32 = 1;
+    /// kswapd works on the zone: pagesets shrink.
+    pub(crate) const RECLAIM_ACTIVE: u32 = 1 << 1;
+    /// The watermark was boosted: kswapd should hear of it.
+    pub(crate) const BOOSTED: u32 = 1 << 2;
+}
+
+/// A zone.
+pub struct Zone<M: Machine> {
+    pub(crate) id: ZoneId,
+    pub(crate) node: Node,
+    pub(crate) kind: ZoneKind,
+    pub(crate) start: Pfn,
+    pub(crate) spanned: u32,
+    pub(crate) present: u32,
+    pub(crate) managed: u32,
+    pub(crate) free: Locked<M, FreeAreas>,
+    pub(crate) pagesets: Box<[Pageset<M>]>,
+    pub(crate) stat: ZoneStat,
+    marks: [AtomicU32; 4],
+    boost: AtomicU32,
+    protection: [AtomicU32; PROTECTION_COLUMNS],
+    flags: AtomicU32,
+}
+
+/// What [`Zone::new`] is told; see [`crate::ZoneSpec`].
+pub(crate) struct ZoneParts<M: Machine> {
+    pub(crate) id: ZoneId,
+    pub(crate) node: Node,
+    pub(crate) spec: crate::ZoneSpec,
+    pub(crate) free: Locked<M, FreeAreas>,
+    pub(crate) pagesets: Box<[Pageset<M>]>,
+}
+
+impl<M: Machine> Zone<M> {
+    pub(crate) fn new(parts: ZoneParts<M>) -> Self {
+        Self {
+            id: parts.id,
+            node: parts.node,
+            kind: parts.spec.kind,
+            start: parts.spec.start,
+            spanned: parts.spec.spanned,
+            present: parts.spec.present,
+            managed: parts.spec.managed,
+            free: parts.free,
+            pagesets: parts.pagesets,
+            stat: ZoneStat::default(),
+            marks: Default::default(),
+            boost: AtomicU32::new(0),
+            protection: Default::default(),
+            flags: AtomicU32::new(0),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ZoneId {
+        self.id
+    }
+
+    /// The node that it belongs to.
+    pub fn node(&self) -> Node {
+        self.node
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ZoneKind {
+        self.kind
+    }
+
+    /// Pages that the allocator got.
+    pub fn managed(&self) -> u32 {
+        self.managed
+    }
+
+    /// Its first frame.
+    pub fn start(&self) -> Pfn {
+        self.start
+    }
+
+    /// The frames of its span, from the first to just after the last.
+    pub fn span(&self) -> core::ops::Range<u32> {
+        self.start.0..self.start.0 + self.spanned
+    }
+
+    /// The frames that the allocator got: the lowest of the span. (Linux takes its boot memory from the top.)
+    pub(crate) fn managed_span(&self) -> core::ops::Range<u32> {
+        self.start.0..self.start.0 + self.managed
+    }
+
+    /// Free pages as the zone's own counter has them; CPUs may hold back small differences.
+    #[inline]
+    pub fn free_pages(&self) -> u32 {
+        self.stat.free_pages()
+    }
+
+    /// Free pages with what CPUs hold back.
+    pub fn free_pages_exact(&self) -> u64 {
+        let held_back: i64 = self.pagesets.iter().map(|set| i64::from(set.free_diff.load(Relaxed))).sum();
+        (i64::from(self.free_pages()) + held_back).max(0) as u64
+    }
+
+    /// After a drain: pagesets may grow again once the zone is back above its high mark.
+    pub(crate) fn note_above_high(&self) {
+        if self.has_flag(zone_flag::BELOW_HIGH) && self.free_pages() >= self.mark_high() {
+            self.clear_flag(zone_flag::BELOW_HIGH);
+        }
+    }
+
+    /// The marks, without boost.
+    pub fn watermarks(&self) -> Watermarks {
+        let mark = |index: usize| self.marks[index].load(Relaxed);
+        Watermarks { min: mark(0), low: mark(1), high: mark(2), promo: mark(3) }
+    }
+
+    /// By how much the marks are raised at present, in pages.
+    #[inline]
+    pub fn boost(&self) -> u32 {
+        self.boost.load(Relaxed)
+    }
+
+    pub(crate) fn set_boost(&self, pages: u32) {
+        self.boost.store(pages, Relaxed);
+    }
+
+    /// What the zone keeps from requests whose highest zone is each column, in pages.
+    pub fn protection(&self) -> [u32; PROTECTION_COLUMNS] {
+        core::array::from_fn(|column| self.protection[column].load(Relaxed))
+    }
+
+    /// The page counts and sizes of `cpu`'s pageset.
+    pub fn pageset_sizing(&self, machine: &M, cpu: Cpu) -> PageSizing {
+        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).sizing()
+    }
+
+    /// What tunes `cpu`'s pageset.
+    pub fn pageset_tuning(&self, machine: &M, cpu: Cpu) -> PagesetTuning {
+        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).tuning()
+    }
+
+    /// Sets what tunes `cpu`'s pageset, as a recording found it.
+    pub fn set_pageset_tuning(&self, machine: &M, cpu: Cpu, tuning: PagesetTuning) {
+        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).set_tuning(tuning);
+    }
+
+    pub(crate) fn set_marks(&self, marks: Watermarks, protection: [u32; PROTECTION_COLUMNS]) {
+        for (slot, mark) in self.marks.iter().zip([marks.min, marks.low, marks.high, marks.promo]) {
+            slot.store(mark, Relaxed);
+        }
+        for (slot, pages) in self.protection.iter().zip(protection) {
+            slot.store(pages, Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn mark_min(&self) -> u32 {
+        self.marks[0].load(Relaxed) + self.boost()
+    }
+
+    #[inline]
+    pub(crate) fn mark_low(&self) -> u32 {
+        self.marks[1].load(Relaxed) + self.boost()
+    }
+
+    #[inline]
+    pub(crate) fn mark_high(&self) -> u32 {
+        self.marks[2].load(Relaxed) + self.boost()
+    }
+
+    #[inline]
+    pub(crate) fn has_flag(&self, flag: u32) -> bool {
+        self.flags.load(Relaxed) & flag != 0
+    }
+
+    pub(crate) fn set_flag(&self, flag: u32) {
+        if !self.has_flag(flag) {
+            self.flags.fetch_or(flag, Relaxed);
+        }
+    }
+
+    /// Clears `flag`; says whether it was set.
+    pub(crate) fn clear_flag(&self, flag: u32) -> bool {
+        self.has_flag(flag) && self.flags.fetch_and(!flag, Relaxed) & flag != 0
+    }
+
+    /// Whether a request that leaves `mark` intact may be served: enough free pages, and for `order` above 0 a block.
+    /// Reads without the lock, as the kernel does.
+    #[inline]
+    pub(crate) fn watermark_ok(
+        &self,
+        machine: &M,
+        order: Order,
+        mark: u32,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        machine.touch(Line { kind: LineKind::Zone, index: u32::from(self.id.0) }, Access::Read);
+        let mut mark = mark;
+        if flags.has(AllocFlags::MIN_RESERVE) {
+            mark -= mark / 2;
+            if flags.has(AllocFlags::NON_BLOCK) {
+                mark -= mark / 4;
+            }
+        }
+        let usable_tail = order.pages() - 1;
+        let mut free = self.free_pages().saturating_sub(usable_tail);
+        if !flags.has(AllocFlags::HIGHATOMIC) {
+            free = free.saturating_sub(self.stat.free_highatomic());
+        }
+        if free <= mark + self.protection[highest.index()].load(Relaxed) {
+            return false;
+        }
+        order == Order::ZERO || self.has_block(order, flags)
+    }
+
+    /// Whether some list that the request may use has a block of `order` or more.
+    fn has_block(&self, order: Order, flags: AllocFlags) -> bool {
+        let mut usable = ((1 << MigrateType::PCP_COUNT) - 1) | (1 << MigrateType::Cma as u8);
+        if flags.has(AllocFlags::HIGHATOMIC) {
+            usable |= 1 << MigrateType::HighAtomic as u8;
+        }
+        order.to(Order::MAX).any(|order| self.stat.nonempty(order) & usable != 0)
+    }
+}
+
+impl<M: Machine> core::fmt::Debug for Zone<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Node {}, zone {}", self.node.0, self.kind.name())
+    }
+}
