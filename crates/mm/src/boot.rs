@@ -97,7 +97,7 @@ impl<M: Machine> Mm<M> {
             zone.set_marks(marks, protection(node, &self.knobs, zone.kind));
             let sizing = self.page_sizing(zone);
             for pageset in &zone.pagesets {
-                pageset.pcp.lock(&self.machine).resize(sizing);
+                pageset.pcp.lock(&self.machine).tuning.resize(sizing);
             }
         }
     }

@@ -3,10 +3,12 @@
 
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{MAX_PAGE_ORDER, MigrateType, Order, Pfn};
+use crate::knobs::Knob;
 use crate::list::List;
 use crate::machine::{Access, Line, LineKind, Machine};
+use crate::pcp::{Pressure, Setting};
 use crate::stat::Events;
-use crate::zone::{Cx, Zone};
+use crate::zone::{Cx, Zone, zone_flag};
 
 /// Where a block goes on its list. Blocks at the head are handed out first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +49,16 @@ impl<M: Machine> Clone for ZoneCx<'_, M> {
 impl<M: Machine> Copy for ZoneCx<'_, M> {}
 
 impl<M: Machine> ZoneCx<'_, M> {
+    /// What a pageset's tuning depends on.
+    #[inline]
+    pub(crate) fn setting(&self) -> Setting<'_> {
+        let pressure = Pressure {
+            below_high: self.zone.has_flag(zone_flag::BELOW_HIGH),
+            reclaim_active: self.zone.has_flag(zone_flag::RECLAIM_ACTIVE),
+        };
+        Setting { rules: self.cx.rules, scale: self.cx.knobs.get(Knob::PcpBatchScaleMax) as u32, pressure }
+    }
+
     /// Charges a look at the list heads of `order`, or a change of them.
     #[inline]
     fn touch_area(self, order: Order, access: Access) {

@@ -6,7 +6,7 @@ use crate::ids::{Cpu, Node};
 use crate::knobs::Knob;
 use crate::machine::Machine;
 use crate::pcp::Pageset;
-use crate::policy::HoldRule;
+use crate::policy::{HoldRule, ScaleRule};
 use crate::stat::SlowEvents;
 use crate::zone::{Zone, zone_flag};
 
@@ -22,10 +22,19 @@ impl<M: Machine> Mm<M> {
             if zone.stat.fold(&pageset.free_diff) {
                 pageset.pcp.lock(&self.machine).set_expire(EXPIRE_TICKS);
             }
-            let decayed = pageset.pcp.lock(&self.machine).decay(self.cx());
-            self.give_back(zone, pageset, decayed, self.policy.rules().hold);
+            let setting = self.zone_cx(zone.id);
+            let decayed = pageset.pcp.lock(&self.machine).tuning.decay(setting.setting());
+            self.give_back(zone, pageset, decayed, self.decay_hold());
             let expired = pageset.pcp.lock(&self.machine).expire(zone.node, local);
             self.give_back(zone, pageset, expired, HoldRule::Whole);
+        }
+    }
+
+    /// Seed 000's series lets the decay free a batch at a time, years before mainline did.
+    fn decay_hold(&self) -> HoldRule {
+        match self.policy.rules().scale {
+            ScaleRule::Series => HoldRule::Batch,
+            ScaleRule::Mainline => self.policy.rules().hold,
         }
     }
 
@@ -39,7 +48,7 @@ impl<M: Machine> Mm<M> {
         let mut left = pages;
         while left > 0 {
             let mut pcp = pageset.pcp.lock(&self.machine);
-            let hold = pcp.hold_size(rule, left);
+            let hold = pcp.tuning.hold_size(rule, left);
             if pcp.drain(self.zone_cx(zone.id), &pageset.free_diff(), hold, 0) == 0 {
                 break;
             }
@@ -64,7 +73,7 @@ impl<M: Machine> Mm<M> {
             let cx = self.zone_cx(zone.id);
             loop {
                 let mut pcp = pageset.pcp.lock(&self.machine);
-                let hold = pcp.count().min(cx.cx.scaled(pcp.sizing().batch));
+                let hold = pcp.count().min(cx.cx.scaled(pcp.tuning.batch));
                 if hold == 0 || pcp.drain(cx, &pageset.free_diff(), hold, 0) == 0 {
                     break;
                 }

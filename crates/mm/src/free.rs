@@ -85,7 +85,7 @@ impl<M: Machine> Mm<M> {
     }
 
     #[inline]
-    fn allocated(&self, pfn: Pfn, order: Order) -> Result<FrameState, FreeError> {
+    pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Result<FrameState, FreeError> {
         let state = self.map.get(pfn).ok_or(FreeError::NoFrame(pfn))?.state();
         if state.kind != FrameKind::Allocated {
             return Err(FreeError::NotAllocated(pfn));
@@ -125,7 +125,7 @@ impl<M: Machine> Mm<M> {
     /// Puts a block on the pageset whose lock `pcp` holds and gives back what is too many. Gives the lock back too, if
     /// it still has it.
     #[inline]
-    fn free_to_pageset<'a>(
+    pub(crate) fn free_to_pageset<'a>(
         &'a self,
         cx: ZoneCx<'a, M>,
         pageset: &'a Pageset<M>,
@@ -153,7 +153,7 @@ impl<M: Machine> Mm<M> {
         let cpu = self.machine.cpu();
         let mut left = freed.to_drain;
         loop {
-            let hold = pcp.hold_size(rule, left);
+            let hold = pcp.tuning.hold_size(rule, left);
             pcp.drain(cx, &pageset.free_diff(), hold, freed.from);
             left -= hold;
             if left == 0 || pcp.count() == 0 || rule == HoldRule::Whole {
@@ -161,16 +161,16 @@ impl<M: Machine> Mm<M> {
             }
             drop(pcp);
             if self.machine.cpu() != cpu {
-                cx.zone.note_above_high();
+                cx.zone.note_above_high(&self.machine);
                 return None;
             }
             let Some(again) = pageset.pcp.try_lock(&self.machine) else {
-                cx.zone.note_above_high();
+                cx.zone.note_above_high(&self.machine);
                 return None;
             };
             pcp = again;
         }
-        cx.zone.note_above_high();
+        cx.zone.note_above_high(&self.machine);
         Some(pcp)
     }
 

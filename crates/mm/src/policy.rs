@@ -154,7 +154,8 @@ const CHECK: &[Since<CheckRule>] = &[
 pub enum ScaleRule {
     /// As mainline does: `free_count` may overshoot by one block; decay is bounded by the scaled batch.
     Mainline,
-    /// As seed 000's series does: `free_count` stops at the bound; decay does not look at the scale.
+    /// As seed 000's series does: `free_count` stops at the bound; decay keeps the default scale of 5 and frees a batch
+    /// at a time.
     Series,
 }
 

@@ -9,7 +9,7 @@ use crate::knobs::{Knob, Knobs};
 use crate::list::Mem;
 use crate::machine::{Access, Line, LineKind, Machine};
 use crate::pageblock::Pageblocks;
-use crate::pcp::{PageSizing, Pageset, PagesetTuning};
+use crate::pcp::{PageSizing, Pageset, Tuning};
 use crate::policy::Rules;
 use crate::stat::ZoneStat;
 use crate::sync::{AtomicU32, Locked, Relaxed};
@@ -40,7 +40,6 @@ impl<'a, M: Machine> Cx<'a, M> {
     }
 
     /// The most pages that one refill or drain moves at `batch`.
-    #[inline]
     pub(crate) fn scaled(self, batch: u32) -> u32 {
         batch << self.knobs.get(Knob::PcpBatchScaleMax)
     }
@@ -187,8 +186,10 @@ impl<M: Machine> Zone<M> {
     }
 
     /// After a drain: pagesets may grow again once the zone is back above its high mark.
-    pub(crate) fn note_above_high(&self) {
-        if self.has_flag(zone_flag::BELOW_HIGH) && self.free_pages() >= self.mark_high() {
+    pub(crate) fn note_above_high(&self, machine: &M) {
+        let (high, any) = (self.mark_high(), ZoneKind::Movable);
+        let below = self.has_flag(zone_flag::BELOW_HIGH);
+        if below && self.watermark_ok(machine, Order::ZERO, high, any, AllocFlags::NONE) {
             self.clear_flag(zone_flag::BELOW_HIGH);
         }
     }
@@ -216,17 +217,20 @@ impl<M: Machine> Zone<M> {
 
     /// The page counts and sizes of `cpu`'s pageset.
     pub fn pageset_sizing(&self, machine: &M, cpu: Cpu) -> PageSizing {
-        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).sizing()
+        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).tuning.sizing()
     }
 
     /// What tunes `cpu`'s pageset.
-    pub fn pageset_tuning(&self, machine: &M, cpu: Cpu) -> PagesetTuning {
-        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).tuning()
+    pub fn pageset_tuning(&self, machine: &M, cpu: Cpu) -> Tuning {
+        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).tuning
     }
 
-    /// Sets what tunes `cpu`'s pageset, as a recording found it.
-    pub fn set_pageset_tuning(&self, machine: &M, cpu: Cpu, tuning: PagesetTuning) {
-        self.pagesets[usize::from(cpu.0)].pcp.lock(machine).set_tuning(tuning);
+    /// Sets what tunes `cpu`'s pageset, as a recording found it; its count and sizes stay as they are.
+    pub fn set_pageset_tuning(&self, machine: &M, cpu: Cpu, tuning: Tuning) {
+        let now = &mut self.pagesets[usize::from(cpu.0)].pcp.lock(machine).tuning;
+        let sizing = now.sizing();
+        *now = Tuning { count: sizing.count, free_high_batch: now.free_high_batch, ..tuning };
+        now.resize(sizing);
     }
 
     pub(crate) fn set_marks(&self, marks: Watermarks, protection: [u32; PROTECTION_COLUMNS]) {

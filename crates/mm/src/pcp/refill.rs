@@ -6,10 +6,9 @@ use crate::buddy::ZoneCx;
 use crate::fallback::{Ask, SearchMode};
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{Order, Pfn};
-use crate::knobs::Knob;
 use crate::machine::{Access, Machine, Span, Work};
-use crate::policy::{CheckRule, DrainRule, RefillRule};
-use crate::zone::{AllocFlags, zone_flag};
+use crate::policy::CheckRule;
+use crate::zone::AllocFlags;
 
 impl Pcp {
     /// Takes a block for `ask`, whose order pagesets cache and whose type has a list, refilling the list if it is empty.
@@ -22,11 +21,7 @@ impl Pcp {
         ask: Ask,
     ) -> Option<Pfn> {
         self.touch(cx.cx.machine);
-        match cx.cx.rules.drain {
-            DrainRule::FreeCount => self.free_count >>= 1,
-            DrainRule::FreeFactor => self.free_factor >>= 1,
-            DrainRule::Batch => {}
-        }
+        self.tuning.allocating(cx.cx.rules);
         let index = Self::list_index(cx.cx.rules.pcp_orders, ask.order, ask.migratetype);
         self.touch_list(cx.cx.machine, index);
         if self.lists[index].is_empty() {
@@ -40,37 +35,23 @@ impl Pcp {
 
     #[inline(never)]
     fn refill<M: Machine>(&mut self, cx: ZoneCx<'_, M>, free_diff: &FreeDiff<'_>, ask: Ask, index: usize) {
-        let blocks = self.refill_size(cx, ask.order);
+        let blocks = self.tuning.refill_size(cx.setting(), ask.order);
         let taken = self.refill_from_buddy(cx, free_diff, ask, index, blocks);
-        self.count += taken << ask.order.get();
+        self.tuning.count += taken << ask.order.get();
     }
 
-    /// Blocks that the next refill of `order` asks for; raises `high` and `alloc_factor` on the way
-    /// (the kernel's `nr_pcp_alloc`).
-    fn refill_size<M: Machine>(&mut self, cx: ZoneCx<'_, M>, order: Order) -> u32 {
-        let mut high = self.high.clamp(self.high_min, self.high_max);
-        if high < self.batch {
-            return 1;
-        }
-        let mut pages = self.batch;
-        if cx.cx.rules.refill == RefillRule::Doubling {
-            if order == Order::ZERO {
-                pages = self.batch << self.alloc_factor;
-            }
-            if self.auto_tuned() && !cx.zone.has_flag(zone_flag::BELOW_HIGH) {
-                high = (high + pages).min(self.high_max);
-                self.high = high;
-            }
-            if order == Order::ZERO {
-                let room = high.saturating_sub(self.count + self.batch).max(self.batch);
-                let most = cx.cx.knobs.get(Knob::PcpBatchScaleMax) as u8;
-                if pages <= room && self.alloc_factor < most {
-                    self.alloc_factor += 1;
-                }
-                pages = pages.min(room);
-            }
-        }
-        if pages > 1 { (pages >> order.get()).max(2) } else { pages }
+    /// Puts up to `blocks` from the buddy lists on the list for `ask`, and tunes nothing; gives how many there were.
+    pub(crate) fn place<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        free_diff: &FreeDiff<'_>,
+        ask: Ask,
+        blocks: u32,
+    ) -> u32 {
+        let index = Self::list_index(cx.cx.rules.pcp_orders, ask.order, ask.migratetype);
+        let placed = self.refill_from_buddy(cx, free_diff, ask, index, blocks);
+        self.tuning.count += placed << ask.order.get();
+        placed
     }
 
     /// Takes up to `blocks` from the buddy lists in one hold of the zone lock; gives how many there were

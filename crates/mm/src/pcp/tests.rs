@@ -3,7 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{PageSizing, batch};
+use super::PageSizing;
+use super::sizing::batch;
 use crate::policy::BatchRule;
 use crate::{Bare, Cpu, Knob, Knobs, Mm, NodeSize, Order, Pfn, Policy, Request, Span, Topology};
 
