@@ -1,1 +1,24 @@
-//! Empty for now.
+//! What people look at: tables and histograms for a terminal, and a page for a browser.
+//!
+//! Nothing here measures or decides. Every function takes measurements and gives back text; the caller prints it. The
+//! formats are those that linux-mm reads: bcc's funclatency ([`histogram`]), mmtests' compare-kernels ([`mmtests`]),
+//! lkp's ([`lkp`]), vmstat's names ([`counters`]). [`replay`] is the whole account of a document on a terminal,
+//! [`html`] the same as one self-contained file.
+
+pub mod changes;
+pub mod counters;
+pub mod heading;
+pub mod histogram;
+pub mod latency;
+pub mod lkp;
+pub mod locks;
+pub mod memory;
+pub mod mmtests;
+pub mod nearest;
+pub mod published;
+pub mod replay;
+pub mod style;
+mod table;
+pub mod units;
+
+pub use style::Style;

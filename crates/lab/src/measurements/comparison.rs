@@ -23,7 +23,7 @@ pub struct ComparisonTable {
     pub title: String,
     /// Their names; the first is the baseline.
     pub columns: Vec<String>,
-    /// The metrics, those that at least one column has.
+    /// The metrics, those that are not 0 in every column.
     pub rows: Vec<MetricRow>,
 }
 
@@ -192,9 +192,10 @@ fn table(title: String, columns: &[(&str, &Group<'_>)]) -> ComparisonTable {
         let samples = columns.iter().map(|(_, group)| sample(&metric, group)).collect();
         MetricRow { metric, samples }
     });
+    let says_something = |row: &MetricRow| row.samples.iter().any(|sample| sample.max() != Some(0.0));
     ComparisonTable {
         title,
-        rows: rows.collect(),
+        rows: rows.filter(says_something).collect(),
         columns: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
     }
 }

@@ -1,0 +1,84 @@
+//! What ran, and how sure the answer is.
+
+use std::fmt::Write as _;
+
+use lab::measurements::{Confidence, Group, Run, Scene};
+
+use crate::style::Style;
+use crate::table::wrap;
+use crate::units;
+
+/// The workload and the machine, then a line for each variant: policy, knobs, repetitions, simulated time.
+pub fn scene(style: Style, scene: &Scene<'_>) -> String {
+    let mut out = style.heading(&format!("{} on {}", scene.workload, scene.machine));
+    out.push('\n');
+    let width = scene.groups.iter().map(|group| group.label.chars().count()).max().unwrap_or(0);
+    for group in &scene.groups {
+        let _ = writeln!(out, "  {:<width$}  {}", group.label, variant(group));
+    }
+    out
+}
+
+/// `linux-6.18, vm.pcp_batch_scale_max=0, seeds 1 to 3, 2.100 s simulated`.
+pub fn variant(group: &Group<'_>) -> String {
+    let run = group.first();
+    let mut parts = vec![run.policy.clone()];
+    parts.extend(run.knobs.iter().map(|(name, value)| format!("{name}={value}")));
+    parts.push(seeds(group));
+    parts.push(format!("{} simulated", units::duration(mean(group, |run| run.simulated_ns))));
+    parts.join(", ")
+}
+
+/// The label and why it is not a better one, once for each that differs: `predicted: …`.
+pub fn confidence(style: Style, runs: &[Run]) -> String {
+    let mut out = String::new();
+    let mut said: Vec<(Confidence, &str)> = vec![];
+    for run in runs {
+        let this = (run.confidence, run.confidence_reason.as_str());
+        if said.contains(&this) {
+            continue;
+        }
+        said.push(this);
+        let text = match this.1 {
+            "" => "no reason was recorded",
+            reason => reason,
+        };
+        let label = format!("{}:", this.0);
+        let room = style.columns() - label.len() - 1;
+        let lines = wrap(text, room).join(&format!("\n{}", " ".repeat(label.len() + 1)));
+        let _ = writeln!(out, "{} {lines}", style.heading(&label));
+    }
+    out
+}
+
+/// What could not be carried out as recorded, a line each; empty where everything was.
+pub fn omissions(style: Style, scene: &Scene<'_>) -> String {
+    let mut out = String::new();
+    for group in &scene.groups {
+        for (kind, count) in &group.first().omissions {
+            if *count > 0 {
+                let line = format!("not as recorded: {count} {}", kind.replace('_', " "));
+                let _ = writeln!(out, "{}: {}", group.label, style.bad(&line));
+            }
+        }
+    }
+    out
+}
+
+fn seeds(group: &Group<'_>) -> String {
+    let first = group.first().seed;
+    let consecutive = group.runs.iter().zip(first..).all(|(run, seed)| run.seed == seed);
+    match group.runs.as_slice() {
+        [_] => format!("seed {first}"),
+        [.., last] if consecutive => format!("seeds {first} to {}", last.seed),
+        runs => {
+            let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
+            format!("seeds {}", seeds.join(" "))
+        }
+    }
+}
+
+/// The mean of a figure over a group's repetitions.
+pub(crate) fn mean(group: &Group<'_>, figure: impl Fn(&Run) -> u64) -> f64 {
+    group.runs.iter().map(|run| figure(run) as f64).sum::<f64>() / group.runs.len() as f64
+}

@@ -1,0 +1,32 @@
+//! Where pages were.
+
+use lab::measurements::{Memory, Scene};
+
+use crate::heading::mean;
+use crate::style::Style;
+use crate::table::Table;
+use crate::units;
+
+/// A line per variant: the most in use, and what was held, in slabs and on per-CPU lists at the end; means over
+/// repetitions. Empty where nothing was counted.
+pub fn table(style: Style, scene: &Scene<'_>) -> String {
+    let all = scene.groups.iter().flat_map(|group| &group.runs);
+    if all.into_iter().all(|run| run.memory == Memory::default()) {
+        return String::new();
+    }
+    let mut table = Table::new(["<memory", "peak", "held at end", "slab", "per-CPU lists"]);
+    for group in &scene.groups {
+        let pages = |of: fn(&Memory) -> u64| {
+            let pages = mean(group, |run| of(&run.memory)).round() as u64;
+            if pages == 0 { "-".to_owned() } else { units::memory(pages) }
+        };
+        table.row([
+            group.label.clone(),
+            pages(|memory| memory.peak_pages),
+            pages(|memory| memory.held_pages),
+            pages(|memory| memory.slab_pages),
+            pages(|memory| memory.pcp_pages),
+        ]);
+    }
+    table.text(0, style.columns())
+}

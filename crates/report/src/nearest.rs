@@ -1,0 +1,69 @@
+//! The nearest name to one that does not exist.
+
+/// The candidate most like `name`; `None` where none is near enough to be what was meant.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |candidate: &str| {
+        let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
+        // A part of a long name is as good as a slip of the finger: `pcp_batch` for `vm.pcp_batch_scale_max`.
+        if name.len() >= 3 && candidate.contains(&name) {
+            0.95
+        } else {
+            strsim::jaro_winkler(&name, &candidate)
+        }
+    };
+    let mut best: Option<(f64, &str)> = None;
+    for candidate in candidates {
+        let likeness = likeness(candidate);
+        if likeness >= 0.8 && best.is_none_or(|(most, _)| likeness > most) {
+            best = Some((likeness, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// One line for a name that does not exist: ``no knob `x`; did you mean `y`? `freehold knobs` lists them``. `kind` is
+/// what was named, `list` the command that lists them.
+pub fn unknown<'a>(
+    kind: &str,
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    list: &str,
+) -> String {
+    match nearest(name, candidates) {
+        Some(near) => format!("no {kind} `{name}`; did you mean `{near}`? `{list}` lists them"),
+        None => format!("no {kind} `{name}`; `{list}` lists them"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOBS: [&str; 3] = ["vm.pcp_batch_scale_max", "vm.min_free_kbytes", "vm.watermark_scale_factor"];
+
+    #[test]
+    fn slips_parts_and_cases_are_found() {
+        assert_eq!(nearest("vm.pcp_batch_scal_max", KNOBS), Some(KNOBS[0]));
+        assert_eq!(nearest("min_free_kbytes", KNOBS), Some(KNOBS[1]));
+        assert_eq!(nearest("VM.Watermark_Scale_Factor", KNOBS), Some(KNOBS[2]));
+        assert_eq!(nearest("epyc", ["xeon-8260", "epyc-7w83", "host"]), Some("epyc-7w83"));
+    }
+
+    #[test]
+    fn what_is_like_nothing_has_no_neighbour() {
+        assert_eq!(nearest("zzz", KNOBS), None);
+        assert_eq!(nearest("", KNOBS), None);
+    }
+
+    #[test]
+    fn the_line_says_what_to_do() {
+        assert_eq!(
+            unknown("machine", "epic-7w83", ["epyc-7w83", "host"], "freehold machines"),
+            "no machine `epic-7w83`; did you mean `epyc-7w83`? `freehold machines` lists them"
+        );
+        assert_eq!(
+            unknown("machine", "pdp", ["host"], "freehold machines"),
+            "no machine `pdp`; `freehold machines` lists them"
+        );
+    }
+}
