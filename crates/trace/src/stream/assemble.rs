@@ -23,6 +23,8 @@ const RECENT_FREES: usize = 32;
 pub(crate) enum Membership {
     /// The children of those who do.
     Descendants,
+    /// Whoever had this name when it got another, and descendants.
+    AfterExec(&'static [u8]),
     /// Everybody but the idle task.
     Everybody,
 }
@@ -111,10 +113,7 @@ impl<W: Write> Assembler<W> {
         match record {
             Record::Sample(raw) => self.sample(origin, raw),
             Record::Lost(count) => self.lost(origin, count),
-            Record::Comm { pid, tid, name } => {
-                let name = String::from_utf8_lossy(name).into_owned();
-                self.change(tid, |task| (task.pid, task.name) = (pid, name))
-            }
+            Record::Comm { pid, tid, name } => self.rename(pid, tid, name),
             Record::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.fork(origin, [pid, tid], [parent_pid, parent_tid])
             }
@@ -143,6 +142,16 @@ impl<W: Write> Assembler<W> {
             Some(task) => self.write(origin, task, EventKind::Lost { count }),
             None => Ok(()),
         }
+    }
+
+    fn rename(&mut self, pid: u32, tid: u32, name: &[u8]) -> io::Result<()> {
+        let membership = self.membership;
+        let name = String::from_utf8_lossy(name).into_owned();
+        self.change(tid, |task| {
+            task.in_workload |=
+                matches!(membership, Membership::AfterExec(before) if before == task.name.as_bytes());
+            (task.pid, task.name) = (pid, name);
+        })
     }
 
     fn fork(&mut self, origin: Origin, child: [u32; 2], parent: [u32; 2]) -> io::Result<()> {
@@ -230,12 +239,14 @@ impl<W: Write> Assembler<W> {
         }
         let is_own = self.tasks.in_workload(task);
         match *kind {
-            EventKind::PageAlloc { pfn, order, .. } if is_own => self.held.insert(pfn, order),
+            EventKind::PageAlloc { pfn, order, .. } if is_own => {
+                self.held.insert(pfn, order);
+            }
             EventKind::PageAlloc { pfn, order, .. } => {
                 self.held.remove(pfn, order);
             }
             EventKind::PageFree { pfn, order } => {
-                let was_held = self.held.remove(pfn, order);
+                let was_held = self.held.remove(pfn, order) > 0;
                 if was_held && !is_own {
                     self.remember_free(origin.cpu, pfn);
                 }

@@ -13,27 +13,30 @@ pub(crate) struct PageSet {
 }
 
 impl PageSet {
-    /// Adds a block.
-    pub(crate) fn insert(&mut self, pfn: Pfn, order: Order) {
+    /// Adds a block. Gives how many of its pages were not in yet.
+    pub(crate) fn insert(&mut self, pfn: Pfn, order: Order) -> u32 {
         let index = (pfn.0 / PIECE_PAGES) as usize;
         if index >= self.pieces.len() {
             self.pieces.resize_with(index + 1, || None);
         }
         let piece = self.pieces[index].get_or_insert_with(|| Box::new([0; WORDS]));
+        let mut added = 0;
         for (word, mask) in masks(pfn, order) {
+            added += (mask & !piece[word]).count_ones();
             piece[word] |= mask;
         }
+        added
     }
 
-    /// Takes a block out. True if any of its pages was in.
-    pub(crate) fn remove(&mut self, pfn: Pfn, order: Order) -> bool {
-        let Some(Some(piece)) = self.pieces.get_mut((pfn.0 / PIECE_PAGES) as usize) else { return false };
-        let mut found = false;
+    /// Takes a block out. Gives how many of its pages were in.
+    pub(crate) fn remove(&mut self, pfn: Pfn, order: Order) -> u32 {
+        let Some(Some(piece)) = self.pieces.get_mut((pfn.0 / PIECE_PAGES) as usize) else { return 0 };
+        let mut removed = 0;
         for (word, mask) in masks(pfn, order) {
-            found |= piece[word] & mask != 0;
+            removed += (piece[word] & mask).count_ones();
             piece[word] &= !mask;
         }
-        found
+        removed
     }
 }
 
@@ -56,16 +59,22 @@ mod tests {
     fn blocks_go_in_and_come_out_in_pieces() {
         let mut set = PageSet::default();
         let order = |order| Order::new(order).unwrap();
-        set.insert(Pfn(1024), order(9));
-        set.insert(Pfn(7), order(0));
-        assert!(set.remove(Pfn(1024), order(0)));
-        assert!(!set.remove(Pfn(1024), order(0)));
-        assert!(set.remove(Pfn(1528), order(3)));
-        assert!(set.remove(Pfn(1024), order(9)));
-        assert!(!set.remove(Pfn(1024), order(10)));
-        assert!(set.remove(Pfn(7), order(0)));
-        assert!(!set.remove(Pfn(u32::MAX), order(10)));
-        set.insert(Pfn(u32::MAX), order(10));
-        assert!(set.remove(Pfn(u32::MAX), order(0)));
+        assert_eq!(set.insert(Pfn(1024), order(9)), 512);
+        assert_eq!(set.insert(Pfn(1024), order(3)), 0);
+        assert_eq!(set.insert(Pfn(7), order(0)), 1);
+        assert_eq!(set.remove(Pfn(1024), order(0)), 1);
+        assert_eq!(set.remove(Pfn(1024), order(0)), 0);
+        assert_eq!(set.remove(Pfn(1528), order(3)), 8);
+        assert_eq!(set.remove(Pfn(1024), order(9)), 503);
+        assert_eq!(set.remove(Pfn(1024), order(10)), 0);
+        assert_eq!(set.remove(Pfn(7), order(0)), 1);
+    }
+
+    #[test]
+    fn the_last_frame_has_its_place() {
+        let mut set = PageSet::default();
+        assert_eq!(set.remove(Pfn(u32::MAX), Order::MAX), 0);
+        assert_eq!(set.insert(Pfn(u32::MAX), Order::MAX), 1);
+        assert_eq!(set.remove(Pfn(u32::MAX), Order::ZERO), 1);
     }
 }

@@ -58,8 +58,19 @@ impl Layout {
 
     /// Whether samples say all that an import needs.
     pub(crate) const fn is_enough(self) -> bool {
-        let needed = TID | TIME | RAW;
+        let needed = TID | TIME | CPU | RAW;
         self.sample_type & needed == needed && self.sample_type & READ == 0
+    }
+
+    /// Whether all records carry their event's number where it can be found without knowing the event.
+    pub(crate) const fn has_identifier(self) -> bool {
+        self.sample_type & IDENTIFIER != 0 && self.sample_id_all
+    }
+
+    /// That number.
+    pub(crate) fn identifier(kind: u32, body: &[u8]) -> Option<u64> {
+        let at = if kind == RECORD_SAMPLE { 0 } else { body.len().checked_sub(8)? };
+        Bytes(&body[at..]).u64()
     }
 
     /// Takes apart the record of type `kind` with this body (its header left out). `None` if it is of no interest or

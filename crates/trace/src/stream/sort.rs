@@ -29,11 +29,6 @@ impl Sorter {
         self.bytes.extend_from_slice(body);
     }
 
-    /// The time of the latest record that waits.
-    pub(crate) fn latest(&self) -> u64 {
-        self.items.iter().map(|item| item.time).max().unwrap_or(0)
-    }
-
     /// Hands the records up to `horizon` to `take` (CPU, type, body), in order; those of one time as they came.
     ///
     /// # Errors
