@@ -24,6 +24,8 @@ pub(super) enum Returned {
         block: BlockId,
         /// The number of its first page, once split.
         parts: BlockId,
+        /// Order of the block.
+        order: Order,
         /// The pages given back.
         pages: Vec<BlockId>,
     },
@@ -68,7 +70,7 @@ impl Matching {
         if live.order > order {
             let parts = self.split(head, live);
             let pages = self.take_pages(pfn, order);
-            return Returned::Split { block: live.block, parts, pages };
+            return Returned::Split { block: live.block, parts, order: live.order, pages };
         }
         Returned::Pages(self.take_pages(pfn, order))
     }
@@ -126,7 +128,7 @@ mod tests {
         let (block, _) = matching.alloc(Pfn(512), order(9));
         let parts = BlockId(block.0 + 1);
         let pages = vec![BlockId(parts.0 + 7)];
-        assert_eq!(matching.free(Pfn(519), order(0)), Returned::Split { block, parts, pages });
+        assert_eq!(matching.free(Pfn(519), order(0)), Returned::Split { block, parts, order: order(9), pages });
         assert_eq!(matching.free(Pfn(512), order(0)), Returned::Pages(vec![parts]));
         let rest = matching.free(Pfn(516), order(2));
         assert_eq!(rest, Returned::Pages([4, 5, 6].map(|page| BlockId(parts.0 + page)).to_vec()));

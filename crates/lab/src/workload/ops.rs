@@ -49,6 +49,8 @@ pub enum Action {
         block: BlockId,
         /// The first page's number.
         parts: BlockId,
+        /// Order of the block.
+        order: Order,
     },
     /// Lets another task begin.
     Start(TaskRef),

@@ -311,7 +311,7 @@ impl Track {
 fn taken_apart(returned: Returned) -> (Option<Action>, Vec<BlockId>) {
     match returned {
         Returned::Whole(block) => (None, vec![block]),
-        Returned::Split { block, parts, pages } => (Some(Action::Split { block, parts }), pages),
+        Returned::Split { block, parts, order, pages } => (Some(Action::Split { block, parts, order }), pages),
         Returned::Pages(pages) => (None, pages),
         Returned::Unknown => (None, vec![]),
     }

@@ -128,7 +128,7 @@ fn an_order_9_block_may_come_back_in_pages() {
     };
     let workload = build(&[(0, WORKER, huge), (5, WORKER, free(513))]);
     let actions: Vec<Action> = workload.tasks[0].ops.iter().map(|op| op.action).collect();
-    assert_eq!(actions[1], Action::Split { block: BlockId(0), parts: BlockId(1) });
+    assert_eq!(actions[1], Action::Split { block: BlockId(0), parts: BlockId(1), order });
     assert_eq!(actions[2], Action::Free { first: 0, count: 1 });
     assert_eq!(workload.tasks[0].frees, [BlockId(2)]);
     assert_eq!(workload.blocks, 513);
