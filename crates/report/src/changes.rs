@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use lab::measurements::{Group, Scene};
 
+use crate::heading::mean_of;
 use crate::latency::{pooled, span_title, spans};
 use crate::locks;
 use crate::style::Style;
@@ -61,9 +62,7 @@ fn lines(style: Style, scene: &Scene<'_>, base: &Group<'_>, other: &Group<'_>) -
 }
 
 fn throughput(style: Style, base: &Group<'_>, other: &Group<'_>) -> Option<String> {
-    let mean = |group: &Group<'_>| {
-        group.runs.iter().map(|run| run.throughput.pages_per_second).sum::<f64>() / group.runs.len() as f64
-    };
+    let mean = |group| mean_of(group, |run| run.throughput.pages_per_second);
     let (before, after) = (mean(base), mean(other));
     if before <= 0.0 {
         return None;

@@ -40,6 +40,11 @@ pub fn counters<'a>(scene: &Scene<'a>) -> Vec<Counter<'a>> {
 
 /// A line per counter: its value in each variant and, from the second on, its change against the first.
 pub fn table(style: Style, scene: &Scene<'_>) -> String {
+    let table = grid(scene);
+    if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
+}
+
+pub(crate) fn grid(scene: &Scene<'_>) -> Table {
     let mut heads = vec!["<counter".to_owned()];
     for (index, group) in scene.groups.iter().enumerate() {
         heads.push(group.label.clone());
@@ -58,7 +63,7 @@ pub fn table(style: Style, scene: &Scene<'_>) -> String {
         }
         table.row(row);
     }
-    if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
+    table
 }
 
 /// `+12.3%`, `×23.1` where it more than doubled, `new` where there was none, `=` where nothing changed.

@@ -78,7 +78,12 @@ fn seeds(group: &Group<'_>) -> String {
     }
 }
 
+/// The mean of a count over a group's repetitions.
+pub(crate) fn mean(group: &Group<'_>, count: impl Fn(&Run) -> u64) -> f64 {
+    mean_of(group, |run| count(run) as f64)
+}
+
 /// The mean of a figure over a group's repetitions.
-pub(crate) fn mean(group: &Group<'_>, figure: impl Fn(&Run) -> u64) -> f64 {
-    group.runs.iter().map(|run| figure(run) as f64).sum::<f64>() / group.runs.len() as f64
+pub(crate) fn mean_of(group: &Group<'_>, figure: impl Fn(&Run) -> f64) -> f64 {
+    group.runs.iter().map(|run| figure(run)).sum::<f64>() / group.runs.len() as f64
 }

@@ -43,6 +43,11 @@ pub fn pooled(group: &Group<'_>, span: &str) -> Distribution {
 
 /// The table. Counts, means and maxima are over all repetitions, percentiles are the mean of the repetitions'.
 pub fn table(style: Style, scene: &Scene<'_>) -> String {
+    let table = grid(scene);
+    if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
+}
+
+pub(crate) fn grid(scene: &Scene<'_>) -> Table {
     let mut table = Table::new(["<latency", "<", "count", "mean", "p50", "p99", "max", "total"]);
     for span in spans(scene) {
         for group in &scene.groups {
@@ -66,7 +71,7 @@ pub fn table(style: Style, scene: &Scene<'_>) -> String {
             ]);
         }
     }
-    if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
+    table
 }
 
 fn of<'a>(group: &Group<'a>, span: &str) -> impl Iterator<Item = &'a Latency> {

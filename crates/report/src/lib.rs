@@ -9,6 +9,7 @@ pub mod changes;
 pub mod counters;
 pub mod heading;
 pub mod histogram;
+pub mod html;
 pub mod latency;
 pub mod lkp;
 pub mod locks;

@@ -9,6 +9,11 @@ use crate::units::duration;
 /// A line per class and variant. `wait mean` is per contended acquisition, `hold mean` per acquisition; counts and
 /// totals are over all repetitions. Empty where no lock was taken.
 pub fn table(style: Style, scene: &Scene<'_>) -> String {
+    let table = grid(scene);
+    if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
+}
+
+pub(crate) fn grid(scene: &Scene<'_>) -> Table {
     let heads = [
         "<lock",
         "<",
@@ -30,7 +35,7 @@ pub fn table(style: Style, scene: &Scene<'_>) -> String {
             }
         }
     }
-    if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
+    table
 }
 
 /// The classes that were taken in any variant.

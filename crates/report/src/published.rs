@@ -10,32 +10,44 @@ use crate::table::Table;
 /// An experiment's rows under its name, where the figures come from, then every experiment's score.
 pub fn table(style: Style, rows: &[Row], score: &[Score]) -> String {
     let mut out = String::new();
-    let mut experiments: Vec<&str> = rows.iter().map(|row| row.experiment.as_str()).collect();
-    experiments.dedup();
-    let mut done: Vec<&str> = vec![];
-    for experiment in experiments {
-        if done.contains(&experiment) {
-            continue;
-        }
-        done.push(experiment);
-        let of: Vec<&Row> = rows.iter().filter(|row| row.experiment == experiment).collect();
+    for (experiment, rows) in experiments(rows) {
         let _ = writeln!(out, "{}", style.heading(experiment));
-        out.push_str(&rows_of(style, &of));
-        let mut sources: Vec<&str> =
-            of.iter().map(|row| row.source.as_str()).filter(|s| !s.is_empty()).collect();
-        sources.dedup();
-        for source in sources {
+        out.push_str(&grid(&rows).text(2, style.columns()));
+        for source in sources(&rows) {
             let _ = writeln!(out, "  source: {source}");
         }
         out.push('\n');
     }
     if !score.is_empty() {
-        out.push_str(&scores(style, score));
+        out.push_str(&score_grid(score).text(0, style.columns()));
     }
     out
 }
 
-fn rows_of(style: Style, rows: &[&Row]) -> String {
+/// The rows of each experiment, in order of first appearance.
+pub(crate) fn experiments(rows: &[Row]) -> Vec<(&str, Vec<&Row>)> {
+    let mut experiments: Vec<(&str, Vec<&Row>)> = vec![];
+    for row in rows {
+        match experiments.iter_mut().find(|(name, _)| *name == row.experiment) {
+            Some((_, of)) => of.push(row),
+            None => experiments.push((&row.experiment, vec![row])),
+        }
+    }
+    experiments
+}
+
+/// Where the figures come from, each source once.
+pub(crate) fn sources<'a>(rows: &[&'a Row]) -> Vec<&'a str> {
+    let mut sources: Vec<&str> = vec![];
+    for row in rows.iter().filter(|row| !row.source.is_empty()) {
+        if !sources.contains(&row.source.as_str()) {
+            sources.push(&row.source);
+        }
+    }
+    sources
+}
+
+pub(crate) fn grid(rows: &[&Row]) -> Table {
     let heads = ["<variant", "<metric", "<unit", "published", "simulated", "±", "error", "<"];
     let mut table = Table::new(heads);
     for row in rows {
@@ -50,10 +62,10 @@ fn rows_of(style: Style, rows: &[&Row]) -> String {
             row.role.name().to_owned(),
         ]);
     }
-    table.text(2, style.columns())
+    table
 }
 
-fn scores(style: Style, score: &[Score]) -> String {
+pub(crate) fn score_grid(score: &[Score]) -> Table {
     let heads = ["<experiment", "predicted rows", "direction right", "median |error|", "worst |error|"];
     let mut table = Table::new(heads);
     for score in score {
@@ -65,7 +77,7 @@ fn scores(style: Style, score: &[Score]) -> String {
             percent(score.worst_abs_error),
         ]);
     }
-    table.text(0, style.columns())
+    table
 }
 
 /// `+12.3 %`, in points where the row itself is a percentage.

@@ -2,15 +2,18 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 /// How a column's cells are set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// A table under construction.
-#[derive(Debug)]
+/// A table under construction; a page in a browser takes it as it is.
+#[derive(Debug, Serialize)]
 pub(crate) struct Table {
     aligns: Vec<Align>,
     rows: Vec<Vec<String>>,

@@ -1,1 +1,41 @@
-//! Empty for now.
+//! The simulated machine: CPUs, run queues, caches, locks, time.
+//!
+//! [`Sim`] runs tasks on the CPUs of a [`Profile`]; [`SimMachine`] is what tasks and the memory manager see of it, and
+//! implements [`mm::Machine`]. One seed gives the same result to the bit on every machine: the engine runs on one OS
+//! thread, counts time in integers, and looks at no address, clock or hash order. What the model has and what it leaves
+//! out is in `docs/model.md`.
+//!
+//! ```
+//! use mm::{Machine, Nanos};
+//! use sim::{Profile, Sim, SimOptions, TaskSpec};
+//!
+//! let profile = Profile::load("xeon-8260")?;
+//! let mut sim = Sim::new(&profile, SimOptions::default());
+//! let machine = sim.machine();
+//! sim.spawn(TaskSpec::new("worker"), move || machine.compute(Nanos(1500)));
+//! assert_eq!(sim.run(None)?.now.0, 4000, "the wake-up takes 2500 ns");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod costs;
+mod engine;
+mod error;
+pub mod histogram;
+mod lines;
+mod locks;
+mod machine;
+pub mod measure;
+pub mod profile;
+mod task;
+mod time;
+
+pub use costs::{Path, Traffic};
+pub use engine::run::{Ended, RunSummary, Sim};
+pub use engine::{SimOptions, SpanRecord};
+pub use error::SimError;
+pub use histogram::Histogram;
+pub use locks::SimLock;
+pub use machine::{SimMachine, WaitQueue};
+pub use measure::{CpuTime, Level, LockReport, LockStats, Measurements, OrderStats, SpanCost, SpanStats, Tally};
+pub use profile::{Figure, FigureSpec, Kind, Profile, ProfileError};
+pub use task::{Affinity, TaskSpec};

@@ -1,0 +1,204 @@
+//! What the template is given.
+
+use lab::measurements::{Comparison, Document, Group, MetricRow, Scene, compare, least_confidence, scenes};
+use serde::Serialize;
+
+use crate::style::Style;
+use crate::table::Table;
+use crate::{changes, counters, heading, latency, locks, memory, published, units};
+
+use super::svg;
+
+/// The whole page.
+#[derive(Serialize)]
+pub(super) struct Page {
+    title: String,
+    version: String,
+    command: String,
+    label: Option<Label>,
+    scenes: Vec<Part>,
+    published: Vec<Experiment>,
+    scores: Option<Table>,
+    json: String,
+}
+
+#[derive(Serialize)]
+struct Label {
+    name: &'static str,
+    reason: String,
+}
+
+/// One workload on one machine.
+#[derive(Serialize)]
+struct Part {
+    workload: String,
+    machine: String,
+    variants: Vec<Variant>,
+    changes: String,
+    histograms: Vec<Histogram>,
+    latency: Table,
+    locks: Table,
+    memory: Table,
+    counters: Table,
+    comparison: Vec<Compared>,
+}
+
+#[derive(Serialize)]
+struct Variant {
+    label: String,
+    about: String,
+    rate: String,
+    omissions: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Histogram {
+    title: String,
+    svg: String,
+}
+
+#[derive(Serialize)]
+struct Compared {
+    columns: Vec<String>,
+    rows: Vec<ComparedRow>,
+}
+
+#[derive(Serialize)]
+struct ComparedRow {
+    metric: String,
+    cells: Vec<ComparedCell>,
+}
+
+#[derive(Serialize)]
+struct ComparedCell {
+    value: String,
+    gain: String,
+    class: &'static str,
+}
+
+#[derive(Serialize)]
+struct Experiment {
+    name: String,
+    rows: Table,
+    sources: Vec<String>,
+}
+
+impl Page {
+    pub(super) fn of(document: &Document) -> Self {
+        let scenes = scenes(&document.runs);
+        let title = match scenes.as_slice() {
+            [] => document.command.clone(),
+            [only] => format!("{} on {}", only.workload, only.machine),
+            [first, rest @ ..] => {
+                let more = units::plural(rest.len() as u64, "other setup");
+                format!("{} on {}, and {more}", first.workload, first.machine)
+            }
+        };
+        let label = least_confidence(&document.runs)
+            .map(|(confidence, reason)| Label { name: confidence.name(), reason: reason.to_owned() });
+        let experiments = published::experiments(&document.rows);
+        Self {
+            title,
+            version: document.freehold.clone(),
+            command: document.command.clone(),
+            label,
+            scenes: scenes.iter().map(part).collect(),
+            published: experiments
+                .iter()
+                .map(|(name, rows)| Experiment {
+                    name: (*name).to_owned(),
+                    rows: published::grid(rows),
+                    sources: published::sources(rows).into_iter().map(str::to_owned).collect(),
+                })
+                .collect(),
+            scores: (!document.score.is_empty()).then(|| published::score_grid(&document.score)),
+            json: embeddable(&document.to_json()),
+        }
+    }
+}
+
+/// JSON that no browser takes for the end of the script that holds it.
+fn embeddable(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+fn part(scene: &Scene<'_>) -> Part {
+    Part {
+        workload: scene.workload.to_owned(),
+        machine: scene.machine.to_owned(),
+        variants: scene.groups.iter().map(variant).collect(),
+        changes: changes::text(Style::plain(), scene),
+        histograms: histograms(scene),
+        latency: latency::grid(scene),
+        locks: locks::grid(scene),
+        memory: memory::grid(scene),
+        counters: counters::grid(scene),
+        comparison: comparison(scene),
+    }
+}
+
+fn variant(group: &Group<'_>) -> Variant {
+    let run = group.first();
+    let omissions = run.omissions.iter().filter(|(_, count)| **count > 0);
+    Variant {
+        label: group.label.clone(),
+        about: heading::variant(group),
+        rate: match heading::mean_of(group, |run| run.throughput.pages_per_second) {
+            rate if rate > 0.0 => format!("{} pages", units::rate(rate)),
+            _ => String::new(),
+        },
+        omissions: omissions.map(|(kind, count)| format!("{count} {}", kind.replace('_', " "))).collect(),
+    }
+}
+
+fn histograms(scene: &Scene<'_>) -> Vec<Histogram> {
+    latency::spans(scene)
+        .into_iter()
+        .map(|span| {
+            let of: Vec<_> = scene
+                .groups
+                .iter()
+                .map(|group| svg::Panel { label: group.label.clone(), of: latency::pooled(group, span) })
+                .collect();
+            Histogram { title: latency::span_title(span), svg: svg::histograms(&of) }
+        })
+        .collect()
+}
+
+fn comparison(scene: &Scene<'_>) -> Vec<Compared> {
+    if scene.groups.len() < 2 {
+        return vec![];
+    }
+    let runs = scene.groups.iter().flat_map(|group| &group.runs).map(|run| (*run).clone()).collect();
+    let document = Document { runs, ..Document::default() };
+    let Ok(Comparison { tables, .. }) = compare(&[(String::new(), document)]) else { return vec![] };
+    tables
+        .into_iter()
+        .map(|table| Compared { rows: table.rows.iter().map(compared_row).collect(), columns: table.columns })
+        .collect()
+}
+
+fn compared_row(row: &MetricRow) -> ComparedRow {
+    let base = row.mean(0);
+    let cell = |column: usize| {
+        let mean = row.mean(column);
+        let gain = match (base, mean) {
+            (Some(base), Some(mean)) if column > 0 => row.metric.better.gain_percent(base, mean),
+            _ => None,
+        };
+        let said = match row.metric.unit {
+            "ns" => mean.map(units::duration),
+            _ => mean.map(units::rate),
+        };
+        ComparedCell {
+            value: said.unwrap_or_else(|| "-".into()),
+            gain: gain.map(|gain| format!("{gain:+.1} %")).unwrap_or_default(),
+            class: match gain {
+                Some(gain) if row.differs(column) && gain > 0.0 => "better",
+                Some(gain) if row.differs(column) && gain < 0.0 => "worse",
+                _ => "",
+            },
+        }
+    };
+    ComparedRow { metric: row.metric.name.clone(), cells: (0..row.samples.len()).map(cell).collect() }
+}

@@ -1,0 +1,164 @@
+//! A profile's figures as the engine uses them: in ticks, by level and closeness, converted once.
+
+use mm::{Order, Span};
+
+use crate::measure::Level;
+use crate::profile::{Closeness, Profile};
+use crate::time::{Ticks, from_f64};
+
+/// Fixed-point one, for ratios.
+pub(crate) const ONE: u64 = 1 << 10;
+
+/// Bytes of a cache line.
+pub(crate) const LINE_BYTES: u64 = 64;
+
+/// A stretch of kernel code of fixed cost, that a workload goes through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Path {
+    /// A page fault, its allocation and clearing apart.
+    Fault,
+    /// A system call's entry and exit.
+    Syscall,
+    /// An interrupt's entry and exit.
+    Interrupt,
+}
+
+/// Ticks and sizes of one machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Costs {
+    /// A touch that finds its line at a level, by [`Level`]; the instructions around it included.
+    pub(crate) levels: [Ticks; Level::COUNT],
+    /// The share of [`Self::levels`] that is instructions.
+    pub(crate) touch: Ticks,
+    /// By [`Closeness`].
+    pub(crate) transfer: [Ticks; 5],
+    /// By [`Closeness`].
+    pub(crate) handover: [Ticks; 5],
+    pub(crate) lock: Ticks,
+    pub(crate) irq: Ticks,
+    /// On entering a span, by [`Span`].
+    pub(crate) spans: [Ticks; Span::COUNT],
+    /// By [`Path`].
+    pub(crate) paths: [Ticks; 3],
+    pub(crate) context_switch: Ticks,
+    pub(crate) wakeup: Ticks,
+    /// What is left of a sequential miss, in units of 1/[`ONE`].
+    pub(crate) overlap: u64,
+    /// Latency over idle latency at half of the peak bandwidth and at the peak, in units of 1/[`ONE`].
+    pub(crate) loaded: [u64; 2],
+    /// A page, at one CPU's speed, by [`Traffic`].
+    pub(crate) page: [Ticks; 4],
+    /// Time that a line takes of a node's memory at peak bandwidth.
+    pub(crate) node_line: Ticks,
+    /// Added to the latency of a node's memory.
+    pub(crate) node_extra: Vec<Ticks>,
+    pub(crate) l1_lines: u64,
+    pub(crate) l2_lines: u64,
+    pub(crate) l3_lines: u64,
+}
+
+/// What a CPU does with whole pages of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// Fills them with zeros.
+    Clear,
+    /// Copies them; the source is read, the target written.
+    Copy,
+    /// Reads them from end to end.
+    Read,
+    /// Writes them from end to end.
+    Write,
+}
+
+impl Traffic {
+    /// Bytes that go over the memory bus for each byte worked on.
+    pub(crate) const fn bus_share(self) -> u64 {
+        match self {
+            Self::Clear | Self::Read => 1,
+            Self::Copy | Self::Write => 2,
+        }
+    }
+}
+
+impl Costs {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let ticks = |key: &str| from_f64(profile.value(key));
+        let touch = ticks("cpu.touch_ns");
+        let by_closeness = |section: &str| {
+            let figure = |name: &str| ticks(&format!("{section}.{name}_ns"));
+            [0, figure("smt"), figure("same_llc"), figure("same_socket"), figure("cross_socket")]
+        };
+        let transfer = by_closeness("transfer");
+        let mut levels = [0; Level::COUNT];
+        for level in Level::ALL {
+            levels[level as usize] = touch + latency(profile, level);
+        }
+        let ratio = |key: &str| (profile.value(key) * ONE as f64).round() as u64;
+        let page_at = |key: &str| from_f64(mm::ids::PAGE_SIZE as f64 / profile.value(key));
+        Self {
+            levels,
+            touch,
+            transfer,
+            handover: by_closeness("handover"),
+            lock: ticks("cpu.lock_ns"),
+            irq: ticks("cpu.irq_ns"),
+            spans: Span::ALL.map(|span| span_cost(profile, span)),
+            paths: [ticks("path.fault_ns"), ticks("path.syscall_ns"), ticks("path.interrupt_ns")],
+            context_switch: ticks("path.context_switch_ns"),
+            wakeup: ticks("path.wakeup_ns"),
+            overlap: ratio("prefetch.overlap_ratio"),
+            loaded: [ratio("dram.loaded_half_ratio"), ratio("dram.loaded_full_ratio")],
+            page: [
+                page_at("memory.clear_gbps"),
+                page_at("memory.copy_gbps"),
+                page_at("memory.read_gbps"),
+                page_at("memory.write_gbps"),
+            ],
+            node_line: from_f64(LINE_BYTES as f64 / profile.value("dram.node_gbps")).max(1),
+            node_extra: profile.shape().nodes.iter().map(|node| from_f64(node.extra_ns)).collect(),
+            l1_lines: profile.value("cache.l1_bytes") as u64 / LINE_BYTES,
+            l2_lines: profile.value("cache.l2_bytes") as u64 / LINE_BYTES,
+            l3_lines: profile.value("cache.l3_bytes") as u64 / LINE_BYTES,
+        }
+    }
+
+    /// What working through a block costs a CPU whose memory bus is free.
+    pub(crate) fn block(&self, traffic: Traffic, order: Order) -> Ticks {
+        self.page[traffic as usize] * u64::from(order.pages())
+    }
+
+    pub(crate) fn transfer(&self, closeness: Closeness) -> Ticks {
+        self.transfer[closeness as usize]
+    }
+
+    pub(crate) fn handover(&self, closeness: Closeness) -> Ticks {
+        self.handover[closeness as usize]
+    }
+}
+
+fn latency(profile: &Profile, level: Level) -> Ticks {
+    let key = match level {
+        Level::L1 => "cache.l1_ns",
+        Level::L2 => "cache.l2_ns",
+        Level::L3 => "cache.l3_ns",
+        Level::Smt => "transfer.smt_ns",
+        Level::SameLlc => "transfer.same_llc_ns",
+        Level::SameSocket => "transfer.same_socket_ns",
+        Level::CrossSocket => "transfer.cross_socket_ns",
+        Level::LocalDram => "dram.local_ns",
+        Level::RemoteDram => "dram.remote_ns",
+    };
+    from_f64(profile.value(key))
+}
+
+/// A fault's own cost is charged by [`Path::Fault`], for a workload says when one happens.
+fn span_cost(profile: &Profile, span: Span) -> Ticks {
+    let key = match span {
+        Span::Refill => "path.refill_ns",
+        Span::Drain => "path.drain_ns",
+        Span::PageAlloc => "path.page_alloc_ns",
+        Span::PageFree => "path.page_free_ns",
+        Span::Fault => return 0,
+    };
+    from_f64(profile.value(key))
+}

@@ -1,0 +1,91 @@
+//! Taking and giving back locks in simulated time.
+
+use super::{Core, Park};
+use crate::error::SimError;
+use crate::locks::{SimLock, Taken};
+
+impl Core {
+    pub(crate) fn new_lock(&self, class: mm::LockClass, index: u32) -> SimLock {
+        self.locks.borrow_mut().create(class, index)
+    }
+
+    /// Before a lock is looked at: if others may be after it, this CPU's turn has to come first.
+    #[inline]
+    fn sync_for(&self, lock: SimLock) {
+        if !self.locks.borrow().is_local(lock, self.cpu.get()) {
+            self.sync();
+        }
+    }
+
+    pub(crate) fn lock(&self, lock: SimLock) {
+        self.sync_for(lock);
+        self.enter_atomic();
+        let now = self.clock.get();
+        let taken = self.locks.borrow_mut().take(lock, self.owner(), now, &self.costs);
+        match taken {
+            Taken::Now { at } => {
+                self.meter.borrow_mut().took(self.span(), at - now);
+                self.advance(at - now);
+            }
+            Taken::Later { at, hand_over } => {
+                let class = self.locks.borrow().class(lock);
+                self.meter.borrow_mut().waited(self.span(), class, at - now, hand_over);
+                self.sched.borrow_mut().cpus[usize::from(self.cpu.get())].spin += at - now;
+                self.advance(at - now);
+            }
+            // The CPU that gives the lock back books the wait and sets this CPU's clock.
+            Taken::Queued => self.park(Park::Spin(lock)),
+            Taken::ByCaller => self.misused(lock, "takes", "it holds"),
+        }
+    }
+
+    pub(crate) fn try_lock(&self, lock: SimLock) -> bool {
+        self.sync_for(lock);
+        let now = self.clock.get();
+        let taken = self.locks.borrow_mut().try_take(lock, self.owner(), now, &self.costs);
+        if let Some(at) = taken {
+            self.enter_atomic();
+            self.meter.borrow_mut().took(self.span(), at - now);
+            self.advance(at - now);
+        } else {
+            let look = self.locks.borrow().look(lock, self.cpu.get(), &self.costs);
+            self.advance(look);
+        }
+        taken.is_some()
+    }
+
+    pub(crate) fn unlock(&self, lock: SimLock) {
+        let given = self.locks.borrow_mut().give(lock, self.owner(), self.clock.get(), &self.costs);
+        let Some(given) = given else {
+            return self.misused(lock, "gives back", "it does not hold");
+        };
+        self.meter.borrow_mut().held(self.span(), given.class, given.held);
+        if let Some(grant) = given.to.filter(|_| !self.ending.get()) {
+            let mut sched = self.sched.borrow_mut();
+            let span = (sched.tasks[grant.who.task as usize].spans & 15) as usize;
+            let wait = grant.at - grant.since;
+            self.meter.borrow_mut().waited(span, given.class, wait, grant.hand_over);
+            sched.grant(grant);
+            drop(sched);
+            self.others_changed();
+        }
+        self.leave_atomic();
+    }
+
+    pub(crate) fn is_contended(&self, lock: SimLock) -> bool {
+        self.sync();
+        self.locks.borrow().has_waiters(lock)
+    }
+
+    #[cold]
+    fn misused(&self, lock: SimLock, does: &str, which: &str) {
+        if self.ending.get() {
+            return;
+        }
+        let (_, name) = self.locks.borrow().describe(lock);
+        let task = self.task_name(self.task.get());
+        let error = SimError::LockMisused { task, what: format!("{does} {name}, which {which}") };
+        assert!(self.in_task(), "{error}");
+        self.fail(error);
+    }
+}

@@ -1,0 +1,58 @@
+//! How a simulation can fail.
+
+use core::fmt;
+
+use mm::Nanos;
+
+/// Why a simulation could not go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SimError {
+    /// Tasks are left, and none of them can ever run again.
+    Deadlock {
+        /// When the last of them stopped.
+        at: Nanos,
+        /// What each of the first few waits for.
+        tasks: Vec<String>,
+    },
+    /// A task panicked.
+    TaskPanicked {
+        /// Its name.
+        task: String,
+        /// When.
+        at: Nanos,
+        /// What it said.
+        message: String,
+    },
+    /// A task used a lock against the rules: took one that it holds, gave back one that it does not hold, or went to
+    /// sleep with one.
+    LockMisused {
+        /// The task's name.
+        task: String,
+        /// What it did to which lock.
+        what: String,
+    },
+    /// A task's stack could not be made.
+    NoStack {
+        /// The task's name.
+        task: String,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deadlock { at, tasks } => {
+                write!(f, "the simulation is stuck since {} ns: {}", at.0, tasks.join("; "))
+            }
+            Self::TaskPanicked { task, at, message } => {
+                write!(f, "task {task} failed at {} ns: {message}", at.0)
+            }
+            Self::LockMisused { task, what } => write!(f, "task {task} {what}"),
+            Self::NoStack { task, reason } => write!(f, "no stack for task {task}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for SimError {}

@@ -1,0 +1,265 @@
+//! What touching a line costs: where the line is decides it, and where it is follows from who touched it before.
+//!
+//! A line that this CPU touched last is as far down its caches as it has brought in other lines since. One that another
+//! CPU touched last comes from that CPU's cache, by closeness, or from memory if it has sunk through that cache. A write
+//! makes it this CPU's alone; a read leaves a copy with both. Misses of frame lines that lie next to one another
+//! overlap, for hardware prefetches such runs.
+
+mod bandwidth;
+mod cache;
+mod frames;
+mod named;
+
+use bandwidth::Bandwidth;
+use cache::{Caches, UNIT_SHIFT};
+use frames::{Entry, Frames, State};
+use mm::{Access, Line, LineKind, Order, Pfn, Span, Topology};
+use named::{Named, TABLES, Table, table_of};
+
+use crate::costs::{Costs, LINE_BYTES, ONE, Traffic};
+use crate::measure::{Level, Tally};
+use crate::profile::Place;
+use crate::time::{Ticks, to_nanos};
+
+/// Spans, and one more for time outside of any.
+pub(crate) const SPANS: usize = Span::COUNT + 1;
+
+/// Who touches, in which span, when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Toucher {
+    pub(crate) cpu: u16,
+    /// Index of the span, [`Span::COUNT`] for none.
+    pub(crate) span: usize,
+    pub(crate) now: Ticks,
+}
+
+/// Every line's state, every CPU's caches, and what touches have cost.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    frames: Frames,
+    named: [Table; TABLES],
+    caches: Caches,
+    bandwidth: Vec<Bandwidth>,
+    /// (first pfn, node), ascending.
+    node_starts: Vec<(u32, u16)>,
+    /// By zone index, in the memory manager's order.
+    zone_nodes: Vec<u16>,
+    /// Count and ticks by span and level.
+    spent: [[(u64, Ticks); Level::COUNT]; SPANS],
+}
+
+impl Lines {
+    /// `descriptor_shift` is log2 of the descriptors that share a line.
+    pub(crate) fn new(costs: &Costs, topology: &Topology, places: &[Place], descriptor_shift: u32) -> Self {
+        let mut node_starts = vec![];
+        let mut zone_nodes = vec![];
+        let mut end = 0;
+        for (number, node) in (0..).zip(&topology.nodes) {
+            for zone in &node.zones {
+                node_starts.push((zone.start.0, number));
+                zone_nodes.push(number);
+                end = end.max(u64::from(zone.start.0) + u64::from(zone.spanned));
+            }
+        }
+        node_starts.sort_unstable();
+        Self {
+            frames: Frames::new(end, descriptor_shift),
+            named: std::array::from_fn(|_| Table::new(places.len())),
+            caches: Caches::new(costs, places),
+            bandwidth: vec![Bandwidth::new(); topology.nodes.len()],
+            node_starts,
+            zone_nodes,
+            spent: Default::default(),
+        }
+    }
+
+    /// Touches `line`: what it costs, the state changed.
+    #[inline]
+    pub(crate) fn touch(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
+        if line.kind != LineKind::Frame {
+            return self.touch_named(line, access, who, costs);
+        }
+        let index = self.frames.line_of(line.index);
+        let entry = self.frames.get(index);
+        let unit = self.unit(who.cpu);
+        let mine = entry.cpu() == who.cpu && entry.age(unit) == 0;
+        if mine && (entry.state() == State::Modified || access == Access::Read && entry.state() != State::Invalid) {
+            return self.spend(Level::L1, costs.levels[0], who);
+        }
+        self.touch_frame(index, entry, access, who, costs)
+    }
+
+    #[inline]
+    fn unit(&self, cpu: u16) -> u32 {
+        (self.caches.cpu(cpu).lines >> UNIT_SHIFT) as u32
+    }
+
+    #[inline]
+    fn spend(&mut self, level: Level, cost: Ticks, who: Toucher) -> Ticks {
+        let spent = &mut self.spent[who.span][level as usize];
+        spent.0 += 1;
+        spent.1 += cost;
+        cost
+    }
+
+    fn touch_frame(&mut self, index: u32, entry: Entry, access: Access, who: Toucher, costs: &Costs) -> Ticks {
+        let owner = entry.cpu();
+        let age = u64::from(entry.age(self.unit(owner))) << UNIT_SHIFT;
+        let mut level = match entry.state() {
+            State::Invalid => None,
+            _ => self.caches.find(who.cpu, owner, age),
+        };
+        if owner == who.cpu && entry.state() == State::Shared && access == Access::Write && level.is_some() {
+            // Others may have copies, which must be called in.
+            level = level.max(Some(Level::SameSocket));
+        }
+        let first = self.frames.first_of(index);
+        let (level, cost) = match level {
+            Some(level) => (level, costs.levels[level as usize]),
+            None => self.from_memory(self.node_of(first), who, costs),
+        };
+        let cost = self.overlapped(index, level, cost, who.cpu, costs);
+        let cache = self.caches.cpu_mut(who.cpu);
+        cache.lines += u64::from(level != Level::L1);
+        let unit = (cache.lines >> UNIT_SHIFT) as u32;
+        let state = next_state(entry.state(), access, owner == who.cpu && level < Level::LocalDram, level);
+        self.frames.set(index, Entry::new(who.cpu, state, unit));
+        self.spend(level, cost, who)
+    }
+
+    /// `cost` of a miss, less what a prefetcher hides of it.
+    fn overlapped(&mut self, index: u32, level: Level, cost: Ticks, cpu: u16, costs: &Costs) -> Ticks {
+        if level < Level::L3 || !self.caches.cpu_mut(cpu).in_sequence(index) {
+            return cost;
+        }
+        costs.touch + (cost - costs.touch) * costs.overlap / ONE
+    }
+
+    fn touch_named(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
+        let (table, index) = (table_of(line.kind), line.index);
+        let named = self.named[table].get(index);
+        let own = named.owner == who.cpu && named.state != State::Invalid;
+        let age = self.caches.cpu(named.owner).lines - named.stamp;
+        let writable = matches!(named.state, State::Modified | State::Exclusive);
+        if own && (writable || access == Access::Read) && self.caches.cpu(who.cpu).in_l1(age) {
+            if access == Access::Write {
+                self.named[table].set(index, Named { state: State::Modified, ..named });
+            }
+            return self.spend(Level::L1, costs.levels[0], who);
+        }
+        let has_copy = named.state == State::Shared && !own && self.named[table].has_copy(index, who.cpu);
+        let found = match (named.state, access) {
+            (State::Invalid, _) => None,
+            (State::Shared, Access::Read) if has_copy => Some(Level::L2),
+            (State::Shared, Access::Write) if own || has_copy => Some(Level::SameSocket),
+            _ => self.caches.find(who.cpu, named.owner, age),
+        };
+        let (level, cost) = match found {
+            Some(level) => (level, costs.levels[level as usize]),
+            None => self.from_memory(self.home(line), who, costs),
+        };
+        let cache = self.caches.cpu_mut(who.cpu);
+        cache.lines += u64::from(level != Level::L1);
+        let stamp = cache.lines;
+        self.own_named(table, index, named, access, Claim { cpu: who.cpu, stamp, level });
+        self.spend(level, cost, who)
+    }
+
+    /// The state of a named line after a touch that was not the owner's first-level hit.
+    fn own_named(&mut self, table: usize, index: u32, named: Named, access: Access, claim: Claim) {
+        let table = &mut self.named[table];
+        let own = named.owner == claim.cpu && named.state != State::Invalid;
+        let nobody_has_it = claim.level >= Level::LocalDram;
+        if access == Access::Write || nobody_has_it || own {
+            let state = next_state(named.state, access, own && !nobody_has_it, claim.level);
+            table.set(index, Named { stamp: claim.stamp, owner: claim.cpu, state });
+            if access == Access::Write || nobody_has_it {
+                table.clear_copies(index);
+            }
+        } else {
+            table.set(index, Named { state: State::Shared, ..named });
+            table.add_copy(index, claim.cpu);
+        }
+    }
+
+    fn from_memory(&mut self, node: u16, who: Toucher, costs: &Costs) -> (Level, Ticks) {
+        let near = self.caches.cpu(who.cpu).place.node == node;
+        let level = if near { Level::LocalDram } else { Level::RemoteDram };
+        let memory = &mut self.bandwidth[usize::from(node)];
+        memory.book(who.now, 1, costs);
+        let latency = costs.levels[level as usize] - costs.touch + costs.node_extra[usize::from(node)];
+        (level, costs.touch + memory.loaded(latency))
+    }
+
+    /// The node whose memory holds frame descriptor `pfn`, which is the frame's own.
+    fn node_of(&self, pfn: u32) -> u16 {
+        let after = self.node_starts.partition_point(|(start, _)| *start <= pfn);
+        self.node_starts[after.saturating_sub(1)].1
+    }
+
+    /// The node whose memory holds `line`.
+    fn home(&self, line: Line) -> u16 {
+        let of_zone = |zone: u32| self.zone_nodes.get(zone as usize).copied().unwrap_or(0);
+        let of_cpu = |cpu: u32| self.caches.node_of((cpu & 1023) as u16);
+        match line.kind {
+            LineKind::Frame => self.node_of(line.index),
+            LineKind::Pageblock => self.node_of(line.index.saturating_mul(128 << Order::PAGEBLOCK.get())),
+            LineKind::FreeArea => of_zone(line.index / 64),
+            LineKind::Zone | LineKind::ZoneStat => of_zone(line.index),
+            LineKind::Pageset => of_cpu(line.index),
+            LineKind::PagesetList => of_cpu(line.index / 8),
+            LineKind::Events => of_cpu(line.index),
+        }
+    }
+
+    /// Works through the pages of a block: what it costs; the CPU's caches age by them.
+    pub(crate) fn stream(&mut self, block: (Pfn, Order), traffic: Traffic, who: Toucher, costs: &Costs) -> Ticks {
+        let (first, order) = block;
+        let node = usize::from(self.node_of(first.0));
+        let lines = u64::from(order.pages()) * (mm::ids::PAGE_SIZE / LINE_BYTES);
+        self.bandwidth[node].book(who.now, lines * traffic.bus_share(), costs);
+        self.caches.cpu_mut(who.cpu).lines += lines;
+        self.bandwidth[node].stretched(costs.block(traffic, order))
+    }
+
+    /// `cpu` begins (1) or ceases (-1) to run something.
+    pub(crate) fn change_busy(&mut self, cpu: u16, change: i16) {
+        self.caches.change_busy(cpu, change);
+    }
+
+    /// CPUs that run something, of `cpu`'s core and of its last-level cache.
+    pub(crate) fn busy_near(&self, cpu: u16) -> (u16, u16) {
+        self.caches.busy_near(cpu)
+    }
+
+    /// What touches have cost in a span so far.
+    pub(crate) fn spent(&self, span: usize) -> [Tally; Level::COUNT] {
+        self.spent[span].map(|(count, ticks)| Tally { count, time: to_nanos(ticks) })
+    }
+
+    /// Forgets what touches have cost; the lines stay where they are.
+    pub(crate) fn reset(&mut self) {
+        self.spent = Default::default();
+    }
+}
+
+/// A CPU gets a line from a level at a time.
+#[derive(Clone, Copy)]
+struct Claim {
+    cpu: u16,
+    stamp: u64,
+    level: Level,
+}
+
+/// The state after a touch; `kept` says that this CPU had the line in its caches before.
+const fn next_state(state: State, access: Access, kept: bool, level: Level) -> State {
+    match access {
+        Access::Write => State::Modified,
+        Access::Read if kept => state,
+        Access::Read if matches!(level, Level::LocalDram | Level::RemoteDram) => State::Exclusive,
+        Access::Read => State::Shared,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The figures that a profile must give: one table, from which the reader, the checks, the writer and the listing all
+//! follow.
+
+use core::fmt;
+
+/// A number with its origin.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figure {
+    /// The number, in the unit that its key ends with.
+    pub value: f64,
+    /// How far it can be trusted.
+    pub kind: Kind,
+    /// Where it comes from.
+    pub source: String,
+}
+
+/// How a figure was come by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Measured by us, on that machine.
+    Measured,
+    /// Published for that machine, or for one of the same design.
+    Published,
+    /// Chosen so that some published result comes out; the source says which.
+    Fitted,
+    /// Our estimate.
+    Estimated,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Measured, Self::Published, Self::Fitted, Self::Estimated];
+
+    /// The name in a profile.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Published => "published",
+            Self::Fitted => "fitted",
+            Self::Estimated => "estimated",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is known of a figure apart from its value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FigureSpec {
+    /// `section.name_unit`.
+    pub key: &'static str,
+    /// The least value that is not absurd.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// What it is.
+    pub meaning: &'static str,
+}
+
+const fn spec(key: &'static str, min: f64, max: f64, meaning: &'static str) -> FigureSpec {
+    FigureSpec { key, min, max, meaning }
+}
+
+/// Every figure that a profile has.
+pub const FIGURES: &[FigureSpec] = &[
+    spec(
+        "cpu.speed",
+        0.05,
+        20.0,
+        "speed of one thread relative to the `host` profile; a recording's own CPU time is divided by it",
+    ),
+    spec("cpu.touch_ns", 0.0, 100.0, "instructions around each touched line, the line's latency apart"),
+    spec("cpu.lock_ns", 0.1, 1000.0, "taking and giving back a free lock whose line is in the first-level cache"),
+    spec("cpu.irq_ns", 0.0, 1000.0, "switching interrupts off, and the same for on again"),
+    spec("path.page_alloc_ns", 0.0, 10_000.0, "instructions of one page allocation outside of refills"),
+    spec("path.page_free_ns", 0.0, 10_000.0, "instructions of one call that frees pages, drains apart"),
+    spec("path.refill_ns", 0.0, 100_000.0, "instructions of one refill, pages apart"),
+    spec("path.drain_ns", 0.0, 100_000.0, "instructions of one drain, pages apart"),
+    spec("path.fault_ns", 0.0, 100_000.0, "a page fault from exception to return, its allocation and clearing apart"),
+    spec("path.syscall_ns", 0.0, 100_000.0, "entering the kernel by a system call and leaving it"),
+    spec("path.interrupt_ns", 0.0, 100_000.0, "taking an interrupt and returning from it"),
+    spec("path.context_switch_ns", 0.0, 100_000.0, "going from one task to another on a CPU"),
+    spec("path.wakeup_ns", 0.0, 1_000_000.0, "from a wake-up until the task runs on a CPU that was idle"),
+    spec("cache.l1_bytes", 1024.0, 1e9, "first-level data cache of a core"),
+    spec("cache.l2_bytes", 1024.0, 1e9, "second-level cache of a core"),
+    spec("cache.l3_bytes", 1024.0, 1e11, "last-level cache, each"),
+    spec("cache.l1_ns", 0.1, 100.0, "latency of the first level"),
+    spec("cache.l2_ns", 0.1, 1000.0, "latency of the second level"),
+    spec("cache.l3_ns", 0.1, 10_000.0, "latency of the last level"),
+    spec("transfer.smt_ns", 0.1, 10_000.0, "a line's way from a thread of the same core"),
+    spec("transfer.same_llc_ns", 0.1, 10_000.0, "… from a core under the same last-level cache"),
+    spec("transfer.same_socket_ns", 0.1, 10_000.0, "… from elsewhere on the socket"),
+    spec("transfer.cross_socket_ns", 0.1, 100_000.0, "… from another socket"),
+    spec("handover.smt_ns", 0.1, 10_000.0, "a contended lock's way to a waiter on the same core"),
+    spec("handover.same_llc_ns", 0.1, 10_000.0, "… to one under the same last-level cache"),
+    spec("handover.same_socket_ns", 0.1, 10_000.0, "… to one elsewhere on the socket"),
+    spec("handover.cross_socket_ns", 0.1, 100_000.0, "… to one on another socket"),
+    spec("dram.local_ns", 1.0, 100_000.0, "latency of memory of the CPU's own node, idle"),
+    spec("dram.remote_ns", 1.0, 100_000.0, "latency of memory of another node, idle"),
+    spec("dram.node_gbps", 0.1, 10_000.0, "peak bandwidth of a node's memory, GB/s"),
+    spec("dram.loaded_half_ratio", 1.0, 100.0, "latency at half of the peak bandwidth over idle latency"),
+    spec("dram.loaded_full_ratio", 1.0, 100.0, "latency at the peak bandwidth over idle latency"),
+    spec("memory.clear_gbps", 0.01, 10_000.0, "one CPU clearing pages, GB/s"),
+    spec("memory.copy_gbps", 0.01, 10_000.0, "one CPU copying pages, GB/s copied"),
+    spec("memory.read_gbps", 0.01, 10_000.0, "one CPU reading memory in sequence, GB/s"),
+    spec("memory.write_gbps", 0.01, 10_000.0, "one CPU writing memory in sequence, GB/s"),
+    spec("prefetch.overlap_ratio", 0.01, 1.0, "part of a miss's latency that is left when the line was next in sequence"),
+];
+
+/// The entry of `key` in [`FIGURES`].
+pub fn figure_spec(key: &str) -> Option<&'static FigureSpec> {
+    FIGURES.iter().find(|spec| spec.key == key)
+}

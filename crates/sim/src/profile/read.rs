@@ -1,0 +1,193 @@
+//! From a table to a profile: every figure looked up by its key, everything checked, every error one line.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::figure::{FIGURES, Figure, FigureSpec, Kind};
+use super::shape::{NodeShape, Shape, SmtNumbering};
+use super::{Profile, ProfileError, did_you_mean};
+
+type Read<T> = Result<T, String>;
+
+/// Figures of which each must not be less than the one before.
+const ORDERED: &[&[&str]] = &[
+    &["cache.l1_ns", "cache.l2_ns", "cache.l3_ns", "dram.local_ns", "dram.remote_ns"],
+    &["transfer.same_llc_ns", "transfer.same_socket_ns", "transfer.cross_socket_ns"],
+    &["cache.l1_bytes", "cache.l2_bytes"],
+    &["dram.loaded_half_ratio", "dram.loaded_full_ratio"],
+];
+
+pub(super) fn profile(name: &str, mut table: Table) -> Result<Profile, ProfileError> {
+    let mut build = || -> Read<Profile> {
+        let own_name = optional(&mut table, "name", string)?.unwrap_or_else(|| name.into());
+        let title = optional(&mut table, "title", string)?.unwrap_or_default();
+        let Some(topology) = table.remove("topology") else {
+            return Err("has no [topology], so it is no machine but a base for others".into());
+        };
+        let shape = shape(topology)?;
+        let figures = figures(table.clone())?;
+        check_order(&figures)?;
+        let topology = shape.topology(figures["cache.l3_bytes"].value)?;
+        Ok(Profile { name: own_name, title, shape, figures, topology })
+    };
+    build().map_err(|problem| ProfileError::new(name, problem))
+}
+
+fn figures(table: Table) -> Read<BTreeMap<&'static str, Figure>> {
+    let mut sections: BTreeMap<String, Table> = BTreeMap::new();
+    for (section, value) in table {
+        match value {
+            Value::Table(table) => sections.insert(section, table),
+            _ => return Err(unknown_key(&section)),
+        };
+    }
+    let mut figures = BTreeMap::new();
+    for spec in FIGURES {
+        let (section, key) = spec.key.split_once('.').unwrap_or((spec.key, ""));
+        let Some(value) = sections.get_mut(section).and_then(|table| table.remove(key)) else {
+            return Err(format!("{} is missing: {}", spec.key, spec.meaning));
+        };
+        let figure = figure(spec.key, value)?;
+        check_range(spec, figure.value)?;
+        figures.insert(spec.key, figure);
+    }
+    let left = sections.iter().find_map(|(name, table)| table.keys().next().map(|key| format!("{name}.{key}")));
+    left.map_or(Ok(figures), |key| Err(unknown_key(&key)))
+}
+
+pub(super) fn unknown_key(key: &str) -> String {
+    format!("{key} is not known{}", did_you_mean(key, FIGURES.iter().map(|spec| spec.key)))
+}
+
+pub(super) fn check_range(spec: &FigureSpec, value: f64) -> Read<()> {
+    if (spec.min..=spec.max).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{} is {value}; {} to {} are possible", spec.key, spec.min, spec.max))
+}
+
+pub(super) fn check_order(figures: &BTreeMap<&'static str, Figure>) -> Read<()> {
+    for pair in ORDERED.iter().flat_map(|chain| chain.windows(2)) {
+        let (less, more) = (figures[pair[0]].value, figures[pair[1]].value);
+        if less > more {
+            return Err(format!("{} is {less}, more than {}, which is {more}", pair[0], pair[1]));
+        }
+    }
+    Ok(())
+}
+
+fn figure(key: &str, value: Value) -> Read<Figure> {
+    let Value::Table(mut table) = value else {
+        return Err(format!("{key} must be {{ value, kind, source }}: a bare {} has no source", value.type_str()));
+    };
+    let in_figure = |problem| format!("{key}: {problem}");
+    let figure = Figure {
+        value: required(&mut table, "value", number).map_err(in_figure)?,
+        kind: required(&mut table, "kind", kind).map_err(in_figure)?,
+        source: required(&mut table, "source", string).map_err(in_figure)?,
+    };
+    if figure.source.trim().is_empty() {
+        return Err(in_figure("source is empty".into()));
+    }
+    no_more(&table, key)?;
+    Ok(figure)
+}
+
+fn shape(value: Value) -> Read<Shape> {
+    let Value::Table(mut table) = value else { return Err("topology must be a table".into()) };
+    let mut build = || -> Read<Shape> {
+        let shape = Shape {
+            sockets: required(&mut table, "sockets", count)?,
+            cores_per_socket: required(&mut table, "cores_per_socket", count)?,
+            threads_per_core: required(&mut table, "threads_per_core", count)?,
+            cores_per_llc: required(&mut table, "cores_per_llc", count)?,
+            smt_numbering: required(&mut table, "smt_numbering", numbering)?,
+            nodes: required(&mut table, "nodes", list(node))?,
+            distances: required(&mut table, "distances", list(list(count)))?,
+            cpuset_nodes: optional(&mut table, "cpuset_nodes", list(count))?,
+            source: required(&mut table, "source", string)?,
+        };
+        no_more(&table, "").map_err(|problem| problem.trim_start_matches('.').to_string())?;
+        Ok(shape)
+    };
+    build().map_err(|problem| format!("topology.{problem}"))
+}
+
+fn node(value: Value) -> Read<NodeShape> {
+    let Value::Table(mut table) = value else { return Err("must be a table".into()) };
+    let node = NodeShape {
+        socket: required(&mut table, "socket", count)?,
+        memory_mib: required(&mut table, "memory_mib", whole)?,
+        extra_ns: optional(&mut table, "extra_ns", number)?.unwrap_or(0.0),
+        has_cpus: optional(&mut table, "has_cpus", boolean)?.unwrap_or(true),
+    };
+    no_more(&table, "node")?;
+    Ok(node)
+}
+
+fn required<T>(table: &mut Table, key: &str, read: impl Fn(Value) -> Read<T>) -> Read<T> {
+    optional(table, key, read)?.ok_or_else(|| format!("{key} is missing"))
+}
+
+fn optional<T>(table: &mut Table, key: &str, read: impl Fn(Value) -> Read<T>) -> Read<Option<T>> {
+    table.remove(key).map(read).transpose().map_err(|problem| format!("{key} {problem}"))
+}
+
+fn no_more(table: &Table, place: &str) -> Read<()> {
+    table.keys().next().map_or(Ok(()), |key| Err(format!("{place}.{key} is not known")))
+}
+
+fn list<T>(read: impl Fn(Value) -> Read<T>) -> impl Fn(Value) -> Read<Vec<T>> {
+    move |value| match value {
+        Value::Array(values) if values.len() <= 1024 => values.into_iter().map(&read).collect(),
+        Value::Array(values) => Err(format!("has {} entries", values.len())),
+        other => Err(format!("must be a list, not {}", other.type_str())),
+    }
+}
+
+fn string(value: Value) -> Read<String> {
+    match value {
+        Value::String(text) if text.len() <= 1000 => Ok(text),
+        Value::String(_) => Err("is longer than 1000 bytes".into()),
+        other => Err(format!("must be a string, not {}", other.type_str())),
+    }
+}
+
+fn number(value: Value) -> Read<f64> {
+    match value {
+        Value::Float(number) => Ok(number),
+        Value::Integer(number) => Ok(number as f64),
+        other => Err(format!("must be a number, not {}", other.type_str())),
+    }
+}
+
+fn whole(value: Value) -> Read<u64> {
+    match value {
+        Value::Integer(number) => u64::try_from(number).map_err(|_| format!("is {number}, less than 0")),
+        other => Err(format!("must be a whole number, not {}", other.type_str())),
+    }
+}
+
+fn count(value: Value) -> Read<u32> {
+    let number = whole(value)?;
+    u32::try_from(number).map_err(|_| format!("is {number}, too large"))
+}
+
+fn boolean(value: Value) -> Read<bool> {
+    value.as_bool().ok_or_else(|| format!("must be true or false, not {}", value.type_str()))
+}
+
+fn kind(value: Value) -> Read<Kind> {
+    let text = string(value)?;
+    let names = Kind::ALL.map(Kind::name).join(", ");
+    Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("is {text:?}, not one of {names}"))
+}
+
+fn numbering(value: Value) -> Read<SmtNumbering> {
+    match string(value)?.as_str() {
+        "split" => Ok(SmtNumbering::Split),
+        "adjacent" => Ok(SmtNumbering::Adjacent),
+        other => Err(format!("is {other:?}, not \"split\" or \"adjacent\"")),
+    }
+}
