@@ -73,7 +73,11 @@ fn confidence_reason(plan: &Plan) -> String {
 }
 
 fn knobs(variant: &Variant) -> BTreeMap<String, KnobValue> {
-    variant.knobs.iter().map(|(knob, value)| (knob.spec().name.to_owned(), KnobValue::from(*value as i64))).collect()
+    variant
+        .knobs
+        .iter()
+        .map(|(knob, value)| (knob.spec().name.to_owned(), KnobValue::from(*value as i64)))
+        .collect()
 }
 
 fn latencies(measured: &Measurements) -> BTreeMap<String, Latency> {
@@ -85,7 +89,11 @@ fn latencies(measured: &Measurements) -> BTreeMap<String, Latency> {
 }
 
 fn latency(histogram: &sim::Histogram) -> Latency {
-    let rows = histogram.log2().into_iter().enumerate().filter(|(_, count)| *count > 0);
+    // The simulator's rows are 0, 1, 2 to 3, …; funclatency's are 0 to 1, 2 to 3, ….
+    let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
+    for (row, count) in histogram.log2().into_iter().enumerate().filter(|(_, count)| *count > 0) {
+        *rows.entry(if row < 2 { 0 } else { 1 << (row - 1) }).or_default() += count;
+    }
     Latency {
         count: histogram.count(),
         mean_ns: histogram.mean().0,
@@ -93,7 +101,7 @@ fn latency(histogram: &sim::Histogram) -> Latency {
         p99_ns: histogram.percentile(990).0,
         max_ns: histogram.max().0,
         total_ns: histogram.total().0,
-        log2: rows.map(|(row, count)| (if row == 0 { 0 } else { 1 << row }, count)).collect(),
+        log2: rows.into_iter().collect(),
     }
 }
 
@@ -114,8 +122,10 @@ fn locks(measured: &Measurements) -> BTreeMap<String, LockStat> {
 
 fn omissions(stage: &Stage) -> BTreeMap<String, u64> {
     let mut omissions = stage.workload.omissions.by_name();
-    let of_machine =
-        [("failed_allocations", &stage.tally.failed), ("frees_of_failed_allocations", &stage.tally.frees_of_failed)];
+    let of_machine = [
+        ("failed_allocations", &stage.tally.failed),
+        ("frees_of_failed_allocations", &stage.tally.frees_of_failed),
+    ];
     for (name, counter) in of_machine {
         if counter.get() > 0 {
             omissions.insert(name.to_owned(), counter.get());

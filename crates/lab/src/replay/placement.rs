@@ -46,7 +46,9 @@ impl fmt::Display for CpuListError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Form(text) => write!(f, "'{text}' is not a list of CPUs such as 0-3,8"),
-            Self::NoCpu { cpu, cpus } => write!(f, "there is no CPU {cpu}: the machine has 0 to {}", cpus - 1),
+            Self::NoCpu { cpu, cpus } => {
+                write!(f, "there is no CPU {cpu}: the machine has 0 to {}", cpus - 1)
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use mm::{Machine, Mm, Nanos, NodeMask, Order, Pfn, Request};
+use mm::{Mm, Nanos, NodeMask, Order, Pfn, Request};
 use sim::{SimMachine, WaitQueue};
 
 use crate::workload::{Action, BlockId, TaskRef, Workload};

@@ -70,7 +70,8 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     }
     let began = Instant::now();
     let descriptor_bytes = plan.policy.rules().descriptor_bytes;
-    let mut sim = Sim::new(&plan.profile, SimOptions { seed: plan.seed, descriptor_bytes, ..SimOptions::default() });
+    let mut sim =
+        Sim::new(&plan.profile, SimOptions { seed: plan.seed, descriptor_bytes, ..SimOptions::default() });
     let stage = Rc::new(stage(workload, plan, variant, &sim)?);
     spawn_daemons(&sim, &stage);
     for change in &plan.changes {
@@ -83,7 +84,8 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     let summary = sim.run(None).map_err(ReplayError::Sim)?;
     let measured = sim.measurements();
     let simulated = Nanos(summary.now.0 - first_start.0);
-    let mut run = outcome::run(&outcome::Parts { plan, variant, stage: &stage, measured: &measured, simulated });
+    let mut run =
+        outcome::run(&outcome::Parts { plan, variant, stage: &stage, measured: &measured, simulated });
     run.wall_ns = began.elapsed().as_nanos() as u64;
     Ok(run)
 }
@@ -107,9 +109,9 @@ fn stage(workload: &Arc<Workload>, plan: &Plan, variant: &Variant, sim: &Sim) ->
 
 /// The nodes that the profile lets its tasks take memory from.
 fn allowed_nodes(plan: &Plan) -> NodeMask {
-    match &plan.profile.shape().default_mems {
-        nodes if nodes.is_empty() => NodeMask::ALL,
-        nodes => nodes.iter().copied().collect(),
+    match &plan.profile.shape().cpuset_nodes {
+        None => NodeMask::ALL,
+        Some(nodes) => nodes.iter().map(|&node| Node(node as u16)).collect(),
     }
 }
 

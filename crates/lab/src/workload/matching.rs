@@ -128,7 +128,10 @@ mod tests {
         let (block, _) = matching.alloc(Pfn(512), order(9));
         let parts = BlockId(block.0 + 1);
         let pages = vec![BlockId(parts.0 + 7)];
-        assert_eq!(matching.free(Pfn(519), order(0)), Returned::Split { block, parts, order: order(9), pages });
+        assert_eq!(
+            matching.free(Pfn(519), order(0)),
+            Returned::Split { block, parts, order: order(9), pages }
+        );
         assert_eq!(matching.free(Pfn(512), order(0)), Returned::Pages(vec![parts]));
         let rest = matching.free(Pfn(516), order(2));
         assert_eq!(rest, Returned::Pages([4, 5, 6].map(|page| BlockId(parts.0 + page)).to_vec()));

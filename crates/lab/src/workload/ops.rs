@@ -157,7 +157,10 @@ impl Omissions {
             ("unreadable_chunks", self.unreadable_chunks),
             ("failed_when_recorded", self.failed_requests),
         ];
-        all.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
+        all.into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect()
     }
 }
 

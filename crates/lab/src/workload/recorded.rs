@@ -311,7 +311,9 @@ impl Track {
 fn taken_apart(returned: Returned) -> (Option<Action>, Vec<BlockId>) {
     match returned {
         Returned::Whole(block) => (None, vec![block]),
-        Returned::Split { block, parts, order, pages } => (Some(Action::Split { block, parts, order }), pages),
+        Returned::Split { block, parts, order, pages } => {
+            (Some(Action::Split { block, parts, order }), pages)
+        }
         Returned::Pages(pages) => (None, pages),
         Returned::Unknown => (None, vec![]),
     }
@@ -341,4 +343,3 @@ fn urgency(gfp: Gfp) -> UrgencyKey {
         UrgencyKey::Never
     }
 }
-

@@ -33,8 +33,12 @@ fn actions(workload: &Workload, task: usize) -> Vec<(u32, Action)> {
 
 #[test]
 fn operations_keep_their_order_and_own_time() {
-    let workload =
-        build(&[(100, WORKER, alloc(7)), (250, WORKER, alloc(8)), (1_000, WORKER, free(7)), (1_400, WORKER, free(8))]);
+    let workload = build(&[
+        (100, WORKER, alloc(7)),
+        (250, WORKER, alloc(8)),
+        (1_000, WORKER, free(7)),
+        (1_400, WORKER, free(8)),
+    ]);
     let expected = [
         (0, Action::Alloc { block: BlockId(0), kind: 0 }),
         (150, Action::Alloc { block: BlockId(1), kind: 0 }),
@@ -94,13 +98,17 @@ fn others_who_free_become_the_outsiders() {
     assert_eq!(workload.tasks.len(), 2);
     assert!(workload.tasks[1].outsiders);
     assert_eq!(workload.tasks[1].frees, [BlockId(0)]);
-    assert_eq!(workload.omissions.frees_without_allocation, 0, "a stranger's free of a stranger's page is nothing");
+    assert_eq!(
+        workload.omissions.frees_without_allocation, 0,
+        "a stranger's free of a stranger's page is nothing"
+    );
 }
 
 #[test]
 fn what_cannot_be_carried_over_is_counted() {
     let lost = EventKind::Lost { count: 12 };
-    let workload = build(&[(0, WORKER, free(5)), (1, WORKER, alloc(6)), (2, WORKER, alloc(6)), (3, WORKER, lost)]);
+    let workload =
+        build(&[(0, WORKER, free(5)), (1, WORKER, alloc(6)), (2, WORKER, alloc(6)), (3, WORKER, lost)]);
     assert_eq!(workload.omissions.frees_without_allocation, 1);
     assert_eq!(workload.omissions.allocations_of_held_pages, 1);
     assert_eq!(workload.omissions.lost_events, 12);
@@ -110,7 +118,11 @@ fn what_cannot_be_carried_over_is_counted() {
 
 #[test]
 fn a_child_begins_when_its_parent_forks() {
-    let workload = build(&[(0, WORKER, alloc(1)), (10, WORKER, EventKind::Fork { child: CHILD }), (50, CHILD, alloc(2))]);
+    let workload = build(&[
+        (0, WORKER, alloc(1)),
+        (10, WORKER, EventKind::Fork { child: CHILD }),
+        (50, CHILD, alloc(2)),
+    ]);
     let child = super::TaskRef(1);
     assert_eq!(actions(&workload, 0)[1], (10, Action::Start(child)));
     assert!(workload.tasks[1].started_by_other && !workload.tasks[0].started_by_other);

@@ -147,7 +147,8 @@ mod tests {
 
     use super::*;
 
-    const COSTS: HostCosts = HostCosts { event_ns: 100.0, alloc_ns: 30.0, free_ns: 20.0, clear_page_ns: 70.0 };
+    const COSTS: HostCosts =
+        HostCosts { event_ns: 100.0, alloc_ns: 30.0, free_ns: 20.0, clear_page_ns: 70.0 };
 
     fn alloc(gfp: trace::Gfp) -> EventKind {
         EventKind::PageAlloc { pfn: Pfn(1), order: Order::ZERO, migratetype: MigrateType::Movable, gfp }
