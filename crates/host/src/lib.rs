@@ -1,1 +1,37 @@
-//! Empty for now.
+//! mm on this machine: mapped memory, real threads, real locks. A library for those who need pages, and the proof that
+//! the code that is simulated is an allocator.
+//!
+//! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`]. Below it, [`HostMachine`] is
+//! mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
+//! [`HostLock`]s. [`stress`] shakes it with many threads, [`bench`] measures it.
+//!
+//! ```
+//! use freehold_host::Host;
+//! use mm::{Knobs, Order, Policy, Request};
+//!
+//! let host = Host::new(64 << 20, Policy::default(), Knobs::default())?;
+//! let mut pages = host.alloc(Request::USER.of_order(Order::PAGEBLOCK)).expect("2 MiB of 64");
+//! pages[0] = 42;
+//! assert_eq!(pages.len(), 2 << 20);
+//! # Ok::<(), freehold_host::HostError>(())
+//! ```
+
+mod arena;
+pub mod bench;
+mod cpu;
+mod daemons;
+mod host;
+mod lock;
+mod machine;
+mod rng;
+mod signal;
+pub mod stress;
+mod system;
+
+pub use arena::Arena;
+pub use cpu::CpuNumbers;
+pub use daemons::Daemons;
+pub use host::{Host, HostError, Pages};
+pub use lock::HostLock;
+pub use machine::HostMachine;
+pub use system::System;

@@ -91,7 +91,8 @@ impl<M: Machine> Mm<M> {
     #[inline]
     fn candidates(&self, request: &Request, node: Node) -> impl Iterator<Item = &Zone<M>> {
         let request = *request;
-        let zones = self.zonelists[usize::from(node.0)].iter().map(|id| &self.zones[usize::from(id.0)]);
+        let zonelist = self.zonelists.get(usize::from(node.0)).map_or(&[][..], |list| &list[..]);
+        let zones = zonelist.iter().map(|id| &self.zones[usize::from(id.0)]);
         zones.filter(move |zone| {
             zone.kind <= request.highest
                 && request.allowed.contains(zone.node)

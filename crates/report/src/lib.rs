@@ -6,13 +6,16 @@
 //! [`html`] the same as one self-contained file.
 
 pub mod changes;
+pub mod conform;
 pub mod counters;
 pub mod heading;
 pub mod histogram;
 pub mod html;
+pub mod knobs;
 pub mod latency;
 pub mod lkp;
 pub mod locks;
+pub mod machines;
 pub mod memory;
 pub mod mmtests;
 pub mod nearest;

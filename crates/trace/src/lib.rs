@@ -1,1 +1,28 @@
-//! Empty for now.
+//! Recordings of what a workload asked of the kernel's memory management: captured, kept, read.
+//!
+//! [`record`] captures page, scheduler, fault, slab and lock events with `perf_event_open` while a command runs and
+//! writes them as a file of Freehold's own format, which [`Reader`] reads back; [`import`] makes the same of a
+//! `perf.data`. [`inspect`] says what is in a recording and [`mask`] hides whose it was. Only this crate and `host` talk
+//! to the system, and neither prints.
+
+pub mod capture;
+pub mod error;
+pub mod event;
+pub mod format;
+pub mod gfp;
+pub mod import;
+pub mod inspect;
+pub mod mask;
+pub mod meta;
+mod stream;
+pub mod tracefs;
+
+pub use capture::{Group, Progress, RecordOptions, Status, Summary, Target, record, stop_on_signals};
+pub use error::{ReadError, RecordError};
+pub use event::{Event, EventKind, NameId, SwitchState, Task};
+pub use format::{Events, Reader, Writer, Written};
+pub use gfp::Gfp;
+pub use import::{Imported, import, is_perf_data};
+pub use inspect::{Inspection, inspect};
+pub use mask::{Mask, mask};
+pub use meta::{CacheInfo, Keep, Meta, NodeInfo, Outcome, RecordingCost, ZoneSpan};

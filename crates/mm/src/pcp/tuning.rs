@@ -60,12 +60,19 @@ impl Tuning {
         self.high_min != self.high_max
     }
 
+    /// `high` within its bounds. Where a zone is so small, or `min_free_kbytes` so large, that they cross, the upper one
+    /// holds.
+    #[inline]
+    fn bounded(&self, high: u32) -> u32 {
+        high.max(self.high_min).min(self.high_max)
+    }
+
     /// Takes on new sizes; what is over them goes back with the next free.
     pub fn resize(&mut self, sizing: PageSizing) {
         self.batch = sizing.batch;
         self.high_min = sizing.high_min;
         self.high_max = sizing.high_max;
-        self.high = self.high.clamp(sizing.high_min, sizing.high_max);
+        self.high = self.bounded(self.high);
     }
 
     /// Counts and sizes, as /proc/zoneinfo prints them.
@@ -92,7 +99,7 @@ impl Tuning {
     /// Blocks that the next refill of `order` asks for; raises `high` and `alloc_factor` on the way
     /// (the kernel's `nr_pcp_alloc`).
     pub fn refill_size(&mut self, setting: Setting<'_>, order: Order) -> u32 {
-        let mut high = self.high.clamp(self.high_min, self.high_max);
+        let mut high = self.bounded(self.high);
         if high < self.batch {
             return 1;
         }
@@ -165,7 +172,7 @@ impl Tuning {
 
     /// The count from which pages go back; adjusts `high` on the way (the kernel's `nr_pcp_high`).
     fn drain_mark(&mut self, setting: Setting<'_>, free_high: bool) -> u32 {
-        let high = self.high.clamp(self.high_min, self.high_max);
+        let high = self.bounded(self.high);
         if self.high_max == 0 {
             return 0;
         }
@@ -187,7 +194,7 @@ impl Tuning {
         }
         let need = self.free_count + self.batch;
         if self.count >= high && self.high < need {
-            self.high = need.clamp(self.high_min, self.high_max);
+            self.high = self.bounded(need);
         }
         high
     }

@@ -14,7 +14,7 @@ const WIDTH: f64 = 560.0;
 const LEFT: f64 = 44.0;
 const RIGHT: f64 = 12.0;
 /// Room above a panel's bars for its name.
-const HEAD: f64 = 24.0;
+const HEAD: f64 = 32.0;
 const BARS: f64 = 92.0;
 const AXIS: f64 = 26.0;
 /// Colours that the page defines for variants.

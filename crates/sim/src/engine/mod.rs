@@ -31,7 +31,7 @@ use sched::Sched;
 use crate::costs::{Costs, Traffic};
 use crate::error::SimError;
 use crate::lines::{Lines, SPANS, Toucher};
-use crate::locks::{Locks, NOBODY, Owner, SimLock};
+use crate::locks::{OUTSIDE, Locks, NOBODY, Owner, SimLock};
 use crate::measure::{CpuTime, LockStats, Measurements};
 use crate::profile::Profile;
 use crate::time::{Ticks, from_nanos, to_nanos};
@@ -259,7 +259,8 @@ impl Core {
     }
 
     fn owner(&self) -> Owner {
-        Owner { task: self.task.get(), cpu: self.cpu.get() }
+        let task = if self.in_task() { self.task.get() } else { OUTSIDE };
+        Owner { task, cpu: self.cpu.get() }
     }
 
     fn task_name(&self, task: u32) -> String {

@@ -1,0 +1,67 @@
+//! The stress runs of CI, and longer ones: `FREEHOLD_STRESS_SECONDS=600 FREEHOLD_STRESS_THREADS=16 cargo test --release
+//! -p freehold-host --test stress -- --nocapture`. `FREEHOLD_STRESS_OPERATIONS` sets the operations of a thread instead.
+
+use std::env;
+use std::time::Duration;
+
+use freehold_host::stress::{Length, Stress, run};
+use mm::{NodeSize, Policy, Topology};
+
+const MIB: u64 = 1 << 20;
+
+fn number(name: &str) -> Option<u64> {
+    let value = env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+fn length(operations: u64) -> Length {
+    match (number("FREEHOLD_STRESS_SECONDS"), number("FREEHOLD_STRESS_OPERATIONS")) {
+        (Some(seconds), _) => Length::Time(Duration::from_secs(seconds)),
+        (None, Some(operations)) => Length::Operations(operations),
+        (None, None) => Length::Operations(operations),
+    }
+}
+
+fn one_node(bytes: u64, cpus: u32) -> Topology {
+    Topology::x86(&[NodeSize { bytes, cpus }], 1 << 20, vec![vec![10]]).unwrap()
+}
+
+fn stress(threads: u32, operations: u64, policy: &str, topology: Topology) {
+    let threads = number("FREEHOLD_STRESS_THREADS").map_or(threads, |threads| threads as u32);
+    let policy = Policy::parse(policy).unwrap();
+    let stress = Stress { threads, length: length(operations), seed: 1, policy, topology };
+    match run(&stress) {
+        Ok(tally) => {
+            println!("{threads} threads: {tally}");
+            assert!(tally.allocated > 0 && tally.pages_checked > 0);
+        }
+        Err(what) => panic!("{what}"),
+    }
+}
+
+#[test]
+fn two_threads() {
+    stress(2, 60_000, "linux-6.18", one_node(192 * MIB, 2));
+}
+
+#[test]
+fn eight_threads() {
+    stress(8, 20_000, "linux-6.18", one_node(256 * MIB, 2));
+}
+
+#[test]
+fn eight_threads_that_share_one_pageset() {
+    stress(8, 10_000, "linux-6.19", one_node(128 * MIB, 1));
+}
+
+#[test]
+fn eight_threads_with_an_old_kernels_rules() {
+    stress(8, 10_000, "linux-6.1", one_node(192 * MIB, 2));
+}
+
+#[test]
+fn two_nodes_and_too_little_memory() {
+    let nodes = [NodeSize { bytes: 48 * MIB, cpus: 1 }, NodeSize { bytes: 32 * MIB, cpus: 1 }];
+    let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();
+    stress(8, 10_000, "linux-6.12", topology);
+}

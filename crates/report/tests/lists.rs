@@ -1,0 +1,80 @@
+//! Knobs, machines and the outcome of conform, as snapshots.
+
+use freehold_report::conform::{Difference, File};
+use freehold_report::{Style, conform, knobs, machines};
+use sim::Profile;
+
+#[test]
+fn every_knob_has_a_line_and_a_page() {
+    let list = knobs::list(Style::plain());
+    for spec in &mm::knobs::KNOBS {
+        assert!(list.contains(spec.name), "{}", spec.name);
+        let page = knobs::show(Style::plain(), spec.name).expect("a knob");
+        assert!(page.contains(&spec.stands_for.to_string()), "{page}");
+    }
+    assert!(list.lines().all(|line| line.chars().count() <= 110), "{list}");
+}
+
+#[test]
+fn a_knob_in_full() {
+    insta::assert_snapshot!(knobs::show(Style::plain(), "vm.percpu_pagelist_high_fraction").expect("a knob"), @r"
+    vm.percpu_pagelist_high_fraction
+      If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off
+      range    0 and up
+      default  0
+      Linux    /proc/sys/vm/percpu_pagelist_high_fraction
+      to set   echo VALUE > /proc/sys/vm/percpu_pagelist_high_fraction
+    ");
+    let here_alone = knobs::show(Style::plain(), "vm.pcp_batch_scale_max").expect("a knob");
+    assert!(
+        here_alone.contains("no mainline kernel has this") && !here_alone.contains("to set"),
+        "{here_alone}"
+    );
+}
+
+#[test]
+fn an_unknown_knob_has_a_neighbour() {
+    let line = knobs::show(Style::plain(), "vm.pcp_batch_scal").expect_err("no knob");
+    assert_eq!(
+        line,
+        "no knob `vm.pcp_batch_scal`; did you mean `vm.pcp_batch_scale_max`? `freehold knobs` lists them"
+    );
+}
+
+#[test]
+fn every_machine_has_a_line_and_a_page() {
+    let profiles: Vec<Profile> =
+        Profile::builtin_names().map(|name| Profile::load(name).expect("a built-in profile")).collect();
+    let list = machines::list(Style::plain(), &profiles);
+    assert_eq!(list.lines().filter(|line| !line.starts_with(' ')).count(), profiles.len() + 1, "{list}");
+    for profile in &profiles {
+        let page = machines::show(Style::plain(), profile);
+        for (spec, figure) in profile.figures() {
+            assert!(page.contains(spec.key), "{}: {}", profile.name(), spec.key);
+            assert!(figure.source.split_whitespace().all(|word| page.contains(word)), "{}", figure.source);
+        }
+    }
+}
+
+#[test]
+fn disagreements_have_a_line_each_and_a_count() {
+    let equal = File { file: "a.txt".into(), compared: 90, equal: 90, ..File::default() };
+    let other = File {
+        file: "b.csv.xz".into(),
+        compared: 12,
+        equal: 11,
+        differences: vec![Difference {
+            what: "refill 7 of cpu 1".into(),
+            kernel: "126 pages".into(),
+            freehold: "63 pages".into(),
+        }],
+        notes: vec!["drained by kswapd: 63 pages".into()],
+    };
+    insta::assert_snapshot!(conform::text(Style::plain(), &[equal, other]), @r"
+    a.txt: 90 of 90 equal
+    b.csv.xz: 11 of 12 equal
+      refill 7 of cpu 1: kernel 126 pages, freehold 63 pages
+      drained by kswapd: 63 pages
+    2 files, 102 figures compared, 1 disagreement
+    ");
+}

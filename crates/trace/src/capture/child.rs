@@ -1,0 +1,100 @@
+//! The command to record: made at once, so that its number is known, but held back until all is ready.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::thread::{self, JoinHandle};
+
+use crate::error::RecordError;
+
+/// A process that waits before it becomes the command.
+pub(super) struct Held {
+    pid: u32,
+    program: String,
+    gate: File,
+    starter: JoinHandle<io::Result<Child>>,
+}
+
+impl Held {
+    /// Makes the process.
+    pub(super) fn new(command: &[OsString]) -> Result<Self, RecordError> {
+        let program = command[0].to_string_lossy().into_owned();
+        let failed = |error| RecordError::Command { program: program.clone(), error };
+        let (gate_out, gate) = pipe().map_err(failed)?;
+        let (mut pid_out, pid_in) = pipe().map_err(failed)?;
+        let fds = [pid_in.as_raw_fd(), gate_out.as_raw_fd(), gate.as_raw_fd()];
+        let mut child = Command::new(&command[0]);
+        child.args(&command[1..]);
+        // SAFETY: `wait_at_gate` makes only system calls, which are safe between fork and exec, on descriptors that
+        // the starter thread keeps open until then.
+        unsafe { child.pre_exec(move || wait_at_gate(fds)) };
+        // `spawn` returns when the command runs, so somebody else has to wait for it.
+        let starter = thread::Builder::new().name("freehold-start".into()).spawn(move || {
+            let result = child.spawn();
+            drop((pid_in, gate_out));
+            result
+        });
+        let starter = starter.map_err(failed)?;
+        let mut pid = [0; 4];
+        if pid_out.read_exact(&mut pid).is_err() {
+            let error = match starter.join() {
+                Ok(Err(error)) => error,
+                _ => io::Error::other("the new process did not report"),
+            };
+            return Err(RecordError::Command { program, error });
+        }
+        Ok(Self { pid: u32::from_le_bytes(pid), program, gate, starter })
+    }
+
+    /// The process's number.
+    pub(super) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it become the command.
+    pub(super) fn release(mut self) -> Result<Child, RecordError> {
+        let sent = self.gate.write_all(&[1]);
+        let started = self.starter.join().unwrap_or_else(|_| Err(io::Error::other("its starter died")));
+        let result = sent.and(started);
+        result.map_err(|error| RecordError::Command { program: self.program, error })
+    }
+}
+
+/// A pipe's reading and writing end, neither of which a command inherits.
+fn pipe() -> io::Result<(File, File)> {
+    let mut fds = [0; 2];
+    // SAFETY: `fds` has room for the two descriptors that the call makes.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptors are new and nobody else's.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]).into(), OwnedFd::from_raw_fd(fds[1]).into()) })
+}
+
+/// Runs in the new process: says its number, then waits until the gate is opened. A gate that closes unopened ends it.
+fn wait_at_gate([pid_in, gate_out, gate]: [RawFd; 3]) -> io::Result<()> {
+    let mut byte = [0u8];
+    // SAFETY: the descriptors are this process's own copies, and the buffers live through the calls. Its copy of the
+    // gate's writing end is closed first, so that it notices if the recorder is gone.
+    let got = unsafe {
+        libc::close(gate);
+        let pid = libc::getpid().to_le_bytes();
+        libc::write(pid_in, pid.as_ptr().cast(), pid.len());
+        libc::read(gate_out, byte.as_mut_ptr().cast(), 1)
+    };
+    if got == 1 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ECANCELED)) }
+}
+
+/// Asks a process to end.
+pub(super) fn terminate(child: &Child) {
+    // SAFETY: signals a child that was not waited for yet, so the number is still its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+}
+
+/// As shells count: the exit status, or 128 + the signal.
+pub(super) fn exit_code(status: ExitStatus) -> i32 {
+    status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}

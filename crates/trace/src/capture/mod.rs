@@ -1,0 +1,22 @@
+//! Capture: the kernel's memory events while a command runs, by perf_event_open(2).
+//!
+//! Each CPU has one ring that all of its events go into. [`perf`] opens the events, [`ring`] reads a ring, [`drain`] is
+//! the thread that empties the rings, [`session`] what happens from start to end on the calling thread, [`child`] the
+//! command that waits until all is ready, [`calibrate`] what recording costs, [`host`] and [`zoneinfo`] the description
+//! of this machine.
+
+mod calibrate;
+mod child;
+mod drain;
+mod groups;
+pub(crate) mod host;
+mod options;
+mod perf;
+mod procs;
+mod ring;
+mod session;
+pub mod zoneinfo;
+
+pub use groups::Group;
+pub use options::{Progress, RecordOptions, Status, Summary, Target};
+pub use session::{record, stop_on_signals};

@@ -1,0 +1,141 @@
+//! What a recording is told, what it tells meanwhile and at the end.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::Group;
+use crate::error::RecordError;
+use crate::meta::{Keep, RecordingCost};
+
+/// What to record and how.
+#[derive(Clone, Debug)]
+pub struct RecordOptions {
+    /// The file to write.
+    pub output: PathBuf,
+    /// Whom to record.
+    pub target: Target,
+    /// Which events.
+    pub groups: BTreeSet<Group>,
+    /// Whose events are kept; `None` for what fits the target: the workload's for a command or a process, the system's
+    /// for everything.
+    pub keep: Option<Keep>,
+    /// Pages in each CPU's ring, a power of two.
+    pub ring_pages: usize,
+    /// Whether addresses and names are hidden from the start.
+    pub masked: bool,
+    /// Ends the recording cleanly when it becomes true; see [`super::stop_on_signals`].
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Whom to record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A command and its descendants, from its first instruction until it ends.
+    Command(Vec<OsString>),
+    /// A process that runs, with its threads and descendants, until it ends or the recording is stopped.
+    Process(u32),
+    /// Everything, until stopped.
+    All,
+    /// Everything while a command runs.
+    AllWhile(Vec<OsString>),
+}
+
+impl RecordOptions {
+    /// The defaults: the groups of [`Group::DEFAULT`], rings of 2048 pages (8 MiB a CPU).
+    pub fn new(output: PathBuf, target: Target) -> Self {
+        Self {
+            output,
+            target,
+            groups: Group::DEFAULT.into(),
+            keep: None,
+            ring_pages: 2048,
+            masked: false,
+            stop: Arc::default(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), RecordError> {
+        let pages = self.ring_pages;
+        if !pages.is_power_of_two() || !(4..=1 << 18).contains(&pages) {
+            return Err(RecordError::Options(format!(
+                "a ring of {pages} pages cannot be: a power of two from 4 to 262144 can"
+            )));
+        }
+        if self.groups.is_empty() {
+            return Err(RecordError::Options("no group of events is to be recorded".into()));
+        }
+        if self.target.command().is_some_and(<[_]>::is_empty) {
+            return Err(RecordError::Options("there is no command to record".into()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn keep(&self) -> Keep {
+        self.keep.unwrap_or(match self.target {
+            Target::Command(_) | Target::Process(_) => Keep::Workload,
+            Target::All | Target::AllWhile(_) => Keep::System,
+        })
+    }
+}
+
+impl Target {
+    /// The command to run, if there is one.
+    pub(super) fn command(&self) -> Option<&[OsString]> {
+        match self {
+            Self::Command(command) | Self::AllWhile(command) => Some(command),
+            Self::Process(_) | Self::All => None,
+        }
+    }
+}
+
+/// Is told how a recording goes on.
+pub trait Progress {
+    /// Called some ten times a second.
+    fn tick(&mut self, status: Status);
+}
+
+/// Nobody listens.
+impl Progress for () {
+    fn tick(&mut self, _status: Status) {}
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Status {
+    /// Events recorded.
+    pub events: u64,
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// Events lost.
+    pub lost: u64,
+    /// ns since the start.
+    pub elapsed_ns: u64,
+}
+
+/// What came of a recording.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Summary {
+    /// Events recorded.
+    pub events: u64,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Events that the kernel had no room for.
+    pub lost: u64,
+    /// Events of others that were left out.
+    pub left_out: u64,
+    /// Events that could not be expressed.
+    pub unreadable: u64,
+    /// Tasks in the recording.
+    pub tasks: u32,
+    /// ns from start to end.
+    pub duration_ns: u64,
+    /// What recording cost, if it could be measured.
+    pub cost: Option<RecordingCost>,
+    /// The command's exit status, or 128 + the signal that ended it.
+    pub exit_status: Option<i32>,
+    /// Whether it was stopped from outside.
+    pub interrupted: bool,
+}

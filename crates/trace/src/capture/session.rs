@@ -1,0 +1,367 @@
+//! A recording from start to end, on the calling thread: it takes what the drain thread gives, puts it in order, writes.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::child::{Held, exit_code, terminate};
+use super::drain::{Drainer, Round};
+use super::options::{Progress, RecordOptions, Status, Summary, Target};
+use super::perf::Events;
+use super::{Group, calibrate, host, procs, ring};
+use crate::error::RecordError;
+use crate::format::Writer;
+use crate::mask::Mask;
+use crate::meta::{Meta, Outcome};
+use crate::stream::assemble::{Assembler, Membership};
+use crate::stream::record::{Layout, Origin};
+use crate::stream::sort::Sorter;
+use crate::tracefs::mount;
+use crate::tracefs::schema::Schema;
+
+/// How often progress is told.
+const TICK: Duration = Duration::from_millis(100);
+/// How often settings are looked at for changes.
+const SETTINGS_TICK: Duration = Duration::from_secs(1);
+/// How long a command that was asked to end may take to do so.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A flag that becomes true on Ctrl-C, SIGTERM or SIGHUP, for [`RecordOptions::stop`]. A second such signal ends the
+/// program at once.
+///
+/// # Errors
+/// The system would not have the handlers.
+pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Records as `options` say, until the command or process ends or the recording is stopped.
+///
+/// # Errors
+/// What is not permitted or missing and how to get it; a command that cannot be started; a file that cannot be written
+/// further, in which case what was written before can be read and the command was asked to end (SIGTERM).
+pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Summary, RecordError> {
+    options.check()?;
+    if let Target::Process(pid) = options.target {
+        if !procs::is_alive(pid) {
+            return Err(RecordError::Options(format!("there is no process {pid}")));
+        }
+    }
+    let (schema, ids, tracepoints) = tracepoints(options)?;
+    let mut events = Events::open(&ids, &host::online_cpus(), options.ring_pages)?;
+    let output = Output::open(options)?;
+    let result = start(options, &mut events, &output, tracepoints)
+        .and_then(|started| Session::new(started, schema, events, &output, progress)?.run());
+    if result.is_err() {
+        output.remove_if_unused();
+    }
+    result
+}
+
+/// The tracepoints of the groups: how to decode them, their numbers, their names.
+fn tracepoints(options: &RecordOptions) -> Result<(Schema, Vec<u16>, Vec<String>), RecordError> {
+    let tracefs = mount::find()?;
+    let (mut schema, mut ids, mut names) = (Schema::default(), vec![], vec![]);
+    for name in options.groups.iter().flat_map(|group| group.tracepoints()) {
+        let format = match mount::read_format(&tracefs, name) {
+            Err(RecordError::Missing(_)) if Group::is_optional(name) => continue,
+            result => result?,
+        };
+        schema.add(&format).map_err(RecordError::Missing)?;
+        ids.push(format.id);
+        names.push((*name).to_owned());
+    }
+    if !schema.knows_gfp() {
+        return Err(RecordError::Missing("this kernel's table of gfp flags cannot be read".into()));
+    }
+    Ok((schema, ids, names))
+}
+
+/// The file to write. An earlier recording of the name stays until the command runs.
+struct Output<'a> {
+    options: &'a RecordOptions,
+    file: File,
+    is_new: bool,
+}
+
+impl<'a> Output<'a> {
+    fn open(options: &'a RecordOptions) -> Result<Self, RecordError> {
+        let is_new = !options.output.exists();
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&options.output);
+        let file = file.map_err(|error| RecordError::System { what: "creating the recording", error })?;
+        Ok(Self { options, file, is_new })
+    }
+
+    /// A file that we made and wrote nothing to is taken away again.
+    fn remove_if_unused(&self) {
+        if self.is_new && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            let _ = std::fs::remove_file(&self.options.output);
+        }
+    }
+}
+
+/// A recording whose events run.
+struct Started {
+    child: Option<Child>,
+    tasks: Vec<crate::event::Task>,
+    meta: Meta,
+    drainer: Drainer,
+}
+
+/// Everything from the description of the machine to the command's first instruction.
+fn start(
+    options: &RecordOptions,
+    events: &mut Events,
+    output: &Output<'_>,
+    tracepoints: Vec<String>,
+) -> Result<Started, RecordError> {
+    let held = options.target.command().map(Held::new).transpose()?;
+    let mut meta = host::describe();
+    meta.cost = calibrate::measure(events, options.ring_pages)?;
+    meta.tracepoints = tracepoints;
+    meta.keep = options.keep();
+    let command = options.target.command().unwrap_or_default();
+    meta.command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    meta.start_unix_ns = host::unix_ns();
+    meta.start_ns = host::now_ns();
+    events.enable()?;
+    let root = match options.target {
+        Target::Process(pid) => Some(pid),
+        _ => held.as_ref().map(Held::pid),
+    };
+    let tasks = procs::snapshot(root);
+    let rings = std::mem::take(&mut events.rings);
+    let drainer = Drainer::start(rings);
+    let drainer = drainer.map_err(|error| RecordError::System { what: "starting a thread", error })?;
+    let child = held.map(Held::release).transpose()?;
+    let emptied = output.file.set_len(0);
+    emptied.map_err(|error| RecordError::System { what: "emptying the output file", error })?;
+    Ok(Started { child, tasks, meta, drainer })
+}
+
+/// A recording that runs.
+struct Session<'a> {
+    options: &'a RecordOptions,
+    progress: &'a mut dyn Progress,
+    events: Events,
+    drainer: Drainer,
+    child: Option<Child>,
+    meta: Meta,
+    assembler: Assembler<&'a File>,
+    sorter: Sorter,
+    exit_status: Option<i32>,
+    interrupted: Option<Instant>,
+    ticked: Instant,
+    settings_seen: Instant,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        started: Started,
+        schema: Schema,
+        events: Events,
+        output: &'a Output<'_>,
+        progress: &'a mut dyn Progress,
+    ) -> Result<Self, RecordError> {
+        let Started { child, tasks, mut meta, drainer } = started;
+        let options = output.options;
+        let mut mask = None;
+        if options.masked {
+            let random = Mask::random(&meta.zones);
+            mask =
+                Some(random.map_err(|error| RecordError::System { what: "drawing random numbers", error })?);
+            meta = Mask::meta(&meta);
+        }
+        let writer = Writer::new(&output.file, &meta);
+        let writer = writer.map_err(|error| RecordError::Output { error, kept_bytes: 0, kept_events: 0 })?;
+        let membership = match options.target {
+            Target::Command(_) | Target::Process(_) => Membership::Descendants,
+            Target::All | Target::AllWhile(_) => Membership::Everybody,
+        };
+        let mut assembler = Assembler::new(writer, schema, membership, options.keep());
+        if let Some(mask) = mask {
+            assembler.set_mask(mask);
+        }
+        tasks.into_iter().for_each(|task| assembler.add_task(task));
+        let now = Instant::now();
+        Ok(Self {
+            options,
+            progress,
+            events,
+            drainer,
+            child,
+            meta,
+            assembler,
+            sorter: Sorter::default(),
+            exit_status: None,
+            interrupted: None,
+            ticked: now,
+            settings_seen: now,
+        })
+    }
+
+    fn run(mut self) -> Result<Summary, RecordError> {
+        match self.follow() {
+            Ok(()) => self.finish(),
+            Err(error) => {
+                self.child.iter().for_each(terminate);
+                let _ = self.events.disable();
+                Err(self.cut(error))
+            }
+        }
+    }
+
+    /// Writes what comes until the end.
+    fn follow(&mut self) -> io::Result<()> {
+        let mut is_stopping = false;
+        loop {
+            match self.drainer.rounds.recv_timeout(TICK) {
+                Ok(round) => {
+                    let is_last = round.is_last;
+                    self.take(round)?;
+                    if is_last {
+                        return Ok(());
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("the reading thread died"));
+                }
+            }
+            if !is_stopping && self.is_over() {
+                is_stopping = true;
+                self.events.disable().map_err(io::Error::other)?;
+                self.drainer.stop();
+            }
+            self.look_around()?;
+        }
+    }
+
+    fn take(&mut self, round: Round) -> io::Result<()> {
+        for (index, bytes) in round.batches {
+            let cpu = self.events.cpus[index];
+            for (kind, body) in ring::records(&bytes) {
+                if let Some((origin, _)) = Layout::OURS.parse(kind, body) {
+                    self.sorter.push(origin.time, cpu, kind, body);
+                }
+            }
+            self.drainer.recycle(bytes);
+        }
+        let assembler = &mut self.assembler;
+        self.sorter.release(round.horizon, |cpu, kind, body| match Layout::OURS.parse(kind, body) {
+            Some((origin, record)) => assembler.take(Origin { cpu, ..origin }, record),
+            None => Ok(()),
+        })
+    }
+
+    /// Whether what was to be recorded has ended. A command that is to end early is asked to.
+    fn is_over(&mut self) -> bool {
+        if let Some(child) = &mut self.child {
+            if let Ok(Some(status)) = child.try_wait() {
+                self.exit_status = Some(exit_code(status));
+                return true;
+            }
+        }
+        if self.interrupted.is_none() && self.options.stop.load(Ordering::Relaxed) {
+            self.interrupted = Some(Instant::now());
+            self.child.iter().for_each(terminate);
+        }
+        match (self.interrupted, &self.options.target) {
+            (Some(since), _) => self.child.is_none() || since.elapsed() > GRACE,
+            (None, Target::Process(pid)) => !procs::is_alive(*pid),
+            (None, _) => false,
+        }
+    }
+
+    /// Tells progress and looks for settings that changed, each from time to time.
+    fn look_around(&mut self) -> io::Result<()> {
+        if self.ticked.elapsed() >= TICK {
+            self.ticked = Instant::now();
+            let counts = self.assembler.counts();
+            self.progress.tick(Status {
+                events: counts.events,
+                bytes: self.assembler.writer().written().bytes,
+                lost: counts.lost,
+                elapsed_ns: host::now_ns() - self.meta.start_ns,
+            });
+        }
+        if self.settings_seen.elapsed() >= SETTINGS_TICK {
+            self.settings_seen = Instant::now();
+            let settings = host::vm_settings();
+            for (name, value) in
+                settings.iter().filter(|(name, value)| self.meta.vm.get(*name) != Some(value))
+            {
+                let origin = Origin { time: self.assembler.counts().last_time, pid: 0, tid: 0, cpu: 0 };
+                self.assembler.mark(origin, &format!("vm.{name}={value}"))?;
+            }
+            self.meta.vm = settings;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Summary, RecordError> {
+        let end_ns = host::now_ns();
+        let counted = self.assembler.counts().lost;
+        // Losses are reported along with the next event that finds room; the last ones may have had none.
+        if let Some(rest) =
+            self.events.lost().and_then(|lost| lost.checked_sub(counted)).filter(|&rest| rest > 0)
+        {
+            let origin = Origin { time: end_ns, pid: 0, tid: 0, cpu: 0 };
+            let result = self.assembler.take(origin, crate::stream::record::Record::Lost(rest));
+            if let Err(error) = result {
+                return Err(self.cut(error));
+            }
+        }
+        let counts = self.assembler.counts();
+        let outcome = Outcome {
+            end_ns,
+            end_unix_ns: host::unix_ns(),
+            events: counts.events,
+            lost: counts.lost,
+            unreadable: counts.unreadable,
+            left_out: counts.left_out,
+            exit_status: self.exit_status,
+            interrupted: self.interrupted.is_some(),
+        };
+        let tasks = self.assembler.task_count();
+        self.drainer.join();
+        let kept = self.assembler.writer().written();
+        let (_, written) = self.assembler.into_writer().finish(outcome).map_err(|error| {
+            let _ = self.options.output.metadata();
+            RecordError::Output { error, kept_bytes: kept.bytes, kept_events: kept.events }
+        })?;
+        Ok(Summary {
+            events: counts.events,
+            bytes: written.bytes,
+            lost: counts.lost,
+            left_out: counts.left_out,
+            unreadable: counts.unreadable,
+            tasks,
+            duration_ns: end_ns - self.meta.start_ns,
+            cost: self.meta.cost,
+            exit_status: self.exit_status,
+            interrupted: self.interrupted.is_some(),
+        })
+    }
+
+    /// Cuts the file off after its last whole chunk and says what is left.
+    fn cut(&self, error: io::Error) -> RecordError {
+        let kept = self.assembler.writer().written();
+        if let Ok(file) = OpenOptions::new().write(true).open(&self.options.output) {
+            let _ = file.set_len(kept.bytes);
+        }
+        RecordError::Output { error, kept_bytes: kept.bytes, kept_events: kept.events }
+    }
+}

@@ -1,0 +1,402 @@
+//! Reads a recording: finds its chunks by the index, or by walking where it was cut short, and hands out events.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+
+use super::chunk::{ChunkKind, HEAD_LEN, Head, read_up_to};
+use super::decode::{Decoder, Limits};
+use super::varint::Cursor;
+use super::{END_MAGIC, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION_MAJOR};
+use crate::error::ReadError;
+use crate::event::{Event, NameId, Task};
+use crate::meta::{Meta, Outcome};
+use mm::{Nanos, TaskId};
+
+/// More tasks or names than this are taken for damage: they would need gigabytes.
+const TABLE_MAX: usize = 1 << 22;
+
+/// An open recording.
+#[derive(Debug)]
+pub struct Reader<R = File> {
+    file: R,
+    bytes: u64,
+    meta: Meta,
+    tasks: Vec<Task>,
+    names: Vec<String>,
+    outcome: Option<Outcome>,
+    chunks: Vec<EventChunk>,
+    truncated: bool,
+}
+
+/// A chunk of events.
+#[derive(Clone, Copy, Debug)]
+struct EventChunk {
+    offset: u64,
+    count: u32,
+}
+
+impl Reader<File> {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// It cannot be opened, is none, is of a newer version, is damaged, or ends before its first chunk does.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::new(File::open(path)?)
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads what `file` holds, from its start.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn new(mut file: R) -> Result<Self, ReadError> {
+        let bytes = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(0))?;
+        check_header(&mut file)?;
+        let mut reader = Self {
+            file,
+            bytes,
+            meta: Meta::default(),
+            tasks: vec![],
+            names: vec![],
+            outcome: None,
+            chunks: vec![],
+            truncated: false,
+        };
+        let mut buffers = Buffers::new()?;
+        let is_whole = match reader.indexed_offsets(&mut buffers)? {
+            Some(offsets) => reader.load(&offsets, &mut buffers)?,
+            None => false,
+        };
+        if !is_whole {
+            reader.walk(&mut buffers)?;
+        }
+        Ok(reader)
+    }
+
+    /// What the recording says of its origin.
+    pub const fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// How it ended; `None` if it was cut short before that was written.
+    pub const fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// Whether the end is missing. All that [`Reader::events`] gives was recorded, but more had been.
+    pub const fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// The tasks; a [`TaskId`] of an event is an index into them.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// A task of an event.
+    pub fn task(&self, id: TaskId) -> &Task {
+        &self.tasks[id.0 as usize]
+    }
+
+    /// A name of an event.
+    pub fn name(&self, id: NameId) -> &str {
+        self.names.get(id.0 as usize).map_or("", String::as_str)
+    }
+
+    /// All names; a [`NameId`] is an index into them, and the first is empty.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Size of the file in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many events there are.
+    pub fn event_count(&self) -> u64 {
+        self.chunks.iter().map(|chunk| u64::from(chunk.count)).sum()
+    }
+
+    /// How many chunks of events there are. Each can be read alone.
+    pub const fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// When the recording started, by the clock of event times.
+    pub const fn start(&self) -> Nanos {
+        Nanos(self.meta.start_ns)
+    }
+
+    /// All events, in the order of the file.
+    ///
+    /// # Errors
+    /// Memory for unpacking cannot be had.
+    pub fn events(&mut self) -> Result<Events<'_, R>, ReadError> {
+        self.events_in(0..self.chunks.len())
+    }
+
+    /// The events of some chunks, for reading in parallel through several readers of one file.
+    ///
+    /// # Errors
+    /// As [`Reader::events`].
+    pub fn events_in(&mut self, chunks: Range<usize>) -> Result<Events<'_, R>, ReadError> {
+        let limits =
+            Limits { cpus: self.meta.cpus, tasks: self.tasks.len() as u32, names: self.names.len() as u32 };
+        let end = chunks.end.min(self.chunks.len());
+        let decoder = Decoder::new(limits);
+        Ok(Events { reader: self, buffers: Buffers::new()?, decoder, next: chunks.start, end, offset: 0 })
+    }
+
+    /// The chunk offsets that the index gives; `None` without a sound index.
+    fn indexed_offsets(&mut self, buffers: &mut Buffers) -> Result<Option<Vec<u64>>, ReadError> {
+        let Some(trailer_at) =
+            self.bytes.checked_sub(TRAILER_LEN as u64).filter(|&at| at >= HEADER_LEN as u64)
+        else {
+            return Ok(None);
+        };
+        let mut trailer = [0; TRAILER_LEN];
+        self.file.seek(SeekFrom::Start(trailer_at))?;
+        self.file.read_exact(&mut trailer)?;
+        let (offset, magic) = trailer.split_at(8);
+        let offset = u64::from_le_bytes(offset.try_into().unwrap_or_default());
+        if magic != END_MAGIC || offset >= trailer_at {
+            return Ok(None);
+        }
+        match buffers.load(&mut self.file, offset)? {
+            Some(head) if head.kind == ChunkKind::Index => Ok(parse_index(&buffers.raw)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads the chunks at `offsets`, those of events by their heads alone. False if one is not there.
+    fn load(&mut self, offsets: &[u64], buffers: &mut Buffers) -> Result<bool, ReadError> {
+        for &offset in offsets {
+            let Some(head) = read_head(&mut self.file, offset)? else { return Ok(false) };
+            if head.kind == ChunkKind::Events {
+                self.chunks.push(EventChunk { offset, count: head.count });
+            } else {
+                match buffers.load(&mut self.file, offset)? {
+                    Some(head) => self.take(&head, offset, &buffers.raw)?,
+                    None => return Ok(false),
+                }
+            }
+        }
+        Ok(self.outcome.is_some())
+    }
+
+    /// Reads chunk after chunk up to the first that is not whole.
+    fn walk(&mut self, buffers: &mut Buffers) -> Result<(), ReadError> {
+        (self.tasks, self.names, self.chunks, self.outcome) = (vec![], vec![], vec![], None);
+        self.truncated = true;
+        let mut offset = HEADER_LEN as u64;
+        let mut is_first = true;
+        while let Some(head) = buffers.load(&mut self.file, offset)? {
+            if is_first && head.kind != ChunkKind::Meta {
+                return Err(ReadError::corrupt(offset, "the first chunk is not the one it should be"));
+            }
+            is_first = false;
+            if head.kind == ChunkKind::Events {
+                self.chunks.push(EventChunk { offset, count: head.count });
+            } else {
+                self.take(&head, offset, &buffers.raw)?;
+            }
+            offset += (HEAD_LEN + head.stored) as u64;
+        }
+        if is_first { Err(ReadError::Empty) } else { Ok(()) }
+    }
+
+    /// Takes in a chunk that holds no events.
+    fn take(&mut self, head: &Head, offset: u64, raw: &[u8]) -> Result<(), ReadError> {
+        let corrupt = |what| ReadError::corrupt(offset, what);
+        match head.kind {
+            ChunkKind::Meta => {
+                self.meta =
+                    serde_json::from_slice(raw).map_err(|_| corrupt("the description cannot be read"))?;
+                if self.meta.cpus > 1 << 16 {
+                    return Err(corrupt("more CPUs than there can be"));
+                }
+            }
+            ChunkKind::Outcome => {
+                let outcome =
+                    serde_json::from_slice(raw).map_err(|_| corrupt("the outcome cannot be read"))?;
+                self.outcome = Some(outcome);
+            }
+            ChunkKind::Tasks => parse_tasks(raw, &mut self.tasks).map_err(corrupt)?,
+            ChunkKind::Names => parse_names(raw, &mut self.names).map_err(corrupt)?,
+            ChunkKind::Events | ChunkKind::Index | ChunkKind::Other => {}
+        }
+        Ok(())
+    }
+}
+
+/// The events of a recording, in turn. After an error there are no more.
+pub struct Events<'a, R> {
+    reader: &'a mut Reader<R>,
+    buffers: Buffers,
+    decoder: Decoder,
+    next: usize,
+    end: usize,
+    offset: u64,
+}
+
+impl<R: Read + Seek> Iterator for Events<'_, R> {
+    type Item = Result<Event, ReadError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.decoder.next() {
+                Some(Ok(event)) => return Some(Ok(event)),
+                Some(Err(what)) => {
+                    self.next = self.end;
+                    return Some(Err(ReadError::corrupt(self.offset, what)));
+                }
+                None if self.next >= self.end => return None,
+                None => {
+                    if let Err(error) = self.next_chunk() {
+                        self.next = self.end;
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<R: Read + Seek> Events<'_, R> {
+    #[cold]
+    fn next_chunk(&mut self) -> Result<(), ReadError> {
+        let chunk = self.reader.chunks[self.next];
+        self.next += 1;
+        self.offset = chunk.offset;
+        let corrupt = |what| ReadError::corrupt(chunk.offset, what);
+        let file = &mut self.reader.file;
+        let head = read_head(file, chunk.offset)?.ok_or(corrupt("a chunk is missing"))?;
+        if !read_up_to(file, head.stored, &mut self.buffers.stored)? {
+            return Err(corrupt("a chunk is cut short"));
+        }
+        let Buffers { stored, zstd, .. } = &mut self.buffers;
+        head.unpack(stored, zstd, self.decoder.buffer()).map_err(corrupt)?;
+        self.decoder.start().map_err(corrupt)
+    }
+
+    /// The recording, for its tables.
+    pub const fn reader(&self) -> &Reader<R> {
+        self.reader
+    }
+}
+
+/// Where chunks are read into and unpacked.
+struct Buffers {
+    stored: Vec<u8>,
+    raw: Vec<u8>,
+    zstd: zstd::bulk::Decompressor<'static>,
+}
+
+impl Buffers {
+    fn new() -> io::Result<Self> {
+        Ok(Self { stored: vec![], raw: vec![], zstd: zstd::bulk::Decompressor::new()? })
+    }
+
+    /// Reads the chunk at `offset` and, but for events, unpacks it; `None` if it is not whole.
+    fn load(&mut self, file: &mut (impl Read + Seek), offset: u64) -> io::Result<Option<Head>> {
+        let Some(head) = read_head(file, offset)? else { return Ok(None) };
+        if !read_up_to(file, head.stored, &mut self.stored)? || !head.is_sound(&self.stored) {
+            return Ok(None);
+        }
+        let unpacks = head.kind == ChunkKind::Events
+            || head.unpack(&self.stored, &mut self.zstd, &mut self.raw).is_ok();
+        Ok(unpacks.then_some(head))
+    }
+}
+
+fn read_head(file: &mut (impl Read + Seek), offset: u64) -> io::Result<Option<Head>> {
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = [0; HEAD_LEN];
+    match file.read_exact(&mut bytes) {
+        Ok(()) => Ok(Head::parse(&bytes).ok()),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn check_header(file: &mut impl Read) -> Result<(), ReadError> {
+    let mut header = vec![];
+    let is_whole = read_up_to(file, HEADER_LEN, &mut header)?;
+    if header.is_empty() {
+        return Err(ReadError::Empty);
+    }
+    if !MAGIC.starts_with(&header[..header.len().min(8)]) {
+        return Err(ReadError::NotARecording);
+    }
+    if !is_whole {
+        return Err(ReadError::Empty);
+    }
+    let major = u16::from_le_bytes([header[8], header[9]]);
+    let crc = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+    if crc32c::crc32c(&header[..12]) != crc {
+        return Err(ReadError::corrupt(0, "the header's checksum does not fit"));
+    }
+    if major > VERSION_MAJOR {
+        return Err(ReadError::NewerVersion { found: major });
+    }
+    Ok(())
+}
+
+fn parse_index(raw: &[u8]) -> Option<Vec<u64>> {
+    let mut cursor = Cursor::new(0, raw.len());
+    let count = cursor.next(raw);
+    let mut offsets = vec![];
+    for _ in 0..count {
+        let tag = raw.get(cursor.position()..cursor.position() + 4)?;
+        let kind = ChunkKind::from_tag([tag[0], tag[1], tag[2], tag[3]]);
+        cursor = Cursor::new(cursor.position() + 4, raw.len());
+        let offset = cursor.next(raw);
+        let (_count, _first, _last) = (cursor.next(raw), cursor.next(raw), cursor.next(raw));
+        if cursor.is_overrun() {
+            return None;
+        }
+        if kind != ChunkKind::Other {
+            offsets.push(offset);
+        }
+    }
+    Some(offsets)
+}
+
+fn parse_tasks(raw: &[u8], tasks: &mut Vec<Task>) -> Result<(), &'static str> {
+    let mut cursor = Cursor::new(0, raw.len());
+    while !cursor.is_at_end() {
+        let [id, pid, tid, flags] = std::array::from_fn(|_| cursor.next(raw));
+        let name = cursor.next_str(raw).ok_or("a task's name is cut short")?;
+        let task = Task {
+            pid: u32::try_from(pid).map_err(|_| "a process number that cannot be")?,
+            tid: u32::try_from(tid).map_err(|_| "a task number that cannot be")?,
+            name: name.to_owned(),
+            in_workload: flags & 1 != 0,
+        };
+        let count = tasks.len();
+        match usize::try_from(id) {
+            Ok(index) if index < count => tasks[index] = task,
+            Ok(index) if index == count && count < TABLE_MAX => tasks.push(task),
+            _ => return Err("tasks are not numbered in order"),
+        }
+    }
+    Ok(())
+}
+
+fn parse_names(raw: &[u8], names: &mut Vec<String>) -> Result<(), &'static str> {
+    let mut cursor = Cursor::new(0, raw.len());
+    while !cursor.is_at_end() {
+        let name = cursor.next_str(raw).ok_or("a name is cut short")?;
+        if names.len() >= TABLE_MAX {
+            return Err("more names than there can be");
+        }
+        names.push(name.to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,350 @@
+//! Records become events of a recording: tasks get their numbers, what is nobody's business is left out, and the rest is
+//! masked if so wished and written.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+
+use mm::{Cpu, Nanos, Pfn};
+
+use super::pages::PageSet;
+use super::record::{Origin, Record};
+use super::tasks::{TaskRef, Tasks};
+use crate::event::{Event, EventKind, NameId, Task};
+use crate::format::Writer;
+use crate::mask::Mask;
+use crate::meta::Keep;
+use crate::tracefs::schema::{Decoded, NotDecoded, Schema};
+
+/// Frees of one CPU that may still be repeated as batched: the kernel's batches are no longer than 31.
+const RECENT_FREES: usize = 32;
+
+/// Who belongs to the workload, besides the tasks that are said to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Membership {
+    /// The children of those who do.
+    Descendants,
+    /// Whoever had this name when it got another, and descendants.
+    AfterExec(&'static [u8]),
+    /// Everybody but the idle task.
+    Everybody,
+}
+
+/// Turns records into a recording.
+pub(crate) struct Assembler<W> {
+    writer: Writer<W>,
+    schema: Schema,
+    membership: Membership,
+    keep: Keep,
+    mask: Option<Mask>,
+    tasks: Tasks,
+    names: BTreeMap<Vec<u8>, NameId>,
+    held: PageSet,
+    recent_frees: Vec<VecDeque<Pfn>>,
+    counts: Counts,
+}
+
+/// What became of the records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    /// Events written.
+    pub(crate) events: u64,
+    /// Events that the kernel lost.
+    pub(crate) lost: u64,
+    /// Events with values that cannot be expressed.
+    pub(crate) unreadable: u64,
+    /// Events left out.
+    pub(crate) left_out: u64,
+    /// The time of the last event.
+    pub(crate) last_time: u64,
+}
+
+impl<W: Write> Assembler<W> {
+    pub(crate) fn new(writer: Writer<W>, schema: Schema, membership: Membership, keep: Keep) -> Self {
+        Self {
+            writer,
+            schema,
+            membership,
+            keep,
+            mask: None,
+            tasks: Tasks::default(),
+            names: BTreeMap::new(),
+            held: PageSet::default(),
+            recent_frees: vec![],
+            counts: Counts::default(),
+        }
+    }
+
+    /// Hides addresses and names from here on.
+    pub(crate) fn set_mask(&mut self, mask: Mask) {
+        self.mask = Some(mask);
+    }
+
+    /// A task that exists already.
+    pub(crate) fn add_task(&mut self, mut task: Task) {
+        task.in_workload |= self.is_everybody(task.tid);
+        self.tasks.add(task);
+    }
+
+    pub(crate) const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(crate) const fn task_count(&self) -> u32 {
+        self.tasks.count()
+    }
+
+    pub(crate) const fn writer(&self) -> &Writer<W> {
+        &self.writer
+    }
+
+    pub(crate) fn into_writer(self) -> Writer<W> {
+        self.writer
+    }
+
+    fn is_everybody(&self, tid: u32) -> bool {
+        self.membership == Membership::Everybody && tid != 0
+    }
+
+    /// Takes in a record.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub(crate) fn take(&mut self, origin: Origin, record: Record<'_>) -> io::Result<()> {
+        match record {
+            Record::Sample(raw) => self.sample(origin, raw),
+            Record::Lost(count) => self.lost(origin, count),
+            Record::Comm { pid, tid, name } => self.rename(pid, tid, name),
+            Record::Fork { pid, tid, parent_pid, parent_tid } => {
+                self.fork(origin, [pid, tid], [parent_pid, parent_tid])
+            }
+            Record::Exit { pid, tid } => {
+                self.change(tid, |task| task.pid = pid)?;
+                match self.look_up(tid) {
+                    Some(task) if self.wants(task) => self.write(origin, task, EventKind::Exit),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Writes something down at a time.
+    pub(crate) fn mark(&mut self, origin: Origin, text: &str) -> io::Result<()> {
+        let text = self.name(text.as_bytes())?;
+        match self.look_up(origin.tid) {
+            Some(task) => self.write(origin, task, EventKind::Mark { text }),
+            None => Ok(()),
+        }
+    }
+
+    fn lost(&mut self, origin: Origin, count: u64) -> io::Result<()> {
+        self.counts.lost = self.counts.lost.saturating_add(count);
+        match self.look_up(origin.tid).or_else(|| self.look_up(0)) {
+            Some(task) => self.write(origin, task, EventKind::Lost { count }),
+            None => Ok(()),
+        }
+    }
+
+    fn rename(&mut self, pid: u32, tid: u32, name: &[u8]) -> io::Result<()> {
+        let membership = self.membership;
+        let name = String::from_utf8_lossy(name).into_owned();
+        self.change(tid, |task| {
+            task.in_workload |=
+                matches!(membership, Membership::AfterExec(before) if before == task.name.as_bytes());
+            (task.pid, task.name) = (pid, name);
+        })
+    }
+
+    fn fork(&mut self, origin: Origin, child: [u32; 2], parent: [u32; 2]) -> io::Result<()> {
+        let Some(by) = self.look_up(parent[1]) else { return Ok(()) };
+        let parent = self.tasks.get(by);
+        let task = Task {
+            pid: child[0],
+            tid: child[1],
+            name: parent.name.clone(),
+            in_workload: parent.in_workload || self.is_everybody(child[1]),
+        };
+        let Some(child) = self.tasks.add(task) else { return Ok(()) };
+        if !self.wants(by) {
+            return Ok(());
+        }
+        let (id, is_new) = self.tasks.id(child);
+        if is_new {
+            self.introduce(child)?;
+        }
+        self.write(origin, by, EventKind::Fork { child: id })
+    }
+
+    fn sample(&mut self, mut origin: Origin, raw: &[u8]) -> io::Result<()> {
+        let decoded = match self.schema.decode(raw) {
+            Ok(decoded) => decoded,
+            Err(NotDecoded::Unknown) => return Ok(()),
+            Err(NotDecoded::Unreadable) => {
+                self.counts.unreadable += 1;
+                return Ok(());
+            }
+        };
+        // A task that has all but ended has no number any more as far as perf is concerned.
+        let is_ending = origin.tid == u32::MAX;
+        if is_ending {
+            origin.tid = common_pid(raw);
+        }
+        let Some(task) = self.look_up(origin.tid) else {
+            self.counts.unreadable += 1;
+            return Ok(());
+        };
+        if !is_ending && self.tasks.get(task).pid != origin.pid {
+            self.change(origin.tid, |task| task.pid = origin.pid)?;
+        }
+        match decoded {
+            Decoded::Event(kind) => {
+                if self.keeps(origin, task, &kind) {
+                    return self.write(origin, task, kind);
+                }
+            }
+            Decoded::Slab(kind, cache) => {
+                if self.keeps(origin, task, &kind) {
+                    let cache = self.name(cache)?;
+                    return self.write(origin, task, with_cache(kind, cache));
+                }
+            }
+            Decoded::Switch { next_tid, next_name, prev_name, state } => {
+                let Some(next) = self.look_up(next_tid) else {
+                    self.counts.unreadable += 1;
+                    return Ok(());
+                };
+                self.name_if_unknown(task, prev_name)?;
+                self.name_if_unknown(next, next_name)?;
+                if self.wants(task) || self.wants(next) {
+                    let (next_id, is_new) = self.tasks.id(next);
+                    if is_new {
+                        self.introduce(next)?;
+                    }
+                    return self.write(origin, task, EventKind::Switch { next: next_id, state });
+                }
+            }
+        }
+        self.counts.left_out += 1;
+        Ok(())
+    }
+
+    /// Whether events of `task` are kept for its own sake.
+    fn wants(&self, task: TaskRef) -> bool {
+        self.keep == Keep::System || self.tasks.in_workload(task)
+    }
+
+    /// Whether this event is kept. Follows which pages the workload holds.
+    fn keeps(&mut self, origin: Origin, task: TaskRef, kind: &EventKind) -> bool {
+        if self.keep == Keep::System {
+            return true;
+        }
+        let is_own = self.tasks.in_workload(task);
+        match *kind {
+            EventKind::PageAlloc { pfn, order, .. } if is_own => {
+                self.held.insert(pfn, order);
+            }
+            EventKind::PageAlloc { pfn, order, .. } => {
+                self.held.remove(pfn, order);
+            }
+            EventKind::PageFree { pfn, order } => {
+                let was_held = self.held.remove(pfn, order) > 0;
+                if was_held && !is_own {
+                    self.remember_free(origin.cpu, pfn);
+                }
+                return is_own || was_held;
+            }
+            EventKind::PageFreeBatched { pfn } if !is_own => {
+                let recent = self.recent_frees.get(origin.cpu as usize);
+                return recent.is_some_and(|frees| frees.contains(&pfn));
+            }
+            _ => {}
+        }
+        is_own
+    }
+
+    fn remember_free(&mut self, cpu: u32, pfn: Pfn) {
+        let cpu = (cpu as usize).min(usize::from(u16::MAX));
+        if cpu >= self.recent_frees.len() {
+            self.recent_frees.resize_with(cpu + 1, VecDeque::new);
+        }
+        let frees = &mut self.recent_frees[cpu];
+        if frees.len() == RECENT_FREES {
+            frees.pop_front();
+        }
+        frees.push_back(pfn);
+    }
+
+    /// The task with this number; one never heard of belongs to the workload only if everybody does.
+    fn look_up(&mut self, tid: u32) -> Option<TaskRef> {
+        let task = self.tasks.look_up(tid)?;
+        if self.is_everybody(tid) && !self.tasks.in_workload(task) {
+            self.tasks.update(task, |task| task.in_workload = true);
+        }
+        Some(task)
+    }
+
+    fn change(&mut self, tid: u32, change: impl FnOnce(&mut Task)) -> io::Result<()> {
+        let Some(task) = self.look_up(tid) else { return Ok(()) };
+        if self.tasks.update(task, change).is_some() { self.introduce(task) } else { Ok(()) }
+    }
+
+    fn name_if_unknown(&mut self, task: TaskRef, name: &[u8]) -> io::Result<()> {
+        if !self.tasks.get(task).name.is_empty() || name.is_empty() {
+            return Ok(());
+        }
+        let tid = self.tasks.get(task).tid;
+        let name = if tid == 0 { "swapper".into() } else { String::from_utf8_lossy(name).into_owned() };
+        self.change(tid, |task| task.name = name)
+    }
+
+    /// Writes what is known of a task that the recording knows.
+    fn introduce(&mut self, task: TaskRef) -> io::Result<()> {
+        let (id, _) = self.tasks.id(task);
+        match &self.mask {
+            Some(mask) => self.writer.task(id, &mask.task(id, self.tasks.get(task))),
+            None => self.writer.task(id, self.tasks.get(task)),
+        }
+    }
+
+    fn name(&mut self, name: &[u8]) -> io::Result<NameId> {
+        if name.is_empty() {
+            return Ok(NameId::NONE);
+        }
+        if let Some(&id) = self.names.get(name) {
+            return Ok(id);
+        }
+        let id = NameId(self.names.len() as u32 + 1);
+        self.names.insert(name.to_vec(), id);
+        self.writer.name(&String::from_utf8_lossy(name))?;
+        Ok(id)
+    }
+
+    fn write(&mut self, origin: Origin, task: TaskRef, kind: EventKind) -> io::Result<()> {
+        let (id, is_new) = self.tasks.id(task);
+        if is_new {
+            self.introduce(task)?;
+        }
+        let cpu = Cpu(origin.cpu.min(u32::from(u16::MAX)) as u16);
+        let event = Event { time: Nanos(origin.time), cpu, task: id, kind };
+        self.counts.events += 1;
+        self.counts.last_time = self.counts.last_time.max(origin.time);
+        match &mut self.mask {
+            Some(mask) => self.writer.push(&mask.event(event)),
+            None => self.writer.push(&event),
+        }
+    }
+}
+
+/// The number of the task that all tracepoints carry in their fifth to eighth byte, as the root namespace counts.
+fn common_pid(raw: &[u8]) -> u32 {
+    raw.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+fn with_cache(kind: EventKind, cache: NameId) -> EventKind {
+    match kind {
+        EventKind::SlabAlloc { object, requested, allocated, gfp, node, .. } => {
+            EventKind::SlabAlloc { object, cache, requested, allocated, gfp, node }
+        }
+        EventKind::SlabFree { object, .. } => EventKind::SlabFree { object, cache },
+        other => other,
+    }
+}
