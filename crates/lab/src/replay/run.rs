@@ -73,6 +73,8 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     let mut sim =
         Sim::new(&plan.profile, SimOptions { seed: plan.seed, descriptor_bytes, ..SimOptions::default() });
     let stage = Rc::new(stage(workload, plan, variant, &sim)?);
+    // Setting up took locks too.
+    sim.reset_measurements();
     spawn_daemons(&sim, &stage);
     for change in &plan.changes {
         let (stage, change) = (Rc::clone(&stage), *change);

@@ -132,7 +132,7 @@ mod tests {
             matching.free(Pfn(519), order(0)),
             Returned::Split { block, parts, order: order(9), pages }
         );
-        assert_eq!(matching.free(Pfn(512), order(0)), Returned::Pages(vec![parts]));
+        assert_eq!(matching.free(Pfn(512), order(0)), Returned::Whole(parts), "a page by itself now");
         let rest = matching.free(Pfn(516), order(2));
         assert_eq!(rest, Returned::Pages([4, 5, 6].map(|page| BlockId(parts.0 + page)).to_vec()));
         assert!(!matching.knows(Pfn(519)) && matching.knows(Pfn(520)));
