@@ -31,7 +31,7 @@ use sched::Sched;
 use crate::costs::{Costs, Traffic};
 use crate::error::SimError;
 use crate::lines::{Lines, SPANS, Toucher};
-use crate::locks::{OUTSIDE, Locks, NOBODY, Owner, SimLock};
+use crate::locks::{Locks, NOBODY, OUTSIDE, Owner, SimLock};
 use crate::measure::{CpuTime, LockStats, Measurements};
 use crate::profile::Profile;
 use crate::time::{Ticks, from_nanos, to_nanos};
@@ -264,7 +264,11 @@ impl Core {
     }
 
     fn task_name(&self, task: u32) -> String {
-        self.sched.borrow().tasks.get(task as usize).map_or_else(|| "outside".into(), |task| task.name.clone())
+        self.sched
+            .borrow()
+            .tasks
+            .get(task as usize)
+            .map_or_else(|| "outside".into(), |task| task.name.clone())
     }
 
     /// The task goes on computing for `time`.
@@ -301,7 +305,10 @@ impl Core {
     fn park_asleep(&self, park: Park) {
         if self.atomic.get() > 0 {
             let task = self.task_name(self.task.get());
-            self.fail(SimError::LockMisused { task, what: "goes to sleep with a lock or interrupts off".into() });
+            self.fail(SimError::LockMisused {
+                task,
+                what: "goes to sleep with a lock or interrupts off".into(),
+            });
         }
         self.park(park);
     }

@@ -74,8 +74,8 @@ impl Sim {
         self.core.spawn(spec, Role::Background, Box::new(body))
     }
 
-    /// Adds the task that [`mm::Machine::wake`] wakes by `daemon`: the last one added under a name keeps it not, the
-    /// first does. `body` loops, waiting in [`mm::Machine::block`].
+    /// Adds the task that [`mm::Machine::wake`] wakes as `daemon`; of several, only the first is. `body` loops, waiting in
+    /// [`mm::Machine::block`].
     pub fn spawn_daemon(&self, daemon: Daemon, spec: TaskSpec, body: impl FnOnce() + 'static) -> TaskId {
         self.core.spawn(spec, Role::Daemon(daemon), Box::new(body))
     }
@@ -91,7 +91,8 @@ impl Sim {
     /// worker do. The memory manager finds the CPU by [`mm::Machine::cpu`].
     pub fn every(&self, period: Nanos, name: &str, tick: impl Fn() + 'static) {
         let tick: Rc<dyn Fn()> = Rc::new(tick);
-        for cpu in 0..self.core.sched.borrow().cpus.len() as u16 {
+        let cpus = self.core.sched.borrow().cpus.len();
+        for cpu in 0..cpus as u16 {
             let machine = self.machine();
             let first = Nanos(mm::Machine::random(&machine) % period.0.max(1));
             let tick = Rc::clone(&tick);
@@ -137,19 +138,20 @@ impl Sim {
             let next = core.sched.borrow_mut().next(limit, &mut core.lines.borrow_mut(), &core.costs);
             match next {
                 Next::Run { task, cpu } => self.execute(task, cpu)?,
-                Next::AllEnded => return Ok(self.summary(Ended::AllTasks)),
-                Next::Limit => {
-                    core.clock.set(core.clock.get().max(limit));
-                    return Ok(self.summary(Ended::Limit));
+                Next::AllEnded => {
+                    let last_end = core.sched.borrow().last_end;
+                    return Ok(self.summary(Ended::AllTasks, last_end));
                 }
+                Next::Limit => return Ok(self.summary(Ended::Limit, limit)),
                 Next::Stuck => return Err(self.stuck()),
             }
         }
     }
 
-    fn summary(&self, ended: Ended) -> RunSummary {
+    fn summary(&self, ended: Ended, now: Ticks) -> RunSummary {
+        self.core.clock.set(now);
         let tasks_left = self.core.sched.borrow().live;
-        RunSummary { now: to_nanos(self.core.clock.get()), ended, tasks_left }
+        RunSummary { now: to_nanos(now), ended, tasks_left }
     }
 
     fn execute(&mut self, task: u32, cpu: u16) -> Result<(), SimError> {
@@ -204,14 +206,18 @@ impl Sim {
 
     fn stuck(&self) -> SimError {
         let sched = self.core.sched.borrow();
-        SimError::Deadlock { at: to_nanos(sched.stuck_since), tasks: waiting(&sched, &self.core.locks.borrow()) }
+        SimError::Deadlock {
+            at: to_nanos(sched.stuck_since),
+            tasks: waiting(&sched, &self.core.locks.borrow()),
+        }
     }
 }
 
 /// What each of the first eight tasks waits for.
 fn waiting(sched: &Sched, locks: &Locks) -> Vec<String> {
     let name = |task: u32| sched.tasks.get(task as usize).map_or("nobody", |task| &task.name);
-    let stuck = sched.tasks.iter().filter(|task| task.role == Role::Ordinary && task.state != TaskState::Ended);
+    let stuck =
+        sched.tasks.iter().filter(|task| task.role == Role::Ordinary && task.state != TaskState::Ended);
     stuck
         .take(8)
         .map(|task| match task.state {
@@ -239,7 +245,8 @@ impl Core {
             self.need_resched.set(mem::take(&mut state.need_resched));
             self.cpu.set(cpu);
             self.task.set(task);
-            let task = &sched.tasks[task as usize];
+            let task = &mut sched.tasks[task as usize];
+            task.fresh = false;
             self.atomic.set(task.atomic);
             self.spans.set(task.spans);
             self.group.set(task.group);

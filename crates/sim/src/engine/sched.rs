@@ -73,6 +73,8 @@ pub(super) struct Task {
     remaining: Ticks,
     /// Woken while it was awake: its next wait ends at once.
     pub(super) token: bool,
+    /// Woken, and has not run since.
+    pub(super) fresh: bool,
     /// Tells its present timer from past ones.
     timer: u32,
     /// Depth of sections that must not be preempted.
@@ -106,6 +108,8 @@ pub(crate) struct Sched {
     pub(super) live: usize,
     stuck: usize,
     pub(super) stuck_since: Ticks,
+    /// When the last ordinary task to end did so.
+    pub(super) last_end: Ticks,
     queued: usize,
     pub(super) context_switches: u64,
 }
@@ -135,13 +139,21 @@ impl Sched {
             live: 0,
             stuck: 0,
             stuck_since: 0,
+            last_end: 0,
             queued: 0,
             context_switches: 0,
         }
     }
 
     /// A task that starts at `start`.
-    pub(super) fn add(&mut self, name: String, role: Role, group: u16, allowed: Rc<[Cpu]>, start: Ticks) -> u32 {
+    pub(super) fn add(
+        &mut self,
+        name: String,
+        role: Role,
+        group: u16,
+        allowed: Rc<[Cpu]>,
+        start: Ticks,
+    ) -> u32 {
         let number = self.tasks.len() as u32;
         match role {
             Role::Ordinary => self.live += 1,
@@ -157,6 +169,7 @@ impl Sched {
             allowed,
             remaining: 0,
             token: false,
+            fresh: false,
             timer: 0,
             atomic: 0,
             spans: NO_SPANS,
@@ -356,6 +369,7 @@ impl Sched {
         task.state = TaskState::Ended;
         if task.role == Role::Ordinary {
             self.live -= 1;
+            self.last_end = self.last_end.max(state.clock);
             self.stuck_since = self.stuck_since.max(state.clock);
         }
         self.ahead(cpu);
@@ -389,10 +403,12 @@ impl Sched {
 
     /// Wakes `task` at `now`. One that is awake keeps the wake-up for its next wait.
     pub(super) fn wake(&mut self, task: u32, now: Ticks, lines: &mut Lines, costs: &Costs) {
-        if self.tasks[task as usize].state != TaskState::Blocked {
-            self.tasks[task as usize].token = true;
+        let sleeper = &mut self.tasks[task as usize];
+        if sleeper.state != TaskState::Blocked {
+            sleeper.token |= !sleeper.fresh;
             return;
         }
+        sleeper.fresh = true;
         self.set_free(task);
         let cpu = place::choose(self, task, lines);
         self.tasks[task as usize].cpu = cpu;

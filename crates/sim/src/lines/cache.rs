@@ -64,7 +64,8 @@ pub(super) struct Caches {
 
 impl Caches {
     pub(super) fn new(costs: &Costs, places: &[Place]) -> Self {
-        let groups = |key: fn(&Place) -> u16| places.iter().map(key).max().map_or(0, |last| usize::from(last) + 1);
+        let groups =
+            |key: fn(&Place) -> u16| places.iter().map(key).max().map_or(0, |last| usize::from(last) + 1);
         let mut siblings = vec![vec![]; groups(|place| place.core)];
         (0..).zip(places).for_each(|(cpu, place)| siblings[usize::from(place.core)].push(cpu));
         let llcs = groups(|place| place.llc);

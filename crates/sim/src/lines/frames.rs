@@ -101,7 +101,9 @@ mod tests {
 
     #[test]
     fn entries_keep_what_they_are_given() {
-        for (cpu, state, unit) in [(0, State::Modified, 0), (1023, State::Shared, STAMP_MASK), (5, State::Exclusive, 77)] {
+        for (cpu, state, unit) in
+            [(0, State::Modified, 0), (1023, State::Shared, STAMP_MASK), (5, State::Exclusive, 77)]
+        {
             let entry = Entry::new(cpu, state, unit);
             assert_eq!((entry.cpu(), entry.state(), entry.age(unit)), (cpu, state, 0));
             assert_eq!(entry.age(unit.wrapping_add(9) & STAMP_MASK), 9);

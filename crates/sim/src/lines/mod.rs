@@ -83,7 +83,9 @@ impl Lines {
         let entry = self.frames.get(index);
         let unit = self.unit(who.cpu);
         let mine = entry.cpu() == who.cpu && entry.age(unit) == 0;
-        if mine && (entry.state() == State::Modified || access == Access::Read && entry.state() != State::Invalid) {
+        if mine
+            && (entry.state() == State::Modified || access == Access::Read && entry.state() != State::Invalid)
+        {
             return self.spend(Level::L1, costs.levels[0], who);
         }
         self.touch_frame(index, entry, access, who, costs)
@@ -102,7 +104,14 @@ impl Lines {
         cost
     }
 
-    fn touch_frame(&mut self, index: u32, entry: Entry, access: Access, who: Toucher, costs: &Costs) -> Ticks {
+    fn touch_frame(
+        &mut self,
+        index: u32,
+        entry: Entry,
+        access: Access,
+        who: Toucher,
+        costs: &Costs,
+    ) -> Ticks {
         let owner = entry.cpu();
         let age = u64::from(entry.age(self.unit(owner))) << UNIT_SHIFT;
         let mut level = match entry.state() {
@@ -213,7 +222,13 @@ impl Lines {
     }
 
     /// Works through the pages of a block: what it costs; the CPU's caches age by them.
-    pub(crate) fn stream(&mut self, block: (Pfn, Order), traffic: Traffic, who: Toucher, costs: &Costs) -> Ticks {
+    pub(crate) fn stream(
+        &mut self,
+        block: (Pfn, Order),
+        traffic: Traffic,
+        who: Toucher,
+        costs: &Costs,
+    ) -> Ticks {
         let (first, order) = block;
         let node = usize::from(self.node_of(first.0));
         let lines = u64::from(order.pages()) * (mm::ids::PAGE_SIZE / LINE_BYTES);

@@ -34,7 +34,10 @@ impl Origin {
         }
         match self {
             Self::File(path) => Ok(Self::File(path.parent().unwrap_or(Path::new("")).join(target))),
-            _ => Err(ProfileError::new(&self.name(), format!("extends the file {target}; it can extend a machine that comes with the program"))),
+            _ => Err(ProfileError::new(
+                &self.name(),
+                format!("extends the file {target}; it can extend a machine that comes with the program"),
+            )),
         }
     }
 
@@ -91,7 +94,10 @@ fn extended(origin: Origin, text: &str) -> Result<Table, ProfileError> {
     while let Some(target) = table.remove("extends") {
         let here = &chain[chain.len() - 1];
         let Value::String(target) = target else {
-            return Err(ProfileError::new(&here.name(), "extends must be the name of a profile, as a string"));
+            return Err(ProfileError::new(
+                &here.name(),
+                "extends must be the name of a profile, as a string",
+            ));
         };
         let base = here.resolve(&target)?;
         if chain.contains(&base) || chain.len() > 16 {
@@ -107,7 +113,8 @@ fn extended(origin: Origin, text: &str) -> Result<Table, ProfileError> {
 
 fn parse(name: &str, text: &str) -> Result<Table, ProfileError> {
     text.parse::<Table>().map_err(|error| {
-        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        let line_of = |byte: usize| text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1;
+        let line = error.span().map(|span| line_of(span.start));
         let place = line.map_or_else(String::new, |line| format!("line {line}: "));
         let message: Vec<&str> = error.message().lines().map(str::trim).collect();
         ProfileError::new(name, format!("{place}{}", message.join(", ")))

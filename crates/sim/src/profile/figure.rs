@@ -74,13 +74,23 @@ pub const FIGURES: &[FigureSpec] = &[
         "speed of one thread relative to the `host` profile; a recording's own CPU time is divided by it",
     ),
     spec("cpu.touch_ns", 0.0, 100.0, "instructions around each touched line, the line's latency apart"),
-    spec("cpu.lock_ns", 0.1, 1000.0, "taking and giving back a free lock whose line is in the first-level cache"),
+    spec(
+        "cpu.lock_ns",
+        0.1,
+        1000.0,
+        "taking and giving back a free lock whose line is in the first-level cache",
+    ),
     spec("cpu.irq_ns", 0.0, 1000.0, "switching interrupts off, and the same for on again"),
     spec("path.page_alloc_ns", 0.0, 10_000.0, "instructions of one page allocation outside of refills"),
     spec("path.page_free_ns", 0.0, 10_000.0, "instructions of one call that frees pages, drains apart"),
     spec("path.refill_ns", 0.0, 100_000.0, "instructions of one refill, pages apart"),
     spec("path.drain_ns", 0.0, 100_000.0, "instructions of one drain, pages apart"),
-    spec("path.fault_ns", 0.0, 100_000.0, "a page fault from exception to return, its allocation and clearing apart"),
+    spec(
+        "path.fault_ns",
+        0.0,
+        100_000.0,
+        "a page fault from exception to return, its allocation and clearing apart",
+    ),
     spec("path.syscall_ns", 0.0, 100_000.0, "entering the kernel by a system call and leaving it"),
     spec("path.interrupt_ns", 0.0, 100_000.0, "taking an interrupt and returning from it"),
     spec("path.context_switch_ns", 0.0, 100_000.0, "going from one task to another on a CPU"),
@@ -108,7 +118,12 @@ pub const FIGURES: &[FigureSpec] = &[
     spec("memory.copy_gbps", 0.01, 10_000.0, "one CPU copying pages, GB/s copied"),
     spec("memory.read_gbps", 0.01, 10_000.0, "one CPU reading memory in sequence, GB/s"),
     spec("memory.write_gbps", 0.01, 10_000.0, "one CPU writing memory in sequence, GB/s"),
-    spec("prefetch.overlap_ratio", 0.01, 1.0, "part of a miss's latency that is left when the line was next in sequence"),
+    spec(
+        "prefetch.overlap_ratio",
+        0.01,
+        1.0,
+        "part of a miss's latency that is left when the line was next in sequence",
+    ),
 ];
 
 /// The entry of `key` in [`FIGURES`].

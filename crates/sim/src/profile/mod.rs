@@ -148,7 +148,8 @@ impl Profile {
 }
 
 fn is_path(name: &str) -> bool {
-    name.contains(['/', '\\']) || Path::new(name).extension().is_some_and(|ext| ext.eq_ignore_ascii_case("toml"))
+    name.contains(['/', '\\'])
+        || Path::new(name).extension().is_some_and(|ext| ext.eq_ignore_ascii_case("toml"))
 }
 
 /// " (did you mean a, b?)" with the names nearest to `wrong`, or nothing if none is near.

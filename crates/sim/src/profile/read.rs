@@ -52,7 +52,8 @@ fn figures(table: Table) -> Read<BTreeMap<&'static str, Figure>> {
         check_range(spec, figure.value)?;
         figures.insert(spec.key, figure);
     }
-    let left = sections.iter().find_map(|(name, table)| table.keys().next().map(|key| format!("{name}.{key}")));
+    let left =
+        sections.iter().find_map(|(name, table)| table.keys().next().map(|key| format!("{name}.{key}")));
     left.map_or(Ok(figures), |key| Err(unknown_key(&key)))
 }
 
@@ -79,7 +80,10 @@ pub(super) fn check_order(figures: &BTreeMap<&'static str, Figure>) -> Read<()> 
 
 fn figure(key: &str, value: Value) -> Read<Figure> {
     let Value::Table(mut table) = value else {
-        return Err(format!("{key} must be {{ value, kind, source }}: a bare {} has no source", value.type_str()));
+        return Err(format!(
+            "{key} must be {{ value, kind, source }}: a bare {} has no source",
+            value.type_str()
+        ));
     };
     let in_figure = |problem| format!("{key}: {problem}");
     let figure = Figure {
@@ -181,7 +185,10 @@ fn boolean(value: Value) -> Read<bool> {
 fn kind(value: Value) -> Read<Kind> {
     let text = string(value)?;
     let names = Kind::ALL.map(Kind::name).join(", ");
-    Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("is {text:?}, not one of {names}"))
+    Kind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == text)
+        .ok_or_else(|| format!("is {text:?}, not one of {names}"))
 }
 
 fn numbering(value: Value) -> Read<SmtNumbering> {

@@ -173,7 +173,8 @@ impl Shape {
         if let Some((name, value)) = counts.iter().find(|(_, value)| !(1..=CPUS_MAX).contains(value)) {
             return Err(format!("topology.{name} is {value}; 1 to {CPUS_MAX} are possible"));
         }
-        let cpus = u64::from(self.sockets) * u64::from(self.cores_per_socket) * u64::from(self.threads_per_core);
+        let cpus =
+            u64::from(self.sockets) * u64::from(self.cores_per_socket) * u64::from(self.threads_per_core);
         if cpus > u64::from(CPUS_MAX) {
             return Err(format!("topology has {cpus} CPUs; {CPUS_MAX} are possible"));
         }
@@ -192,10 +193,16 @@ impl Shape {
                 return Err(format!("node {number} is on socket {}, of {}", node.socket, self.sockets));
             }
             if node.memory_mib > 16 << 20 {
-                return Err(format!("node {number} has {} MiB; up to 16 TiB can be described", node.memory_mib));
+                return Err(format!(
+                    "node {number} has {} MiB; up to 16 TiB can be described",
+                    node.memory_mib
+                ));
             }
             if !(0.0..=100_000.0).contains(&node.extra_ns) {
-                return Err(format!("node {number}: extra_ns is {}; 0 to 100000 are possible", node.extra_ns));
+                return Err(format!(
+                    "node {number}: extra_ns is {}; 0 to 100000 are possible",
+                    node.extra_ns
+                ));
             }
         }
         for socket in 0..self.sockets {
@@ -209,9 +216,10 @@ impl Shape {
         }
         let unknown = |node: &&u32| **node as usize >= self.nodes.len();
         match &self.cpuset_nodes {
-            Some(nodes) if nodes.iter().any(|node| unknown(&node)) => {
-                Err(format!("topology.cpuset_nodes names a node above {}", self.nodes.len().saturating_sub(1)))
-            }
+            Some(nodes) if nodes.iter().any(|node| unknown(&node)) => Err(format!(
+                "topology.cpuset_nodes names a node above {}",
+                self.nodes.len().saturating_sub(1)
+            )),
             Some(nodes) if !self.nodes_have_cpus(nodes) => Err("topology.cpuset_nodes has no CPU".into()),
             _ => Ok(()),
         }
