@@ -1,3 +1,5 @@
 //! Workloads, replay, conformance, measurements: what turns recordings and experiments into figures.
 
 pub mod measurements;
+pub mod replay;
+pub mod workload;

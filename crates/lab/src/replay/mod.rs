@@ -1,0 +1,15 @@
+//! Replay: a workload runs on a simulated machine, under a policy, with knobs set, in so many copies; what comes out is a
+//! [`Run`](crate::measurements::Run). The variants of one replay run in parallel, each on a thread of its own; how many
+//! threads there are changes nothing in the results.
+
+mod outcome;
+mod placement;
+mod plan;
+mod player;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use placement::{CpuListError, parse_cpu_list};
+pub use plan::{Change, ParseSettingError, Plan, Setting, Variant, parse_change, parse_setting};
+pub use run::{ReplayError, replay, replay_all};

@@ -1,0 +1,168 @@
+//! What a replay is to do: the machine, policy, copies, and the knobs with all values that they are to take.
+
+use std::fmt;
+
+use mm::{Cpu, Knob, KnobError, Nanos, Policy};
+use sim::Profile;
+
+/// A replay with all of its variants.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The machine.
+    pub profile: Profile,
+    /// The policy.
+    pub policy: Policy,
+    /// Knobs with the values that each is to take; every combination is a variant.
+    pub settings: Vec<Setting>,
+    /// Changes while it runs.
+    pub changes: Vec<Change>,
+    /// Copies of the workload that run at once, from 1.
+    pub copies: u32,
+    /// Times that each copy goes through the workload, from 1.
+    pub repeat: u32,
+    /// CPUs that may be used; empty: the profile's.
+    pub cpus: Vec<Cpu>,
+    /// Seed of offsets and jitter.
+    pub seed: u64,
+}
+
+/// A knob and the values that it is to take in turn.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The knob.
+    pub knob: Knob,
+    /// Its values, at least one.
+    pub values: Vec<u64>,
+}
+
+/// A knob that changes while the workload runs, as when somebody writes to a sysctl.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// When, in simulated time.
+    pub at: Nanos,
+    /// The knob.
+    pub knob: Knob,
+    /// Its new value.
+    pub value: u64,
+}
+
+/// One combination of values.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Variant {
+    /// Each knob that was set, with its value.
+    pub knobs: Vec<(Knob, u64)>,
+}
+
+impl Variant {
+    /// What tells it from the others: `vm.pcp_batch_scale_max=5`, or `default` where nothing is set.
+    pub fn name(&self) -> String {
+        if self.knobs.is_empty() {
+            return "default".to_owned();
+        }
+        let parts: Vec<String> =
+            self.knobs.iter().map(|(knob, value)| format!("{}={value}", knob.spec().name)).collect();
+        parts.join(" ")
+    }
+}
+
+impl Plan {
+    /// A plan for one copy on `profile` under `policy`, all knobs at their defaults, seed 1.
+    pub fn new(profile: Profile, policy: Policy) -> Self {
+        Self {
+            profile,
+            policy,
+            settings: vec![],
+            changes: vec![],
+            copies: 1,
+            repeat: 1,
+            cpus: vec![],
+            seed: 1,
+        }
+    }
+
+    /// Every combination of the settings' values; the last setting changes fastest.
+    pub fn variants(&self) -> Vec<Variant> {
+        self.settings.iter().fold(vec![Variant::default()], |variants, setting| {
+            let extend = |variant: &Variant| {
+                let one = |&value: &u64| {
+                    let mut knobs = variant.knobs.clone();
+                    knobs.push((setting.knob, value));
+                    Variant { knobs }
+                };
+                setting.values.iter().map(one).collect::<Vec<_>>()
+            };
+            variants.iter().flat_map(extend).collect()
+        })
+    }
+}
+
+/// Why a setting or change on the command line cannot be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ParseSettingError {
+    /// Not `knob=value[,value…]`, or not `time:knob=value`.
+    Form {
+        /// What was given.
+        text: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// No such knob, or a value that it does not take.
+    Knob(KnobError),
+}
+
+impl fmt::Display for ParseSettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form { text, expected } => write!(f, "'{text}' is not of the form {expected}"),
+            Self::Knob(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ParseSettingError {}
+
+/// Reads `knob=value[,value…]`.
+///
+/// # Errors
+/// Another form, an unknown knob, a value out of its range.
+pub fn parse_setting(text: &str) -> Result<Setting, ParseSettingError> {
+    let form = || ParseSettingError::Form { text: text.to_owned(), expected: "knob=value[,value…]" };
+    let (name, values) = text.split_once('=').ok_or_else(form)?;
+    let knob = Knob::from_name(name.trim()).map_err(ParseSettingError::Knob)?;
+    let values = values.split(',').map(|value| value.trim().parse().map_err(|_| form()));
+    let values: Vec<u64> = values.collect::<Result<_, _>>()?;
+    for &value in &values {
+        knob.check(value).map_err(ParseSettingError::Knob)?;
+    }
+    Ok(Setting { knob, values })
+}
+
+/// Reads `time:knob=value`, the time with a unit: `2s`, `150ms`, `20us`, `7ns`.
+///
+/// # Errors
+/// Another form, an unknown knob, a value out of its range.
+pub fn parse_change(text: &str) -> Result<Change, ParseSettingError> {
+    let expected = "time:knob=value, with the time as 2s, 150ms, 20us or 7ns";
+    let form = || ParseSettingError::Form { text: text.to_owned(), expected };
+    let (time, setting) = text.split_once(':').ok_or_else(form)?;
+    let at = parse_time(time.trim()).ok_or_else(form)?;
+    let Setting { knob, values } = parse_setting(setting)?;
+    match values[..] {
+        [value] => Ok(Change { at, knob, value }),
+        _ => Err(form()),
+    }
+}
+
+/// Reads a whole number with a unit of time.
+fn parse_time(text: &str) -> Option<Nanos> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match &text[digits..] {
+        "s" => 1_000_000_000,
+        "ms" => 1_000_000,
+        "us" | "µs" => 1_000,
+        "ns" => 1,
+        _ => return None,
+    };
+    number.checked_mul(unit).map(Nanos)
+}

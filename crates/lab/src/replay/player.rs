@@ -1,0 +1,261 @@
+//! A task of a workload as a task of the simulated machine: goes through its steps, waits for what others must do first.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use mm::{Mm, Nanos, NodeMask, Order, Pfn, Request};
+use sim::{SimMachine, WaitQueue};
+
+use crate::workload::{Action, BlockId, TaskRef, Workload};
+
+/// A block of this pass that nobody has asked for yet.
+const NOT_YET: u32 = u32::MAX;
+/// A block that was asked for in vain.
+const FAILED: u32 = u32::MAX - 1;
+/// A block that was given back, or cut up.
+const GONE: u32 = u32::MAX - 2;
+
+/// What became of the operations of all copies.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Allocations and frees carried out.
+    pub(super) operations: Cell<u64>,
+    /// Requests that the machine could not serve.
+    pub(super) failed: Cell<u64>,
+    /// Frees of blocks that could not be had.
+    pub(super) frees_of_failed: Cell<u64>,
+    /// Pages held now.
+    held: Cell<u64>,
+    /// The most held at once.
+    pub(super) peak: Cell<u64>,
+}
+
+impl Tally {
+    fn hold(&self, pages: u32) {
+        self.held.set(self.held.get() + u64::from(pages));
+        self.peak.set(self.peak.get().max(self.held.get()));
+    }
+
+    fn release(&self, pages: u32) {
+        self.held.set(self.held.get() - u64::from(pages));
+    }
+}
+
+fn bump(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+/// What all tasks of all copies share.
+pub(super) struct Stage {
+    pub(super) mm: Mm<SimMachine>,
+    pub(super) workload: std::sync::Arc<Workload>,
+    pub(super) allowed: NodeMask,
+    pub(super) tally: Tally,
+    /// Times that each copy goes through the workload.
+    pub(super) passes: u32,
+    /// The workload's own time is multiplied by this / 65536: speed of the recorded machine over that of this one.
+    pub(super) slowness: u64,
+}
+
+/// A copy of the workload.
+pub(super) struct Copy {
+    stage: Rc<Stage>,
+    /// Frame of each block, or one of the markers.
+    blocks: RefCell<Vec<u32>>,
+    started: RefCell<Vec<bool>>,
+    changed: WaitQueue,
+    waiting: Cell<u32>,
+    /// Tasks that are through with this pass, and passes that all are through with.
+    through: Cell<u32>,
+    pass: Cell<u32>,
+}
+
+impl Copy {
+    pub(super) fn new(stage: &Rc<Stage>) -> Self {
+        let tasks = &stage.workload.tasks;
+        Self {
+            stage: Rc::clone(stage),
+            blocks: RefCell::new(vec![NOT_YET; stage.workload.blocks as usize]),
+            started: RefCell::new(tasks.iter().map(|task| !task.started_by_other).collect()),
+            changed: WaitQueue::default(),
+            waiting: Cell::new(0),
+            through: Cell::new(0),
+            pass: Cell::new(0),
+        }
+    }
+
+    /// The body of a task of this copy; `jitter` seeds the small differences between copies.
+    pub(super) fn play(&self, task: TaskRef, jitter: u64) {
+        let mut jitter = Jitter(jitter | 1);
+        let workload = std::sync::Arc::clone(&self.stage.workload);
+        let ops = &workload.tasks[task.0 as usize];
+        for pass in 0..self.stage.passes {
+            self.wait_until(|| self.started.borrow()[task.0 as usize]);
+            for op in &ops.ops {
+                self.compute(op.own_ns, &mut jitter);
+                match op.action {
+                    Action::Run => {}
+                    Action::Sleep(ns) => self.machine().sleep(Nanos(u64::from(ns))),
+                    Action::Alloc { block, kind } => self.alloc(block, kind),
+                    Action::Free { first, count } => {
+                        let first = first as usize;
+                        self.free(&ops.frees[first..first + usize::from(count)]);
+                    }
+                    Action::Split { block, parts, order } => self.split(block, parts, order),
+                    Action::Start(other) => {
+                        self.started.borrow_mut()[other.0 as usize] = true;
+                        self.notify();
+                    }
+                }
+            }
+            self.finish_pass(pass);
+        }
+    }
+
+    fn machine(&self) -> &SimMachine {
+        self.stage.mm.machine()
+    }
+
+    #[inline]
+    fn compute(&self, own_ns: u32, jitter: &mut Jitter) {
+        let scaled = (u64::from(own_ns) * self.stage.slowness) >> 16;
+        if scaled > 0 {
+            self.machine().compute(Nanos(jitter.around(scaled)));
+        }
+    }
+
+    fn alloc(&self, block: BlockId, kind: u16) {
+        let kind = &self.stage.workload.kinds[usize::from(kind)];
+        let request = Request {
+            order: kind.order,
+            migratetype: kind.migratetype,
+            highest: kind.highest,
+            node: None,
+            allowed: self.stage.allowed,
+            urgency: kind.urgency.into(),
+            this_node: kind.this_node,
+            zero: kind.zero,
+        };
+        let state = match self.stage.mm.alloc(request) {
+            Ok(pfn) => {
+                self.stage.tally.hold(kind.order.pages());
+                pfn.0
+            }
+            Err(_) => {
+                bump(&self.stage.tally.failed);
+                FAILED
+            }
+        };
+        bump(&self.stage.tally.operations);
+        self.blocks.borrow_mut()[block.0 as usize] = state;
+        if self.waiting.get() > 0 {
+            self.notify();
+        }
+    }
+
+    /// The frame of a block, once somebody has asked for it; `None` if that was in vain.
+    #[inline]
+    fn frame(&self, block: BlockId) -> Option<Pfn> {
+        let state = || self.blocks.borrow()[block.0 as usize];
+        if state() == NOT_YET {
+            self.wait_until(|| state() != NOT_YET);
+        }
+        let frame = state();
+        if frame == FAILED { None } else { Some(Pfn(frame)) }
+    }
+
+    fn free(&self, blocks: &[BlockId]) {
+        let mut frames = [(Pfn(0), Order::ZERO); 32];
+        let mut count = 0;
+        for &block in blocks {
+            match self.frame(block) {
+                Some(pfn) => {
+                    frames[count] = (pfn, self.stage.mm.map().frame(pfn).state().order);
+                    count += 1;
+                }
+                None => bump(&self.stage.tally.frees_of_failed),
+            }
+            self.blocks.borrow_mut()[block.0 as usize] = GONE;
+        }
+        let frames = &frames[..count];
+        let freed = match frames {
+            [] => Ok(()),
+            [(pfn, order)] => self.stage.mm.free(*pfn, *order),
+            many => self.stage.mm.free_batch(many),
+        };
+        freed.expect("the workload frees only what it holds");
+        for (_, order) in frames {
+            self.stage.tally.release(order.pages());
+            bump(&self.stage.tally.operations);
+        }
+    }
+
+    fn split(&self, block: BlockId, parts: BlockId, order: Order) {
+        let frame = self.frame(block);
+        if let Some(pfn) = frame {
+            self.stage.mm.split(pfn, order).expect("the workload splits only what it holds");
+        }
+        let mut blocks = self.blocks.borrow_mut();
+        blocks[block.0 as usize] = GONE;
+        for page in 0..order.pages() {
+            blocks[(parts.0 + page) as usize] = frame.map_or(FAILED, |pfn| pfn.0 + page);
+        }
+    }
+
+    fn wait_until(&self, ready: impl FnMut() -> bool) {
+        self.waiting.set(self.waiting.get() + 1);
+        self.machine().wait_until(&self.changed, ready);
+        self.waiting.set(self.waiting.get() - 1);
+    }
+
+    fn notify(&self) {
+        self.machine().notify_all(&self.changed);
+    }
+
+    /// Waits for the other tasks of this copy; the last one gives back what the pass left, if another follows.
+    fn finish_pass(&self, pass: u32) {
+        self.through.set(self.through.get() + 1);
+        let tasks = self.stage.workload.tasks.len() as u32;
+        if self.through.get() < tasks {
+            self.wait_until(|| self.pass.get() > pass);
+            return;
+        }
+        if pass + 1 < self.stage.passes {
+            self.give_back_all();
+            for (started, task) in self.started.borrow_mut().iter_mut().zip(&self.stage.workload.tasks) {
+                *started = !task.started_by_other;
+            }
+        }
+        self.through.set(0);
+        self.pass.set(pass + 1);
+        self.notify();
+    }
+
+    fn give_back_all(&self) {
+        let count = self.blocks.borrow().len();
+        for block in 0..count {
+            let state = std::mem::replace(&mut self.blocks.borrow_mut()[block], NOT_YET);
+            if state < GONE {
+                let pfn = Pfn(state);
+                let order = self.stage.mm.map().frame(pfn).state().order;
+                self.stage.mm.free(pfn, order).expect("a block that is held can be freed");
+                self.stage.tally.release(order.pages());
+            }
+        }
+    }
+}
+
+/// Small differences in own time, so that copies never run in step: up to 1/64 more or less.
+struct Jitter(u64);
+
+impl Jitter {
+    #[inline]
+    fn around(&mut self, ns: u64) -> u64 {
+        // xorshift64: one sequence per task, seeded by the run's generator.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let spread = ns / 32;
+        ns - ns / 64 + if spread > 0 { self.0 % (spread + 1) } else { 0 }
+    }
+}

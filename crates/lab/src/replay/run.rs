@@ -1,0 +1,170 @@
+//! Running a plan: one simulation per variant.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mm::{Daemon, Knobs, Machine, Mm, Nanos, Node, NodeMask};
+use rayon::prelude::*;
+use sim::{Sim, SimError, SimOptions, TaskSpec};
+
+use super::outcome;
+use super::placement::spread;
+use super::plan::{Plan, Variant};
+use super::player::{Copy, Stage, Tally};
+use crate::measurements::Run;
+use crate::workload::{Action, TaskOps, TaskRef, Workload};
+
+/// Copies start within this part of the workload's length, so that they overlap but never run in step.
+const OFFSET_SHARE: u64 = 4;
+
+/// Why a replay could not be.
+#[derive(Debug)]
+pub enum ReplayError {
+    /// There is nothing in the workload.
+    Empty,
+    /// The machine cannot be set up.
+    Setup(String),
+    /// The simulation came to a halt.
+    Sim(SimError),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("there is no page event of the workload's tasks to replay"),
+            Self::Setup(what) => f.write_str(what),
+            Self::Sim(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+/// Runs every variant of `plan`, as many at a time as the present rayon pool has threads; in the order of
+/// [`Plan::variants`]. `done` hears of each that ends.
+///
+/// # Errors
+/// The first variant's that could not be run.
+pub fn replay_all(
+    workload: &Arc<Workload>,
+    plan: &Plan,
+    done: &(dyn Fn(&Run) + Sync),
+) -> Result<Vec<Run>, ReplayError> {
+    let one = |variant: &Variant| {
+        let run = replay(workload, plan, variant)?;
+        done(&run);
+        Ok(run)
+    };
+    plan.variants().par_iter().map(one).collect()
+}
+
+/// Runs one variant of `plan`.
+///
+/// # Errors
+/// An empty workload, an impossible machine, or a simulation that cannot go on.
+pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Result<Run, ReplayError> {
+    if workload.operations == 0 {
+        return Err(ReplayError::Empty);
+    }
+    let began = Instant::now();
+    let descriptor_bytes = plan.policy.rules().descriptor_bytes;
+    let mut sim =
+        Sim::new(&plan.profile, SimOptions { seed: plan.seed, descriptor_bytes, ..SimOptions::default() });
+    let stage = Rc::new(stage(workload, plan, variant, &sim)?);
+    // Setting up took locks too.
+    sim.reset_measurements();
+    spawn_daemons(&sim, &stage);
+    for change in &plan.changes {
+        let (stage, change) = (Rc::clone(&stage), *change);
+        sim.at(change.at, change.knob.spec().name, move || {
+            stage.mm.set_knob(change.knob, change.value).expect("a change was checked when it was read");
+        });
+    }
+    let first_start = spawn_copies(&sim, &stage, plan);
+    let summary = sim.run(None).map_err(ReplayError::Sim)?;
+    let measured = sim.measurements();
+    let simulated = Nanos(summary.now.0 - first_start.0);
+    let mut run =
+        outcome::run(&outcome::Parts { plan, variant, stage: &stage, measured: &measured, simulated });
+    run.wall_ns = began.elapsed().as_nanos() as u64;
+    Ok(run)
+}
+
+fn stage(workload: &Arc<Workload>, plan: &Plan, variant: &Variant, sim: &Sim) -> Result<Stage, ReplayError> {
+    let knobs = Knobs::default();
+    for &(knob, value) in &variant.knobs {
+        knobs.set(knob, value).map_err(|error| ReplayError::Setup(error.to_string()))?;
+    }
+    let topology = plan.profile.topology();
+    let mm = Mm::new(sim.machine(), topology, plan.policy.clone(), knobs).map_err(ReplayError::Setup)?;
+    Ok(Stage {
+        mm,
+        workload: Arc::clone(workload),
+        allowed: allowed_nodes(plan),
+        tally: Tally::default(),
+        passes: plan.repeat,
+        slowness: (65_536.0 / plan.profile.value("cpu.speed")).round() as u64,
+    })
+}
+
+/// The nodes that the profile lets its tasks take memory from.
+fn allowed_nodes(plan: &Plan) -> NodeMask {
+    match &plan.profile.shape().cpuset_nodes {
+        None => NodeMask::ALL,
+        Some(nodes) => nodes.iter().map(|&node| Node(node as u16)).collect(),
+    }
+}
+
+/// The vmstat tick of every CPU, and a kswapd for every node.
+fn spawn_daemons(sim: &Sim, stage: &Rc<Stage>) {
+    let ticking = Rc::clone(stage);
+    sim.every(Nanos(stage.mm.stat_interval_ns()), "vmstat", move || {
+        ticking.mm.vmstat_tick(ticking.mm.machine().cpu());
+    });
+    for node in 0..stage.mm.topology().nodes.len() {
+        let node = Node(node as u16);
+        let stage = Rc::clone(stage);
+        let body = move || {
+            loop {
+                stage.mm.machine().block(Nanos(u64::MAX));
+                stage.mm.kswapd(node);
+            }
+        };
+        sim.spawn_daemon(Daemon::Kswapd(node), TaskSpec::new(format!("kswapd{}", node.0)), body);
+    }
+}
+
+/// Starts every task of every copy; gives the time of the first.
+fn spawn_copies(sim: &Sim, stage: &Rc<Stage>, plan: &Plan) -> Nanos {
+    let machine = sim.machine();
+    let window = (length_ns(&stage.workload) / OFFSET_SHARE).max(1);
+    let cpus = spread(&plan.profile, &plan.cpus);
+    let mut next_cpu = cpus.iter().cycle();
+    let mut first = u64::MAX;
+    for number in 0..plan.copies {
+        let copy = Rc::new(Copy::new(stage));
+        let start = if plan.copies > 1 { machine.random() % window } else { 0 };
+        first = first.min(start);
+        for (task, ops) in stage.workload.tasks.iter().enumerate() {
+            let cpu = *next_cpu.next().expect("a machine has CPUs");
+            let spec = TaskSpec::new(format!("{}/{number}", ops.name)).on(cpu).at(Nanos(start));
+            let (copy, jitter) = (Rc::clone(&copy), machine.random());
+            sim.spawn(spec, move || copy.play(TaskRef(task as u32), jitter));
+        }
+    }
+    Nanos(first)
+}
+
+/// The longest task's own time and sleep, in ns.
+fn length_ns(workload: &Workload) -> u64 {
+    let of_task = |task: &TaskOps| -> u64 {
+        let step = |op: &crate::workload::Op| {
+            let slept = if let Action::Sleep(ns) = op.action { ns } else { 0 };
+            u64::from(op.own_ns) + u64::from(slept)
+        };
+        task.ops.iter().map(step).sum()
+    };
+    workload.tasks.iter().map(of_task).max().unwrap_or(0)
+}

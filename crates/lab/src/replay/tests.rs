@@ -1,0 +1,158 @@
+//! Workloads made by hand, replayed.
+
+use std::sync::Arc;
+
+use mm::{Cpu, MigrateType, Nanos, Order, Pfn, Policy, TaskId};
+use sim::Profile;
+use trace::{Event, EventKind, Gfp};
+
+use super::{Plan, ReplayError, Variant, parse_change, parse_cpu_list, parse_setting, replay, replay_all};
+use crate::measurements::Run;
+use crate::workload::{Builder, HostCosts, Workload};
+
+/// One task that takes `pages`, one per microsecond, and gives them back; a second task frees every tenth of them.
+fn workload(pages: u32) -> Arc<Workload> {
+    let tasks = vec![("worker".into(), true), ("reaper".into(), true)];
+    let mut builder = Builder::new("hand-made", tasks, HostCosts::NONE);
+    let mut time = 0;
+    let mut push = |builder: &mut Builder, task: u32, kind| {
+        time += 1_000;
+        builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task: TaskId(task), kind });
+    };
+    for page in 0..pages {
+        let (order, migratetype) = (Order::ZERO, MigrateType::Movable);
+        let gfp = Gfp::HIGHUSER_MOVABLE;
+        push(&mut builder, 0, EventKind::PageAlloc { pfn: Pfn(page), order, migratetype, gfp });
+    }
+    for page in 0..pages {
+        let task = u32::from(page % 10 == 0);
+        push(&mut builder, task, EventKind::PageFree { pfn: Pfn(page), order: Order::ZERO });
+    }
+    Arc::new(builder.finish())
+}
+
+fn plan(machine: &str, copies: u32) -> Plan {
+    let mut plan = Plan::new(Profile::load(machine).unwrap(), Policy::default());
+    plan.copies = copies;
+    plan
+}
+
+fn scales(plan: &mut Plan) {
+    plan.settings = vec![parse_setting("vm.pcp_batch_scale_max=5,0").unwrap()];
+}
+
+fn without_wall(mut runs: Vec<Run>) -> Vec<Run> {
+    for run in &mut runs {
+        run.wall_ns = 0;
+    }
+    runs
+}
+
+fn on_threads(threads: usize, workload: &Arc<Workload>, plan: &Plan) -> Vec<Run> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    without_wall(pool.install(|| replay_all(workload, plan, &|_| {}).unwrap()))
+}
+
+#[test]
+fn one_seed_one_result_on_one_thread_and_on_two() {
+    let workload = workload(5_000);
+    let mut plan = plan("epyc-7w83", 6);
+    scales(&mut plan);
+    let first = on_threads(1, &workload, &plan);
+    assert_eq!(first, on_threads(1, &workload, &plan));
+    assert_eq!(first, on_threads(2, &workload, &plan));
+    plan.seed = 2;
+    assert_ne!(first, on_threads(2, &workload, &plan), "another seed starts the copies at other times");
+}
+
+#[test]
+fn every_operation_is_carried_out() {
+    let workload = workload(3_000);
+    let run = replay(&workload, &plan("host", 3), &Variant::default()).unwrap();
+    assert_eq!(run.operations, 3 * 2 * 3_000);
+    assert_eq!(run.latency["page_alloc"].count, 3 * 3_000);
+    assert_eq!(run.memory.held_pages, 0);
+    assert!(run.memory.peak_pages >= 3_000 && run.memory.peak_pages <= 9_000, "{}", run.memory.peak_pages);
+    assert_eq!(run.omissions.len(), 0, "{:?}", run.omissions);
+}
+
+#[test]
+fn rounds_repeat_the_workload() {
+    let mut plan = plan("host", 2);
+    plan.repeat = 3;
+    let run = replay(&workload(1_000), &plan, &Variant::default()).unwrap();
+    assert_eq!(run.operations, 2 * 3 * 2 * 1_000);
+    assert_eq!(run.memory.held_pages, 0);
+}
+
+#[test]
+fn the_scale_bounds_refills() {
+    let workload = workload(20_000);
+    let mut plan = plan("host", 1);
+    scales(&mut plan);
+    let runs = replay_all(&workload, &plan, &|_| {}).unwrap();
+    let refills: Vec<u64> = runs.iter().map(|run| run.latency["refill"].count).collect();
+    assert!(refills[1] > 10 * refills[0], "{refills:?}");
+    assert!(runs[1].latency["refill"].mean_ns < runs[0].latency["refill"].mean_ns);
+}
+
+#[test]
+fn a_knob_changes_in_mid_run() {
+    let workload = workload(20_000);
+    let mut plan = plan("host", 1);
+    let fixed = replay(&workload, &plan, &Variant::default()).unwrap();
+    plan.changes = vec![parse_change("1us:vm.pcp_batch_scale_max=0").unwrap()];
+    let changed = replay(&workload, &plan, &Variant::default()).unwrap();
+    assert!(changed.latency["refill"].count > 10 * fixed.latency["refill"].count);
+}
+
+#[test]
+fn a_machine_that_is_too_small_is_reported() {
+    let text = r#"
+        name = "tiny"
+        title = "a machine with 64 MiB"
+        extends = "host"
+        [topology]
+        source = "a test"
+        sockets = 1
+        cores_per_socket = 2
+        threads_per_core = 1
+        cores_per_llc = 2
+        smt_numbering = "adjacent"
+        distances = [[10]]
+        [[topology.nodes]]
+        socket = 0
+        memory_mib = 64
+    "#;
+    let plan = Plan::new(Profile::parse("tiny", text).unwrap(), Policy::default());
+    let run = replay(&workload(20_000), &plan, &Variant::default()).unwrap();
+    let failed = run.omissions["failed_allocations"];
+    assert!(failed > 1_000, "{failed}");
+    assert_eq!(run.omissions["frees_of_failed_allocations"], failed);
+}
+
+#[test]
+fn nothing_to_replay_is_an_error() {
+    let empty = Arc::new(Workload::default());
+    let result = replay(&empty, &plan("host", 1), &Variant::default());
+    assert!(matches!(result, Err(ReplayError::Empty)));
+}
+
+#[test]
+fn settings_are_read_or_refused_in_one_line() {
+    let refused = |text: &str| parse_setting(text).unwrap_err().to_string();
+    insta::assert_snapshot!(refused("vm.pcp_batch_scale_max"), @"'vm.pcp_batch_scale_max' is not of the form knob=value[,value…]");
+    insta::assert_snapshot!(refused("vm.pcp_batch=3"), @"no knob is called 'vm.pcp_batch'");
+    insta::assert_snapshot!(refused("vm.pcp_batch_scale_max=3,9"), @"vm.pcp_batch_scale_max = 9 is out of range: 0 to 6");
+    let refused = |text: &str| parse_change(text).unwrap_err().to_string();
+    insta::assert_snapshot!(refused("5:vm.pcp_batch_scale_max=3"), @"'5:vm.pcp_batch_scale_max=3' is not of the form time:knob=value, with the time as 2s, 150ms, 20us or 7ns");
+    assert_eq!(parse_change("150ms:vm.pcp_batch_scale_max=3").unwrap().at, Nanos(150_000_000));
+}
+
+#[test]
+fn lists_of_cpus_are_read_or_refused() {
+    let cpus: Vec<u16> = parse_cpu_list("0-2,9", 16).unwrap().into_iter().map(|cpu| cpu.0).collect();
+    assert_eq!(cpus, [0, 1, 2, 9]);
+    insta::assert_snapshot!(parse_cpu_list("3-1", 16).unwrap_err(), @"'3-1' is not a list of CPUs such as 0-3,8");
+    insta::assert_snapshot!(parse_cpu_list("16", 16).unwrap_err(), @"there is no CPU 16: the machine has 0 to 15");
+}

@@ -1,0 +1,13 @@
+//! Workloads: tasks, each a stream of memory operations with the CPU time that it spends between them. A recording
+//! becomes one here ([`from_recording`]); a machine runs it ([`crate::replay`]).
+
+mod matching;
+mod ops;
+mod recorded;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+pub use ops::{Action, BlockId, Kind, Omissions, Op, TaskOps, TaskRef, Workload};
+pub use recorded::{Builder, from_recording};
+pub use timing::HostCosts;

@@ -1,0 +1,171 @@
+//! What a workload is made of.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use mm::{MigrateType, Order, Urgency, ZoneKind};
+
+/// A block of pages of the workload, from its allocation to its free: a number within the workload.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BlockId(pub u32);
+
+/// A task of the workload: an index into [`Workload::tasks`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TaskRef(pub u32);
+
+/// A step of a task: first so many nanoseconds of its own on a CPU, then an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Op {
+    /// CPU time of the task's own, ns on the machine that was recorded.
+    pub own_ns: u32,
+    /// What it then does.
+    pub action: Action,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Nothing: the time was all.
+    Run,
+    /// Sleeps for so many nanoseconds.
+    Sleep(u32),
+    /// Asks for a block.
+    Alloc {
+        /// The block from here on.
+        block: BlockId,
+        /// What is asked for: an index into [`Workload::kinds`].
+        kind: u16,
+    },
+    /// Gives blocks back together: so many of [`TaskOps::frees`], from an index on.
+    Free {
+        /// The first, in [`TaskOps::frees`].
+        first: u32,
+        /// How many.
+        count: u8,
+    },
+    /// Cuts a block into single pages, numbered from `parts` on.
+    Split {
+        /// The block.
+        block: BlockId,
+        /// The first page's number.
+        parts: BlockId,
+        /// Order of the block.
+        order: Order,
+    },
+    /// Lets another task begin.
+    Start(TaskRef),
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Kind {
+    /// Order of the block.
+    pub order: Order,
+    /// Its type.
+    pub migratetype: MigrateType,
+    /// The highest zone that will do.
+    pub highest: ZoneKind,
+    /// What it may do when memory is short.
+    pub urgency: UrgencyKey,
+    /// Whether the block must read as zeros.
+    pub zero: bool,
+    /// Whether only the first node will do.
+    pub this_node: bool,
+}
+
+/// [`Urgency`], in an order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum UrgencyKey {
+    /// [`Urgency::Waits`]
+    Waits,
+    /// [`Urgency::NoWait`]
+    NoWait,
+    /// [`Urgency::Atomic`]
+    Atomic,
+    /// [`Urgency::Never`]
+    Never,
+}
+
+impl From<UrgencyKey> for Urgency {
+    fn from(key: UrgencyKey) -> Self {
+        match key {
+            UrgencyKey::Waits => Self::Waits,
+            UrgencyKey::NoWait => Self::NoWait,
+            UrgencyKey::Atomic => Self::Atomic,
+            UrgencyKey::Never => Self::Never,
+        }
+    }
+}
+
+/// A task.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskOps {
+    /// Its name.
+    pub name: String,
+    /// Its steps, in order.
+    pub ops: Vec<Op>,
+    /// Blocks that its [`Action::Free`]s give back, in order.
+    pub frees: Vec<BlockId>,
+    /// Whether another task starts it; otherwise it starts with the workload.
+    pub started_by_other: bool,
+    /// Whether it stands for all those who freed the workload's pages without being of it (kswapd, RCU, others). Its
+    /// time between frees is not CPU time of the workload's.
+    pub outsiders: bool,
+}
+
+/// Tasks with the blocks that they exchange.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Workload {
+    /// What it is called in reports.
+    pub name: String,
+    /// The tasks.
+    pub tasks: Vec<TaskOps>,
+    /// What requests ask for.
+    pub kinds: Vec<Kind>,
+    /// Blocks are numbered below this.
+    pub blocks: u32,
+    /// Recorded events that the tasks stand for, of every kind.
+    pub recorded_events: u64,
+    /// Allocations and frees (of blocks, not pages) among the steps.
+    pub operations: u64,
+    /// What could not be carried over.
+    pub omissions: Omissions,
+}
+
+/// What of a recording could not be carried over as it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Omissions {
+    /// Frees by the workload of pages whose allocation was not recorded.
+    pub frees_without_allocation: u64,
+    /// Allocations of pages that had not been freed, as far as the recording shows; the older one stays held.
+    pub allocations_of_held_pages: u64,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// Chunks of a damaged or cut recording that could not be read: 1 if it was cut.
+    pub unreadable_chunks: u64,
+    /// Requests that had failed on the recorded machine.
+    pub failed_requests: u64,
+}
+
+impl Omissions {
+    /// By name, those that are not 0.
+    pub fn by_name(&self) -> BTreeMap<String, u64> {
+        let all = [
+            ("frees_without_allocation", self.frees_without_allocation),
+            ("allocations_of_held_pages", self.allocations_of_held_pages),
+            ("lost_events", self.lost_events),
+            ("unreadable_chunks", self.unreadable_chunks),
+            ("failed_when_recorded", self.failed_requests),
+        ];
+        all.into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect()
+    }
+}
+
+impl fmt::Display for TaskRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {}", self.0)
+    }
+}

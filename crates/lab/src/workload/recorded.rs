@@ -1,0 +1,345 @@
+//! From a recording to a workload: each task's operations in order, its own time between them, its sleeps; frees matched
+//! to their allocations.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek};
+
+use mm::{Order, Pfn, TaskId, ZoneKind};
+use trace::{Event, EventKind, Gfp, ReadError, Reader, SwitchState};
+
+use super::matching::{Matching, Returned};
+use super::ops::{Action, BlockId, Kind, Op, TaskOps, TaskRef, UrgencyKey, Workload};
+use super::timing::{Clock, HostCosts};
+
+/// The most blocks that the kernel frees together (a folio batch).
+const FREE_BATCH_MAX: usize = 31;
+
+/// Reads a recording into a workload called `name`. `costs` are those of the machine that was recorded.
+///
+/// # Errors
+/// A part of the recording that cannot be read, other than a missing end, which is counted.
+pub fn from_recording<R: Read + Seek>(
+    reader: &mut Reader<R>,
+    name: &str,
+    costs: HostCosts,
+) -> Result<Workload, ReadError> {
+    let tasks: Vec<(String, bool)> =
+        reader.tasks().iter().map(|task| (task.name.clone(), task.in_workload)).collect();
+    let mut builder = Builder::new(name, tasks, costs);
+    builder.workload.omissions.unreadable_chunks = u64::from(reader.truncated());
+    for event in reader.events()? {
+        builder.event(&event?);
+    }
+    Ok(builder.finish())
+}
+
+/// A free that waits to be seen as one of a batch or alone.
+#[derive(Clone, Debug)]
+struct Batch {
+    blocks: Vec<BlockId>,
+    batched: bool,
+}
+
+/// A task of the recording, on its way to becoming one of the workload.
+#[derive(Debug)]
+struct Track {
+    clock: Clock,
+    ops: TaskOps,
+    pending: Batch,
+    /// Its index in the workload, once it has done something there.
+    place: Option<TaskRef>,
+}
+
+/// Builds a workload event by event.
+#[derive(Debug)]
+pub struct Builder {
+    workload: Workload,
+    costs: HostCosts,
+    tracks: Vec<Track>,
+    in_workload: Vec<bool>,
+    outsiders: Track,
+    matching: Matching,
+    kinds: BTreeMap<Kind, u16>,
+    /// Whether any event of the workload has been seen.
+    begun: bool,
+}
+
+impl Builder {
+    /// For a recording whose tasks are called so, and belong to the workload or not.
+    pub fn new(name: &str, tasks: Vec<(String, bool)>, costs: HostCosts) -> Self {
+        let in_workload = tasks.iter().map(|task| task.1).collect();
+        let tracks = tasks.into_iter().map(|(name, _)| Track::new(name)).collect();
+        let mut outsiders = Track::new("outsiders".to_owned());
+        outsiders.ops.outsiders = true;
+        Self {
+            workload: Workload { name: name.to_owned(), ..Workload::default() },
+            costs,
+            tracks,
+            in_workload,
+            outsiders,
+            matching: Matching::default(),
+            kinds: BTreeMap::new(),
+            begun: false,
+        }
+    }
+
+    /// The next event.
+    pub fn event(&mut self, event: &Event) {
+        self.workload.recorded_events += 1;
+        if let EventKind::Lost { count } = event.kind {
+            self.workload.omissions.lost_events += count;
+            return;
+        }
+        let task = event.task.0 as usize;
+        if !self.in_workload.get(task).copied().unwrap_or(false) {
+            self.outsider_event(event);
+            return;
+        }
+        self.begun = true;
+        if let EventKind::Switch { next, state } = event.kind {
+            self.tracks[task].clock.leave(event.time.0, state, &self.costs);
+            self.switch_in(event.time.0, next);
+            return;
+        }
+        self.tracks[task].clock.event(event.time.0, &event.kind, &self.costs);
+        match event.kind {
+            EventKind::PageAlloc { pfn, order, migratetype, gfp } => {
+                self.flush(task);
+                let kind = self.kind(order, migratetype, gfp);
+                let (block, held) = self.matching.alloc(pfn, order);
+                self.workload.omissions.allocations_of_held_pages += u64::from(held);
+                self.step(task, Action::Alloc { block, kind });
+            }
+            EventKind::PageFree { pfn, order } => self.free(task, pfn, order),
+            EventKind::PageFreeBatched { .. } => self.tracks[task].pending.batched = true,
+            EventKind::PageAllocFailed { .. } => self.workload.omissions.failed_requests += 1,
+            EventKind::Fork { child } => self.fork(task, child),
+            _ => {}
+        }
+    }
+
+    /// Somebody else's event: a switch to a task of the workload, or a free of a page of the workload's.
+    fn outsider_event(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::Switch { next, .. } => self.switch_in(event.time.0, next),
+            EventKind::PageFree { pfn, order } if self.matching.knows(pfn) => {
+                // Whoever frees does so at this distance from the last time; that is waiting, not work.
+                let track = &mut self.outsiders;
+                track.clock.leave(event.time.0, SwitchState::Sleeping, &HostCosts::NONE);
+                let returned = self.matching.free(pfn, order);
+                let (split, blocks) = taken_apart(returned);
+                let slept = track.clock.enter(event.time.0);
+                track.push_sleep(slept);
+                if let Some(split) = split {
+                    track.push(split);
+                }
+                track.push_free(&blocks);
+                self.workload.operations += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn switch_in(&mut self, time: u64, next: TaskId) {
+        let next = next.0 as usize;
+        if !self.in_workload.get(next).copied().unwrap_or(false) {
+            return;
+        }
+        let slept = self.tracks[next].clock.enter(time);
+        if slept > 0 {
+            self.flush(next);
+            self.tracks[next].push_own();
+            self.tracks[next].push_sleep(slept);
+        }
+    }
+
+    fn fork(&mut self, task: usize, child: TaskId) {
+        let child = child.0 as usize;
+        if !self.in_workload.get(child).copied().unwrap_or(false) {
+            return;
+        }
+        self.flush(task);
+        let place = self.place(child);
+        self.tracks[child].ops.started_by_other = true;
+        self.step(task, Action::Start(place));
+    }
+
+    fn free(&mut self, task: usize, pfn: Pfn, order: Order) {
+        match self.matching.free(pfn, order) {
+            Returned::Unknown => self.workload.omissions.frees_without_allocation += 1,
+            Returned::Whole(block) => {
+                self.place(task);
+                let full = self.tracks[task].pending.blocks.len() == FREE_BATCH_MAX;
+                // Frees that were seen to be batched are complete; so is a lone one once another follows.
+                if full || self.tracks[task].pending.batched {
+                    self.flush(task);
+                }
+                self.tracks[task].pending.blocks.push(block);
+                self.workload.operations += 1;
+            }
+            other => {
+                self.flush(task);
+                let (split, blocks) = taken_apart(other);
+                if let Some(split) = split {
+                    self.step(task, split);
+                }
+                self.tracks[task].push_free(&blocks);
+                self.workload.operations += 1;
+            }
+        }
+    }
+
+    /// A step of `task`, with its own time before it.
+    fn step(&mut self, task: usize, action: Action) {
+        self.place(task);
+        self.tracks[task].push(action);
+        if matches!(action, Action::Alloc { .. }) {
+            self.workload.operations += 1;
+        }
+    }
+
+    /// Writes down the frees that were pending: as a batch if they were one, else one by one.
+    fn flush(&mut self, task: usize) {
+        let track = &mut self.tracks[task];
+        let pending = std::mem::replace(&mut track.pending, Batch { blocks: vec![], batched: false });
+        if pending.batched {
+            track.push_free(&pending.blocks);
+        } else {
+            for block in pending.blocks {
+                track.push_free(&[block]);
+            }
+        }
+    }
+
+    /// The task's place in the workload; it gets one with its first step.
+    fn place(&mut self, task: usize) -> TaskRef {
+        if let Some(place) = self.tracks[task].place {
+            return place;
+        }
+        let place = TaskRef(self.workload.tasks.len() as u32);
+        self.workload.tasks.push(TaskOps::default());
+        self.tracks[task].place = Some(place);
+        place
+    }
+
+    fn kind(&mut self, order: Order, migratetype: mm::MigrateType, gfp: Gfp) -> u16 {
+        let kind = Kind {
+            order,
+            migratetype,
+            highest: highest_zone(gfp),
+            urgency: urgency(gfp),
+            zero: gfp.contains(Gfp::ZERO),
+            this_node: gfp.contains(Gfp::THISNODE),
+        };
+        let next = self.kinds.len() as u16;
+        *self.kinds.entry(kind).or_insert(next)
+    }
+
+    /// The workload, complete.
+    pub fn finish(mut self) -> Workload {
+        for task in 0..self.tracks.len() {
+            self.flush(task);
+        }
+        for track in self.tracks {
+            let Some(place) = track.place else { continue };
+            self.workload.tasks[place.0 as usize] = track.finish();
+        }
+        if !self.outsiders.ops.ops.is_empty() {
+            self.workload.tasks.push(self.outsiders.ops);
+        }
+        let mut kinds: Vec<(u16, Kind)> = self.kinds.into_iter().map(|(kind, index)| (index, kind)).collect();
+        kinds.sort_unstable();
+        self.workload.kinds = kinds.into_iter().map(|(_, kind)| kind).collect();
+        self.workload.blocks = self.matching.blocks();
+        self.workload
+    }
+}
+
+impl Track {
+    fn new(name: String) -> Self {
+        let ops = TaskOps { name, ..TaskOps::default() };
+        let pending = Batch { blocks: vec![], batched: false };
+        Self { clock: Clock::NEW, ops, pending, place: None }
+    }
+
+    fn push(&mut self, action: Action) {
+        let own_ns = self.own_below_a_step();
+        self.ops.ops.push(Op { own_ns, action });
+    }
+
+    /// Own time since the last step as far as a step can hold it; steps before it hold the rest.
+    fn own_below_a_step(&mut self) -> u32 {
+        let mut own = self.clock.take_own();
+        while own > u64::from(u32::MAX) {
+            self.ops.ops.push(Op { own_ns: u32::MAX, action: Action::Run });
+            own -= u64::from(u32::MAX);
+        }
+        own as u32
+    }
+
+    fn push_own(&mut self) {
+        let own_ns = self.own_below_a_step();
+        if own_ns > 0 {
+            self.ops.ops.push(Op { own_ns, action: Action::Run });
+        }
+    }
+
+    fn push_sleep(&mut self, slept: u64) {
+        let mut left = slept;
+        while left > 0 {
+            let part = left.min(u64::from(u32::MAX));
+            self.ops.ops.push(Op { own_ns: 0, action: Action::Sleep(part as u32) });
+            left -= part;
+        }
+    }
+
+    fn push_free(&mut self, blocks: &[BlockId]) {
+        for batch in blocks.chunks(FREE_BATCH_MAX) {
+            let first = self.ops.frees.len() as u32;
+            self.ops.frees.extend_from_slice(batch);
+            self.push(Action::Free { first, count: batch.len() as u8 });
+        }
+    }
+
+    fn finish(mut self) -> TaskOps {
+        self.push_own();
+        self.ops
+    }
+}
+
+/// The step that splits a block, if one must, and the blocks that are then given back.
+fn taken_apart(returned: Returned) -> (Option<Action>, Vec<BlockId>) {
+    match returned {
+        Returned::Whole(block) => (None, vec![block]),
+        Returned::Split { block, parts, order, pages } => {
+            (Some(Action::Split { block, parts, order }), pages)
+        }
+        Returned::Pages(pages) => (None, pages),
+        Returned::Unknown => (None, vec![]),
+    }
+}
+
+/// The highest zone that a request with these flags may use, on x86-64.
+fn highest_zone(gfp: Gfp) -> ZoneKind {
+    if gfp.contains(Gfp::DMA) {
+        ZoneKind::Dma
+    } else if gfp.contains(Gfp::DMA32) {
+        ZoneKind::Dma32
+    } else if gfp.contains(Gfp::HIGHMEM) && gfp.contains(Gfp::MOVABLE) {
+        ZoneKind::Movable
+    } else {
+        ZoneKind::Normal
+    }
+}
+
+fn urgency(gfp: Gfp) -> UrgencyKey {
+    if gfp.contains(Gfp::DIRECT_RECLAIM) {
+        UrgencyKey::Waits
+    } else if gfp.contains(Gfp::HIGH) {
+        UrgencyKey::Atomic
+    } else if gfp.contains(Gfp::KSWAPD_RECLAIM) {
+        UrgencyKey::NoWait
+    } else {
+        UrgencyKey::Never
+    }
+}

@@ -1,0 +1,194 @@
+//! How much of the time between two events of a task was its own: not the recorder's, not the allocator's, not spent off
+//! the CPU.
+
+use trace::{EventKind, SwitchState};
+
+/// What the recorded machine spent per operation, to be taken out of a task's own time, in ns.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct HostCosts {
+    /// Recording one event.
+    pub event_ns: f64,
+    /// An allocation served by the pageset.
+    pub alloc_ns: f64,
+    /// A free to the pageset.
+    pub free_ns: f64,
+    /// Clearing a page.
+    pub clear_page_ns: f64,
+}
+
+impl HostCosts {
+    /// Nothing is taken out.
+    pub const NONE: Self = Self { event_ns: 0.0, alloc_ns: 0.0, free_ns: 0.0, clear_page_ns: 0.0 };
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Not seen yet.
+    Unseen,
+    /// On a CPU since a time.
+    Running(u64),
+    /// Off since a time, to sleep.
+    Asleep(u64),
+    /// Off, but ready: that wait belongs to the recorded machine.
+    Preempted,
+}
+
+/// A task's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    place: Place,
+    /// Own time not yet handed to a step, in ns.
+    own: f64,
+    /// What the last event was.
+    last: Last,
+}
+
+/// What the task was in the midst of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Last {
+    Own,
+    Refilling,
+    Freeing,
+}
+
+/// What an event is to the clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// The refill of a request that will follow.
+    Refill,
+    /// The request.
+    Alloc {
+        /// Pages that were cleared for it.
+        cleared: u32,
+    },
+    /// A free.
+    Free,
+    /// What comes with a free.
+    Drain,
+    /// Anything else.
+    Other,
+}
+
+impl Clock {
+    pub(super) const NEW: Self = Self { place: Place::Unseen, own: 0.0, last: Last::Own };
+
+    /// An event of the task at `time`, on its CPU.
+    pub(super) fn event(&mut self, time: u64, kind: &EventKind, costs: &HostCosts) {
+        let phase = phase(kind);
+        let since = match self.place {
+            Place::Running(since) => time.saturating_sub(since),
+            // Without switches recorded, the first event of a task is where its time begins.
+            Place::Unseen | Place::Asleep(_) | Place::Preempted => 0,
+        };
+        self.place = Place::Running(time);
+        let since = (since as f64 - costs.event_ns).max(0.0);
+        let inside = matches!(
+            (self.last, phase),
+            (Last::Refilling, Phase::Refill | Phase::Alloc { .. }) | (Last::Freeing, Phase::Drain)
+        );
+        if !inside {
+            let spent = match phase {
+                Phase::Alloc { cleared } => costs.alloc_ns + f64::from(cleared) * costs.clear_page_ns,
+                Phase::Free => costs.free_ns,
+                Phase::Refill | Phase::Drain | Phase::Other => 0.0,
+            };
+            self.own += (since - spent).max(0.0);
+        }
+        self.last = match phase {
+            Phase::Refill => Last::Refilling,
+            Phase::Free | Phase::Drain => Last::Freeing,
+            Phase::Alloc { .. } | Phase::Other => Last::Own,
+        };
+    }
+
+    /// The task leaves its CPU at `time`.
+    pub(super) fn leave(&mut self, time: u64, state: SwitchState, costs: &HostCosts) {
+        self.event(time, &EventKind::Exit, costs);
+        self.place = match state {
+            SwitchState::Runnable => Place::Preempted,
+            _ => Place::Asleep(time),
+        };
+    }
+
+    /// The task gets a CPU at `time`; gives for how long it slept, in ns.
+    pub(super) fn enter(&mut self, time: u64) -> u64 {
+        let slept = match self.place {
+            Place::Asleep(since) => time.saturating_sub(since),
+            Place::Unseen | Place::Running(_) | Place::Preempted => 0,
+        };
+        self.place = Place::Running(time);
+        slept
+    }
+
+    /// Takes the whole nanoseconds of own time that no step has yet.
+    pub(super) fn take_own(&mut self) -> u64 {
+        let own = self.own as u64;
+        self.own -= own as f64;
+        own
+    }
+}
+
+fn phase(kind: &EventKind) -> Phase {
+    match kind {
+        EventKind::ZoneLocked { .. } => Phase::Refill,
+        EventKind::PageAlloc { order, gfp, .. } => {
+            Phase::Alloc { cleared: if gfp.contains(trace::Gfp::ZERO) { order.pages() } else { 0 } }
+        }
+        EventKind::PageFree { .. } => Phase::Free,
+        EventKind::PageFreeBatched { .. } | EventKind::PcpuDrain { .. } => Phase::Drain,
+        _ => Phase::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mm::{MigrateType, Order, Pfn};
+
+    use super::*;
+
+    const COSTS: HostCosts =
+        HostCosts { event_ns: 100.0, alloc_ns: 30.0, free_ns: 20.0, clear_page_ns: 70.0 };
+
+    fn alloc(gfp: trace::Gfp) -> EventKind {
+        EventKind::PageAlloc { pfn: Pfn(1), order: Order::ZERO, migratetype: MigrateType::Movable, gfp }
+    }
+
+    fn refill() -> EventKind {
+        EventKind::ZoneLocked {
+            pfn: Pfn(1),
+            order: Order::ZERO,
+            migratetype: MigrateType::Movable,
+            percpu_refill: true,
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_tasks_is_taken_out() {
+        let mut clock = Clock::NEW;
+        clock.enter(1_000);
+        clock.event(2_000, &alloc(trace::Gfp::ZERO), &COSTS);
+        assert_eq!(clock.take_own(), 800, "1000 less the event, the allocator and the clearing");
+    }
+
+    #[test]
+    fn a_refill_is_the_allocators() {
+        let mut clock = Clock::NEW;
+        clock.enter(0);
+        clock.event(1_100, &refill(), &COSTS);
+        clock.event(5_000, &refill(), &COSTS);
+        clock.event(9_000, &alloc(trace::Gfp::NONE), &COSTS);
+        assert_eq!(clock.take_own(), 1_000);
+    }
+
+    #[test]
+    fn sleep_is_told_from_preemption() {
+        let mut clock = Clock::NEW;
+        clock.enter(0);
+        clock.leave(1_100, SwitchState::Sleeping, &COSTS);
+        assert_eq!(clock.enter(51_100), 50_000);
+        clock.leave(52_200, SwitchState::Runnable, &COSTS);
+        assert_eq!(clock.enter(90_000), 0);
+        assert_eq!(clock.take_own(), 2_000);
+    }
+}
