@@ -1,0 +1,204 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+
+/// Linux's memory management outside the kernel: record what a program asks of it, replay that on another machine with
+/// other settings, see what changes.
+#[derive(Debug, Parser)]
+#[command(name = "freehold", version, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Global {
+    /// Print measurements as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Write a page to look at
+    #[arg(long, global = true, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Seed of every random choice
+    #[arg(long, global = true, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// No progress bars and no notes
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The tour: records a real program here, replays it elsewhere, explains
+    Try(Try),
+    /// Record the kernel's memory events while a command runs
+    Record(Record),
+    /// What is in a recording
+    Inspect(Inspect),
+    /// Replay a recording on a simulated machine
+    Replay(Replay),
+    /// Hold the allocator against captures and traces of stock kernels
+    Conform(Conform),
+    /// Machine profiles
+    Machines(Machines),
+    /// The allocator on this machine's real cores and memory
+    Bench(Bench),
+    /// An mmtests-style table of any measurements; the first file is the baseline
+    Compare(Compare),
+    /// Every tunable
+    Knobs(Knobs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Try {
+    /// Memory that the recorded loop maps, in MiB
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(4..=4096))]
+    pub(crate) mib: u32,
+    /// Use the recording that comes with freehold, although this machine could make one
+    #[arg(long)]
+    pub(crate) bundled: bool,
+    /// Keep the recording here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keep: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Record {
+    /// Where to write the recording
+    #[arg(short, long, default_value = "freehold.rec", value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Record a process that runs, until it ends or Ctrl-C
+    #[arg(long, value_name = "PID", conflicts_with = "all")]
+    pub(crate) pid: Option<u32>,
+    /// Record everybody, while CMD runs or until Ctrl-C
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Groups of events: page, fault, sched, slab, lock
+    #[arg(long, default_value = "page,sched", value_name = "LIST")]
+    pub(crate) events: String,
+    /// Pages of each CPU's ring, a power of two
+    #[arg(long, default_value_t = 2048, value_name = "PAGES")]
+    pub(crate) ring: usize,
+    /// Hide addresses and names
+    #[arg(long)]
+    pub(crate) mask: bool,
+    /// Make a recording of a perf.data file, made with `perf record -e 'kmem:*' -a`, instead
+    #[arg(long, value_name = "PERF.DATA", conflicts_with_all = ["pid", "all", "command"])]
+    pub(crate) import: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Inspect {
+    /// The recording, or a perf.data file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Write a copy with addresses and names hidden
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mask: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Replay {
+    /// The recording, or a perf.data file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The machine: a name of `freehold machines list`, or a profile of your own (FILE.toml)
+    #[arg(long, short, default_value = "host", value_name = "NAME|FILE.toml")]
+    pub(crate) machine: String,
+    /// Copies that run at once
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) copies: u32,
+    /// Times that each copy goes through the recording
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) repeat: u32,
+    /// Set a knob; with several values, or several times, every combination is run
+    #[arg(long, value_name = "KNOB=V[,V…]")]
+    pub(crate) set: Vec<String>,
+    /// Change a knob while it runs
+    #[arg(long, value_name = "T:KNOB=V")]
+    pub(crate) at: Vec<String>,
+    /// CPUs to use, as 0-3,8
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Whose rules: linux-X.Y
+    #[arg(long, default_value = "linux-6.18", value_name = "POLICY")]
+    pub(crate) policy: String,
+    /// Threads that run variants side by side; the results do not depend on it
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    pub(crate) jobs: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Conform {
+    /// Captures (.txt) and traces (.csv, .csv.xz)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Machines {
+    #[command(subcommand)]
+    pub(crate) what: Option<MachinesWhat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MachinesWhat {
+    /// The profiles that come with freehold
+    List,
+    /// All figures of a profile, each with its source
+    Show {
+        /// A name, or a profile of your own (FILE.toml)
+        #[arg(value_name = "NAME|FILE.toml")]
+        machine: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Bench {
+    /// Threads, at most; figures are given for 1, 2, 4 … up to this
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    pub(crate) threads: usize,
+    /// Memory to work in, in MiB
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(64..=1_048_576), value_name = "MIB")]
+    pub(crate) mib: u64,
+    /// Rounds; the median is shown
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
+    pub(crate) rounds: u32,
+    /// Whose rules: linux-X.Y
+    #[arg(long, default_value = "linux-6.18", value_name = "POLICY")]
+    pub(crate) policy: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Compare {
+    /// Measurements that --json printed
+    #[arg(value_name = "FILE.json", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Knobs {
+    #[command(subcommand)]
+    pub(crate) what: Option<KnobsWhat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KnobsWhat {
+    /// All knobs
+    List,
+    /// One knob
+    Show {
+        /// Its name
+        #[arg(value_name = "KNOB")]
+        knob: String,
+    },
+}

@@ -1,0 +1,11 @@
+//! One file per command.
+
+pub(crate) mod bench;
+pub(crate) mod compare;
+pub(crate) mod conform;
+pub(crate) mod inspect;
+pub(crate) mod knobs;
+pub(crate) mod machines;
+pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod tour;

@@ -1,0 +1,81 @@
+//! `freehold replay`: a recording on a simulated machine, with every combination of the knobs that were set.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lab::measurements::{Document, Run};
+use lab::replay::{Plan, parse_change, parse_cpu_list, parse_setting, replay_all};
+use lab::workload::{HostCosts, Workload, from_recording};
+use trace::Meta;
+
+use crate::args::{Global, Replay};
+use crate::common::{Failure, Verdict, command_line, knob, machine, policy, present, recording};
+use crate::progress::Bar;
+
+pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure> {
+    let plan = plan(global, options)?;
+    let workload = workload(&options.file)?;
+    let mut document = Document::new(command_line());
+    document.runs = runs(global, &workload, &plan, options.jobs)?;
+    present(global, &document, |style| report::replay::full(style, &document))?;
+    Ok(verdict(&document.runs))
+}
+
+fn plan(global: &Global, options: &Replay) -> Result<Plan, Failure> {
+    let mut plan = Plan::new(machine(&options.machine)?, policy(&options.policy)?);
+    plan.settings =
+        options.set.iter().map(|text| knob(parse_setting(text))).collect::<Result<_, _>>()?;
+    plan.changes = options.at.iter().map(|text| knob(parse_change(text))).collect::<Result<_, _>>()?;
+    if let Some(list) = &options.cpus {
+        plan.cpus = parse_cpu_list(list, plan.profile.shape().cpu_count()).map_err(Failure::of)?;
+    }
+    plan.copies = options.copies;
+    plan.repeat = options.repeat;
+    plan.seed = global.seed;
+    Ok(plan)
+}
+
+/// The workload that a recording is, with what recording cost taken out of it.
+pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
+    let mut reader = recording(path)?;
+    let costs = host_costs(reader.meta())?;
+    let name = path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned());
+    let workload = from_recording(&mut reader, &name, costs).map_err(|error| Failure::at(path, error))?;
+    if workload.operations == 0 {
+        return Err(Failure::at(path, "holds no page event of the recorded tasks, so there is nothing to replay"));
+    }
+    Ok(Arc::new(workload))
+}
+
+/// What the recorded machine spent on recording (as it measured itself), on the allocator and on clearing (as the `host`
+/// profile has it, for want of a profile of that very machine).
+fn host_costs(meta: &Meta) -> Result<HostCosts, Failure> {
+    let host = machine("host")?;
+    Ok(HostCosts {
+        event_ns: meta.cost.map_or(0.0, |cost| cost.ns_per_event),
+        alloc_ns: host.value("path.page_alloc_ns"),
+        free_ns: host.value("path.page_free_ns"),
+        clear_page_ns: mm::ids::PAGE_SIZE as f64 / host.value("memory.clear_gbps"),
+    })
+}
+
+/// Runs every variant of `plan`, `jobs` at a time (0: as many as there are CPUs).
+pub(crate) fn runs(
+    global: &Global,
+    workload: &Arc<Workload>,
+    plan: &Plan,
+    jobs: usize,
+) -> Result<Vec<Run>, Failure> {
+    let bar = Bar::new(global, plan.variants().len() as u64);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().map_err(Failure::of)?;
+    let done = |run: &Run| bar.step(format!("{} {}", run.machine, run.variant));
+    let runs = pool.install(|| replay_all(workload, plan, &done)).map_err(Failure::of)?;
+    bar.done();
+    Ok(runs)
+}
+
+/// A run that could not do all that was recorded fell short.
+fn verdict(runs: &[Run]) -> Verdict {
+    let short = runs.iter().any(|run| run.omissions.contains_key("failed_allocations"));
+    if short { Verdict::FellShort } else { Verdict::Fine }
+}
