@@ -164,7 +164,9 @@ mod tests {
         #[test]
         fn percentiles_are_within_three_percent(mut values in prop::collection::vec(0u64..1 << 40, 1..200), p in 1u32..=1000) {
             let mut histogram = Histogram::default();
-            values.iter().for_each(|v| histogram.record(Nanos(*v)));
+            for value in &values {
+                histogram.record(Nanos(*value));
+            }
             values.sort_unstable();
             let rank = (values.len() * p as usize).div_ceil(1000).max(1);
             let (exact, got) = (values[rank - 1], histogram.percentile(p).0);
@@ -175,7 +177,9 @@ mod tests {
         fn merging_is_recording_both(a in prop::collection::vec(any::<u32>(), 0..50), b in prop::collection::vec(any::<u32>(), 0..50)) {
             let of = |values: &[u32]| {
                 let mut histogram = Histogram::default();
-                values.iter().for_each(|v| histogram.record(Nanos(u64::from(*v))));
+                for value in values {
+                    histogram.record(Nanos(u64::from(*value)));
+                }
                 histogram
             };
             let mut both = of(&a);

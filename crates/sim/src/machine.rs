@@ -82,7 +82,9 @@ impl SimMachine {
     pub fn notify_all(&self, queue: &WaitQueue) {
         self.0.sync();
         let waiting = std::mem::take(&mut *queue.0.borrow_mut());
-        waiting.into_iter().for_each(|task| self.0.wake(task.0));
+        for task in waiting {
+            self.0.wake(task.0);
+        }
     }
 
     /// Waits until no other CPU can do anything before this moment. What a task reads and writes of other tasks' data

@@ -396,8 +396,8 @@ fn groups_and_hooks_tell_spans_apart() {
 #[test]
 fn five_hundred_cpus_fit() {
     let text = Profile::load("epyc-7w83").unwrap().to_toml().replace("sockets = 1", "sockets = 4");
-    let nodes: String =
-        (0..4).map(|s| format!("[[topology.nodes]]\nsocket = {s}\nmemory_mib = 262144\n")).collect();
+    let node = |socket: u32| format!("[[topology.nodes]]\nsocket = {socket}\nmemory_mib = 262144\n");
+    let nodes = [0, 1, 2, 3].map(node).concat();
     let (head, tail) = text.split_once("[[topology.nodes]]").unwrap();
     let rest = tail.split_once("[cpu]").unwrap().1;
     let far = "distances = [[10, 20, 20, 20], [20, 10, 20, 20], [20, 20, 10, 20], [20, 20, 20, 10]]";

@@ -56,6 +56,9 @@ pub(crate) enum Park {
     Fail,
 }
 
+/// What a task does.
+type Body = Box<dyn FnOnce()>;
+
 /// Choices that are not the profile's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimOptions {
@@ -106,8 +109,11 @@ pub(crate) struct Core {
     meter: RefCell<Meter>,
     hook: RefCell<Option<Hook>>,
     random: RefCell<Xoshiro256PlusPlus>,
-    bodies: RefCell<Vec<Option<Box<dyn FnOnce()>>>>,
+    /// What tasks will do, by task, until they start.
+    bodies: RefCell<Vec<Option<Body>>>,
     error: RefCell<Option<SimError>>,
+    /// There is one in [`Self::error`].
+    failed: Cell<bool>,
 }
 
 impl Core {
@@ -139,6 +145,7 @@ impl Core {
             random: RefCell::new(Xoshiro256PlusPlus::seed_from_u64(options.seed)),
             bodies: RefCell::new(vec![]),
             error: RefCell::new(None),
+            failed: Cell::new(false),
         }
     }
 
@@ -224,11 +231,14 @@ impl Core {
 
     /// Takes the limits of the CPU being executed from the state of the others.
     fn refresh_limits(&self) {
-        if self.ending.get() {
-            return;
+        if !self.ending.get() {
+            self.set_limits(&self.sched.borrow());
         }
+    }
+
+    #[inline]
+    fn set_limits(&self, sched: &Sched) {
         let cpu = self.cpu.get();
-        let mut sched = self.sched.borrow_mut();
         let sync = sched.horizon(cpu).min(self.run_limit.get());
         let state = &sched.cpus[usize::from(cpu)];
         let sliced = !state.queue.is_empty() && !self.need_resched.get();
@@ -250,9 +260,14 @@ impl Core {
         unsafe { (*yielder).suspend(park) };
     }
 
+    fn set_error(&self, error: SimError) {
+        self.failed.set(true);
+        self.error.borrow_mut().get_or_insert(error);
+    }
+
     /// Ends the simulation with `error`.
     fn fail(&self, error: SimError) {
-        self.error.borrow_mut().get_or_insert(error);
+        self.set_error(error);
         loop {
             self.park(Park::Fail);
         }
@@ -429,7 +444,9 @@ impl Core {
         costs.iter_mut().enumerate().for_each(|(span, cost)| cost.touches = lines.spent(span));
         let locks: Vec<_> = locks.reports().collect();
         let mut classes = [LockStats::default(); mm::LockClass::ALL.len()];
-        locks.iter().for_each(|lock| classes[lock.class as usize].add(&lock.stats));
+        for lock in &locks {
+            classes[lock.class as usize].add(&lock.stats);
+        }
         let cpu_time = |cpu: usize| {
             let (idle, spin) = (sched.idle_time(cpu, now), sched.cpus[cpu].spin);
             let busy = simulated.saturating_sub(idle).saturating_sub(spin);

@@ -132,8 +132,8 @@ impl Sim {
         self.core.run_limit.set(limit);
         loop {
             let core = &*self.core;
-            if let Some(error) = core.error.borrow().clone() {
-                return Err(error);
+            if core.failed.get() {
+                return Err(core.error.borrow().clone().unwrap_or_else(|| self.stuck()));
             }
             let next = core.sched.borrow_mut().next(limit, &mut core.lines.borrow_mut(), &core.costs);
             match next {
@@ -178,7 +178,7 @@ impl Sim {
                     at: to_nanos(self.core.clock.get()),
                     message: message_of(&*payload),
                 };
-                self.core.error.borrow_mut().get_or_insert(error);
+                self.core.set_error(error);
                 self.core.ended();
             }
         }
@@ -238,21 +238,19 @@ fn message_of(payload: &(dyn Any + Send)) -> String {
 impl Core {
     /// `task` goes on, on `cpu`.
     fn go_on(&self, task: u32, cpu: u16) {
-        {
-            let mut sched = self.sched.borrow_mut();
-            let state = &mut sched.cpus[usize::from(cpu)];
-            self.clock.set(state.clock);
-            self.need_resched.set(mem::take(&mut state.need_resched));
-            self.cpu.set(cpu);
-            self.task.set(task);
-            let task = &mut sched.tasks[task as usize];
-            task.fresh = false;
-            self.atomic.set(task.atomic);
-            self.spans.set(task.spans);
-            self.group.set(task.group);
-            self.yielder.set(task.yielder);
-        }
-        self.refresh_limits();
+        let sched = &mut *self.sched.borrow_mut();
+        let state = &mut sched.cpus[usize::from(cpu)];
+        self.clock.set(state.clock);
+        self.need_resched.set(mem::take(&mut state.need_resched));
+        self.cpu.set(cpu);
+        self.task.set(task);
+        let task = &mut sched.tasks[task as usize];
+        task.fresh = false;
+        self.atomic.set(task.atomic);
+        self.spans.set(task.spans);
+        self.group.set(task.group);
+        self.yielder.set(task.yielder);
+        self.set_limits(sched);
     }
 
     /// A task's coroutine has begun.

@@ -185,7 +185,8 @@ impl Sched {
     }
 
     /// The time before which the CPU numbered `cpu` may do what others can see.
-    pub(super) fn horizon(&mut self, cpu: u16) -> Ticks {
+    #[inline]
+    pub(super) fn horizon(&self, cpu: u16) -> Ticks {
         let others = match self.heap.first() {
             Some((key, other)) if other > cpu => key,
             Some((key, _)) => key.saturating_sub(1),

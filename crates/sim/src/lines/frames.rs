@@ -1,7 +1,9 @@
 //! The state of every line of frame descriptors, four bytes each: who touched it last, how, and when.
 //!
-//!     31            22 21   20 19                                   0
-//!     | CPU, 10 bits | state | when: the CPU's lines / 256, 20 bits |
+//! ```text
+//! 31            22 21   20 19                                   0
+//! | CPU, 10 bits | state | when: the CPU's lines / 256, 20 bits |
+//! ```
 //!
 //! The count of lines wraps after 16 GiB of a CPU's own traffic. A line that comes back after just that long is taken
 //! for a young one; with a last level of 32 MiB that is one return in 500.

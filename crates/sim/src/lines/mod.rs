@@ -40,8 +40,10 @@ pub(crate) struct Lines {
     named: [Table; TABLES],
     caches: Caches,
     bandwidth: Vec<Bandwidth>,
-    /// (first pfn, node), ascending.
+    /// Where runs of one node's frames begin, ascending, and which node.
     node_starts: Vec<(u32, u16)>,
+    /// The run that was looked up last: first pfn, last pfn, node.
+    last_run: (u32, u32, u16),
     /// By zone index, in the memory manager's order.
     zone_nodes: Vec<u16>,
     /// Count and ticks by span and level.
@@ -68,6 +70,7 @@ impl Lines {
             caches: Caches::new(costs, places),
             bandwidth: vec![Bandwidth::new(); topology.nodes.len()],
             node_starts,
+            last_run: (1, 0, 0),
             zone_nodes,
             spent: Default::default(),
         }
@@ -123,9 +126,11 @@ impl Lines {
             level = level.max(Some(Level::SameSocket));
         }
         let first = self.frames.first_of(index);
-        let (level, cost) = match level {
-            Some(level) => (level, costs.levels[level as usize]),
-            None => self.from_memory(self.node_of(first), who, costs),
+        let (level, cost) = if let Some(level) = level {
+            (level, costs.levels[level as usize])
+        } else {
+            let node = self.node_of(first);
+            self.fetch(node, who, costs)
         };
         let cost = self.overlapped(index, level, cost, who.cpu, costs);
         let cache = self.caches.cpu_mut(who.cpu);
@@ -163,9 +168,11 @@ impl Lines {
             (State::Shared, Access::Write) if own || has_copy => Some(Level::SameSocket),
             _ => self.caches.find(who.cpu, named.owner, age),
         };
-        let (level, cost) = match found {
-            Some(level) => (level, costs.levels[level as usize]),
-            None => self.from_memory(self.home(line), who, costs),
+        let (level, cost) = if let Some(level) = found {
+            (level, costs.levels[level as usize])
+        } else {
+            let node = self.home(line);
+            self.fetch(node, who, costs)
         };
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
@@ -191,7 +198,7 @@ impl Lines {
         }
     }
 
-    fn from_memory(&mut self, node: u16, who: Toucher, costs: &Costs) -> (Level, Ticks) {
+    fn fetch(&mut self, node: u16, who: Toucher, costs: &Costs) -> (Level, Ticks) {
         let near = self.caches.cpu(who.cpu).place.node == node;
         let level = if near { Level::LocalDram } else { Level::RemoteDram };
         let memory = &mut self.bandwidth[usize::from(node)];
@@ -201,23 +208,32 @@ impl Lines {
     }
 
     /// The node whose memory holds frame descriptor `pfn`, which is the frame's own.
-    fn node_of(&self, pfn: u32) -> u16 {
+    #[inline]
+    fn node_of(&mut self, pfn: u32) -> u16 {
+        let (first, last, node) = self.last_run;
+        if first <= pfn && pfn <= last { node } else { self.find_node(pfn) }
+    }
+
+    #[cold]
+    fn find_node(&mut self, pfn: u32) -> u16 {
         let after = self.node_starts.partition_point(|(start, _)| *start <= pfn);
-        self.node_starts[after.saturating_sub(1)].1
+        let (first, node) = self.node_starts[after.saturating_sub(1)];
+        let last = self.node_starts.get(after).map_or(u32::MAX, |next| next.0 - 1);
+        self.last_run = (first, last, node);
+        node
     }
 
     /// The node whose memory holds `line`.
-    fn home(&self, line: Line) -> u16 {
-        let of_zone = |zone: u32| self.zone_nodes.get(zone as usize).copied().unwrap_or(0);
-        let of_cpu = |cpu: u32| self.caches.node_of((cpu & 1023) as u16);
+    fn home(&mut self, line: Line) -> u16 {
+        let of_zone = |lines: &Self, zone: u32| lines.zone_nodes.get(zone as usize).copied().unwrap_or(0);
+        let of_cpu = |lines: &Self, cpu: u32| lines.caches.node_of((cpu & 1023) as u16);
         match line.kind {
             LineKind::Frame => self.node_of(line.index),
             LineKind::Pageblock => self.node_of(line.index.saturating_mul(128 << Order::PAGEBLOCK.get())),
-            LineKind::FreeArea => of_zone(line.index / 64),
-            LineKind::Zone | LineKind::ZoneStat => of_zone(line.index),
-            LineKind::Pageset => of_cpu(line.index),
-            LineKind::PagesetList => of_cpu(line.index / 8),
-            LineKind::Events => of_cpu(line.index),
+            LineKind::FreeArea => of_zone(self, line.index / 64),
+            LineKind::Zone | LineKind::ZoneStat => of_zone(self, line.index),
+            LineKind::PagesetList => of_cpu(self, line.index / 8),
+            LineKind::Pageset | LineKind::Events => of_cpu(self, line.index),
         }
     }
 

@@ -179,7 +179,10 @@ fn count(value: Value) -> Read<u32> {
 }
 
 fn boolean(value: Value) -> Read<bool> {
-    value.as_bool().ok_or_else(|| format!("must be true or false, not {}", value.type_str()))
+    match value {
+        Value::Boolean(answer) => Ok(answer),
+        other => Err(format!("must be true or false, not {}", other.type_str())),
+    }
 }
 
 fn kind(value: Value) -> Read<Kind> {

@@ -1,0 +1,51 @@
+# Freehold. `make try` runs the main job, `make test` the tests; both see to what they need first.
+# Everything here is a line or two around cargo or a script under scripts/.
+
+CARGO := scripts/cargo
+
+.PHONY: help setup try build test lint bench fuzz tsan readme mm-no-std clean
+
+help:
+	@echo "make try         record a program here, replay it on other machines, explain"
+	@echo "make test        all tests"
+	@echo "make lint        format, clippy, documentation, rules of the house"
+	@echo "make bench       the allocator on this machine, then every benchmark"
+	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
+	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
+	@echo "make mm-no-std   mm for a machine without an operating system"
+	@echo "make readme      the README's output, made anew"
+
+# Installs what is missing if root, or else prints the one line that does.
+setup:
+	@scripts/setup
+
+try: setup
+	$(CARGO) run --release --locked -p freehold -- try
+
+build: setup
+	$(CARGO) build --release --locked -p freehold
+
+test: setup
+	$(CARGO) test --workspace --locked
+
+lint: setup
+	scripts/lint
+
+bench: setup build
+	target/release/freehold bench
+	$(CARGO) bench --workspace --locked
+
+fuzz:
+	scripts/fuzz
+
+tsan:
+	scripts/tsan.sh
+
+mm-no-std: setup
+	scripts/mm-no-std
+
+readme: build
+	scripts/readme
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,30 @@
+//! The rules.
+
+mod arrows;
+mod paths;
+mod shape;
+mod source;
+
+pub use arrows::{arrows, core_alone, who_parses, who_prints};
+pub use paths::no_machine_paths;
+pub use shape::{file_length, median_length, module_opening};
+pub use source::{finished_code, safety_comment};
+
+use crate::{Finding, Tree};
+
+/// A rule by the name that CONTRIBUTING.md gives it.
+pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
+
+/// Every rule.
+pub const ALL: [Rule; 10] = [
+    ("file-length", file_length),
+    ("median-length", median_length),
+    ("module-opening", module_opening),
+    ("safety-comment", safety_comment),
+    ("finished-code", finished_code),
+    ("no-machine-paths", no_machine_paths),
+    ("arrows", arrows),
+    ("core-alone", core_alone),
+    ("who-parses", who_parses),
+    ("who-prints", who_prints),
+];
