@@ -5,12 +5,14 @@
 //! lkp's ([`lkp`]), vmstat's names ([`counters`]). [`replay`] is the whole account of a document on a terminal,
 //! [`html`] the same as one self-contained file.
 
+pub mod bench;
 pub mod changes;
 pub mod conform;
 pub mod counters;
 pub mod heading;
 pub mod histogram;
 pub mod html;
+pub mod inspect;
 pub mod knobs;
 pub mod latency;
 pub mod lkp;

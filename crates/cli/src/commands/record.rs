@@ -63,7 +63,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
 
 fn import(global: &Global, input: &Path, output: &Path) -> Result<Verdict, Failure> {
     let imported = trace::import(input, output).map_err(|error| Failure::at(input, error))?;
-    note(global, &format!("{}: {}", output.display(), plural(imported.written.events, "event")));
+    note(global, &format!("{}: {}", output.display(), plural(imported.events, "event")));
     Ok(Verdict::Fine)
 }
 

@@ -1,0 +1,42 @@
+//! Nanoseconds per operation on this machine's cores, the allocator beside others in one run.
+
+use host::bench::Row;
+
+use crate::style::Style;
+use crate::table::Table;
+
+/// A row per case, order and thread count; a column per allocator, each with its spread over the rounds.
+pub fn table(style: Style, rows: &[Row]) -> String {
+    let mut sources: Vec<&str> = vec![];
+    for row in rows {
+        if !sources.contains(&row.source) {
+            sources.push(row.source);
+        }
+    }
+    let mut heads = vec!["<case".to_owned(), "order".to_owned(), "threads".to_owned()];
+    heads.extend(sources.iter().map(|source| format!("{source} ns")));
+    heads.extend(sources.iter().map(|_| "(min–max)".to_owned()));
+    let mut table = Table::new(heads);
+    let mut keys: Vec<(usize, u8, u32)> = vec![];
+    for row in rows {
+        let key = (row.case as usize, row.order.get(), row.threads);
+        if keys.contains(&key) {
+            continue;
+        }
+        keys.push(key);
+        let of_source = |source: &str| {
+            rows.iter().find(|other| {
+                other.source == source && (other.case as usize, other.order.get(), other.threads) == key
+            })
+        };
+        let mut cells = vec![row.case.name().to_owned(), row.order.get().to_string(), row.threads.to_string()];
+        let found: Vec<Option<&Row>> = sources.iter().map(|source| of_source(source)).collect();
+        cells.extend(found.iter().map(|row| row.map_or_else(String::new, |row| format!("{:.1}", row.ns.median))));
+        cells.extend(found.iter().map(|row| {
+            row.map_or_else(String::new, |row| format!("({:.1}–{:.1})", row.ns.min, row.ns.max))
+        }));
+        table.row(cells);
+    }
+    let note = "median over the rounds, ns per operation and thread (a hot pair is an allocation and its free)\n";
+    table.text(0, style.columns().max(120)) + note
+}
