@@ -26,6 +26,8 @@ pub struct Mm<M: Machine> {
     pub(crate) topology: Topology,
     pub(crate) policy: Policy,
     pub(crate) knobs: Knobs,
+    /// Held while knobs change: what follows from them is computed from one set of values.
+    knobs_change: Locked<M, ()>,
     pub(crate) map: MemMap,
     pub(crate) blocks: Pageblocks,
     pub(crate) zones: Box<[Zone<M>]>,
@@ -45,12 +47,14 @@ impl<M: Machine> Mm<M> {
         let fallback = fallback_orders(&topology, policy.rules().node_load);
         let zones = zones(&machine, &topology);
         let end = Pfn(zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
+        let knobs_change = Locked::new(&machine, LockClass::Other, 0, ());
         let zonelists = fallback.iter().map(|order| zonelist(&zones, order)).collect();
         let mm = Self {
             machine,
             topology,
             policy,
             knobs,
+            knobs_change,
             map: MemMap::new(end),
             blocks: Pageblocks::new(end),
             zones,
@@ -116,6 +120,7 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If the value is out of the knob's range.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        let _change = self.knobs_change.lock(&self.machine);
         self.knobs.set(knob, value)?;
         self.apply_knobs();
         Ok(())

@@ -25,7 +25,7 @@ impl<M: Machine> Mm<M> {
         let guard = self.pageset_for(cx, pageset, pfn, order);
         match guard {
             Some((guard, migratetype)) => {
-                drop(self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype)))
+                drop(self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype)));
             }
             None => self.free_to_buddy(cx, pfn, order),
         }

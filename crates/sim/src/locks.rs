@@ -190,6 +190,26 @@ impl Locks {
         }
     }
 
+    /// Takes `lock` outside of any task, where time stands still; whether it was free.
+    pub(crate) fn take_outside(&mut self, lock: SimLock) -> bool {
+        let state = self.state(lock);
+        let free = state.holder == NOBODY;
+        if free {
+            state.holder = OUTSIDE;
+        }
+        free
+    }
+
+    /// Gives back a lock taken by [`Self::take_outside`]; false if it was not.
+    pub(crate) fn give_outside(&mut self, lock: SimLock) -> bool {
+        let state = self.state(lock);
+        let held = state.holder == OUTSIDE;
+        if held {
+            state.holder = NOBODY;
+        }
+        held
+    }
+
     /// What a look at a lock that is held costs: its line's way.
     pub(crate) fn look(&self, lock: SimLock, cpu: u16, costs: &Costs) -> Ticks {
         let last = self.states[lock.0 as usize].last;

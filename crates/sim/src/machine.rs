@@ -60,7 +60,7 @@ impl SimMachine {
     /// [`SimMachine::notify_one`] that reaches this task.
     pub fn wait_until(&self, queue: &WaitQueue, mut ready: impl FnMut() -> bool) {
         loop {
-            self.0.sync();
+            self.sync();
             if ready() || !self.0.in_task() {
                 return;
             }
@@ -71,7 +71,7 @@ impl SimMachine {
 
     /// Wakes the task that has waited longest in `queue`.
     pub fn notify_one(&self, queue: &WaitQueue) {
-        self.0.sync();
+        self.sync();
         let first = queue.0.borrow_mut().pop_front();
         if let Some(task) = first {
             self.0.wake(task.0);
@@ -80,7 +80,7 @@ impl SimMachine {
 
     /// Wakes all tasks in `queue`.
     pub fn notify_all(&self, queue: &WaitQueue) {
-        self.0.sync();
+        self.sync();
         let waiting = std::mem::take(&mut *queue.0.borrow_mut());
         for task in waiting {
             self.0.wake(task.0);

@@ -18,6 +18,11 @@ impl Core {
     }
 
     pub(crate) fn lock(&self, lock: SimLock) {
+        if !self.in_task() {
+            let free = self.locks.borrow_mut().take_outside(lock);
+            assert!(free, "a lock taken outside of any task is held");
+            return;
+        }
         self.sync_for(lock);
         self.enter_atomic();
         let now = self.clock.get();
@@ -40,6 +45,9 @@ impl Core {
     }
 
     pub(crate) fn try_lock(&self, lock: SimLock) -> bool {
+        if !self.in_task() {
+            return self.locks.borrow_mut().take_outside(lock);
+        }
         self.sync_for(lock);
         let now = self.clock.get();
         let taken = self.locks.borrow_mut().try_take(lock, self.owner(), now, &self.costs);
@@ -55,6 +63,11 @@ impl Core {
     }
 
     pub(crate) fn unlock(&self, lock: SimLock) {
+        if !self.in_task() {
+            let held = self.locks.borrow_mut().give_outside(lock);
+            assert!(held, "a lock given back outside of any task was not taken there");
+            return;
+        }
         let given = self.locks.borrow_mut().give(lock, self.owner(), self.clock.get(), &self.costs);
         let Some(given) = given else {
             return self.misused(lock, "gives back", "it does not hold");
@@ -73,7 +86,9 @@ impl Core {
     }
 
     pub(crate) fn is_contended(&self, lock: SimLock) -> bool {
-        self.sync();
+        if self.in_task() {
+            self.sync();
+        }
         self.locks.borrow().has_waiters(lock)
     }
 
@@ -84,8 +99,6 @@ impl Core {
         }
         let (_, name) = self.locks.borrow().describe(lock);
         let task = self.task_name(self.task.get());
-        let error = SimError::LockMisused { task, what: format!("{does} {name}, which {which}") };
-        assert!(self.in_task(), "{error}");
-        self.fail(error);
+        self.fail(SimError::LockMisused { task, what: format!("{does} {name}, which {which}") });
     }
 }

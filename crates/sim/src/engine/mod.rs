@@ -31,7 +31,7 @@ use sched::Sched;
 use crate::costs::{Costs, Traffic};
 use crate::error::SimError;
 use crate::lines::{Lines, SPANS, Toucher};
-use crate::locks::{Locks, NOBODY, OUTSIDE, Owner, SimLock};
+use crate::locks::{Locks, NOBODY, Owner, SimLock};
 use crate::measure::{CpuTime, LockStats, Measurements};
 use crate::profile::Profile;
 use crate::time::{Ticks, from_nanos, to_nanos};
@@ -165,6 +165,7 @@ impl Core {
         self.cpu.get()
     }
 
+    /// The running task's number, or one that no task has.
     #[inline]
     pub(crate) fn task(&self) -> u32 {
         self.task.get()
@@ -274,8 +275,7 @@ impl Core {
     }
 
     fn owner(&self) -> Owner {
-        let task = if self.in_task() { self.task.get() } else { OUTSIDE };
-        Owner { task, cpu: self.cpu.get() }
+        Owner { task: self.task.get(), cpu: self.cpu.get() }
     }
 
     fn task_name(&self, task: u32) -> String {
@@ -337,7 +337,9 @@ impl Core {
 
     /// Wakes a task.
     pub(crate) fn wake(&self, task: u32) {
-        self.sync();
+        if self.in_task() {
+            self.sync();
+        }
         self.sched.borrow_mut().wake(task, self.clock.get(), &mut self.lines.borrow_mut(), &self.costs);
         self.others_changed();
     }

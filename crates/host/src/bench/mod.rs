@@ -1,0 +1,177 @@
+//! What a page costs on this machine: nanoseconds for each allocation and free, with one thread and with many, beside
+//! what the same costs from malloc and from mmap. Nothing writes to the pages: it is the allocator that is measured.
+//!
+//! A *hot pair* is an allocation and the free of the same block, over and over; *get* allocates many blocks in a row and
+//! *put* frees them in the order of their allocation; *shuffled put* frees them in random order. Times are per block, of
+//! a thread: with several threads, the mean over them. Threads are not pinned.
+
+mod measure;
+mod source;
+
+use std::fmt;
+
+use mm::{Knobs, Order, Policy};
+
+pub use source::{Freehold, Malloc, Mmap, PageSource};
+
+use crate::host::HostError;
+use measure::Round;
+
+/// What is done to blocks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Case {
+    /// Allocate one, free it.
+    HotPair,
+    /// Allocate many.
+    Get,
+    /// Free them, first come, first gone.
+    Put,
+    /// Free them in random order.
+    ShuffledPut,
+}
+
+impl Case {
+    /// All cases.
+    pub const ALL: [Self; 4] = [Self::HotPair, Self::Get, Self::Put, Self::ShuffledPut];
+
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HotPair => "hot pair",
+            Self::Get => "get",
+            Self::Put => "put",
+            Self::ShuffledPut => "shuffled put",
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What to measure.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Numbers of threads, each at least 1.
+    pub threads: Vec<u32>,
+    /// Orders of the blocks.
+    pub orders: Vec<Order>,
+    /// Rounds of each measurement; at least 1.
+    pub rounds: u32,
+    /// Pages that a thread holds at most, which bounds the blocks of a get; at least 1024.
+    pub pages: u32,
+    /// Whether malloc and mmap are measured too.
+    pub others: Others,
+    /// The policy.
+    pub policy: Policy,
+}
+
+/// Whether to measure what we compare with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Others {
+    /// malloc and mmap too.
+    Measured,
+    /// Only ours.
+    Skipped,
+}
+
+impl Plan {
+    /// Orders 0, 3 and 9, with 1, 2, 4 … and `threads` threads, 9 rounds, 64 MiB held by each.
+    pub fn up_to(threads: u32) -> Self {
+        let doublings = std::iter::successors(Some(1), |threads: &u32| threads.checked_mul(2));
+        let mut counts: Vec<u32> = doublings.take_while(|&count| count < threads).collect();
+        counts.push(threads.max(1));
+        Self {
+            threads: counts,
+            orders: [0, 3, 9].into_iter().filter_map(Order::new).collect(),
+            rounds: 9,
+            pages: 16_384,
+            others: Others::Measured,
+            policy: Policy::default(),
+        }
+    }
+
+    /// The same in a second or two.
+    #[must_use]
+    pub fn quick(self) -> Self {
+        Self { rounds: 3, pages: 4096, ..self }
+    }
+}
+
+/// Nanoseconds over the rounds.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Spread {
+    /// The best round.
+    pub min: f64,
+    /// The middle one.
+    pub median: f64,
+    /// The worst.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of `rounds`, which need not be sorted; zeros if there are none.
+    pub fn of(rounds: &[f64]) -> Self {
+        let mut sorted = rounds.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
+        Self { min: at(0), median: at(sorted.len() / 2), max: at(sorted.len().wrapping_sub(1)) }
+    }
+}
+
+/// One figure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Whose pages: `freehold`, `malloc`, `mmap`.
+    pub source: &'static str,
+    /// What was done.
+    pub case: Case,
+    /// Order of the blocks.
+    pub order: Order,
+    /// Threads at work.
+    pub threads: u32,
+    /// Blocks of each thread in a round.
+    pub blocks: u32,
+    /// Nanoseconds for a block; of a hot pair, for allocation and free together.
+    pub ns: Spread,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, case, order, threads, ns, .. } = self;
+        let Spread { min, median, max } = ns;
+        let order = order.get();
+        write!(
+            f,
+            "{source:<10} {case:<12} order {order:>2}  {threads:>3} threads  {median:>9.1} ns ({min:.1} to {max:.1})"
+        )
+    }
+}
+
+/// Measures what `plan` says, and shows each row to `progress` when it is there.
+///
+/// # Errors
+/// If the memory cannot be reserved.
+pub fn run(plan: &Plan, mut progress: impl FnMut(&Row)) -> Result<Vec<Row>, HostError> {
+    let mut rows = vec![];
+    for &threads in &plan.threads {
+        let pages = u64::from(plan.pages.max(1024)) * u64::from(threads.max(1));
+        let freehold = Freehold::new(pages, plan.policy.clone(), Knobs::default())?;
+        for &order in &plan.orders {
+            let round = Round { threads, order, pages: plan.pages, rounds: plan.rounds };
+            let mut sources: Vec<&dyn PageSource> = vec![&freehold];
+            if plan.others == Others::Measured {
+                sources.extend([&Malloc as &dyn PageSource, &Mmap]);
+            }
+            for source in sources {
+                for row in measure::rows(source, round) {
+                    progress(&row);
+                    rows.push(row);
+                }
+            }
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,358 @@
+//! Schedules explored by shuttle: a tiny machine, two or three threads, thousands of interleavings at every lock and
+//! atomic of the allocator, and `check()` after each. `scripts/shuttle.sh` runs it; a failing schedule is printed and can
+//! be replayed with `shuttle::replay`. Shuttle explores sequentially consistent executions: weaker orderings are
+//! ThreadSanitizer's to find.
+#![cfg(shuttle)]
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use freehold_mm::{
+    Access, Cpu, CpuSpec, Daemon, Knob, Knobs, Line, LockClass, Machine, MigrateType, Mm, Nanos, Node,
+    NodeSpec, Order, Pfn, Policy, Request, Span, TaskId, Topology, Urgency, Work, ZoneKind, ZoneSpec,
+    watermark,
+};
+use shuttle::rand::Rng;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::{Arc, Condvar, Mutex};
+use shuttle::{Config, Runner, thread};
+
+/// Random schedules of each test; a quarter as many by PCT. `FREEHOLD_SHUTTLE_SCHEDULES` sets another number.
+const SCHEDULES: usize = 4000;
+const SEED: u64 = 1;
+
+shuttle::thread_local!(static CPU: Cell<u16> = const { Cell::new(0) });
+
+/// Where threads run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cpus {
+    /// Each on the CPU that it was spawned on.
+    Pinned,
+    /// On a CPU that may be another at every look, as threads of a process do.
+    Roaming,
+}
+
+struct ShuttleMachine {
+    cpus: Cpus,
+    /// Who owns each frame: 0 for nobody, else a thread's number. Not an atomic of shuttle's: looking is no step.
+    owners: Vec<AtomicU32>,
+}
+
+#[derive(Default)]
+struct ShuttleLock {
+    taken: Mutex<bool>,
+    freed: Condvar,
+    waiters: AtomicU32,
+}
+
+// SAFETY: `taken` is only changed under its mutex, which orders as an acquire and release do. CPU numbers are 0 and 1,
+// and the topology below has two CPUs.
+unsafe impl Machine for ShuttleMachine {
+    type Lock = ShuttleLock;
+    type Irq = ();
+
+    fn cpu(&self) -> Cpu {
+        match self.cpus {
+            Cpus::Pinned => Cpu(CPU.with(Cell::get)),
+            Cpus::Roaming => Cpu(shuttle::rand::thread_rng().gen_range(0..2)),
+        }
+    }
+
+    fn task(&self) -> TaskId {
+        TaskId(0)
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(0)
+    }
+
+    fn random(&self) -> u64 {
+        shuttle::rand::thread_rng().r#gen()
+    }
+
+    fn new_lock(&self, _class: LockClass, _index: u32) -> ShuttleLock {
+        ShuttleLock::default()
+    }
+
+    fn lock(&self, lock: &ShuttleLock) {
+        let mut taken = lock.taken.lock().unwrap();
+        lock.waiters.fetch_add(1, Ordering::Relaxed);
+        while *taken {
+            taken = lock.freed.wait(taken).unwrap();
+        }
+        lock.waiters.fetch_sub(1, Ordering::Relaxed);
+        *taken = true;
+    }
+
+    fn try_lock(&self, lock: &ShuttleLock) -> bool {
+        !std::mem::replace(&mut *lock.taken.lock().unwrap(), true)
+    }
+
+    fn unlock(&self, lock: &ShuttleLock) {
+        let was_taken = std::mem::replace(&mut *lock.taken.lock().unwrap(), false);
+        assert!(was_taken, "a lock was given back that nobody held");
+        lock.freed.notify_one();
+    }
+
+    fn is_contended(&self, lock: &ShuttleLock) -> bool {
+        lock.waiters.load(Ordering::Relaxed) > 0
+    }
+
+    fn irq_save(&self) {}
+    fn irq_restore(&self, (): ()) {}
+    fn touch(&self, _line: Line, _access: Access) {}
+    fn clear(&self, _block: Pfn, _order: Order) {}
+    fn copy(&self, _from: Pfn, _to: Pfn, _order: Order) {}
+    fn block(&self, _at_most: Nanos) {}
+    fn wake(&self, _daemon: Daemon) {}
+
+    fn enter(&self, _span: Span) -> Nanos {
+        Nanos(0)
+    }
+
+    fn leave(&self, _span: Span, _since: Nanos, _work: Work) {}
+}
+
+type Tiny = Mm<ShuttleMachine>;
+type Block = (Pfn, Order);
+
+/// One Normal zone of `frames`, two CPUs.
+fn tiny(frames: u32, cpus: Cpus, policy: &str) -> Arc<Tiny> {
+    let zone =
+        ZoneSpec { kind: ZoneKind::Normal, start: Pfn(0), spanned: frames, present: frames, managed: frames };
+    let topology = Topology {
+        nodes: vec![NodeSpec { zones: vec![zone] }],
+        cpus: vec![CpuSpec { node: Node(0), cache_slice: 1 << 20 }; 2],
+        distance: vec![vec![10]],
+    };
+    let knobs = Knobs::default();
+    // A few pages of reserve, so that small zones can be used up.
+    knobs.set(Knob::MinFreeKbytes, 16).unwrap();
+    let owners = (0..frames).map(|_| AtomicU32::new(0)).collect();
+    let machine = ShuttleMachine { cpus, owners };
+    Arc::new(Mm::new(machine, topology, Policy::parse(policy).unwrap(), knobs).unwrap())
+}
+
+fn order(order: u8) -> Order {
+    Order::new(order).unwrap()
+}
+
+fn alloc(mm: &Tiny, me: u32, request: Request) -> Option<Block> {
+    let pfn = mm.alloc(request).ok()?;
+    for page in 0..request.order.pages() {
+        let owner = mm.machine().owners[pfn.add(page).0 as usize].swap(me, Ordering::Relaxed);
+        assert_eq!(owner, 0, "{} was given to {me} while it is {owner}'s", pfn.add(page));
+    }
+    Some((pfn, request.order))
+}
+
+fn free(mm: &Tiny, (pfn, order): Block) {
+    for page in 0..order.pages() {
+        let owner = mm.machine().owners[pfn.add(page).0 as usize].swap(0, Ordering::Relaxed);
+        assert_ne!(owner, 0, "{} is freed and nobody's", pfn.add(page));
+    }
+    mm.free(pfn, order).unwrap();
+}
+
+fn free_all(mm: &Tiny, blocks: impl IntoIterator<Item = Block>) {
+    for block in blocks {
+        free(mm, block);
+    }
+}
+
+fn join(threads: Vec<thread::JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn on_cpu(cpu: u16, run: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        CPU.with(|slot| slot.set(cpu));
+        run();
+    })
+}
+
+/// Everything was freed: the allocator is whole, and all memory is back after a drain.
+fn check_whole(mm: &Tiny) {
+    let pages = mm.check().unwrap();
+    assert_eq!(pages.allocated, 0, "{pages:?}");
+    mm.drain_all();
+    let managed = u64::from(mm.zones()[0].managed());
+    let pages = mm.check().unwrap();
+    assert_eq!((pages.free, pages.pcp), (managed, 0));
+    assert_eq!(mm.zones()[0].free_pages_exact(), managed);
+    let counters = mm.counters();
+    assert_eq!(counters.get("pgalloc_normal"), counters.get("pgfree"));
+}
+
+fn explore(test: impl Fn() + Send + Sync + Clone + 'static) {
+    let schedules = std::env::var("FREEHOLD_SHUTTLE_SCHEDULES").ok().and_then(|number| number.parse().ok());
+    let schedules = schedules.unwrap_or(SCHEDULES);
+    run(RandomScheduler::new_from_seed(SEED, schedules), test.clone());
+    run(PctScheduler::new_from_seed(SEED, 3, schedules / 4), test);
+}
+
+fn run(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    config.silence_warnings = true;
+    Runner::new(scheduler, config).run(test);
+}
+
+/// Two threads allocate, then each frees what the other allocated.
+fn exchange(cpus: [u16; 2], mode: Cpus, policy: &'static str) {
+    explore(move || {
+        let mm = tiny(1024, mode, policy);
+        let shelf: Arc<Mutex<Vec<Block>>> = Arc::default();
+        let threads: Vec<_> = cpus
+            .into_iter()
+            .zip(1..)
+            .map(|(cpu, me)| {
+                let (mm, shelf) = (Arc::clone(&mm), Arc::clone(&shelf));
+                on_cpu(cpu, move || {
+                    for size in [0, 0, 1, 4] {
+                        let block = alloc(&mm, me, Request::USER.of_order(order(size))).unwrap();
+                        shelf.lock().unwrap().push(block);
+                        let first = shelf.lock().unwrap().remove(0);
+                        free(&mm, first);
+                    }
+                })
+            })
+            .collect();
+        join(threads);
+        check_whole(&mm);
+    });
+}
+
+#[test]
+fn blocks_cross_cpus() {
+    exchange([0, 1], Cpus::Pinned, "linux-6.18");
+}
+
+#[test]
+fn two_threads_share_a_pageset() {
+    exchange([0, 0], Cpus::Pinned, "linux-6.18");
+}
+
+#[test]
+fn threads_roam() {
+    exchange([0, 1], Cpus::Roaming, "linux-6.19");
+}
+
+#[test]
+fn old_rules() {
+    exchange([0, 1], Cpus::Roaming, "linux-6.1");
+}
+
+/// One thread allocates and frees; another does `disturb` meanwhile.
+fn disturbed(disturb: impl Fn(&Tiny) + Send + Sync + Copy + 'static) {
+    explore(move || {
+        let mm = tiny(1024, Cpus::Pinned, "linux-6.18");
+        let worker = {
+            let mm = Arc::clone(&mm);
+            on_cpu(0, move || {
+                let kernel = Request::KERNEL;
+                let held: Vec<Block> =
+                    [0, 0, 1, 0, 2].map(|size| alloc(&mm, 1, kernel.of_order(order(size))).unwrap()).into();
+                free_all(&mm, held);
+            })
+        };
+        let other = {
+            let mm = Arc::clone(&mm);
+            on_cpu(1, move || disturb(&mm))
+        };
+        worker.join().unwrap();
+        other.join().unwrap();
+        check_whole(&mm);
+    });
+}
+
+#[test]
+fn remote_drains() {
+    disturbed(|mm| {
+        mm.drain_all();
+        mm.drain_cpu(Cpu(0));
+    });
+}
+
+#[test]
+fn ticks_of_another_cpu() {
+    disturbed(|mm| {
+        mm.vmstat_tick(Cpu(0));
+        mm.kswapd(Node(0));
+        mm.vmstat_tick(Cpu(0));
+    });
+}
+
+#[test]
+fn knobs_in_mid_run() {
+    disturbed(|mm| {
+        mm.set_knob(Knob::PcpBatchScaleMax, 0).unwrap();
+        mm.set_knob(Knob::PercpuPagelistHighFraction, 8).unwrap();
+        mm.set_knob(Knob::MinFreeKbytes, 64).unwrap();
+    });
+}
+
+/// Whoever writes last: what is in force is what the knobs say.
+#[test]
+fn knobs_from_two_sides() {
+    explore(|| {
+        let mm = tiny(1024, Cpus::Pinned, "linux-6.18");
+        let writers: Vec<_> = [(0, 64), (1, 256)]
+            .map(|(cpu, kib)| {
+                let mm = Arc::clone(&mm);
+                on_cpu(cpu, move || mm.set_knob(Knob::MinFreeKbytes, kib).unwrap())
+            })
+            .into();
+        join(writers);
+        let zone = &mm.zones()[0];
+        let wanted = watermark::watermarks(mm.topology(), mm.knobs(), zone.kind(), zone.managed());
+        assert_eq!(zone.watermarks(), wanted);
+    });
+}
+
+/// Three threads take all they can, of several types and orders, then give it back.
+#[test]
+fn used_up_by_three() {
+    explore(|| {
+        let mm = tiny(64, Cpus::Roaming, "linux-6.18");
+        let threads: Vec<_> = (1..4)
+            .map(|me| {
+                let mm = Arc::clone(&mm);
+                on_cpu(0, move || {
+                    let migratetype = MigrateType::ALL[me as usize % MigrateType::PCP_COUNT];
+                    let urgency = if me == 1 { Urgency::Atomic } else { Urgency::Waits };
+                    let request = Request { migratetype, urgency, ..Request::KERNEL }.of_order(order(3));
+                    let held: Vec<Block> = std::iter::from_fn(|| alloc(&mm, me, request)).take(4).collect();
+                    free_all(&mm, held);
+                })
+            })
+            .collect();
+        join(threads);
+        check_whole(&mm);
+    });
+}
+
+/// A block is split, and its pages are freed by two threads.
+#[test]
+fn split_blocks() {
+    explore(|| {
+        let mm = tiny(1024, Cpus::Pinned, "linux-6.18");
+        let (pfn, size) = alloc(&mm, 1, Request::USER.of_order(order(2))).unwrap();
+        mm.split(pfn, size).unwrap();
+        let threads: Vec<_> = [[0, 2], [1, 3]]
+            .into_iter()
+            .zip(0..)
+            .map(|(pages, cpu)| {
+                let mm = Arc::clone(&mm);
+                on_cpu(cpu, move || {
+                    free_all(&mm, pages.map(|page| (pfn.add(page), Order::ZERO)));
+                    mm.drain_cpu(Cpu(cpu));
+                })
+            })
+            .collect();
+        join(threads);
+        check_whole(&mm);
+    });
+}

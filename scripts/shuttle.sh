@@ -1,0 +1,6 @@
+#!/bin/sh
+# Explores schedules of the allocator with shuttle. FREEHOLD_SHUTTLE_SCHEDULES: random schedules of each test
+# (default 4000, and a quarter as many by PCT).
+set -eu
+cd "$(dirname "$0")/.."
+RUSTFLAGS="--cfg shuttle" exec cargo test -p freehold-mm --test shuttle --target-dir target/shuttle -- "$@"
