@@ -1,10 +1,11 @@
 //! A task of a workload as a task of the simulated machine: goes through its steps, waits for what others must do first.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use mm::{Mm, Nanos, NodeMask, Order, Pfn, Request};
-use sim::{SimMachine, WaitQueue};
+use mm::{Cpu, Machine, Mm, Nanos, NodeMask, Order, Pfn, Request};
+use sim::{SimMachine, TaskSpec, WaitQueue};
 
 use crate::workload::{Action, BlockId, TaskRef, Workload};
 
@@ -55,42 +56,57 @@ pub(super) struct Stage {
     pub(super) passes: u32,
     /// The workload's own time is multiplied by this / 65536: speed of the recorded machine over that of this one.
     pub(super) slowness: u64,
+    /// The CPUs that tasks are placed on, in turn.
+    pub(super) cpus: Vec<Cpu>,
 }
 
 /// A copy of the workload.
 pub(super) struct Copy {
     stage: Rc<Stage>,
+    number: u32,
     /// Frame of each block, or one of the markers.
     blocks: RefCell<Vec<u32>>,
-    started: RefCell<Vec<bool>>,
-    changed: WaitQueue,
-    waiting: Cell<u32>,
+    /// Who waits for a block that is still to be asked for.
+    awaited: RefCell<BTreeMap<BlockKey, WaitQueue>>,
     /// Tasks that are through with this pass, and passes that all are through with.
     through: Cell<u32>,
     pass: Cell<u32>,
+    pass_ended: WaitQueue,
 }
 
+/// A block's number, in an order.
+type BlockKey = u32;
+
 impl Copy {
-    pub(super) fn new(stage: &Rc<Stage>) -> Self {
-        let tasks = &stage.workload.tasks;
-        Self {
+    pub(super) fn new(stage: &Rc<Stage>, number: u32) -> Rc<Self> {
+        Rc::new(Self {
             stage: Rc::clone(stage),
+            number,
             blocks: RefCell::new(vec![NOT_YET; stage.workload.blocks as usize]),
-            started: RefCell::new(tasks.iter().map(|task| !task.started_by_other).collect()),
-            changed: WaitQueue::default(),
-            waiting: Cell::new(0),
+            awaited: RefCell::default(),
             through: Cell::new(0),
             pass: Cell::new(0),
-        }
+            pass_ended: WaitQueue::default(),
+        })
     }
 
-    /// The body of a task of this copy; `jitter` seeds the small differences between copies.
-    pub(super) fn play(&self, task: TaskRef, jitter: u64) {
-        let mut jitter = Jitter(jitter | 1);
+    /// Starts a task of this copy at `start`.
+    pub(super) fn spawn(self: &Rc<Self>, task: TaskRef, start: Nanos) {
+        let tasks = &self.stage.workload.tasks;
+        let ops = &tasks[task.0 as usize];
+        let place = self.number as usize * tasks.len() + task.0 as usize;
+        let cpu = self.stage.cpus[place % self.stage.cpus.len()];
+        let spec = TaskSpec::new(format!("{}/{}", ops.name, self.number)).on(cpu).at(start);
+        let (copy, jitter) = (Rc::clone(self), Jitter(self.machine().random() | 1));
+        self.machine().spawn(spec, move || copy.play(task, jitter));
+    }
+
+    /// The body of a task. One that another starts goes through the workload once, for it is started in each pass.
+    fn play(self: &Rc<Self>, task: TaskRef, mut jitter: Jitter) {
         let workload = std::sync::Arc::clone(&self.stage.workload);
         let ops = &workload.tasks[task.0 as usize];
-        for pass in 0..self.stage.passes {
-            self.wait_until(|| self.started.borrow()[task.0 as usize]);
+        loop {
+            let pass = self.pass.get();
             for op in &ops.ops {
                 self.compute(op.own_ns, &mut jitter);
                 match op.action {
@@ -102,13 +118,14 @@ impl Copy {
                         self.free(&ops.frees[first..first + usize::from(count)]);
                     }
                     Action::Split { block, parts, order } => self.split(block, parts, order),
-                    Action::Start(other) => {
-                        self.started.borrow_mut()[other.0 as usize] = true;
-                        self.notify();
-                    }
+                    Action::Start(other) => self.spawn(other, Nanos(0)),
                 }
             }
-            self.finish_pass(pass);
+            self.finish_pass();
+            if ops.started_by_other || pass + 1 == self.stage.passes {
+                return;
+            }
+            self.machine().wait_until(&self.pass_ended, || self.pass.get() > pass);
         }
     }
 
@@ -148,8 +165,16 @@ impl Copy {
         };
         bump(&self.stage.tally.operations);
         self.blocks.borrow_mut()[block.0 as usize] = state;
-        if self.waiting.get() > 0 {
-            self.notify();
+        if !self.awaited.borrow().is_empty() {
+            self.tell_waiters(block);
+        }
+    }
+
+    #[cold]
+    fn tell_waiters(&self, block: BlockId) {
+        let queue = self.awaited.borrow_mut().remove(&block.0);
+        if let Some(queue) = queue {
+            self.machine().notify_all(&queue);
         }
     }
 
@@ -158,7 +183,8 @@ impl Copy {
     fn frame(&self, block: BlockId) -> Option<Pfn> {
         let state = || self.blocks.borrow()[block.0 as usize];
         if state() == NOT_YET {
-            self.wait_until(|| state() != NOT_YET);
+            let queue = self.awaited.borrow_mut().entry(block.0).or_default().clone();
+            self.machine().wait_until(&queue, || state() != NOT_YET);
         }
         let frame = state();
         if frame == FAILED { None } else { Some(Pfn(frame)) }
@@ -202,33 +228,18 @@ impl Copy {
         }
     }
 
-    fn wait_until(&self, ready: impl FnMut() -> bool) {
-        self.waiting.set(self.waiting.get() + 1);
-        self.machine().wait_until(&self.changed, ready);
-        self.waiting.set(self.waiting.get() - 1);
-    }
-
-    fn notify(&self) {
-        self.machine().notify_all(&self.changed);
-    }
-
-    /// Waits for the other tasks of this copy; the last one gives back what the pass left, if another follows.
-    fn finish_pass(&self, pass: u32) {
+    /// A task is through with this pass; the last one gives back what the pass left, if another follows.
+    fn finish_pass(&self) {
         self.through.set(self.through.get() + 1);
-        let tasks = self.stage.workload.tasks.len() as u32;
-        if self.through.get() < tasks {
-            self.wait_until(|| self.pass.get() > pass);
+        if self.through.get() < self.stage.workload.tasks.len() as u32 {
             return;
         }
-        if pass + 1 < self.stage.passes {
+        if self.pass.get() + 1 < self.stage.passes {
             self.give_back_all();
-            for (started, task) in self.started.borrow_mut().iter_mut().zip(&self.stage.workload.tasks) {
-                *started = !task.started_by_other;
-            }
         }
         self.through.set(0);
-        self.pass.set(pass + 1);
-        self.notify();
+        self.pass.set(self.pass.get() + 1);
+        self.machine().notify_all(&self.pass_ended);
     }
 
     fn give_back_all(&self) {

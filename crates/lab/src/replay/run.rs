@@ -105,6 +105,7 @@ fn stage(workload: &Arc<Workload>, plan: &Plan, variant: &Variant, sim: &Sim) ->
         allowed: allowed_nodes(plan),
         tally: Tally::default(),
         passes: plan.repeat,
+        cpus: spread(&plan.profile, &plan.cpus),
         slowness: (65_536.0 / plan.profile.value("cpu.speed")).round() as u64,
     })
 }
@@ -136,22 +137,17 @@ fn spawn_daemons(sim: &Sim, stage: &Rc<Stage>) {
     }
 }
 
-/// Starts every task of every copy; gives the time of the first.
+/// Starts every copy; gives the time of the first.
 fn spawn_copies(sim: &Sim, stage: &Rc<Stage>, plan: &Plan) -> Nanos {
     let machine = sim.machine();
     let window = (length_ns(&stage.workload) / OFFSET_SHARE).max(1);
-    let cpus = spread(&plan.profile, &plan.cpus);
-    let mut next_cpu = cpus.iter().cycle();
     let mut first = u64::MAX;
     for number in 0..plan.copies {
-        let copy = Rc::new(Copy::new(stage));
+        let copy = Copy::new(stage, number);
         let start = if plan.copies > 1 { machine.random() % window } else { 0 };
         first = first.min(start);
-        for (task, ops) in stage.workload.tasks.iter().enumerate() {
-            let cpu = *next_cpu.next().expect("a machine has CPUs");
-            let spec = TaskSpec::new(format!("{}/{number}", ops.name)).on(cpu).at(Nanos(start));
-            let (copy, jitter) = (Rc::clone(&copy), machine.random());
-            sim.spawn(spec, move || copy.play(TaskRef(task as u32), jitter));
+        for (task, _) in stage.workload.tasks.iter().enumerate().filter(|(_, task)| !task.started_by_other) {
+            copy.spawn(TaskRef(task as u32), Nanos(start));
         }
     }
     Nanos(first)
