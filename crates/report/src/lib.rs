@@ -11,6 +11,7 @@ pub mod counters;
 pub mod heading;
 pub mod histogram;
 pub mod html;
+pub mod inspect;
 pub mod knobs;
 pub mod latency;
 pub mod lkp;
