@@ -194,7 +194,9 @@ impl<'a> Session<'a> {
         if let Some(mask) = mask {
             assembler.set_mask(mask);
         }
-        tasks.into_iter().for_each(|task| assembler.add_task(task));
+        for task in tasks {
+            assembler.add_task(task);
+        }
         let now = Instant::now();
         Ok(Self {
             options,
