@@ -58,7 +58,7 @@ impl<M: Machine> Mm<M> {
                 seen.free, seen.pcp
             ));
         }
-        let counted = i64::from(zone.free_pages()) + held_back;
+        let counted = zone.stat.free_pages_signed() + held_back;
         if counted != free as i64 {
             return Err(format!("nr_free_pages is {counted}, but {free} pages are free"));
         }

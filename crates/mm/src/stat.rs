@@ -77,6 +77,11 @@ impl ZoneStat {
         self.free_pages.load(Relaxed).max(0) as u32
     }
 
+    /// The counter itself: below zero while a CPU holds back frees of pages whose allocation another has told.
+    pub(crate) fn free_pages_signed(&self) -> i64 {
+        self.free_pages.load(Relaxed)
+    }
+
     #[inline]
     pub(crate) fn free_highatomic(&self) -> u32 {
         self.free_highatomic.load(Relaxed).max(0) as u32

@@ -182,7 +182,7 @@ impl<M: Machine> Zone<M> {
     /// Free pages with what CPUs hold back.
     pub fn free_pages_exact(&self) -> u64 {
         let held_back: i64 = self.pagesets.iter().map(|set| i64::from(set.free_diff.load(Relaxed))).sum();
-        (i64::from(self.free_pages()) + held_back).max(0) as u64
+        (self.stat.free_pages_signed() + held_back).max(0) as u64
     }
 
     /// After a drain: pagesets may grow again once the zone is back above its high mark.

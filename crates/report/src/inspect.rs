@@ -1,216 +1,190 @@
-//! What is in a recording.
+//! What is in a recording: `freehold inspect`.
 
 use std::fmt::Write as _;
 
-use trace::Inspection;
-use trace::inspect::RunRow;
+use trace::inspect::{Losses, PageBalance, RunRow, TaskActivity};
+use trace::{Inspection, Keep};
 
 use crate::style::Style;
-use crate::table::Table;
+use crate::table::{Table, wrap};
 use crate::units::{duration, memory, plural};
 
-/// Tasks shown; the rest is counted.
-const TASKS: usize = 20;
-/// Run sizes shown per line, the most frequent.
-const SIZES: usize = 12;
+/// Tasks that have a line of their own.
+const TASKS: usize = 12;
+/// Rows of the mix of allocations.
+const MIX: usize = 12;
 
-/// The account of a recording: origin, events by kind, tasks, mix of requests, refill and drain sizes, what is missing.
-pub fn text(style: Style, of: &Inspection) -> String {
-    let mut out = origin(of);
-    for (title, table) in [
-        ("events", kinds(style, of)),
-        ("tasks", tasks(style, of)),
-        ("allocations", mix(style, of)),
-        ("refills: runs of blocks taken from the buddy lists for a CPU's list", runs(style, &of.refills)),
-        ("drains: runs of blocks given back", runs(style, &of.drains)),
-    ] {
-        if !table.is_empty() {
-            let _ = write!(out, "\n{}\n{table}", style.heading(title));
-        }
-    }
-    let _ = write!(out, "\n{}\n{}", style.heading("pages"), pages(of));
-    out + &missing(style, of)
+/// The whole account; `name` is the file's.
+pub fn text(style: Style, name: &str, of: &Inspection) -> String {
+    let mut parts = vec![head(style, name, of), events(style, of)];
+    parts.push(tasks(style, &of.tasks));
+    parts.push(allocations(style, of));
+    parts.push(runs(style, "refills", &of.refills) + &runs(style, "drains", &of.drains));
+    parts.push(pages(&of.pages));
+    parts.push(losses(style, of));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
 }
 
-fn origin(of: &Inspection) -> String {
-    let mut out = String::new();
-    let command = if of.command.is_empty() { "no command".to_owned() } else { of.command.join(" ") };
-    let command: String = command.chars().take(100).collect();
-    let _ = writeln!(out, "made by {} on Linux {}, {}, {} CPUs", of.source, of.kernel, of.cpu_model, of.cpus);
-    let _ = writeln!(out, "recorded: {command}");
-    let span = of.last_ns.saturating_sub(of.first_ns);
-    let _ = write!(
+fn head(style: Style, name: &str, of: &Inspection) -> String {
+    let mut out = format!("{}\n", style.heading(name));
+    let known =
+        |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text.to_owned() };
+    let _ = writeln!(
         out,
-        "{} over {}, {} bytes ({:.2} an event)",
-        plural(of.events, "event"),
-        duration(span as f64),
-        of.bytes,
-        of.bytes_per_event
+        "recorded by {} on Linux {}, {}, {}",
+        known(&of.source, "an unknown program"),
+        known(&of.kernel, "of unknown version"),
+        known(&of.cpu_model, "CPU model not known"),
+        plural(u64::from(of.cpus), "CPU"),
     );
-    if let Some(cost) = of.cost_ns_per_event {
-        let _ = write!(out, ", recording cost about {cost:.0} ns an event");
+    if !of.command.is_empty() {
+        let lines = wrap(&of.command.join(" "), style.columns() - 9);
+        let _ = writeln!(out, "command: {}", lines.join("\n         "));
     }
-    out.push('\n');
-    if of.masked {
-        out.push_str("addresses and names are hidden\n");
-    }
+    let _ = writeln!(
+        out,
+        "{} from the first event to the last; {} in {} bytes, {:.2} bytes an event, {}",
+        duration(of.last_ns.saturating_sub(of.first_ns) as f64),
+        plural(of.events, "event"),
+        of.bytes,
+        of.bytes_per_event,
+        plural(of.chunks as u64, "chunk"),
+    );
+    let kept = match of.keep {
+        Keep::Workload => "the events of the workload were kept",
+        Keep::System => "the events of the whole system were kept",
+    };
+    let cost = match of.cost_ns_per_event {
+        Some(ns) => format!("; recording added {ns:.0} ns an event, as measured before the start"),
+        None => "; what recording added is not known".into(),
+    };
+    let masked = if of.masked { "; addresses and names are masked" } else { "" };
+    let _ = writeln!(out, "{kept}{cost}{masked}");
     out
 }
 
-fn kinds(style: Style, of: &Inspection) -> String {
-    let mut table = Table::new(["<kind", "events", "%"]);
-    for kind in of.kinds.iter().filter(|kind| kind.count > 0) {
-        let share = 100.0 * kind.count as f64 / of.events.max(1) as f64;
-        table.row([kind.kind.to_owned(), kind.count.to_string(), format!("{share:.1}")]);
+fn events(style: Style, of: &Inspection) -> String {
+    let mut table = Table::new(["<event", "count", "%"]);
+    for kind in &of.kinds {
+        table.row([kind.kind.to_owned(), kind.count.to_string(), percent(kind.count, of.events)]);
     }
-    if table.is_empty() { String::new() } else { table.text(2, style.columns()) }
+    if table.is_empty() { "no events\n".into() } else { table.text(0, style.columns()) }
 }
 
-fn tasks(style: Style, of: &Inspection) -> String {
-    let mut table = Table::new(["<task", "pid", "<workload", "allocs", "pages", "frees", "pages", "runs", "on CPU"]);
-    for task in of.tasks.iter().take(TASKS) {
+fn tasks(style: Style, tasks: &[TaskActivity]) -> String {
+    let is_active = |task: &&TaskActivity| task.allocs + task.frees + task.faults + task.runs > 0;
+    let active: Vec<&TaskActivity> = tasks.iter().filter(is_active).collect();
+    let mut table = Table::new(["<task", "pid", "tid", "allocated", "freed", "faults", "ran", "on CPU", "<"]);
+    for task in active.iter().take(TASKS) {
         table.row([
-            task.name.clone(),
+            if task.name.is_empty() { "-".to_owned() } else { task.name.clone() },
+            task.pid.to_string(),
             task.tid.to_string(),
-            if task.in_workload { "yes" } else { "no" }.to_owned(),
-            task.allocs.to_string(),
-            task.alloc_pages.to_string(),
-            task.frees.to_string(),
-            task.free_pages.to_string(),
-            task.runs.to_string(),
-            duration(task.run_ns as f64),
+            memory_or_none(task.alloc_pages),
+            memory_or_none(task.free_pages),
+            task.faults.to_string(),
+            format!("{} x", task.runs),
+            if task.run_ns > 0 { duration(task.run_ns as f64) } else { "-".into() },
+            if task.in_workload { "workload" } else { "other" }.to_owned(),
         ]);
     }
     if table.is_empty() {
         return String::new();
     }
-    let mut out = table.text(2, style.columns());
-    if of.tasks.len() > TASKS {
-        let _ = writeln!(out, "  and {}", plural((of.tasks.len() - TASKS) as u64, "other task"));
+    let mut out = table.text(0, style.columns());
+    if active.len() > TASKS {
+        let _ = writeln!(out, "and {}", plural((active.len() - TASKS) as u64, "more task"));
     }
     out
 }
 
-fn mix(style: Style, of: &Inspection) -> String {
-    let mut table = Table::new(["order", "<type", "blocks"]);
-    for row in &of.allocations {
-        table.row([row.order.to_string(), row.migratetype.to_owned(), row.count.to_string()]);
-    }
-    if table.is_empty() { String::new() } else { table.text(2, style.columns()) }
-}
-
-fn runs(style: Style, rows: &[RunRow]) -> String {
-    let mut table = Table::new(["order", "<type", "runs", "blocks", "<sizes (runs of that size)"]);
-    for row in rows {
-        let mut sizes = row.sizes.clone();
-        sizes.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
-        let shown: Vec<String> =
-            sizes.iter().take(SIZES).map(|(size, count)| format!("{size} ({count})")).collect();
-        let more = if sizes.len() > SIZES { " …" } else { "" };
+fn allocations(style: Style, of: &Inspection) -> String {
+    let all: u64 = of.allocations.iter().map(|row| row.count).sum();
+    let mut table = Table::new(["<allocations", "<type", "blocks", "%"]);
+    for row in of.allocations.iter().take(MIX) {
         table.row([
-            row.order.map_or_else(|| "any".to_owned(), |order| order.to_string()),
-            row.migratetype.unwrap_or("any").to_owned(),
+            format!("order {}", row.order),
+            row.migratetype.to_owned(),
             row.count.to_string(),
-            row.blocks.to_string(),
-            shown.join(", ") + more,
+            percent(row.count, all),
         ]);
     }
-    if table.is_empty() { String::new() } else { table.text(2, style.columns()) }
+    if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
 }
 
-fn pages(of: &Inspection) -> String {
-    let pages = &of.pages;
-    let mut out = format!(
-        "  {} handed out, {} freed, at most {} at a time ({}), {} held at the end\n",
-        pages.allocated,
-        pages.freed,
-        pages.peak,
-        memory(pages.peak),
-        pages.held
-    );
-    if pages.unmatched_frees > 0 {
-        let _ = writeln!(out, "  {} of pages whose allocation was not recorded", plural(pages.unmatched_frees, "free"));
-    }
-    if pages.allocated_twice > 0 {
-        let _ = writeln!(out, "  {} handed out again without a free in between", plural(pages.allocated_twice, "page"));
+/// A line per order and type: how many runs, then each size and how often it was seen.
+fn runs(style: Style, what: &str, rows: &[RunRow]) -> String {
+    let mut out = String::new();
+    for row in rows {
+        let mut title = what.to_owned();
+        if let (Some(order), Some(migratetype)) = (row.order, row.migratetype) {
+            let _ = write!(title, ", order {order} {migratetype}");
+        }
+        let sizes: Vec<String> = row.sizes.iter().map(|(size, count)| format!("{size}x{count}")).collect();
+        let _ = writeln!(out, "{title}: {} of {} blocks in all; blocks x times:", row.count, row.blocks);
+        for line in wrap(&sizes.join(" "), style.columns() - 2) {
+            let _ = writeln!(out, "  {line}");
+        }
     }
     out
 }
 
-fn missing(style: Style, of: &Inspection) -> String {
-    let mut out = String::new();
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{}", style.bad(&text));
-    };
-    if of.losses.lost > 0 {
-        line(format!("{} lost on {} occasions", plural(of.losses.lost, "event"), of.losses.occasions));
+fn pages(of: &PageBalance) -> String {
+    let mut out = format!(
+        "pages: {} allocated, {} freed, at most {} ({}) out at once, {} out at the end\n",
+        of.allocated,
+        of.freed,
+        of.peak,
+        memory(of.peak),
+        of.held,
+    );
+    if of.unmatched_frees > 0 {
+        let _ = writeln!(out, "{} freed that was not seen allocated", plural(of.unmatched_frees, "block"));
     }
-    if of.losses.unreadable > 0 {
-        line(format!("{} could not be expressed", plural(of.losses.unreadable, "event")));
+    if of.allocated_twice > 0 {
+        let pages = plural(of.allocated_twice, "page");
+        let _ = writeln!(out, "{pages} allocated while still out: the free was lost or left out");
     }
-    if of.truncated {
-        line("the recording was cut short; this is what there is up to the cut".to_owned());
-    }
-    if of.interrupted {
-        line("recording was stopped from outside".to_owned());
-    }
-    if out.is_empty() { "nothing was lost\n".to_owned() } else { out }
+    out
 }
 
-#[cfg(test)]
-mod tests {
-    use trace::inspect::{KindCount, MixRow, PageBalance, TaskActivity};
-    use trace::{Keep, inspect::Losses};
-
-    use super::*;
-
-    fn inspection() -> Inspection {
-        Inspection {
-            source: "freehold 0.1.0".into(),
-            kernel: "6.18.44".into(),
-            cpu_model: "AMD EPYC".into(),
-            cpus: 2,
-            command: vec!["python3".into(), "-c".into(), "pass".into()],
-            keep: Keep::Workload,
-            masked: false,
-            truncated: true,
-            interrupted: false,
-            exit_status: Some(0),
-            chunks: 1,
-            bytes: 4_000,
-            events: 1_000,
-            bytes_per_event: 4.0,
-            first_ns: 1_000,
-            last_ns: 2_001_000,
-            cost_ns_per_event: Some(131.0),
-            kinds: vec![KindCount { kind: "page_alloc", count: 600 }, KindCount { kind: "page_free", count: 400 }],
-            tasks: vec![TaskActivity {
-                name: "python3".into(),
-                pid: 7,
-                tid: 7,
-                in_workload: true,
-                allocs: 600,
-                alloc_pages: 600,
-                frees: 400,
-                free_pages: 400,
-                ..TaskActivity::default()
-            }],
-            allocations: vec![MixRow { order: 0, migratetype: "Movable", count: 600 }],
-            refills: vec![RunRow {
-                order: Some(0),
-                migratetype: Some("Movable"),
-                count: 3,
-                blocks: 189,
-                sizes: vec![(63, 3)],
-            }],
-            drains: vec![],
-            pages: PageBalance { allocated: 600, freed: 400, peak: 600, held: 200, ..PageBalance::default() },
-            losses: Losses { lost: 2, occasions: 1, ..Losses::default() },
-        }
+/// What is missing, a line each, and that nothing is where nothing is.
+fn losses(style: Style, of: &Inspection) -> String {
+    let Losses { lost, occasions, unreadable, left_out } = of.losses;
+    let mut out = String::new();
+    if lost > 0 {
+        let line = format!("{} lost on {}", plural(lost, "event"), plural(occasions, "occasion"));
+        let _ = writeln!(out, "{}", style.bad(&line));
+    } else {
+        out.push_str("no event was lost\n");
     }
-
-    #[test]
-    fn an_inspection_reads_from_origin_to_losses() {
-        insta::assert_snapshot!(text(Style::plain(), &inspection()));
+    if unreadable > 0 {
+        let _ = writeln!(
+            out,
+            "{}",
+            style.bad(&format!("{} could not be expressed", plural(unreadable, "event")))
+        );
     }
+    if left_out > 0 {
+        let _ = writeln!(out, "{} of others left out on purpose", plural(left_out, "event"));
+    }
+    if of.truncated {
+        let _ = writeln!(out, "{}", style.bad("the file was cut short; this is what it holds up to the cut"));
+    }
+    if of.interrupted {
+        out.push_str("the recording was stopped from outside\n");
+    }
+    if let Some(status) = of.exit_status.filter(|status| *status != 0) {
+        let _ = writeln!(out, "{}", style.bad(&format!("the command ended with status {status}")));
+    }
+    out
+}
+
+fn percent(part: u64, all: u64) -> String {
+    format!("{:.2}", 100.0 * part as f64 / all.max(1) as f64)
+}
+
+fn memory_or_none(pages: u64) -> String {
+    if pages == 0 { "-".into() } else { memory(pages) }
 }

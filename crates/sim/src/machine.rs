@@ -51,7 +51,7 @@ impl SimMachine {
         self.0.give_way();
     }
 
-    /// Ends the task's present or next [`Machine::block`].
+    /// Ends the task's present or next [`Machine::block`]; nothing happens if there is no such task.
     pub fn unblock(&self, task: TaskId) {
         self.0.wake(task.0);
     }

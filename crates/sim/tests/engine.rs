@@ -431,3 +431,74 @@ fn resident_mib() -> u64 {
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default().to_string();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
+
+/// One thing that a task does, chosen by a number.
+fn act(
+    machine: &sim::SimMachine,
+    locks: &[sim::SimLock],
+    seen: &Rc<RefCell<Vec<u64>>>,
+    choice: u64,
+    depth: u32,
+) {
+    let (kind, time) = (choice % 9, choice >> 8 & 0xffff);
+    match kind {
+        0 | 1 => machine.compute(Nanos(time * 4)),
+        2 => machine.sleep(Nanos(time)),
+        3 => machine.yield_now(),
+        4 => machine.block(Nanos(time)),
+        5 => machine.unblock(TaskId((time % 8) as u32)),
+        6 if depth < 2 => {
+            let (machine, locks, seen) = (machine.clone(), locks.to_vec(), Rc::clone(seen));
+            let spawner = machine.clone();
+            spawner.spawn(TaskSpec::new("child"), move || {
+                for _ in 0..5 {
+                    act(&machine, &locks, &seen, machine.random(), depth + 1);
+                }
+            });
+        }
+        _ => {
+            let lock = &locks[(time % locks.len() as u64) as usize];
+            machine.irq_save();
+            if kind == 7 || machine.try_lock(lock) {
+                if kind == 7 {
+                    machine.lock(lock);
+                }
+                machine.compute(Nanos(time / 16));
+                machine.unlock(lock);
+            }
+            machine.irq_restore(());
+        }
+    }
+    machine.sync();
+    seen.borrow_mut().push(machine.now().0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn whatever_tasks_do_effects_come_in_order_of_time(seed: u64, machine in 0usize..3, tasks in 1u32..24) {
+        let run = || {
+            let mut sim = sim_of(["host", "xeon-8260-1n", "epyc-7w83"][machine], seed);
+            let handle = sim.machine();
+            let classes = [LockClass::Zone, LockClass::Pcp, LockClass::Other];
+            let locks: Vec<_> = classes.into_iter().map(|class| handle.new_lock(class, 0)).collect();
+            let seen = Rc::new(RefCell::new(vec![]));
+            for _ in 0..tasks {
+                let (machine, locks, seen) = (sim.machine(), locks.clone(), Rc::clone(&seen));
+                sim.spawn(TaskSpec::new("t").at(Nanos(handle.random() % 100_000)), move || {
+                    for _ in 0..30 {
+                        act(&machine, &locks, &seen, machine.random(), 0);
+                    }
+                });
+            }
+            sim.every(Nanos(50_000), "tick", || {});
+            let summary = sim.run(None).unwrap();
+            assert_eq!(summary.tasks_left, 0);
+            let seen = seen.borrow().clone();
+            (seen, sim.measurements())
+        };
+        let (seen, measured) = run();
+        prop_assert!(seen.is_sorted(), "effects out of order");
+        prop_assert_eq!(run(), (seen, measured));
+    }
+}

@@ -19,6 +19,9 @@ use crate::meta::{Meta, Outcome, ZoneSpan};
 /// Pages in a unit: the largest block of the buddy allocator.
 const UNIT_PAGES: u32 = 1 << mm::ids::MAX_PAGE_ORDER;
 
+/// No machine has more zones; a damaged description may. Nor do zones overlap.
+const ZONES_MAX: usize = 4096;
+
 /// A way to rename, the same for a whole recording.
 #[derive(Clone, Debug)]
 pub struct Mask {
@@ -33,6 +36,12 @@ pub struct Mask {
 struct Shuffled {
     first: u32,
     places: Vec<u32>,
+}
+
+impl Shuffled {
+    fn end(&self) -> u64 {
+        u64::from(self.first) + self.places.len() as u64
+    }
 }
 
 impl Mask {
@@ -50,11 +59,12 @@ impl Mask {
     /// A mask that this key alone determines. Who has the key can undo it.
     pub fn with_key(zones: &[ZoneSpan], key: [u64; 2]) -> Self {
         let mut mask = Self { key, zones: vec![], others: BTreeMap::new() };
-        for zone in zones {
+        for zone in zones.iter().take(ZONES_MAX) {
             let first = zone.start_pfn.div_ceil(u64::from(UNIT_PAGES));
             let end = zone.start_pfn.saturating_add(zone.spanned) / u64::from(UNIT_PAGES);
             let units = u64::from(u32::MAX / UNIT_PAGES);
-            if first < end && end <= units {
+            let is_free = |other: &Shuffled| other.end() <= first || u64::from(other.first) >= end;
+            if first < end && end <= units && mask.zones.iter().all(is_free) {
                 mask.zones.push(mask.shuffled(first as u32, end as u32));
             }
         }

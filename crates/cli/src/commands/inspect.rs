@@ -16,7 +16,8 @@ pub(crate) fn run(global: &Global, options: &Inspect) -> Result<Verdict, Failure
     if global.json {
         print(&(serde_json::to_string_pretty(&inspection).map_err(Failure::of)? + "\n"));
     } else {
-        print(&report::inspect::text(style(), &inspection));
+        let name = options.file.display().to_string();
+        print(&report::inspect::text(style(), &name, &inspection));
     }
     Ok(if inspection.truncated { Verdict::FellShort } else { Verdict::Fine })
 }

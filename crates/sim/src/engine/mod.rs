@@ -443,7 +443,7 @@ impl Core {
         let now = self.clock.get();
         let simulated = now.saturating_sub(meter.since);
         let mut costs: [_; SPANS] = std::array::from_fn(|span| meter.cost(span));
-        costs.iter_mut().enumerate().for_each(|(span, cost)| cost.touches = lines.spent(span));
+        costs.iter_mut().enumerate().for_each(|(span, cost)| cost.touches = lines.spent(span, &self.costs));
         let locks: Vec<_> = locks.reports().collect();
         let mut classes = [LockStats::default(); mm::LockClass::ALL.len()];
         for lock in &locks {

@@ -402,9 +402,9 @@ impl Sched {
         self.ahead(grant.who.cpu);
     }
 
-    /// Wakes `task` at `now`. One that is awake keeps the wake-up for its next wait.
+    /// Wakes `task` at `now`. One that is awake keeps the wake-up for its next wait; one that does not exist sleeps on.
     pub(super) fn wake(&mut self, task: u32, now: Ticks, lines: &mut Lines, costs: &Costs) {
-        let sleeper = &mut self.tasks[task as usize];
+        let Some(sleeper) = self.tasks.get_mut(task as usize) else { return };
         if sleeper.state != TaskState::Blocked {
             sleeper.token |= !sleeper.fresh;
             return;

@@ -11,8 +11,10 @@ use crate::profile::{Closeness, Place};
 /// log2 of the lines to a unit of age.
 pub(super) const UNIT_SHIFT: u32 = 8;
 
-/// Streams of touches in sequence that are followed at a time.
+/// Streams of touches in sequence that are followed at a time, and how many lines the next touch of one may be off:
+/// splitting a block touches descriptors two and four further on before those between.
 const STREAMS: usize = 4;
+const STREAM_REACH: u32 = 4;
 
 /// One CPU's.
 #[derive(Clone, Debug)]
@@ -28,10 +30,10 @@ pub(super) struct CpuCache {
 }
 
 impl CpuCache {
-    /// Whether the line before or after `line` was the last of a recent stream of touches. `line` then is its last.
+    /// Whether a line near `line` was the last of a recent stream of touches. `line` then is its last.
     pub(super) fn in_sequence(&mut self, line: u32) -> bool {
         for last in &mut self.streams {
-            if line.abs_diff(*last) <= 1 {
+            if line.abs_diff(*last) <= STREAM_REACH {
                 *last = line;
                 return true;
             }
@@ -75,7 +77,7 @@ impl Caches {
             l1: costs.l1_lines,
             l2: costs.l1_lines + costs.l2_lines,
             place: *place,
-            streams: [u32::MAX - 1; STREAMS],
+            streams: [u32::MAX - STREAM_REACH; STREAMS],
             next_stream: 0,
         };
         Self {

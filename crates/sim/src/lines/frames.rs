@@ -8,6 +8,8 @@
 //! The count of lines wraps after 16 GiB of a CPU's own traffic. A line that comes back after just that long is taken
 //! for a young one; with a last level of 32 MiB that is one return in 500.
 
+use mm::Access;
+
 /// Bits of the time stamp.
 pub(super) const STAMP_MASK: u32 = (1 << 20) - 1;
 const STATE_SHIFT: u32 = 20;
@@ -25,6 +27,14 @@ pub(super) enum State {
     Shared = 2,
     /// The CPU has it alone, and memory's copy is old.
     Modified = 3,
+}
+
+impl State {
+    /// Whether `access` leaves the state as it is.
+    #[inline]
+    pub(super) fn allows(self, access: Access) -> bool {
+        self == Self::Modified || access == Access::Read && self != Self::Invalid
+    }
 }
 
 /// A line's entry.

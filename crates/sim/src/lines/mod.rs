@@ -46,7 +46,9 @@ pub(crate) struct Lines {
     last_run: (u32, u32, u16),
     /// By zone index, in the memory manager's order.
     zone_nodes: Vec<u16>,
-    /// Count and ticks by span and level.
+    /// Touches of what was in the first-level cache anyway, by span.
+    hits: [u64; SPANS],
+    /// Count and ticks of all others, by span and level.
     spent: [[(u64, Ticks); Level::COUNT]; SPANS],
 }
 
@@ -72,6 +74,7 @@ impl Lines {
             node_starts,
             last_run: (1, 0, 0),
             zone_nodes,
+            hits: [0; SPANS],
             spent: Default::default(),
         }
     }
@@ -79,19 +82,39 @@ impl Lines {
     /// Touches `line`: what it costs, the state changed.
     #[inline]
     pub(crate) fn touch(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
-        if line.kind != LineKind::Frame {
-            return self.touch_named(line, access, who, costs);
+        let hit = match line.kind {
+            LineKind::Frame => self.frame_hits(line.index, access, who.cpu),
+            kind => self.named_hits(table_of(kind), line.index, access, who.cpu),
+        };
+        if hit {
+            self.hits[who.span] += 1;
+            return costs.levels[0];
         }
-        let index = self.frames.line_of(line.index);
-        let entry = self.frames.get(index);
-        let unit = self.unit(who.cpu);
-        let mine = entry.cpu() == who.cpu && entry.age(unit) == 0;
-        if mine
-            && (entry.state() == State::Modified || access == Access::Read && entry.state() != State::Invalid)
-        {
-            return self.spend(Level::L1, costs.levels[0], who);
+        self.touch_slowly(line, access, who, costs)
+    }
+
+    #[inline(never)]
+    fn touch_slowly(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
+        match line.kind {
+            LineKind::Frame => self.touch_frame(self.frames.line_of(line.index), access, who, costs),
+            _ => self.touch_named(line, access, who, costs),
         }
-        self.touch_frame(index, entry, access, who, costs)
+    }
+
+    /// Whether frame descriptor `pfn` is in the first-level cache of `cpu` by what it touched most recently, in a state
+    /// that `access` does not change.
+    #[inline]
+    fn frame_hits(&self, pfn: u32, access: Access, cpu: u16) -> bool {
+        let entry = self.frames.get(self.frames.line_of(pfn));
+        entry.age(self.unit(cpu)) == 0 && entry.cpu() == cpu && entry.state().allows(access)
+    }
+
+    /// The same of a named line.
+    #[inline]
+    fn named_hits(&self, table: usize, index: u32, access: Access, cpu: u16) -> bool {
+        let named = self.named[table].get(index);
+        let cache = self.caches.cpu(cpu);
+        named.owner == cpu && named.state.allows(access) && cache.in_l1(cache.lines.wrapping_sub(named.stamp))
     }
 
     #[inline]
@@ -107,14 +130,8 @@ impl Lines {
         cost
     }
 
-    fn touch_frame(
-        &mut self,
-        index: u32,
-        entry: Entry,
-        access: Access,
-        who: Toucher,
-        costs: &Costs,
-    ) -> Ticks {
+    fn touch_frame(&mut self, index: u32, access: Access, who: Toucher, costs: &Costs) -> Ticks {
+        let entry = self.frames.get(index);
         let owner = entry.cpu();
         let age = u64::from(entry.age(self.unit(owner))) << UNIT_SHIFT;
         let mut level = match entry.state() {
@@ -154,13 +171,6 @@ impl Lines {
         let named = self.named[table].get(index);
         let own = named.owner == who.cpu && named.state != State::Invalid;
         let age = self.caches.cpu(named.owner).lines - named.stamp;
-        let writable = matches!(named.state, State::Modified | State::Exclusive);
-        if own && (writable || access == Access::Read) && self.caches.cpu(who.cpu).in_l1(age) {
-            if access == Access::Write {
-                self.named[table].set(index, Named { state: State::Modified, ..named });
-            }
-            return self.spend(Level::L1, costs.levels[0], who);
-        }
         let has_copy = named.state == State::Shared && !own && self.named[table].has_copy(index, who.cpu);
         let found = match (named.state, access) {
             (State::Invalid, _) => None,
@@ -264,12 +274,16 @@ impl Lines {
     }
 
     /// What touches have cost in a span so far.
-    pub(crate) fn spent(&self, span: usize) -> [Tally; Level::COUNT] {
-        self.spent[span].map(|(count, ticks)| Tally { count, time: to_nanos(ticks) })
+    pub(crate) fn spent(&self, span: usize, costs: &Costs) -> [Tally; Level::COUNT] {
+        let mut spent = self.spent[span];
+        spent[0].0 += self.hits[span];
+        spent[0].1 += self.hits[span] * costs.levels[0];
+        spent.map(|(count, ticks)| Tally { count, time: to_nanos(ticks) })
     }
 
     /// Forgets what touches have cost; the lines stay where they are.
     pub(crate) fn reset(&mut self) {
+        self.hits = [0; SPANS];
         self.spent = Default::default();
     }
 }

@@ -18,10 +18,10 @@ fn rig() -> Rig {
 
 impl Rig {
     fn touch(&mut self, cpu: u16, kind: LineKind, index: u32, access: Access) -> Level {
-        let before = self.lines.spent[Span::COUNT];
+        let before = self.lines.spent(Span::COUNT, &self.costs);
         let who = Toucher { cpu, span: Span::COUNT, now: 0 };
         self.lines.touch(Line { kind, index }, access, who, &self.costs);
-        let after = self.lines.spent[Span::COUNT];
+        let after = self.lines.spent(Span::COUNT, &self.costs);
         Level::ALL.into_iter().find(|level| before[*level as usize] != after[*level as usize]).unwrap()
     }
 
@@ -110,6 +110,7 @@ fn misses_in_sequence_overlap_up_and_down() {
     assert!(up < alone * 6 / 10, "{up} of {alone}");
     assert_eq!(cost(FRAME + 1000), alone);
     assert_eq!(cost(FRAME + 999), up);
+    assert_eq!(cost(FRAME + 900), alone);
     assert_eq!(cost(FRAME + 3), up, "the first stream goes on");
 }
 

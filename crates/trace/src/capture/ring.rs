@@ -59,19 +59,24 @@ impl Ring {
         self.fd.as_raw_fd()
     }
 
-    fn position(&self, field: *mut u64) -> &AtomicU64 {
-        // SAFETY: `field` is an aligned u64 of the first page, mapped as long as `self`; the kernel and we access it
-        // by single loads and stores only, which is what an atomic does.
-        unsafe { AtomicU64::from_ptr(field) }
+    /// Bytes that the kernel has written since the ring was made.
+    fn head(&self) -> &AtomicU64 {
+        // SAFETY: an aligned u64 of the first page, mapped as long as `self`; the kernel and we access it by single
+        // loads and stores only, which is what an atomic does.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.page).data_head) }
+    }
+
+    /// Bytes that we are done with.
+    fn tail(&self) -> &AtomicU64 {
+        // SAFETY: as for `head`.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.page).data_tail) }
     }
 
     /// Appends all records that are there to `out`, whole, and makes room for new ones.
     pub(super) fn drain(&mut self, out: &mut Vec<u8>) {
-        // SAFETY: `page` points to the mapped first page; only the fields' addresses are taken.
-        let (head, tail) = unsafe { (&raw mut (*self.page).data_head, &raw mut (*self.page).data_tail) };
         // Pairs with the kernel's barrier before it publishes data_head: the records before it are written.
-        let end = self.position(head).load(Ordering::Acquire);
-        let start = self.position(tail).load(Ordering::Relaxed);
+        let end = self.head().load(Ordering::Acquire);
+        let start = self.tail().load(Ordering::Relaxed);
         let len = (end.wrapping_sub(start) as usize).min(self.size);
         let at = start as usize & (self.size - 1);
         let first = len.min(self.size - at);
@@ -87,7 +92,7 @@ impl Ring {
             out.set_len(out.len() + len);
         }
         // Pairs with the kernel's barrier after it reads data_tail: our copy is done before it writes there.
-        self.position(tail).store(end, Ordering::Release);
+        self.tail().store(end, Ordering::Release);
     }
 }
 

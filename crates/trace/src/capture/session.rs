@@ -17,7 +17,7 @@ use super::options::{Progress, RecordOptions, Status, Summary, Target};
 use super::perf::Events;
 use super::{Group, calibrate, host, procs, ring};
 use crate::error::RecordError;
-use crate::format::Writer;
+use crate::format::{Writer, Written};
 use crate::mask::Mask;
 use crate::meta::{Meta, Outcome};
 use crate::stream::assemble::{Assembler, Membership};
@@ -28,8 +28,9 @@ use crate::tracefs::schema::Schema;
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
-/// How often settings are looked at for changes.
-const SETTINGS_TICK: Duration = Duration::from_secs(1);
+/// How often settings are looked at for changes, and what is there goes into the file, be the chunk full or not: a crash
+/// costs no more than this.
+const SLOW_TICK: Duration = Duration::from_secs(1);
 /// How long a command that was asked to end may take to do so.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -164,7 +165,7 @@ struct Session<'a> {
     exit_status: Option<i32>,
     interrupted: Option<Instant>,
     ticked: Instant,
-    settings_seen: Instant,
+    slowly_ticked: Instant,
 }
 
 impl<'a> Session<'a> {
@@ -194,7 +195,9 @@ impl<'a> Session<'a> {
         if let Some(mask) = mask {
             assembler.set_mask(mask);
         }
-        tasks.into_iter().for_each(|task| assembler.add_task(task));
+        for task in tasks {
+            assembler.add_task(task);
+        }
         let now = Instant::now();
         Ok(Self {
             options,
@@ -208,7 +211,7 @@ impl<'a> Session<'a> {
             exit_status: None,
             interrupted: None,
             ticked: now,
-            settings_seen: now,
+            slowly_ticked: now,
         })
     }
 
@@ -297,8 +300,9 @@ impl<'a> Session<'a> {
                 elapsed_ns: host::now_ns() - self.meta.start_ns,
             });
         }
-        if self.settings_seen.elapsed() >= SETTINGS_TICK {
-            self.settings_seen = Instant::now();
+        if self.slowly_ticked.elapsed() >= SLOW_TICK {
+            self.slowly_ticked = Instant::now();
+            self.assembler.flush()?;
             let settings = host::vm_settings();
             for (name, value) in
                 settings.iter().filter(|(name, value)| self.meta.vm.get(*name) != Some(value))
@@ -336,12 +340,15 @@ impl<'a> Session<'a> {
             interrupted: self.interrupted.is_some(),
         };
         let tasks = self.assembler.task_count();
+        if let Err(error) = self.assembler.flush() {
+            return Err(self.cut(error));
+        }
         self.drainer.join();
         let kept = self.assembler.writer().written();
-        let (_, written) = self.assembler.into_writer().finish(outcome).map_err(|error| {
-            let _ = self.options.output.metadata();
-            RecordError::Output { error, kept_bytes: kept.bytes, kept_events: kept.events }
-        })?;
+        let written = match self.assembler.into_writer().finish(outcome) {
+            Ok((_, written)) => written,
+            Err(error) => return Err(cut(self.options, kept, error)),
+        };
         Ok(Summary {
             events: counts.events,
             bytes: written.bytes,
@@ -356,12 +363,15 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Cuts the file off after its last whole chunk and says what is left.
     fn cut(&self, error: io::Error) -> RecordError {
-        let kept = self.assembler.writer().written();
-        if let Ok(file) = OpenOptions::new().write(true).open(&self.options.output) {
-            let _ = file.set_len(kept.bytes);
-        }
-        RecordError::Output { error, kept_bytes: kept.bytes, kept_events: kept.events }
+        cut(self.options, self.assembler.writer().written(), error)
     }
+}
+
+/// Cuts the file off after its last whole chunk and says what is left.
+fn cut(options: &RecordOptions, kept: Written, error: io::Error) -> RecordError {
+    if let Ok(file) = OpenOptions::new().write(true).open(&options.output) {
+        let _ = file.set_len(kept.bytes);
+    }
+    RecordError::Output { error, kept_bytes: kept.bytes, kept_events: kept.events }
 }

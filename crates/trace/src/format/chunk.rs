@@ -83,9 +83,10 @@ impl Head {
         })
     }
 
-    /// Whether `payload` is what was written.
+    /// Whether `payload` is what was written. Fuzzing goes past the checksum, which would stop it at once.
     pub(super) fn is_sound(&self, payload: &[u8]) -> bool {
-        payload.len() == self.stored && crc32c::crc32c_append(self.own_crc, payload) == self.crc
+        cfg!(fuzzing)
+            || payload.len() == self.stored && crc32c::crc32c_append(self.own_crc, payload) == self.crc
     }
 
     /// Unpacks `payload` into `out`.

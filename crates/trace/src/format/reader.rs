@@ -123,7 +123,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// How many chunks of events there are. Each can be read alone.
-    pub const fn chunk_count(&self) -> usize {
+    pub fn chunk_count(&self) -> usize {
         self.chunks.len()
     }
 
@@ -339,7 +339,7 @@ fn check_header(file: &mut impl Read) -> Result<(), ReadError> {
     }
     let major = u16::from_le_bytes([header[8], header[9]]);
     let crc = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
-    if crc32c::crc32c(&header[..12]) != crc {
+    if crc32c::crc32c(&header[..12]) != crc && !cfg!(fuzzing) {
         return Err(ReadError::corrupt(0, "the header's checksum does not fit"));
     }
     if major > VERSION_MAJOR {

@@ -119,7 +119,9 @@ mod tests {
     fn integers_survive() {
         let values = [0, 1, 127, 128, 16383, 16384, u64::from(u32::MAX), u64::MAX];
         let mut bytes = vec![];
-        values.iter().for_each(|&value| put(&mut bytes, value));
+        for value in values {
+            put(&mut bytes, value);
+        }
         let mut cursor = Cursor::new(0, bytes.len());
         for value in values {
             assert_eq!(cursor.next(&bytes), value);

@@ -229,7 +229,7 @@ impl Tally {
             EventKind::Fault { .. } => task.faults += 1,
             EventKind::Switch { next, .. } => self.switch(event, next.0),
             EventKind::Lost { count } => {
-                self.losses.lost += count;
+                self.losses.lost = self.losses.lost.saturating_add(count);
                 self.losses.occasions += 1;
             }
             _ => {}
@@ -258,7 +258,9 @@ impl Tally {
     fn switch(&mut self, event: &Event, next: u32) {
         let running = &mut self.running[usize::from(event.cpu.0)];
         if let Some((task, since)) = running.take().filter(|(task, _)| *task == event.task.0) {
-            self.tasks[task as usize].run_ns += event.time.0.saturating_sub(since);
+            let ran = event.time.0.saturating_sub(since);
+            let total = &mut self.tasks[task as usize].run_ns;
+            *total = total.saturating_add(ran);
         }
         *running = Some((next, event.time.0));
         self.tasks[next as usize].runs += 1;

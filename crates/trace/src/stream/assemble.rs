@@ -105,6 +105,14 @@ impl<W: Write> Assembler<W> {
         self.membership == Membership::Everybody && tid != 0
     }
 
+    /// Writes what waits, so that it survives a crash.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
     /// Takes in a record.
     ///
     /// # Errors

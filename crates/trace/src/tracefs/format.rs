@@ -62,7 +62,7 @@ impl Format {
     }
 }
 
-/// `unsigned long pfn;	offset:8;	size:8;	signed:0;`
+/// `unsigned long pfn; offset:8; size:8; signed:0;`, with tabs between.
 fn parse_field(line: &str) -> Option<Field> {
     let mut field = Field::default();
     let mut parts = line.split(';').map(str::trim);
@@ -73,7 +73,7 @@ fn parse_field(line: &str) -> Option<Field> {
         .filter(|_| !declaration.starts_with("__data_loc"))
         .unwrap_or(declaration);
     field.is_data_loc = declaration.starts_with("__data_loc");
-    field.name = declaration.rsplit([' ', '*']).next()?.to_owned();
+    declaration.rsplit([' ', '*']).next()?.clone_into(&mut field.name);
     for part in parts.filter(|part| !part.is_empty()) {
         let (key, value) = part.split_once(':')?;
         let number: u16 = value.parse().ok()?;
@@ -99,8 +99,7 @@ impl Field {
             [a, b] => u64::from(u16::from_le_bytes([a, b])),
             [a, b, c, d] if self.signed => i32::from_le_bytes([a, b, c, d]) as u64,
             [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
-            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            _ => return None,
+            _ => u64::from_le_bytes(bytes.try_into().ok()?),
         })
     }
 
@@ -146,7 +145,7 @@ mod tests {
         raw[4..8].copy_from_slice(&(-2i32).to_le_bytes());
         raw[8] = 7;
         raw[16..20].copy_from_slice(b"bash");
-        raw[40..44].copy_from_slice(&(44u32 | 5 << 16).to_le_bytes());
+        raw[40..44].copy_from_slice(&(0x2c_u32 | 5 << 16).to_le_bytes());
         raw[44..48].copy_from_slice(b"vm_a");
         assert_eq!(format.field("common_pid").unwrap().read(&raw), Some(-2i64 as u64));
         assert_eq!(format.field("pfn").unwrap().read(&raw), Some(7));

@@ -1,0 +1,221 @@
+//! A capture: what a stock kernel says of its machine and of the parameters that it computed. From this the topology and
+//! the sysctls are taken; what it says of parameters is only ever compared with.
+
+use std::collections::BTreeMap;
+
+use mm::{CpuSpec, Knob, Knobs, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec, version::Version};
+
+use super::sections::{FormatError, Section, Sections, clip, number, number_set};
+use super::zoneinfo::{self, ZoneInfo};
+
+/// A capture of a kernel's parameters.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// What `uname -r` said.
+    pub release: String,
+    /// For each node, its CPUs and its distances to all nodes.
+    pub nodes: Vec<CaptureNode>,
+    /// Bytes of the last-level cache, and the CPUs that share it.
+    pub last_cache: Option<(u64, u32)>,
+    /// Everything under /proc/sys/vm.
+    pub sysctls: BTreeMap<String, String>,
+    /// The zones, empty ones too.
+    pub zones: Vec<ZoneInfo>,
+    /// What the kernel's log says of each node's fallback order.
+    pub fallback: Vec<(u16, Vec<u16>)>,
+}
+
+/// A node of a capture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CaptureNode {
+    /// Its CPUs.
+    pub cpus: Vec<u16>,
+    /// Distance to each node.
+    pub distance: Vec<u32>,
+}
+
+impl Capture {
+    /// Reads a capture.
+    ///
+    /// # Errors
+    /// The line that cannot be read, or the section that is missing.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        let sections = Sections::of(text);
+        let zones = zoneinfo::zones(sections.need("zoneinfo")?)?;
+        Ok(Self {
+            release: sections.word("uname").to_string(),
+            nodes: nodes(sections.need("cpus")?)?,
+            last_cache: sections.get("cache").map(last_cache).transpose()?.flatten(),
+            sysctls: sysctls(sections.need("vm")?),
+            zones,
+            fallback: sections.get("dmesg").map(fallback).transpose()?.unwrap_or_default(),
+        })
+    }
+
+    /// The kernel's version.
+    ///
+    /// # Errors
+    /// If the release does not begin with one for which there are rules.
+    pub fn version(&self) -> Result<Version, FormatError> {
+        kernel_version(&self.release)
+    }
+
+    /// The machine, as mm is told of it.
+    ///
+    /// # Errors
+    /// If the capture describes no machine that could exist.
+    pub fn topology(&self) -> Result<Topology, FormatError> {
+        let cpu_count = self.nodes.iter().flat_map(|node| &node.cpus).map(|&cpu| usize::from(cpu) + 1).max();
+        let cache_slice = self.last_cache.map_or(0, |(bytes, sharers)| bytes / u64::from(sharers.max(1)));
+        let nowhere = CpuSpec { node: Node(u16::MAX), cache_slice };
+        let mut topology = Topology {
+            nodes: vec![NodeSpec::default(); self.nodes.len()],
+            cpus: vec![nowhere; cpu_count.unwrap_or(0)],
+            distance: self.nodes.iter().map(|node| node.distance.clone()).collect(),
+        };
+        for (number, node) in self.nodes.iter().enumerate() {
+            for &cpu in &node.cpus {
+                topology.cpus[usize::from(cpu)].node = Node(number as u16);
+            }
+        }
+        for zone in self.zones.iter().filter(|zone| zone.managed > 0) {
+            let Some(kind) = ZoneKind::from_name(&zone.name) else { continue };
+            let node = topology.nodes.get_mut(usize::from(zone.node));
+            let node = node
+                .ok_or_else(|| FormatError::new(zone.line, format!("node {} has no CPU list", zone.node)))?;
+            node.zones.push(spec(zone, kind)?);
+        }
+        topology.validate().map_err(|what| FormatError::new(0, what))?;
+        Ok(topology)
+    }
+
+    /// The sysctls that are inputs of what is compared.
+    ///
+    /// # Errors
+    /// If one has a value that no kernel would take.
+    pub fn knobs(&self) -> Result<Knobs, FormatError> {
+        let knobs = Knobs::default();
+        let named = [
+            (Knob::MinFreeKbytes, "min_free_kbytes"),
+            (Knob::WatermarkScaleFactor, "watermark_scale_factor"),
+            (Knob::WatermarkBoostFactor, "watermark_boost_factor"),
+            (Knob::PercpuPagelistHighFraction, "percpu_pagelist_high_fraction"),
+            (Knob::PcpBatchScaleMax, "pcp_batch_scale_max"),
+            (Knob::StatInterval, "stat_interval"),
+        ];
+        for (knob, name) in named {
+            if let Some(value) = self.sysctls.get(name) {
+                set(&knobs, knob, name, value)?;
+            }
+        }
+        self.set_lowmem_reserve(&knobs)?;
+        Ok(knobs)
+    }
+
+    /// `lowmem_reserve_ratio` has a number for each zone kind that the kernel was built with, lowest first.
+    fn set_lowmem_reserve(&self, knobs: &Knobs) -> Result<(), FormatError> {
+        let Some(ratios) = self.sysctls.get("lowmem_reserve_ratio") else { return Ok(()) };
+        for (ratio, kind) in ratios.split_whitespace().zip(self.kinds()) {
+            let knob = match kind {
+                Some(ZoneKind::Dma) => Knob::LowmemReserveDma,
+                Some(ZoneKind::Dma32) => Knob::LowmemReserveDma32,
+                Some(ZoneKind::Normal) => Knob::LowmemReserveNormal,
+                Some(ZoneKind::Movable) | None => continue,
+            };
+            set(knobs, knob, "lowmem_reserve_ratio", ratio)?;
+        }
+        Ok(())
+    }
+
+    /// The kinds of zone that the kernel was built with, lowest first; `None` for those that mm leaves out (Device).
+    pub(super) fn kinds(&self) -> Vec<Option<ZoneKind>> {
+        let first = self.zones.first().map_or(0, |zone| zone.node);
+        let of_first = self.zones.iter().filter(|zone| zone.node == first);
+        of_first.map(|zone| ZoneKind::from_name(&zone.name)).collect()
+    }
+}
+
+/// The version of a kernel release, if mm has rules for it.
+pub(super) fn kernel_version(release: &str) -> Result<Version, FormatError> {
+    let name = clip(release);
+    let version = Version::parse(release)
+        .ok_or_else(|| FormatError::new(0, format!("'{name}' (section @@uname) is no kernel release")))?;
+    if version < Version::new(4, 0) {
+        return Err(FormatError::new(
+            0,
+            format!("there are no rules for kernel {name}; they begin with 4.0"),
+        ));
+    }
+    Ok(version)
+}
+
+fn set(knobs: &Knobs, knob: Knob, name: &str, value: &str) -> Result<(), FormatError> {
+    let value = number(0, name, value)?;
+    knobs.set(knob, value).map_err(|error| FormatError::new(0, error.to_string()))
+}
+
+fn spec(zone: &ZoneInfo, kind: ZoneKind) -> Result<ZoneSpec, FormatError> {
+    let missing = || FormatError::new(zone.line, format!("zone {} has no start_pfn", zone.name));
+    Ok(ZoneSpec {
+        kind,
+        start: Pfn(zone.start_pfn.ok_or_else(missing)?),
+        spanned: zone.spanned,
+        present: zone.present,
+        managed: zone.managed,
+    })
+}
+
+/// `node0 cpulist=0-3 distance=10 21`
+fn nodes(section: &Section<'_>) -> Result<Vec<CaptureNode>, FormatError> {
+    let mut nodes = vec![];
+    for &(line, text) in &section.lines {
+        let Some(rest) = text.strip_prefix("node") else { continue };
+        let (node, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        if number::<usize>(line, "the node", node)? != nodes.len() {
+            return Err(FormatError::new(line, "nodes must be numbered from 0 without gaps"));
+        }
+        let (cpus, distance) = rest.split_once("distance=").unwrap_or((rest, ""));
+        let cpus = cpus.trim().strip_prefix("cpulist=").unwrap_or_default();
+        let distance = distance.split_whitespace().map(|text| number(line, "a distance", text));
+        nodes.push(CaptureNode {
+            cpus: number_set(line, "a CPU", cpus)?,
+            distance: distance.collect::<Result<_, _>>()?,
+        });
+    }
+    Ok(nodes)
+}
+
+/// `3 Unified 16384K shared=0-3`: the largest level counts.
+fn last_cache(section: &Section<'_>) -> Result<Option<(u64, u32)>, FormatError> {
+    let mut last: Option<(u32, u64, u32)> = None;
+    for &(line, text) in &section.lines {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [level, kind, size, shared] = words[..] else { continue };
+        let level = number(line, "a cache level", level)?;
+        if kind == "Instruction" || last.is_some_and(|(known, ..)| known >= level) {
+            continue;
+        }
+        let kib: u64 = number(line, "a cache size", size.strip_suffix('K').unwrap_or(size))?;
+        let sharers = number_set(line, "a CPU", shared.strip_prefix("shared=").unwrap_or(shared))?;
+        last = Some((level, kib.saturating_mul(1024), sharers.len() as u32));
+    }
+    Ok(last.map(|(_, bytes, sharers)| (bytes, sharers)))
+}
+
+fn sysctls(section: &Section<'_>) -> BTreeMap<String, String> {
+    let pairs = section.lines.iter().filter_map(|(_, text)| text.split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())).collect()
+}
+
+/// `[    0.125075] Fallback order for Node 0: 0 1`
+fn fallback(section: &Section<'_>) -> Result<Vec<(u16, Vec<u16>)>, FormatError> {
+    const HEAD: &str = "Fallback order for Node ";
+    let mut orders = vec![];
+    for &(line, text) in &section.lines {
+        let Some(at) = text.find(HEAD) else { continue };
+        let (node, order) = text[at + HEAD.len()..].split_once(':').unwrap_or(("", ""));
+        let order = order.split_whitespace().map(|node| number(line, "a node", node));
+        orders.push((number(line, "the node", node)?, order.collect::<Result<_, _>>()?));
+    }
+    Ok(orders)
+}

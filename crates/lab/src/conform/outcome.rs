@@ -1,0 +1,187 @@
+//! What a comparison with a stock kernel came to: how many figures, how many equal, and each that is not.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The outcome of one file.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FileOutcome {
+    /// The file, as it was named.
+    pub file: String,
+    /// What it holds.
+    pub kind: FileKind,
+    /// The policy that it was held against.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub policy: String,
+    /// Figures compared.
+    pub compared: u64,
+    /// Those that were equal.
+    pub equal: u64,
+    /// Those that were not, in the order of the file.
+    pub differences: Vec<Difference>,
+    /// Pages that moved, for a page trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<PagesMoved>,
+    /// What a reader should know besides, a line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl FileOutcome {
+    pub(super) fn new(kind: FileKind) -> Self {
+        Self {
+            file: String::new(),
+            kind,
+            policy: String::new(),
+            compared: 0,
+            equal: 0,
+            differences: vec![],
+            pages: None,
+            notes: vec![],
+        }
+    }
+
+    /// Counts a figure that was equal.
+    pub(super) fn agree(&mut self) {
+        self.compared += 1;
+        self.equal += 1;
+    }
+
+    /// Counts a figure that was not.
+    pub(super) fn differ(
+        &mut self,
+        what: impl Into<String>,
+        kernel: impl Into<Figure>,
+        freehold: impl Into<Figure>,
+    ) {
+        self.compared += 1;
+        self.differences.push(Difference {
+            what: what.into(),
+            kernel: kernel.into(),
+            freehold: freehold.into(),
+        });
+    }
+
+    /// Compares two figures; `what` is only asked for if they differ.
+    pub(super) fn compare<F: Into<Figure> + PartialEq>(
+        &mut self,
+        what: impl FnOnce() -> String,
+        kernel: F,
+        freehold: F,
+    ) {
+        if kernel == freehold { self.agree() } else { self.differ(what(), kernel, freehold) }
+    }
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    /// A kernel's parameters on a machine.
+    Capture,
+    /// Every page event of a run.
+    PageTrace,
+    /// The text beside a trace; it is read with the trace.
+    BesideTrace,
+}
+
+/// A figure on which kernel and mm disagree.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Difference {
+    /// Which figure, and where in the file.
+    pub what: String,
+    /// What the kernel has.
+    pub kernel: Figure,
+    /// What mm has.
+    pub freehold: Figure,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: kernel {}, freehold {}", self.what, self.kernel, self.freehold)
+    }
+}
+
+/// A figure: a number, or a short text such as an order of nodes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Figure {
+    /// A number, mostly of pages.
+    Number(u64),
+    /// A text.
+    Text(String),
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+impl From<u64> for Figure {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Figure {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<String> for Figure {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Figure {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_string())
+    }
+}
+
+/// Times that pages moved between pagesets and buddy lists, and how many base pages in all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Moves {
+    /// How often.
+    pub count: u64,
+    /// Base pages.
+    pub pages: u64,
+}
+
+impl Moves {
+    pub(super) fn add(&mut self, pages: u64) {
+        self.count += 1;
+        self.pages += pages;
+    }
+}
+
+/// The same thing, done by a kernel and by mm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Sides {
+    /// By the kernel.
+    pub kernel: Moves,
+    /// By mm.
+    pub freehold: Moves,
+}
+
+/// What moved in a page trace.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct PagesMoved {
+    /// Refills of pagesets.
+    pub refills: Sides,
+    /// Drains by frees and by the vmstat tick of the zone's own CPUs.
+    pub drains: Sides,
+    /// Drains that kswapd's frees caused; these are not compared.
+    pub drains_by_kswapd: Sides,
+    /// Pagesets emptied by `drain_all_pages` or its like; mm is told of them, for their cause lies outside of it.
+    pub drains_of_all: Moves,
+    /// Batches taken from idle pagesets of other nodes' zones by the vmstat tick; mm is told of them.
+    pub drains_of_idle: Moves,
+}

@@ -1,0 +1,183 @@
+//! Random machines, random users: what the allocator hands out is whole, apart, of the right zone, and comes back.
+#![cfg(not(shuttle))]
+
+mod common;
+
+use common::{Model, assert_as_after_boot, free_blocks, masks, order, policies, topologies};
+use freehold_mm::{
+    Bare, Cpu, Knob, Knobs, MigrateType, Mm, Node, Order, Pfn, ReclaimState, Request, Urgency, ZoneKind,
+};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Alloc(Request),
+    Free(usize),
+    FreeBatch(usize),
+    FreeAnything(u32, u8),
+    Split(usize),
+    SetCpu(u16),
+    Tick(u16),
+    Kswapd(u16),
+    Reclaim(u16, bool),
+    DrainAll,
+    DrainCpu(u16),
+    SetKnob(Knob, u64),
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    let orders = prop_oneof![6 => 0..=0u8, 3 => 1..=3u8, 2 => 4..=8u8, 1 => 9..=10u8];
+    let types = prop::sample::select(&MigrateType::ALL[..MigrateType::PCP_COUNT]);
+    let kinds = prop::sample::select(&ZoneKind::ALL[..]);
+    let nodes = prop::option::weighted(0.4, (0..4u16).prop_map(Node));
+    let urgency = prop_oneof![
+        3 => Just(Urgency::Waits),
+        1 => Just(Urgency::NoWait),
+        2 => Just(Urgency::Atomic),
+        1 => Just(Urgency::Never),
+    ];
+    (orders, types, kinds, nodes, masks(), urgency, prop::bool::weighted(0.1)).prop_map(
+        |(size, migratetype, highest, node, allowed, urgency, this_node)| {
+            let base = Request { migratetype, highest, node, allowed, urgency, this_node, ..Request::KERNEL };
+            base.of_order(order(size))
+        },
+    )
+}
+
+fn knobs() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..=6u64).prop_map(|value| Step::SetKnob(Knob::PcpBatchScaleMax, value)),
+        prop::sample::select(vec![0, 8, 50, 5000])
+            .prop_map(|value| Step::SetKnob(Knob::PercpuPagelistHighFraction, value)),
+        prop::sample::select(vec![0, 1, 64, 1024, 8192, i32::MAX as u64])
+            .prop_map(|value| Step::SetKnob(Knob::MinFreeKbytes, value)),
+        prop::sample::select(vec![1, 10, 3000])
+            .prop_map(|value| Step::SetKnob(Knob::WatermarkScaleFactor, value)),
+        prop::sample::select(vec![0, 15_000, i32::MAX as u64])
+            .prop_map(|value| Step::SetKnob(Knob::WatermarkBoostFactor, value)),
+        prop::sample::select(vec![0, 1, 32, 256])
+            .prop_map(|value| Step::SetKnob(Knob::LowmemReserveDma32, value)),
+        (0..=1u64).prop_map(|value| Step::SetKnob(Knob::TransparentHugepage, value)),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        40 => requests().prop_map(Step::Alloc),
+        30 => any::<usize>().prop_map(Step::Free),
+        3 => (1..40usize).prop_map(Step::FreeBatch),
+        3 => (0..40_000u32, 0..=10u8).prop_map(|(pfn, order)| Step::FreeAnything(pfn, order)),
+        3 => any::<usize>().prop_map(Step::Split),
+        5 => (0..4u16).prop_map(Step::SetCpu),
+        3 => (0..4u16).prop_map(Step::Tick),
+        1 => (0..3u16).prop_map(Step::Kswapd),
+        1 => (0..3u16, any::<bool>()).prop_map(|(node, active)| Step::Reclaim(node, active)),
+        1 => Just(Step::DrainAll),
+        1 => (0..4u16).prop_map(Step::DrainCpu),
+        3 => knobs(),
+    ]
+}
+
+fn run(model: &mut Model, step: &Step) {
+    let cpus = model.mm.topology().cpus.len() as u16;
+    match *step {
+        Step::Alloc(request) => {
+            let _ = model.alloc(request);
+        }
+        Step::Free(index) => {
+            if let Some(block) = model.pick(index) {
+                model.free(block);
+            }
+        }
+        Step::FreeBatch(count) => free_batch(model, count),
+        Step::FreeAnything(pfn, size) => model.free_anything(Pfn(pfn), order(size)),
+        Step::Split(index) => {
+            if let Some(block) = model.pick(index) {
+                model.split(block);
+            }
+        }
+        Step::SetCpu(cpu) => model.mm.machine().set_cpu(Cpu(cpu % cpus)),
+        Step::Tick(cpu) => model.mm.vmstat_tick(Cpu(cpu % cpus)),
+        Step::Kswapd(node) => model.mm.kswapd(Node(node)),
+        Step::Reclaim(node, active) => {
+            let state = if active { ReclaimState::Active } else { ReclaimState::Idle };
+            model.mm.set_reclaim_active(Node(node), state);
+        }
+        Step::DrainAll => model.mm.drain_all(),
+        Step::DrainCpu(cpu) => model.mm.drain_cpu(Cpu(cpu % cpus)),
+        Step::SetKnob(knob, value) => model.mm.set_knob(knob, value).unwrap(),
+    }
+}
+
+fn free_batch(model: &mut Model, count: usize) {
+    let blocks: Vec<(Pfn, Order)> =
+        model.held.iter().take(count).map(|(&pfn, &order)| (Pfn(pfn), order)).collect();
+    for &block in &blocks {
+        model.give_up(block);
+    }
+    assert_eq!(model.mm.free_batch(&blocks), Ok(()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_handed_out_is_whole_apart_and_comes_back(
+        topology in topologies(),
+        policy in policies(),
+        steps in prop::collection::vec(steps(), 1..400),
+    ) {
+        let mut model = Model::new(Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap());
+        let boot = free_blocks(&model.mm);
+        for (number, step) in steps.iter().enumerate() {
+            run(&mut model, step);
+            if number % 16 == 0 {
+                model.check();
+            }
+        }
+        model.free_all();
+        model.check();
+        model.mm.drain_all();
+        model.check();
+        prop_assert_eq!(model.mm.memory_use().free, model.mm.memory_use().managed);
+        assert_as_after_boot(&free_blocks(&model.mm), &boot);
+    }
+
+    /// All memory is asked for, one way; then it is freed, and the next user gets as much.
+    #[test]
+    fn memory_that_is_used_up_comes_back(
+        topology in topologies(),
+        policy in policies(),
+        request in requests(),
+        knob in knobs(),
+    ) {
+        let mut model = Model::new(Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap());
+        run(&mut model, &knob);
+        let boot = free_blocks(&model.mm);
+        let first = use_up(&mut model, request);
+        model.check();
+        model.free_all();
+        model.mm.drain_all();
+        for node in 0..3 {
+            model.mm.kswapd(Node(node));
+        }
+        model.check();
+        assert_as_after_boot(&free_blocks(&model.mm), &boot);
+        let again = use_up(&mut model, request);
+        model.check();
+        prop_assert!(again + slack(&model) >= first, "{} blocks, and then only {}", first, again);
+    }
+}
+
+fn use_up(model: &mut Model, request: Request) -> u64 {
+    let before = model.allocations;
+    while model.alloc(request).is_ok() {}
+    model.allocations - before
+}
+
+/// Blocks by which two users may differ: what CPUs hold back of the counters that watermarks are compared with, and
+/// pages on other CPUs' lists.
+fn slack(model: &Model) -> u64 {
+    let (cpus, zones) = (model.mm.topology().cpus.len() as u64, model.mm.zones().len() as u64);
+    zones * (cpus * 64 + 512)
+}
