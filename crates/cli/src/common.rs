@@ -43,7 +43,8 @@ impl Failure {
 pub(crate) fn one_line(text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let kept: Vec<&str> = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    let kept: Vec<&str> =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
     kept.join(" ")
 }
 
@@ -71,7 +72,11 @@ pub(crate) fn note(global: &Global, text: &str) {
 }
 
 /// Prints a document as `--json` asks or as `text` says, and writes the page that `--report` asks for.
-pub(crate) fn present(global: &Global, document: &Document, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
+pub(crate) fn present(
+    global: &Global,
+    document: &Document,
+    text: impl FnOnce(Style) -> String,
+) -> Result<(), Failure> {
     if global.json {
         print(&document.to_json());
     } else {
@@ -99,7 +104,9 @@ pub(crate) fn machine(name: &str) -> Result<Profile, Failure> {
 /// The policy called so.
 pub(crate) fn policy(name: &str) -> Result<Policy, Failure> {
     Policy::parse(name).map_err(|error| match nearest(name, EXAMPLE_POLICIES.iter().copied()) {
-        Some(near) => Failure(format!("no policy `{name}`; did you mean `{near}`? linux-X.Y from 4.0 on are policies")),
+        Some(near) => {
+            Failure(format!("no policy `{name}`; did you mean `{near}`? linux-X.Y from 4.0 on are policies"))
+        }
         None => Failure::of(error),
     })
 }

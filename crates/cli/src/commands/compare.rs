@@ -13,7 +13,8 @@ pub(crate) fn run(global: &Global, options: &Compare) -> Result<Verdict, Failure
         let document = Document::from_json(&text).map_err(|error| Failure::at(path, error))?;
         Ok((name(path), document))
     };
-    let documents: Vec<(String, Document)> = options.files.iter().map(read).collect::<Result<_, Failure>>()?;
+    let documents: Vec<(String, Document)> =
+        options.files.iter().map(read).collect::<Result<_, Failure>>()?;
     let comparison = compare(&documents).map_err(Failure::of)?;
     let mut all = Document::new(command_line());
     for (_, document) in &documents {

@@ -16,7 +16,8 @@ pub(crate) fn run(global: &Global, options: &Conform) -> Result<Verdict, Failure
     }
     bar.done();
     if global.json {
-        let json = serde_json::to_string_pretty(&serde_json::json!({ "files": outcomes })).map_err(Failure::of)?;
+        let json =
+            serde_json::to_string_pretty(&serde_json::json!({ "files": outcomes })).map_err(Failure::of)?;
         print(&(json + "\n"));
     } else {
         let files: Vec<File> = outcomes.iter().map(file).collect();

@@ -37,7 +37,9 @@ pub(crate) fn capture(global: &Global, mut options: RecordOptions) -> Result<Sum
     let summary = trace::record(&options, &mut bar);
     bar.done();
     summary.map_err(|error| match error {
-        trace::RecordError::Output { .. } => Failure::at(&options.output, error),
+        trace::RecordError::Output { .. } | trace::RecordError::System { .. } => {
+            Failure::at(&options.output, error)
+        }
         _ => Failure::of(error),
     })
 }

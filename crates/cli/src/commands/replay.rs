@@ -23,8 +23,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure>
 
 fn plan(global: &Global, options: &Replay) -> Result<Plan, Failure> {
     let mut plan = Plan::new(machine(&options.machine)?, policy(&options.policy)?);
-    plan.settings =
-        options.set.iter().map(|text| knob(parse_setting(text))).collect::<Result<_, _>>()?;
+    plan.settings = options.set.iter().map(|text| knob(parse_setting(text))).collect::<Result<_, _>>()?;
     plan.changes = options.at.iter().map(|text| knob(parse_change(text))).collect::<Result<_, _>>()?;
     if let Some(list) = &options.cpus {
         plan.cpus = parse_cpu_list(list, plan.profile.shape().cpu_count()).map_err(Failure::of)?;
@@ -39,10 +38,14 @@ fn plan(global: &Global, options: &Replay) -> Result<Plan, Failure> {
 pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
     let mut reader = recording(path)?;
     let costs = host_costs(reader.meta())?;
-    let name = path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned());
+    let name =
+        path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned());
     let workload = from_recording(&mut reader, &name, costs).map_err(|error| Failure::at(path, error))?;
     if workload.operations == 0 {
-        return Err(Failure::at(path, "holds no page event of the recorded tasks, so there is nothing to replay"));
+        return Err(Failure::at(
+            path,
+            "holds no page event of the recorded tasks, so there is nothing to replay",
+        ));
     }
     Ok(Arc::new(workload))
 }

@@ -29,14 +29,17 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<Verdict, Failure> {
     obtain(global, options, &file)?;
     let workload = workload(&file)?;
     let mut document = Document::new(command_line());
-    let variants = format!("{}x{COPIES} copies on {}", workload.name, MACHINES.join(" and "));
-    note(global, &format!("replaying {variants}, vm.pcp_batch_scale_max 5 and 0 …"));
+    let machines = MACHINES.join(" and ");
+    note(global, &format!("replaying {COPIES} copies of it on {machines}, vm.pcp_batch_scale_max 5 and 0 …"));
     for name in MACHINES {
         let plan = plan(global, name, policy(POLICY)?)?;
         document.runs.extend(runs(global, &workload, &plan, 0)?);
     }
     present(global, &document, |style| report::replay::brief(style, &document))?;
-    note(global, "next: freehold record -o my.rec -- CMD, then freehold replay my.rec --machine NAME --set KNOB=V,V");
+    note(
+        global,
+        "next: freehold record -o my.rec -- CMD, then freehold replay my.rec --machine NAME --set KNOB=V,V",
+    );
     Ok(Verdict::Fine)
 }
 
@@ -66,7 +69,10 @@ fn obtain(global: &Global, options: &Try, file: &Path) -> Result<(), Failure> {
             bundled(file)
         }
         Err(Failure(why)) => {
-            note(global, &format!("cannot record here ({why}); taking the recording that comes with freehold"));
+            note(
+                global,
+                &format!("cannot record here ({why}); taking the recording that comes with freehold"),
+            );
             bundled(file)
         }
     }
@@ -79,6 +85,12 @@ fn bundled(file: &Path) -> Result<(), Failure> {
 /// One round of the seed's loop, over `mib` MiB instead of 6 GiB.
 fn record_options(mib: u32, file: &Path) -> RecordOptions {
     let program = format!("import mmap; n={mib}<<20; m=mmap.mmap(-1,n); m[:]=b'\\xff'*n; m.close()");
-    let command = ["python3", "-c", &program].map(Into::into).to_vec();
+    let command = [python(), "-c", &program].map(Into::into).to_vec();
     RecordOptions::new(PathBuf::from(file), Target::Command(command))
+}
+
+/// The system's own interpreter where there is one: what stands first in PATH may be a script that starts others.
+fn python() -> &'static str {
+    const SYSTEM: &str = "/usr/bin/python3";
+    if Path::new(SYSTEM).exists() { SYSTEM } else { "python3" }
 }

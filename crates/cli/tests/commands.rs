@@ -1,0 +1,94 @@
+//! What the commands print of a small recording.
+
+mod common;
+
+use common::{freehold, recording, stdout};
+use lab::measurements::Document;
+
+fn replay(extra: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 20_000);
+    let mut words = vec!["replay", rec.to_str().unwrap(), "--quiet"];
+    words.extend(extra);
+    stdout(&words)
+}
+
+fn document(extra: &[&str]) -> Document {
+    let mut words = vec!["--json"];
+    words.extend(extra);
+    let mut document = Document::from_json(&replay(&words)).unwrap().without_wall_time();
+    // The command line names a temporary file.
+    document.command.clear();
+    document
+}
+
+#[test]
+fn one_seed_one_document_whatever_the_threads() {
+    let words = ["--machine", "xeon-8260", "--copies", "6", "--set", "vm.pcp_batch_scale_max=5,3,0"];
+    let with = |jobs: &str, seed: &str| document(&[&words[..], &["--jobs", jobs, "--seed", seed]].concat());
+    let first = with("1", "7");
+    assert_eq!(first.runs.len(), 3);
+    assert_eq!(first, with("1", "7"));
+    assert_eq!(first, with("2", "7"));
+    assert_ne!(first, with("2", "8"));
+}
+
+#[test]
+fn a_smaller_scale_makes_shorter_refills_on_both_machines() {
+    for machine in ["epyc-7w83", "xeon-8260-1n"] {
+        let document =
+            document(&["--machine", machine, "--copies", "10", "--set", "vm.pcp_batch_scale_max=5,0"]);
+        let mean = |run: usize| document.runs[run].latency["refill"].mean_ns;
+        assert!(mean(1) * 2 < mean(0), "{machine}: {} -> {}", mean(0), mean(1));
+    }
+}
+
+#[test]
+fn the_account_shows_histograms_locks_and_how_sure_it_is() {
+    let text = replay(&["--machine", "epyc-7w83", "--copies", "4", "--set", "vm.pcp_batch_scale_max=5,0"]);
+    for part in
+        ["refill (rmqueue_bulk)", "nsecs               : count", "zone ", "pgalloc_normal", "extrapolated"]
+    {
+        assert!(text.contains(part), "{part} is missing from\n{text}");
+    }
+}
+
+#[test]
+fn measurements_can_be_compared_and_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (a, b, page) = (file("five.json"), file("zero.json"), file("page.html"));
+    std::fs::write(&a, replay(&["--json", "--set", "vm.pcp_batch_scale_max=5"])).unwrap();
+    std::fs::write(&b, replay(&["--json", "--set", "vm.pcp_batch_scale_max=0"])).unwrap();
+    let table = stdout(&["compare", &a, &b, "--report", &page, "--quiet"]);
+    assert!(table.contains("five") && table.contains("refill.mean_ns"), "{table}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<svg") && html.contains("</html>"));
+}
+
+#[test]
+fn tables_list_what_there_is() {
+    assert!(stdout(&["machines"]).contains("epyc-7w83"));
+    assert!(stdout(&["machines", "show", "xeon-8260"]).contains("MACHINES"));
+    assert!(stdout(&["knobs"]).contains("vm.pcp_batch_scale_max"));
+    insta::assert_snapshot!(stdout(&["knobs", "show", "vm.pcp_batch_scale_max"]));
+    for words in [["machines", "--json"], ["knobs", "--json"]] {
+        let list: serde_json::Value = serde_json::from_str(&stdout(&words)).unwrap();
+        assert!(list.as_array().is_some_and(|list| list.len() > 3));
+    }
+}
+
+#[test]
+fn a_machine_that_is_too_small_ends_with_status_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 40_000);
+    let toml = folder.path().join("tiny.toml");
+    let profile = "name = \"tiny\"\ntitle = \"64 MiB\"\nextends = \"host\"\n[topology]\nsource = \"a test\"\n\
+                   sockets = 1\ncores_per_socket = 2\nthreads_per_core = 1\ncores_per_llc = 2\n\
+                   smt_numbering = \"adjacent\"\ndistances = [[10]]\n[[topology.nodes]]\nsocket = 0\n\
+                   memory_mib = 64\n";
+    std::fs::write(&toml, profile).unwrap();
+    let output = freehold(&["replay", rec.to_str().unwrap(), "--machine", toml.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("failed allocations"));
+}
