@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mm::{Cpu, CpuSpec, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec};
+use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec};
 use serde::{Deserialize, Serialize};
 
 /// Written when a recording starts.
@@ -168,11 +168,6 @@ impl Meta {
         let topology = Topology { nodes, cpus, distance };
         topology.validate()?;
         Ok(topology)
-    }
-
-    /// Whether `cpu` is one of the host's.
-    pub const fn has_cpu(&self, cpu: Cpu) -> bool {
-        (cpu.0 as u32) < self.cpus
     }
 }
 

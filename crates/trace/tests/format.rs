@@ -125,7 +125,9 @@ fn errors_are_one_clear_line() {
 fn many_events_fill_many_chunks() {
     let events: Vec<_> = (0..200_000u32).map(|n| free(u64::from(n) * 250, n ^ 5)).collect();
     let mut writer = begin();
-    events.iter().for_each(|event| writer.push(event).unwrap());
+    for event in &events {
+        writer.push(event).unwrap();
+    }
     let (bytes, written) = writer.finish(Outcome::default()).unwrap();
     assert_eq!(written.events, 200_000);
     assert_eq!(Reader::new(Cursor::new(&bytes)).unwrap().chunk_count(), 4);
