@@ -67,7 +67,7 @@ pub fn omissions(style: Style, scene: &Scene<'_>) -> String {
 
 fn seeds(group: &Group<'_>) -> String {
     let first = group.first().seed;
-    let consecutive = group.runs.iter().zip(first..).all(|(run, seed)| run.seed == seed);
+    let consecutive = group.runs.windows(2).all(|pair| pair[0].seed.checked_add(1) == Some(pair[1].seed));
     match group.runs.as_slice() {
         [_] => format!("seed {first}"),
         [.., last] if consecutive => format!("seeds {first} to {}", last.seed),

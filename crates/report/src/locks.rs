@@ -30,7 +30,7 @@ pub(crate) fn grid(scene: &Scene<'_>) -> Table {
     for class in classes(scene) {
         for group in &scene.groups {
             let stat = pooled(group, class);
-            if stat.acquired + stat.contended > 0 {
+            if is_used(&stat) {
                 table.row([class.to_owned(), group.label.clone()].into_iter().chain(cells(&stat)));
             }
         }
@@ -43,7 +43,7 @@ pub fn classes<'a>(scene: &Scene<'a>) -> Vec<&'a str> {
     let mut classes: Vec<&str> = vec![];
     for run in scene.groups.iter().flat_map(|group| &group.runs) {
         for (class, stat) in &run.locks {
-            if stat.acquired + stat.contended > 0 && !classes.contains(&class.as_str()) {
+            if is_used(stat) && !classes.contains(&class.as_str()) {
                 classes.push(class);
             }
         }
@@ -57,13 +57,17 @@ pub fn classes<'a>(scene: &Scene<'a>) -> Vec<&'a str> {
 pub fn pooled(group: &Group<'_>, class: &str) -> LockStat {
     let mut all = LockStat::default();
     for stat in group.runs.iter().filter_map(|run| run.locks.get(class)) {
-        all.acquired += stat.acquired;
-        all.contended += stat.contended;
-        all.wait_ns += stat.wait_ns;
+        all.acquired = all.acquired.saturating_add(stat.acquired);
+        all.contended = all.contended.saturating_add(stat.contended);
+        all.wait_ns = all.wait_ns.saturating_add(stat.wait_ns);
         all.wait_max_ns = all.wait_max_ns.max(stat.wait_max_ns);
-        all.hold_ns += stat.hold_ns;
+        all.hold_ns = all.hold_ns.saturating_add(stat.hold_ns);
     }
     all
+}
+
+const fn is_used(stat: &LockStat) -> bool {
+    stat.acquired > 0 || stat.contended > 0
 }
 
 /// Acquired, contended, percent, wait mean, max and total, hold mean and total.
