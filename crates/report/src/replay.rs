@@ -35,6 +35,9 @@ pub fn brief(style: Style, document: &Document) -> String {
         parts.push(histograms(style, &scene));
         parts.push(changes::text(style, &scene));
     }
+    if !document.rows.is_empty() {
+        parts.push(published::table(style, &document.rows, &document.score));
+    }
     parts.push(heading::confidence(style, &document.runs));
     join(parts)
 }
