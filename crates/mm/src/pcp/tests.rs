@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::PageSizing;
+use super::{PageSizing, Pressure, Setting, Tuning};
 use super::sizing::batch;
 use crate::policy::BatchRule;
 use crate::{Bare, Cpu, Knob, Knobs, Mm, NodeSize, Order, Pfn, Policy, Request, Span, Topology};
@@ -140,4 +140,22 @@ fn the_second_small_block_in_a_row_empties_the_pageset() {
     }
     assert!(!counts(&mm, Span::Drain).is_empty(), "free_high drains although count is far below high");
     mm.check().unwrap();
+}
+
+/// RESULTS case 22: what Mel Gorman's trace of the 5.14 series shows per hold of the zone lock, with high at 814.
+#[test]
+fn drains_double_as_in_the_published_trace() {
+    let policy = Policy::parse("linux-5.14").unwrap();
+    let setting = Setting { rules: policy.rules(), scale: 5, pressure: Pressure::default() };
+    let start = Tuning { high: 814, high_min: 814, high_max: 814, batch: 63, free_factor: 1, ..Tuning::default() };
+    let mut tuning = start;
+    let mut drains = vec![];
+    while drains.len() < 5 {
+        let pages = tuning.freed(setting, Order::ZERO);
+        if pages > 0 {
+            drains.push(pages);
+            tuning.count -= pages;
+        }
+    }
+    assert_eq!(drains, [126, 252, 504, 751, 751]);
 }
