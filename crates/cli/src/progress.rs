@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A bar that shows itself after a second, if stderr is a terminal.
 pub(crate) struct Bar {
-    bar: ProgressBar,
+    shown: ProgressBar,
     began: Instant,
     wanted: bool,
 }
@@ -27,26 +27,26 @@ impl Bar {
             bar.set_style(style);
         }
         let wanted = !global.quiet && std::io::stderr().is_terminal();
-        Self { bar, began: Instant::now(), wanted }
+        Self { shown: bar, began: Instant::now(), wanted }
     }
 
     /// Shows the bar, if it is time.
     fn show(&self) {
-        if self.wanted && self.bar.is_hidden() && self.began.elapsed() >= PATIENCE {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        if self.wanted && self.shown.is_hidden() && self.began.elapsed() >= PATIENCE {
+            self.shown.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
     /// One step more.
     pub(crate) fn step(&self, message: String) {
         self.show();
-        self.bar.set_message(message);
-        self.bar.inc(1);
+        self.shown.set_message(message);
+        self.shown.inc(1);
     }
 
     /// Takes the bar away.
     pub(crate) fn done(&self) {
-        self.bar.finish_and_clear();
+        self.shown.finish_and_clear();
     }
 }
 
@@ -56,7 +56,7 @@ impl Progress for Bar {
         let seconds = status.elapsed_ns as f64 / 1e9;
         let mib = status.bytes as f64 / f64::from(1 << 20);
         let lost = if status.lost > 0 { format!(", {} LOST", status.lost) } else { String::new() };
-        self.bar.set_message(format!("{} events, {mib:.1} MiB, {seconds:.1} s{lost}", status.events));
-        self.bar.tick();
+        self.shown.set_message(format!("{} events, {mib:.1} MiB, {seconds:.1} s{lost}", status.events));
+        self.shown.tick();
     }
 }

@@ -1,5 +1,6 @@
 //! `freehold record`.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use report::units::plural;
@@ -81,13 +82,13 @@ fn account(output: &Path, summary: &Summary) -> String {
         summary.lost,
     );
     if let Some(cost) = summary.cost {
-        text += &format!("; recording costs about {:.0} ns an event here", cost.ns_per_event);
+        let _ = write!(text, "; recording costs about {:.0} ns an event here", cost.ns_per_event);
     }
     if summary.lost > 0 {
         text += "\nevents were lost: record again with a larger --ring";
     }
     if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
-        text += &format!("\nthe command ended with status {status}");
+        let _ = write!(text, "\nthe command ended with status {status}");
     }
     if summary.interrupted {
         text += "\nstopped from outside";

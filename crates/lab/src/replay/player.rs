@@ -153,15 +153,12 @@ impl Copy {
             this_node: kind.this_node,
             zero: kind.zero,
         };
-        let state = match self.stage.mm.alloc(request) {
-            Ok(pfn) => {
-                self.stage.tally.hold(kind.order.pages());
-                pfn.0
-            }
-            Err(_) => {
-                bump(&self.stage.tally.failed);
-                FAILED
-            }
+        let state = if let Ok(pfn) = self.stage.mm.alloc(request) {
+            self.stage.tally.hold(kind.order.pages());
+            pfn.0
+        } else {
+            bump(&self.stage.tally.failed);
+            FAILED
         };
         bump(&self.stage.tally.operations);
         self.blocks.borrow_mut()[block.0 as usize] = state;

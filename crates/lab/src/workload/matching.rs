@@ -48,11 +48,19 @@ impl Matching {
         self.next
     }
 
-    /// A block is handed out. Gives its number, and whether its frame was held already.
-    pub(super) fn alloc(&mut self, pfn: Pfn, order: Order) -> (BlockId, bool) {
+    /// A block is handed out. Gives its number, and the blocks that held its frames until now: their frees are missing
+    /// from the recording.
+    pub(super) fn alloc(&mut self, pfn: Pfn, order: Order) -> (BlockId, Vec<BlockId>) {
+        let mut displaced = vec![];
+        for page in 0..order.pages() {
+            if let Some((head, live)) = self.holder(pfn.add(page)) {
+                self.live.remove(&head);
+                displaced.push(live.block);
+            }
+        }
         let block = self.number(1);
-        let held = self.live.insert(pfn.0, Live { block, order }).is_some();
-        (block, held)
+        self.live.insert(pfn.0, Live { block, order });
+        (block, displaced)
     }
 
     /// Whether `pfn` is in a block that is held.
@@ -116,8 +124,8 @@ mod tests {
     #[test]
     fn a_block_comes_back_whole() {
         let mut matching = Matching::default();
-        let (block, held) = matching.alloc(Pfn(64), order(3));
-        assert!(!held);
+        let (block, displaced) = matching.alloc(Pfn(64), order(3));
+        assert_eq!(displaced, []);
         assert_eq!(matching.free(Pfn(64), order(3)), Returned::Whole(block));
         assert_eq!(matching.free(Pfn(64), order(3)), Returned::Unknown);
     }
@@ -142,8 +150,10 @@ mod tests {
     fn a_held_frame_that_is_allocated_again_is_noticed() {
         let mut matching = Matching::default();
         let (first, _) = matching.alloc(Pfn(1), order(0));
-        let (second, held) = matching.alloc(Pfn(1), order(0));
-        assert!(held && first != second);
+        let (second, displaced) = matching.alloc(Pfn(1), order(0));
+        assert_eq!(displaced, [first]);
         assert_eq!(matching.free(Pfn(1), order(0)), Returned::Whole(second));
+        let (third, _) = matching.alloc(Pfn(9), order(0));
+        assert_eq!(matching.alloc(Pfn(8), order(2)).1, [third], "a larger block displaces all that it covers");
     }
 }

@@ -106,8 +106,11 @@ impl Builder {
             EventKind::PageAlloc { pfn, order, migratetype, gfp } => {
                 self.flush(task);
                 let kind = self.kind(order, migratetype, gfp);
-                let (block, held) = self.matching.alloc(pfn, order);
-                self.workload.omissions.allocations_of_held_pages += u64::from(held);
+                let (block, displaced) = self.matching.alloc(pfn, order);
+                self.workload.omissions.implied_frees += displaced.len() as u64;
+                for block in displaced {
+                    self.outsider_frees(event.time.0, None, &[block]);
+                }
                 self.step(task, Action::Alloc { block, kind });
             }
             EventKind::PageFree { pfn, order } => self.free(task, pfn, order),
@@ -123,21 +126,24 @@ impl Builder {
         match event.kind {
             EventKind::Switch { next, .. } => self.switch_in(event.time.0, next),
             EventKind::PageFree { pfn, order } if self.matching.knows(pfn) => {
-                // Whoever frees does so at this distance from the last time; that is waiting, not work.
-                let track = &mut self.outsiders;
-                track.clock.leave(event.time.0, SwitchState::Sleeping, &HostCosts::NONE);
-                let returned = self.matching.free(pfn, order);
-                let (split, blocks) = taken_apart(returned);
-                let slept = track.clock.enter(event.time.0);
-                track.push_sleep(slept);
-                if let Some(split) = split {
-                    track.push(split);
-                }
-                track.push_free(&blocks);
-                self.workload.operations += 1;
+                let (split, blocks) = taken_apart(self.matching.free(pfn, order));
+                self.outsider_frees(event.time.0, split, &blocks);
             }
             _ => {}
         }
+    }
+
+    /// Somebody outside of the workload frees. That is so long after the last such free is waiting, not work.
+    fn outsider_frees(&mut self, time: u64, split: Option<Action>, blocks: &[BlockId]) {
+        let track = &mut self.outsiders;
+        let slept = track.clock.enter(time);
+        track.push_sleep(slept);
+        if let Some(split) = split {
+            track.push(split);
+        }
+        track.push_free(blocks);
+        track.clock.leave(time, SwitchState::Sleeping, &HostCosts::NONE);
+        self.workload.operations += 1;
     }
 
     fn switch_in(&mut self, time: u64, next: TaskId) {
