@@ -8,7 +8,7 @@ use crate::boot::Mm;
 use crate::buddy::ZoneCx;
 use crate::fallback::{Ask, SearchMode};
 use crate::frame::{FrameKind, FrameState};
-use crate::ids::{Node, Order, Pfn, ZoneId, ZoneKind};
+use crate::ids::{Cpu, Node, Order, Pfn, ZoneId};
 use crate::machine::{Daemon, Machine, Span, Work};
 use crate::pcp::Pcp;
 use crate::request::{AllocError, Request, Urgency};
@@ -24,8 +24,8 @@ enum Mark {
 
 /// A request on its way through the zones.
 #[derive(Clone, Copy, Debug)]
-struct Search {
-    request: Request,
+struct Search<'a> {
+    request: &'a Request,
     /// The node asked first.
     node: Node,
     mark: Mark,
@@ -41,7 +41,11 @@ impl<M: Machine> Mm<M> {
     pub fn alloc(&self, request: Request) -> Result<Pfn, AllocError> {
         let since = self.machine.enter(Span::PageAlloc);
         let node = request.node.unwrap_or_else(|| self.local_node());
-        let search = Search { request, node, mark: Mark::Low, flags: self.fast_flags(&request, node) };
+        let flags = match request.urgency {
+            Urgency::Never => AllocFlags::NONE,
+            _ => AllocFlags::KSWAPD,
+        };
+        let search = Search { request: &request, node, mark: Mark::Low, flags };
         let found = match self.search(search) {
             Some(block) => Ok(block),
             None => self.alloc_slow(search),
@@ -62,35 +66,17 @@ impl<M: Machine> Mm<M> {
     /// The node of the CPU that this runs on.
     #[inline]
     pub fn local_node(&self) -> Node {
-        self.topology.cpus[usize::from(self.machine.cpu().0)].node
+        self.node_of(self.machine.cpu())
     }
 
     #[inline]
-    fn fast_flags(&self, request: &Request, node: Node) -> AllocFlags {
-        let flags = match request.urgency {
-            Urgency::Never => AllocFlags::NONE,
-            _ => AllocFlags::KSWAPD,
-        };
-        if self.avoids_mixing(request, node) { flags.with(AllocFlags::NOFRAGMENT) } else { flags }
-    }
-
-    /// Whether the first pass should rather leave the preferred zone than mix types: if that is Normal, and there is a
-    /// DMA32 on the same node to go to (or only one node).
-    fn avoids_mixing(&self, request: &Request, node: Node) -> bool {
-        let Some(first) = self.first_zone(request, node) else { return false };
-        let dma32 = || self.zone(first.node, ZoneKind::Dma32).is_some();
-        first.kind == ZoneKind::Normal && (self.topology.nodes.len() == 1 || dma32())
-    }
-
-    #[inline]
-    fn first_zone(&self, request: &Request, node: Node) -> Option<&Zone<M>> {
-        self.candidates(request, node).next()
+    fn node_of(&self, cpu: Cpu) -> Node {
+        self.topology.cpus[usize::from(cpu.0)].node
     }
 
     /// The zones that may serve `request`, in order.
     #[inline]
-    fn candidates(&self, request: &Request, node: Node) -> impl Iterator<Item = &Zone<M>> {
-        let request = *request;
+    fn candidates<'a>(&'a self, request: &'a Request, node: Node) -> impl Iterator<Item = &'a Zone<M>> {
         let zonelist = self.zonelists.get(usize::from(node.0)).map_or(&[][..], |list| &list[..]);
         let zones = zonelist.iter().map(|id| &self.zones[usize::from(id.0)]);
         zones.filter(move |zone| {
@@ -102,32 +88,44 @@ impl<M: Machine> Mm<M> {
 
     /// Asks the zones in order (the kernel's `get_page_from_freelist`).
     #[inline]
-    fn search(&self, search: Search) -> Option<(Pfn, ZoneId)> {
+    fn search(&self, search: Search<'_>) -> Option<(Pfn, ZoneId)> {
+        let preferred = self.candidates(search.request, search.node).next()?;
+        let flags =
+            if preferred.avoids_mixing { search.flags.with(AllocFlags::NOFRAGMENT) } else { search.flags };
+        let search = Search { flags, ..search };
+        match self.try_zone(search, preferred, preferred) {
+            Some(pfn) => Some((pfn, preferred.id)),
+            None => self.search_on(search, preferred),
+        }
+    }
+
+    /// Goes on after `preferred` had nothing.
+    #[inline(never)]
+    fn search_on(&self, search: Search<'_>, preferred: &Zone<M>) -> Option<(Pfn, ZoneId)> {
         let mut search = search;
+        let mut asked = 1;
         loop {
-            let mut preferred: Option<&Zone<M>> = None;
-            let mut retry = false;
-            for zone in self.candidates(&search.request, search.node) {
-                let preferred = *preferred.get_or_insert(zone);
-                if search.flags.has(AllocFlags::NOFRAGMENT) && zone.node != preferred.node {
-                    // Rather mix types here than go to another node.
-                    retry = true;
+            let avoids_mixing = search.flags.has(AllocFlags::NOFRAGMENT);
+            for zone in self.candidates(search.request, search.node).skip(asked) {
+                // Rather mix types here than go to another node.
+                if avoids_mixing && zone.node != preferred.node {
                     break;
                 }
                 if let Some(pfn) = self.try_zone(search, zone, preferred) {
                     return Some((pfn, zone.id));
                 }
             }
-            if !retry && !search.flags.has(AllocFlags::NOFRAGMENT) {
+            if !avoids_mixing {
                 return None;
             }
             search.flags = search.flags.without(AllocFlags::NOFRAGMENT);
+            asked = 0;
         }
     }
 
     #[inline]
-    fn try_zone(&self, search: Search, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
-        let Request { order, highest, .. } = search.request;
+    fn try_zone(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
+        let Request { order, highest, .. } = *search.request;
         let ok = |mark: u32| zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
         let free_enough = !zone.has_flag(zone_flag::BELOW_HIGH) && {
             let above_high = ok(zone.mark_high());
@@ -158,10 +156,10 @@ impl<M: Machine> Mm<M> {
     /// Takes a block from `zone`: from this CPU's pageset if it caches the order and its lock is free, else from the
     /// buddy lists (the kernel's `rmqueue`).
     #[inline]
-    fn take(&self, search: Search, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
-        let Request { order, migratetype, .. } = search.request;
+    fn take(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
+        let Request { order, migratetype, .. } = *search.request;
         let ask = Ask { order, migratetype, flags: search.flags };
-        let cx = self.zone_cx(zone.id);
+        let cx = ZoneCx { cx: self.cx(), zone };
         let cpu = self.machine.cpu();
         let pageset = &zone.pagesets[usize::from(cpu.0)];
         let mut pfn = None;
@@ -169,7 +167,7 @@ impl<M: Machine> Mm<M> {
             if let Some(mut pcp) = pageset.pcp.try_lock(&self.machine) {
                 pfn = pcp.alloc(cx, &pageset.free_diff(), ask);
                 if let Some(pfn) = pfn {
-                    self.count_alloc(&mut pcp.events, order, zone, preferred);
+                    self.count_alloc(&mut pcp.events, order, zone, (preferred, cpu));
                     hand_out(cx, pfn, ask);
                 }
             }
@@ -177,9 +175,11 @@ impl<M: Machine> Mm<M> {
         pfn.or_else(|| self.take_from_buddy(cx, ask, preferred))
     }
 
+    #[inline(never)]
     fn take_from_buddy(&self, cx: ZoneCx<'_, M>, ask: Ask, preferred: &Zone<M>) -> Option<Pfn> {
         let zone = cx.zone;
-        let pageset = &zone.pagesets[usize::from(self.machine.cpu().0)];
+        let cpu = self.machine.cpu();
+        let pageset = &zone.pagesets[usize::from(cpu.0)];
         let mut free = zone.free.lock(&self.machine);
         let highatomic = crate::MigrateType::HighAtomic;
         let mut pfn = None;
@@ -194,13 +194,14 @@ impl<M: Machine> Mm<M> {
         }
         let pfn = pfn?;
         pageset.free_diff().add(cx, -(ask.order.pages() as i32));
-        self.count_alloc(&mut free.events, ask.order, zone, preferred);
+        self.count_alloc(&mut free.events, ask.order, zone, (preferred, cpu));
         hand_out(cx, pfn, ask);
         Some(pfn)
     }
 
     #[inline]
-    fn count_alloc(&self, events: &mut Events, order: Order, zone: &Zone<M>, preferred: &Zone<M>) {
+    fn count_alloc(&self, events: &mut Events, order: Order, zone: &Zone<M>, asked: (&Zone<M>, Cpu)) {
+        let (preferred, cpu) = asked;
         events.pgalloc += u64::from(order.pages());
         if zone.node == preferred.node {
             events.numa_hit += 1;
@@ -208,7 +209,7 @@ impl<M: Machine> Mm<M> {
             events.numa_miss += 1;
             SlowEvents::bump(&preferred.stat.numa_foreign);
         }
-        if zone.node == self.local_node() {
+        if zone.node == self.node_of(cpu) {
             events.numa_local += 1;
         } else {
             events.numa_other += 1;
@@ -216,11 +217,11 @@ impl<M: Machine> Mm<M> {
     }
 
     #[cold]
-    fn alloc_slow(&self, search: Search) -> Result<(Pfn, ZoneId), AllocError> {
+    fn alloc_slow(&self, search: Search<'_>) -> Result<(Pfn, ZoneId), AllocError> {
         let request = search.request;
-        let first = self.first_zone(&request, search.node).ok_or(AllocError::NoZone)?;
+        let first = self.candidates(request, search.node).next().ok_or(AllocError::NoZone)?;
         if search.flags.has(AllocFlags::KSWAPD) {
-            for zone in self.candidates(&request, search.node) {
+            for zone in self.candidates(request, search.node) {
                 self.wake_kswapd(zone.node);
             }
         }

@@ -217,7 +217,16 @@ fn zone<M: Machine>(machine: &M, topology: &Topology, id: ZoneId, node: Node, sp
     let cpus = (0..topology.cpus.len()).map(|cpu| Cpu(cpu as u16));
     let pagesets = cpus.map(|cpu| Pageset::new(machine, id, cpu, threshold)).collect();
     let free = Locked::new(machine, LockClass::Zone, u32::from(id.0), FreeAreas::default());
-    Zone::new(ZoneParts { id, node, spec, free, pagesets })
+    let avoids_mixing = avoids_mixing(topology, node, spec.kind);
+    Zone::new(ZoneParts { id, node, spec, avoids_mixing, free, pagesets })
+}
+
+/// Whether a request that prefers the zone of `kind` on `node` should first leave it rather than mix types there: if that
+/// is Normal, and there is a DMA32 on the same node to go to (or only one node).
+fn avoids_mixing(topology: &Topology, node: Node, kind: ZoneKind) -> bool {
+    let zones = &topology.nodes[usize::from(node.0)].zones;
+    let elsewhere = topology.nodes.len() == 1 || zones.iter().any(|zone| zone.kind == ZoneKind::Dma32);
+    kind == ZoneKind::Normal && elsewhere
 }
 
 fn zonelist<M: Machine>(zones: &[Zone<M>], nodes: &[Node]) -> Box<[ZoneId]> {

@@ -2,7 +2,7 @@
 //! while there is nothing to reclaim.
 
 use crate::boot::Mm;
-use crate::ids::{Cpu, Node};
+use crate::ids::{Cpu, Node, ZoneId};
 use crate::knobs::Knob;
 use crate::machine::Machine;
 use crate::pcp::Pageset;
@@ -22,12 +22,18 @@ impl<M: Machine> Mm<M> {
             if zone.stat.fold(&pageset.free_diff) {
                 pageset.pcp.lock(&self.machine).set_expire(EXPIRE_TICKS);
             }
-            let setting = self.zone_cx(zone.id);
-            let decayed = pageset.pcp.lock(&self.machine).tuning.decay(setting.setting());
-            self.give_back(zone, pageset, decayed, self.decay_hold());
+            self.decay_pageset(zone.id, cpu);
             let expired = pageset.pcp.lock(&self.machine).expire(zone.node, local);
             self.give_back(zone, pageset, expired, HoldRule::Whole);
         }
+    }
+
+    /// What the vmstat tick of `cpu` does to its pageset of `zone` alone: `high` falls, and what is then too much goes back.
+    pub fn decay_pageset(&self, zone: ZoneId, cpu: Cpu) {
+        let cx = self.zone_cx(zone);
+        let pageset = &cx.zone.pagesets[usize::from(cpu.0)];
+        let decayed = pageset.pcp.lock(&self.machine).tuning.decay(cx.setting());
+        self.give_back(cx.zone, pageset, decayed, self.decay_hold());
     }
 
     /// Seed 000's series lets the decay free a batch at a time, years before mainline did.

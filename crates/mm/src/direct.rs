@@ -4,11 +4,11 @@
 use crate::boot::Mm;
 use crate::fallback::{Ask, SearchMode};
 use crate::frame::{FrameKind, FrameState};
-use crate::ids::{Cpu, MigrateType, Order, Pfn, ZoneId};
+use crate::ids::{Cpu, MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::machine::Machine;
 use crate::pcp::Pcp;
 use crate::request::FreeError;
-use crate::zone::AllocFlags;
+use crate::zone::{AllocFlags, zone_flag};
 
 impl<M: Machine> Mm<M> {
     /// Takes a block from `zone` through this CPU's pageset, whatever the watermarks say; sets and clears nothing but
@@ -23,6 +23,16 @@ impl<M: Machine> Mm<M> {
         let pfn = pageset.pcp.lock(&self.machine).alloc(cx, &pageset.free_diff(), ask)?;
         self.set_state(pfn, FrameKind::Allocated, ask, zone);
         Some(pfn)
+    }
+
+    /// Notes, as a request for single pages does that comes by `zone` and could use `highest`, whether free pages are
+    /// under the high mark: then pagesets cease to grow.
+    pub fn note_request(&self, zone: ZoneId, highest: ZoneKind) {
+        let zone = self.zone_cx(zone).zone;
+        let below = zone.has_flag(zone_flag::BELOW_HIGH);
+        if !below && !zone.watermark_ok(&self.machine, Order::ZERO, zone.mark_high(), highest, AllocFlags::NONE) {
+            zone.set_flag(zone_flag::BELOW_HIGH);
+        }
     }
 
     /// Takes a block from the buddy lists of `zone`, past the pageset.

@@ -86,14 +86,11 @@ impl<M: Machine> Mm<M> {
 
     #[inline]
     pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Result<FrameState, FreeError> {
-        let state = self.map.get(pfn).ok_or(FreeError::NoFrame(pfn))?.state();
-        if state.kind != FrameKind::Allocated {
-            return Err(FreeError::NotAllocated(pfn));
-        }
-        if state.order != order {
-            return Err(FreeError::WrongOrder(pfn, state.order));
-        }
-        Ok(state)
+        let frame = self.map.get(pfn).ok_or(FreeError::NoFrame(pfn))?;
+        frame.allocated(order).ok_or_else(|| match frame.state() {
+            FrameState { kind: FrameKind::Allocated, order, .. } => FreeError::WrongOrder(pfn, order),
+            _ => FreeError::NotAllocated(pfn),
+        })
     }
 
     /// The list that a freed page goes to by its pageblock's type: reserved and CMA pages go with the movable ones,

@@ -139,7 +139,16 @@ impl List {
     #[inline]
     pub(crate) fn pop_front<M: Machine>(&mut self, mem: Mem<'_, M>) -> Option<Pfn> {
         let pfn = self.first()?;
-        self.remove(mem, pfn);
+        mem.touch(pfn, Access::Write);
+        self.first = mem.map.frame(pfn).next.load(Relaxed);
+        match self.first() {
+            Some(next) => {
+                mem.touch(next, Access::Write);
+                mem.map.frame(next).prev.store(NONE, Relaxed);
+            }
+            None => self.last = NONE,
+        }
+        self.len -= 1;
         Some(pfn)
     }
 
@@ -147,7 +156,16 @@ impl List {
     #[inline]
     pub(crate) fn pop_back<M: Machine>(&mut self, mem: Mem<'_, M>) -> Option<Pfn> {
         let pfn = self.last()?;
-        self.remove(mem, pfn);
+        mem.touch(pfn, Access::Write);
+        self.last = mem.map.frame(pfn).prev.load(Relaxed);
+        match self.last() {
+            Some(prev) => {
+                mem.touch(prev, Access::Write);
+                mem.map.frame(prev).next.store(NONE, Relaxed);
+            }
+            None => self.first = NONE,
+        }
+        self.len -= 1;
         Some(pfn)
     }
 }

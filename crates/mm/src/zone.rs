@@ -103,6 +103,8 @@ pub struct Zone<M: Machine> {
     pub(crate) free: Locked<M, FreeAreas>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
     pub(crate) stat: ZoneStat,
+    /// Requests that prefer this zone first look for one where types need not mix.
+    pub(crate) avoids_mixing: bool,
     marks: [AtomicU32; 4],
     boost: AtomicU32,
     protection: [AtomicU32; PROTECTION_COLUMNS],
@@ -114,6 +116,7 @@ pub(crate) struct ZoneParts<M: Machine> {
     pub(crate) id: ZoneId,
     pub(crate) node: Node,
     pub(crate) spec: crate::ZoneSpec,
+    pub(crate) avoids_mixing: bool,
     pub(crate) free: Locked<M, FreeAreas>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
 }
@@ -131,6 +134,7 @@ impl<M: Machine> Zone<M> {
             free: parts.free,
             pagesets: parts.pagesets,
             stat: ZoneStat::default(),
+            avoids_mixing: parts.avoids_mixing,
             marks: Default::default(),
             boost: AtomicU32::new(0),
             protection: Default::default(),

@@ -29,14 +29,20 @@ pub fn table(style: Style, rows: &[Row]) -> String {
                 other.source == source && (other.case as usize, other.order.get(), other.threads) == key
             })
         };
-        let mut cells = vec![row.case.name().to_owned(), row.order.get().to_string(), row.threads.to_string()];
+        let mut cells =
+            vec![row.case.name().to_owned(), row.order.get().to_string(), row.threads.to_string()];
         let found: Vec<Option<&Row>> = sources.iter().map(|source| of_source(source)).collect();
-        cells.extend(found.iter().map(|row| row.map_or_else(String::new, |row| format!("{:.1}", row.ns.median))));
-        cells.extend(found.iter().map(|row| {
-            row.map_or_else(String::new, |row| format!("({:.1}–{:.1})", row.ns.min, row.ns.max))
-        }));
+        cells.extend(
+            found.iter().map(|row| row.map_or_else(String::new, |row| format!("{:.1}", row.ns.median))),
+        );
+        cells.extend(
+            found.iter().map(|row| {
+                row.map_or_else(String::new, |row| format!("({:.1}–{:.1})", row.ns.min, row.ns.max))
+            }),
+        );
         table.row(cells);
     }
-    let note = "median over the rounds, ns per operation and thread (a hot pair is an allocation and its free)\n";
+    let note =
+        "median over the rounds, ns per operation and thread (a hot pair is an allocation and its free)\n";
     table.text(0, style.columns().max(120)) + note
 }

@@ -2,10 +2,70 @@
 
 use std::fmt::Write as _;
 
+use lab::conform::{FileOutcome, PagesMoved, Sides};
+
 use crate::style::Style;
 use crate::units::plural;
 
-/// What came of one file.
+/// A line per file and per disagreement, what moved in a page trace, and the count.
+pub fn outcomes(style: Style, outcomes: &[FileOutcome]) -> String {
+    let mut out = String::new();
+    for outcome in outcomes {
+        out.push_str(&file(style, outcome));
+    }
+    let compared: u64 = outcomes.iter().map(|outcome| outcome.compared).sum();
+    let disagreements: usize = outcomes.iter().map(|outcome| outcome.differences.len()).sum();
+    let _ = writeln!(
+        out,
+        "{}, {} compared, {}",
+        plural(outcomes.len() as u64, "file"),
+        plural(compared, "figure"),
+        plural(disagreements as u64, "disagreement"),
+    );
+    out
+}
+
+fn file(style: Style, outcome: &FileOutcome) -> String {
+    let verdict = format!("{} of {} equal", outcome.equal, outcome.compared);
+    let verdict = if outcome.differences.is_empty() { style.good(&verdict) } else { style.bad(&verdict) };
+    let policy = if outcome.policy.is_empty() { String::new() } else { format!(" ({})", outcome.policy) };
+    let mut out = format!("{}{policy}: {verdict}\n", outcome.file);
+    for difference in &outcome.differences {
+        let _ = writeln!(out, "  {difference}");
+    }
+    for line in outcome.pages.iter().flat_map(pages).chain(outcome.notes.iter().cloned()) {
+        let _ = writeln!(out, "  {}", style.faint(&line));
+    }
+    out
+}
+
+/// What moved between page lists and buddy lists, a line a kind.
+fn pages(moved: &PagesMoved) -> Vec<String> {
+    let both = [("refills", moved.refills), ("drains", moved.drains)];
+    let mut lines: Vec<String> = both.into_iter().map(|(what, sides)| both_sides(what, &sides)).collect();
+    if moved.drains_by_kswapd != Sides::default() {
+        lines.push(both_sides("drains by kswapd, not compared", &moved.drains_by_kswapd));
+    }
+    let told =
+        [("emptied by drain_all", moved.drains_of_all), ("taken from idle lists", moved.drains_of_idle)];
+    for (what, moves) in told.into_iter().filter(|(_, moves)| moves.count > 0) {
+        lines.push(format!("{what}, told to mm: {} of {} pages", moves.count, moves.pages));
+    }
+    lines
+}
+
+fn both_sides(what: &str, Sides { kernel, freehold }: &Sides) -> String {
+    let error = match kernel.pages {
+        0 => String::new(),
+        pages => format!(" ({:+.2} %)", 100.0 * (freehold.pages as f64 / pages as f64 - 1.0)),
+    };
+    format!(
+        "{what}: kernel {} of {} pages, freehold {} of {} pages{error}",
+        kernel.count, kernel.pages, freehold.count, freehold.pages,
+    )
+}
+
+/// What came of one file; [`outcomes`] takes lab's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// Its name, as it was given.

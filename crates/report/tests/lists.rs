@@ -1,7 +1,7 @@
 //! Knobs, machines and the outcome of conform, as snapshots.
 
-use freehold_report::conform::{Difference, File};
 use freehold_report::{Style, conform, knobs, machines};
+use lab::conform::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
 use sim::Profile;
 
 #[test]
@@ -58,23 +58,45 @@ fn every_machine_has_a_line_and_a_page() {
 
 #[test]
 fn disagreements_have_a_line_each_and_a_count() {
-    let equal = File { file: "a.txt".into(), compared: 90, equal: 90, ..File::default() };
-    let other = File {
+    let equal = FileOutcome {
+        file: "a.txt".into(),
+        kind: FileKind::Capture,
+        policy: "linux-6.18".into(),
+        compared: 90,
+        equal: 90,
+        differences: vec![],
+        pages: None,
+        notes: vec![],
+    };
+    let moves = |count, pages| Moves { count, pages };
+    let other = FileOutcome {
         file: "b.csv.xz".into(),
+        kind: FileKind::PageTrace,
         compared: 12,
         equal: 11,
         differences: vec![Difference {
-            what: "refill 7 of cpu 1".into(),
-            kernel: "126 pages".into(),
-            freehold: "63 pages".into(),
+            what: "line 812: refill 7 of cpu 1".into(),
+            kernel: Figure::Number(126),
+            freehold: Figure::Number(63),
         }],
-        notes: vec!["drained by kswapd: 63 pages".into()],
+        pages: Some(PagesMoved {
+            refills: Sides { kernel: moves(10, 2000), freehold: moves(10, 1937) },
+            drains: Sides { kernel: moves(3, 189), freehold: moves(3, 189) },
+            drains_by_kswapd: Sides::default(),
+            drains_of_all: moves(2, 700),
+            drains_of_idle: Moves::default(),
+        }),
+        notes: vec!["2 lines could not be read".into()],
+        ..equal.clone()
     };
-    insta::assert_snapshot!(conform::text(Style::plain(), &[equal, other]), @r"
-    a.txt: 90 of 90 equal
-    b.csv.xz: 11 of 12 equal
-      refill 7 of cpu 1: kernel 126 pages, freehold 63 pages
-      drained by kswapd: 63 pages
+    insta::assert_snapshot!(conform::outcomes(Style::plain(), &[equal, other]), @r"
+    a.txt (linux-6.18): 90 of 90 equal
+    b.csv.xz (linux-6.18): 11 of 12 equal
+      line 812: refill 7 of cpu 1: kernel 126, freehold 63
+      refills: kernel 10 of 2000 pages, freehold 10 of 1937 pages (-3.15 %)
+      drains: kernel 3 of 189 pages, freehold 3 of 189 pages (+0.00 %)
+      emptied by drain_all, told to mm: 2 of 700 pages
+      2 lines could not be read
     2 files, 102 figures compared, 1 disagreement
     ");
 }

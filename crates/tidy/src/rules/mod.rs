@@ -8,7 +8,7 @@ mod source;
 pub use arrows::{arrows, core_alone, who_parses, who_prints};
 pub use paths::no_machine_paths;
 pub use shape::{file_length, median_length, module_opening};
-pub use source::{finished_code, safety_comment};
+pub use source::{finished_code, oldest_rust, safety_comment};
 
 use crate::{Finding, Tree};
 
@@ -16,12 +16,13 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 10] = [
+pub const ALL: [Rule; 11] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
     ("safety-comment", safety_comment),
     ("finished-code", finished_code),
+    ("oldest-rust", oldest_rust),
     ("no-machine-paths", no_machine_paths),
     ("arrows", arrows),
     ("core-alone", core_alone),

@@ -54,6 +54,20 @@ pub fn finished_code(tree: &Tree) -> Vec<Finding> {
     found
 }
 
+/// `oldest-rust`: nothing newer than Rust 1.85, which Debian 13 has. `let` within a chain of conditions came with 1.88,
+/// and no lint of clippy's sees it.
+pub fn oldest_rust(tree: &Tree) -> Vec<Finding> {
+    let mut found = vec![];
+    for file in tree.ending_in(".rs") {
+        for (index, line) in lines(&file.text).iter().enumerate() {
+            if line.code.contains("&& let ") {
+                found.push(finding("oldest-rust", file, index, "`&& let` needs Rust 1.88"));
+            }
+        }
+    }
+    found
+}
+
 fn finding(rule: &'static str, file: &File, index: usize, what: &str) -> Finding {
     Finding { rule, path: file.path.clone(), line: index + 1, what: what.to_owned() }
 }
@@ -80,6 +94,11 @@ mod tests {
     fn other_uses_of_the_word_are_left_alone() {
         let text = "unsafe fn f();\nunsafe trait A {}\n// unsafe {\nlet not_unsafe = \"unsafe {\";\n#[unsafe(no_mangle)]";
         assert_eq!(found(safety_comment, text), []);
+    }
+
+    #[test]
+    fn a_chain_of_lets_is_found() {
+        assert_eq!(found(oldest_rust, "if a\n    && let Some(b) = c {}\n// && let \nif a && b {}"), [2]);
     }
 
     #[test]
