@@ -4,19 +4,35 @@
 //! mm computes from the topology alone. A *page trace* is every page event of a run: mm is given its allocations and
 //! frees and must refill and drain as the kernel did. [`conform_file`] tells the two apart by content.
 
+mod beside;
 mod capture;
+mod counts;
+mod fit;
+mod hidden;
+mod infer;
+mod life;
+mod lists;
 mod outcome;
 pub mod params;
+mod replay;
+mod runs;
 mod sections;
+mod story;
+mod trace_csv;
 mod zoneinfo;
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use self::counts::Telling;
+use self::sections::Sections;
+
+pub use beside::Beside;
 pub use capture::{Capture, CaptureNode};
 pub use outcome::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
 pub use sections::FormatError;
+pub use trace_csv::{Event, EventKind, PageTrace, unpack};
 pub use zoneinfo::{PagesetInfo, ZoneInfo};
 
 /// Why a file could not be held against mm: one line that names it.
@@ -36,16 +52,68 @@ impl fmt::Display for ConformError {
 
 impl std::error::Error for ConformError {}
 
-/// Holds mm against a capture or a page trace, whichever `path` is.
+/// Holds mm against a capture or a page trace, whichever `path` is. Beside a trace `NAME.csv` or `NAME.csv.xz` there must
+/// be its `NAME.txt`.
 ///
 /// # Errors
 /// If the file cannot be read, is neither, or is of a kernel without rules.
 pub fn conform_file(path: &Path) -> Result<FileOutcome, ConformError> {
-    let error = |what: String| ConformError { file: path.display().to_string(), what };
-    let bytes = fs::read(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
-    let text = String::from_utf8_lossy(&bytes);
-    let compared = params::compare(&Capture::parse(&text).map_err(|e| error(e.to_string()))?);
-    let mut outcome = compared.map_err(|cause| error(cause.to_string()))?;
+    let text = read(path)?;
+    let compared = if trace_csv::is_trace(&text) {
+        let beside = beside_path(path);
+        let beside_text = read(&beside)?;
+        conform_trace(&text, &beside_text)
+    } else if Sections::of(&text).get("zoneinfo-before").is_some() {
+        Ok(FileOutcome::new(FileKind::BesideTrace))
+    } else {
+        Capture::parse(&text).and_then(|capture| params::compare(&capture))
+    };
+    let mut outcome = compared.map_err(|cause| error(path, cause.to_string()))?;
     outcome.file = path.display().to_string();
     Ok(outcome)
+}
+
+/// Holds mm against a page trace, given the text beside it.
+///
+/// # Errors
+/// If either cannot be read, or the kernel is one without rules.
+pub fn conform_trace(trace: &str, beside: &str) -> Result<FileOutcome, FormatError> {
+    let beside =
+        Beside::parse(beside).map_err(|cause| FormatError::new(0, format!("the text beside it: {cause}")))?;
+    let prepared = replay::prepare(&beside)?;
+    let trace = PageTrace::parse(trace)?;
+    let story = infer::infer(&trace, &beside, prepared.shape);
+    let mm = prepared.mm()?;
+    let sizes = prepared.sizes(&mm, &beside);
+    let telling = Telling {
+        trace: &trace,
+        beside: &beside,
+        story: &story,
+        policy: &prepared.policy,
+        sizes: &sizes,
+        scale: prepared.scale,
+    };
+    let hidden = fit::fit(telling);
+    let mut outcome = replay::replay(telling, &hidden, &mm)?;
+    outcome.policy = prepared.policy.name().to_string();
+    Ok(outcome)
+}
+
+fn error(path: &Path, what: String) -> ConformError {
+    ConformError { file: path.display().to_string(), what }
+}
+
+fn read(path: &Path) -> Result<String, ConformError> {
+    let bytes = fs::read(path).map_err(|cause| error(path, format!("cannot be read: {cause}")))?;
+    unpack(bytes).map_err(|cause| error(path, cause.to_string()))
+}
+
+/// `NAME.txt` beside `NAME.csv.xz`.
+fn beside_path(trace: &Path) -> PathBuf {
+    let plain = if trace.extension().is_some_and(|kind| kind == "xz") {
+        trace.with_extension("")
+    } else {
+        trace.into()
+    };
+    plain.with_extension("txt")
 }

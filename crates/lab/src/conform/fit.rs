@@ -1,0 +1,123 @@
+//! Finds a run's hidden figures: those with which its refills and drains come out best. There are few, and each is held
+//! to what it can be: one phase for the ticks of all CPUs, at most a few hundred pages on a pageset.
+
+use super::counts::{DrainAt, Telling, Told, tell};
+use super::hidden::{Hidden, Phase, SECOND_US, SeenTicks};
+
+/// Pages that may come and go between the reading of zoneinfo and the beginning of a trace.
+const MOST_MORE: u32 = 256;
+/// The cost of a drain for which the other side has none, in steps that two drains may be apart.
+const LONE_DRAIN: u64 = 5_000;
+
+/// The hidden figures that fit best.
+pub(super) fn fit(telling: Telling<'_>) -> Hidden {
+    let seen = SeenTicks::of(telling.story, telling.trace);
+    let mut best = Trial::new(telling, Hidden::none(telling.story.shape));
+    best.hidden.alloc_factor.clone_from(&best.told.alloc_factor);
+    let mut phase = None;
+    let coarse = (0..40).map(|part| Phase(part * SECOND_US / 40));
+    let at_seen = seen
+        .phases()
+        .into_iter()
+        .flat_map(|Phase(at)| [Phase(at), Phase((at + SECOND_US - 4_000) % SECOND_US)]);
+    for trial in coarse.chain(at_seen) {
+        try_phase(telling, &seen, trial, &mut best, &mut phase);
+    }
+    for step_us in [5_000, 1_000, 200] {
+        fit_counts(telling, &mut best);
+        let Some(Phase(around)) = phase else { continue };
+        for part in 0..21 {
+            let trial = Phase((around + SECOND_US + part * step_us - 10 * step_us) % SECOND_US);
+            try_phase(telling, &seen, trial, &mut best, &mut phase);
+        }
+    }
+    fit_counts(telling, &mut best);
+    best.hidden
+}
+
+struct Trial {
+    hidden: Hidden,
+    told: Told,
+    cost: u64,
+}
+
+impl Trial {
+    fn new(telling: Telling<'_>, hidden: Hidden) -> Self {
+        let told = tell(telling, &hidden);
+        let cost = cost(telling, &told);
+        Self { hidden, told, cost }
+    }
+}
+
+fn try_phase(
+    telling: Telling<'_>,
+    seen: &SeenTicks,
+    trial: Phase,
+    best: &mut Trial,
+    phase: &mut Option<Phase>,
+) {
+    let hidden = Hidden { ticks: seen.others(trial), ..best.hidden.clone() };
+    let trial_of = Trial::new(telling, hidden);
+    // Without any tick is no better than with one where both explain the run as well.
+    if trial_of.cost < best.cost || (phase.is_none() && trial_of.cost == best.cost) {
+        *best = trial_of;
+        *phase = Some(trial);
+    }
+}
+
+/// The first drain of a pageset says how many pages were on it: as many frees as the model's comes too late, so many
+/// pages more there were.
+fn fit_counts(telling: Telling<'_>, best: &mut Trial) {
+    for pageset in 0..telling.story.shape.pagesets() {
+        let (Some(kernel), Some(model)) =
+            (best.told.kernel[pageset].first(), best.told.model[pageset].first())
+        else {
+            continue;
+        };
+        let later = i64::from(model.frees) - i64::from(kernel.frees);
+        if later == 0 || later.unsigned_abs() > u64::from(MOST_MORE) {
+            continue;
+        }
+        for slack in [0, 1, -1] {
+            let mut hidden = best.hidden.clone();
+            hidden.more[pageset] += later as i32 + slack;
+            let trial = Trial::new(telling, hidden);
+            if trial.cost < best.cost {
+                *best = trial;
+            }
+        }
+    }
+}
+
+/// How far a telling is from the run: a drain that comes at another time costs the steps in between.
+fn cost(telling: Telling<'_>, told: &Told) -> u64 {
+    let drains: u64 =
+        told.kernel.iter().zip(&told.model).map(|(kernel, model)| drains_apart(kernel, model)).sum();
+    let high_apart: u64 = telling.beside.after.iter().map(|zone| high_apart(telling, told, zone)).sum();
+    u64::from(told.wrong_refills) * 3_000 + u64::from(told.missing) + drains + high_apart / 10
+}
+
+fn drains_apart(kernel: &[DrainAt], model: &[DrainAt]) -> u64 {
+    let both = kernel.iter().zip(model);
+    let apart: u64 = both
+        .map(|(kernel, model)| {
+            let steps = u64::from(kernel.step.abs_diff(model.step)).min(LONE_DRAIN);
+            steps + u64::from(kernel.pages.abs_diff(model.pages)).min(LONE_DRAIN)
+        })
+        .sum();
+    apart + kernel.len().abs_diff(model.len()) as u64 * LONE_DRAIN
+}
+
+/// How far `high` is at the end from what zoneinfo says then.
+fn high_apart(telling: Telling<'_>, told: &Told, after: &super::ZoneInfo) -> u64 {
+    let zones = &telling.beside.before;
+    let Some(zone) = zones.iter().position(|zone| (zone.node, &zone.name) == (after.node, &after.name))
+    else {
+        return 0;
+    };
+    let shape = telling.story.shape;
+    let known = after.pagesets.iter().filter(|set| usize::from(set.cpu) < shape.cpus && set.high > 0);
+    known
+        .map(|set| u64::from(told.tunings[shape.pageset(zone, set.cpu).index()].high.abs_diff(set.high)))
+        .sum()
+}

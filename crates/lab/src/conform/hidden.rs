@@ -1,0 +1,127 @@
+//! What no event shows of a run: when each CPU's vmstat tick came, how many pages were on the lists exactly, and how far
+//! refills had grown when the trace began.
+
+use super::lists::{PagesetId, Shape};
+use super::story::{Story, What};
+use super::trace_csv::PageTrace;
+
+/// Hidden figures of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Hidden {
+    /// Times of the ticks that were not seen to drain, by CPU, ascending, in microseconds.
+    pub(super) ticks: Vec<Vec<u64>>,
+    /// Pages that each pageset had more than zoneinfo said a moment before the trace.
+    pub(super) more: Vec<i32>,
+    /// `alloc_factor` of each pageset when the trace began.
+    pub(super) alloc_factor: Vec<u8>,
+}
+
+/// Where in each second the ticks of CPU 0 come, in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Phase(pub(super) u64);
+
+pub(super) const SECOND_US: u64 = 1_000_000;
+
+/// The kernel sets ticks of different CPUs three jiffies apart; Debian's kernels, and the default, have 250 in a second.
+const SKEW_US: u64 = 12_000;
+
+/// Ticks that a trace shows, by their drains.
+#[derive(Clone, Debug)]
+pub(super) struct SeenTicks {
+    by_cpu: Vec<Vec<u64>>,
+    first_us: u64,
+    last_us: u64,
+}
+
+impl SeenTicks {
+    pub(super) fn of(story: &Story, trace: &PageTrace) -> Self {
+        let mut by_cpu = vec![vec![]; story.shape.cpus];
+        for step in &story.steps {
+            if let What::Tick(cpu) = step.what {
+                by_cpu[usize::from(cpu)].push(trace.events[step.event as usize].time_us);
+            }
+        }
+        let first_us = trace.events.first().map_or(0, |event| event.time_us);
+        let last_us = trace.events.last().map_or(0, |event| event.time_us);
+        Self { by_cpu, first_us, last_us }
+    }
+
+    /// The phases that the seen ticks would have if they came on time.
+    pub(super) fn phases(&self) -> Vec<Phase> {
+        let by_cpu = self.by_cpu.iter().enumerate();
+        by_cpu.flat_map(|(cpu, ticks)| ticks.iter().map(move |tick| Phase::of_cpu(cpu, *tick))).collect()
+    }
+
+    /// The ticks that were not seen, if `phase` is the phase: one a second on each CPU. A tick that comes late is
+    /// followed by the next that is at least three quarters of a second away.
+    pub(super) fn others(&self, phase: Phase) -> Vec<Vec<u64>> {
+        let of_cpu = |(cpu, seen): (usize, &Vec<u64>)| {
+            let mut ticks = vec![];
+            let mut next = phase.next(cpu, self.first_us);
+            let mut seen = seen.iter().copied().peekable();
+            while next <= self.last_us {
+                match seen.next_if(|seen| *seen < next + SECOND_US / 2) {
+                    Some(seen) => next = phase.next(cpu, seen + SECOND_US * 3 / 4),
+                    None => {
+                        ticks.push(next);
+                        next += SECOND_US;
+                    }
+                }
+            }
+            ticks
+        };
+        self.by_cpu.iter().enumerate().map(of_cpu).collect()
+    }
+}
+
+impl Phase {
+    fn skew(cpu: usize) -> u64 {
+        cpu as u64 * SKEW_US % SECOND_US
+    }
+
+    fn of_cpu(cpu: usize, tick_us: u64) -> Self {
+        Self((tick_us + Self::skew(cpu)) % SECOND_US)
+    }
+
+    /// The first tick of `cpu` at `from` or later.
+    fn next(self, cpu: usize, from: u64) -> u64 {
+        let offset = (self.0 + SECOND_US - Self::skew(cpu)) % SECOND_US;
+        let behind = (from % SECOND_US + SECOND_US - offset) % SECOND_US;
+        from + (SECOND_US - behind) % SECOND_US
+    }
+}
+
+impl Hidden {
+    /// No ticks but those seen; all else as zoneinfo says.
+    pub(super) fn none(shape: Shape) -> Self {
+        Self {
+            ticks: vec![vec![]; shape.cpus],
+            more: vec![0; shape.pagesets()],
+            alloc_factor: vec![0; shape.pagesets()],
+        }
+    }
+
+    pub(super) fn more(&self, pageset: PagesetId) -> i32 {
+        self.more[pageset.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_come_once_a_second_a_little_earlier_on_each_further_cpu() {
+        let seen = SeenTicks { by_cpu: vec![vec![], vec![]], first_us: 3_300_000, last_us: 5_400_000 };
+        let ticks = seen.others(Phase(350_000));
+        assert_eq!(ticks, [[3_350_000, 4_350_000, 5_350_000], [3_338_000, 4_338_000, 5_338_000]]);
+    }
+
+    #[test]
+    fn a_tick_that_was_seen_stands_for_the_nearest() {
+        let late = SeenTicks { by_cpu: vec![vec![4_380_000]], first_us: 3_300_000, last_us: 6_000_000 };
+        assert_eq!(late.others(Phase(350_000)), [[3_350_000, 5_350_000]]);
+        let very_late = SeenTicks { by_cpu: vec![vec![4_650_000]], first_us: 3_300_000, last_us: 6_500_000 };
+        assert_eq!(very_late.others(Phase(350_000)), [[3_350_000, 6_350_000]]);
+    }
+}

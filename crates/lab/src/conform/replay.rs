@@ -1,0 +1,403 @@
+//! Takes mm through a run and holds each of its refills and drains against the kernel's.
+
+mod blocks;
+mod matching;
+mod setup;
+
+use mm::bare::Seen;
+use mm::{Bare, Cpu, Knob, Mm, Node, Span, Tuning, ZoneId, ZoneKind};
+
+use self::blocks::Blocks;
+use self::matching::{RefillMatch, Refills};
+pub(super) use self::setup::prepare;
+use super::beside::Beside;
+use super::counts::{DrainAt, Telling};
+use super::hidden::Hidden;
+use super::lists::{ListId, PagesetId, Shape};
+use super::outcome::{FileKind, FileOutcome, PagesMoved};
+use super::sections::FormatError;
+use super::story::{Actor, Cause, Story, What};
+use super::trace_csv::PageTrace;
+
+/// Replays a run on mm and compares.
+///
+/// # Errors
+/// If mm cannot be made for the run's machine.
+pub(super) fn replay(
+    telling: Telling<'_>,
+    hidden: &Hidden,
+    mm: &Mm<Bare>,
+) -> Result<FileOutcome, FormatError> {
+    let mut replay = Replay::begin(telling, hidden, mm)?;
+    let mut ticks = Ticks::of(hidden);
+    for (number, step) in telling.story.steps.iter().enumerate() {
+        let time_us = telling.trace.events[step.event as usize].time_us;
+        while let Some(cpu) = ticks.due(time_us) {
+            replay.tick(cpu, number as u32);
+        }
+        replay.step(number as u32, step.page, step.what);
+    }
+    Ok(replay.finish())
+}
+
+/// The ticks that no drain showed, of all CPUs.
+struct Ticks {
+    by_time: std::iter::Peekable<std::vec::IntoIter<(u64, u16)>>,
+}
+
+impl Ticks {
+    fn of(hidden: &Hidden) -> Self {
+        let by_cpu = hidden.ticks.iter().enumerate();
+        let mut all: Vec<(u64, u16)> =
+            by_cpu.flat_map(|(cpu, ticks)| ticks.iter().map(move |tick| (*tick, cpu as u16))).collect();
+        all.sort_unstable();
+        Self { by_time: all.into_iter().peekable() }
+    }
+
+    fn due(&mut self, time_us: u64) -> Option<u16> {
+        self.by_time.next_if(|(tick, _)| *tick <= time_us).map(|(_, cpu)| cpu)
+    }
+}
+
+/// A pageset's drains on both sides.
+#[derive(Clone, Debug, Default)]
+struct Drains {
+    frees: u32,
+    kernel: Vec<DrainAt>,
+    mm: Vec<DrainAt>,
+    /// Pages that kswapd's frees drained, and that mm has not been told of yet.
+    by_kswapd: i64,
+}
+
+struct Replay<'a> {
+    trace: &'a PageTrace,
+    beside: &'a Beside,
+    story: &'a Story,
+    mm: &'a Mm<Bare>,
+    blocks: Blocks<'a>,
+    refills: Refills,
+    drains: Vec<Drains>,
+    /// The step of each CPU's last tick.
+    last_tick: Vec<u32>,
+    /// Requests for which a zone had no block left.
+    starved: u64,
+    outcome: FileOutcome,
+    pages: PagesMoved,
+}
+
+impl<'a> Replay<'a> {
+    fn begin(telling: Telling<'a>, hidden: &Hidden, mm: &'a Mm<Bare>) -> Result<Self, FormatError> {
+        let blocks = Blocks::begin(telling, hidden, mm)?;
+        for (index, sizes) in telling.sizes.iter().enumerate() {
+            let pageset = PagesetId(index as u32);
+            let tuning = Tuning { alloc_factor: hidden.alloc_factor[index], ..*sizes };
+            let shape = telling.story.shape;
+            let zone = &mm.zones()[shape.zone(pageset)];
+            zone.set_pageset_tuning(mm.machine(), Cpu(shape.cpu(pageset)), tuning);
+        }
+        mm.machine().take_seen();
+        Ok(Self {
+            trace: telling.trace,
+            beside: telling.beside,
+            story: telling.story,
+            mm,
+            blocks,
+            refills: Refills::new(telling.story.shape.lists()),
+            drains: vec![Drains::default(); telling.story.shape.pagesets()],
+            last_tick: vec![u32::MAX; telling.story.shape.cpus],
+            starved: 0,
+            outcome: FileOutcome::new(FileKind::PageTrace),
+            pages: PagesMoved::default(),
+        })
+    }
+
+    fn shape(&self) -> Shape {
+        self.story.shape
+    }
+
+    /// The zone and CPU of a pageset, as mm's doors take them.
+    fn at(&self, pageset: PagesetId) -> (ZoneId, Cpu) {
+        (ZoneId(self.shape().zone(pageset) as u16), Cpu(self.shape().cpu(pageset)))
+    }
+
+    fn step(&mut self, number: u32, page: u32, what: What) {
+        match what {
+            What::Take(list, refill) => {
+                self.mm.note_request(self.at(list.pageset()).0, ZoneKind::Movable);
+                self.take(list, refill, page);
+            }
+            What::TakeUnseen(list, refill) => self.take_unseen(list, refill, page),
+            What::TakeBuddy(zone, order) => {
+                let taken = self.mm.rmqueue_buddy(ZoneId(zone), order, mm::MigrateType::Movable);
+                self.keep(page, taken.map(|pfn| (pfn, order)));
+            }
+            What::Put(list, actor) => self.put(number, list, actor, page),
+            What::PutBuddy(zone, order) => {
+                if let Some(pfn) = self.blocks.release(self.mm, page, usize::from(zone), order) {
+                    let freed = self.mm.free_past_pageset(pfn, order);
+                    debug_assert!(freed.is_ok(), "{freed:?}");
+                }
+            }
+            What::Tick(cpu) => self.tick(cpu, number),
+            What::Drained(drain) => self.kernel_drained(drain, number),
+            What::Knob(scale) => {
+                let set = self.mm.set_knob(Knob::PcpBatchScaleMax, u64::from(scale));
+                debug_assert!(set.is_ok(), "{set:?}");
+                let note = format!("vm.pcp_batch_scale_max is {scale} from the mark on: its refills say so");
+                self.outcome.notes.push(note);
+            }
+        }
+    }
+
+    fn take(&mut self, list: ListId, refill: u32, page: u32) {
+        if refill > 0 {
+            self.kernel_refills(list, refill - 1);
+        }
+        let (zone, cpu) = self.at(list.pageset());
+        self.mm.machine().set_cpu(cpu);
+        let taken = self.mm.rmqueue(zone, list.order(), list.migratetype());
+        self.keep(page, taken.map(|pfn| (pfn, list.order())));
+        let mut refilled = None;
+        for Seen { span, work, .. } in self.mm.machine().take_seen() {
+            if span == Span::Refill {
+                refilled = Some(work.count);
+                self.pages.refills.freehold.add(u64::from(work.count << list.order().get()));
+            }
+        }
+        let matched = self.refills.taken(list, (refill > 0).then(|| refill - 1), refilled);
+        for matched in matched {
+            self.judge_refill(matched);
+        }
+    }
+
+    /// The bulk allocator takes pages without the pageset noting that somebody allocates.
+    fn take_unseen(&mut self, list: ListId, refill: u32, page: u32) {
+        let (zone, cpu) = self.at(list.pageset());
+        let zone = &self.mm.zones()[usize::from(zone.0)];
+        let before = zone.pageset_tuning(self.mm.machine(), cpu);
+        self.take(list, refill, page);
+        let now = zone.pageset_tuning(self.mm.machine(), cpu);
+        let tuning = Tuning { free_count: before.free_count, free_factor: before.free_factor, ..now };
+        zone.set_pageset_tuning(self.mm.machine(), cpu, tuning);
+    }
+
+    fn keep(&mut self, page: u32, block: Option<(mm::Pfn, mm::Order)>) {
+        match block {
+            Some(block) => self.blocks.keep(page, block),
+            None => self.starved += 1,
+        }
+    }
+
+    /// The kernel refilled a list, which was therefore empty. A few blocks that mm has left may be ones of which the
+    /// trace said nothing; more are a disagreement, and leave mm's list too, lest it repeat itself.
+    fn kernel_refills(&mut self, list: ListId, refill: u32) {
+        let kernel = &self.story.refills[refill as usize];
+        self.pages.refills.kernel.add(u64::from(kernel.blocks << list.order().get()));
+        if self.refills.came_early(list) {
+            return;
+        }
+        let at = self.at(list.pageset());
+        let (order, kind) = (list.order(), list.migratetype());
+        let left = self.mm.take_off_pageset(at, order, kind, u32::MAX);
+        if left > 0 && left <= matching::SLACK {
+            self.mm.place_on_pageset(at, order, kind, left);
+            self.mm.machine().take_seen();
+        } else if left > 0 {
+            let what = format!("{}: blocks left on the list", self.name_refill(refill));
+            self.outcome.differ(what, 0u32, left);
+            self.refills.excuse(list);
+        }
+    }
+
+    fn judge_refill(&mut self, matched: RefillMatch) {
+        match matched {
+            RefillMatch::Both { kernel, mm } => {
+                let taken = self.story.taken(kernel);
+                if taken.contains(&mm) {
+                    // First pages that never came to light are known of now.
+                    let order = self.story.refills[kernel as usize].list.order();
+                    self.pages.refills.kernel.pages += u64::from((mm - taken.start()) << order.get());
+                    self.outcome.agree();
+                } else {
+                    self.outcome.differ(format!("{}: blocks", self.name_refill(kernel)), *taken.start(), mm);
+                }
+            }
+            RefillMatch::Kernel { kernel } => {
+                let blocks = self.story.refills[kernel as usize].blocks;
+                self.outcome.differ(format!("{}: blocks", self.name_refill(kernel)), blocks, 0u32);
+            }
+            RefillMatch::Mm { list, mm } => {
+                let what =
+                    format!("a refill of {}, which the kernel did not do: blocks", self.name_list(list));
+                self.outcome.differ(what, 0u32, mm);
+            }
+            RefillMatch::Excused => {}
+        }
+    }
+
+    fn put(&mut self, number: u32, list: ListId, actor: Actor, page: u32) {
+        let pageset = list.pageset();
+        let (zone, cpu) = self.at(pageset);
+        let Some(pfn) = self.blocks.release(self.mm, page, usize::from(zone.0), list.order()) else { return };
+        self.mm.machine().set_cpu(cpu);
+        let node = self.mm.zones()[usize::from(zone.0)].node();
+        if actor == Actor::Kswapd {
+            self.mm.set_reclaim_active(node, mm::ReclaimState::Active);
+        }
+        let freed = self.mm.free_to_list(pfn, list.order(), list.migratetype());
+        debug_assert!(freed.is_ok(), "{freed:?}");
+        if actor == Actor::Kswapd {
+            self.mm.set_reclaim_active(node, mm::ReclaimState::Idle);
+        }
+        self.drains[pageset.index()].frees += 1;
+        self.mm_drained(pageset, number, actor);
+    }
+
+    /// Notes what mm has just drained from `pageset`.
+    fn mm_drained(&mut self, pageset: PagesetId, number: u32, actor: Actor) {
+        let seen = self.mm.machine().take_seen();
+        let pages: u32 =
+            seen.iter().filter(|seen| seen.span == Span::Drain).map(|seen| seen.work.count).sum();
+        if pages == 0 {
+            return;
+        }
+        let drains = &mut self.drains[pageset.index()];
+        if actor == Actor::Kswapd {
+            drains.by_kswapd -= i64::from(pages);
+            self.pages.drains_by_kswapd.freehold.add(u64::from(pages));
+        } else {
+            drains.mm.push(DrainAt { step: number, frees: drains.frees, pages });
+            self.pages.drains.freehold.add(u64::from(pages));
+        }
+    }
+
+    fn tick(&mut self, cpu: u16, number: u32) {
+        self.mm.machine().set_cpu(Cpu(cpu));
+        self.last_tick[usize::from(cpu)] = number;
+        for zone in 0..self.shape().zones {
+            self.mm.decay_pageset(ZoneId(zone as u16), Cpu(cpu));
+            self.mm_drained(self.shape().pageset(zone, cpu), number, Actor::Task);
+        }
+    }
+
+    fn kernel_drained(&mut self, number_of_drain: u32, number: u32) {
+        let drain = &self.story.drains[number_of_drain as usize];
+        let pages = u64::from(drain.pages);
+        let drains = &mut self.drains[drain.pageset.index()];
+        match drain.cause {
+            Cause::Free => {
+                self.pages.drains.kernel.add(pages);
+                drains.kernel.push(DrainAt { step: number, frees: drains.frees, pages: drain.pages });
+            }
+            Cause::Tick => self.kernel_ticked(number_of_drain, number),
+            Cause::Kswapd => {
+                self.pages.drains_by_kswapd.kernel.add(pages);
+                drains.by_kswapd += i64::from(drain.pages);
+                let behind = std::mem::take(&mut drains.by_kswapd);
+                self.even_out(drain.pageset, behind, &drain.blocks);
+            }
+            Cause::All => {
+                self.pages.drains_of_all.add(pages);
+                self.even_out(drain.pageset, i64::from(drain.pages), &drain.blocks);
+            }
+        }
+    }
+
+    /// What a tick drained. Of another node's zone it also takes a batch when the lists were idle for three ticks, which
+    /// began before the trace.
+    fn kernel_ticked(&mut self, number_of_drain: u32, number: u32) {
+        let drain = &self.story.drains[number_of_drain as usize];
+        let (zone, cpu) = (self.shape().zone(drain.pageset), self.shape().cpu(drain.pageset));
+        let drains = &mut self.drains[drain.pageset.index()];
+        let by_mm = drains.mm.last().filter(|last| last.step == self.last_tick[usize::from(cpu)]);
+        let remote = Node(self.beside.before[zone].node) != self.beside.cpu_nodes[usize::from(cpu)];
+        let decayed = if remote { drain.pages.min(by_mm.map_or(0, |last| last.pages)) } else { drain.pages };
+        if decayed > 0 {
+            self.pages.drains.kernel.add(u64::from(decayed));
+            drains.kernel.push(DrainAt { step: number, frees: drains.frees, pages: decayed });
+        }
+        let idle = drain.pages - decayed;
+        if idle > 0 {
+            self.pages.drains_of_idle.add(u64::from(idle));
+            self.even_out(drain.pageset, i64::from(idle), &drain.blocks);
+        }
+    }
+
+    /// Makes mm's lists as short as the kernel's after a drain that mm cannot foresee: `behind` pages shorter.
+    fn even_out(&mut self, pageset: PagesetId, behind: i64, blocks: &[(ListId, u32)]) {
+        let at = self.at(pageset);
+        let mut left = behind;
+        for (list, blocks) in blocks {
+            let (order, kind) = (list.order(), list.migratetype());
+            let pages = i64::from(order.pages());
+            if left > 0 {
+                let wanted = i64::from(*blocks).min(left / pages) as u32;
+                left -= i64::from(self.mm.take_off_pageset(at, order, kind, wanted)) * pages;
+            } else if left < 0 {
+                let wanted = i64::from(*blocks).min(-left / pages) as u32;
+                left += i64::from(self.mm.place_on_pageset(at, order, kind, wanted)) * pages;
+            }
+        }
+        self.mm.machine().take_seen();
+    }
+
+    fn finish(mut self) -> FileOutcome {
+        for matched in self.refills.finish() {
+            self.judge_refill(matched);
+        }
+        for index in 0..self.drains.len() {
+            self.judge_drains(PagesetId(index as u32));
+        }
+        if self.starved > 0 {
+            self.outcome.notes.push(format!("{} requests found no block left in mm's zone", self.starved));
+        }
+        if self.story.homeless > 0 {
+            self.outcome
+                .notes
+                .push(format!("{} events of frames in no zone were left out", self.story.homeless));
+        }
+        if self.beside.lost > 0 {
+            let note =
+                format!("the kernel lost {} events: what it shows is not the whole run", self.beside.lost);
+            self.outcome.notes.push(note);
+        }
+        self.outcome.pages = Some(self.pages);
+        self.outcome
+    }
+
+    fn judge_drains(&mut self, pageset: PagesetId) {
+        let drains = std::mem::take(&mut self.drains[pageset.index()]);
+        for (kernel, mm) in matching::pair_drains(&drains.kernel, &drains.mm) {
+            let pages = |side: Option<DrainAt>| side.map_or(0, |drain| drain.pages);
+            if kernel.is_some() && pages(kernel) == pages(mm) {
+                self.outcome.agree();
+                continue;
+            }
+            let step = kernel.or(mm).map_or(0, |drain| drain.step);
+            let what = format!("line {}: a drain of {}: pages", self.line(step), self.name_pageset(pageset));
+            self.outcome.differ(what, pages(kernel), pages(mm));
+        }
+    }
+
+    /// The line of the trace that a step came from.
+    fn line(&self, step: u32) -> u32 {
+        let step = self.story.steps.get(step as usize);
+        step.map_or(0, |step| self.trace.events[step.event as usize].line)
+    }
+
+    fn name_pageset(&self, pageset: PagesetId) -> String {
+        let zone = &self.beside.before[self.shape().zone(pageset)];
+        format!("cpu {}'s pageset of node {} zone {}", self.shape().cpu(pageset), zone.node, zone.name)
+    }
+
+    fn name_list(&self, list: ListId) -> String {
+        let kind = list.migratetype().name();
+        format!("{} ({}, {kind})", self.name_pageset(list.pageset()), list.order())
+    }
+
+    fn name_refill(&self, refill: u32) -> String {
+        let refill = &self.story.refills[refill as usize];
+        let line = self.trace.events[refill.event as usize].line;
+        format!("line {line}: a refill of {}", self.name_list(refill.list))
+    }
+}
