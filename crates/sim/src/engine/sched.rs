@@ -213,9 +213,10 @@ impl Sched {
             }
             if timer == Some(now) {
                 self.fire(lines, costs);
-            } else if let Some((key, cpu)) = self.heap.pop()
-                && let Some(task) = self.dispatch(cpu, key, lines, costs)
-            {
+                continue;
+            }
+            let Some((key, cpu)) = self.heap.pop() else { continue };
+            if let Some(task) = self.dispatch(cpu, key, lines, costs) {
                 return Next::Run { task, cpu };
             }
         }
