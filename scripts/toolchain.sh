@@ -18,7 +18,7 @@ rust_minor() {
 # Sets CARGO_BIN and RUSTC_BIN to the first pair that is new enough; fails if there is none.
 find_rust() {
     local cargo rustc
-    local candidates="cargo:rustc $HOME/.cargo/bin/cargo:$HOME/.cargo/bin/rustc"
+    local candidates="cargo:rustc ${HOME:-/nonexistent}/.cargo/bin/cargo:${HOME:-/nonexistent}/.cargo/bin/rustc"
     # Ubuntu has packages with the version in their names, and in those of their programs.
     for cargo in $(ls /usr/bin/cargo-1.* 2>/dev/null | sort -rV); do
         candidates="$candidates $cargo:/usr/bin/rustc-${cargo#/usr/bin/cargo-}"
@@ -34,5 +34,5 @@ find_rust() {
 }
 
 # Whether cargo is rustup's, which can fetch other toolchains.
-has_rustup() { command -v rustup >/dev/null || [ -x "$HOME/.cargo/bin/rustup" ]; }
-rustup_bin() { command -v rustup || echo "$HOME/.cargo/bin/rustup"; }
+has_rustup() { command -v rustup >/dev/null || [ -x "${HOME:-/nonexistent}/.cargo/bin/rustup" ]; }
+rustup_bin() { command -v rustup || echo "${HOME:-/nonexistent}/.cargo/bin/rustup"; }

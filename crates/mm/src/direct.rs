@@ -30,7 +30,9 @@ impl<M: Machine> Mm<M> {
     pub fn note_request(&self, zone: ZoneId, highest: ZoneKind) {
         let zone = self.zone_cx(zone).zone;
         let below = zone.has_flag(zone_flag::BELOW_HIGH);
-        if !below && !zone.watermark_ok(&self.machine, Order::ZERO, zone.mark_high(), highest, AllocFlags::NONE) {
+        if !below
+            && !zone.watermark_ok(&self.machine, Order::ZERO, zone.mark_high(), highest, AllocFlags::NONE)
+        {
             zone.set_flag(zone_flag::BELOW_HIGH);
         }
     }

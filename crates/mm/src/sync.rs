@@ -3,6 +3,7 @@
 
 use core::cell::UnsafeCell;
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 #[cfg(not(shuttle))]
@@ -37,7 +38,7 @@ impl<M: Machine, T> Locked<M, T> {
     pub fn lock<'a>(&'a self, machine: &'a M) -> Guard<'a, M, T> {
         let irq = machine.irq_save();
         machine.lock(&self.lock);
-        Guard { owner: self, machine, irq: Some(irq) }
+        Guard { owner: self, machine, irq: Some(irq), data: PhantomData }
     }
 
     /// Takes the lock, interrupts off, if nobody holds it.
@@ -45,7 +46,7 @@ impl<M: Machine, T> Locked<M, T> {
     pub fn try_lock<'a>(&'a self, machine: &'a M) -> Option<Guard<'a, M, T>> {
         let irq = machine.irq_save();
         if machine.try_lock(&self.lock) {
-            Some(Guard { owner: self, machine, irq: Some(irq) })
+            Some(Guard { owner: self, machine, irq: Some(irq), data: PhantomData })
         } else {
             machine.irq_restore(irq);
             None
@@ -64,6 +65,8 @@ pub struct Guard<'a, M: Machine, T> {
     owner: &'a Locked<M, T>,
     machine: &'a M,
     irq: Option<M::Irq>,
+    /// A guard is as good as a mutable borrow of the data: it may be shared among threads only if the data may.
+    data: PhantomData<&'a mut T>,
 }
 
 impl<M: Machine, T> Guard<'_, M, T> {

@@ -15,7 +15,8 @@ use crate::task::{Role, TaskSpec};
 use crate::time::{Ticks, from_nanos, to_nanos};
 
 /// A handle to the simulated machine; cloning it is cheap. Outside of any task, time stands still and nothing costs
-/// anything, so that a memory manager can be set up and looked at.
+/// anything, so that a memory manager can be set up and looked at. A lock that a task held when a run paused cannot be
+/// taken there: that panics, for nobody would ever give it back.
 #[derive(Clone)]
 pub struct SimMachine(pub(crate) Rc<Core>);
 

@@ -36,6 +36,14 @@ pub(super) struct Told {
     pub(super) alloc_factor: Vec<u8>,
 }
 
+impl Told {
+    /// Whether there are refills or drains that the model does not have, or has too many.
+    pub(super) fn leaves_something(&self) -> bool {
+        let lone = |(kernel, model): (&Vec<DrainAt>, &Vec<DrainAt>)| kernel.len() != model.len();
+        self.wrong_refills > 0 || self.missing > 0 || self.kernel.iter().zip(&self.model).any(lone)
+    }
+}
+
 /// What a run is retold with.
 #[derive(Clone, Copy)]
 pub(super) struct Telling<'a> {

@@ -31,7 +31,14 @@ pub(super) fn fit(telling: Telling<'_>) -> Hidden {
             try_phase(telling, &seen, trial, &mut best, &mut phase);
         }
     }
+    fit_both(telling, &seen, &mut best, phase);
     fit_counts(telling, &mut best);
+    if std::env::var("FITDBG").is_ok() {
+        eprintln!(
+            "cost {} phase {phase:?} more {:?} wrong {} missing {}",
+            best.cost, best.hidden.more, best.told.wrong_refills, best.told.missing
+        );
+    }
     best.hidden
 }
 
@@ -62,6 +69,21 @@ fn try_phase(
     if trial_of.cost < best.cost || (phase.is_none() && trial_of.cost == best.cost) {
         *best = trial_of;
         *phase = Some(trial);
+    }
+}
+
+/// A tick a little earlier and some pages more look much the same at the first drain: where something is left to explain,
+/// the two are tried together.
+fn fit_both(telling: Telling<'_>, seen: &SeenTicks, best: &mut Trial, phase: Option<Phase>) {
+    let Some(Phase(around)) = phase.filter(|_| best.told.leaves_something()) else { return };
+    for part in 0..41 {
+        let phase = Phase((around + SECOND_US + part * 100 - 20 * 100) % SECOND_US);
+        let hidden = Hidden { ticks: seen.others(phase), ..best.hidden.clone() };
+        let mut trial = Trial::new(telling, hidden);
+        fit_counts(telling, &mut trial);
+        if trial.cost < best.cost {
+            *best = trial;
+        }
     }
 }
 

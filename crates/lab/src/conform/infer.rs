@@ -21,6 +21,8 @@ use super::trace_csv::{Event, EventKind, PageTrace};
 
 /// Kworker drains further apart than this are of two ticks.
 const TICK_GAP_US: u64 = 50_000;
+/// What a kworker drains later than this after a free of its own has nothing to do with that.
+const AFTER_FREE_US: u64 = 10_000;
 
 /// Follows every page of `trace`.
 pub(super) fn infer(trace: &PageTrace, beside: &Beside, shape: Shape) -> Story {
@@ -86,6 +88,8 @@ struct CpuPast {
     drain: Option<u32>,
     /// When its vmstat tick was last seen to drain.
     tick_us: Option<u64>,
+    /// When it was last heard of.
+    at_us: u64,
 }
 
 struct Inference<'a> {
@@ -149,6 +153,7 @@ impl Inference<'_> {
         if event.kind != EventKind::Drain {
             *past = CpuPast { last: Some(index), drain: None, ..*past };
         }
+        past.at_us = event.time_us;
     }
 
     fn step(&mut self, event: u32, what: What) {
@@ -341,9 +346,10 @@ impl Inference<'_> {
         self.place[event.page as usize] = NONE;
         let cause = self.cause(event, list);
         let past = self.cpus[usize::from(event.cpu)];
+        let soon = event.time_us < past.at_us + TICK_GAP_US;
         let same = |drain: &u32| {
             let drain = &self.story.drains[*drain as usize];
-            drain.pageset == list.pageset() && drain.cause == cause
+            drain.pageset == list.pageset() && drain.cause == cause && (soon || cause != Cause::Tick)
         };
         let drain = past.drain.filter(same).unwrap_or_else(|| self.open_drain(index, event, list, cause));
         let drain = &mut self.story.drains[drain as usize];
@@ -376,16 +382,21 @@ impl Inference<'_> {
         if self.story.shape.cpu(list.pageset()) != event.cpu {
             return Cause::All;
         }
+        let going_on = past.drain.map(|drain| &self.story.drains[drain as usize]);
+        if let Some(drain) = going_on.filter(|drain| drain.pageset == list.pageset() || drain.cause == Cause::Tick) {
+            return drain.cause;
+        }
         let last = past.last.map(|last| &self.trace.events[last as usize]);
         let after_free = last.is_some_and(|last| {
             last.task == event.task && matches!(last.kind, EventKind::Free | EventKind::FreeBatched)
         });
+        let soon = event.time_us < past.at_us + AFTER_FREE_US;
         let task = self.trace.tasks[usize::from(event.task)].as_str();
         match (after_free, task) {
             (_, task) if task.starts_with("kswapd") => Cause::Kswapd,
-            (false, task) if task.starts_with("kworker") => Cause::Tick,
-            (true, _) => Cause::Free,
-            (false, _) => Cause::All,
+            (true, task) if soon || !task.starts_with("kworker") => Cause::Free,
+            (_, task) if task.starts_with("kworker") => Cause::Tick,
+            _ => Cause::All,
         }
     }
 

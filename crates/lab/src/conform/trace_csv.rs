@@ -195,7 +195,8 @@ impl<'a> Line<'a> {
             return Ok(Some(event));
         }
         let pfn: u64 = number(self.number, "the pfn", self.pfn)?;
-        if pfn == u64::MAX && kind == EventKind::Alloc {
+        // A request that found no page: frame 0 is never handed out.
+        if matches!(pfn, 0 | u64::MAX) && kind == EventKind::Alloc {
             return Ok(None);
         }
         let pfn = u32::try_from(pfn).ok().filter(|&pfn| pfn < u32::MAX - 1024);

@@ -3,8 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{PageSizing, Pressure, Setting, Tuning};
 use super::sizing::batch;
+use super::{PageSizing, Pressure, Setting, Tuning};
 use crate::policy::BatchRule;
 use crate::{Bare, Cpu, Knob, Knobs, Mm, NodeSize, Order, Pfn, Policy, Request, Span, Topology};
 
@@ -147,7 +147,8 @@ fn the_second_small_block_in_a_row_empties_the_pageset() {
 fn drains_double_as_in_the_published_trace() {
     let policy = Policy::parse("linux-5.14").unwrap();
     let setting = Setting { rules: policy.rules(), scale: 5, pressure: Pressure::default() };
-    let start = Tuning { high: 814, high_min: 814, high_max: 814, batch: 63, free_factor: 1, ..Tuning::default() };
+    let start =
+        Tuning { high: 814, high_min: 814, high_max: 814, batch: 63, free_factor: 1, ..Tuning::default() };
     let mut tuning = start;
     let mut drains = vec![];
     while drains.len() < 5 {

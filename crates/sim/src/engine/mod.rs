@@ -14,7 +14,9 @@ mod meter;
 mod place;
 pub(crate) mod run;
 mod sched;
+mod spans;
 mod spawn;
+mod state;
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ptr;
@@ -30,11 +32,10 @@ use sched::Sched;
 
 use crate::costs::{Costs, Traffic};
 use crate::error::SimError;
-use crate::lines::{Lines, SPANS, Toucher};
+use crate::lines::{Lines, Toucher};
 use crate::locks::{Locks, NOBODY, Owner, SimLock};
-use crate::measure::{CpuTime, LockStats, Measurements};
 use crate::profile::Profile;
-use crate::time::{Ticks, from_nanos, to_nanos};
+use crate::time::{Ticks, from_nanos};
 
 /// A stack of open spans, four bits each, in which there is none.
 const NO_SPANS: u32 = 0x1111_1111 * Span::COUNT as u32;
@@ -401,77 +402,5 @@ impl Core {
         let cost = self.lines.borrow_mut().stream(block, traffic, self.toucher(), &self.costs);
         self.meter.borrow_mut().memory(self.span(), cost);
         self.compute(cost);
-    }
-
-    /// Fixed instruction costs of `time`.
-    #[inline]
-    pub(crate) fn instructions(&self, time: Ticks) {
-        self.meter.borrow_mut().instructions(self.span(), time);
-        self.advance(time);
-    }
-
-    /// A span begins.
-    #[inline]
-    pub(crate) fn enter(&self, span: Span) -> Nanos {
-        let since = to_nanos(self.clock.get());
-        if self.in_task() {
-            self.spans.set(self.spans.get() << 4 | span as u32);
-            self.instructions(self.costs.spans[span as usize]);
-        }
-        since
-    }
-
-    /// The innermost span, which began at `since`, ends.
-    #[inline]
-    pub(crate) fn leave(&self, span: Span, since: Nanos, work: mm::Work) {
-        if !self.in_task() {
-            return;
-        }
-        self.spans.set(self.spans.get() >> 4 | NO_SPANS & 0xf << 28);
-        let until = to_nanos(self.clock.get());
-        self.meter.borrow_mut().span(self.group.get(), span, Nanos(until.0 - since.0), work);
-        if let Some(hook) = self.hook.borrow_mut().as_mut() {
-            let (task, cpu) = (mm::TaskId(self.task.get()), Cpu(self.cpu.get()));
-            hook(&SpanRecord { span, task, cpu, since, until, work });
-        }
-    }
-
-    /// Everything measured so far.
-    pub(crate) fn measurements(&self) -> Measurements {
-        let (meter, lines, locks, sched) =
-            (self.meter.borrow(), self.lines.borrow(), self.locks.borrow(), self.sched.borrow());
-        let now = self.clock.get();
-        let simulated = now.saturating_sub(meter.since);
-        let mut costs: [_; SPANS] = std::array::from_fn(|span| meter.cost(span));
-        costs.iter_mut().enumerate().for_each(|(span, cost)| cost.touches = lines.spent(span, &self.costs));
-        let locks: Vec<_> = locks.reports().collect();
-        let mut classes = [LockStats::default(); mm::LockClass::ALL.len()];
-        for lock in &locks {
-            classes[lock.class as usize].add(&lock.stats);
-        }
-        let cpu_time = |cpu: usize| {
-            let (idle, spin) = (sched.idle_time(cpu, now), sched.cpus[cpu].spin);
-            let busy = simulated.saturating_sub(idle).saturating_sub(spin);
-            CpuTime { busy: to_nanos(busy), idle: to_nanos(idle), spin: to_nanos(spin) }
-        };
-        Measurements {
-            simulated: to_nanos(simulated),
-            spans: meter.groups.clone(),
-            costs,
-            classes,
-            locks,
-            cpus: (0..sched.cpus.len()).map(cpu_time).collect(),
-            context_switches: sched.context_switches,
-            yields: meter.yields,
-        }
-    }
-
-    /// Forgets what has been measured; time goes on.
-    pub(crate) fn reset_measurements(&self) {
-        let now = self.clock.get();
-        self.meter.borrow_mut().reset(now);
-        self.lines.borrow_mut().reset();
-        self.locks.borrow_mut().reset();
-        self.sched.borrow_mut().reset(now);
     }
 }

@@ -3,7 +3,8 @@
 
 use std::cmp::Reverse;
 
-use super::sched::{CpuMode, Sched};
+use super::sched::Sched;
+use super::state::CpuMode;
 use crate::lines::Lines;
 use crate::locks::NOBODY;
 use crate::task::Role;

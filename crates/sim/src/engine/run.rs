@@ -11,7 +11,8 @@ use corosensei::{Coroutine, CoroutineResult};
 use mm::{Cpu, Daemon, Nanos, TaskId};
 
 use super::meter::SpanRecord;
-use super::sched::{Next, Sched, TaskState};
+use super::sched::{Next, Sched};
+use super::state::TaskState;
 use super::{Core, Park, SimOptions};
 use crate::error::SimError;
 use crate::locks::{Locks, NOBODY};

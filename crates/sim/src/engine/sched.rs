@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-use corosensei::Yielder;
 use mm::{Cpu, Daemon};
 
 use super::heap::CpuHeap;
-use super::{NO_SPANS, Park, place};
+use super::state::{CpuMode, CpuState, Task, TaskState};
+use super::{NO_SPANS, place};
 use crate::costs::Costs;
 use crate::lines::Lines;
 use crate::locks::{Grant, NOBODY, SimLock};
@@ -22,69 +22,6 @@ use crate::time::Ticks;
 const SLICE: Ticks = 3_000_000 << 10;
 /// With every ordinary task waiting without a time limit, daemons have this long to wake one: 10 s.
 const STUCK_MAX: Ticks = 10_000_000_000 << 10;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum CpuMode {
-    Idle,
-    /// In the heap.
-    Ready,
-    /// The engine is executing it.
-    Running,
-    /// Waits for a lock.
-    Spinning,
-}
-
-#[derive(Debug)]
-pub(super) struct CpuState {
-    pub(super) mode: CpuMode,
-    pub(super) clock: Ticks,
-    pub(super) current: u32,
-    pub(super) queue: VecDeque<u32>,
-    pub(super) slice_end: Ticks,
-    /// The end of the step that the current task computes; 0 if it does something else.
-    until: Ticks,
-    pub(super) need_resched: bool,
-    last: u32,
-    idle_since: Ticks,
-    pub(super) idle: Ticks,
-    pub(super) spin: Ticks,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TaskState {
-    /// On a CPU or in its queue.
-    Ready,
-    /// Spins for a lock.
-    Spinning(SimLock),
-    /// Until woken; a timer may do it.
-    Blocked,
-    Ended,
-}
-
-#[derive(Debug)]
-pub(super) struct Task {
-    pub(super) name: String,
-    pub(super) role: Role,
-    pub(super) group: u16,
-    pub(super) state: TaskState,
-    pub(super) cpu: u16,
-    pub(super) allowed: Rc<[Cpu]>,
-    /// Computing left to do before the task itself goes on.
-    remaining: Ticks,
-    /// Woken while it was awake: its next wait ends at once.
-    pub(super) token: bool,
-    /// Woken, and has not run since.
-    pub(super) fresh: bool,
-    /// Tells its present timer from past ones.
-    timer: u32,
-    /// Depth of sections that must not be preempted.
-    pub(super) atomic: u32,
-    /// Open spans, innermost in the lowest four bits.
-    pub(super) spans: u32,
-    stuck: bool,
-    /// The way back to the engine; null until it starts.
-    pub(super) yielder: *const Yielder<(), Park>,
-}
 
 /// What to do next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
