@@ -85,17 +85,13 @@ struct Counts<'a> {
 pub(super) fn tell(telling: Telling<'_>, hidden: &Hidden) -> Told {
     let shape = telling.story.shape;
     let mut counts = Counts::begin(telling, hidden);
-    let mut ticks: Vec<_> = hidden.ticks.iter().map(|ticks| ticks.iter().copied().peekable()).collect();
-    let mut next_us = ticks.iter_mut().filter_map(|ticks| ticks.peek().copied()).min().unwrap_or(u64::MAX);
+    let mut ticks = hidden.ticks().into_iter().peekable();
     for (number, step) in telling.story.steps.iter().enumerate() {
         let time_us = telling.trace.events[step.event as usize].time_us;
-        while next_us <= time_us {
-            for (cpu, ticks) in ticks.iter_mut().enumerate() {
-                if ticks.next_if(|tick| *tick <= next_us).is_some() {
-                    counts.tick(cpu as u16, number as u32);
-                }
+        while let Some(tick) = ticks.next_if(|tick| tick.at_us <= time_us) {
+            if !(tick.idle && counts.would_drain(tick.cpu)) {
+                counts.tick(tick.cpu, number as u32);
             }
-            next_us = ticks.iter_mut().filter_map(|ticks| ticks.peek().copied()).min().unwrap_or(u64::MAX);
         }
         counts.step(number as u32, step.what);
     }
@@ -258,6 +254,15 @@ impl<'a> Counts<'a> {
                 self.drain(pageset, pages, 0, number);
             }
         }
+    }
+
+    fn would_drain(&self, cpu: u16) -> bool {
+        let pagesets = (0..self.shape().zones).map(|zone| self.shape().pageset(zone, cpu));
+        let mut decayed = pagesets.map(|pageset| {
+            let mut trial = self.pagesets[pageset.index()].tuning;
+            trial.decay(self.setting(pageset, Actor::Task)) >= trial.batch
+        });
+        decayed.any(|drains| drains)
     }
 
     /// What the kernel drained: compared if mm has the cause, else taken over.

@@ -1,11 +1,11 @@
 //! Finds a run's hidden figures: those with which its refills and drains come out best. There are few, and each is held
-//! to what it can be: one phase for the ticks of all CPUs, at most a few hundred pages on a pageset.
+//! to what it can be: one phase for the ticks of all CPUs, at most the pages of a small program on a pageset.
 
 use super::counts::{DrainAt, Telling, Told, tell};
 use super::hidden::{Hidden, Phase, SECOND_US, SeenTicks};
 
-/// Pages that may come and go between the reading of zoneinfo and the beginning of a trace.
-const MOST_MORE: u32 = 256;
+/// Pages that may come and go between the reading of zoneinfo and the beginning of a trace: a small program ends.
+const MOST_MORE: u32 = 2048;
 /// The cost of a drain for which the other side has none, in steps that two drains may be apart.
 const LONE_DRAIN: u64 = 5_000;
 
