@@ -14,8 +14,8 @@ use super::trace_csv::PageTrace;
 pub(super) struct DrainAt {
     /// The step after which it came.
     pub(super) step: u32,
-    /// Blocks that were freed to the pageset before.
-    pub(super) frees: u32,
+    /// Base pages that were freed to the pageset before.
+    pub(super) freed: u32,
     /// Base pages.
     pub(super) pages: u32,
 }
@@ -62,6 +62,7 @@ struct Counted {
     tuning: Tuning,
     lists: [u32; LISTS],
     frees: u32,
+    freed: u32,
     refilled: bool,
 }
 
@@ -212,6 +213,7 @@ impl<'a> Counts<'a> {
         let setting = self.setting(pageset, actor);
         let counted = &mut self.pagesets[pageset.index()];
         counted.frees += 1;
+        counted.freed = counted.freed.wrapping_add(list.order().pages());
         counted.lists[list.within()] += 1;
         let pages = counted.tuning.freed(setting, list.order());
         if pages > 0 && actor == Actor::Task {
@@ -238,7 +240,7 @@ impl<'a> Counts<'a> {
             list = (list + 1) % LISTS;
         }
         counted.tuning.count = counted.tuning.count.saturating_sub(drained);
-        let at = DrainAt { step: number, frees: counted.frees, pages: drained };
+        let at = DrainAt { step: number, freed: counted.freed, pages: drained };
         self.told.model[pageset.index()].push(at);
         let zone = self.shape().zone(pageset);
         self.zones[zone].free += i64::from(drained);
@@ -275,7 +277,7 @@ impl<'a> Counts<'a> {
         };
         let counted = &mut self.pagesets[drain.pageset.index()];
         if foreseen > 0 {
-            let at = DrainAt { step: number, frees: counted.frees, pages: foreseen };
+            let at = DrainAt { step: number, freed: counted.freed, pages: foreseen };
             self.told.kernel[drain.pageset.index()].push(at);
         }
         let mut left = drain.pages - foreseen;

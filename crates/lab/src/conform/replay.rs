@@ -45,7 +45,7 @@ pub(super) fn replay(
 /// A pageset's drains on both sides.
 #[derive(Clone, Debug, Default)]
 struct Drains {
-    frees: u32,
+    freed: u32,
     kernel: Vec<DrainAt>,
     mm: Vec<DrainAt>,
     /// Pages that kswapd's frees drained, and that mm has not been told of yet.
@@ -232,7 +232,8 @@ impl<'a> Replay<'a> {
         if actor == Actor::Kswapd {
             self.mm.set_reclaim_active(node, mm::ReclaimState::Idle);
         }
-        self.drains[pageset.index()].frees += 1;
+        let drains = &mut self.drains[pageset.index()];
+        drains.freed = drains.freed.wrapping_add(list.order().pages());
         self.mm_drained(pageset, number, actor);
     }
 
@@ -249,7 +250,7 @@ impl<'a> Replay<'a> {
             drains.by_kswapd -= i64::from(pages);
             self.pages.drains_by_kswapd.freehold.add(u64::from(pages));
         } else {
-            drains.mm.push(DrainAt { step: number, frees: drains.frees, pages });
+            drains.mm.push(DrainAt { step: number, freed: drains.freed, pages });
             self.pages.drains.freehold.add(u64::from(pages));
         }
     }
@@ -281,7 +282,7 @@ impl<'a> Replay<'a> {
         match drain.cause {
             Cause::Free => {
                 self.pages.drains.kernel.add(pages);
-                drains.kernel.push(DrainAt { step: number, frees: drains.frees, pages: drain.pages });
+                drains.kernel.push(DrainAt { step: number, freed: drains.freed, pages: drain.pages });
             }
             Cause::Tick => self.kernel_ticked(number_of_drain, number),
             Cause::Kswapd => {
@@ -308,7 +309,7 @@ impl<'a> Replay<'a> {
         let decayed = if remote { drain.pages.min(by_mm.map_or(0, |last| last.pages)) } else { drain.pages };
         if decayed > 0 {
             self.pages.drains.kernel.add(u64::from(decayed));
-            drains.kernel.push(DrainAt { step: number, frees: drains.frees, pages: decayed });
+            drains.kernel.push(DrainAt { step: number, freed: drains.freed, pages: decayed });
         }
         let idle = drain.pages - decayed;
         if idle > 0 {
@@ -363,8 +364,8 @@ impl<'a> Replay<'a> {
         let drains = std::mem::take(&mut self.drains[pageset.index()]);
         for (kernel, mm) in matching::pair_drains(&drains.kernel, &drains.mm) {
             let pages = |side: Option<DrainAt>| side.map_or(0, |drain| drain.pages);
-            if std::env::var("FITDBG").is_ok() { eprintln!("{} K {kernel:?} M {mm:?} line {}", self.name_pageset(pageset), self.line(kernel.or(mm).map_or(0, |d| d.step))); }
-            if kernel.is_some() && pages(kernel) == pages(mm) {
+            let same = kernel.zip(mm).is_some_and(|(kernel, mm)| matching::is_same(kernel, mm));
+            if same {
                 self.outcome.agree();
                 continue;
             }
