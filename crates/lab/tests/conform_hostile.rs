@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lab::conform::{Capture, conform_trace, params};
+use freehold_lab::conform::{Capture, conform_trace, params};
 
 fn seeds(target: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
