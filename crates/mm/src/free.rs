@@ -35,7 +35,6 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Frees blocks together, as unmapping does in runs of up to 31: the pageset's lock is held over blocks of one zone.
-    /// Gives how many were freed before the first that could not be.
     ///
     /// # Errors
     /// The first block that is not allocated; those before it were freed, it and those after it were not.

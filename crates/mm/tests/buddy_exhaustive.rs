@@ -4,11 +4,8 @@
 
 mod common;
 
-use common::{Model, free_blocks, order};
-use freehold_mm::{
-    Bare, CpuSpec, Knob, Knobs, MigrateType, Mm, Node, NodeSpec, Order, Pfn, Policy, Request, Topology,
-    ZoneKind, ZoneSpec,
-};
+use common::{free_blocks, order, small};
+use freehold_mm::{MigrateType, Order, Pfn, Request};
 
 /// Enumerates all sequences of choices: each run asks `below` some times, and the next run takes the next branch.
 #[derive(Default)]
@@ -43,25 +40,6 @@ impl Choices {
     }
 }
 
-fn small(start: u32, pages: u32, policy: &str) -> Model {
-    let zone = ZoneSpec {
-        kind: ZoneKind::Normal,
-        start: Pfn(start),
-        spanned: pages,
-        present: pages,
-        managed: pages,
-    };
-    let topology = Topology {
-        nodes: vec![NodeSpec { zones: vec![zone] }],
-        cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }],
-        distance: vec![vec![10]],
-    };
-    let knobs = Knobs::default();
-    // No reserve: the last page can be had.
-    knobs.set(Knob::MinFreeKbytes, 1).unwrap();
-    Model::new(Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap())
-}
-
 /// A zone and what its users ask for.
 struct Case {
     start: u32,
@@ -74,10 +52,10 @@ struct Case {
 /// Runs every sequence of `case`; gives how many there are.
 fn all_sequences(case: &Case) -> u32 {
     let mut choices = Choices::default();
-    let boot = free_blocks(&small(case.start, case.pages, case.policy).mm);
+    let boot = free_blocks(&small(case.start, case.pages, 1, case.policy).mm);
     let mut sequences = 0;
     loop {
-        let mut model = small(case.start, case.pages, case.policy);
+        let mut model = small(case.start, case.pages, 1, case.policy);
         for _ in 0..case.depth {
             let chosen = choices.below(case.asks.len() + model.held.len());
             match case.asks.get(chosen) {
@@ -136,9 +114,9 @@ fn sixty_four_frames_of_three_types() {
 fn four_pairs_in_every_order() {
     // Each merge meets each state of its buddy.
     let mut choices = Choices::default();
-    let boot = free_blocks(&small(0, 8, "linux-5.10").mm);
+    let boot = free_blocks(&small(0, 8, 1, "linux-5.10").mm);
     loop {
-        let mut model = small(0, 8, "linux-5.10");
+        let mut model = small(0, 8, 1, "linux-5.10");
         let pair = Request::USER.of_order(order(1));
         while model.alloc(pair).is_ok() {}
         assert_eq!(model.held.len(), 4);

@@ -14,8 +14,8 @@ use super::trace_csv::PageTrace;
 pub(super) struct DrainAt {
     /// The step after which it came.
     pub(super) step: u32,
-    /// Blocks that were freed to the pageset before.
-    pub(super) frees: u32,
+    /// Base pages that were freed to the pageset before.
+    pub(super) freed: u32,
     /// Base pages.
     pub(super) pages: u32,
 }
@@ -62,6 +62,7 @@ struct Counted {
     tuning: Tuning,
     lists: [u32; LISTS],
     frees: u32,
+    freed: u32,
     refilled: bool,
 }
 
@@ -85,17 +86,13 @@ struct Counts<'a> {
 pub(super) fn tell(telling: Telling<'_>, hidden: &Hidden) -> Told {
     let shape = telling.story.shape;
     let mut counts = Counts::begin(telling, hidden);
-    let mut ticks: Vec<_> = hidden.ticks.iter().map(|ticks| ticks.iter().copied().peekable()).collect();
-    let mut next_us = ticks.iter_mut().filter_map(|ticks| ticks.peek().copied()).min().unwrap_or(u64::MAX);
+    let mut ticks = hidden.ticks().into_iter().peekable();
     for (number, step) in telling.story.steps.iter().enumerate() {
         let time_us = telling.trace.events[step.event as usize].time_us;
-        while next_us <= time_us {
-            for (cpu, ticks) in ticks.iter_mut().enumerate() {
-                if ticks.next_if(|tick| *tick <= next_us).is_some() {
-                    counts.tick(cpu as u16, number as u32);
-                }
+        while let Some(tick) = ticks.next_if(|tick| tick.at_us <= time_us) {
+            if !(tick.idle && counts.would_drain(tick.cpu)) {
+                counts.tick(tick.cpu, number as u32);
             }
-            next_us = ticks.iter_mut().filter_map(|ticks| ticks.peek().copied()).min().unwrap_or(u64::MAX);
         }
         counts.step(number as u32, step.what);
     }
@@ -216,6 +213,7 @@ impl<'a> Counts<'a> {
         let setting = self.setting(pageset, actor);
         let counted = &mut self.pagesets[pageset.index()];
         counted.frees += 1;
+        counted.freed = counted.freed.wrapping_add(list.order().pages());
         counted.lists[list.within()] += 1;
         let pages = counted.tuning.freed(setting, list.order());
         if pages > 0 && actor == Actor::Task {
@@ -242,7 +240,7 @@ impl<'a> Counts<'a> {
             list = (list + 1) % LISTS;
         }
         counted.tuning.count = counted.tuning.count.saturating_sub(drained);
-        let at = DrainAt { step: number, frees: counted.frees, pages: drained };
+        let at = DrainAt { step: number, freed: counted.freed, pages: drained };
         self.told.model[pageset.index()].push(at);
         let zone = self.shape().zone(pageset);
         self.zones[zone].free += i64::from(drained);
@@ -260,6 +258,15 @@ impl<'a> Counts<'a> {
         }
     }
 
+    fn would_drain(&self, cpu: u16) -> bool {
+        let pagesets = (0..self.shape().zones).map(|zone| self.shape().pageset(zone, cpu));
+        let mut decayed = pagesets.map(|pageset| {
+            let mut trial = self.pagesets[pageset.index()].tuning;
+            trial.decay(self.setting(pageset, Actor::Task)) >= trial.batch
+        });
+        decayed.any(|drains| drains)
+    }
+
     /// What the kernel drained: compared if mm has the cause, else taken over.
     fn kernel_drained(&mut self, drain: u32, number: u32) {
         let drain = &self.telling.story.drains[drain as usize];
@@ -270,7 +277,7 @@ impl<'a> Counts<'a> {
         };
         let counted = &mut self.pagesets[drain.pageset.index()];
         if foreseen > 0 {
-            let at = DrainAt { step: number, frees: counted.frees, pages: foreseen };
+            let at = DrainAt { step: number, freed: counted.freed, pages: foreseen };
             self.told.kernel[drain.pageset.index()].push(at);
         }
         let mut left = drain.pages - foreseen;

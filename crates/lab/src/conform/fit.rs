@@ -1,11 +1,11 @@
 //! Finds a run's hidden figures: those with which its refills and drains come out best. There are few, and each is held
-//! to what it can be: one phase for the ticks of all CPUs, at most a few hundred pages on a pageset.
+//! to what it can be: one phase for the ticks of all CPUs, at most the pages of a small program on a pageset.
 
 use super::counts::{DrainAt, Telling, Told, tell};
 use super::hidden::{Hidden, Phase, SECOND_US, SeenTicks};
 
-/// Pages that may come and go between the reading of zoneinfo and the beginning of a trace.
-const MOST_MORE: u32 = 256;
+/// Pages that may come and go between the reading of zoneinfo and the beginning of a trace: a small program ends.
+const MOST_MORE: u32 = 2048;
 /// The cost of a drain for which the other side has none, in steps that two drains may be apart.
 const LONE_DRAIN: u64 = 5_000;
 
@@ -33,12 +33,6 @@ pub(super) fn fit(telling: Telling<'_>) -> Hidden {
     }
     fit_both(telling, &seen, &mut best, phase);
     fit_counts(telling, &mut best);
-    if std::env::var("FITDBG").is_ok() {
-        eprintln!(
-            "cost {} phase {phase:?} more {:?} wrong {} missing {}",
-            best.cost, best.hidden.more, best.told.wrong_refills, best.told.missing
-        );
-    }
     best.hidden
 }
 
@@ -88,27 +82,37 @@ fn fit_both(telling: Telling<'_>, seen: &SeenTicks, best: &mut Trial, phase: Opt
 }
 
 /// The first drain of a pageset says how many pages were on it: as many frees as the model's comes too late, so many
-/// pages more there were.
+/// pages more there were. And what a tick drains is all that is too much.
 fn fit_counts(telling: Telling<'_>, best: &mut Trial) {
     for pageset in 0..telling.story.shape.pagesets() {
-        let (Some(kernel), Some(model)) =
-            (best.told.kernel[pageset].first(), best.told.model[pageset].first())
-        else {
-            continue;
-        };
-        let later = i64::from(model.frees) - i64::from(kernel.frees);
-        if later == 0 || later.unsigned_abs() > u64::from(MOST_MORE) {
-            continue;
-        }
-        for slack in [0, 1, -1] {
+        for more in missing_pages(&best.told.kernel[pageset], &best.told.model[pageset]) {
             let mut hidden = best.hidden.clone();
-            hidden.more[pageset] += later as i32 + slack;
+            hidden.more[pageset] += more;
+            if hidden.more[pageset].unsigned_abs() > MOST_MORE {
+                continue;
+            }
             let trial = Trial::new(telling, hidden);
             if trial.cost < best.cost {
                 *best = trial;
             }
         }
     }
+}
+
+/// How many pages more there may have been.
+fn missing_pages(kernel: &[DrainAt], model: &[DrainAt]) -> Vec<i32> {
+    let mut candidates = vec![];
+    if let (Some(kernel), Some(model)) = (kernel.first(), model.first()) {
+        let later = model.freed as i32 - kernel.freed as i32;
+        if later != 0 {
+            candidates.extend([later, later + 1, later - 1]);
+        }
+    }
+    let mut pairs = kernel.iter().zip(model);
+    if let Some((kernel, model)) = pairs.find(|(kernel, model)| kernel.pages != model.pages) {
+        candidates.push(kernel.pages as i32 - model.pages as i32);
+    }
+    candidates
 }
 
 /// How far a telling is from the run: a drain that comes at another time costs the steps in between.

@@ -128,8 +128,7 @@ impl Inference<'_> {
             self.step(index, What::Knob(0));
             return;
         }
-        let known = usize::from(event.cpu) < self.story.shape.cpus;
-        let Some(zone) = self.beside.zone_of(event.pfn).filter(|_| known) else {
+        let Some(zone) = self.beside.zone_of(event.pfn).filter(|_| self.has_cpu(index)) else {
             self.story.homeless += 1;
             return;
         };
@@ -137,11 +136,14 @@ impl Inference<'_> {
             EventKind::Refill => self.refill(index, &event),
             EventKind::Alloc => self.alloc(index, &event, zone),
             EventKind::Free => self.free(index, &event, zone),
-            EventKind::FreeBatched if self.lives.freed[index as usize] != NONE => {
-                self.put(index, self.lives.freed[index as usize], zone);
+            EventKind::FreeBatched => {
+                let freed = self.lives.freed[index as usize];
+                if freed != NONE && self.has_cpu(freed) {
+                    self.put(index, freed, zone);
+                }
             }
             EventKind::Drain => self.drain(index, &event),
-            EventKind::FreeBatched | EventKind::ZoneLocked | EventKind::Mark => {}
+            EventKind::ZoneLocked | EventKind::Mark => {}
         }
         if event.kind != EventKind::FreeBatched {
             self.latest[event.page as usize] = index;
@@ -154,6 +156,11 @@ impl Inference<'_> {
             *past = CpuPast { last: Some(index), drain: None, ..*past };
         }
         past.at_us = event.time_us;
+    }
+
+    /// Whether the text beside the trace knows the CPU of an event.
+    fn has_cpu(&self, event: u32) -> bool {
+        usize::from(self.trace.events[event as usize].cpu) < self.story.shape.cpus
     }
 
     fn step(&mut self, event: u32, what: What) {
@@ -383,7 +390,9 @@ impl Inference<'_> {
             return Cause::All;
         }
         let going_on = past.drain.map(|drain| &self.story.drains[drain as usize]);
-        if let Some(drain) = going_on.filter(|drain| drain.pageset == list.pageset() || drain.cause == Cause::Tick) {
+        if let Some(drain) =
+            going_on.filter(|drain| drain.pageset == list.pageset() || drain.cause == Cause::Tick)
+        {
             return drain.cause;
         }
         let last = past.last.map(|last| &self.trace.events[last as usize]);

@@ -5,7 +5,7 @@ mod matching;
 mod setup;
 
 use mm::bare::Seen;
-use mm::{Bare, Cpu, Knob, Mm, Node, Span, Tuning, ZoneId, ZoneKind};
+use mm::{Bare, Cpu, Knob, Mm, Node, Pressure, Setting, Span, Tuning, ZoneId, ZoneKind};
 
 use self::blocks::Blocks;
 use self::matching::{RefillMatch, Refills};
@@ -29,40 +29,23 @@ pub(super) fn replay(
     mm: &Mm<Bare>,
 ) -> Result<FileOutcome, FormatError> {
     let mut replay = Replay::begin(telling, hidden, mm)?;
-    let mut ticks = Ticks::of(hidden);
+    let mut ticks = hidden.ticks().into_iter().peekable();
     for (number, step) in telling.story.steps.iter().enumerate() {
         let time_us = telling.trace.events[step.event as usize].time_us;
-        while let Some(cpu) = ticks.due(time_us) {
-            replay.tick(cpu, number as u32);
+        while let Some(tick) = ticks.next_if(|tick| tick.at_us <= time_us) {
+            if !(tick.idle && replay.would_drain(tick.cpu)) {
+                replay.tick(tick.cpu, number as u32);
+            }
         }
         replay.step(number as u32, step.page, step.what);
     }
     Ok(replay.finish())
 }
 
-/// The ticks that no drain showed, of all CPUs.
-struct Ticks {
-    by_time: std::iter::Peekable<std::vec::IntoIter<(u64, u16)>>,
-}
-
-impl Ticks {
-    fn of(hidden: &Hidden) -> Self {
-        let by_cpu = hidden.ticks.iter().enumerate();
-        let mut all: Vec<(u64, u16)> =
-            by_cpu.flat_map(|(cpu, ticks)| ticks.iter().map(move |tick| (*tick, cpu as u16))).collect();
-        all.sort_unstable();
-        Self { by_time: all.into_iter().peekable() }
-    }
-
-    fn due(&mut self, time_us: u64) -> Option<u16> {
-        self.by_time.next_if(|(tick, _)| *tick <= time_us).map(|(_, cpu)| cpu)
-    }
-}
-
 /// A pageset's drains on both sides.
 #[derive(Clone, Debug, Default)]
 struct Drains {
-    frees: u32,
+    freed: u32,
     kernel: Vec<DrainAt>,
     mm: Vec<DrainAt>,
     /// Pages that kswapd's frees drained, and that mm has not been told of yet.
@@ -249,7 +232,8 @@ impl<'a> Replay<'a> {
         if actor == Actor::Kswapd {
             self.mm.set_reclaim_active(node, mm::ReclaimState::Idle);
         }
-        self.drains[pageset.index()].frees += 1;
+        let drains = &mut self.drains[pageset.index()];
+        drains.freed = drains.freed.wrapping_add(list.order().pages());
         self.mm_drained(pageset, number, actor);
     }
 
@@ -266,7 +250,7 @@ impl<'a> Replay<'a> {
             drains.by_kswapd -= i64::from(pages);
             self.pages.drains_by_kswapd.freehold.add(u64::from(pages));
         } else {
-            drains.mm.push(DrainAt { step: number, frees: drains.frees, pages });
+            drains.mm.push(DrainAt { step: number, freed: drains.freed, pages });
             self.pages.drains.freehold.add(u64::from(pages));
         }
     }
@@ -280,6 +264,17 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// Whether a tick of `cpu` would drain a batch or more now.
+    fn would_drain(&self, cpu: u16) -> bool {
+        let rules = self.mm.policy().rules();
+        let scale = self.mm.knobs().get(Knob::PcpBatchScaleMax) as u32;
+        let setting = Setting { rules, scale, pressure: Pressure::default() };
+        self.mm.zones().iter().any(|zone| {
+            let mut trial = zone.pageset_tuning(self.mm.machine(), Cpu(cpu));
+            trial.decay(setting) >= trial.batch
+        })
+    }
+
     fn kernel_drained(&mut self, number_of_drain: u32, number: u32) {
         let drain = &self.story.drains[number_of_drain as usize];
         let pages = u64::from(drain.pages);
@@ -287,7 +282,7 @@ impl<'a> Replay<'a> {
         match drain.cause {
             Cause::Free => {
                 self.pages.drains.kernel.add(pages);
-                drains.kernel.push(DrainAt { step: number, frees: drains.frees, pages: drain.pages });
+                drains.kernel.push(DrainAt { step: number, freed: drains.freed, pages: drain.pages });
             }
             Cause::Tick => self.kernel_ticked(number_of_drain, number),
             Cause::Kswapd => {
@@ -314,7 +309,7 @@ impl<'a> Replay<'a> {
         let decayed = if remote { drain.pages.min(by_mm.map_or(0, |last| last.pages)) } else { drain.pages };
         if decayed > 0 {
             self.pages.drains.kernel.add(u64::from(decayed));
-            drains.kernel.push(DrainAt { step: number, frees: drains.frees, pages: decayed });
+            drains.kernel.push(DrainAt { step: number, freed: drains.freed, pages: decayed });
         }
         let idle = drain.pages - decayed;
         if idle > 0 {
@@ -369,7 +364,8 @@ impl<'a> Replay<'a> {
         let drains = std::mem::take(&mut self.drains[pageset.index()]);
         for (kernel, mm) in matching::pair_drains(&drains.kernel, &drains.mm) {
             let pages = |side: Option<DrainAt>| side.map_or(0, |drain| drain.pages);
-            if kernel.is_some() && pages(kernel) == pages(mm) {
+            let same = kernel.zip(mm).is_some_and(|(kernel, mm)| matching::is_same(kernel, mm));
+            if same {
                 self.outcome.agree();
                 continue;
             }

@@ -15,8 +15,8 @@ pub(super) struct Run {
     pub(super) events: Vec<u32>,
     /// The allocation that caused it; [`NONE`] for one of the bulk allocator, which leaves no event.
     pub(super) request: u32,
-    /// Frees between the run and that allocation: they came from interrupts, found the pageset locked, and went to the
-    /// buddy lists.
+    /// Frees between the run and that allocation, on the account of the same task: they came from interrupts, found the
+    /// pageset locked, and went to the buddy lists. (Another task can only run once the pageset is unlocked.)
     pub(super) shut_out: Vec<u32>,
 }
 
@@ -56,7 +56,10 @@ impl Runs {
                 EventKind::Free => {
                     for open in open.iter_mut() {
                         open.growing = false;
-                        runs.all[open.run as usize].shut_out.push(index);
+                        let run = &mut runs.all[open.run as usize];
+                        if trace.events[run.events[0] as usize].task == event.task {
+                            run.shut_out.push(index);
+                        }
                     }
                 }
                 _ => open.iter_mut().for_each(|open| open.growing = false),

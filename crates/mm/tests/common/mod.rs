@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use freehold_mm::{
-    AllocError, Bare, CpuSpec, FreeError, Mm, Node, NodeMask, NodeSpec, Order, Pfn, Policy, Request,
-    Topology, Urgency, ZoneKind, ZoneSpec,
+    AllocError, Bare, CpuSpec, FreeError, Knob, Knobs, Mm, Node, NodeMask, NodeSpec, Order, Pfn, Policy,
+    Request, Topology, Urgency, ZoneKind, ZoneSpec,
 };
 use proptest::prelude::*;
 
@@ -30,6 +30,18 @@ pub(crate) const POLICIES: &[&str] = &[
     "linux-7.2",
 ];
 
+/// One Normal zone without a reserve: its last page can be had.
+pub(crate) fn small(start: u32, pages: u32, cpus: usize, policy: &str) -> Model {
+    let topology = Topology {
+        nodes: vec![NodeSpec { zones: vec![zone(ZoneKind::Normal, start, pages, 0)] }],
+        cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; cpus],
+        distance: vec![vec![10]],
+    };
+    let knobs = Knobs::default();
+    knobs.set(Knob::MinFreeKbytes, 1).unwrap();
+    Model::new(Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap())
+}
+
 pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     prop::sample::select(POLICIES).prop_map(|name| Policy::parse(name).expect("a policy of the list"))
 }
@@ -41,7 +53,9 @@ fn zones() -> impl Strategy<Value = Zones> {
     // Whether it is there, the gap before it, its pages, the pages taken at boot.
     // Above 51,200 pages, pageblocks are kept for atomic requests.
     let pages = prop_oneof![9 => 1..3000u32, 1 => 50_000..150_000u32];
-    let zone = (prop::bool::weighted(0.6), 0..700u32, pages, 0..100u32);
+    // Zones that touch share blocks' buddies; those must not merge.
+    let gap = prop_oneof![Just(0u32), 0..700u32];
+    let zone = (prop::bool::weighted(0.6), gap, pages, prop_oneof![Just(0u32), 0..100u32]);
     prop::collection::vec(zone, ZoneKind::COUNT)
 }
 
@@ -93,6 +107,8 @@ pub(crate) struct Model {
     /// Orders of the blocks that are held, by first frame.
     pub(crate) held: BTreeMap<u32, Order>,
     owned: Vec<bool>,
+    /// Blocks that were freed, for freeing them once more.
+    freed: Vec<(Pfn, Order)>,
     pub(crate) allocations: u64,
     pub(crate) pages_allocated: u64,
     pub(crate) pages_freed: u64,
@@ -102,7 +118,15 @@ impl Model {
     pub(crate) fn new(mm: Mm<Bare>) -> Self {
         let end = mm.zones().iter().map(|zone| zone.span().end).max().unwrap_or(0);
         let owned = vec![false; end as usize];
-        Self { mm, held: BTreeMap::new(), owned, allocations: 0, pages_allocated: 0, pages_freed: 0 }
+        Self {
+            mm,
+            held: BTreeMap::new(),
+            owned,
+            freed: vec![],
+            allocations: 0,
+            pages_allocated: 0,
+            pages_freed: 0,
+        }
     }
 
     /// Asks for a block, and looks whether it is one that may be given.
@@ -154,6 +178,7 @@ impl Model {
         assert_eq!(self.held.remove(&pfn.0), Some(order));
         self.owned[pfn.0 as usize..(pfn.0 + order.pages()) as usize].fill(false);
         self.pages_freed += u64::from(order.pages());
+        self.freed.push((pfn, order));
     }
 
     pub(crate) fn free(&mut self, block: (Pfn, Order)) {
@@ -172,6 +197,14 @@ impl Model {
             (FreeError::WrongOrder(..), None) | (_, Some(_)) => panic!("{pfn}: {error}"),
             (FreeError::NoFrame(_), None) => assert!(pfn.0 as usize >= self.owned.len()),
             (FreeError::NotAllocated(_), None) => {}
+        }
+    }
+
+    /// Frees once more what was freed before; it must be refused unless it is held again.
+    pub(crate) fn free_again(&mut self, index: usize) {
+        if let Some(index) = index.checked_rem(self.freed.len()) {
+            let (pfn, order) = self.freed[index];
+            self.free_anything(pfn, order);
         }
     }
 

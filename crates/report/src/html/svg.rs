@@ -17,6 +17,8 @@ const RIGHT: f64 = 12.0;
 const HEAD: f64 = 32.0;
 const BARS: f64 = 92.0;
 const AXIS: f64 = 26.0;
+/// Characters of a panel's name.
+const LONGEST_NAME: usize = 30;
 /// Colours that the page defines for variants.
 const COLOURS: usize = 6;
 
@@ -90,7 +92,7 @@ fn draw(out: &mut String, panel: &Panel, colour: usize, frame: &Frame) {
         out,
         "<text class=\"name v{colour}\" x=\"{LEFT}\" y=\"{}\">{}</text><text class=\"note\" x=\"{}\" y=\"{}\">{}</text>",
         top - 8.0,
-        escape(&panel.label),
+        escape(&short(&panel.label)),
         WIDTH - RIGHT,
         top - 8.0,
         note(&panel.of),
@@ -128,6 +130,14 @@ fn draw(out: &mut String, panel: &Panel, colour: usize, frame: &Frame) {
             top - 2.0
         );
     }
+}
+
+/// A name that leaves room for the note beside it; the table of variants has it whole.
+fn short(label: &str) -> String {
+    if label.chars().count() <= LONGEST_NAME {
+        return label.to_owned();
+    }
+    label.chars().take(LONGEST_NAME - 1).chain(['…']).collect()
 }
 
 fn note(of: &Distribution) -> String {
@@ -191,6 +201,12 @@ mod tests {
         assert_eq!(svg.matches("<rect").count(), 3);
         assert!(svg.contains("a&lt;b") && svg.contains("512 to 1023 ns: 2 (66.67 %)"), "{svg}");
         assert!(svg.contains(">10 µs<") && !svg.contains("NaN"), "{svg}");
+    }
+
+    #[test]
+    fn a_long_name_leaves_room() {
+        let svg = histograms(&[panel(&"long".repeat(10), &[1])]);
+        assert!(svg.contains(">longlonglonglonglonglonglongl…<"), "{svg}");
     }
 
     #[test]

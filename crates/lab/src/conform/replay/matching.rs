@@ -4,8 +4,15 @@
 use super::super::counts::DrainAt;
 use super::super::lists::ListId;
 
-/// Requests of a list, or frees to a pageset, that two events may be apart and still be the same: a batch.
+/// Requests of a list, or pages freed to a pageset, that two events may be apart and still be the same: a batch.
 pub(super) const SLACK: u32 = 64;
+
+/// Whether two drains are the same. A drain takes as many pages as were freed of late: one that comes some frees later
+/// may take that many more, up to the end of a block.
+pub(super) fn is_same(kernel: DrainAt, mm: DrainAt) -> bool {
+    let apart = kernel.freed.abs_diff(mm.freed);
+    kernel.pages.abs_diff(mm.pages) <= if apart == 0 { 0 } else { apart + 7 }
+}
 
 /// A refill that was matched, or was not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,18 +121,18 @@ impl Waiting {
     }
 }
 
-/// Puts each drain of the kernel's beside mm's of the same frees. Where a trace does not say when pages freed together
+/// Puts each drain of the kernel's beside mm's of the same moment. Where a trace does not say when pages freed together
 /// reach the pageset, several drains of one side may be one of the other's.
 pub(super) fn pair_drains(kernel: &[DrainAt], mm: &[DrainAt]) -> Vec<(Option<DrainAt>, Option<DrainAt>)> {
     let mut pairs = vec![];
     let (mut kernel, mut mm) = (kernel.iter().copied().peekable(), mm.iter().copied().peekable());
     loop {
         match (kernel.peek().copied(), mm.peek().copied()) {
-            (Some(one), Some(other)) if one.frees.abs_diff(other.frees) <= SLACK => {
+            (Some(one), Some(other)) if one.freed.abs_diff(other.freed) <= SLACK => {
                 let mut pair = (one, other);
                 kernel.next();
                 mm.next();
-                while pair.0.pages != pair.1.pages {
+                while !is_same(pair.0, pair.1) {
                     let (short, rest) = if pair.0.pages < pair.1.pages {
                         (&mut pair.0, &mut kernel)
                     } else {
@@ -133,14 +140,14 @@ pub(super) fn pair_drains(kernel: &[DrainAt], mm: &[DrainAt]) -> Vec<(Option<Dra
                     };
                     let wanted = one.pages.max(other.pages);
                     let fits = |next: &DrainAt| {
-                        next.frees.abs_diff(short.frees) <= SLACK / 2 && short.pages + next.pages <= wanted
+                        next.freed.abs_diff(short.freed) <= SLACK / 2 && short.pages + next.pages <= wanted
                     };
                     let Some(next) = rest.next_if(fits) else { break };
                     short.pages += next.pages;
                 }
                 pairs.push((Some(pair.0), Some(pair.1)));
             }
-            (Some(one), other) if other.is_none_or(|other| one.frees < other.frees) => {
+            (Some(one), other) if other.is_none_or(|other| one.freed < other.freed) => {
                 kernel.next();
                 pairs.push((Some(one), None));
             }
@@ -187,8 +194,8 @@ mod tests {
     }
 
     #[test]
-    fn drains_are_paired_by_frees() {
-        let at = |frees, pages| DrainAt { step: 0, frees, pages };
+    fn drains_are_paired_by_what_was_freed_before() {
+        let at = |freed, pages| DrainAt { step: 0, freed, pages };
         let pairs =
             pair_drains(&[at(100, 63), at(900, 126)], &[at(90, 63), at(870, 63), at(899, 63), at(2000, 63)]);
         let pages: Vec<_> = pairs.iter().map(|(k, m)| (k.map(|d| d.pages), m.map(|d| d.pages))).collect();
