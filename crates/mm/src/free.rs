@@ -18,8 +18,8 @@ impl<M: Machine> Mm<M> {
     /// If that block is not allocated; then nothing was changed.
     #[inline]
     pub fn free(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let since = self.machine.enter(Span::PageFree);
         let state = self.allocated(pfn, order)?;
+        let since = self.machine.enter(Span::PageFree);
         let cx = self.zone_cx(state.zone);
         let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
         let guard = self.pageset_for(cx, pageset, pfn, order);
@@ -40,8 +40,14 @@ impl<M: Machine> Mm<M> {
     /// The first block that is not allocated; those before it were freed, it and those after it were not.
     pub fn free_batch(&self, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         let since = self.machine.enter(Span::PageFree);
-        let mut held: Option<(ZoneCx<'_, M>, Guard<'_, M, Pcp>)> = None;
         let mut work = Work::default();
+        let freed = self.free_each(blocks, &mut work);
+        self.machine.leave(Span::PageFree, since, work);
+        freed
+    }
+
+    fn free_each(&self, blocks: &[(Pfn, Order)], work: &mut Work) -> Result<(), FreeError> {
+        let mut held: Option<(ZoneCx<'_, M>, Guard<'_, M, Pcp>)> = None;
         for &(pfn, order) in blocks {
             let state = self.allocated(pfn, order)?;
             let cx = self.zone_cx(state.zone);
@@ -64,10 +70,8 @@ impl<M: Machine> Mm<M> {
                 }
                 None => self.free_to_buddy(cx, pfn, order),
             }
-            work = Work { zone: state.zone, order, migratetype: state.migratetype, count: work.count + 1 };
+            *work = Work { zone: state.zone, order, migratetype: state.migratetype, count: work.count + 1 };
         }
-        drop(held);
-        self.machine.leave(Span::PageFree, since, work);
         Ok(())
     }
 

@@ -15,7 +15,8 @@ use crate::common::{Failure, Verdict, command_line, machine, note, policy, prese
 
 /// The machines of the seed, with the mean duration of rmqueue_bulk that it measured at 5 and at 0, in ns: ten loops of
 /// 6 GiB over 600 s, on upstream Linux with the series.
-const MACHINES: [(&str, [u32; 2]); 2] = [("epyc-7w83", [449_775, 19_359]), ("xeon-8260-1n", [144_410, 8_401])];
+const MACHINES: [(&str, [u32; 2]); 2] =
+    [("epyc-7w83", [449_775, 19_359]), ("xeon-8260-1n", [144_410, 8_401])];
 const SOURCE: &str = "Yafang Shao, linux-mm, 29 July 2024, 20240729023532.1555-4-laoar.shao@gmail.com";
 /// The seed ran upstream Linux of its day with the series that adds the knob.
 const POLICY: &str = "linux-6.11+pcp_batch_scale_max";
