@@ -7,7 +7,9 @@ use freehold_lab::conform::{Capture, conform_trace, params};
 fn seeds(target: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let files = std::fs::read_dir(folder).expect("the seeds come with the project");
-    files.map(|file| String::from_utf8_lossy(&std::fs::read(file.unwrap().path()).unwrap()).into_owned()).collect()
+    files
+        .map(|file| String::from_utf8_lossy(&std::fs::read(file.unwrap().path()).unwrap()).into_owned())
+        .collect()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! /proc/buddyinfo, /proc/zoneinfo, /proc/pagetypeinfo and /proc/vmstat in the kernel's own layout, so that scripts
 //! that read those read ours. Counters that we do not keep are left out.
 
-use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Write;
 
 use crate::boot::Mm;
@@ -35,43 +35,52 @@ impl<M: Machine> Mm<M> {
         text
     }
 
-    /// /proc/pagetypeinfo: free blocks by order and type, and pageblocks by type.
+    /// /proc/pagetypeinfo: free blocks by order and type, and pageblocks by type, node by node.
     pub fn pagetypeinfo(&self) -> String {
-        let mut text =
-            format!("Page block order: {PAGEBLOCK_ORDER}\nPages per block:  {PAGEBLOCK_PAGES}\n\n");
-        put(&mut text, format_args!("{:<43} ", "Free pages count per migrate type at order"));
+        let mut text = String::new();
+        for node in 0..self.topology.nodes.len() {
+            let mut zones = self.zones.iter().filter(|zone| usize::from(zone.node.0) == node).peekable();
+            if zones.peek().is_some() {
+                self.put_page_types(&mut text, &zones.collect::<Vec<_>>());
+            }
+        }
+        text
+    }
+
+    fn put_page_types(&self, text: &mut String, zones: &[&Zone<M>]) {
+        put(
+            text,
+            format_args!("Page block order: {PAGEBLOCK_ORDER}\nPages per block:  {PAGEBLOCK_PAGES}\n\n"),
+        );
+        put(text, format_args!("{:<43} ", "Free pages count per migrate type at order"));
         for order in Order::ZERO.to(Order::MAX) {
-            put(&mut text, format_args!("{:>6} ", order.get()));
+            put(text, format_args!("{:>6} ", order.get()));
         }
         text.push('\n');
-        for zone in &self.zones {
+        for zone in zones {
             let free = zone.free.lock(&self.machine);
             for migratetype in SHOWN_TYPES {
                 let (node, kind) = (zone.node.0, zone.kind.name());
-                put(
-                    &mut text,
-                    format_args!("Node {node:>4}, zone {kind:>8}, type {:>12} ", migratetype.name()),
-                );
+                put(text, format_args!("Node {node:>4}, zone {kind:>8}, type {:>12} ", migratetype.name()));
                 for order in Order::ZERO.to(Order::MAX) {
                     let blocks = free.areas[order.index()].lists[migratetype.index()].len();
-                    put(&mut text, format_args!("{blocks:>6} "));
+                    put(text, format_args!("{blocks:>6} "));
                 }
                 text.push('\n');
             }
         }
-        text.push_str("\nNumber of blocks type ");
+        put(text, format_args!("\n{:<23}", "Number of blocks type"));
         for migratetype in SHOWN_TYPES {
-            put(&mut text, format_args!("{:>12} ", migratetype.name()));
+            put(text, format_args!("{:>12} ", migratetype.name()));
         }
         text.push('\n');
-        for zone in &self.zones {
-            put(&mut text, format_args!("Node {}, zone {:>8} ", zone.node.0, zone.kind.name()));
+        for zone in zones {
+            put(text, format_args!("Node {}, zone {:>8} ", zone.node.0, zone.kind.name()));
             for migratetype in SHOWN_TYPES {
-                put(&mut text, format_args!("{:>12} ", self.count_blocks(zone, migratetype)));
+                put(text, format_args!("{:>12} ", self.count_blocks(zone, migratetype)));
             }
             text.push('\n');
         }
-        text
     }
 
     fn count_blocks(&self, zone: &Zone<M>, migratetype: MigrateType) -> usize {

@@ -154,6 +154,10 @@ mod tests {
         assert_eq!(displaced, [first]);
         assert_eq!(matching.free(Pfn(1), order(0)), Returned::Whole(second));
         let (third, _) = matching.alloc(Pfn(9), order(0));
-        assert_eq!(matching.alloc(Pfn(8), order(2)).1, [third], "a larger block displaces all that it covers");
+        assert_eq!(
+            matching.alloc(Pfn(8), order(2)).1,
+            [third],
+            "a larger block displaces all that it covers"
+        );
     }
 }
