@@ -163,8 +163,8 @@ impl Emulated {
             for (first, last, up) in
                 [(begin.min(low), end.min(low), 0), (begin.max(low), end.max(low), shift)]
             {
-                if first < last && last + up <= u64::from(u32::MAX) {
-                    ranges.push((node as u16, (first + up) as u32..(last + up) as u32));
+                if let (true, Ok(end)) = (first < last, u32::try_from(last + up)) {
+                    ranges.push((node as u16, (first + up) as u32..end));
                 }
             }
             begin = end;

@@ -82,12 +82,11 @@ impl SeenTicks {
             let mut next = phase.next(cpu, self.first_us);
             let mut seen = seen.iter().copied().peekable();
             while next <= self.last_us {
-                match seen.next_if(|seen| *seen < next + SECOND_US / 2) {
-                    Some(seen) => next = phase.next(cpu, seen + SECOND_US * 3 / 4),
-                    None => {
-                        ticks.push(Tick { at_us: next, cpu: cpu as u16, idle: self.is_idle(cpu, next) });
-                        next += SECOND_US;
-                    }
+                if let Some(seen) = seen.next_if(|seen| *seen < next + SECOND_US / 2) {
+                    next = phase.next(cpu, seen + SECOND_US * 3 / 4);
+                } else {
+                    ticks.push(Tick { at_us: next, cpu: cpu as u16, idle: self.is_idle(cpu, next) });
+                    next += SECOND_US;
                 }
             }
             ticks

@@ -94,8 +94,10 @@ pub fn conform_trace(trace: &str, beside: &str) -> Result<FileOutcome, FormatErr
         scale: prepared.scale,
     };
     let hidden = fit::fit(telling);
-    let mut outcome = replay::replay(telling, &hidden, &mm)?;
+    let mut outcome = FileOutcome::new(FileKind::PageTrace);
     outcome.policy = prepared.policy.name().to_string();
+    replay::compare_sizes(&mm, &beside, &mut outcome);
+    replay::replay(telling, &hidden, &mm, &mut outcome)?;
     Ok(outcome)
 }
 

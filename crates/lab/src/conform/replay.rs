@@ -9,12 +9,12 @@ use mm::{Bare, Cpu, Knob, Mm, Node, Pressure, Setting, Span, Tuning, ZoneId, Zon
 
 use self::blocks::Blocks;
 use self::matching::{RefillMatch, Refills};
-pub(super) use self::setup::prepare;
+pub(super) use self::setup::{compare_sizes, prepare};
 use super::beside::Beside;
 use super::counts::{DrainAt, Telling};
 use super::hidden::Hidden;
 use super::lists::{ListId, PagesetId, Shape};
-use super::outcome::{FileKind, FileOutcome, PagesMoved};
+use super::outcome::{FileOutcome, PagesMoved};
 use super::sections::FormatError;
 use super::story::{Actor, Cause, Story, What};
 use super::trace_csv::PageTrace;
@@ -27,8 +27,9 @@ pub(super) fn replay(
     telling: Telling<'_>,
     hidden: &Hidden,
     mm: &Mm<Bare>,
-) -> Result<FileOutcome, FormatError> {
-    let mut replay = Replay::begin(telling, hidden, mm)?;
+    outcome: &mut FileOutcome,
+) -> Result<(), FormatError> {
+    let mut replay = Replay::begin(telling, hidden, mm, outcome)?;
     let mut ticks = hidden.ticks().into_iter().peekable();
     for (number, step) in telling.story.steps.iter().enumerate() {
         let time_us = telling.trace.events[step.event as usize].time_us;
@@ -39,7 +40,8 @@ pub(super) fn replay(
         }
         replay.step(number as u32, step.page, step.what);
     }
-    Ok(replay.finish())
+    replay.finish();
+    Ok(())
 }
 
 /// A pageset's drains on both sides.
@@ -64,12 +66,17 @@ struct Replay<'a> {
     last_tick: Vec<u32>,
     /// Requests for which a zone had no block left.
     starved: u64,
-    outcome: FileOutcome,
+    outcome: &'a mut FileOutcome,
     pages: PagesMoved,
 }
 
 impl<'a> Replay<'a> {
-    fn begin(telling: Telling<'a>, hidden: &Hidden, mm: &'a Mm<Bare>) -> Result<Self, FormatError> {
+    fn begin(
+        telling: Telling<'a>,
+        hidden: &Hidden,
+        mm: &'a Mm<Bare>,
+        outcome: &'a mut FileOutcome,
+    ) -> Result<Self, FormatError> {
         let blocks = Blocks::begin(telling, hidden, mm)?;
         for (index, sizes) in telling.sizes.iter().enumerate() {
             let pageset = PagesetId(index as u32);
@@ -89,7 +96,7 @@ impl<'a> Replay<'a> {
             drains: vec![Drains::default(); telling.story.shape.pagesets()],
             last_tick: vec![u32::MAX; telling.story.shape.cpus],
             starved: 0,
-            outcome: FileOutcome::new(FileKind::PageTrace),
+            outcome,
             pages: PagesMoved::default(),
         })
     }
@@ -336,7 +343,7 @@ impl<'a> Replay<'a> {
         self.mm.machine().take_seen();
     }
 
-    fn finish(mut self) -> FileOutcome {
+    fn finish(mut self) {
         for matched in self.refills.finish() {
             self.judge_refill(matched);
         }
@@ -357,7 +364,6 @@ impl<'a> Replay<'a> {
             self.outcome.notes.push(note);
         }
         self.outcome.pages = Some(self.pages);
-        self.outcome
     }
 
     fn judge_drains(&mut self, pageset: PagesetId) {

@@ -47,7 +47,7 @@ impl Runs {
                 EventKind::Refill => runs.extend(index, event, list_of(event, beside, shape), open),
                 EventKind::Alloc => {
                     let list = list_of(event, beside, shape);
-                    open.iter_mut().for_each(|open| open.growing = false);
+                    stop_growing(open);
                     if let Some(at) = open.iter().position(|open| Some(runs.list(*open)) == list) {
                         let run = open.swap_remove(at).run;
                         runs.close(run, index, trace, lives);
@@ -62,7 +62,7 @@ impl Runs {
                         }
                     }
                 }
-                _ => open.iter_mut().for_each(|open| open.growing = false),
+                _ => stop_growing(open),
             }
         }
         for run in &mut runs.all {
@@ -86,7 +86,7 @@ impl Runs {
         } else {
             // A list that is refilled again had its first refill used up unseen.
             open.retain(|open| self.all[open.run as usize].list != list);
-            open.iter_mut().for_each(|open| open.growing = false);
+            stop_growing(open);
             let run = self.all.len() as u32;
             self.all.push(Run { list, events: vec![], request: NONE, shut_out: vec![] });
             open.push(Open { run, growing: true });
@@ -105,6 +105,12 @@ impl Runs {
         if of_run || from_nowhere {
             self.all[run as usize].request = index;
         }
+    }
+}
+
+fn stop_growing(open: &mut [Open]) {
+    for open in open {
+        open.growing = false;
     }
 }
 

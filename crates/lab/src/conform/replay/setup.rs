@@ -1,12 +1,15 @@
 //! Makes mm for the machine of a trace: the topology as zoneinfo and QEMU's arguments say, and the sysctls that lead to
 //! the marks that zoneinfo prints.
 
-use mm::{Bare, Knob, Knobs, Mm, Policy, Topology, Tuning};
+use mm::watermark::watermarks;
+use mm::{Bare, Knob, Knobs, Mm, PageSizing, Policy, Topology, Tuning, ZoneKind};
 
 use super::super::beside::Beside;
 use super::super::capture::kernel_version;
 use super::super::lists::{PagesetId, Shape};
+use super::super::outcome::FileOutcome;
 use super::super::sections::FormatError;
+use super::super::zoneinfo::ZoneInfo;
 
 /// mm on the machine of a trace, and what each pageset was like.
 pub(in super::super) struct Prepared {
@@ -36,7 +39,7 @@ pub(in super::super) fn prepare(beside: &Beside) -> Result<Prepared, FormatError
     let scale = beside.scale.unwrap_or(DEFAULT_SCALE);
     let set = |knob, value| knobs.set(knob, value).map_err(|error| FormatError::new(0, error.to_string()));
     set(Knob::PcpBatchScaleMax, u64::from(scale))?;
-    set(Knob::MinFreeKbytes, min_free_kbytes(beside))?;
+    set(Knob::MinFreeKbytes, min_free_kbytes(beside, &policy, &topology))?;
     let shape =
         Shape { zones: beside.before.len(), cpus: topology.cpus.len(), orders: policy.rules().pcp_orders };
     Ok(Prepared { policy, topology, knobs, shape, scale })
@@ -72,11 +75,52 @@ impl Prepared {
     }
 }
 
-/// The smallest `vm.min_free_kbytes` from which all printed min marks follow, in KiB.
-fn min_free_kbytes(beside: &Beside) -> u64 {
+/// Compares the sizes of each pageset that zoneinfo prints with mm's.
+pub(in super::super) fn compare_sizes(mm: &Mm<Bare>, beside: &Beside, outcome: &mut FileOutcome) {
+    for (zone, of_mm) in beside.before.iter().zip(mm.zones()) {
+        for set in &zone.pagesets {
+            let sizing = of_mm.pageset_sizing(mm.machine(), mm::Cpu(set.cpu));
+            let at = |what| move || format!("node {} zone {} cpu {} {what}", zone.node, zone.name, set.cpu);
+            outcome.compare(at("batch"), set.batch, sizing.batch);
+            for (what, kernel, freehold) in
+                [("high_min", set.high_min, sizing.high_min), ("high_max", set.high_max, sizing.high_max)]
+            {
+                if let Some(kernel) = kernel {
+                    outcome.compare(at(what), kernel, freehold);
+                }
+            }
+        }
+    }
+}
+
+/// The `vm.min_free_kbytes` from which most of what zoneinfo prints follows, in KiB. A zone whose marks are raised for the
+/// moment does not agree with the others.
+fn min_free_kbytes(beside: &Beside, policy: &Policy, topology: &Topology) -> u64 {
     let low_zones = || beside.before.iter().filter(|zone| zone.name != mm::ZoneKind::Movable.name());
     let lowmem: u64 = low_zones().map(|zone| u64::from(zone.managed)).sum();
-    let pages =
-        low_zones().map(|zone| (zone.min.saturating_mul(lowmem)).div_ceil(u64::from(zone.managed))).max();
-    pages.unwrap_or(0).saturating_mul(4).clamp(1, i32::MAX as u64)
+    let smallest = |zone: &ZoneInfo| {
+        let pages =
+            zone.min.saturating_sub(zone.boost).saturating_mul(lowmem).div_ceil(u64::from(zone.managed));
+        pages.saturating_mul(4).clamp(1, i32::MAX as u64)
+    };
+    let agreeing = |kbytes: u64| {
+        let knobs = Knobs::default();
+        let set = knobs.set(Knob::MinFreeKbytes, kbytes).is_ok();
+        let agrees = |zone: &&ZoneInfo| set && agrees(zone, policy, topology, &knobs);
+        low_zones().filter(agrees).count()
+    };
+    low_zones().map(smallest).max_by_key(|&kbytes| (agreeing(kbytes), kbytes)).unwrap_or(1)
+}
+
+/// Whether a zone's pagesets are as the marks make them, or where a kernel does not print that, its min mark.
+fn agrees(zone: &ZoneInfo, policy: &Policy, topology: &Topology, knobs: &Knobs) -> bool {
+    let Some(kind) = ZoneKind::from_name(&zone.name) else { return false };
+    let marks = watermarks(topology, knobs, kind, zone.managed);
+    let cpus = topology.cpus_of(mm::Node(zone.node));
+    let cpus = if cpus == 0 { topology.cpus.len() } else { cpus };
+    let sizing = PageSizing::compute(policy.rules(), knobs, zone.managed, marks.low, cpus as u32);
+    match zone.pagesets.first().and_then(|set| set.high_min) {
+        Some(high_min) => high_min == sizing.high_min,
+        None => zone.min.saturating_sub(zone.boost) == u64::from(marks.min),
+    }
 }
