@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// Linux's memory management outside the kernel: record what a program asks of it, replay that on another machine with
 /// other settings, see what changes.
@@ -183,6 +183,18 @@ pub(crate) struct Compare {
     /// Measurements that --json printed
     #[arg(value_name = "FILE.json", required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// Whose tables: mmtests' compare-kernels or the kernel test robot's
+    #[arg(long, value_enum, default_value_t = Table::Mmtests)]
+    pub(crate) table: Table,
+}
+
+/// A way to set a comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Table {
+    /// A positive change is always better.
+    Mmtests,
+    /// The plain change: a time that fell is negative.
+    Lkp,
 }
 
 #[derive(Debug, ClapArgs)]

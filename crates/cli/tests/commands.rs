@@ -62,8 +62,29 @@ fn measurements_can_be_compared_and_looked_at() {
     std::fs::write(&b, replay(&["--json", "--set", "vm.pcp_batch_scale_max=0"])).unwrap();
     let table = stdout(&["compare", &a, &b, "--report", &page, "--quiet"]);
     assert!(table.contains("five") && table.contains("refill.mean_ns"), "{table}");
+    let table = stdout(&["compare", &a, &b, "--table", "lkp"]);
+    assert!(table.contains('%') && table.contains("refill.mean_ns"), "{table}");
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("<svg") && html.contains("</html>"));
+}
+
+#[test]
+fn captures_and_traces_are_held_against_mm() {
+    let file = |name: &str| format!("{}/../../conformance/{name}", env!("CARGO_MANIFEST_DIR"));
+    let capture = file("linux-6.18-c2-4G.txt");
+    let trace = file("traces/linux-6.18-c2-4G-one-task.csv.xz");
+    let text = stdout(&["conform", &capture, &trace]);
+    assert!(text.contains("2 files") && text.contains("0 disagreements"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&stdout(&["conform", "--json", &capture])).unwrap();
+    assert_eq!(json["files"][0]["compared"], json["files"][0]["equal"]);
+    let folder = tempfile::tempdir().unwrap();
+    let changed = folder.path().join("changed.txt");
+    let wrong = std::fs::read_to_string(&capture).unwrap().replace("high_min: 5211", "high_min: 5212");
+    std::fs::write(&changed, wrong).unwrap();
+    let output = freehold(&["conform", changed.to_str().unwrap()]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("kernel 5212, freehold 5211") && shown.contains("2 disagreements"), "{shown}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Recordings of what a workload asked of the kernel's memory management: captured, kept, read.
 //!
-//! [`record`] captures page, scheduler, fault, slab and lock events with `perf_event_open` while a command runs and
-//! writes them as a file of Freehold's own format, which [`Reader`] reads back; [`import`] makes the same of a
-//! `perf.data`. [`inspect`] says what is in a recording and [`mask`] hides whose it was. Only this crate and `host` talk
+//! `record` captures page, scheduler, fault, slab and lock events with `perf_event_open` while a command runs and
+//! writes them as a file of Freehold's own format, which [`Reader`] reads back; `import` makes the same of a
+//! `perf.data`. `inspect` says what is in a recording and `mask` hides whose it was. Only this crate and `host` talk
 //! to the system, and neither prints.
 
 pub mod capture;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lab::measurements::{Document, compare};
 
-use crate::args::{Compare, Global};
+use crate::args::{Compare, Global, Table};
 use crate::common::{Failure, Verdict, command_line, present};
 
 pub(crate) fn run(global: &Global, options: &Compare) -> Result<Verdict, Failure> {
@@ -20,7 +20,10 @@ pub(crate) fn run(global: &Global, options: &Compare) -> Result<Verdict, Failure
     for (_, document) in &documents {
         all.runs.extend(document.runs.iter().cloned());
     }
-    present(global, &all, |style| report::mmtests::comparison(style, &comparison))?;
+    present(global, &all, |style| match options.table {
+        Table::Mmtests => report::mmtests::comparison(style, &comparison),
+        Table::Lkp => report::lkp::comparison(&comparison),
+    })?;
     Ok(Verdict::Fine)
 }
 

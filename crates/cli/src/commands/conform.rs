@@ -1,7 +1,6 @@
 //! `freehold conform`.
 
-use lab::conform::{FileOutcome, conform_file};
-use report::conform::{Difference, File};
+use lab::conform::conform_file;
 
 use crate::args::{Conform, Global};
 use crate::common::{Failure, Verdict, print, style};
@@ -20,24 +19,8 @@ pub(crate) fn run(global: &Global, options: &Conform) -> Result<Verdict, Failure
             serde_json::to_string_pretty(&serde_json::json!({ "files": outcomes })).map_err(Failure::of)?;
         print(&(json + "\n"));
     } else {
-        let files: Vec<File> = outcomes.iter().map(file).collect();
-        print(&report::conform::text(style(), &files));
+        print(&report::conform::outcomes(style(), &outcomes));
     }
     let disagrees = outcomes.iter().any(|outcome| !outcome.differences.is_empty());
     Ok(if disagrees { Verdict::FellShort } else { Verdict::Fine })
-}
-
-fn file(outcome: &FileOutcome) -> File {
-    let difference = |difference: &lab::conform::Difference| Difference {
-        what: difference.what.clone(),
-        kernel: difference.kernel.to_string(),
-        freehold: difference.freehold.to_string(),
-    };
-    File {
-        file: outcome.file.clone(),
-        compared: outcome.compared,
-        equal: outcome.equal,
-        differences: outcome.differences.iter().map(difference).collect(),
-        notes: outcome.notes.clone(),
-    }
 }

@@ -69,7 +69,7 @@ const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 const MAX_BYTES: u64 = 2 << 30;
 const MAX_CPU: u16 = 1023;
 
-/// Unpacks `bytes` if they are xz; whether they are a trace is seen by [`is_trace`].
+/// Unpacks `bytes` if they are xz; whether they are a trace is another question.
 ///
 /// # Errors
 /// If the packed data is broken, or unpacks to more than 2 GiB or to something that is no text.

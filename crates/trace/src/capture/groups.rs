@@ -35,7 +35,7 @@ impl Group {
         }
     }
 
-    /// The tracepoints. Older kernels lack `lock:*` and have two more for slab; see [`Group::is_optional`].
+    /// The tracepoints. Older kernels lack `lock:*` and have two more for slab; see `Group::is_optional`.
     pub const fn tracepoints(self) -> &'static [&'static str] {
         match self {
             Self::Page => &[

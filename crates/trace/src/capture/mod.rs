@@ -1,8 +1,8 @@
 //! Capture: the kernel's memory events while a command runs, by perf_event_open(2).
 //!
-//! Each CPU has one ring that all of its events go into. [`perf`] opens the events, [`ring`] reads a ring, [`drain`] is
-//! the thread that empties the rings, [`session`] what happens from start to end on the calling thread, [`child`] the
-//! command that waits until all is ready, [`calibrate`] what recording costs, [`host`] and [`zoneinfo`] the description
+//! Each CPU has one ring that all of its events go into. `perf` opens the events, `ring` reads a ring, `drain` is
+//! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
+//! command that waits until all is ready, `calibrate` what recording costs, `host` and `zoneinfo` the description
 //! of this machine.
 
 mod calibrate;

@@ -1,6 +1,6 @@
 //! What is in a recording: counts, tasks, mixes, and the refills and drains of per-CPU lists that it shows.
 //!
-//! Pure data; `report` prints it. [`runs`] finds refills and drains in the stream, [`held`] follows which pages are out.
+//! Pure data; `report` prints it. `runs` finds refills and drains in the stream, `held` follows which pages are out.
 
 mod held;
 mod runs;

@@ -1,7 +1,7 @@
 //! What the kernel says about its tracepoints: where fields lie in an event's bytes, and how flags are numbered.
 //!
-//! Both differ between kernel versions and configurations, so nothing is assumed: [`format`] reads an event's `format`
-//! file, [`flags`] the table of gfp bits in its last line, [`schema`] makes of them a decoder, [`mount`] finds the files.
+//! Both differ between kernel versions and configurations, so nothing is assumed: `format` reads an event's `format`
+//! file, `flags` the table of gfp bits in its last line, `schema` makes of them a decoder, `mount` finds the files.
 
 pub mod flags;
 pub mod format;
