@@ -14,10 +14,25 @@ use super::trace_csv::PageTrace;
 pub(super) struct DrainAt {
     /// The step after which it came.
     pub(super) step: u32,
-    /// Base pages that were freed to the pageset before.
+    /// Blocks that were freed to the pageset before.
+    pub(super) frees: u32,
+    /// Base pages of those.
     pub(super) freed: u32,
     /// Base pages.
     pub(super) pages: u32,
+    /// A vmstat tick drained, not a free.
+    pub(super) by_tick: bool,
+}
+
+/// Requests of a list, or pages freed to a pageset, that two events may be apart and still be the same: a batch.
+pub(super) const SLACK: u32 = 64;
+
+impl DrainAt {
+    /// Whether the two can be the same: by the same cause, a batch of pages or a block apart.
+    pub(super) fn is_near(&self, other: &Self) -> bool {
+        let near = self.freed.abs_diff(other.freed) <= SLACK || self.frees.abs_diff(other.frees) <= 1;
+        near && self.by_tick == other.by_tick
+    }
 }
 
 /// What came of retelling a run.
@@ -37,10 +52,13 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Whether there are refills or drains that the model does not have, or has too many.
+    /// Whether there are refills or drains that the model has otherwise, or not, or too many.
     pub(super) fn leaves_something(&self) -> bool {
-        let lone = |(kernel, model): (&Vec<DrainAt>, &Vec<DrainAt>)| kernel.len() != model.len();
-        self.wrong_refills > 0 || self.missing > 0 || self.kernel.iter().zip(&self.model).any(lone)
+        let apart = |(kernel, model): (&DrainAt, &DrainAt)| !kernel.is_near(model);
+        let differs = |(kernel, model): (&Vec<DrainAt>, &Vec<DrainAt>)| {
+            kernel.len() != model.len() || kernel.iter().zip(model).any(apart)
+        };
+        self.wrong_refills > 0 || self.missing > 0 || self.kernel.iter().zip(&self.model).any(differs)
     }
 }
 
@@ -217,18 +235,18 @@ impl<'a> Counts<'a> {
         counted.lists[list.within()] += 1;
         let pages = counted.tuning.freed(setting, list.order());
         if pages > 0 && actor == Actor::Task {
-            self.drain(pageset, pages, list.within(), number);
+            self.drain(pageset, pages, Some(list.within()), number);
             let zone = self.shape().zone(pageset);
             let zone = &mut self.zones[zone];
             zone.below_high &= zone.free <= zone.high_mark;
         }
     }
 
-    /// The model drains `pages`, round-robin from list `from`.
-    fn drain(&mut self, pageset: PagesetId, pages: u32, from: usize, number: u32) {
+    /// The model drains `pages`, round-robin from list `freed_to`, or from the first if it is a tick that drains.
+    fn drain(&mut self, pageset: PagesetId, pages: u32, freed_to: Option<usize>, number: u32) {
         let counted = &mut self.pagesets[pageset.index()];
         let pages = pages.min(counted.tuning.count);
-        let (mut drained, mut list) = (0, from);
+        let (mut drained, mut list) = (0, freed_to.unwrap_or(0));
         for _ in 0..LISTS {
             let size = list_order(list).pages();
             let blocks = counted.lists[list].min((pages - drained).div_ceil(size));
@@ -240,7 +258,13 @@ impl<'a> Counts<'a> {
             list = (list + 1) % LISTS;
         }
         counted.tuning.count = counted.tuning.count.saturating_sub(drained);
-        let at = DrainAt { step: number, freed: counted.freed, pages: drained };
+        let at = DrainAt {
+            step: number,
+            frees: counted.frees,
+            freed: counted.freed,
+            pages: drained,
+            by_tick: freed_to.is_none(),
+        };
         self.told.model[pageset.index()].push(at);
         let zone = self.shape().zone(pageset);
         self.zones[zone].free += i64::from(drained);
@@ -253,7 +277,7 @@ impl<'a> Counts<'a> {
             let setting = self.setting(pageset, Actor::Task);
             let pages = self.pagesets[pageset.index()].tuning.decay(setting);
             if pages > 0 {
-                self.drain(pageset, pages, 0, number);
+                self.drain(pageset, pages, None, number);
             }
         }
     }
@@ -277,7 +301,13 @@ impl<'a> Counts<'a> {
         };
         let counted = &mut self.pagesets[drain.pageset.index()];
         if foreseen > 0 {
-            let at = DrainAt { step: number, freed: counted.freed, pages: foreseen };
+            let at = DrainAt {
+                step: number,
+                frees: counted.frees,
+                freed: counted.freed,
+                pages: foreseen,
+                by_tick: drain.cause == Cause::Tick,
+            };
             self.told.kernel[drain.pageset.index()].push(at);
         }
         let mut left = drain.pages - foreseen;
@@ -292,10 +322,10 @@ impl<'a> Counts<'a> {
     }
 
     /// The part of a tick's drain that came of a falling `high`. A tick also takes a batch from idle lists of another
-    /// node's zone.
+    /// node's zone; and one in the middle of a drain finds more than there is after it.
     fn foreseen(&self, drain: &KernelDrain) -> u32 {
         let (zone, cpu) = (self.shape().zone(drain.pageset), usize::from(self.shape().cpu(drain.pageset)));
-        if Node(self.telling.beside.before[zone].node) == self.telling.beside.cpu_nodes[cpu] {
+        if Node(self.telling.beside.before[zone].node) == self.telling.beside.cpu_nodes[cpu] && !drain.amid {
             return drain.pages;
         }
         let model = self.told.model[drain.pageset.index()].last();

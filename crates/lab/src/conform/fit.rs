@@ -23,6 +23,12 @@ pub(super) fn fit(telling: Telling<'_>) -> Hidden {
     for trial in coarse.chain(at_seen) {
         try_phase(telling, &seen, trial, &mut best, &mut phase);
     }
+    if best.told.leaves_something() {
+        fit_counts(telling, &mut best);
+        for part in 0..200 {
+            try_phase(telling, &seen, Phase(part * SECOND_US / 200), &mut best, &mut phase);
+        }
+    }
     for step_us in [5_000, 1_000, 200] {
         fit_counts(telling, &mut best);
         let Some(Phase(around)) = phase else { continue };

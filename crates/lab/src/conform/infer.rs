@@ -90,6 +90,8 @@ struct CpuPast {
     last: Option<u32>,
     /// The drain that the next page may belong to.
     drain: Option<u32>,
+    /// The task that was last heard of.
+    task: u16,
     /// When its vmstat tick was last seen to drain.
     tick_us: Option<u64>,
     /// When it was last heard of.
@@ -160,6 +162,7 @@ impl Inference<'_> {
             *past = CpuPast { last: Some(index), drain: None, ..*past };
         }
         past.at_us = event.time_us;
+        past.task = event.task;
     }
 
     /// Whether the text beside the trace knows the CPU of an event.

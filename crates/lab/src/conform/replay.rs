@@ -11,7 +11,7 @@ use self::blocks::Blocks;
 use self::matching::{RefillMatch, Refills};
 pub(super) use self::setup::{compare_sizes, prepare};
 use super::beside::Beside;
-use super::counts::{DrainAt, Telling};
+use super::counts::{DrainAt, SLACK, Telling};
 use super::hidden::Hidden;
 use super::lists::{ListId, PagesetId, Shape};
 use super::outcome::{FileOutcome, PagesMoved};
@@ -47,11 +47,18 @@ pub(super) fn replay(
 /// A pageset's drains on both sides.
 #[derive(Clone, Debug, Default)]
 struct Drains {
+    frees: u32,
     freed: u32,
     kernel: Vec<DrainAt>,
     mm: Vec<DrainAt>,
     /// Pages that kswapd's frees drained, and that mm has not been told of yet.
     by_kswapd: i64,
+}
+
+impl Drains {
+    fn at(&self, step: u32, pages: u32, by_tick: bool) -> DrainAt {
+        DrainAt { step, frees: self.frees, freed: self.freed, pages, by_tick }
+    }
 }
 
 struct Replay<'a> {
@@ -189,7 +196,7 @@ impl<'a> Replay<'a> {
         let at = self.at(list.pageset());
         let (order, kind) = (list.order(), list.migratetype());
         let left = self.mm.take_off_pageset(at, order, kind, u32::MAX);
-        if left > 0 && left <= matching::SLACK {
+        if left > 0 && left <= SLACK {
             self.mm.place_on_pageset(at, order, kind, left);
             self.mm.machine().take_seen();
         } else if left > 0 {
@@ -240,12 +247,13 @@ impl<'a> Replay<'a> {
             self.mm.set_reclaim_active(node, mm::ReclaimState::Idle);
         }
         let drains = &mut self.drains[pageset.index()];
+        drains.frees += 1;
         drains.freed = drains.freed.wrapping_add(list.order().pages());
-        self.mm_drained(pageset, number, actor);
+        self.mm_drained(pageset, number, Some(actor));
     }
 
-    /// Notes what mm has just drained from `pageset`.
-    fn mm_drained(&mut self, pageset: PagesetId, number: u32, actor: Actor) {
+    /// Notes what mm has just drained from `pageset`: because of a free by `freed`, or of a tick.
+    fn mm_drained(&mut self, pageset: PagesetId, number: u32, freed: Option<Actor>) {
         let seen = self.mm.machine().take_seen();
         let pages: u32 =
             seen.iter().filter(|seen| seen.span == Span::Drain).map(|seen| seen.work.count).sum();
@@ -253,11 +261,12 @@ impl<'a> Replay<'a> {
             return;
         }
         let drains = &mut self.drains[pageset.index()];
-        if actor == Actor::Kswapd {
+        if freed == Some(Actor::Kswapd) {
             drains.by_kswapd -= i64::from(pages);
             self.pages.drains_by_kswapd.freehold.add(u64::from(pages));
         } else {
-            drains.mm.push(DrainAt { step: number, freed: drains.freed, pages });
+            let at = drains.at(number, pages, freed.is_none());
+            drains.mm.push(at);
             self.pages.drains.freehold.add(u64::from(pages));
         }
     }
@@ -267,7 +276,7 @@ impl<'a> Replay<'a> {
         self.last_tick[usize::from(cpu)] = number;
         for zone in 0..self.shape().zones {
             self.mm.decay_pageset(ZoneId(zone as u16), Cpu(cpu));
-            self.mm_drained(self.shape().pageset(zone, cpu), number, Actor::Task);
+            self.mm_drained(self.shape().pageset(zone, cpu), number, None);
         }
     }
 
@@ -289,7 +298,8 @@ impl<'a> Replay<'a> {
         match drain.cause {
             Cause::Free => {
                 self.pages.drains.kernel.add(pages);
-                drains.kernel.push(DrainAt { step: number, freed: drains.freed, pages: drain.pages });
+                let at = drains.at(number, drain.pages, false);
+                drains.kernel.push(at);
             }
             Cause::Tick => self.kernel_ticked(number_of_drain, number),
             Cause::Kswapd => {
@@ -306,17 +316,23 @@ impl<'a> Replay<'a> {
     }
 
     /// What a tick drained. Of another node's zone it also takes a batch when the lists were idle for three ticks, which
-    /// began before the trace.
+    /// began before the trace; and in the middle of a drain it finds more than mm has left, whose drains are not
+    /// interrupted here.
     fn kernel_ticked(&mut self, number_of_drain: u32, number: u32) {
         let drain = &self.story.drains[number_of_drain as usize];
         let (zone, cpu) = (self.shape().zone(drain.pageset), self.shape().cpu(drain.pageset));
         let drains = &mut self.drains[drain.pageset.index()];
         let by_mm = drains.mm.last().filter(|last| last.step == self.last_tick[usize::from(cpu)]);
         let remote = Node(self.beside.before[zone].node) != self.beside.cpu_nodes[usize::from(cpu)];
-        let decayed = if remote { drain.pages.min(by_mm.map_or(0, |last| last.pages)) } else { drain.pages };
+        let decayed = if remote || drain.amid {
+            drain.pages.min(by_mm.map_or(0, |last| last.pages))
+        } else {
+            drain.pages
+        };
         if decayed > 0 {
             self.pages.drains.kernel.add(u64::from(decayed));
-            drains.kernel.push(DrainAt { step: number, freed: drains.freed, pages: decayed });
+            let at = drains.at(number, decayed, true);
+            drains.kernel.push(at);
         }
         let idle = drain.pages - decayed;
         if idle > 0 {

@@ -63,6 +63,8 @@ pub(super) struct KernelDrain {
     pub(super) event: u32,
     pub(super) pageset: PagesetId,
     pub(super) cause: Cause,
+    /// Another drain of the pageset was under way, and went on afterwards.
+    pub(super) amid: bool,
     /// Base pages.
     pub(super) pages: u32,
     /// Blocks from each list.

@@ -37,7 +37,10 @@ impl Inference<'_> {
     fn open_drain(&mut self, index: u32, event: &Event, list: ListId, cause: Cause) -> u32 {
         let past = &mut self.cpus[usize::from(event.cpu)];
         let drain = self.story.drains.len() as u32;
-        past.drain = Some(drain);
+        let interrupted = past.drain.replace(drain).map(|drain| &self.story.drains[drain as usize]);
+        let amid = interrupted.is_some_and(|drain| {
+            drain.cause == Cause::Free && cause == Cause::Tick && drain.pageset == list.pageset()
+        });
         if cause == Cause::Tick {
             let begins = past.tick_us.is_none_or(|last| event.time_us > last + TICK_GAP_US);
             past.tick_us = Some(event.time_us);
@@ -46,7 +49,7 @@ impl Inference<'_> {
             }
         }
         let pageset = list.pageset();
-        self.story.drains.push(KernelDrain { event: index, pageset, cause, pages: 0, blocks: vec![] });
+        self.story.drains.push(KernelDrain { event: index, pageset, cause, amid, pages: 0, blocks: vec![] });
         self.step(index, What::Drained(drain));
         drain
     }
@@ -56,7 +59,8 @@ impl Inference<'_> {
         if self.story.shape.cpu(list.pageset()) != event.cpu {
             return Cause::All;
         }
-        let going_on = past.drain.map(|drain| &self.story.drains[drain as usize]);
+        let going_on = past.drain.filter(|_| past.task == event.task);
+        let going_on = going_on.map(|drain| &self.story.drains[drain as usize]);
         if let Some(drain) =
             going_on.filter(|drain| drain.pageset == list.pageset() || drain.cause == Cause::Tick)
         {

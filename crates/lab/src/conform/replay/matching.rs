@@ -1,11 +1,8 @@
 //! Which refill of mm's answers which of the kernel's, and the same of drains. A few blocks on a list of which a trace
 //! says nothing make mm refill or drain that many requests earlier or later; that is no disagreement.
 
-use super::super::counts::DrainAt;
+use super::super::counts::{DrainAt, SLACK};
 use super::super::lists::ListId;
-
-/// Requests of a list, or pages freed to a pageset, that two events may be apart and still be the same: a batch.
-pub(super) const SLACK: u32 = 64;
 
 /// Whether two drains are the same. A drain takes as many pages as were freed of late: one that comes some frees later
 /// may take that many more, up to the end of a block.
@@ -124,11 +121,20 @@ impl Waiting {
 /// Puts each drain of the kernel's beside mm's of the same moment. Where a trace does not say when pages freed together
 /// reach the pageset, several drains of one side may be one of the other's.
 pub(super) fn pair_drains(kernel: &[DrainAt], mm: &[DrainAt]) -> Vec<(Option<DrainAt>, Option<DrainAt>)> {
+    let of = |drains: &[DrainAt], by_tick: bool| -> Vec<DrainAt> {
+        drains.iter().copied().filter(|drain| drain.by_tick == by_tick).collect()
+    };
+    let mut pairs = pair_of_a_cause(of(kernel, false), of(mm, false));
+    pairs.extend(pair_of_a_cause(of(kernel, true), of(mm, true)));
+    pairs
+}
+
+fn pair_of_a_cause(kernel: Vec<DrainAt>, mm: Vec<DrainAt>) -> Vec<(Option<DrainAt>, Option<DrainAt>)> {
     let mut pairs = vec![];
-    let (mut kernel, mut mm) = (kernel.iter().copied().peekable(), mm.iter().copied().peekable());
+    let (mut kernel, mut mm) = (kernel.into_iter().peekable(), mm.into_iter().peekable());
     loop {
         match (kernel.peek().copied(), mm.peek().copied()) {
-            (Some(one), Some(other)) if one.freed.abs_diff(other.freed) <= SLACK => {
+            (Some(one), Some(other)) if one.is_near(&other) => {
                 let mut pair = (one, other);
                 kernel.next();
                 mm.next();
@@ -195,7 +201,7 @@ mod tests {
 
     #[test]
     fn drains_are_paired_by_what_was_freed_before() {
-        let at = |freed, pages| DrainAt { step: 0, freed, pages };
+        let at = |freed, pages| DrainAt { step: 0, frees: freed, freed, pages, by_tick: false };
         let pairs =
             pair_drains(&[at(100, 63), at(900, 126)], &[at(90, 63), at(870, 63), at(899, 63), at(2000, 63)]);
         let pages: Vec<_> = pairs.iter().map(|(k, m)| (k.map(|d| d.pages), m.map(|d| d.pages))).collect();
