@@ -19,7 +19,7 @@ pub struct Tree {
     pub files: Vec<File>,
 }
 
-/// Directories that hold what was built, or what others wrote.
+/// What was built, or what others wrote.
 const LEFT_OUT: [&str; 6] = ["target", ".git", "conformance", "corpus", "artifacts", "node_modules"];
 /// Larger files are data.
 const LARGEST_BYTES: u64 = 1 << 20;
@@ -51,9 +51,13 @@ impl Tree {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else { continue };
+            // In a git worktree, .git is a file.
+            if LEFT_OUT.contains(&name.as_str()) {
+                continue;
+            }
             let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
             let kind = entry.file_type()?;
-            if kind.is_dir() && !LEFT_OUT.contains(&name.as_str()) {
+            if kind.is_dir() {
                 self.walk(&entry.path(), &path)?;
             } else if kind.is_file() && entry.metadata()?.len() <= LARGEST_BYTES {
                 // What is not UTF-8 is data.
