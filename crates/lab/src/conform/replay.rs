@@ -1,6 +1,7 @@
 //! Takes mm through a run and holds each of its refills and drains against the kernel's.
 
 mod blocks;
+mod judge;
 mod matching;
 mod setup;
 
@@ -8,7 +9,7 @@ use mm::bare::Seen;
 use mm::{Bare, Cpu, Knob, Mm, Node, Pressure, Setting, Span, Tuning, ZoneId, ZoneKind};
 
 use self::blocks::Blocks;
-use self::matching::{RefillMatch, Refills};
+use self::matching::Refills;
 pub(super) use self::setup::{compare_sizes, prepare};
 use super::beside::Beside;
 use super::counts::{DrainAt, SLACK, Telling};
@@ -18,6 +19,10 @@ use super::outcome::{FileOutcome, PagesMoved};
 use super::sections::FormatError;
 use super::story::{Actor, Cause, Story, What};
 use super::trace_csv::PageTrace;
+
+/// Pages that are freed together at most. Where a trace does not say when each reaches the pageset, what they cause shows
+/// after them all.
+const FREE_BATCH: u32 = 31;
 
 /// Replays a run on mm and compares.
 ///
@@ -69,6 +74,8 @@ struct Replay<'a> {
     blocks: Blocks<'a>,
     refills: Refills,
     drains: Vec<Drains>,
+    /// How many frees later than it was a kernel's drain may show.
+    blur: u32,
     /// The step of each CPU's last tick.
     last_tick: Vec<u32>,
     /// Requests for which a zone had no block left.
@@ -101,6 +108,7 @@ impl<'a> Replay<'a> {
             blocks,
             refills: Refills::new(telling.story.shape.lists()),
             drains: vec![Drains::default(); telling.story.shape.pagesets()],
+            blur: if telling.trace.has_commits() { 0 } else { FREE_BATCH },
             last_tick: vec![u32::MAX; telling.story.shape.cpus],
             starved: 0,
             outcome,
@@ -203,32 +211,6 @@ impl<'a> Replay<'a> {
             let what = format!("{}: blocks left on the list", self.name_refill(refill));
             self.outcome.differ(what, 0u32, left);
             self.refills.excuse(list);
-        }
-    }
-
-    fn judge_refill(&mut self, matched: RefillMatch) {
-        match matched {
-            RefillMatch::Both { kernel, mm } => {
-                let taken = self.story.taken(kernel);
-                if taken.contains(&mm) {
-                    // First pages that never came to light are known of now.
-                    let order = self.story.refills[kernel as usize].list.order();
-                    self.pages.refills.kernel.pages += u64::from((mm - taken.start()) << order.get());
-                    self.outcome.agree();
-                } else {
-                    self.outcome.differ(format!("{}: blocks", self.name_refill(kernel)), *taken.start(), mm);
-                }
-            }
-            RefillMatch::Kernel { kernel } => {
-                let blocks = self.story.refills[kernel as usize].blocks;
-                self.outcome.differ(format!("{}: blocks", self.name_refill(kernel)), blocks, 0u32);
-            }
-            RefillMatch::Mm { list, mm } => {
-                let what =
-                    format!("a refill of {}, which the kernel did not do: blocks", self.name_list(list));
-                self.outcome.differ(what, 0u32, mm);
-            }
-            RefillMatch::Excused => {}
         }
     }
 
@@ -357,65 +339,5 @@ impl<'a> Replay<'a> {
             }
         }
         self.mm.machine().take_seen();
-    }
-
-    fn finish(mut self) {
-        for matched in self.refills.finish() {
-            self.judge_refill(matched);
-        }
-        for index in 0..self.drains.len() {
-            self.judge_drains(PagesetId(index as u32));
-        }
-        if self.starved > 0 {
-            self.outcome.notes.push(format!("{} requests found no block left in mm's zone", self.starved));
-        }
-        if self.story.homeless > 0 {
-            self.outcome
-                .notes
-                .push(format!("{} events of frames in no zone were left out", self.story.homeless));
-        }
-        if self.beside.lost > 0 {
-            let note =
-                format!("the kernel lost {} events: what it shows is not the whole run", self.beside.lost);
-            self.outcome.notes.push(note);
-        }
-        self.outcome.pages = Some(self.pages);
-    }
-
-    fn judge_drains(&mut self, pageset: PagesetId) {
-        let drains = std::mem::take(&mut self.drains[pageset.index()]);
-        for (kernel, mm) in matching::pair_drains(&drains.kernel, &drains.mm) {
-            let pages = |side: Option<DrainAt>| side.map_or(0, |drain| drain.pages);
-            let same = kernel.zip(mm).is_some_and(|(kernel, mm)| matching::is_same(kernel, mm));
-            if same {
-                self.outcome.agree();
-                continue;
-            }
-            let step = kernel.or(mm).map_or(0, |drain| drain.step);
-            let what = format!("line {}: a drain of {}: pages", self.line(step), self.name_pageset(pageset));
-            self.outcome.differ(what, pages(kernel), pages(mm));
-        }
-    }
-
-    /// The line of the trace that a step came from.
-    fn line(&self, step: u32) -> u32 {
-        let step = self.story.steps.get(step as usize);
-        step.map_or(0, |step| self.trace.events[step.event as usize].line)
-    }
-
-    fn name_pageset(&self, pageset: PagesetId) -> String {
-        let zone = &self.beside.before[self.shape().zone(pageset)];
-        format!("cpu {}'s pageset of node {} zone {}", self.shape().cpu(pageset), zone.node, zone.name)
-    }
-
-    fn name_list(&self, list: ListId) -> String {
-        let kind = list.migratetype().name();
-        format!("{} ({}, {kind})", self.name_pageset(list.pageset()), list.order())
-    }
-
-    fn name_refill(&self, refill: u32) -> String {
-        let refill = &self.story.refills[refill as usize];
-        let line = self.trace.events[refill.event as usize].line;
-        format!("line {line}: a refill of {}", self.name_list(refill.list))
     }
 }

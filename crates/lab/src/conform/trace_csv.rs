@@ -129,6 +129,11 @@ impl PageTrace {
         Ok(trace)
     }
 
+    /// Whether the trace says when pages that were freed together reach the pageset.
+    pub fn has_commits(&self) -> bool {
+        self.events.iter().any(|event| event.kind == EventKind::FreeBatched)
+    }
+
     fn index_pages(&mut self) {
         self.pfns = self.events.iter().map(|event| event.pfn).collect();
         self.pfns.sort_unstable();

@@ -1,6 +1,7 @@
 //! Makes mm for the machine of a trace: the topology as zoneinfo and QEMU's arguments say, and the sysctls that lead to
 //! the marks that zoneinfo prints.
 
+use mm::policy::MovableMarksRule;
 use mm::watermark::watermarks;
 use mm::{Bare, Knob, Knobs, Mm, PageSizing, Policy, Topology, Tuning, ZoneKind};
 
@@ -96,7 +97,9 @@ pub(in super::super) fn compare_sizes(mm: &Mm<Bare>, beside: &Beside, outcome: &
 /// The `vm.min_free_kbytes` from which most of what zoneinfo prints follows, in KiB. A zone whose marks are raised for the
 /// moment does not agree with the others.
 fn min_free_kbytes(beside: &Beside, policy: &Policy, topology: &Topology) -> u64 {
-    let low_zones = || beside.before.iter().filter(|zone| zone.name != mm::ZoneKind::Movable.name());
+    let all_share = policy.rules().movable_marks == MovableMarksRule::Shared;
+    let shares = |zone: &&ZoneInfo| all_share || zone.name != ZoneKind::Movable.name();
+    let low_zones = || beside.before.iter().filter(shares);
     let lowmem: u64 = low_zones().map(|zone| u64::from(zone.managed)).sum();
     let smallest = |zone: &ZoneInfo| {
         let pages =
@@ -115,7 +118,7 @@ fn min_free_kbytes(beside: &Beside, policy: &Policy, topology: &Topology) -> u64
 /// Whether a zone's pagesets are as the marks make them, or where a kernel does not print that, its min mark.
 fn agrees(zone: &ZoneInfo, policy: &Policy, topology: &Topology, knobs: &Knobs) -> bool {
     let Some(kind) = ZoneKind::from_name(&zone.name) else { return false };
-    let marks = watermarks(topology, knobs, kind, zone.managed);
+    let marks = watermarks(topology, knobs, policy.rules().movable_marks, kind, zone.managed);
     let cpus = topology.cpus_of(mm::Node(zone.node));
     let cpus = if cpus == 0 { topology.cpus.len() } else { cpus };
     let sizing = PageSizing::compute(policy.rules(), knobs, zone.managed, marks.low, cpus as u32);
