@@ -95,9 +95,10 @@ impl<M: Machine> Mm<M> {
 
     /// Computes all that follows from knobs: marks, protection, pageset sizes.
     fn apply_knobs(&self) {
+        let rule = self.policy.rules().movable_marks;
         for zone in &self.zones {
             let node = &self.topology.nodes[usize::from(zone.node.0)];
-            let marks = watermarks(&self.topology, &self.knobs, zone.kind, zone.managed);
+            let marks = watermarks(&self.topology, &self.knobs, rule, zone.kind, zone.managed);
             zone.set_marks(marks, protection(node, &self.knobs, zone.kind));
             let sizing = self.page_sizing(zone);
             for pageset in &zone.pagesets {

@@ -149,6 +149,19 @@ const CHECK: &[Since<CheckRule>] = &[
     Since(v(6, 3), CheckRule::Outside),
 ];
 
+/// How the marks treat a Movable zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MovableMarksRule {
+    /// As any other zone: it is low memory and has its share of `min_free_kbytes`.
+    Shared,
+    /// It is not low memory and its min mark is a small one of its own; the distance of its other marks still goes by
+    /// the share that it would have.
+    Own,
+}
+
+const MOVABLE_MARKS: &[Since<MovableMarksRule>] =
+    &[Since(v(2, 6), MovableMarksRule::Shared), Since(v(6, 6), MovableMarksRule::Own)];
+
 /// How `vm.pcp_batch_scale_max` bounds `free_count` and the decay of `high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScaleRule {
@@ -172,6 +185,7 @@ pub struct Rules {
     pub hold: HoldRule,
     pub node_load: NodeLoadRule,
     pub check: CheckRule,
+    pub movable_marks: MovableMarksRule,
     pub scale: ScaleRule,
     /// Bytes of a frame descriptor in that kernel, which decides how many share a cache line.
     pub descriptor_bytes: u32,
@@ -190,6 +204,7 @@ impl Rules {
             hold: at(HOLD, version),
             node_load: at(NODE_LOAD, version),
             check: at(CHECK, version),
+            movable_marks: at(MOVABLE_MARKS, version),
             scale: ScaleRule::Mainline,
             descriptor_bytes: 64,
         }

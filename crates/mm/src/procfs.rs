@@ -156,7 +156,8 @@ impl<M: Machine> Mm<M> {
     }
 
     fn put_empty_zone(&self, text: &mut String, node: Node, kind: ZoneKind) {
-        let marks = watermarks(&self.topology, &self.knobs, kind, 0);
+        let rule = self.policy.rules().movable_marks;
+        let marks = watermarks(&self.topology, &self.knobs, rule, kind, 0);
         let rows = [
             ("boost", 0),
             ("min", marks.min),

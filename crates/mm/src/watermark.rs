@@ -3,7 +3,8 @@
 
 use crate::ids::{PAGEBLOCK_PAGES, ZoneKind};
 use crate::knobs::{Knob, Knobs};
-use crate::topology::{NodeSpec, Topology};
+use crate::policy::MovableMarksRule;
+use crate::topology::{NodeSpec, Topology, ZoneSpec};
 
 /// A zone's marks, in pages, without boost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,16 +25,17 @@ pub const PROTECTION_COLUMNS: usize = ZoneKind::COUNT + 1;
 /// The least that an all-movable zone keeps, and the most, in pages.
 const MOVABLE_MIN: (u64, u64) = (32, 128);
 
-/// Pages of all zones that count as low memory: all but Movable.
-fn lowmem_pages(topology: &Topology) -> u64 {
+/// Pages of the zones that have `min_free_kbytes` among them.
+fn sharing_pages(topology: &Topology, rule: MovableMarksRule) -> u64 {
     let zones = topology.nodes.iter().flat_map(|node| &node.zones);
-    zones.filter(|zone| zone.kind != ZoneKind::Movable).map(|zone| u64::from(zone.managed)).sum()
+    let shares = |zone: &&ZoneSpec| rule == MovableMarksRule::Shared || zone.kind != ZoneKind::Movable;
+    zones.filter(shares).map(|zone| u64::from(zone.managed)).sum()
 }
 
 /// What `min_free_kbytes` would be if nobody set it, in KiB: the root of 16 times low memory, 128 KiB to 256 MiB, and at
 /// least what khugepaged asks for where it runs (5 % of low memory at most).
 pub fn default_min_free_kbytes(topology: &Topology, knobs: &Knobs) -> u64 {
-    let lowmem = lowmem_pages(topology);
+    let lowmem = sharing_pages(topology, MovableMarksRule::Own);
     let by_size = (16 * lowmem * 4).isqrt().clamp(128, 262_144);
     if knobs.get(Knob::TransparentHugepage) == 0 {
         return by_size;
@@ -53,14 +55,19 @@ pub fn min_free_kbytes(topology: &Topology, knobs: &Knobs) -> u64 {
 }
 
 /// The marks of a zone of `kind` with `managed` pages (0: the zone is empty).
-pub fn watermarks(topology: &Topology, knobs: &Knobs, kind: ZoneKind, managed: u32) -> Watermarks {
+pub fn watermarks(
+    topology: &Topology,
+    knobs: &Knobs,
+    rule: MovableMarksRule,
+    kind: ZoneKind,
+    managed: u32,
+) -> Watermarks {
     let managed = u64::from(managed);
     let pages_min = min_free_kbytes(topology, knobs) / 4;
-    let (share, min) = if kind == ZoneKind::Movable {
-        (0, (managed / 1024).clamp(MOVABLE_MIN.0, MOVABLE_MIN.1))
-    } else {
-        let share = pages_min * managed / lowmem_pages(topology).max(1);
-        (share, share)
+    let share = pages_min * managed / sharing_pages(topology, rule).max(1);
+    let min = match (kind, rule) {
+        (ZoneKind::Movable, MovableMarksRule::Own) => (managed / 1024).clamp(MOVABLE_MIN.0, MOVABLE_MIN.1),
+        _ => share,
     };
     let by_scale = managed * knobs.get(Knob::WatermarkScaleFactor) / 10_000;
     let distance = (share / 4).max(by_scale);
@@ -125,7 +132,8 @@ mod tests {
     #[test]
     fn an_empty_movable_zone_keeps_32() {
         let knobs = Knobs::default();
-        let marks = watermarks(&one_node(8 << 30), &knobs, ZoneKind::Movable, 0);
-        assert_eq!(marks, Watermarks { min: 32, low: 32, high: 32, promo: 32 });
+        let marks = |rule| watermarks(&one_node(8 << 30), &knobs, rule, ZoneKind::Movable, 0);
+        assert_eq!(marks(MovableMarksRule::Own), Watermarks { min: 32, low: 32, high: 32, promo: 32 });
+        assert_eq!(marks(MovableMarksRule::Shared), Watermarks::default());
     }
 }
