@@ -1,4 +1,4 @@
-//! mm's parameters against the ten captures of stock kernels.
+//! mm's parameters against captures of stock kernels.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ fn captures() -> Vec<PathBuf> {
 #[test]
 fn every_parameter_of_every_capture_is_the_kernels() {
     let files = captures();
-    assert_eq!(files.len(), 10);
+    assert_eq!(files.len(), 23);
     for file in files {
         let outcome = conform_file(&file).unwrap();
         assert_eq!(outcome.kind, FileKind::Capture);

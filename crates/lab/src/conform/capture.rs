@@ -65,19 +65,20 @@ impl Capture {
     /// # Errors
     /// If the capture describes no machine that could exist.
     pub fn topology(&self) -> Result<Topology, FormatError> {
-        let cpu_count = self.nodes.iter().flat_map(|node| &node.cpus).map(|&cpu| usize::from(cpu) + 1).max();
         let cache_slice = self.last_cache.map_or(0, |(bytes, sharers)| bytes / u64::from(sharers.max(1)));
-        let nowhere = CpuSpec { node: Node(u16::MAX), cache_slice };
+        // Only CPUs that are online have pagesets and count; mm knows no others, so they are numbered anew.
+        let mut cpus: Vec<(u16, u16)> = vec![];
+        for (number, node) in self.nodes.iter().enumerate() {
+            cpus.extend(node.cpus.iter().map(|&cpu| (cpu, number as u16)));
+        }
+        cpus.sort_unstable();
+        // With emulated nodes a CPU is on several lists.
+        cpus.dedup_by_key(|&mut (cpu, _)| cpu);
         let mut topology = Topology {
             nodes: vec![NodeSpec::default(); self.nodes.len()],
-            cpus: vec![nowhere; cpu_count.unwrap_or(0)],
+            cpus: cpus.iter().map(|&(_, node)| CpuSpec { node: Node(node), cache_slice }).collect(),
             distance: self.nodes.iter().map(|node| node.distance.clone()).collect(),
         };
-        for (number, node) in self.nodes.iter().enumerate() {
-            for &cpu in &node.cpus {
-                topology.cpus[usize::from(cpu)].node = Node(number as u16);
-            }
-        }
         for zone in self.zones.iter().filter(|zone| zone.managed > 0) {
             let Some(kind) = ZoneKind::from_name(&zone.name) else { continue };
             let node = topology.nodes.get_mut(usize::from(zone.node));
