@@ -220,7 +220,8 @@ impl<'a> Counts<'a> {
         if left > 0 || !taken.contains(&blocks) {
             self.told.wrong_refills += 1;
         }
-        let blocks = if taken.contains(&blocks) { blocks } else { *taken.start() };
+        let known = self.telling.story.refills[refill as usize].blocks();
+        let blocks = if taken.contains(&blocks) { blocks } else { known };
         counted.lists[list.within()] += blocks;
         counted.tuning.count += blocks << order.get();
         self.zones[self.telling.story.shape.zone(pageset)].free -= i64::from(blocks << order.get());

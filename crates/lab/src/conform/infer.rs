@@ -69,6 +69,7 @@ pub(super) fn infer(trace: &PageTrace, beside: &Beside, shape: Shape) -> Story {
         inference.event(index);
     }
     inference.name_knobs();
+    inference.story.add_up_revealed();
     inference.story
 }
 
@@ -183,7 +184,7 @@ impl Inference<'_> {
                 What::Take(list, link) | What::TakeUnseen(list, link)
                     if link > 0 && list.order() == mm::Order::ZERO =>
                 {
-                    let blocks = self.story.refills[link as usize - 1].blocks;
+                    let blocks = self.story.refills[link as usize - 1].blocks();
                     largest = largest.max(blocks.div_ceil(self.batch(list)));
                 }
                 What::Knob(_) => {

@@ -197,7 +197,7 @@ impl<'a> Replay<'a> {
     /// trace said nothing; more are a disagreement, and leave mm's list too, lest it repeat itself.
     fn kernel_refills(&mut self, list: ListId, refill: u32) {
         let kernel = &self.story.refills[refill as usize];
-        self.pages.refills.kernel.add(u64::from(kernel.blocks << list.order().get()));
+        self.pages.refills.kernel.add(u64::from(kernel.blocks() << list.order().get()));
         if self.refills.came_early(list) {
             return;
         }

@@ -50,8 +50,12 @@ pub(super) struct KernelRefill {
     /// The first event of the run.
     pub(super) event: u32,
     pub(super) list: ListId,
-    /// Blocks that were seen, or came to light later.
-    pub(super) blocks: u32,
+    /// Blocks that were seen.
+    pub(super) seen: u32,
+    /// Blocks that came to light later: nothing but a refill of the list can have brought them, most likely this one.
+    pub(super) revealed: u32,
+    /// The same of this refill and its neighbours on the list.
+    pub(super) revealed_near: u32,
     /// First blocks of pageblocks claimed whole, of which the kernel says nothing, and which never came to light.
     pub(super) silent: u32,
 }
@@ -102,10 +106,32 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// The blocks that the kernel's refill must have taken.
+    /// The blocks that the kernel's refill can have taken.
     pub(super) fn taken(&self, refill: u32) -> std::ops::RangeInclusive<u32> {
         let refill = &self.refills[refill as usize];
-        refill.blocks..=refill.blocks + refill.silent
+        refill.seen..=refill.seen + refill.silent + refill.revealed_near
+    }
+
+    /// Which of two neighbouring refills brought a block is not certain: adds up what each may have.
+    pub(super) fn add_up_revealed(&mut self) {
+        let mut of_list: Vec<Vec<usize>> = vec![vec![]; self.shape.lists()];
+        for (number, refill) in self.refills.iter().enumerate() {
+            of_list[refill.list.index()].push(number);
+        }
+        for refills in of_list {
+            for (at, number) in refills.iter().enumerate() {
+                let near = &refills[at.saturating_sub(1)..refills.len().min(at + 3)];
+                let revealed = near.iter().map(|number| self.refills[*number].revealed).sum();
+                self.refills[*number].revealed_near = revealed;
+            }
+        }
+    }
+}
+
+impl KernelRefill {
+    /// Blocks that it took, as far as is known.
+    pub(super) fn blocks(&self) -> u32 {
+        self.seen + self.revealed
     }
 }
 

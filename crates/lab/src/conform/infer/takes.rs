@@ -20,8 +20,9 @@ impl Inference<'_> {
         }
         self.settle(run.list, None, index);
         let refill = self.story.refills.len() as u32;
-        let (blocks, silent) = (run.events.len() as u32, self.silent_claims(&run));
-        self.story.refills.push(KernelRefill { event: index, list: run.list, blocks, silent });
+        let (seen, silent) = (run.events.len() as u32, self.silent_claims(&run));
+        let (list, revealed, revealed_near) = (run.list, 0, 0);
+        self.story.refills.push(KernelRefill { event: index, list, seen, revealed, revealed_near, silent });
         self.story.refilled[run.list.index()] = true;
         self.last_refill[run.list.index()] = refill;
         for &event in run.events.iter().rev() {
@@ -66,7 +67,7 @@ impl Inference<'_> {
         let page = self.trace.events[run.request as usize].page;
         self.story.steps.push(Step { event: index, page, what: What::Take(run.list, link) });
         if self.place[page as usize] == NONE {
-            self.story.refills[link as usize - 1].blocks += 1;
+            self.story.refills[link as usize - 1].revealed += 1;
         }
         self.take_off(page);
     }
@@ -105,7 +106,7 @@ impl Inference<'_> {
         let beside = self.trace.pfns.binary_search(&neighbour).map_or(NONE, |page| self.with_refill[page]);
         let of_list = |refill: u32| refill != NONE && self.story.refills[refill as usize].list == list;
         let refill = if of_list(beside) { beside } else { self.last_refill[list.index()] };
-        self.story.refills[refill as usize].blocks += 1;
+        self.story.refills[refill as usize].revealed += 1;
     }
 
     /// Pages above `page` on `list`, or all of them, that are freed next or never heard of again, have left it unseen.

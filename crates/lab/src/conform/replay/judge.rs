@@ -9,18 +9,20 @@ impl Replay<'_> {
     pub(super) fn judge_refill(&mut self, matched: RefillMatch) {
         match matched {
             RefillMatch::Both { kernel, mm } => {
-                let taken = self.story.taken(kernel);
-                if taken.contains(&mm) {
-                    // First pages that never came to light are known of now.
-                    let order = self.story.refills[kernel as usize].list.order();
-                    self.pages.refills.kernel.pages += u64::from((mm - taken.start()) << order.get());
+                let refill = &self.story.refills[kernel as usize];
+                let (known, order) = (refill.blocks(), refill.list.order());
+                if self.story.taken(kernel).contains(&mm) {
+                    // Pages that never came to light, or came with a neighbour, are known of now.
+                    let pages = &mut self.pages.refills.kernel.pages;
+                    *pages = (*pages + u64::from(mm << order.get()))
+                        .saturating_sub(u64::from(known << order.get()));
                     self.outcome.agree();
                 } else {
-                    self.outcome.differ(format!("{}: blocks", self.name_refill(kernel)), *taken.start(), mm);
+                    self.outcome.differ(format!("{}: blocks", self.name_refill(kernel)), known, mm);
                 }
             }
             RefillMatch::Kernel { kernel } => {
-                let blocks = self.story.refills[kernel as usize].blocks;
+                let blocks = self.story.refills[kernel as usize].blocks();
                 self.outcome.differ(format!("{}: blocks", self.name_refill(kernel)), blocks, 0u32);
             }
             RefillMatch::Mm { list, mm } => {
