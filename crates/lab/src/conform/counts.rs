@@ -86,6 +86,7 @@ struct Counted {
 
 struct Zone {
     free: i64,
+    low_mark: i64,
     high_mark: i64,
     below_high: bool,
 }
@@ -136,6 +137,7 @@ impl<'a> Counts<'a> {
         });
         let zones = telling.beside.before.iter().map(|zone| Zone {
             free: zone.free as i64,
+            low_mark: (zone.low + zone.protection.last().copied().unwrap_or(0)) as i64,
             high_mark: (zone.high + zone.protection.last().copied().unwrap_or(0)) as i64,
             below_high: false,
         });
@@ -185,6 +187,12 @@ impl<'a> Counts<'a> {
         let zone = self.shape().zone(pageset);
         let zone = &mut self.zones[zone];
         zone.below_high |= zone.free <= zone.high_mark;
+        if zone.free <= zone.low_mark {
+            // It found too few free pages there at first, and came by all others.
+            for other in &mut self.zones {
+                other.below_high |= other.free <= other.high_mark;
+            }
+        }
     }
 
     fn take(&mut self, list: ListId, refill: u32) {

@@ -3,6 +3,7 @@
 mod blocks;
 mod judge;
 mod matching;
+mod resync;
 mod setup;
 
 use mm::bare::Seen;
@@ -10,6 +11,7 @@ use mm::{Bare, Cpu, Knob, Mm, Node, Pressure, Setting, Span, Tuning, ZoneId, Zon
 
 use self::blocks::Blocks;
 use self::matching::Refills;
+use self::resync::Ahead;
 pub(super) use self::setup::{compare_sizes, prepare};
 use super::beside::Beside;
 use super::counts::{DrainAt, SLACK, Telling};
@@ -74,6 +76,7 @@ struct Replay<'a> {
     blocks: Blocks<'a>,
     refills: Refills,
     drains: Vec<Drains>,
+    ahead: Ahead,
     /// How many frees later than it was a kernel's drain may show.
     blur: u32,
     /// The step of each CPU's last tick.
@@ -108,6 +111,7 @@ impl<'a> Replay<'a> {
             blocks,
             refills: Refills::new(telling.story.shape.lists()),
             drains: vec![Drains::default(); telling.story.shape.pagesets()],
+            ahead: Ahead::of(telling.story),
             blur: if telling.trace.has_commits() { 0 } else { FREE_BATCH },
             last_tick: vec![u32::MAX; telling.story.shape.cpus],
             starved: 0,
@@ -128,7 +132,7 @@ impl<'a> Replay<'a> {
     fn step(&mut self, number: u32, page: u32, what: What) {
         match what {
             What::Take(list, refill) => {
-                self.mm.note_request(self.at(list.pageset()).0, ZoneKind::Movable);
+                self.note_request(self.at(list.pageset()).0);
                 self.take(list, refill, page);
             }
             What::TakeUnseen(list, refill) => self.take_unseen(list, refill, page),
@@ -151,6 +155,19 @@ impl<'a> Replay<'a> {
                 let note = format!("vm.pcp_batch_scale_max is {scale} from the mark on: its refills say so");
                 self.outcome.notes.push(note);
             }
+        }
+    }
+
+    /// A request came by `zone`; and by all others, if it found too few free pages there at first.
+    fn note_request(&self, zone: ZoneId) {
+        let served = &self.mm.zones()[usize::from(zone.0)];
+        let kept = served.protection()[ZoneKind::Movable.index()];
+        if served.free_pages() > served.watermarks().low + kept {
+            self.mm.note_request(zone, ZoneKind::Movable);
+            return;
+        }
+        for other in self.mm.zones() {
+            self.mm.note_request(other.id(), ZoneKind::Movable);
         }
     }
 
@@ -231,16 +248,19 @@ impl<'a> Replay<'a> {
         let drains = &mut self.drains[pageset.index()];
         drains.frees += 1;
         drains.freed = drains.freed.wrapping_add(list.order().pages());
-        self.mm_drained(pageset, number, Some(actor));
+        let pages = self.mm_drained(pageset, number, Some(actor));
+        if actor == Actor::Task {
+            self.resync(list, pages);
+        }
     }
 
-    /// Notes what mm has just drained from `pageset`: because of a free by `freed`, or of a tick.
-    fn mm_drained(&mut self, pageset: PagesetId, number: u32, freed: Option<Actor>) {
+    /// Notes what mm has just drained from `pageset`, because of a free by `freed` or of a tick, and gives the pages.
+    fn mm_drained(&mut self, pageset: PagesetId, number: u32, freed: Option<Actor>) -> u32 {
         let seen = self.mm.machine().take_seen();
         let pages: u32 =
             seen.iter().filter(|seen| seen.span == Span::Drain).map(|seen| seen.work.count).sum();
         if pages == 0 {
-            return;
+            return 0;
         }
         let drains = &mut self.drains[pageset.index()];
         if freed == Some(Actor::Kswapd) {
@@ -251,6 +271,7 @@ impl<'a> Replay<'a> {
             drains.mm.push(at);
             self.pages.drains.freehold.add(u64::from(pages));
         }
+        pages
     }
 
     fn tick(&mut self, cpu: u16, number: u32) {
