@@ -39,6 +39,9 @@ const SKEW_US: u64 = 12_000;
 /// A CPU of which nothing is heard for so long after a tick was due is idle.
 const IDLE_US: u64 = 20_000;
 
+/// Of a trace so long, or of so many CPUs, that there are more ticks than this, none is looked for.
+const MOST_TICKS: u64 = 100_000;
+
 /// Ticks that a trace shows, by their drains.
 #[derive(Clone, Debug)]
 pub(super) struct SeenTicks {
@@ -77,6 +80,10 @@ impl SeenTicks {
     /// The ticks that were not seen, if `phase` is the phase: one a second on each CPU. A tick that comes late is
     /// followed by the next that is at least three quarters of a second away.
     pub(super) fn others(&self, phase: Phase) -> Vec<Vec<Tick>> {
+        let seconds = self.last_us.saturating_sub(self.first_us) / SECOND_US + 1;
+        if seconds * self.by_cpu.len() as u64 > MOST_TICKS {
+            return vec![vec![]; self.by_cpu.len()];
+        }
         let of_cpu = |(cpu, seen): (usize, &Vec<u64>)| {
             let mut ticks = vec![];
             let mut next = phase.next(cpu, self.first_us);

@@ -21,6 +21,9 @@ pub(in super::super) struct Prepared {
     pub(in super::super) scale: u32,
 }
 
+/// Zones times CPUs of the largest machine that is followed.
+const MOST_PAGESETS: usize = 1 << 15;
+
 /// `vm.pcp_batch_scale_max` of kernels that were built with the default.
 const DEFAULT_SCALE: u32 = 5;
 
@@ -43,6 +46,11 @@ pub(in super::super) fn prepare(beside: &Beside) -> Result<Prepared, FormatError
     set(Knob::MinFreeKbytes, min_free_kbytes(beside, &policy, &topology))?;
     let shape =
         Shape { zones: beside.before.len(), cpus: topology.cpus.len(), orders: policy.rules().pcp_orders };
+    if shape.pagesets() > MOST_PAGESETS {
+        let what =
+            format!("{} pagesets are more than the {MOST_PAGESETS} that can be followed", shape.pagesets());
+        return Err(FormatError::new(0, what));
+    }
     Ok(Prepared { policy, topology, knobs, shape, scale })
 }
 
