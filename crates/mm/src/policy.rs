@@ -1,6 +1,9 @@
 //! Which rules are in force. A policy is a name, `linux-6.18`, from which every rule follows through its history of
-//! kernel versions (facts/ALGORITHMS.md 1.2 to 1.7, 2.5). To add a rule: an enum here, its history, a field of
-//! [`Rules`], and a `match` at the one place where the mechanism differs.
+//! kernel versions (facts/ALGORITHMS.md 1.2 to 1.7, 2.5); what no version has is a part, `linux-6.18+yield`, and stands in
+//! [`parts`]. To add a rule: an enum here, its history, a field of [`Rules`], and a `match` at the one place where the
+//! mechanism differs.
+
+pub mod parts;
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -172,6 +175,24 @@ pub enum ScaleRule {
     Series,
 }
 
+/// What a hold of the zone lock does about CPUs that wait for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum YieldRule {
+    /// Nothing: it ends when its work is done, and batches grow so that there are fewer holds.
+    Never,
+    /// It ends early for them; batches do not grow.
+    ToWaiters,
+}
+
+/// When descriptors that a drain will need are brought into the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TouchRule {
+    /// When the work comes to them, under the zone lock.
+    UnderLock,
+    /// Before the lock is taken.
+    Ahead,
+}
+
 /// The rules that a policy puts in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -187,6 +208,8 @@ pub struct Rules {
     pub check: CheckRule,
     pub movable_marks: MovableMarksRule,
     pub scale: ScaleRule,
+    pub yields: YieldRule,
+    pub touch: TouchRule,
     /// Bytes of a frame descriptor in that kernel, which decides how many share a cache line.
     pub descriptor_bytes: u32,
 }
@@ -206,6 +229,8 @@ impl Rules {
             check: at(CHECK, version),
             movable_marks: at(MOVABLE_MARKS, version),
             scale: ScaleRule::Mainline,
+            yields: YieldRule::Never,
+            touch: TouchRule::UnderLock,
             descriptor_bytes: 64,
         }
     }
@@ -221,8 +246,8 @@ pub struct Policy {
 /// The policy in force where none is named.
 pub const DEFAULT_POLICY: &str = "linux-6.18";
 
-/// The suffix that adds seed 000's patch series to a kernel.
-const SCALE_SERIES: &str = "+pcp_batch_scale_max";
+/// Ours: the default one with every part that pays.
+pub const FREEHOLD: &str = "freehold";
 
 /// Names that show the grammar, for messages and completion.
 pub const EXAMPLE_POLICIES: &[&str] = &[
@@ -235,25 +260,29 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
     "linux-6.18",
     "linux-6.19",
     "linux-7.2",
+    "linux-6.18+yield",
+    "linux-6.18+touch",
+    "linux-6.18+small-descriptors",
+    "freehold",
 ];
 
 impl Policy {
-    /// Reads `linux-X.Y`, with `+pcp_batch_scale_max` for seed 000's series on top. From 4.0 on.
+    /// Reads `linux-X.Y`, from 4.0 on, or `freehold`, with any of the parts on top that [`parts`] lists:
+    /// `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
     ///
     /// # Errors
-    /// If the name is not of that form, or names a version older than 4.0.
+    /// If the name is not of that form, names a version older than 4.0, or a part that there is not or that is there
+    /// already.
     pub fn parse(name: &str) -> Result<Self, PolicyError> {
         let unknown = || PolicyError { name: name.to_string() };
-        let rest = name.strip_prefix("linux-").ok_or_else(unknown)?;
-        let (number, series) = match rest.strip_suffix(SCALE_SERIES) {
-            Some(number) => (number, true),
-            None => (rest, false),
-        };
-        let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        let version = Version::parse(number).filter(|version| well_formed && version.major >= 4);
-        let mut rules = Rules::linux(version.ok_or_else(unknown)?);
-        if series {
-            rules.scale = ScaleRule::Series;
+        let mut words = name.split('+');
+        let mut rules = base(words.next().unwrap_or_default()).ok_or_else(unknown)?;
+        for word in words {
+            let with = parts::apply(&rules, word).ok_or_else(unknown)?;
+            if with == rules {
+                return Err(unknown());
+            }
+            rules = with;
         }
         Ok(Self { name: name.to_string(), rules })
     }
@@ -280,6 +309,17 @@ impl Policy {
     }
 }
 
+/// The rules of a name without parts.
+fn base(name: &str) -> Option<Rules> {
+    if name == FREEHOLD {
+        return Some(parts::freehold());
+    }
+    let number = name.strip_prefix("linux-")?;
+    let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let version = Version::parse(number).filter(|version| well_formed && version.major >= 4)?;
+    Some(Rules::linux(version))
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self::linux(v(6, 18))
@@ -297,9 +337,11 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no policy is called '{}'; linux-X.Y from 4.0 on is, for example {DEFAULT_POLICY}",
+            "no policy is called '{}'; linux-X.Y from 4.0 on is, for example {DEFAULT_POLICY}, and {FREEHOLD}, each with \
+             any of",
             self.name
-        )
+        )?;
+        parts::PARTS.iter().try_for_each(|part| write!(f, " +{}", part.name))
     }
 }
 
@@ -324,11 +366,38 @@ mod tests {
     }
 
     #[test]
+    fn parts_go_on_top_in_any_order() {
+        let rules = |name| *Policy::parse(name).unwrap().rules();
+        let both = rules("linux-6.12+yield+touch");
+        assert_eq!(both, rules("linux-6.12+touch+yield"));
+        assert_eq!((both.yields, both.touch), (YieldRule::ToWaiters, TouchRule::Ahead));
+        assert_eq!((both.high, both.descriptor_bytes), (HighRule::AutoTuned, 64));
+        assert_eq!(rules("linux-7.2+small-descriptors").descriptor_bytes, 16);
+        assert_eq!(rules("linux-6.11+pcp_batch_scale_max+yield").scale, ScaleRule::Series);
+    }
+
+    #[test]
+    fn freehold_is_the_default_kernel_with_what_pays() {
+        let pays = ["yield", "touch", "small-descriptors"];
+        let spelled = alloc::format!("{DEFAULT_POLICY}+{}", pays.join("+"));
+        assert_eq!(Policy::parse(FREEHOLD).unwrap().rules(), Policy::parse(&spelled).unwrap().rules());
+    }
+
+    #[test]
     fn other_names_are_refused() {
         for name in
             ["", "linux", "linux-", "linux-6", "linux-6.x", "linux-6.18-rc1", "windows-11", "linux-3.17"]
         {
             assert!(Policy::parse(name).is_err(), "{name}");
         }
+        for name in ["linux-6.18+", "linux-6.18+yeild", "+yield", "freehold+yield", "linux-6.18+touch+touch"]
+        {
+            assert!(Policy::parse(name).is_err(), "{name}");
+        }
+        let message = Policy::parse("linux-6.18+yeild").unwrap_err().to_string();
+        assert!(
+            message.ends_with("any of +pcp_batch_scale_max +yield +touch +small-descriptors"),
+            "{message}"
+        );
     }
 }

@@ -24,6 +24,8 @@ enum Step {
     DrainAll,
     DrainCpu(u16),
     SetKnob(Knob, u64),
+    /// Somebody waits for a lock at the next so many looks.
+    Waiters(u32),
 }
 
 fn requests() -> impl Strategy<Value = Request> {
@@ -77,6 +79,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => Just(Step::DrainAll),
         1 => (0..4u16).prop_map(Step::DrainCpu),
         3 => knobs(),
+        2 => (1..9u32).prop_map(Step::Waiters),
     ]
 }
 
@@ -108,6 +111,7 @@ fn run(model: &mut Model, step: &Step) {
         }
         Step::DrainAll => model.mm.drain_all(),
         Step::DrainCpu(cpu) => model.mm.drain_cpu(Cpu(cpu % cpus)),
+        Step::Waiters(looks) => model.mm.machine().pretend_waiters(looks),
         Step::SetKnob(knob, value) => model.mm.set_knob(knob, value).unwrap(),
     }
 }

@@ -1,12 +1,15 @@
 //! The free side of a pageset: keep the block, and give some back to the buddy lists when there are too many
 //! (facts/ALGORITHMS.md 1.5).
 
+use super::gather::fetch;
 use super::refill::FreeDiff;
+use super::turn::Turn;
 use super::{LISTS, Pcp};
 use crate::buddy::ZoneCx;
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{MigrateType, Order, Pfn};
 use crate::machine::{Machine, Span, Work};
+use crate::policy::TouchRule;
 
 /// What a free asks of the caller, who holds the pcp lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,8 +42,9 @@ impl Pcp {
         Freed { to_drain: self.tuning.freed(cx.setting(), order), from: index }
     }
 
-    /// Gives `pages` back to the buddy lists in one hold of the zone lock: round-robin over the lists, beginning with
-    /// `from`, the coldest blocks of each first (the kernel's `free_pcppages_bulk`). Gives the pages freed.
+    /// Gives `pages` back to the buddy lists: round-robin over the lists, beginning with `from`, the coldest blocks of
+    /// each first (the kernel's `free_pcppages_bulk`). Gives the pages freed, which may be fewer where the policy lets
+    /// others have the lock.
     #[inline(never)]
     pub(crate) fn drain<M: Machine>(
         &mut self,
@@ -52,9 +56,28 @@ impl Pcp {
         let machine = cx.cx.machine;
         let pages = pages.min(self.count());
         let since = machine.enter(Span::Drain);
+        let freed = match cx.cx.rules.touch {
+            TouchRule::UnderLock => self.drain_at_once(cx, free_diff, pages, from % LISTS),
+            TouchRule::Ahead => self.drain_gathered(cx, free_diff, pages, from % LISTS),
+        };
+        let work = Work { zone: cx.zone.id, count: freed, ..Work::default() };
+        machine.leave(Span::Drain, since, work);
+        freed
+    }
+
+    /// In one hold of the zone lock.
+    fn drain_at_once<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        free_diff: &FreeDiff<'_>,
+        pages: u32,
+        from: usize,
+    ) -> u32 {
+        let machine = cx.cx.machine;
         let mut free = cx.zone.free.lock(machine);
-        let (mut freed, mut index) = (0, from % LISTS);
-        while freed < pages {
+        let mut turn = Turn::new(cx.cx.rules.yields);
+        let (mut freed, mut index) = (0, from);
+        'turn: while freed < pages {
             let order = Self::list_order(index);
             while freed < pages {
                 self.touch_list(machine, index);
@@ -63,13 +86,46 @@ impl Pcp {
                 freed += order.pages();
                 let migratetype = cx.cx.blocks.read(machine, pfn);
                 free.free(cx, pfn, order, migratetype);
+                if turn.is_over(&free) {
+                    break 'turn;
+                }
             }
             index = (index + 1) % LISTS;
         }
         free_diff.add(cx, freed as i32);
-        drop(free);
-        let work = Work { zone: cx.zone.id, count: freed, ..Work::default() };
-        machine.leave(Span::Drain, since, work);
+        freed
+    }
+
+    /// Some blocks at a time, their lines fetched before the zone lock is taken.
+    fn drain_gathered<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        free_diff: &FreeDiff<'_>,
+        pages: u32,
+        from: usize,
+    ) -> u32 {
+        let machine = cx.cx.machine;
+        let (mut freed, mut index) = (0, from);
+        let mut turn = Turn::new(cx.cx.rules.yields);
+        while freed < pages {
+            let gathered = self.gather(cx, pages - freed, &mut index);
+            for &(pfn, order) in gathered.blocks() {
+                fetch(cx, pfn, order);
+            }
+            let mut free = cx.zone.free.lock(machine);
+            let mut over = false;
+            for &(pfn, order) in gathered.blocks() {
+                let migratetype = cx.cx.blocks.read(machine, pfn);
+                free.free(cx, pfn, order, migratetype);
+                freed += order.pages();
+                over |= turn.is_over(&free);
+            }
+            drop(free);
+            if over {
+                break;
+            }
+        }
+        free_diff.add(cx, freed as i32);
         freed
     }
 }

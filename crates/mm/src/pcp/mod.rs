@@ -3,11 +3,13 @@
 //! how refills and drains grow and shrink in `tuning`; the refill in `refill`, the drain in `drain`.
 
 mod drain;
+mod gather;
 mod refill;
 mod sizing;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod turn;
 
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId};
 use crate::list::{List, Mem};

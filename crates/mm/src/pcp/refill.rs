@@ -2,6 +2,7 @@
 //! zone lock (facts/ALGORITHMS.md 1.4).
 
 use super::Pcp;
+use super::turn::Turn;
 use crate::buddy::ZoneCx;
 use crate::fallback::{Ask, SearchMode};
 use crate::frame::{FrameKind, FrameState};
@@ -67,6 +68,7 @@ impl Pcp {
         let machine = cx.cx.machine;
         let since = machine.enter(Span::Refill);
         let mut free = cx.zone.free.lock(machine);
+        let mut turn = Turn::new(cx.cx.rules.yields);
         let mut mode = SearchMode::default();
         let mut taken = 0;
         while taken < blocks {
@@ -80,6 +82,9 @@ impl Pcp {
                 FrameState { kind: FrameKind::Pcp, order: ask.order, migratetype: ask.migratetype, zone };
             cx.cx.map.frame(pfn).set_state(state);
             taken += 1;
+            if turn.is_over(&free) {
+                break;
+            }
         }
         free_diff.add(cx, -((taken << ask.order.get()) as i32));
         drop(free);

@@ -95,6 +95,91 @@ fn from_6_19_a_drain_holds_the_lock_for_a_batch() {
 }
 
 #[test]
+fn who_gives_way_needs_no_scale() {
+    for scale in [0, 5] {
+        let mm = mm("linux-6.18+yield");
+        mm.set_knob(Knob::PcpBatchScaleMax, scale).unwrap();
+        let held = alloc(&mm, 200_000, 0);
+        assert!(counts(&mm, Span::Refill).iter().all(|&blocks| blocks == 63));
+        for pfn in held {
+            mm.free(pfn, Order::ZERO).unwrap();
+        }
+        let drains = counts(&mm, Span::Drain);
+        assert!(!drains.is_empty() && drains.iter().all(|&pages| pages == 63), "{drains:?}");
+        mm.check().unwrap();
+    }
+}
+
+#[test]
+fn a_hold_ends_early_for_those_who_wait() {
+    let mm = mm("linux-6.18+yield");
+    let held = alloc(&mm, 500, 0);
+    for pfn in held {
+        mm.free(pfn, Order::ZERO).unwrap();
+    }
+    counts(&mm, Span::Refill);
+    mm.machine().pretend_waiters(2);
+    mm.drain_all();
+    // 64, and then whoever waited goes first; twice.
+    let count = 8 * 63 - 2 * 64;
+    assert_eq!(counts(&mm, Span::Drain), [64, 64, count]);
+    mm.check().unwrap();
+}
+
+#[test]
+fn a_decay_cut_short_goes_on_with_the_next_tick() {
+    let mm = mm("linux-6.18+yield");
+    let held = alloc(&mm, 100_000, 0);
+    let normal = mm.zones().last().unwrap();
+    for pfn in held {
+        mm.free(pfn, Order::ZERO).unwrap();
+    }
+    counts(&mm, Span::Drain);
+    let sizing = || normal.pageset_sizing(mm.machine(), Cpu(0));
+    let full = sizing().count;
+    mm.machine().pretend_waiters(1);
+    mm.vmstat_tick(Cpu(0));
+    assert_eq!((counts(&mm, Span::Drain), sizing().count), (vec![64], full - 64));
+    mm.vmstat_tick(Cpu(0));
+    let drained = counts(&mm, Span::Drain);
+    assert!(drained.len() == 1 && drained[0] > 64, "{drained:?}");
+    assert!(sizing().count <= sizing().high);
+    mm.check().unwrap();
+}
+
+/// All free blocks by zone, order and type are the same whether descriptors were touched ahead or not.
+#[test]
+fn touching_ahead_changes_nothing_but_time() {
+    let run = |policy| {
+        let mm = mm(policy);
+        let mut held = alloc(&mm, 40_000, 0);
+        held.extend(alloc(&mm, 3000, 2));
+        let (small, large) = held.split_at(40_000);
+        for step in [3usize, 7, 1] {
+            for &pfn in small.iter().skip(step).step_by(11) {
+                mm.free(pfn, Order::ZERO).unwrap();
+            }
+        }
+        for &pfn in large.iter().rev() {
+            mm.free(pfn, Order::new(2).unwrap()).unwrap();
+        }
+        let (refills, drains) = {
+            let seen = mm.machine().take_seen();
+            let of = |span| {
+                seen.iter().filter(|seen| seen.span == span).map(|seen| seen.work.count).collect::<Vec<_>>()
+            };
+            (of(Span::Refill), of(Span::Drain))
+        };
+        mm.drain_all();
+        mm.check().unwrap();
+        (refills, drains, mm.pagetypeinfo())
+    };
+    let plain = run("linux-6.18");
+    assert!(plain.1.len() > 10, "it drains: {:?}", plain.1);
+    assert_eq!(run("linux-6.18+touch"), plain);
+}
+
+#[test]
 fn before_6_7_refills_are_one_batch_and_drains_double() {
     let mm = mm("linux-6.1");
     let held = alloc(&mm, 30_000, 0);

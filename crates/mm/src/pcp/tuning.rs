@@ -3,7 +3,7 @@
 
 use super::sizing::PageSizing;
 use crate::ids::Order;
-use crate::policy::{DrainRule, FreeHighRule, HighRule, HoldRule, RefillRule, Rules, ScaleRule};
+use crate::policy::{DrainRule, FreeHighRule, HighRule, HoldRule, RefillRule, Rules, ScaleRule, YieldRule};
 
 /// What a pageset knows of its zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -104,8 +104,10 @@ impl Tuning {
             return 1;
         }
         let mut pages = self.batch;
+        // Who gives way to others need not grow to spare them.
+        let grows = order == Order::ZERO && setting.rules.yields == YieldRule::Never;
         if setting.rules.refill == RefillRule::Doubling {
-            if order == Order::ZERO {
+            if grows {
                 pages = self.batch << self.alloc_factor;
             }
             if self.auto_tuned() && !setting.pressure.below_high {
@@ -114,7 +116,7 @@ impl Tuning {
             }
             if order == Order::ZERO {
                 let room = high.saturating_sub(self.count + self.batch).max(self.batch);
-                if pages <= room && u32::from(self.alloc_factor) < setting.scale {
+                if grows && pages <= room && u32::from(self.alloc_factor) < setting.scale {
                     self.alloc_factor += 1;
                 }
                 pages = pages.min(room);
@@ -207,6 +209,7 @@ impl Tuning {
             DrainRule::FreeFactor if free_high => self.count,
             _ if high < self.batch => 1,
             DrainRule::Batch => self.batch,
+            _ if setting.rules.yields == YieldRule::ToWaiters => self.batch.min(high - self.batch),
             DrainRule::FreeCount => self.free_count.max(self.batch).min(high - self.batch),
             DrainRule::FreeFactor => {
                 let most = high - self.batch;

@@ -13,7 +13,7 @@ pub(crate) fn order(order: u8) -> Order {
     Order::new(order).expect("0 to 10")
 }
 
-/// Kernels on both sides of every rule's change.
+/// Kernels on both sides of every rule's change, and what they can have on top.
 pub(crate) const POLICIES: &[&str] = &[
     "linux-4.14",
     "linux-5.10",
@@ -28,6 +28,10 @@ pub(crate) const POLICIES: &[&str] = &[
     "linux-6.18",
     "linux-6.19",
     "linux-7.2",
+    "linux-6.1+touch",
+    "linux-6.11+yield+pcp_batch_scale_max",
+    "linux-7.2+yield+touch",
+    "freehold",
 ];
 
 /// One Normal zone without a reserve: its last page can be had.

@@ -1,0 +1,64 @@
+//! What a policy can have on top of a kernel's rules: patches that were never merged, and ideas that no kernel has. Each
+//! is a part by itself, `+name`, so that its share can be seen; `freehold` is the default kernel with all that pay.
+
+use super::{Rules, ScaleRule, TouchRule, YieldRule, v};
+
+/// A part of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its name, as it stands after a `+`.
+    pub name: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    /// Puts it in force.
+    set: fn(&mut Rules),
+    /// Whether `freehold` has it.
+    pays: bool,
+}
+
+/// Bytes of a descriptor that holds what the page allocator needs and no more: [`crate::Frame`] is that.
+const SMALL_DESCRIPTOR_BYTES: u32 = 16;
+
+/// All parts.
+pub const PARTS: &[Part] = &[
+    Part {
+        name: "pcp_batch_scale_max",
+        meaning: "Seed 000's series of three patches, as it was sent in July 2024",
+        set: |rules| rules.scale = ScaleRule::Series,
+        pays: false,
+    },
+    Part {
+        name: "yield",
+        meaning: "Refills and drains are one batch, whatever the scale; a longer hold of the zone lock ends when another \
+                  CPU waits for it",
+        set: |rules| rules.yields = YieldRule::ToWaiters,
+        pays: true,
+    },
+    Part {
+        name: "touch",
+        meaning: "A drain brings its pages' descriptors and their buddies' into the cache before it takes the zone lock",
+        set: |rules| rules.touch = TouchRule::Ahead,
+        pays: true,
+    },
+    Part {
+        name: "small-descriptors",
+        meaning: "A frame descriptor has 16 bytes instead of 64: four share a cache line",
+        set: |rules| rules.descriptor_bytes = SMALL_DESCRIPTOR_BYTES,
+        pays: true,
+    },
+];
+
+/// `rules` with the part `name` on top; `None` if there is no such part.
+pub(super) fn apply(rules: &Rules, name: &str) -> Option<Rules> {
+    let part = PARTS.iter().find(|part| part.name == name)?;
+    let mut rules = *rules;
+    (part.set)(&mut rules);
+    Some(rules)
+}
+
+/// The rules of `freehold`.
+pub(super) fn freehold() -> Rules {
+    let mut rules = Rules::linux(v(6, 18));
+    PARTS.iter().filter(|part| part.pays).for_each(|part| (part.set)(&mut rules));
+    rules
+}
