@@ -2,5 +2,10 @@
 
 pub mod conform;
 pub mod measurements;
+mod placement;
 pub mod replay;
+mod results;
+pub mod scene;
+pub mod stage;
 pub mod workload;
+pub mod workloads;

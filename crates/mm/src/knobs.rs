@@ -29,6 +29,10 @@ pub enum Knob {
     StatInterval,
     /// `transparent_hugepage.enabled`
     TransparentHugepage,
+    /// `freehold.pcp_batch`
+    PcpBatch,
+    /// `freehold.pcp_high_batches`
+    PcpHighBatches,
 }
 
 /// What a knob stands for in Linux.
@@ -73,7 +77,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 10] = [
+pub const KNOBS: [KnobSpec; 12] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -173,6 +177,26 @@ pub const KNOBS: [KnobSpec; 10] = [
         unit: "",
         meaning: "Whether khugepaged runs, which raises min_free_kbytes where that was not set by hand",
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
+    },
+    KnobSpec {
+        knob: Knob::PcpBatch,
+        name: "freehold.pcp_batch",
+        min: 0,
+        max: 65_535,
+        default: 0,
+        unit: "pages",
+        meaning: "Pages of a pageset's batch in every zone; 0: from the zone's size",
+        stands_for: StandsFor::Nothing("zone_batchsize() at build time"),
+    },
+    KnobSpec {
+        knob: Knob::PcpHighBatches,
+        name: "freehold.pcp_high_batches",
+        min: 0,
+        max: 65_535,
+        default: 0,
+        unit: "batches",
+        meaning: "A pageset may hold this many batches, without tuning; 0: from the zone and its CPUs",
+        stands_for: StandsFor::Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
     },
 ];
 

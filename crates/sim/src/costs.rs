@@ -15,12 +15,47 @@ pub(crate) const LINE_BYTES: u64 = 64;
 /// A stretch of kernel code of fixed cost, that a workload goes through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
-    /// A page fault, its allocation and clearing apart.
+    /// A page fault on private memory, its allocation and clearing apart.
     Fault,
+    /// A page fault on shared anonymous memory that adds the page to the file behind it; likewise.
+    SharedFault,
+    /// A page is taken out of an address space, its freeing apart.
+    Unmap,
+    /// A page is taken out of the file behind it, its freeing apart.
+    Truncate,
+    /// A program writes a whole page that is in its caches.
+    RewritePage,
     /// A system call's entry and exit.
     Syscall,
     /// An interrupt's entry and exit.
     Interrupt,
+}
+
+impl Path {
+    /// All paths.
+    const ALL: [Self; 7] = [
+        Self::Fault,
+        Self::SharedFault,
+        Self::Unmap,
+        Self::Truncate,
+        Self::RewritePage,
+        Self::Syscall,
+        Self::Interrupt,
+    ];
+    /// How many there are.
+    const COUNT: usize = Self::ALL.len();
+
+    fn cost(self, profile: &Profile) -> Ticks {
+        from_f64(match self {
+            Self::Fault => profile.value("path.fault_ns"),
+            Self::SharedFault => profile.value("path.shared_fault_ns"),
+            Self::Unmap => profile.value("path.unmap_ns"),
+            Self::Truncate => profile.value("path.truncate_ns"),
+            Self::RewritePage => mm::ids::PAGE_SIZE as f64 / profile.value("memory.hot_gbps"),
+            Self::Syscall => profile.value("path.syscall_ns"),
+            Self::Interrupt => profile.value("path.interrupt_ns"),
+        })
+    }
 }
 
 /// Ticks and sizes of one machine.
@@ -39,11 +74,13 @@ pub(crate) struct Costs {
     /// On entering a span, by [`Span`].
     pub(crate) spans: [Ticks; Span::COUNT],
     /// By [`Path`].
-    pub(crate) paths: [Ticks; 3],
+    pub(crate) paths: [Ticks; Path::COUNT],
     pub(crate) context_switch: Ticks,
     pub(crate) wakeup: Ticks,
     /// What is left of a sequential miss, in units of 1/[`ONE`].
     pub(crate) overlap: u64,
+    /// Misses in sequence before the prefetcher is ahead.
+    pub(crate) train: u8,
     /// Latency over idle latency at half of the peak bandwidth and at the peak, in units of 1/[`ONE`].
     pub(crate) loaded: [u64; 2],
     /// A page, at one CPU's speed, by [`Traffic`].
@@ -103,10 +140,11 @@ impl Costs {
             lock: ticks("cpu.lock_ns"),
             irq: ticks("cpu.irq_ns"),
             spans: Span::ALL.map(|span| span_cost(profile, span)),
-            paths: [ticks("path.fault_ns"), ticks("path.syscall_ns"), ticks("path.interrupt_ns")],
+            paths: Path::ALL.map(|path| path.cost(profile)),
             context_switch: ticks("path.context_switch_ns"),
             wakeup: ticks("path.wakeup_ns"),
             overlap: ratio("prefetch.overlap_ratio"),
+            train: profile.value("prefetch.train_lines") as u8,
             loaded: [ratio("dram.loaded_half_ratio"), ratio("dram.loaded_full_ratio")],
             page: [
                 page_at("memory.clear_gbps"),

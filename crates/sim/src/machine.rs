@@ -37,6 +37,13 @@ impl SimMachine {
         }
     }
 
+    /// The task goes through a stretch of kernel code `times` times.
+    pub fn charge_times(&self, path: Path, times: u32) {
+        if self.0.in_task() {
+            self.0.instructions(self.0.costs().paths[path as usize] * u64::from(times));
+        }
+    }
+
     /// The task sleeps for `time`, whoever wakes it.
     pub fn sleep(&self, time: Nanos) {
         self.0.sleep(self.0.now().saturating_add(from_nanos(time)));

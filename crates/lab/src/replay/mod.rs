@@ -3,13 +3,12 @@
 //! threads there are changes nothing in the results.
 
 mod outcome;
-mod placement;
 mod plan;
 mod player;
 mod run;
 #[cfg(test)]
 mod tests;
 
-pub use placement::{CpuListError, parse_cpu_list};
+pub use crate::placement::{CpuListError, parse_cpu_list};
 pub use plan::{Change, ParseSettingError, Plan, Setting, Variant, parse_change, parse_setting};
 pub use run::{ReplayError, replay, replay_all};

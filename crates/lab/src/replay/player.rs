@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use mm::{Cpu, Machine, Mm, Nanos, NodeMask, Order, Pfn, Request};
+use mm::{Machine, Nanos, Order, Pfn, Request};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
+use crate::stage::Stage;
 use crate::workload::{Action, BlockId, TaskRef, Workload};
 
 /// A block of this pass that nobody has asked for yet.
@@ -16,53 +17,19 @@ const FAILED: u32 = u32::MAX - 1;
 /// A block that was given back, or cut up.
 const GONE: u32 = u32::MAX - 2;
 
-/// What became of the operations of all copies.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    /// Allocations and frees carried out.
-    pub(super) operations: Cell<u64>,
-    /// Requests that the machine could not serve.
-    pub(super) failed: Cell<u64>,
-    /// Frees of blocks that could not be had.
-    pub(super) frees_of_failed: Cell<u64>,
-    /// Pages held now.
-    held: Cell<u64>,
-    /// The most held at once.
-    pub(super) peak: Cell<u64>,
-}
-
-impl Tally {
-    fn hold(&self, pages: u32) {
-        self.held.set(self.held.get() + u64::from(pages));
-        self.peak.set(self.peak.get().max(self.held.get()));
-    }
-
-    fn release(&self, pages: u32) {
-        self.held.set(self.held.get() - u64::from(pages));
-    }
-}
-
-fn bump(counter: &Cell<u64>) {
-    counter.set(counter.get() + 1);
-}
-
-/// What all tasks of all copies share.
-pub(super) struct Stage {
-    pub(super) mm: Mm<SimMachine>,
+/// What all copies share.
+pub(super) struct Play {
+    pub(super) stage: Rc<Stage>,
     pub(super) workload: std::sync::Arc<Workload>,
-    pub(super) allowed: NodeMask,
-    pub(super) tally: Tally,
     /// Times that each copy goes through the workload.
     pub(super) passes: u32,
     /// The workload's own time is multiplied by this / 65536: speed of the recorded machine over that of this one.
     pub(super) slowness: u64,
-    /// The CPUs that tasks are placed on, in turn.
-    pub(super) cpus: Vec<Cpu>,
 }
 
 /// A copy of the workload.
 pub(super) struct Copy {
-    stage: Rc<Stage>,
+    play: Rc<Play>,
     number: u32,
     /// Frame of each block, or one of the markers.
     blocks: RefCell<Vec<u32>>,
@@ -78,11 +45,11 @@ pub(super) struct Copy {
 type BlockKey = u32;
 
 impl Copy {
-    pub(super) fn new(stage: &Rc<Stage>, number: u32) -> Rc<Self> {
+    pub(super) fn new(play: &Rc<Play>, number: u32) -> Rc<Self> {
         Rc::new(Self {
-            stage: Rc::clone(stage),
+            play: Rc::clone(play),
             number,
-            blocks: RefCell::new(vec![NOT_YET; stage.workload.blocks as usize]),
+            blocks: RefCell::new(vec![NOT_YET; play.workload.blocks as usize]),
             awaited: RefCell::default(),
             through: Cell::new(0),
             pass: Cell::new(0),
@@ -92,10 +59,10 @@ impl Copy {
 
     /// Starts a task of this copy at `start`.
     pub(super) fn spawn(self: &Rc<Self>, task: TaskRef, start: Nanos) {
-        let tasks = &self.stage.workload.tasks;
+        let tasks = &self.play.workload.tasks;
         let ops = &tasks[task.0 as usize];
         let place = self.number as usize * tasks.len() + task.0 as usize;
-        let cpu = self.stage.cpus[place % self.stage.cpus.len()];
+        let cpu = self.play.stage.cpu(place as u32);
         let spec = TaskSpec::new(format!("{}/{}", ops.name, self.number)).on(cpu).at(start);
         let (copy, jitter) = (Rc::clone(self), Jitter(self.machine().random() | 1));
         self.machine().spawn(spec, move || copy.play(task, jitter));
@@ -103,7 +70,7 @@ impl Copy {
 
     /// The body of a task. One that another starts goes through the workload once, for it is started in each pass.
     fn play(self: &Rc<Self>, task: TaskRef, mut jitter: Jitter) {
-        let workload = std::sync::Arc::clone(&self.stage.workload);
+        let workload = std::sync::Arc::clone(&self.play.workload);
         let ops = &workload.tasks[task.0 as usize];
         loop {
             let pass = self.pass.get();
@@ -122,45 +89,48 @@ impl Copy {
                 }
             }
             self.finish_pass();
-            if ops.started_by_other || pass + 1 == self.stage.passes {
+            if ops.started_by_other || pass + 1 == self.play.passes {
                 return;
             }
             self.machine().wait_until(&self.pass_ended, || self.pass.get() > pass);
         }
     }
 
+    fn stage(&self) -> &Stage {
+        &self.play.stage
+    }
+
     fn machine(&self) -> &SimMachine {
-        self.stage.mm.machine()
+        self.play.stage.machine()
     }
 
     #[inline]
     fn compute(&self, own_ns: u32, jitter: &mut Jitter) {
-        let scaled = (u64::from(own_ns) * self.stage.slowness) >> 16;
+        let scaled = (u64::from(own_ns) * self.play.slowness) >> 16;
         if scaled > 0 {
             self.machine().compute(Nanos(jitter.around(scaled)));
         }
     }
 
     fn alloc(&self, block: BlockId, kind: u16) {
-        let kind = &self.stage.workload.kinds[usize::from(kind)];
+        let kind = &self.play.workload.kinds[usize::from(kind)];
         let request = Request {
             order: kind.order,
             migratetype: kind.migratetype,
             highest: kind.highest,
             node: None,
-            allowed: self.stage.allowed,
+            allowed: self.stage().allowed,
             urgency: kind.urgency.into(),
             this_node: kind.this_node,
             zero: kind.zero,
         };
-        let state = if let Ok(pfn) = self.stage.mm.alloc(request) {
-            self.stage.tally.hold(kind.order.pages());
+        let state = if let Ok(pfn) = self.stage().mm.alloc(request) {
+            self.stage().tally.got(kind.order.pages());
             pfn.0
         } else {
-            bump(&self.stage.tally.failed);
+            self.stage().tally.could_not_get();
             FAILED
         };
-        bump(&self.stage.tally.operations);
         self.blocks.borrow_mut()[block.0 as usize] = state;
         if !self.awaited.borrow().is_empty() {
             self.tell_waiters(block);
@@ -193,30 +163,29 @@ impl Copy {
         for &block in blocks {
             match self.frame(block) {
                 Some(pfn) => {
-                    frames[count] = (pfn, self.stage.mm.map().frame(pfn).state().order);
+                    frames[count] = (pfn, self.stage().mm.map().frame(pfn).state().order);
                     count += 1;
                 }
-                None => bump(&self.stage.tally.frees_of_failed),
+                None => self.stage().tally.had_nothing_to_give(),
             }
             self.blocks.borrow_mut()[block.0 as usize] = GONE;
         }
         let frames = &frames[..count];
         let freed = match frames {
             [] => Ok(()),
-            [(pfn, order)] => self.stage.mm.free(*pfn, *order),
-            many => self.stage.mm.free_batch(many),
+            [(pfn, order)] => self.stage().mm.free(*pfn, *order),
+            many => self.stage().mm.free_batch(many),
         };
         freed.expect("the workload frees only what it holds");
         for (_, order) in frames {
-            self.stage.tally.release(order.pages());
-            bump(&self.stage.tally.operations);
+            self.stage().tally.gave(order.pages());
         }
     }
 
     fn split(&self, block: BlockId, parts: BlockId, order: Order) {
         let frame = self.frame(block);
         if let Some(pfn) = frame {
-            self.stage.mm.split(pfn, order).expect("the workload splits only what it holds");
+            self.stage().mm.split(pfn, order).expect("the workload splits only what it holds");
         }
         let mut blocks = self.blocks.borrow_mut();
         blocks[block.0 as usize] = GONE;
@@ -228,10 +197,10 @@ impl Copy {
     /// A task is through with this pass; the last one gives back what the pass left, if another follows.
     fn finish_pass(&self) {
         self.through.set(self.through.get() + 1);
-        if self.through.get() < self.stage.workload.tasks.len() as u32 {
+        if self.through.get() < self.play.workload.tasks.len() as u32 {
             return;
         }
-        if self.pass.get() + 1 < self.stage.passes {
+        if self.pass.get() + 1 < self.play.passes {
             self.give_back_all();
         }
         self.through.set(0);
@@ -245,9 +214,9 @@ impl Copy {
             let state = std::mem::replace(&mut self.blocks.borrow_mut()[block], NOT_YET);
             if state < GONE {
                 let pfn = Pfn(state);
-                let order = self.stage.mm.map().frame(pfn).state().order;
-                self.stage.mm.free(pfn, order).expect("a block that is held can be freed");
-                self.stage.tally.release(order.pages());
+                let order = self.stage().mm.map().frame(pfn).state().order;
+                self.stage().mm.free(pfn, order).expect("a block that is held can be freed");
+                self.stage().tally.dropped(order.pages());
             }
         }
     }

@@ -5,15 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mm::{Daemon, Knobs, Machine, Mm, Nanos, Node, NodeMask};
+use mm::{Machine, Nanos};
 use rayon::prelude::*;
-use sim::{Sim, SimError, SimOptions, TaskSpec};
+use sim::{Sim, SimError, SimOptions};
 
 use super::outcome;
-use super::placement::spread;
 use super::plan::{Plan, Variant};
-use super::player::{Copy, Stage, Tally};
+use super::player::{Copy, Play};
 use crate::measurements::Run;
+use crate::stage::Stage;
 use crate::workload::{Action, TaskOps, TaskRef, Workload};
 
 /// Copies start within this part of the workload's length, so that they overlap but never run in step.
@@ -72,81 +72,43 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     let descriptor_bytes = plan.policy.rules().descriptor_bytes;
     let mut sim =
         Sim::new(&plan.profile, SimOptions { seed: plan.seed, descriptor_bytes, ..SimOptions::default() });
-    let stage = Rc::new(stage(workload, plan, variant, &sim)?);
+    let stage = Stage::new(&sim, &plan.profile, &plan.policy, &variant.knobs, &plan.cpus);
+    let stage = Rc::new(stage.map_err(ReplayError::Setup)?);
     // Setting up took locks too.
     sim.reset_measurements();
-    spawn_daemons(&sim, &stage);
+    stage.spawn_daemons(&sim);
     for change in &plan.changes {
         let (stage, change) = (Rc::clone(&stage), *change);
         sim.at(change.at, change.knob.spec().name, move || {
             stage.mm.set_knob(change.knob, change.value).expect("a change was checked when it was read");
         });
     }
-    let first_start = spawn_copies(&sim, &stage, plan);
+    let play = Rc::new(Play {
+        stage,
+        workload: Arc::clone(workload),
+        passes: plan.repeat,
+        slowness: (65_536.0 / plan.profile.value("cpu.speed")).round() as u64,
+    });
+    let first_start = spawn_copies(&sim, &play, plan);
     let summary = sim.run(None).map_err(ReplayError::Sim)?;
     let measured = sim.measurements();
     let simulated = Nanos(summary.now.0 - first_start.0);
     let mut run =
-        outcome::run(&outcome::Parts { plan, variant, stage: &stage, measured: &measured, simulated });
+        outcome::run(&outcome::Parts { plan, variant, play: &play, measured: &measured, simulated });
     run.wall_ns = began.elapsed().as_nanos() as u64;
     Ok(run)
 }
 
-fn stage(workload: &Arc<Workload>, plan: &Plan, variant: &Variant, sim: &Sim) -> Result<Stage, ReplayError> {
-    let knobs = Knobs::default();
-    for &(knob, value) in &variant.knobs {
-        knobs.set(knob, value).map_err(|error| ReplayError::Setup(error.to_string()))?;
-    }
-    let topology = plan.profile.topology();
-    let mm = Mm::new(sim.machine(), topology, plan.policy.clone(), knobs).map_err(ReplayError::Setup)?;
-    Ok(Stage {
-        mm,
-        workload: Arc::clone(workload),
-        allowed: allowed_nodes(plan),
-        tally: Tally::default(),
-        passes: plan.repeat,
-        cpus: spread(&plan.profile, &plan.cpus),
-        slowness: (65_536.0 / plan.profile.value("cpu.speed")).round() as u64,
-    })
-}
-
-/// The nodes that the profile lets its tasks take memory from.
-fn allowed_nodes(plan: &Plan) -> NodeMask {
-    match &plan.profile.shape().cpuset_nodes {
-        None => NodeMask::ALL,
-        Some(nodes) => nodes.iter().map(|&node| Node(node as u16)).collect(),
-    }
-}
-
-/// The vmstat tick of every CPU, and a kswapd for every node.
-fn spawn_daemons(sim: &Sim, stage: &Rc<Stage>) {
-    let ticking = Rc::clone(stage);
-    sim.every(Nanos(stage.mm.stat_interval_ns()), "vmstat", move || {
-        ticking.mm.vmstat_tick(ticking.mm.machine().cpu());
-    });
-    for node in 0..stage.mm.topology().nodes.len() {
-        let node = Node(node as u16);
-        let stage = Rc::clone(stage);
-        let body = move || {
-            loop {
-                stage.mm.machine().block(Nanos(u64::MAX));
-                stage.mm.kswapd(node);
-            }
-        };
-        sim.spawn_daemon(Daemon::Kswapd(node), TaskSpec::new(format!("kswapd{}", node.0)), body);
-    }
-}
-
 /// Starts every copy; gives the time of the first.
-fn spawn_copies(sim: &Sim, stage: &Rc<Stage>, plan: &Plan) -> Nanos {
+fn spawn_copies(sim: &Sim, play: &Rc<Play>, plan: &Plan) -> Nanos {
     let machine = sim.machine();
-    let window = (length_ns(&stage.workload) / OFFSET_SHARE).max(1);
+    let window = (length_ns(&play.workload) / OFFSET_SHARE).max(1);
     let mut first = u64::MAX;
     for number in 0..plan.copies {
-        let copy = Copy::new(stage, number);
+        let copy = Copy::new(play, number);
         let start = if plan.copies > 1 { machine.random() % window } else { 0 };
         first = first.min(start);
-        for (task, _) in stage.workload.tasks.iter().enumerate().filter(|(_, task)| !task.started_by_other) {
+        for (task, _) in play.workload.tasks.iter().enumerate().filter(|(_, task)| !task.started_by_other) {
             copy.spawn(TaskRef(task as u32), Nanos(start));
         }
     }

@@ -25,12 +25,19 @@ const HIGH_FRACTION_MIN: u32 = 8;
 impl PageSizing {
     /// Sizes for a CPU of a zone with `managed` pages and a low mark of `low_wmark` pages, shared by `local_cpus`.
     pub fn compute(rules: &Rules, knobs: &Knobs, managed: u32, low_wmark: u32, local_cpus: u32) -> Self {
-        let batch = batch(rules.batch, managed);
+        let batch = match knobs.get(Knob::PcpBatch) as u32 {
+            0 => batch(rules.batch, managed),
+            set => set,
+        };
         let least = 4 * batch;
         let share = |pages: u32| (pages / local_cpus.max(1)).max(least);
         let fraction = knobs.get(Knob::PercpuPagelistHighFraction) as u32;
         let by_fraction = (fraction != 0).then(|| share(managed / fraction));
-        let (high_min, high_max) = match (rules.high, by_fraction) {
+        let by_batches = match knobs.get(Knob::PcpHighBatches) as u32 {
+            0 => by_fraction,
+            batches => Some(batches * batch),
+        };
+        let (high_min, high_max) = match (rules.high, by_batches) {
             (_, Some(high)) => (high, high),
             (HighRule::SixBatches, None) => (6 * batch, 6 * batch),
             (HighRule::LowWatermark, None) => (share(low_wmark), share(low_wmark)),

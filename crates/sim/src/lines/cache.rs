@@ -11,10 +11,23 @@ use crate::profile::{Closeness, Place};
 /// log2 of the lines to a unit of age.
 pub(super) const UNIT_SHIFT: u32 = 8;
 
-/// Streams of touches in sequence that are followed at a time, and how many lines the next touch of one may be off:
-/// splitting a block touches descriptors two and four further on before those between.
-const STREAMS: usize = 4;
-const STREAM_REACH: u32 = 4;
+/// Pages of lines that a prefetcher follows at a time, and log2 of the lines to a page: stream prefetchers go by pages
+/// of 4 KiB.
+const STREAMS: usize = 16;
+const STREAM_SHIFT: u32 = 6;
+
+/// A page of lines in which this CPU misses.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    page: u32,
+    /// Misses in it so far; stays at the largest value.
+    run: u8,
+}
+
+impl Stream {
+    /// One that no line continues.
+    const NONE: Self = Self { page: u32::MAX, run: 0 };
+}
 
 /// One CPU's.
 #[derive(Clone, Debug)]
@@ -25,22 +38,29 @@ pub(super) struct CpuCache {
     l1: u64,
     l2: u64,
     pub(super) place: Place,
-    streams: [u32; STREAMS],
+    streams: [Stream; STREAMS],
+    /// Misses in a page before the prefetcher is ahead.
+    train: u8,
     next_stream: u8,
 }
 
 impl CpuCache {
-    /// Whether a line near `line` was the last of a recent stream of touches. `line` then is its last.
-    pub(super) fn in_sequence(&mut self, line: u32) -> bool {
-        for last in &mut self.streams {
-            if line.abs_diff(*last) <= STREAM_REACH {
-                *last = line;
-                return true;
-            }
+    /// Notes a miss of `line`; whether there were enough before it in the same page for the prefetcher to be ahead.
+    pub(super) fn prefetched(&mut self, line: u32) -> bool {
+        let page = line >> STREAM_SHIFT;
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.page == page) {
+            let ahead = stream.run >= self.train;
+            stream.run = stream.run.saturating_add(1);
+            return ahead;
         }
-        self.streams[self.next_stream as usize] = line;
+        self.streams[self.next_stream as usize] = Stream { page, run: 1 };
         self.next_stream = (self.next_stream + 1) % STREAMS as u8;
         false
+    }
+
+    /// The CPU works through memory of its own: its prefetcher follows that, and forgets what it followed before.
+    pub(super) fn forget_streams(&mut self) {
+        self.streams = [Stream::NONE; STREAMS];
     }
 
     /// Whether a line is in the first level after `age` more lines.
@@ -77,7 +97,8 @@ impl Caches {
             l1: costs.l1_lines,
             l2: costs.l1_lines + costs.l2_lines,
             place: *place,
-            streams: [u32::MAX - STREAM_REACH; STREAMS],
+            streams: [Stream::NONE; STREAMS],
+            train: costs.train,
             next_stream: 0,
         };
         Self {

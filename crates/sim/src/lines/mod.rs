@@ -160,7 +160,7 @@ impl Lines {
 
     /// `cost` of a miss, less what a prefetcher hides of it.
     fn overlapped(&mut self, index: u32, level: Level, cost: Ticks, cpu: u16, costs: &Costs) -> Ticks {
-        if level < Level::L3 || !self.caches.cpu_mut(cpu).in_sequence(index) {
+        if level < Level::L3 || !self.caches.cpu_mut(cpu).prefetched(index) {
             return cost;
         }
         costs.touch + (cost - costs.touch) * costs.overlap / ONE
@@ -259,7 +259,9 @@ impl Lines {
         let node = usize::from(self.node_of(first.0));
         let lines = u64::from(order.pages()) * (mm::ids::PAGE_SIZE / LINE_BYTES);
         self.bandwidth[node].book(who.now, lines * traffic.bus_share(), costs);
-        self.caches.cpu_mut(who.cpu).lines += lines;
+        let cache = self.caches.cpu_mut(who.cpu);
+        cache.lines += lines;
+        cache.forget_streams();
         self.bandwidth[node].stretched(costs.block(traffic, order))
     }
 

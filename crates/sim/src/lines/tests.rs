@@ -98,20 +98,20 @@ fn small_descriptors_share_lines() {
 }
 
 #[test]
-fn misses_in_sequence_overlap_up_and_down() {
+fn misses_of_a_page_overlap_once_the_prefetcher_is_ahead() {
     let mut rig = rig();
     let who = Toucher { cpu: 0, span: Span::COUNT, now: 0 };
-    let mut cost = |pfn: u32| {
+    let cost = |rig: &mut Rig, pfn: u32| {
         rig.lines.touch(Line { kind: LineKind::Frame, index: pfn }, Access::Write, who, &rig.costs)
     };
-    let alone = cost(FRAME);
-    let (up, again) = (cost(FRAME + 1), cost(FRAME + 2));
-    assert_eq!(up, again);
-    assert!(up < alone * 6 / 10, "{up} of {alone}");
-    assert_eq!(cost(FRAME + 1000), alone);
-    assert_eq!(cost(FRAME + 999), up);
-    assert_eq!(cost(FRAME + 900), alone);
-    assert_eq!(cost(FRAME + 3), up, "the first stream goes on");
+    let alone = cost(&mut rig, FRAME);
+    assert_eq!(cost(&mut rig, FRAME + 1), alone, "the second miss trains it");
+    let ahead = cost(&mut rig, FRAME + 2);
+    assert!(ahead < alone / 4, "{ahead} of {alone}");
+    assert_eq!(cost(&mut rig, FRAME + 64), alone, "another page");
+    assert_eq!(cost(&mut rig, FRAME + 9), ahead, "the first page is still followed");
+    rig.age(0, 0);
+    assert_eq!(cost(&mut rig, FRAME + 10), alone, "not after other work");
 }
 
 #[test]

@@ -89,8 +89,16 @@ pub const FIGURES: &[FigureSpec] = &[
         "path.fault_ns",
         0.0,
         100_000.0,
-        "a page fault from exception to return, its allocation and clearing apart",
+        "a page fault on private memory from exception to return, its allocation and clearing apart",
     ),
+    spec(
+        "path.shared_fault_ns",
+        0.0,
+        100_000.0,
+        "the same on shared anonymous memory, adding it to its file too",
+    ),
+    spec("path.unmap_ns", 0.0, 100_000.0, "taking one page out of an address space, its freeing apart"),
+    spec("path.truncate_ns", 0.0, 100_000.0, "taking one page out of the file behind it, its freeing apart"),
     spec("path.syscall_ns", 0.0, 100_000.0, "entering the kernel by a system call and leaving it"),
     spec("path.interrupt_ns", 0.0, 100_000.0, "taking an interrupt and returning from it"),
     spec("path.context_switch_ns", 0.0, 100_000.0, "going from one task to another on a CPU"),
@@ -115,6 +123,7 @@ pub const FIGURES: &[FigureSpec] = &[
     spec("dram.loaded_half_ratio", 1.0, 100.0, "latency at half of the peak bandwidth over idle latency"),
     spec("dram.loaded_full_ratio", 1.0, 100.0, "latency at the peak bandwidth over idle latency"),
     spec("memory.clear_gbps", 0.01, 10_000.0, "one CPU clearing pages, GB/s"),
+    spec("memory.hot_gbps", 0.01, 10_000.0, "one CPU writing what is in its second-level cache, GB/s"),
     spec("memory.copy_gbps", 0.01, 10_000.0, "one CPU copying pages, GB/s copied"),
     spec("memory.read_gbps", 0.01, 10_000.0, "one CPU reading memory in sequence, GB/s"),
     spec("memory.write_gbps", 0.01, 10_000.0, "one CPU writing memory in sequence, GB/s"),
@@ -124,6 +133,7 @@ pub const FIGURES: &[FigureSpec] = &[
         1.0,
         "part of a miss's latency that is left when the line was next in sequence",
     ),
+    spec("prefetch.train_lines", 0.0, 255.0, "misses in sequence that cost their whole latency before that"),
 ];
 
 /// The entry of `key` in [`FIGURES`].

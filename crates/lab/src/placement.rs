@@ -7,7 +7,7 @@ use mm::Cpu;
 use sim::Profile;
 
 /// `cpus` (or the profile's own, if empty) in the order in which tasks are placed on them.
-pub(super) fn spread(profile: &Profile, cpus: &[Cpu]) -> Vec<Cpu> {
+pub(crate) fn spread(profile: &Profile, cpus: &[Cpu]) -> Vec<Cpu> {
     let places = profile.shape().places();
     let allowed = if cpus.is_empty() { profile.default_cpus() } else { cpus.to_vec() };
     // Rank within the next larger unit, so that a unit gets its second task only when all its siblings have a first.

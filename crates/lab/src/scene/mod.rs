@@ -1,0 +1,97 @@
+//! A scene is one variant of an experiment: a workload on a machine, under a policy, with knobs set at the start and at
+//! the beginning of each phase. [`perform`] runs it and gives what each phase measured.
+
+mod perform;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use mm::{Cpu, Knob, Nanos, Policy};
+use sim::{Measurements, Profile, SimError};
+
+use crate::measurements::Run;
+use crate::workloads::WorkloadSpec;
+
+pub use perform::perform;
+
+/// What is to run.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The machine.
+    pub profile: Profile,
+    /// The policy.
+    pub policy: Policy,
+    /// Knobs that differ from their defaults from the start.
+    pub knobs: Vec<(Knob, u64)>,
+    /// The workload.
+    pub workload: WorkloadSpec,
+    /// Seed of offsets and of all random choices.
+    pub seed: u64,
+    /// CPUs that tasks are placed on; empty: the profile's.
+    pub cpus: Vec<Cpu>,
+    /// Simulated time before anything is measured.
+    pub warm_up: Nanos,
+    /// What is measured, one after the other; at least one.
+    pub phases: Vec<Phase>,
+}
+
+/// A stretch of simulated time that is measured by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Phase {
+    /// Its name; empty if it is the only one.
+    pub name: String,
+    /// How long it lasts.
+    pub length: Nanos,
+    /// Knobs that are written when it begins.
+    pub set: Vec<(Knob, u64)>,
+}
+
+impl Phase {
+    /// The only phase of a scene.
+    pub const fn only(length: Nanos) -> Self {
+        Self { name: String::new(), length, set: vec![] }
+    }
+}
+
+/// What a phase measured.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The phase's name.
+    pub phase: String,
+    /// The figures. [`Run::variant`] is the phase's name, [`Run::confidence`] the least, until a caller knows better;
+    /// counters and memory are those at the phase's end, counted from the start of the simulation.
+    pub run: Run,
+    /// Everything, for those who want to know where a mean comes from.
+    pub measured: Measurements,
+}
+
+/// Why a scene could not be.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SceneError {
+    /// The machine or the workload cannot be set up.
+    Setup(String),
+    /// The simulation came to a halt.
+    Sim(SimError),
+    /// All tasks ended before the last phase did.
+    Early {
+        /// When, from the start.
+        at: Nanos,
+        /// When the last phase was to end.
+        end: Nanos,
+    },
+}
+
+impl fmt::Display for SceneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setup(what) => f.write_str(what),
+            Self::Sim(error) => error.fmt(f),
+            Self::Early { at, end } => {
+                write!(f, "all tasks had ended at {} ns, before the last phase did at {} ns", at.0, end.0)
+            }
+        }
+    }
+}
+
+impl std::error::Error for SceneError {}

@@ -1,0 +1,125 @@
+//! Runs a scene: sets up, warms up, and takes a snapshot at the end of each phase.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use mm::{Knob, Nanos};
+use sim::{Measurements, Sim, SimOptions};
+
+use super::{Outcome, Scene, SceneError};
+use crate::measurements::{Confidence, Run};
+use crate::results;
+use crate::stage::Stage;
+
+/// Runs `scene`: one outcome for each phase, in order.
+///
+/// # Errors
+/// An impossible machine, workload or knob, or a simulation that cannot go on.
+pub fn perform(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
+    check(scene)?;
+    let began = Instant::now();
+    let descriptor_bytes = scene.policy.rules().descriptor_bytes;
+    let options = SimOptions { seed: scene.seed, descriptor_bytes, ..SimOptions::default() };
+    let mut sim = Sim::new(&scene.profile, options);
+    let stage = Stage::new(&sim, &scene.profile, &scene.policy, &scene.knobs, &scene.cpus);
+    let stage = Rc::new(stage.map_err(SceneError::Setup)?);
+    stage.spawn_daemons(&sim);
+    let end = Nanos(scene.warm_up.0 + scene.phases.iter().map(|phase| phase.length.0).sum::<u64>());
+    stage.end.set(end);
+    let snapshots = Rc::new(RefCell::new(vec![]));
+    schedule(&sim, &stage, scene, &snapshots);
+    scene.workload.start(&sim, &stage).map_err(SceneError::Setup)?;
+    let summary = sim.run(None).map_err(SceneError::Sim)?;
+    let mut outcomes = snapshots.take();
+    if outcomes.len() < scene.phases.len() {
+        return Err(SceneError::Early { at: summary.now, end });
+    }
+    for outcome in &mut outcomes {
+        outcome.run.wall_ns = began.elapsed().as_nanos() as u64;
+    }
+    Ok(outcomes)
+}
+
+fn check(scene: &Scene) -> Result<(), SceneError> {
+    if scene.phases.iter().all(|phase| phase.length.0 == 0) {
+        return Err(SceneError::Setup("there is no phase that lasts any time".to_owned()));
+    }
+    let set = scene.phases.iter().flat_map(|phase| &phase.set);
+    for &(knob, value) in set {
+        knob.check(value).map_err(|error| SceneError::Setup(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Has each phase begin and end in time.
+fn schedule(sim: &Sim, stage: &Rc<Stage>, scene: &Scene, snapshots: &Rc<RefCell<Vec<Outcome>>>) {
+    let mut at = scene.warm_up;
+    let shared = Rc::new(scene.clone());
+    for index in 0..=scene.phases.len() {
+        let (stage, played, snapshots) = (Rc::clone(stage), Rc::clone(&shared), Rc::clone(snapshots));
+        sim.at(at, "phase", move || {
+            if let Some(ended) = index.checked_sub(1) {
+                let outcome = take(&stage, &played, ended);
+                snapshots.borrow_mut().push(outcome);
+            }
+            begin(&stage, &played, index);
+        });
+        at.0 += scene.phases.get(index).map_or(0, |phase| phase.length.0);
+    }
+}
+
+fn begin(stage: &Stage, scene: &Scene, index: usize) {
+    for &(knob, value) in scene.phases.get(index).map_or(&[][..], |phase| &phase.set) {
+        stage.mm.set_knob(knob, value).expect("knobs of phases were checked");
+    }
+    stage.machine().reset_measurements();
+    stage.tally.forget();
+}
+
+/// What the phase `index` measured. Reading counters takes locks, so it comes after the measurements.
+fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
+    let measured = stage.machine().measurements();
+    let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
+    let mut run = Run {
+        workload: scene.workload.title(),
+        machine: scene.profile.name().to_owned(),
+        policy: scene.policy.name().to_owned(),
+        variant: phase.name.clone(),
+        seed: scene.seed,
+        confidence: Confidence::Extrapolated,
+        confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
+        knobs: results::knobs(&knobs_in(scene, index)),
+        counters: stage.mm.counters().0,
+        omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
+        ..results::run(stage, &measured, measured.simulated, memory)
+    };
+    run.latency.extend(by_group(scene, &measured));
+    Outcome { phase: phase.name.clone(), run, measured }
+}
+
+/// The knobs that are set in the phase `index`: what was set last holds.
+fn knobs_in(scene: &Scene, index: usize) -> Vec<(Knob, u64)> {
+    let later = scene.phases[..=index].iter().flat_map(|phase| &phase.set);
+    let mut knobs: Vec<(Knob, u64)> = vec![];
+    for &(knob, value) in scene.knobs.iter().chain(later) {
+        knobs.retain(|(other, _)| *other != knob);
+        knobs.push((knob, value));
+    }
+    knobs
+}
+
+/// Latencies of each group of tasks, under `group/span`, where the workload has more than one.
+fn by_group(scene: &Scene, measured: &Measurements) -> Vec<(String, crate::measurements::Latency)> {
+    let groups = scene.workload.groups();
+    let mut latencies = vec![];
+    for (name, spans) in groups.iter().zip(&measured.spans).filter(|_| groups.len() > 1) {
+        for span in mm::Span::ALL {
+            let histogram = &spans[span as usize].latency;
+            if histogram.count() > 0 {
+                latencies.push((format!("{name}/{}", span.name()), results::latency(histogram)));
+            }
+        }
+    }
+    latencies
+}

@@ -1,0 +1,173 @@
+//! The ground that tasks of every kind stand on: the memory manager on a simulated machine, its daemons, where tasks are
+//! placed, and what they have done so far. A replay plays a recording on it, a scene a workload of an experiment.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use mm::{Cpu, Daemon, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
+use sim::{Profile, Sim, SimMachine, TaskSpec};
+
+use crate::placement::spread;
+
+/// The memory manager and what all tasks share.
+pub struct Stage {
+    /// The memory manager.
+    pub mm: Mm<SimMachine>,
+    /// The nodes that tasks may take memory from.
+    pub allowed: NodeMask,
+    /// The CPUs that tasks are placed on, in turn.
+    pub cpus: Vec<Cpu>,
+    /// What tasks have done.
+    pub tally: Tally,
+    /// From when on tasks are to come to an end.
+    pub end: Cell<Nanos>,
+}
+
+impl Stage {
+    /// Sets the memory manager up on `sim`, which was made from `profile`. `cpus` may be empty: the profile's own.
+    ///
+    /// # Errors
+    /// A knob out of its range, an impossible machine.
+    pub fn new(
+        sim: &Sim,
+        profile: &Profile,
+        policy: &Policy,
+        knobs: &[(Knob, u64)],
+        cpus: &[Cpu],
+    ) -> Result<Self, String> {
+        let values = Knobs::default();
+        for &(knob, value) in knobs {
+            values.set(knob, value).map_err(|error| error.to_string())?;
+        }
+        Ok(Self {
+            mm: Mm::new(sim.machine(), profile.topology(), policy.clone(), values)?,
+            allowed: allowed_nodes(profile),
+            cpus: spread(profile, cpus),
+            tally: Tally::default(),
+            end: Cell::new(Nanos(u64::MAX)),
+        })
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &SimMachine {
+        self.mm.machine()
+    }
+
+    /// Whether tasks are to come to an end.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.machine().now() >= self.end.get()
+    }
+
+    /// The CPU of the task `number`.
+    pub fn cpu(&self, number: u32) -> Cpu {
+        self.cpus[number as usize % self.cpus.len()]
+    }
+
+    /// Starts the vmstat tick of every CPU, and a kswapd for every node.
+    pub fn spawn_daemons(self: &Rc<Self>, sim: &Sim) {
+        let ticking = Rc::clone(self);
+        sim.every(Nanos(self.mm.stat_interval_ns()), "vmstat", move || {
+            ticking.mm.vmstat_tick(ticking.machine().cpu());
+        });
+        for node in 0..self.mm.topology().nodes.len() {
+            let node = Node(node as u16);
+            let stage = Rc::clone(self);
+            let body = move || {
+                loop {
+                    stage.machine().block(Nanos(u64::MAX));
+                    stage.mm.kswapd(node);
+                }
+            };
+            sim.spawn_daemon(Daemon::Kswapd(node), TaskSpec::new(format!("kswapd{}", node.0)), body);
+        }
+    }
+}
+
+/// The nodes that the profile lets its tasks take memory from.
+fn allowed_nodes(profile: &Profile) -> NodeMask {
+    match &profile.shape().cpuset_nodes {
+        None => NodeMask::ALL,
+        Some(nodes) => nodes.iter().map(|&node| Node(node as u16)).collect(),
+    }
+}
+
+/// What became of the operations of all tasks.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Allocations and frees carried out.
+    operations: Cell<u64>,
+    /// Requests that the machine could not serve.
+    failed: Cell<u64>,
+    /// Frees of blocks that could not be had.
+    frees_of_failed: Cell<u64>,
+    /// Pages held now.
+    held: Cell<u64>,
+    /// The most held at once.
+    peak: Cell<u64>,
+}
+
+impl Tally {
+    /// A block of `pages` was got.
+    #[inline]
+    pub fn got(&self, pages: u32) {
+        self.operations.set(self.operations.get() + 1);
+        self.held.set(self.held.get() + u64::from(pages));
+        self.peak.set(self.peak.get().max(self.held.get()));
+    }
+
+    /// A block of `pages` was given back.
+    #[inline]
+    pub fn gave(&self, pages: u32) {
+        self.operations.set(self.operations.get() + 1);
+        self.held.set(self.held.get() - u64::from(pages));
+    }
+
+    /// A block of `pages` was given back on nobody's behalf: no operation of the workload's.
+    pub fn dropped(&self, pages: u32) {
+        self.held.set(self.held.get() - u64::from(pages));
+    }
+
+    /// A request was not served.
+    pub fn could_not_get(&self) {
+        self.operations.set(self.operations.get() + 1);
+        self.failed.set(self.failed.get() + 1);
+    }
+
+    /// A block that was to be given back had not been got.
+    pub fn had_nothing_to_give(&self) {
+        self.frees_of_failed.set(self.frees_of_failed.get() + 1);
+    }
+
+    /// Allocations and frees carried out.
+    pub fn operations(&self) -> u64 {
+        self.operations.get()
+    }
+
+    /// The most pages held at once since the last [`Self::forget`].
+    pub fn peak(&self) -> u64 {
+        self.peak.get()
+    }
+
+    /// Pages held now.
+    pub fn held(&self) -> u64 {
+        self.held.get()
+    }
+
+    /// What could not be done, by name; kinds that did not happen are left out.
+    pub fn omissions(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = [
+            ("failed_allocations", self.failed.get()),
+            ("frees_of_failed_allocations", self.frees_of_failed.get()),
+        ];
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
+
+    /// Begins to count anew; what is held stays held.
+    pub fn forget(&self) {
+        self.operations.set(0);
+        self.failed.set(0);
+        self.frees_of_failed.set(0);
+        self.peak.set(self.held.get());
+    }
+}

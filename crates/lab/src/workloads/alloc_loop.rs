@@ -1,0 +1,109 @@
+//! Blocks of one order allocated in bulk, passed on, freed, and again: kernel-side allocation alone, with nothing but the
+//! allocator between two requests. Frees come in order of allocation or at random; with more than one task, each frees
+//! what another one got in the round before, as when work moves between CPUs.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use mm::{Nanos, Order, Pfn, Request};
+use serde::Deserialize;
+use sim::{Sim, TaskSpec};
+
+use super::mapping::get;
+use super::random::Random;
+use super::within;
+use crate::stage::Stage;
+
+/// Parameters of the loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AllocLoop {
+    /// Tasks, from 1.
+    pub tasks: u32,
+    /// Order of the blocks, 0 to 10.
+    #[serde(default)]
+    pub order: u8,
+    /// Blocks that each task holds at most.
+    pub blocks: u32,
+    /// Order of the frees.
+    #[serde(default)]
+    pub free: FreeOrder,
+    /// Whose blocks a task frees.
+    #[serde(default)]
+    pub whose: Whose,
+}
+
+/// In which order blocks are freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FreeOrder {
+    /// As they were got.
+    #[default]
+    InOrder,
+    /// At random.
+    Shuffled,
+}
+
+/// Whose blocks a task frees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whose {
+    /// Its own.
+    #[default]
+    Own,
+    /// Those that the task before it got.
+    Neighbours,
+}
+
+/// Blocks that wait to be freed, by the task that will free them.
+type Hand = Rc<[RefCell<Vec<Pfn>>]>;
+
+impl AllocLoop {
+    pub(super) fn title(&self) -> String {
+        format!("allocator loop, {} tasks of {} blocks of order {}", self.tasks, self.blocks, self.order)
+    }
+
+    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+        within("tasks", self.tasks.into(), 1..=100_000)?;
+        within("order", self.order.into(), 0..=u64::from(Order::MAX.get()))?;
+        within("blocks", self.blocks.into(), 1..=1 << 30)?;
+        let order = Order::new(self.order).expect("an order that was checked");
+        let hands: Hand = (0..self.tasks).map(|_| RefCell::default()).collect();
+        for number in 0..self.tasks {
+            let (stage, spec, hands) = (Rc::clone(stage), *self, Rc::clone(&hands));
+            let mut random = Random::new(stage.machine());
+            let start = random.time_below(Nanos(1_000_000));
+            let task = TaskSpec::new(format!("loop/{number}")).on(stage.cpu(number)).at(start);
+            sim.spawn(task, move || {
+                while !stage.is_over() {
+                    spec.round(&stage, order, (number as usize, &hands), &mut random);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn round(self, stage: &Stage, order: Order, place: (usize, &Hand), random: &mut Random) {
+        let (number, hands) = place;
+        let mut blocks = Vec::with_capacity(self.blocks as usize);
+        for _ in 0..self.blocks {
+            blocks.extend(get(stage, Request::KERNEL.of_order(order)));
+            if stage.is_over() {
+                break;
+            }
+        }
+        if self.free == FreeOrder::Shuffled {
+            random.shuffle(&mut blocks);
+        }
+        if self.whose == Whose::Neighbours {
+            // Hands are shared data: they are swapped in order of simulated time.
+            stage.machine().sync();
+            hands[(number + 1) % hands.len()].borrow_mut().append(&mut blocks);
+            blocks = hands[number].take();
+        }
+        for pfn in blocks {
+            stage.mm.free(pfn, order).expect("the loop frees only what it holds");
+            stage.tally.gave(order.pages());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Workloads of experiments: what programs ask of memory management, written down as tasks of the simulated machine. Each
+//! file says what the original does and what was left out. A recording is the other way to a workload
+//! ([`crate::workload`]).
+//!
+//! To add one: a file here with its parameters and a `start` function, and a line in [`WorkloadSpec`].
+
+mod alloc_loop;
+mod mapping;
+mod page_fault;
+mod python_loop;
+mod random;
+
+use std::rc::Rc;
+
+use serde::Deserialize;
+use sim::Sim;
+
+use crate::stage::Stage;
+
+pub use alloc_loop::AllocLoop;
+pub use page_fault::{FaultKind, PageFault};
+pub use python_loop::PythonLoop;
+
+/// How a file's tasks share memory management's structures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// Each has an address space of its own.
+    #[default]
+    Processes,
+    /// All share one.
+    Threads,
+}
+
+/// A workload with its parameters, as an experiment file gives them.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum WorkloadSpec {
+    /// Seed 000's Python script.
+    PythonLoop(PythonLoop),
+    /// will-it-scale's page_fault1 and page_fault2.
+    PageFault(PageFault),
+    /// Blocks allocated in bulk and freed, in order or at random.
+    AllocLoop(AllocLoop),
+}
+
+impl WorkloadSpec {
+    /// What it is, in a few words, with the parameters that matter.
+    pub fn title(&self) -> String {
+        match self {
+            Self::PythonLoop(spec) => spec.title(),
+            Self::PageFault(spec) => spec.title(),
+            Self::AllocLoop(spec) => spec.title(),
+        }
+    }
+
+    /// Names of the groups that its tasks are measured in.
+    pub fn groups(&self) -> &'static [&'static str] {
+        &["all"]
+    }
+
+    /// Starts its tasks; they come to an end when [`Stage::is_over`].
+    ///
+    /// # Errors
+    /// Parameters that cannot be: which, and what they may be.
+    pub fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+        match self {
+            Self::PythonLoop(spec) => spec.start(sim, stage),
+            Self::PageFault(spec) => spec.start(sim, stage),
+            Self::AllocLoop(spec) => spec.start(sim, stage),
+        }
+    }
+}
+
+/// `value`, if it is in `range`.
+///
+/// # Errors
+/// What it may be.
+fn within(name: &str, value: u64, range: std::ops::RangeInclusive<u64>) -> Result<u64, String> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(format!("workload: {name} is {value}, but must be from {} to {}", range.start(), range.end()))
+}

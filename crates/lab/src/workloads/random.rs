@@ -1,0 +1,44 @@
+//! A task's own random numbers: xorshift64, seeded by the run's generator, so that tasks never run in step and one seed
+//! gives one result.
+
+use mm::{Machine, Nanos};
+use sim::SimMachine;
+
+/// A sequence of random numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    /// A sequence that the machine's generator seeds.
+    pub(super) fn new(machine: &SimMachine) -> Self {
+        Self(machine.random() | 1)
+    }
+
+    /// The next number.
+    #[inline]
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number below `bound`, which is not 0.
+    #[inline]
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        // The bias is bound / 2^64.
+        self.next() % bound
+    }
+
+    /// A time below `bound`.
+    pub(super) fn time_below(&mut self, bound: Nanos) -> Nanos {
+        Nanos(if bound.0 == 0 { 0 } else { self.below(bound.0) })
+    }
+
+    /// Puts `items` in random order.
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+}
