@@ -56,6 +56,22 @@ fn unknown_names_get_the_nearest() {
 }
 
 #[test]
+fn a_spread_is_kept_and_must_rise() {
+    let lock = "lock_ns = { value = 5.0, kind = \"measured\", source = \"a test\", spread =";
+    let text = |spread: &str| format!("extends = \"host\"\n[cpu]\n{lock} {spread} }}");
+    let good = "{ min = 4.0, p25 = 4.5, p75 = 5, max = 90.5, samples = 7 }";
+    let profile = Profile::parse("mine", &text(good)).unwrap();
+    assert_eq!(Profile::parse("mine", &profile.to_toml()).unwrap(), profile);
+    let lock = profile.figures().find(|(spec, _)| spec.key == "cpu.lock_ns").unwrap().1;
+    assert_eq!(lock.spread.unwrap().samples, 7);
+    let wrong = |spread: &str| Profile::parse("mine", &text(spread)).unwrap_err().to_string();
+    let falls = good.replace("4.5", "6.5");
+    insta::assert_snapshot!(wrong(&falls), @"machine mine: cpu.lock_ns: spread must rise from min to max and be of one sample at least");
+    insta::assert_snapshot!(wrong("{ min = 4.0 }"), @"machine mine: cpu.lock_ns: spread p25 is missing");
+    insta::assert_snapshot!(wrong("3.0"), @"machine mine: cpu.lock_ns: spread must be { min, p25, p75, max, samples }");
+}
+
+#[test]
 fn wrong_figures_are_named() {
     let replace = |from: &'static str, to: &'static str| {
         wrong(move |text| {
@@ -149,7 +165,7 @@ fn profiles_extend_one_another() {
 #[test]
 fn a_fit_changes_a_figure_and_nothing_else() {
     let mut profile = Profile::load("host").unwrap();
-    let figure = |value| Figure { value, kind: Kind::Fitted, source: "a test".into() };
+    let figure = |value| Figure::new(value, Kind::Fitted, "a test");
     profile.set("prefetch.overlap_ratio", figure(0.25)).unwrap();
     assert_eq!(profile.value("prefetch.overlap_ratio").to_string(), "0.25");
     let before = profile.clone();

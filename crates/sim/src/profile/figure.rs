@@ -12,6 +12,30 @@ pub struct Figure {
     pub kind: Kind,
     /// Where it comes from.
     pub source: String,
+    /// How far repetitions lay apart, where it was measured more than once.
+    pub spread: Option<Spread>,
+}
+
+impl Figure {
+    /// A figure that was not measured here, so that it has no spread.
+    pub fn new(value: f64, kind: Kind, source: impl Into<String>) -> Self {
+        Self { value, kind, source: source.into(), spread: None }
+    }
+}
+
+/// Where the repetitions of a measurement lay, in the figure's unit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Spread {
+    /// The least.
+    pub min: f64,
+    /// A quarter of them are at or below this.
+    pub p25: f64,
+    /// A quarter of them are at or above this.
+    pub p75: f64,
+    /// The greatest.
+    pub max: f64,
+    /// How many there were; at least 1.
+    pub samples: u32,
 }
 
 /// How a figure was come by.

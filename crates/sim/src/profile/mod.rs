@@ -14,8 +14,9 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use figure::{FIGURES, Figure, FigureSpec, Kind, figure_spec};
+pub use figure::{FIGURES, Figure, FigureSpec, Kind, Spread, figure_spec};
 use mm::{Cpu, Topology};
+pub use read::ORDERED;
 pub use shape::{Closeness, NodeShape, Place, Shape, SmtNumbering};
 
 /// What is wrong with a profile, in one line.
@@ -139,6 +140,29 @@ impl Profile {
             .map_err(|problem| ProfileError::new(&self.name, problem))?;
         self.figures = figures;
         Ok(())
+    }
+
+    /// Another machine, called `name`: of `shape`, with `figures` in place of this one's and the rest as they are here.
+    ///
+    /// # Errors
+    /// A key is not one of [`FIGURES`], a value is absurd or out of order, or the shape is impossible.
+    pub fn with(
+        &self,
+        name: &str,
+        title: &str,
+        shape: Shape,
+        figures: impl IntoIterator<Item = (&'static str, Figure)>,
+    ) -> Result<Self, ProfileError> {
+        let wrong = |problem| ProfileError::new(name, problem);
+        let mut all = self.figures.clone();
+        for (key, figure) in figures {
+            let spec = figure_spec(key).ok_or_else(|| wrong(read::unknown_key(key)))?;
+            read::check_range(spec, figure.value).map_err(wrong)?;
+            all.insert(spec.key, figure);
+        }
+        read::check_order(&all).map_err(wrong)?;
+        let topology = shape.topology(all["cache.l3_bytes"].value).map_err(wrong)?;
+        Ok(Self { name: name.into(), title: title.into(), shape, figures: all, topology })
     }
 
     /// The profile as a file that [`Profile::load`] reads to the same profile.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::figure::{FIGURES, Figure, FigureSpec, Kind};
+use super::figure::{FIGURES, Figure, FigureSpec, Kind, Spread};
 use super::shape::{NodeShape, Shape, SmtNumbering};
 use super::{Profile, ProfileError, did_you_mean};
 
 type Read<T> = Result<T, String>;
 
-/// Figures of which each must not be less than the one before.
-const ORDERED: &[&[&str]] = &[
+/// Figures of which each must not be less than the one before, in every profile.
+pub const ORDERED: &[&[&str]] = &[
     &["cache.l1_ns", "cache.l2_ns", "cache.l3_ns", "dram.local_ns", "dram.remote_ns"],
     &["transfer.same_llc_ns", "transfer.same_socket_ns", "transfer.cross_socket_ns"],
     &["cache.l1_bytes", "cache.l2_bytes"],
@@ -90,12 +90,35 @@ fn figure(key: &str, value: Value) -> Read<Figure> {
         value: required(&mut table, "value", number).map_err(in_figure)?,
         kind: required(&mut table, "kind", kind).map_err(in_figure)?,
         source: required(&mut table, "source", string).map_err(in_figure)?,
+        spread: optional(&mut table, "spread", spread).map_err(in_figure)?,
     };
     if figure.source.trim().is_empty() {
         return Err(in_figure("source is empty".into()));
     }
     no_more(&table, key)?;
     Ok(figure)
+}
+
+fn spread(value: Value) -> Read<Spread> {
+    let Value::Table(mut table) = value else {
+        return Err("must be { min, p25, p75, max, samples }".into());
+    };
+    let mut read = || -> Read<Spread> {
+        Ok(Spread {
+            min: required(&mut table, "min", number)?,
+            p25: required(&mut table, "p25", number)?,
+            p75: required(&mut table, "p75", number)?,
+            max: required(&mut table, "max", number)?,
+            samples: required(&mut table, "samples", count)?,
+        })
+    };
+    let spread = read()?;
+    no_more(&table, "spread")?;
+    let rising = [spread.min, spread.p25, spread.p75, spread.max];
+    if spread.samples == 0 || !rising.windows(2).all(|pair| pair[0] <= pair[1]) {
+        return Err("must rise from min to max and be of one sample at least".into());
+    }
+    Ok(spread)
 }
 
 fn shape(value: Value) -> Read<Shape> {

@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use super::{Profile, SmtNumbering};
+use super::{Profile, SmtNumbering, Spread};
 
 pub(super) fn profile(profile: &Profile) -> String {
     let mut out = String::new();
@@ -52,9 +52,21 @@ fn write_figures(out: &mut String, profile: &Profile) -> core::fmt::Result {
             last = section;
         }
         let (kind, source) = (figure.kind, quoted(&figure.source));
-        writeln!(out, "{key} = {{ value = {:?}, kind = \"{kind}\", source = {source} }}", figure.value)?;
+        let spread = figure.spread.as_ref().map_or_else(String::new, spread);
+        writeln!(
+            out,
+            "{key} = {{ value = {:?}, kind = \"{kind}\", source = {source}{spread} }}",
+            figure.value
+        )?;
     }
     Ok(())
+}
+
+fn spread(spread: &Spread) -> String {
+    let Spread { min, p25, p75, max, samples } = spread;
+    format!(
+        ", spread = {{ min = {min:?}, p25 = {p25:?}, p75 = {p75:?}, max = {max:?}, samples = {samples} }}"
+    )
 }
 
 fn quoted(text: &str) -> String {
