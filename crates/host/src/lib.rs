@@ -3,7 +3,7 @@
 //!
 //! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`]. Below it, [`HostMachine`] is
 //! mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
-//! [`HostLock`]s. [`stress`] shakes it with many threads, `bench` measures it.
+//! [`HostLock`]s. [`stress`] shakes it with many threads, [`bench`] measures it; [`probe`] measures the machine itself.
 //!
 //! ```
 //! use freehold_host::Host;
@@ -23,9 +23,11 @@ mod daemons;
 mod host;
 mod lock;
 mod machine;
+pub mod probe;
 mod rng;
 mod signal;
 pub mod stress;
+mod sysfs;
 mod system;
 
 pub use arena::Arena;

@@ -2,14 +2,12 @@
 //!
 //! Nodes are numbered anew without gaps. What sysfs does not say falls back to one node with all CPUs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec};
 
-/// Distances where the firmware gives none that make sense: here, and elsewhere.
-const LOCAL: u32 = 10;
-const REMOTE: u32 = 20;
+use crate::sysfs::{assumed_distances, bytes, distances, list, text};
+
 /// Nodes begin at a multiple of this many frames, so that no block spans two.
 const NODE_ALIGN: u32 = 1 << mm::ids::MAX_PAGE_ORDER;
 /// What [`Topology`] can describe.
@@ -48,7 +46,9 @@ impl System {
             nodes = vec![(0, true)];
         }
         let cpus = cpus(root, &nodes);
-        let distance = distances(root, &nodes);
+        let numbers: Vec<u32> = nodes.iter().map(|node| node.0).collect();
+        let distance =
+            distances(&root.join("node"), &numbers).unwrap_or_else(|| assumed_distances(numbers.len()));
         Self { nodes, cpus, distance }
     }
 
@@ -123,54 +123,10 @@ fn cache_slice(cache: &Path) -> u64 {
     bytes / list(&last.join("shared_cpu_list")).len().max(1) as u64
 }
 
-/// Reads `32768K`.
-fn bytes(size: &str) -> Option<u64> {
-    let (number, unit) = match size.as_bytes().last()? {
-        b'K' => (&size[..size.len() - 1], 10),
-        b'M' => (&size[..size.len() - 1], 20),
-        _ => (size, 0),
-    };
-    number.parse::<u64>().ok()?.checked_shl(unit)
-}
-
-fn distances(root: &Path, nodes: &[(u32, bool)]) -> Vec<Vec<u32>> {
-    let row = |node: u32| -> Option<Vec<u32>> {
-        let line = text(&root.join(format!("node/node{node}/distance")))?;
-        line.split_ascii_whitespace().map(|distance| distance.parse().ok()).collect()
-    };
-    let told: Option<Vec<Vec<u32>>> = nodes.iter().map(|&(node, _)| row(node)).collect();
-    let sound = |rows: &Vec<Vec<u32>>| {
-        rows.iter().enumerate().all(|(here, row)| {
-            let nearer = |(there, &distance): (usize, &u32)| there == here || distance > row[here];
-            row.len() == nodes.len()
-                && row.iter().all(|distance| (10..=254).contains(distance))
-                && row.iter().enumerate().all(nearer)
-        })
-    };
-    told.filter(sound).unwrap_or_else(|| {
-        let row = |here| (0..nodes.len()).map(|there| if here == there { LOCAL } else { REMOTE }).collect();
-        (0..nodes.len()).map(row).collect()
-    })
-}
-
-fn text(path: &PathBuf) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_string())
-}
-
-/// Reads a list of numbers as the kernel writes it: `0-3,8,10-11`. Empty if the file is missing or something else.
-fn list(path: &PathBuf) -> Vec<u32> {
-    let Some(text) = text(path) else { return vec![] };
-    let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-        (first <= last && last < 1 << 16).then_some(first..=last)
-    };
-    let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
-    ranges.into_iter().flatten().flatten().collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn files(files: &[(&str, &str)]) -> tempfile::TempDir {

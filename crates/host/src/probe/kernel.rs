@@ -1,0 +1,217 @@
+//! What the kernel's own paths cost: a system call, a page fault, going from one thread to another, waking one.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::memory;
+use super::region::{PAGE_WORDS, Pages, Region};
+use super::samples::Samples;
+use super::{Result, on_cpu};
+
+/// Repetitions.
+const TIMES: usize = 21;
+/// Pages that fault in a repetition: few enough for a CPU's page lists and second-level cache.
+const FAULT_PAGES: usize = 128;
+/// How long a CPU is left idle before it is woken: longer than guests poll for work before they halt.
+const IDLE: Duration = Duration::from_micros(400);
+
+/// Nanoseconds of a system call that does nearly nothing (getppid).
+pub(super) fn syscall() -> Samples {
+    const CALLS: u32 = 5000;
+    Samples::take(TIMES, || {
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            // SAFETY: the call has no arguments and no effect.
+            unsafe { libc::syscall(libc::SYS_getppid) };
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    })
+}
+
+/// A first write to private anonymous memory, in nanoseconds a page.
+pub(super) struct Fault {
+    /// From the write to its end: exception, allocation, clearing and all.
+    pub(super) whole: Samples,
+    /// Clearing a page that is in the second-level cache, as the pages are that come straight back.
+    pub(super) clear: Samples,
+}
+
+/// Faults on a few pages that the kernel has just got back, so that they come from a CPU's lists and are in cache.
+pub(super) fn fault() -> Result<Fault> {
+    let said = |error: io::Error| format!("memory cannot be mapped: {error}");
+    let region = Region::new(1, Pages::Small).map_err(said)?;
+    let mut refused = None;
+    let whole = Samples::take(151, || {
+        refused = refused.take().or(region.discard().err());
+        let start = Instant::now();
+        for word in region.words().iter().step_by(PAGE_WORDS).take(FAULT_PAGES) {
+            word.store(1, Relaxed);
+        }
+        start.elapsed().as_nanos() as f64 / FAULT_PAGES as f64
+    });
+    match refused {
+        Some(error) => Err(format!("memory cannot be given back: {error}")),
+        None => Ok(Fault { whole, clear: memory::clear_warm(&region, FAULT_PAGES) }),
+    }
+}
+
+/// A pipe's two ends. Each side of a measurement owns its ends, so that a side that fails wakes the other.
+struct Pipe {
+    reader: File,
+    writer: File,
+}
+
+impl Pipe {
+    fn new() -> Result<Self> {
+        let mut ends = [0; 2];
+        // SAFETY: the call writes two descriptors to `ends`.
+        let status = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
+        if status != 0 {
+            return Err(format!("no pipe: {}", io::Error::last_os_error()));
+        }
+        // SAFETY: both descriptors were opened just now, and nobody else has them.
+        let [reader, writer] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
+        Ok(Self { reader, writer })
+    }
+}
+
+/// Sends a byte.
+fn send(mut to: &File) -> io::Result<()> {
+    to.write_all(&[1])
+}
+
+/// Waits for a byte.
+fn receive(mut from: &File) -> io::Result<()> {
+    from.read_exact(&mut [0])
+}
+
+/// Nanoseconds of writing a byte to a pipe and reading it back, with nobody waiting.
+pub(super) fn pipe() -> Result<Samples> {
+    const CALLS: u32 = 2000;
+    let Pipe { reader, writer } = Pipe::new()?;
+    let once = || -> io::Result<f64> {
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            send(&writer)?;
+            receive(&reader)?;
+        }
+        Ok(start.elapsed().as_nanos() as f64 / f64::from(CALLS))
+    };
+    all(TIMES, once)
+}
+
+/// Nanoseconds from one thread to the other on CPU `cpu`: half of a byte's way to and fro through pipes, with all system
+/// calls in it.
+pub(super) fn switch(cpu: u32) -> Result<Samples> {
+    const TRIPS: u32 = 300;
+    let (there, back) = (Pipe::new()?, Pipe::new()?);
+    let (asked, answer) = (there.reader, back.writer);
+    let echo = move || -> io::Result<()> {
+        for _ in 0..(TIMES as u32 + 1) * TRIPS {
+            receive(&asked)?;
+            send(&answer)?;
+        }
+        Ok(())
+    };
+    let (ask, answered) = (there.writer, back.reader);
+    let trips = move |count: u32| -> io::Result<f64> {
+        let start = Instant::now();
+        for _ in 0..count {
+            send(&ask)?;
+            receive(&answered)?;
+        }
+        Ok(start.elapsed().as_nanos() as f64 / f64::from(2 * count))
+    };
+    with_echo((cpu, cpu), echo, move || {
+        trips(TRIPS).map_err(broken)?;
+        all(TIMES, || trips(TRIPS))
+    })
+}
+
+/// Nanoseconds from before the write that wakes a thread on the idle CPU `cpus.1` until it has read, its system calls in
+/// it; the waker is on `cpus.0`.
+pub(super) fn wakeup(cpus: (u32, u32)) -> Result<Samples> {
+    const WAKES: usize = 101;
+    let Pipe { reader, writer } = Pipe::new()?;
+    let (epoch, woken) = (Instant::now(), &AtomicU64::new(0));
+    let echo = move || -> io::Result<()> {
+        for _ in 0..WAKES {
+            let received = receive(&reader);
+            // Whether or not, for the waker spins until it sees a time.
+            woken.store((epoch.elapsed().as_nanos() as u64).max(1), Release);
+            received?;
+        }
+        Ok(())
+    };
+    let once = move || -> io::Result<f64> {
+        // The waker stays awake: its own way out of idleness is not what is measured.
+        let idle = Instant::now();
+        while idle.elapsed() < IDLE {
+            std::hint::spin_loop();
+        }
+        woken.store(0, Relaxed);
+        let start = epoch.elapsed().as_nanos() as u64;
+        send(&writer)?;
+        let end = loop {
+            match woken.load(Acquire) {
+                0 => std::hint::spin_loop(),
+                end => break end,
+            }
+        };
+        Ok(end.saturating_sub(start) as f64)
+    };
+    with_echo(cpus, echo, move || all(WAKES, once))
+}
+
+/// Runs `first` on `cpus.0` while `echo` runs on `cpus.1`. A failure on one side closes the pipes for the other.
+fn with_echo(
+    cpus: (u32, u32),
+    echo: impl FnOnce() -> io::Result<()> + Send,
+    first: impl FnOnce() -> Result<Samples> + Send,
+) -> Result<Samples> {
+    // Both CPUs are tried first, so that neither side waits for one that never came.
+    on_cpu(cpus.0, || ())?;
+    on_cpu(cpus.1, || ())?;
+    thread::scope(|scope| {
+        let echoing = scope.spawn(|| on_cpu(cpus.1, echo));
+        let measured = on_cpu(cpus.0, first).and_then(|samples| samples);
+        let echoed = echoing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        echoed.and_then(|done| done.map_err(broken))?;
+        measured
+    })
+}
+
+fn all(times: usize, mut once: impl FnMut() -> io::Result<f64>) -> Result<Samples> {
+    let values: io::Result<Vec<f64>> = (0..times).map(|_| once()).collect();
+    values.map(Samples::of).map_err(broken)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+fn broken(error: io::Error) -> String {
+    format!("a pipe failed: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::affinity::allowed;
+    use super::*;
+
+    #[test]
+    fn the_kernels_paths_cost_something() {
+        let cpus = allowed().unwrap();
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        assert!(syscall().median() > 1.0);
+        let (pipe, switch) = (pipe().unwrap(), switch(first).unwrap());
+        assert!(switch.spread().max > pipe.spread().min);
+        let fault = fault().unwrap();
+        assert!(fault.whole.spread().max > fault.clear.spread().min);
+        if first != last {
+            assert!(wakeup((first, last)).unwrap().spread().max > 100.0);
+        }
+    }
+}
