@@ -160,6 +160,12 @@ pub(crate) enum MachinesWhat {
         #[arg(value_name = "NAME|FILE.toml")]
         machine: String,
     },
+    /// Measure this machine, in a few seconds; -o makes a profile of it for --machine
+    Probe {
+        /// Where to write the profile
+        #[arg(short, long, value_name = "FILE.toml")]
+        output: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

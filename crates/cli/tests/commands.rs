@@ -113,3 +113,14 @@ fn a_machine_that_is_too_small_ends_with_status_1() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("failed allocations"));
 }
+
+#[test]
+fn this_machine_becomes_a_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let text = stdout(&["machines", "probe", "--quiet", "-o", file.to_str().unwrap()]);
+    assert!(text.starts_with("mine\n") && text.contains("dram.local_ns"), "{text}");
+    assert!(stdout(&["machines", "show", file.to_str().unwrap()]).contains("not measured here"));
+    let no_toml = common::refusal(&["machines", "probe", "-o", "profile.txt"]);
+    assert_eq!(no_toml, "freehold: profile.txt: a profile's name ends in .toml\n");
+}

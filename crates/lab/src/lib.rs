@@ -3,6 +3,7 @@
 pub mod conform;
 pub mod measurements;
 mod placement;
+pub mod probe;
 pub mod replay;
 mod results;
 pub mod scene;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use sim::{Kind, Profile};
+use lab::probe::Probed;
+use sim::{Figure, Kind, Profile};
 
 use crate::style::Style;
 use crate::table::{Table, wrap};
@@ -25,6 +26,51 @@ pub fn list(style: Style, profiles: &[Profile]) -> String {
 
 /// A profile in full: its shape, then every figure with its origin.
 pub fn show(style: Style, profile: &Profile) -> String {
+    let mut out = shape(style, profile);
+    let source = format!("source: {}", profile.shape().source);
+    let _ = writeln!(out, "{}\n", wrap(&source, style.columns()).join("\n"));
+    out.push_str(&figures(style, profile));
+    let _ = writeln!(out, "\n{}", origins(profile));
+    out
+}
+
+/// What a probe measured: each figure with how far its repetitions lay apart, then what it could not measure.
+pub fn probed(style: Style, probed: &Probed) -> String {
+    let profile = &probed.profile;
+    let mut out = shape(style, profile) + "\n";
+    let mut table = Table::new(["<figure", "median", "<middle half", "<all", "times"]);
+    let mut inherited = Table::new(["<not measured here", "value", "<origin"]);
+    for (spec, figure) in profile.figures() {
+        let value = figure.value.to_string();
+        if figure.source.contains(lab::probe::NOT_MEASURED) {
+            inherited.row([spec.key.to_owned(), value, figure.kind.name().to_owned()]);
+        } else {
+            let mut row = vec![spec.key.to_owned(), value];
+            row.extend(spread(figure));
+            table.row(row);
+        }
+    }
+    out.push_str(&table.text(0, style.columns()));
+    if !inherited.is_empty() {
+        let _ = writeln!(out, "\n{}", inherited.text(0, style.columns()).trim_end());
+    }
+    for note in &probed.notes {
+        let _ = writeln!(out, "\n{}", wrap(&format!("note: {note}"), style.columns()).join("\n"));
+    }
+    let _ = writeln!(out, "\n{}", origins(profile));
+    out
+}
+
+/// The cells of a spread, none where there is none.
+fn spread(figure: &Figure) -> Vec<String> {
+    figure.spread.map_or_else(Vec::new, |spread| {
+        let sim::profile::Spread { min, p25, p75, max, samples } = spread;
+        vec![format!("{p25}–{p75}"), format!("{min}–{max}"), samples.to_string()]
+    })
+}
+
+/// Name, title, and what the machine is made of.
+fn shape(style: Style, profile: &Profile) -> String {
     let shape = profile.shape();
     let mut out = format!("{}\n{}\n\n", style.heading(profile.name()), profile.title());
     let _ = writeln!(
@@ -40,9 +86,6 @@ pub fn show(style: Style, profile: &Profile) -> String {
         let cpus = if node.has_cpus { "" } else { ", no CPUs" };
         let _ = writeln!(out, "node {number}: {memory} on socket {}{cpus}", node.socket);
     }
-    let _ = writeln!(out, "{}\n", wrap(&format!("source: {}", shape.source), style.columns()).join("\n"));
-    out.push_str(&figures(style, profile));
-    let _ = writeln!(out, "\n{}", origins(profile));
     out
 }
 

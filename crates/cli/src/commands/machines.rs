@@ -1,9 +1,13 @@
 //! `freehold machines`.
 
+use std::fs;
+use std::path::Path;
+
 use sim::Profile;
 
 use crate::args::{Global, Machines, MachinesWhat};
-use crate::common::{Failure, Verdict, machine, print, style};
+use crate::common::{Failure, Verdict, machine, note, print, style};
+use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failure> {
     match &options.what {
@@ -13,7 +17,44 @@ pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failur
             print(&if global.json { json(&[profile])? } else { report::machines::show(style(), &profile) });
             Ok(Verdict::Fine)
         }
+        Some(MachinesWhat::Probe { output }) => probe(global, output.as_deref()),
     }
+}
+
+fn probe(global: &Global, output: Option<&Path>) -> Result<Verdict, Failure> {
+    // A profile is read by its ending; what cannot be written is said before anything is measured.
+    if let Some(path) = output {
+        if path.extension().is_none_or(|ext| !ext.eq_ignore_ascii_case("toml")) {
+            return Err(Failure::at(path, "a profile's name ends in .toml"));
+        }
+        let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|error| Failure::at(path, error))?;
+    }
+    let bar = Bar::new(global, 0);
+    let probe = host::probe::run(|what| bar.step(what.to_owned()));
+    bar.done();
+    let probe = probe.map_err(Failure::of)?;
+    let name = output.and_then(Path::file_stem).map_or("probed".into(), |stem| stem.to_string_lossy());
+    let probed = lab::probe::profile(&probe, &name).map_err(Failure::of)?;
+    if let Some(path) = output {
+        fs::write(path, probed.profile.to_toml()).map_err(|error| Failure::at(path, error))?;
+    }
+    if global.json {
+        print(&json(&[probed.profile])?);
+        return Ok(Verdict::Fine);
+    }
+    print(&report::machines::probed(style(), &probed));
+    note(
+        global,
+        &match output {
+            Some(path) => format!(
+                "written to {0}; `freehold machines show {0}` says how each was measured",
+                path.display()
+            ),
+            None => "-o FILE.toml writes it as a profile, which says how each was measured".into(),
+        },
+    );
+    Ok(Verdict::Fine)
 }
 
 fn list(global: &Global) -> Result<Verdict, Failure> {
@@ -34,6 +75,13 @@ fn json(profiles: &[Profile]) -> Result<String, Failure> {
                         "value": figure.value,
                         "kind": figure.kind.name(),
                         "source": figure.source,
+                        "spread": figure.spread.map(|spread| serde_json::json!({
+                            "min": spread.min,
+                            "p25": spread.p25,
+                            "p75": spread.p75,
+                            "max": spread.max,
+                            "samples": spread.samples,
+                        })),
                     });
                     (spec.key.to_owned(), entry)
                 })
