@@ -26,7 +26,7 @@ pub(super) fn clear(region: &Region) -> Samples {
     let each = (order.len() / TIMES).clamp(1, PAGES);
     let mut next = order.chunks(each).cycle();
     gbps(each * PAGE_BYTES, || {
-        next.next().into_iter().flatten().for_each(|&page| string::clear(region, page))
+        next.next().into_iter().flatten().for_each(|&page| string::clear(region, page));
     })
 }
 

@@ -73,7 +73,7 @@ fn both<T: Send>(
         let other = scope.spawn(|| {
             let ran = on_cpu(cpus.1, || {
                 if meet() {
-                    second()
+                    second();
                 }
             });
             failed.fetch_or(ran.is_err(), Relaxed);
