@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::experiment::Account;
 use super::latency::Latency;
 use super::number;
 use super::published::{Row, Score};
@@ -26,12 +27,18 @@ pub struct Document {
     /// How well each experiment's rows were predicted.
     #[serde(default)]
     pub score: Vec<Score>,
+    /// What else there is to say of each experiment: histograms beside published ones, sweeps, where means come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Account>,
 }
 
 /// One run of a workload on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
+    /// The experiment that this is a run of; empty where it is of none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub experiment: String,
     /// What ran: a recording's name and how many copies, or an experiment's workload.
     pub workload: String,
     /// The machine profile's name.
@@ -67,6 +74,9 @@ pub struct Run {
     /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that
     /// the machine was too small for. A kind that did not happen may be absent or 0.
     pub omissions: BTreeMap<String, u64>,
+    /// What happened in order, where the order is what is asked: `drain` is the pages of each drain.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sequences: BTreeMap<String, Vec<u64>>,
 }
 
 /// How sure an answer is, the surest first.

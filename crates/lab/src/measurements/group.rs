@@ -65,7 +65,8 @@ fn collect(runs: &[Run]) -> Vec<Group<'_>> {
 }
 
 fn is_repetition(one: &Run, other: &Run) -> bool {
-    one.workload == other.workload
+    one.experiment == other.experiment
+        && one.workload == other.workload
         && one.machine == other.machine
         && one.policy == other.policy
         && one.variant == other.variant

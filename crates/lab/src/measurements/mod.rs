@@ -7,6 +7,7 @@
 
 mod comparison;
 mod document;
+mod experiment;
 mod group;
 mod latency;
 mod number;
@@ -17,6 +18,7 @@ pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, com
 pub use document::{
     Confidence, Document, KnobValue, LockStat, Memory, ReadError, Run, Throughput, least_confidence,
 };
+pub use experiment::{Account, Explanation, HistogramPair, Part, SweepMetric, SweepTable, Verdict};
 pub use group::{Group, Scene, groups, scenes};
 pub use latency::{Distribution, Latency, log2_low};
 pub use published::{Role, Row, Score};

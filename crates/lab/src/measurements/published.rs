@@ -14,9 +14,10 @@ pub struct Row {
     pub variant: String,
     /// What was measured, for instance `refill.mean_ns`.
     pub metric: String,
-    /// Unit of the figures; `percent` for a change against a baseline variant.
+    /// Unit of the figures; `percent` for a change against a baseline variant, `buckets` for the distance of two
+    /// histograms.
     pub unit: String,
-    /// The figure that was published.
+    /// The figure that was published; not a number where none was, as on another machine.
     #[serde(with = "number")]
     pub published: f64,
     /// The simulated one: a mean over repetitions.
@@ -25,7 +26,8 @@ pub struct Row {
     /// Standard deviation over repetitions.
     #[serde(with = "number")]
     pub stddev: f64,
-    /// simulated / published - 1; a difference in points where the unit is `percent`.
+    /// simulated / published - 1; a difference in points where the unit is `percent`; the simulated figure itself where
+    /// it is `buckets`.
     #[serde(with = "number")]
     pub error: f64,
     /// Whether a cost was chosen to make this row right.
@@ -61,14 +63,21 @@ impl Role {
 pub struct Score {
     /// The experiment's name.
     pub experiment: String,
-    /// Rows with the role `predicted`.
+    /// Rows with the role `predicted`, histograms apart.
     pub predicted_rows: u64,
-    /// Of the variants, how many moved the way that was published.
+    /// Predicted rows that set a variant against another one and say by more than 1 % which way it went.
+    pub direction_rows: u64,
+    /// Of these, how many went the way that was published.
     pub direction_right: u64,
-    /// Median of the absolute errors.
+    /// Median of the predicted rows' absolute errors; 100 points count as 1.
     #[serde(with = "number")]
     pub median_abs_error: f64,
-    /// The largest absolute error.
+    /// The largest of them.
     #[serde(with = "number")]
     pub worst_abs_error: f64,
+    /// Histograms that were predicted.
+    pub histograms: u64,
+    /// The largest distance of one of them from the published one, in buckets.
+    #[serde(with = "number")]
+    pub worst_emd_buckets: f64,
 }

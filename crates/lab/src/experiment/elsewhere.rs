@@ -1,0 +1,126 @@
+//! An experiment on other machines than its own. Where the file has variants on such a machine, those are kept. Else
+//! everything that is told apart by more than its machine runs there, and what was published elsewhere is not set
+//! beside it: the rows stay, without a published figure.
+
+use sim::Profile;
+
+use super::spec::{Case, Comparison, Criterion, Experiment, Figure, Published, Setup, Sweep, Variant};
+use crate::measurements::Confidence;
+
+const BECAUSE: &str =
+    "the machine was chosen on the command line; the experiment's figures are of other machines";
+
+impl Experiment {
+    /// The same experiment on `machines`; on its own if there are none.
+    #[must_use]
+    pub fn on(self, machines: &[Profile]) -> Self {
+        if machines.is_empty() {
+            return self;
+        }
+        let mut moved = Self { variants: vec![], comparisons: vec![], sweeps: vec![], ..self.clone() };
+        for machine in machines {
+            let place: Vec<Option<usize>> = if self.runs_on(machine) {
+                self.kept(machine, &mut moved.variants)
+            } else {
+                self.moved(machine, &mut moved.variants)
+            };
+            moved
+                .comparisons
+                .extend(self.comparisons.iter().filter_map(|of| compared(of, &place, &moved.variants)));
+        }
+        moved.sweeps = self.sweeps.iter().map(|sweep| swept(sweep, machines)).collect();
+        moved
+    }
+
+    fn runs_on(&self, machine: &Profile) -> bool {
+        self.variants.iter().any(|variant| variant.setup.profile.name() == machine.name())
+    }
+
+    /// Adds the variants that are on `machine`, and says where each of all went.
+    fn kept(&self, machine: &Profile, to: &mut Vec<Variant>) -> Vec<Option<usize>> {
+        let keep = |variant: &Variant| {
+            (variant.setup.profile.name() == machine.name()).then(|| {
+                to.push(variant.clone());
+                to.len() - 1
+            })
+        };
+        self.variants.iter().map(keep).collect()
+    }
+
+    /// Adds what is told apart by more than its machine, and says where each variant went.
+    fn moved(&self, machine: &Profile, to: &mut Vec<Variant>) -> Vec<Option<usize>> {
+        let mut place: Vec<Option<usize>> = vec![];
+        for (index, variant) in self.variants.iter().enumerate() {
+            let earlier = self.variants[..index].iter().position(|other| is_same_but_machine(other, variant));
+            place.push(earlier.map_or_else(
+                || {
+                    to.push(elsewhere(variant, machine));
+                    Some(to.len() - 1)
+                },
+                |earlier| place[earlier],
+            ));
+        }
+        place
+    }
+}
+
+fn is_same_but_machine(one: &Variant, other: &Variant) -> bool {
+    let (a, b): (&Setup, &Setup) = (&one.setup, &other.setup);
+    a.policy == b.policy
+        && a.knobs == b.knobs
+        && a.workload == b.workload
+        && a.cpus == b.cpus
+        && a.warm_up == b.warm_up
+        && one.phases == other.phases
+}
+
+fn elsewhere(variant: &Variant, machine: &Profile) -> Variant {
+    let unpublished = |figure: &Figure| match figure.published {
+        Published::Value(_) => Some(Figure { published: Published::Value(f64::NAN), ..figure.clone() }),
+        Published::Sequence(_) | Published::Histogram(_) => None,
+    };
+    // CPU numbers mean something on the machine that they were given for.
+    let setup = Setup { profile: machine.clone(), cpus: vec![], ..variant.setup.clone() };
+    Variant {
+        name: format!("{} as {}", machine.name(), variant.name),
+        setup,
+        phases: variant.phases.clone(),
+        confidence: Confidence::Extrapolated,
+        because: BECAUSE.into(),
+        figures: variant.figures.iter().filter_map(unpublished).collect(),
+        histograms: vec![],
+    }
+}
+
+/// A comparison where its variants went; not one of a variant with itself.
+fn compared(of: &Comparison, place: &[Option<usize>], variants: &[Variant]) -> Option<Comparison> {
+    let case = |case: Case| Some(Case { variant: place[case.variant]?, ..case });
+    let (this, against) = (case(of.case)?, case(of.against)?);
+    let is_kept = variants[this.variant].because != BECAUSE;
+    let published = if is_kept { of.published } else { f64::NAN };
+    (this != against).then(|| Comparison { case: this, against, published, ..of.clone() })
+}
+
+fn swept(sweep: &Sweep, machines: &[Profile]) -> Sweep {
+    let mut cells = vec![];
+    for machine in machines {
+        let first = sweep.cells.chunks(sweep.values.len()).next().unwrap_or_default();
+        let own = sweep.cells.iter().filter(|cell| cell.setup.profile.name() == machine.name());
+        let own: Vec<&Variant> = own.collect();
+        if own.is_empty() {
+            cells.extend(first.iter().zip(&sweep.values).map(|(cell, value)| Variant {
+                name: format!("{} {}={value}", machine.name(), sweep.knob.spec().name),
+                ..elsewhere(cell, machine)
+            }));
+        } else {
+            cells.extend(own.into_iter().cloned());
+        }
+    }
+    let criterion: Option<Criterion> = sweep.criterion.clone();
+    Sweep {
+        machines: machines.iter().map(|machine| machine.name().to_owned()).collect(),
+        cells,
+        criterion,
+        ..sweep.clone()
+    }
+}

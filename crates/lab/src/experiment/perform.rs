@@ -1,0 +1,31 @@
+//! Where experiments meet the simulation: a variant and a seed become a [`Scene`].
+
+use serde::Deserialize;
+
+use super::error::{ExperimentError, Place};
+use super::file::Parameters;
+use super::spec::Variant;
+use crate::scene::{self, Outcome, Scene};
+use crate::workloads::WorkloadSpec;
+
+/// Checks that `parameters` are those of a workload.
+pub(super) fn check(parameters: &Parameters, place: Place<'_>) -> Result<(), ExperimentError> {
+    parameters.check::<WorkloadSpec>(place)
+}
+
+/// Simulates a variant: an outcome for each of its phases.
+pub(super) fn perform(variant: &Variant, seed: u64) -> Result<Vec<Outcome>, String> {
+    let setup = &variant.setup;
+    let workload = WorkloadSpec::deserialize(setup.workload.clone());
+    let scene = Scene {
+        profile: setup.profile.clone(),
+        policy: setup.policy.clone(),
+        knobs: setup.knobs.clone(),
+        workload: workload.map_err(|error| format!("workload: {}", error.message()))?,
+        seed,
+        cpus: setup.cpus.clone(),
+        warm_up: setup.warm_up,
+        phases: variant.phases.clone(),
+    };
+    scene::perform(&scene).map_err(|error| error.to_string())
+}

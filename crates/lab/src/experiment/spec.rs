@@ -1,0 +1,206 @@
+//! An experiment that has been read and could be run: names are resolved, figures are in their metrics' units.
+
+use mm::{Cpu, Knob, Nanos, Policy};
+use sim::Profile;
+
+use super::file::Form;
+use super::metric::Metric;
+use crate::measurements::{Confidence, Latency, Role};
+use crate::scene::Phase;
+
+/// An experiment.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// What was published, on what, and what is left out here.
+    pub about: String,
+    /// Where most of its figures come from.
+    pub source: String,
+    /// How often each variant is run, each time with another seed.
+    pub seeds: u32,
+    /// What is run.
+    pub variants: Vec<Variant>,
+    /// Variants set against each other.
+    pub comparisons: Vec<Comparison>,
+    /// Machines by values of a knob.
+    pub sweeps: Vec<Sweep>,
+    /// What messages call its file.
+    pub(super) file: String,
+}
+
+/// One thing that is run.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// On what, and with what.
+    pub setup: Setup,
+    /// The parts of the run, at least one.
+    pub phases: Vec<Phase>,
+    /// How sure its answers are.
+    pub confidence: Confidence,
+    /// Why that sure and no surer.
+    pub because: String,
+    /// What was published of it.
+    pub figures: Vec<Figure>,
+    /// Histograms that were published of it.
+    pub histograms: Vec<Histogram>,
+}
+
+/// The machine and all that it is given.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The machine.
+    pub profile: Profile,
+    /// Whose rules.
+    pub policy: Policy,
+    /// Knobs that are set before anything runs.
+    pub knobs: Vec<(Knob, u64)>,
+    /// CPUs to use; empty: the profile's own.
+    pub cpus: Vec<Cpu>,
+    /// What runs: the parameters as written, `kind` among them.
+    pub workload: toml::Table,
+    /// Simulated time before the first phase.
+    pub warm_up: Nanos,
+}
+
+/// Which phase of which variant, both by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// The variant.
+    pub variant: usize,
+    /// Its phase.
+    pub phase: usize,
+}
+
+/// Something that was published of a variant.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Of which phase.
+    pub phase: usize,
+    /// What.
+    pub metric: Metric,
+    /// The figure, in the metric's unit.
+    pub published: Published,
+    /// Where.
+    pub source: String,
+    /// Whether a cost was chosen by it.
+    pub role: Role,
+}
+
+/// What a published figure is.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Published {
+    /// A number; not a number where it was published of another machine than this.
+    Value(f64),
+    /// Numbers in order.
+    Sequence(Vec<f64>),
+    /// A histogram, which the simulated one's distance is taken from.
+    Histogram(Latency),
+}
+
+/// A published histogram.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    /// Of which phase.
+    pub phase: usize,
+    /// The span, with its group if it has one.
+    pub span: String,
+    /// As published.
+    pub published: Latency,
+    /// For how many seconds it was counted, if that was said.
+    pub over_seconds: Option<f64>,
+}
+
+/// A variant against another one.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Which.
+    pub case: Case,
+    /// The baseline.
+    pub against: Case,
+    /// In what.
+    pub metric: Metric,
+    /// How.
+    pub form: Form,
+    /// What was published.
+    pub published: f64,
+    /// Where.
+    pub source: String,
+    /// Whether a cost was chosen by it.
+    pub role: Role,
+}
+
+/// Machines by values of a knob.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What is asked.
+    pub title: String,
+    /// The knob.
+    pub knob: Knob,
+    /// Its values.
+    pub values: Vec<u64>,
+    /// The machines' names.
+    pub machines: Vec<String>,
+    /// What is looked at.
+    pub metrics: Vec<Metric>,
+    /// A variant for each machine and value, all of a machine's together.
+    pub cells: Vec<Variant>,
+    /// What makes a machine need another value.
+    pub criterion: Option<Criterion>,
+}
+
+/// When a machine needs another value than the usual one: if a metric is over a limit with it.
+#[derive(Clone, Debug)]
+pub struct Criterion {
+    /// The usual value.
+    pub usual: u64,
+    /// The metric.
+    pub metric: Metric,
+    /// The limit.
+    pub at_most: f64,
+    /// What another value may cost.
+    pub cost: Metric,
+    /// Why this limit.
+    pub because: String,
+}
+
+impl Variant {
+    /// The name of what was measured in a phase.
+    pub fn case_name(&self, phase: usize) -> String {
+        match self.phases[phase].name.as_str() {
+            "" => self.name.clone(),
+            phase => format!("{}/{phase}", self.name),
+        }
+    }
+}
+
+impl Experiment {
+    /// The name of what was measured in a case.
+    pub fn case_name(&self, case: Case) -> String {
+        self.variants[case.variant].case_name(case.phase)
+    }
+
+    /// The machines that its variants run on, each once.
+    pub fn machines(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = vec![];
+        let cells = self.sweeps.iter().flat_map(|sweep| &sweep.cells);
+        for name in self.variants.iter().chain(cells).map(|variant| variant.setup.profile.name()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// How many published figures it has, fitted and predicted; a histogram counts once for each of its figures.
+    pub fn figures(&self) -> [usize; 2] {
+        let figures = self.variants.iter().flat_map(|variant| &variant.figures).map(|figure| figure.role);
+        let roles = figures.chain(self.comparisons.iter().map(|comparison| comparison.role));
+        let fitted = roles.clone().filter(|role| *role == Role::Fitted).count();
+        [fitted, roles.count() - fitted]
+    }
+}

@@ -1,0 +1,41 @@
+//! docs/experiments.md says what there is: its example runs, its metrics are those of the code.
+
+use freehold_lab::experiment::{Experiment, METRICS, Options, run};
+
+const DOCS: &str = include_str!("../../../docs/experiments.md");
+
+fn example() -> &'static str {
+    let (_, rest) = DOCS.split_once("<!-- example -->\n```toml\n").expect("an example begins");
+    rest.split_once("```\n<!-- end -->").expect("and ends").0
+}
+
+#[test]
+fn the_example_runs() {
+    let experiment =
+        Experiment::parse("docs/experiments.md", example()).unwrap_or_else(|error| panic!("{error}"));
+    let document =
+        run(vec![experiment], &Options::default(), &|_| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(document.rows.len(), 5);
+    for row in &document.rows {
+        assert!(row.simulated > 0.0 || row.unit == "percent", "{row:?}");
+        assert!(row.error.is_finite(), "{row:?}");
+    }
+    let small = document.rows.iter().find(|row| row.unit == "ratio").expect("the first comparison");
+    assert!(small.simulated < 0.5, "refills of 63 pages are much shorter than those of 2016: {small:?}");
+    let table = &document.experiments[0].sweeps[0];
+    assert!(
+        table.metrics[0].means.iter().all(|means| means[0].is_some() && means[0] < means[1]),
+        "{table:?}"
+    );
+}
+
+#[test]
+fn the_table_of_metrics_is_the_codes() {
+    for spec in METRICS {
+        let line = format!("| `{}` | {} | {} |", spec.path, spec.unit, spec.meaning);
+        assert!(DOCS.contains(&line), "docs/experiments.md lacks\n{line}");
+    }
+    let documented = DOCS.split_once("| metric | unit |").expect("a table").1;
+    let lines = documented.lines().skip(2).take_while(|line| line.starts_with('|')).count();
+    assert_eq!(lines, METRICS.len(), "docs/experiments.md has a metric that the code has not");
+}
