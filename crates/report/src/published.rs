@@ -51,38 +51,59 @@ pub(crate) fn grid(rows: &[&Row]) -> Table {
     let heads = ["<variant", "<metric", "<unit", "published", "simulated", "±", "error", "<"];
     let mut table = Table::new(heads);
     for row in rows {
-        table.row([
-            row.variant.clone(),
-            row.metric.clone(),
-            row.unit.clone(),
-            number(row.published),
-            number(row.simulated),
-            if row.stddev > 0.0 { number(row.stddev) } else { "-".into() },
-            error(row),
-            row.role.name().to_owned(),
-        ]);
+        table.row(std::iter::once(row.variant.clone()).chain(cells(row)));
     }
     table
 }
 
+/// Metric, unit, published, simulated, deviation, error, role.
+pub(crate) fn cells(row: &Row) -> [String; 7] {
+    [
+        row.metric.clone(),
+        row.unit.clone(),
+        number(row.published),
+        number(row.simulated),
+        if row.stddev > 0.0 { number(row.stddev) } else { "-".into() },
+        error(row),
+        row.role.name().to_owned(),
+    ]
+}
+
 pub(crate) fn score_grid(score: &[Score]) -> Table {
-    let heads = ["<experiment", "predicted rows", "direction right", "median |error|", "worst |error|"];
+    let heads = [
+        "<experiment",
+        "predicted rows",
+        "direction right",
+        "median |error|",
+        "worst |error|",
+        "histograms",
+        "worst distance",
+    ];
     let mut table = Table::new(heads);
     for score in score {
         table.row([
             score.experiment.clone(),
             score.predicted_rows.to_string(),
-            score.direction_right.to_string(),
+            format!("{} of {}", score.direction_right, score.direction_rows),
             percent(score.median_abs_error),
             percent(score.worst_abs_error),
+            score.histograms.to_string(),
+            if score.worst_emd_buckets.is_finite() {
+                format!("{:.2} buckets", score.worst_emd_buckets)
+            } else {
+                "-".into()
+            },
         ]);
     }
     table
 }
 
-/// `+12.3 %`, in points where the row itself is a percentage.
+/// `+12.3 %`, in points where the row itself is a percentage, in buckets where it is a distance of histograms.
 pub(crate) fn error(row: &Row) -> String {
-    if row.unit == "percent" && row.error.is_finite() {
+    if row.unit == "buckets" && row.error.is_finite() {
+        // The row is the distance itself.
+        format!("{:.2} buckets", row.error)
+    } else if row.unit == "percent" && row.error.is_finite() {
         format!("{:+.1} points", row.error)
     } else if row.error.is_finite() {
         format!("{:+.1} %", 100.0 * row.error)
@@ -91,14 +112,16 @@ pub(crate) fn error(row: &Row) -> String {
     }
 }
 
-fn percent(fraction: f64) -> String {
+pub(crate) fn percent(fraction: f64) -> String {
     if fraction.is_finite() { format!("{:.1} %", 100.0 * fraction) } else { "-".into() }
 }
 
-/// Whole numbers from 100 on, two decimals below.
+/// Whole numbers from 100 on, two decimals below, four below 1.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),
+        0.0 => "0".into(),
+        ..1.0 => format!("{value:.4}"),
         _ if value.is_finite() => format!("{value:.2}"),
         _ => "-".into(),
     }
