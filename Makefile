@@ -3,13 +3,14 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench fuzz tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results fuzz tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
 	@echo "make test        all tests"
 	@echo "make lint        format, clippy, documentation, rules of the house"
 	@echo "make bench       the allocator on this machine, then every benchmark"
+	@echo "make results     all experiments, into docs/results.md"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
@@ -34,6 +35,10 @@ lint: setup
 bench: setup build
 	target/release/freehold bench
 	$(CARGO) bench --workspace --locked
+
+results: build
+	target/release/freehold lab all --results docs/results.md >target/results.txt
+	@echo "docs/results.md is written; what was printed is in target/results.txt"
 
 fuzz:
 	scripts/fuzz

@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Hold the allocator against captures and traces of stock kernels
     Conform(Conform),
+    /// Published experiments, simulated: rows beside published ones
+    Lab(Lab),
     /// Machine profiles
     Machines(Machines),
     /// The allocator on this machine's real cores and memory
@@ -142,6 +144,53 @@ pub(crate) struct Conform {
     /// Captures (.txt) and traces (.csv, .csv.xz)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    pub(crate) what: Option<LabWhat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabWhat {
+    /// The experiments that come with freehold
+    List,
+    /// Everything that an experiment can measure
+    Metrics,
+    /// Some experiments
+    Run {
+        /// Names, or files of your own (FILE.toml)
+        #[arg(value_name = "NAME|FILE.toml", required = true)]
+        names: Vec<String>,
+        #[command(flatten)]
+        how: LabHow,
+    },
+    /// All experiments that come with freehold
+    All {
+        #[command(flatten)]
+        how: LabHow,
+        /// Write the results as a page, too
+        #[arg(long, value_name = "FILE.md")]
+        results: Option<PathBuf>,
+    },
+}
+
+/// How experiments are run.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LabHow {
+    /// Run them on these machines instead of their own
+    #[arg(long, short, value_name = "NAME|FILE.toml[,…]", value_delimiter = ',')]
+    pub(crate) machine: Vec<String>,
+    /// Repetitions, each with another seed; without it, what each experiment says
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+    /// Say where the means of refills and drains come from
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Threads that simulate side by side; the results do not depend on it
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    pub(crate) jobs: usize,
 }
 
 #[derive(Debug, ClapArgs)]

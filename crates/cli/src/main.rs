@@ -53,6 +53,7 @@ fn run(args: Args) -> Result<Verdict, Failure> {
         Command::Inspect(options) => commands::inspect::run(global, &options),
         Command::Replay(options) => commands::replay::run(global, &options),
         Command::Conform(options) => commands::conform::run(global, &options),
+        Command::Lab(options) => commands::lab::run(global, &options),
         Command::Machines(options) => commands::machines::run(global, &options),
         Command::Bench(options) => commands::bench::run(global, &options),
         Command::Compare(options) => commands::compare::run(global, &options),

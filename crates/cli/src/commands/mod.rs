@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod conform;
 pub(crate) mod inspect;
 pub(crate) mod knobs;
+pub(crate) mod lab;
 pub(crate) mod machines;
 pub(crate) mod record;
 pub(crate) mod replay;

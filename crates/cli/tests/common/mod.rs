@@ -30,6 +30,7 @@ pub(crate) fn refusal(words: &[&str]) -> String {
     stderr
 }
 
+#[allow(dead_code, reason = "not every test file asks for it")]
 /// A recording of one task that takes `pages` pages and gives them back.
 pub(crate) fn recording(folder: &Path, pages: u32) -> PathBuf {
     let path = folder.join("worker.rec");

@@ -1,0 +1,109 @@
+//! `freehold lab`: published experiments on simulated machines, figure beside figure.
+
+use std::path::Path;
+
+use lab::experiment::{self, Detail, Experiment, METRICS, Options};
+use lab::measurements::{Document, Run};
+use report::nearest::unknown;
+
+use crate::args::{Global, Lab, LabHow, LabWhat};
+use crate::common::{Failure, Verdict, command_line, machine, note, present, print, style};
+use crate::progress::Bar;
+
+pub(crate) fn run(global: &Global, options: &Lab) -> Result<Verdict, Failure> {
+    match &options.what {
+        None | Some(LabWhat::List) => list(global),
+        Some(LabWhat::Metrics) => metrics(global),
+        Some(LabWhat::Run { names, how }) => {
+            let experiments = names.iter().map(|name| load(name)).collect::<Result<_, _>>()?;
+            perform(global, experiments, how, None)
+        }
+        Some(LabWhat::All { how, results }) => perform(global, all()?, how, results.as_deref()),
+    }
+}
+
+fn all() -> Result<Vec<Experiment>, Failure> {
+    Experiment::bundled_names().map(load).collect()
+}
+
+fn load(name: &str) -> Result<Experiment, Failure> {
+    if !experiment::is_path(name) && !Experiment::bundled_names().any(|known| known == name) {
+        return Err(Failure(unknown("experiment", name, Experiment::bundled_names(), "freehold lab list")));
+    }
+    Experiment::load(name).map_err(Failure::of)
+}
+
+fn list(global: &Global) -> Result<Verdict, Failure> {
+    let experiments = all()?;
+    if !global.json {
+        print(&report::experiments::list(style(), &experiments));
+        return Ok(Verdict::Fine);
+    }
+    let entry = |experiment: &Experiment| {
+        let [fitted, predicted] = experiment.figures();
+        serde_json::json!({
+            "name": experiment.name,
+            "title": experiment.title,
+            "about": experiment.about,
+            "source": experiment.source,
+            "variants": experiment.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
+            "machines": experiment.machines(),
+            "fitted": fitted,
+            "predicted": predicted,
+        })
+    };
+    let entries: Vec<serde_json::Value> = experiments.iter().map(entry).collect();
+    print(&(serde_json::to_string_pretty(&entries).map_err(Failure::of)? + "\n"));
+    Ok(Verdict::Fine)
+}
+
+fn metrics(global: &Global) -> Result<Verdict, Failure> {
+    if !global.json {
+        print(&report::experiments::metrics(style()));
+        return Ok(Verdict::Fine);
+    }
+    let entries = METRICS
+        .iter()
+        .map(|spec| serde_json::json!({ "path": spec.path, "unit": spec.unit, "meaning": spec.meaning }));
+    let entries: Vec<serde_json::Value> = entries.collect();
+    print(&(serde_json::to_string_pretty(&entries).map_err(Failure::of)? + "\n"));
+    Ok(Verdict::Fine)
+}
+
+fn perform(
+    global: &Global,
+    experiments: Vec<Experiment>,
+    how: &LabHow,
+    results: Option<&Path>,
+) -> Result<Verdict, Failure> {
+    let options = Options {
+        machines: how.machine.iter().map(|name| machine(name)).collect::<Result<_, _>>()?,
+        seeds: how.seeds,
+        first_seed: global.seed,
+        detail: if how.explain { Detail::Explained } else { Detail::Results },
+    };
+    let bar = Bar::new(global, experiment::simulations(&experiments, &options) as u64);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(how.jobs).build().map_err(Failure::of)?;
+    let done = |what: &str| bar.step(what.to_owned());
+    let ran = pool.install(|| experiment::run(experiments, &options, &done)).map_err(Failure::of)?;
+    bar.done();
+    let document = Document { command: command_line(), ..ran };
+    present(global, &document, |style| report::experiment::accounts(style, &document))?;
+    if let Some(path) = results {
+        let page = report::results::markdown(&document);
+        std::fs::write(path, page).map_err(|error| Failure::at(path, error))?;
+        note(global, &format!("{} has the results", path.display()));
+    }
+    Ok(verdict(&document))
+}
+
+/// What a machine was too small for, or what should have been exact and is not, fell short. How far predictions are off
+/// is what was asked for.
+fn verdict(document: &Document) -> Verdict {
+    let failed = |run: &Run| run.omissions.contains_key("failed_allocations");
+    if document.runs.iter().any(failed) || !experiment::inexact_rows(document).is_empty() {
+        Verdict::FellShort
+    } else {
+        Verdict::Fine
+    }
+}
