@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::memory;
-use super::region::{PAGE_WORDS, Pages, Region};
+use super::region::{PAGE_BYTES, PAGE_WORDS, Region, Sharing};
 use super::samples::Samples;
 use super::{Result, on_cpu};
 
@@ -17,6 +17,7 @@ use super::{Result, on_cpu};
 const TIMES: usize = 21;
 /// Pages that fault in a repetition: few enough for a CPU's page lists and second-level cache.
 const FAULT_PAGES: usize = 128;
+const FAULT_TIMES: usize = 151;
 /// How long a CPU is left idle before it is woken: longer than guests poll for work before they halt.
 const IDLE: Duration = Duration::from_micros(400);
 
@@ -33,31 +34,57 @@ pub(super) fn syscall() -> Samples {
     })
 }
 
-/// A first write to private anonymous memory, in nanoseconds a page.
-pub(super) struct Fault {
-    /// From the write to its end: exception, allocation, clearing and all.
-    pub(super) whole: Samples,
+/// A page's coming and going, in nanoseconds a page.
+pub(super) struct Faults {
+    /// The first write to private anonymous memory, from its beginning to its end.
+    pub(super) private: Samples,
+    /// The same to shared anonymous memory.
+    pub(super) shared: Samples,
     /// Clearing a page that is in the second-level cache, as the pages are that come straight back.
     pub(super) clear: Samples,
+    /// Taking a page of private memory out of the address space and freeing it.
+    pub(super) private_gone: Samples,
+    /// Taking a page of shared memory out of the address space; it stays in its file.
+    pub(super) unmapped: Samples,
+    /// Taking a page out of that file, and freeing it.
+    pub(super) truncated: Samples,
 }
 
-/// Faults on a few pages that the kernel has just got back, so that they come from a CPU's lists and are in cache.
-pub(super) fn fault() -> Result<Fault> {
-    let said = |error: io::Error| format!("memory cannot be mapped: {error}");
-    let region = Region::new(1, Pages::Small).map_err(said)?;
-    let mut refused = None;
-    let whole = Samples::take(151, || {
-        refused = refused.take().or(region.discard().err());
+/// Faults on a few pages that the kernel has just got back, so that they come from a CPU's lists and are in cache, and
+/// gives them back again.
+pub(super) fn faults() -> Result<Faults> {
+    let mapped = |sharing| {
+        let region = Region::untouched(FAULT_PAGES * PAGE_BYTES, sharing);
+        region.map_err(|error| format!("memory cannot be mapped: {error}"))
+    };
+    let each = |start: Instant| start.elapsed().as_nanos() as f64 / FAULT_PAGES as f64;
+    let touch = |region: &Region| {
         let start = Instant::now();
         for word in region.words().iter().step_by(PAGE_WORDS).take(FAULT_PAGES) {
             word.store(1, Relaxed);
         }
-        start.elapsed().as_nanos() as f64 / FAULT_PAGES as f64
-    });
-    match refused {
-        Some(error) => Err(format!("memory cannot be given back: {error}")),
-        None => Ok(Fault { whole, clear: memory::clear_warm(&region, FAULT_PAGES) }),
-    }
+        each(start)
+    };
+    let timed = |work: &dyn Fn() -> io::Result<()>| -> io::Result<f64> {
+        let start = Instant::now();
+        work().map(|()| each(start))
+    };
+    let refused = |error: io::Error| format!("memory cannot be given back: {error}");
+    let region = mapped(Sharing::Private)?;
+    let private = times(|| Ok([touch(&region), timed(&|| region.unmap_pages())?])).map_err(refused)?;
+    let clear = memory::clear_warm(&region, FAULT_PAGES);
+    let region = mapped(Sharing::Shared)?;
+    let once = || Ok([touch(&region), timed(&|| region.unmap_pages())?, timed(&|| region.truncate())?]);
+    let shared = times(once).map_err(refused)?;
+    let [private, private_gone] = private;
+    let [shared, unmapped, truncated] = shared;
+    Ok(Faults { private, shared, clear, private_gone, unmapped, truncated })
+}
+
+/// Several figures that are measured in turn.
+fn times<const N: usize>(mut once: impl FnMut() -> io::Result<[f64; N]>) -> io::Result<[Samples; N]> {
+    let all: Vec<[f64; N]> = (0..FAULT_TIMES).map(|_| once()).collect::<io::Result<_>>()?;
+    Ok(std::array::from_fn(|figure| Samples::of(all.iter().map(|each| each[figure]).collect())))
 }
 
 /// A pipe's two ends. Each side of a measurement owns its ends, so that a side that fails wakes the other.
@@ -208,8 +235,9 @@ mod tests {
         assert!(syscall().median() > 1.0);
         let (pipe, switch) = (pipe().unwrap(), switch(first).unwrap());
         assert!(switch.spread().max > pipe.spread().min);
-        let fault = fault().unwrap();
-        assert!(fault.whole.spread().max > fault.clear.spread().min);
+        let faults = faults().unwrap();
+        assert!(faults.private.spread().max > faults.clear.spread().min);
+        assert!(faults.truncated.median() > 0.0 && faults.unmapped.median() > 0.0);
         if first != last {
             assert!(wakeup((first, last)).unwrap().spread().max > 100.0);
         }

@@ -1,5 +1,4 @@
-//! One CPU's dealings with memory that is in no cache: clearing, copying, reading and writing pages, and walking over
-//! descriptors.
+//! One CPU's dealings with memory that is in no cache: clearing, copying, reading and writing pages.
 //!
 //! Every repetition takes the next part of a region several times the size of the last-level cache, so that nothing is
 //! visited twice in a while.
@@ -8,7 +7,7 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::region::{LINE_WORDS, PAGE_BYTES, PAGE_WORDS, Region};
+use super::region::{PAGE_BYTES, PAGE_WORDS, Region};
 use super::samples::Samples;
 use super::string;
 use crate::rng::Rng;
@@ -17,8 +16,6 @@ use crate::rng::Rng;
 const TIMES: usize = 25;
 /// Pages of a repetition, at most.
 const PAGES: usize = 1024;
-/// Descriptors that lie in sequence: those of a block of 2 MiB.
-const RUN_LINES: usize = 512;
 
 /// GB/s of clearing pages in random order.
 pub(super) fn clear(region: &Region) -> Samples {
@@ -86,58 +83,6 @@ pub(super) fn write(region: &Region) -> Samples {
     })
 }
 
-/// Nanoseconds a descriptor of linking 64-byte descriptors into a list, run by run: cold, and in cache.
-pub(super) struct Descriptors {
-    /// The runs lie in random order in memory, and are in no cache.
-    pub(super) cold: Samples,
-    /// The same run again and again.
-    pub(super) warm: Samples,
-}
-
-/// Walks descriptors as a refill does that takes pages from free blocks: one word of each is looked at and linked.
-pub(super) fn descriptors(region: &Region) -> Descriptors {
-    let words = region.words();
-    let runs = words.len() / (RUN_LINES * LINE_WORDS);
-    let order = shuffled(runs);
-    // Only what was written longest ago is walked.
-    for word in order.iter().flat_map(|&run| run_lines(run)) {
-        words[word].store(0, Relaxed);
-    }
-    let each = (runs / 2 / TIMES).max(1);
-    let mut next = order.chunks(each);
-    let timed = |chunk: &[usize]| {
-        let start = Instant::now();
-        for &run in chunk {
-            link(words, run);
-        }
-        start.elapsed().as_nanos() as f64 / (chunk.len().max(1) * RUN_LINES) as f64
-    };
-    let cold = Samples::take(TIMES.min(runs / each), || timed(next.next().unwrap_or(&order[..1])));
-    let again = vec![0; 8];
-    timed(&again);
-    let warm = Samples::take(TIMES, || timed(&again));
-    Descriptors { cold, warm }
-}
-
-/// The first word of each line of a run.
-fn run_lines(run: usize) -> impl Iterator<Item = usize> {
-    let first = run * RUN_LINES * LINE_WORDS;
-    (0..RUN_LINES).map(move |line| first + line * LINE_WORDS)
-}
-
-/// Links a run's descriptors: each gets the one before it as predecessor, and that one gets it as successor.
-fn link(words: &[std::sync::atomic::AtomicU64], run: usize) {
-    let mut before = run * RUN_LINES * LINE_WORDS;
-    for at in run_lines(run) {
-        let flags = words[at].load(Relaxed);
-        if flags & 1 << 63 == 0 {
-            words[at].store(before as u64, Relaxed);
-            words[before + 1].store(at as u64, Relaxed);
-        }
-        before = at;
-    }
-}
-
 /// Pages of a repetition that goes over a region in sequence.
 fn chunk_pages(region: &Region) -> usize {
     (region.page_count() / TIMES).clamp(1, PAGES)
@@ -169,16 +114,5 @@ mod tests {
         {
             assert!(samples.median() > 0.0);
         }
-        let walked = descriptors(&region);
-        assert!(walked.cold.median() > 0.0 && walked.warm.median() > 0.0);
-    }
-
-    #[test]
-    fn linking_makes_a_list_of_the_run() {
-        let region = Region::new(4 << 20, Pages::Small).unwrap();
-        link(region.words(), 1);
-        let lines: Vec<usize> = run_lines(1).collect();
-        let word = |at: usize| region.words()[at].load(Relaxed) as usize;
-        assert!(lines.windows(2).all(|pair| word(pair[1]) == pair[0] && word(pair[0] + 1) == pair[1]));
     }
 }

@@ -6,6 +6,7 @@
 
 mod affinity;
 mod chase;
+mod descriptors;
 mod hardware;
 mod kernel;
 mod load;

@@ -25,6 +25,15 @@ pub(super) enum Pages {
     Small,
 }
 
+/// Who sees what is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sharing {
+    /// This process alone.
+    Private,
+    /// All who have it mapped: there is a file of the kernel's own behind it.
+    Shared,
+}
+
 /// A mapping of this process.
 #[derive(Debug)]
 pub(super) struct Region {
@@ -48,9 +57,17 @@ impl Region {
     /// # Errors
     /// What mmap says.
     pub(super) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
-        let region = Self::reserve(bytes, pages)?;
+        let region = Self::reserve(bytes, pages, Sharing::Private)?;
         region.populate();
         Ok(region)
+    }
+
+    /// Maps `bytes` of 4 KiB pages, rounded up to whole huge pages, without writing to them.
+    ///
+    /// # Errors
+    /// What mmap says.
+    pub(super) fn untouched(bytes: usize, sharing: Sharing) -> io::Result<Self> {
+        Self::reserve(bytes, Pages::Small, sharing)
     }
 
     /// As [`Region::new`], with memory of the system's node `node` and of no other.
@@ -58,7 +75,7 @@ impl Region {
     /// # Errors
     /// What mmap or mbind say.
     pub(super) fn on_node(bytes: usize, pages: Pages, node: u32) -> io::Result<Self> {
-        let region = Self::reserve(bytes, pages)?;
+        let region = Self::reserve(bytes, pages, Sharing::Private)?;
         let mut mask = [0u64; 16];
         let word = mask.get_mut(node as usize / 64).ok_or(io::ErrorKind::Unsupported)?;
         *word = 1 << (node % 64);
@@ -74,11 +91,15 @@ impl Region {
         Ok(region)
     }
 
-    fn reserve(bytes: usize, pages: Pages) -> io::Result<Self> {
+    fn reserve(bytes: usize, pages: Pages, sharing: Sharing) -> io::Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(HUGE_BYTES);
         let mapped_bytes = bytes + HUGE_BYTES;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let sharing = match sharing {
+            Sharing::Private => libc::MAP_PRIVATE,
+            Sharing::Shared => libc::MAP_SHARED,
+        };
+        let flags = sharing | libc::MAP_ANONYMOUS;
         // SAFETY: a new anonymous mapping where the kernel likes touches nothing that exists.
         let mapped = unsafe { libc::mmap(ptr::null_mut(), mapped_bytes, protection, flags, -1, 0) };
         if mapped == libc::MAP_FAILED {
@@ -127,10 +148,20 @@ impl Region {
         unsafe { self.base.add(page * PAGE_BYTES) }
     }
 
-    /// Gives the memory back to the kernel; the next access to each page faults.
-    pub(super) fn discard(&self) -> io::Result<()> {
-        // SAFETY: the range is this mapping's, of private anonymous memory, which reads as zeros afterwards.
-        let status = unsafe { libc::madvise(self.base.cast(), self.bytes, libc::MADV_DONTNEED) };
+    /// Takes the pages out of the process's address space: private ones go back to the kernel, shared ones stay in
+    /// their file. The next access to each faults.
+    pub(super) fn unmap_pages(&self) -> io::Result<()> {
+        self.advise(libc::MADV_DONTNEED)
+    }
+
+    /// Takes the pages of a shared region out of their file, and so gives them back to the kernel.
+    pub(super) fn truncate(&self) -> io::Result<()> {
+        self.advise(libc::MADV_REMOVE)
+    }
+
+    fn advise(&self, advice: libc::c_int) -> io::Result<()> {
+        // SAFETY: the range is this mapping's, of anonymous memory, which reads as it was or as zeros afterwards.
+        let status = unsafe { libc::madvise(self.base.cast(), self.bytes, advice) };
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -173,8 +204,18 @@ mod tests {
         assert_eq!((region.bytes(), region.page_count()), (HUGE_BYTES, 512));
         region.words()[PAGE_WORDS * 3].store(7, Relaxed);
         assert_eq!(region.page(3).addr(), ptr::from_ref(&region.words()[PAGE_WORDS * 3]).addr());
-        region.discard().unwrap();
+        region.unmap_pages().unwrap();
         assert_eq!(region.words()[PAGE_WORDS * 3].load(Relaxed), 0);
+    }
+
+    #[test]
+    fn shared_pages_stay_until_their_file_is_cut() {
+        let region = Region::untouched(1, Sharing::Shared).unwrap();
+        region.words()[0].store(7, Relaxed);
+        region.unmap_pages().unwrap();
+        assert_eq!(region.words()[0].load(Relaxed), 7);
+        region.truncate().unwrap();
+        assert_eq!(region.words()[0].load(Relaxed), 0);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::{Plan, available_bytes};
 use crate::probe::chase::Chain;
-use crate::probe::region::{Pages, Region};
+use crate::probe::region::{PAGE_BYTES, Pages, Region};
 use crate::probe::samples::Samples;
-use crate::probe::{Grade, Result, load, memory, on_cpu, string};
+use crate::probe::{Grade, Result, descriptors, load, memory, on_cpu, string};
 
 impl Plan<'_> {
     /// In which pages the region is, for the sources.
@@ -57,6 +57,11 @@ impl Plan<'_> {
         let chase = self.at_home(|region| Chain::new(region, region.bytes()).cold());
         let how_chase = format!("pointer chase over {mib} MiB in random order, {backing}, idle otherwise");
         self.offer("dram.local_ns", chase, how_chase);
+        let warm = self.l2 as usize / 2 / PAGE_BYTES;
+        let hot = self.at_home(|region| memory::clear_warm(region, warm));
+        let hot = hot.map(|ns| ns.map(|ns| PAGE_BYTES as f64 / ns.max(0.1)));
+        let how_hot = format!("one CPU, {} of {} KiB over and over", string::HOW, (warm * PAGE_BYTES) >> 10);
+        self.offer("memory.hot_gbps", hot, how_hot);
         let clear = self.at_home(memory::clear);
         self.offer("memory.clear_gbps", clear, how(&format!("{} of {order}", string::HOW)));
         let copy = self.at_home(memory::copy);
@@ -68,22 +73,32 @@ impl Plan<'_> {
     }
 
     pub(super) fn descriptors(&mut self) {
-        let walked = self.at_home(memory::descriptors);
-        let ratio = walked.and_then(|walked| {
-            let local = self.median("dram.local_ns").ok_or("memory's latency is not known")?;
-            let warm = walked.warm.median();
-            let how = format!(
-                "linking cold 64-byte descriptors 512 in a row: {:.2} ns each, less {warm:.2} ns in cache, over {local:.1} \
-                 ns of a random one; {}",
-                walked.cold.median(),
-                self.backing()
-            );
-            Ok((walked.cold.map(|ns| ((ns - warm) / local).clamp(0.01, 1.0)), how))
+        let (overlap, train) = ("prefetch.overlap_ratio", "prefetch.train_lines");
+        let walked = self.at_home(descriptors::walk);
+        let walked = walked.and_then(|walked| {
+            Ok((walked, self.median("dram.local_ns").ok_or("memory's latency is not known")?))
         });
-        match ratio {
-            Ok((samples, how)) => self.add("prefetch.overlap_ratio", &samples, how),
-            Err(why) => self.lack("prefetch.overlap_ratio", why),
-        }
+        let (walked, miss) = match walked {
+            Ok(walked) => walked,
+            Err(why) => {
+                self.lack(overlap, why.clone());
+                return self.lack(train, why);
+            }
+        };
+        let (short, long) = (descriptors::SHORT, descriptors::PAGE_LINES);
+        let how = format!(
+            "linking cold 64-byte descriptors in runs that wait for each other, {}: {:.0} ns for a run of 1, {:.0} ns for \
+             {short}, {:.0} ns for {long}, {:.2} ns each in cache, over {miss:.0} ns of a random miss",
+            self.backing(),
+            walked.one.median(),
+            walked.short.median(),
+            walked.long.median(),
+            walked.warm.median()
+        );
+        let share = walked.overlap(miss);
+        self.add(overlap, &share, format!("{how}: the share of the last {}", long - short));
+        let whole = walked.train(miss, share.median());
+        self.add(train, &whole, format!("{how}: what {short} cost beyond that share, in misses"));
     }
 
     /// The CPUs of the node of the home CPU, home first.

@@ -13,27 +13,43 @@ impl Plan<'_> {
     pub(super) fn paths(&mut self) {
         let syscall = self.at_home(|_| kernel::syscall());
         self.offer("path.syscall_ns", syscall, "getppid, over and over");
-        self.fault();
+        self.faults();
         let pipe = self.at_home(|_| kernel::pipe()).and_then(|pipe| pipe).map(|pipe| pipe.median());
         self.switch(&pipe);
         self.wakeup(&pipe);
     }
 
-    fn fault(&mut self) {
-        let fault = self.at_home(|_| kernel::fault()).and_then(|fault| fault);
-        match fault {
-            Ok(fault) => {
-                let clear = fault.clear.median();
-                let how = format!(
-                    "first write to a page of private anonymous memory, 128 in a row that were just given back: {:.0} ns, \
-                     less {clear:.0} ns to clear it in cache; taking it from a CPU's list is in it",
-                    fault.whole.median()
-                );
-                let samples = fault.whole.map(|ns| (ns - clear).max(0.0));
-                self.add("path.fault_ns", &samples, how);
+    fn faults(&mut self) {
+        let faults = match self.at_home(|_| kernel::faults()).and_then(|faults| faults) {
+            Ok(faults) => faults,
+            Err(why) => {
+                let keys = ["path.fault_ns", "path.shared_fault_ns", "path.unmap_ns", "path.truncate_ns"];
+                return keys.into_iter().for_each(|key| self.lack(key, why.clone()));
             }
-            Err(why) => self.lack("path.fault_ns", why),
+        };
+        let clear = faults.clear.median();
+        for (key, whole, what) in [
+            ("path.fault_ns", &faults.private, "private anonymous memory"),
+            ("path.shared_fault_ns", &faults.shared, "shared anonymous memory, whose file had none"),
+        ] {
+            let how = format!(
+                "first write to a page of {what}, 128 in a row that were just given back: {:.0} ns, less {clear:.0} ns to \
+                 clear it in cache; taking it from a CPU's list is in it",
+                whole.median()
+            );
+            self.add(key, &whole.map(|ns| (ns - clear).max(0.0)), how);
         }
+        let unmapped = faults.unmapped.median();
+        let how = "MADV_DONTNEED on shared anonymous memory, whose file keeps the pages; 128 in a row";
+        self.add("path.unmap_ns", &faults.unmapped, how);
+        let gone = faults.private_gone.median();
+        let freeing = (gone - unmapped).max(0.0);
+        let how = format!(
+            "MADV_REMOVE on shared anonymous memory, 128 pages in a row: {:.0} ns, less {freeing:.0} ns for freeing, which \
+             is what MADV_DONTNEED takes longer on private memory ({gone:.0} ns)",
+            faults.truncated.median()
+        );
+        self.add("path.truncate_ns", &faults.truncated.map(|ns| (ns - freeing).max(0.0)), how);
     }
 
     fn switch(&mut self, pipe: &Result<f64>) {
