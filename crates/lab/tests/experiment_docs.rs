@@ -39,3 +39,13 @@ fn the_table_of_metrics_is_the_codes() {
     let lines = documented.lines().skip(2).take_while(|line| line.starts_with('|')).count();
     assert_eq!(lines, METRICS.len(), "docs/experiments.md has a metric that the code has not");
 }
+
+#[test]
+fn every_workload_is_described() {
+    let unknown = example().replace("kind = \"page-fault\"", "kind = \"none\"");
+    let said = Experiment::parse("f.toml", &unknown).expect_err("there is no such workload").to_string();
+    let (_, kinds) = said.split_once("expected one of ").expect("it says which there are");
+    for kind in kinds.split(", ") {
+        assert!(DOCS.contains(&format!("| {kind} |")), "docs/experiments.md says nothing of {kind}");
+    }
+}

@@ -118,9 +118,9 @@ fn sweep(style: Style, table: &SweepTable) -> String {
 fn values(table: &SweepTable, metric: &SweepMetric) -> Table {
     let heads = table.values.iter().map(u64::to_string);
     let mut grid = Table::new(std::iter::once(format!("<{}", metric.metric)).chain(heads));
-    for (machine, means) in table.machines.iter().zip(&metric.means) {
+    for (row, means) in table.rows.iter().zip(&metric.means) {
         let cells = means.iter().map(|mean| figure(mean.unwrap_or(f64::NAN), &metric.unit));
-        grid.row(std::iter::once(machine.clone()).chain(cells));
+        grid.row(std::iter::once(row.clone()).chain(cells));
     }
     grid
 }
@@ -142,7 +142,7 @@ fn verdicts(table: &SweepTable) -> Table {
             (true, None) => "none is enough".to_owned(),
         };
         grid.row([
-            verdict.machine.clone(),
+            verdict.row.clone(),
             figure(verdict.usual, &table.criterion_unit),
             if verdict.needed { "yes" } else { "no" }.to_owned(),
             advised,

@@ -31,8 +31,8 @@ fn document() -> Document {
         unit: unit.into(),
         means: means.map(|row| row.map(|mean| mean.is_finite().then_some(mean)).to_vec()).to_vec(),
     };
-    let verdict = |machine: &str, usual: f64, advised: Option<u64>| Verdict {
-        machine: machine.into(),
+    let verdict = |row: &str, usual: f64, advised: Option<u64>| Verdict {
+        row: row.into(),
         usual,
         needed: advised.is_some(),
         advised,
@@ -42,7 +42,7 @@ fn document() -> Document {
         title: "which machines need the knob".into(),
         knob: "vm.pcp_batch_scale_max".into(),
         values: vec![5, 3, 0],
-        machines: vec!["epyc-7w83".into(), "xeon-8260".into()],
+        rows: vec!["epyc-7w83".into(), "xeon-8260".into()],
         metrics: vec![
             metric(
                 "refill.mean_ns",

@@ -4,7 +4,7 @@
 
 use sim::Profile;
 
-use super::spec::{Case, Comparison, Criterion, Experiment, Figure, Published, Setup, Sweep, Variant};
+use super::spec::{Case, Comparison, Experiment, Figure, Published, Setup, Sweep, Variant};
 use crate::measurements::Confidence;
 
 const BECAUSE: &str =
@@ -102,25 +102,17 @@ fn compared(of: &Comparison, place: &[Option<usize>], variants: &[Variant]) -> O
 }
 
 fn swept(sweep: &Sweep, machines: &[Profile]) -> Sweep {
-    let mut cells = vec![];
+    let on = |name: &str| -> Vec<&Variant> {
+        sweep.cells.iter().filter(|cell| cell.setup.profile.name() == name).collect()
+    };
+    let first = sweep.cells.first().map(|cell| on(cell.setup.profile.name())).unwrap_or_default();
+    let mut moved = Sweep { cells: vec![], ..sweep.clone() };
     for machine in machines {
-        let first = sweep.cells.chunks(sweep.values.len()).next().unwrap_or_default();
-        let own = sweep.cells.iter().filter(|cell| cell.setup.profile.name() == machine.name());
-        let own: Vec<&Variant> = own.collect();
-        if own.is_empty() {
-            cells.extend(first.iter().zip(&sweep.values).map(|(cell, value)| Variant {
-                name: format!("{} {}={value}", machine.name(), sweep.knob.spec().name),
-                ..elsewhere(cell, machine)
-            }));
-        } else {
-            cells.extend(own.into_iter().cloned());
+        match on(machine.name()) {
+            own if own.is_empty() => moved.cells.extend(first.iter().map(|cell| elsewhere(cell, machine))),
+            own => moved.cells.extend(own.into_iter().cloned()),
         }
     }
-    let criterion: Option<Criterion> = sweep.criterion.clone();
-    Sweep {
-        machines: machines.iter().map(|machine| machine.name().to_owned()).collect(),
-        cells,
-        criterion,
-        ..sweep.clone()
-    }
+    moved.name();
+    moved
 }

@@ -183,6 +183,9 @@ pub(super) struct SweepEntry {
     pub(super) title: String,
     /// The machines.
     pub(super) machines: Vec<Spanned<String>>,
+    /// The policies, if there are several: each machine has a row for each.
+    #[serde(default)]
+    pub(super) policies: Vec<Spanned<String>>,
     /// The knob.
     pub(super) knob: Spanned<String>,
     /// Its values.

@@ -307,23 +307,30 @@ fn sweep(source: &Source<'_>, defaults: &Defaults<'_>, entry: &SweepEntry) -> Re
     }
     let metrics =
         entry.metrics.iter().map(|path| readable(place, path, "sweep.metrics")).collect::<Read<_>>()?;
+    let policies: Vec<Option<&Spanned<String>>> = match &entry.policies[..] {
+        [] => vec![entry.policy.as_ref()],
+        several => several.iter().map(Some).collect(),
+    };
     let mut cells = vec![];
     for machine in &entry.machines {
-        for &value in values {
-            cells.push(cell(source, defaults, entry, machine, (knob, value))?);
+        for policy in &policies {
+            for &value in values {
+                cells.push(cell(source, defaults, entry, (machine, *policy), (knob, value))?);
+            }
         }
     }
     let criterion = entry.criterion.as_ref().map(|of| criterion(place, of, values)).transpose()?;
-    let machines = cells.iter().step_by(values.len()).map(|cell| cell.setup.profile.name().to_owned());
-    Ok(Sweep {
+    let mut sweep = Sweep {
         title: one_line(&entry.title),
         knob,
         values: values.clone(),
-        machines: machines.collect(),
+        rows: vec![],
         metrics,
         cells,
         criterion,
-    })
+    };
+    sweep.name();
+    Ok(sweep)
 }
 
 /// A metric that has a value of its own.
@@ -340,12 +347,12 @@ fn cell(
     source: &Source<'_>,
     defaults: &Defaults<'_>,
     entry: &SweepEntry,
-    machine: &Spanned<String>,
+    (machine, policy): (&Spanned<String>, Option<&Spanned<String>>),
     (knob, value): (Knob, u64),
 ) -> Read<Variant> {
     let own = Defaults {
         machine: Some(machine),
-        policy: entry.policy.as_ref(),
+        policy,
         cpus: None,
         warm_up_ms: entry.warm_up_ms.as_ref(),
         run_ms: entry.run_ms.as_ref(),
@@ -356,7 +363,6 @@ fn cell(
     };
     let said = Said { what: "the sweep".into(), span: entry.knob.span(), own, phases: &[] };
     let mut cell = built(source, defaults, &said, "")?;
-    cell.name = format!("{} {}={value}", cell.setup.profile.name(), knob.spec().name);
     lay_over(&mut cell.setup.knobs, vec![(knob, value)]);
     Ok(cell)
 }

@@ -143,11 +143,11 @@ pub struct Sweep {
     pub knob: Knob,
     /// Its values.
     pub values: Vec<u64>,
-    /// The machines' names.
-    pub machines: Vec<String>,
+    /// What its rows are called: the machine, with the policy where there are several.
+    pub rows: Vec<String>,
     /// What is looked at.
     pub metrics: Vec<Metric>,
-    /// A variant for each machine and value, all of a machine's together.
+    /// A variant for each row and value, all of a row's together.
     pub cells: Vec<Variant>,
     /// What makes a machine need another value.
     pub criterion: Option<Criterion>,
@@ -174,6 +174,24 @@ impl Variant {
         match self.phases[phase].name.as_str() {
             "" => self.name.clone(),
             phase => format!("{}/{phase}", self.name),
+        }
+    }
+}
+
+impl Sweep {
+    /// Names rows and cells by what tells them apart.
+    pub(super) fn name(&mut self) {
+        let first = self.cells.first().map(|cell| cell.setup.policy.name().to_owned());
+        let several = self.cells.iter().any(|cell| Some(cell.setup.policy.name()) != first.as_deref());
+        self.rows.clear();
+        for cells in self.cells.chunks_mut(self.values.len()) {
+            let setup = &cells[0].setup;
+            let machine = setup.profile.name();
+            let row = if several { format!("{machine} {}", setup.policy.name()) } else { machine.to_owned() };
+            for (cell, value) in cells.iter_mut().zip(&self.values) {
+                cell.name = format!("{row} {}={value}", self.knob.spec().name);
+            }
+            self.rows.push(row);
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn table(sweep: &Sweep, ran: &[Vec<Repetition>]) -> SweepTable {
         title: sweep.title.clone(),
         knob: sweep.knob.spec().name.to_owned(),
         values: sweep.values.clone(),
-        machines: sweep.machines.clone(),
+        rows: sweep.rows.clone(),
         metrics: sweep.metrics.iter().map(of).collect(),
         criterion: criterion.map(|criterion| sentence(sweep, criterion)).unwrap_or_default(),
         criterion_unit: criterion.map(|criterion| criterion.metric.unit().to_owned()).unwrap_or_default(),
@@ -25,13 +25,13 @@ pub(super) fn table(sweep: &Sweep, ran: &[Vec<Repetition>]) -> SweepTable {
     }
 }
 
-/// `[machine][value]`.
+/// `[row][value]`.
 fn means(metric: &Metric, sweep: &Sweep, ran: &[Vec<Repetition>]) -> Vec<Vec<Option<f64>>> {
     let mean = |repetitions: &Vec<Repetition>| {
         let values = repetitions.iter().filter_map(|repetition| metric.read(repetition.seen(0)));
         Sample::new(values).mean()
     };
-    ran.chunks(sweep.values.len()).map(|machine| machine.iter().map(mean).collect()).collect()
+    ran.chunks(sweep.values.len()).map(|row| row.iter().map(mean).collect()).collect()
 }
 
 fn sentence(sweep: &Sweep, criterion: &Criterion) -> String {
@@ -53,11 +53,11 @@ fn verdicts(sweep: &Sweep, criterion: &Criterion, ran: &[Vec<Repetition>]) -> Ve
             .into_iter()
             .map(move |means| means.into_iter().map(absent).collect::<Vec<_>>())
     };
-    let machines = sweep.machines.iter().zip(of(&criterion.metric)).zip(of(&criterion.cost));
-    machines.map(|((machine, limited), costs)| verdict(machine, sweep, criterion, &limited, &costs)).collect()
+    let rows = sweep.rows.iter().zip(of(&criterion.metric)).zip(of(&criterion.cost));
+    rows.map(|((row, limited), costs)| verdict(row, sweep, criterion, &limited, &costs)).collect()
 }
 
-fn verdict(machine: &str, sweep: &Sweep, criterion: &Criterion, limited: &[f64], costs: &[f64]) -> Verdict {
+fn verdict(row: &str, sweep: &Sweep, criterion: &Criterion, limited: &[f64], costs: &[f64]) -> Verdict {
     let usual = sweep.values.iter().position(|value| *value == criterion.usual).unwrap_or(0);
     let needed = limited[usual] > criterion.at_most;
     let keeps = (0..sweep.values.len()).filter(|&value| limited[value] <= criterion.at_most);
@@ -66,7 +66,7 @@ fn verdict(machine: &str, sweep: &Sweep, criterion: &Criterion, limited: &[f64],
         keeps.min_by_key(|&value| (sweep.values[value].abs_diff(criterion.usual), sweep.values[value]));
     let advised = nearest.filter(|_| needed);
     Verdict {
-        machine: machine.to_owned(),
+        row: row.to_owned(),
         usual: limited[usual],
         needed,
         advised: advised.map(|value| sweep.values[value]),

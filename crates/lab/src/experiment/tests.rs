@@ -287,7 +287,7 @@ because = "so it is"
 fn a_sweep_says_which_machines_need_another_value() {
     let document = ran(Experiment::parse("sweep.toml", SWEEP).expect("an experiment"), &Options::default());
     let table = &document.experiments[0].sweeps[0];
-    assert_eq!(table.machines, ["host", "xeon-8260"]);
+    assert_eq!(table.rows, ["host", "xeon-8260"]);
     assert_eq!(table.metrics[0].means, [[Some(2100.0), Some(1300.0), Some(100.0)]; 2]);
     let verdict = &table.verdicts[0];
     assert_eq!((verdict.usual, verdict.needed, verdict.advised), (2100.0, true, Some(3)));
@@ -297,8 +297,19 @@ fn a_sweep_says_which_machines_need_another_value() {
     let elsewhere =
         Options { machines: vec![sim::Profile::load("epyc-7w83").expect("a profile")], ..Options::default() };
     let document = ran(Experiment::parse("sweep.toml", SWEEP).expect("an experiment"), &elsewhere);
-    assert_eq!(document.experiments[0].sweeps[0].machines, ["epyc-7w83"]);
+    assert_eq!(document.experiments[0].sweeps[0].rows, ["epyc-7w83"]);
     assert_eq!(document.runs[0].variant, "epyc-7w83 vm.pcp_batch_scale_max=5");
+}
+
+#[test]
+fn a_sweep_over_policies_has_a_row_for_each() {
+    let text = SWEEP.replace("[[sweep]]", "[[sweep]]\npolicies = [\"linux-6.1\", \"linux-6.18\"]");
+    let experiment = Experiment::parse("sweep.toml", &text).expect("an experiment");
+    assert_eq!(experiment.sweeps[0].rows[1..3], ["host linux-6.18", "xeon-8260 linux-6.1"]);
+    assert_eq!(experiment.sweeps[0].cells[3].name, "host linux-6.18 vm.pcp_batch_scale_max=5");
+    let moved = experiment.on(&[sim::Profile::load("epyc-7w83").expect("a profile")]);
+    assert_eq!(moved.sweeps[0].rows, ["epyc-7w83 linux-6.1", "epyc-7w83 linux-6.18"]);
+    assert_eq!(moved.sweeps[0].cells.len(), 6);
 }
 
 /// `text` with `from` replaced by `to` is refused; what is said.

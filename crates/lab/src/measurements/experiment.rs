@@ -45,7 +45,7 @@ pub struct HistogramPair {
     pub simulated: Latency,
 }
 
-/// Machines by values of a knob.
+/// Machines, or machines and policies, by values of a knob.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SweepTable {
@@ -55,15 +55,15 @@ pub struct SweepTable {
     pub knob: String,
     /// Its values.
     pub values: Vec<u64>,
-    /// The machines.
-    pub machines: Vec<String>,
+    /// The machines, each with its policy where there are several.
+    pub rows: Vec<String>,
     /// What was looked at.
     pub metrics: Vec<SweepMetric>,
     /// What makes a machine need another value than the usual one; empty where nothing is asked.
     pub criterion: String,
     /// Unit of what the criterion looks at.
     pub criterion_unit: String,
-    /// A verdict for each machine, where there is a criterion.
+    /// A verdict for each row, where there is a criterion.
     pub verdicts: Vec<Verdict>,
 }
 
@@ -75,7 +75,7 @@ pub struct SweepMetric {
     pub metric: String,
     /// Its unit.
     pub unit: String,
-    /// `means[machine][value]`, over repetitions; none where nothing of the kind happened.
+    /// `means[row][value]`, over repetitions; none where nothing of the kind happened.
     pub means: Vec<Vec<Option<f64>>>,
 }
 
@@ -83,8 +83,8 @@ pub struct SweepMetric {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Verdict {
-    /// The machine.
-    pub machine: String,
+    /// Which row.
+    pub row: String,
     /// The criterion's metric at the usual value.
     #[serde(with = "number")]
     pub usual: f64,
