@@ -11,7 +11,11 @@ use super::spec::Experiment;
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The experiments compiled in, in the order in which all are run.
-const BUNDLED: &[(&str, &str)] = &[("pcp-batch", include_str!("../../../../experiments/pcp-batch.toml"))];
+const BUNDLED: &[(&str, &str)] = &[
+    ("pcp-batch", include_str!("../../../../experiments/pcp-batch.toml")),
+    ("pcp-batch-cpus", include_str!("../../../../experiments/pcp-batch-cpus.toml")),
+    ("pcp-hold", include_str!("../../../../experiments/pcp-hold.toml")),
+];
 
 impl Experiment {
     /// The names of those that come with the program.
