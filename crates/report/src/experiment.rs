@@ -53,7 +53,8 @@ fn heading(style: Style, document: &Document, of: &Account) -> String {
     let (shortest, longest) =
         cases.iter().fold((f64::MAX, 0.0f64), |(low, high), case| (low.min(case.1), high.max(case.1)));
     if let Some(seeds) = cases.iter().map(|case| case.2).max() {
-        let length = if duration(shortest) == duration(longest) {
+        // A phase ends a little before or after its time.
+        let length = if longest < 1.01 * shortest {
             duration(longest)
         } else {
             format!("{} to {}", duration(shortest), duration(longest))
