@@ -107,7 +107,7 @@ pub(super) struct PhaseEntry {
 pub(super) struct FigureEntry {
     /// Which.
     pub(super) metric: Spanned<String>,
-    /// Its value, or the values of a sequence.
+    /// Its value, or the values of a sequence; not a number where nothing was published.
     pub(super) value: Spanned<Values>,
     /// The value's unit where it is not the metric's own.
     pub(super) unit: Option<Spanned<String>>,
@@ -154,7 +154,7 @@ pub(super) struct CompareEntry {
     /// How.
     #[serde(rename = "as")]
     pub(super) form: Form,
-    /// What was published; without it, it follows from what was published of the two.
+    /// What was published; without it, it follows from what was published of the two. Not a number where nothing was.
     pub(super) value: Option<Spanned<f64>>,
     /// Where, if elsewhere than the experiment.
     pub(super) source: Option<String>,
@@ -240,7 +240,7 @@ impl<'de> Deserialize<'de> for Values {
         const EXPECTED: &str = "a number or a list of numbers";
         let number = |value: &Value| match value {
             Value::Integer(number) => Ok(*number as f64),
-            Value::Float(number) if number.is_finite() => Ok(*number),
+            Value::Float(number) if !number.is_infinite() => Ok(*number),
             other => Err(de::Error::invalid_type(unexpected(other), &EXPECTED)),
         };
         match Value::deserialize(deserializer)? {

@@ -137,8 +137,8 @@ pub(super) fn comparison(
     let (this, against) = (of(&entry.variant, "compare.variant")?, of(&entry.against, "compare.against")?);
     let metric = readable(place, &entry.metric, "compare.metric")?;
     let published = match &entry.value {
-        Some(value) if value.get_ref().is_finite() => *value.get_ref(),
-        Some(value) => return Err(place.error(&value.span(), "compare.value is not finite")),
+        Some(value) if !value.get_ref().is_infinite() => *value.get_ref(),
+        Some(value) => return Err(place.error(&value.span(), "compare.value is infinite")),
         None => {
             let of = |case: Case| published_value(&variants[case.variant], case.phase, &metric);
             let both =

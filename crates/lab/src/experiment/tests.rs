@@ -208,6 +208,19 @@ fn a_figure_that_does_not_come_out_counts_as_far_off() {
 }
 
 #[test]
+fn a_figure_that_was_not_published_is_shown_and_not_counted() {
+    let text = SMALL.replace("value = 90", "value = nan").replace("value = 500", "value = nan").replace(
+        "metric = \"refill.mean_ns\"\nas = \"change\"",
+        "metric = \"refill.mean_ns\"\nas = \"change\"\nvalue = -75",
+    );
+    let document = ran(Experiment::parse("small.toml", &text).expect("an experiment"), &Options::default());
+    let zero = row(&document, "zero", "refill.mean_ns");
+    assert!(zero.published.is_nan() && zero.error.is_nan());
+    near(zero.simulated, 150.0);
+    assert_eq!((document.score[0].predicted_rows, document.score[0].direction_rows), (6, 1));
+}
+
+#[test]
 fn a_histogram_is_set_beside_the_published_one() {
     let document = ran(small(), &Options::default());
     let pair = &document.experiments[0].histograms[0];
