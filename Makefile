@@ -34,6 +34,7 @@ lint: setup
 
 bench: setup build
 	target/release/freehold bench
+	target/release/freehold bench contention
 	$(CARGO) bench --workspace --locked
 
 results: build

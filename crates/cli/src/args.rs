@@ -218,7 +218,10 @@ pub(crate) enum MachinesWhat {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) what: Option<BenchWhat>,
     /// Threads, at most; figures are given for 1, 2, 4 … up to this
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub(crate) threads: usize,
@@ -231,6 +234,34 @@ pub(crate) struct Bench {
     /// Whose rules: linux-X.Y
     #[arg(long, default_value = "linux-6.18", value_name = "POLICY")]
     pub(crate) policy: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchWhat {
+    /// Policies against each other where threads want the same zone lock: real threads, locks and memory
+    Contention(Contention),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Contention {
+    /// Numbers of threads, beside one alone; as many as there are CPUs if nothing is said
+    #[arg(long, value_delimiter = ',', value_name = "N[,N…]", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Vec<u32>,
+    /// A policy; several times for several. linux-6.18, its parts and freehold if nothing is said
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) policy: Vec<String>,
+    /// Set a knob; with several values, or several times, every combination is measured
+    #[arg(long, value_name = "KNOB=V[,V…]")]
+    pub(crate) set: Vec<String>,
+    /// Pages that each thread allocates before it frees them
+    #[arg(long, default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(1..=1 << 24), value_name = "N")]
+    pub(crate) pages: u32,
+    /// Rounds; each measures all policies in turn
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
+    pub(crate) rounds: u32,
+    /// CPU time of each thread in a round of one policy, twice: without time stamps and with them
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=60_000), value_name = "MS")]
+    pub(crate) slice_ms: u64,
 }
 
 #[derive(Debug, ClapArgs)]

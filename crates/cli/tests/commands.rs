@@ -124,3 +124,19 @@ fn this_machine_becomes_a_profile() {
     let no_toml = common::refusal(&["machines", "probe", "-o", "profile.txt"]);
     assert_eq!(no_toml, "freehold: profile.txt: a profile's name ends in .toml\n");
 }
+
+#[test]
+fn policies_contend_on_this_machine() {
+    let words = ["bench", "contention", "--rounds", "1", "--slice-ms", "1", "--threads", "2", "--quiet"];
+    let some = ["--policy", "linux-6.18", "--policy", "freehold", "--set", "vm.pcp_batch_scale_max=5,0"];
+    let document = Document::from_json(&stdout(&[&words[..], &some, &["--json"]].concat())).unwrap();
+    assert_eq!(document.runs.len(), 8, "two policies, two values, one thread and two");
+    assert!(document.runs.iter().all(|run| run.throughput.pages_per_second > 0.0));
+    let text = stdout(&[&words[..], &some[..2]].concat());
+    for part in ["1 thread, ", "2 threads, ", "pages allocated", "refill", "zone", "exact: measured"] {
+        assert!(text.contains(part), "{part} is missing from\n{text}");
+    }
+    let wrong = common::refusal(&["bench", "contention", "--policy", "linux-6.18+yeild"]);
+    assert!(wrong.contains("linux-6.18+yield"), "{wrong}");
+    common::refusal(&["bench", "contention", "--threads", "0"]);
+}

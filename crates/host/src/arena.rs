@@ -44,6 +44,18 @@ impl Arena {
         Ok(Self { base, frames: frames.max(1) })
     }
 
+    /// Has the kernel give all of the memory now, in huge pages where it has them: no first write will fault.
+    pub(crate) fn populate(&mut self) {
+        let bytes = (self.frames as usize) << PAGE_SHIFT;
+        // Advice only: without huge pages it is refused, and all goes on.
+        // SAFETY: the range is this mapping; advice changes no contents.
+        unsafe { libc::madvise(self.base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        for page in 0..self.frames as usize {
+            // SAFETY: the page is inside of the mapping, and by `&mut self` nobody uses it.
+            unsafe { self.base.add(page << PAGE_SHIFT).write_volatile(0) };
+        }
+    }
+
     /// How many frames there are.
     pub fn frames(&self) -> u32 {
         self.frames

@@ -18,12 +18,14 @@
 
 mod arena;
 pub mod bench;
+mod clock;
 mod cpu;
 mod daemons;
 mod host;
 mod lock;
 mod machine;
 pub mod probe;
+mod queue_lock;
 mod rng;
 mod signal;
 pub mod stress;
@@ -34,6 +36,7 @@ pub use arena::Arena;
 pub use cpu::CpuNumbers;
 pub use daemons::Daemons;
 pub use host::{Host, HostError, Pages};
-pub use lock::HostLock;
+pub use lock::{HostLock, RawLock};
 pub use machine::HostMachine;
+pub use queue_lock::QueueLock;
 pub use system::System;

@@ -1,6 +1,7 @@
-//! The lock of this machine: one atomic exchange to take it, a plain store to give it back.
+//! The locks of this machine. [`HostLock`] is for any number of threads: one atomic exchange to take it, a plain store to
+//! give it back. [`QueueLock`](crate::QueueLock) is for as many threads as there are CPUs.
 //!
-//! Who finds it taken spins for a while, then lets others run, then sleeps: the holder may be a thread that has no CPU
+//! Who finds a [`HostLock`] it taken spins for a while, then lets others run, then sleeps: the holder may be a thread that has no CPU
 //! at the moment. Waiters are counted beside the lock, not in its word, so that giving it back needs no second
 //! exchange. It is not fair: under contention a thread can be overtaken, as often as chance has it.
 
@@ -8,6 +9,45 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
+
+/// A lock that [`HostMachine`](crate::HostMachine) can be built on.
+///
+/// # Safety
+/// Between a `lock` or a `try_lock` that returned true and the `unlock` by the same holder, no other `lock` returns and no
+/// other `try_lock` returns true; what a holder wrote is seen by the next.
+pub unsafe trait RawLock: Default + Send + Sync {
+    /// Takes the lock, waiting as long as it needs.
+    fn lock(&self);
+    /// Takes the lock if nobody holds it.
+    fn try_lock(&self) -> bool;
+    /// Gives the lock back. Only its holder may call this.
+    fn unlock(&self);
+    /// Whether somebody waits for the lock, which the caller holds.
+    fn is_contended(&self) -> bool;
+}
+
+// SAFETY: `taken` is set by an atomic exchange that finds it unset, with acquire, and unset with release ordering.
+unsafe impl RawLock for HostLock {
+    #[inline]
+    fn lock(&self) {
+        Self::lock(self);
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        Self::try_lock(self)
+    }
+
+    #[inline]
+    fn unlock(&self) {
+        Self::unlock(self);
+    }
+
+    #[inline]
+    fn is_contended(&self) -> bool {
+        Self::is_contended(self)
+    }
+}
 
 /// Looks at a taken lock before the thread yields its CPU.
 const SPINS: u32 = 128;

@@ -1,6 +1,8 @@
 //! [`HostMachine`]: this process's threads and memory as mm's machine. Charges, spans and interrupts are nothing here,
 //! so what is left of mm is the allocator itself.
 
+use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,29 +12,38 @@ use mm::{Access, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span,
 
 use crate::arena::Arena;
 use crate::cpu::{CpuNumbers, thread_number};
-use crate::lock::HostLock;
+use crate::lock::{HostLock, RawLock};
 use crate::signal::Signal;
 
-/// This machine, with the memory that it lends.
+/// This machine, with the memory that it lends and locks of a kind.
 #[derive(Debug)]
-pub struct HostMachine {
+pub struct HostMachine<L = HostLock> {
     cpus: CpuNumbers,
-    arena: Arena,
+    arena: Arc<Arena>,
     start: Instant,
     random: AtomicU64,
     /// One for each node.
     kswapd: Box<[Signal]>,
+    locks: PhantomData<fn() -> L>,
 }
 
 impl HostMachine {
     /// A machine with the CPUs and nodes of `topology` over `arena`, whose frames are those that `topology` numbers.
     pub fn new(topology: &Topology, arena: Arena) -> Self {
+        Self::with_locks(topology, Arc::new(arena))
+    }
+}
+
+impl<L> HostMachine<L> {
+    /// The same with locks of kind `L`. Machines that share an arena must not both hand out its blocks at a time.
+    pub(crate) fn with_locks(topology: &Topology, arena: Arc<Arena>) -> Self {
         Self {
             cpus: CpuNumbers::new(topology.cpus.len() as u32),
             arena,
             start: Instant::now(),
             random: AtomicU64::new(0),
             kswapd: topology.nodes.iter().map(|_| Signal::default()).collect(),
+            locks: PhantomData,
         }
     }
 
@@ -52,10 +63,10 @@ impl HostMachine {
     }
 }
 
-// SAFETY: `HostLock` excludes by an atomic exchange with acquire and a store with release ordering. `CpuNumbers` gives
-// numbers below the count of the topology.
-unsafe impl Machine for HostMachine {
-    type Lock = HostLock;
+// SAFETY: a `RawLock` excludes, with acquire and release ordering. `CpuNumbers` gives numbers below the count of the
+// topology.
+unsafe impl<L: RawLock> Machine for HostMachine<L> {
+    type Lock = L;
     type Irq = ();
 
     #[inline]
@@ -80,27 +91,27 @@ unsafe impl Machine for HostMachine {
         mixed ^ mixed >> 31
     }
 
-    fn new_lock(&self, _class: LockClass, _index: u32) -> HostLock {
-        HostLock::default()
+    fn new_lock(&self, _class: LockClass, _index: u32) -> L {
+        L::default()
     }
 
     #[inline]
-    fn lock(&self, lock: &HostLock) {
+    fn lock(&self, lock: &L) {
         lock.lock();
     }
 
     #[inline]
-    fn try_lock(&self, lock: &HostLock) -> bool {
+    fn try_lock(&self, lock: &L) -> bool {
         lock.try_lock()
     }
 
     #[inline]
-    fn unlock(&self, lock: &HostLock) {
+    fn unlock(&self, lock: &L) {
         lock.unlock();
     }
 
     #[inline]
-    fn is_contended(&self, lock: &HostLock) -> bool {
+    fn is_contended(&self, lock: &L) -> bool {
         lock.is_contended()
     }
 

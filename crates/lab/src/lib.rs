@@ -1,6 +1,7 @@
 //! Workloads, replay, conformance, measurements: what turns recordings and experiments into figures.
 
 pub mod conform;
+pub mod contention;
 pub mod experiment;
 pub mod measurements;
 mod placement;

@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod changes;
 pub mod conform;
+pub mod contention;
 pub mod counters;
 pub mod experiment;
 pub mod experiments;

@@ -1,14 +1,72 @@
-//! `freehold bench`: ns per operation on this machine's cores and memory.
+//! `freehold bench`: ns per operation on this machine's cores and memory; `freehold bench contention`: policies against
+//! each other.
 
 use std::thread::available_parallelism;
+use std::time::Duration;
 
+use host::bench::contention::{self, Variant};
 use host::bench::{Plan, Row};
+use host::probe::Hardware;
 
-use crate::args::{Bench, Global};
-use crate::common::{Failure, Verdict, policy, print, style};
+use crate::args::{Bench, BenchWhat, Contention, Global};
+use crate::common::{Failure, Verdict, command_line, knob, policy, present, print, style};
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
+    match &options.what {
+        None => operations(global, options),
+        Some(BenchWhat::Contention(options)) => contend(global, options),
+    }
+}
+
+/// Policies where threads want the same lock.
+fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
+    let cpus = host::probe::allowed().map_or(1, |cpus| cpus.len() as u32);
+    let mut threads = if options.threads.is_empty() { vec![cpus] } else { options.threads.clone() };
+    threads.push(1);
+    threads.sort_unstable();
+    threads.dedup();
+    let plan = contention::Plan {
+        threads,
+        variants: contenders(options)?,
+        pages: options.pages,
+        rounds: options.rounds,
+        slice: Duration::from_millis(options.slice_ms),
+    };
+    let slices = plan.threads.len() * plan.variants.len() * plan.rounds as usize;
+    let bar = Bar::new(global, slices as u64);
+    let name = |variant: usize| plan.variants[variant].policy.name().to_owned();
+    let outcome = contention::run(&plan, |slice| {
+        bar.step(format!("{}, {} threads", name(slice.variant), slice.threads));
+    });
+    bar.done();
+    let outcome = outcome.map_err(Failure::of)?;
+    let document = lab::contention::document(command_line(), &plan, &outcome, &Hardware::this());
+    present(global, &document, |style| report::contention::text(style, &document))?;
+    let short = outcome.slices.iter().any(|slice| slice.failed > 0);
+    Ok(if short { Verdict::FellShort } else { Verdict::Fine })
+}
+
+/// What is set against each other.
+fn contenders(options: &Contention) -> Result<Vec<Variant>, Failure> {
+    let settings = options.set.iter().map(|text| knob(lab::replay::parse_setting(text)));
+    let settings: Vec<lab::replay::Setting> = settings.collect::<Result<_, _>>()?;
+    let mut policies = options.policy.iter().map(|name| policy(name)).collect::<Result<Vec<_>, _>>()?;
+    if policies.is_empty() {
+        if settings.is_empty() {
+            return Ok(lab::contention::default_variants());
+        }
+        for variant in lab::contention::default_variants() {
+            if !policies.contains(&variant.policy) {
+                policies.push(variant.policy);
+            }
+        }
+    }
+    Ok(lab::contention::variants(&policies, &settings))
+}
+
+/// What an allocation and a free cost.
+fn operations(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
     let threads = match options.threads {
         0 => available_parallelism().map_or(1, usize::from),
         threads => threads,

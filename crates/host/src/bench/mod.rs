@@ -4,7 +4,10 @@
 //! A *hot pair* is an allocation and the free of the same block, over and over; *get* allocates many blocks in a row and
 //! *put* frees them in the order of their allocation; *shuffled put* frees them in random order. Times are per block, of
 //! a thread: with several threads, the mean over them. Threads are not pinned.
+//!
+//! [`contention`] sets policies against each other where threads want the same zone lock.
 
+pub mod contention;
 mod measure;
 mod source;
 

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use crate::clock::process_time;
+
 /// CPU time so far, of the whole machine and of this process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
@@ -26,7 +28,7 @@ impl Noise {
     /// The counters now; `None` where the kernel does not tell.
     pub(super) fn now() -> Option<Self> {
         let (all, busy, stolen) = times(&fs::read_to_string("/proc/stat").ok()?)?;
-        Some(Self { all, busy, stolen, own: own() })
+        Some(Self { all, busy, stolen, own: process_time() })
     }
 
     /// What happened since.
@@ -50,14 +52,6 @@ fn times(stat: &str) -> Option<(u64, u64, u64)> {
     let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else { return None };
     let busy = user + nice + system + irq + softirq;
     Some((busy + idle + iowait + steal, busy, steal))
-}
-
-/// CPU time of this process.
-fn own() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes to `time` alone.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[cfg(test)]

@@ -50,6 +50,13 @@ impl Sample {
         (!self.values.is_empty()).then(|| self.values.iter().sum::<f64>() / self.values.len() as f64)
     }
 
+    /// The middle one, or the upper of two; `None` of nothing.
+    pub fn median(&self) -> Option<f64> {
+        let mut values = self.values.clone();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
+    }
+
     /// The harmonic mean, for rates; `None` of nothing, 0 where a value is 0 or less.
     pub fn harmonic_mean(&self) -> Option<f64> {
         if self.values.iter().any(|&value| value <= 0.0) {
@@ -113,6 +120,7 @@ mod tests {
         near(sample.stddev(), (32.0f64 / 7.0).sqrt());
         near(sample.coefficient_of_variation(), 100.0 * (32.0f64 / 7.0).sqrt() / 5.0);
         near(Sample::new([40.0, 60.0]).harmonic_mean(), 48.0);
+        near(Sample::new([5.0, 1.0, 3.0]).median(), 3.0);
         assert_eq!((sample.min(), sample.max()), (Some(2.0), Some(9.0)));
     }
 
@@ -139,5 +147,6 @@ mod tests {
         assert_eq!(Sample::new([1.0]).stddev(), None);
         assert_eq!(Sample::new([f64::NAN]).mean(), None);
         assert_eq!(Sample::new([]).harmonic_mean(), None);
+        assert_eq!(Sample::new([]).median(), None);
     }
 }

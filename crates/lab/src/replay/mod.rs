@@ -10,5 +10,7 @@ mod run;
 mod tests;
 
 pub use crate::placement::{CpuListError, parse_cpu_list};
-pub use plan::{Change, ParseSettingError, Plan, Setting, Variant, parse_change, parse_setting};
+pub use plan::{
+    Change, ParseSettingError, Plan, Setting, Variant, combinations, parse_change, parse_setting,
+};
 pub use run::{ReplayError, replay, replay_all};

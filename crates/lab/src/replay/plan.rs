@@ -82,18 +82,23 @@ impl Plan {
 
     /// Every combination of the settings' values; the last setting changes fastest.
     pub fn variants(&self) -> Vec<Variant> {
-        self.settings.iter().fold(vec![Variant::default()], |variants, setting| {
-            let extend = |variant: &Variant| {
-                let one = |&value: &u64| {
-                    let mut knobs = variant.knobs.clone();
-                    knobs.push((setting.knob, value));
-                    Variant { knobs }
-                };
-                setting.values.iter().map(one).collect::<Vec<_>>()
-            };
-            variants.iter().flat_map(extend).collect()
-        })
+        combinations(&self.settings)
     }
+}
+
+/// Every combination of values; the last setting changes fastest.
+pub fn combinations(settings: &[Setting]) -> Vec<Variant> {
+    settings.iter().fold(vec![Variant::default()], |variants, setting| {
+        let extend = |variant: &Variant| {
+            let one = |&value: &u64| {
+                let mut knobs = variant.knobs.clone();
+                knobs.push((setting.knob, value));
+                Variant { knobs }
+            };
+            setting.values.iter().map(one).collect::<Vec<_>>()
+        };
+        variants.iter().flat_map(extend).collect()
+    })
 }
 
 /// Why a setting or change on the command line cannot be.

@@ -1,0 +1,156 @@
+//! A machine that takes the time: [`HostMachine`] with time stamps around refills and drains, and at zone locks after
+//! they are got, before they are given back, and before a wait. All else is as without them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mm::{Access, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Topology, Work};
+
+use super::meter;
+use crate::arena::Arena;
+use crate::clock::ticks;
+use crate::lock::RawLock;
+use crate::machine::HostMachine;
+use crate::queue_lock::QueueLock;
+
+/// The machine.
+#[derive(Debug)]
+pub(super) struct Metered {
+    host: HostMachine<QueueLock>,
+}
+
+impl Metered {
+    pub(super) fn new(topology: &Topology, arena: Arc<Arena>) -> Self {
+        Self { host: HostMachine::with_locks(topology, arena) }
+    }
+}
+
+/// A lock, timed if it is a zone's.
+#[derive(Debug)]
+pub(super) struct MeteredLock {
+    lock: QueueLock,
+    is_zone: bool,
+    /// When its holder got it; written with the lock held. On the lock's next line, that waiters leave alone.
+    got_at: AtomicU64,
+}
+
+impl MeteredLock {
+    #[inline]
+    fn got(&self) {
+        self.got_at.store(ticks(), Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn wait(&self) {
+        let since = ticks();
+        self.lock.lock();
+        let now = ticks();
+        self.got_at.store(now, Ordering::Relaxed);
+        meter::waited(now.saturating_sub(since));
+    }
+}
+
+// SAFETY: every lock is a `QueueLock`, which excludes as a `RawLock` must, and the CPU numbers are the host's.
+unsafe impl Machine for Metered {
+    type Lock = MeteredLock;
+    type Irq = ();
+
+    #[inline]
+    fn cpu(&self) -> Cpu {
+        self.host.cpu()
+    }
+
+    fn task(&self) -> TaskId {
+        self.host.task()
+    }
+
+    fn now(&self) -> Nanos {
+        self.host.now()
+    }
+
+    fn random(&self) -> u64 {
+        self.host.random()
+    }
+
+    fn new_lock(&self, class: LockClass, _index: u32) -> MeteredLock {
+        let lock = QueueLock::default();
+        MeteredLock { lock, is_zone: class == LockClass::Zone, got_at: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn lock(&self, lock: &MeteredLock) {
+        if !lock.is_zone {
+            lock.lock.lock();
+        } else if lock.lock.try_lock() {
+            lock.got();
+        } else {
+            lock.wait();
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self, lock: &MeteredLock) -> bool {
+        let got = lock.lock.try_lock();
+        if got && lock.is_zone {
+            lock.got();
+        }
+        got
+    }
+
+    #[inline]
+    fn unlock(&self, lock: &MeteredLock) {
+        if !lock.is_zone {
+            return lock.lock.unlock();
+        }
+        let held = ticks().saturating_sub(lock.got_at.load(Ordering::Relaxed));
+        lock.lock.unlock();
+        meter::held(held);
+    }
+
+    #[inline]
+    fn is_contended(&self, lock: &MeteredLock) -> bool {
+        lock.lock.is_contended()
+    }
+
+    #[inline]
+    fn irq_save(&self) {}
+
+    #[inline]
+    fn irq_restore(&self, (): ()) {}
+
+    #[inline]
+    fn touch(&self, _line: Line, _access: Access) {}
+
+    fn clear(&self, block: Pfn, order: Order) {
+        self.host.clear(block, order);
+    }
+
+    fn copy(&self, from: Pfn, to: Pfn, order: Order) {
+        self.host.copy(from, to, order);
+    }
+
+    fn block(&self, at_most: Nanos) {
+        self.host.block(at_most);
+    }
+
+    fn wake(&self, daemon: Daemon) {
+        self.host.wake(daemon);
+    }
+
+    #[inline]
+    fn enter(&self, span: Span) -> Nanos {
+        match span {
+            Span::Refill | Span::Drain => Nanos(ticks()),
+            Span::PageAlloc | Span::PageFree | Span::Fault => Nanos(0),
+        }
+    }
+
+    #[inline]
+    fn leave(&self, span: Span, since: Nanos, _work: Work) {
+        match span {
+            Span::Refill => meter::refilled(ticks().saturating_sub(since.0)),
+            Span::Drain => meter::drained(ticks().saturating_sub(since.0)),
+            Span::PageAlloc | Span::PageFree | Span::Fault => {}
+        }
+    }
+}
