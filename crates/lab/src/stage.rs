@@ -123,6 +123,13 @@ impl Tally {
         self.held.set(self.held.get() - u64::from(pages));
     }
 
+    /// So many single pages were given back.
+    #[inline]
+    pub fn gave_singles(&self, pages: u32) {
+        self.operations.set(self.operations.get() + u64::from(pages));
+        self.held.set(self.held.get() - u64::from(pages));
+    }
+
     /// A block of `pages` was given back on nobody's behalf: no operation of the workload's.
     pub fn dropped(&self, pages: u32) {
         self.held.set(self.held.get() - u64::from(pages));

@@ -86,7 +86,7 @@ impl List {
         frame.next.store(self.first, Relaxed);
         match self.first() {
             Some(old) => {
-                mem.touch(old, Access::Write);
+                mem.touch(old, Access::Store);
                 mem.map.frame(old).prev.store(pfn.0, Relaxed);
             }
             None => self.last = pfn.0,
@@ -104,7 +104,7 @@ impl List {
         frame.prev.store(self.last, Relaxed);
         match self.last() {
             Some(old) => {
-                mem.touch(old, Access::Write);
+                mem.touch(old, Access::Store);
                 mem.map.frame(old).next.store(pfn.0, Relaxed);
             }
             None => self.first = pfn.0,
@@ -119,16 +119,18 @@ impl List {
         let frame = mem.map.frame(pfn);
         mem.touch(pfn, Access::Write);
         let (next, prev) = (frame.next.load(Relaxed), frame.prev.load(Relaxed));
+        // Behind the first block is the one that will be first, and soon be wanted; others are only linked anew.
+        let access = if prev == NONE { Access::Write } else { Access::Store };
         if next == NONE {
             self.last = prev;
         } else {
-            mem.touch(Pfn(next), Access::Write);
+            mem.touch(Pfn(next), access);
             mem.map.frame(Pfn(next)).prev.store(prev, Relaxed);
         }
         if prev == NONE {
             self.first = next;
         } else {
-            mem.touch(Pfn(prev), Access::Write);
+            mem.touch(Pfn(prev), access);
             mem.map.frame(Pfn(prev)).next.store(next, Relaxed);
         }
         debug_assert!(self.len > 0, "{pfn} taken off an empty list");

@@ -96,8 +96,18 @@ pub enum LineKind {
 pub enum Access {
     /// The line may stay shared.
     Read,
-    /// The line must come to this CPU alone.
+    /// The line must come to this CPU alone, and what it holds is needed now or soon.
     Write,
+    /// The line must come to this CPU alone, but the CPU need not wait for it: it only stores there, and no more for
+    /// now. A list's neighbour that is linked anew is such a line.
+    Store,
+}
+
+impl Access {
+    /// Whether the line must come to this CPU alone.
+    pub const fn is_exclusive(self) -> bool {
+        !matches!(self, Self::Read)
+    }
 }
 
 /// Locks are counted by class.

@@ -69,6 +69,9 @@ pub(crate) struct Costs {
     pub(crate) transfer: [Ticks; 5],
     /// By [`Closeness`].
     pub(crate) handover: [Ticks; 5],
+    /// How long a waiter spins before it is put to sleep, and what waking it adds to a hand-over.
+    pub(crate) spin: Ticks,
+    pub(crate) spin_wake: Ticks,
     pub(crate) lock: Ticks,
     pub(crate) irq: Ticks,
     /// On entering a span, by [`Span`].
@@ -79,6 +82,10 @@ pub(crate) struct Costs {
     pub(crate) wakeup: Ticks,
     /// What is left of a sequential miss, in units of 1/[`ONE`].
     pub(crate) overlap: u64,
+    /// How far a CPU looks ahead.
+    pub(crate) window: Ticks,
+    /// What is left of a miss that only a store waits for, in units of 1/[`ONE`].
+    pub(crate) store: u64,
     /// Misses in sequence before the prefetcher is ahead.
     pub(crate) train: u8,
     /// Latency over idle latency at half of the peak bandwidth and at the peak, in units of 1/[`ONE`].
@@ -137,6 +144,8 @@ impl Costs {
             touch,
             transfer,
             handover: by_closeness("handover"),
+            spin: ticks("handover.spin_ns"),
+            spin_wake: ticks("handover.wake_ns"),
             lock: ticks("cpu.lock_ns"),
             irq: ticks("cpu.irq_ns"),
             spans: Span::ALL.map(|span| span_cost(profile, span)),
@@ -144,6 +153,8 @@ impl Costs {
             context_switch: ticks("path.context_switch_ns"),
             wakeup: ticks("path.wakeup_ns"),
             overlap: ratio("prefetch.overlap_ratio"),
+            window: ticks("cpu.window_ns"),
+            store: ratio("cpu.store_ratio"),
             train: profile.value("prefetch.train_lines") as u8,
             loaded: [ratio("dram.loaded_half_ratio"), ratio("dram.loaded_full_ratio")],
             page: [
@@ -165,12 +176,27 @@ impl Costs {
         self.page[traffic as usize] * u64::from(order.pages())
     }
 
+    /// What is left of `cost` where a prefetcher was ahead.
+    pub(crate) fn prefetched(&self, cost: Ticks) -> Ticks {
+        self.touch + cost.saturating_sub(self.touch) * self.overlap / ONE
+    }
+
+    /// What is left of `cost` where only a store waits for the line.
+    pub(crate) fn stored(&self, cost: Ticks) -> Ticks {
+        self.touch + cost.saturating_sub(self.touch) * self.store / ONE
+    }
+
     pub(crate) fn transfer(&self, closeness: Closeness) -> Ticks {
         self.transfer[closeness as usize]
     }
 
     pub(crate) fn handover(&self, closeness: Closeness) -> Ticks {
         self.handover[closeness as usize]
+    }
+
+    /// A hand-over to somebody who has waited for `waited`.
+    pub(crate) fn handover_after(&self, closeness: Closeness, waited: Ticks) -> Ticks {
+        self.handover(closeness) + if waited > self.spin { self.spin_wake } else { 0 }
     }
 }
 

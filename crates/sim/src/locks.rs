@@ -229,7 +229,8 @@ impl Locks {
         state.holder = NOBODY;
         state.free_at = now;
         let to = state.waiters.pop_front().map(|next| {
-            let hand_over = costs.handover(Self::closeness(places, who.cpu, next.who.cpu));
+            let closeness = Self::closeness(places, who.cpu, next.who.cpu);
+            let hand_over = costs.handover_after(closeness, now.saturating_sub(next.since));
             let at = now.max(next.since) + hand_over;
             state.shared = true;
             state.last = Some(next.who.cpu);

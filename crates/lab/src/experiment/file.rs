@@ -37,6 +37,7 @@ pub(super) struct File {
     pub(super) machine: Option<Spanned<String>>,
     pub(super) policy: Option<Spanned<String>>,
     pub(super) cpus: Option<Spanned<String>>,
+    pub(super) shrink: Option<Spanned<u32>>,
     pub(super) warm_up_ms: Option<Spanned<u64>>,
     pub(super) run_ms: Option<Spanned<u64>>,
     #[serde(default)]
@@ -64,6 +65,7 @@ pub(super) struct VariantEntry {
     /// `0-3,8`; without it the machine's own.
     pub(super) cpus: Option<Spanned<String>>,
     /// Simulated time that is not measured.
+    pub(super) shrink: Option<Spanned<u32>>,
     pub(super) warm_up_ms: Option<Spanned<u64>>,
     /// Simulated time that is.
     pub(super) run_ms: Option<Spanned<u64>>,
@@ -195,6 +197,7 @@ pub(super) struct SweepEntry {
     /// As in a variant.
     pub(super) policy: Option<Spanned<String>>,
     /// As in a variant.
+    pub(super) shrink: Option<Spanned<u32>>,
     pub(super) warm_up_ms: Option<Spanned<u64>>,
     /// As in a variant.
     pub(super) run_ms: Option<Spanned<u64>>,

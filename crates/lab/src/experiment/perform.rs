@@ -24,6 +24,7 @@ pub(super) fn perform(variant: &Variant, seed: u64) -> Result<Vec<Outcome>, Stri
         workload: workload.map_err(|error| format!("workload: {}", error.message()))?,
         seed,
         cpus: setup.cpus.clone(),
+        shrink: setup.shrink,
         warm_up: setup.warm_up,
         phases: variant.phases.clone(),
     };

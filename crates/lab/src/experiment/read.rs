@@ -35,11 +35,15 @@ pub(super) struct Source<'a> {
     pub(super) folder: Option<PathBuf>,
 }
 
+/// Beyond that, nothing that resembles the machine is left.
+const SHRINK_MAX: u32 = 1024;
+
 /// What holds where a variant or sweep says nothing.
 struct Defaults<'a> {
     machine: Option<&'a Spanned<String>>,
     policy: Option<&'a Spanned<String>>,
     cpus: Option<&'a Spanned<String>>,
+    shrink: Option<&'a Spanned<u32>>,
     warm_up_ms: Option<&'a Spanned<u64>>,
     run_ms: Option<&'a Spanned<u64>>,
     knobs: &'a KnobEntries,
@@ -71,6 +75,7 @@ pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
         machine: file.machine.as_ref(),
         policy: file.policy.as_ref(),
         cpus: file.cpus.as_ref(),
+        shrink: file.shrink.as_ref(),
         warm_up_ms: file.warm_up_ms.as_ref(),
         run_ms: file.run_ms.as_ref(),
         knobs: &file.knobs,
@@ -145,6 +150,7 @@ fn variant(
         machine: entry.machine.as_ref(),
         policy: entry.policy.as_ref(),
         cpus: entry.cpus.as_ref(),
+        shrink: entry.shrink.as_ref(),
         warm_up_ms: entry.warm_up_ms.as_ref(),
         run_ms: entry.run_ms.as_ref(),
         knobs: &entry.knobs,
@@ -200,9 +206,21 @@ fn built(source: &Source<'_>, defaults: &Defaults<'_>, said: &Said<'_>, name: &s
             policy,
             knobs: all,
             workload: workload.table(),
+            shrink: own.shrink.or(defaults.shrink).map_or(Ok(1), |by| shrink(place, by))?,
             warm_up: warm_up.map_or(Ok(Nanos(0)), |length| milliseconds(place, length, "warm_up_ms", 0))?,
         },
     })
+}
+
+/// By how much memory is divided.
+fn shrink(place: Place<'_>, by: &Spanned<u32>) -> Read<u32> {
+    match *by.get_ref() {
+        by if (1..=SHRINK_MAX).contains(&by) => Ok(by),
+        wrong => {
+            let problem = format!("shrink is {wrong}; 1 to {SHRINK_MAX} are possible");
+            Err(place.error(&by.span(), problem))
+        }
+    }
 }
 
 fn unexplained(confidence: Confidence) -> &'static str {
@@ -354,6 +372,7 @@ fn cell(
         machine: Some(machine),
         policy,
         cpus: None,
+        shrink: entry.shrink.as_ref(),
         warm_up_ms: entry.warm_up_ms.as_ref(),
         run_ms: entry.run_ms.as_ref(),
         knobs: &entry.knobs,

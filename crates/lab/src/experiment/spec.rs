@@ -63,6 +63,8 @@ pub struct Setup {
     pub cpus: Vec<Cpu>,
     /// What runs: the parameters as written, `kind` among them.
     pub workload: toml::Table,
+    /// Memory and the larger caches are divided by this ([`Scene::shrink`](crate::scene::Scene)).
+    pub shrink: u32,
     /// Simulated time before the first phase.
     pub warm_up: Nanos,
 }

@@ -30,6 +30,9 @@ pub struct Scene {
     pub seed: u64,
     /// CPUs that tasks are placed on; empty: the profile's.
     pub cpus: Vec<Cpu>,
+    /// Memory of machine and workload, and the larger caches, are divided by this, from 1 (see [`Profile::shrunk`]). The
+    /// vmstat tick comes as often in a workload's round as it would.
+    pub shrink: u32,
     /// Simulated time before anything is measured.
     pub warm_up: Nanos,
     /// What is measured, one after the other; at least one.

@@ -18,6 +18,7 @@ use crate::stage::Stage;
 /// An impossible machine, workload or knob, or a simulation that cannot go on.
 pub fn perform(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
     check(scene)?;
+    let scene = &shrunk(scene)?;
     let began = Instant::now();
     let descriptor_bytes = scene.policy.rules().descriptor_bytes;
     let options = SimOptions { seed: scene.seed, descriptor_bytes, ..SimOptions::default() };
@@ -50,6 +51,18 @@ fn check(scene: &Scene) -> Result<(), SceneError> {
         knob.check(value).map_err(|error| SceneError::Setup(error.to_string()))?;
     }
     Ok(())
+}
+
+/// The scene at its scale.
+fn shrunk(scene: &Scene) -> Result<Scene, SceneError> {
+    let by = scene.shrink.max(1);
+    let profile = scene.profile.shrunk(by).map_err(|error| SceneError::Setup(error.to_string()))?;
+    let mut scene = Scene { profile, workload: scene.workload.shrunk(by), ..scene.clone() };
+    let tick = Knob::StatInterval;
+    if by > 1 && scene.knobs.iter().all(|(knob, _)| *knob != tick) {
+        scene.knobs.push((tick, tick.spec().default * u64::from(by)));
+    }
+    Ok(scene)
 }
 
 /// Has each phase begin and end in time.

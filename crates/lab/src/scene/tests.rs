@@ -14,6 +14,7 @@ fn scene(workload: WorkloadSpec) -> Scene {
         workload,
         seed: 1,
         cpus: vec![],
+        shrink: 1,
         warm_up: Nanos(20_000_000),
         phases: vec![Phase::only(Nanos(30_000_000))],
     }
@@ -24,7 +25,9 @@ fn python() -> WorkloadSpec {
 }
 
 fn without_wall(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
-    outcomes.iter_mut().for_each(|outcome| outcome.run.wall_ns = 0);
+    for outcome in &mut outcomes {
+        outcome.run.wall_ns = 0;
+    }
     outcomes
 }
 
@@ -63,6 +66,18 @@ fn a_phase_measures_its_own_time_and_sets_its_knobs() {
     assert!(mean(before) > 200.0, "{}", mean(before));
     // A pageset's refills stay large until its next frees: the knob only bounds their growth.
     assert!(mean(after) < mean(before) / 2.0, "{} {}", mean(before), mean(after));
+}
+
+#[test]
+fn a_scale_model_has_less_memory_and_the_same_rounds() {
+    let spec = WorkloadSpec::PythonLoop(PythonLoop { processes: 3, mib: 512, stagger_ms: 80 });
+    let outcome = perform(&Scene { shrink: 32, ..scene(spec) }).unwrap().pop().unwrap();
+    // Each process holds 2 * 512 MiB / 32 at most, page tables apart.
+    let most = 3 * 2 * (512 << 8) / 32;
+    let peak = outcome.run.memory.peak_pages;
+    assert!(peak > most / 2 && peak < most + most / 100, "{peak} of {most}");
+    let too_small = Scene { shrink: 1 << 20, ..scene(python()) };
+    assert!(perform(&too_small).unwrap_err().to_string().starts_with("machine xeon-8260-1n: "));
 }
 
 #[test]

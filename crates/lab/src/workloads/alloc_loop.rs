@@ -63,6 +63,10 @@ impl AllocLoop {
         format!("allocator loop, {} tasks of {} blocks of order {}", self.tasks, self.blocks, self.order)
     }
 
+    pub(super) fn shrunk(self, by: u32) -> Self {
+        Self { blocks: (self.blocks / by).max(1), ..self }
+    }
+
     pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("tasks", self.tasks.into(), 1..=100_000)?;
         within("order", self.order.into(), 0..=u64::from(Order::MAX.get()))?;

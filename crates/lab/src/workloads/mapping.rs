@@ -76,21 +76,29 @@ impl Mapping {
         true
     }
 
-    /// Takes the mapping down and gives its pages back, lowest address first.
+    /// Takes the mapping down and gives its pages back, lowest address first. Pages of a file are unmapped first, all of
+    /// them; they go when the file does.
     pub(super) fn unmap(self, stage: &Stage) {
+        stage.machine().charge(Path::Syscall);
+        if self.backing == Backing::Shared {
+            self.each_batch(stage, Path::Unmap, |_| {});
+            self.each_batch(stage, Path::Truncate, |batch| give(stage, batch));
+        } else {
+            self.each_batch(stage, Path::Unmap, |batch| give(stage, batch));
+        }
+        self.tables.chunks(BATCH).for_each(|batch| give(stage, batch));
+    }
+
+    /// Goes through all pages by batches: each page costs `path` and a change of its descriptor.
+    fn each_batch(&self, stage: &Stage, path: Path, mut then: impl FnMut(&[Pfn])) {
         let machine = stage.machine();
-        machine.charge(Path::Syscall);
         for batch in self.pages.chunks(BATCH) {
-            machine.charge_times(Path::Unmap, batch.len() as u32);
-            if self.backing == Backing::Shared {
-                machine.charge_times(Path::Truncate, batch.len() as u32);
-            }
+            machine.charge_times(path, batch.len() as u32);
             for page in batch {
                 machine.touch(Line { kind: LineKind::Frame, index: page.0 }, Access::Write);
             }
-            give(stage, batch);
+            then(batch);
         }
-        self.tables.chunks(BATCH).for_each(|batch| give(stage, batch));
     }
 }
 
@@ -113,5 +121,5 @@ fn give(stage: &Stage, pages: &[Pfn]) {
         block.0 = *page;
     }
     stage.mm.free_batch(&blocks[..pages.len()]).expect("a mapping frees only what it holds");
-    pages.iter().for_each(|_| stage.tally.gave(1));
+    stage.tally.gave_singles(pages.len() as u32);
 }

@@ -54,6 +54,16 @@ impl WorkloadSpec {
         }
     }
 
+    /// The same with `by` times less memory, as far as a workload has sizes that scale; rounds become shorter with it.
+    #[must_use]
+    pub fn shrunk(&self, by: u32) -> Self {
+        match self {
+            Self::PythonLoop(spec) => Self::PythonLoop(spec.shrunk(by)),
+            Self::PageFault(spec) => Self::PageFault(spec.shrunk(by)),
+            Self::AllocLoop(spec) => Self::AllocLoop(spec.shrunk(by)),
+        }
+    }
+
     /// Names of the groups that its tasks are measured in.
     pub fn groups(&self) -> &'static [&'static str] {
         &["all"]

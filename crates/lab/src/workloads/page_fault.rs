@@ -68,35 +68,39 @@ impl PageFault {
         format!("{name}, {} {sharing} of {} MiB", self.tasks, self.mib)
     }
 
+    pub(super) fn shrunk(self, by: u32) -> Self {
+        Self { mib: (self.mib / by).max(1), ..self }
+    }
+
     pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("tasks", self.tasks.into(), 1..=100_000)?;
         within("mib", self.mib.into(), 1..=1 << 24)?;
-        let one = Rc::new(stage.machine().new_lock(LockClass::Other, 1));
+        let one = stage.machine().new_lock(LockClass::Other, 1);
         for number in 0..self.tasks {
             let (stage, spec) = (Rc::clone(stage), *self);
             let lock = match self.sharing {
-                Sharing::Threads => Rc::clone(&one),
-                Sharing::Processes => Rc::new(stage.machine().new_lock(LockClass::Other, 2 + number)),
+                Sharing::Threads => one,
+                Sharing::Processes => stage.machine().new_lock(LockClass::Other, 2 + number),
             };
             let start = Random::new(stage.machine()).time_below(STAGGER);
             let task = TaskSpec::new(format!("page_fault/{number}")).on(stage.cpu(number)).at(start);
-            sim.spawn(task, move || while !stage.is_over() && spec.round(&stage, &lock) {});
+            sim.spawn(task, move || while !stage.is_over() && spec.round(&stage, lock) {});
         }
         Ok(())
     }
 
     /// One round; false if memory ran out.
-    fn round(self, stage: &Stage, address_space: &SimLock) -> bool {
+    fn round(self, stage: &Stage, address_space: SimLock) -> bool {
         let machine = stage.machine();
         let pages = self.mib as usize * 256;
-        machine.lock(address_space);
+        machine.lock(&address_space);
         let mut mapping = Mapping::new(stage, self.backing(), pages);
-        machine.unlock(address_space);
+        machine.unlock(&address_space);
         let filled = (0..pages).all(|_| !stage.is_over() && mapping.fault(stage));
         // Detaching the mapping is what needs the address space to itself.
-        machine.lock(address_space);
+        machine.lock(&address_space);
         machine.charge(sim::Path::Syscall);
-        machine.unlock(address_space);
+        machine.unlock(&address_space);
         mapping.unmap(stage);
         filled
     }

@@ -45,6 +45,10 @@ impl PythonLoop {
         format!("python loop, {} processes of {} MiB", self.processes, self.mib)
     }
 
+    pub(super) fn shrunk(self, by: u32) -> Self {
+        Self { mib: (self.mib / by).max(1), stagger_ms: self.stagger_ms / by, ..self }
+    }
+
     pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("processes", self.processes.into(), 1..=100_000)?;
         within("mib", self.mib.into(), 1..=1 << 24)?;

@@ -7,6 +7,7 @@
 use crate::costs::Costs;
 use crate::measure::Level;
 use crate::profile::{Closeness, Place};
+use crate::time::Ticks;
 
 /// log2 of the lines to a unit of age.
 pub(super) const UNIT_SHIFT: u32 = 8;
@@ -29,6 +30,15 @@ impl Stream {
     const NONE: Self = Self { page: u32::MAX, run: 0 };
 }
 
+/// Misses that the CPU waits for at the same time: it looks ahead by some instructions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outstanding {
+    /// A miss before this moment is one of them.
+    until: Ticks,
+    /// The longest of their latencies.
+    longest: Ticks,
+}
+
 /// One CPU's.
 #[derive(Clone, Debug)]
 pub(super) struct CpuCache {
@@ -41,6 +51,9 @@ pub(super) struct CpuCache {
     streams: [Stream; STREAMS],
     /// Misses in a page before the prefetcher is ahead.
     train: u8,
+    outstanding: Outstanding,
+    /// How far the CPU looks ahead.
+    window: Ticks,
     next_stream: u8,
 }
 
@@ -56,6 +69,21 @@ impl CpuCache {
         self.streams[self.next_stream as usize] = Stream { page, run: 1 };
         self.next_stream = (self.next_stream + 1) % STREAMS as u8;
         false
+    }
+
+    /// What a miss of `latency` at `now` costs: only what it takes longer than those that are under way.
+    #[inline]
+    pub(super) fn waited(&mut self, now: Ticks, latency: Ticks) -> Ticks {
+        let under_way = &mut self.outstanding;
+        if now < under_way.until {
+            let more = latency.saturating_sub(under_way.longest);
+            under_way.longest = under_way.longest.max(latency);
+            // Instructions count against the window, waiting does not.
+            under_way.until += more;
+            return more;
+        }
+        *under_way = Outstanding { until: now + latency + self.window, longest: latency };
+        latency
     }
 
     /// The CPU works through memory of its own: its prefetcher follows that, and forgets what it followed before.
@@ -99,6 +127,8 @@ impl Caches {
             place: *place,
             streams: [Stream::NONE; STREAMS],
             train: costs.train,
+            outstanding: Outstanding::default(),
+            window: costs.window,
             next_stream: 0,
         };
         Self {

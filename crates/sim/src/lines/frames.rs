@@ -33,7 +33,7 @@ impl State {
     /// Whether `access` leaves the state as it is.
     #[inline]
     pub(super) fn allows(self, access: Access) -> bool {
-        self == Self::Modified || access == Access::Read && self != Self::Invalid
+        self == Self::Modified || !access.is_exclusive() && self != Self::Invalid
     }
 }
 

@@ -16,7 +16,7 @@ use frames::{Entry, Frames, State};
 use mm::{Access, Line, LineKind, Order, Pfn, Span, Topology};
 use named::{Named, TABLES, Table, table_of};
 
-use crate::costs::{Costs, LINE_BYTES, ONE, Traffic};
+use crate::costs::{Costs, LINE_BYTES, Traffic};
 use crate::measure::{Level, Tally};
 use crate::profile::Place;
 use crate::time::{Ticks, to_nanos};
@@ -138,7 +138,7 @@ impl Lines {
             State::Invalid => None,
             _ => self.caches.find(who.cpu, owner, age),
         };
-        if owner == who.cpu && entry.state() == State::Shared && access == Access::Write && level.is_some() {
+        if owner == who.cpu && entry.state() == State::Shared && access.is_exclusive() && level.is_some() {
             // Others may have copies, which must be called in.
             level = level.max(Some(Level::SameSocket));
         }
@@ -149,7 +149,12 @@ impl Lines {
             let node = self.node_of(first);
             self.fetch(node, who, costs)
         };
-        let cost = self.overlapped(index, level, cost, who.cpu, costs);
+        let ahead = level >= Level::L3 && self.caches.cpu_mut(who.cpu).prefetched(index);
+        let cost = match access {
+            Access::Store => costs.stored(cost),
+            Access::Read | Access::Write if ahead => costs.prefetched(cost),
+            Access::Read | Access::Write => self.waited(level, cost, who, costs),
+        };
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
         let unit = (cache.lines >> UNIT_SHIFT) as u32;
@@ -158,12 +163,12 @@ impl Lines {
         self.spend(level, cost, who)
     }
 
-    /// `cost` of a miss, less what a prefetcher hides of it.
-    fn overlapped(&mut self, index: u32, level: Level, cost: Ticks, cpu: u16, costs: &Costs) -> Ticks {
-        if level < Level::L3 || !self.caches.cpu_mut(cpu).prefetched(index) {
+    /// `cost` of a touch, less what of it passes while other misses are under way.
+    fn waited(&mut self, level: Level, cost: Ticks, who: Toucher, costs: &Costs) -> Ticks {
+        if level < Level::L3 {
             return cost;
         }
-        costs.touch + (cost - costs.touch) * costs.overlap / ONE
+        costs.touch + self.caches.cpu_mut(who.cpu).waited(who.now, cost - costs.touch)
     }
 
     fn touch_named(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
@@ -175,7 +180,7 @@ impl Lines {
         let found = match (named.state, access) {
             (State::Invalid, _) => None,
             (State::Shared, Access::Read) if has_copy => Some(Level::L2),
-            (State::Shared, Access::Write) if own || has_copy => Some(Level::SameSocket),
+            (State::Shared, Access::Write | Access::Store) if own || has_copy => Some(Level::SameSocket),
             _ => self.caches.find(who.cpu, named.owner, age),
         };
         let (level, cost) = if let Some(level) = found {
@@ -183,6 +188,10 @@ impl Lines {
         } else {
             let node = self.home(line);
             self.fetch(node, who, costs)
+        };
+        let cost = match access {
+            Access::Store => costs.stored(cost),
+            Access::Read | Access::Write => self.waited(level, cost, who, costs),
         };
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
@@ -196,10 +205,10 @@ impl Lines {
         let table = &mut self.named[table];
         let own = named.owner == claim.cpu && named.state != State::Invalid;
         let nobody_has_it = claim.level >= Level::LocalDram;
-        if access == Access::Write || nobody_has_it || own {
+        if access.is_exclusive() || nobody_has_it || own {
             let state = next_state(named.state, access, own && !nobody_has_it, claim.level);
             table.set(index, Named { stamp: claim.stamp, owner: claim.cpu, state });
-            if access == Access::Write || nobody_has_it {
+            if access.is_exclusive() || nobody_has_it {
                 table.clear_copies(index);
             }
         } else {
@@ -301,7 +310,7 @@ struct Claim {
 /// The state after a touch; `kept` says that this CPU had the line in its caches before.
 const fn next_state(state: State, access: Access, kept: bool, level: Level) -> State {
     match access {
-        Access::Write => State::Modified,
+        Access::Write | Access::Store => State::Modified,
         Access::Read if kept => state,
         Access::Read if matches!(level, Level::LocalDram | Level::RemoteDram) => State::Exclusive,
         Access::Read => State::Shared,

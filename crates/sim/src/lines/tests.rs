@@ -100,8 +100,11 @@ fn small_descriptors_share_lines() {
 #[test]
 fn misses_of_a_page_overlap_once_the_prefetcher_is_ahead() {
     let mut rig = rig();
-    let who = Toucher { cpu: 0, span: Span::COUNT, now: 0 };
-    let cost = |rig: &mut Rig, pfn: u32| {
+    // Far enough apart that no two misses are waited for together.
+    let mut now = 0;
+    let mut cost = |rig: &mut Rig, pfn: u32| {
+        now += 1 << 20;
+        let who = Toucher { cpu: 0, span: Span::COUNT, now };
         rig.lines.touch(Line { kind: LineKind::Frame, index: pfn }, Access::Write, who, &rig.costs)
     };
     let alone = cost(&mut rig, FRAME);
@@ -112,6 +115,25 @@ fn misses_of_a_page_overlap_once_the_prefetcher_is_ahead() {
     assert_eq!(cost(&mut rig, FRAME + 9), ahead, "the first page is still followed");
     rig.age(0, 0);
     assert_eq!(cost(&mut rig, FRAME + 10), alone, "not after other work");
+}
+
+#[test]
+fn misses_within_the_window_are_waited_for_together() {
+    let mut rig = rig();
+    let mut now = 1 << 20;
+    let mut cost = |rig: &mut Rig, pfn: u32, later: u64, access| {
+        now += later;
+        let who = Toucher { cpu: 0, span: Span::COUNT, now };
+        let cost = rig.lines.touch(Line { kind: LineKind::Frame, index: pfn }, access, who, &rig.costs);
+        now += cost;
+        cost
+    };
+    let alone = cost(&mut rig, FRAME, 0, Access::Read);
+    let (touch, window) = (rig.costs.touch, rig.costs.window);
+    assert_eq!(cost(&mut rig, FRAME + 64, window / 2, Access::Read), touch, "it was under way");
+    assert_eq!(cost(&mut rig, FRAME + 128, window, Access::Read), alone, "too late for that");
+    let stored = cost(&mut rig, FRAME + 192, 2 * window, Access::Store);
+    assert!(touch < stored && stored < alone / 4, "nobody waits for a store: {stored} of {alone}");
 }
 
 #[test]

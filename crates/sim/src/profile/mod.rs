@@ -8,6 +8,7 @@ mod extend;
 mod figure;
 mod read;
 mod shape;
+mod shrink;
 mod write;
 
 use core::fmt;
