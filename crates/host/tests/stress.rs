@@ -60,6 +60,17 @@ fn eight_threads_with_an_old_kernels_rules() {
 }
 
 #[test]
+fn eight_threads_with_arenas() {
+    // Of 320 MiB each of four CPUs' arenas would have less than 128; there are two.
+    stress(8, 10_000, "freehold", one_node(320 * MIB, 4));
+}
+
+#[test]
+fn eight_threads_with_divided_zones_that_have_arenas() {
+    stress(8, 10_000, "linux-7.2+zones+arenas+yield", one_node(640 * MIB, 4));
+}
+
+#[test]
 fn two_nodes_and_too_little_memory() {
     let nodes = [NodeSize { bytes: 48 * MIB, cpus: 1 }, NodeSize { bytes: 32 * MIB, cpus: 1 }];
     let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();

@@ -5,8 +5,8 @@
 //! up the highatomic reserve, and then fails.
 
 use crate::boot::Mm;
-use crate::buddy::ZoneCx;
-use crate::fallback::{Ask, SearchMode};
+use crate::buddy::{FreeAreas, ZoneCx};
+use crate::fallback::Ask;
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{Cpu, Node, Order, Pfn, ZoneId};
 use crate::machine::{Daemon, Machine, Span, Work};
@@ -165,7 +165,7 @@ impl<M: Machine> Mm<M> {
         let mut pfn = None;
         if Pcp::caches(self.policy.rules().pcp_orders, order) {
             if let Some(mut pcp) = pageset.pcp.try_lock(&self.machine) {
-                pfn = pcp.alloc(cx, &pageset.free_diff(), ask);
+                pfn = pcp.alloc(cx, pageset.beside(), ask);
                 if let Some(pfn) = pfn {
                     self.count_alloc(&mut pcp.events, order, zone, (preferred, cpu));
                     hand_out(cx, pfn, ask);
@@ -180,23 +180,15 @@ impl<M: Machine> Mm<M> {
         let zone = cx.zone;
         let cpu = self.machine.cpu();
         let pageset = &zone.pagesets[usize::from(cpu.0)];
-        let mut free = zone.free.lock(&self.machine);
-        let highatomic = crate::MigrateType::HighAtomic;
-        let mut pfn = None;
-        if ask.flags.has(AllocFlags::HIGHATOMIC) {
-            pfn = free.take_smallest(cx, ask.order, highatomic);
-        }
-        if pfn.is_none() {
-            pfn = free.take(cx, ask, &mut SearchMode::default());
-        }
-        if pfn.is_none() && ask.flags.has(AllocFlags::NON_BLOCK) {
-            pfn = free.take_smallest(cx, ask.order, highatomic);
-        }
-        let pfn = pfn?;
-        pageset.free_diff().add(cx, -(ask.order.pages() as i32));
-        self.count_alloc(&mut free.events, ask.order, zone, (preferred, cpu));
-        hand_out(cx, pfn, ask);
-        Some(pfn)
+        let mut taken = None;
+        let put = |free: &mut FreeAreas, pfn| {
+            pageset.beside().add_free(cx, -(ask.order.pages() as i32));
+            self.count_alloc(&mut free.events, ask.order, zone, (preferred, cpu));
+            hand_out(cx, pfn, ask);
+            taken = Some(pfn);
+        };
+        zone.arenas.take_one(cx, ask, &pageset.home, put);
+        taken
     }
 
     #[inline]

@@ -5,16 +5,17 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::buddy::{FreeAreas, Place, ZoneCx};
+use crate::arena::{Arenas, Division};
+use crate::buddy::{Place, ZoneCx};
 use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{Knob, KnobError, Knobs};
 use crate::machine::{LockClass, Machine};
 use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset};
-use crate::policy::Policy;
+use crate::policy::{Policy, Rules};
 use crate::stat::stat_threshold;
-use crate::sync::Locked;
+use crate::sync::{Locked, Relaxed};
 use crate::topology::{NodeSpec, Topology, ZoneSpec};
 use crate::watermark::{protection, watermarks};
 use crate::zone::{Cx, Zone, ZoneParts};
@@ -45,7 +46,7 @@ impl<M: Machine> Mm<M> {
     pub fn new(machine: M, topology: Topology, policy: Policy, knobs: Knobs) -> Result<Self, String> {
         topology.validate()?;
         let fallback = fallback_orders(&topology, policy.rules().node_load);
-        let zones = zones(&machine, &topology);
+        let zones = zones(&machine, &topology, policy.rules(), &knobs);
         let end = Pfn(zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
         let knobs_change = Locked::new(&machine, LockClass::Other, 0, ());
         let zonelists = fallback.iter().map(|order| zonelist(&zones, order)).collect();
@@ -72,7 +73,6 @@ impl<M: Machine> Mm<M> {
     /// Frees a zone's managed pages in the largest blocks, lowest first.
     fn free_boot_memory(&self, zone: &Zone<M>) {
         let cx = ZoneCx { cx: self.cx(), zone };
-        let mut free = zone.free.lock(&self.machine);
         let span = zone.managed_span();
         let mut pfn = span.start;
         while pfn < span.end {
@@ -80,10 +80,10 @@ impl<M: Machine> Mm<M> {
             let fits = (span.end - pfn).ilog2();
             let order = Order::new(aligned.min(fits).min(u32::from(Order::MAX.get())) as u8);
             let order = order.expect("no larger than the largest");
+            let mut free = zone.arenas.lock_owner(&self.machine, Pfn(pfn));
             free.add(cx, Pfn(pfn), order, MigrateType::Movable, Place::Tail);
             pfn += order.pages();
         }
-        drop(free);
         zone.stat.reset_free(zone.managed);
     }
 
@@ -104,14 +104,29 @@ impl<M: Machine> Mm<M> {
             for pageset in &zone.pagesets {
                 pageset.pcp.lock(&self.machine).tuning.resize(sizing);
             }
+            self.assign_homes(zone);
+        }
+    }
+
+    /// Spreads the CPUs over the arenas of `zone` that are to be homes: those of its node one by one, for they use it
+    /// most.
+    fn assign_homes(&self, zone: &Zone<M>) {
+        let before = zone.arenas.homes();
+        let homes = zone.arenas.set_homes(self.knobs.get(Knob::Arenas) as u32);
+        if homes == before {
+            // Where CPUs have moved on their own, they stay.
+            return;
+        }
+        let mut local = 0;
+        for ((pageset, cpu), number) in zone.pagesets.iter().zip(&self.topology.cpus).zip(0..) {
+            let rank = if cpu.node == zone.node { local } else { number };
+            local += u32::from(cpu.node == zone.node);
+            pageset.home.store(rank % homes, Relaxed);
         }
     }
 
     fn page_sizing(&self, zone: &Zone<M>) -> PageSizing {
-        let local = match self.topology.cpus_of(zone.node) {
-            0 => self.topology.cpus.len(),
-            local => local,
-        };
+        let local = self.topology.cpus_that_share(zone.node);
         let low = zone.watermarks().low;
         PageSizing::compute(self.policy.rules(), &self.knobs, zone.managed, low, local as u32)
     }
@@ -203,23 +218,33 @@ impl<M: Machine> core::fmt::Debug for Mm<M> {
     }
 }
 
-fn zones<M: Machine>(machine: &M, topology: &Topology) -> Box<[Zone<M>]> {
+fn zones<M: Machine>(machine: &M, topology: &Topology, rules: &Rules, knobs: &Knobs) -> Box<[Zone<M>]> {
     let specs = topology.nodes.iter().enumerate().flat_map(|(node, spec): (usize, &NodeSpec)| {
         spec.zones.iter().map(move |zone: &ZoneSpec| (Node(node as u16), *zone))
     });
     specs
         .enumerate()
-        .map(|(id, (node, spec))| zone(machine, topology, ZoneId(id as u16), node, spec))
+        .map(|(id, (node, spec))| {
+            let local = topology.cpus_that_share(node) as u32;
+            let division = Division::new(rules, knobs, spec.start, spec.managed, local);
+            zone(machine, topology, ZoneId(id as u16), node, (spec, division))
+        })
         .collect()
 }
 
-fn zone<M: Machine>(machine: &M, topology: &Topology, id: ZoneId, node: Node, spec: ZoneSpec) -> Zone<M> {
+fn zone<M: Machine>(
+    machine: &M,
+    topology: &Topology,
+    id: ZoneId,
+    node: Node,
+    (spec, division): (ZoneSpec, Division),
+) -> Zone<M> {
     let threshold = stat_threshold(topology.cpus.len(), spec.managed);
     let cpus = (0..topology.cpus.len()).map(|cpu| Cpu(cpu as u16));
     let pagesets = cpus.map(|cpu| Pageset::new(machine, id, cpu, threshold)).collect();
-    let free = Locked::new(machine, LockClass::Zone, u32::from(id.0), FreeAreas::default());
+    let arenas = Arenas::new(machine, id, spec.start, division);
     let avoids_mixing = avoids_mixing(topology, node, spec.kind);
-    Zone::new(ZoneParts { id, node, spec, avoids_mixing, free, pagesets })
+    Zone::new(ZoneParts { id, node, spec, avoids_mixing, arenas, pagesets })
 }
 
 /// Whether a request that prefers the zone of `kind` on `node` should first leave it rather than mix types there: if that

@@ -1,6 +1,7 @@
 //! The buddy allocator: free blocks of orders 0 to 10 by type, splitting and merging, all under the zone lock
-//! (facts/ALGORITHMS.md 2.1).
+//! (facts/ALGORITHMS.md 2.1). A zone has one such set of lists in Linux, and one for each of its arenas elsewhere.
 
+use crate::arena::{LINES_OF_ARENA, LINES_OF_ZONE, PIECES_STEP};
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{MAX_PAGE_ORDER, MigrateType, Order, Pfn};
 use crate::knobs::Knob;
@@ -8,6 +9,7 @@ use crate::list::List;
 use crate::machine::{Access, Line, LineKind, Machine};
 use crate::pcp::{Pressure, Setting};
 use crate::stat::Events;
+use crate::sync::Relaxed;
 use crate::zone::{Cx, Zone, zone_flag};
 
 /// Where a block goes on its list. Blocks at the head are handed out first.
@@ -23,14 +25,16 @@ pub(crate) struct FreeArea {
     pub(crate) lists: [List; MigrateType::COUNT],
 }
 
-/// The free blocks of a zone.
-#[derive(Debug, Default)]
+/// The free blocks of an arena.
+#[derive(Debug)]
 pub(crate) struct FreeAreas {
-    pub(crate) areas: [FreeArea; MAX_PAGE_ORDER as usize + 1],
+    areas: [FreeArea; MAX_PAGE_ORDER as usize + 1],
     /// Events of requests that did not go through a pageset.
     pub(crate) events: Events,
-    /// Pages of pageblocks reserved for atomic high-order requests.
-    pub(crate) reserved_highatomic: u32,
+    arena: u32,
+    /// Movable pages in blocks below the largest order; and what others were told of it last.
+    pieces: u32,
+    pieces_told: u32,
 }
 
 /// A zone with what its free lists need around them.
@@ -58,23 +62,79 @@ impl<M: Machine> ZoneCx<'_, M> {
         };
         Setting { rules: self.cx.rules, scale: self.cx.knobs.get(Knob::PcpBatchScaleMax) as u32, pressure }
     }
+}
+
+impl FreeAreas {
+    /// No free blocks, of arena `arena` of its zone.
+    pub(crate) fn of_arena(arena: u32) -> Self {
+        Self { areas: Default::default(), events: Events::default(), arena, pieces: 0, pieces_told: 0 }
+    }
+
+    /// The number of its arena.
+    pub(crate) fn number(&self) -> u32 {
+        self.arena
+    }
+
+    /// Movable pages in blocks below the largest order.
+    pub(crate) fn pieces(&self) -> u32 {
+        self.pieces
+    }
+
+    /// The free blocks of `order` and `migratetype`.
+    #[inline]
+    pub(crate) fn list(&self, order: Order, migratetype: MigrateType) -> &List {
+        &self.areas[order.index()].lists[migratetype.index()]
+    }
 
     /// Charges a look at the list heads of `order`, or a change of them.
     #[inline]
-    fn touch_area(self, order: Order, access: Access) {
-        let index = u32::from(self.zone.id.0) * 64 + u32::from(order.get()) * 4;
-        self.cx.machine.touch(Line { kind: LineKind::FreeArea, index }, access);
+    fn touch_area<M: Machine>(&self, cx: ZoneCx<'_, M>, order: Order, access: Access) {
+        let line = self.arena * LINES_OF_ARENA + u32::from(order.get()) * 4;
+        let index = u32::from(cx.zone.id.0) * LINES_OF_ZONE + line;
+        cx.cx.machine.touch(Line { kind: LineKind::FreeArea, index }, access);
     }
 
     /// Charges a change of the block count of `order`, which is on the next line.
     #[inline]
-    fn touch_count(self, order: Order) {
-        let index = u32::from(self.zone.id.0) * 64 + u32::from(order.get()) * 4 + 1;
-        self.cx.machine.touch(Line { kind: LineKind::FreeArea, index }, Access::Write);
+    fn touch_count<M: Machine>(&self, cx: ZoneCx<'_, M>, order: Order) {
+        let line = self.arena * LINES_OF_ARENA + u32::from(order.get()) * 4 + 1;
+        let index = u32::from(cx.zone.id.0) * LINES_OF_ZONE + line;
+        cx.cx.machine.touch(Line { kind: LineKind::FreeArea, index }, Access::Write);
     }
-}
 
-impl FreeAreas {
+    /// Tells those who look without the lock that a list became empty or ceased to be.
+    #[inline]
+    fn tell_list<M: Machine>(&self, cx: ZoneCx<'_, M>, order: Order, migratetype: MigrateType) {
+        let holds = !self.list(order, migratetype).is_empty();
+        cx.zone.arenas.touch_hints(cx.cx.machine, self.arena, Access::Write);
+        cx.zone.arenas.hints(self.arena).set_list(order, migratetype, holds);
+    }
+
+    /// Counts a block that came (1) or went (-1), and tells those who compare arenas.
+    #[inline]
+    fn count<M: Machine>(&mut self, cx: ZoneCx<'_, M>, order: Order, migratetype: MigrateType, change: i32) {
+        if order < Order::MAX {
+            if migratetype == MigrateType::Movable {
+                self.pieces = self.pieces.wrapping_add_signed(change << order.get());
+            }
+            if self.pieces.abs_diff(self.pieces_told) < PIECES_STEP {
+                return;
+            }
+        }
+        if cx.zone.arenas.only().is_none() {
+            self.tell_counts(cx);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_counts<M: Machine>(&mut self, cx: ZoneCx<'_, M>) {
+        self.pieces_told = self.pieces;
+        cx.zone.arenas.touch_counts(cx.cx.machine, self.arena, Access::Write);
+        let counts = cx.zone.arenas.counts(self.arena);
+        counts.whole.store(self.nr_free(Order::MAX), Relaxed);
+        counts.pieces.store(self.pieces, Relaxed);
+    }
+
     /// Free blocks of `order`, of every type.
     pub(crate) fn nr_free(&self, order: Order) -> u32 {
         self.areas[order.index()].lists.iter().map(List::len).sum()
@@ -90,16 +150,17 @@ impl FreeAreas {
         migratetype: MigrateType,
         place: Place,
     ) {
-        cx.touch_area(order, Access::Write);
-        cx.touch_count(order);
+        self.touch_area(cx, order, Access::Write);
+        self.touch_count(cx, order);
         let list = &mut self.areas[order.index()].lists[migratetype.index()];
         match place {
             Place::Head => list.push_front(cx.cx.mem(), pfn),
             Place::Tail => list.push_back(cx.cx.mem(), pfn),
         }
         if list.len() == 1 {
-            cx.zone.stat.set_nonempty(order, migratetype, true);
+            self.tell_list(cx, order, migratetype);
         }
+        self.count(cx, order, migratetype, 1);
         if migratetype == MigrateType::HighAtomic {
             cx.zone.stat.add_highatomic(i64::from(order.pages()));
         }
@@ -111,13 +172,14 @@ impl FreeAreas {
     #[inline]
     pub(crate) fn remove<M: Machine>(&mut self, cx: ZoneCx<'_, M>, pfn: Pfn) {
         let FrameState { order, migratetype, .. } = cx.cx.map.frame(pfn).state();
-        cx.touch_area(order, Access::Write);
-        cx.touch_count(order);
+        self.touch_area(cx, order, Access::Write);
+        self.touch_count(cx, order);
         let list = &mut self.areas[order.index()].lists[migratetype.index()];
         list.remove(cx.cx.mem(), pfn);
         if list.is_empty() {
-            cx.zone.stat.set_nonempty(order, migratetype, false);
+            self.tell_list(cx, order, migratetype);
         }
+        self.count(cx, order, migratetype, -1);
         if migratetype == MigrateType::HighAtomic {
             cx.zone.stat.add_highatomic(-i64::from(order.pages()));
         }
@@ -133,8 +195,8 @@ impl FreeAreas {
         migratetype: MigrateType,
     ) -> Option<Pfn> {
         for found in order.to(Order::MAX) {
-            cx.touch_area(found, Access::Read);
-            if let Some(pfn) = self.areas[found.index()].lists[migratetype.index()].first() {
+            self.touch_area(cx, found, Access::Read);
+            if let Some(pfn) = self.list(found, migratetype).first() {
                 self.remove(cx, pfn);
                 self.expand(cx, pfn, order, found, migratetype);
                 return Some(pfn);

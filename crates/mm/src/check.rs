@@ -4,6 +4,7 @@
 use alloc::format;
 use alloc::string::String;
 
+use crate::arena::PIECES_STEP;
 use crate::boot::Mm;
 use crate::buddy::FreeAreas;
 use crate::frame::{FrameKind, FrameState};
@@ -43,7 +44,12 @@ impl<M: Machine> Mm<M> {
 
     fn check_zone(&self, zone: &Zone<M>) -> Result<ZonePages, String> {
         let seen = self.scan(zone)?;
-        let free = self.check_free_lists(zone, &zone.free.lock(&self.machine))?;
+        let mut free = 0;
+        for areas in zone.arenas.all() {
+            let areas = areas.lock(&self.machine);
+            let pages = self.check_free_lists(zone, &areas);
+            free += pages.map_err(|what| format!("arena {}: {what}", areas.number()))?;
+        }
         let mut pcp = 0;
         let mut held_back = 0;
         for (cpu, pageset) in zone.pagesets.iter().enumerate() {
@@ -117,27 +123,29 @@ impl<M: Machine> Mm<M> {
 
     fn check_free_lists(&self, zone: &Zone<M>, free: &FreeAreas) -> Result<u64, String> {
         let mut pages = 0;
+        let hints = zone.arenas.hints(free.number());
         for order in Order::ZERO.to(Order::MAX) {
             for migratetype in MigrateType::ALL {
-                let list = &free.areas[order.index()].lists[migratetype.index()];
+                let list = free.list(order, migratetype);
                 let wanted = FrameState { kind: FrameKind::Free, order, migratetype, zone: zone.id };
+                let belongs = |pfn, state| state == wanted && zone.arenas.owner(pfn) == free.number();
                 let walked = self
-                    .walk(list, |state| state == wanted)
+                    .walk(list, belongs)
                     .map_err(|what| format!("free list of {order}, {}: {what}", migratetype.name()))?;
-                let flagged = zone.stat.nonempty(order) >> migratetype as u8 & 1 == 1;
-                if flagged == list.is_empty() {
+                if hints.has_list(order, migratetype) == list.is_empty() {
                     return Err(format!("{order}, {}: the list's flag is wrong", migratetype.name()));
                 }
                 pages += u64::from(walked) << order.get();
             }
         }
+        check_counts(zone, free)?;
         Ok(pages)
     }
 
     fn check_pageset(&self, zone: &Zone<M>, pcp: &Pcp) -> Result<u64, String> {
         let mut pages = 0;
         for (order, list) in pcp.lists() {
-            let belongs = |state: FrameState| {
+            let belongs = |_, state: FrameState| {
                 state.kind == FrameKind::Pcp && state.order == order && state.zone == zone.id
             };
             pages += u64::from(self.walk(list, belongs)?) << order.get();
@@ -149,11 +157,11 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Walks a list both ways; gives its blocks.
-    fn walk(&self, list: &List, belongs: impl Fn(FrameState) -> bool) -> Result<u32, String> {
+    fn walk(&self, list: &List, belongs: impl Fn(Pfn, FrameState) -> bool) -> Result<u32, String> {
         let mut blocks = 0;
         let (mut next, mut last) = (list.first(), None);
         while let Some(pfn) = next {
-            if !belongs(self.map.frame(pfn).state()) {
+            if !belongs(pfn, self.map.frame(pfn).state()) {
                 return Err(format!("{pfn} does not belong: {:?}", self.map.frame(pfn).state()));
             }
             if List::before(&self.map, pfn) != last {
@@ -171,4 +179,24 @@ impl<M: Machine> Mm<M> {
         }
         Ok(blocks)
     }
+}
+
+/// What is said of an arena is so.
+fn check_counts<M: Machine>(zone: &Zone<M>, free: &FreeAreas) -> Result<(), String> {
+    if zone.arenas.only().is_some() {
+        return Ok(());
+    }
+    let orders = Order::ZERO.to(Order::MAX).filter(|&order| order < Order::MAX);
+    let pages = |order: Order| free.list(order, MigrateType::Movable).len() << order.get();
+    let (whole, pieces) = (free.nr_free(Order::MAX), orders.map(pages).sum::<u32>());
+    let said = zone.arenas.counts(free.number());
+    let (said_whole, said_pieces) = (said.whole.load(Relaxed), said.pieces.load(Relaxed));
+    if said_whole != whole || free.pieces() != pieces || said_pieces.abs_diff(pieces) >= PIECES_STEP {
+        return Err(format!(
+            "{whole} whole ranges and {pieces} movable pages in pieces, but {said_whole} and {} are counted and \
+             {said_pieces} said",
+            free.pieces()
+        ));
+    }
+    Ok(())
 }

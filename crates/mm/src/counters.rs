@@ -44,13 +44,17 @@ impl<M: Machine> Mm<M> {
             counters.add("freehold_drain_all", zone.stat.slow.drain_all.load(Relaxed));
             counters.add("freehold_pageblock_claims", zone.stat.slow.claims.load(Relaxed));
             counters.add("freehold_pageblock_steals", zone.stat.slow.steals.load(Relaxed));
+            counters.add("freehold_ranges_borrowed", zone.stat.slow.borrowed.load(Relaxed));
         }
         counters
     }
 
     /// What was counted for `zone` on all CPUs.
     pub(crate) fn zone_events(&self, zone: &Zone<M>) -> Events {
-        let mut events = zone.free.lock(&self.machine).events;
+        let mut events = Events::default();
+        for free in zone.arenas.all() {
+            events.add(&free.lock(&self.machine).events);
+        }
         for pageset in &zone.pagesets {
             events.add(&pageset.pcp.lock(&self.machine).events);
         }

@@ -55,7 +55,7 @@ impl<M: Machine> Mm<M> {
         while left > 0 {
             let mut pcp = pageset.pcp.lock(&self.machine);
             let hold = pcp.tuning.hold_size(rule, left);
-            if pcp.drain(self.zone_cx(zone.id), &pageset.free_diff(), hold, 0) == 0 {
+            if pcp.drain(self.zone_cx(zone.id), pageset.beside(), hold, 0) == 0 {
                 break;
             }
             left -= hold;
@@ -80,7 +80,7 @@ impl<M: Machine> Mm<M> {
             loop {
                 let mut pcp = pageset.pcp.lock(&self.machine);
                 let hold = pcp.count().min(cx.cx.scaled(pcp.tuning.batch));
-                if hold == 0 || pcp.drain(cx, &pageset.free_diff(), hold, 0) == 0 {
+                if hold == 0 || pcp.drain(cx, pageset.beside(), hold, 0) == 0 {
                     break;
                 }
             }

@@ -2,7 +2,7 @@
 //! from, and put on a list what a kernel had there.
 
 use crate::boot::Mm;
-use crate::fallback::{Ask, SearchMode};
+use crate::fallback::Ask;
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{Cpu, MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::machine::Machine;
@@ -20,7 +20,7 @@ impl<M: Machine> Mm<M> {
         if !Pcp::caches(self.policy.rules().pcp_orders, order) {
             return self.rmqueue_buddy(zone, order, migratetype);
         }
-        let pfn = pageset.pcp.lock(&self.machine).alloc(cx, &pageset.free_diff(), ask)?;
+        let pfn = pageset.pcp.lock(&self.machine).alloc(cx, pageset.beside(), ask)?;
         self.set_state(pfn, FrameKind::Allocated, ask, zone);
         Some(pfn)
     }
@@ -42,11 +42,13 @@ impl<M: Machine> Mm<M> {
         let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
         let cx = self.zone_cx(zone);
         let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
-        let mut free = cx.zone.free.lock(&self.machine);
-        let pfn = free.take(cx, ask, &mut SearchMode::default())?;
-        pageset.free_diff().add(cx, -(order.pages() as i32));
-        self.set_state(pfn, FrameKind::Allocated, ask, zone);
-        Some(pfn)
+        let mut taken = None;
+        cx.zone.arenas.take_one(cx, ask, &pageset.home, |_, pfn| {
+            pageset.beside().add_free(cx, -(order.pages() as i32));
+            self.set_state(pfn, FrameKind::Allocated, ask, zone);
+            taken = Some(pfn);
+        });
+        taken
     }
 
     /// Frees a block to the pageset list of `migratetype`, whatever its pageblock's type, and drains as a free does.
@@ -83,7 +85,7 @@ impl<M: Machine> Mm<M> {
         let cx = self.zone_cx(at.0);
         let pageset = &cx.zone.pagesets[usize::from(at.1.0)];
         let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
-        pageset.pcp.lock(&self.machine).place(cx, &pageset.free_diff(), ask, blocks)
+        pageset.pcp.lock(&self.machine).place(cx, pageset.beside(), ask, blocks)
     }
 
     /// Moves up to `blocks` of a pageset list back to the buddy lists, hottest first, and tunes nothing. Gives how many.

@@ -27,7 +27,7 @@ pub(crate) enum SearchMode {
 const CLAIM_ORDER_MIN: u8 = Order::PAGEBLOCK.get() / 2;
 
 /// The types to try, in order, when those of the request's own type are used up.
-fn fallbacks(migratetype: MigrateType) -> &'static [MigrateType] {
+pub(crate) fn fallbacks(migratetype: MigrateType) -> &'static [MigrateType] {
     use MigrateType::{Movable, Reclaimable, Unmovable};
     match migratetype {
         Unmovable => &[Reclaimable, Movable],
@@ -71,8 +71,7 @@ impl FreeAreas {
         mode: &mut SearchMode,
     ) -> Option<Pfn> {
         if *mode <= SearchMode::Claim {
-            if let Some(pfn) = self.claim(cx, ask) {
-                SlowEvents::bump(&cx.zone.stat.slow.claims);
+            if let Some(pfn) = self.take_by(cx, ask, SearchMode::Claim) {
                 *mode = SearchMode::Own;
                 return Some(pfn);
             }
@@ -80,16 +79,34 @@ impl FreeAreas {
         if ask.flags.has(AllocFlags::NOFRAGMENT) {
             return None;
         }
-        let pfn = self.steal(cx, ask)?;
-        SlowEvents::bump(&cx.zone.stat.slow.steals);
+        let pfn = self.take_by(cx, ask, SearchMode::Steal)?;
         *mode = SearchMode::Steal;
         Some(pfn)
     }
 
+    /// Takes a block for `ask` by one way of searching alone.
+    #[inline]
+    pub(crate) fn take_by<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        ask: Ask,
+        way: SearchMode,
+    ) -> Option<Pfn> {
+        let (found, counter) = match way {
+            SearchMode::Own => return self.take_smallest(cx, ask.order, ask.migratetype),
+            SearchMode::Claim => (self.claim(cx, ask), &cx.zone.stat.slow.claims),
+            SearchMode::Steal => (self.steal(cx, ask), &cx.zone.stat.slow.steals),
+        };
+        if found.is_some() {
+            SlowEvents::bump(counter);
+        }
+        found
+    }
+
     /// The first block of `order` of a type that `migratetype` may fall back to.
     fn foreign(&self, order: Order, migratetype: MigrateType) -> Option<(Pfn, MigrateType)> {
-        let lists = &self.areas[order.index()].lists;
-        fallbacks(migratetype).iter().find_map(|&other| Some((lists[other.index()].first()?, other)))
+        let first = |&other: &MigrateType| Some((self.list(order, other).first()?, other));
+        fallbacks(migratetype).iter().find_map(first)
     }
 
     /// From the largest blocks down: turns a pageblock of another type into one of the request's.

@@ -154,7 +154,7 @@ impl<M: Machine> Mm<M> {
         let mut left = freed.to_drain;
         loop {
             let hold = pcp.tuning.hold_size(rule, left);
-            pcp.drain(cx, &pageset.free_diff(), hold, freed.from);
+            pcp.drain(cx, pageset.beside(), hold, freed.from);
             left -= hold;
             if left == 0 || pcp.count() == 0 || rule == HoldRule::Whole {
                 break;
@@ -176,10 +176,10 @@ impl<M: Machine> Mm<M> {
 
     pub(crate) fn free_to_buddy(&self, cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
         let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
-        let mut free = cx.zone.free.lock(&self.machine);
+        let mut free = cx.zone.arenas.lock_owner(&self.machine, pfn);
         let migratetype = cx.cx.blocks.read(&self.machine, pfn);
         free.free(cx, pfn, order, migratetype);
         free.events.pgfree += u64::from(order.pages());
-        pageset.free_diff().add(cx, order.pages() as i32);
+        pageset.beside().add_free(cx, order.pages() as i32);
     }
 }

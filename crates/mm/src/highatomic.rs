@@ -1,8 +1,10 @@
 //! Pageblocks kept for atomic requests of higher orders: at most 1 % of a zone (facts/ALGORITHMS.md 2.6).
 
 use crate::boot::Mm;
+use crate::buddy::FreeAreas;
 use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::machine::Machine;
+use crate::sync::Locked;
 use crate::zone::Zone;
 
 impl<M: Machine> Mm<M> {
@@ -16,27 +18,27 @@ impl<M: Machine> Mm<M> {
         }
         let most = percent.next_multiple_of(PAGEBLOCK_PAGES);
         let cx = self.zone_cx(zone.id);
-        let mut free = zone.free.lock(&self.machine);
+        let mut free = zone.arenas.lock_owner(&self.machine, pfn);
         let ordinary = self.blocks.get(pfn).index() < MigrateType::PCP_COUNT;
         let start = pfn.align_down(Order::PAGEBLOCK);
         let inside = start.0 >= zone.span().start && start.0 + PAGEBLOCK_PAGES <= zone.span().end;
-        if free.reserved_highatomic < most && ordinary && inside {
-            free.reserved_highatomic += PAGEBLOCK_PAGES;
+        if ordinary && inside && zone.stat.reserve_highatomic(PAGEBLOCK_PAGES, most) {
             free.convert_block(cx, start, MigrateType::HighAtomic);
         }
     }
 
     /// Gives one reserved pageblock back; says whether there was one with free pages.
     pub(crate) fn unreserve_highatomic(&self) -> bool {
-        self.zones.iter().any(|zone| {
-            let cx = self.zone_cx(zone.id);
-            let mut free = zone.free.lock(&self.machine);
-            let found = Order::ZERO
-                .to(Order::MAX)
-                .find_map(|order| free.areas[order.index()].lists[MigrateType::HighAtomic.index()].first());
-            let Some(pfn) = found else { return false };
-            free.reserved_highatomic = free.reserved_highatomic.saturating_sub(PAGEBLOCK_PAGES);
-            free.convert_block(cx, pfn.align_down(Order::PAGEBLOCK), MigrateType::Movable) > 0
-        })
+        self.zones.iter().any(|zone| zone.arenas.all().any(|free| self.unreserve_one(zone, free)))
+    }
+
+    fn unreserve_one(&self, zone: &Zone<M>, free: &Locked<M, FreeAreas>) -> bool {
+        let mut free = free.lock(&self.machine);
+        let mut orders = Order::ZERO.to(Order::MAX);
+        let found = orders.find_map(|order| free.list(order, MigrateType::HighAtomic).first());
+        let Some(pfn) = found else { return false };
+        zone.stat.unreserve_highatomic(PAGEBLOCK_PAGES);
+        let start = pfn.align_down(Order::PAGEBLOCK);
+        free.convert_block(self.zone_cx(zone.id), start, MigrateType::Movable) > 0
     }
 }

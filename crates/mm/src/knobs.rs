@@ -33,6 +33,8 @@ pub enum Knob {
     PcpBatch,
     /// `freehold.pcp_high_batches`
     PcpHighBatches,
+    /// `freehold.arenas`
+    Arenas,
 }
 
 /// What a knob stands for in Linux.
@@ -77,7 +79,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 12] = [
+pub const KNOBS: [KnobSpec; 13] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -197,6 +199,17 @@ pub const KNOBS: [KnobSpec; 12] = [
         unit: "batches",
         meaning: "A pageset may hold this many batches, without tuning; 0: from the zone and its CPUs",
         stands_for: StandsFor::Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
+    },
+    KnobSpec {
+        knob: Knob::Arenas,
+        name: "freehold.arenas",
+        min: 0,
+        max: 64,
+        default: 0,
+        unit: "",
+        meaning: "Into how many sets of free lists +arenas or +zones divides a zone, 0: one a CPU of its node, 128 MiB each \
+                  at least. Changed in mid-run, it is how many of them CPUs begin with",
+        stands_for: StandsFor::Nothing("each zone has one set"),
     },
 ];
 

@@ -10,13 +10,14 @@
 //! ```
 //!
 //! [`Mm`] is the door. A [`Topology`] says what the machine has, a [`Policy`] which kernel's rules hold, [`Knobs`] what a
-//! sysctl would say. `frame`, `list`, `buddy` and `fallback` are the free lists; `pcp` the per-CPU lists; `watermark`,
-//! `zonelist` and `policy` the parameters; `check` walks every invariant.
+//! sysctl would say. `frame`, `list`, `buddy` and `fallback` are the free lists; `arena` divides them; `pcp` the
+//! per-CPU lists; `watermark`, `zonelist` and `policy` the parameters; `check` walks every invariant.
 #![cfg_attr(not(any(shuttle, test)), no_std)]
 
 extern crate alloc;
 
 mod alloc_path;
+mod arena;
 pub mod bare;
 mod boot;
 mod buddy;

@@ -75,7 +75,9 @@ pub enum LineKind {
     /// A frame descriptor (`struct page`); the index is its pfn. How many share a line depends on the policy's
     /// descriptor size, which the machine is told.
     Frame,
-    /// A free-area list head; the index is zone × 64 + order × 4 + line within it.
+    /// Free lists; the index is (zone × 64 + arena) × 64 + line within the arena. The first 44 lines of an arena are its
+    /// list heads and block counts, order × 4 + line; those from 48 on are what is said of them without the lock. Where
+    /// a zone has one set of lists, as in Linux, that is arena 0.
     FreeArea,
     /// A zone's read-mostly head (watermarks, protection); the index is the zone.
     Zone,
@@ -113,7 +115,7 @@ impl Access {
 /// Locks are counted by class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockClass {
-    /// `zone->lock`: free areas and pageblock types.
+    /// `zone->lock`: free areas and pageblock types. The index is zone + 1024 × arena; Linux has only arena 0.
     Zone,
     /// `pcp->lock`: a CPU's page lists of a zone; only ever tried on the fast paths.
     Pcp,

@@ -43,7 +43,8 @@ impl Pageblocks {
     }
 }
 
+/// The line that has the type of the pageblock of `pfn`.
 #[inline]
-fn line(pfn: Pfn) -> Line {
+pub(crate) fn line(pfn: Pfn) -> Line {
     Line { kind: LineKind::Pageblock, index: (pfn.0 >> PAGEBLOCK_ORDER) / BLOCKS_PER_LINE }
 }

@@ -193,6 +193,24 @@ pub enum TouchRule {
     Ahead,
 }
 
+/// Whether a zone is divided into smaller ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZonesRule {
+    /// It is one piece.
+    Whole,
+    /// It has parts, each with free lists and a lock of its own, that begin and end at fixed addresses.
+    Divided,
+}
+
+/// How many sets of free lists a zone, or a part of one, has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArenaRule {
+    /// One.
+    One,
+    /// Several, each with a lock, between which whole ranges of memory move.
+    Several,
+}
+
 /// The rules that a policy puts in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -210,6 +228,8 @@ pub struct Rules {
     pub scale: ScaleRule,
     pub yields: YieldRule,
     pub touch: TouchRule,
+    pub zones: ZonesRule,
+    pub arenas: ArenaRule,
     /// Bytes of a frame descriptor in that kernel, which decides how many share a cache line.
     pub descriptor_bytes: u32,
 }
@@ -231,6 +251,8 @@ impl Rules {
             scale: ScaleRule::Mainline,
             yields: YieldRule::Never,
             touch: TouchRule::UnderLock,
+            zones: ZonesRule::Whole,
+            arenas: ArenaRule::One,
             descriptor_bytes: 64,
         }
     }
@@ -261,6 +283,8 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
     "linux-6.19",
     "linux-7.2",
     "linux-6.18+yield",
+    "linux-6.18+zones",
+    "linux-6.18+arenas",
     "linux-6.18+touch",
     "linux-6.18+small-descriptors",
     "freehold",
@@ -378,7 +402,7 @@ mod tests {
 
     #[test]
     fn freehold_is_the_default_kernel_with_what_pays() {
-        let pays = ["yield", "touch", "small-descriptors"];
+        let pays = ["arenas", "yield", "touch", "small-descriptors"];
         let spelled = alloc::format!("{DEFAULT_POLICY}+{}", pays.join("+"));
         assert_eq!(Policy::parse(FREEHOLD).unwrap().rules(), Policy::parse(&spelled).unwrap().rules());
     }
@@ -396,7 +420,7 @@ mod tests {
         }
         let message = Policy::parse("linux-6.18+yeild").unwrap_err().to_string();
         assert!(
-            message.ends_with("any of +pcp_batch_scale_max +yield +touch +small-descriptors"),
+            message.ends_with("any of +pcp_batch_scale_max +yield +zones +arenas +touch +small-descriptors"),
             "{message}"
         );
     }

@@ -25,10 +25,10 @@ impl<M: Machine> Mm<M> {
     pub fn buddyinfo(&self) -> String {
         let mut text = String::new();
         for zone in &self.zones {
-            let free = zone.free.lock(&self.machine);
+            let blocks = self.free_blocks(zone);
             put(&mut text, format_args!("Node {}, zone {:>8} ", zone.node.0, zone.kind.name()));
-            for order in Order::ZERO.to(Order::MAX) {
-                put(&mut text, format_args!("{:>6} ", free.nr_free(order)));
+            for by_type in blocks {
+                put(&mut text, format_args!("{:>6} ", by_type.iter().sum::<u32>()));
             }
             text.push('\n');
         }
@@ -58,13 +58,12 @@ impl<M: Machine> Mm<M> {
         }
         text.push('\n');
         for zone in zones {
-            let free = zone.free.lock(&self.machine);
+            let blocks = self.free_blocks(zone);
             for migratetype in SHOWN_TYPES {
                 let (node, kind) = (zone.node.0, zone.kind.name());
                 put(text, format_args!("Node {node:>4}, zone {kind:>8}, type {:>12} ", migratetype.name()));
-                for order in Order::ZERO.to(Order::MAX) {
-                    let blocks = free.areas[order.index()].lists[migratetype.index()].len();
-                    put(text, format_args!("{blocks:>6} "));
+                for by_type in blocks {
+                    put(text, format_args!("{:>6} ", by_type[migratetype.index()]));
                 }
                 text.push('\n');
             }
@@ -81,6 +80,20 @@ impl<M: Machine> Mm<M> {
             }
             text.push('\n');
         }
+    }
+
+    /// Free blocks of `zone` by order and type, over all of its arenas.
+    fn free_blocks(&self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
+        let mut blocks = [[0; MigrateType::COUNT]; Order::MAX.index() + 1];
+        for free in zone.arenas.all() {
+            let free = free.lock(&self.machine);
+            for order in Order::ZERO.to(Order::MAX) {
+                for migratetype in MigrateType::ALL {
+                    blocks[order.index()][migratetype.index()] += free.list(order, migratetype).len();
+                }
+            }
+        }
+        blocks
     }
 
     fn count_blocks(&self, zone: &Zone<M>, migratetype: MigrateType) -> usize {

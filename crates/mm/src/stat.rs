@@ -5,8 +5,8 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::ids::{MAX_PAGE_ORDER, MigrateType, Order, ZoneKind};
-use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU64, Relaxed};
+use crate::ids::ZoneKind;
+use crate::sync::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Relaxed};
 
 /// Events of page allocation, counted under a pageset's or a zone's lock.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,6 +51,8 @@ pub(crate) struct SlowEvents {
     pub(crate) claims: AtomicU64,
     /// Single allocations from a block of another type.
     pub(crate) steals: AtomicU64,
+    /// Whole ranges that moved from one arena to another.
+    pub(crate) borrowed: AtomicU64,
 }
 
 impl SlowEvents {
@@ -64,8 +66,8 @@ impl SlowEvents {
 pub(crate) struct ZoneStat {
     free_pages: AtomicI64,
     free_highatomic: AtomicI64,
-    /// For each order, a bit for each type whose free list is not empty.
-    nonempty: [AtomicU8; MAX_PAGE_ORDER as usize + 1],
+    /// Pages of pageblocks reserved for atomic high-order requests.
+    reserved_highatomic: AtomicU32,
     /// Requests that preferred this zone and were served elsewhere.
     pub(crate) numa_foreign: AtomicU64,
     pub(crate) slow: SlowEvents,
@@ -114,18 +116,17 @@ impl ZoneStat {
         held_back != 0
     }
 
-    #[inline]
-    pub(crate) fn nonempty(&self, order: Order) -> u8 {
-        self.nonempty[order.index()].load(Relaxed)
+    /// Adds `pages` to those reserved for atomic requests, unless there are `most` already; says whether it did.
+    pub(crate) fn reserve_highatomic(&self, pages: u32, most: u32) -> bool {
+        let reserve = |now| if now < most { Some(now + pages) } else { None };
+        self.reserved_highatomic.fetch_update(Relaxed, Relaxed, reserve).is_ok()
     }
 
-    /// Notes that the list of `order` and `migratetype` became empty or ceased to be. The zone lock is held.
-    #[inline]
-    pub(crate) fn set_nonempty(&self, order: Order, migratetype: MigrateType, holds: bool) {
-        let slot = &self.nonempty[order.index()];
-        let bit = 1 << migratetype as u8;
-        let old = slot.load(Relaxed);
-        slot.store(if holds { old | bit } else { old & !bit }, Relaxed);
+    /// Takes `pages` from those reserved for atomic requests.
+    pub(crate) fn unreserve_highatomic(&self, pages: u32) {
+        let unreserve = |now: u32| Some(now.saturating_sub(pages));
+        // The closure never declines.
+        let _ = self.reserved_highatomic.fetch_update(Relaxed, Relaxed, unreserve);
     }
 }
 

@@ -114,6 +114,14 @@ impl Topology {
         self.cpus.iter().filter(|cpu| cpu.node == node).count()
     }
 
+    /// The number of CPUs that share the zones of `node`: its own, or all where it has none.
+    pub(crate) fn cpus_that_share(&self, node: Node) -> usize {
+        match self.cpus_of(node) {
+            0 => self.cpus.len(),
+            local => local,
+        }
+    }
+
     /// Checks that the description is one of a machine that could exist.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
-//! A zone: its frames' free lists under `zone->lock`, its watermarks, its CPUs' pagesets, its counters.
+//! A zone: its frames' free lists under `zone->lock` (or several, see `arena`), its watermarks, its CPUs' pagesets, its counters.
 
 use alloc::boxed::Box;
 
-use crate::buddy::FreeAreas;
+use crate::arena::{Arenas, Types};
 use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{Knob, Knobs};
@@ -12,7 +12,7 @@ use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset, Tuning};
 use crate::policy::Rules;
 use crate::stat::ZoneStat;
-use crate::sync::{AtomicU32, Locked, Relaxed};
+use crate::sync::{AtomicU32, Relaxed};
 use crate::watermark::{PROTECTION_COLUMNS, Watermarks};
 
 /// The parts of the memory manager that code below [`crate::Mm`] works with.
@@ -100,7 +100,7 @@ pub struct Zone<M: Machine> {
     pub(crate) spanned: u32,
     pub(crate) present: u32,
     pub(crate) managed: u32,
-    pub(crate) free: Locked<M, FreeAreas>,
+    pub(crate) arenas: Arenas<M>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
     pub(crate) stat: ZoneStat,
     /// Requests that prefer this zone first look for one where types need not mix.
@@ -117,7 +117,7 @@ pub(crate) struct ZoneParts<M: Machine> {
     pub(crate) node: Node,
     pub(crate) spec: crate::ZoneSpec,
     pub(crate) avoids_mixing: bool,
-    pub(crate) free: Locked<M, FreeAreas>,
+    pub(crate) arenas: Arenas<M>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
 }
 
@@ -131,7 +131,7 @@ impl<M: Machine> Zone<M> {
             spanned: parts.spec.spanned,
             present: parts.spec.present,
             managed: parts.spec.managed,
-            free: parts.free,
+            arenas: parts.arenas,
             pagesets: parts.pagesets,
             stat: ZoneStat::default(),
             avoids_mixing: parts.avoids_mixing,
@@ -304,16 +304,16 @@ impl<M: Machine> Zone<M> {
         if free <= mark + self.protection[highest.index()].load(Relaxed) {
             return false;
         }
-        order == Order::ZERO || self.has_block(order, flags)
+        order == Order::ZERO || self.has_block(machine, order, flags)
     }
 
     /// Whether some list that the request may use has a block of `order` or more.
-    fn has_block(&self, order: Order, flags: AllocFlags) -> bool {
-        let mut usable = ((1 << MigrateType::PCP_COUNT) - 1) | (1 << MigrateType::Cma as u8);
+    fn has_block(&self, machine: &M, order: Order, flags: AllocFlags) -> bool {
+        let mut usable = Types::ORDINARY.with(MigrateType::Cma);
         if flags.has(AllocFlags::HIGHATOMIC) {
-            usable |= 1 << MigrateType::HighAtomic as u8;
+            usable = usable.with(MigrateType::HighAtomic);
         }
-        order.to(Order::MAX).any(|order| self.stat.nonempty(order) & usable != 0)
+        self.arenas.any_has(machine, order, usable)
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{free_blocks, order, small};
+use common::{Model, free_blocks, order, small, small_divided};
 use freehold_mm::{MigrateType, Order, Pfn, Request};
 
 /// Enumerates all sequences of choices: each run asks `below` some times, and the next run takes the next branch.
@@ -45,17 +45,24 @@ struct Case {
     start: u32,
     pages: u32,
     policy: &'static str,
+    arenas: u64,
     asks: &'static [(u8, MigrateType)],
     depth: usize,
+}
+
+impl Case {
+    fn model(&self) -> Model {
+        small_divided(self.start, self.pages, 1, self.policy, self.arenas)
+    }
 }
 
 /// Runs every sequence of `case`; gives how many there are.
 fn all_sequences(case: &Case) -> u32 {
     let mut choices = Choices::default();
-    let boot = free_blocks(&small(case.start, case.pages, 1, case.policy).mm);
+    let boot = free_blocks(&case.model().mm);
     let mut sequences = 0;
     loop {
-        let mut model = small(case.start, case.pages, 1, case.policy);
+        let mut model = case.model();
         for _ in 0..case.depth {
             let chosen = choices.below(case.asks.len() + model.held.len());
             match case.asks.get(chosen) {
@@ -85,29 +92,50 @@ const UNMOVABLE: MigrateType = MigrateType::Unmovable;
 fn sixteen_frames_without_page_lists() {
     // Before 5.14 only order 0 goes through page lists.
     let asks = &[(1, MOVABLE), (2, MOVABLE), (3, MOVABLE)];
-    let case = Case { start: 0, pages: 16, policy: "linux-5.10", asks, depth: 7 };
+    let case = Case { start: 0, pages: 16, policy: "linux-5.10", arenas: 1, asks, depth: 7 };
     assert!(all_sequences(&case) > 20_000);
 }
 
 #[test]
 fn sixteen_frames_with_page_lists() {
     let asks = &[(0, MOVABLE), (1, UNMOVABLE), (3, MOVABLE)];
-    let case = Case { start: 0, pages: 16, policy: "linux-6.18", asks, depth: 7 };
+    let case = Case { start: 0, pages: 16, policy: "linux-6.18", arenas: 1, asks, depth: 7 };
     assert!(all_sequences(&case) > 20_000);
 }
 
 #[test]
 fn forty_frames_from_an_odd_one() {
     let asks = &[(0, UNMOVABLE), (2, MOVABLE), (4, UNMOVABLE)];
-    let case = Case { start: 7, pages: 40, policy: "linux-5.10", asks, depth: 7 };
+    let case = Case { start: 7, pages: 40, policy: "linux-5.10", arenas: 1, asks, depth: 7 };
     assert!(all_sequences(&case) > 20_000);
 }
 
 #[test]
 fn sixty_four_frames_of_three_types() {
     let asks = &[(0, UNMOVABLE), (3, MigrateType::Reclaimable), (5, MOVABLE)];
-    let case = Case { start: 64, pages: 64, policy: "linux-6.18", asks, depth: 7 };
+    let case = Case { start: 64, pages: 64, policy: "linux-6.18", arenas: 1, asks, depth: 7 };
     assert!(all_sequences(&case) > 20_000);
+}
+
+/// Blocks that only one arena has, and blocks for which it takes all of them.
+const LARGE: &[(u8, MigrateType)] = &[(10, MOVABLE), (9, UNMOVABLE), (4, MOVABLE), (0, UNMOVABLE)];
+
+#[test]
+fn three_arenas_that_borrow() {
+    let case = Case { start: 0, pages: 3072, policy: "linux-6.18+arenas", arenas: 3, asks: LARGE, depth: 5 };
+    assert!(all_sequences(&case) > 1000);
+}
+
+#[test]
+fn three_zones_that_do_not() {
+    let case = Case { start: 0, pages: 3072, policy: "linux-6.18+zones", arenas: 3, asks: LARGE, depth: 5 };
+    assert!(all_sequences(&case) > 1000);
+}
+
+#[test]
+fn two_arenas_of_an_odd_zone() {
+    let case = Case { start: 700, pages: 2600, policy: "freehold", arenas: 2, asks: LARGE, depth: 5 };
+    assert!(all_sequences(&case) > 1000);
 }
 
 #[test]

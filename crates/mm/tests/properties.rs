@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{Model, assert_as_after_boot, free_blocks, masks, order, policies, small, topologies};
+use common::{
+    Model, assert_as_after_boot, boot_knobs, free_blocks, masks, order, policies, small, topologies,
+};
 use freehold_mm::{
-    Bare, Cpu, Knob, Knobs, MigrateType, Mm, Node, Order, Pfn, ReclaimState, Request, Urgency, ZoneKind,
+    Bare, Cpu, Knob, MigrateType, Mm, Node, Order, Pfn, ReclaimState, Request, Urgency, ZoneKind,
 };
 use proptest::prelude::*;
 
@@ -61,6 +63,7 @@ fn knobs() -> impl Strategy<Value = Step> {
         prop::sample::select(vec![0, 1, 32, 256])
             .prop_map(|value| Step::SetKnob(Knob::LowmemReserveDma32, value)),
         (0..=1u64).prop_map(|value| Step::SetKnob(Knob::TransparentHugepage, value)),
+        prop::sample::select(vec![0, 1, 2, 64]).prop_map(|value| Step::SetKnob(Knob::Arenas, value)),
     ]
 }
 
@@ -132,9 +135,10 @@ proptest! {
     fn what_is_handed_out_is_whole_apart_and_comes_back(
         topology in topologies(),
         policy in policies(),
+        knobs in boot_knobs(),
         steps in prop::collection::vec(steps(), 1..400),
     ) {
-        let mut model = Model::new(Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap());
+        let mut model = Model::new(Mm::new(Bare::default(), topology, policy, knobs).unwrap());
         let boot = free_blocks(&model.mm);
         for (number, step) in steps.iter().enumerate() {
             run(&mut model, step);
@@ -155,10 +159,11 @@ proptest! {
     fn memory_that_is_used_up_comes_back(
         topology in topologies(),
         policy in policies(),
+        knobs in boot_knobs(),
         request in requests(),
         knob in knobs(),
     ) {
-        let mut model = Model::new(Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap());
+        let mut model = Model::new(Mm::new(Bare::default(), topology, policy, knobs).unwrap());
         run(&mut model, &knob);
         let boot = free_blocks(&model.mm);
         let first = use_up(&mut model, request);

@@ -5,7 +5,7 @@
 #![cfg(shuttle)]
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use freehold_mm::{
     Access, Cpu, CpuSpec, Daemon, Knob, Knobs, Line, LockClass, Machine, MigrateType, Mm, Nanos, Node,
@@ -116,7 +116,7 @@ unsafe impl Machine for ShuttleMachine {
 type Tiny = Mm<ShuttleMachine>;
 type Block = (Pfn, Order);
 
-/// One Normal zone of `frames`, two CPUs.
+/// One Normal zone of `frames`, two CPUs, and two arenas if the policy has any and there are frames enough.
 fn tiny(frames: u32, cpus: Cpus, policy: &str) -> Arc<Tiny> {
     let zone =
         ZoneSpec { kind: ZoneKind::Normal, start: Pfn(0), spanned: frames, present: frames, managed: frames };
@@ -128,6 +128,7 @@ fn tiny(frames: u32, cpus: Cpus, policy: &str) -> Arc<Tiny> {
     let knobs = Knobs::default();
     // A few pages of reserve, so that small zones can be used up.
     knobs.set(Knob::MinFreeKbytes, 16).unwrap();
+    knobs.set(Knob::Arenas, 2).unwrap();
     let owners = (0..frames).map(|_| AtomicU32::new(0)).collect();
     let machine = ShuttleMachine { cpus, owners };
     Arc::new(Mm::new(machine, topology, Policy::parse(policy).unwrap(), knobs).unwrap())
@@ -243,6 +244,100 @@ fn threads_roam() {
 #[test]
 fn old_rules() {
     exchange([0, 1], Cpus::Roaming, "linux-6.1");
+}
+
+#[test]
+fn who_gives_way() {
+    exchange([0, 1], Cpus::Roaming, "linux-6.18+yield+touch");
+}
+
+/// Two threads take whole ranges, more than their arenas have, so that they borrow from each other; then each frees
+/// what the other took.
+///
+/// Gives the most ranges that were borrowed in any schedule.
+fn borrowing(mode: Cpus, policy: &'static str, large: Request) -> u64 {
+    let borrowed = std::sync::Arc::new(AtomicU64::new(0));
+    let most = std::sync::Arc::clone(&borrowed);
+    explore(move || {
+        let mm = tiny(6 << 10, mode, policy);
+        let shelf: Arc<Mutex<Vec<Block>>> = Arc::default();
+        let threads: Vec<_> = [0, 1]
+            .into_iter()
+            .zip(1..)
+            .map(|(cpu, me)| {
+                let (mm, shelf) = (Arc::clone(&mm), Arc::clone(&shelf));
+                on_cpu(cpu, move || {
+                    // Not all succeed: a range on its way is nobody's.
+                    for size in [10, 0, 10, 10, 9] {
+                        let block = alloc(&mm, me, large.of_order(order(size)));
+                        shelf.lock().unwrap().extend(block);
+                    }
+                    for _ in 0..3 {
+                        let block = shelf.lock().unwrap().pop();
+                        free_all(&mm, block);
+                    }
+                })
+            })
+            .collect();
+        join(threads);
+        let left = std::mem::take(&mut *shelf.lock().unwrap());
+
+        free_all(&mm, left);
+        check_whole(&mm);
+        assert_eq!(whole_ranges(&mm), 6, "contiguity is kept");
+        most.fetch_max(mm.counters().get("freehold_ranges_borrowed"), Ordering::Relaxed);
+    });
+    borrowed.load(Ordering::Relaxed)
+}
+
+fn whole_ranges(mm: &Tiny) -> u32 {
+    mm.buddyinfo().split_whitespace().last().unwrap().parse().unwrap()
+}
+
+#[test]
+fn arenas_borrow_from_each_other() {
+    assert!(borrowing(Cpus::Pinned, "linux-6.18+arenas", Request::USER) > 0);
+}
+
+#[test]
+fn arenas_borrow_what_they_must_claim() {
+    assert!(borrowing(Cpus::Roaming, "freehold", Request::KERNEL) > 0);
+}
+
+#[test]
+fn divided_zones_do_not_borrow() {
+    assert_eq!(borrowing(Cpus::Roaming, "linux-6.18+zones", Request::USER), 0);
+}
+
+/// Two CPUs at home in one arena meet at its lock and part, while a third thread drains and moves the homes.
+#[test]
+fn homes_change() {
+    explore(|| {
+        let mm = tiny(4 << 10, Cpus::Roaming, "freehold");
+        let mut threads: Vec<_> = (1..3)
+            .map(|me| {
+                let mm = Arc::clone(&mm);
+                on_cpu(0, move || {
+                    let user = Request::USER;
+                    let held: Vec<Block> = [0, 3, 9, 0]
+                        .into_iter()
+                        .filter_map(|size| alloc(&mm, me, user.of_order(order(size))))
+                        .collect();
+                    free_all(&mm, held);
+                })
+            })
+            .collect();
+        threads.push({
+            let mm = Arc::clone(&mm);
+            on_cpu(1, move || {
+                mm.set_knob(Knob::Arenas, 1).unwrap();
+                mm.drain_all();
+                mm.set_knob(Knob::Arenas, 0).unwrap();
+            })
+        });
+        join(threads);
+        check_whole(&mm);
+    });
 }
 
 /// One thread allocates and frees; another does `disturb` meanwhile.

@@ -1,15 +1,16 @@
 //! The free side of a pageset: keep the block, and give some back to the buddy lists when there are too many
 //! (facts/ALGORITHMS.md 1.5).
 
-use super::gather::fetch;
-use super::refill::FreeDiff;
+use super::gather::GoesOn;
+use super::refill::Beside;
 use super::turn::Turn;
 use super::{LISTS, Pcp};
-use crate::buddy::ZoneCx;
+use crate::buddy::{FreeAreas, ZoneCx};
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{MigrateType, Order, Pfn};
 use crate::machine::{Machine, Span, Work};
 use crate::policy::TouchRule;
+use crate::sync::Guard;
 
 /// What a free asks of the caller, who holds the pcp lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,32 +50,34 @@ impl Pcp {
     pub(crate) fn drain<M: Machine>(
         &mut self,
         cx: ZoneCx<'_, M>,
-        free_diff: &FreeDiff<'_>,
+        beside: Beside<'_>,
         pages: u32,
         from: usize,
     ) -> u32 {
         let machine = cx.cx.machine;
         let pages = pages.min(self.count());
         let since = machine.enter(Span::Drain);
-        let freed = match cx.cx.rules.touch {
-            TouchRule::UnderLock => self.drain_at_once(cx, free_diff, pages, from % LISTS),
-            TouchRule::Ahead => self.drain_gathered(cx, free_diff, pages, from % LISTS),
+        let freed = match (cx.cx.rules.touch, cx.zone.arenas.only()) {
+            (TouchRule::UnderLock, Some(free)) => {
+                let free = free.lock(machine);
+                self.drain_at_once(cx, beside, free, (pages, from % LISTS))
+            }
+            _ => self.drain_gathered(cx, beside, (pages, from % LISTS)),
         };
         let work = Work { zone: cx.zone.id, count: freed, ..Work::default() };
         machine.leave(Span::Drain, since, work);
         freed
     }
 
-    /// In one hold of the zone lock.
+    /// Drains so many pages, from a list on, in the hold `free` of the zone lock.
     fn drain_at_once<M: Machine>(
         &mut self,
         cx: ZoneCx<'_, M>,
-        free_diff: &FreeDiff<'_>,
-        pages: u32,
-        from: usize,
+        beside: Beside<'_>,
+        mut free: Guard<'_, M, FreeAreas>,
+        (pages, from): (u32, usize),
     ) -> u32 {
         let machine = cx.cx.machine;
-        let mut free = cx.zone.free.lock(machine);
         let mut turn = Turn::new(cx.cx.rules.yields);
         let (mut freed, mut index) = (0, from);
         'turn: while freed < pages {
@@ -92,40 +95,31 @@ impl Pcp {
             }
             index = (index + 1) % LISTS;
         }
-        free_diff.add(cx, freed as i32);
+        beside.add_free(cx, freed as i32);
         freed
     }
 
-    /// Some blocks at a time, their lines fetched before the zone lock is taken.
+    /// Drains so many pages, from a list on, some blocks at a time that are taken off the lists beforehand.
     fn drain_gathered<M: Machine>(
         &mut self,
         cx: ZoneCx<'_, M>,
-        free_diff: &FreeDiff<'_>,
-        pages: u32,
-        from: usize,
+        beside: Beside<'_>,
+        (pages, from): (u32, usize),
     ) -> u32 {
-        let machine = cx.cx.machine;
         let (mut freed, mut index) = (0, from);
         let mut turn = Turn::new(cx.cx.rules.yields);
         while freed < pages {
-            let gathered = self.gather(cx, pages - freed, &mut index);
-            for &(pfn, order) in gathered.blocks() {
-                fetch(cx, pfn, order);
+            let mut gathered = self.gather(cx, pages - freed, &mut index);
+            if cx.cx.rules.touch == TouchRule::Ahead {
+                gathered.fetch(cx);
             }
-            let mut free = cx.zone.free.lock(machine);
-            let mut over = false;
-            for &(pfn, order) in gathered.blocks() {
-                let migratetype = cx.cx.blocks.read(machine, pfn);
-                free.free(cx, pfn, order, migratetype);
-                freed += order.pages();
-                over |= turn.is_over(&free);
-            }
-            drop(free);
-            if over {
+            let (pages, goes_on) = gathered.free(cx, &mut turn);
+            freed += pages;
+            if goes_on == GoesOn::No {
                 break;
             }
         }
-        free_diff.add(cx, freed as i32);
+        beside.add_free(cx, freed as i32);
         freed
     }
 }

@@ -16,12 +16,13 @@ use crate::list::{List, Mem};
 use crate::machine::{Access, Line, LineKind, LockClass, Machine};
 use crate::policy::PcpOrders;
 use crate::stat::Events;
-use crate::sync::{AtomicI32, Locked};
+use crate::sync::{AtomicI32, AtomicU32, Locked};
 
 pub(crate) use drain::Freed;
-pub(crate) use refill::FreeDiff;
+pub(crate) use refill::Beside;
 pub use sizing::PageSizing;
 pub use tuning::{Pressure, Setting, Tuning};
+pub(crate) use turn::Turn;
 
 /// Orders 0 to 3 have a list for each of three types.
 const LOW_LISTS: usize = MigrateType::PCP_COUNT * 4;
@@ -37,19 +38,21 @@ pub(crate) struct Pageset<M: Machine> {
     pub(crate) free_diff: AtomicI32,
     /// By how much it may differ.
     pub(crate) stat_threshold: i32,
+    /// The arena of the zone that this CPU turns to first.
+    pub(crate) home: AtomicU32,
 }
 
 impl<M: Machine> Pageset<M> {
     pub(crate) fn new(machine: &M, zone: ZoneId, cpu: Cpu, stat_threshold: i32) -> Self {
         let line = u32::from(zone.0) * 1024 + u32::from(cpu.0);
         let pcp = Locked::new(machine, LockClass::Pcp, line, Pcp { line, ..Pcp::default() });
-        Self { pcp, free_diff: AtomicI32::new(0), stat_threshold }
+        Self { pcp, free_diff: AtomicI32::new(0), stat_threshold, home: AtomicU32::new(0) }
     }
 
-    /// What the CPU's changes of the zone's free pages go through.
+    /// What is kept beside the lists, without their lock.
     #[inline]
-    pub(crate) fn free_diff(&self) -> FreeDiff<'_> {
-        FreeDiff { diff: &self.free_diff, threshold: self.stat_threshold }
+    pub(crate) fn beside(&self) -> Beside<'_> {
+        Beside { diff: &self.free_diff, threshold: self.stat_threshold, home: &self.home }
     }
 }
 

@@ -1,14 +1,15 @@
-//! The allocation side of a pageset: take a block, or first refill the list from the buddy lists in one hold of the
-//! zone lock (facts/ALGORITHMS.md 1.4).
+//! The allocation side of a pageset: take a block, or first refill the list from the buddy lists
+//! (facts/ALGORITHMS.md 1.4).
 
-use super::Pcp;
-use super::turn::Turn;
+use super::{Pcp, Turn};
+use crate::arena::Want;
 use crate::buddy::ZoneCx;
 use crate::fallback::{Ask, SearchMode};
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{Order, Pfn};
-use crate::machine::{Access, Machine, Span, Work};
+use crate::machine::{Access, Line, LineKind, Machine, Span, Work};
 use crate::policy::CheckRule;
+use crate::sync::{AtomicI32, AtomicU32};
 use crate::zone::AllocFlags;
 
 impl Pcp {
@@ -18,7 +19,7 @@ impl Pcp {
     pub(crate) fn alloc<M: Machine>(
         &mut self,
         cx: ZoneCx<'_, M>,
-        free_diff: &FreeDiff<'_>,
+        beside: Beside<'_>,
         ask: Ask,
     ) -> Option<Pfn> {
         self.touch(cx.cx.machine);
@@ -29,15 +30,15 @@ impl Pcp {
             if ask.flags.has(AllocFlags::HIGHATOMIC) {
                 return None;
             }
-            self.refill(cx, free_diff, ask, index);
+            self.refill(cx, beside, ask, index);
         }
         self.pop(cx.cx.mem(), index, ask.order)
     }
 
     #[inline(never)]
-    fn refill<M: Machine>(&mut self, cx: ZoneCx<'_, M>, free_diff: &FreeDiff<'_>, ask: Ask, index: usize) {
+    fn refill<M: Machine>(&mut self, cx: ZoneCx<'_, M>, beside: Beside<'_>, ask: Ask, index: usize) {
         let blocks = self.tuning.refill_size(cx.setting(), ask.order);
-        let taken = self.refill_from_buddy(cx, free_diff, ask, index, blocks);
+        let taken = self.refill_from_buddy(cx, beside, ask, index, blocks);
         self.tuning.count += taken << ask.order.get();
     }
 
@@ -45,52 +46,64 @@ impl Pcp {
     pub(crate) fn place<M: Machine>(
         &mut self,
         cx: ZoneCx<'_, M>,
-        free_diff: &FreeDiff<'_>,
+        beside: Beside<'_>,
         ask: Ask,
         blocks: u32,
     ) -> u32 {
         let index = Self::list_index(cx.cx.rules.pcp_orders, ask.order, ask.migratetype);
-        let placed = self.refill_from_buddy(cx, free_diff, ask, index, blocks);
+        let placed = self.refill_from_buddy(cx, beside, ask, index, blocks);
         self.tuning.count += placed << ask.order.get();
         placed
     }
 
-    /// Takes up to `blocks` from the buddy lists in one hold of the zone lock; gives how many there were
-    /// (the kernel's `rmqueue_bulk`).
+    /// Takes up to `blocks` from the buddy lists, in one hold of the zone lock where there is only one; gives how many
+    /// it took (the kernel's `rmqueue_bulk`).
     fn refill_from_buddy<M: Machine>(
         &mut self,
         cx: ZoneCx<'_, M>,
-        free_diff: &FreeDiff<'_>,
+        beside: Beside<'_>,
         ask: Ask,
         index: usize,
         blocks: u32,
     ) -> u32 {
         let machine = cx.cx.machine;
         let since = machine.enter(Span::Refill);
-        let mut free = cx.zone.free.lock(machine);
-        let mut turn = Turn::new(cx.cx.rules.yields);
-        let mut mode = SearchMode::default();
-        let mut taken = 0;
-        while taken < blocks {
-            let Some(pfn) = free.take(cx, ask, &mut mode) else { break };
-            if cx.cx.rules.check == CheckRule::UnderLock {
-                check_pages(cx, pfn, ask.order);
+        let pages = |taken: u32| (taken << ask.order.get()) as i32;
+        let taken = if let Some(free) = cx.zone.arenas.only() {
+            let mut free = free.lock(machine);
+            let mut turn = Turn::new(cx.cx.rules.yields);
+            let (mut mode, mut taken) = (SearchMode::default(), 0);
+            while taken < blocks {
+                let Some(pfn) = free.take(cx, ask, &mut mode) else { break };
+                self.put_cold(cx, ask, index, pfn);
+                taken += 1;
+                if turn.is_over(&free) {
+                    break;
+                }
             }
-            self.lists[index].push_back(cx.cx.mem(), pfn);
-            let zone = cx.zone.id;
-            let state =
-                FrameState { kind: FrameKind::Pcp, order: ask.order, migratetype: ask.migratetype, zone };
-            cx.cx.map.frame(pfn).set_state(state);
-            taken += 1;
-            if turn.is_over(&free) {
-                break;
-            }
-        }
-        free_diff.add(cx, -((taken << ask.order.get()) as i32));
-        drop(free);
+            beside.add_free(cx, -pages(taken));
+            taken
+        } else {
+            let want = Want { ask, blocks, home: beside.home };
+            let taken = cx.zone.arenas.take(cx, want, |_, pfn| self.put_cold(cx, ask, index, pfn));
+            beside.add_free(cx, -pages(taken));
+            taken
+        };
         let work = Work { zone: cx.zone.id, order: ask.order, migratetype: ask.migratetype, count: taken };
         machine.leave(Span::Refill, since, work);
         taken
+    }
+
+    /// Puts a block from the buddy lists last on list `index`, which is the one for `ask`.
+    #[inline]
+    fn put_cold<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, index: usize, pfn: Pfn) {
+        if cx.cx.rules.check == CheckRule::UnderLock {
+            check_pages(cx, pfn, ask.order);
+        }
+        self.lists[index].push_back(cx.cx.mem(), pfn);
+        let Ask { order, migratetype, .. } = ask;
+        let state = FrameState { kind: FrameKind::Pcp, order, migratetype, zone: cx.zone.id };
+        cx.cx.map.frame(pfn).set_state(state);
     }
 }
 
@@ -101,17 +114,19 @@ fn check_pages<M: Machine>(cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
     }
 }
 
-/// A CPU's own share of a zone's free-page count.
+/// What a CPU keeps of a zone beside its page lists, without their lock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FreeDiff<'a> {
-    pub(crate) diff: &'a crate::sync::AtomicI32,
+pub(crate) struct Beside<'a> {
+    /// Its share of the zone's free-page count, which may grow to `threshold`.
+    pub(crate) diff: &'a AtomicI32,
     pub(crate) threshold: i32,
+    /// The arena that it is at home in.
+    pub(crate) home: &'a AtomicU32,
 }
 
-impl FreeDiff<'_> {
+impl Beside<'_> {
     #[inline]
-    pub(crate) fn add<M: Machine>(&self, cx: ZoneCx<'_, M>, pages: i32) {
-        use crate::machine::{Line, LineKind};
+    pub(crate) fn add_free<M: Machine>(self, cx: ZoneCx<'_, M>, pages: i32) {
         cx.cx.machine.touch(Line { kind: LineKind::ZoneStat, index: u32::from(cx.zone.id.0) }, Access::Write);
         cx.zone.stat.add_free(self.diff, self.threshold, pages);
     }

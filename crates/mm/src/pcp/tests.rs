@@ -127,6 +127,18 @@ fn a_hold_ends_early_for_those_who_wait() {
 }
 
 #[test]
+fn a_large_batch_ends_early_for_those_who_wait() {
+    for policy in ["linux-6.18+yield", "freehold"] {
+        let mm = mm(policy);
+        mm.set_knob(Knob::PcpBatch, 500).unwrap();
+        mm.machine().pretend_waiters(2);
+        alloc(&mm, 64 + 64 + 500, 0);
+        assert_eq!(counts(&mm, Span::Refill), [64, 64, 500], "{policy}");
+        mm.check().unwrap();
+    }
+}
+
+#[test]
 fn a_decay_cut_short_goes_on_with_the_next_tick() {
     let mm = mm("linux-6.18+yield");
     let held = alloc(&mm, 100_000, 0);

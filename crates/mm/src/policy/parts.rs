@@ -1,7 +1,7 @@
 //! What a policy can have on top of a kernel's rules: patches that were never merged, and ideas that no kernel has. Each
 //! is a part by itself, `+name`, so that its share can be seen; `freehold` is the default kernel with all that pay.
 
-use super::{Rules, ScaleRule, TouchRule, YieldRule, v};
+use super::{ArenaRule, Rules, ScaleRule, TouchRule, YieldRule, ZonesRule, v};
 
 /// A part of a policy.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,20 @@ pub const PARTS: &[Part] = &[
         meaning: "Refills and drains are one batch, whatever the scale; a longer hold of the zone lock ends when another \
                   CPU waits for it",
         set: |rules| rules.yields = YieldRule::ToWaiters,
+        pays: true,
+    },
+    Part {
+        name: "zones",
+        meaning: "A large zone has parts at fixed addresses, each with free lists and a lock of its own; CPUs begin with \
+                  different parts",
+        set: |rules| rules.zones = ZonesRule::Divided,
+        pays: false,
+    },
+    Part {
+        name: "arenas",
+        meaning: "A zone has several sets of free lists, each with a lock; CPUs spread over them, and whole free ranges of \
+                  4 MiB move to where they are needed",
+        set: |rules| rules.arenas = ArenaRule::Several,
         pays: true,
     },
     Part {

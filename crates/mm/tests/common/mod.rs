@@ -31,11 +31,20 @@ pub(crate) const POLICIES: &[&str] = &[
     "linux-6.1+touch",
     "linux-6.11+yield+pcp_batch_scale_max",
     "linux-7.2+yield+touch",
+    "linux-6.18+zones",
+    "linux-6.18+arenas",
+    "linux-4.14+arenas+touch",
+    "linux-7.2+zones+arenas+yield",
     "freehold",
 ];
 
 /// One Normal zone without a reserve: its last page can be had.
 pub(crate) fn small(start: u32, pages: u32, cpus: usize, policy: &str) -> Model {
+    small_divided(start, pages, cpus, policy, 0)
+}
+
+/// The same with so many arenas, if the policy has any.
+pub(crate) fn small_divided(start: u32, pages: u32, cpus: usize, policy: &str, arenas: u64) -> Model {
     let topology = Topology {
         nodes: vec![NodeSpec { zones: vec![zone(ZoneKind::Normal, start, pages, 0)] }],
         cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; cpus],
@@ -43,11 +52,21 @@ pub(crate) fn small(start: u32, pages: u32, cpus: usize, policy: &str) -> Model 
     };
     let knobs = Knobs::default();
     knobs.set(Knob::MinFreeKbytes, 1).unwrap();
+    knobs.set(Knob::Arenas, arenas).unwrap();
     Model::new(Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap())
 }
 
 pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     prop::sample::select(POLICIES).prop_map(|name| Policy::parse(name).expect("a policy of the list"))
+}
+
+/// Knobs that are read at boot.
+pub(crate) fn boot_knobs() -> impl Strategy<Value = Knobs> {
+    prop::sample::select(vec![0, 1, 2, 3, 5, 64]).prop_map(|arenas| {
+        let knobs = Knobs::default();
+        knobs.set(Knob::Arenas, arenas).expect("in range");
+        knobs
+    })
 }
 
 /// Gaps and sizes in pages of the zones of a node, by kind.
@@ -56,7 +75,7 @@ type Zones = Vec<(bool, u32, u32, u32)>;
 fn zones() -> impl Strategy<Value = Zones> {
     // Whether it is there, the gap before it, its pages, the pages taken at boot.
     // Above 51,200 pages, pageblocks are kept for atomic requests.
-    let pages = prop_oneof![9 => 1..3000u32, 1 => 50_000..150_000u32];
+    let pages = prop_oneof![9 => 1..3000u32, 3 => 3000..12_000u32, 1 => 50_000..150_000u32];
     // Zones that touch share blocks' buddies; those must not merge.
     let gap = prop_oneof![Just(0u32), 0..700u32];
     let zone = (prop::bool::weighted(0.6), gap, pages, prop_oneof![Just(0u32), 0..100u32]);

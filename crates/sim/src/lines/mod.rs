@@ -249,7 +249,7 @@ impl Lines {
         match line.kind {
             LineKind::Frame => self.node_of(line.index),
             LineKind::Pageblock => self.node_of(line.index.saturating_mul(128 << Order::PAGEBLOCK.get())),
-            LineKind::FreeArea => of_zone(self, line.index / 64),
+            LineKind::FreeArea => of_zone(self, line.index / (64 * 64)),
             LineKind::Zone | LineKind::ZoneStat => of_zone(self, line.index),
             LineKind::PagesetList => of_cpu(self, line.index / 8),
             LineKind::Pageset | LineKind::Events => of_cpu(self, line.index),
