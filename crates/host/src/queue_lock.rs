@@ -15,7 +15,11 @@ const PATIENCE: u32 = 2000;
 /// The lock, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct QueueLock {
+pub struct QueueLock(Numbers);
+
+/// The lock itself, on whatever line it is put.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
     /// The number that the next to come takes.
     next: AtomicU32,
     /// The number that has the lock, or will have it next.
@@ -24,7 +28,7 @@ pub struct QueueLock {
 
 // SAFETY: each number is given out once (but for 2^32 waiters at a time), and `called` comes to a number only by its
 // holder's release store, which the next holder reads with acquire ordering.
-unsafe impl RawLock for QueueLock {
+unsafe impl RawLock for Numbers {
     #[inline]
     fn lock(&self) {
         let mine = self.next.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +61,30 @@ unsafe impl RawLock for QueueLock {
     }
 }
 
-impl QueueLock {
+// SAFETY: `Numbers` excludes.
+unsafe impl RawLock for QueueLock {
+    #[inline]
+    fn lock(&self) {
+        self.0.lock();
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.0.try_lock()
+    }
+
+    #[inline]
+    fn unlock(&self) {
+        self.0.unlock();
+    }
+
+    #[inline]
+    fn is_contended(&self) -> bool {
+        self.0.is_contended()
+    }
+}
+
+impl Numbers {
     #[cold]
     fn wait(&self, mine: u32) {
         loop {
@@ -136,7 +163,7 @@ mod tests {
                     lock.unlock();
                 });
                 // The next comes once this one is in line.
-                while lock.next.load(Ordering::Relaxed) < number + 2 {
+                while lock.0.next.load(Ordering::Relaxed) < number + 2 {
                     thread::yield_now();
                 }
             }
@@ -147,8 +174,8 @@ mod tests {
 
     #[test]
     fn numbers_wrap_round() {
-        let last = AtomicU32::new(u32::MAX);
-        let lock = QueueLock { next: AtomicU32::new(u32::MAX), called: last };
+        let last = || AtomicU32::new(u32::MAX);
+        let lock = QueueLock(Numbers { next: last(), called: last() });
         assert!(lock.try_lock() && !lock.is_contended());
         lock.unlock();
         lock.lock();

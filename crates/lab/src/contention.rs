@@ -101,7 +101,10 @@ fn reason(plan: &Plan, outcome: &Outcome) -> String {
     )];
     if let Some(cost) = stamps_cost(&outcome.slices) {
         let direction = if cost < 0.0 { "more" } else { "fewer" };
-        said.push(format!(", in which time stamps made pages a second {:.1} % {direction}", cost.abs()));
+        said.push(format!(
+            ", in which time stamps made one thread's pages a second {:.1} % {direction}",
+            cost.abs()
+        ));
     }
     let disturbed = Sample::new(outcome.slices.iter().map(|slice| 100.0 * slice.disturbed)).median();
     if let Some(disturbed) = disturbed.filter(|percent| *percent >= 1.0) {
@@ -116,6 +119,11 @@ fn reason(plan: &Plan, outcome: &Outcome) -> String {
             "; frame descriptors have 16 bytes here under every policy: a smaller one changes nothing";
         said.push(small.to_owned());
     }
+    if outcome.slices.iter().any(|slice| slice.refills.is_empty()) {
+        let kept =
+            "; where there is no refill, CPUs' page lists kept all that a thread frees: it takes more pages";
+        said.push(kept.to_owned());
+    }
     if outcome.unpinned > 0 {
         said.push(format!("; threads that could not be kept on their CPU: {}", outcome.unpinned));
     }
@@ -129,10 +137,10 @@ fn reason(plan: &Plan, outcome: &Outcome) -> String {
     said.concat()
 }
 
-/// By how many percent time stamps made threads slower, in the median of all slices.
+/// By how many percent time stamps made a thread slower that nobody contends with, in the median of all such slices.
 fn stamps_cost(slices: &[Slice]) -> Option<f64> {
     let cost = |slice: &Slice| {
-        (slice.pages_per_second > 0.0)
+        (slice.threads == 1 && slice.pages_per_second > 0.0)
             .then(|| 100.0 * (1.0 - slice.stamped_pages_per_second / slice.pages_per_second))
     };
     Sample::new(slices.iter().filter_map(cost)).median()

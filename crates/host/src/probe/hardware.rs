@@ -122,7 +122,8 @@ impl Hardware {
         let mut numbers = list(&system.join("node/online"));
         if numbers.is_empty() {
             self.notes.push("sysfs has no nodes: one with all memory is assumed".into());
-            let kib = text(&root.join("proc/meminfo")).and_then(|text| total_kib(&text)).unwrap_or(0);
+            let told = text(&root.join("proc/meminfo")).and_then(|text| total_kib(&text));
+            let kib = told.unwrap_or_else(physical_kib);
             self.nodes = vec![NodeMemory { number: 0, kib }];
             self.distances = assumed_distances(1);
             return;
@@ -245,6 +246,13 @@ fn model(path: &Path) -> String {
 fn total_kib(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find(|line| line.contains("MemTotal:"))?;
     line.split_once("MemTotal:")?.1.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// What the C library says of this machine's memory; 0 where it does not.
+fn physical_kib() -> u64 {
+    // SAFETY: asking for configuration values has no preconditions.
+    let (pages, bytes) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    (pages.max(0) as u64).saturating_mul(bytes.max(0) as u64) >> 10
 }
 
 /// The pages present in each node's zones, in KiB; too little where pages are larger than 4 KiB.

@@ -3,7 +3,7 @@
 //! Both threads spin; where one of them loses its CPU to somebody else, the repetition is long, and the median passes
 //! over it.
 
-use std::hint::{black_box, spin_loop};
+use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use super::samples::Samples;
 use super::{Result, on_cpu};
+use crate::lock::RawLock;
+use crate::queue_lock::QueueLock;
 
 /// Repetitions of a round, each of so many round trips or takings.
 const TIMES: usize = 7;
@@ -86,32 +88,6 @@ fn both<T: Send>(
     })
 }
 
-/// A fair spin lock in one word pair, in order of arrival: what a queued lock of two CPUs comes to.
-#[derive(Debug, Default)]
-struct Ticket {
-    next: AtomicU32,
-    serving: AtomicU32,
-}
-
-impl Ticket {
-    fn lock(&self) {
-        let mine = self.next.fetch_add(1, Relaxed);
-        // Acquire pairs with the release in `unlock`.
-        until(|| {
-            let served = self.serving.load(Acquire) == mine;
-            if !served {
-                spin_loop();
-            }
-            served
-        });
-    }
-
-    fn unlock(&self) {
-        // Only the holder writes `serving`.
-        self.serving.store(self.serving.load(Relaxed).wrapping_add(1), Release);
-    }
-}
-
 /// Nanoseconds from one CPU's giving back a lock until the other, which waits for it, has it.
 ///
 /// Each holds it long enough (`hold_ns`, about) that the other is in line again. The time of a round less what each
@@ -119,7 +95,7 @@ impl Ticket {
 pub(super) fn handover(cpus: (u32, u32), hold_ns: f64, lock_ns: f64) -> Result<Samples> {
     const ROUNDS: u32 = 400;
     const WARMUP: u32 = 20;
-    let lock = Padded(Ticket::default());
+    let lock = Padded(QueueLock::default());
     // Which repetition the other CPU takes part in, and which it has finished.
     let (wanted, finished, contend) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
     let round = |hold: u32| {
@@ -152,8 +128,11 @@ pub(super) fn handover(cpus: (u32, u32), hold_ns: f64, lock_ns: f64) -> Result<S
             wanted.store(repetition, Release);
             // The other is there once it has queued up behind us.
             until(|| {
-                round(hold);
-                lock.0.next.load(Relaxed).wrapping_sub(lock.0.serving.load(Relaxed)) > 0
+                lock.0.lock();
+                delay(hold);
+                let there = lock.0.is_contended();
+                lock.0.unlock();
+                there
             });
             let contended = timed(ROUNDS);
             contend.store(false, Relaxed);

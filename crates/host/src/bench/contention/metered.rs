@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::clock::ticks;
 use crate::lock::RawLock;
 use crate::machine::HostMachine;
-use crate::queue_lock::QueueLock;
+use crate::queue_lock::{Numbers, QueueLock};
 
 /// The machine.
 #[derive(Debug)]
@@ -27,30 +27,52 @@ impl Metered {
 
 /// A lock, timed if it is a zone's.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct MeteredLock {
-    lock: QueueLock,
+    lock: Numbers,
     is_zone: bool,
-    /// When its holder got it; written with the lock held. On the lock's next line, that waiters leave alone.
-    got_at: AtomicU64,
+    got_at: GotAt,
 }
 
-impl MeteredLock {
-    #[inline]
-    fn got(&self) {
-        self.got_at.store(ticks(), Ordering::Relaxed);
-    }
+/// When its holder got a lock; written with the lock held, on a line that waiters leave alone.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct GotAt(AtomicU64);
 
-    #[cold]
-    fn wait(&self) {
+/// What zone locks have more than others, out of line: a pageset's lock is taken for every page, and is to cost what it
+/// costs without stamps.
+impl MeteredLock {
+    #[inline(never)]
+    fn lock_zone(&self) {
+        if self.lock.try_lock() {
+            self.got_at.0.store(ticks(), Ordering::Relaxed);
+            return;
+        }
         let since = ticks();
         self.lock.lock();
         let now = ticks();
-        self.got_at.store(now, Ordering::Relaxed);
+        self.got_at.0.store(now, Ordering::Relaxed);
         meter::waited(now.saturating_sub(since));
+    }
+
+    #[inline(never)]
+    fn try_lock_zone(&self) -> bool {
+        let got = self.lock.try_lock();
+        if got {
+            self.got_at.0.store(ticks(), Ordering::Relaxed);
+        }
+        got
+    }
+
+    #[inline(never)]
+    fn unlock_zone(&self) {
+        let held = ticks().saturating_sub(self.got_at.0.load(Ordering::Relaxed));
+        self.lock.unlock();
+        meter::held(held);
     }
 }
 
-// SAFETY: every lock is a `QueueLock`, which excludes as a `RawLock` must, and the CPU numbers are the host's.
+// SAFETY: every lock is `Numbers`, which excludes as a `RawLock` must, and the CPU numbers are the host's.
 unsafe impl Machine for Metered {
     type Lock = MeteredLock;
     type Irq = ();
@@ -73,38 +95,22 @@ unsafe impl Machine for Metered {
     }
 
     fn new_lock(&self, class: LockClass, _index: u32) -> MeteredLock {
-        let lock = QueueLock::default();
-        MeteredLock { lock, is_zone: class == LockClass::Zone, got_at: AtomicU64::new(0) }
+        MeteredLock { lock: Numbers::default(), is_zone: class == LockClass::Zone, got_at: GotAt::default() }
     }
 
     #[inline]
     fn lock(&self, lock: &MeteredLock) {
-        if !lock.is_zone {
-            lock.lock.lock();
-        } else if lock.lock.try_lock() {
-            lock.got();
-        } else {
-            lock.wait();
-        }
+        if lock.is_zone { lock.lock_zone() } else { lock.lock.lock() }
     }
 
     #[inline]
     fn try_lock(&self, lock: &MeteredLock) -> bool {
-        let got = lock.lock.try_lock();
-        if got && lock.is_zone {
-            lock.got();
-        }
-        got
+        if lock.is_zone { lock.try_lock_zone() } else { lock.lock.try_lock() }
     }
 
     #[inline]
     fn unlock(&self, lock: &MeteredLock) {
-        if !lock.is_zone {
-            return lock.lock.unlock();
-        }
-        let held = ticks().saturating_sub(lock.got_at.load(Ordering::Relaxed));
-        lock.lock.unlock();
-        meter::held(held);
+        if lock.is_zone { lock.unlock_zone() } else { lock.lock.unlock() }
     }
 
     #[inline]

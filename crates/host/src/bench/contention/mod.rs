@@ -31,8 +31,15 @@ use worker::{Done, Job};
 
 /// The zone's least size in pages: 1 GiB, from which on a pageset's batch is what it is on large machines.
 const ZONE_PAGES_MIN: u64 = 1 << 18;
-/// The zone is so many times what threads hold together.
-const ZONE_SHARE: u64 = 4;
+
+/// Pages of the zone: enough for all threads, but no more than that a CPU's page list, which may keep an eighth of the
+/// zone divided by the CPUs, stays below half of what a thread holds; else lists would keep all of it and nobody would
+/// ask for the lock.
+fn zone_pages(threads: u32, cpus: usize, pages: u32) -> u64 {
+    let held = u64::from(threads) * u64::from(pages);
+    let kept = 4 * cpus as u64 * u64::from(pages);
+    ZONE_PAGES_MIN.max(2 * held).max((4 * held).min(kept))
+}
 
 /// Runs of a slice, at most, and the part of its time that a thread may be without its CPU in a good one.
 const TRIES: u32 = 2;
@@ -125,9 +132,10 @@ pub struct Outcome {
 /// The memory cannot be had.
 pub fn run(plan: &Plan, mut progress: impl FnMut(&Slice)) -> Result<Outcome, HostError> {
     let most = plan.threads.iter().copied().max().unwrap_or(1).max(1);
-    let wanted = (u64::from(most) * u64::from(plan.pages) * ZONE_SHARE).max(ZONE_PAGES_MIN);
+    let system = System::this();
+    let wanted = zone_pages(most, system.cpus(), plan.pages);
     let zone_pages = u32::try_from(wanted).map_err(|_| HostError::Size(wanted << PAGE_SHIFT))?;
-    let ground = Ground::new(zone_pages)?;
+    let ground = Ground::new(&system, zone_pages)?;
     let mut outcome = Outcome { slices: vec![], cpus: ground.cpus.clone(), unpinned: 0, zone_pages };
     for round in 0..plan.rounds.max(1) {
         for &threads in &plan.threads {
@@ -156,14 +164,14 @@ struct Ground {
 }
 
 impl Ground {
-    fn new(zone_pages: u32) -> Result<Self, HostError> {
+    fn new(system: &System, zone_pages: u32) -> Result<Self, HostError> {
         let mut arena = Arena::reserve(zone_pages).map_err(HostError::Map)?;
         arena.populate();
         let mut cpus = allowed().map_err(HostError::Map)?;
         if cpus.is_empty() {
             cpus.push(0);
         }
-        let topology = one_zone(&System::this().topology(zone_pages), zone_pages);
+        let topology = one_zone(&system.topology(zone_pages), zone_pages);
         Ok(Self { arena: Arc::new(arena), topology, clock: Clock::calibrated(), cpus })
     }
 
@@ -251,5 +259,20 @@ fn one_zone(machine: &Topology, pages: u32) -> Topology {
         nodes: vec![NodeSpec { zones: vec![zone] }],
         cpus: machine.cpus.iter().map(|cpu| CpuSpec { node: Node(0), ..*cpu }).collect(),
         distance: vec![vec![10]],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_cannot_keep_what_a_thread_holds() {
+        for (threads, cpus, pages) in [(1, 2, 32_768), (2, 2, 32_768), (4, 2, 65_536), (64, 64, 16_384)] {
+            let zone = zone_pages(threads, cpus, pages);
+            let kept = zone / 8 / cpus as u64;
+            assert!(kept <= u64::from(pages) / 2, "{threads} threads, {cpus} CPUs: {kept}");
+            assert!(zone >= 2 * u64::from(threads) * u64::from(pages));
+        }
     }
 }
