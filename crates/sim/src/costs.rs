@@ -193,11 +193,6 @@ impl Costs {
     pub(crate) fn handover(&self, closeness: Closeness) -> Ticks {
         self.handover[closeness as usize]
     }
-
-    /// A hand-over to somebody who has waited for `waited`.
-    pub(crate) fn handover_after(&self, closeness: Closeness, waited: Ticks) -> Ticks {
-        self.handover(closeness) + if waited > self.spin { self.spin_wake } else { 0 }
-    }
 }
 
 fn latency(profile: &Profile, level: Level) -> Ticks {

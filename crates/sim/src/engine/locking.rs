@@ -3,6 +3,7 @@
 use super::{Core, Park};
 use crate::error::SimError;
 use crate::locks::{SimLock, Taken};
+use crate::time::Ticks;
 
 impl Core {
     pub(crate) fn new_lock(&self, class: mm::LockClass, index: u32) -> SimLock {
@@ -38,9 +39,28 @@ impl Core {
                 self.sched.borrow_mut().cpus[usize::from(self.cpu.get())].spin += at - now;
                 self.advance(at - now);
             }
-            // The CPU that gives the lock back books the wait and sets this CPU's clock.
-            Taken::Queued => self.park(Park::Spin(lock)),
+            Taken::Queued => self.spin_for(lock, now),
             Taken::ByCaller => self.misused(lock, "takes", "it holds"),
+        }
+    }
+
+    /// Waits for a lock that others have, since `since`. The CPU that hands it over books the wait and sets this CPU's
+    /// clock; a waiter that was put to sleep is woken to look for itself.
+    fn spin_for(&self, lock: SimLock, since: Ticks) {
+        self.park(Park::Spin(lock));
+        while !self.locks.borrow().is_held_by(lock, self.owner().task) {
+            self.sync();
+            let now = self.clock.get();
+            let taken = self.locks.borrow_mut().retake(lock, self.owner(), (since, now), &self.costs);
+            match taken {
+                Some(at) => {
+                    let class = self.locks.borrow().class(lock);
+                    self.meter.borrow_mut().waited(self.span(), class, at - since, 0);
+                    self.sched.borrow_mut().cpus[usize::from(self.cpu.get())].spin += at - now;
+                    self.advance(at - now);
+                }
+                None => self.park(Park::Spin(lock)),
+            }
         }
     }
 
@@ -78,8 +98,12 @@ impl Core {
             let span = (sched.tasks[grant.who.task as usize].spans & 15) as usize;
             let wait = grant.at - grant.since;
             self.meter.borrow_mut().waited(span, given.class, wait, grant.hand_over);
-            sched.grant(grant);
+            sched.end_spin(grant.who, grant.at);
             drop(sched);
+            self.others_changed();
+        }
+        if let Some(waking) = given.wakes.filter(|_| !self.ending.get()) {
+            self.sched.borrow_mut().end_spin(waking.who, waking.at);
             self.others_changed();
         }
         self.leave_atomic();

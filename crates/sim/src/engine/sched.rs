@@ -14,7 +14,7 @@ use super::state::{CpuMode, CpuState, Task, TaskState};
 use super::{NO_SPANS, place};
 use crate::costs::Costs;
 use crate::lines::Lines;
-use crate::locks::{Grant, NOBODY, SimLock};
+use crate::locks::{Owner, NOBODY, SimLock};
 use crate::task::Role;
 use crate::time::Ticks;
 
@@ -331,13 +331,13 @@ impl Sched {
         }
     }
 
-    /// A spinning CPU has got its lock.
-    pub(super) fn grant(&mut self, grant: Grant) {
-        let state = &mut self.cpus[usize::from(grant.who.cpu)];
-        state.spin += grant.at - grant.since;
-        state.clock = grant.at;
-        self.set_free(grant.who.task);
-        self.ahead(grant.who.cpu);
+    /// A spinning CPU goes on at `at`: it has got its lock, or is to look at it again.
+    pub(super) fn end_spin(&mut self, who: Owner, at: Ticks) {
+        let state = &mut self.cpus[usize::from(who.cpu)];
+        state.spin += at - state.clock;
+        state.clock = at;
+        self.set_free(who.task);
+        self.ahead(who.cpu);
     }
 
     /// Wakes `task` at `now`. One that is awake keeps the wake-up for its next wait; one that does not exist sleeps on.
