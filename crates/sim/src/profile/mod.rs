@@ -53,11 +53,18 @@ pub struct Profile {
 
 /// The profiles compiled in. Those without a topology are only there to be extended.
 const BUILTIN: &[(&str, &str)] = &[
+    ("coffee-lake", include_str!("../../../../machines/coffee-lake.toml")),
+    ("comet-lake", include_str!("../../../../machines/comet-lake.toml")),
     ("common", include_str!("../../../../machines/common.toml")),
+    ("epyc-7742", include_str!("../../../../machines/epyc-7742.toml")),
+    ("epyc-7763", include_str!("../../../../machines/epyc-7763.toml")),
     ("epyc-7w83", include_str!("../../../../machines/epyc-7w83.toml")),
+    ("epyc-9654", include_str!("../../../../machines/epyc-9654.toml")),
     ("host", include_str!("../../../../machines/host.toml")),
     ("xeon-8260", include_str!("../../../../machines/xeon-8260.toml")),
     ("xeon-8260-1n", include_str!("../../../../machines/xeon-8260-1n.toml")),
+    ("xeon-icx", include_str!("../../../../machines/xeon-icx.toml")),
+    ("xeon-spr", include_str!("../../../../machines/xeon-spr.toml")),
 ];
 
 impl Profile {
