@@ -394,8 +394,33 @@ fn groups_and_hooks_tell_spans_apart() {
 }
 
 #[test]
+fn a_waiter_that_sleeps_can_lose_the_lock_to_one_that_is_awake() {
+    // Waiters of this guest sleep after 60 µs and take 1.6 ms to wake.
+    let mut sim = sim_of("epyc-7w83", 1);
+    let lock = sim.machine().new_lock(LockClass::Zone, 0);
+    let log = Rc::new(RefCell::new(vec![]));
+    // (starts, holds) in µs: the second waits too long; the third comes while it wakes; the fourth while that one holds.
+    for (cpu, (starts, holds)) in (0..).zip([(0, 100), (10, 5), (300, 40), (310, 5)]) {
+        let (machine, log) = (sim.machine(), Rc::clone(&log));
+        sim.spawn(TaskSpec::new("w").on(Cpu(cpu)).at(Nanos(starts * US)), move || {
+            machine.lock(&lock);
+            log.borrow_mut().push((cpu, machine.now().0 / US));
+            machine.compute(Nanos(holds * US));
+            machine.unlock(&lock);
+        });
+    }
+    sim.run(None).unwrap();
+    let order: Vec<u16> = log.borrow().iter().map(|(cpu, _)| *cpu).collect();
+    assert_eq!(order, [0, 2, 3, 1], "{:?}", log.borrow());
+    let last = log.borrow()[3].1;
+    assert!((1700..1710).contains(&last), "woken when the first gave it back, at about 100 µs: {last}");
+    let zone = *sim.measurements().class(LockClass::Zone);
+    assert_eq!((zone.acquired, zone.contended), (4, 2));
+}
+
+#[test]
 fn five_hundred_cpus_fit() {
-    let text = Profile::load("epyc-7w83").unwrap().to_toml().replace("sockets = 1", "sockets = 4");
+    let text = Profile::load("epyc-7763").unwrap().to_toml().replace("sockets = 1", "sockets = 4");
     let node = |socket: u32| format!("[[topology.nodes]]\nsocket = {socket}\nmemory_mib = 262144\n");
     let nodes = [0, 1, 2, 3].map(node).concat();
     let (head, tail) = text.split_once("[[topology.nodes]]").unwrap();
