@@ -17,7 +17,9 @@ fn wrong(edit: impl Fn(String) -> String) -> String {
 #[test]
 fn all_that_come_along_load_and_survive_being_written() {
     let names: Vec<_> = Profile::builtin_names().collect();
-    assert_eq!(names, ["epyc-7w83", "host", "xeon-8260", "xeon-8260-1n"]);
+    assert!(names.is_sorted() && names.contains(&"host") && !names.contains(&"common"), "{names:?}");
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines")).unwrap();
+    assert_eq!(names.len() + 1, files.count(), "every file of machines/ comes along, common as a base only");
     for name in names {
         let profile = Profile::load(name).unwrap();
         assert_eq!(profile.name(), name);
@@ -40,6 +42,10 @@ fn machines_are_what_their_titles_say() {
     assert_eq!(of("epyc-7w83"), (128, vec![256], 128, 2048));
     assert_eq!(of("xeon-8260"), (96, vec![192, 192], 96, 762));
     assert_eq!(of("xeon-8260-1n"), (96, vec![192, 192], 48, 762));
+    assert_eq!(of("epyc-7742"), (128, vec![256], 128, 2048));
+    assert_eq!(of("epyc-9654"), (192, vec![384], 192, 2048));
+    assert_eq!(of("xeon-spr").0, 224);
+    assert_eq!(of("xeon-icx").0, 128);
     assert_eq!(of("host"), (2, vec![24], 2, 16384));
     let node0 = Profile::load("xeon-8260-1n").unwrap().default_cpus();
     assert!(node0.contains(&Cpu(48)) && !node0.contains(&Cpu(24)), "threads 48 to 71 are on node 0");
@@ -48,9 +54,9 @@ fn machines_are_what_their_titles_say() {
 #[test]
 fn unknown_names_get_the_nearest() {
     let of = |name: &str| Profile::load(name).unwrap_err().to_string();
-    insta::assert_snapshot!(of("epyc-7w38"), @"machine epyc-7w38: there is no such profile (did you mean epyc-7w83?); a file is named by its path");
-    insta::assert_snapshot!(of("xeon"), @"machine xeon: there is no such profile (did you mean xeon-8260, xeon-8260-1n?); a file is named by its path");
-    insta::assert_snapshot!(of("sparc"), @"machine sparc: there is no such profile; there are epyc-7w83, host, xeon-8260, xeon-8260-1n; a file is named by its path");
+    insta::assert_snapshot!(of("epyc-7w38"), @"machine epyc-7w38: there is no such profile (did you mean epyc-7w83, epyc-7742, epyc-7763?); a file is named by its path");
+    insta::assert_snapshot!(of("xeon"), @"machine xeon: there is no such profile (did you mean xeon-icx, xeon-spr, xeon-8260?); a file is named by its path");
+    insta::assert_snapshot!(of("sparc"), @"machine sparc: there is no such profile; there are coffee-lake, comet-lake, epyc-7742, epyc-7763, epyc-7w83, epyc-9654, host, xeon-8260, xeon-8260-1n, xeon-icx, xeon-spr; a file is named by its path");
     insta::assert_snapshot!(of("common"), @"machine common: has no [topology], so it is no machine but a base for others");
     assert!(of("no/such.toml").starts_with("machine no/such.toml: cannot be read: "));
 }
