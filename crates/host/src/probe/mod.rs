@@ -5,6 +5,7 @@
 //! reason. Figures are named as a machine profile names them; `lab::probe` makes a profile of them.
 
 mod affinity;
+mod busy;
 mod chase;
 mod descriptors;
 mod hardware;
@@ -16,6 +17,7 @@ mod pair;
 mod plan;
 mod region;
 mod samples;
+mod stores;
 mod string;
 
 use std::thread;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::Instant;
 
+use super::busy::{delay, steps_of};
 use super::samples::Samples;
 use super::{Result, on_cpu};
 use crate::lock::RawLock;
@@ -103,7 +104,7 @@ pub(super) fn handover(cpus: (u32, u32), hold_ns: f64, lock_ns: f64) -> Result<S
         delay(hold);
         lock.0.unlock();
     };
-    let hold = delay_of(hold_ns);
+    let hold = steps_of(hold_ns);
     let other = || {
         for repetition in 1..=TIMES as u32 {
             until(|| wanted.load(Acquire) == repetition);
@@ -157,25 +158,6 @@ pub(super) fn lock() -> Samples {
         }
         start.elapsed().as_nanos() as f64 / f64::from(TAKINGS)
     })
-}
-
-/// Keeps the CPU busy without memory: each multiplication waits for the one before.
-fn delay(steps: u32) {
-    let mut value = black_box(1u64);
-    for _ in 0..steps {
-        value = black_box(value.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    }
-}
-
-/// Steps of [`delay`] that take `ns`, about.
-fn delay_of(ns: f64) -> u32 {
-    const STEPS: u32 = 20_000;
-    let once = Samples::take(9, || {
-        let start = Instant::now();
-        delay(STEPS);
-        start.elapsed().as_nanos() as f64 / f64::from(STEPS)
-    });
-    (ns / once.median().max(0.01)) as u32
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{Plan, available_bytes};
 use crate::probe::chase::Chain;
 use crate::probe::region::{PAGE_BYTES, Pages, Region};
 use crate::probe::samples::Samples;
-use crate::probe::{Grade, Result, descriptors, load, memory, on_cpu, string};
+use crate::probe::{Grade, Result, descriptors, load, memory, on_cpu, stores, string};
 
 impl Plan<'_> {
     /// In which pages the region is, for the sources.
@@ -70,6 +70,24 @@ impl Plan<'_> {
         self.offer("memory.read_gbps", read, how("loads in sequence"));
         let write = self.at_home(memory::write);
         self.offer("memory.write_gbps", write, how("ordinary stores in sequence"));
+    }
+
+    pub(super) fn stores(&mut self) {
+        let key = "cpu.store_ratio";
+        let stored = self.at_home(stores::cold);
+        match (stored, self.median("dram.local_ns")) {
+            (Ok(stored), Some(miss)) => {
+                let how = format!(
+                    "stores to cold lines in random order with {:.0} ns of other work before each: {:.1} ns beyond those to a \
+                     line in cache, over {miss:.1} ns of a miss",
+                    stores::WORK_NS,
+                    stored.median()
+                );
+                self.add(key, &stored.map(|ns| (ns / miss).clamp(0.0, 1.0)), how);
+            }
+            (Err(why), _) => self.lack(key, why),
+            (_, None) => self.lack(key, "memory's latency is not known"),
+        }
     }
 
     pub(super) fn descriptors(&mut self) {

@@ -29,6 +29,15 @@ const HIDDEN: &[(&str, &str)] = &[
     ),
     ("cpu.touch_ns", "instructions inside of the kernel cannot be timed from user space"),
     ("cpu.irq_ns", "interrupts cannot be switched off from user space"),
+    ("cpu.window_ns", "how far a CPU looks ahead depends on the instructions, and the kernel's are not here"),
+    (
+        "handover.spin_ns",
+        "the kernel's locks, and what a hypervisor does to who waits for them, cannot be seen from user space",
+    ),
+    (
+        "handover.wake_ns",
+        "the kernel's locks, and what a hypervisor does to who waits for them, cannot be seen from user space",
+    ),
     ("path.page_alloc_ns", "instructions inside of the kernel cannot be timed from user space"),
     ("path.page_free_ns", "instructions inside of the kernel cannot be timed from user space"),
     ("path.refill_ns", "instructions inside of the kernel cannot be timed from user space"),
@@ -80,13 +89,14 @@ pub(super) fn run<'h>(
     let mut plan = Plan { hardware, cpus, home, region, l1, l2, l3, pairs: Default::default(), probe };
     plan.hidden();
     // Two CPUs are measured again and again over the whole time, for hypervisors move virtual CPUs about.
-    let steps: [(&str, Step<'h>); 11] = [
+    let steps: [(&str, Step<'h>); 12] = [
         ("locks", Plan::lock),
         ("lines between CPUs", Plan::pairs),
         ("caches", Plan::caches),
         ("memory", Plan::memory),
         ("lines between CPUs", Plan::pairs),
         ("descriptors", Plan::descriptors),
+        ("stores", Plan::stores),
         ("kernel paths", Plan::paths),
         ("lines between CPUs", Plan::pairs),
         ("memory under load", Plan::load),
