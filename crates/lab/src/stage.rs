@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use mm::{Cpu, Daemon, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
+use sim::profile::Place;
 use sim::{Profile, Sim, SimMachine, TaskSpec};
 
 use crate::placement::spread;
@@ -17,6 +18,8 @@ pub struct Stage {
     pub allowed: NodeMask,
     /// The CPUs that tasks are placed on, in turn.
     pub cpus: Vec<Cpu>,
+    /// Where every CPU of the machine is, by number.
+    pub places: Vec<Place>,
     /// What tasks have done.
     pub tally: Tally,
     /// From when on tasks are to come to an end.
@@ -43,6 +46,7 @@ impl Stage {
             mm: Mm::new(sim.machine(), profile.topology(), policy.clone(), values)?,
             allowed: allowed_nodes(profile),
             cpus: spread(profile, cpus),
+            places: profile.shape().places(),
             tally: Tally::default(),
             end: Cell::new(Nanos(u64::MAX)),
         })

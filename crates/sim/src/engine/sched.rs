@@ -363,7 +363,8 @@ impl Sched {
         match state.mode {
             CpuMode::Idle => {
                 let start = state.clock.max(now);
-                state.idle += start - state.idle_since;
+                // Measuring may have begun anew on a CPU that is ahead of this moment.
+                state.idle += start.saturating_sub(state.idle_since);
                 state.clock = start + costs.wakeup;
                 lines.change_busy(cpu, 1);
                 self.ahead(cpu);
