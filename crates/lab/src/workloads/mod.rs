@@ -5,10 +5,15 @@
 //! To add one: a file here with its parameters and a `start` function, and a line in [`WorkloadSpec`].
 
 mod alloc_loop;
+mod colocated;
 mod mapping;
 mod page_fault;
+mod process_churn;
+mod producer_consumer;
 mod python_loop;
 mod random;
+#[cfg(test)]
+mod tests;
 
 use std::rc::Rc;
 
@@ -18,7 +23,10 @@ use sim::Sim;
 use crate::stage::Stage;
 
 pub use alloc_loop::AllocLoop;
+pub use colocated::Colocated;
 pub use page_fault::{FaultKind, PageFault};
+pub use process_churn::ProcessChurn;
+pub use producer_consumer::ProducerConsumer;
 pub use python_loop::PythonLoop;
 
 /// How a file's tasks share memory management's structures.
@@ -42,6 +50,12 @@ pub enum WorkloadSpec {
     PageFault(PageFault),
     /// Blocks allocated in bulk and freed, in order or at random.
     AllocLoop(AllocLoop),
+    /// Messages between tasks on two CPUs.
+    ProducerConsumer(ProducerConsumer),
+    /// Processes that come and go, as in a build.
+    ProcessChurn(ProcessChurn),
+    /// Services beside a job that exits with much memory.
+    Colocated(Colocated),
 }
 
 impl WorkloadSpec {
@@ -51,6 +65,9 @@ impl WorkloadSpec {
             Self::PythonLoop(spec) => spec.title(),
             Self::PageFault(spec) => spec.title(),
             Self::AllocLoop(spec) => spec.title(),
+            Self::ProducerConsumer(spec) => spec.title(),
+            Self::ProcessChurn(spec) => spec.title(),
+            Self::Colocated(spec) => spec.title(),
         }
     }
 
@@ -61,12 +78,19 @@ impl WorkloadSpec {
             Self::PythonLoop(spec) => Self::PythonLoop(spec.shrunk(by)),
             Self::PageFault(spec) => Self::PageFault(spec.shrunk(by)),
             Self::AllocLoop(spec) => Self::AllocLoop(spec.shrunk(by)),
+            // What is on the way is bounded by the sockets, not by memory.
+            Self::ProducerConsumer(spec) => Self::ProducerConsumer(spec.clone()),
+            Self::ProcessChurn(spec) => Self::ProcessChurn(spec.shrunk(by)),
+            Self::Colocated(spec) => Self::Colocated(spec.shrunk(by)),
         }
     }
 
     /// Names of the groups that its tasks are measured in.
     pub fn groups(&self) -> &'static [&'static str] {
-        &["all"]
+        match self {
+            Self::Colocated(_) => colocated::GROUPS,
+            _ => &["all"],
+        }
     }
 
     /// Starts its tasks; they come to an end when [`Stage::is_over`].
@@ -78,6 +102,9 @@ impl WorkloadSpec {
             Self::PythonLoop(spec) => spec.start(sim, stage),
             Self::PageFault(spec) => spec.start(sim, stage),
             Self::AllocLoop(spec) => spec.start(sim, stage),
+            Self::ProducerConsumer(spec) => spec.start(sim, stage),
+            Self::ProcessChurn(spec) => spec.start(sim, stage),
+            Self::Colocated(spec) => spec.start(sim, stage),
         }
     }
 }
