@@ -14,7 +14,10 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 const BUNDLED: &[(&str, &str)] = &[
     ("pcp-batch", include_str!("../../../../experiments/pcp-batch.toml")),
     ("pcp-batch-cpus", include_str!("../../../../experiments/pcp-batch-cpus.toml")),
+    ("pcp-batch-colocated", include_str!("../../../../experiments/pcp-batch-colocated.toml")),
     ("pcp-hold", include_str!("../../../../experiments/pcp-hold.toml")),
+    ("pcp-autotune", include_str!("../../../../experiments/pcp-autotune.toml")),
+    ("pcp-free-high", include_str!("../../../../experiments/pcp-free-high.toml")),
 ];
 
 impl Experiment {
