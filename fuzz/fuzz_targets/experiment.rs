@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(!experiment.case_name(comparison.against).is_empty());
             }
             for sweep in &experiment.sweeps {
-                assert_eq!(sweep.cells.len(), sweep.values.len() * sweep.machines.len());
+                assert_eq!(sweep.cells.len(), sweep.values.len() * sweep.rows.len());
             }
         }
         Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),

@@ -34,7 +34,7 @@ fn value(document: &Document, variant: &str, metric: &str) -> f64 {
 
 #[test]
 fn pcp_batch_in_small_goes_the_published_way() {
-    let document = ran(small("pcp-batch", 96, 100), 2);
+    let document = ran(small("pcp-batch", 1536, 100), 2);
     assert_eq!(document.score[0].histograms, 5);
     // Published: 0.043 and 0.058. Refills of 63 pages in place of up to 2016.
     for (zero, five) in [("epyc-7w83-0", "epyc-7w83-5"), ("xeon-8260-1n-0", "xeon-8260-1n-5")] {
@@ -48,7 +48,7 @@ fn pcp_batch_in_small_goes_the_published_way() {
 #[test]
 fn one_seed_gives_one_document_on_any_number_of_threads() {
     let of = |threads| {
-        let mut experiment = small("pcp-batch", 32, 20);
+        let mut experiment = small("pcp-batch", 512, 20);
         experiment.variants.truncate(2);
         experiment.comparisons.truncate(1);
         ran(experiment, threads)

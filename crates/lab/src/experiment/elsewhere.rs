@@ -70,6 +70,7 @@ fn is_same_but_machine(one: &Variant, other: &Variant) -> bool {
         && a.knobs == b.knobs
         && a.workload == b.workload
         && a.cpus == b.cpus
+        && a.shrink == b.shrink
         && a.warm_up == b.warm_up
         && one.phases == other.phases
 }
