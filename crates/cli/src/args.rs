@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use host::fault_loop::Memory;
 
 /// Linux's memory management outside the kernel: record what a program asks of it, replay that on another machine with
 /// other settings, see what changes.
@@ -49,12 +50,17 @@ pub(crate) enum Command {
     Lab(Lab),
     /// Machine profiles
     Machines(Machines),
+    /// Hold the simulator against the kernel of this machine
+    Validate(Validate),
     /// The allocator on this machine's real cores and memory
     Bench(Bench),
     /// An mmtests-style table of any measurements; the first file is the baseline
     Compare(Compare),
     /// Every tunable
     Knobs(Knobs),
+    /// The page-fault workload of validate, for real
+    #[command(hide = true)]
+    FaultLoop(FaultLoopOptions),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -215,6 +221,72 @@ pub(crate) enum MachinesWhat {
         #[arg(short, long, value_name = "FILE.toml")]
         output: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Validate {
+    /// A profile of this machine (FILE.toml of `freehold machines probe -o`); without it, one is made: 5 to 20 seconds
+    #[arg(long, short, value_name = "NAME|FILE.toml")]
+    pub(crate) machine: Option<String>,
+    /// Numbers of tasks; 1 and 2 if nothing is said
+    #[arg(long, value_delimiter = ',', value_name = "N[,N…]", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) tasks: Vec<u32>,
+    /// What tasks map; private and shared memory if nothing is said
+    #[arg(long, value_enum)]
+    pub(crate) memory: Option<MappedMemory>,
+    /// Memory that each task maps, in MiB; much less may stay within a CPU's page lists, which then never refill
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(2..=65_536), value_name = "MIB")]
+    pub(crate) mib: u32,
+    /// How long each unrecorded workload runs
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=600_000), value_name = "MS")]
+    pub(crate) ms: u64,
+    /// Simulations of each workload, each with another seed
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
+    pub(crate) seeds: u32,
+    /// End with status 1 if a figure is outside of its target
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// Tasks that map memory, write to it, unmap it.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct FaultLoopOptions {
+    #[arg(long, value_enum, default_value_t = MappedMemory::Private)]
+    pub(crate) memory: MappedMemory,
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(2..=65_536), value_name = "MIB")]
+    pub(crate) mib: u32,
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=600_000), value_name = "MS")]
+    pub(crate) ms: u64,
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), value_name = "N")]
+    pub(crate) tasks: u32,
+    /// Be this one of the tasks
+    #[arg(long, value_name = "N")]
+    pub(crate) task: Option<usize>,
+}
+
+/// What a task maps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum MappedMemory {
+    /// Private anonymous memory.
+    Private,
+    /// Shared anonymous memory.
+    Shared,
+}
+
+impl MappedMemory {
+    /// The word on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        Memory::from(self).name()
+    }
+}
+
+impl From<MappedMemory> for Memory {
+    fn from(memory: MappedMemory) -> Self {
+        match memory {
+            MappedMemory::Private => Self::Private,
+            MappedMemory::Shared => Self::Shared,
+        }
+    }
 }
 
 #[derive(Debug, ClapArgs)]

@@ -140,3 +140,15 @@ fn policies_contend_on_this_machine() {
     assert!(wrong.contains("linux-6.18+yield"), "{wrong}");
     common::refusal(&["bench", "contention", "--threads", "0"]);
 }
+
+#[test]
+fn the_fault_loop_runs_its_tasks_as_processes() {
+    let text = stdout(&["fault-loop", "--memory", "shared", "--mib", "4", "--ms", "5", "--tasks", "2"]);
+    let tasks: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(tasks.len(), 2);
+    for task in tasks {
+        assert_eq!(task["pages"], 1024);
+        assert!(!task["cpu_ns"].as_array().unwrap().is_empty());
+    }
+}

@@ -3,7 +3,8 @@
 //!
 //! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`]. Below it, [`HostMachine`] is
 //! mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
-//! [`HostLock`]s. [`stress`] shakes it with many threads, [`bench`] measures it; [`probe`] measures the machine itself.
+//! [`HostLock`]s. [`stress`] shakes it with many threads, [`bench`] measures it; [`probe`] measures the machine itself,
+//! [`fault_loop`] makes its kernel work.
 //!
 //! ```
 //! use freehold_host::Host;
@@ -21,6 +22,7 @@ pub mod bench;
 mod clock;
 mod cpu;
 mod daemons;
+pub mod fault_loop;
 mod host;
 mod lock;
 mod machine;

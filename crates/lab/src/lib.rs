@@ -10,5 +10,6 @@ pub mod replay;
 mod results;
 pub mod scene;
 pub mod stage;
+pub mod validate;
 pub mod workload;
 pub mod workloads;

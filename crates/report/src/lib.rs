@@ -31,5 +31,6 @@ pub mod results;
 pub mod style;
 mod table;
 pub mod units;
+pub mod validate;
 
 pub use style::Style;

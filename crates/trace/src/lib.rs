@@ -17,7 +17,9 @@ pub mod meta;
 mod stream;
 pub mod tracefs;
 
-pub use capture::{Group, Progress, RecordOptions, Status, Summary, Target, record, stop_on_signals};
+pub use capture::{
+    Group, Progress, RecordOptions, Status, Summary, Target, event_cost, record, stop_on_signals,
+};
 pub use error::{ReadError, RecordError};
 pub use event::{Event, EventKind, NameId, SwitchState, Task};
 pub use format::{Events, Reader, Writer, Written};

@@ -173,3 +173,29 @@ fn options_that_cannot_be_are_refused() {
     let unknown = Group::parse_list("page,pages").unwrap_err();
     assert_eq!(unknown, "there is no group of events \"pages\"; there are page, fault, sched, slab, lock");
 }
+
+#[test]
+fn an_events_cost_is_measured_or_missing() {
+    let mut rounds = 0u64;
+    // Nothing of what the round does frees or allocates thousands of pages.
+    let idle = freehold_trace::event_cost("kmem:mm_page_pcpu_drain", &mut || {
+        rounds += 1;
+        Ok(rounds)
+    });
+    match idle {
+        Ok(cost) => assert_eq!((cost, rounds), (None, 60)),
+        Err(error @ (RecordError::Permission(_) | RecordError::Missing(_))) => {
+            return eprintln!("skipped: {error}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let mut memory = vec![0u8; 0];
+    let cost = freehold_trace::event_cost("kmem:mm_page_alloc", &mut || {
+        let start = std::time::Instant::now();
+        memory = vec![1; 64 << 20];
+        Ok(start.elapsed().as_nanos() as u64)
+    });
+    // Huge pages may serve all of it in a few allocations, which are too few.
+    assert!(cost.unwrap().is_none_or(|ns| (0.0..1e6).contains(&ns)));
+    assert!(freehold_trace::event_cost("kmem:no_such_event", &mut || Ok(1)).is_err());
+}

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod conform;
+pub(crate) mod fault_loop;
 pub(crate) mod inspect;
 pub(crate) mod knobs;
 pub(crate) mod lab;
@@ -10,3 +11,4 @@ pub(crate) mod machines;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod tour;
+pub(crate) mod validate;

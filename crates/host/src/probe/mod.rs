@@ -15,7 +15,7 @@ mod memory;
 mod noise;
 mod pair;
 mod plan;
-mod region;
+pub(crate) mod region;
 mod samples;
 mod stores;
 mod string;
@@ -27,6 +27,7 @@ use std::{fmt, io};
 pub use affinity::allowed;
 pub(crate) use affinity::pin;
 pub use hardware::{Caches, Closeness, CpuPlace, Hardware, NodeMemory};
+pub use noise::load_average;
 pub use samples::Spread;
 
 use noise::Noise;

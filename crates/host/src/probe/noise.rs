@@ -44,6 +44,13 @@ impl Noise {
     }
 }
 
+/// The load averages of the last 1, 5 and 15 minutes; `None` where the kernel does not tell.
+pub fn load_average() -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    let averages: Vec<&str> = text.split_ascii_whitespace().take(3).collect();
+    (averages.len() == 3).then(|| averages.join(", "))
+}
+
 /// All, busy and stolen time from the first line of /proc/stat.
 fn times(stat: &str) -> Option<(u64, u64, u64)> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;

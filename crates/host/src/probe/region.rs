@@ -12,8 +12,8 @@ use mm::ids::PAGE_SIZE;
 pub(super) const LINE_BYTES: usize = 64;
 pub(super) const LINE_WORDS: usize = LINE_BYTES / 8;
 /// Bytes of a page, and its words.
-pub(super) const PAGE_BYTES: usize = PAGE_SIZE as usize;
-pub(super) const PAGE_WORDS: usize = PAGE_BYTES / 8;
+pub(crate) const PAGE_BYTES: usize = PAGE_SIZE as usize;
+pub(crate) const PAGE_WORDS: usize = PAGE_BYTES / 8;
 const HUGE_BYTES: usize = 2 << 20;
 
 /// Which pages a region is made of.
@@ -27,7 +27,7 @@ pub(super) enum Pages {
 
 /// Who sees what is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Sharing {
+pub(crate) enum Sharing {
     /// This process alone.
     Private,
     /// All who have it mapped: there is a file of the kernel's own behind it.
@@ -36,7 +36,7 @@ pub(super) enum Sharing {
 
 /// A mapping of this process.
 #[derive(Debug)]
-pub(super) struct Region {
+pub(crate) struct Region {
     /// What was mapped.
     mapped: *mut u8,
     mapped_bytes: usize,
@@ -66,7 +66,7 @@ impl Region {
     ///
     /// # Errors
     /// What mmap says.
-    pub(super) fn untouched(bytes: usize, sharing: Sharing) -> io::Result<Self> {
+    pub(crate) fn untouched(bytes: usize, sharing: Sharing) -> io::Result<Self> {
         Self::reserve(bytes, Pages::Small, sharing)
     }
 
@@ -125,7 +125,7 @@ impl Region {
     }
 
     /// All words.
-    pub(super) fn words(&self) -> &[AtomicU64] {
+    pub(crate) fn words(&self) -> &[AtomicU64] {
         // SAFETY: the range is mapped, aligned and zero at first; every bit pattern is an AtomicU64.
         unsafe { slice::from_raw_parts(self.base.cast(), self.bytes / 8) }
     }

@@ -25,6 +25,8 @@ pub struct Beside {
     pub spans: Vec<Range<u32>>,
     /// The node of each CPU.
     pub cpu_nodes: Vec<Node>,
+    /// Each CPU's share of the last-level cache, in bytes.
+    pub cache_slice: u64,
 }
 
 /// Frames of 16 MiB, of 4 GiB, and where QEMU's q35 ends memory below 4 GiB if there is more than 2.75 GiB.
@@ -32,6 +34,9 @@ const DMA_END: u32 = 16 << 8;
 const DMA32_END: u32 = 1 << 20;
 const LOW_END: u32 = 1 << 19;
 const LOW_WITHOUT_HOLE: u64 = 0xb_0000;
+
+/// QEMU's CPUs share 16 MiB, far more than the 756 KiB a CPU at which the rule for orders 1 to 3 changes.
+const EMULATED_CACHE_SLICE: u64 = 4 << 20;
 
 impl Beside {
     /// Reads the text beside a trace.
@@ -57,6 +62,7 @@ impl Beside {
             lost: sections.get("stats").map_or(0, lost_events),
             spans: spans(&before, &emulated)?,
             cpu_nodes: cpu_nodes(&before, &emulated)?,
+            cache_slice: EMULATED_CACHE_SLICE,
             before,
             after,
         })
@@ -81,8 +87,11 @@ impl Beside {
         let count = nodes.max().unwrap_or(0) + 1;
         let mut topology = Topology {
             nodes: vec![NodeSpec::default(); count],
-            // QEMU's CPUs share 16 MiB, far more than the 756 KiB a CPU at which the rule for orders 1 to 3 changes.
-            cpus: self.cpu_nodes.iter().map(|&node| CpuSpec { node, cache_slice: 4 << 20 }).collect(),
+            cpus: self
+                .cpu_nodes
+                .iter()
+                .map(|&node| CpuSpec { node, cache_slice: self.cache_slice })
+                .collect(),
             distance: (0..count)
                 .map(|from| (0..count).map(|to| if from == to { 10 } else { 20 }).collect())
                 .collect(),
@@ -189,11 +198,7 @@ fn value_of<'a>(argument: &'a str, key: &str) -> Option<&'a str> {
 
 /// The frames of each zone: as zoneinfo says, or else by x86's limits and by node.
 fn spans(zones: &[ZoneInfo], emulated: &Emulated) -> Result<Vec<Range<u32>>, FormatError> {
-    let said = |zone: &ZoneInfo| -> Option<Range<u32>> {
-        let start = zone.start_pfn?;
-        (zone.spanned > 0).then(|| start..start.saturating_add(zone.spanned))
-    };
-    if let Some(spans) = zones.iter().map(said).collect() {
+    if let Some(spans) = spans_said(zones) {
         return Ok(spans);
     }
     let nodes = match emulated.ranges() {
@@ -201,6 +206,15 @@ fn spans(zones: &[ZoneInfo], emulated: &Emulated) -> Result<Vec<Range<u32>>, For
         ranges => ranges,
     };
     zones.iter().map(|zone| span_by_limits(zone, zones, &nodes)).collect()
+}
+
+/// The frames of each zone, if zoneinfo says that of all.
+pub(super) fn spans_said(zones: &[ZoneInfo]) -> Option<Vec<Range<u32>>> {
+    let said = |zone: &ZoneInfo| -> Option<Range<u32>> {
+        let start = zone.start_pfn?;
+        (zone.spanned > 0).then(|| start..start.saturating_add(zone.spanned))
+    };
+    zones.iter().map(said).collect()
 }
 
 fn span_by_limits(

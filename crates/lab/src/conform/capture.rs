@@ -137,7 +137,7 @@ impl Capture {
 }
 
 /// The version of a kernel release, if mm has rules for it.
-pub(super) fn kernel_version(release: &str) -> Result<Version, FormatError> {
+pub(crate) fn kernel_version(release: &str) -> Result<Version, FormatError> {
     let name = clip(release);
     let version = Version::parse(release)
         .ok_or_else(|| FormatError::new(0, format!("'{name}' (section @@uname) is no kernel release")))?;

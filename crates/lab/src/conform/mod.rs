@@ -12,6 +12,7 @@ mod hidden;
 mod infer;
 mod life;
 mod lists;
+mod live;
 mod outcome;
 pub mod params;
 mod replay;
@@ -29,7 +30,9 @@ use self::counts::Telling;
 use self::sections::Sections;
 
 pub use beside::Beside;
+pub(crate) use capture::kernel_version;
 pub use capture::{Capture, CaptureNode};
+pub use live::{Live, conform_recording};
 pub use outcome::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
 pub use sections::FormatError;
 pub use trace_csv::{Event, EventKind, PageTrace, unpack};
@@ -80,14 +83,17 @@ pub fn conform_file(path: &Path) -> Result<FileOutcome, ConformError> {
 pub fn conform_trace(trace: &str, beside: &str) -> Result<FileOutcome, FormatError> {
     let beside =
         Beside::parse(beside).map_err(|cause| FormatError::new(0, format!("the text beside it: {cause}")))?;
-    let prepared = replay::prepare(&beside)?;
-    let trace = PageTrace::parse(trace)?;
-    let story = infer::infer(&trace, &beside, prepared.shape);
+    conform_parsed(&PageTrace::parse(trace)?, &beside)
+}
+
+fn conform_parsed(trace: &PageTrace, beside: &Beside) -> Result<FileOutcome, FormatError> {
+    let prepared = replay::prepare(beside)?;
+    let story = infer::infer(trace, beside, prepared.shape);
     let mm = prepared.mm()?;
-    let sizes = prepared.sizes(&mm, &beside);
+    let sizes = prepared.sizes(&mm, beside);
     let telling = Telling {
-        trace: &trace,
-        beside: &beside,
+        trace,
+        beside,
         story: &story,
         policy: &prepared.policy,
         sizes: &sizes,
@@ -96,7 +102,7 @@ pub fn conform_trace(trace: &str, beside: &str) -> Result<FileOutcome, FormatErr
     let hidden = fit::fit(telling);
     let mut outcome = FileOutcome::new(FileKind::PageTrace);
     outcome.policy = prepared.policy.name().to_string();
-    replay::compare_sizes(&mm, &beside, &mut outcome);
+    replay::compare_sizes(&mm, beside, &mut outcome);
     replay::replay(telling, &hidden, &mm, &mut outcome)?;
     Ok(outcome)
 }

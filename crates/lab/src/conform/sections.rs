@@ -13,7 +13,7 @@ pub struct FormatError {
 }
 
 impl FormatError {
-    pub(super) fn new(line: usize, what: impl Into<String>) -> Self {
+    pub(crate) fn new(line: usize, what: impl Into<String>) -> Self {
         Self { line, what: what.into() }
     }
 }
@@ -34,6 +34,13 @@ impl std::error::Error for FormatError {}
 pub(super) struct Section<'a> {
     name: &'a str,
     pub(super) lines: Vec<(usize, &'a str)>,
+}
+
+impl<'a> Section<'a> {
+    /// A text that is one section.
+    pub(super) fn whole(text: &'a str) -> Self {
+        Self { name: "", lines: text.lines().enumerate().map(|(index, line)| (index + 1, line)).collect() }
+    }
 }
 
 /// A file's sections, in order.

@@ -134,7 +134,7 @@ impl PageTrace {
         self.events.iter().any(|event| event.kind == EventKind::FreeBatched)
     }
 
-    fn index_pages(&mut self) {
+    pub(super) fn index_pages(&mut self) {
         self.pfns = self.events.iter().map(|event| event.pfn).collect();
         self.pfns.sort_unstable();
         self.pfns.dedup();

@@ -1,6 +1,6 @@
 //! What recording costs: a loop of page faults, with the events on and off in turn.
 
-use std::ptr;
+use std::{io, ptr};
 
 use super::perf::Events;
 use super::ring::records;
@@ -46,6 +46,36 @@ pub(super) fn measure(events: &mut Events, ring_pages: usize) -> Result<Option<R
         events_per_fault: median(&mut counts),
         rounds: ROUNDS as u32,
     }))
+}
+
+/// Fewer events in a round than this are too few to tell their cost from noise.
+const ROUND_EVENTS_MIN: usize = 2000;
+
+/// What an event of `events`, which are stopped before and after, adds to a task that does `round` on the calling thread;
+/// a round says how many ns it took. The median over rounds with the events on and off in turn; rounds with few events
+/// are made up for, up to a point. `None` if there were no others.
+pub(super) fn event_cost(
+    events: &mut Events,
+    round: &mut dyn FnMut() -> io::Result<u64>,
+) -> Result<Option<f64>, RecordError> {
+    let mut timed =
+        || round().map_err(|error| RecordError::System { what: "measuring what an event costs", error });
+    let mut costs = vec![];
+    for _ in 0..2 * ROUNDS {
+        let stopped = timed()? as f64;
+        events.enable()?;
+        let running = timed();
+        events.disable()?;
+        let running = running? as f64;
+        let count = count_own(events);
+        if count >= ROUND_EVENTS_MIN {
+            costs.push((running - stopped) / count as f64);
+        }
+        if costs.len() == ROUNDS {
+            break;
+        }
+    }
+    Ok((!costs.is_empty()).then(|| median(&mut costs).max(0.0)))
 }
 
 /// This thread's own time in ns, which stands still while others have its CPU.

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::zoneinfo;
 use crate::meta::{CacheInfo, Meta, NodeInfo};
 
 /// Files of /proc/sys/vm that are commands: reading them does something, or cannot be done.
@@ -27,7 +26,7 @@ pub(crate) fn unix_ns() -> u64 {
 /// A description of this machine, without what a recording adds.
 pub(crate) fn describe() -> Meta {
     let cpus = online_cpus();
-    let zoneinfo = fs::read_to_string("/proc/zoneinfo").unwrap_or_default();
+    let zoneinfo = zoneinfo();
     Meta {
         source: concat!("freehold ", env!("CARGO_PKG_VERSION")).into(),
         clock: "monotonic".into(),
@@ -36,11 +35,16 @@ pub(crate) fn describe() -> Meta {
         cpus: cpus.iter().max().map_or(1, |cpu| cpu + 1),
         nodes: nodes(&cpus),
         cache: cache(),
-        zones: zoneinfo::parse(&zoneinfo),
+        zones: super::zoneinfo::parse(&zoneinfo),
         zoneinfo,
         vm: vm_settings(),
         ..Meta::default()
     }
+}
+
+/// `/proc/zoneinfo`; empty if it cannot be read.
+pub(super) fn zoneinfo() -> String {
+    fs::read_to_string("/proc/zoneinfo").unwrap_or_default()
 }
 
 /// The numbers of the CPUs that are online.

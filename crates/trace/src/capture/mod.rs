@@ -19,4 +19,4 @@ pub mod zoneinfo;
 
 pub use groups::Group;
 pub use options::{Progress, RecordOptions, Status, Summary, Target};
-pub use session::{record, stop_on_signals};
+pub use session::{event_cost, record, stop_on_signals};

@@ -134,6 +134,8 @@ pub struct Summary {
     pub duration_ns: u64,
     /// What recording cost, if it could be measured.
     pub cost: Option<RecordingCost>,
+    /// `/proc/zoneinfo` when events had just been stopped.
+    pub zoneinfo: String,
     /// The command's exit status, or 128 + the signal that ended it.
     pub exit_status: Option<i32>,
     /// Whether it was stopped from outside.
