@@ -244,7 +244,8 @@ impl Locks {
         state.free_at = now;
         let awake = |waiter: &Waiter| now.saturating_sub(waiter.awake) <= costs.spin;
         let Some(place) = state.waiters.iter().position(awake) else {
-            let wakes = state.waiters.pop_front().map(|next| Waking { who: next.who, at: now + costs.spin_wake });
+            let wakes =
+                state.waiters.pop_front().map(|next| Waking { who: next.who, at: now + costs.spin_wake });
             return Some(Given { class: state.class, held, to: None, wakes });
         };
         let to = state.waiters.remove(place).map(|next| {

@@ -80,20 +80,25 @@ fn probe_cost() -> Result<ProbeCost, Failure> {
     // The thread is sent from CPU to CPU, and this one is to stay free.
     std::thread::scope(|scope| {
         let measure = || {
-            let refill_ns = event_cost("kmem:mm_page_alloc_zone_locked")?;
-            Ok(ProbeCost { refill_ns, drain_ns: event_cost("kmem:mm_page_pcpu_drain")? })
+            let refill = event_cost("kmem:mm_page_alloc_zone_locked")?;
+            let drain = event_cost("kmem:mm_page_pcpu_drain")?;
+            let missing = || {
+                Failure("no refill or drain came of a loop of page faults: nothing can be compared".into())
+            };
+            // The two events are alike, where one of them would not come.
+            Ok(ProbeCost {
+                refill_ns: refill.or(drain).ok_or_else(missing)?,
+                drain_ns: drain.or(refill).ok_or_else(missing)?,
+            })
         };
         let measured = scope.spawn(measure);
         measured.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn event_cost(tracepoint: &str) -> Result<f64, Failure> {
+fn event_cost(tracepoint: &str) -> Result<Option<f64>, Failure> {
     let cpus = host::probe::allowed().map_err(|error| Failure(format!("sched_getaffinity: {error}")))?;
-    let cost = trace::event_cost(tracepoint, &mut || host::fault_loop::carry(CARRIED_MIB, &cpus));
-    let missing =
-        || Failure(format!("no {tracepoint} came in a loop of page faults: nothing can be compared"));
-    cost.map_err(Failure::of)?.ok_or_else(missing)
+    trace::event_cost(tracepoint, &mut || host::fault_loop::carry(CARRIED_MIB, &cpus)).map_err(Failure::of)
 }
 
 fn profile(options: &Validate, bar: &Bar) -> Result<(Profile, Vec<String>), Failure> {

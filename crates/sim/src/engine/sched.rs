@@ -14,7 +14,7 @@ use super::state::{CpuMode, CpuState, Task, TaskState};
 use super::{NO_SPANS, place};
 use crate::costs::Costs;
 use crate::lines::Lines;
-use crate::locks::{Owner, NOBODY, SimLock};
+use crate::locks::{NOBODY, Owner, SimLock};
 use crate::task::Role;
 use crate::time::Ticks;
 
