@@ -4,16 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use mm::{Knob, Nanos};
+use mm::{Knob, Machine, Nanos};
 use sim::{Measurements, Sim, SimOptions};
 
 use super::{Outcome, Scene, SceneError};
 use crate::measurements::{Confidence, Run};
 use crate::results;
 use crate::stage::Stage;
-
-/// Time that tasks go on after the last phase, longer than CPU 0 keeps its end waiting.
-const OVERTIME: Nanos = Nanos(5_000_000);
 
 /// Runs `scene`: one outcome for each phase, in order.
 ///
@@ -30,8 +27,6 @@ pub fn perform(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
     let stage = Rc::new(stage.map_err(SceneError::Setup)?);
     stage.spawn_daemons(&sim);
     let end = Nanos(scene.warm_up.0 + scene.phases.iter().map(|phase| phase.length.0).sum::<u64>());
-    // What is measured last is taken when CPU 0 gets to it: tasks go on until then.
-    stage.end.set(Nanos(end.0 + OVERTIME.0));
     let snapshots = Rc::new(RefCell::new(vec![]));
     schedule(&sim, &stage, scene, &snapshots);
     scene.workload.start(&sim, &stage).map_err(SceneError::Setup)?;
@@ -86,7 +81,11 @@ fn schedule(sim: &Sim, stage: &Rc<Stage>, scene: &Scene, snapshots: &Rc<RefCell<
     }
 }
 
+/// Begins the phase `index`; behind the last one, tasks are to end. They go on until then: CPU 0 may be late.
 fn begin(stage: &Stage, scene: &Scene, index: usize) {
+    if index == scene.phases.len() {
+        stage.end.set(stage.machine().now());
+    }
     for &(knob, value) in scene.phases.get(index).map_or(&[][..], |phase| &phase.set) {
         stage.mm.set_knob(knob, value).expect("knobs of phases were checked");
     }
