@@ -1,7 +1,7 @@
 //! The experiments that come along, made small: what they say must stay within bands. How well they do in full is in
 //! docs/results.md.
 
-use freehold_lab::experiment::{Experiment, Options, run};
+use freehold_lab::experiment::{Experiment, Options, inexact_rows, run};
 use freehold_lab::measurements::Document;
 use mm::Nanos;
 use toml::Value;
@@ -55,4 +55,13 @@ fn one_seed_gives_one_document_on_any_number_of_threads() {
     };
     let (one, two) = (of(1).to_json(), of(2).to_json());
     assert!(one == two, "{one}\n{two}");
+}
+
+#[test]
+fn pcp_sequence_is_exact() {
+    let experiment = Experiment::load("pcp-sequence").unwrap_or_else(|error| panic!("{error}"));
+    let document = ran(experiment, 1);
+    assert_eq!(document.rows.len(), 3 + 5);
+    assert!(document.rows.iter().all(|row| row.error.abs() < f64::EPSILON), "{:#?}", document.rows);
+    assert!(inexact_rows(&document).is_empty());
 }

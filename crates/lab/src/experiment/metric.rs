@@ -139,7 +139,12 @@ pub const METRICS: &[MetricSpec] = &[
         Read::Span(|_, c, _| of(c.zone_hold.percentile(990).0, c.zone_hold.count())),
         "99 in 100 holds took at most this, to 3 %",
     ),
-    spec("SPAN.sizes", "pages", Read::Elsewhere, "pages that each moved, in order, from the first on"),
+    spec(
+        "SPAN.sizes",
+        "pages",
+        Read::Elsewhere,
+        "pages that each moved, in order: an excerpt, compared from where its first number first comes",
+    ),
     spec(
         "LOCK.wait_ns_per_second",
         "ns/s",

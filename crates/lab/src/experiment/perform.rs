@@ -28,5 +28,7 @@ pub(super) fn perform(variant: &Variant, seed: u64) -> Result<Vec<Outcome>, Stri
         warm_up: setup.warm_up,
         phases: variant.phases.clone(),
     };
-    scene::perform(&scene).map_err(|error| error.to_string())
+    let in_order = variant.figures.iter().any(|figure| figure.metric.sequence().is_some());
+    let outcomes = if in_order { scene::perform_in_order(&scene) } else { scene::perform(&scene) };
+    outcomes.map_err(|error| error.to_string())
 }

@@ -54,7 +54,12 @@ fn of_figure(
         Published::Sequence(values) => {
             let key = figure.metric.sequence().unwrap_or_default();
             let element = |(place, &value): (usize, &f64)| {
-                let of = |seen: Seen<'_>| Some(*seen.run.sequences.get(key)?.get(place)? as f64);
+                let of = |seen: Seen<'_>| {
+                    let sizes = seen.run.sequences.get(key)?;
+                    // What was published begins somewhere in the middle of a trace.
+                    let begin = sizes.iter().position(|&size| (size as f64 - values[0]).abs() < 0.5)?;
+                    Some(*sizes.get(begin + place)? as f64)
+                };
                 let metric = format!("{}[{place}]", figure.metric);
                 filled(Row { metric, ..blank.clone() }, value, runs().map(of))
             };

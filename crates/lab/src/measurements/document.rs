@@ -74,7 +74,8 @@ pub struct Run {
     /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that
     /// the machine was too small for. A kind that did not happen may be absent or 0.
     pub omissions: BTreeMap<String, u64>,
-    /// What happened in order, where the order is what is asked: `drain` is the pages of each drain.
+    /// What happened in order, where the order is what is asked: `drain` is the pages of each drain, `refill` of each
+    /// refill.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, Vec<u64>>,
 }

@@ -13,7 +13,7 @@ use sim::{Measurements, Profile, SimError};
 use crate::measurements::Run;
 use crate::workloads::WorkloadSpec;
 
-pub use perform::perform;
+pub use perform::{perform, perform_in_order};
 
 /// What is to run.
 #[derive(Clone, Debug)]

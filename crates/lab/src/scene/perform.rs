@@ -1,22 +1,42 @@
 //! Runs a scene: sets up, warms up, and takes a snapshot at the end of each phase.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use mm::{Knob, Machine, Nanos};
-use sim::{Measurements, Sim, SimOptions};
+use mm::{Knob, Machine, Nanos, Span};
+use sim::{Measurements, Sim, SimOptions, SpanRecord};
 
 use super::{Outcome, Scene, SceneError};
 use crate::measurements::{Confidence, Run};
 use crate::results;
 use crate::stage::Stage;
 
+/// Refills and drains of a phase that are noted in order, each kind; an exact sequence is a few at its beginning.
+const NOTED_MAX: usize = 100_000;
+
 /// Runs `scene`: one outcome for each phase, in order.
 ///
 /// # Errors
 /// An impossible machine, workload or knob, or a simulation that cannot go on.
 pub fn perform(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
+    play(scene, None)
+}
+
+/// [`perform`], and notes in [`Run::sequences`] how many pages each refill and each drain moved, in the order in which
+/// they ended.
+///
+/// # Errors
+/// As [`perform`].
+pub fn perform_in_order(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
+    play(scene, Some(Rc::default()))
+}
+
+/// What is noted in order: a list for each kind of span.
+type Notes = Rc<RefCell<BTreeMap<&'static str, Vec<u64>>>>;
+
+fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError> {
     check(scene)?;
     let scene = &shrunk(scene)?;
     let began = Instant::now();
@@ -28,7 +48,11 @@ pub fn perform(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
     stage.spawn_daemons(&sim);
     let end = Nanos(scene.warm_up.0 + scene.phases.iter().map(|phase| phase.length.0).sum::<u64>());
     let snapshots = Rc::new(RefCell::new(vec![]));
-    schedule(&sim, &stage, scene, &snapshots);
+    if let Some(notes) = &notes {
+        let notes = Rc::clone(notes);
+        sim.on_span(move |record| note(&mut notes.borrow_mut(), record));
+    }
+    schedule(&sim, &stage, scene, &snapshots, &notes.unwrap_or_default());
     scene.workload.start(&sim, &stage).map_err(SceneError::Setup)?;
     let summary = sim.run(None).map_err(SceneError::Sim)?;
     let mut outcomes = snapshots.take();
@@ -65,19 +89,43 @@ fn shrunk(scene: &Scene) -> Result<Scene, SceneError> {
 }
 
 /// Has each phase begin and end in time.
-fn schedule(sim: &Sim, stage: &Rc<Stage>, scene: &Scene, snapshots: &Rc<RefCell<Vec<Outcome>>>) {
+fn schedule(
+    sim: &Sim,
+    stage: &Rc<Stage>,
+    scene: &Scene,
+    snapshots: &Rc<RefCell<Vec<Outcome>>>,
+    notes: &Notes,
+) {
     let mut at = scene.warm_up;
     let shared = Rc::new(scene.clone());
     for index in 0..=scene.phases.len() {
         let (stage, played, snapshots) = (Rc::clone(stage), Rc::clone(&shared), Rc::clone(snapshots));
+        let notes = Rc::clone(notes);
         sim.at(at, "phase", move || {
             if let Some(ended) = index.checked_sub(1) {
-                let outcome = take(&stage, &played, ended);
+                let mut outcome = take(&stage, &played, ended);
+                let noted = notes.take().into_iter();
+                outcome.run.sequences = noted.map(|(span, sizes)| (span.to_owned(), sizes)).collect();
                 snapshots.borrow_mut().push(outcome);
             }
             begin(&stage, &played, index);
+            // Reading counters and setting knobs may have drained.
+            notes.borrow_mut().clear();
         });
         at.0 += scene.phases.get(index).map_or(0, |phase| phase.length.0);
+    }
+}
+
+fn note(notes: &mut BTreeMap<&'static str, Vec<u64>>, record: &SpanRecord) {
+    let count = u64::from(record.work.count);
+    let pages = match record.span {
+        Span::Refill => count * u64::from(record.work.order.pages()),
+        Span::Drain => count,
+        _ => return,
+    };
+    let sizes = notes.entry(record.span.name()).or_default();
+    if pages > 0 && sizes.len() < NOTED_MAX {
+        sizes.push(pages);
     }
 }
 
