@@ -1,7 +1,7 @@
 //! The buddy allocator: free blocks of orders 0 to 10 by type, splitting and merging, all under the zone lock
 //! (facts/ALGORITHMS.md 2.1). A zone has one such set of lists in Linux, and one for each of its arenas elsewhere.
 
-use crate::arena::{LINES_OF_ARENA, LINES_OF_ZONE, PIECES_STEP};
+use crate::arena::{LINES_OF_ARENA, LINES_OF_ORDER, LINES_OF_ZONE, PIECES_STEP};
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{MAX_PAGE_ORDER, MigrateType, Order, Pfn};
 use crate::knobs::Knob;
@@ -89,7 +89,7 @@ impl FreeAreas {
     /// Charges a look at the list heads of `order`, or a change of them.
     #[inline]
     fn touch_area<M: Machine>(&self, cx: ZoneCx<'_, M>, order: Order, access: Access) {
-        let line = self.arena * LINES_OF_ARENA + u32::from(order.get()) * 4;
+        let line = self.arena * LINES_OF_ARENA + u32::from(order.get()) * LINES_OF_ORDER;
         let index = u32::from(cx.zone.id.0) * LINES_OF_ZONE + line;
         cx.cx.machine.touch(Line { kind: LineKind::FreeArea, index }, access);
     }
@@ -97,7 +97,7 @@ impl FreeAreas {
     /// Charges a change of the block count of `order`, which is on the next line.
     #[inline]
     fn touch_count<M: Machine>(&self, cx: ZoneCx<'_, M>, order: Order) {
-        let line = self.arena * LINES_OF_ARENA + u32::from(order.get()) * 4 + 1;
+        let line = self.arena * LINES_OF_ARENA + u32::from(order.get()) * LINES_OF_ORDER + 1;
         let index = u32::from(cx.zone.id.0) * LINES_OF_ZONE + line;
         cx.cx.machine.touch(Line { kind: LineKind::FreeArea, index }, Access::Write);
     }
@@ -106,7 +106,6 @@ impl FreeAreas {
     #[inline]
     fn tell_list<M: Machine>(&self, cx: ZoneCx<'_, M>, order: Order, migratetype: MigrateType) {
         let holds = !self.list(order, migratetype).is_empty();
-        cx.zone.arenas.touch_hints(cx.cx.machine, self.arena, Access::Write);
         cx.zone.arenas.hints(self.arena).set_list(order, migratetype, holds);
     }
 

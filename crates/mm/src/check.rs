@@ -4,7 +4,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::arena::PIECES_STEP;
+use crate::arena::{PIECES_STEP, Types};
 use crate::boot::Mm;
 use crate::buddy::FreeAreas;
 use crate::frame::{FrameKind, FrameState};
@@ -132,7 +132,8 @@ impl<M: Machine> Mm<M> {
                 let walked = self
                     .walk(list, belongs)
                     .map_err(|what| format!("free list of {order}, {}: {what}", migratetype.name()))?;
-                if hints.has_list(order, migratetype) == list.is_empty() {
+                let told = hints.has_list(order, Types::only(migratetype));
+                if told == list.is_empty() && migratetype != MigrateType::Isolate {
                     return Err(format!("{order}, {}: the list's flag is wrong", migratetype.name()));
                 }
                 pages += u64::from(walked) << order.get();

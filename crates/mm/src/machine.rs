@@ -76,8 +76,8 @@ pub enum LineKind {
     /// descriptor size, which the machine is told.
     Frame,
     /// Free lists; the index is (zone × 64 + arena) × 64 + line within the arena. The first 44 lines of an arena are its
-    /// list heads and block counts, order × 4 + line; those from 48 on are what is said of them without the lock. Where
-    /// a zone has one set of lists, as in Linux, that is arena 0.
+    /// list heads and block counts, order × 4 + line; those of arena 0 from 48 on are counts of the whole zone. Where a
+    /// zone has one set of lists, as in Linux, that is arena 0.
     FreeArea,
     /// A zone's read-mostly head (watermarks, protection); the index is the zone.
     Zone,

@@ -52,9 +52,10 @@ impl Hints {
         self.nonempty.load(Relaxed) & (from * u64::from(types.0)) != 0
     }
 
-    /// Whether the list of `order` and `migratetype` has a block.
-    pub(crate) fn has_list(&self, order: Order, migratetype: MigrateType) -> bool {
-        self.nonempty.load(Relaxed) & bit(order, migratetype) != 0
+    /// Whether a list of `order` has a block of one of `types`.
+    #[inline]
+    pub(crate) fn has_list(&self, order: Order, types: Types) -> bool {
+        self.nonempty.load(Relaxed) >> (order.get() * TYPES) & u64::from(types.0) != 0
     }
 
     /// Notes that a list became empty or ceased to be. The arena's lock is held.
@@ -99,6 +100,8 @@ mod tests {
                     for asked in Order::ZERO.to(Order::MAX) {
                         let there = asked <= order && other == migratetype;
                         assert_eq!(hints.has(asked, Types::only(other)), there, "{asked} {other:?}");
+                        let listed = asked == order && other == migratetype;
+                        assert_eq!(hints.has_list(asked, Types::only(other)), listed, "{asked} {other:?}");
                     }
                 }
                 hints.set_list(order, migratetype, false);

@@ -43,9 +43,10 @@ pub(crate) use take::Want;
 /// Lines of free lists by zone and by arena; [`LineKind::FreeArea`] says how they are numbered.
 pub(crate) const LINES_OF_ARENA: u32 = 64;
 pub(crate) const LINES_OF_ZONE: u32 = LINES_OF_ARENA * ARENAS_MAX;
-/// Within the lines of an arena: its hints; and, in the first arena's, the counts of all of them.
-const HINT_LINE: u32 = 48;
-const COUNT_LINES: u32 = 49;
+/// Lines of an arena's list heads and block counts, by order.
+pub(crate) const LINES_OF_ORDER: u32 = 4;
+/// Within the lines of the first arena: the counts of all arenas.
+const COUNT_LINES: u32 = 48;
 /// Two counts of four bytes each.
 const COUNTS_PER_LINE: u32 = 64 / 8;
 
@@ -157,26 +158,30 @@ impl<M: Machine> Arenas<M> {
         &self.counts[arena as usize]
     }
 
-    /// Whether some arena has a block of `order` or above of one of `types`, as far as is said.
+    /// Whether some arena has a block of `order` or above of one of `types`, as far as is said. Each CPU begins to look
+    /// at another one.
     #[inline]
     pub(crate) fn any_has(&self, machine: &M, order: Order, types: Types) -> bool {
-        (0..self.count()).any(|arena| self.seems_to_have(machine, arena, order, types))
+        if self.only().is_some() {
+            return self.hints(0).has(order, types);
+        }
+        let first = u32::from(machine.cpu().0);
+        let mut arenas = (0..self.count()).map(|step| (first + step) % self.count());
+        arenas.any(|arena| self.seems_to_have(machine, arena, order, types))
     }
 
-    /// Whether `arena` has such a block, as far as is said.
-    #[inline]
+    /// Whether `arena` has such a block, as far as is said. A kernel looks at the list heads without the lock, so that
+    /// is what is charged; ours are only read under it, and hints say what they would.
     fn seems_to_have(&self, machine: &M, arena: u32, order: Order, types: Types) -> bool {
-        self.touch_hints(machine, arena, Access::Read);
-        self.hints(arena).has(order, types)
+        let mut orders = order.to(Order::MAX);
+        orders.any(|order| {
+            let line = arena * LINES_OF_ARENA + u32::from(order.get()) * LINES_OF_ORDER;
+            self.touch_line(machine, line, Access::Read);
+            self.hints(arena).has_list(order, types)
+        })
     }
 
-    /// Charges a look at an arena's hints, or a change of them. One arena needs none: its lists say it.
-    #[inline]
-    pub(crate) fn touch_hints(&self, machine: &M, arena: u32, access: Access) {
-        self.touch_line(machine, arena * LINES_OF_ARENA + HINT_LINE, access);
-    }
-
-    /// The same of its counts.
+    /// Charges a look at the counts of `arena`, or a change of them.
     #[inline]
     pub(crate) fn touch_counts(&self, machine: &M, arena: u32, access: Access) {
         self.touch_line(machine, COUNT_LINES + arena / COUNTS_PER_LINE, access);
@@ -184,10 +189,8 @@ impl<M: Machine> Arenas<M> {
 
     #[inline]
     fn touch_line(&self, machine: &M, line: u32, access: Access) {
-        if self.count() > 1 {
-            let index = u32::from(self.zone.0) * LINES_OF_ZONE + line;
-            machine.touch(Line { kind: LineKind::FreeArea, index }, access);
-        }
+        let index = u32::from(self.zone.0) * LINES_OF_ZONE + line;
+        machine.touch(Line { kind: LineKind::FreeArea, index }, access);
     }
 }
 
