@@ -25,7 +25,7 @@ impl<M: Machine> Mm<M> {
     pub fn buddyinfo(&self) -> String {
         let mut text = String::new();
         for zone in &self.zones {
-            let blocks = self.free_blocks(zone);
+            let blocks = self.blocks_of(zone);
             put(&mut text, format_args!("Node {}, zone {:>8} ", zone.node.0, zone.kind.name()));
             for by_type in blocks {
                 put(&mut text, format_args!("{:>6} ", by_type.iter().sum::<u32>()));
@@ -58,7 +58,7 @@ impl<M: Machine> Mm<M> {
         }
         text.push('\n');
         for zone in zones {
-            let blocks = self.free_blocks(zone);
+            let blocks = self.blocks_of(zone);
             for migratetype in SHOWN_TYPES {
                 let (node, kind) = (zone.node.0, zone.kind.name());
                 put(text, format_args!("Node {node:>4}, zone {kind:>8}, type {:>12} ", migratetype.name()));
@@ -83,7 +83,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Free blocks of `zone` by order and type, over all of its arenas.
-    fn free_blocks(&self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
+    fn blocks_of(&self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
         let mut blocks = [[0; MigrateType::COUNT]; Order::MAX.index() + 1];
         for free in zone.arenas.all() {
             let free = free.lock(&self.machine);
@@ -94,6 +94,17 @@ impl<M: Machine> Mm<M> {
             }
         }
         blocks
+    }
+
+    /// Free blocks by order, over all zones.
+    pub fn free_blocks(&self) -> [u64; Order::MAX.index() + 1] {
+        let mut sum = [0; Order::MAX.index() + 1];
+        for zone in &self.zones {
+            for (blocks, by_type) in sum.iter_mut().zip(self.blocks_of(zone)) {
+                *blocks += by_type.iter().map(|&blocks| u64::from(blocks)).sum::<u64>();
+            }
+        }
+        sum
     }
 
     fn count_blocks(&self, zone: &Zone<M>, migratetype: MigrateType) -> usize {

@@ -7,9 +7,19 @@ use sim::{Measurements, Profile, Sim, SimMachine, SimOptions, TaskSpec};
 
 /// `tasks` tasks fault in `pages` pages each and free them in batches, `rounds` times.
 fn page_loop(machine: &str, scale: u64, tasks: u32, pages: usize) -> (Measurements, Rc<Mm<SimMachine>>) {
+    page_loop_under("linux-6.11", machine, scale, (tasks, pages))
+}
+
+fn page_loop_under(
+    policy: &str,
+    machine: &str,
+    scale: u64,
+    (tasks, pages): (u32, usize),
+) -> (Measurements, Rc<Mm<SimMachine>>) {
     let profile = Profile::load(machine).unwrap();
-    let mut sim = Sim::new(&profile, SimOptions::default());
-    let policy = Policy::parse("linux-6.11").unwrap();
+    let policy = Policy::parse(policy).unwrap();
+    let descriptor_bytes = policy.rules().descriptor_bytes;
+    let mut sim = Sim::new(&profile, SimOptions { descriptor_bytes, ..SimOptions::default() });
     let mm = Rc::new(Mm::new(sim.machine(), profile.topology(), policy, Knobs::default()).unwrap());
     mm.set_knob(Knob::PcpBatchScaleMax, scale).unwrap();
     for number in 0..tasks {
@@ -52,6 +62,30 @@ fn a_smaller_scale_makes_refills_shorter_and_more() {
         five.latency.mean(),
         zero.latency.mean()
     );
+}
+
+/// What freehold is for: value 0's latency or less, value 5's pages or more, hardly any waiting, as many huge pages.
+#[test]
+fn freehold_needs_no_choice_between_latency_and_throughput() {
+    for machine in ["epyc-7w83", "xeon-8260-1n"] {
+        let run = |policy, scale| page_loop_under(policy, machine, scale, (10, 70_000));
+        let (five, five_mm) = run("linux-6.18", 5);
+        let (zero, _) = run("linux-6.18", 0);
+        let (ours, ours_mm) = run("freehold", 5);
+        let refill = |measured: &Measurements| measured.span(Span::Refill).latency;
+        assert!(refill(&ours).mean() <= refill(&zero).mean(), "{machine}");
+        assert!(refill(&ours).percentile(990) <= refill(&zero).percentile(990), "{machine}");
+        assert!(ours.simulated <= five.simulated, "{machine}: the same work takes no longer");
+        let waited = |measured: &Measurements| measured.class(LockClass::Zone).wait.0;
+        assert!(waited(&five) > 0 && waited(&ours) * 10 <= waited(&five), "{machine}: {}", waited(&ours));
+        let large = |mm: &Mm<SimMachine>| {
+            mm.drain_all();
+            mm.free_blocks()[9] + 2 * mm.free_blocks()[10]
+        };
+        assert!(large(&ours_mm) >= large(&five_mm), "{machine}");
+        let again = run("freehold", 0).0;
+        assert_eq!(refill(&again), refill(&ours), "{machine}: repeated, and with another scale");
+    }
 }
 
 #[test]
