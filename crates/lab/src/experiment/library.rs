@@ -18,6 +18,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("pcp-hold", include_str!("../../../../experiments/pcp-hold.toml")),
     ("pcp-autotune", include_str!("../../../../experiments/pcp-autotune.toml")),
     ("pcp-free-high", include_str!("../../../../experiments/pcp-free-high.toml")),
+    ("pcp-policies", include_str!("../../../../experiments/pcp-policies.toml")),
     ("pcp-sequence", include_str!("../../../../experiments/pcp-sequence.toml")),
 ];
 
