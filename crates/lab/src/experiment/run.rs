@@ -105,7 +105,9 @@ pub(super) fn run_with(
         done(&format!("{} {}", experiment.name, variant.name));
         Ok(repetition)
     };
-    let mut ended: Vec<Repetition> = jobs.par_iter().map(one).collect::<Result<_, ExperimentError>>()?;
+    // Of several errors the first in the order of the jobs, whichever thread was quicker.
+    let ended: Vec<Result<Repetition, ExperimentError>> = jobs.par_iter().map(one).collect();
+    let mut ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut document = Document::new("");
     for experiment in &experiments {
         let seeds = seeds(experiment, options).len();
