@@ -3,7 +3,7 @@
 //!
 //! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`]. Below it, [`HostMachine`] is
 //! mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
-//! [`HostLock`]s. [`stress`] shakes it with many threads, [`bench`] measures it; [`probe`] measures the machine itself,
+//! [`HostLock`]s. [`stress`] shakes it with many threads, [`mod@bench`] measures it; [`probe`] measures the machine itself,
 //! [`fault_loop`] makes its kernel work.
 //!
 //! ```

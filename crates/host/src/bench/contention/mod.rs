@@ -3,10 +3,10 @@
 //!
 //! All variants are measured in turn, round by round, so that what else happens on the machine meets all alike. Each
 //! round is done twice: once without a single time stamp, for pages a second, and once with stamps around refills and
-//! drains and at zone locks ([`Metered`](metered::Metered)), for latencies and waits. What the stamps cost is the
+//! drains and at zone locks (`Metered`), for latencies and waits. What the stamps cost is the
 //! difference. Speeds are by threads' CPU time, and a run in which a thread lost its CPU to others is tried again, so that
 //! a busy machine can be measured on too, if less well. A round begins with a fresh allocator on memory that the kernel has given before; there are no daemons
-//! and no ticks. Locks are served in order of arrival ([`QueueLock`](crate::QueueLock)), as the kernel's are.
+//! and no ticks. Locks are served in order of arrival (`QueueLock`), as the kernel's are.
 
 mod meter;
 mod metered;
