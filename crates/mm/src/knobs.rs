@@ -35,6 +35,14 @@ pub enum Knob {
     PcpHighBatches,
     /// `freehold.arenas`
     Arenas,
+    /// `slab_max_order`
+    SlabMaxOrder,
+    /// `slab_min_objects`
+    SlabMinObjects,
+    /// `freehold.cpu_partial_scale`
+    CpuPartialScale,
+    /// `freehold.node_partial_scale`
+    NodePartialScale,
 }
 
 /// What a knob stands for in Linux.
@@ -44,6 +52,8 @@ pub enum StandsFor {
     Sysctl(&'static str),
     /// A file under /sys.
     Sysfs(&'static str),
+    /// A word on the kernel's command line, which no running kernel changes.
+    BootParameter(&'static str),
     /// No mainline kernel lets one set it while it runs; the text says what comes nearest.
     Nothing(&'static str),
 }
@@ -52,6 +62,7 @@ impl fmt::Display for StandsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sysctl(path) | Self::Sysfs(path) => f.write_str(path),
+            Self::BootParameter(word) => write!(f, "{word} on the kernel's command line"),
             Self::Nothing(nearest) => write!(f, "no mainline kernel has this ({nearest})"),
         }
     }
@@ -79,7 +90,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 13] = [
+pub const KNOBS: [KnobSpec; 17] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -210,6 +221,46 @@ pub const KNOBS: [KnobSpec; 13] = [
         meaning: "Into how many sets of free lists +arenas or +zones divides a zone, 0: one a CPU of its node, 128 MiB each \
                   at least. Changed in mid-run, it is how many of them CPUs begin with",
         stands_for: StandsFor::Nothing("each zone has one set"),
+    },
+    KnobSpec {
+        knob: Knob::SlabMaxOrder,
+        name: "slab_max_order",
+        min: 0,
+        max: 10,
+        default: 0,
+        unit: "",
+        meaning: "Slabs are of this order at most where one object fits into less; 0: the policy's, 3 in mainline",
+        stands_for: StandsFor::BootParameter("slab_max_order= (slub_max_order= in older kernels)"),
+    },
+    KnobSpec {
+        knob: Knob::SlabMinObjects,
+        name: "slab_min_objects",
+        min: 0,
+        max: 32_767,
+        default: 0,
+        unit: "objects",
+        meaning: "How many objects a slab should hold as far as its largest order allows; 0: from the number of CPUs",
+        stands_for: StandsFor::BootParameter("slab_min_objects= (slub_min_objects= in older kernels)"),
+    },
+    KnobSpec {
+        knob: Knob::CpuPartialScale,
+        name: "freehold.cpu_partial_scale",
+        min: 0,
+        max: 64,
+        default: 1,
+        unit: "",
+        meaning: "CPU partial slabs may hold this many times the objects; 0: there are none",
+        stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/cpu_partial sets one cache"),
+    },
+    KnobSpec {
+        knob: Knob::NodePartialScale,
+        name: "freehold.node_partial_scale",
+        min: 0,
+        max: 64,
+        default: 1,
+        unit: "",
+        meaning: "A node keeps this many times the partial slabs before it gives empty ones back; 0: it keeps none",
+        stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
     },
 ];
 

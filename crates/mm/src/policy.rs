@@ -4,11 +4,17 @@
 //! mechanism differs.
 
 pub mod parts;
+mod slab;
 
 use alloc::string::{String, ToString};
 use core::fmt;
 
 use crate::version::{Since, Version, at};
+
+pub use slab::{
+    CpuSlabRule, FreezeRule, NodePartialRule, RemoteRefillRule, SheafRule, SlabOrderRule, SlabRules,
+    SlabScopeRule,
+};
 
 const fn v(major: u8, minor: u8) -> Version {
     Version::new(major, minor)
@@ -232,6 +238,8 @@ pub struct Rules {
     pub arenas: ArenaRule,
     /// Bytes of a frame descriptor in that kernel, which decides how many share a cache line.
     pub descriptor_bytes: u32,
+    /// Those of the slab allocator.
+    pub slab: SlabRules,
 }
 
 impl Rules {
@@ -254,6 +262,7 @@ impl Rules {
             zones: ZonesRule::Whole,
             arenas: ArenaRule::One,
             descriptor_bytes: 64,
+            slab: SlabRules::linux(version),
         }
     }
 }
@@ -287,6 +296,8 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
     "linux-6.18+arenas",
     "linux-6.18+touch",
     "linux-6.18+small-descriptors",
+    "linux-6.5+slub-order",
+    "linux-6.5+slub-node-partial+slub-order+slub-cpu-partial",
     "freehold",
 ];
 
@@ -301,7 +312,10 @@ impl Policy {
         let unknown = || PolicyError { name: name.to_string() };
         let mut words = name.split('+');
         let mut rules = base(words.next().unwrap_or_default()).ok_or_else(unknown)?;
-        for word in words {
+        for (index, word) in words.clone().enumerate() {
+            if words.clone().take(index).any(|before| before == word) {
+                return Err(unknown());
+            }
             let with = parts::apply(&rules, word).ok_or_else(unknown)?;
             if with == rules {
                 return Err(unknown());
@@ -414,13 +428,20 @@ mod tests {
         {
             assert!(Policy::parse(name).is_err(), "{name}");
         }
-        for name in ["linux-6.18+", "linux-6.18+yeild", "+yield", "freehold+yield", "linux-6.18+touch+touch"]
-        {
+        for name in [
+            "linux-6.18+",
+            "linux-6.18+yeild",
+            "+yield",
+            "freehold+yield",
+            "linux-6.18+touch+touch",
+            "linux-6.5+slub-cpu-partial+slub-cpu-partial",
+        ] {
             assert!(Policy::parse(name).is_err(), "{name}");
         }
         let message = Policy::parse("linux-6.18+yeild").unwrap_err().to_string();
         assert!(
-            message.ends_with("any of +pcp_batch_scale_max +yield +zones +arenas +touch +small-descriptors"),
+            message.ends_with("any of +pcp_batch_scale_max +yield +zones +arenas +touch +small-descriptors +slub-order \
+                 +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere"),
             "{message}"
         );
     }

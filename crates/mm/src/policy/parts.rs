@@ -1,7 +1,9 @@
 //! What a policy can have on top of a kernel's rules: patches that were never merged, and ideas that no kernel has. Each
 //! is a part by itself, `+name`, so that its share can be seen; `freehold` is the default kernel with all that pay.
 
-use super::{ArenaRule, Rules, ScaleRule, TouchRule, YieldRule, ZonesRule, v};
+use super::{
+    ArenaRule, NodePartialRule, Rules, ScaleRule, SlabScopeRule, TouchRule, YieldRule, ZonesRule, v,
+};
 
 /// A part of a policy.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +62,54 @@ pub const PARTS: &[Part] = &[
         set: |rules| rules.descriptor_bytes = SMALL_DESCRIPTOR_BYTES,
         pays: true,
     },
+    Part {
+        name: "slub-order",
+        meaning: "Seed 001's first patch as its text has it: slabs of order 4 at most instead of 3, and twice the objects \
+                  where there are 32 CPUs or more",
+        set: slub_order,
+        pays: false,
+    },
+    Part {
+        name: "slub-order-mailed",
+        meaning: "The same as the diff has it, which doubles what CPU partial slabs may hold too",
+        set: |rules| {
+            slub_order(rules);
+            rules.slab.cpu_partial_scale *= 2;
+        },
+        pays: false,
+    },
+    Part {
+        name: "slub-cpu-partial",
+        meaning: "Seed 001's second patch: CPU partial slabs may hold twice the objects where there are 32 CPUs or more",
+        set: |rules| rules.slab.cpu_partial_scale *= 2,
+        pays: false,
+    },
+    Part {
+        name: "slub-cpu-partial-4x",
+        meaning: "The same with four times the objects, which the post measured too",
+        set: |rules| rules.slab.cpu_partial_scale *= 4,
+        pays: false,
+    },
+    Part {
+        name: "slub-node-partial",
+        meaning: "Seed 001's third patch: a node keeps as many partial slabs as it has CPUs, to twice that, instead of 5 to \
+                  10",
+        set: |rules| rules.slab.node_partial = NodePartialRule::ByCpus,
+        pays: false,
+    },
+    Part {
+        name: "slub-everywhere",
+        meaning: "What the slub parts above set for large machines holds on every one; nodes keep 64 to 128 partial slabs",
+        set: |rules| rules.slab.scope = SlabScopeRule::Everywhere,
+        pays: false,
+    },
 ];
+
+/// The first patch as described: the largest order holds on any machine, the doubling on large ones.
+fn slub_order(rules: &mut Rules) {
+    rules.slab.max_order = 4;
+    rules.slab.objects_scale = 2;
+}
 
 /// `rules` with the part `name` on top; `None` if there is no such part.
 pub(super) fn apply(rules: &Rules, name: &str) -> Option<Rules> {

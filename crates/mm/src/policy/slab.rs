@@ -1,0 +1,167 @@
+//! The rules of the slab allocator and their history (facts/ALGORITHMS.md 3.1 to 3.6). Where a version is not said there,
+//! the rule says where it is from.
+
+use super::v;
+use crate::version::{Since, Version, at};
+
+/// How a slab's order follows from the size of its objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlabOrderRule {
+    /// For the wanted number of objects, then one less and so on: the smallest order that wastes a sixteenth, an eighth
+    /// or a quarter at most.
+    FewerObjects,
+    /// For the wanted number of objects only: the smallest order that wastes a sixteenth, an eighth, a quarter or a half
+    /// at most.
+    MoreWaste,
+}
+
+const ORDER: &[Since<SlabOrderRule>] =
+    &[Since(v(2, 6), SlabOrderRule::FewerObjects), Since(v(6, 7), SlabOrderRule::MoreWaste)];
+
+/// Where slabs change between frozen (a CPU's own) and not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FreezeRule {
+    /// In the hold of the node's `list_lock` that takes them off its list or puts them there.
+    UnderLock,
+    /// After or before it; CPU partial slabs are not frozen at all.
+    Outside,
+}
+
+const FREEZE: &[Since<FreezeRule>] =
+    &[Since(v(2, 6), FreezeRule::UnderLock), Since(v(6, 8), FreezeRule::Outside)];
+
+/// Whether each CPU has a slab that it allocates from, and a list of partial ones behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CpuSlabRule {
+    /// Both.
+    WithPartials,
+    /// Neither: what is not in sheaves is in the nodes' lists.
+    None,
+}
+
+const CPU_SLABS: &[Since<CpuSlabRule>] =
+    &[Since(v(2, 6), CpuSlabRule::WithPartials), Since(v(7, 0), CpuSlabRule::None)];
+
+/// Which caches have sheaves (arrays of free objects, a CPU's own) and barns (a node's stock of them).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SheafRule {
+    /// None.
+    None,
+    /// Those that ask for them.
+    OptIn,
+    /// All, except the two that caches themselves are made of.
+    All,
+}
+
+const SHEAVES: &[Since<SheafRule>] =
+    &[Since(v(2, 6), SheafRule::None), Since(v(6, 18), SheafRule::OptIn), Since(v(7, 0), SheafRule::All)];
+
+/// How a refill from another node takes that node's `list_lock`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RemoteRefillRule {
+    /// It waits for it.
+    Waits,
+    /// It tries, and passes over the node if somebody else holds it. (Commit 40fd0acc45d0 of 29 January 2026, a repair
+    /// of the series that 7.0 brought.)
+    Tries,
+}
+
+const REMOTE_REFILL: &[Since<RemoteRefillRule>] =
+    &[Since(v(2, 6), RemoteRefillRule::Waits), Since(v(7, 0), RemoteRefillRule::Tries)];
+
+/// How many partial slabs a node keeps where it could give empty ones back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodePartialRule {
+    /// 5 to 10, by the objects' size.
+    BySize,
+    /// From the number of CPUs a node has, rounded down to a power of two, to twice that; 5 to 10 at least. Seed 001's
+    /// third patch.
+    ByCpus,
+}
+
+/// On which machines the settings of seed 001's patches hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlabScopeRule {
+    /// On those with 32 CPUs or more, as the patches have it.
+    LargeSystems,
+    /// On all: the post's "bump them all together".
+    Everywhere,
+}
+
+/// The rules of the slab allocator that a policy puts in force.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct SlabRules {
+    pub order: SlabOrderRule,
+    pub freeze: FreezeRule,
+    pub cpu_slabs: CpuSlabRule,
+    pub sheaves: SheafRule,
+    pub remote_refill: RemoteRefillRule,
+    pub node_partial: NodePartialRule,
+    /// The largest order for the sake of which more than one object is put into a slab.
+    pub max_order: u8,
+    /// Wanted objects a slab are multiplied by this where `scope` says so.
+    pub objects_scale: u32,
+    /// Objects that CPU partial slabs may hold are multiplied by this where `scope` says so.
+    pub cpu_partial_scale: u32,
+    pub scope: SlabScopeRule,
+}
+
+/// Mainline's `slab_max_order`.
+const MAX_ORDER: u8 = 3;
+
+impl SlabRules {
+    /// The rules of mainline Linux `version`.
+    pub fn linux(version: Version) -> Self {
+        Self {
+            order: at(ORDER, version),
+            freeze: at(FREEZE, version),
+            cpu_slabs: at(CPU_SLABS, version),
+            sheaves: at(SHEAVES, version),
+            remote_refill: at(REMOTE_REFILL, version),
+            node_partial: NodePartialRule::BySize,
+            max_order: MAX_ORDER,
+            objects_scale: 1,
+            cpu_partial_scale: 1,
+            scope: SlabScopeRule::LargeSystems,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+
+    fn rules(name: &str) -> SlabRules {
+        Policy::parse(name).unwrap().rules().slab
+    }
+
+    #[test]
+    fn versions_pick_rules() {
+        assert_eq!(rules("linux-6.6").order, SlabOrderRule::FewerObjects);
+        assert_eq!(rules("linux-6.7").order, SlabOrderRule::MoreWaste);
+        assert_eq!(rules("linux-6.7").freeze, FreezeRule::UnderLock);
+        assert_eq!(rules("linux-6.8").freeze, FreezeRule::Outside);
+        assert_eq!(rules("linux-6.17").sheaves, SheafRule::None);
+        assert_eq!(rules("linux-6.19").sheaves, SheafRule::OptIn);
+        assert_eq!(rules("linux-6.19").cpu_slabs, CpuSlabRule::WithPartials);
+        assert_eq!(rules("linux-7.0").sheaves, SheafRule::All);
+        assert_eq!(rules("linux-7.0").cpu_slabs, CpuSlabRule::None);
+        assert_eq!(rules("linux-6.19").remote_refill, RemoteRefillRule::Waits);
+        assert_eq!(rules("linux-7.2").remote_refill, RemoteRefillRule::Tries);
+    }
+
+    #[test]
+    fn the_posts_patches_are_parts() {
+        let base = rules("linux-6.5");
+        assert_eq!((base.max_order, base.objects_scale, base.cpu_partial_scale), (3, 1, 1));
+        let described = rules("linux-6.5+slub-order");
+        assert_eq!((described.max_order, described.objects_scale, described.cpu_partial_scale), (4, 2, 1));
+        assert_eq!(rules("linux-6.5+slub-order-mailed"), rules("linux-6.5+slub-order+slub-cpu-partial"));
+        assert_eq!(rules("linux-6.5+slub-cpu-partial-4x").cpu_partial_scale, 4);
+        assert_eq!(rules("linux-6.5+slub-node-partial").node_partial, NodePartialRule::ByCpus);
+        let all = rules("linux-6.5+slub-node-partial+slub-order-mailed+slub-cpu-partial+slub-everywhere");
+        assert_eq!((all.cpu_partial_scale, all.scope), (4, SlabScopeRule::Everywhere));
+    }
+}
