@@ -38,6 +38,7 @@ mod pcp;
 pub mod policy;
 pub mod procfs;
 pub mod request;
+pub mod slab;
 pub mod stat;
 pub mod sync;
 pub mod topology;
