@@ -12,8 +12,8 @@ use core::fmt;
 use crate::version::{Since, Version, at};
 
 pub use slab::{
-    CpuSlabRule, FreezeRule, NodePartialRule, RemoteRefillRule, SheafRule, SlabOrderRule, SlabRules,
-    SlabScopeRule,
+    CpuSlabRule, FreezeRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule, SlabOrderRule,
+    SlabRules, SlabScopeRule,
 };
 
 const fn v(major: u8, minor: u8) -> Version {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lab::conform::{FileOutcome, PagesMoved, Sides};
+use lab::conform::{CachesCompared, FileOutcome, PagesMoved, Sides};
 
 use crate::style::Style;
 use crate::units::plural;
@@ -33,7 +33,11 @@ fn file(style: Style, outcome: &FileOutcome) -> String {
     for difference in &outcome.differences {
         let _ = writeln!(out, "  {difference}");
     }
-    for line in outcome.pages.iter().flat_map(pages).chain(outcome.notes.iter().cloned()) {
+    let caches = outcome.caches.map(|CachesCompared { compared, equal }| {
+        format!("{}, {equal} with every figure equal", plural(compared, "slab cache"))
+    });
+    let details = outcome.pages.iter().flat_map(pages).chain(caches);
+    for line in details.chain(outcome.notes.iter().cloned()) {
         let _ = writeln!(out, "  {}", style.faint(&line));
     }
     out

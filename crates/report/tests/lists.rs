@@ -1,7 +1,7 @@
 //! Knobs, machines and the outcome of conform, as snapshots.
 
 use freehold_report::{Style, conform, knobs, machines};
-use lab::conform::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
+use lab::conform::{CachesCompared, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
 use sim::Profile;
 
 #[test]
@@ -66,6 +66,7 @@ fn disagreements_have_a_line_each_and_a_count() {
         equal: 90,
         differences: vec![],
         pages: None,
+        caches: Some(CachesCompared { compared: 241, equal: 240 }),
         notes: vec![],
     };
     let moves = |count, pages| Moves { count, pages };
@@ -86,11 +87,13 @@ fn disagreements_have_a_line_each_and_a_count() {
             drains_of_all: moves(2, 700),
             drains_of_idle: Moves::default(),
         }),
+        caches: None,
         notes: vec!["2 lines could not be read".into()],
         ..equal.clone()
     };
     insta::assert_snapshot!(conform::outcomes(Style::plain(), &[equal, other]), @r"
     a.txt (linux-6.18): 90 of 90 equal
+      241 slab caches, 240 with every figure equal
     b.csv.xz (linux-6.18): 11 of 12 equal
       line 812: refill 7 of cpu 1: kernel 126, freehold 63
       refills: kernel 10 of 2000 pages, freehold 10 of 1937 pages (-3.15 %)

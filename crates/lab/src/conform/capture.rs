@@ -1,11 +1,12 @@
 //! A capture: what a stock kernel says of its machine and of the parameters that it computed. From this the topology and
 //! the sysctls are taken; what it says of parameters is only ever compared with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mm::{CpuSpec, Knob, Knobs, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec, version::Version};
 
 use super::sections::{FormatError, Section, Sections, clip, number, number_set};
+use super::slabs::{self, SlabCacheInfo};
 use super::zoneinfo::{self, ZoneInfo};
 
 /// A capture of a kernel's parameters.
@@ -23,6 +24,10 @@ pub struct Capture {
     pub zones: Vec<ZoneInfo>,
     /// What the kernel's log says of each node's fallback order.
     pub fallback: Vec<(u16, Vec<u16>)>,
+    /// CPUs that are present, whether online or not.
+    pub present_cpus: u32,
+    /// The slab caches.
+    pub caches: Vec<SlabCacheInfo>,
 }
 
 /// A node of a capture.
@@ -42,13 +47,16 @@ impl Capture {
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let sections = Sections::of(text);
         let zones = zoneinfo::zones(sections.need("zoneinfo")?)?;
+        let nodes = nodes(sections.need("cpus")?)?;
         Ok(Self {
             release: sections.word("uname").to_string(),
-            nodes: nodes(sections.need("cpus")?)?,
+            present_cpus: present_cpus(&sections, &nodes)?,
+            nodes,
             last_cache: sections.get("cache").map(last_cache).transpose()?.flatten(),
             sysctls: sysctls(sections.need("vm")?),
             zones,
             fallback: sections.get("dmesg").map(fallback).transpose()?.unwrap_or_default(),
+            caches: sections.get("slab").map(slabs::caches).transpose()?.unwrap_or_default(),
         })
     }
 
@@ -184,6 +192,19 @@ fn nodes(section: &Section<'_>) -> Result<Vec<CaptureNode>, FormatError> {
         });
     }
     Ok(nodes)
+}
+
+/// What QEMU was told, `# qemu: -smp 8,sockets=2,cores=4 …`, or else the CPUs that are online.
+fn present_cpus(sections: &Sections<'_>, nodes: &[CaptureNode]) -> Result<u32, FormatError> {
+    const HEAD: &str = "# qemu: -smp ";
+    let mut lines = sections.get("end").into_iter().flat_map(|section| &section.lines);
+    let told = lines.find_map(|&(line, text)| Some((line, text.strip_prefix(HEAD)?)));
+    let Some((line, told)) = told else {
+        let online: BTreeSet<u16> = nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect();
+        return Ok(online.len() as u32);
+    };
+    let digits = told.find(|c: char| !c.is_ascii_digit()).unwrap_or(told.len());
+    number(line, "the number of CPUs", &told[..digits])
 }
 
 /// `3 Unified 16384K shared=0-3`: the largest level counts.

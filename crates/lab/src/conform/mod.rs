@@ -18,6 +18,7 @@ pub mod params;
 mod replay;
 mod runs;
 mod sections;
+mod slabs;
 mod story;
 mod trace_csv;
 mod zoneinfo;
@@ -35,6 +36,7 @@ pub use capture::{Capture, CaptureNode};
 pub use live::{Live, conform_recording};
 pub use outcome::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
 pub use sections::FormatError;
+pub use slabs::{CachesCompared, SlabCacheInfo};
 pub use trace_csv::{Event, EventKind, PageTrace, unpack};
 pub use zoneinfo::{PagesetInfo, ZoneInfo};
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::slabs::CachesCompared;
+
 /// The outcome of one file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FileOutcome {
@@ -23,6 +25,9 @@ pub struct FileOutcome {
     /// Pages that moved, for a page trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<PagesMoved>,
+    /// Slab caches, for a capture that names them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CachesCompared>,
     /// What a reader should know besides, a line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -38,6 +43,7 @@ impl FileOutcome {
             equal: 0,
             differences: vec![],
             pages: None,
+            caches: None,
             notes: vec![],
         }
     }

@@ -7,6 +7,7 @@ use mm::{Knobs, NodeSpec, PageSizing, Policy, Topology, ZoneKind, zonelist};
 use super::capture::Capture;
 use super::outcome::{FileKind, FileOutcome};
 use super::sections::FormatError;
+use super::slabs;
 use super::zoneinfo::ZoneInfo;
 
 /// What mm computes with.
@@ -18,7 +19,8 @@ struct Ground<'a> {
     columns: &'a [Option<ZoneKind>],
 }
 
-/// Holds mm against a capture: each zone's marks, protection and pagesets, each node's fallback order.
+/// Holds mm against a capture: each zone's marks, protection and pagesets, each node's fallback order, each slab
+/// cache's sizes.
 ///
 /// # Errors
 /// If the capture cannot be a machine, or is of a kernel without rules.
@@ -35,6 +37,7 @@ pub fn compare(capture: &Capture) -> Result<FileOutcome, FormatError> {
         }
     }
     compare_fallback(&ground, capture, &mut outcome);
+    slabs::compare(capture, &policy, &mut outcome)?;
     Ok(outcome)
 }
 

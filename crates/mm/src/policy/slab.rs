@@ -69,6 +69,19 @@ pub enum RemoteRefillRule {
 const REMOTE_REFILL: &[Since<RemoteRefillRule>] =
     &[Since(v(2, 6), RemoteRefillRule::Waits), Since(v(7, 0), RemoteRefillRule::Tries)];
 
+/// How the objects of `kmalloc` caches are aligned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KmallocAlignRule {
+    /// To their size where it is a power of two, and to a word.
+    PowersOnly,
+    /// To the largest power of two that divides their size.
+    LargestDivisor,
+}
+
+/// The captures of 6.1 and 6.12 differ in this; that it was 6.11 is from memory.
+const KMALLOC_ALIGN: &[Since<KmallocAlignRule>] =
+    &[Since(v(2, 6), KmallocAlignRule::PowersOnly), Since(v(6, 11), KmallocAlignRule::LargestDivisor)];
+
 /// How many partial slabs a node keeps where it could give empty ones back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodePartialRule {
@@ -97,6 +110,7 @@ pub struct SlabRules {
     pub cpu_slabs: CpuSlabRule,
     pub sheaves: SheafRule,
     pub remote_refill: RemoteRefillRule,
+    pub kmalloc_align: KmallocAlignRule,
     pub node_partial: NodePartialRule,
     /// The largest order for the sake of which more than one object is put into a slab.
     pub max_order: u8,
@@ -119,6 +133,7 @@ impl SlabRules {
             cpu_slabs: at(CPU_SLABS, version),
             sheaves: at(SHEAVES, version),
             remote_refill: at(REMOTE_REFILL, version),
+            kmalloc_align: at(KMALLOC_ALIGN, version),
             node_partial: NodePartialRule::BySize,
             max_order: MAX_ORDER,
             objects_scale: 1,

@@ -1,13 +1,18 @@
 //! `kmalloc`: requests by size, each served by the smallest of a row of caches that holds it.
 
+use alloc::string::ToString;
 use core::fmt;
 
 use crate::ids::{Order, PAGE_SIZE};
+use crate::policy::{KmallocAlignRule, Rules};
 use crate::slab::spec::{CacheFlags, CacheSpec};
 
 /// Bytes of the objects of each class, ascending. Two are no powers of two: many objects are a little larger than 64 or
 /// 128 bytes.
 pub const SIZES: [u32; 13] = [8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192];
+
+/// Bytes to which objects of any class are aligned.
+const ALIGN_MIN: u32 = 8;
 
 /// A row of classes: who may use them decides what their pages are shared with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -38,11 +43,10 @@ impl KmallocKind {
 
     const fn flags(self) -> CacheFlags {
         match self {
-            Self::Normal => CacheFlags::NONE,
-            // From memory: no cache shares the slabs of these, for their pages are accounted by the object.
-            Self::Accounted => CacheFlags::ACCOUNTED.with(CacheFlags::NO_MERGE),
-            Self::Reclaimable => CacheFlags::RECLAIMABLE,
-            Self::Dma => CacheFlags::DMA,
+            Self::Normal => CacheFlags::USERCOPY,
+            Self::Accounted => CacheFlags::USERCOPY.with(CacheFlags::ACCOUNTED),
+            Self::Reclaimable => CacheFlags::USERCOPY.with(CacheFlags::RECLAIMABLE),
+            Self::Dma => CacheFlags::USERCOPY.with(CacheFlags::DMA),
         }
     }
 }
@@ -77,15 +81,20 @@ impl KmallocClass {
         SIZES[usize::from(self.index)]
     }
 
-    /// Bytes to whose multiple its objects are aligned: the largest power of two that divides their size.
-    pub fn alignment(self) -> u32 {
-        1 << self.size().trailing_zeros()
+    /// Bytes to whose multiple its objects are aligned.
+    pub fn alignment(self, rule: KmallocAlignRule) -> u32 {
+        let divisor = 1 << self.size().trailing_zeros();
+        match rule {
+            KmallocAlignRule::PowersOnly if divisor == self.size() => divisor,
+            KmallocAlignRule::PowersOnly => ALIGN_MIN,
+            KmallocAlignRule::LargestDivisor => divisor,
+        }
     }
 
-    /// The cache that it is.
-    pub fn spec(self) -> CacheSpec {
-        use alloc::string::ToString;
-        CacheSpec::new(&self.to_string(), self.size()).aligned(self.alignment()).with(self.kind.flags())
+    /// The cache that it is. All bytes of its objects may be copied to user space, so it shares its slabs with no other.
+    pub fn spec(self, rules: &Rules) -> CacheSpec {
+        let spec = CacheSpec::new(&self.to_string(), self.size()).with(self.kind.flags());
+        spec.aligned(self.alignment(rules.slab.kmalloc_align))
     }
 }
 

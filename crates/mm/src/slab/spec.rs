@@ -19,6 +19,8 @@ use crate::ids::{Order, PAGE_SIZE};
 const WORD: u32 = 8;
 /// Bytes of a cache line.
 const CACHE_LINE: u32 = 64;
+/// The largest alignment, that of `kmalloc-8k`.
+const ALIGN_MAX: u32 = 8192;
 /// Bytes of the record of who allocated an object, or freed it; there are two of them.
 const TRACK: u32 = 32;
 
@@ -56,6 +58,8 @@ impl CacheFlags {
     pub const STORE_USER: Self = Self(1 << 11);
     /// Debugging: double frees and objects of other caches are looked for at every free.
     pub const CHECKS: Self = Self(1 << 12);
+    /// A part of each object may be copied to and from user space, and no other.
+    pub const USERCOPY: Self = Self(1 << 13);
 
     /// All of debugging.
     pub const DEBUG: Self = Self(Self::RED_ZONE.0 | Self::POISON.0 | Self::STORE_USER.0 | Self::CHECKS.0);
@@ -198,8 +202,8 @@ impl CacheSpec {
         if self.object_size == 0 || self.object_size > largest {
             return error("its objects must have 1 byte to 2 MiB");
         }
-        if self.align != 0 && (!self.align.is_power_of_two() || self.align > PAGE_SIZE as u32) {
-            return error("its alignment must be a power of two, a page at most");
+        if self.align != 0 && (!self.align.is_power_of_two() || self.align > ALIGN_MAX) {
+            return error("its alignment must be a power of two, 8 KiB at most");
         }
         if self.slab_size.is_some_and(|stride| stride < self.object_size || stride > 2 * largest) {
             return error("its slab_size must hold an object and be 4 MiB at most");
