@@ -249,6 +249,12 @@ mod tests {
     }
 
     #[test]
+    fn nodes_keep_five_to_ten_partial_slabs() {
+        let kept = |size| sizing("linux-6.12", 8, size).min_partial;
+        assert_eq!([8, 2048, 4096, 16_384, 65_536, 1 << 20, 2 << 20].map(kept), [5, 5, 6, 7, 8, 10, 10]);
+    }
+
+    #[test]
     fn small_machines_keep_their_settings_unless_everywhere() {
         let all = "+slub-order+slub-cpu-partial+slub-node-partial";
         let base = sizing("linux-6.5", 8, 256);
@@ -263,7 +269,10 @@ mod tests {
         // Two objects of 11,000 bytes leave a third of 32 KiB; only the newer rule puts up with that.
         assert_eq!(sizing("linux-6.6", 8, 11_000).order.get(), 2);
         assert_eq!(sizing("linux-6.7", 8, 11_000).order.get(), 3);
-        assert_eq!(sizing("linux-6.6", 8, 700).order, sizing("linux-6.7", 8, 700).order);
+        // Six of 4688 leave a seventh of 32 KiB, which a quarter allows and an eighth does not.
+        assert_eq!(sizing("linux-6.6", 8, 4688).order.get(), 3);
+        // 344 bytes at one CPU: a page would be left with a thirteenth, two are with a twenty-ninth.
+        assert_eq!(sizing("linux-6.6", 1, 344).order.get(), 1);
     }
 
     #[test]
