@@ -30,7 +30,7 @@ pub fn can_share(old: &CacheSpec, new: &CacheSpec) -> bool {
     let (room, size) = (old.stride(), new.stride());
     size <= room
         && room - size < WORD
-        && room.is_multiple_of(new.alignment())
+        && room % new.alignment() == 0
         && old.flags.only(SAME) == new.flags.only(SAME)
 }
 
