@@ -82,6 +82,8 @@ pub(crate) struct Costs {
     pub(crate) wakeup: Ticks,
     /// What is left of a sequential miss, in units of 1/[`ONE`].
     pub(crate) overlap: u64,
+    /// How much longer instructions take beside a working thread of the same core, in units of 1/[`ONE`].
+    pub(crate) smt: u64,
     /// How far a CPU looks ahead.
     pub(crate) window: Ticks,
     /// What is left of a miss that only a store waits for, in units of 1/[`ONE`].
@@ -153,6 +155,7 @@ impl Costs {
             context_switch: ticks("path.context_switch_ns"),
             wakeup: ticks("path.wakeup_ns"),
             overlap: ratio("prefetch.overlap_ratio"),
+            smt: ratio("cpu.smt_ratio"),
             window: ticks("cpu.window_ns"),
             store: ratio("cpu.store_ratio"),
             train: profile.value("prefetch.train_lines") as u8,

@@ -27,7 +27,7 @@ pub struct WaitQueue(Rc<RefCell<VecDeque<TaskId>>>);
 impl SimMachine {
     /// The task uses its CPU for `time` on its own account.
     pub fn compute(&self, time: Nanos) {
-        self.0.compute(from_nanos(time));
+        self.0.work(from_nanos(time));
     }
 
     /// The task goes through a stretch of kernel code.

@@ -527,3 +527,38 @@ proptest! {
         prop_assert_eq!(run(), (seen, measured));
     }
 }
+
+/// How long a computation of 1 ms takes on CPU 0 while the other thread of its core does `other`.
+fn beside(other: impl FnOnce(sim::SimMachine) + 'static) -> u64 {
+    let mut profile = Profile::load("xeon-8260").unwrap();
+    let figure = sim::Figure::new(1.5, sim::Kind::Estimated, "a test");
+    profile.set("cpu.smt_ratio", figure).unwrap();
+    let sibling = {
+        let places = profile.shape().places();
+        (1..places.len()).find(|&cpu| places[cpu].core == places[0].core).expect("two threads")
+    };
+    let mut sim = Sim::new(&profile, SimOptions::default());
+    let (machine, neighbour) = (sim.machine(), sim.machine());
+    let took = Rc::new(Cell::new(0));
+    let note = Rc::clone(&took);
+    sim.spawn(TaskSpec::new("other").on(Cpu(sibling as u16)), move || other(neighbour));
+    sim.spawn(TaskSpec::new("measured").on(Cpu(0)).at(Nanos(10 * US)), move || {
+        let since = machine.now();
+        for _ in 0..1000 {
+            machine.compute(Nanos(US));
+            machine.sync();
+        }
+        note.set(machine.now().0 - since.0);
+    });
+    sim.run(None).unwrap();
+    took.get()
+}
+
+#[test]
+fn threads_of_a_core_share_it_while_both_work() {
+    let near = |took: u64, expected: u64| took.abs_diff(expected) < expected / 50;
+    let works = |machine: sim::SimMachine| machine.compute(Nanos(10 * MS));
+    assert!(near(beside(works), 1500 * US), "{}", beside(works));
+    let sleeps = |machine: sim::SimMachine| machine.sleep(Nanos(10 * MS));
+    assert_eq!(beside(sleeps), MS);
+}

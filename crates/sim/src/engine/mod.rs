@@ -14,6 +14,7 @@ mod meter;
 mod place;
 pub(crate) mod run;
 mod sched;
+mod smt;
 mod spans;
 mod spawn;
 mod state;
@@ -29,6 +30,7 @@ use mm::{Access, Cpu, Line, Nanos, Order, Pfn, Span};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use sched::Sched;
+use smt::Smt;
 
 use crate::costs::{Costs, Traffic};
 use crate::error::SimError;
@@ -103,6 +105,7 @@ pub(crate) struct Core {
     window: Ticks,
     run_limit: Cell<Ticks>,
     costs: Costs,
+    smt: Smt,
     default_cpus: Rc<[Cpu]>,
     lines: RefCell<Lines>,
     locks: RefCell<Locks>,
@@ -138,6 +141,7 @@ impl Core {
             run_limit: Cell::new(Ticks::MAX),
             lines: RefCell::new(Lines::new(&costs, &profile.topology(), &places, shift)),
             sched: RefCell::new(Sched::new(places.len())),
+            smt: Smt::new(&places, costs.smt),
             locks: RefCell::new(Locks::new(places)),
             costs,
             default_cpus: profile.default_cpus().into(),
@@ -241,6 +245,7 @@ impl Core {
     #[inline]
     fn set_limits(&self, sched: &Sched) {
         let cpu = self.cpu.get();
+        self.smt.look(sched, cpu);
         let sync = sched.horizon(cpu).min(self.run_limit.get());
         let state = &sched.cpus[usize::from(cpu)];
         let sliced = !state.queue.is_empty() && !self.need_resched.get();
@@ -287,8 +292,13 @@ impl Core {
             .map_or_else(|| "outside".into(), |task| task.name.clone())
     }
 
+    /// The task computes what takes `time` on a core of its own.
+    pub(crate) fn work(&self, time: Ticks) {
+        self.compute(if self.in_task() { self.smt.stretched(time) } else { time });
+    }
+
     /// The task goes on computing for `time`.
-    pub(crate) fn compute(&self, time: Ticks) {
+    fn compute(&self, time: Ticks) {
         let fits = self.clock.get().checked_add(time).is_some_and(|end| end <= self.local_limit.get());
         if fits || !self.in_task() {
             self.clock.set(self.clock.get().saturating_add(if self.in_task() { time } else { 0 }));
@@ -394,7 +404,7 @@ impl Core {
     #[inline]
     pub(crate) fn touch(&self, line: Line, access: Access) {
         let cost = self.lines.borrow_mut().touch(line, access, self.toucher(), &self.costs);
-        self.advance(cost);
+        self.advance(cost - self.costs.touch.min(cost) + self.smt.stretched(self.costs.touch.min(cost)));
     }
 
     /// Works through a block of memory.

@@ -9,9 +9,10 @@ use crate::measure::{CpuTime, LockStats, Measurements};
 use crate::time::{Ticks, to_nanos};
 
 impl Core {
-    /// Fixed instruction costs of `time`.
+    /// Fixed instruction costs of `time` on a core of its own.
     #[inline]
     pub(crate) fn instructions(&self, time: Ticks) {
+        let time = self.smt.stretched(time);
         self.meter.borrow_mut().instructions(self.span(), time);
         self.advance(time);
     }

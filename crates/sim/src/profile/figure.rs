@@ -97,6 +97,12 @@ pub const FIGURES: &[FigureSpec] = &[
         20.0,
         "speed of one thread relative to the `host` profile; a recording's own CPU time is divided by it",
     ),
+    spec(
+        "cpu.smt_ratio",
+        1.0,
+        4.0,
+        "how much longer instructions take while another thread of the core works; 1: threads do not slow each other",
+    ),
     spec("cpu.touch_ns", 0.0, 100.0, "instructions around each touched line, the line's latency apart"),
     spec(
         "cpu.window_ns",
