@@ -24,6 +24,8 @@ pub struct Stage {
     pub tally: Tally,
     /// From when on tasks are to come to an end.
     pub end: Cell<Nanos>,
+    /// Tasks of the workload, where it says so; 0 otherwise.
+    pub tasks: Cell<u32>,
 }
 
 impl Stage {
@@ -49,6 +51,7 @@ impl Stage {
             places: profile.shape().places(),
             tally: Tally::default(),
             end: Cell::new(Nanos(u64::MAX)),
+            tasks: Cell::new(0),
         })
     }
 
@@ -137,6 +140,12 @@ impl Tally {
     /// A block of `pages` was given back on nobody's behalf: no operation of the workload's.
     pub fn dropped(&self, pages: u32) {
         self.held.set(self.held.get() - u64::from(pages));
+    }
+
+    /// The workload did so many of what it counts.
+    #[inline]
+    pub fn did(&self, operations: u64) {
+        self.operations.set(self.operations.get() + operations);
     }
 
     /// A request was not served.

@@ -60,6 +60,7 @@ enum Read {
     /// From what the simulator kept of a span; not for one group of tasks alone.
     Span(fn(&SpanStats, &SpanCost, &Run) -> Option<f64>),
     Lock(fn(&LockStat, &Run) -> Option<f64>),
+    LockShare(fn(&LockStat, &Measurements) -> Option<f64>),
     Whole(fn(Seen<'_>) -> Option<f64>),
     Counter(fn(f64, &Run) -> Option<f64>),
     /// How many percent of spans are in a row.
@@ -173,6 +174,18 @@ pub const METRICS: &[MetricSpec] = &[
         "of the times taken, how many had to wait",
     ),
     spec(
+        "LOCK.wait_percent",
+        "percent",
+        Read::LockShare(|l, measured| Some(100.0 * l.wait_ns as f64 / positive(not_idle(measured).0)?)),
+        "of the time that CPUs are not idle, how much they wait for these locks",
+    ),
+    spec(
+        "LOCK.hold_percent",
+        "percent",
+        Read::LockShare(|l, measured| Some(100.0 * l.hold_ns as f64 / positive(not_idle(measured).0)?)),
+        "of the time that CPUs are not idle, how much they hold these locks",
+    ),
+    spec(
         "pages_per_second",
         "pages/s",
         Read::Whole(|seen| Some(seen.run.throughput.pages_per_second)),
@@ -183,6 +196,12 @@ pub const METRICS: &[MetricSpec] = &[
         "ops/s",
         Read::Whole(|seen| Some(seen.run.throughput.operations_per_second)),
         "operations of the workload; what one is, the workload says",
+    ),
+    spec(
+        "operations_per_task_second",
+        "ops/s",
+        Read::Whole(|seen| Some(seen.run.throughput.operations_per_second / positive(seen.run.tasks)?)),
+        "the same for each of its tasks, where the workload counts them",
     ),
     spec(
         "cpu.spin_percent",
@@ -207,6 +226,12 @@ pub const METRICS: &[MetricSpec] = &[
         "pages",
         Read::Whole(|seen| Some(seen.run.memory.pcp_pages as f64)),
         "on per-CPU lists at the end",
+    ),
+    spec(
+        "memory.slab_pages",
+        "pages",
+        Read::Whole(|seen| Some(seen.run.memory.slab_pages as f64)),
+        "in slabs at the end",
     ),
     spec(
         "counters.NAME",
@@ -245,10 +270,15 @@ fn second(amount: u64, run: &Run) -> Option<f64> {
     Some(amount as f64 * 1e9 / positive(run.simulated_ns)?)
 }
 
+/// Time that CPUs were not idle, and how much of it they waited for locks, ns.
+fn not_idle(measured: &Measurements) -> (u64, u64) {
+    let add = |(all, spin), cpu: &sim::CpuTime| (all + cpu.spin.0 + cpu.busy.0, spin + cpu.spin.0);
+    measured.cpus.iter().fold((0, 0), add)
+}
+
 fn spin(measured: &Measurements) -> Option<f64> {
-    let (spin, busy) =
-        measured.cpus.iter().fold((0, 0), |(spin, busy), cpu| (spin + cpu.spin.0, busy + cpu.busy.0));
-    Some(100.0 * spin as f64 / positive(spin + busy)?)
+    let (all, spin) = not_idle(measured);
+    Some(100.0 * spin as f64 / positive(all)?)
 }
 
 impl Metric {
@@ -294,6 +324,9 @@ impl Metric {
             (Subject::Row { key, low }, Read::Share) => share(run.latency.get(key)?, *low),
             (Subject::Lock(class), Read::Lock(read)) => {
                 read(run.locks.get(class.name()).unwrap_or(&LockStat::default()), run)
+            }
+            (Subject::Lock(class), Read::LockShare(read)) => {
+                read(run.locks.get(class.name()).unwrap_or(&LockStat::default()), seen.measured)
             }
             (Subject::Counter(name), Read::Counter(read)) => {
                 read(run.counters.get(name).copied().unwrap_or(0) as f64, run)
@@ -373,6 +406,7 @@ mod tests {
         let mut run = Run {
             simulated_ns: 500_000_000,
             operations: 4,
+            tasks: 4,
             throughput: Throughput { pages_per_second: 7.0, operations_per_second: 8.0 },
             ..Run::default()
         };
@@ -417,6 +451,8 @@ mod tests {
             ("zone.wait_ns_per_second", 1600.0),
             ("zone.wait_mean_ns", 200.0),
             ("zone.contended_percent", 40.0),
+            ("zone.wait_percent", 800.0),
+            ("operations_per_task_second", 2.0),
             ("pages_per_second", 7.0),
             ("cpu.spin_percent", 25.0),
             ("counters.pgfree", 12.0),

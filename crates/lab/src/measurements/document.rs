@@ -61,6 +61,9 @@ pub struct Run {
     pub wall_ns: u64,
     /// Operations that the workload's tasks completed.
     pub operations: u64,
+    /// Tasks that completed them, where the workload says how many; 0 otherwise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tasks: u64,
     /// Work done per second of simulated time.
     pub throughput: Throughput,
     /// How long each kind of span took, by its name: `refill`, `drain`, `page_alloc` …; those that happened.
@@ -78,6 +81,11 @@ pub struct Run {
     /// refill.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, Vec<u64>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How sure an answer is, the surest first.
