@@ -5,9 +5,10 @@
 
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU64;
 
 use mm::ids::{PAGE_SHIFT, PAGE_SIZE};
-use mm::{Order, Pfn};
+use mm::{Addr, Order, Pfn};
 
 /// Bytes of the largest block.
 const ALIGN: usize = (PAGE_SIZE as usize) << mm::ids::MAX_PAGE_ORDER;
@@ -71,6 +72,19 @@ impl Arena {
         assert!(end <= u64::from(self.frames), "{pfn} of {order} is beyond the last frame");
         // SAFETY: just checked to be inside of the mapping.
         unsafe { self.base.add((pfn.0 as usize) << PAGE_SHIFT) }
+    }
+
+    /// The word at `at`, as an atomic: allocator and owner of an object may look at the same time, if only by the
+    /// owner's mistake.
+    ///
+    /// # Panics
+    /// If `at` is not a multiple of 8 or beyond the last frame.
+    #[inline]
+    pub(crate) fn word(&self, at: Addr) -> &AtomicU64 {
+        assert!(at.0 % 8 == 0 && at.0 >> PAGE_SHIFT < u64::from(self.frames), "there is no word at {at}");
+        // SAFETY: just checked to be inside of the mapping and aligned; zeroed or stored bytes are a valid integer. The
+        // word is part of a block that mm holds, and whoever owns an object hands it back before mm looks into it.
+        unsafe { self.base.add(at.0 as usize).cast::<AtomicU64>().as_ref() }
     }
 
     /// The frame that `address` lies in; `None` if it is not of this arena.

@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mm::ids::PAGE_SIZE;
-use mm::{Access, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Topology, Work};
+use mm::{
+    Access, Addr, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Topology, Work,
+};
 
 use crate::arena::Arena;
 use crate::cpu::{CpuNumbers, thread_number};
@@ -123,6 +125,16 @@ unsafe impl<L: RawLock> Machine for HostMachine<L> {
 
     #[inline]
     fn touch(&self, _line: Line, _access: Access) {}
+
+    #[inline]
+    fn load(&self, at: Addr) -> u64 {
+        self.arena.word(at).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn store(&self, at: Addr, word: u64) {
+        self.arena.word(at).store(word, Ordering::Relaxed);
+    }
 
     fn clear(&self, block: Pfn, order: Order) {
         let bytes = order.pages() as usize * PAGE_SIZE as usize;

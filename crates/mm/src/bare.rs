@@ -1,11 +1,12 @@
 //! The simplest machine: one thing at a time, nothing costs anything, the caller says which CPU it is on. For tests,
 //! conformance, and whoever wants the allocator's decisions without its time.
 
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use crate::ids::{Cpu, Nanos, Order, Pfn, TaskId};
+use crate::ids::{Addr, Cpu, Nanos, Order, Pfn, TaskId};
 use crate::machine::{Access, Daemon, Line, LockClass, Machine, Span, Work};
 
 /// A refill or drain that was seen, and on which CPU.
@@ -25,6 +26,8 @@ struct State {
     seed: Cell<u64>,
     seen: RefCell<Vec<Seen>>,
     woken: RefCell<Vec<Daemon>>,
+    /// Words of memory, those that were stored.
+    words: RefCell<BTreeMap<u64, u64>>,
     waited_for: Cell<u32>,
 }
 
@@ -113,6 +116,14 @@ unsafe impl Machine for Bare {
     fn irq_restore(&self, (): ()) {}
 
     fn touch(&self, _line: Line, _access: Access) {}
+
+    fn load(&self, at: Addr) -> u64 {
+        self.0.words.borrow().get(&at.0).copied().unwrap_or(0)
+    }
+
+    fn store(&self, at: Addr, word: u64) {
+        self.0.words.borrow_mut().insert(at.0, word);
+    }
 
     fn clear(&self, _block: Pfn, _order: Order) {}
 

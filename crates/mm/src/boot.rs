@@ -14,6 +14,7 @@ use crate::machine::{LockClass, Machine};
 use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset};
 use crate::policy::{Policy, Rules};
+use crate::slab::SlabAllocator;
 use crate::stat::stat_threshold;
 use crate::sync::{Locked, Relaxed};
 use crate::topology::{NodeSpec, Topology, ZoneSpec};
@@ -32,6 +33,7 @@ pub struct Mm<M: Machine> {
     pub(crate) map: MemMap,
     pub(crate) blocks: Pageblocks,
     pub(crate) zones: Box<[Zone<M>]>,
+    pub(crate) slabs: SlabAllocator<M>,
     /// For each node, the nodes to ask, in order.
     pub(crate) fallback: Vec<Vec<Node>>,
     /// For each node, the zones to ask, in order, highest kind first within a node.
@@ -50,8 +52,10 @@ impl<M: Machine> Mm<M> {
         let end = Pfn(zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
         let knobs_change = Locked::new(&machine, LockClass::Other, 0, ());
         let zonelists = fallback.iter().map(|order| zonelist(&zones, order)).collect();
+        let slabs = SlabAllocator::new(&machine, topology.cpus.len());
         let mm = Self {
             machine,
+            slabs,
             topology,
             policy,
             knobs,
@@ -106,6 +110,7 @@ impl<M: Machine> Mm<M> {
             }
             self.assign_homes(zone);
         }
+        self.resize_caches();
     }
 
     /// Spreads the CPUs over the arenas of `zone` that are to be homes: those of its node one by one, for they use it

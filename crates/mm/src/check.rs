@@ -88,7 +88,9 @@ impl<M: Machine> Mm<M> {
             let count = match state.kind {
                 FrameKind::Free => &mut pages.free,
                 FrameKind::Pcp => &mut pages.pcp,
-                FrameKind::Allocated | FrameKind::Tail => &mut pages.allocated,
+                FrameKind::Allocated | FrameKind::Slab | FrameKind::SlabTail | FrameKind::Tail => {
+                    &mut pages.allocated
+                }
             };
             *count += u64::from(size);
             if state.kind == FrameKind::Free {

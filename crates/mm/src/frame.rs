@@ -8,14 +8,15 @@
 //!   0        4        8        12       16
 //!   ┌────────┬────────┬────────┬────────┐
 //!   │ next   │ prev   │ state  │ owner  │   next, prev: pfns of neighbours on a free or pageset list
-//!   └────────┴────────┴────────┴────────┘   owner: for whoever allocated the block
+//!   └────────┴────────┴────────┴────────┘   owner: for whoever allocated the block; of a slab, its free list
 //!   state:  kind 0–3 │ order 4–7 │ migratetype 8–11 │ zone 16–27
+//!   of a slab:  kind 0–3 │ order 4–7 │ cache 8–15 and 28–31 │ zone 16–27
 //! ```
 
 use alloc::boxed::Box;
 
 use crate::ids::{MigrateType, Order, Pfn, ZoneId};
-use crate::sync::{AtomicU32, Relaxed};
+use crate::sync::{AcqRel, Acquire, AtomicU32, Relaxed};
 
 /// "No frame", in a link.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -31,6 +32,10 @@ pub enum FrameKind {
     Pcp,
     /// Handed out; its owner may free it.
     Allocated,
+    /// A slab: handed out to the slab allocator, which hands out its objects.
+    Slab,
+    /// Inside of a slab that begins further down, aligned to its order, which this frame tells.
+    SlabTail,
 }
 
 /// A descriptor's state word, unpacked.
@@ -53,6 +58,8 @@ impl FrameState {
             FrameKind::Free => 1,
             FrameKind::Pcp => 2,
             FrameKind::Allocated => 3,
+            FrameKind::Slab => 4,
+            FrameKind::SlabTail => 5,
         };
         kind | (self.order.get() as u32) << 4 | (self.migratetype as u32) << 8 | (self.zone.0 as u32) << 16
     }
@@ -63,6 +70,8 @@ impl FrameState {
                 1 => FrameKind::Free,
                 2 => FrameKind::Pcp,
                 3 => FrameKind::Allocated,
+                4 => FrameKind::Slab,
+                5 => FrameKind::SlabTail,
                 _ => FrameKind::Tail,
             },
             order: match Order::new((word >> 4 & 0xf) as u8) {
@@ -73,7 +82,7 @@ impl FrameState {
                 Some(migratetype) => migratetype,
                 None => MigrateType::Unmovable,
             },
-            zone: ZoneId((word >> 16) as u16),
+            zone: ZoneId((word >> 16 & 0xfff) as u16),
         }
     }
 }
@@ -113,6 +122,34 @@ impl Frame {
     #[inline]
     pub(crate) fn set_state(&self, state: FrameState) {
         self.state.store(state.pack(), Relaxed);
+    }
+
+    /// The frame begins a slab of the cache numbered `cache`, below [`Self::MAX_CACHES`]; order and zone as `block` says.
+    pub(crate) fn set_slab(&self, block: FrameState, cache: u16) {
+        let word = FrameState { kind: FrameKind::Slab, migratetype: MigrateType::Unmovable, ..block }.pack();
+        let (low, high) = (u32::from(cache & 0xff), u32::from(cache >> 8));
+        self.state.store(word & !0xff00 | low << 8 | high << 28, Relaxed);
+    }
+
+    /// The number of the cache of the slab that begins here, if one does.
+    #[inline]
+    pub(crate) fn slab_cache(&self) -> Option<u16> {
+        let word = self.state.load(Relaxed);
+        (word & 0xf == 4).then_some((word >> 8 & 0xff | word >> 28 << 8) as u16)
+    }
+
+    /// Numbers of caches that a descriptor can tell.
+    pub(crate) const MAX_CACHES: usize = 1 << 12;
+
+    #[inline]
+    pub(crate) fn owner_acquire(&self) -> u32 {
+        self.owner.load(Acquire)
+    }
+
+    /// Puts `new` in the place of `old` in the owner's word; what it is, where it is not `old`.
+    #[inline]
+    pub(crate) fn exchange_owner(&self, old: u32, new: u32) -> Result<u32, u32> {
+        self.owner.compare_exchange(old, new, AcqRel, Acquire)
     }
 
     #[inline]
@@ -192,7 +229,9 @@ mod tests {
 
     #[test]
     fn every_state_survives_packing() {
-        for kind in [FrameKind::Tail, FrameKind::Free, FrameKind::Pcp, FrameKind::Allocated] {
+        let kinds =
+            [FrameKind::Tail, FrameKind::Free, FrameKind::Pcp, FrameKind::Allocated, FrameKind::SlabTail];
+        for kind in kinds {
             for order in Order::ZERO.to(Order::MAX) {
                 for migratetype in MigrateType::ALL {
                     for zone in [ZoneId(0), ZoneId(1), ZoneId(1023)] {
@@ -202,6 +241,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_slab_tells_its_cache_and_its_block() {
+        let frame = Frame::default();
+        let order = Order::new(3).unwrap();
+        let block = FrameState {
+            kind: FrameKind::Allocated,
+            order,
+            migratetype: MigrateType::Movable,
+            zone: ZoneId(9),
+        };
+        for cache in [0, 1, 255, 256, Frame::MAX_CACHES as u16 - 1] {
+            frame.set_slab(block, cache);
+            assert_eq!(frame.slab_cache(), Some(cache));
+            let state = frame.state();
+            assert_eq!((state.kind, state.order, state.zone), (FrameKind::Slab, order, ZoneId(9)));
+        }
+        frame.set_state(block);
+        assert_eq!(frame.slab_cache(), None);
     }
 
     #[test]

@@ -49,6 +49,44 @@ impl fmt::Display for Pfn {
     }
 }
 
+/// A physical address, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Addr(pub u64);
+
+impl Addr {
+    /// Where frame `pfn` begins.
+    #[inline]
+    pub const fn of(pfn: Pfn) -> Self {
+        Self((pfn.0 as u64) << PAGE_SHIFT)
+    }
+
+    /// The frame that it lies in. Addresses beyond the last frame that can be told give that one.
+    #[inline]
+    pub const fn pfn(self) -> Pfn {
+        let pfn = self.0 >> PAGE_SHIFT;
+        Pfn(if pfn > u32::MAX as u64 { u32::MAX } else { pfn as u32 })
+    }
+
+    /// Bytes from the start of its frame.
+    #[inline]
+    pub const fn offset(self) -> u32 {
+        (self.0 % PAGE_SIZE) as u32
+    }
+
+    /// The address `bytes` further up.
+    #[inline]
+    #[must_use]
+    pub const fn add(self, bytes: u64) -> Self {
+        Self(self.0 + bytes)
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
 /// log2 of the pages in a block, 0 to [`MAX_PAGE_ORDER`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Order(u8);

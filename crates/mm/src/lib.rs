@@ -53,7 +53,7 @@ pub use check::ZonePages;
 pub use counters::MemoryUse;
 pub use daemons::ReclaimState;
 pub use frame::{Frame, FrameKind, FrameState, MemMap};
-pub use ids::{Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
+pub use ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
 pub use knobs::{KNOBS, Knob, KnobError, Knobs};
 pub use machine::{Access, Daemon, Line, LineKind, LockClass, Machine, Span, Work};
 pub use pcp::{PageSizing, Pressure, Setting, Tuning};

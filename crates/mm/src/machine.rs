@@ -4,7 +4,7 @@
 //! memory) and a small one that lets `shuttle` explore schedules. The core is generic over [`Machine`] and compiled
 //! once for each, so that on the host [`Machine::touch`] and spans vanish and a lock is a real one.
 
-use crate::ids::{Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId};
+use crate::ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId};
 
 /// A machine that memory management runs on.
 ///
@@ -44,6 +44,11 @@ pub unsafe trait Machine {
 
     /// The code reads or writes `line`, a cache line of the kernel's that the machine may charge for.
     fn touch(&self, line: Line, access: Access);
+    /// The 64-bit word at `at`, a multiple of 8, in memory that this memory manager holds: links of free objects live
+    /// there. What the access costs is charged here. A word that was never stored may read as anything.
+    fn load(&self, at: Addr) -> u64;
+    /// Stores a word, likewise.
+    fn store(&self, at: Addr, word: u64);
     /// Fills a block with zeros.
     fn clear(&self, block: Pfn, order: Order);
     /// Copies a block.
@@ -91,6 +96,13 @@ pub enum LineKind {
     Pageblock,
     /// A CPU's event counters; the index is the CPU.
     Events,
+    /// A CPU's part of a slab cache; the index is cache × 1024 + CPU.
+    CpuSlab,
+    /// A node's part of a slab cache (its list of partial slabs); the index is cache × nodes + node, where there are
+    /// several parts on a node the parts' number × nodes + node.
+    SlabNode,
+    /// A barn; the index as for [`Self::SlabNode`].
+    Barn,
 }
 
 /// How a line is touched.
@@ -103,6 +115,8 @@ pub enum Access {
     /// The line must come to this CPU alone, but the CPU need not wait for it: it only stores there, and no more for
     /// now. A list's neighbour that is linked anew is such a line.
     Store,
+    /// As [`Self::Write`], by one instruction that nobody can come between.
+    Atomic,
 }
 
 impl Access {
@@ -119,19 +133,29 @@ pub enum LockClass {
     Zone,
     /// `pcp->lock`: a CPU's page lists of a zone; only ever tried on the fast paths.
     Pcp,
+    /// `list_lock`: the partial slabs of a cache on a node. The index is that of [`LineKind::SlabNode`].
+    List,
+    /// A barn's lock. The index is that of [`LineKind::Barn`].
+    Barn,
+    /// A CPU's part of a slab cache, which only flushes take from elsewhere; Linux has interrupts off or a per-CPU
+    /// compare and exchange in its place. The index is that of [`LineKind::CpuSlab`].
+    CpuSlab,
     /// A lock of a workload's own (an address space's, a page table's).
     Other,
 }
 
 impl LockClass {
     /// All classes.
-    pub const ALL: [Self; 3] = [Self::Zone, Self::Pcp, Self::Other];
+    pub const ALL: [Self; 6] = [Self::Zone, Self::Pcp, Self::List, Self::Barn, Self::CpuSlab, Self::Other];
 
     /// The name in measurements.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zone => "zone",
             Self::Pcp => "pcp",
+            Self::List => "list",
+            Self::Barn => "barn",
+            Self::CpuSlab => "cpu_slab",
             Self::Other => "other",
         }
     }
@@ -159,11 +183,23 @@ pub enum Span {
     PageFree,
     /// A page fault, as a workload defines it.
     Fault,
+    /// An object, or a batch of them, is allocated.
+    SlabAlloc,
+    /// An object, or a batch of them, is freed.
+    SlabFree,
 }
 
 impl Span {
     /// All spans.
-    pub const ALL: [Self; 5] = [Self::Refill, Self::Drain, Self::PageAlloc, Self::PageFree, Self::Fault];
+    pub const ALL: [Self; 7] = [
+        Self::Refill,
+        Self::Drain,
+        Self::PageAlloc,
+        Self::PageFree,
+        Self::Fault,
+        Self::SlabAlloc,
+        Self::SlabFree,
+    ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
@@ -175,6 +211,8 @@ impl Span {
             Self::PageAlloc => "page_alloc",
             Self::PageFree => "page_free",
             Self::Fault => "fault",
+            Self::SlabAlloc => "slab_alloc",
+            Self::SlabFree => "slab_free",
         }
     }
 }
@@ -188,6 +226,7 @@ pub struct Work {
     pub order: Order,
     /// Type of the request; for a drain, of no meaning.
     pub migratetype: MigrateType,
-    /// Blocks moved by a refill, base pages freed by a drain, 1 or 0 for an allocation that succeeded or failed.
+    /// Blocks moved by a refill, base pages freed by a drain, objects of a slab, 1 or 0 for an allocation of pages that
+    /// succeeded or failed.
     pub count: u32,
 }

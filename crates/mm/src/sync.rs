@@ -7,13 +7,15 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 #[cfg(not(shuttle))]
-pub(crate) use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
+pub(crate) use core::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
+pub(crate) use shuttle::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
 /// All atomics of this crate are data that some lock orders, or counters and hints that need no order: the locks of
 /// [`Machine`] carry acquire and release.
 pub(crate) use core::sync::atomic::Ordering::Relaxed;
+/// But what is published without a lock: a slab's free list, and a new cache.
+pub(crate) use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use crate::machine::{LockClass, Machine};
 
@@ -39,6 +41,13 @@ impl<M: Machine, T> Locked<M, T> {
         let irq = machine.irq_save();
         machine.lock(&self.lock);
         Guard { owner: self, machine, irq: Some(irq), data: PhantomData }
+    }
+
+    /// Takes the lock of what is a CPU's own: interrupts stay as they are.
+    #[inline]
+    pub(crate) fn lock_local<'a>(&'a self, machine: &'a M) -> Guard<'a, M, T> {
+        machine.lock(&self.lock);
+        Guard { owner: self, machine, irq: None, data: PhantomData }
     }
 
     /// Takes the lock, interrupts off, if nobody holds it.

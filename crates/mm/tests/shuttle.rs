@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use freehold_mm::{
-    Access, Cpu, CpuSpec, Daemon, Knob, Knobs, Line, LockClass, Machine, MigrateType, Mm, Nanos, Node,
+    Access, Addr, Cpu, CpuSpec, Daemon, Knob, Knobs, Line, LockClass, Machine, MigrateType, Mm, Nanos, Node,
     NodeSpec, Order, Pfn, Policy, Request, Span, TaskId, Topology, Urgency, Work, ZoneKind, ZoneSpec,
     watermark,
 };
@@ -36,6 +36,8 @@ struct ShuttleMachine {
     cpus: Cpus,
     /// Who owns each frame: 0 for nobody, else a thread's number. Not an atomic of shuttle's: looking is no step.
     owners: Vec<AtomicU32>,
+    /// Words of memory; likewise no step.
+    words: std::sync::Mutex<std::collections::BTreeMap<u64, u64>>,
 }
 
 #[derive(Default)]
@@ -101,6 +103,14 @@ unsafe impl Machine for ShuttleMachine {
     fn irq_save(&self) {}
     fn irq_restore(&self, (): ()) {}
     fn touch(&self, _line: Line, _access: Access) {}
+    fn load(&self, at: Addr) -> u64 {
+        self.words.lock().unwrap().get(&at.0).copied().unwrap_or(0)
+    }
+
+    fn store(&self, at: Addr, word: u64) {
+        self.words.lock().unwrap().insert(at.0, word);
+    }
+
     fn clear(&self, _block: Pfn, _order: Order) {}
     fn copy(&self, _from: Pfn, _to: Pfn, _order: Order) {}
     fn block(&self, _at_most: Nanos) {}
@@ -130,7 +140,7 @@ fn tiny(frames: u32, cpus: Cpus, policy: &str) -> Arc<Tiny> {
     knobs.set(Knob::MinFreeKbytes, 16).unwrap();
     knobs.set(Knob::Arenas, 2).unwrap();
     let owners = (0..frames).map(|_| AtomicU32::new(0)).collect();
-    let machine = ShuttleMachine { cpus, owners };
+    let machine = ShuttleMachine { cpus, owners, words: std::sync::Mutex::default() };
     Arc::new(Mm::new(machine, topology, Policy::parse(policy).unwrap(), knobs).unwrap())
 }
 

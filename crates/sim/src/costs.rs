@@ -220,6 +220,8 @@ fn span_cost(profile: &Profile, span: Span) -> Ticks {
         Span::Drain => "path.drain_ns",
         Span::PageAlloc => "path.page_alloc_ns",
         Span::PageFree => "path.page_free_ns",
+        Span::SlabAlloc => "path.slab_alloc_ns",
+        Span::SlabFree => "path.slab_free_ns",
         Span::Fault => return 0,
     };
     from_f64(profile.value(key))

@@ -130,8 +130,8 @@ impl Locks {
             index,
             holder: NOBODY,
             last: None,
-            // A zone's lock is everybody's from the start.
-            shared: class == LockClass::Zone,
+            // These are everybody's from the start.
+            shared: matches!(class, LockClass::Zone | LockClass::List | LockClass::Barn),
             since: 0,
             free_at: 0,
             waiters: VecDeque::new(),
@@ -154,7 +154,7 @@ impl Locks {
     #[inline]
     pub(crate) fn is_local(&self, lock: SimLock, cpu: u16) -> bool {
         let state = &self.states[lock.0 as usize];
-        let biased = !state.shared || state.class == LockClass::Pcp;
+        let biased = !state.shared || matches!(state.class, LockClass::Pcp | LockClass::CpuSlab);
         biased && state.holder == NOBODY && state.last.is_none_or(|last| last == cpu)
     }
 
@@ -180,7 +180,7 @@ impl Locks {
         state.last = Some(who.cpu);
         state.holder = who.task;
         if state.free_at <= now {
-            let at = now + costs.lock + costs.transfer(closeness);
+            let at = now + state.instruction(costs) + costs.transfer(closeness);
             state.begin(at);
             return Taken::Now { at };
         }
@@ -316,6 +316,11 @@ impl Locks {
 }
 
 impl State {
+    /// Taking the lock when it is free and its line at hand. A CPU's part of a slab cache needs no lock in the kernel.
+    fn instruction(&self, costs: &Costs) -> Ticks {
+        if self.class == LockClass::CpuSlab { 0 } else { costs.lock }
+    }
+
     fn begin(&mut self, at: Ticks) {
         self.since = at;
         self.stats.acquired += 1;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use mm::{Access, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Work};
+use mm::{Access, Addr, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Work};
 use rand_xoshiro::rand_core::Rng;
 
 use crate::costs::{Path, Traffic};
@@ -110,6 +110,13 @@ impl SimMachine {
         }
     }
 
+    /// The task reads or writes the first `bytes` bytes of an object that it holds, at `at`.
+    pub fn use_object(&self, at: Addr, bytes: u32, access: Access) {
+        if self.0.in_task() {
+            self.0.touch_memory(at, bytes, access);
+        }
+    }
+
     /// Adds an ordinary task, from within one.
     pub fn spawn(&self, spec: TaskSpec, body: impl FnOnce() + 'static) -> TaskId {
         self.0.spawn(spec, Role::Ordinary, Box::new(body))
@@ -198,6 +205,16 @@ unsafe impl Machine for SimMachine {
         if self.0.in_task() {
             self.0.touch(line, access);
         }
+    }
+
+    #[inline]
+    fn load(&self, at: Addr) -> u64 {
+        self.0.load(at)
+    }
+
+    #[inline]
+    fn store(&self, at: Addr, word: u64) {
+        self.0.store(at, word);
     }
 
     fn clear(&self, block: Pfn, order: Order) {

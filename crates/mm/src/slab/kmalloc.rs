@@ -71,6 +71,11 @@ impl KmallocClass {
         (0..SIZES.len() as u8).map(move |index| Self { kind, index })
     }
 
+    /// Its number among all classes of all rows.
+    pub(super) fn number(self) -> usize {
+        self.kind as usize * SIZES.len() + usize::from(self.index)
+    }
+
     /// Its row.
     pub fn kind(self) -> KmallocKind {
         self.kind

@@ -1,14 +1,200 @@
-//! The slab allocator: caches of objects of one size, which take their pages from the page allocator.
+//! The slab allocator: caches of objects of one size, which take their pages from the page allocator
+//! (facts/ALGORITHMS.md 3).
 //!
-//! `spec` says what a cache is asked to be, `sizing` what follows from that, the policy and the machine: orders, counts
-//! and limits; `kmalloc` the caches by size, `merge` which caches are one, `known` what some caches ask for. All of these are
-//! pure rules (facts/ALGORITHMS.md 3.1 to 3.6), which conformance holds against what kernels print.
+//! ```text
+//!   kmem_cache_alloc ─▶ sheaf ──▶ CPU slab ─▶ CPU partial ─▶ node partial ─▶ page allocator
+//!   kmem_cache_free      │ ▲      up to 6.19   slabs         slabs, under
+//!                        ▼ │                                 list_lock
+//!                        barn     from 6.18 for some caches, from 7.0 for all; its own lock
+//! ```
+//!
+//! `spec` says what a cache is asked to be, `sizing` what follows from that, the policy and the machine; `kmalloc` the
+//! caches by size, `merge` which caches are one, `known` what some caches ask for: pure rules, which conformance holds
+//! against what kernels print. `cpu`, `node`, `free` and `pages` are
+//! the paths of slabs; `sheaf`, `barn`, `refill` and `lend` those of sheaves; `deferred` what waits for a grace period;
+//! `debug` what finds misuse. `word` and `chain` are what a slab knows of itself: the count in its descriptor, the links
+//! in its free objects. `registry` keeps the caches and `api` has the doors.
 
+mod api;
+mod barn;
+mod cache;
+mod chain;
+mod check;
+mod cpu;
+mod debug;
+mod deferred;
+mod free;
 pub mod kmalloc;
 pub mod known;
+mod lend;
 pub mod merge;
+mod node;
+mod pages;
+mod refill;
+mod registry;
+mod sheaf;
+mod shrink;
 mod sizing;
+mod slots;
 mod spec;
+mod stat;
+mod word;
 
+use core::fmt;
+
+pub use cache::{Cache, CacheId};
+pub use check::SlabUse;
+pub use lend::LentSheaf;
+pub(crate) use registry::SlabAllocator;
 pub use sizing::{CacheSizing, SlabSystem};
 pub use spec::{CacheFlags, CacheSpec, SpecError};
+pub use stat::SlabEvent;
+
+use crate::boot::Mm;
+use crate::frame::MemMap;
+use crate::ids::{Addr, Node, Order, Pfn};
+use crate::list::Mem;
+use crate::machine::{Access, Machine};
+use crate::policy::SlabRules;
+use crate::request::AllocError;
+use word::SlabWord;
+
+/// Why an object was not handed out or taken back. Nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SlabError {
+    /// There cannot be such a cache.
+    Spec(SpecError),
+    /// There are as many caches as there can be.
+    TooManyCaches,
+    /// No cache has this number.
+    NoCache(CacheId),
+    /// The cache has no sheaves to lend.
+    NoSheaves(CacheId),
+    /// No class of `kmalloc` serves so many bytes.
+    Size(u32),
+    /// The page allocator has none.
+    Memory(AllocError),
+    /// No object begins there.
+    NotAnObject(Addr),
+    /// The object is of this other cache.
+    WrongCache(Addr, CacheId),
+    /// The object is free already (found by debugging).
+    DoubleFree(Addr),
+    /// Somebody wrote beyond the object's end (found by debugging).
+    RedZone(Addr),
+}
+
+impl From<AllocError> for SlabError {
+    fn from(error: AllocError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl fmt::Display for SlabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec(error) => error.fmt(f),
+            Self::TooManyCaches => f.write_str("there are as many slab caches as there can be"),
+            Self::NoCache(CacheId(id)) => write!(f, "there is no slab cache number {id}"),
+            Self::NoSheaves(CacheId(id)) => write!(f, "slab cache number {id} has no sheaves"),
+            Self::Size(size) => write!(f, "no kmalloc class serves {size} bytes; 1 to 8192 can be had"),
+            Self::Memory(error) => error.fmt(f),
+            Self::NotAnObject(at) => write!(f, "no slab object begins at {at}"),
+            Self::WrongCache(at, CacheId(id)) => write!(f, "the object at {at} is of slab cache number {id}"),
+            Self::DoubleFree(at) => write!(f, "the object at {at} is free already"),
+            Self::RedZone(at) => write!(f, "somebody wrote beyond the end of the object at {at}"),
+        }
+    }
+}
+
+impl core::error::Error for SlabError {}
+
+/// A cache and the memory manager around it: what all paths here work with.
+#[derive(Debug)]
+pub(crate) struct SlabCx<'a, M: Machine> {
+    mm: &'a Mm<M>,
+    cache: &'a Cache<M>,
+}
+
+impl<M: Machine> Clone for SlabCx<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Machine> Copy for SlabCx<'_, M> {}
+
+impl<'a, M: Machine> SlabCx<'a, M> {
+    #[inline]
+    fn machine(self) -> &'a M {
+        &self.mm.machine
+    }
+
+    #[inline]
+    fn map(self) -> &'a MemMap {
+        &self.mm.map
+    }
+
+    #[inline]
+    fn mem(self) -> Mem<'a, M> {
+        Mem { map: &self.mm.map, machine: &self.mm.machine }
+    }
+
+    #[inline]
+    fn rules(self) -> &'a SlabRules {
+        &self.mm.policy.rules().slab
+    }
+
+    /// The node that a frame is on.
+    #[inline]
+    fn node_of(self, head: Pfn) -> Node {
+        self.mm.zones[usize::from(self.map().frame(head).state().zone.0)].node
+    }
+
+    /// The order of the slab at `head`.
+    #[inline]
+    fn order_of(self, head: Pfn) -> Order {
+        self.map().frame(head).state().order
+    }
+
+    #[inline]
+    fn count(self, event: SlabEvent, times: u32) {
+        if times > 0 {
+            self.cache.count(self.machine().cpu(), event, times);
+        }
+    }
+
+    /// The word of the slab at `head`.
+    #[inline]
+    fn look(self, head: Pfn) -> SlabWord {
+        self.mem().touch(head, Access::Read);
+        SlabWord(self.map().frame(head).owner_acquire())
+    }
+
+    /// Puts `new` in the place of `old`; false if the word is another by now.
+    #[inline]
+    fn exchange(self, head: Pfn, old: SlabWord, new: SlabWord) -> bool {
+        self.mem().touch(head, Access::Atomic);
+        self.map().frame(head).exchange_owner(old.0, new.0).is_ok()
+    }
+
+    /// Changes the word; what it was.
+    #[inline]
+    fn change(self, head: Pfn, to: impl Fn(SlabWord) -> SlabWord) -> SlabWord {
+        self.mem().touch(head, Access::Atomic);
+        self.change_quietly(head, to)
+    }
+
+    /// The same where its line was touched just now, and the kernel needs no atomic instruction.
+    #[inline]
+    fn change_quietly(self, head: Pfn, to: impl Fn(SlabWord) -> SlabWord) -> SlabWord {
+        let frame = self.map().frame(head);
+        let mut word = frame.owner_acquire();
+        loop {
+            match frame.exchange_owner(word, to(SlabWord(word)).0) {
+                Ok(_) => return SlabWord(word),
+                Err(now) => word = now,
+            }
+        }
+    }
+}

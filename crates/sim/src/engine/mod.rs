@@ -26,13 +26,13 @@ use std::rc::Rc;
 use corosensei::Yielder;
 pub use meter::SpanRecord;
 use meter::{Hook, Meter};
-use mm::{Access, Cpu, Line, Nanos, Order, Pfn, Span};
+use mm::{Access, Addr, Cpu, Line, Nanos, Order, Pfn, Span};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use sched::Sched;
 use smt::Smt;
 
-use crate::costs::{Costs, Traffic};
+use crate::costs::{Costs, LINE_BYTES, Traffic};
 use crate::error::SimError;
 use crate::lines::{Lines, Toucher};
 use crate::locks::{Locks, NOBODY, Owner, SimLock};
@@ -404,7 +404,46 @@ impl Core {
     #[inline]
     pub(crate) fn touch(&self, line: Line, access: Access) {
         let cost = self.lines.borrow_mut().touch(line, access, self.toucher(), &self.costs);
-        self.advance(cost - self.costs.touch.min(cost) + self.smt.stretched(self.costs.touch.min(cost)));
+        self.spend_touch(cost);
+        if access == Access::Atomic {
+            self.instructions(self.costs.lock);
+        }
+    }
+
+    /// A touch has cost so much, of which the instructions are slower beside a busy thread of the same core.
+    #[inline]
+    fn spend_touch(&self, cost: Ticks) {
+        let instructions = self.costs.touch.min(cost);
+        self.advance(cost - instructions + self.smt.stretched(instructions));
+    }
+
+    /// The word at `at` in a slab's memory.
+    pub(crate) fn load(&self, at: Addr) -> u64 {
+        if !self.in_task() {
+            return self.lines.borrow_mut().words().load(at);
+        }
+        let (word, cost) = self.lines.borrow_mut().load(at, self.toucher(), &self.costs);
+        self.spend_touch(cost);
+        word
+    }
+
+    pub(crate) fn store(&self, at: Addr, word: u64) {
+        if !self.in_task() {
+            return self.lines.borrow_mut().words().store(at, word);
+        }
+        let cost = self.lines.borrow_mut().store(at, word, self.toucher(), &self.costs);
+        self.spend_touch(cost);
+    }
+
+    /// Touches the lines of an object's memory.
+    pub(crate) fn touch_memory(&self, at: Addr, bytes: u32, access: Access) {
+        let first = at.0 / LINE_BYTES;
+        let last = (at.0 + u64::from(bytes.max(1)) - 1) / LINE_BYTES;
+        for line in first..=last {
+            let at = Addr(line * LINE_BYTES);
+            let cost = self.lines.borrow_mut().touch_object(at, access, self.toucher(), &self.costs);
+            self.spend_touch(cost);
+        }
     }
 
     /// Works through a block of memory.

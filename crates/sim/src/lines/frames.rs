@@ -42,6 +42,9 @@ impl State {
 pub(super) struct Entry(u32);
 
 impl Entry {
+    /// Of a line that nobody touched yet.
+    pub(super) const UNTOUCHED: Self = Self(0);
+
     #[inline]
     pub(super) const fn new(cpu: u16, state: State, unit: u32) -> Self {
         Self((cpu as u32) << CPU_SHIFT | (state as u32) << STATE_SHIFT | unit & STAMP_MASK)

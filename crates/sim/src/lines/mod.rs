@@ -9,12 +9,14 @@ mod bandwidth;
 mod cache;
 mod frames;
 mod named;
+mod objects;
 
 use bandwidth::Bandwidth;
 use cache::{Caches, UNIT_SHIFT};
 use frames::{Entry, Frames, State};
-use mm::{Access, Line, LineKind, Order, Pfn, Span, Topology};
+use mm::{Access, Addr, Line, LineKind, Order, Pfn, Span, Topology};
 use named::{Named, TABLES, Table, table_of};
+use objects::Objects;
 
 use crate::costs::{Costs, LINE_BYTES, Traffic};
 use crate::measure::{Level, Tally};
@@ -37,6 +39,7 @@ pub(crate) struct Toucher {
 #[derive(Debug)]
 pub(crate) struct Lines {
     frames: Frames,
+    objects: Objects,
     named: [Table; TABLES],
     caches: Caches,
     bandwidth: Vec<Bandwidth>,
@@ -68,6 +71,7 @@ impl Lines {
         node_starts.sort_unstable();
         Self {
             frames: Frames::new(end, descriptor_shift),
+            objects: Objects::default(),
             named: std::array::from_fn(|_| Table::new(places.len())),
             caches: Caches::new(costs, places),
             bandwidth: vec![Bandwidth::new(); topology.nodes.len()],
@@ -132,6 +136,52 @@ impl Lines {
 
     fn touch_frame(&mut self, index: u32, access: Access, who: Toucher, costs: &Costs) -> Ticks {
         let entry = self.frames.get(index);
+        let (entry, cost) = self.move_line(entry, (self.frames.first_of(index), index), access, (who, costs));
+        self.frames.set(index, entry);
+        cost
+    }
+
+    /// The word at `at` in a slab's memory, and what reading it costs.
+    pub(crate) fn load(&mut self, at: Addr, who: Toucher, costs: &Costs) -> (u64, Ticks) {
+        let cost = self.touch_object(at, Access::Read, who, costs);
+        (self.objects.load(at), cost)
+    }
+
+    /// Stores `word` at `at` in a slab's memory: what that costs.
+    pub(crate) fn store(&mut self, at: Addr, word: u64, who: Toucher, costs: &Costs) -> Ticks {
+        self.objects.store(at, word);
+        self.touch_object(at, Access::Store, who, costs)
+    }
+
+    /// The words in slabs' memory, outside of time.
+    pub(crate) fn words(&mut self) -> &mut Objects {
+        &mut self.objects
+    }
+
+    /// Touches the line at `at` in a slab's memory: what it costs, the state changed.
+    pub(crate) fn touch_object(&mut self, at: Addr, access: Access, who: Toucher, costs: &Costs) -> Ticks {
+        let unit = self.unit(who.cpu);
+        let entry = *self.objects.entry(at);
+        if entry.age(unit) == 0 && entry.cpu() == who.cpu && entry.state().allows(access) {
+            self.hits[who.span] += 1;
+            return costs.levels[0];
+        }
+        let line = (at.0 / LINE_BYTES) as u32;
+        let (entry, cost) = self.move_line(entry, (at.pfn().0, line), access, (who, costs));
+        *self.objects.entry(at) = entry;
+        cost
+    }
+
+    /// A line of a frame's node, or of its descriptor, comes to a CPU: its entry from then on, and what that costs.
+    /// `place` is a frame of the node that it lives on, and what prefetchers take for its address.
+    fn move_line(
+        &mut self,
+        entry: Entry,
+        place: (u32, u32),
+        access: Access,
+        (who, costs): (Toucher, &Costs),
+    ) -> (Entry, Ticks) {
+        let (frame, index) = place;
         let owner = entry.cpu();
         let age = u64::from(entry.age(self.unit(owner))) << UNIT_SHIFT;
         let mut level = match entry.state() {
@@ -142,25 +192,23 @@ impl Lines {
             // Others may have copies, which must be called in.
             level = level.max(Some(Level::SameSocket));
         }
-        let first = self.frames.first_of(index);
         let (level, cost) = if let Some(level) = level {
             (level, costs.levels[level as usize])
         } else {
-            let node = self.node_of(first);
+            let node = self.node_of(frame);
             self.fetch(node, who, costs)
         };
         let ahead = level >= Level::L3 && self.caches.cpu_mut(who.cpu).prefetched(index);
         let cost = match access {
             Access::Store => costs.stored(cost),
-            Access::Read | Access::Write if ahead => costs.prefetched(cost),
-            Access::Read | Access::Write => self.waited(level, cost, who, costs),
+            Access::Read | Access::Write | Access::Atomic if ahead => costs.prefetched(cost),
+            Access::Read | Access::Write | Access::Atomic => self.waited(level, cost, who, costs),
         };
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
         let unit = (cache.lines >> UNIT_SHIFT) as u32;
         let state = next_state(entry.state(), access, owner == who.cpu && level < Level::LocalDram, level);
-        self.frames.set(index, Entry::new(who.cpu, state, unit));
-        self.spend(level, cost, who)
+        (Entry::new(who.cpu, state, unit), self.spend(level, cost, who))
     }
 
     /// `cost` of a touch, less what of it passes while other misses are under way.
@@ -180,7 +228,9 @@ impl Lines {
         let found = match (named.state, access) {
             (State::Invalid, _) => None,
             (State::Shared, Access::Read) if has_copy => Some(Level::L2),
-            (State::Shared, Access::Write | Access::Store) if own || has_copy => Some(Level::SameSocket),
+            (State::Shared, Access::Write | Access::Store | Access::Atomic) if own || has_copy => {
+                Some(Level::SameSocket)
+            }
             _ => self.caches.find(who.cpu, named.owner, age),
         };
         let (level, cost) = if let Some(level) = found {
@@ -191,7 +241,7 @@ impl Lines {
         };
         let cost = match access {
             Access::Store => costs.stored(cost),
-            Access::Read | Access::Write => self.waited(level, cost, who, costs),
+            Access::Read | Access::Write | Access::Atomic => self.waited(level, cost, who, costs),
         };
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
@@ -252,7 +302,8 @@ impl Lines {
             LineKind::FreeArea => of_zone(self, line.index / (64 * 64)),
             LineKind::Zone | LineKind::ZoneStat => of_zone(self, line.index),
             LineKind::PagesetList => of_cpu(self, line.index / 8),
-            LineKind::Pageset | LineKind::Events => of_cpu(self, line.index),
+            LineKind::Pageset | LineKind::Events | LineKind::CpuSlab => of_cpu(self, line.index),
+            LineKind::SlabNode | LineKind::Barn => (line.index as usize % self.bandwidth.len()) as u16,
         }
     }
 
@@ -310,7 +361,7 @@ struct Claim {
 /// The state after a touch; `kept` says that this CPU had the line in its caches before.
 const fn next_state(state: State, access: Access, kept: bool, level: Level) -> State {
     match access {
-        Access::Write | Access::Store => State::Modified,
+        Access::Write | Access::Store | Access::Atomic => State::Modified,
         Access::Read if kept => state,
         Access::Read if matches!(level, Level::LocalDram | Level::RemoteDram) => State::Exclusive,
         Access::Read => State::Shared,

@@ -86,8 +86,11 @@ pub(super) const fn table_of(kind: LineKind) -> usize {
         LineKind::PagesetList => 5,
         LineKind::Pageblock => 6,
         LineKind::Events => 7,
+        LineKind::CpuSlab => 8,
+        LineKind::SlabNode => 9,
+        LineKind::Barn => 10,
     }
 }
 
 /// Number of tables; the frames' own stays empty.
-pub(super) const TABLES: usize = 8;
+pub(super) const TABLES: usize = 11;

@@ -125,6 +125,13 @@ pub const FIGURES: &[FigureSpec] = &[
     spec("cpu.irq_ns", 0.0, 1000.0, "switching interrupts off, and the same for on again"),
     spec("path.page_alloc_ns", 0.0, 10_000.0, "instructions of one page allocation outside of refills"),
     spec("path.page_free_ns", 0.0, 10_000.0, "instructions of one call that frees pages, drains apart"),
+    spec(
+        "path.slab_alloc_ns",
+        0.0,
+        10_000.0,
+        "instructions of one object's allocation, or of one call for many, where a CPU has free ones at hand",
+    ),
+    spec("path.slab_free_ns", 0.0, 10_000.0, "the same of freeing"),
     spec("path.refill_ns", 0.0, 100_000.0, "instructions of one refill, pages apart"),
     spec("path.drain_ns", 0.0, 100_000.0, "instructions of one drain, pages apart"),
     spec(

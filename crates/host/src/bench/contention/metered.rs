@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mm::{Access, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Topology, Work};
+use mm::{
+    Access, Addr, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Topology, Work,
+};
 
 use super::meter;
 use crate::arena::Arena;
@@ -127,6 +129,14 @@ unsafe impl Machine for Metered {
     #[inline]
     fn touch(&self, _line: Line, _access: Access) {}
 
+    fn load(&self, at: Addr) -> u64 {
+        self.host.load(at)
+    }
+
+    fn store(&self, at: Addr, word: u64) {
+        self.host.store(at, word);
+    }
+
     fn clear(&self, block: Pfn, order: Order) {
         self.host.clear(block, order);
     }
@@ -147,7 +157,7 @@ unsafe impl Machine for Metered {
     fn enter(&self, span: Span) -> Nanos {
         match span {
             Span::Refill | Span::Drain => Nanos(ticks()),
-            Span::PageAlloc | Span::PageFree | Span::Fault => Nanos(0),
+            _ => Nanos(0),
         }
     }
 
@@ -156,7 +166,7 @@ unsafe impl Machine for Metered {
         match span {
             Span::Refill => meter::refilled(ticks().saturating_sub(since.0)),
             Span::Drain => meter::drained(ticks().saturating_sub(since.0)),
-            Span::PageAlloc | Span::PageFree | Span::Fault => {}
+            _ => {}
         }
     }
 }

@@ -1,0 +1,272 @@
+//! The doors: objects of a cache, objects by size, one by one, in bulk, now or after a grace period.
+
+use super::SlabCx;
+use super::SlabError;
+use super::cache::CacheId;
+use super::chain::Chain;
+use super::kmalloc::{KmallocClass, KmallocKind};
+use super::stat::SlabEvent;
+use crate::boot::Mm;
+use crate::ids::{Addr, Node, Pfn};
+use crate::machine::{Machine, Span, Work};
+use crate::policy::CpuSlabRule;
+use crate::request::AllocError;
+
+impl<M: Machine> Mm<M> {
+    /// An object of cache `id`, from the CPU's node if it can be.
+    ///
+    /// # Errors
+    /// If there is no memory, or no such cache.
+    #[inline]
+    pub fn kmem_cache_alloc(&self, id: CacheId) -> Result<Addr, SlabError> {
+        self.kmem_cache_alloc_node(id, None)
+    }
+
+    /// The same from `node`, where one is given.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn kmem_cache_alloc_node(&self, id: CacheId, node: Option<Node>) -> Result<Addr, SlabError> {
+        let cx = self.slab_cx(id)?;
+        let since = self.machine.enter(Span::SlabAlloc);
+        let object = cx.alloc_object(node);
+        let work = Work { count: u32::from(object.is_ok()), ..Work::default() };
+        self.machine.leave(Span::SlabAlloc, since, work);
+        Ok(object?)
+    }
+
+    /// Hands out `count` objects of cache `id`, each to `put`.
+    ///
+    /// # Errors
+    /// If memory ran out: those that there were have been handed out, and are the caller's.
+    pub fn kmem_cache_alloc_bulk(
+        &self,
+        id: CacheId,
+        count: u32,
+        mut put: impl FnMut(Addr),
+    ) -> Result<(), SlabError> {
+        let cx = self.slab_cx(id)?;
+        let since = self.machine.enter(Span::SlabAlloc);
+        let mut given = 0;
+        let done = cx.alloc_many(count, |object| {
+            given += 1;
+            put(object);
+        });
+        self.machine.leave(Span::SlabAlloc, since, Work { count: given, ..Work::default() });
+        Ok(done?)
+    }
+
+    /// Frees an object of cache `id`.
+    ///
+    /// # Errors
+    /// If it is not an object of that cache; with debugging on, also if it is free or was written to where it must not
+    /// be. Then nothing was changed.
+    #[inline]
+    pub fn kmem_cache_free(&self, id: CacheId, object: Addr) -> Result<(), SlabError> {
+        let (cx, head) = self.object_of(id, object)?;
+        self.free_checked(cx, head, object)
+    }
+
+    /// Frees objects of cache `id` together. The row is used up: it holds other values afterwards.
+    ///
+    /// # Errors
+    /// If one is not an object of that cache: then none was freed.
+    pub fn kmem_cache_free_bulk(&self, id: CacheId, objects: &mut [Addr]) -> Result<(), SlabError> {
+        for object in objects.iter() {
+            self.object_of(id, *object)?;
+        }
+        let cx = self.slab_cx(id)?;
+        let since = self.machine.enter(Span::SlabFree);
+        let freed = cx.free_many(objects);
+        self.machine.leave(Span::SlabFree, since, Work { count: objects.len() as u32, ..Work::default() });
+        freed
+    }
+
+    /// An object of at least `size` bytes, from the row `kind`.
+    ///
+    /// # Errors
+    /// If there is no memory; or `size` is 0 or more than the largest class, 8192 bytes: whole pages serve that.
+    pub fn kmalloc(&self, kind: KmallocKind, size: u32) -> Result<Addr, SlabError> {
+        let class = KmallocClass::of(kind, size).ok_or(SlabError::Size(size))?;
+        self.kmem_cache_alloc(self.kmalloc_cache(class)?.id)
+    }
+
+    /// Frees an object, whatever its cache.
+    ///
+    /// # Errors
+    /// If it is not an object of any cache; or as [`Mm::kmem_cache_free`].
+    pub fn kfree(&self, object: Addr) -> Result<(), SlabError> {
+        let (cx, _) = self.slab_of(object).ok_or(SlabError::NotAnObject(object))?;
+        self.kmem_cache_free(cx.cache.id, object)
+    }
+
+    /// Frees an object after a grace period (`call_rcu`): it is queued by itself on this CPU.
+    ///
+    /// # Errors
+    /// If it is not an object of that cache.
+    pub fn free_deferred(&self, id: CacheId, object: Addr) -> Result<(), SlabError> {
+        let (cx, _) = self.object_of(id, object)?;
+        self.slabs.defer_object(cx, object);
+        Ok(())
+    }
+
+    /// Frees an object after a grace period (`kfree_rcu`): in a sheaf with others where the cache has sheaves, else by
+    /// itself.
+    ///
+    /// # Errors
+    /// If it is not an object of that cache.
+    pub fn kfree_rcu(&self, id: CacheId, object: Addr) -> Result<(), SlabError> {
+        let (cx, head) = self.object_of(id, object)?;
+        let since = self.machine.enter(Span::SlabFree);
+        let in_sheaf = cx.sheaves_serve(head) && cx.free_to_rcu_sheaf(object);
+        if !in_sheaf {
+            self.slabs.defer_object(cx, object);
+        }
+        self.machine.leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn slab_cx(&self, id: CacheId) -> Result<SlabCx<'_, M>, SlabError> {
+        let cache = self.cache(id).ok_or(SlabError::NoCache(id))?;
+        Ok(SlabCx { mm: self, cache })
+    }
+
+    /// The cache `id` and the slab that `object` is of.
+    #[inline]
+    fn object_of(&self, id: CacheId, object: Addr) -> Result<(SlabCx<'_, M>, Pfn), SlabError> {
+        let (cx, head) = self.slab_of(object).ok_or(SlabError::NotAnObject(object))?;
+        if cx.cache.id != id {
+            return Err(SlabError::WrongCache(object, cx.cache.id));
+        }
+        cx.cache.number(head, cx.order_of(head), object).ok_or(SlabError::NotAnObject(object))?;
+        Ok((cx, head))
+    }
+
+    #[inline]
+    fn free_checked(&self, cx: SlabCx<'_, M>, head: Pfn, object: Addr) -> Result<(), SlabError> {
+        let since = self.machine.enter(Span::SlabFree);
+        let freed = if cx.cache.spec.is_debug() {
+            cx.free_debug(head, object)
+        } else {
+            cx.free_object(head, object);
+            Ok(())
+        };
+        self.machine.leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
+        freed
+    }
+}
+
+impl<M: Machine> SlabCx<'_, M> {
+    #[inline]
+    pub(super) fn alloc_object(self, node: Option<Node>) -> Result<Addr, AllocError> {
+        if self.cache.has_sheaves() && node.is_none_or(|node| node == self.mm.local_node()) {
+            if let Some(object) = self.alloc_from_sheaves() {
+                return Ok(object);
+            }
+        }
+        self.alloc_without_sheaves(node)
+    }
+
+    #[inline]
+    pub(super) fn alloc_without_sheaves(self, node: Option<Node>) -> Result<Addr, AllocError> {
+        if self.cache.spec.is_debug() {
+            return self.alloc_debug(node);
+        }
+        match self.rules().cpu_slabs {
+            CpuSlabRule::WithPartials => self.alloc_from_slabs(node),
+            CpuSlabRule::None => self.alloc_single(node),
+        }
+    }
+
+    fn alloc_many(self, count: u32, mut put: impl FnMut(Addr)) -> Result<(), AllocError> {
+        let by_slabs = self.rules().cpu_slabs == CpuSlabRule::WithPartials;
+        if self.cache.has_sheaves() || self.cache.spec.is_debug() || !by_slabs {
+            for _ in 0..count {
+                put(self.alloc_object(None)?);
+            }
+            return Ok(());
+        }
+        self.alloc_many_from_slabs(count, put)
+    }
+
+    fn free_many(self, objects: &mut [Addr]) -> Result<(), SlabError> {
+        if self.cache.has_sheaves() || self.cache.spec.is_debug() {
+            for object in objects.iter() {
+                if let Some(head) = self.mm.slab_head(*object) {
+                    if self.cache.spec.is_debug() {
+                        self.free_debug(head, *object)?;
+                    } else {
+                        self.free_object(head, *object);
+                    }
+                }
+            }
+            return Ok(());
+        }
+        self.free_many_to_slabs(objects);
+        Ok(())
+    }
+
+    /// Frees an object of the slab at `head`.
+    #[inline]
+    pub(super) fn free_object(self, head: Pfn, object: Addr) {
+        if self.sheaves_serve(head) && self.free_to_sheaves(object) {
+            return;
+        }
+        self.free_to_slabs(head, Chain::one(object));
+    }
+
+    /// Sheaves hold objects of the CPU's own node only.
+    #[inline]
+    pub(super) fn sheaves_serve(self, head: Pfn) -> bool {
+        self.cache.has_sheaves()
+            && (self.cache.nodes.len() == 1 || self.node_of(head) == self.mm.local_node())
+    }
+
+    /// An object for a sheaf to be made of.
+    pub(super) fn alloc_bare(self) -> Result<Addr, AllocError> {
+        self.alloc_without_sheaves(None)
+    }
+
+    /// Frees such an object.
+    pub(super) fn free_bare(self, head: Pfn, object: Addr) {
+        self.free_to_slabs(head, Chain::one(object));
+    }
+
+    /// Puts an object in the sheaf that gathers what waits for a grace period; a full one is queued. False if there is
+    /// no sheaf for it.
+    fn free_to_rcu_sheaf(self, object: Addr) -> bool {
+        let mut cpu = self.lock_cpu();
+        if cpu.sheaves.rcu.is_none() {
+            drop(cpu);
+            let empty = self.barn_take_empty().or_else(|| self.new_sheaf());
+            let Some(empty) = empty else {
+                self.count(SlabEvent::FreeRcuSheafFail, 1);
+                return false;
+            };
+            cpu = self.lock_cpu();
+            if cpu.sheaves.rcu.is_some() {
+                drop(cpu);
+                self.put_away_empty(empty);
+                return self.free_to_rcu_sheaf(object);
+            }
+            cpu.sheaves.rcu = Some(super::sheaf::Sheaf::empty(empty));
+        }
+        let capacity = self.capacity();
+        let mut full = None;
+        if let Some(sheaf) = &mut cpu.sheaves.rcu {
+            sheaf.push(self.machine(), object);
+            full = (sheaf.len == capacity).then_some(*sheaf);
+        }
+        if full.is_some() {
+            cpu.sheaves.rcu = None;
+        }
+        drop(cpu);
+        if let Some(sheaf) = full {
+            self.mm.slabs.defer_sheaf(self, sheaf);
+        }
+        self.count(SlabEvent::FreeRcuSheaf, 1);
+        true
+    }
+}

@@ -1,0 +1,259 @@
+//! Objects that readers may still look at are freed after an RCU grace period. Each CPU queues what it frees; whoever
+//! plays RCU says when a grace period has ended, and each CPU then frees, in bursts, what was queued before it began.
+//!
+//! Bursts are what makes `list_lock` busy under mmap1: while a grace period lasts nothing comes back, so that CPUs empty
+//! their partial slabs, and at its end all of it comes back at once.
+
+use alloc::boxed::Box;
+
+use super::SlabCx;
+use super::chain::NONE;
+use super::registry::SlabAllocator;
+use super::sheaf::Sheaf;
+use crate::boot::Mm;
+use crate::frame::NONE as NO_FRAME;
+use crate::ids::{Addr, Pfn};
+use crate::machine::{LockClass, Machine};
+use crate::sync::{AcqRel, Acquire, AtomicU64, Guard, Locked, Relaxed};
+
+/// Where a sheaf that waits says whose it is.
+const SHEAF_CACHE: u64 = 16;
+
+/// What was queued during one grace period, oldest first.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    first: Addr,
+    last: Addr,
+    objects: u32,
+    /// Sheaves, linked through their headers.
+    sheaves: Addr,
+    /// Slabs, linked through their descriptors.
+    slabs: u32,
+}
+
+impl Batch {
+    const EMPTY: Self = Self { first: NONE, last: NONE, objects: 0, sheaves: NONE, slabs: NO_FRAME };
+
+    fn is_empty(&self) -> bool {
+        self.first == NONE && self.sheaves == NONE && self.slabs == NO_FRAME
+    }
+}
+
+/// What a CPU has queued.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// The grace period during which `batches[0]` was queued.
+    period: u64,
+    /// Queued in this period, in the one before, and before that: only the last may be freed.
+    batches: [Batch; 3],
+}
+
+/// All CPUs' queues.
+#[derive(Debug)]
+pub(super) struct Deferred<M: Machine> {
+    /// Grace periods that have ended.
+    ended: AtomicU64,
+    queues: Box<[Locked<M, Queue>]>,
+}
+
+impl<M: Machine> Deferred<M> {
+    pub(super) fn new(machine: &M, cpus: usize) -> Self {
+        let queue = |cpu: usize| {
+            let queue = Queue { period: 0, batches: [Batch::EMPTY; 3] };
+            Locked::new(machine, LockClass::CpuSlab, cpu as u32, queue)
+        };
+        Self { ended: AtomicU64::new(0), queues: (0..cpus).map(queue).collect() }
+    }
+
+    fn lock<'a>(&'a self, mm: &'a Mm<M>, cpu: usize) -> Guard<'a, M, Queue> {
+        let mut queue = self.queues[cpu].lock_local(mm.machine());
+        let ended = self.ended.load(Acquire);
+        while queue.period < ended {
+            queue.period += 1;
+            queue.age(mm);
+        }
+        queue
+    }
+}
+
+impl Queue {
+    /// Another grace period has ended.
+    fn age<M: Machine>(&mut self, mm: &Mm<M>) {
+        let [new, old, ready] = self.batches;
+        self.batches = [Batch::EMPTY, new, joined(mm, ready, old)];
+    }
+}
+
+/// All of `first`, then all of `then`.
+fn joined<M: Machine>(mm: &Mm<M>, first: Batch, then: Batch) -> Batch {
+    if first.is_empty() {
+        return then;
+    }
+    let mut all = first;
+    if then.first != NONE {
+        if first.last == NONE {
+            all.first = then.first;
+        } else {
+            set_next(mm, first.last, then.first);
+        }
+        all.last = then.last;
+        all.objects += then.objects;
+    }
+    let mut sheaf = then.sheaves;
+    while sheaf != NONE {
+        let next = Sheaf::linked(mm.machine(), sheaf);
+        Sheaf::link(mm.machine(), sheaf, all.sheaves);
+        all.sheaves = sheaf;
+        sheaf = next;
+    }
+    let mut slab = then.slabs;
+    while slab != NO_FRAME {
+        let frame = mm.map.frame(Pfn(slab));
+        let next = frame.next.load(Relaxed);
+        frame.next.store(all.slabs, Relaxed);
+        all.slabs = slab;
+        slab = next;
+    }
+    all
+}
+
+fn set_next<M: Machine>(mm: &Mm<M>, object: Addr, next: Addr) {
+    if let Some((cx, _)) = mm.slab_of(object) {
+        cx.cache.set_next(mm.machine(), object, next);
+    }
+}
+
+impl<M: Machine> SlabAllocator<M> {
+    /// Queues an object of the cache on this CPU.
+    pub(super) fn defer_object(&self, cx: SlabCx<'_, M>, object: Addr) {
+        let mut queue = self.deferred.lock(cx.mm, usize::from(cx.machine().cpu().0));
+        cx.cache.set_next(cx.machine(), object, NONE);
+        let batch = &mut queue.batches[0];
+        match batch.last {
+            NONE => batch.first = object,
+            last => set_next(cx.mm, last, object),
+        }
+        batch.last = object;
+        batch.objects += 1;
+    }
+
+    /// Queues a sheaf of the cache's objects on this CPU.
+    pub(super) fn defer_sheaf(&self, cx: SlabCx<'_, M>, sheaf: Sheaf) {
+        let mut queue = self.deferred.lock(cx.mm, usize::from(cx.machine().cpu().0));
+        sheaf.note_len(cx.machine());
+        cx.machine().store(sheaf.at.add(SHEAF_CACHE), u64::from(cx.cache.id.0));
+        Sheaf::link(cx.machine(), sheaf.at, queue.batches[0].sheaves);
+        queue.batches[0].sheaves = sheaf.at;
+    }
+
+    /// Queues a slab, of which no object is in use, on this CPU.
+    pub(super) fn defer_slab(&self, mm: &Mm<M>, head: Pfn) {
+        let mut queue = self.deferred.lock(mm, usize::from(mm.machine().cpu().0));
+        mm.map.frame(head).next.store(queue.batches[0].slabs, Relaxed);
+        queue.batches[0].slabs = head.0;
+    }
+
+    /// Looks at every slab that waits.
+    pub(super) fn each_deferred_slab(&self, mm: &Mm<M>, mut look: impl FnMut(Pfn)) {
+        for cpu in 0..self.deferred.queues.len() {
+            for batch in &self.deferred.lock(mm, cpu).batches {
+                let mut slab = batch.slabs;
+                while slab != NO_FRAME {
+                    look(Pfn(slab));
+                    slab = mm.map.frame(Pfn(slab)).next.load(Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Looks at every object that waits, in sheaves and by itself.
+    pub(super) fn each_deferred(&self, mm: &Mm<M>, mut look: impl FnMut(Addr)) {
+        for cpu in 0..self.deferred.queues.len() {
+            let queue = self.deferred.lock(mm, cpu);
+            for batch in &queue.batches {
+                let mut object = batch.first;
+                while object != NONE {
+                    look(object);
+                    object = mm.slab_of(object).map_or(NONE, |(cx, _)| cx.cache.next(mm.machine(), object));
+                }
+                let mut sheaf = batch.sheaves;
+                while sheaf != NONE {
+                    let objects = Sheaf::noted(mm.machine(), sheaf);
+                    (0..objects.len).for_each(|number| look(objects.get(mm.machine(), number)));
+                    sheaf = Sheaf::linked(mm.machine(), sheaf);
+                }
+            }
+        }
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// An RCU grace period has ended, and the next one has begun: what was queued before the one that ended began may be
+    /// freed. Whoever plays RCU says this; [`Mm::run_deferred`] frees.
+    pub fn end_grace_period(&self) {
+        self.slabs.deferred.ended.fetch_add(1, AcqRel);
+    }
+
+    /// Objects of this CPU that wait for a grace period to end, those in sheaves and those that need not wait any more
+    /// not counted.
+    pub fn deferred_here(&self) -> u32 {
+        let queue = self.slabs.deferred.lock(self, usize::from(self.machine.cpu().0));
+        queue.batches[0].objects + queue.batches[1].objects
+    }
+
+    /// Frees up to `most` of this CPU's objects whose grace period has ended, sheaves and slabs whole; how many it freed.
+    pub fn run_deferred(&self, most: u32) -> u32 {
+        self.run_deferred_of(usize::from(self.machine.cpu().0), most)
+    }
+
+    fn run_deferred_of(&self, cpu: usize, most: u32) -> u32 {
+        self.run_whole(cpu);
+        let mut freed = 0;
+        while freed < most {
+            let mut queue = self.slabs.deferred.lock(self, cpu);
+            let ready = &mut queue.batches[2];
+            let object = ready.first;
+            let Some((cx, head)) = self.slab_of(object).filter(|_| object != NONE) else { break };
+            ready.first = cx.cache.next(&self.machine, object);
+            ready.objects -= 1;
+            if ready.first == NONE {
+                ready.last = NONE;
+            }
+            drop(queue);
+            cx.free_object(head, object);
+            freed += 1;
+        }
+        freed
+    }
+
+    /// Sheaves go to the barn where it has room, else their objects to slabs; slabs go to the page allocator.
+    fn run_whole(&self, cpu: usize) {
+        let mut queue = self.slabs.deferred.lock(self, cpu);
+        let ready = &mut queue.batches[2];
+        let mut sheaf = core::mem::replace(&mut ready.sheaves, NONE);
+        let mut slab = core::mem::replace(&mut ready.slabs, NO_FRAME);
+        drop(queue);
+        while sheaf != NONE {
+            let next = Sheaf::linked(&self.machine, sheaf);
+            let cache = self.machine.load(sheaf.add(SHEAF_CACHE)) as usize;
+            if let Some(cache) = self.slabs.caches.get(cache) {
+                SlabCx { mm: self, cache }.put_away(Sheaf::noted(&self.machine, sheaf));
+            }
+            sheaf = next;
+        }
+        while slab != NO_FRAME {
+            let head = Pfn(slab);
+            slab = self.map.frame(head).next.load(Relaxed);
+            if let Some(cx) = self.slab_at(head) {
+                cx.free_pages(head);
+            }
+        }
+    }
+
+    /// Frees all of every CPU's that has waited long enough, on this CPU.
+    pub fn run_all_deferred(&self) {
+        for cpu in 0..self.slabs.deferred.queues.len() {
+            self.run_deferred_of(cpu, u32::MAX);
+        }
+    }
+}

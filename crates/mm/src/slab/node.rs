@@ -1,0 +1,286 @@
+//! A node's partial slabs, under `list_lock`: CPUs take slabs from here and bring back what they have too many of. This
+//! is the lock that seed 001 is about.
+
+use super::SlabCx;
+use super::cache::NodeCache;
+use super::chain::{Chain, NONE};
+use super::stat::SlabEvent;
+use super::word::SlabWord;
+use crate::frame::NONE as NO_FRAME;
+use crate::ids::{Addr, Node, Pfn};
+use crate::list::List;
+use crate::machine::{Access, Line, LineKind, Machine};
+use crate::policy::{FreezeRule, RemoteRefillRule};
+use crate::sync::{Guard, Relaxed};
+
+/// What `list_lock` protects.
+#[derive(Debug, Default)]
+pub(super) struct Partials {
+    /// Slabs with free objects that are no CPU's.
+    pub(super) list: List,
+}
+
+/// Slabs linked through their descriptors, nobody's but the holder's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slabs {
+    pub(super) first: u32,
+    pub(super) len: u32,
+}
+
+impl Slabs {
+    pub(super) const EMPTY: Self = Self { first: NO_FRAME, len: 0 };
+
+    /// Puts `head` before the others.
+    pub(super) fn push<M: Machine>(&mut self, cx: SlabCx<'_, M>, head: Pfn) {
+        cx.mem().touch(head, Access::Write);
+        cx.map().frame(head).next.store(self.first, Relaxed);
+        self.first = head.0;
+        self.len += 1;
+    }
+
+    /// Takes the first one.
+    pub(super) fn pop<M: Machine>(&mut self, cx: SlabCx<'_, M>) -> Option<Pfn> {
+        let head = Pfn(self.first);
+        if self.first == NO_FRAME {
+            return None;
+        }
+        cx.mem().touch(head, Access::Read);
+        self.first = cx.map().frame(head).next.load(Relaxed);
+        self.len -= 1;
+        Some(head)
+    }
+}
+
+/// What a CPU takes from a node's list at once: the slab that it will allocate from, its free objects, and more slabs for
+/// its own list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) head: Pfn,
+    pub(super) first: Addr,
+    pub(super) more: Slabs,
+}
+
+impl<'a, M: Machine> SlabCx<'a, M> {
+    /// Takes `list_lock` of a node.
+    pub(super) fn lock_list(self, node: &'a NodeCache<M>) -> Guard<'a, M, Partials> {
+        let guard = node.partial.lock(self.machine());
+        self.machine().touch(Line { kind: LineKind::SlabNode, index: node.line }, Access::Write);
+        guard
+    }
+
+    /// The part of the cache on the node of the slab at `head`.
+    #[inline]
+    pub(super) fn home(self, head: Pfn) -> &'a NodeCache<M> {
+        &self.cache.nodes[usize::from(self.node_of(head).0)]
+    }
+
+    /// Slabs for this CPU from the list of `node`, else, now and then, from those of other nodes.
+    pub(super) fn take_partial(self, node: Option<Node>) -> Option<Taken> {
+        let local = node.unwrap_or_else(|| self.mm.local_node());
+        let home = &self.cache.nodes[usize::from(local.0)];
+        let taken = if self.nr_partial(home) > 0 { self.take_from(home, Wait::AsLongAsNeeded) } else { None };
+        if taken.is_some() || node.is_some() {
+            return taken;
+        }
+        self.take_elsewhere(local)
+    }
+
+    /// How many partial slabs a node has, as of a moment ago.
+    #[inline]
+    pub(super) fn nr_partial(self, node: &NodeCache<M>) -> u32 {
+        self.machine().touch(Line { kind: LineKind::SlabNode, index: node.line }, Access::Read);
+        node.nr_partial.load(Relaxed)
+    }
+
+    /// Asks the nodes in the order of `local`'s zonelist; one that has few keeps them.
+    fn take_elsewhere(self, local: Node) -> Option<Taken> {
+        if !self.asks_elsewhere() {
+            return None;
+        }
+        let nodes = self.mm.fallback_order(local).iter().map(|node| &self.cache.nodes[usize::from(node.0)]);
+        let wait = match self.rules().remote_refill {
+            RemoteRefillRule::Waits => Wait::AsLongAsNeeded,
+            RemoteRefillRule::Tries => Wait::Never,
+        };
+        nodes
+            .filter(|node| self.nr_partial(node) > self.cache.min_partial())
+            .find_map(|node| self.take_from(node, wait))
+    }
+
+    /// Other nodes are asked most times, by a throw of dice; where there is but one node, never.
+    pub(super) fn asks_elsewhere(self) -> bool {
+        let ratio = u64::from(self.cache.sizing.remote_node_defrag_ratio);
+        self.cache.nodes.len() > 1 && ratio > 0 && self.machine().random() % 1024 <= ratio
+    }
+
+    /// Takes the first slab of a list and, in the same hold, enough more to half fill this CPU's own list.
+    fn take_from(self, node: &'a NodeCache<M>, wait: Wait) -> Option<Taken> {
+        let mut guard = self.lock_list_as(node, wait)?;
+        let mut taken: Option<Taken> = None;
+        let room = self.cache.cpu_partial_slabs() / 2;
+        while let Some(head) = guard.list.first() {
+            let first = self.freeze_if_under_lock(head, taken.is_none());
+            self.unlist(node, &mut guard, head);
+            match &mut taken {
+                None => {
+                    self.count(SlabEvent::AllocFromPartial, 1);
+                    taken = Some(Taken { head, first, more: Slabs::EMPTY });
+                    if !self.cache.has_cpu_partial() {
+                        break;
+                    }
+                }
+                Some(taken) => {
+                    self.count(SlabEvent::CpuPartialNode, 1);
+                    taken.more.push(self, head);
+                    if taken.more.len > room {
+                        break;
+                    }
+                }
+            }
+        }
+        drop(guard);
+        if let (Some(taken), FreezeRule::Outside) = (&mut taken, self.rules().freeze) {
+            taken.first = self.freeze(taken.head);
+        }
+        taken
+    }
+
+    pub(super) fn lock_list_as(self, node: &'a NodeCache<M>, wait: Wait) -> Option<Guard<'a, M, Partials>> {
+        match wait {
+            Wait::AsLongAsNeeded => Some(self.lock_list(node)),
+            Wait::Never => node.partial.try_lock(self.machine()),
+        }
+    }
+
+    /// Before 6.8 slabs become a CPU's while the lock is held: the one to allocate from gives up its free objects, the
+    /// others only change hands.
+    fn freeze_if_under_lock(self, head: Pfn, to_allocate_from: bool) -> Addr {
+        match (self.rules().freeze, to_allocate_from) {
+            (FreezeRule::UnderLock, true) => self.freeze(head),
+            (FreezeRule::UnderLock, false) => {
+                self.change(head, |word| word.frozen(true));
+                NONE
+            }
+            (FreezeRule::Outside, _) => NONE,
+        }
+    }
+
+    /// The slab at `head` becomes a CPU's; its free objects are taken.
+    pub(super) fn freeze(self, head: Pfn) -> Addr {
+        let objects = self.cache.objects(self.order_of(head));
+        let before = self.change(head, |word| word.taken(objects).frozen(true));
+        before.first_free().map_or(NONE, |number| self.cache.object(head, number))
+    }
+
+    /// Puts a slab on its node's list.
+    pub(super) fn list(self, node: &NodeCache<M>, partials: &mut Partials, head: Pfn, end: End) {
+        match end {
+            End::Head => partials.list.push_front(self.mem(), head),
+            End::Tail => partials.list.push_back(self.mem(), head),
+        }
+        node.nr_partial.store(partials.list.len(), Relaxed);
+        self.change_quietly(head, |word| word.listed(true));
+    }
+
+    /// Takes a slab off its node's list.
+    pub(super) fn unlist(self, node: &NodeCache<M>, partials: &mut Partials, head: Pfn) {
+        partials.list.remove(self.mem(), head);
+        node.nr_partial.store(partials.list.len(), Relaxed);
+        self.change_quietly(head, |word| word.listed(false));
+    }
+
+    /// A CPU's partial slabs go to the lists of their nodes, in one hold for each run of one node; empty slabs beyond
+    /// what a node keeps go back to the page allocator.
+    pub(super) fn put_partials(self, mut slabs: Slabs) {
+        let mut empty = Slabs::EMPTY;
+        let mut held: Option<(&NodeCache<M>, Guard<'_, M, Partials>)> = None;
+        while let Some(head) = slabs.pop(self) {
+            let node = self.home(head);
+            let (node, mut partials) = match held.take() {
+                Some((held, guard)) if core::ptr::eq(held, node) => (held, guard),
+                other => {
+                    drop(other);
+                    (node, self.lock_list(node))
+                }
+            };
+            let word = match self.rules().freeze {
+                FreezeRule::UnderLock => self.change(head, |word| word.frozen(false)).frozen(false),
+                FreezeRule::Outside => self.look(head),
+            };
+            if word.in_use() == 0 && partials.list.len() >= self.cache.min_partial() {
+                empty.push(self, head);
+            } else {
+                self.list(node, &mut partials, head, End::Tail);
+                self.count(SlabEvent::FreeAddPartial, 1);
+            }
+            held = Some((node, partials));
+        }
+        drop(held);
+        while let Some(head) = empty.pop(self) {
+            self.count(SlabEvent::DeactivateEmpty, 1);
+            self.discard(head);
+        }
+    }
+
+    /// The slab at `head`, which was this CPU's, is left; `free` are the objects that the CPU still had of it.
+    pub(super) fn deactivate(self, head: Pfn, free: Option<Chain>) {
+        let remote = self.look(head).first_free().is_some();
+        let mut end = End::Head;
+        if remote {
+            self.count(SlabEvent::DeactivateRemoteFrees, 1);
+            end = End::Tail;
+        }
+        let node = self.home(head);
+        // Before 6.8 the slab changes hands under the lock.
+        let guard = match self.rules().freeze {
+            FreezeRule::UnderLock => Some(self.lock_list(node)),
+            FreezeRule::Outside => None,
+        };
+        let after = self.give_back(head, free);
+        if after.in_use() == 0 && self.nr_partial(node) >= self.cache.min_partial() {
+            drop(guard);
+            self.count(SlabEvent::DeactivateEmpty, 1);
+            self.discard(head);
+        } else if after.first_free().is_some() {
+            let mut guard = guard.unwrap_or_else(|| self.lock_list(node));
+            self.list(node, &mut guard, head, end);
+            drop(guard);
+            let event = if remote { SlabEvent::DeactivateToTail } else { SlabEvent::DeactivateToHead };
+            self.count(event, 1);
+        } else {
+            self.count(SlabEvent::DeactivateFull, 1);
+        }
+    }
+
+    /// A slab is nobody's any more, and `free` are among its free objects again.
+    fn give_back(self, head: Pfn, free: Option<Chain>) -> SlabWord {
+        let Some(chain) = free else {
+            return self.change(head, |word| word.frozen(false)).frozen(false);
+        };
+        let order = self.order_of(head);
+        let first = self.cache.number(head, order, chain.first).unwrap_or(0);
+        loop {
+            let word = self.look(head);
+            let next = word.first_free().map_or(NONE, |number| self.cache.object(head, number));
+            self.cache.set_next(self.machine(), chain.last, next);
+            let new = word.freed(first, chain.len).frozen(false);
+            if self.exchange(head, word, new) {
+                return new;
+            }
+        }
+    }
+}
+
+/// Whether a lock is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wait {
+    AsLongAsNeeded,
+    Never,
+}
+
+/// An end of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Head,
+    Tail,
+}

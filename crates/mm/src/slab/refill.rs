@@ -1,0 +1,182 @@
+//! Sheaves are filled from slabs: through CPU slabs where there are any, else (from 7.0) from the node's partial slabs,
+//! taken off its list in one hold for as many objects as are wanted (facts/ALGORITHMS.md 3.6).
+
+use super::SlabCx;
+use super::cache::NodeCache;
+use super::chain::NONE;
+use super::node::{End, Slabs, Wait};
+use super::stat::SlabEvent;
+use crate::ids::{Addr, Pfn};
+use crate::machine::Machine;
+use crate::policy::{CpuSlabRule, RemoteRefillRule};
+use crate::request::AllocError;
+use crate::sync::Relaxed;
+
+impl<'a, M: Machine> SlabCx<'a, M> {
+    /// Hands `want` objects to `put`.
+    ///
+    /// # Errors
+    /// If memory ran out; those that there were were handed out.
+    pub(super) fn refill_objects(self, want: u32, mut put: impl FnMut(Addr)) -> Result<(), AllocError> {
+        if self.rules().cpu_slabs == CpuSlabRule::WithPartials {
+            return self.alloc_many_from_slabs(want, put);
+        }
+        let local = self.mm.local_node();
+        let home = &self.cache.nodes[usize::from(local.0)];
+        let mut left = want;
+        if self.nr_partial(home) > 0 {
+            left -= self.refill_from(home, left, Wait::AsLongAsNeeded, &mut put);
+        }
+        if left > 0 && self.asks_elsewhere() {
+            left -= self.refill_elsewhere(left, &mut put);
+        }
+        while left > 0 {
+            left -= self.refill_from_new(left, &mut put)?;
+        }
+        Ok(())
+    }
+
+    fn refill_elsewhere(self, want: u32, put: &mut impl FnMut(Addr)) -> u32 {
+        let local = self.mm.local_node();
+        let wait = match self.rules().remote_refill {
+            RemoteRefillRule::Waits => Wait::AsLongAsNeeded,
+            RemoteRefillRule::Tries => Wait::Never,
+        };
+        let mut left = want;
+        for node in self.mm.fallback_order(local) {
+            let node = &self.cache.nodes[usize::from(node.0)];
+            if left > 0 && self.nr_partial(node) > self.cache.min_partial() {
+                left -= self.refill_from(node, left, wait, put);
+            }
+        }
+        want - left
+    }
+
+    /// Takes slabs off the list of `node` until they have `want` objects free, as their words say at the time; hands out
+    /// up to `want`. How many it handed out.
+    fn refill_from(self, node: &'a NodeCache<M>, want: u32, wait: Wait, put: &mut impl FnMut(Addr)) -> u32 {
+        let mut slabs = self.take_for(node, want, wait);
+        let mut left = want;
+        while left > 0 {
+            let Some(head) = slabs.pop(self) else { break };
+            let objects = self.cache.objects(self.order_of(head));
+            let before = self.change(head, |word| word.taken(objects));
+            let mut next = before.first_free().map_or(NONE, |number| self.cache.object(head, number));
+            while left > 0 && next != NONE {
+                let object = next;
+                next = self.cache.next(self.machine(), object);
+                put(object);
+                left -= 1;
+            }
+            if let Some(rest) = self.cache.chain_from(self.machine(), next) {
+                self.free_slowly(head, rest);
+            }
+        }
+        self.put_back(node, slabs);
+        want - left
+    }
+
+    fn take_for(self, node: &'a NodeCache<M>, want: u32, wait: Wait) -> Slabs {
+        let mut slabs = Slabs::EMPTY;
+        let Some(mut partials) = self.lock_list_as(node, wait) else { return slabs };
+        let mut free = 0;
+        while free < want {
+            let Some(head) = partials.list.first() else { break };
+            let objects = self.cache.objects(self.order_of(head));
+            free += objects - self.look(head).in_use();
+            self.unlist(node, &mut partials, head);
+            slabs.push(self, head);
+            self.count(SlabEvent::AllocFromPartial, 1);
+        }
+        slabs
+    }
+
+    /// Slabs that were not needed go back to their list; empty ones beyond what the node keeps, to the page allocator.
+    fn put_back(self, node: &'a NodeCache<M>, mut slabs: Slabs) {
+        if slabs.len == 0 {
+            return;
+        }
+        let mut empty = Slabs::EMPTY;
+        let mut partials = self.lock_list(node);
+        while let Some(head) = slabs.pop(self) {
+            if self.look(head).in_use() == 0 && partials.list.len() >= self.cache.min_partial() {
+                empty.push(self, head);
+            } else {
+                self.list(node, &mut partials, head, End::Head);
+            }
+        }
+        drop(partials);
+        while let Some(head) = empty.pop(self) {
+            self.discard(head);
+        }
+    }
+
+    /// Hands out up to `want` objects of a new slab; the rest of it goes on its node's list.
+    fn refill_from_new(self, want: u32, put: &mut impl FnMut(Addr)) -> Result<u32, AllocError> {
+        let slab = self.new_slab(None)?;
+        let mut next = slab.chain.first;
+        let mut given = 0;
+        while given < want && next != NONE {
+            let object = next;
+            next = self.cache.next(self.machine(), object);
+            put(object);
+            given += 1;
+        }
+        self.put_rest(slab.head, next);
+        Ok(given)
+    }
+
+    /// The objects of a new slab from `first` on are free; it goes on its node's list if there are any.
+    fn put_rest(self, head: Pfn, first: Addr) {
+        if let Some(rest) = self.cache.chain_from(self.machine(), first) {
+            let number = self.cache.number(head, self.order_of(head), rest.first).unwrap_or(0);
+            self.change(head, |word| word.freed(number, rest.len));
+            let node = self.home(head);
+            let mut partials = self.lock_list(node);
+            self.list(node, &mut partials, head, End::Head);
+            self.count(SlabEvent::FreeAddPartial, 1);
+        }
+    }
+
+    /// One object without CPU slabs or sheaves: from the node's list, another's, or a new slab.
+    pub(super) fn alloc_single(self, node: Option<crate::ids::Node>) -> Result<Addr, AllocError> {
+        self.count(SlabEvent::AllocSlowpath, 1);
+        let local = node.unwrap_or_else(|| self.mm.local_node());
+        let home = &self.cache.nodes[usize::from(local.0)];
+        if self.nr_partial(home) > 0 {
+            if let Some(object) = self.take_single(home) {
+                return Ok(object);
+            }
+        }
+        let slab = self.new_slab(node)?;
+        let object = slab.chain.first;
+        self.put_rest(slab.head, self.cache.next(self.machine(), object));
+        Ok(object)
+    }
+
+    /// An object of the first slab of the list of `node`, all in one hold.
+    fn take_single(self, node: &'a NodeCache<M>) -> Option<Addr> {
+        let mut partials = self.lock_list(node);
+        let head = partials.list.first()?;
+        loop {
+            let word = self.look(head);
+            let number = word.first_free()?;
+            let object = self.cache.object(head, number);
+            let next = self.cache.next(self.machine(), object);
+            let order = self.order_of(head);
+            let new = word.popped(if next == NONE { None } else { self.cache.number(head, order, next) });
+            if self.exchange(head, word, new) {
+                if new.first_free().is_none() {
+                    self.unlist(node, &mut partials, head);
+                }
+                self.count(SlabEvent::AllocFromPartial, 1);
+                return Some(object);
+            }
+        }
+    }
+
+    /// Slabs of all nodes, as of a moment ago.
+    pub(super) fn slabs(self) -> u32 {
+        self.cache.nodes.iter().map(|node| node.slabs.load(Relaxed)).sum()
+    }
+}

@@ -1,0 +1,182 @@
+//! All caches: made, found by number, and those of `kmalloc` by size.
+
+use alloc::string::String;
+
+use super::cache::{Cache, CacheId, Ground};
+use super::deferred::Deferred;
+use super::kmalloc::{KmallocClass, KmallocKind};
+use super::merge;
+use super::sheaf::{HEADER, POINTER, Sheaf};
+use super::slots::Slots;
+use super::{CacheSizing, CacheSpec, SlabCx, SlabError, SlabSystem};
+use crate::boot::Mm;
+use crate::frame::{Frame, FrameKind};
+use crate::ids::{Addr, Pfn};
+use crate::machine::{LockClass, Machine};
+use crate::sync::{Acquire, AtomicU32, Locked, Release};
+
+/// Classes of all rows of `kmalloc`.
+const CLASSES: usize = KmallocKind::ALL.len() * super::kmalloc::SIZES.len();
+
+/// The slab allocator's part of the memory manager.
+pub(crate) struct SlabAllocator<M: Machine> {
+    pub(super) caches: Slots<Cache<M>>,
+    pub(super) deferred: Deferred<M>,
+    /// Held while a cache is made.
+    making: Locked<M, ()>,
+    /// For each class of `kmalloc` its cache's number and one, or 0 where it was not needed yet.
+    kmalloc: [AtomicU32; CLASSES],
+}
+
+impl<M: Machine> SlabAllocator<M> {
+    pub(crate) fn new(machine: &M, cpus: usize) -> Self {
+        Self {
+            caches: Slots::new(Frame::MAX_CACHES),
+            deferred: Deferred::new(machine, cpus),
+            making: Locked::new(machine, LockClass::Other, 1, ()),
+            kmalloc: core::array::from_fn(|_| AtomicU32::new(0)),
+        }
+    }
+
+    fn class(&self, class: KmallocClass) -> Option<&Cache<M>> {
+        let number = self.kmalloc[class.number()].load(Acquire);
+        self.caches.get((number as usize).checked_sub(1)?)
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// Makes a cache, or finds one whose slabs it can share.
+    ///
+    /// # Errors
+    /// If there cannot be such a cache, or none more.
+    pub fn create_cache(&self, spec: CacheSpec) -> Result<CacheId, SlabError> {
+        spec.check().map_err(SlabError::Spec)?;
+        // Not for long, and by itself: a CPU's lock is taken under it, which nobody holds who comes here.
+        let _making = self.slabs.making.lock_local(&self.machine);
+        self.make_kmalloc(KmallocKind::Normal)?;
+        if let Some(cache) = self.slabs.caches.iter().find(|cache| merge::can_share(cache.spec(), &spec)) {
+            cache.aliases.lock(&self.machine).push(spec.name);
+            return Ok(cache.id);
+        }
+        let id = self.add_cache(spec)?;
+        self.give_sheaves(id);
+        Ok(id)
+    }
+
+    /// The cache numbered `id`, if there is one.
+    pub fn cache(&self, id: CacheId) -> Option<&Cache<M>> {
+        self.slabs.caches.get(usize::from(id.0))
+    }
+
+    /// All caches.
+    pub fn caches(&self) -> impl Iterator<Item = &Cache<M>> {
+        self.slabs.caches.iter()
+    }
+
+    /// The cache called `name`, or sharing its slabs with one that was asked for under that name.
+    pub fn cache_named(&self, name: &str) -> Option<&Cache<M>> {
+        let aliased =
+            |cache: &&Cache<M>| cache.aliases.lock(&self.machine).iter().any(|alias: &String| alias == name);
+        self.caches().find(|cache| cache.spec.name == name).or_else(|| self.caches().find(aliased))
+    }
+
+    /// The cache that serves requests of `class`.
+    ///
+    /// # Errors
+    /// If there can be no more caches.
+    pub fn kmalloc_cache(&self, class: KmallocClass) -> Result<&Cache<M>, SlabError> {
+        if self.slabs.class(class).is_none() {
+            let _making = self.slabs.making.lock_local(&self.machine);
+            self.make_kmalloc(KmallocKind::Normal)?;
+            self.make_kmalloc(class.kind())?;
+        }
+        self.slabs.class(class).ok_or(SlabError::TooManyCaches)
+    }
+
+    /// Makes a row of `kmalloc` caches, where it is not there yet. Sheaves come last: they are objects of such caches.
+    fn make_kmalloc(&self, kind: KmallocKind) -> Result<(), SlabError> {
+        if KmallocClass::row(kind).all(|class| self.slabs.class(class).is_some()) {
+            return Ok(());
+        }
+        for class in KmallocClass::row(kind) {
+            let id = self.add_cache(class.spec(self.policy.rules()))?;
+            self.slabs.kmalloc[class.number()].store(u32::from(id.0) + 1, Release);
+        }
+        for class in KmallocClass::row(kind) {
+            if let Some(cache) = self.slabs.class(class) {
+                self.give_sheaves(cache.id);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_cache(&self, spec: CacheSpec) -> Result<CacheId, SlabError> {
+        if !self.slabs.caches.has_room() {
+            return Err(SlabError::TooManyCaches);
+        }
+        let id = CacheId(self.slabs.caches.len() as u16);
+        let ground = Ground {
+            machine: &self.machine,
+            cpus: self.topology.cpus.len(),
+            nodes: self.topology.nodes.len(),
+        };
+        let sizing = self.cache_sizing(&spec);
+        self.slabs.caches.push(Cache::new(&ground, id, spec, sizing));
+        Ok(id)
+    }
+
+    fn cache_sizing(&self, spec: &CacheSpec) -> CacheSizing {
+        CacheSizing::compute(self.policy.rules(), &self.knobs, SlabSystem::of(&self.topology), spec)
+    }
+
+    /// What follows anew when a knob changes: limits, not orders, which a cache keeps for life.
+    pub(crate) fn resize_caches(&self) {
+        for cache in self.slabs.caches.iter() {
+            cache.resize(&self.cache_sizing(&cache.spec));
+        }
+    }
+
+    /// Every CPU gets its main sheaf. One for which there is no memory goes without.
+    fn give_sheaves(&self, id: CacheId) {
+        let Some(cache) = self.cache(id).filter(|cache| cache.has_sheaves()) else { return };
+        let cx = SlabCx { mm: self, cache };
+        for cpu in &cache.cpus {
+            let sheaf = cx.new_sheaf().map(Sheaf::empty);
+            cpu.local.lock_local(&self.machine).sheaves.main = sheaf;
+        }
+    }
+
+    /// The cache that sheaves of `capacity` objects are from.
+    pub(super) fn sheaf_store(&self, capacity: u32) -> Option<SlabCx<'_, M>> {
+        let bytes = HEADER + POINTER * u64::from(capacity);
+        let class = KmallocClass::of(KmallocKind::Normal, bytes as u32)?;
+        Some(SlabCx { mm: self, cache: self.slabs.class(class)? })
+    }
+
+    /// The first frame of the slab that `at` lies in, if it lies in one.
+    #[inline]
+    pub(super) fn slab_head(&self, at: Addr) -> Option<Pfn> {
+        let pfn = at.pfn();
+        let frame = self.map.get(pfn)?;
+        if frame.slab_cache().is_some() {
+            return Some(pfn);
+        }
+        let state = frame.state();
+        (state.kind == FrameKind::SlabTail).then(|| pfn.align_down(state.order))
+    }
+
+    /// The slab that `at` lies in and its cache.
+    #[inline]
+    pub(super) fn slab_of(&self, at: Addr) -> Option<(SlabCx<'_, M>, Pfn)> {
+        let head = self.slab_head(at)?;
+        Some((self.slab_at(head)?, head))
+    }
+
+    /// The cache of the slab that begins at `head`.
+    #[inline]
+    pub(super) fn slab_at(&self, head: Pfn) -> Option<SlabCx<'_, M>> {
+        let number = self.map.get(head)?.slab_cache()?;
+        let cache = self.slabs.caches.get(usize::from(number))?;
+        Some(SlabCx { mm: self, cache })
+    }
+}
