@@ -177,6 +177,10 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         let old = cpu.slab.map(|head| (head, self.cache.chain_from(self.machine(), cpu.free)));
         (cpu.slab, cpu.free) = (Some(taken.head), taken.first);
         let mut more = taken.more;
+        if cpu.partial.len == 0 {
+            // The slab that was taken last is used first.
+            core::mem::swap(&mut cpu.partial, &mut more);
+        }
         while let Some(head) = more.pop(self) {
             cpu.partial.push(self, head);
         }
