@@ -2,7 +2,9 @@
 //! apart. Scripts that read the kernel's read ours.
 
 use freehold_lab::conform::Capture;
-use mm::{Bare, Cpu, Mm, Policy, Request};
+use mm::slab::kmalloc::KmallocKind;
+use mm::slab::{CacheFlags, CacheId, CacheSpec};
+use mm::{Bare, Cpu, Knobs, Mm, NodeSize, Policy, Request, Topology};
 
 const CAPTURES: [&str; 3] = ["linux-6.18-c8-2n-8G+8G.txt", "linux-6.18-c2-4G.txt", "linux-6.18-c4-4n-2G.txt"];
 
@@ -82,4 +84,67 @@ fn zoneinfo_has_the_kernels_lines_in_the_kernels_order() {
 fn indented_shape(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     format!("{indent} {}", shape(line.trim_start()))
+}
+
+/// A cache of two CPUs with a full slab, one partly in use on each CPU, and free objects on a CPU's partial slab.
+fn mm_with_slabs(policy: &str) -> (Mm<Bare>, CacheId) {
+    let nodes = [NodeSize { bytes: 1 << 30, cpus: 1 }; 2];
+    let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();
+    let policy = Policy::parse(policy).unwrap();
+    let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
+    let spec = CacheSpec::new("vm_area_struct", 168).with(CacheFlags::ACCOUNTED).with_sheaves(32);
+    let cache = mm.create_cache(spec).unwrap();
+    mm.machine().set_cpu(Cpu(0));
+    let objects: Vec<_> = (0..60).map(|_| mm.kmem_cache_alloc(cache).unwrap()).collect();
+    mm.machine().set_cpu(Cpu(1));
+    mm.kmem_cache_alloc(cache).unwrap();
+    mm.kmem_cache_free(cache, objects[0]).unwrap();
+    mm.kmem_cache_free(cache, objects[59]).unwrap();
+    mm.kmalloc(KmallocKind::Normal, 100).unwrap();
+    (mm, cache)
+}
+
+#[test]
+fn slabinfo_is_in_the_kernels_columns() {
+    let (mm, _) = mm_with_slabs("linux-6.12");
+    insta::assert_snapshot!("slabinfo", mm.slabinfo());
+    // As linux-6.18.44 printed it.
+    let theirs = "vm_area_struct      1551   2016    192   21    1 : tunables    0    0    0 : slabdata     96     96      0";
+    let slabinfo = mm.slabinfo();
+    let ours = slabinfo.lines().find(|line| line.starts_with("vm_area_struct")).unwrap();
+    assert_eq!((shape(ours), ours.len()), (shape(theirs), theirs.len()));
+}
+
+fn attributes(policy: &str) -> String {
+    let (mm, cache) = mm_with_slabs(policy);
+    let files = mm.slab_attributes(cache).unwrap();
+    files.iter().fold(String::new(), |text, file| text + file.name + "=" + &file.value + "\n")
+}
+
+#[test]
+fn the_files_of_a_cache() {
+    insta::assert_snapshot!("slab_attributes", attributes("linux-6.12"));
+}
+
+#[test]
+fn sheaves_have_files_where_there_are_any() {
+    let count = |policy, name: &str| attributes(policy).lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(count("linux-6.12", "sheaf_capacity="), 0);
+    assert_eq!(count("linux-6.18", "sheaf_capacity=32"), 1);
+    assert_eq!(count("linux-7.2", "sheaf_capacity=60"), 1);
+    assert_eq!(count("linux-6.12", "barn_"), 0);
+    assert_eq!((count("linux-7.2", "barn_"), count("linux-7.2", "cpu_partial_")), (4, 0));
+}
+
+/// Every file that a kernel with SLUB_STATS printed of a cache is there, in the same form.
+#[test]
+fn the_kernels_files_are_ours() {
+    let text = capture("traces/linux-6.12-knob-c2-1G-slab.txt");
+    let ours = attributes("linux-6.12");
+    for line in section(&text, "slab-after") {
+        let (name, _) = line.split_once('=').unwrap();
+        let ours = ours.lines().find(|ours| ours.split('=').next() == Some(name));
+        // Two words that both change at once are never one word here.
+        assert!(ours.is_some() || name == "cmpxchg_double_cpu_fail", "{name}");
+    }
 }

@@ -13,7 +13,7 @@
 //! against what kernels print. `cpu`, `node`, `free` and `pages` are
 //! the paths of slabs; `sheaf`, `barn`, `refill` and `lend` those of sheaves; `deferred` what waits for a grace period;
 //! `debug` what finds misuse. `word` and `chain` are what a slab knows of itself: the count in its descriptor, the links
-//! in its free objects. `registry` keeps the caches and `api` has the doors.
+//! in its free objects. `registry` keeps the caches, `api` has the doors, and `info` prints what the kernel prints.
 
 mod api;
 mod barn;
@@ -24,6 +24,7 @@ mod cpu;
 mod debug;
 mod deferred;
 mod free;
+mod info;
 pub mod kmalloc;
 pub mod known;
 mod lend;
@@ -44,6 +45,7 @@ use core::fmt;
 
 pub use cache::{Cache, CacheId};
 pub use check::SlabUse;
+pub use info::SlabAttribute;
 pub use lend::LentSheaf;
 pub(crate) use registry::SlabAllocator;
 pub use sizing::{CacheSizing, SlabSystem};

@@ -113,6 +113,34 @@ events! {
     SheafReturnSlow = "sheaf_return_slow",
 }
 
+impl SlabEvent {
+    /// Whether only kernels with sheaves count it.
+    pub(super) const fn is_of_sheaves(self) -> bool {
+        self as usize >= Self::AllocPcs as usize
+    }
+
+    /// Whether only kernels with CPU slabs count it.
+    pub(super) const fn is_of_cpu_slabs(self) -> bool {
+        matches!(
+            self,
+            Self::FreeFrozen
+                | Self::AllocFromPartial
+                | Self::AllocRefill
+                | Self::CpuslabFlush
+                | Self::DeactivateFull
+                | Self::DeactivateEmpty
+                | Self::DeactivateToHead
+                | Self::DeactivateToTail
+                | Self::DeactivateRemoteFrees
+                | Self::DeactivateBypass
+                | Self::CpuPartialAlloc
+                | Self::CpuPartialFree
+                | Self::CpuPartialNode
+                | Self::CpuPartialDrain
+        )
+    }
+}
+
 /// A CPU's counters of a cache.
 #[derive(Debug)]
 pub(super) struct SlabStats([AtomicU64; SlabEvent::COUNT]);
