@@ -2,7 +2,8 @@
 //!
 //! A *capture* is a kernel's own account of its machine and its parameters: [`Capture`] reads it, [`params`] compares what
 //! mm computes from the topology alone. A *page trace* is every page event of a run: mm is given its allocations and
-//! frees and must refill and drain as the kernel did. [`conform_file`] tells the two apart by content.
+//! frees and must refill and drain as the kernel did. A *slab trace* is every allocation and free of a cache's objects: mm
+//! must take them from the same slabs by the same paths. [`conform_file`] tells them apart by content.
 
 mod beside;
 mod capture;
@@ -18,6 +19,9 @@ pub mod params;
 mod replay;
 mod runs;
 mod sections;
+mod slab_replay;
+mod slab_start;
+mod slab_trace;
 mod slabs;
 mod story;
 mod trace_csv;
@@ -57,7 +61,7 @@ impl fmt::Display for ConformError {
 
 impl std::error::Error for ConformError {}
 
-/// Holds mm against a capture or a page trace, whichever `path` is. Beside a trace `NAME.csv` or `NAME.csv.xz` there must
+/// Holds mm against a capture, a page trace or a slab trace, whichever `path` is. Beside a trace `NAME.csv` or `NAME.csv.xz` there must
 /// be its `NAME.txt`.
 ///
 /// # Errors
@@ -68,7 +72,7 @@ pub fn conform_file(path: &Path) -> Result<FileOutcome, ConformError> {
         let beside = beside_path(path);
         let beside_text = read(&beside)?;
         conform_trace(&text, &beside_text)
-    } else if Sections::of(&text).get("zoneinfo-before").is_some() {
+    } else if is_beside_trace(&text) {
         Ok(FileOutcome::new(FileKind::BesideTrace))
     } else {
         Capture::parse(&text).and_then(|capture| params::compare(&capture))
@@ -78,11 +82,19 @@ pub fn conform_file(path: &Path) -> Result<FileOutcome, ConformError> {
     Ok(outcome)
 }
 
-/// Holds mm against a page trace, given the text beside it.
+fn is_beside_trace(text: &str) -> bool {
+    let sections = Sections::of(text);
+    ["zoneinfo-before", "slab-before"].iter().any(|name| sections.get(name).is_some())
+}
+
+/// Holds mm against a page trace or a slab trace, given the text beside it.
 ///
 /// # Errors
 /// If either cannot be read, or the kernel is one without rules.
 pub fn conform_trace(trace: &str, beside: &str) -> Result<FileOutcome, FormatError> {
+    if slab_trace::is_slab_trace(trace) {
+        return slab_replay::conform(trace, beside);
+    }
     let beside =
         Beside::parse(beside).map_err(|cause| FormatError::new(0, format!("the text beside it: {cause}")))?;
     conform_parsed(&PageTrace::parse(trace)?, &beside)

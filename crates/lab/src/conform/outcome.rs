@@ -88,6 +88,8 @@ pub enum FileKind {
     Capture,
     /// Every page event of a run.
     PageTrace,
+    /// Every allocation and free of a slab cache's objects in a run.
+    SlabTrace,
     /// The text beside a trace; it is read with the trace.
     BesideTrace,
 }

@@ -1,0 +1,310 @@
+//! Gives mm the allocations and frees of a slab trace, CPU by CPU, and compares: which slab each object is of, what the
+//! SLUB_STATS counters came to, and what /sys/kernel/slab says in the end.
+//!
+//! The counters are of a longer time than the trace: who read them began a process for each, before the trace and after
+//! it, and those use the cache too. Their objects come from the CPUs' slabs and go back there, so that they show in six
+//! counters only ([`PATHS`]); of all others every count must be equal. Of the six, what the trace's own objects did is
+//! compared object by object, for it follows from the slabs that they are of.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mm::slab::{CacheFlags, CacheId, CacheSpec, SlabEvent};
+use mm::{Addr, Bare, Cpu, Knobs, Mm, NodeSize, Policy, Topology};
+
+use super::capture::kernel_version;
+use super::outcome::{FileKind, FileOutcome};
+use super::sections::FormatError;
+use super::slab_start::{SlabNumbers, StartSlab, infer};
+use super::slab_trace::{self, SlabBeside, SlabTraceEvent, SlabTraceKind};
+
+/// The counters in which objects that a CPU allocates from its slab, and frees to some CPU's slab, show.
+const PATHS: [SlabEvent; 6] = [
+    SlabEvent::AllocFastpath,
+    SlabEvent::AllocSlowpath,
+    SlabEvent::AllocRefill,
+    SlabEvent::FreeFastpath,
+    SlabEvent::FreeSlowpath,
+    SlabEvent::FreeFrozen,
+];
+
+/// Files of a cache that must be the same to the letter in the end.
+const FILES: [&str; 14] = [
+    "align",
+    "object_size",
+    "slab_size",
+    "order",
+    "objs_per_slab",
+    "cpu_partial",
+    "min_partial",
+    "slabs",
+    "cpu_slabs",
+    "partial",
+    "slabs_cpu_partial",
+    "total_objects",
+    "objects",
+    "objects_partial",
+];
+
+/// Memory of the machine; a cache of some hundred slabs fits in everywhere.
+const MEMORY_BYTES: u64 = 1 << 30;
+
+/// More objects no slab has.
+const OBJECTS_MAX: u32 = 32_767;
+
+/// Disagreements about slabs that are shown; those after them have the same cause.
+const SHOWN: u64 = 10;
+
+/// Holds mm against a slab trace, given the text beside it.
+pub(super) fn conform(trace: &str, beside: &str) -> Result<FileOutcome, FormatError> {
+    let beside = SlabBeside::parse(beside)
+        .map_err(|cause| FormatError::new(0, format!("the text beside it: {cause}")))?;
+    let events = slab_trace::events(trace)?;
+    let numbers = SlabNumbers {
+        shift: 12 + beside.before.need("order")?.min(10),
+        objects: beside.before.need("objs_per_slab")?,
+    };
+    if !(1..=OBJECTS_MAX).contains(&numbers.objects) {
+        let what =
+            format!("the text beside it: objs_per_slab is {}, not 1 to {OBJECTS_MAX}", numbers.objects);
+        return Err(FormatError::new(0, what));
+    }
+    let start = infer(&events, numbers)?;
+    let mut run = Run::new(&beside, &events, numbers)?;
+    run.set_up(&start)?;
+    let before = run.counters();
+    let mut outcome = FileOutcome::new(FileKind::SlabTrace);
+    outcome.policy = run.mm.policy().name().to_string();
+    run.feed(&events, &mut outcome)?;
+    run.compare_counters(&beside, &before, &mut outcome)?;
+    run.compare_files(&beside, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// How often something happened, in all there and in the trace here.
+#[derive(Clone, Copy, Debug)]
+struct PathCount {
+    kernel: u64,
+    freehold: u64,
+}
+
+/// mm, and which of its objects and slabs are which of the kernel's.
+struct Run {
+    machine: Bare,
+    mm: Mm<Bare>,
+    cache: CacheId,
+    cpus: usize,
+    numbers: SlabNumbers,
+    objects: HashMap<u64, Addr>,
+    pairs: Pairs,
+}
+
+/// Slabs of the kernel's and mm's that are the same, as long as an object in them is in use.
+#[derive(Default)]
+struct Pairs {
+    /// By the kernel's slab: mm's, and objects in use.
+    kernel: HashMap<u64, (u64, u32)>,
+    /// By mm's slab: objects in use.
+    freehold: HashMap<u64, u32>,
+}
+
+impl Pairs {
+    /// Notes an object that was allocated from `kernel` there and from `freehold` here; whether these are the same slab.
+    fn alloc(&mut self, kernel: u64, freehold: u64) -> bool {
+        let in_use = self.freehold.entry(freehold).or_default();
+        let (paired, count) = self.kernel.entry(kernel).or_insert((freehold, 0));
+        let same = *paired == freehold || (*count == 0 && *in_use == 0);
+        *paired = freehold;
+        *count += 1;
+        *in_use += 1;
+        same
+    }
+
+    fn free(&mut self, kernel: u64, freehold: u64) {
+        if let Some((_, count)) = self.kernel.get_mut(&kernel) {
+            *count = count.saturating_sub(1);
+        }
+        if let Some(count) = self.freehold.get_mut(&freehold) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+impl Run {
+    fn new(
+        beside: &SlabBeside,
+        events: &[SlabTraceEvent],
+        numbers: SlabNumbers,
+    ) -> Result<Self, FormatError> {
+        let broken = |what: String| FormatError::new(0, what);
+        let cpus = events.iter().map(|event| event.cpu).max().unwrap_or(0) + 1;
+        let size = NodeSize { bytes: MEMORY_BYTES, cpus: cpus.into() };
+        let topology = Topology::x86(&[size], 1 << 20, vec![vec![10]]).map_err(broken)?;
+        let policy = Policy::linux(kernel_version(&beside.release)?);
+        let machine = Bare::default();
+        let mm = Mm::new(machine.clone(), topology, policy, Knobs::default()).map_err(broken)?;
+        let spec = CacheSpec {
+            slab_size: Some(beside.before.need("slab_size")?),
+            ..CacheSpec::new("traced", beside.before.need("object_size")?)
+                .aligned(beside.before.need("align")?)
+                .with(CacheFlags::NO_MERGE)
+        };
+        let cache = mm.create_cache(spec).map_err(|error| broken(error.to_string()))?;
+        let (objects, pairs) = (HashMap::new(), Pairs::default());
+        Ok(Self { machine, mm, cache, cpus: cpus.into(), numbers, objects, pairs })
+    }
+
+    fn alloc(&mut self, cpu: u16) -> Result<Addr, FormatError> {
+        self.machine.set_cpu(Cpu(cpu));
+        self.mm.kmem_cache_alloc(self.cache).map_err(|error| FormatError::new(0, error.to_string()))
+    }
+
+    fn free(&mut self, cpu: u16, object: Addr) -> Result<(), FormatError> {
+        self.machine.set_cpu(Cpu(cpu));
+        self.mm.kmem_cache_free(self.cache, object).map_err(|error| FormatError::new(0, error.to_string()))
+    }
+
+    /// Gives each CPU the slab that it had.
+    fn set_up(&mut self, start: &BTreeMap<u16, StartSlab>) -> Result<(), FormatError> {
+        for (&cpu, slab) in start {
+            let freed_later = slab.freed_later.iter().copied().map(Some);
+            let in_use = freed_later.chain((0..slab.kept).map(|_| None));
+            for address in in_use {
+                let object = self.alloc(cpu)?;
+                self.pairs.alloc(slab.slab, self.numbers.of(object.0));
+                if let Some(address) = address {
+                    self.objects.insert(address, object);
+                }
+            }
+            if slab.freed_later.is_empty() && slab.kept == 0 {
+                let object = self.alloc(cpu)?;
+                self.free(cpu, object)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn feed(&mut self, events: &[SlabTraceEvent], outcome: &mut FileOutcome) -> Result<(), FormatError> {
+        let mut elsewhere = 0;
+        for event in events {
+            match event.kind {
+                SlabTraceKind::Alloc => {
+                    let (same, freehold) = self.alloc_traced(event)?;
+                    if same {
+                        outcome.agree();
+                        continue;
+                    }
+                    elsewhere += 1;
+                    if elsewhere <= SHOWN {
+                        let kernel = self.numbers.of(event.object);
+                        let what = format!("line {}: the slab of an object", event.line);
+                        outcome.differ(what, format!("{kernel:x}"), format!("{freehold:x}"));
+                    }
+                }
+                SlabTraceKind::Free => self.free_traced(event)?,
+            }
+        }
+        if elsewhere > SHOWN {
+            outcome.notes.push(format!("{elsewhere} objects in all are of another slab than the kernel's"));
+        }
+        Ok(())
+    }
+
+    /// Whether the object is of the same slab as the kernel's, and mm's slab.
+    fn alloc_traced(&mut self, event: &SlabTraceEvent) -> Result<(bool, u64), FormatError> {
+        let object = self.alloc(event.cpu)?;
+        if self.objects.insert(event.object, object).is_some() {
+            return Err(FormatError::new(event.line as usize, "it allocates an object that is in use"));
+        }
+        let freehold = self.numbers.of(object.0);
+        Ok((self.pairs.alloc(self.numbers.of(event.object), freehold), freehold))
+    }
+
+    fn free_traced(&mut self, event: &SlabTraceEvent) -> Result<(), FormatError> {
+        let object = self.objects.remove(&event.object);
+        let object = object
+            .ok_or_else(|| FormatError::new(event.line as usize, "it frees an object that is not in use"))?;
+        self.pairs.free(self.numbers.of(event.object), self.numbers.of(object.0));
+        self.free(event.cpu, object)
+    }
+
+    /// Each counter, of each CPU.
+    fn counters(&self) -> Vec<Vec<u64>> {
+        SlabEvent::ALL.iter().map(|event| self.mm.slab_events(self.cache, *event)).collect()
+    }
+
+    /// Compares the counters that mm had when the trace began and has now with the kernel's.
+    fn compare_counters(
+        &self,
+        beside: &SlabBeside,
+        before: &[Vec<u64>],
+        outcome: &mut FileOutcome,
+    ) -> Result<(), FormatError> {
+        let mut paths = BTreeMap::new();
+        for ((event, before), after) in SlabEvent::ALL.iter().zip(before).zip(self.counters()) {
+            let name = event.name();
+            let kernel = (beside.before.counts(name, self.cpus)?, beside.after.counts(name, self.cpus)?);
+            let (Some(kernel_before), Some(kernel_after)) = kernel else { continue };
+            for cpu in 0..self.cpus {
+                let kernel = kernel_after[cpu].saturating_sub(kernel_before[cpu]);
+                let freehold = after[cpu] - before[cpu];
+                let what = || format!("{name} of CPU {cpu}");
+                if PATHS.contains(event) {
+                    paths.insert((*event, cpu), PathCount { kernel, freehold });
+                } else {
+                    outcome.compare(what, kernel, freehold);
+                }
+            }
+        }
+        self.compare_paths(&paths, outcome);
+        Ok(())
+    }
+
+    /// The six counters to which those outside of the trace add: there is no more in the trace than in all, and all frees
+    /// of the others that were not to the CPU's own slab were to another CPU's, for any other would show in the lists of
+    /// partial slabs, and those are equal.
+    fn compare_paths(&self, paths: &BTreeMap<(SlabEvent, usize), PathCount>, outcome: &mut FileOutcome) {
+        for (&(event, cpu), count) in paths {
+            if count.freehold <= count.kernel {
+                outcome.agree();
+            } else {
+                outcome.differ(format!("{} of CPU {cpu}", event.name()), count.kernel, count.freehold);
+            }
+        }
+        for cpu in 0..self.cpus {
+            let count = |event| paths.get(&(event, cpu)).copied();
+            let frees = (count(SlabEvent::FreeSlowpath), count(SlabEvent::FreeFrozen));
+            if let (Some(slow), Some(frozen)) = frees {
+                let beyond = |slow: u64, frozen: u64| slow.saturating_sub(frozen);
+                outcome.compare(
+                    || format!("free_slowpath less free_frozen of CPU {cpu}"),
+                    beyond(slow.kernel, frozen.kernel),
+                    beyond(slow.freehold, frozen.freehold),
+                );
+            }
+        }
+        for event in PATHS {
+            let counts = (0..self.cpus).filter_map(|cpu| paths.get(&(event, cpu)));
+            let (kernel, freehold) =
+                counts.fold((0, 0), |sum, count| (sum.0 + count.kernel, sum.1 + count.freehold));
+            if kernel > 0 {
+                outcome.notes.push(format!(
+                    "{}: kernel {kernel}, freehold {freehold} in the trace; {} are of those who read the counters",
+                    event.name(),
+                    kernel.saturating_sub(freehold),
+                ));
+            }
+        }
+    }
+
+    fn compare_files(&self, beside: &SlabBeside, outcome: &mut FileOutcome) -> Result<(), FormatError> {
+        let files = self.mm.slab_attributes(self.cache);
+        let files = files.map_err(|error| FormatError::new(0, error.to_string()))?;
+        for name in FILES {
+            let ours = files.iter().find(|file| file.name == name).map(|file| file.value.as_str());
+            if let (Some(kernel), Some(freehold)) = (beside.after.get(name), ours) {
+                outcome.compare(|| format!("{name} in the end"), kernel, freehold);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! What a cache's slabs held when a slab trace began, from what follows: the trace itself says nothing of it.
+//!
+//! The cache was shrunk before, so that there is one slab for each CPU and no other. A CPU's slab is the one that its
+//! first object is of. Objects in it that are freed before they are ever allocated were in use; and so were, if the CPU
+//! went on to another slab for want of free objects, those that no event names at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::sections::FormatError;
+use super::slab_trace::{SlabTraceEvent, SlabTraceKind};
+
+/// The slab of a CPU when the trace began.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct StartSlab {
+    /// Which one, as [`SlabNumbers`] numbers them.
+    pub(super) slab: u64,
+    /// Objects in use that the trace frees.
+    pub(super) freed_later: Vec<u64>,
+    /// Objects in use that it never names.
+    pub(super) kept: u32,
+}
+
+/// Slabs by address: they are as large as they are aligned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlabNumbers {
+    /// log2 of a slab's bytes.
+    pub(super) shift: u32,
+    /// Objects of a slab.
+    pub(super) objects: u32,
+}
+
+impl SlabNumbers {
+    pub(super) fn of(self, address: u64) -> u64 {
+        address >> self.shift
+    }
+}
+
+/// The slabs of the CPUs that allocate at all.
+pub(super) fn infer(
+    events: &[SlabTraceEvent],
+    numbers: SlabNumbers,
+) -> Result<BTreeMap<u16, StartSlab>, FormatError> {
+    let mut slabs = BTreeMap::<u16, StartSlab>::new();
+    let mut left = BTreeSet::new();
+    for event in events.iter().filter(|event| event.kind == SlabTraceKind::Alloc) {
+        let slab = numbers.of(event.object);
+        let first = slabs.entry(event.cpu).or_insert_with(|| StartSlab { slab, ..StartSlab::default() });
+        if first.slab != slab {
+            left.insert(first.slab);
+        }
+    }
+    if slabs.values().map(|start| start.slab).collect::<BTreeSet<_>>().len() != slabs.len() {
+        return Err(FormatError::new(
+            0,
+            "two CPUs begin with the same slab: where each began cannot be told",
+        ));
+    }
+    let unnamed = unnamed(events, numbers);
+    for start in slabs.values_mut().filter(|start| left.contains(&start.slab)) {
+        start.kept = unnamed.get(&start.slab).copied().unwrap_or(0);
+    }
+    let mut allocated = BTreeSet::new();
+    for event in events {
+        match event.kind {
+            SlabTraceKind::Alloc => {
+                allocated.insert(event.object);
+            }
+            SlabTraceKind::Free => {
+                if !allocated.remove(&event.object) {
+                    let slab = numbers.of(event.object);
+                    let start = slabs.values_mut().find(|start| start.slab == slab);
+                    let elsewhere = || {
+                        FormatError::new(
+                            event.line as usize,
+                            "it frees an object that was in use at the start, in a slab that was no CPU's: shrink the \
+                             cache before the trace",
+                        )
+                    };
+                    start.ok_or_else(elsewhere)?.freed_later.push(event.object);
+                }
+            }
+        }
+    }
+    Ok(slabs)
+}
+
+/// For each slab, how many of its objects no event names.
+fn unnamed(events: &[SlabTraceEvent], numbers: SlabNumbers) -> BTreeMap<u64, u32> {
+    let mut named = BTreeMap::<u64, BTreeSet<u64>>::new();
+    for event in events {
+        named.entry(numbers.of(event.object)).or_default().insert(event.object);
+    }
+    named
+        .into_iter()
+        .map(|(slab, named)| (slab, numbers.objects.saturating_sub(named.len() as u32)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(cpu: u16, kind: SlabTraceKind, object: u64) -> SlabTraceEvent {
+        SlabTraceEvent { line: 1, cpu, kind, object }
+    }
+
+    #[test]
+    fn what_was_in_use_follows_from_what_comes() {
+        use SlabTraceKind::{Alloc, Free};
+        let numbers = SlabNumbers { shift: 4, objects: 4 };
+        let events = [
+            event(0, Alloc, 0x10),
+            event(0, Free, 0x11),
+            event(1, Alloc, 0x20),
+            event(0, Alloc, 0x30),
+            event(0, Free, 0x10),
+        ];
+        let start = infer(&events, numbers).unwrap();
+        assert_eq!(
+            start[&0],
+            StartSlab { slab: 1, freed_later: vec![0x11], kept: 2 },
+            "it was left for 0x30"
+        );
+        assert_eq!(start[&1], StartSlab { slab: 2, freed_later: vec![], kept: 0 });
+        let elsewhere = [events[0], event(0, Free, 0x99)];
+        assert!(infer(&elsewhere, numbers).is_err());
+    }
+}
