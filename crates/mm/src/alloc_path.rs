@@ -237,6 +237,11 @@ impl<M: Machine> Mm<M> {
         if let Some(block) = self.search(search) {
             return Ok(block);
         }
+        if self.give_up_stocks() {
+            if let Some(block) = self.search(search) {
+                return Ok(block);
+            }
+        }
         if self.unreserve_highatomic() {
             if let Some(block) = self.search(search) {
                 return Ok(block);

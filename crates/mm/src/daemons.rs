@@ -26,6 +26,7 @@ impl<M: Machine> Mm<M> {
             let expired = pageset.pcp.lock(&self.machine).expire(zone.node, local);
             self.give_back(zone, pageset, expired, HoldRule::Whole);
         }
+        self.tick_stocks(cpu);
     }
 
     /// What the vmstat tick of `cpu` does to its pageset of `zone` alone: `high` falls, and what is then too much goes back.

@@ -23,6 +23,7 @@ const POLICIES: &[&str] = &[
     "linux-6.18",
     "linux-7.2",
     "linux-6.5+slub-order+slub-cpu-partial+slub-node-partial+slub-everywhere",
+    "linux-6.5+slab-stock",
     "freehold",
 ];
 
@@ -202,6 +203,7 @@ enum Step {
     RunDeferred,
     Lend(usize, u32, u32),
     Shrink(usize),
+    Tick,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -215,6 +217,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::RunDeferred),
         1 => (0..2usize, 1..50u32, 0..50u32).prop_map(|(cache, count, used)| Step::Lend(cache, count, used)),
         1 => (0..6usize).prop_map(Step::Shrink),
+        1 => Just(Step::Tick),
     ]
 }
 
@@ -233,6 +236,7 @@ fn live(policy: &str, pages: u32, steps: &[Step]) {
             Step::Shrink(cache) => {
                 life.mm.shrink_cache(life.caches[cache].0).unwrap();
             }
+            Step::Tick => life.mm.vmstat_tick(life.mm.machine().cpu()),
         }
         life.check();
     }
@@ -318,4 +322,35 @@ fn slow_paths_are_counted_as_the_kernel_does() {
     assert_eq!(mm.kmem_cache_alloc(id).unwrap(), objects[47]);
     assert_eq!(count(SlabEvent::AllocRefill), [1, 0]);
     mm.check_caches().unwrap();
+}
+
+/// Bursts of frees, as grace periods bring them: after one of them a stock keeps all that the next round needs, and ticks
+/// in which it needed nothing make it small again.
+#[test]
+fn a_stock_keeps_what_its_cpu_needs() {
+    // Less than its share of a small machine's memory.
+    const BURST: usize = 900;
+    let mm = one_cpu("freehold");
+    let id = mm.create_cache(CacheSpec::new("node", 256)).unwrap();
+    let burst = || {
+        let objects: Vec<Addr> = (0..BURST).map(|_| mm.kmem_cache_alloc(id).unwrap()).collect();
+        let slow = mm.slab_events(id, SlabEvent::FreeSlowpath)[0];
+        for object in objects {
+            mm.kmem_cache_free(id, object).unwrap();
+        }
+        mm.slab_events(id, SlabEvent::FreeSlowpath)[0] - slow
+    };
+    assert!(burst() > 0, "at first a stock is small");
+    burst();
+    assert_eq!(burst(), 0, "by now it holds all of it");
+    let slabs = mm.check_cache(id).unwrap().slabs;
+    let slow = |event| mm.slab_events(id, event)[0];
+    let before = slow(SlabEvent::AllocSlab);
+    burst();
+    assert_eq!(slow(SlabEvent::AllocSlab), before);
+    for _ in 0..16 {
+        mm.vmstat_tick(Cpu(0));
+    }
+    let idle = mm.check_cache(id).unwrap();
+    assert!(idle.slabs * 4 < slabs, "{} slabs stay of {slabs}", idle.slabs);
 }

@@ -2,7 +2,8 @@
 //! is a part by itself, `+name`, so that its share can be seen; `freehold` is the default kernel with all that pay.
 
 use super::{
-    ArenaRule, NodePartialRule, Rules, ScaleRule, SlabScopeRule, TouchRule, YieldRule, ZonesRule, v,
+    ArenaRule, CpuSlabRule, NodePartialRule, Rules, ScaleRule, SheafRule, SlabScopeRule, StockRule,
+    TouchRule, YieldRule, ZonesRule, v,
 };
 
 /// A part of a policy.
@@ -60,6 +61,17 @@ pub const PARTS: &[Part] = &[
         name: "small-descriptors",
         meaning: "A frame descriptor has 16 bytes instead of 64: four share a cache line",
         set: |rules| rules.descriptor_bytes = SMALL_DESCRIPTOR_BYTES,
+        pays: true,
+    },
+    Part {
+        name: "slab-stock",
+        meaning: "Each CPU keeps as many free objects of a cache as it was seen to need, linked through themselves, in \
+                  the place of sheaves, CPU slabs and CPU partial slabs",
+        set: |rules| {
+            rules.slab.cpu_slabs = CpuSlabRule::None;
+            rules.slab.sheaves = SheafRule::None;
+            rules.slab.stock = StockRule::Adaptive;
+        },
         pays: true,
     },
     Part {

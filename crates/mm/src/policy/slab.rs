@@ -82,6 +82,15 @@ pub enum KmallocAlignRule {
 const KMALLOC_ALIGN: &[Since<KmallocAlignRule>] =
     &[Since(v(2, 6), KmallocAlignRule::PowersOnly), Since(v(6, 11), KmallocAlignRule::LargestDivisor)];
 
+/// Whether each CPU has a stock of free objects of its own, in the place of sheaves and CPU slabs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StockRule {
+    /// None.
+    None,
+    /// One, as large as the CPU was seen to need.
+    Adaptive,
+}
+
 /// How many partial slabs a node keeps where it could give empty ones back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodePartialRule {
@@ -112,6 +121,7 @@ pub struct SlabRules {
     pub remote_refill: RemoteRefillRule,
     pub kmalloc_align: KmallocAlignRule,
     pub node_partial: NodePartialRule,
+    pub stock: StockRule,
     /// The largest order for the sake of which more than one object is put into a slab.
     pub max_order: u8,
     /// Wanted objects a slab are multiplied by this where `scope` says so.
@@ -135,6 +145,7 @@ impl SlabRules {
             remote_refill: at(REMOTE_REFILL, version),
             kmalloc_align: at(KMALLOC_ALIGN, version),
             node_partial: NodePartialRule::BySize,
+            stock: StockRule::None,
             max_order: MAX_ORDER,
             objects_scale: 1,
             cpu_partial_scale: 1,

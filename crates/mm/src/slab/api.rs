@@ -174,6 +174,9 @@ impl<M: Machine> SlabCx<'_, M> {
         if self.cache.spec.is_debug() {
             return self.alloc_debug(node);
         }
+        if self.stock_serves() {
+            return self.alloc_from_stock(node);
+        }
         match self.rules().cpu_slabs {
             CpuSlabRule::WithPartials => self.alloc_from_slabs(node),
             CpuSlabRule::None => self.alloc_single(node),
@@ -192,7 +195,7 @@ impl<M: Machine> SlabCx<'_, M> {
     }
 
     fn free_many(self, objects: &mut [Addr]) -> Result<(), SlabError> {
-        if self.cache.has_sheaves() || self.cache.spec.is_debug() {
+        if self.cache.has_sheaves() || self.stock_serves() || self.cache.spec.is_debug() {
             for object in objects.iter() {
                 if let Some(head) = self.mm.slab_head(*object) {
                     if self.cache.spec.is_debug() {
@@ -213,6 +216,9 @@ impl<M: Machine> SlabCx<'_, M> {
     pub(super) fn free_object(self, head: Pfn, object: Addr) {
         if self.sheaves_serve(head) && self.free_to_sheaves(object) {
             return;
+        }
+        if self.stock_serves() {
+            return self.free_to_stock(head, object);
         }
         self.free_to_slabs(head, Chain::one(object));
     }

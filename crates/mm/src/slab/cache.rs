@@ -9,6 +9,7 @@ use super::cpu::CpuSlab;
 use super::debug::marked_bytes;
 use super::node::Partials;
 use super::stat::{SlabEvent, SlabStats};
+use super::stock::{Depot, Stock};
 use super::{CacheSizing, CacheSpec};
 use crate::ids::{Addr, Cpu, Order, PAGE_SIZE, Pfn};
 use crate::machine::{LockClass, Machine};
@@ -62,6 +63,7 @@ pub(super) struct NodeCache<M: Machine> {
     /// Pages of them.
     pub(super) pages: AtomicU32,
     pub(super) barn: Barn<M>,
+    pub(super) depot: Depot<M>,
     /// What [`crate::LineKind::SlabNode`] calls it.
     pub(super) line: u32,
 }
@@ -79,7 +81,7 @@ impl<M: Machine> Cache<M> {
         let &Ground { machine, cpus, nodes } = ground;
         let cpu = |cpu: usize| {
             let line = u32::from(id.0) * 1024 + cpu as u32;
-            let local = Locked::new(machine, LockClass::CpuSlab, line, CpuSlab::new(line));
+            let local = Locked::new(machine, LockClass::CpuSlab, line, CpuSlab::new(line, Stock::new(nodes)));
             CpuCache { local, stats: SlabStats::default() }
         };
         let node = |node: usize| {
@@ -90,6 +92,7 @@ impl<M: Machine> Cache<M> {
                 slabs: AtomicU32::new(0),
                 pages: AtomicU32::new(0),
                 barn: Barn::new(machine, line),
+                depot: Depot::new(machine, line),
                 line,
             }
         };

@@ -30,7 +30,7 @@ pub struct SlabUse {
     pub in_use: u64,
     /// Objects that wait for a grace period.
     pub deferred: u64,
-    /// Free objects in sheaves.
+    /// Free objects in sheaves, and in stocks.
     pub in_sheaves: u64,
     /// Free objects of slabs that are a CPU's, or on its list of partial ones.
     pub on_cpus: u64,
@@ -197,13 +197,15 @@ impl<M: Machine> SlabCx<'_, M> {
         for sheaf in full {
             objects.extend((0..sheaf.len).map(|number| sheaf.get(self.machine(), number)));
         }
+        self.each_in_stock(|object| objects.push(object));
         objects.sort_unstable();
         if objects.windows(2).any(|two| two[0] == two[1]) {
-            return Err(String::from("an object is in sheaves twice"));
+            return Err(String::from("an object is in sheaves or stocks twice"));
         }
         for object in &objects {
             let head = self.mm.slab_head(*object).filter(|head| self.owns(*head));
-            let head = head.ok_or_else(|| format!("{object} is in a sheaf, but of no slab of the cache"))?;
+            let head =
+                head.ok_or_else(|| format!("{object} is in a sheaf or stock, but of no slab of the cache"))?;
             *seen.aside.entry(head.0).or_default() += 1;
         }
         seen.used.in_sheaves = objects.len() as u64;

@@ -7,6 +7,7 @@ use super::chain::{Chain, NONE};
 use super::node::{Slabs, Taken};
 use super::sheaf::CpuSheaves;
 use super::stat::SlabEvent;
+use super::stock::Stock;
 use crate::ids::{Addr, Node, Pfn};
 use crate::machine::{Access, Line, LineKind, Machine};
 use crate::request::AllocError;
@@ -22,6 +23,7 @@ pub(super) struct CpuSlab {
     /// Partial slabs.
     pub(super) partial: Slabs,
     pub(super) sheaves: CpuSheaves,
+    pub(super) stock: Stock,
     /// Objects handed out and freed without more ado; counted here, under the lock that is held anyway.
     pub(super) fast_allocs: u64,
     pub(super) fast_frees: u64,
@@ -29,12 +31,13 @@ pub(super) struct CpuSlab {
 }
 
 impl CpuSlab {
-    pub(super) fn new(line: u32) -> Self {
+    pub(super) fn new(line: u32, stock: Stock) -> Self {
         Self {
             slab: None,
             free: NONE,
             partial: Slabs::EMPTY,
             sheaves: CpuSheaves::default(),
+            stock,
             fast_allocs: 0,
             fast_frees: 0,
             line,

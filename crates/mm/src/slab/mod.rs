@@ -11,7 +11,8 @@
 //! `spec` says what a cache is asked to be, `sizing` what follows from that, the policy and the machine; `kmalloc` the
 //! caches by size, `merge` which caches are one, `known` what some caches ask for: pure rules, which conformance holds
 //! against what kernels print. `cpu`, `node`, `free` and `pages` are
-//! the paths of slabs; `sheaf`, `barn`, `refill` and `lend` those of sheaves; `deferred` what waits for a grace period;
+//! the paths of slabs; `sheaf`, `barn`, `refill` and `lend` those of sheaves; `stock` is
+//! ours; `deferred` what waits for a grace period;
 //! `debug` what finds misuse. `word` and `chain` are what a slab knows of itself: the count in its descriptor, the links
 //! in its free objects. `registry` keeps the caches, `api` has the doors, and `info` prints what the kernel prints.
 
@@ -39,6 +40,7 @@ mod sizing;
 mod slots;
 mod spec;
 mod stat;
+mod stock;
 mod word;
 
 use core::fmt;

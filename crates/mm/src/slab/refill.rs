@@ -76,7 +76,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         want - left
     }
 
-    fn take_for(self, node: &'a NodeCache<M>, want: u32, wait: Wait) -> Slabs {
+    pub(super) fn take_for(self, node: &'a NodeCache<M>, want: u32, wait: Wait) -> Slabs {
         let mut slabs = Slabs::EMPTY;
         let Some(mut partials) = self.lock_list_as(node, wait) else { return slabs };
         let mut free = 0;

@@ -23,8 +23,10 @@ impl<M: Machine> Mm<M> {
                 cx.flush_cpu_sheaves(cpu);
             }
             cx.flush_cpu_slabs(cpu);
+            cx.flush_stock(cpu);
         }
         cx.flush_barns();
+        cx.flush_depots();
         cx.cache.nodes.iter().for_each(|node| cx.shrink_node(node));
         Ok(cx.slabs())
     }

@@ -1,0 +1,415 @@
+//! Freehold's own way with free objects: each CPU keeps a stock of them, linked through themselves, so that it costs no
+//! memory, and as large as this CPU was seen to need. No kernel has this.
+//!
+//! ```text
+//!   alloc, free ─▶ stock ── a bundle at a time ──▶ depot of the node ── when full or empty ──▶ slabs
+//!                    │ objects of other nodes, a bundle at a time ──▶ depot of their node
+//! ```
+//!
+//! What comes back at the end of a grace period is what the CPU will need during the next one. A stock of fixed size (a
+//! sheaf and a spare one, some partial slabs) passes most of that on to its node, and fetches it back from there: two
+//! trips under the node's lock. Here, a stock that has run dry after it gave objects away may keep that many more from
+//! then on; one that was never empty between two ticks gives half of its surplus back to the slabs and keeps less.
+
+use alloc::boxed::Box;
+
+use super::SlabCx;
+use super::cache::Cache;
+use super::chain::NONE;
+use super::node::Wait;
+use super::stat::SlabEvent;
+use crate::boot::Mm;
+use crate::ids::{Addr, Cpu, Node, PAGE_SIZE, Pfn};
+use crate::machine::{Access, Line, LineKind, LockClass, Machine};
+use crate::policy::StockRule;
+use crate::request::AllocError;
+use crate::sync::{AtomicU32, Guard, Locked, Relaxed};
+
+/// Bundles that a depot holds.
+const DEPOT: usize = 16;
+/// A stock never grows beyond this part of memory, shared evenly by the CPUs.
+const MEMORY_SHARE: u64 = 64;
+/// Bundles that a stock may always hold.
+const LEAST_BUNDLES: u32 = 2;
+
+/// Free objects, linked.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    first: Addr,
+    len: u32,
+}
+
+impl Row {
+    const EMPTY: Self = Self { first: NONE, len: 0 };
+
+    #[inline]
+    fn push<M: Machine>(&mut self, machine: &M, cache: &Cache<M>, object: Addr) {
+        cache.set_next(machine, object, self.first);
+        self.first = object;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn pop<M: Machine>(&mut self, machine: &M, cache: &Cache<M>) -> Option<Addr> {
+        if self.len == 0 {
+            return None;
+        }
+        let object = self.first;
+        self.len -= 1;
+        self.first = if self.len == 0 { NONE } else { cache.next(machine, object) };
+        Some(object)
+    }
+
+    /// Takes the first `count` objects off.
+    fn cut<M: Machine>(&mut self, machine: &M, cache: &Cache<M>, count: u32) -> Self {
+        let cut = Self { first: self.first, len: count.min(self.len) };
+        if cut.len == 0 {
+            return Self::EMPTY;
+        }
+        let mut last = self.first;
+        for _ in 1..cut.len {
+            last = cache.next(machine, last);
+        }
+        self.len -= cut.len;
+        self.first = if self.len == 0 { NONE } else { cache.next(machine, last) };
+        cache.set_next(machine, last, NONE);
+        cut
+    }
+}
+
+/// A CPU's stock of a cache.
+#[derive(Debug)]
+pub(super) struct Stock {
+    free: Row,
+    /// Objects that it may hold.
+    limit: u32,
+    /// Objects given away since it last ran dry.
+    given: u32,
+    /// The least that it held since the last tick.
+    low: u32,
+    /// Objects of other nodes, by node.
+    away: Box<[Row]>,
+}
+
+impl Stock {
+    /// An empty one; `nodes` is 0 where the policy has no stocks.
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { free: Row::EMPTY, limit: 0, given: 0, low: 0, away: (0..nodes).map(|_| Row::EMPTY).collect() }
+    }
+}
+
+/// A node's depot: bundles on their way from CPUs that free to CPUs that allocate.
+#[derive(Debug)]
+pub(super) struct Depot<M: Machine> {
+    bundles: Locked<M, Bundles>,
+    len: AtomicU32,
+    line: u32,
+}
+
+#[derive(Debug)]
+struct Bundles {
+    rows: [Row; DEPOT],
+    len: usize,
+    /// The least since the last tick that looked.
+    low: usize,
+}
+
+impl<M: Machine> Depot<M> {
+    pub(super) fn new(machine: &M, line: u32) -> Self {
+        let bundles = Bundles { rows: [Row::EMPTY; DEPOT], len: 0, low: 0 };
+        let bundles = Locked::new(machine, LockClass::Barn, line, bundles);
+        Self { bundles, len: AtomicU32::new(0), line }
+    }
+
+    fn lock<'a>(&'a self, machine: &'a M) -> Guard<'a, M, Bundles> {
+        let guard = self.bundles.lock(machine);
+        machine.touch(Line { kind: LineKind::Barn, index: self.line }, Access::Write);
+        guard
+    }
+
+    /// Bundles, as of a moment ago.
+    fn len(&self, machine: &M) -> usize {
+        machine.touch(Line { kind: LineKind::Barn, index: self.line }, Access::Read);
+        self.len.load(Relaxed) as usize
+    }
+
+    /// Puts a bundle in, unless it is full.
+    fn put(&self, machine: &M, bundle: Row) -> bool {
+        if self.len(machine) == DEPOT {
+            return false;
+        }
+        let mut bundles = self.lock(machine);
+        let place = bundles.len;
+        let fits = place < DEPOT;
+        if fits {
+            bundles.rows[place] = bundle;
+            bundles.len += 1;
+            self.len.store(bundles.len as u32, Relaxed);
+        }
+        fits
+    }
+
+    /// Takes the bundle out that came last.
+    fn take(&self, machine: &M) -> Option<Row> {
+        if self.len(machine) == 0 {
+            return None;
+        }
+        self.take_locked(&mut self.lock(machine))
+    }
+
+    fn take_locked(&self, bundles: &mut Bundles) -> Option<Row> {
+        bundles.len = bundles.len.checked_sub(1)?;
+        bundles.low = bundles.low.min(bundles.len);
+        self.len.store(bundles.len as u32, Relaxed);
+        Some(bundles.rows[bundles.len])
+    }
+
+    /// Takes a bundle out if there was one all the time since the last call.
+    fn take_idle(&self, machine: &M) -> Option<Row> {
+        if self.len(machine) == 0 {
+            return None;
+        }
+        let mut bundles = self.lock(machine);
+        let idle = bundles.low > 0;
+        let taken = if idle { self.take_locked(&mut bundles) } else { None };
+        bundles.low = bundles.len;
+        taken
+    }
+}
+
+/// Objects of a bundle: as many as sheaves of that size hold, about.
+pub(super) const fn bundle(stride: u32) -> u32 {
+    match stride {
+        4096.. => 4,
+        1024.. => 12,
+        256.. => 32,
+        _ => 64,
+    }
+}
+
+impl<'a, M: Machine> SlabCx<'a, M> {
+    /// An object from this CPU's stock, which is filled where it is dry.
+    #[inline]
+    pub(super) fn alloc_from_stock(self, node: Option<Node>) -> Result<Addr, AllocError> {
+        if node.is_some_and(|node| node != self.mm.local_node()) {
+            return self.alloc_single(node);
+        }
+        let mut cpu = self.lock_cpu();
+        if let Some(object) = cpu.stock.free.pop(self.machine(), self.cache) {
+            cpu.stock.low = cpu.stock.low.min(cpu.stock.free.len);
+            cpu.fast_allocs += 1;
+            return Ok(object);
+        }
+        drop(cpu);
+        self.alloc_from_dry_stock()
+    }
+
+    #[inline(never)]
+    fn alloc_from_dry_stock(self) -> Result<Addr, AllocError> {
+        self.count(SlabEvent::AllocSlowpath, 1);
+        let row = match self.depot().take(self.machine()) {
+            Some(row) => row,
+            None => self.row_from_slabs()?,
+        };
+        let mut cpu = self.lock_cpu();
+        let stock = &mut cpu.stock;
+        stock.limit =
+            (stock.limit + stock.given).min(self.most()).max(LEAST_BUNDLES * bundle(self.cache.stride));
+        stock.given = 0;
+        let mut row = row;
+        let object = row.pop(self.machine(), self.cache);
+        if stock.free.len == 0 {
+            stock.free = row;
+        } else {
+            // This is another CPU by now, or others have freed to it.
+            while let Some(more) = row.pop(self.machine(), self.cache) {
+                stock.free.push(self.machine(), self.cache, more);
+            }
+        }
+        drop(cpu);
+        object.ok_or(AllocError::OutOfMemory)
+    }
+
+    /// All free objects of a slab: of the first of the node's list, or of a new one.
+    fn row_from_slabs(self) -> Result<Row, AllocError> {
+        let home = &self.cache.nodes[usize::from(self.mm.local_node().0)];
+        if self.nr_partial(home) > 0 {
+            let mut slabs = self.take_for(home, 1, Wait::AsLongAsNeeded);
+            if let Some(head) = slabs.pop(self) {
+                let objects = self.cache.objects(self.order_of(head));
+                let before = self.change(head, |word| word.taken(objects));
+                let first = before.first_free().map_or(NONE, |number| self.cache.object(head, number));
+                return Ok(Row { first, len: objects - before.in_use() });
+            }
+        }
+        let slab = self.new_slab(None)?;
+        Ok(Row { first: slab.chain.first, len: slab.chain.len })
+    }
+
+    /// Objects that a stock may hold at most.
+    fn most(self) -> u32 {
+        let pages: u64 = self.mm.zones.iter().map(|zone| u64::from(zone.managed)).sum();
+        let bytes = pages * PAGE_SIZE / MEMORY_SHARE / self.cache.cpus.len() as u64;
+        (bytes / u64::from(self.cache.stride)).min(1 << 20) as u32
+    }
+
+    /// Frees an object to this CPU's stock; what is too much there goes on.
+    #[inline]
+    pub(super) fn free_to_stock(self, head: Pfn, object: Addr) {
+        if self.cache.nodes.len() > 1 && self.node_of(head) != self.mm.local_node() {
+            return self.free_away(head, object);
+        }
+        let mut cpu = self.lock_cpu();
+        cpu.fast_frees += 1;
+        cpu.stock.free.push(self.machine(), self.cache, object);
+        if cpu.stock.free.len > cpu.stock.limit {
+            self.give(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn give(self, mut cpu: Guard<'_, M, super::cpu::CpuSlab>) {
+        let least = LEAST_BUNDLES * bundle(self.cache.stride);
+        if cpu.stock.free.len <= least {
+            cpu.stock.limit = least;
+            return;
+        }
+        let given = cpu.stock.free.cut(self.machine(), self.cache, bundle(self.cache.stride));
+        cpu.stock.given = cpu.stock.given.saturating_add(given.len);
+        cpu.stock.low = cpu.stock.low.min(cpu.stock.free.len);
+        drop(cpu);
+        self.pass_on(self.depot(), given);
+    }
+
+    /// A bundle goes to a depot, or its objects to their slabs.
+    fn pass_on(self, depot: &Depot<M>, row: Row) {
+        if row.len < bundle(self.cache.stride) || !depot.put(self.machine(), row) {
+            self.row_to_slabs(row);
+        }
+    }
+
+    fn free_away(self, head: Pfn, object: Addr) {
+        let node = usize::from(self.node_of(head).0);
+        let mut cpu = self.lock_cpu();
+        cpu.fast_frees += 1;
+        let row = &mut cpu.stock.away[node];
+        row.push(self.machine(), self.cache, object);
+        if row.len < bundle(self.cache.stride) {
+            return;
+        }
+        let row = core::mem::replace(row, Row::EMPTY);
+        drop(cpu);
+        self.pass_on(&self.cache.nodes[node].depot, row);
+    }
+
+    fn row_to_slabs(self, mut row: Row) {
+        let mut objects = [NONE; 32];
+        while row.len > 0 {
+            let mut filled = 0;
+            while filled < objects.len() {
+                let Some(object) = row.pop(self.machine(), self.cache) else { break };
+                objects[filled] = object;
+                filled += 1;
+            }
+            self.free_many_to_slabs(&mut objects[..filled]);
+        }
+    }
+
+    /// The depot of the CPU's node.
+    fn depot(self) -> &'a Depot<M> {
+        &self.cache.nodes[usize::from(self.mm.local_node().0)].depot
+    }
+
+    /// A tick of CPU number `cpu`: half of what it did not need since the last one goes back to slabs, and so does a
+    /// bundle that nobody fetched from its node's depot.
+    fn tick_stock(self, cpu: usize) {
+        let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        let stock = &mut local.stock;
+        let surplus = stock.low / 2;
+        let row = stock.free.cut(self.machine(), self.cache, surplus);
+        stock.limit = stock.limit.saturating_sub(surplus);
+        stock.low = stock.free.len;
+        drop(local);
+        self.row_to_slabs(row);
+        self.send_away(cpu);
+        if let Some(bundle) = self.depot().take_idle(self.machine()) {
+            self.row_to_slabs(bundle);
+        }
+    }
+
+    fn send_away(self, cpu: usize) {
+        for node in 0..self.cache.nodes.len() {
+            let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+            let Some(row) = local.stock.away.get_mut(node) else { return };
+            let row = core::mem::replace(row, Row::EMPTY);
+            drop(local);
+            self.row_to_slabs(row);
+        }
+    }
+
+    /// Puts all of CPU number `cpu`'s stock back into slabs.
+    pub(super) fn flush_stock(self, cpu: usize) {
+        let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        let row = core::mem::replace(&mut local.stock.free, Row::EMPTY);
+        (local.stock.low, local.stock.limit) = (0, 0);
+        drop(local);
+        self.row_to_slabs(row);
+        self.send_away(cpu);
+    }
+
+    /// Empties the depots into slabs.
+    pub(super) fn flush_depots(self) {
+        for node in &self.cache.nodes {
+            while let Some(row) = node.depot.take(self.machine()) {
+                self.row_to_slabs(row);
+            }
+        }
+    }
+
+    /// Looks at every object in stocks and depots.
+    pub(super) fn each_in_stock(self, mut look: impl FnMut(Addr)) {
+        let mut walk = |mut row: Row| {
+            while let Some(object) = row.pop(self.machine(), self.cache) {
+                look(object);
+            }
+        };
+        for cpu in &self.cache.cpus {
+            let local = cpu.local.lock_local(self.machine());
+            walk(local.stock.free);
+            local.stock.away.iter().for_each(|row| walk(*row));
+        }
+        for node in &self.cache.nodes {
+            let bundles = node.depot.lock(self.machine());
+            bundles.rows[..bundles.len].iter().for_each(|row| walk(*row));
+        }
+    }
+
+    /// Whether the cache has stocks.
+    #[inline]
+    pub(super) fn stock_serves(self) -> bool {
+        self.rules().stock == StockRule::Adaptive && !self.cache.spec.is_debug()
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// What a tick of `cpu` does to its stocks.
+    pub(crate) fn tick_stocks(&self, cpu: Cpu) {
+        for cache in self.caches() {
+            let cx = SlabCx { mm: self, cache };
+            if cx.stock_serves() {
+                cx.tick_stock(usize::from(cpu.0));
+            }
+        }
+    }
+
+    /// Puts all stocks back into slabs, and empty slabs back among the pages: memory is short. Whether there were any.
+    pub(crate) fn give_up_stocks(&self) -> bool {
+        let stocked = |cache: &&Cache<M>| SlabCx { mm: self, cache: *cache }.stock_serves();
+        let pages = self.slab_pages();
+        for cache in self.caches().filter(stocked) {
+            // Only a cache that there is not could fail.
+            let _ = self.shrink_cache(cache.id());
+        }
+        self.slab_pages() < pages
+    }
+}
