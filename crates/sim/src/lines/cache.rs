@@ -86,6 +86,11 @@ impl CpuCache {
         latency
     }
 
+    /// No miss is under way any more.
+    pub(super) fn finish_misses(&mut self) {
+        self.outstanding = Outstanding::default();
+    }
+
     /// The CPU works through memory of its own: its prefetcher follows that, and forgets what it followed before.
     pub(super) fn forget_streams(&mut self) {
         self.streams = [Stream::NONE; STREAMS];

@@ -201,8 +201,9 @@ impl Lines {
         let ahead = level >= Level::L3 && self.caches.cpu_mut(who.cpu).prefetched(index);
         let cost = match access {
             Access::Store => costs.stored(cost),
-            Access::Read | Access::Write | Access::Atomic if ahead => costs.prefetched(cost),
-            Access::Read | Access::Write | Access::Atomic => self.waited(level, cost, who, costs),
+            Access::Read | Access::Write if ahead => costs.prefetched(cost),
+            Access::Read | Access::Write => self.waited(level, cost, who, costs),
+            Access::Atomic => self.waited_alone(cost, who),
         };
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
@@ -217,6 +218,12 @@ impl Lines {
             return cost;
         }
         costs.touch + self.caches.cpu_mut(who.cpu).waited(who.now, cost - costs.touch)
+    }
+
+    /// `cost` of a touch that neither begins before what came before it is done, nor lets what follows begin.
+    fn waited_alone(&mut self, cost: Ticks, who: Toucher) -> Ticks {
+        self.caches.cpu_mut(who.cpu).finish_misses();
+        cost
     }
 
     fn touch_named(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
@@ -241,7 +248,8 @@ impl Lines {
         };
         let cost = match access {
             Access::Store => costs.stored(cost),
-            Access::Read | Access::Write | Access::Atomic => self.waited(level, cost, who, costs),
+            Access::Read | Access::Write => self.waited(level, cost, who, costs),
+            Access::Atomic => self.waited_alone(cost, who),
         };
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);

@@ -150,3 +150,19 @@ fn threads_of_a_core_share_its_caches() {
     rig.age(0, 8);
     assert_eq!(fits(&mut rig), Level::L3);
 }
+
+/// Misses that lie close together in time overlap, unless an atomic instruction stands between them.
+#[test]
+fn an_atomic_instruction_is_waited_for() {
+    let cost = |rig: &mut Rig, pfn, access| {
+        let who = Toucher { cpu: 0, span: Span::COUNT, now: 0 };
+        rig.lines.touch(Line { kind: LineKind::Frame, index: pfn }, access, who, &rig.costs)
+    };
+    let mut overlapping = rig();
+    let whole = cost(&mut overlapping, FRAME, Access::Read);
+    assert!(cost(&mut overlapping, FRAME + 1000, Access::Read) < whole, "under way with the first");
+    let mut parted = rig();
+    assert_eq!(cost(&mut parted, FRAME, Access::Read), whole);
+    assert_eq!(cost(&mut parted, FRAME + 1000, Access::Atomic), whole);
+    assert_eq!(cost(&mut parted, FRAME + 2000, Access::Read), whole);
+}
