@@ -6,7 +6,6 @@ use core::fmt;
 
 use super::barn::Barn;
 use super::cpu::CpuSlab;
-use super::debug::marked_bytes;
 use super::node::Partials;
 use super::stat::{SlabEvent, SlabStats};
 use super::stock::{Depot, Stock};
@@ -103,7 +102,7 @@ impl<M: Machine> Cache<M> {
             spoilt: AtomicU32::new(0),
             reciprocal: (1u64 << 32).div_ceil(u64::from(spec.stride())),
             stride: spec.stride(),
-            link: link_offset(&spec),
+            link: u64::from(spec.link()),
             cpu_partial_slabs: AtomicU32::new(sizing.cpu_partial_slabs),
             min_partial: AtomicU32::new(sizing.min_partial),
             cpus: (0..cpus).map(cpu).collect(),
@@ -194,13 +193,4 @@ impl<M: Machine> fmt::Debug for Cache<M> {
 
 fn objects_in(order: Order, stride: u32) -> u32 {
     order.pages() * PAGE_SIZE as u32 / stride
-}
-
-/// In the middle of an object, away from what runs over its ends; or behind it, where its bytes must stay.
-fn link_offset(spec: &CacheSpec) -> u64 {
-    if spec.pointer_outside() {
-        u64::from(marked_bytes(spec))
-    } else {
-        u64::from(spec.object_size / 2 / 8 * 8)
-    }
 }

@@ -149,7 +149,7 @@ impl<M: Machine> Mm<M> {
     /// The cache that sheaves of `capacity` objects are from.
     pub(super) fn sheaf_store(&self, capacity: u32) -> Option<SlabCx<'_, M>> {
         let bytes = HEADER + POINTER * u64::from(capacity);
-        let class = KmallocClass::of(KmallocKind::Normal, bytes as u32)?;
+        let class = KmallocClass::of(KmallocKind::Normal, u32::try_from(bytes).ok()?)?;
         Some(SlabCx { mm: self, cache: self.slabs.class(class)? })
     }
 

@@ -13,6 +13,7 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use super::debug::marked_bytes;
 use crate::ids::{Order, PAGE_SIZE};
 
 /// Bytes of a word; everything begins at a multiple of it.
@@ -187,6 +188,12 @@ impl CacheSpec {
         size.next_multiple_of(align)
     }
 
+    /// Where in a free object the address of the next one lies: in its middle, away from what runs over its ends; or
+    /// behind it, where its bytes must stay.
+    pub(super) fn link(&self) -> u32 {
+        if self.pointer_outside() { marked_bytes(self) } else { self.object_size / 2 / WORD * WORD }
+    }
+
     /// Whether any kind of debugging is on: then there are neither sheaves nor CPU slabs.
     pub fn is_debug(&self) -> bool {
         self.flags.has_any(CacheFlags::DEBUG)
@@ -207,6 +214,11 @@ impl CacheSpec {
         }
         if self.slab_size.is_some_and(|stride| stride < self.object_size || stride > 2 * largest) {
             return error("its slab_size must hold an object and be 4 MiB at most");
+        }
+        if self.stride() % WORD != 0 || self.stride() < self.link() + WORD {
+            return error(
+                "its slab_size must be a multiple of 8 and hold the pointer to the next free object",
+            );
         }
         Ok(())
     }
@@ -266,6 +278,10 @@ mod tests {
         assert!(CacheSpec::new("x", 0).check().is_err());
         assert!(CacheSpec::new("x", 3 << 20).check().is_err());
         assert!(CacheSpec::new("x", 8).aligned(24).check().is_err());
+        assert!(CacheSpec { slab_size: Some(20), ..CacheSpec::new("x", 16) }.check().is_err());
+        let constructed = CacheSpec::new("x", 16).with(CacheFlags::CONSTRUCTOR);
+        assert!(CacheSpec { slab_size: Some(24), ..constructed.clone() }.check().is_ok());
+        assert!(CacheSpec { slab_size: Some(16), ..constructed }.check().is_err(), "no room for the link");
         let narrow = CacheSpec { slab_size: Some(8), ..CacheSpec::new("x", 16) };
         assert_eq!(
             narrow.check().unwrap_err().to_string(),
