@@ -18,15 +18,15 @@ impl<M: Machine> Mm<M> {
     /// If there is no such cache.
     pub fn shrink_cache(&self, id: CacheId) -> Result<u32, SlabError> {
         let cx = self.slab_cx(id)?;
-        for cpu in 0..cx.cache.cpus.len() {
-            if cx.cache.has_sheaves() {
-                cx.flush_cpu_sheaves(cpu);
-            }
-            cx.flush_cpu_slabs(cpu);
-            cx.flush_stock(cpu);
+        let cpus = 0..cx.cache.cpus.len();
+        if cx.cache.has_sheaves() {
+            cpus.clone().for_each(|cpu| cx.flush_cpu_sheaves(cpu));
+            cx.flush_barns();
         }
-        cx.flush_barns();
+        cpus.clone().for_each(|cpu| cx.flush_stock(cpu));
         cx.flush_depots();
+        // After these: slabs that their objects go back to become this CPU's partial ones.
+        cpus.for_each(|cpu| cx.flush_cpu_slabs(cpu));
         cx.cache.nodes.iter().for_each(|node| cx.shrink_node(node));
         Ok(cx.slabs())
     }
