@@ -74,6 +74,21 @@ impl Arena {
         unsafe { self.base.add((pfn.0 as usize) << PAGE_SHIFT) }
     }
 
+    /// The address of the object of `bytes` bytes at `at`.
+    ///
+    /// # Panics
+    /// If the object reaches beyond the last frame.
+    #[inline]
+    pub(crate) fn object(&self, at: Addr, bytes: u32) -> NonNull<u8> {
+        let end = at.0.saturating_add(u64::from(bytes));
+        assert!(
+            end <= u64::from(self.frames) << PAGE_SHIFT,
+            "{bytes} bytes at {at} are beyond the last frame"
+        );
+        // SAFETY: just checked to be inside of the mapping.
+        unsafe { self.base.add(at.0 as usize) }
+    }
+
     /// The word at `at`, as an atomic: allocator and owner of an object may look at the same time, if only by the
     /// owner's mistake.
     ///

@@ -156,7 +156,13 @@ impl Host {
         self.nodes_bound
     }
 
-    /// Walks every invariant of the allocator. No other thread may allocate or free meanwhile, or it may find fault
+    /// The allocator, for the rooms of this crate that keep what [`Host::mm`] asks for.
+    #[inline]
+    pub(crate) fn raw(&self) -> &Mm<HostMachine> {
+        &self.mm
+    }
+
+    /// Walks every invariant of the allocator and its caches. No other thread may allocate or free meanwhile, or it may find fault
     /// where there is none; the daemons are stopped for it.
     ///
     /// # Errors
@@ -164,7 +170,7 @@ impl Host {
     pub fn check(&self) -> Result<ZonePages, String> {
         let mut daemons = self.daemons.lock().unwrap_or_else(PoisonError::into_inner);
         let running = daemons.take().is_some();
-        let result = self.mm.check();
+        let result = self.mm.check_caches().and_then(|()| self.mm.check());
         if running {
             let started = Daemons::start(Arc::clone(&self.mm));
             *daemons = Some(started.map_err(|error| HostError::Daemon(error).to_string())?);
@@ -172,10 +178,10 @@ impl Host {
         result
     }
 
-    /// The allocator itself, for measurements without [`Pages`] around blocks.
+    /// The allocator itself, for measurements without [`Pages`] around blocks, or [`Object`](crate::Object)s.
     ///
     /// # Safety
-    /// Only blocks that were allocated through this reference are freed or split through it.
+    /// Only blocks and objects that were allocated through this reference are freed or split through it.
     pub unsafe fn mm(&self) -> &Arc<Mm<HostMachine>> {
         &self.mm
     }

@@ -1,7 +1,8 @@
 //! mm on this machine: mapped memory, real threads, real locks. A library for those who need pages, and the proof that
 //! the code that is simulated is an allocator.
 //!
-//! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`]. Below it, [`HostMachine`] is
+//! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`], and [`Object`]s of
+//! [`ObjectCache`]s. Below it, [`HostMachine`] is
 //! mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
 //! [`HostLock`]s. [`stress`] shakes it with many threads, [`mod@bench`] measures it; [`probe`] measures the machine itself,
 //! [`fault_loop`] makes its kernel work.
@@ -14,6 +15,11 @@
 //! let mut pages = host.alloc(Request::USER.of_order(Order::PAGEBLOCK)).expect("2 MiB of 64");
 //! pages[0] = 42;
 //! assert_eq!(pages.len(), 2 << 20);
+//!
+//! let sessions = host.cache(mm::slab::CacheSpec::new("session", 168)).expect("room for a cache");
+//! let mut session = sessions.alloc().expect("168 bytes");
+//! session[0] = 7;
+//! assert_eq!(session.len(), 168);
 //! # Ok::<(), freehold_host::HostError>(())
 //! ```
 
@@ -26,6 +32,7 @@ pub mod fault_loop;
 mod host;
 mod lock;
 mod machine;
+mod objects;
 pub mod probe;
 mod queue_lock;
 mod rng;
@@ -40,5 +47,6 @@ pub use daemons::Daemons;
 pub use host::{Host, HostError, Pages};
 pub use lock::{HostLock, RawLock};
 pub use machine::HostMachine;
+pub use objects::{Object, ObjectCache, Prefilled};
 pub use queue_lock::QueueLock;
 pub use system::System;
