@@ -147,12 +147,7 @@ impl<M: Machine> Mm<M> {
     #[inline]
     fn free_checked(&self, cx: SlabCx<'_, M>, head: Pfn, object: Addr) -> Result<(), SlabError> {
         let since = self.machine.enter(Span::SlabFree);
-        let freed = if cx.cache.spec.is_debug() {
-            cx.free_debug(head, object)
-        } else {
-            cx.free_object(head, object);
-            Ok(())
-        };
+        let freed = cx.free_object_checked(head, object);
         self.machine.leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
         freed
     }
@@ -198,11 +193,7 @@ impl<M: Machine> SlabCx<'_, M> {
         if self.cache.has_sheaves() || self.stock_serves() || self.cache.spec.is_debug() {
             for object in objects.iter() {
                 if let Some(head) = self.mm.slab_head(*object) {
-                    if self.cache.spec.is_debug() {
-                        self.free_debug(head, *object)?;
-                    } else {
-                        self.free_object(head, *object);
-                    }
+                    self.free_object_checked(head, *object)?;
                 }
             }
             return Ok(());
@@ -211,9 +202,19 @@ impl<M: Machine> SlabCx<'_, M> {
         Ok(())
     }
 
+    /// Frees an object of the slab at `head`, after a look at it where the cache is debugged.
+    #[inline]
+    pub(super) fn free_object_checked(self, head: Pfn, object: Addr) -> Result<(), SlabError> {
+        if self.cache.spec.is_debug() {
+            return self.free_debug(head, object);
+        }
+        self.free_object(head, object);
+        Ok(())
+    }
+
     /// Frees an object of the slab at `head`.
     #[inline]
-    pub(super) fn free_object(self, head: Pfn, object: Addr) {
+    fn free_object(self, head: Pfn, object: Addr) {
         if self.sheaves_serve(head) && self.free_to_sheaves(object) {
             return;
         }
