@@ -164,6 +164,18 @@ impl<'h> Object<'h> {
         debug_assert_eq!(deferred, Ok(()), "an object that is owned can be freed");
     }
 
+    /// The same, never gathered with others: what `call_rcu` for each object does.
+    pub fn defer_by_itself(self) {
+        let cache = self.cache;
+        let deferred = cache.host.raw().free_deferred(cache.id, self.into_address());
+        debug_assert_eq!(deferred, Ok(()), "an object that is owned can be freed");
+    }
+
+    /// Its cache.
+    pub fn cache(&self) -> ObjectCache<'h> {
+        self.cache
+    }
+
     fn is_of(&self, cache: ObjectCache<'h>) -> bool {
         self.cache.id == cache.id && ptr::eq(self.cache.host, cache.host)
     }

@@ -4,7 +4,7 @@
 use std::env;
 use std::time::Duration;
 
-use freehold_host::stress::{Length, Stress, run};
+use freehold_host::stress::{Length, Stress, objects, run};
 use mm::{NodeSize, Policy, Topology};
 
 const MIB: u64 = 1 << 20;
@@ -27,15 +27,31 @@ fn one_node(bytes: u64, cpus: u32) -> Topology {
 }
 
 fn stress(threads: u32, operations: u64, policy: &str, topology: Topology) {
-    let threads = number("FREEHOLD_STRESS_THREADS").map_or(threads, |threads| threads as u32);
-    let policy = Policy::parse(policy).unwrap();
-    let stress = Stress { threads, length: length(operations), seed: 1, policy, topology };
+    let stress = plan(threads, operations, policy, topology);
     match run(&stress) {
         Ok(tally) => {
-            println!("{threads} threads: {tally}");
+            println!("{} threads: {tally}", stress.threads);
             assert!(tally.allocated > 0 && tally.pages_checked > 0);
         }
         Err(what) => panic!("{what}"),
+    }
+}
+
+fn plan(threads: u32, operations: u64, policy: &str, topology: Topology) -> Stress {
+    let threads = number("FREEHOLD_STRESS_THREADS").map_or(threads, |threads| threads as u32);
+    let policy = Policy::parse(policy).unwrap();
+    Stress { threads, length: length(operations), seed: 1, policy, topology }
+}
+
+fn stress_objects(threads: u32, operations: u64, policy: &str, topology: Topology) {
+    let stress = plan(threads, operations, policy, topology);
+    match objects::run(&stress) {
+        Ok(tally) => {
+            println!("{} threads, {policy}: {tally}", stress.threads);
+            assert!(tally.checked > 0 && tally.sent > 0, "{tally}");
+            assert!(tally.reused > 0, "no deferred object came back: {tally}");
+        }
+        Err(what) => panic!("{policy}: {what}"),
     }
 }
 
@@ -75,4 +91,45 @@ fn two_nodes_and_too_little_memory() {
     let nodes = [NodeSize { bytes: 48 * MIB, cpus: 1 }, NodeSize { bytes: 32 * MIB, cpus: 1 }];
     let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();
     stress(8, 10_000, "linux-6.12", topology);
+}
+
+#[test]
+fn objects_with_cpu_slabs_frozen_under_the_lock() {
+    stress_objects(4, 20_000, "linux-6.5", one_node(64 * MIB, 2));
+}
+
+#[test]
+fn objects_with_cpu_slabs() {
+    stress_objects(4, 20_000, "linux-6.12", one_node(64 * MIB, 2));
+}
+
+#[test]
+fn objects_with_sheaves_before_cpu_slabs() {
+    stress_objects(4, 20_000, "linux-6.18", one_node(64 * MIB, 2));
+}
+
+#[test]
+fn objects_with_sheaves_for_all() {
+    stress_objects(4, 20_000, "linux-7.2", one_node(64 * MIB, 2));
+}
+
+#[test]
+fn objects_by_our_own_rules() {
+    stress_objects(4, 20_000, "freehold", one_node(64 * MIB, 2));
+}
+
+#[test]
+fn objects_of_eight_threads_on_one_cpus_part() {
+    for policy in ["linux-6.12", "linux-7.2"] {
+        stress_objects(8, 10_000, policy, one_node(64 * MIB, 1));
+    }
+}
+
+#[test]
+fn objects_on_two_nodes_and_too_little_memory() {
+    for policy in ["linux-6.5", "linux-6.12", "linux-6.18", "linux-7.2", "freehold"] {
+        let nodes = [NodeSize { bytes: MIB, cpus: 1 }, NodeSize { bytes: 3 * MIB / 4, cpus: 1 }];
+        let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();
+        stress_objects(4, 10_000, policy, topology);
+    }
 }

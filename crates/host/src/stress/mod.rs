@@ -1,7 +1,9 @@
 //! Many threads that allocate, free, hand blocks to each other, turn knobs, drain and tick, all at random. Every page
 //! carries its owner's mark, which is looked at when the block is freed: a block handed out twice, or one that the
-//! allocator wrote to, is found. In the end every invariant is checked and nothing may be left allocated.
+//! allocator wrote to, is found. In the end every invariant is checked and nothing may be left allocated. [`objects`] does
+//! the like to caches.
 
+pub mod objects;
 mod worker;
 
 use std::fmt;
@@ -89,6 +91,19 @@ struct End {
 }
 
 impl End {
+    fn never() -> Self {
+        Self { at: None, now: AtomicBool::new(false) }
+    }
+
+    fn after(time: Duration) -> Self {
+        Self { at: Some(Instant::now() + time), ..Self::never() }
+    }
+
+    /// From now on.
+    fn reach(&self) {
+        self.now.store(true, Ordering::Relaxed);
+    }
+
     fn reached(&self) -> bool {
         self.now.load(Ordering::Relaxed) || self.at.is_some_and(|at| Instant::now() >= at)
     }
@@ -113,11 +128,10 @@ pub fn run(stress: &Stress) -> Result<Tally, String> {
 
 fn run_threads(host: &Host, stress: &Stress) -> Result<Tally, String> {
     let threads = stress.threads.max(1) as usize;
-    let (at, operations) = match stress.length {
-        Length::Operations(operations) => (None, operations),
-        Length::Time(time) => (Some(Instant::now() + time), u64::MAX),
+    let (end, operations) = match stress.length {
+        Length::Operations(operations) => (End::never(), operations),
+        Length::Time(time) => (End::after(time), u64::MAX),
     };
-    let end = End { at, now: AtomicBool::new(false) };
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..threads).map(|_| mpsc::channel()).unzip();
     let mut sum = Tally::default();
     thread::scope(|scope| {
@@ -130,7 +144,7 @@ fn run_threads(host: &Host, stress: &Stress) -> Result<Tally, String> {
                 scope.spawn(move || {
                     let result = worker.run(operations, end);
                     if result.is_err() {
-                        end.now.store(true, Ordering::Relaxed);
+                        end.reach();
                     }
                     result
                 })
