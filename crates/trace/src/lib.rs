@@ -2,8 +2,8 @@
 //!
 //! `record` captures page, scheduler, fault, slab and lock events with `perf_event_open` while a command runs and
 //! writes them as a file of Freehold's own format, which [`Reader`] reads back; `import` makes the same of a
-//! `perf.data`. `inspect` says what is in a recording and `mask` hides whose it was. Only this crate and `host` talk
-//! to the system, and neither prints.
+//! `perf.data`. `inspect` says what is in a recording, `slabs` which of its page events are the slab allocator's, and
+//! `mask` hides whose it was. Only this crate and `host` talk to the system, and neither prints.
 
 pub mod capture;
 pub mod error;
@@ -14,6 +14,7 @@ pub mod import;
 pub mod inspect;
 pub mod mask;
 pub mod meta;
+pub mod slabs;
 mod stream;
 pub mod tracefs;
 
@@ -28,3 +29,4 @@ pub use import::{Imported, import, is_perf_data};
 pub use inspect::{Inspection, inspect};
 pub use mask::{Mask, mask};
 pub use meta::{CacheInfo, Keep, Meta, NodeInfo, Outcome, RecordingCost, ZoneSpan};
+pub use slabs::{SlabPages, slab_pages};

@@ -1,7 +1,7 @@
 //! Records become events of a recording: tasks get their numbers, what is nobody's business is left out, and the rest is
 //! masked if so wished and written.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::{self, Write};
 
 use mm::{Cpu, Nanos, Pfn};
@@ -39,6 +39,8 @@ pub(crate) struct Assembler<W> {
     tasks: Tasks,
     names: BTreeMap<Vec<u8>, NameId>,
     held: PageSet,
+    /// Addresses of slab objects that the workload was handed and that were not freed since.
+    held_objects: HashSet<u64>,
     recent_frees: Vec<VecDeque<Pfn>>,
     counts: Counts,
 }
@@ -69,6 +71,7 @@ impl<W: Write> Assembler<W> {
             tasks: Tasks::default(),
             names: BTreeMap::new(),
             held: PageSet::default(),
+            held_objects: HashSet::new(),
             recent_frees: vec![],
             counts: Counts::default(),
         }
@@ -240,7 +243,7 @@ impl<W: Write> Assembler<W> {
         self.keep == Keep::System || self.tasks.in_workload(task)
     }
 
-    /// Whether this event is kept. Follows which pages the workload holds.
+    /// Whether this event is kept. Follows which pages and objects the workload holds.
     fn keeps(&mut self, origin: Origin, task: TaskRef, kind: &EventKind) -> bool {
         if self.keep == Keep::System {
             return true;
@@ -260,6 +263,13 @@ impl<W: Write> Assembler<W> {
                 }
                 return is_own || was_held;
             }
+            EventKind::SlabAlloc { object, .. } if is_own => {
+                self.held_objects.insert(object);
+            }
+            EventKind::SlabAlloc { object, .. } => {
+                self.held_objects.remove(&object);
+            }
+            EventKind::SlabFree { object, .. } => return self.held_objects.remove(&object) || is_own,
             EventKind::PageFreeBatched { pfn } if !is_own => {
                 let recent = self.recent_frees.get(origin.cpu as usize);
                 return recent.is_some_and(|frees| frees.contains(&pfn));
