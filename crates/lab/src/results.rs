@@ -26,7 +26,7 @@ pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memo
         memory: Memory {
             peak_pages: stage.tally.peak(),
             held_pages: memory.held(),
-            slab_pages: 0,
+            slab_pages: stage.mm.slab_pages(),
             pcp_pages: memory.pcp,
         },
         ..Run::default()

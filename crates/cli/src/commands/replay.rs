@@ -44,7 +44,7 @@ pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
     if workload.operations == 0 {
         return Err(Failure::at(
             path,
-            "holds no page event of the recorded tasks, so there is nothing to replay",
+            "holds no page or slab event of the recorded tasks, so there is nothing to replay",
         ));
     }
     Ok(Arc::new(workload))
@@ -59,6 +59,8 @@ fn host_costs(meta: &Meta) -> Result<HostCosts, Failure> {
         alloc_ns: host.value("path.page_alloc_ns"),
         free_ns: host.value("path.page_free_ns"),
         clear_page_ns: mm::ids::PAGE_SIZE as f64 / host.value("memory.clear_gbps"),
+        object_alloc_ns: host.value("path.slab_alloc_ns"),
+        object_free_ns: host.value("path.slab_free_ns"),
     })
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use mm::Nanos;
 use sim::Measurements;
 
+use super::objects;
 use super::plan::{Plan, Variant};
 use super::player::Play;
 use crate::measurements::{Confidence, Run};
@@ -32,7 +33,7 @@ pub(super) fn run(parts: &Parts<'_>) -> Run {
         confidence: Confidence::Extrapolated,
         confidence_reason: confidence_reason(plan),
         knobs: results::knobs(&variant.knobs),
-        counters: stage.mm.counters().0,
+        counters: stage.mm.counters().0.into_iter().chain(objects::counters(stage)).collect(),
         omissions: omissions(play),
         ..results::run(stage, measured, *simulated, stage.mm.memory_use())
     }

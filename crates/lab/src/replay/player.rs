@@ -4,9 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use mm::slab::CacheId;
 use mm::{Machine, Nanos, Order, Pfn, Request};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
+use super::objects::Objects;
 use crate::stage::Stage;
 use crate::workload::{Action, BlockId, TaskRef, Workload};
 
@@ -21,6 +23,8 @@ const GONE: u32 = u32::MAX - 2;
 pub(super) struct Play {
     pub(super) stage: Rc<Stage>,
     pub(super) workload: std::sync::Arc<Workload>,
+    /// For each of the workload's slab caches the one that was made, if it could be.
+    pub(super) caches: Vec<Option<CacheId>>,
     /// Times that each copy goes through the workload.
     pub(super) passes: u32,
     /// The workload's own time is multiplied by this / 65536: speed of the recorded machine over that of this one.
@@ -35,6 +39,7 @@ pub(super) struct Copy {
     blocks: RefCell<Vec<u32>>,
     /// Who waits for a block that is still to be asked for.
     awaited: RefCell<BTreeMap<BlockKey, WaitQueue>>,
+    objects: Objects,
     /// Tasks that are through with this pass, and passes that all are through with.
     through: Cell<u32>,
     pass: Cell<u32>,
@@ -51,6 +56,7 @@ impl Copy {
             number,
             blocks: RefCell::new(vec![NOT_YET; play.workload.blocks as usize]),
             awaited: RefCell::default(),
+            objects: Objects::new(&play.workload),
             through: Cell::new(0),
             pass: Cell::new(0),
             pass_ended: WaitQueue::default(),
@@ -86,6 +92,8 @@ impl Copy {
                     }
                     Action::Split { block, parts, order } => self.split(block, parts, order),
                     Action::Start(other) => self.spawn(other, Nanos(0)),
+                    Action::AllocObject { object, cache } => self.objects.alloc(&self.play, object, cache),
+                    Action::FreeObject(object) => self.objects.free(&self.play, object),
                 }
             }
             self.finish_pass();
@@ -202,6 +210,7 @@ impl Copy {
         }
         if self.pass.get() + 1 < self.play.passes {
             self.give_back_all();
+            self.objects.give_back_all(self.stage());
         }
         self.through.set(0);
         self.pass.set(self.pass.get() + 1);

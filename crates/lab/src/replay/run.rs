@@ -9,6 +9,7 @@ use mm::{Machine, Nanos};
 use rayon::prelude::*;
 use sim::{Sim, SimError, SimOptions};
 
+use super::objects::make_caches;
 use super::outcome;
 use super::plan::{Plan, Variant};
 use super::player::{Copy, Play};
@@ -33,7 +34,7 @@ pub enum ReplayError {
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("there is no page event of the workload's tasks to replay"),
+            Self::Empty => f.write_str("there is no page or slab event of the workload's tasks to replay"),
             Self::Setup(what) => f.write_str(what),
             Self::Sim(error) => error.fmt(f),
         }
@@ -74,6 +75,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
         Sim::new(&plan.profile, SimOptions { seed: plan.seed, descriptor_bytes, ..SimOptions::default() });
     let stage = Stage::new(&sim, &plan.profile, &plan.policy, &variant.knobs, &plan.cpus);
     let stage = Rc::new(stage.map_err(ReplayError::Setup)?);
+    let caches = make_caches(&stage, workload);
     // Setting up took locks too.
     sim.reset_measurements();
     stage.spawn_daemons(&sim);
@@ -86,6 +88,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     let play = Rc::new(Play {
         stage,
         workload: Arc::clone(workload),
+        caches,
         passes: plan.repeat,
         slowness: (65_536.0 / plan.profile.value("cpu.speed")).round() as u64,
     });

@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use mm::slab::CacheSpec;
+use mm::slab::kmalloc::KmallocClass;
 use mm::{MigrateType, Order, Urgency, ZoneKind};
 
 /// A block of pages of the workload, from its allocation to its free: a number within the workload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockId(pub u32);
+
+/// A slab object of the workload, from its allocation to its free: a number within the workload.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ObjectId(pub u32);
 
 /// A task of the workload: an index into [`Workload::tasks`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +60,24 @@ pub enum Action {
     },
     /// Lets another task begin.
     Start(TaskRef),
+    /// Asks for a slab object.
+    AllocObject {
+        /// The object from here on.
+        object: ObjectId,
+        /// Its cache: an index into [`Workload::caches`].
+        cache: u16,
+    },
+    /// Gives a slab object back.
+    FreeObject(ObjectId),
+}
+
+/// Where objects come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectCache {
+    /// A class of `kmalloc`.
+    Kmalloc(KmallocClass),
+    /// A cache by name, of the size that was recorded.
+    Named(CacheSpec),
 }
 
 /// What a request asks for.
@@ -124,9 +148,13 @@ pub struct Workload {
     pub kinds: Vec<Kind>,
     /// Blocks are numbered below this.
     pub blocks: u32,
+    /// Where slab objects come from.
+    pub caches: Vec<ObjectCache>,
+    /// Slab objects are numbered below this.
+    pub objects: u32,
     /// Recorded events that the tasks stand for, of every kind.
     pub recorded_events: u64,
-    /// Allocations and frees (of blocks, not pages) among the steps.
+    /// Allocations and frees (of blocks, not pages, and of slab objects) among the steps.
     pub operations: u64,
     /// What could not be carried over.
     pub omissions: Omissions,
@@ -146,6 +174,19 @@ pub struct Omissions {
     pub unreadable_chunks: u64,
     /// Requests that had failed on the recorded machine.
     pub failed_requests: u64,
+    /// Allocations and frees of pages by the recorded kernel's slab allocator: the replay's makes its own.
+    pub page_events_of_slabs: u64,
+    /// Frees by the workload of slab objects whose allocation was not recorded.
+    pub object_frees_without_allocation: u64,
+    /// Frees of slab objects that the recording lacks, for the objects were handed out again: the task that gets one frees
+    /// it just before. (`kfree_rcu` into a sheaf has no event.)
+    pub implied_object_frees: u64,
+    /// Objects of caches that the recording has no name for: they come from caches by their size.
+    pub objects_of_unnamed_caches: u64,
+    /// Objects of a size that their cache did not have before: they come from another cache of that name.
+    pub objects_of_another_size: u64,
+    /// Objects that no cache can be made for: of no size, larger than a slab, of more caches than there can be.
+    pub objects_of_impossible_caches: u64,
 }
 
 impl Omissions {
@@ -157,11 +198,26 @@ impl Omissions {
             ("lost_events", self.lost_events),
             ("unreadable_chunks", self.unreadable_chunks),
             ("failed_when_recorded", self.failed_requests),
+            ("page_events_of_slabs", self.page_events_of_slabs),
+            ("object_frees_without_allocation", self.object_frees_without_allocation),
+            ("implied_object_frees", self.implied_object_frees),
+            ("objects_of_unnamed_caches", self.objects_of_unnamed_caches),
+            ("objects_of_another_size", self.objects_of_another_size),
+            ("objects_of_impossible_caches", self.objects_of_impossible_caches),
         ];
         all.into_iter()
             .filter(|(_, count)| *count > 0)
             .map(|(name, count)| (name.to_owned(), count))
             .collect()
+    }
+}
+
+impl fmt::Display for ObjectCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kmalloc(class) => class.fmt(f),
+            Self::Named(spec) => f.write_str(&spec.name),
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! From a recording to a workload: each task's operations in order, its own time between them, its sleeps; frees matched
-//! to their allocations.
+//! to their allocations. `object_steps` has the part of slab objects.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
-use mm::{Order, Pfn, TaskId, ZoneKind};
-use trace::{Event, EventKind, Gfp, ReadError, Reader, SwitchState};
+use mm::{Cpu, Order, Pfn, TaskId, ZoneKind};
+use trace::{Event, EventKind, Gfp, ReadError, Reader, SlabPages, SwitchState, slab_pages};
 
 use super::matching::{Matching, Returned};
+use super::objects::Objects;
 use super::ops::{Action, BlockId, Kind, Op, TaskOps, TaskRef, UrgencyKey, Workload};
 use super::timing::{Clock, HostCosts};
 
@@ -25,7 +26,8 @@ pub fn from_recording<R: Read + Seek>(
 ) -> Result<Workload, ReadError> {
     let tasks: Vec<(String, bool)> =
         reader.tasks().iter().map(|task| (task.name.clone(), task.in_workload)).collect();
-    let mut builder = Builder::new(name, tasks, costs);
+    let slab_pages = slab_pages(reader)?;
+    let mut builder = Builder::new(name, tasks, costs).with_slabs(reader.names().to_vec(), slab_pages);
     builder.workload.omissions.unreadable_chunks = u64::from(reader.truncated());
     for event in reader.events()? {
         builder.event(&event?);
@@ -42,23 +44,28 @@ struct Batch {
 
 /// A task of the recording, on its way to becoming one of the workload.
 #[derive(Debug)]
-struct Track {
-    clock: Clock,
+pub(super) struct Track {
+    pub(super) clock: Clock,
     ops: TaskOps,
     pending: Batch,
     /// Its index in the workload, once it has done something there.
     place: Option<TaskRef>,
+    /// The CPU that it was on last.
+    pub(super) cpu: Option<Cpu>,
 }
 
 /// Builds a workload event by event.
 #[derive(Debug)]
 pub struct Builder {
-    workload: Workload,
-    costs: HostCosts,
-    tracks: Vec<Track>,
+    pub(super) workload: Workload,
+    pub(super) costs: HostCosts,
+    pub(super) tracks: Vec<Track>,
     in_workload: Vec<bool>,
-    outsiders: Track,
+    pub(super) outsiders: Track,
     matching: Matching,
+    pub(super) objects: Objects,
+    /// Page events that are the recorded kernel's slab allocator's.
+    slab_pages: SlabPages,
     kinds: BTreeMap<Kind, u16>,
     /// Whether any event of the workload has been seen.
     begun: bool,
@@ -78,27 +85,44 @@ impl Builder {
             in_workload,
             outsiders,
             matching: Matching::default(),
+            objects: Objects::default(),
+            slab_pages: SlabPages::default(),
             kinds: BTreeMap::new(),
             begun: false,
         }
     }
 
+    /// For a recording with slab events: caches are called so, and these page events are slabs'.
+    #[must_use]
+    pub fn with_slabs(mut self, names: Vec<String>, slab_pages: SlabPages) -> Self {
+        self.objects = Objects::new(names, slab_pages.reclaimable.clone());
+        self.slab_pages = slab_pages;
+        self
+    }
+
     /// The next event.
     pub fn event(&mut self, event: &Event) {
+        let number = self.workload.recorded_events;
         self.workload.recorded_events += 1;
         if let EventKind::Lost { count } = event.kind {
             self.workload.omissions.lost_events += count;
             return;
         }
         let task = event.task.0 as usize;
-        if !self.in_workload.get(task).copied().unwrap_or(false) {
+        let in_workload = self.in_workload.get(task).copied().unwrap_or(false);
+        if self.is_slab_page_event(number, &event.kind) {
+            self.slab_page_event(event, in_workload.then_some(task));
+            return;
+        }
+        if !in_workload {
             self.outsider_event(event);
             return;
         }
         self.begun = true;
+        self.tracks[task].cpu = Some(event.cpu);
         if let EventKind::Switch { next, state } = event.kind {
             self.tracks[task].clock.leave(event.time.0, state, &self.costs);
-            self.switch_in(event.time.0, next);
+            self.switch_in(event, next);
             return;
         }
         self.tracks[task].clock.event(event.time.0, &event.kind, &self.costs);
@@ -117,14 +141,22 @@ impl Builder {
             EventKind::PageFreeBatched { .. } => self.tracks[task].pending.batched = true,
             EventKind::PageAllocFailed { .. } => self.workload.omissions.failed_requests += 1,
             EventKind::Fork { child } => self.fork(task, child),
+            EventKind::SlabAlloc { .. } => self.object_alloc(task, event),
+            EventKind::SlabFree { object, .. } => self.object_free(task, object),
             _ => {}
         }
     }
 
-    /// Somebody else's event: a switch to a task of the workload, or a free of a page of the workload's.
+    fn is_slab_page_event(&self, number: u64, kind: &EventKind) -> bool {
+        let is_page_event = matches!(kind, EventKind::PageAlloc { .. } | EventKind::PageFree { .. });
+        is_page_event && self.slab_pages.contains(number)
+    }
+
+    /// Somebody else's event: a switch to a task of the workload, or a free of a page or an object of the workload's.
     fn outsider_event(&mut self, event: &Event) {
         match event.kind {
-            EventKind::Switch { next, .. } => self.switch_in(event.time.0, next),
+            EventKind::Switch { next, .. } => self.switch_in(event, next),
+            EventKind::SlabAlloc { .. } | EventKind::SlabFree { .. } => self.outsiders_object(event),
             EventKind::PageFree { pfn, order } if self.matching.knows(pfn) => {
                 let (split, blocks) = taken_apart(self.matching.free(pfn, order));
                 self.outsider_frees(event.time.0, split, &blocks);
@@ -146,12 +178,13 @@ impl Builder {
         self.workload.operations += 1;
     }
 
-    fn switch_in(&mut self, time: u64, next: TaskId) {
+    fn switch_in(&mut self, event: &Event, next: TaskId) {
         let next = next.0 as usize;
         if !self.in_workload.get(next).copied().unwrap_or(false) {
             return;
         }
-        let slept = self.tracks[next].clock.enter(time);
+        self.tracks[next].cpu = Some(event.cpu);
+        let slept = self.tracks[next].clock.enter(event.time.0);
         if slept > 0 {
             self.flush(next);
             self.tracks[next].push_own();
@@ -205,7 +238,7 @@ impl Builder {
     }
 
     /// Writes down the frees that were pending: as a batch if they were one, else one by one.
-    fn flush(&mut self, task: usize) {
+    pub(super) fn flush(&mut self, task: usize) {
         let track = &mut self.tracks[task];
         let pending = std::mem::replace(&mut track.pending, Batch { blocks: vec![], batched: false });
         if pending.batched {
@@ -218,7 +251,7 @@ impl Builder {
     }
 
     /// The task's place in the workload; it gets one with its first step.
-    fn place(&mut self, task: usize) -> TaskRef {
+    pub(super) fn place(&mut self, task: usize) -> TaskRef {
         if let Some(place) = self.tracks[task].place {
             return place;
         }
@@ -257,6 +290,7 @@ impl Builder {
         kinds.sort_unstable();
         self.workload.kinds = kinds.into_iter().map(|(_, kind)| kind).collect();
         self.workload.blocks = self.matching.blocks();
+        (self.workload.caches, self.workload.objects) = self.objects.finish();
         self.workload
     }
 }
@@ -265,10 +299,10 @@ impl Track {
     fn new(name: String) -> Self {
         let ops = TaskOps { name, ..TaskOps::default() };
         let pending = Batch { blocks: vec![], batched: false };
-        Self { clock: Clock::NEW, ops, pending, place: None }
+        Self { clock: Clock::NEW, ops, pending, place: None, cpu: None }
     }
 
-    fn push(&mut self, action: Action) {
+    pub(super) fn push(&mut self, action: Action) {
         let own_ns = self.own_below_a_step();
         self.ops.ops.push(Op { own_ns, action });
     }
@@ -283,14 +317,14 @@ impl Track {
         own as u32
     }
 
-    fn push_own(&mut self) {
+    pub(super) fn push_own(&mut self) {
         let own_ns = self.own_below_a_step();
         if own_ns > 0 {
             self.ops.ops.push(Op { own_ns, action: Action::Run });
         }
     }
 
-    fn push_sleep(&mut self, slept: u64) {
+    pub(super) fn push_sleep(&mut self, slept: u64) {
         let mut left = slept;
         while left > 0 {
             let part = left.min(u64::from(u32::MAX));

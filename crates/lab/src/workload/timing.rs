@@ -14,11 +14,22 @@ pub struct HostCosts {
     pub free_ns: f64,
     /// Clearing a page.
     pub clear_page_ns: f64,
+    /// An allocation of a slab object that a CPU has at hand.
+    pub object_alloc_ns: f64,
+    /// A free of a slab object to where the CPU has others.
+    pub object_free_ns: f64,
 }
 
 impl HostCosts {
     /// Nothing is taken out.
-    pub const NONE: Self = Self { event_ns: 0.0, alloc_ns: 0.0, free_ns: 0.0, clear_page_ns: 0.0 };
+    pub const NONE: Self = Self {
+        event_ns: 0.0,
+        alloc_ns: 0.0,
+        free_ns: 0.0,
+        clear_page_ns: 0.0,
+        object_alloc_ns: 0.0,
+        object_free_ns: 0.0,
+    };
 }
 
 /// Where a task is.
@@ -55,7 +66,7 @@ enum Last {
 /// What an event is to the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// The refill of a request that will follow.
+    /// The refill of a request that will follow: pages for a page list, or for a slab.
     Refill,
     /// The request.
     Alloc {
@@ -66,6 +77,10 @@ enum Phase {
     Free,
     /// What comes with a free.
     Drain,
+    /// A slab object is handed out.
+    AllocObject,
+    /// A slab object is freed.
+    FreeObject,
     /// Anything else.
     Other,
 }
@@ -75,7 +90,15 @@ impl Clock {
 
     /// An event of the task at `time`, on its CPU.
     pub(super) fn event(&mut self, time: u64, kind: &EventKind, costs: &HostCosts) {
-        let phase = phase(kind);
+        self.phase(time, phase(kind), costs);
+    }
+
+    /// A page event of the slab allocator's, in the midst of an object's allocation or free.
+    pub(super) fn slab_pages(&mut self, time: u64, is_free: bool, costs: &HostCosts) {
+        self.phase(time, if is_free { Phase::Drain } else { Phase::Refill }, costs);
+    }
+
+    fn phase(&mut self, time: u64, phase: Phase, costs: &HostCosts) {
         let since = match self.place {
             Place::Running(since) => time.saturating_sub(since),
             // Without switches recorded, the first event of a task is where its time begins.
@@ -85,20 +108,23 @@ impl Clock {
         let since = (since as f64 - costs.event_ns).max(0.0);
         let inside = matches!(
             (self.last, phase),
-            (Last::Refilling, Phase::Refill | Phase::Alloc { .. }) | (Last::Freeing, Phase::Drain)
+            (Last::Refilling, Phase::Refill | Phase::Alloc { .. } | Phase::AllocObject)
+                | (Last::Freeing, Phase::Drain)
         );
         if !inside {
             let spent = match phase {
                 Phase::Alloc { cleared } => costs.alloc_ns + f64::from(cleared) * costs.clear_page_ns,
                 Phase::Free => costs.free_ns,
+                Phase::AllocObject => costs.object_alloc_ns,
+                Phase::FreeObject => costs.object_free_ns,
                 Phase::Refill | Phase::Drain | Phase::Other => 0.0,
             };
             self.own += (since - spent).max(0.0);
         }
         self.last = match phase {
             Phase::Refill => Last::Refilling,
-            Phase::Free | Phase::Drain => Last::Freeing,
-            Phase::Alloc { .. } | Phase::Other => Last::Own,
+            Phase::Free | Phase::FreeObject | Phase::Drain => Last::Freeing,
+            Phase::Alloc { .. } | Phase::AllocObject | Phase::Other => Last::Own,
         };
     }
 
@@ -121,6 +147,19 @@ impl Clock {
         slept
     }
 
+    /// Something that belongs to the task happens at `time` while it is not on a CPU; gives for how long it slept until
+    /// then, in ns. `None` if it is on a CPU, or was never seen.
+    pub(super) fn while_away(&mut self, time: u64) -> Option<u64> {
+        match self.place {
+            Place::Asleep(since) => {
+                self.place = Place::Asleep(time.max(since));
+                Some(time.saturating_sub(since))
+            }
+            Place::Preempted => Some(0),
+            Place::Unseen | Place::Running(_) => None,
+        }
+    }
+
     /// Takes the whole nanoseconds of own time that no step has yet.
     pub(super) fn take_own(&mut self) -> u64 {
         let own = self.own as u64;
@@ -137,6 +176,8 @@ fn phase(kind: &EventKind) -> Phase {
         }
         EventKind::PageFree { .. } => Phase::Free,
         EventKind::PageFreeBatched { .. } | EventKind::PcpuDrain { .. } => Phase::Drain,
+        EventKind::SlabAlloc { .. } => Phase::AllocObject,
+        EventKind::SlabFree { .. } => Phase::FreeObject,
         _ => Phase::Other,
     }
 }
@@ -147,8 +188,23 @@ mod tests {
 
     use super::*;
 
-    const COSTS: HostCosts =
-        HostCosts { event_ns: 100.0, alloc_ns: 30.0, free_ns: 20.0, clear_page_ns: 70.0 };
+    const COSTS: HostCosts = HostCosts {
+        event_ns: 100.0,
+        alloc_ns: 30.0,
+        free_ns: 20.0,
+        clear_page_ns: 70.0,
+        object_alloc_ns: 10.0,
+        object_free_ns: 5.0,
+    };
+
+    const OBJECT: EventKind = EventKind::SlabAlloc {
+        object: 1,
+        cache: trace::NameId(1),
+        requested: 8,
+        allocated: 8,
+        gfp: trace::Gfp::KERNEL,
+        node: -1,
+    };
 
     fn alloc(gfp: trace::Gfp) -> EventKind {
         EventKind::PageAlloc { pfn: Pfn(1), order: Order::ZERO, migratetype: MigrateType::Movable, gfp }
@@ -179,6 +235,29 @@ mod tests {
         clock.event(5_000, &refill(), &COSTS);
         clock.event(9_000, &alloc(trace::Gfp::NONE), &COSTS);
         assert_eq!(clock.take_own(), 1_000);
+    }
+
+    #[test]
+    fn a_slabs_pages_are_the_allocators() {
+        let mut clock = Clock::NEW;
+        clock.enter(0);
+        clock.slab_pages(1_100, false, &COSTS);
+        clock.event(9_000, &OBJECT, &COSTS);
+        assert_eq!(clock.take_own(), 1_000);
+        clock.event(10_000, &OBJECT, &COSTS);
+        assert_eq!(clock.take_own(), 890, "1000 less the event and the allocation");
+    }
+
+    #[test]
+    fn what_happens_while_a_task_sleeps_parts_its_sleep() {
+        let mut clock = Clock::NEW;
+        assert_eq!(clock.while_away(5), None);
+        clock.enter(0);
+        assert_eq!(clock.while_away(5), None);
+        clock.leave(1_000, SwitchState::Sleeping, &COSTS);
+        assert_eq!(clock.while_away(1_400), Some(400));
+        assert_eq!(clock.while_away(1_300), Some(0), "events may be a little out of order");
+        assert_eq!(clock.enter(2_000), 600);
     }
 
     #[test]
