@@ -12,6 +12,7 @@ mod process_churn;
 mod producer_consumer;
 mod python_loop;
 mod random;
+mod slab;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ pub use page_fault::{FaultKind, PageFault};
 pub use process_churn::ProcessChurn;
 pub use producer_consumer::ProducerConsumer;
 pub use python_loop::PythonLoop;
+pub use slab::{Brk, Hackbench, Ipc, Regions, SlabBulk};
 
 /// How a file's tasks share memory management's structures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -56,6 +58,16 @@ pub enum WorkloadSpec {
     ProcessChurn(ProcessChurn),
     /// Services beside a job that exits with much memory.
     Colocated(Colocated),
+    /// will-it-scale's mmap1: a region of anonymous memory comes and goes.
+    Mmap1(Regions),
+    /// will-it-scale's mmap2: a region of a file.
+    Mmap2(Regions),
+    /// will-it-scale's brk1: the heap grows by a page and shrinks again.
+    Brk1(Brk),
+    /// hackbench: messages between many tasks.
+    Hackbench(Hackbench),
+    /// Slab objects in batches.
+    SlabBulk(SlabBulk),
 }
 
 impl WorkloadSpec {
@@ -68,6 +80,11 @@ impl WorkloadSpec {
             Self::ProducerConsumer(spec) => spec.title(),
             Self::ProcessChurn(spec) => spec.title(),
             Self::Colocated(spec) => spec.title(),
+            Self::Mmap1(spec) => spec.title("mmap1"),
+            Self::Mmap2(spec) => spec.title("mmap2"),
+            Self::Brk1(Brk(spec)) => spec.title("brk1"),
+            Self::Hackbench(spec) => spec.title(),
+            Self::SlabBulk(spec) => spec.title(),
         }
     }
 
@@ -82,6 +99,9 @@ impl WorkloadSpec {
             Self::ProducerConsumer(spec) => Self::ProducerConsumer(spec.clone()),
             Self::ProcessChurn(spec) => Self::ProcessChurn(spec.shrunk(by)),
             Self::Colocated(spec) => Self::Colocated(spec.shrunk(by)),
+            // One region, and what sockets hold.
+            Self::Mmap1(_) | Self::Mmap2(_) | Self::Brk1(_) | Self::Hackbench(_) => self.clone(),
+            Self::SlabBulk(spec) => Self::SlabBulk(spec.shrunk(by)),
         }
     }
 
@@ -105,6 +125,10 @@ impl WorkloadSpec {
             Self::ProducerConsumer(spec) => spec.start(sim, stage),
             Self::ProcessChurn(spec) => spec.start(sim, stage),
             Self::Colocated(spec) => spec.start(sim, stage),
+            Self::Mmap1(spec) | Self::Mmap2(spec) => spec.start(sim, stage),
+            Self::Brk1(spec) => spec.start(sim, stage),
+            Self::Hackbench(spec) => spec.start(sim, stage),
+            Self::SlabBulk(spec) => spec.start(sim, stage),
         }
     }
 }

@@ -1,0 +1,79 @@
+//! Who plays RCU: a task that ends a grace period every so often, and each CPU's ticks, which run the callbacks whose grace
+//! period has ended.
+//!
+//! As in Linux, callbacks are run for 3 ms at most at a stretch; what is left is shared with the task in turns, as ksoftirqd
+//! would be given the CPU. The grace period itself is a parameter, for it hangs on how often a tick finds each CPU in user
+//! mode, which is not simulated. Left out: that a CPU with more than 10,000 callbacks has others hurried.
+
+use std::rc::Rc;
+
+use mm::{Cpu, Machine, Nanos};
+use sim::{Path, Sim, TaskSpec};
+
+use super::super::within;
+use crate::stage::Stage;
+
+/// From one tick to the next, HZ=1000.
+const TICK: Nanos = Nanos(1_000_000);
+/// How long callbacks are run at a stretch, and how long the task then has the CPU.
+const STRETCH: Nanos = Nanos(3_000_000);
+/// Callbacks between two looks at the clock.
+const BATCH: u32 = 32;
+
+/// Grace periods end every `grace_us`, from now on.
+///
+/// # Errors
+/// A period that is too short or too long.
+pub(super) fn start(sim: &Sim, stage: &Rc<Stage>, grace_us: u32) -> Result<(), String> {
+    let period = within("grace_us", grace_us.into(), 100..=10_000_000)? * 1000;
+    let stage = Rc::clone(stage);
+    sim.spawn_background(TaskSpec::new("rcu_gp").on(Cpu(0)), move || {
+        let mut next = stage.machine().now().0;
+        loop {
+            next += period;
+            stage.machine().sleep_until(Nanos(next));
+            stage.mm.end_grace_period();
+        }
+    });
+    Ok(())
+}
+
+/// A CPU's ticks, seen from the one task on it.
+pub(super) struct Ticks {
+    next: Nanos,
+    callback: Nanos,
+}
+
+impl Ticks {
+    /// Ticks from now on; a callback costs `callback` besides what it frees.
+    pub(super) fn new(stage: &Stage, callback: Nanos) -> Self {
+        Self { next: Nanos(stage.machine().now().0 + TICK.0), callback }
+    }
+
+    /// To be called between two system calls: if a tick is due, it runs callbacks.
+    #[inline]
+    pub(super) fn look(&mut self, stage: &Stage) {
+        if stage.machine().now() >= self.next {
+            self.tick(stage);
+        }
+    }
+
+    #[cold]
+    fn tick(&mut self, stage: &Stage) {
+        let machine = stage.machine();
+        machine.charge(Path::Interrupt);
+        let began = machine.now();
+        let left_over = loop {
+            let ran = stage.mm.run_deferred(BATCH);
+            machine.compute(Nanos(self.callback.0 * u64::from(ran)));
+            if ran < BATCH {
+                break false;
+            }
+            if machine.now().0 - began.0 >= STRETCH.0 {
+                break true;
+            }
+        };
+        let now = machine.now().0;
+        self.next = if left_over { Nanos(now + STRETCH.0) } else { Nanos((self.next.0 + TICK.0).max(now)) };
+    }
+}

@@ -1,0 +1,246 @@
+//! will-it-scale's mmap1, mmap2 and brk1: a region is mapped and unmapped, or the heap grows by a page and shrinks again,
+//! and nothing is touched. What the calls ask of the slab allocator is in [`super::calls`]; all else that they do is a time
+//! of their own. mmap2 maps a file instead of anonymous memory, which is other work in the call and the same objects.
+//!
+//! An operation is what the original counts: a round of mmap and munmap, but each call of brk.
+//!
+//! Left out: what two regions that touch would share (threads of one address space get regions that do not), the part of
+//! munmap that holds the address space's lock for reading only, and accounting to memory cgroups.
+
+use std::rc::Rc;
+
+use mm::slab::{CacheFlags, CacheId, CacheSpec};
+use mm::{LockClass, Machine, Nanos};
+use serde::Deserialize;
+use sim::{Path, Sim, SimLock, TaskSpec};
+
+use super::super::random::Random;
+use super::super::{Sharing, within};
+use super::calls::{BRK_UP, Kernel, MAP, Step, UNMAP};
+use super::objects::{self, Object};
+use super::rcu::{self, Ticks};
+use crate::stage::Stage;
+
+/// Parameters of mmap1 and mmap2.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regions {
+    /// Tasks, from 1.
+    pub tasks: u32,
+    /// Processes or threads.
+    #[serde(default)]
+    pub sharing: Sharing,
+    /// The kernel whose calls these are, from 6.4 on.
+    #[serde(default = "default_kernel")]
+    pub kernel: String,
+    /// What a round takes a CPU besides slabs, ns.
+    pub round_ns: u32,
+    /// From one end of a grace period to the next, us.
+    #[serde(default = "default_grace_us")]
+    pub grace_us: u32,
+    /// What a callback takes besides what it frees, ns.
+    #[serde(default = "default_callback_ns")]
+    pub callback_ns: u32,
+}
+
+/// Parameters of brk1: the same.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct Brk(pub Regions);
+
+fn default_kernel() -> String {
+    "6.18".to_owned()
+}
+
+const fn default_grace_us() -> u32 {
+    36_000
+}
+
+const fn default_callback_ns() -> u32 {
+    10
+}
+
+/// Tasks start within this time, so that they never run in step.
+const STAGGER: Nanos = Nanos(1_000_000);
+
+impl Regions {
+    pub(in super::super) fn title(&self, name: &str) -> String {
+        let sharing = match self.sharing {
+            Sharing::Processes => "processes",
+            Sharing::Threads => "threads",
+        };
+        format!("{name}, {} {sharing}, calls of {}", self.tasks, self.kernel)
+    }
+
+    /// Starts mmap1 or mmap2.
+    pub(in super::super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+        self.begin(sim, stage, Calls { up: MAP, operations: 1 })
+    }
+
+    fn begin(&self, sim: &Sim, stage: &Rc<Stage>, calls: Calls) -> Result<(), String> {
+        within("tasks", self.tasks.into(), 1..=100_000)?;
+        let kernel = Kernel::of(&self.kernel)?;
+        let caches = Caches::new(stage, kernel)?;
+        rcu::start(sim, stage, self.grace_us)?;
+        stage.tasks.set(self.tasks);
+        let shared = stage.machine().new_lock(LockClass::Other, 1);
+        for number in 0..self.tasks {
+            let lock = match self.sharing {
+                Sharing::Threads => shared,
+                Sharing::Processes => stage.machine().new_lock(LockClass::Other, 2 + number),
+            };
+            let mut random = Random::new(stage.machine());
+            let start = random.time_below(STAGGER);
+            let call = Nanos(u64::from(self.round_ns) / 2);
+            let mut space = Space { stage: Rc::clone(stage), kernel, caches, lock, call, held: Held::default() };
+            let (spec, callback) = (TaskSpec::new(format!("regions/{number}")), Nanos(self.callback_ns.into()));
+            sim.spawn(spec.on(stage.cpu(number)).at(start), move || {
+                let mut ticks = Ticks::new(&space.stage, callback);
+                while !space.stage.is_over() && space.round(calls, &mut ticks).is_some() {}
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Brk {
+    pub(in super::super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+        self.0.begin(sim, stage, Calls { up: BRK_UP, operations: 2 })
+    }
+}
+
+/// The two calls of a round, the second of which is [`UNMAP`].
+#[derive(Clone, Copy)]
+struct Calls {
+    up: &'static [Step],
+    /// Operations that a round counts for.
+    operations: u64,
+}
+
+/// The caches of a kernel.
+#[derive(Clone, Copy)]
+struct Caches {
+    region: CacheId,
+    lock: Option<CacheId>,
+    node: CacheId,
+}
+
+impl Caches {
+    fn new(stage: &Stage, kernel: Kernel) -> Result<Self, String> {
+        let with_sheaves = |spec: CacheSpec| match kernel.sheaf {
+            0 => spec,
+            capacity => spec.with_sheaves(capacity),
+        };
+        let mut region = CacheSpec::new("vm_area_struct", kernel.region_bytes).with(CacheFlags::ACCOUNTED);
+        if !kernel.region_by_rcu {
+            let typesafe = CacheFlags::TYPESAFE_BY_RCU.with(CacheFlags::POINTER_INSIDE);
+            region = region.with(typesafe).with(CacheFlags::CACHE_ALIGNED);
+        }
+        let lock = CacheSpec::new("vma_lock", 40).with(CacheFlags::ACCOUNTED);
+        Ok(Self {
+            region: objects::cache(stage, with_sheaves(region))?,
+            lock: if kernel.own_lock { Some(objects::cache(stage, lock)?) } else { None },
+            node: objects::cache(stage, with_sheaves(CacheSpec::new("maple_node", 256).aligned(256)))?,
+        })
+    }
+}
+
+/// Objects that the task holds.
+#[derive(Default)]
+struct Held {
+    region: Option<Object>,
+    lock: Option<Object>,
+    leaf: Option<Object>,
+    list: Option<Object>,
+    spare: Vec<Object>,
+}
+
+/// An address space, as one task sees it.
+struct Space {
+    stage: Rc<Stage>,
+    kernel: Kernel,
+    caches: Caches,
+    lock: SimLock,
+    /// What each of a round's two calls takes besides.
+    call: Nanos,
+    held: Held,
+}
+
+impl Space {
+    /// A round; `None` if memory ran out.
+    fn round(&mut self, calls: Calls, ticks: &mut Ticks) -> Option<()> {
+        self.call(calls.up)?;
+        ticks.look(&self.stage);
+        self.call(UNMAP)?;
+        ticks.look(&self.stage);
+        self.stage.tally.did(calls.operations);
+        Some(())
+    }
+
+    fn call(&mut self, steps: &[Step]) -> Option<()> {
+        let stage = Rc::clone(&self.stage);
+        let machine = stage.machine();
+        machine.charge(Path::Syscall);
+        machine.lock(&self.lock);
+        machine.compute(self.call);
+        let done = steps.iter().try_for_each(|&step| self.step(&stage, step));
+        machine.unlock(&self.lock);
+        done
+    }
+
+    fn step(&mut self, stage: &Stage, step: Step) -> Option<()> {
+        let (caches, held) = (self.caches, &mut self.held);
+        match step {
+            Step::AllocateRegion => {
+                held.region = Some(objects::allocate(stage, caches.region)?);
+                if let Some(cache) = caches.lock {
+                    held.lock = Some(objects::allocate(stage, cache)?);
+                }
+            }
+            Step::Preallocate => {
+                held.spare.push(objects::allocate(stage, caches.node)?);
+                objects::allocate_bulk(stage, caches.node, self.kernel.preallocated - 1, &mut held.spare)?;
+            }
+            Step::ReplaceLeaf => {
+                let new = match held.spare.pop() {
+                    Some(node) => node,
+                    None => objects::allocate(stage, caches.node)?,
+                };
+                if let Some(old) = held.leaf.replace(new) {
+                    if self.kernel.kfree_rcu {
+                        objects::kfree_rcu(stage, caches.node, old);
+                    } else {
+                        objects::free_deferred(stage, caches.node, old);
+                    }
+                }
+            }
+            Step::GiveBack => {
+                let last = held.spare.pop();
+                objects::free_bulk(stage, caches.node, &mut held.spare);
+                last.into_iter().for_each(|node| objects::free(stage, caches.node, node));
+            }
+            Step::AllocateList if self.kernel.list_node => {
+                held.list = Some(objects::allocate(stage, caches.node)?);
+            }
+            Step::AllocateList => {}
+            Step::FreeList => {
+                held.list.take().into_iter().for_each(|node| objects::free(stage, caches.node, node));
+            }
+            Step::FreeRegion => self.free_region(stage),
+        }
+        Some(())
+    }
+
+    fn free_region(&mut self, stage: &Stage) {
+        let (caches, held) = (self.caches, &mut self.held);
+        let lock = caches.lock.zip(held.lock.take());
+        let parts = lock.into_iter().chain(held.region.take().map(|region| (caches.region, region)));
+        for (cache, object) in parts {
+            if self.kernel.region_by_rcu {
+                objects::free_deferred(stage, cache, object);
+            } else {
+                objects::free(stage, cache, object);
+            }
+        }
+    }
+}
