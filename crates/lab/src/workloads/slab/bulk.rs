@@ -44,8 +44,8 @@ const fn one() -> u32 {
     1
 }
 
-/// Objects that wait to be freed, by the task that will free them.
-type Hands = Rc<[RefCell<Vec<Object>>]>;
+/// Batches that wait to be freed, by the task that will free them.
+type Hands = Rc<[RefCell<VecDeque<Vec<Object>>>]>;
 
 impl SlabBulk {
     pub(in super::super) fn title(&self) -> String {
@@ -54,7 +54,7 @@ impl SlabBulk {
     }
 
     pub(in super::super) fn shrunk(self, by: u32) -> Self {
-        Self { objects: (self.objects / by).max(self.batch), ..self }
+        Self { objects: (self.objects / by).max(self.batch.min(self.objects)), ..self }
     }
 
     pub(in super::super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
@@ -121,15 +121,15 @@ impl Task {
         Some(())
     }
 
-    /// What this task frees in place of `batch`.
-    fn pass_on(&self, mut batch: Vec<Object>) -> Vec<Object> {
+    /// What this task frees in place of `batch`; nothing if its neighbour is late.
+    fn pass_on(&self, batch: Vec<Object>) -> Vec<Object> {
         if self.spec.whose == Whose::Own {
             return batch;
         }
         // Hands are shared data: they are swapped in order of simulated time.
         self.stage.machine().sync();
-        self.hands[(self.number + 1) % self.hands.len()].borrow_mut().append(&mut batch);
-        self.hands[self.number].take()
+        self.hands[(self.number + 1) % self.hands.len()].borrow_mut().push_back(batch);
+        self.hands[self.number].borrow_mut().pop_front().unwrap_or_default()
     }
 
     fn free(&self, mut batch: Vec<Object>) {

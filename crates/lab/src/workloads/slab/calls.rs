@@ -62,8 +62,7 @@ const V6_4: Kernel = Kernel {
 /// As many nodes are preallocated as will be needed; a list of one region is a pointer.
 const V6_6: Kernel = Kernel { preallocated: 1, list_node: false, ..V6_4 };
 /// The lock is part of the region, whose memory is type-safe under RCU, so that it can be freed at once.
-const V6_15: Kernel =
-    Kernel { region_bytes: 192, own_lock: false, region_by_rcu: false, ..V6_6 };
+const V6_15: Kernel = Kernel { region_bytes: 192, own_lock: false, region_by_rcu: false, ..V6_6 };
 /// Sheaves.
 const V6_18: Kernel = Kernel { kfree_rcu: true, sheaf: 32, ..V6_15 };
 
@@ -83,7 +82,10 @@ impl Kernel {
         let known = Version::parse(version).filter(|version| *version >= HISTORY[0].0);
         let kernel = known.map(|version| at(HISTORY, version));
         kernel.ok_or_else(|| {
-            format!("workload: kernel is '{version}', but must be a version from {} on, such as 6.5", HISTORY[0].0)
+            format!(
+                "workload: kernel is '{version}', but must be a version from {} on, such as 6.5",
+                HISTORY[0].0
+            )
         })
     }
 

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use mm::slab::{CacheFlags, CacheId, CacheSpec};
-use mm::Nanos;
+use mm::{Access, Nanos};
 use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, WaitQueue};
 
@@ -57,6 +57,9 @@ const fn default_in_flight() -> u32 {
     277
 }
 
+/// Bytes of a buffer's head, and of a message with the headers before it.
+const HEAD_BYTES: u32 = 232;
+const MESSAGE_BYTES: u32 = 128;
 /// Senders of a group, and receivers.
 const PEERS: u32 = 20;
 /// Tasks start within this time.
@@ -115,7 +118,7 @@ struct Buffers {
 
 impl Buffers {
     fn new(stage: &Stage) -> Result<Self, String> {
-        let head = CacheSpec::new("skbuff_head_cache", 232).with(CacheFlags::CACHE_ALIGNED);
+        let head = CacheSpec::new("skbuff_head_cache", HEAD_BYTES).with(CacheFlags::CACHE_ALIGNED);
         let bytes = CacheSpec::new("kmalloc-cg-512", 512).aligned(512).with(CacheFlags::ACCOUNTED);
         Ok(Self { head: objects::cache(stage, head)?, bytes: objects::cache(stage, bytes)? })
     }
@@ -176,6 +179,9 @@ impl Peer {
             objects::free(&self.stage, buffers.head, head);
             return None;
         };
+        // The head is filled in, and so are the message and what the buffer ends with.
+        self.stage.machine().use_object(head, HEAD_BYTES, Access::Write);
+        self.stage.machine().use_object(bytes, MESSAGE_BYTES, Access::Write);
         Some(Some([head, bytes]))
     }
 
@@ -190,6 +196,8 @@ impl Peer {
             machine.charge(Path::Syscall);
             machine.compute(Nanos(self.spec.receive_ns.into()));
             if let Some((buffers, [head, bytes])) = self.buffers.zip(message) {
+                machine.use_object(head, HEAD_BYTES, Access::Write);
+                machine.use_object(bytes, MESSAGE_BYTES, Access::Read);
                 objects::free(&self.stage, buffers.bytes, bytes);
                 objects::free(&self.stage, buffers.head, head);
             }

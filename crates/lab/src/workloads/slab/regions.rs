@@ -10,7 +10,7 @@
 use std::rc::Rc;
 
 use mm::slab::{CacheFlags, CacheId, CacheSpec};
-use mm::{LockClass, Machine, Nanos};
+use mm::{Access, LockClass, Machine, Nanos};
 use serde::Deserialize;
 use sim::{Path, Sim, SimLock, TaskSpec};
 
@@ -60,6 +60,9 @@ const fn default_callback_ns() -> u32 {
     10
 }
 
+/// Bytes of a region's lock and of a node of the tree.
+const LOCK_BYTES: u32 = 40;
+const NODE_BYTES: u32 = 256;
 /// Tasks start within this time, so that they never run in step.
 const STAGGER: Nanos = Nanos(1_000_000);
 
@@ -92,8 +95,10 @@ impl Regions {
             let mut random = Random::new(stage.machine());
             let start = random.time_below(STAGGER);
             let call = Nanos(u64::from(self.round_ns) / 2);
-            let mut space = Space { stage: Rc::clone(stage), kernel, caches, lock, call, held: Held::default() };
-            let (spec, callback) = (TaskSpec::new(format!("regions/{number}")), Nanos(self.callback_ns.into()));
+            let mut space =
+                Space { stage: Rc::clone(stage), kernel, caches, lock, call, held: Held::default() };
+            let (spec, callback) =
+                (TaskSpec::new(format!("regions/{number}")), Nanos(self.callback_ns.into()));
             sim.spawn(spec.on(stage.cpu(number)).at(start), move || {
                 let mut ticks = Ticks::new(&space.stage, callback);
                 while !space.stage.is_over() && space.round(calls, &mut ticks).is_some() {}
@@ -136,11 +141,14 @@ impl Caches {
             let typesafe = CacheFlags::TYPESAFE_BY_RCU.with(CacheFlags::POINTER_INSIDE);
             region = region.with(typesafe).with(CacheFlags::CACHE_ALIGNED);
         }
-        let lock = CacheSpec::new("vma_lock", 40).with(CacheFlags::ACCOUNTED);
+        let lock = CacheSpec::new("vma_lock", LOCK_BYTES).with(CacheFlags::ACCOUNTED);
         Ok(Self {
             region: objects::cache(stage, with_sheaves(region))?,
             lock: if kernel.own_lock { Some(objects::cache(stage, lock)?) } else { None },
-            node: objects::cache(stage, with_sheaves(CacheSpec::new("maple_node", 256).aligned(256)))?,
+            node: objects::cache(
+                stage,
+                with_sheaves(CacheSpec::new("maple_node", NODE_BYTES).aligned(NODE_BYTES)),
+            )?,
         })
     }
 }
@@ -192,9 +200,13 @@ impl Space {
         let (caches, held) = (self.caches, &mut self.held);
         match step {
             Step::AllocateRegion => {
-                held.region = Some(objects::allocate(stage, caches.region)?);
+                let region = objects::allocate(stage, caches.region)?;
+                stage.machine().use_object(region, self.kernel.region_bytes, Access::Write);
+                held.region = Some(region);
                 if let Some(cache) = caches.lock {
-                    held.lock = Some(objects::allocate(stage, cache)?);
+                    let lock = objects::allocate(stage, cache)?;
+                    stage.machine().use_object(lock, LOCK_BYTES, Access::Write);
+                    held.lock = Some(lock);
                 }
             }
             Step::Preallocate => {
@@ -206,6 +218,7 @@ impl Space {
                     Some(node) => node,
                     None => objects::allocate(stage, caches.node)?,
                 };
+                stage.machine().use_object(new, NODE_BYTES, Access::Write);
                 if let Some(old) = held.leaf.replace(new) {
                     if self.kernel.kfree_rcu {
                         objects::kfree_rcu(stage, caches.node, old);

@@ -94,7 +94,9 @@ fn messages_over_sockets_are_objects_and_over_pipes_are_not() {
 
 #[test]
 fn batches_come_and_go() {
-    for (batch, free, whose) in [(1, "in-order", "own"), (16, "shuffled", "own"), (8, "in-order", "neighbours")] {
+    for (batch, free, whose) in
+        [(1, "in-order", "own"), (16, "shuffled", "own"), (8, "in-order", "neighbours")]
+    {
         let workload = format!(
             "kind = 'slab-bulk'\ntasks = 2\nsize = 64\nbatch = {batch}\nobjects = 512\nfree = '{free}'\n\
              whose = '{whose}'\n"
