@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
+use mm::slab::SlabEvent;
 use mm::{Knob, Machine, Nanos, Span};
 use sim::{Measurements, Sim, SimOptions, SpanRecord};
 
@@ -154,12 +155,26 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
         confidence: Confidence::Extrapolated,
         confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
         knobs: results::knobs(&knobs_in(scene, index)),
-        counters: stage.mm.counters().0,
+        counters: counters(stage),
         omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
         ..results::run(stage, &measured, measured.simulated, memory)
     };
     run.latency.extend(by_group(scene, &measured));
     Outcome { phase: phase.name.clone(), run, measured }
+}
+
+/// vmstat's counters, and those of all slab caches together under the names of SLUB_STATS, `slab_alloc_slab`.
+fn counters(stage: &Stage) -> BTreeMap<String, u64> {
+    let mut counters = stage.mm.counters().0;
+    for &event in SlabEvent::ALL {
+        let caches =
+            stage.mm.caches().map(|cache| stage.mm.slab_events(cache.id(), event).iter().sum::<u64>());
+        let count = caches.sum();
+        if count > 0 {
+            counters.insert(format!("slab_{}", event.name()), count);
+        }
+    }
+    counters
 }
 
 /// The knobs that are set in the phase `index`: what was set last holds.

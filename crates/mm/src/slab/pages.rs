@@ -1,12 +1,13 @@
 //! Slabs come from the page allocator and go back to it.
 
 use super::SlabCx;
+use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::stat::SlabEvent;
 use super::word::SlabWord;
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{Addr, MigrateType, Node, Order, Pfn, ZoneKind};
-use crate::machine::{Access, Machine};
+use crate::machine::{Access, Line, LineKind, Machine};
 use crate::request::{AllocError, Request, Urgency};
 use crate::sync::Relaxed;
 
@@ -17,19 +18,29 @@ pub(super) struct NewSlab {
     pub(super) chain: Chain,
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<'a, M: Machine> SlabCx<'a, M> {
     /// A slab from the page allocator, from `node` if it can be; its word says that all of its objects are in use.
     pub(super) fn new_slab(self, node: Option<Node>) -> Result<NewSlab, AllocError> {
         let cache = self.cache;
         let (head, order) = self.slab_pages(node)?;
         self.name_frames(head, order);
         self.map().frame(head).set_owner(SlabWord::full(cache.objects(order)).0);
-        let home = &cache.nodes[usize::from(self.node_of(head).0)];
+        let home = self.counted_at(head);
         home.slabs.fetch_add(1, Relaxed);
         home.pages.fetch_add(order.pages(), Relaxed);
         self.count(SlabEvent::AllocSlab, 1);
         self.mark_new(head);
         Ok(NewSlab { head, chain: self.link_all(head, order) })
+    }
+
+    /// The node's part where a slab is counted: two atomic counters beside `list_lock` (with SLUB_DEBUG, which kernels
+    /// have on).
+    fn counted_at(self, head: Pfn) -> &'a NodeCache<M> {
+        let home = self.home(head);
+        for _counter in ["nr_slabs", "total_objects"] {
+            self.machine().touch(Line { kind: LineKind::SlabNode, index: home.line }, Access::Atomic);
+        }
+        home
     }
 
     /// Of the wanted order if that is to be had at once, else of the least.
@@ -96,7 +107,7 @@ impl<M: Machine> SlabCx<'_, M> {
 
     pub(super) fn free_pages(self, head: Pfn) {
         let state = self.map().frame(head).state();
-        let home = &self.cache.nodes[usize::from(self.node_of(head).0)];
+        let home = self.counted_at(head);
         home.slabs.fetch_sub(1, Relaxed);
         home.pages.fetch_sub(state.order.pages(), Relaxed);
         self.mem().touch(head, Access::Write);

@@ -13,7 +13,8 @@ use sim::{Path, Sim, TaskSpec};
 use super::super::within;
 use crate::stage::Stage;
 
-/// From one tick to the next, HZ=1000.
+/// From one tick to the next, HZ=1000. Ticks come at the same moment on all CPUs, as they do unless `skew_tick` is set, so
+/// that all of them begin with their callbacks at once.
 const TICK: Nanos = Nanos(1_000_000);
 /// How long callbacks are run at a stretch, and how long the task then has the CPU.
 const STRETCH: Nanos = Nanos(3_000_000);
@@ -47,7 +48,7 @@ pub(super) struct Ticks {
 impl Ticks {
     /// Ticks from now on; a callback costs `callback` besides what it frees.
     pub(super) fn new(stage: &Stage, callback: Nanos) -> Self {
-        Self { next: Nanos(stage.machine().now().0 + TICK.0), callback }
+        Self { next: tick_after(stage.machine().now()), callback }
     }
 
     /// To be called between two system calls: if a tick is due, it runs callbacks.
@@ -73,7 +74,12 @@ impl Ticks {
                 break true;
             }
         };
-        let now = machine.now().0;
-        self.next = if left_over { Nanos(now + STRETCH.0) } else { Nanos((self.next.0 + TICK.0).max(now)) };
+        let now = machine.now();
+        self.next = if left_over { Nanos(now.0 + STRETCH.0) } else { tick_after(now) };
     }
+}
+
+/// The first tick after `now`.
+fn tick_after(now: Nanos) -> Nanos {
+    Nanos((now.0 / TICK.0 + 1) * TICK.0)
 }
