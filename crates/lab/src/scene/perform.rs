@@ -146,6 +146,8 @@ fn begin(stage: &Stage, scene: &Scene, index: usize) {
 fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     let measured = stage.machine().measurements();
     let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
+    // Counting takes time, in which tasks go on.
+    let done = results::run(stage, &measured, measured.simulated, memory);
     let mut run = Run {
         workload: scene.workload.title(),
         machine: scene.profile.name().to_owned(),
@@ -157,13 +159,14 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
         knobs: results::knobs(&knobs_in(scene, index)),
         counters: counters(stage),
         omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
-        ..results::run(stage, &measured, measured.simulated, memory)
+        ..done
     };
     run.latency.extend(by_group(scene, &measured));
     Outcome { phase: phase.name.clone(), run, measured }
 }
 
-/// vmstat's counters, and those of all slab caches together under the names of SLUB_STATS, `slab_alloc_slab`.
+/// vmstat's counters, and those of all slab caches together under the names of SLUB_STATS, `slab_alloc_slab`; those of
+/// fast paths are not among them.
 fn counters(stage: &Stage) -> BTreeMap<String, u64> {
     let mut counters = stage.mm.counters().0;
     for &event in SlabEvent::ALL {
