@@ -26,6 +26,8 @@ pub struct Stage {
     pub end: Cell<Nanos>,
     /// Tasks of the workload, where it says so; 0 otherwise.
     pub tasks: Cell<u32>,
+    /// Expedited grace periods so far, each of which interrupts every CPU.
+    pub expedited: Cell<u64>,
 }
 
 impl Stage {
@@ -52,6 +54,7 @@ impl Stage {
             tally: Tally::default(),
             end: Cell::new(Nanos(u64::MAX)),
             tasks: Cell::new(0),
+            expedited: Cell::new(0),
         })
     }
 

@@ -168,6 +168,8 @@ pub enum Daemon {
     Kswapd(Node),
     /// A node's `kcompactd`.
     Kcompactd(Node),
+    /// Whoever ends grace periods ([`crate::Mm::end_grace_period`]): one is wanted soon.
+    Rcu,
 }
 
 /// A stretch of code whose duration is measured.

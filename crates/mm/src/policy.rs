@@ -12,8 +12,8 @@ use core::fmt;
 use crate::version::{Since, Version, at};
 
 pub use slab::{
-    CpuSlabRule, FreezeRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule, SlabOrderRule,
-    SlabRules, SlabScopeRule, StockRule,
+    CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
+    SlabOrderRule, SlabRules, SlabScopeRule, StockRule,
 };
 
 const fn v(major: u8, minor: u8) -> Version {
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn freehold_is_the_default_kernel_with_what_pays() {
-        let pays = ["arenas", "yield", "touch", "small-descriptors", "slab-stock"];
+        let pays = ["arenas", "yield", "touch", "small-descriptors", "slab-stock", "rcu-hurry"];
         let spelled = alloc::format!("{DEFAULT_POLICY}+{}", pays.join("+"));
         assert_eq!(Policy::parse(FREEHOLD).unwrap().rules(), Policy::parse(&spelled).unwrap().rules());
     }
@@ -440,7 +440,7 @@ mod tests {
         }
         let message = Policy::parse("linux-6.18+yeild").unwrap_err().to_string();
         assert!(
-            message.ends_with("any of +pcp_batch_scale_max +yield +zones +arenas +touch +small-descriptors +slab-stock +slub-order \
+            message.ends_with("any of +pcp_batch_scale_max +yield +zones +arenas +touch +small-descriptors +slab-stock +rcu-hurry +slub-order \
                  +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere"),
             "{message}"
         );

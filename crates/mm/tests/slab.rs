@@ -9,7 +9,8 @@ use common::small;
 use freehold_mm::slab::kmalloc::KmallocKind;
 use freehold_mm::slab::{CacheFlags, CacheId, CacheSpec, SlabError, SlabEvent};
 use freehold_mm::{
-    Addr, Bare, Cpu, CpuSpec, Knobs, Machine, Mm, Node, NodeSpec, Pfn, Policy, Topology, ZoneKind, ZoneSpec,
+    Addr, Bare, Cpu, CpuSpec, Daemon, Knobs, Machine, Mm, Node, NodeSpec, Pfn, Policy, Topology, ZoneKind,
+    ZoneSpec,
 };
 use proptest::prelude::*;
 
@@ -353,4 +354,25 @@ fn a_stock_keeps_what_its_cpu_needs() {
     }
     let idle = mm.check_cache(id).unwrap();
     assert!(idle.slabs * 4 < slabs, "{} slabs stay of {slabs}", idle.slabs);
+}
+
+/// A backlog asks for a grace period, once; the next one may be asked for when it has ended.
+#[test]
+fn a_backlog_asks_for_a_grace_period() {
+    let asked = |policy| {
+        let mm = one_cpu(policy);
+        let id = mm.create_cache(CacheSpec::new("node", 256)).unwrap();
+        let defer = |count: u32| {
+            for _ in 0..count {
+                mm.free_deferred(id, mm.kmem_cache_alloc(id).unwrap()).unwrap();
+            }
+            mm.machine().take_woken().iter().filter(|daemon| **daemon == Daemon::Rcu).count()
+        };
+        let few = defer(512);
+        let many = defer(512);
+        mm.end_grace_period();
+        (few, many, defer(1), mm.grace_period_wanted())
+    };
+    assert_eq!(asked("freehold"), (0, 1, 1, true));
+    assert_eq!(asked("linux-6.18"), (0, 0, 0, false));
 }

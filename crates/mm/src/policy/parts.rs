@@ -2,8 +2,8 @@
 //! is a part by itself, `+name`, so that its share can be seen; `freehold` is the default kernel with all that pay.
 
 use super::{
-    ArenaRule, CpuSlabRule, NodePartialRule, Rules, ScaleRule, SheafRule, SlabScopeRule, StockRule,
-    TouchRule, YieldRule, ZonesRule, v,
+    ArenaRule, CpuSlabRule, GraceRule, NodePartialRule, Rules, ScaleRule, SheafRule, SlabScopeRule,
+    StockRule, TouchRule, YieldRule, ZonesRule, v,
 };
 
 /// A part of a policy.
@@ -72,6 +72,12 @@ pub const PARTS: &[Part] = &[
             rules.slab.sheaves = SheafRule::None;
             rules.slab.stock = StockRule::Adaptive;
         },
+        pays: true,
+    },
+    Part {
+        name: "rcu-hurry",
+        meaning: "A CPU with more than 128 KiB of objects waiting for a grace period asks for an expedited one",
+        set: |rules| rules.slab.grace = GraceRule::Hurries,
         pays: true,
     },
     Part {

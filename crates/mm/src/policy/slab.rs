@@ -91,6 +91,15 @@ pub enum StockRule {
     Adaptive,
 }
 
+/// What is done about objects that pile up while a grace period lasts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GraceRule {
+    /// Nothing: RCU takes its time.
+    Waits,
+    /// A CPU that has more than some memory waiting asks for an expedited grace period.
+    Hurries,
+}
+
 /// How many partial slabs a node keeps where it could give empty ones back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodePartialRule {
@@ -122,6 +131,7 @@ pub struct SlabRules {
     pub kmalloc_align: KmallocAlignRule,
     pub node_partial: NodePartialRule,
     pub stock: StockRule,
+    pub grace: GraceRule,
     /// The largest order for the sake of which more than one object is put into a slab.
     pub max_order: u8,
     /// Wanted objects a slab are multiplied by this where `scope` says so.
@@ -146,6 +156,7 @@ impl SlabRules {
             kmalloc_align: at(KMALLOC_ALIGN, version),
             node_partial: NodePartialRule::BySize,
             stock: StockRule::None,
+            grace: GraceRule::Waits,
             max_order: MAX_ORDER,
             objects_scale: 1,
             cpu_partial_scale: 1,

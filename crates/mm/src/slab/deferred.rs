@@ -13,9 +13,13 @@ use super::sheaf::Sheaf;
 use crate::boot::Mm;
 use crate::frame::NONE as NO_FRAME;
 use crate::ids::{Addr, Pfn};
-use crate::machine::{LockClass, Machine};
-use crate::sync::{AcqRel, Acquire, AtomicU64, Guard, Locked, Relaxed};
+use crate::machine::{Daemon, LockClass, Machine};
+use crate::policy::GraceRule;
+use crate::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Guard, Locked, Relaxed};
 
+/// Bytes of objects that may wait on a CPU before it asks for a grace period to be hurried: they should still be in its
+/// second-level cache when they are used again.
+const BACKLOG: u64 = 128 << 10;
 /// Where a sheaf that waits says whose it is.
 const SHEAF_CACHE: u64 = 16;
 
@@ -25,6 +29,8 @@ struct Batch {
     first: Addr,
     last: Addr,
     objects: u32,
+    /// Bytes of them.
+    bytes: u64,
     /// Sheaves, linked through their headers.
     sheaves: Addr,
     /// Slabs, linked through their descriptors.
@@ -32,7 +38,8 @@ struct Batch {
 }
 
 impl Batch {
-    const EMPTY: Self = Self { first: NONE, last: NONE, objects: 0, sheaves: NONE, slabs: NO_FRAME };
+    const EMPTY: Self =
+        Self { first: NONE, last: NONE, objects: 0, bytes: 0, sheaves: NONE, slabs: NO_FRAME };
 
     fn is_empty(&self) -> bool {
         self.first == NONE && self.sheaves == NONE && self.slabs == NO_FRAME
@@ -53,6 +60,8 @@ pub(super) struct Queue {
 pub(super) struct Deferred<M: Machine> {
     /// Grace periods that have ended.
     ended: AtomicU64,
+    /// Somebody has asked for the present one to be hurried.
+    wanted: AtomicU32,
     queues: Box<[Locked<M, Queue>]>,
 }
 
@@ -62,7 +71,7 @@ impl<M: Machine> Deferred<M> {
             let queue = Queue { period: 0, batches: [Batch::EMPTY; 3] };
             Locked::new(machine, LockClass::CpuSlab, cpu as u32, queue)
         };
-        Self { ended: AtomicU64::new(0), queues: (0..cpus).map(queue).collect() }
+        Self { ended: AtomicU64::new(0), wanted: AtomicU32::new(0), queues: (0..cpus).map(queue).collect() }
     }
 
     fn lock<'a>(&'a self, mm: &'a Mm<M>, cpu: usize) -> Guard<'a, M, Queue> {
@@ -98,6 +107,7 @@ fn joined<M: Machine>(mm: &Mm<M>, first: Batch, then: Batch) -> Batch {
         }
         all.last = then.last;
         all.objects += then.objects;
+        all.bytes += then.bytes;
     }
     let mut sheaf = then.sheaves;
     while sheaf != NONE {
@@ -135,6 +145,20 @@ impl<M: Machine> SlabAllocator<M> {
         }
         batch.last = object;
         batch.objects += 1;
+        batch.bytes += u64::from(cx.cache.stride);
+        let waiting = queue.batches[0].bytes + queue.batches[1].bytes;
+        drop(queue);
+        if waiting > BACKLOG && cx.rules().grace == GraceRule::Hurries {
+            self.hurry(cx.mm);
+        }
+    }
+
+    /// Asks for a grace period, unless somebody has already.
+    #[inline(never)]
+    fn hurry(&self, mm: &Mm<M>) {
+        if self.deferred.wanted.load(Relaxed) == 0 && self.deferred.wanted.swap(1, Relaxed) == 0 {
+            mm.machine().wake(Daemon::Rcu);
+        }
     }
 
     /// Queues a sheaf of the cache's objects on this CPU.
@@ -191,7 +215,13 @@ impl<M: Machine> Mm<M> {
     /// An RCU grace period has ended, and the next one has begun: what was queued before the one that ended began may be
     /// freed. Whoever plays RCU says this; [`Mm::run_deferred`] frees.
     pub fn end_grace_period(&self) {
+        self.slabs.deferred.wanted.store(0, Relaxed);
         self.slabs.deferred.ended.fetch_add(1, AcqRel);
+    }
+
+    /// Whether a CPU has asked for the present grace period to be hurried; [`Daemon::Rcu`] was woken then.
+    pub fn grace_period_wanted(&self) -> bool {
+        self.slabs.deferred.wanted.load(Relaxed) != 0
     }
 
     /// Objects of this CPU that wait for a grace period to end, those in sheaves and those that need not wait any more
@@ -216,6 +246,7 @@ impl<M: Machine> Mm<M> {
             let Some((cx, head)) = self.slab_of(object).filter(|_| object != NONE) else { break };
             ready.first = cx.cache.next(&self.machine, object);
             ready.objects -= 1;
+            ready.bytes -= u64::from(cx.cache.stride);
             if ready.first == NONE {
                 ready.last = NONE;
             }

@@ -3,11 +3,11 @@
 //!
 //! As in Linux, callbacks are run for 3 ms at most at a stretch; what is left is shared with the task in turns, as ksoftirqd
 //! would be given the CPU. The grace period itself is a parameter, for it hangs on how often a tick finds each CPU in user
-//! mode, which is not simulated. Left out: that a CPU with more than 10,000 callbacks has others hurried.
+//! mode, which is not simulated. Where the policy asks for grace periods to be hurried, each CPU is interrupted for one. Left out: that a CPU with more than 10,000 callbacks has others hurried.
 
 use std::rc::Rc;
 
-use mm::{Cpu, Machine, Nanos};
+use mm::{Cpu, Daemon, Machine, Nanos};
 use sim::{Path, Sim, TaskSpec};
 
 use super::super::within;
@@ -18,6 +18,10 @@ use crate::stage::Stage;
 const TICK: Nanos = Nanos(1_000_000);
 /// How long callbacks are run at a stretch, and how long the task then has the CPU.
 const STRETCH: Nanos = Nanos(3_000_000);
+/// Sending an interrupt to a CPU, and how long it takes until all have answered, once it is sent. Both from memory; calls here
+/// take some microseconds each, but a CPU may be in the middle of its callbacks.
+const SEND: Nanos = Nanos(200);
+const ANSWER: Nanos = Nanos(300_000);
 /// Callbacks between two looks at the clock.
 const BATCH: u32 = 32;
 
@@ -28,32 +32,55 @@ const BATCH: u32 = 32;
 pub(super) fn start(sim: &Sim, stage: &Rc<Stage>, grace_us: u32) -> Result<(), String> {
     let period = within("grace_us", grace_us.into(), 100..=10_000_000)? * 1000;
     let stage = Rc::clone(stage);
-    sim.spawn_background(TaskSpec::new("rcu_gp").on(Cpu(0)), move || {
-        let mut next = stage.machine().now().0;
+    sim.spawn_daemon(Daemon::Rcu, TaskSpec::new("rcu_gp").on(Cpu(0)), move || {
+        let mut next = stage.machine().now().0 + period;
         loop {
-            next += period;
-            stage.machine().sleep_until(Nanos(next));
+            let left = next.saturating_sub(stage.machine().now().0);
+            if left > 0 {
+                stage.machine().block(Nanos(left));
+            }
+            if stage.machine().now().0 >= next {
+                next += period;
+            } else if stage.mm.grace_period_wanted() {
+                expedite(&stage);
+            } else {
+                continue;
+            }
             stage.mm.end_grace_period();
         }
     });
     Ok(())
 }
 
+/// An expedited grace period: every CPU is interrupted, and answers when it is next in user mode.
+fn expedite(stage: &Stage) {
+    let cpus = stage.cpus.len() as u64;
+    stage.machine().compute(Nanos(SEND.0 * cpus));
+    stage.expedited.set(stage.expedited.get() + 1);
+    stage.machine().sleep(ANSWER);
+}
+
 /// A CPU's ticks, seen from the one task on it.
 pub(super) struct Ticks {
     next: Nanos,
     callback: Nanos,
+    /// Expedited grace periods that interrupted this CPU.
+    interrupts: u64,
 }
 
 impl Ticks {
     /// Ticks from now on; a callback costs `callback` besides what it frees.
     pub(super) fn new(stage: &Stage, callback: Nanos) -> Self {
-        Self { next: tick_after(stage.machine().now()), callback }
+        Self { next: tick_after(stage.machine().now()), callback, interrupts: stage.expedited.get() }
     }
 
     /// To be called between two system calls: if a tick is due, it runs callbacks.
     #[inline]
     pub(super) fn look(&mut self, stage: &Stage) {
+        if self.interrupts != stage.expedited.get() {
+            self.interrupts = stage.expedited.get();
+            stage.machine().charge(Path::Interrupt);
+        }
         if stage.machine().now() >= self.next {
             self.tick(stage);
         }
