@@ -562,3 +562,21 @@ fn threads_of_a_core_share_it_while_both_work() {
     let sleeps = |machine: sim::SimMachine| machine.sleep(Nanos(10 * MS));
     assert_eq!(beside(sleeps), MS);
 }
+
+#[test]
+fn daemons_that_wake_together_all_run_before_the_task() {
+    let mut sim = sim_of("host", 1);
+    let seen = Rc::new(RefCell::new(vec![]));
+    for name in ["first", "second", "third"] {
+        let (machine, seen) = (sim.machine(), Rc::clone(&seen));
+        sim.spawn_background(TaskSpec::new(name).on(Cpu(0)).at(Nanos(MS)), move || {
+            seen.borrow_mut().push((name, machine.now().0 / (100 * US)));
+        });
+    }
+    let machine = sim.machine();
+    sim.spawn(TaskSpec::new("task").on(Cpu(0)), move || machine.compute(Nanos(10 * MS)));
+    sim.run(None).unwrap();
+    let mut seen = seen.take();
+    seen.sort_unstable();
+    assert_eq!(seen, [("first", 10), ("second", 10), ("third", 10)]);
+}

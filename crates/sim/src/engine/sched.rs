@@ -205,14 +205,14 @@ impl Sched {
         Some(task)
     }
 
-    /// The current task goes back into the queue: behind the others, or only behind the daemon that is in a hurry.
+    /// The current task goes back into the queue: behind the others, or only behind the daemons that are in a hurry.
     fn preempt(&mut self, cpu: u16) {
         let state = &mut self.cpus[usize::from(cpu)];
         let task = std::mem::replace(&mut state.current, NOBODY);
-        let hurried = state.queue.front().is_some_and(|&first| {
-            self.tasks[first as usize].role != Role::Ordinary && state.clock < state.slice_end
-        });
-        state.queue.insert(if hurried { 1 } else { state.queue.len() }, task);
+        let in_a_hurry = |queued: &&u32| self.tasks[**queued as usize].role != Role::Ordinary;
+        let hurried = state.queue.iter().take_while(in_a_hurry).count();
+        let behind = if hurried > 0 && state.clock < state.slice_end { hurried } else { state.queue.len() };
+        state.queue.insert(behind, task);
         self.queued += 1;
     }
 
