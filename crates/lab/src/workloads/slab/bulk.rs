@@ -137,7 +137,9 @@ impl Task {
         if self.spec.batch > 1 {
             objects::free_bulk(&self.stage, self.cache, &mut batch);
         } else {
-            batch.into_iter().for_each(|object| objects::free(&self.stage, self.cache, object));
+            for object in batch {
+                objects::free(&self.stage, self.cache, object);
+            }
         }
     }
 }

@@ -43,8 +43,6 @@ pub(super) struct Kernel {
     pub(super) preallocated: u32,
     /// Whether a list of one region needs a node.
     pub(super) list_node: bool,
-    /// Whether nodes that wait for a grace period are gathered.
-    pub(super) kfree_rcu: bool,
     /// Objects of a sheaf that both caches ask for; 0: none.
     pub(super) sheaf: u32,
 }
@@ -56,7 +54,6 @@ const V6_4: Kernel = Kernel {
     region_by_rcu: true,
     preallocated: 7,
     list_node: true,
-    kfree_rcu: false,
     sheaf: 0,
 };
 /// As many nodes are preallocated as will be needed; a list of one region is a pointer.
@@ -64,7 +61,7 @@ const V6_6: Kernel = Kernel { preallocated: 1, list_node: false, ..V6_4 };
 /// The lock is part of the region, whose memory is type-safe under RCU, so that it can be freed at once.
 const V6_15: Kernel = Kernel { region_bytes: 192, own_lock: false, region_by_rcu: false, ..V6_6 };
 /// Sheaves.
-const V6_18: Kernel = Kernel { kfree_rcu: true, sheaf: 32, ..V6_15 };
+const V6_18: Kernel = Kernel { sheaf: 32, ..V6_15 };
 
 const HISTORY: &[Since<Kernel>] = &[
     Since(Version::new(6, 4), V6_4),
@@ -87,6 +84,11 @@ impl Kernel {
                 HISTORY[0].0
             )
         })
+    }
+
+    /// Whether nodes that wait for a grace period are gathered in sheaves.
+    pub(super) const fn gathers_nodes(&self) -> bool {
+        self.sheaf > 0
     }
 
     /// Nodes that a step allocates and frees in the call, and that it leaves to RCU: for tests and tables.

@@ -220,7 +220,7 @@ impl Space {
                 };
                 stage.machine().use_object(new, NODE_BYTES, Access::Write);
                 if let Some(old) = held.leaf.replace(new) {
-                    if self.kernel.kfree_rcu {
+                    if self.kernel.gathers_nodes() {
                         objects::kfree_rcu(stage, caches.node, old);
                     } else {
                         objects::free_deferred(stage, caches.node, old);
@@ -230,14 +230,18 @@ impl Space {
             Step::GiveBack => {
                 let last = held.spare.pop();
                 objects::free_bulk(stage, caches.node, &mut held.spare);
-                last.into_iter().for_each(|node| objects::free(stage, caches.node, node));
+                if let Some(node) = last {
+                    objects::free(stage, caches.node, node);
+                }
             }
             Step::AllocateList if self.kernel.list_node => {
                 held.list = Some(objects::allocate(stage, caches.node)?);
             }
             Step::AllocateList => {}
             Step::FreeList => {
-                held.list.take().into_iter().for_each(|node| objects::free(stage, caches.node, node));
+                if let Some(node) = held.list.take() {
+                    objects::free(stage, caches.node, node);
+                }
             }
             Step::FreeRegion => self.free_region(stage),
         }
