@@ -1,6 +1,7 @@
-//! `cargo run --release -p freehold-host --example bench -- [THREADS [quick]]`: what pages cost on this machine, with 1
-//! to THREADS threads (default: as many as there are CPUs).
+//! `cargo run --release -p freehold-host --example bench -- [THREADS [quick]]`: what pages and objects cost on this machine,
+//! with 1 to THREADS threads (default: as many as there are CPUs).
 
+use freehold_host::bench::objects::{self, ObjectPlan};
 use freehold_host::bench::{Plan, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,5 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plan = Plan::up_to(threads);
     let plan = if arguments.next().as_deref() == Some("quick") { plan.quick() } else { plan };
     run(&plan, |row| println!("{row}"))?;
+    let plan = ObjectPlan { rounds: plan.rounds, ..ObjectPlan::up_to(threads) };
+    objects::run(&plan, |_| ())?.iter().for_each(|row| println!("{row}"));
     Ok(())
 }

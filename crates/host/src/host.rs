@@ -27,6 +27,8 @@ pub enum HostError {
     Map(io::Error),
     /// A daemon's thread cannot be started.
     Daemon(io::Error),
+    /// A cache that is measured cannot be made; says why.
+    Cache(String),
 }
 
 impl fmt::Display for HostError {
@@ -36,6 +38,7 @@ impl fmt::Display for HostError {
             Self::Topology(what) => write!(f, "impossible topology: {what}"),
             Self::Map(error) => write!(f, "cannot reserve address space: {error}"),
             Self::Daemon(error) => write!(f, "cannot start a daemon's thread: {error}"),
+            Self::Cache(what) => f.write_str(what),
         }
     }
 }
@@ -44,7 +47,7 @@ impl std::error::Error for HostError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Map(error) | Self::Daemon(error) => Some(error),
-            Self::Size(_) | Self::Topology(_) => None,
+            Self::Size(_) | Self::Topology(_) | Self::Cache(_) => None,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use host::bench::contention::{self, Variant};
-use host::bench::{Plan, Row};
+use host::bench::objects::{self, ObjectPlan, ObjectRow};
+use host::bench::{Plan, Row, Spread};
 use host::probe::Hardware;
 
 use crate::args::{Bench, BenchWhat, Contention, Global};
@@ -75,31 +76,50 @@ fn operations(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
     plan.rounds = options.rounds;
     plan.policy = policy(&options.policy)?;
     plan.pages = (options.mib << 20 >> mm::ids::PAGE_SHIFT) as u32 / 4;
+    let mut object_plan = ObjectPlan::up_to(threads as u32);
+    object_plan.rounds = options.rounds;
+    if !object_plan.policies.contains(&plan.policy) {
+        object_plan.policies.push(plan.policy.clone());
+    }
     let bar = Bar::new(global, 0);
     let rows = host::bench::run(&plan, |row| bar.step(format!("{} {}", row.source, row.case.name())));
+    let objects = objects::run(&object_plan, |source| bar.step(format!("{source}, objects")));
     bar.done();
-    let rows = rows.map_err(Failure::of)?;
+    let (rows, objects) = (rows.map_err(Failure::of)?, objects.map_err(Failure::of)?);
     if global.json {
-        print(&json(&rows)?);
+        print(&json(&rows, &objects)?);
     } else {
         print(&report::bench::table(style(), &rows));
+        print("\n");
+        print(&report::bench::objects(style(), &objects));
     }
     Ok(Verdict::Fine)
 }
 
-fn json(rows: &[Row]) -> Result<String, Failure> {
-    let rows: Vec<serde_json::Value> = rows
-        .iter()
-        .map(|row| {
-            serde_json::json!({
-                "source": row.source,
-                "case": row.case.name(),
-                "order": row.order.get(),
-                "threads": row.threads,
-                "blocks": row.blocks,
-                "ns": { "min": row.ns.min, "median": row.ns.median, "max": row.ns.max },
-            })
+/// Pages first, then objects, which have bytes in the place of an order.
+fn json(rows: &[Row], objects: &[ObjectRow]) -> Result<String, Failure> {
+    let spread = |ns: &Spread| serde_json::json!({ "min": ns.min, "median": ns.median, "max": ns.max });
+    let pages = rows.iter().map(|row| {
+        serde_json::json!({
+            "source": row.source,
+            "case": row.case.name(),
+            "order": row.order.get(),
+            "threads": row.threads,
+            "blocks": row.blocks,
+            "ns": spread(&row.ns),
         })
-        .collect();
-    Ok(serde_json::to_string_pretty(&rows).map_err(Failure::of)? + "\n")
+    });
+    let objects = objects.iter().map(|row| {
+        serde_json::json!({
+            "source": row.source,
+            "case": row.case.name(),
+            "bytes": row.object_size,
+            "threads": row.threads,
+            "objects": row.objects,
+            "ns": spread(&row.ns),
+            "instructions": row.instructions,
+        })
+    });
+    let all: Vec<serde_json::Value> = pages.chain(objects).collect();
+    Ok(serde_json::to_string_pretty(&all).map_err(Failure::of)? + "\n")
 }

@@ -5,10 +5,11 @@
 //! *put* frees them in the order of their allocation; *shuffled put* frees them in random order. Times are per block, of
 //! a thread: with several threads, the mean over them. Threads are not pinned.
 //!
-//! [`contention`] sets policies against each other where threads want the same zone lock.
+//! [`objects`] does the like with objects of 64 bytes. [`contention`] sets policies against each other where threads want the same zone lock.
 
 pub mod contention;
 mod measure;
+pub mod objects;
 mod source;
 
 use std::fmt;
@@ -83,11 +84,8 @@ pub enum Others {
 impl Plan {
     /// Orders 0, 3 and 9, with 1, 2, 4 … and `threads` threads, 9 rounds, 64 MiB held by each.
     pub fn up_to(threads: u32) -> Self {
-        let doublings = std::iter::successors(Some(1), |threads: &u32| threads.checked_mul(2));
-        let mut counts: Vec<u32> = doublings.take_while(|&count| count < threads).collect();
-        counts.push(threads.max(1));
         Self {
-            threads: counts,
+            threads: doublings(threads),
             orders: [0, 3, 9].into_iter().filter_map(Order::new).collect(),
             rounds: 9,
             pages: 16_384,
@@ -101,6 +99,14 @@ impl Plan {
     pub fn quick(self) -> Self {
         Self { rounds: 3, pages: 4096, ..self }
     }
+}
+
+/// 1, 2, 4 … and `most`.
+fn doublings(most: u32) -> Vec<u32> {
+    let doublings = std::iter::successors(Some(1), |threads: &u32| threads.checked_mul(2));
+    let mut counts: Vec<u32> = doublings.take_while(|&count| count < most).collect();
+    counts.push(most.max(1));
+    counts
 }
 
 /// Nanoseconds over the rounds.
