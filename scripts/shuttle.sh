@@ -1,6 +1,7 @@
 #!/bin/sh
-# Explores schedules of the allocator with shuttle. FREEHOLD_SHUTTLE_SCHEDULES: random schedules of each test
-# (default 4000, and a quarter as many by PCT).
+# Explores schedules of the allocator, its pages and its slabs, with shuttle. FREEHOLD_SHUTTLE_SCHEDULES: random
+# schedules of each test (default 4000, and a quarter as many by PCT).
 set -eu
 cd "$(dirname "$0")/.."
-RUSTFLAGS="--cfg shuttle" exec cargo test -p freehold-mm --test shuttle --target-dir target/shuttle -- "$@"
+RUSTFLAGS="--cfg shuttle" exec cargo test -p freehold-mm --test shuttle --test shuttle_slab \
+    --target-dir target/shuttle -- "$@"

@@ -4,149 +4,15 @@
 //! ThreadSanitizer's to find.
 #![cfg(shuttle)]
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+mod explored;
 
-use freehold_mm::{
-    Access, Addr, Cpu, CpuSpec, Daemon, Knob, Knobs, Line, LockClass, Machine, MigrateType, Mm, Nanos, Node,
-    NodeSpec, Order, Pfn, Policy, Request, Span, TaskId, Topology, Urgency, Work, ZoneKind, ZoneSpec,
-    watermark,
-};
-use shuttle::rand::Rng;
-use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
-use shuttle::sync::{Arc, Condvar, Mutex};
-use shuttle::{Config, Runner, thread};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Random schedules of each test; a quarter as many by PCT. `FREEHOLD_SHUTTLE_SCHEDULES` sets another number.
-const SCHEDULES: usize = 4000;
-const SEED: u64 = 1;
+use explored::{Cpus, Tiny, check_whole, explore, join, on_cpu, order, tiny};
+use freehold_mm::{Cpu, Knob, MigrateType, Node, Order, Pfn, Request, Urgency, watermark};
+use shuttle::sync::{Arc, Mutex};
 
-shuttle::thread_local!(static CPU: Cell<u16> = const { Cell::new(0) });
-
-/// Where threads run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cpus {
-    /// Each on the CPU that it was spawned on.
-    Pinned,
-    /// On a CPU that may be another at every look, as threads of a process do.
-    Roaming,
-}
-
-struct ShuttleMachine {
-    cpus: Cpus,
-    /// Who owns each frame: 0 for nobody, else a thread's number. Not an atomic of shuttle's: looking is no step.
-    owners: Vec<AtomicU32>,
-    /// Words of memory; likewise no step.
-    words: std::sync::Mutex<std::collections::BTreeMap<u64, u64>>,
-}
-
-#[derive(Default)]
-struct ShuttleLock {
-    taken: Mutex<bool>,
-    freed: Condvar,
-    waiters: AtomicU32,
-}
-
-// SAFETY: `taken` is only changed under its mutex, which orders as an acquire and release do. CPU numbers are 0 and 1,
-// and the topology below has two CPUs.
-unsafe impl Machine for ShuttleMachine {
-    type Lock = ShuttleLock;
-    type Irq = ();
-
-    fn cpu(&self) -> Cpu {
-        match self.cpus {
-            Cpus::Pinned => Cpu(CPU.with(Cell::get)),
-            Cpus::Roaming => Cpu(shuttle::rand::thread_rng().gen_range(0..2)),
-        }
-    }
-
-    fn task(&self) -> TaskId {
-        TaskId(0)
-    }
-
-    fn now(&self) -> Nanos {
-        Nanos(0)
-    }
-
-    fn random(&self) -> u64 {
-        shuttle::rand::thread_rng().r#gen()
-    }
-
-    fn new_lock(&self, _class: LockClass, _index: u32) -> ShuttleLock {
-        ShuttleLock::default()
-    }
-
-    fn lock(&self, lock: &ShuttleLock) {
-        let mut taken = lock.taken.lock().unwrap();
-        lock.waiters.fetch_add(1, Ordering::Relaxed);
-        while *taken {
-            taken = lock.freed.wait(taken).unwrap();
-        }
-        lock.waiters.fetch_sub(1, Ordering::Relaxed);
-        *taken = true;
-    }
-
-    fn try_lock(&self, lock: &ShuttleLock) -> bool {
-        !std::mem::replace(&mut *lock.taken.lock().unwrap(), true)
-    }
-
-    fn unlock(&self, lock: &ShuttleLock) {
-        let was_taken = std::mem::replace(&mut *lock.taken.lock().unwrap(), false);
-        assert!(was_taken, "a lock was given back that nobody held");
-        lock.freed.notify_one();
-    }
-
-    fn is_contended(&self, lock: &ShuttleLock) -> bool {
-        lock.waiters.load(Ordering::Relaxed) > 0
-    }
-
-    fn irq_save(&self) {}
-    fn irq_restore(&self, (): ()) {}
-    fn touch(&self, _line: Line, _access: Access) {}
-    fn load(&self, at: Addr) -> u64 {
-        self.words.lock().unwrap().get(&at.0).copied().unwrap_or(0)
-    }
-
-    fn store(&self, at: Addr, word: u64) {
-        self.words.lock().unwrap().insert(at.0, word);
-    }
-
-    fn clear(&self, _block: Pfn, _order: Order) {}
-    fn copy(&self, _from: Pfn, _to: Pfn, _order: Order) {}
-    fn block(&self, _at_most: Nanos) {}
-    fn wake(&self, _daemon: Daemon) {}
-
-    fn enter(&self, _span: Span) -> Nanos {
-        Nanos(0)
-    }
-
-    fn leave(&self, _span: Span, _since: Nanos, _work: Work) {}
-}
-
-type Tiny = Mm<ShuttleMachine>;
 type Block = (Pfn, Order);
-
-/// One Normal zone of `frames`, two CPUs, and two arenas if the policy has any and there are frames enough.
-fn tiny(frames: u32, cpus: Cpus, policy: &str) -> Arc<Tiny> {
-    let zone =
-        ZoneSpec { kind: ZoneKind::Normal, start: Pfn(0), spanned: frames, present: frames, managed: frames };
-    let topology = Topology {
-        nodes: vec![NodeSpec { zones: vec![zone] }],
-        cpus: vec![CpuSpec { node: Node(0), cache_slice: 1 << 20 }; 2],
-        distance: vec![vec![10]],
-    };
-    let knobs = Knobs::default();
-    // A few pages of reserve, so that small zones can be used up.
-    knobs.set(Knob::MinFreeKbytes, 16).unwrap();
-    knobs.set(Knob::Arenas, 2).unwrap();
-    let owners = (0..frames).map(|_| AtomicU32::new(0)).collect();
-    let machine = ShuttleMachine { cpus, owners, words: std::sync::Mutex::default() };
-    Arc::new(Mm::new(machine, topology, Policy::parse(policy).unwrap(), knobs).unwrap())
-}
-
-fn order(order: u8) -> Order {
-    Order::new(order).unwrap()
-}
 
 fn alloc(mm: &Tiny, me: u32, request: Request) -> Option<Block> {
     let pfn = mm.alloc(request).ok()?;
@@ -169,46 +35,6 @@ fn free_all(mm: &Tiny, blocks: impl IntoIterator<Item = Block>) {
     for block in blocks {
         free(mm, block);
     }
-}
-
-fn join(threads: Vec<thread::JoinHandle<()>>) {
-    for thread in threads {
-        thread.join().unwrap();
-    }
-}
-
-fn on_cpu(cpu: u16, run: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
-    thread::spawn(move || {
-        CPU.with(|slot| slot.set(cpu));
-        run();
-    })
-}
-
-/// Everything was freed: the allocator is whole, and all memory is back after a drain.
-fn check_whole(mm: &Tiny) {
-    let pages = mm.check().unwrap();
-    assert_eq!(pages.allocated, 0, "{pages:?}");
-    mm.drain_all();
-    let managed = u64::from(mm.zones()[0].managed());
-    let pages = mm.check().unwrap();
-    assert_eq!((pages.free, pages.pcp), (managed, 0));
-    assert_eq!(mm.zones()[0].free_pages_exact(), managed);
-    let counters = mm.counters();
-    assert_eq!(counters.get("pgalloc_normal"), counters.get("pgfree"));
-}
-
-fn explore(test: impl Fn() + Send + Sync + Clone + 'static) {
-    let schedules = std::env::var("FREEHOLD_SHUTTLE_SCHEDULES").ok().and_then(|number| number.parse().ok());
-    let schedules = schedules.unwrap_or(SCHEDULES);
-    run(RandomScheduler::new_from_seed(SEED, schedules), test.clone());
-    run(PctScheduler::new_from_seed(SEED, 3, schedules / 4), test);
-}
-
-fn run(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
-    let mut config = Config::new();
-    config.stack_size = 1 << 18;
-    config.silence_warnings = true;
-    Runner::new(scheduler, config).run(test);
 }
 
 /// Two threads allocate, then each frees what the other allocated.
