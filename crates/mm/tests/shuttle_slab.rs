@@ -181,6 +181,25 @@ fn partial_slabs_overflow() {
     }
 }
 
+/// Both free all there is, so that slabs become empty on whoever's list they are; a node keeps none that is empty.
+#[test]
+fn slabs_become_empty() {
+    for policy in POLICIES {
+        two(
+            move || tiny(FRAMES, Cpus::Pinned, policy),
+            |mm, id| {
+                mm.set_knob(Knob::NodePartialScale, 0).unwrap();
+                let mut objects: Vec<Addr> = (0..16).map(|_| take(mm, id, 3)).collect();
+                objects.sort_unstable_by_key(|object| object.0);
+                let is_even = |object: &Addr| object.0 / u64::from(SIZE) % 2 == 0;
+                let (even, odd): (Vec<Addr>, Vec<Addr>) = objects.into_iter().partition(is_even);
+                [even, odd]
+            },
+            |mm, id, _, objects| free_all(mm, id, objects),
+        );
+    }
+}
+
 /// The second CPU is on another node: what it frees goes to slabs past its sheaves, while the first refills its own from
 /// the same slabs.
 #[test]
