@@ -87,6 +87,21 @@ impl FrameState {
     }
 }
 
+/// What a frame is to slabs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlabPart {
+    /// A slab of `order` begins here, of the cache of this number.
+    Head { cache: u16, order: Order },
+    /// Inside of a slab of `order`.
+    Tail { order: Order },
+    /// Neither.
+    None,
+}
+
+const fn cache_of(word: u32) -> u16 {
+    (word >> 8 & 0xff | word >> 28 << 8) as u16
+}
+
 /// A frame descriptor.
 #[derive(Debug, Default)]
 pub struct Frame {
@@ -135,7 +150,19 @@ impl Frame {
     #[inline]
     pub(crate) fn slab_cache(&self) -> Option<u16> {
         let word = self.state.load(Relaxed);
-        (word & 0xf == 4).then_some((word >> 8 & 0xff | word >> 28 << 8) as u16)
+        (word & 0xf == 4).then_some(cache_of(word))
+    }
+
+    /// What the frame is to slabs, from one look at its state: for the path of every free.
+    #[inline]
+    pub(crate) fn slab_part(&self) -> SlabPart {
+        let word = self.state.load(Relaxed);
+        let FrameState { kind, order, .. } = FrameState::unpack(word);
+        match kind {
+            FrameKind::Slab => SlabPart::Head { cache: cache_of(word), order },
+            FrameKind::SlabTail => SlabPart::Tail { order },
+            _ => SlabPart::None,
+        }
     }
 
     /// Numbers of caches that a descriptor can tell.
@@ -256,11 +283,14 @@ mod tests {
         for cache in [0, 1, 255, 256, Frame::MAX_CACHES as u16 - 1] {
             frame.set_slab(block, cache);
             assert_eq!(frame.slab_cache(), Some(cache));
+            assert_eq!(frame.slab_part(), SlabPart::Head { cache, order });
             let state = frame.state();
             assert_eq!((state.kind, state.order, state.zone), (FrameKind::Slab, order, ZoneId(9)));
         }
+        frame.set_state(FrameState { kind: FrameKind::SlabTail, ..block });
+        assert_eq!((frame.slab_cache(), frame.slab_part()), (None, SlabPart::Tail { order }));
         frame.set_state(block);
-        assert_eq!(frame.slab_cache(), None);
+        assert_eq!((frame.slab_cache(), frame.slab_part()), (None, SlabPart::None));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::SlabError;
 use super::cache::CacheId;
 use super::chain::Chain;
 use super::kmalloc::{KmallocClass, KmallocKind};
+use super::registry::SlabPlace;
 use super::stat::SlabEvent;
 use crate::boot::Mm;
 use crate::ids::{Addr, Node, Pfn};
@@ -97,8 +98,8 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If it is not an object of any cache; or as [`Mm::kmem_cache_free`].
     pub fn kfree(&self, object: Addr) -> Result<(), SlabError> {
-        let (cx, _) = self.slab_of(object).ok_or(SlabError::NotAnObject(object))?;
-        self.kmem_cache_free(cx.cache.id, object)
+        let place = self.slab_around(object).ok_or(SlabError::NotAnObject(object))?;
+        self.free_checked(self.object_at(place, object)?, place.head, object)
     }
 
     /// Frees an object after a grace period (`call_rcu`): it is queued by itself on this CPU.
@@ -136,12 +137,19 @@ impl<M: Machine> Mm<M> {
     /// The cache `id` and the slab that `object` is of.
     #[inline]
     fn object_of(&self, id: CacheId, object: Addr) -> Result<(SlabCx<'_, M>, Pfn), SlabError> {
-        let (cx, head) = self.slab_of(object).ok_or(SlabError::NotAnObject(object))?;
-        if cx.cache.id != id {
-            return Err(SlabError::WrongCache(object, cx.cache.id));
+        let place = self.slab_around(object).ok_or(SlabError::NotAnObject(object))?;
+        if place.cache != id {
+            return Err(SlabError::WrongCache(object, place.cache));
         }
-        cx.cache.number(head, cx.order_of(head), object).ok_or(SlabError::NotAnObject(object))?;
-        Ok((cx, head))
+        Ok((self.object_at(place, object)?, place.head))
+    }
+
+    /// The cache of the slab at `place`, if an object of it begins at `object`.
+    #[inline]
+    fn object_at(&self, place: SlabPlace, object: Addr) -> Result<SlabCx<'_, M>, SlabError> {
+        let cx = self.slab_cx(place.cache)?;
+        cx.cache.number(place.head, place.order, object).ok_or(SlabError::NotAnObject(object))?;
+        Ok(cx)
     }
 
     #[inline]

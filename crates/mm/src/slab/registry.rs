@@ -10,13 +10,21 @@ use super::sheaf::{HEADER, POINTER, Sheaf};
 use super::slots::Slots;
 use super::{CacheSizing, CacheSpec, SlabCx, SlabError, SlabSystem};
 use crate::boot::Mm;
-use crate::frame::{Frame, FrameKind};
-use crate::ids::{Addr, Pfn};
+use crate::frame::{Frame, SlabPart};
+use crate::ids::{Addr, Order, Pfn};
 use crate::machine::{LockClass, Machine};
 use crate::sync::{Acquire, AtomicU32, Locked, Release};
 
 /// Classes of all rows of `kmalloc`.
 const CLASSES: usize = KmallocKind::ALL.len() * super::kmalloc::SIZES.len();
+
+/// A slab: where it begins, whose it is, how large it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlabPlace {
+    pub(super) head: Pfn,
+    pub(super) cache: CacheId,
+    pub(super) order: Order,
+}
 
 /// The slab allocator's part of the memory manager.
 pub(crate) struct SlabAllocator<M: Machine> {
@@ -153,23 +161,34 @@ impl<M: Machine> Mm<M> {
         Some(SlabCx { mm: self, cache: self.slabs.class(class)? })
     }
 
+    /// The slab that `at` lies in, if it lies in one.
+    #[inline]
+    pub(super) fn slab_around(&self, at: Addr) -> Option<SlabPlace> {
+        let head = at.pfn();
+        match self.map.get(head)?.slab_part() {
+            SlabPart::Head { cache, order } => Some(SlabPlace { head, cache: CacheId(cache), order }),
+            SlabPart::Tail { order } => {
+                let head = head.align_down(order);
+                match self.map.get(head)?.slab_part() {
+                    SlabPart::Head { cache, order } => Some(SlabPlace { head, cache: CacheId(cache), order }),
+                    SlabPart::Tail { .. } | SlabPart::None => None,
+                }
+            }
+            SlabPart::None => None,
+        }
+    }
+
     /// The first frame of the slab that `at` lies in, if it lies in one.
     #[inline]
     pub(super) fn slab_head(&self, at: Addr) -> Option<Pfn> {
-        let pfn = at.pfn();
-        let frame = self.map.get(pfn)?;
-        if frame.slab_cache().is_some() {
-            return Some(pfn);
-        }
-        let state = frame.state();
-        (state.kind == FrameKind::SlabTail).then(|| pfn.align_down(state.order))
+        Some(self.slab_around(at)?.head)
     }
 
     /// The slab that `at` lies in and its cache.
     #[inline]
     pub(super) fn slab_of(&self, at: Addr) -> Option<(SlabCx<'_, M>, Pfn)> {
-        let head = self.slab_head(at)?;
-        Some((self.slab_at(head)?, head))
+        let place = self.slab_around(at)?;
+        Some((SlabCx { mm: self, cache: self.cache(place.cache)? }, place.head))
     }
 
     /// The cache of the slab that begins at `head`.
