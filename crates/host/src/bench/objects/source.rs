@@ -168,7 +168,7 @@ pub(super) struct Malloc;
 impl ObjectSource for Malloc {
     one_by_one!();
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "malloc"
     }
 
@@ -218,7 +218,7 @@ impl RingAlone {
 impl ObjectSource for RingAlone {
     one_by_one!();
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "ring alone"
     }
 
