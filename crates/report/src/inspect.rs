@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use trace::inspect::{Losses, PageBalance, RunRow, TaskActivity};
+use trace::inspect::{
+    CacheActivity, Losses, ObjectBalance, PageBalance, RunRow, SlabPageEvents, TaskActivity,
+};
 use trace::{Inspection, Keep};
 
 use crate::style::Style;
@@ -13,6 +15,8 @@ use crate::units::{duration, memory, plural};
 const TASKS: usize = 12;
 /// Rows of the mix of allocations.
 const MIX: usize = 12;
+/// Slab caches that have a line of their own.
+const CACHES: usize = 16;
 
 /// The whole account; `name` is the file's.
 pub fn text(style: Style, name: &str, of: &Inspection) -> String {
@@ -21,6 +25,8 @@ pub fn text(style: Style, name: &str, of: &Inspection) -> String {
     parts.push(allocations(style, of));
     parts.push(runs(style, "refills", &of.refills) + &runs(style, "drains", &of.drains));
     parts.push(pages(&of.pages));
+    parts.push(caches(style, &of.caches));
+    parts.push(objects(&of.objects, of.slab_pages));
     parts.push(losses(style, of));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -146,6 +152,56 @@ fn pages(of: &PageBalance) -> String {
         let pages = plural(of.allocated_twice, "page");
         let _ = writeln!(out, "{pages} allocated while still out: the free was lost or left out");
     }
+    out
+}
+
+fn caches(style: Style, caches: &[CacheActivity]) -> String {
+    let mut table =
+        Table::new(["<slab cache", "bytes", "allocated", "freed", "at most out", "out at the end", "again"]);
+    for cache in caches.iter().take(CACHES) {
+        let some = |count: u64| if count == 0 { "-".to_owned() } else { count.to_string() };
+        table.row([
+            cache.cache.clone(),
+            some(cache.object_bytes.into()),
+            cache.allocs.to_string(),
+            some(cache.frees),
+            some(cache.peak),
+            some(cache.held),
+            some(cache.allocated_twice),
+        ]);
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    let mut out = table.text(0, style.columns());
+    if caches.len() > CACHES {
+        let _ = writeln!(out, "and {}", plural((caches.len() - CACHES) as u64, "more slab cache"));
+    }
+    out
+}
+
+fn objects(of: &ObjectBalance, pages: SlabPageEvents) -> String {
+    if of.allocated == 0 {
+        return String::new();
+    }
+    let mut out = format!(
+        "slab objects: {} allocated, {} freed, at most {} out at once, {} out at the end\n",
+        of.allocated, of.freed, of.peak, of.held,
+    );
+    if of.unmatched_frees > 0 {
+        let _ = writeln!(out, "{} freed that was not seen allocated", plural(of.unmatched_frees, "object"));
+    }
+    if of.allocated_twice > 0 {
+        let objects = plural(of.allocated_twice, "object");
+        let _ =
+            writeln!(out, "{objects} allocated again without a free (kfree_rcu into a sheaf has no event)");
+    }
+    let _ = writeln!(
+        out,
+        "of the page events, {} and {} are the slab allocator's own",
+        plural(pages.allocations, "allocation"),
+        plural(pages.frees, "free"),
+    );
     out
 }
 

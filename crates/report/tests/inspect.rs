@@ -2,7 +2,10 @@
 
 use freehold_report::{Style, inspect};
 use trace::Inspection;
-use trace::inspect::{KindCount, Losses, MixRow, PageBalance, RunRow, TaskActivity};
+use trace::inspect::{
+    CacheActivity, KindCount, Losses, MixRow, ObjectBalance, PageBalance, RunRow, SlabPageEvents,
+    TaskActivity,
+};
 
 fn task(name: &str, tid: u32, pages: u64) -> TaskActivity {
     TaskActivity {
@@ -84,6 +87,35 @@ fn whatever_is_missing_is_said() {
         ..Inspection::default()
     };
     insta::assert_snapshot!(inspect::text(Style::plain(), "cut.fh", &of));
+}
+
+#[test]
+fn slab_caches_are_listed() {
+    let cache = |cache: &str, object_bytes, allocs, frees| CacheActivity {
+        cache: cache.into(),
+        object_bytes,
+        allocs,
+        frees,
+        peak: 7,
+        held: allocs - frees,
+        allocated_twice: 0,
+    };
+    let mut caches = vec![cache("vm_area_struct", 192, 900, 890), cache("kmalloc of pages", 0, 2, 0)];
+    caches.extend((0..20).map(|number| cache(&format!("bio-{number}"), 208, 1, 1)));
+    let of = Inspection {
+        caches,
+        objects: ObjectBalance {
+            allocated: 922,
+            freed: 910,
+            peak: 40,
+            held: 12,
+            unmatched_frees: 1,
+            allocated_twice: 3,
+        },
+        slab_pages: SlabPageEvents { allocations: 9, frees: 1 },
+        ..inspection()
+    };
+    insta::assert_snapshot!(inspect::text(Style::plain(), "slab.fh", &of));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Seek};
 
 use mm::ids::{PAGE_SHIFT, PAGE_SIZE};
-use mm::slab::kmalloc;
+use mm::slab::kmalloc::{self, KmallocClass, KmallocKind};
 use mm::{MigrateType, Order, Pfn, TaskId};
 
 use crate::error::ReadError;
@@ -65,6 +65,24 @@ impl SlabPages {
 /// Whether an object of `allocated` bytes from `cache` is a block of pages and in no slab.
 pub fn is_large(cache: NameId, allocated: u32) -> bool {
     cache == NameId::NONE && allocated > kmalloc::SIZES[kmalloc::SIZES.len() - 1]
+}
+
+/// The class of `kmalloc` that an object of `allocated` bytes is from: it has no cache's name, and its size is that of a
+/// class. The row is the one that kernels with memory cgroups take it from.
+pub fn kmalloc_class(cache: NameId, allocated: u32, gfp: Gfp) -> Option<KmallocClass> {
+    if cache != NameId::NONE || !kmalloc::SIZES.contains(&allocated) {
+        return None;
+    }
+    let row = if gfp.contains(Gfp::DMA) {
+        KmallocKind::Dma
+    } else if gfp.contains(Gfp::RECLAIMABLE) {
+        KmallocKind::Reclaimable
+    } else if gfp.contains(Gfp::ACCOUNT) {
+        KmallocKind::Accounted
+    } else {
+        KmallocKind::Normal
+    };
+    KmallocClass::of(row, allocated)
 }
 
 /// Finds the page events of slabs in a recording; none where no event of a slab was recorded. Reads it twice.

@@ -5,7 +5,9 @@ mod common;
 use std::io::Cursor;
 
 use common::begin;
-use freehold_trace::{Event, EventKind, Gfp, Inspection, Outcome, Reader, SwitchState, inspect};
+use freehold_trace::{
+    Event, EventKind, Gfp, Inspection, Meta, NameId, Outcome, Reader, SwitchState, Writer, inspect,
+};
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
 
 const MOVABLE: MigrateType = MigrateType::Movable;
@@ -104,4 +106,53 @@ fn running_times_come_from_switches() {
     let kinds: Vec<_> = inspection.kinds.iter().map(|row| (row.kind, row.count)).collect();
     assert_eq!(kinds, [("switch", 5)]);
     assert_eq!((inspection.first_ns, inspection.last_ns), (100, 950));
+}
+
+#[test]
+fn slab_objects_are_followed_by_cache() {
+    let tracepoints = vec!["kmem:mm_page_alloc".into(), "kmem:kmem_cache_alloc".into()];
+    let meta = Meta { tracepoints, ..common::meta() };
+    let mut writer = Writer::new(vec![], &meta).unwrap();
+    writer.task(TaskId(0), &common::task(0)).unwrap();
+    writer.name("filp").unwrap();
+    let base = 0xffff_8880_0000_0000;
+    let page = base + (0x100 << 12);
+    let got = |object: u64, cache: u32, allocated: u32| {
+        let (requested, gfp) = (allocated, Gfp::KERNEL);
+        EventKind::SlabAlloc { object, cache: NameId(cache), requested, allocated, gfp, node: -1 }
+    };
+    let freed = |object: u64| EventKind::SlabFree { object, cache: NameId::NONE };
+    let events = [
+        EventKind::PageAlloc {
+            pfn: Pfn(0x100),
+            order: order(0),
+            migratetype: MigrateType::Unmovable,
+            gfp: Gfp::KERNEL,
+        },
+        got(page, 1, 192),
+        got(page + 192, 1, 192),
+        got(base + 64, 0, 64),
+        got(base + (0x200 << 12), 0, 16_384),
+        got(page, 1, 192),
+        freed(page),
+        freed(page + 192),
+        freed(1),
+        free(0x100, 0),
+    ];
+    for (time, kind) in events.into_iter().enumerate() {
+        writer.push(&Event { time: Nanos(time as u64), cpu: Cpu(0), task: TaskId(0), kind }).unwrap();
+    }
+    let (bytes, _) = writer.finish(Outcome::default()).unwrap();
+    let inspection = inspect(&mut Reader::new(Cursor::new(bytes)).unwrap()).unwrap();
+    let caches: Vec<_> = inspection
+        .caches
+        .iter()
+        .map(|cache| (cache.cache.as_str(), cache.object_bytes, cache.allocs, cache.frees, cache.peak))
+        .collect();
+    let pages = ("kmalloc of pages", 0, 1, 0, 1);
+    assert_eq!(caches, [("filp", 192, 3, 2, 2), pages, ("kmalloc-64", 64, 1, 0, 1)]);
+    let objects = inspection.objects;
+    assert_eq!((objects.allocated, objects.freed, objects.held, objects.peak), (5, 2, 2, 4));
+    assert_eq!((objects.unmatched_frees, objects.allocated_twice), (1, 1));
+    assert_eq!((inspection.slab_pages.allocations, inspection.slab_pages.frees), (1, 1));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use mm::slab::kmalloc::{self, KmallocClass, KmallocKind};
+use mm::slab::kmalloc::KmallocClass;
 use mm::slab::{CacheFlags, CacheSpec};
 use trace::{Gfp, NameId, slabs};
 
@@ -156,27 +156,12 @@ impl Objects {
 /// An object without a cache's name is `kmalloc`'s, if it has the size of one of its classes.
 fn key(asked: Asked) -> Key {
     let Asked { cache, requested, allocated, gfp } = asked;
-    if cache == NameId::NONE && kmalloc::SIZES.contains(&allocated) {
-        if let Some(class) = KmallocClass::of(row(gfp), allocated) {
-            return Key::Kmalloc(class);
-        }
+    if let Some(class) = slabs::kmalloc_class(cache, allocated, gfp) {
+        return Key::Kmalloc(class);
     }
     // Without a name, what was asked for would make a cache of each size that somebody asks for.
     let requested = if cache == NameId::NONE { allocated } else { requested };
     Key::Named { name: cache, requested, allocated }
-}
-
-/// The row of `kmalloc` that a request is served from, where the kernel has memory cgroups.
-fn row(gfp: Gfp) -> KmallocKind {
-    if gfp.contains(Gfp::DMA) {
-        KmallocKind::Dma
-    } else if gfp.contains(Gfp::RECLAIMABLE) {
-        KmallocKind::Reclaimable
-    } else if gfp.contains(Gfp::ACCOUNT) {
-        KmallocKind::Accounted
-    } else {
-        KmallocKind::Normal
-    }
 }
 
 /// Whether the object is whole pages, which have events of their own.

@@ -1,8 +1,10 @@
 //! What is in a recording: counts, tasks, mixes, and the refills and drains of per-CPU lists that it shows.
 //!
-//! Pure data; `report` prints it. `runs` finds refills and drains in the stream, `held` follows which pages are out.
+//! Pure data; `report` prints it. `runs` finds refills and drains in the stream, `held` follows which pages are out,
+//! `objects` which slab objects.
 
 mod held;
+mod objects;
 mod runs;
 
 use std::io::{Read, Seek};
@@ -14,7 +16,9 @@ use crate::error::ReadError;
 use crate::event::{Event, EventKind};
 use crate::format::Reader;
 use crate::meta::Keep;
+use crate::slabs::slab_pages;
 use held::Held;
+use objects::Objects;
 use runs::Runs;
 
 /// What is in a recording.
@@ -66,6 +70,12 @@ pub struct Inspection {
     pub drains: Vec<RunRow>,
     /// What became of pages.
     pub pages: PageBalance,
+    /// The slab caches, those with most events first.
+    pub caches: Vec<CacheActivity>,
+    /// What became of slab objects.
+    pub objects: ObjectBalance,
+    /// Page events that are the kernel's slab allocator's: [`crate::slabs`].
+    pub slab_pages: SlabPageEvents,
     /// Losses.
     pub losses: Losses,
 }
@@ -149,6 +159,52 @@ pub struct PageBalance {
     pub allocated_twice: u64,
 }
 
+/// What happened to a slab cache.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct CacheActivity {
+    /// Its name; a class of `kmalloc` by the size and flags of the requests.
+    pub cache: String,
+    /// Bytes that an object takes; 0 for `kmalloc` of whole pages.
+    pub object_bytes: u32,
+    /// Objects handed out.
+    pub allocs: u64,
+    /// Of these, objects freed.
+    pub frees: u64,
+    /// Most objects that were out at a time.
+    pub peak: u64,
+    /// Objects that were handed out and are not back at the end.
+    pub held: u64,
+    /// Objects handed out again without a free between.
+    pub allocated_twice: u64,
+}
+
+/// What became of the slab objects of a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct ObjectBalance {
+    /// Objects handed out.
+    pub allocated: u64,
+    /// Of these, objects freed.
+    pub freed: u64,
+    /// Most objects that were out at a time.
+    pub peak: u64,
+    /// Objects that were handed out and are not back at the end.
+    pub held: u64,
+    /// Frees of objects that were not seen handed out.
+    pub unmatched_frees: u64,
+    /// Objects handed out that were out already: their frees have no event (`kfree_rcu` into a sheaf), were lost or left
+    /// out.
+    pub allocated_twice: u64,
+}
+
+/// Page events of the kernel's slab allocator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct SlabPageEvents {
+    /// Blocks handed out to slabs.
+    pub allocations: u64,
+    /// Blocks that slabs gave back.
+    pub frees: u64,
+}
+
 /// What is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Losses {
@@ -162,12 +218,14 @@ pub struct Losses {
     pub left_out: u64,
 }
 
-/// Reads a whole recording once.
+/// Reads a whole recording: once, and where slab events were recorded twice more, to tell slabs' pages.
 ///
 /// # Errors
 /// It is damaged; see [`Reader::events`].
 pub fn inspect<R: Read + Seek>(reader: &mut Reader<R>) -> Result<Inspection, ReadError> {
+    let slab_pages = slab_pages(reader)?;
     let mut tally = Tally::new(reader);
+    tally.slab_pages = SlabPageEvents { allocations: slab_pages.allocations, frees: slab_pages.frees };
     for event in reader.events()? {
         tally.add(&event?);
     }
@@ -184,6 +242,8 @@ struct Tally {
     refills: Runs,
     drains: Runs,
     held: Held,
+    objects: Objects,
+    slab_pages: SlabPageEvents,
     losses: Losses,
     times: Option<(u64, u64)>,
 }
@@ -227,6 +287,7 @@ impl Tally {
                 self.held.free(pfn, order);
             }
             EventKind::Fault { .. } => task.faults += 1,
+            EventKind::SlabAlloc { .. } | EventKind::SlabFree { .. } => self.objects.add(&event.kind),
             EventKind::Switch { next, .. } => self.switch(event, next.0),
             EventKind::Lost { count } => {
                 self.losses.lost = self.losses.lost.saturating_add(count);
@@ -274,6 +335,7 @@ impl Tally {
         self.losses.left_out = outcome.map_or(0, |outcome| outcome.left_out);
         self.tasks.sort_by_key(|task| std::cmp::Reverse((task.allocs, task.frees, task.runs)));
         let names = EventKind::NAMES.iter().zip(self.kinds);
+        let (caches, objects) = self.objects.finish(reader.names());
         Inspection {
             source: meta.source.clone(),
             kernel: meta.kernel.clone(),
@@ -298,6 +360,9 @@ impl Tally {
             refills: self.refills.finish(),
             drains: self.drains.finish(),
             pages: self.held.balance(),
+            caches,
+            objects,
+            slab_pages: self.slab_pages,
             losses: self.losses,
         }
     }

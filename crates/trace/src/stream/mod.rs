@@ -4,6 +4,8 @@
 //! tasks and knows which belong to the workload, [`assemble`] turns all of it into events and decides what is kept.
 
 pub(crate) mod assemble;
+#[cfg(test)]
+mod assemble_tests;
 pub(crate) mod pages;
 pub(crate) mod record;
 pub(crate) mod sort;
