@@ -13,8 +13,11 @@ use crate::units::{duration, rate};
 /// Changes below this many percent are not worth a sentence.
 const NOTICEABLE_PERCENT: f64 = 1.0;
 
-/// A line per kind of span, the zone lock and the throughput, for each variant after the first; empty where there is
-/// one variant only.
+/// Locks that have a line where somebody waited for them.
+const LOCKS: [&str; 3] = ["zone", "list", "barn"];
+
+/// A line per kind of span, the locks that people ask for and the throughput, for each variant after the first; empty
+/// where there is one variant only.
 pub fn text(style: Style, scene: &Scene<'_>) -> String {
     let Some((base, others)) = scene.groups.split_first() else { return String::new() };
     let mut out = String::new();
@@ -46,19 +49,18 @@ fn lines(style: Style, scene: &Scene<'_>, base: &Group<'_>, other: &Group<'_>) -
             lines.push(format!("{:<27} {} -> {} of them", "", before.count, after.count));
         }
     }
-    let (before, after) =
-        (locks::pooled(base, "zone").wait_ns as f64, locks::pooled(other, "zone").wait_ns as f64);
-    if before > 0.0 || after > 0.0 {
-        let change = lower_is_better(style, before, after);
-        lines.push(format!(
-            "{:<27} waited {} -> {} in all, {change}",
-            "zone lock",
-            duration(before),
-            duration(after)
-        ));
-    }
+    lines.extend(LOCKS.into_iter().filter_map(|class| waited(style, class, base, other)));
     lines.extend(throughput(style, base, other));
     lines
+}
+
+/// What waiting for the locks of a class came to; `None` where nobody waited.
+fn waited(style: Style, class: &str, base: &Group<'_>, other: &Group<'_>) -> Option<String> {
+    let wait = |group| locks::pooled(group, class).wait_ns as f64;
+    let (before, after) = (wait(base), wait(other));
+    let change = (before > 0.0 || after > 0.0).then(|| lower_is_better(style, before, after))?;
+    let (before, after) = (duration(before), duration(after));
+    Some(format!("{:<27} waited {before} -> {after} in all, {change}", format!("{class} lock")))
 }
 
 fn throughput(style: Style, base: &Group<'_>, other: &Group<'_>) -> Option<String> {

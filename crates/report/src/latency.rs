@@ -17,6 +17,8 @@ pub fn span_title(span: &str) -> String {
         "page_alloc" => "page allocation".into(),
         "page_free" => "page free".into(),
         "fault" => "page fault".into(),
+        "slab_alloc" => "slab object allocation".into(),
+        "slab_free" => "slab object free".into(),
         other => other.replace('_', " "),
     }
 }

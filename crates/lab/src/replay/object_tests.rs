@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, Policy, TaskId};
+use proptest::prelude::*;
 use sim::Profile;
-use trace::{Event, EventKind, Gfp, NameId, SlabPages};
+use trace::{Event, EventKind, Gfp, NameId, SlabPages, SwitchState};
 
 use super::{Plan, Variant, replay, replay_all};
 use crate::measurements::Run;
@@ -166,4 +167,52 @@ fn caches_that_cannot_be_made_fail_and_nothing_breaks() {
     let run = replay(&Arc::new(workload), &plan("host", "linux-6.12", 1), &Variant::default()).unwrap();
     assert_eq!(run.omissions["failed_allocations"], 50);
     assert_eq!(run.omissions["frees_of_failed_allocations"], 50);
+}
+
+/// Any events, of few objects and pages, so that they meet.
+fn any_event() -> impl Strategy<Value = Event> {
+    let object = prop_oneof![4 => (0u32..40).prop_map(address), 1 => any::<u64>()];
+    let size = prop_oneof![4 => Just(192u32), 1 => Just(64), 1 => 0u32..20_000, 1 => any::<u32>()];
+    let get = (object.clone(), 0u32..4, size, any::<u32>()).prop_map(|(object, cache, allocated, gfp)| {
+        let (cache, requested) = (NameId(cache), allocated.saturating_sub(gfp % 3));
+        EventKind::SlabAlloc { object, cache, requested, allocated, gfp: Gfp(gfp), node: -1 }
+    });
+    let put =
+        (object, 0u32..4).prop_map(|(object, cache)| EventKind::SlabFree { object, cache: NameId(cache) });
+    let block = (0x10_0000u32..0x10_0008, 0u8..4);
+    let page = (block.clone(), any::<u32>()).prop_map(|((pfn, order), gfp)| EventKind::PageAlloc {
+        pfn: Pfn(pfn),
+        order: Order::new(order).unwrap(),
+        migratetype: MigrateType::Unmovable,
+        gfp: Gfp(gfp),
+    });
+    let unpage = block
+        .prop_map(|(pfn, order)| EventKind::PageFree { pfn: Pfn(pfn), order: Order::new(order).unwrap() });
+    let away = (0u32..3, 0u64..6).prop_map(|(next, state)| EventKind::Switch {
+        next: TaskId(next),
+        state: SwitchState::from_index(state).unwrap(),
+    });
+    let kind = prop_oneof![4 => get, 4 => put, 1 => page, 1 => unpage, 1 => away];
+    (0u64..100_000, 0u16..2, 0u32..3, kind).prop_map(|(time, cpu, task, kind)| Event {
+        time: Nanos(time),
+        cpu: Cpu(cpu),
+        task: TaskId(task),
+        kind,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Whatever a recording says, it plays to its end, and what it could not do is counted.
+    #[test]
+    fn any_recording_plays_to_its_end(events in prop::collection::vec(any_event(), 1..200), sheaves: bool) {
+        let workload = Arc::new(built(&events));
+        let plan = plan("host", if sheaves { "linux-7.2" } else { "linux-6.5" }, 1);
+        if workload.operations > 0 {
+            let run = replay(&workload, &plan, &Variant::default()).unwrap();
+            let undone = run.omissions.get("frees_of_failed_allocations").copied().unwrap_or(0);
+            prop_assert!(run.operations + undone <= workload.operations + workload.tasks.len() as u64 * 200);
+        }
+    }
 }

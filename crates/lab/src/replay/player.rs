@@ -200,6 +200,12 @@ impl Copy {
         for page in 0..order.pages() {
             blocks[(parts.0 + page) as usize] = frame.map_or(FAILED, |pfn| pfn.0 + page);
         }
+        drop(blocks);
+        if !self.awaited.borrow().is_empty() {
+            for page in 0..order.pages() {
+                self.tell_waiters(BlockId(parts.0 + page));
+            }
+        }
     }
 
     /// A task is through with this pass; the last one gives back what the pass left, if another follows.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, Policy, TaskId};
 use sim::Profile;
-use trace::{Event, EventKind, Gfp};
+use trace::{Event, EventKind, Gfp, SwitchState};
 
 use super::{Plan, ReplayError, Variant, parse_change, parse_cpu_list, parse_setting, replay, replay_all};
 use crate::measurements::Run;
@@ -74,6 +74,35 @@ fn every_operation_is_carried_out() {
     assert_eq!(run.memory.held_pages, 0);
     assert!(run.memory.peak_pages >= 3_000 && run.memory.peak_pages <= 9_000, "{}", run.memory.peak_pages);
     assert_eq!(run.omissions.len(), 0, "{:?}", run.omissions);
+}
+
+/// The first task is off its CPU, and ready, while the second computes: that wait is the recorded machine's, so that the
+/// first one comes to its free long before the second has cut the block up.
+#[test]
+fn a_page_of_a_block_is_awaited_until_somebody_cuts_it_up() {
+    let alloc = |pfn, order| EventKind::PageAlloc {
+        pfn: Pfn(pfn),
+        order,
+        migratetype: MigrateType::Movable,
+        gfp: Gfp::HIGHUSER_MOVABLE,
+    };
+    let free = |pfn| EventKind::PageFree { pfn: Pfn(pfn), order: Order::ZERO };
+    let switch = |next| EventKind::Switch { next: TaskId(next), state: SwitchState::Runnable };
+    let events = [
+        (0, 0, alloc(512, Order::PAGEBLOCK)),
+        (10, 1, alloc(7, Order::ZERO)),
+        (1_000, 0, switch(1)),
+        (100_000, 1, free(513)),
+        (100_001, 1, switch(0)),
+        (100_002, 0, free(514)),
+    ];
+    let tasks = vec![("worker".into(), true), ("reaper".into(), true)];
+    let mut builder = Builder::new("hand-made", tasks, HostCosts::NONE);
+    for (time, task, kind) in events {
+        builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task: TaskId(task), kind });
+    }
+    let run = replay(&Arc::new(builder.finish()), &plan("host", 1), &Variant::default()).unwrap();
+    assert_eq!((run.operations, run.memory.held_pages), (4, 511));
 }
 
 #[test]
