@@ -113,7 +113,7 @@ fn every_object_is_taken_and_given_back() {
         assert_eq!(run.latency["slab_alloc"].count, 2 * 1_000);
         assert_eq!(run.latency["slab_free"].count, 2 * 1_000);
         assert_eq!(run.omissions.len(), 0, "{:?}", run.omissions);
-        let allocated: u64 = run.counters["slab.alloc_fastpath"] + run.counters["slab.alloc_slowpath"];
+        let allocated: u64 = run.counters["slab_alloc_fastpath"] + run.counters["slab_alloc_slowpath"];
         assert_eq!(allocated, 2 * 1_000);
         assert!(run.memory.slab_pages > 0 && run.memory.slab_pages < 2 * 2 * 2 * 70, "{:?}", run.memory);
     }
@@ -124,7 +124,7 @@ fn what_another_cpu_frees_takes_the_slow_path() {
     let slow_frees = |freer| {
         let plan = plan("host", "linux-6.12", 1);
         let run = replay(&workload(1_000, freer), &plan, &Variant::default()).unwrap();
-        run.counters.get("slab.free_slowpath").copied().unwrap_or(0)
+        run.counters.get("slab_free_slowpath").copied().unwrap_or(0)
     };
     let (own, others) = (slow_frees(Freer::Itself), slow_frees(Freer::Another));
     assert_eq!(others, 1_000, "none of the slabs is the other CPU's");
@@ -137,8 +137,8 @@ fn caches_have_sheaves_where_the_policy_says_so() {
         let run = replay(&workload(1_000, Freer::Itself), &plan("host", policy, 1), &Variant::default());
         run.unwrap().counters.get(counter).copied().unwrap_or(0)
     };
-    assert_eq!(of("linux-6.18", "slab.alloc_cpu_sheaf"), 0, "filp does not ask for any");
-    assert!(of("linux-7.2", "slab.alloc_cpu_sheaf") > 500);
+    assert_eq!(of("linux-6.18", "slab_alloc_cpu_sheaf"), 0, "filp does not ask for any");
+    assert!(of("linux-7.2", "slab_alloc_cpu_sheaf") > 500);
 }
 
 #[test]
