@@ -13,6 +13,7 @@ pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memo
     let seconds = simulated.0 as f64 / 1e9;
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let operations = stage.tally.operations();
+    let slab_pages = stage.mm.slab_pages();
     Run {
         simulated_ns: simulated.0,
         operations,
@@ -25,8 +26,9 @@ pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memo
         locks: locks(measured),
         memory: Memory {
             peak_pages: stage.tally.peak(),
-            held_pages: memory.held(),
-            slab_pages: stage.mm.slab_pages(),
+            // Slabs may have grown since the rest was counted.
+            held_pages: memory.held().saturating_sub(slab_pages),
+            slab_pages,
             pcp_pages: memory.pcp,
         },
         ..Run::default()

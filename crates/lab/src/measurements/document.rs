@@ -193,7 +193,7 @@ pub struct LockStat {
 pub struct Memory {
     /// The most that were in use at once.
     pub peak_pages: u64,
-    /// In use by tasks at the end.
+    /// In use by tasks at the end, slabs apart.
     pub held_pages: u64,
     /// In slabs at the end.
     pub slab_pages: u64,

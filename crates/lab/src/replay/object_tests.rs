@@ -115,6 +115,7 @@ fn every_object_is_taken_and_given_back() {
         assert_eq!(run.omissions.len(), 0, "{:?}", run.omissions);
         let allocated: u64 = run.counters["slab_alloc_fastpath"] + run.counters["slab_alloc_slowpath"];
         assert_eq!(allocated, 2 * 1_000);
+        assert_eq!(run.memory.held_pages, 0);
         assert!(run.memory.slab_pages > 0 && run.memory.slab_pages < 2 * 2 * 2 * 70, "{:?}", run.memory);
     }
 }
