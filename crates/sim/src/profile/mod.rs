@@ -64,6 +64,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("xeon-8260", include_str!("../../../../machines/xeon-8260.toml")),
     ("xeon-8260-1n", include_str!("../../../../machines/xeon-8260-1n.toml")),
     ("xeon-icx", include_str!("../../../../machines/xeon-icx.toml")),
+    ("epyc-2s-512", include_str!("../../../../machines/epyc-2s-512.toml")),
     ("xeon-spr", include_str!("../../../../machines/xeon-spr.toml")),
 ];
 

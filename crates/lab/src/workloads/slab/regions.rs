@@ -33,6 +33,9 @@ pub struct Regions {
     /// The kernel whose calls these are, from 6.4 on.
     #[serde(default = "default_kernel")]
     pub kernel: String,
+    /// Whether nodes that wait for a grace period are gathered in sheaves; as the kernel does it if nothing is said.
+    #[serde(default)]
+    pub gather: Option<bool>,
     /// What a round takes a CPU besides slabs, ns.
     pub round_ns: u32,
     /// From one end of a grace period to the next, us.
@@ -83,6 +86,7 @@ impl Regions {
     fn begin(&self, sim: &Sim, stage: &Rc<Stage>, calls: Calls) -> Result<(), String> {
         within("tasks", self.tasks.into(), 1..=100_000)?;
         let kernel = Kernel::of(&self.kernel)?;
+        let gather = self.gather.unwrap_or_else(|| kernel.gathers_nodes());
         let caches = Caches::new(stage, kernel)?;
         rcu::start(sim, stage, self.grace_us)?;
         stage.tasks.set(self.tasks);
@@ -96,7 +100,7 @@ impl Regions {
             let start = random.time_below(STAGGER);
             let call = Nanos(u64::from(self.round_ns) / 2);
             let mut space =
-                Space { stage: Rc::clone(stage), kernel, caches, lock, call, held: Held::default() };
+                Space { stage: Rc::clone(stage), kernel, gather, caches, lock, call, held: Held::default() };
             let (spec, callback) =
                 (TaskSpec::new(format!("regions/{number}")), Nanos(self.callback_ns.into()));
             sim.spawn(spec.on(stage.cpu(number)).at(start), move || {
@@ -167,6 +171,8 @@ struct Held {
 struct Space {
     stage: Rc<Stage>,
     kernel: Kernel,
+    /// Whether nodes that wait for a grace period are gathered.
+    gather: bool,
     caches: Caches,
     lock: SimLock,
     /// What each of a round's two calls takes besides.
@@ -220,7 +226,7 @@ impl Space {
                 };
                 stage.machine().use_object(new, NODE_BYTES, Access::Write);
                 if let Some(old) = held.leaf.replace(new) {
-                    if self.kernel.gathers_nodes() {
+                    if self.gather {
                         objects::kfree_rcu(stage, caches.node, old);
                     } else {
                         objects::free_deferred(stage, caches.node, old);
