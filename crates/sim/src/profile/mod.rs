@@ -56,6 +56,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("coffee-lake", include_str!("../../../../machines/coffee-lake.toml")),
     ("comet-lake", include_str!("../../../../machines/comet-lake.toml")),
     ("common", include_str!("../../../../machines/common.toml")),
+    ("epyc-2s-512", include_str!("../../../../machines/epyc-2s-512.toml")),
     ("epyc-7742", include_str!("../../../../machines/epyc-7742.toml")),
     ("epyc-7763", include_str!("../../../../machines/epyc-7763.toml")),
     ("epyc-7w83", include_str!("../../../../machines/epyc-7w83.toml")),
@@ -64,7 +65,6 @@ const BUILTIN: &[(&str, &str)] = &[
     ("xeon-8260", include_str!("../../../../machines/xeon-8260.toml")),
     ("xeon-8260-1n", include_str!("../../../../machines/xeon-8260-1n.toml")),
     ("xeon-icx", include_str!("../../../../machines/xeon-icx.toml")),
-    ("epyc-2s-512", include_str!("../../../../machines/epyc-2s-512.toml")),
     ("xeon-spr", include_str!("../../../../machines/xeon-spr.toml")),
 ];
 
