@@ -18,10 +18,10 @@ export FREEHOLD_STRESS_OPERATIONS="${FREEHOLD_STRESS_OPERATIONS:-10000}"
 if [ -d "$std" ]; then
     RUSTFLAGS="-Zsanitizer=thread" TSAN_OPTIONS="halt_on_error=1" \
         exec cargo "+$toolchain" test -Zbuild-std --target "$host" --target-dir target/tsan \
-        -p freehold-host --test stress --test host -- --test-threads=1 "$@"
+        -p freehold-host --test stress --test host --test objects -- --test-threads=1 "$@"
 fi
 echo "tsan: no rust-src; std is not instrumented, its own races are suppressed" >&2
 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
     TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan.suppressions" \
     exec cargo "+$toolchain" test --target "$host" --target-dir target/tsan-plain \
-    -p freehold-host --test stress --test host -- --test-threads=1 "$@"
+    -p freehold-host --test stress --test host --test objects -- --test-threads=1 "$@"
