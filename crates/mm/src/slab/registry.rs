@@ -10,7 +10,7 @@ use super::sheaf::{HEADER, POINTER, Sheaf};
 use super::slots::Slots;
 use super::{CacheSizing, CacheSpec, SlabCx, SlabError, SlabSystem};
 use crate::boot::Mm;
-use crate::frame::{Frame, SlabPart};
+use crate::frame::{Frame, FrameKind, SlabPart};
 use crate::ids::{Addr, Order, Pfn};
 use crate::machine::{LockClass, Machine};
 use crate::sync::{Acquire, AtomicU32, Locked, Release};
@@ -178,10 +178,16 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    /// The first frame of the slab that `at` lies in, if it lies in one.
+    /// The first frame of the slab that `at` lies in, if it lies in one: with less to work out than [`Self::slab_around`].
     #[inline]
     pub(super) fn slab_head(&self, at: Addr) -> Option<Pfn> {
-        Some(self.slab_around(at)?.head)
+        let pfn = at.pfn();
+        let frame = self.map.get(pfn)?;
+        if frame.slab_cache().is_some() {
+            return Some(pfn);
+        }
+        let state = frame.state();
+        (state.kind == FrameKind::SlabTail).then(|| pfn.align_down(state.order))
     }
 
     /// The slab that `at` lies in and its cache.
