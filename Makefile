@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench results fuzz tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results results-slab fuzz tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -11,6 +11,7 @@ help:
 	@echo "make lint        format, clippy, documentation, rules of the house"
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, into docs/results.md"
+	@echo "make results-slab those of the slab allocator alone, into docs/results-slab.md"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
@@ -40,6 +41,11 @@ bench: setup build
 results: build
 	target/release/freehold lab all --results docs/results.md >target/results.txt
 	@echo "docs/results.md is written; what was printed is in target/results.txt"
+
+results-slab: build
+	target/release/freehold lab run slub-list-lock slub-sheaves slub-small --results docs/results-slab.md \
+		>target/results-slab.txt
+	@echo "docs/results-slab.md is written; what was printed is in target/results-slab.txt"
 
 fuzz:
 	scripts/fuzz

@@ -171,6 +171,9 @@ pub(crate) enum LabWhat {
         names: Vec<String>,
         #[command(flatten)]
         how: LabHow,
+        /// Write the results as a page, too
+        #[arg(long, value_name = "FILE.md")]
+        results: Option<PathBuf>,
     },
     /// All experiments that come with freehold
     All {

@@ -14,9 +14,9 @@ pub(crate) fn run(global: &Global, options: &Lab) -> Result<Verdict, Failure> {
     match &options.what {
         None | Some(LabWhat::List) => list(global),
         Some(LabWhat::Metrics) => metrics(global),
-        Some(LabWhat::Run { names, how }) => {
+        Some(LabWhat::Run { names, how, results }) => {
             let experiments = names.iter().map(|name| load(name)).collect::<Result<_, _>>()?;
-            perform(global, experiments, how, None)
+            perform(global, experiments, how, results.as_deref())
         }
         Some(LabWhat::All { how, results }) => perform(global, all()?, how, results.as_deref()),
     }
