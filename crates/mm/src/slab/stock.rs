@@ -8,7 +8,7 @@
 //!
 //! What comes back at the end of a grace period is what the CPU will need during the next one. A stock of fixed size (a
 //! sheaf and a spare one, some partial slabs) passes most of that on to its node, and fetches it back from there: two
-//! trips under the node's lock. Here, a stock that has run dry after it gave objects away may keep that many more from
+//! trips under the node's lock. Here, a stock that has to fetch objects after it gave some away may keep that many more from
 //! then on; one that was never empty between two ticks gives half of its surplus back to the slabs and keeps less.
 
 use alloc::boxed::Box;
@@ -83,7 +83,7 @@ pub(super) struct Stock {
     free: Row,
     /// Objects that it may hold.
     limit: u32,
-    /// Objects given away since it last ran dry.
+    /// Objects given away that were not fetched back yet.
     given: u32,
     /// The least that it held since the last tick.
     low: u32,
@@ -213,9 +213,11 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         };
         let mut cpu = self.lock_cpu();
         let stock = &mut cpu.stock;
+        // What was given away and had to be fetched back might have stayed here.
+        let regretted = stock.given.min(row.len);
+        stock.given -= regretted;
         stock.limit =
-            (stock.limit + stock.given).min(self.most()).max(LEAST_BUNDLES * bundle(self.cache.stride));
-        stock.given = 0;
+            (stock.limit + regretted).min(self.most()).max(LEAST_BUNDLES * bundle(self.cache.stride));
         let mut row = row;
         let object = row.pop(self.machine(), self.cache);
         if stock.free.len == 0 {
