@@ -98,10 +98,9 @@ pub enum LineKind {
     Events,
     /// A CPU's part of a slab cache; the index is cache × 1024 + CPU.
     CpuSlab,
-    /// A node's part of a slab cache (its list of partial slabs); the index is cache × nodes + node, where there are
-    /// several parts on a node the parts' number × nodes + node.
+    /// A node's part of a slab cache (its list of partial slabs); the index is cache × nodes + node.
     SlabNode,
-    /// A barn; the index as for [`Self::SlabNode`].
+    /// A barn, or a depot where the policy has these; the index as for [`Self::SlabNode`].
     Barn,
 }
 
@@ -135,7 +134,7 @@ pub enum LockClass {
     Pcp,
     /// `list_lock`: the partial slabs of a cache on a node. The index is that of [`LineKind::SlabNode`].
     List,
-    /// A barn's lock. The index is that of [`LineKind::Barn`].
+    /// A barn's lock, or a depot's. The index is that of [`LineKind::Barn`].
     Barn,
     /// A CPU's part of a slab cache, which only flushes take from elsewhere; Linux has interrupts off or a per-CPU
     /// compare and exchange in its place. The index is that of [`LineKind::CpuSlab`].

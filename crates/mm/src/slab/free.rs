@@ -124,6 +124,24 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         }
     }
 
+    /// Frees all that `next` gives, so many at a time as the kernel flushes a sheaf.
+    pub(super) fn free_all_to_slabs(self, mut next: impl FnMut() -> Option<Addr>) {
+        const BATCH: usize = 32;
+        let mut objects = [NONE; BATCH];
+        loop {
+            let mut filled = 0;
+            while filled < BATCH {
+                let Some(object) = next() else { break };
+                objects[filled] = object;
+                filled += 1;
+            }
+            self.free_many_to_slabs(&mut objects[..filled]);
+            if filled < BATCH {
+                return;
+            }
+        }
+    }
+
     /// Takes the last object of the row and others of its slab, leaving [`NONE`] in their place; it gives up after three
     /// in a row of other slabs.
     fn gather(self, objects: &mut [Addr]) -> Option<(Pfn, Chain)> {

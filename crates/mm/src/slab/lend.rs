@@ -76,8 +76,9 @@ impl<M: Machine> SlabCx<'_, M> {
         } else {
             self.any_sheaf().ok_or(AllocError::OutOfMemory)?
         };
-        let want = if sheaf.len >= count { sheaf.len } else { capacity.min(self.capacity().max(count)) };
-        self.refill_sheaf(&mut sheaf, want);
+        if sheaf.len < count {
+            self.refill_sheaf(&mut sheaf, capacity);
+        }
         let lent = LentSheaf { cache: self.cache.id, sheaf, capacity };
         if lent.sheaf.len < count {
             self.take_back(&lent);

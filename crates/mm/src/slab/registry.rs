@@ -1,6 +1,7 @@
 //! All caches: made, found by number, and those of `kmalloc` by size.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::cache::{Cache, CacheId, Ground};
 use super::deferred::Deferred;
@@ -103,18 +104,14 @@ impl<M: Machine> Mm<M> {
 
     /// Makes a row of `kmalloc` caches, where it is not there yet. Sheaves come last: they are objects of such caches.
     fn make_kmalloc(&self, kind: KmallocKind) -> Result<(), SlabError> {
-        if KmallocClass::row(kind).all(|class| self.slabs.class(class).is_some()) {
-            return Ok(());
-        }
-        for class in KmallocClass::row(kind) {
+        let missing = |class: &KmallocClass| self.slabs.class(*class).is_none();
+        let mut made = Vec::new();
+        for class in KmallocClass::row(kind).filter(missing) {
             let id = self.add_cache(class.spec(self.policy.rules()))?;
             self.slabs.kmalloc[class.number()].store(u32::from(id.0) + 1, Release);
+            made.push(id);
         }
-        for class in KmallocClass::row(kind) {
-            if let Some(cache) = self.slabs.class(class) {
-                self.give_sheaves(cache.id);
-            }
-        }
+        made.into_iter().for_each(|id| self.give_sheaves(id));
         Ok(())
     }
 

@@ -9,7 +9,6 @@
 
 use super::SlabCx;
 use super::barn::NoExchange;
-use super::chain::NONE;
 use super::cpu::CpuSlab;
 use super::stat::SlabEvent;
 use crate::ids::Addr;
@@ -258,18 +257,8 @@ impl<M: Machine> SlabCx<'_, M> {
 
     /// Gives all objects of a sheaf back to their slabs.
     pub(super) fn flush(self, sheaf: &mut Sheaf) {
-        const BATCH: usize = 32;
         self.count(SlabEvent::SheafFlush, sheaf.len);
-        while sheaf.len > 0 {
-            let mut objects = [NONE; BATCH];
-            let mut filled = 0;
-            while filled < BATCH {
-                let Some(object) = sheaf.pop(self.machine()) else { break };
-                objects[filled] = object;
-                filled += 1;
-            }
-            self.free_many_to_slabs(&mut objects[..filled]);
-        }
+        self.free_all_to_slabs(|| sheaf.pop(self.machine()));
     }
 
     /// A sheaf that is nobody's goes where there is room for it.
@@ -310,25 +299,14 @@ impl<M: Machine> SlabCx<'_, M> {
     /// Gives back all that CPU number `cpu` has in sheaves; its main sheaf stays, empty.
     pub(super) fn flush_cpu_sheaves(self, cpu: usize) {
         let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
-        let (spare, rcu) = (local.sheaves.spare.take(), local.sheaves.rcu.take());
-        let mut objects = [NONE; 32];
-        loop {
-            let mut filled = 0;
-            while filled < objects.len() {
-                let Some(object) = local.sheaves.main.as_mut().and_then(|main| main.pop(self.machine()))
-                else {
-                    break;
-                };
-                objects[filled] = object;
-                filled += 1;
-            }
-            drop(local);
-            self.count(SlabEvent::SheafFlush, filled as u32);
-            self.free_many_to_slabs(&mut objects[..filled]);
-            if filled < objects.len() {
-                break;
-            }
-            local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        let (main, spare, rcu) = {
+            let sheaves = &mut local.sheaves;
+            (sheaves.main.take(), sheaves.spare.take(), sheaves.rcu.take())
+        };
+        drop(local);
+        if let Some(mut main) = main {
+            self.flush(&mut main);
+            self.give_main(cpu, main);
         }
         if let Some(mut spare) = spare {
             self.flush(&mut spare);
@@ -337,6 +315,17 @@ impl<M: Machine> SlabCx<'_, M> {
         if let Some(sheaf) = rcu {
             self.mm.slabs.defer_sheaf(self, sheaf);
         }
+    }
+
+    /// CPU number `cpu` gets its empty main sheaf back, unless it has come by another.
+    fn give_main(self, cpu: usize, main: Sheaf) {
+        let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        if local.sheaves.main.is_none() {
+            local.sheaves.main = Some(main);
+            return;
+        }
+        drop(local);
+        self.put_away_empty(main.at);
     }
 
     /// Empties the barns: objects go to their slabs, sheaves to their `kmalloc` cache.

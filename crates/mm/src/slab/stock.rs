@@ -305,16 +305,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     }
 
     fn row_to_slabs(self, mut row: Row) {
-        let mut objects = [NONE; 32];
-        while row.len > 0 {
-            let mut filled = 0;
-            while filled < objects.len() {
-                let Some(object) = row.pop(self.machine(), self.cache) else { break };
-                objects[filled] = object;
-                filled += 1;
-            }
-            self.free_many_to_slabs(&mut objects[..filled]);
-        }
+        self.free_all_to_slabs(|| row.pop(self.machine(), self.cache));
     }
 
     /// The depot of the CPU's node.
