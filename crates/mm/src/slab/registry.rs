@@ -111,7 +111,9 @@ impl<M: Machine> Mm<M> {
             self.slabs.kmalloc[class.number()].store(u32::from(id.0) + 1, Release);
             made.push(id);
         }
-        made.into_iter().for_each(|id| self.give_sheaves(id));
+        for id in made {
+            self.give_sheaves(id);
+        }
         Ok(())
     }
 
