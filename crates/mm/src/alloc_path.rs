@@ -9,7 +9,7 @@ use crate::buddy::{FreeAreas, ZoneCx};
 use crate::fallback::Ask;
 use crate::frame::{FrameKind, FrameState};
 use crate::ids::{Cpu, Node, Order, Pfn, ZoneId};
-use crate::machine::{Daemon, Machine, Span, Work};
+use crate::machine::{Machine, Span, Work};
 use crate::pcp::Pcp;
 use crate::request::{AllocError, Request, Urgency};
 use crate::stat::{Events, SlowEvents};
@@ -17,19 +17,19 @@ use crate::zone::{AllocFlags, Zone, zone_flag};
 
 /// A mark that a request must leave intact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mark {
+pub(crate) enum Mark {
     Low,
     Min,
 }
 
 /// A request on its way through the zones.
 #[derive(Clone, Copy, Debug)]
-struct Search<'a> {
-    request: &'a Request,
+pub(crate) struct Search<'a> {
+    pub(crate) request: &'a Request,
     /// The node asked first.
-    node: Node,
-    mark: Mark,
-    flags: AllocFlags,
+    pub(crate) node: Node,
+    pub(crate) mark: Mark,
+    pub(crate) flags: AllocFlags,
 }
 
 impl<M: Machine> Mm<M> {
@@ -76,7 +76,11 @@ impl<M: Machine> Mm<M> {
 
     /// The zones that may serve `request`, in order.
     #[inline]
-    fn candidates<'a>(&'a self, request: &'a Request, node: Node) -> impl Iterator<Item = &'a Zone<M>> {
+    pub(crate) fn candidates<'a>(
+        &'a self,
+        request: &'a Request,
+        node: Node,
+    ) -> impl Iterator<Item = &'a Zone<M>> {
         let zonelist = self.zonelists.get(usize::from(node.0)).map_or(&[][..], |list| &list[..]);
         let zones = zonelist.iter().map(|id| &self.zones[usize::from(id.0)]);
         zones.filter(move |zone| {
@@ -88,7 +92,7 @@ impl<M: Machine> Mm<M> {
 
     /// Asks the zones in order (the kernel's `get_page_from_freelist`).
     #[inline]
-    fn search(&self, search: Search<'_>) -> Option<(Pfn, ZoneId)> {
+    pub(crate) fn search(&self, search: Search<'_>) -> Option<(Pfn, ZoneId)> {
         let preferred = self.candidates(search.request, search.node).next()?;
         let flags =
             if preferred.avoids_mixing { search.flags.with(AllocFlags::NOFRAGMENT) } else { search.flags };
@@ -206,56 +210,6 @@ impl<M: Machine> Mm<M> {
         } else {
             events.numa_other += 1;
         }
-    }
-
-    #[cold]
-    fn alloc_slow(&self, search: Search<'_>) -> Result<(Pfn, ZoneId), AllocError> {
-        let request = search.request;
-        let first = self.candidates(request, search.node).next().ok_or(AllocError::NoZone)?;
-        if search.flags.has(AllocFlags::KSWAPD) {
-            for zone in self.candidates(request, search.node) {
-                self.wake_kswapd(zone.node);
-            }
-        }
-        let urgent = match request.urgency {
-            Urgency::Waits | Urgency::NoWait | Urgency::Never => AllocFlags::NONE,
-            Urgency::Atomic if request.order > Order::ZERO => {
-                AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK).with(AllocFlags::HIGHATOMIC)
-            }
-            Urgency::Atomic => AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK),
-        };
-        let search = Search { mark: Mark::Min, flags: search.flags.with(urgent), ..search };
-        if let Some(block) = self.search(search) {
-            return Ok(block);
-        }
-        if request.urgency != Urgency::Waits {
-            SlowEvents::bump(&first.stat.slow.failed);
-            return Err(AllocError::WouldWait);
-        }
-        SlowEvents::bump(&first.stat.slow.allocstall);
-        self.drain_all();
-        if let Some(block) = self.search(search) {
-            return Ok(block);
-        }
-        if self.give_up_stocks() {
-            if let Some(block) = self.search(search) {
-                return Ok(block);
-            }
-        }
-        if self.unreserve_highatomic() {
-            if let Some(block) = self.search(search) {
-                return Ok(block);
-            }
-        }
-        SlowEvents::bump(&first.stat.slow.failed);
-        Err(AllocError::OutOfMemory)
-    }
-
-    pub(crate) fn wake_kswapd(&self, node: Node) {
-        if let Some(zone) = self.zones.iter().find(|zone| zone.node == node) {
-            SlowEvents::bump(&zone.stat.slow.kswapd_wakes);
-        }
-        self.machine.wake(Daemon::Kswapd(node));
     }
 }
 

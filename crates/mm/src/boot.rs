@@ -11,6 +11,8 @@ use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{Knob, KnobError, Knobs};
 use crate::machine::{LockClass, Machine};
+use crate::once::Once;
+use crate::page::{Page, Pages};
 use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset};
 use crate::policy::{Policy, Rules};
@@ -32,6 +34,8 @@ pub struct Mm<M: Machine> {
     knobs_change: Locked<M, ()>,
     pub(crate) map: MemMap,
     pub(crate) blocks: Pageblocks,
+    /// Made when the first address space or file is.
+    pages: Once<Pages>,
     pub(crate) zones: Box<[Zone<M>]>,
     pub(crate) slabs: SlabAllocator<M>,
     /// For each node, the nodes to ask, in order.
@@ -62,6 +66,7 @@ impl<M: Machine> Mm<M> {
             knobs_change,
             map: MemMap::new(end),
             blocks: Pageblocks::new(end),
+            pages: Once::default(),
             zones,
             fallback,
             zonelists,
@@ -186,6 +191,14 @@ impl<M: Machine> Mm<M> {
     /// The frame descriptors.
     pub fn map(&self) -> &MemMap {
         &self.map
+    }
+
+    /// What is known of the page at `pfn` besides its descriptor.
+    #[inline]
+    #[allow(dead_code, reason = "as in `page`")]
+    pub(crate) fn page(&self, pfn: Pfn) -> &Page {
+        let end = || Pfn(self.zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
+        self.pages.get_or(|| Pages::new(end())).page(pfn)
     }
 
     /// The type of the pageblock that `pfn` is in.

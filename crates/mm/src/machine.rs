@@ -49,6 +49,12 @@ pub unsafe trait Machine {
     fn load(&self, at: Addr) -> u64;
     /// Stores a word, likewise.
     fn store(&self, at: Addr, word: u64);
+    /// The code goes through `chore`, `times` times: instructions that no span and no line stands for. Where
+    /// instructions take their own time, that is nothing.
+    #[inline]
+    fn spend(&self, chore: Chore, times: u32) {
+        let _ = (chore, times);
+    }
     /// Fills a block with zeros.
     fn clear(&self, block: Pfn, order: Order);
     /// Copies a block.
@@ -139,13 +145,35 @@ pub enum LockClass {
     /// A CPU's part of a slab cache, which only flushes take from elsewhere; Linux has interrupts off or a per-CPU
     /// compare and exchange in its place. The index is that of [`LineKind::CpuSlab`].
     CpuSlab,
-    /// A lock of a workload's own (an address space's, a page table's).
+    /// `lru_lock`: the lists that reclaim looks through, of a node (since 4.8) or a zone. The index is the list set's.
+    Lru,
+    /// `mmap_lock`: the regions of an address space, whose number is the index.
+    Mmap,
+    /// Page table locks. The index is the address space's.
+    PageTable,
+    /// What leads from a page to the entries that map it: `anon_vma` and `i_mmap` locks.
+    Rmap,
+    /// `i_pages`: the pages of a file, whose number is the index.
+    PageCache,
+    /// A lock of a workload's own.
     Other,
 }
 
 impl LockClass {
     /// All classes.
-    pub const ALL: [Self; 6] = [Self::Zone, Self::Pcp, Self::List, Self::Barn, Self::CpuSlab, Self::Other];
+    pub const ALL: [Self; 11] = [
+        Self::Zone,
+        Self::Pcp,
+        Self::List,
+        Self::Barn,
+        Self::CpuSlab,
+        Self::Lru,
+        Self::Mmap,
+        Self::PageTable,
+        Self::Rmap,
+        Self::PageCache,
+        Self::Other,
+    ];
 
     /// The name in measurements.
     pub const fn name(self) -> &'static str {
@@ -155,9 +183,33 @@ impl LockClass {
             Self::List => "list",
             Self::Barn => "barn",
             Self::CpuSlab => "cpu_slab",
+            Self::Lru => "lru",
+            Self::Mmap => "mmap",
+            Self::PageTable => "page_table",
+            Self::Rmap => "rmap",
+            Self::PageCache => "page_cache",
             Self::Other => "other",
         }
     }
+}
+
+/// A stretch of kernel code of about the same length each time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Chore {
+    /// A system call's entry and exit.
+    Syscall,
+    /// A page fault on private memory, its allocation and clearing apart.
+    Fault,
+    /// A page fault that adds a page to the file behind it, or takes one from there; likewise.
+    SharedFault,
+    /// A page is taken out of an address space, its freeing apart.
+    Unmap,
+    /// A page is taken out of its file, its freeing apart.
+    Truncate,
+    /// From a page to one entry that maps it: the accessed bit is tested and cleared.
+    RmapStep,
+    /// Reclaim looks at a page that it has isolated.
+    ReclaimPage,
 }
 
 /// A background worker that the memory manager wakes.
@@ -167,6 +219,8 @@ pub enum Daemon {
     Kswapd(Node),
     /// A node's `kcompactd`.
     Kcompactd(Node),
+    /// Who writes dirty pages to their files.
+    Flusher,
     /// Whoever ends grace periods ([`crate::Mm::end_grace_period`]): one is wanted soon.
     Rcu,
 }
@@ -188,11 +242,13 @@ pub enum Span {
     SlabAlloc,
     /// An object, or a batch of them, is freed.
     SlabFree,
+    /// A request reclaims pages by itself (`try_to_free_pages`).
+    DirectReclaim,
 }
 
 impl Span {
     /// All spans.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Refill,
         Self::Drain,
         Self::PageAlloc,
@@ -200,6 +256,7 @@ impl Span {
         Self::Fault,
         Self::SlabAlloc,
         Self::SlabFree,
+        Self::DirectReclaim,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -214,6 +271,7 @@ impl Span {
             Self::Fault => "fault",
             Self::SlabAlloc => "slab_alloc",
             Self::SlabFree => "slab_free",
+            Self::DirectReclaim => "direct_reclaim",
         }
     }
 }

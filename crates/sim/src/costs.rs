@@ -1,6 +1,6 @@
 //! A profile's figures as the engine uses them: in ticks, by level and closeness, converted once.
 
-use mm::{Order, Span};
+use mm::{Chore, Order, Span};
 
 use crate::measure::Level;
 use crate::profile::{Closeness, Profile};
@@ -29,11 +29,29 @@ pub enum Path {
     Syscall,
     /// An interrupt's entry and exit.
     Interrupt,
+    /// From a page to one page table entry that maps it, whose accessed bit is tested and cleared.
+    RmapStep,
+    /// Reclaim looks at a page that it has isolated.
+    ReclaimPage,
+}
+
+impl From<Chore> for Path {
+    fn from(chore: Chore) -> Self {
+        match chore {
+            Chore::Syscall => Self::Syscall,
+            Chore::Fault => Self::Fault,
+            Chore::SharedFault => Self::SharedFault,
+            Chore::Unmap => Self::Unmap,
+            Chore::Truncate => Self::Truncate,
+            Chore::RmapStep => Self::RmapStep,
+            Chore::ReclaimPage => Self::ReclaimPage,
+        }
+    }
 }
 
 impl Path {
     /// All paths.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Fault,
         Self::SharedFault,
         Self::Unmap,
@@ -41,6 +59,8 @@ impl Path {
         Self::RewritePage,
         Self::Syscall,
         Self::Interrupt,
+        Self::RmapStep,
+        Self::ReclaimPage,
     ];
     /// How many there are.
     const COUNT: usize = Self::ALL.len();
@@ -54,6 +74,8 @@ impl Path {
             Self::RewritePage => mm::ids::PAGE_SIZE as f64 / profile.value("memory.hot_gbps"),
             Self::Syscall => profile.value("path.syscall_ns"),
             Self::Interrupt => profile.value("path.interrupt_ns"),
+            Self::RmapStep => profile.value("path.rmap_step_ns"),
+            Self::ReclaimPage => profile.value("path.reclaim_page_ns"),
         })
     }
 }
@@ -213,7 +235,7 @@ fn latency(profile: &Profile, level: Level) -> Ticks {
     from_f64(profile.value(key))
 }
 
-/// A fault's own cost is charged by [`Path::Fault`], for a workload says when one happens.
+/// A fault's own cost is charged by [`Path::Fault`], where one happens.
 fn span_cost(profile: &Profile, span: Span) -> Ticks {
     let key = match span {
         Span::Refill => "path.refill_ns",
@@ -222,7 +244,8 @@ fn span_cost(profile: &Profile, span: Span) -> Ticks {
         Span::PageFree => "path.page_free_ns",
         Span::SlabAlloc => "path.slab_alloc_ns",
         Span::SlabFree => "path.slab_free_ns",
-        Span::Fault => return 0,
+        // What it consists of is charged piece by piece.
+        Span::Fault | Span::DirectReclaim => return 0,
     };
     from_f64(profile.value(key))
 }

@@ -217,6 +217,10 @@ unsafe impl Machine for SimMachine {
         self.0.store(at, word);
     }
 
+    fn spend(&self, chore: mm::Chore, times: u32) {
+        self.charge_times(chore.into(), times);
+    }
+
     fn clear(&self, block: Pfn, order: Order) {
         self.stream(block, order, Traffic::Clear);
     }

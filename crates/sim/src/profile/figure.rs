@@ -148,6 +148,13 @@ pub const FIGURES: &[FigureSpec] = &[
     ),
     spec("path.unmap_ns", 0.0, 100_000.0, "taking one page out of an address space, its freeing apart"),
     spec("path.truncate_ns", 0.0, 100_000.0, "taking one page out of the file behind it, its freeing apart"),
+    spec(
+        "path.rmap_step_ns",
+        0.0,
+        100_000.0,
+        "from a page to one page table entry that maps it, whose accessed bit is tested and cleared",
+    ),
+    spec("path.reclaim_page_ns", 0.0, 100_000.0, "reclaim's look at a page that it has isolated"),
     spec("path.syscall_ns", 0.0, 100_000.0, "entering the kernel by a system call and leaving it"),
     spec("path.interrupt_ns", 0.0, 100_000.0, "taking an interrupt and returning from it"),
     spec("path.context_switch_ns", 0.0, 100_000.0, "going from one task to another on a CPU"),
