@@ -63,6 +63,6 @@ pub use pcp::{PageSizing, Pressure, Setting, Tuning};
 pub use policy::{Policy, PolicyError};
 pub use request::{AllocError, FreeError, Request, Urgency};
 pub use stat::Counters;
-pub use topology::{CpuSpec, NodeSize, NodeSpec, Topology, ZoneSpec};
+pub use topology::{CpuSpec, Firmware, NodeSize, NodeSpec, Topology, ZoneSpec};
 pub use zone::Zone;
 pub use zonelist::NodeMask;

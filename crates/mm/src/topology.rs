@@ -50,7 +50,7 @@ pub struct CpuSpec {
     pub cache_slice: u64,
 }
 
-/// Memory and CPUs of a node, from which [`Topology::x86`] lays out zones.
+/// Memory and CPUs of a node, from which [`Firmware`] lays out zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeSize {
     /// Bytes of memory.
@@ -59,54 +59,83 @@ pub struct NodeSize {
     pub cpus: u32,
 }
 
+/// How x86-64 firmware lays memory out: some below 4 GiB, then a hole for devices, the rest above 4 GiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Firmware {
+    /// Where memory below 4 GiB ends and the hole begins, in bytes: from 16 MiB to 4 GiB. It bounds the DMA32 zone.
+    pub low_end: u64,
+}
+
+impl Default for Firmware {
+    /// 2 GiB, as on many boards and in QEMU's q35.
+    fn default() -> Self {
+        Self { low_end: 2 << 30 }
+    }
+}
+
 const DMA_END: u64 = 16 << 20 >> PAGE_SHIFT;
 const DMA32_END: u64 = 4 << 30 >> PAGE_SHIFT;
-/// Where memory under 4 GiB ends and the hole for devices begins, as on common boards and in QEMU's q35.
-const LOW_END: u64 = 2 << 30 >> PAGE_SHIFT;
 
-impl Topology {
-    /// Memory laid out as x86-64 firmware does: 2 GiB below 4 GiB, the rest above, node after node. One page in 64 is
-    /// taken at boot for frame descriptors, as Linux's 64-byte `struct page` does. `cache_slice` is in bytes.
+impl Firmware {
+    /// Lays `nodes` out one after the other. One page in 64 is taken at boot for frame descriptors, as Linux's 64-byte
+    /// `struct page` does. `cache_slice` is in bytes.
     ///
     /// # Errors
     /// Says what is wrong, as [`Topology::validate`] does.
-    pub fn x86(nodes: &[NodeSize], cache_slice: u64, distance: Vec<Vec<u32>>) -> Result<Self, String> {
-        let mut next = 1u64;
-        let mut topology = Self { nodes: vec![], cpus: vec![], distance };
-        for (number, size) in nodes.iter().enumerate() {
-            let mut left = size.bytes >> PAGE_SHIFT;
-            let mut zones = vec![];
-            while left > 0 {
-                let (kind, end) = match next {
-                    0..DMA_END => (ZoneKind::Dma, DMA_END),
-                    DMA_END..LOW_END => (ZoneKind::Dma32, LOW_END),
-                    LOW_END..DMA32_END => {
-                        next = DMA32_END;
-                        continue;
-                    }
-                    _ => (ZoneKind::Normal, u64::MAX),
-                };
-                let pages = left.min(end - next);
-                if next + pages > u64::from(u32::MAX) {
-                    return Err(format!("node {number}: memory ends above 16 TiB"));
-                }
-                let spanned = pages as u32;
-                zones.push(ZoneSpec {
-                    kind,
-                    start: Pfn(next as u32),
-                    spanned,
-                    present: spanned,
-                    managed: spanned - spanned / 64,
-                });
-                next += pages;
-                left -= pages;
-            }
+    pub fn lay_out(
+        self,
+        nodes: &[NodeSize],
+        cache_slice: u64,
+        distance: Vec<Vec<u32>>,
+    ) -> Result<Topology, String> {
+        if !(16 << 20..=4 << 30).contains(&self.low_end) {
+            return Err(format!("low memory ends at {} bytes; 16 MiB to 4 GiB are possible", self.low_end));
+        }
+        let mut next = Pfn(1);
+        let mut topology = Topology { nodes: vec![], cpus: vec![], distance };
+        for (number, size) in (0..).zip(nodes) {
+            let zones = self.zones(size.bytes >> PAGE_SHIFT, &mut next);
+            let zones = zones.ok_or_else(|| format!("node {number}: memory ends above 16 TiB"))?;
             topology.nodes.push(NodeSpec { zones });
-            let node = Node(number as u16);
-            topology.cpus.extend((0..size.cpus).map(|_| CpuSpec { node, cache_slice }));
+            topology.cpus.extend((0..size.cpus).map(|_| CpuSpec { node: Node(number), cache_slice }));
         }
         topology.validate()?;
         Ok(topology)
+    }
+
+    /// The zones of a node of `pages`, from frame `next` on; `None` where frame numbers end.
+    fn zones(self, pages: u64, next: &mut Pfn) -> Option<Vec<ZoneSpec>> {
+        let low_end = self.low_end >> PAGE_SHIFT;
+        let (mut left, mut zones) = (pages, vec![]);
+        while left > 0 {
+            if (low_end..DMA32_END).contains(&u64::from(next.0)) {
+                *next = Pfn(DMA32_END as u32);
+            }
+            let start = u64::from(next.0);
+            let (kind, end) = match start {
+                0..DMA_END => (ZoneKind::Dma, DMA_END),
+                DMA_END..DMA32_END => (ZoneKind::Dma32, low_end),
+                _ => (ZoneKind::Normal, u64::MAX),
+            };
+            let pages = left.min(end - start);
+            let last = u32::try_from(start + pages).ok()?;
+            let spanned = pages as u32;
+            let managed = spanned - spanned / 64;
+            zones.push(ZoneSpec { kind, start: *next, spanned, present: spanned, managed });
+            *next = Pfn(last);
+            left -= pages;
+        }
+        Some(zones)
+    }
+}
+
+impl Topology {
+    /// Memory laid out as x86-64 firmware usually does, [`Firmware::default`].
+    ///
+    /// # Errors
+    /// As [`Firmware::lay_out`].
+    pub fn x86(nodes: &[NodeSize], cache_slice: u64, distance: Vec<Vec<u32>>) -> Result<Self, String> {
+        Firmware::default().lay_out(nodes, cache_slice, distance)
     }
 
     /// The number of CPUs of `node`.
@@ -189,5 +218,35 @@ impl Topology {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(low_end: u64, bytes: u64) -> Vec<(ZoneKind, u32)> {
+        let nodes = [NodeSize { bytes, cpus: 1 }];
+        let laid_out = Firmware { low_end }.lay_out(&nodes, 1 << 20, vec![vec![10]]).unwrap();
+        laid_out.nodes[0].zones.iter().map(|zone| (zone.kind, zone.present)).collect()
+    }
+
+    #[test]
+    fn the_hole_for_devices_bounds_dma32() {
+        let zones =
+            |dma32, normal| vec![(ZoneKind::Dma, 4095), (ZoneKind::Dma32, dma32), (ZoneKind::Normal, normal)];
+        let all = 16 << 18;
+        assert_eq!(pages(2 << 30, 16 << 30), zones((2 << 18) - 4096, all - (2 << 18) + 1));
+        assert_eq!(pages(3 << 30, 16 << 30), zones((3 << 18) - 4096, all - (3 << 18) + 1));
+        assert_eq!(pages(4 << 30, 16 << 30), zones((4 << 18) - 4096, all - (4 << 18) + 1));
+        assert_eq!(pages(16 << 20, 1 << 30), [(ZoneKind::Dma, 4095), (ZoneKind::Normal, (1 << 18) - 4095)]);
+    }
+
+    #[test]
+    fn low_memory_ends_below_4_gib() {
+        for low_end in [0, (16 << 20) - 1, (4 << 30) + 1] {
+            let laid_out = Firmware { low_end }.lay_out(&[], 0, vec![]);
+            assert!(laid_out.unwrap_err().contains("16 MiB to 4 GiB are possible"));
+        }
     }
 }

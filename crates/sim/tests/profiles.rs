@@ -120,6 +120,7 @@ fn impossible_machines_are_refused() {
     insta::assert_snapshot!(replace("memory_mib = 196608", "memory_mib = -1"), @"machine mine: topology.nodes memory_mib is -1, less than 0");
     insta::assert_snapshot!(replace("memory_mib = 196608", "memory_mib = 99999999999"), @"machine mine: node 0 has 99999999999 MiB; up to 16 TiB can be described");
     insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\ncpuset_nodes = [7]"), @"machine mine: topology.cpuset_nodes names a node above 1");
+    insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\nlow_end_mib = 8192"), @"machine mine: topology.low_end_mib is 8192; 16 to 4096 are possible");
     insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\ncoolers = 2"), @"machine mine: topology.coolers is not known");
 }
 

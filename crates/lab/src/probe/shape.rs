@@ -35,6 +35,7 @@ pub fn describe(hardware: &Hardware, allowed: &[u32]) -> Described {
         nodes: nodes(hardware, &sockets),
         distances: hardware.distances.clone(),
         cpuset_nodes: cpuset(hardware, allowed, &mut notes),
+        low_end_mib: sim::profile::LOW_END_MIB,
         source: source(hardware, &cores, &llcs),
     };
     let online = hardware.cpus.len();

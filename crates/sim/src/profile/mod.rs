@@ -18,7 +18,7 @@ use std::path::Path;
 pub use figure::{FIGURES, Figure, FigureSpec, Kind, Spread, figure_spec};
 use mm::{Cpu, Topology};
 pub use read::ORDERED;
-pub use shape::{Closeness, NodeShape, Place, Shape, SmtNumbering};
+pub use shape::{Closeness, LOW_END_MIB, NodeShape, Place, Shape, SmtNumbering};
 
 /// What is wrong with a profile, in one line.
 #[derive(Clone, PartialEq, Eq, Debug)]

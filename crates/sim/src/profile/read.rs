@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use super::figure::{FIGURES, Figure, FigureSpec, Kind, Spread};
-use super::shape::{NodeShape, Shape, SmtNumbering};
+use super::shape::{LOW_END_MIB, NodeShape, Shape, SmtNumbering};
 use super::{Profile, ProfileError, did_you_mean};
 
 type Read<T> = Result<T, String>;
@@ -133,6 +133,7 @@ fn shape(value: Value) -> Read<Shape> {
             nodes: required(&mut table, "nodes", list(node))?,
             distances: required(&mut table, "distances", list(list(count)))?,
             cpuset_nodes: optional(&mut table, "cpuset_nodes", list(count))?,
+            low_end_mib: optional(&mut table, "low_end_mib", count)?.unwrap_or(LOW_END_MIB),
             source: required(&mut table, "source", string)?,
         };
         no_more(&table, "").map_err(|problem| problem.trim_start_matches('.').to_string())?;

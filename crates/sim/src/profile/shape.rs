@@ -1,6 +1,6 @@
 //! What a machine is made of: sockets, cores, threads, last-level caches and memory nodes, and how near two CPUs are.
 
-use mm::{Cpu, CpuSpec, Node, NodeSize, Topology};
+use mm::{Cpu, CpuSpec, Firmware, Node, NodeSize, Topology};
 
 /// How a machine numbers the threads of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,8 @@ pub struct Shape {
     pub distances: Vec<Vec<u32>>,
     /// The nodes whose CPUs tasks use where nothing else is said; `None` for all.
     pub cpuset_nodes: Option<Vec<u32>>,
+    /// Where memory below 4 GiB ends and the hole for devices begins, MiB: from 16 to 4096. It bounds the DMA32 zone.
+    pub low_end_mib: u32,
     /// Where all this comes from.
     pub source: String,
 }
@@ -92,6 +94,10 @@ impl Place {
 }
 
 const CPUS_MAX: u32 = 1024;
+const LOW_END_MIB_MIN: u32 = 16;
+const LOW_END_MIB_MAX: u32 = 4096;
+/// [`Shape::low_end_mib`] where nothing is said: as on many boards and in QEMU's q35.
+pub const LOW_END_MIB: u32 = 2048;
 
 impl Shape {
     /// CPUs in all.
@@ -157,7 +163,8 @@ impl Shape {
                 cpus: places.iter().filter(|place| place.node == number).count() as u32,
             })
             .collect();
-        let mut topology = Topology::x86(&sizes, 0, self.distances.clone())?;
+        let firmware = Firmware { low_end: u64::from(self.low_end_mib) << 20 };
+        let mut topology = firmware.lay_out(&sizes, 0, self.distances.clone())?;
         topology.cpus = cpus;
         topology.validate()?;
         Ok(topology)
@@ -182,6 +189,12 @@ impl Shape {
             return Err(format!(
                 "topology.cores_per_llc is {}, more than the {} cores of a socket",
                 self.cores_per_llc, self.cores_per_socket
+            ));
+        }
+        if !(LOW_END_MIB_MIN..=LOW_END_MIB_MAX).contains(&self.low_end_mib) {
+            return Err(format!(
+                "topology.low_end_mib is {}; {LOW_END_MIB_MIN} to {LOW_END_MIB_MAX} are possible",
+                self.low_end_mib
             ));
         }
         self.validate_nodes()
@@ -245,6 +258,7 @@ mod tests {
             nodes: vec![node(0), node(1)],
             distances: vec![vec![10, 21], vec![21, 10]],
             cpuset_nodes: Some(vec![1]),
+            low_end_mib: LOW_END_MIB,
             source: String::new(),
         }
     }
@@ -279,5 +293,14 @@ mod tests {
         assert_eq!((topology.cpus.len(), topology.nodes.len()), (16, 2));
         assert_eq!(topology.cpus[12].node, Node(1));
         assert_eq!(topology.cpus[0].cache_slice, 1 << 18);
+    }
+
+    #[test]
+    fn a_board_says_where_low_memory_ends() {
+        let dma32 = |low_end_mib| {
+            let topology = Shape { low_end_mib, ..shape() }.topology(1e6).unwrap();
+            topology.nodes[0].zones[1].present
+        };
+        assert_eq!((dma32(2048), dma32(3072)), ((2 << 18) - 4096, (3 << 18) - 4096));
     }
 }

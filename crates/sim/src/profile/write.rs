@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use super::{Profile, SmtNumbering, Spread};
+use super::{LOW_END_MIB, Profile, SmtNumbering, Spread};
 
 pub(super) fn profile(profile: &Profile) -> String {
     let mut out = String::new();
@@ -30,6 +30,9 @@ fn write_topology(out: &mut String, profile: &Profile) -> core::fmt::Result {
     writeln!(out, "smt_numbering = \"{numbering}\"\ndistances = {:?}", shape.distances)?;
     if let Some(nodes) = &shape.cpuset_nodes {
         writeln!(out, "cpuset_nodes = {nodes:?}")?;
+    }
+    if shape.low_end_mib != LOW_END_MIB {
+        writeln!(out, "low_end_mib = {}", shape.low_end_mib)?;
     }
     for node in &shape.nodes {
         writeln!(out, "\n[[topology.nodes]]\nsocket = {}\nmemory_mib = {}", node.socket, node.memory_mib)?;
