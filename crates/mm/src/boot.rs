@@ -10,6 +10,7 @@ use crate::buddy::{Place, ZoneCx};
 use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{Knob, KnobError, Knobs};
+use crate::lru::Lru;
 use crate::machine::{LockClass, Machine};
 use crate::once::Once;
 use crate::page::{Page, Pages};
@@ -38,6 +39,7 @@ pub struct Mm<M: Machine> {
     pages: Once<Pages>,
     pub(crate) zones: Box<[Zone<M>]>,
     pub(crate) slabs: SlabAllocator<M>,
+    pub(crate) lru: Lru<M>,
     /// For each node, the nodes to ask, in order.
     pub(crate) fallback: Vec<Vec<Node>>,
     /// For each node, the zones to ask, in order, highest kind first within a node.
@@ -57,9 +59,12 @@ impl<M: Machine> Mm<M> {
         let knobs_change = Locked::new(&machine, LockClass::Other, 0, ());
         let zonelists = fallback.iter().map(|order| zonelist(&zones, order)).collect();
         let slabs = SlabAllocator::new(&machine, topology.cpus.len());
+        let sizes = (topology.nodes.len(), zones.len(), topology.cpus.len());
+        let lru = Lru::new(&machine, policy.rules().reclaim.lru, sizes);
         let mm = Self {
             machine,
             slabs,
+            lru,
             topology,
             policy,
             knobs,
@@ -199,6 +204,11 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn page(&self, pfn: Pfn) -> &Page {
         let end = || Pfn(self.zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
         self.pages.get_or(|| Pages::new(end())).page(pfn)
+    }
+
+    /// Whether the pages' table exists: some address space or file has been made.
+    pub(crate) fn has_pages(&self) -> bool {
+        self.pages.get().is_some()
     }
 
     /// The type of the pageblock that `pfn` is in.

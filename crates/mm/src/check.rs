@@ -33,6 +33,7 @@ impl<M: Machine> Mm<M> {
     /// The first that does not hold, in one line.
     pub fn check(&self) -> Result<ZonePages, String> {
         let mut sum = ZonePages::default();
+        self.check_lru()?;
         for zone in &self.zones {
             let pages = self.check_zone(zone).map_err(|what| format!("{zone:?}: {what}"))?;
             sum.free += pages.free;

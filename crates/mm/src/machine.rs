@@ -147,6 +147,9 @@ pub enum LockClass {
     CpuSlab,
     /// `lru_lock`: the lists that reclaim looks through, of a node (since 4.8) or a zone. The index is the list set's.
     Lru,
+    /// What a CPU keeps back from the LRU lists, which only a drain of all CPUs takes from elsewhere; Linux has preemption
+    /// off in its place. The index is the CPU.
+    LruBatch,
     /// `mmap_lock`: the regions of an address space, whose number is the index.
     Mmap,
     /// Page table locks. The index is the address space's.
@@ -161,13 +164,14 @@ pub enum LockClass {
 
 impl LockClass {
     /// All classes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Zone,
         Self::Pcp,
         Self::List,
         Self::Barn,
         Self::CpuSlab,
         Self::Lru,
+        Self::LruBatch,
         Self::Mmap,
         Self::PageTable,
         Self::Rmap,
@@ -184,6 +188,7 @@ impl LockClass {
             Self::Barn => "barn",
             Self::CpuSlab => "cpu_slab",
             Self::Lru => "lru",
+            Self::LruBatch => "lru_batch",
             Self::Mmap => "mmap",
             Self::PageTable => "page_table",
             Self::Rmap => "rmap",

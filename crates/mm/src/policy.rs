@@ -4,6 +4,7 @@
 //! mechanism differs.
 
 pub mod parts;
+mod reclaim;
 mod slab;
 
 use alloc::string::{String, ToString};
@@ -11,6 +12,7 @@ use core::fmt;
 
 use crate::version::{Since, Version, at};
 
+pub use reclaim::{AnonRule, LruBatchRule, LruRule, ReclaimRules};
 pub use slab::{
     CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
     SlabOrderRule, SlabRules, SlabScopeRule, StockRule,
@@ -238,6 +240,8 @@ pub struct Rules {
     pub arenas: ArenaRule,
     /// Bytes of a frame descriptor in that kernel, which decides how many share a cache line.
     pub descriptor_bytes: u32,
+    /// Those of the LRU lists and of reclaim.
+    pub reclaim: ReclaimRules,
     /// Those of the slab allocator.
     pub slab: SlabRules,
 }
@@ -262,6 +266,7 @@ impl Rules {
             zones: ZonesRule::Whole,
             arenas: ArenaRule::One,
             descriptor_bytes: 64,
+            reclaim: ReclaimRules::linux(version),
             slab: SlabRules::linux(version),
         }
     }

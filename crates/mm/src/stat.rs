@@ -6,6 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use crate::ids::ZoneKind;
+pub(crate) use crate::reclaim::events::{ReclaimEvent, ReclaimEvents};
 use crate::sync::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Relaxed};
 
 /// Events of page allocation, counted under a pageset's or a zone's lock.
@@ -71,6 +72,7 @@ pub(crate) struct ZoneStat {
     /// Requests that preferred this zone and were served elsewhere.
     pub(crate) numa_foreign: AtomicU64,
     pub(crate) slow: SlowEvents,
+    pub(crate) reclaim: ReclaimEvents,
 }
 
 impl ZoneStat {

@@ -154,7 +154,8 @@ impl Locks {
     #[inline]
     pub(crate) fn is_local(&self, lock: SimLock, cpu: u16) -> bool {
         let state = &self.states[lock.0 as usize];
-        let biased = !state.shared || matches!(state.class, LockClass::Pcp | LockClass::CpuSlab);
+        let biased =
+            !state.shared || matches!(state.class, LockClass::Pcp | LockClass::CpuSlab | LockClass::LruBatch);
         biased && state.holder == NOBODY && state.last.is_none_or(|last| last == cpu)
     }
 
@@ -318,7 +319,7 @@ impl Locks {
 impl State {
     /// Taking the lock when it is free and its line at hand. A CPU's part of a slab cache needs no lock in the kernel.
     fn instruction(&self, costs: &Costs) -> Ticks {
-        if self.class == LockClass::CpuSlab { 0 } else { costs.lock }
+        if matches!(self.class, LockClass::CpuSlab | LockClass::LruBatch) { 0 } else { costs.lock }
     }
 
     fn begin(&mut self, at: Ticks) {

@@ -1,0 +1,145 @@
+//! What a CPU keeps back so that the list's lock is taken once for many pages: those that are new, those to become
+//! active, those to go next. A page in a batch is held there by a reference.
+//!
+//! A batch is of 14 pages, 15 since 4.16 and 31 since 6.10 (the first two from memory, the third as
+//! facts/ALGORITHMS.md 1.5 has it); a huge page sends the batch that it came into on its way at once.
+
+use super::{End, VecId};
+use crate::boot::Mm;
+use crate::ids::{Cpu, Order, Pfn};
+use crate::machine::Machine;
+use crate::page::{Mapping, PageFlag};
+use crate::policy::AnonRule;
+use crate::stat::ReclaimEvent;
+
+use super::isolate::Run;
+
+/// What a batch's pages wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Move {
+    /// To come to a list for the first time.
+    Add,
+    /// To go from the inactive to the active list.
+    Activate,
+    /// To go to the inactive list's tail: they can be freed now.
+    Rotate,
+}
+
+impl Move {
+    const ALL: [Self; 3] = [Self::Add, Self::Activate, Self::Rotate];
+}
+
+/// A CPU's batches.
+#[derive(Debug, Default)]
+pub(super) struct CpuBatches([Run; Move::ALL.len()]);
+
+impl<M: Machine> Mm<M> {
+    /// A new page of an address space or a file comes to the lists, by way of the CPU's batch. The caller has a
+    /// reference and keeps it.
+    pub(crate) fn lru_add(&self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if matches!(page.mapping(), Mapping::Anon(_)) && self.policy.rules().reclaim.anon == AnonRule::Active
+        {
+            page.set(PageFlag::Active);
+        }
+        page.get();
+        self.batch(Move::Add, pfn);
+    }
+
+    /// A read or write call used a page of a file: the first time it is Referenced, the second time it is to be active.
+    pub(crate) fn mark_accessed(&self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if page.set(PageFlag::Referenced) || page.has(PageFlag::Active) {
+            return;
+        }
+        page.clear(PageFlag::Referenced);
+        if page.has(PageFlag::Lru) {
+            page.get();
+            self.batch(Move::Activate, pfn);
+        } else {
+            self.activate_in_batch(pfn);
+        }
+    }
+
+    /// The page was written back, and reclaim waits for it: it is to go next. The caller has a reference.
+    pub(crate) fn lru_rotate(&self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if page.has(PageFlag::Lru) && !page.has(PageFlag::Dirty) {
+            page.get();
+            self.batch(Move::Rotate, pfn);
+        }
+    }
+
+    /// A page that this CPU's batch of new ones holds comes to the active list straight away; one in another CPU's
+    /// batch stays as it is, as in the kernel.
+    fn activate_in_batch(&self, pfn: Pfn) {
+        let batches = self.lru.batches(self.machine.cpu()).lock(&self.machine);
+        if batches.0[Move::Add as usize].pages().contains(&pfn) {
+            self.page(pfn).set(PageFlag::Active);
+        }
+    }
+
+    fn batch(&self, movement: Move, pfn: Pfn) {
+        let huge = self.map.frame(pfn).state().order > Order::ZERO;
+        let full = {
+            let mut batches = self.lru.batches(self.machine.cpu()).lock(&self.machine);
+            let batch = &mut batches.0[movement as usize];
+            batch.push(pfn);
+            let full = huge || batch.len() >= self.policy.rules().reclaim.batch.pages();
+            full.then(|| batch.take())
+        };
+        if let Some(run) = full {
+            self.carry_out(movement, &run);
+        }
+    }
+
+    /// Sends all that `cpu` keeps back to the lists.
+    pub fn lru_drain_cpu(&self, cpu: Cpu) {
+        for movement in Move::ALL {
+            let run = self.lru.batches(cpu).lock(&self.machine).0[movement as usize].take();
+            self.carry_out(movement, &run);
+        }
+    }
+
+    /// Sends all that any CPU keeps back to the lists (the kernel's `lru_add_drain_all`).
+    pub fn lru_drain_all(&self) {
+        for cpu in 0..self.topology.cpus.len() {
+            self.lru_drain_cpu(Cpu(cpu as u16));
+        }
+    }
+
+    /// One hold of a list's lock for each stretch of pages of one set of lists; then the batch's references go.
+    fn carry_out(&self, movement: Move, run: &Run) {
+        let vec = |pfn: Pfn| self.vec_of(self.map.frame(pfn).state());
+        for stretch in run.pages().chunk_by(|&one, &next| vec(one) == vec(next)) {
+            self.carry_out_in(vec(stretch[0]), movement, stretch);
+        }
+        for &pfn in run.pages() {
+            self.put_lru_reference(pfn);
+        }
+    }
+
+    fn carry_out_in(&self, vec: VecId, movement: Move, pages: &[Pfn]) {
+        let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+        for &pfn in pages {
+            let page = self.page(pfn);
+            // A page may have been isolated since it came into the batch: then it is for its isolator to put it back.
+            match movement {
+                Move::Add if !page.has(PageFlag::Lru) => self.list_page(&mut lists, pfn, End::Head),
+                Move::Activate if page.has(PageFlag::Lru) && !page.has(PageFlag::Active) => {
+                    self.unlist_page(&mut lists, pfn);
+                    page.set(PageFlag::Active);
+                    self.list_page(&mut lists, pfn, End::Head);
+                    self.count_reclaim(pfn, ReclaimEvent::Activate);
+                }
+                Move::Rotate if page.has(PageFlag::Lru) => {
+                    self.unlist_page(&mut lists, pfn);
+                    page.clear(PageFlag::Active);
+                    self.list_page(&mut lists, pfn, End::Tail);
+                    self.count_reclaim(pfn, ReclaimEvent::Rotate);
+                }
+                Move::Add | Move::Activate | Move::Rotate => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Walking the lists: every page on the list that its flags name, in the set that its zone belongs to, counted where it
+//! should be; and no page flagged that is on none.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+
+use super::{Lists, LruList, VecId};
+use crate::boot::Mm;
+use crate::frame::FrameKind;
+use crate::ids::Pfn;
+use crate::list::List;
+use crate::machine::Machine;
+use crate::page::PageFlag;
+
+impl<M: Machine> Mm<M> {
+    /// Checks every list against the pages' own words; to be called while nothing else runs.
+    pub(crate) fn check_lru(&self) -> Result<(), String> {
+        let mut sizes = vec![[0u32; LruList::COUNT]; self.zones.len()];
+        let mut listed = 0u32;
+        for (number, vec) in self.lru.vecs.iter().enumerate() {
+            let lists = vec.lists.lock(&self.machine);
+            listed += self.check_vec(VecId(number as u16), &lists, &mut sizes)?;
+        }
+        for (zone, sizes) in self.zones.iter().zip(&sizes) {
+            for list in LruList::ALL {
+                let (said, found) = (self.lru.zone_size(zone.id, list), sizes[list.index()]);
+                if said != found {
+                    return Err(format!("{zone:?}: {} is {said}, but {found} pages are there", list.name()));
+                }
+            }
+        }
+        let flagged = self.count_flagged()?;
+        if flagged != listed {
+            return Err(format!("{flagged} pages say that they are on an LRU list, {listed} are"));
+        }
+        Ok(())
+    }
+
+    fn check_vec(&self, vec: VecId, lists: &Lists, sizes: &mut [[u32; 4]]) -> Result<u32, String> {
+        let mut listed = 0;
+        for list in LruList::ALL {
+            let belongs = |pfn: Pfn| {
+                let (state, page) = (self.map.frame(pfn).state(), self.page(pfn));
+                state.kind == FrameKind::Allocated
+                    && self.vec_of(state) == vec
+                    && page.has(PageFlag::Lru)
+                    && page.refs() > 0
+                    && LruList::of(page) == list
+            };
+            let entries = &lists.0[list.index()];
+            let (mut next, mut last, mut count) = (entries.first(), None, 0);
+            while let Some(pfn) = next {
+                if !belongs(pfn) || List::before(&self.map, pfn) != last || count >= entries.len() {
+                    return Err(format!("{pfn} does not belong on {} of set {}", list.name(), vec.index()));
+                }
+                let state = self.map.frame(pfn).state();
+                sizes[usize::from(state.zone.0)][list.index()] += state.order.pages();
+                count += 1;
+                last = Some(pfn);
+                next = List::after(&self.map, pfn);
+            }
+            if count != entries.len() || last != entries.last() {
+                return Err(format!(
+                    "{} of set {}: {count} pages of {}",
+                    list.name(),
+                    vec.index(),
+                    entries.len()
+                ));
+            }
+            listed += count;
+        }
+        Ok(listed)
+    }
+
+    /// Heads of blocks that say that they are on a list.
+    fn count_flagged(&self) -> Result<u32, String> {
+        if !self.has_pages() {
+            return Ok(0);
+        }
+        let mut flagged = 0;
+        for zone in &self.zones {
+            let span = zone.managed_span();
+            let mut pfn = span.start;
+            while pfn < span.end {
+                let state = self.map.frame(Pfn(pfn)).state();
+                if self.page(Pfn(pfn)).has(PageFlag::Lru) {
+                    if state.kind != FrameKind::Allocated {
+                        return Err(format!(
+                            "{} is {:?}, but says that it is on an LRU list",
+                            Pfn(pfn),
+                            state.kind
+                        ));
+                    }
+                    flagged += 1;
+                }
+                pfn += state.order.pages();
+            }
+        }
+        Ok(flagged)
+    }
+}

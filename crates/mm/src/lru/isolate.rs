@@ -1,0 +1,167 @@
+//! Taking pages off a list to work with them, and bringing them back. An isolated page has a reference of its isolator's
+//! and is on no list; it stays what it is to everybody else.
+
+use super::{End, Lists, LruList, VecId};
+use crate::boot::Mm;
+use crate::ids::{Pfn, ZoneKind};
+use crate::list::List;
+use crate::machine::Machine;
+use crate::page::PageFlag;
+use crate::stat::ReclaimEvent;
+use crate::sync::Relaxed;
+
+/// Blocks that reclaim works on together.
+pub(crate) const SWAP_CLUSTER_MAX: usize = 32;
+
+/// How many pages of zones that are too high are passed over in one hold of the lock. (The kernel bounds it likewise
+/// since 6.13, to 1024 times as many as it isolates; unchecked.)
+const MOST_SKIPPED: u32 = 32 * 1024;
+
+/// Up to [`SWAP_CLUSTER_MAX`] blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pages: [Pfn; SWAP_CLUSTER_MAX],
+    len: u8,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { pages: [Pfn(0); SWAP_CLUSTER_MAX], len: 0 }
+    }
+}
+
+impl Run {
+    /// The blocks' first frames.
+    pub(crate) fn pages(&self) -> &[Pfn] {
+        &self.pages[..self.len()]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() == SWAP_CLUSTER_MAX
+    }
+
+    /// Adds a block to a run that is not full.
+    pub(crate) fn push(&mut self, pfn: Pfn) {
+        self.pages[self.len()] = pfn;
+        self.len += 1;
+    }
+
+    /// Leaves an empty run.
+    pub(crate) fn take(&mut self) -> Self {
+        core::mem::take(self)
+    }
+}
+
+/// Which of the two lists of its kind a page goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Generation {
+    Inactive,
+    Active,
+}
+
+/// What came off a list's tail.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Isolated {
+    pub(crate) run: Run,
+    /// Base pages of them.
+    pub(crate) taken: u32,
+    /// Base pages that were looked at.
+    pub(crate) scanned: u32,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Takes blocks off the tail of a list until `most` base pages have been looked at or the run is full; blocks of
+    /// zones above `highest` are passed over and go back to the head.
+    pub(crate) fn isolate(
+        &self,
+        vec: VecId,
+        list: LruList,
+        (most, highest): (u32, ZoneKind),
+        event: ReclaimEvent,
+    ) -> Isolated {
+        let mut isolated = Isolated::default();
+        let mut skipped = 0;
+        {
+            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+            let mut left = lists.0[list.index()].len();
+            while left > 0 && isolated.scanned < most && !isolated.run.is_full() && skipped < MOST_SKIPPED {
+                left -= 1;
+                let Some(pfn) = lists.0[list.index()].last() else { break };
+                let state = self.map.frame(pfn).state();
+                if self.zones[usize::from(state.zone.0)].kind > highest {
+                    skipped += state.order.pages();
+                    self.count_reclaim(pfn, ReclaimEvent::Skip);
+                    self.to_head(&mut lists, list, pfn);
+                    continue;
+                }
+                isolated.scanned += state.order.pages();
+                self.count_reclaim(pfn, event);
+                if self.page(pfn).try_get() {
+                    self.unlist_page(&mut lists, pfn);
+                    isolated.run.push(pfn);
+                    isolated.taken += state.order.pages();
+                } else {
+                    // On its way out: whoever frees it waits for this lock.
+                    self.to_head(&mut lists, list, pfn);
+                }
+            }
+        }
+        self.lru.vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_add(isolated.taken, Relaxed);
+        isolated
+    }
+
+    fn to_head(&self, lists: &mut Lists, list: LruList, pfn: Pfn) {
+        let mem = self.cx().mem();
+        let list: &mut List = &mut lists.0[list.index()];
+        list.remove(mem, pfn);
+        list.push_front(mem, pfn);
+    }
+
+    /// Brings isolated blocks of `vec` back to the head of an active or an inactive list, and gives their references
+    /// back.
+    pub(crate) fn put_back(&self, vec: VecId, run: &Run, to: Generation) {
+        if run.len() == 0 {
+            return;
+        }
+        {
+            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+            for &pfn in run.pages() {
+                let page = self.page(pfn);
+                if page.has(PageFlag::Lru) {
+                    continue;
+                }
+                let changed = match to {
+                    Generation::Active if page.set(PageFlag::Active) => Some(ReclaimEvent::Activate),
+                    Generation::Inactive if page.clear(PageFlag::Active) => Some(ReclaimEvent::Deactivate),
+                    _ => None,
+                };
+                if let Some(event) = changed {
+                    self.count_reclaim(pfn, event);
+                }
+                self.list_page(&mut lists, pfn, End::Head);
+            }
+        }
+        for &pfn in run.pages() {
+            self.put_lru_reference(pfn);
+        }
+    }
+
+    /// So many isolated base pages are back or gone.
+    pub(crate) fn end_isolation(&self, vec: VecId, list: LruList, isolated: &Isolated) {
+        self.lru.vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);
+    }
+
+    /// A page that reclaim or a batch held: it goes with its last reference.
+    pub(super) fn put_lru_reference(&self, pfn: Pfn) {
+        if self.page(pfn).put() {
+            self.lru_forget(pfn);
+            let order = self.map.frame(pfn).state().order;
+            let freed = self.free(pfn, order);
+            debug_assert_eq!(freed, Ok(()), "a page that had references is allocated");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The lists that reclaim looks through: of a node since 4.8, of a zone before, four each: inactive and active, of
+//! anonymous memory (and shared memory: what can only go to swap) and of files. New pages come to the head, reclaim
+//! takes from the tail. Nothing is locked into memory here (`mlock`), so there is no list of pages that cannot go.
+//!
+//! ```text
+//!   lru_add ─▶ a CPU's batch ─▶ inactive ──(used twice)──▶ active
+//!                                  │ ▲                        │
+//!                                  ▼ └───(reclaim, tail)──────┘
+//!                               isolated ─▶ freed, or put back
+//! ```
+//!
+//! A list holds no reference: who frees a page takes it off ([`Mm::lru_forget`]), and who takes a page off to work with
+//! it (`isolate`) gets a reference first, which a page on its way out refuses. The flag Lru is set exactly while a page
+//! is on a list, and changes under the list's lock. Active changes under that lock too, or under the lock of the batch that
+//! a new page is in. A page that is split or migrated may come to a list by itself while somebody has it isolated; who
+//! comes second leaves it there.
+
+#![allow(dead_code, reason = "address spaces and reclaim, its users, come in the next commits")]
+
+mod batch;
+mod check;
+mod isolate;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
+
+use alloc::boxed::Box;
+
+use crate::boot::Mm;
+use crate::frame::FrameState;
+use crate::ids::{Cpu, Node, Pfn, ZoneId, ZoneKind};
+use crate::list::List;
+use crate::machine::{LockClass, Machine};
+use crate::page::{Page, PageFlag};
+use crate::policy::LruRule;
+use crate::sync::{AtomicU32, Locked, Relaxed};
+use crate::zone::Zone;
+
+use batch::CpuBatches;
+#[allow(unused_imports, reason = "as above")]
+pub(crate) use isolate::{Generation, Isolated, Run, SWAP_CLUSTER_MAX};
+
+/// Pages that reclaim may free: two generations of two kinds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum LruList {
+    InactiveAnon,
+    ActiveAnon,
+    InactiveFile,
+    ActiveFile,
+}
+
+impl LruList {
+    pub(crate) const COUNT: usize = 4;
+    pub(crate) const ALL: [Self; Self::COUNT] =
+        [Self::InactiveAnon, Self::ActiveAnon, Self::InactiveFile, Self::ActiveFile];
+
+    /// The list that a page with these flags belongs to.
+    fn of(page: &Page) -> Self {
+        match (page.has(PageFlag::SwapBacked), page.has(PageFlag::Active)) {
+            (true, false) => Self::InactiveAnon,
+            (true, true) => Self::ActiveAnon,
+            (false, false) => Self::InactiveFile,
+            (false, true) => Self::ActiveFile,
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+
+    pub(crate) const fn is_file(self) -> bool {
+        matches!(self, Self::InactiveFile | Self::ActiveFile)
+    }
+
+    pub(crate) const fn is_active(self) -> bool {
+        matches!(self, Self::ActiveAnon | Self::ActiveFile)
+    }
+
+    /// The inactive list of the same kind.
+    pub(crate) const fn inactive(self) -> Self {
+        if self.is_file() { Self::InactiveFile } else { Self::InactiveAnon }
+    }
+
+    /// The active list of the same kind.
+    pub(crate) const fn active(self) -> Self {
+        if self.is_file() { Self::ActiveFile } else { Self::ActiveAnon }
+    }
+
+    /// The name in vmstat.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::InactiveAnon => "nr_inactive_anon",
+            Self::ActiveAnon => "nr_active_anon",
+            Self::InactiveFile => "nr_inactive_file",
+            Self::ActiveFile => "nr_active_file",
+        }
+    }
+}
+
+/// A set of lists: a node's or a zone's, as the policy has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct VecId(u16);
+
+impl VecId {
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An end of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// Where new pages come.
+    Head,
+    /// Where reclaim begins.
+    Tail,
+}
+
+/// The lists of a node or a zone.
+#[derive(Debug, Default)]
+struct Lists([List; LruList::COUNT]);
+
+/// A node's or a zone's set of lists (the kernel's `lruvec`), and what is known of it without its lock.
+#[derive(Debug)]
+struct LruVec<M: Machine> {
+    lists: Locked<M, Lists>,
+    /// Base pages that reclaim has taken off and has not brought back: anonymous ones, those of files.
+    isolated: [AtomicU32; 2],
+}
+
+/// All lists of the machine.
+#[derive(Debug)]
+pub(crate) struct Lru<M: Machine> {
+    rule: LruRule,
+    vecs: Box<[LruVec<M>]>,
+    /// Base pages on the lists, by zone: read without a lock.
+    sizes: Box<[[AtomicU32; LruList::COUNT]]>,
+    cpus: Box<[Locked<M, CpuBatches>]>,
+}
+
+impl<M: Machine> Lru<M> {
+    /// Empty lists, for so many nodes, zones and CPUs.
+    pub(crate) fn new(machine: &M, rule: LruRule, (nodes, zones, cpus): (usize, usize, usize)) -> Self {
+        let vecs = match rule {
+            LruRule::PerNode => nodes,
+            LruRule::PerZone => zones,
+        };
+        let vec = |number| LruVec {
+            lists: Locked::new(machine, LockClass::Lru, number, Lists::default()),
+            isolated: Default::default(),
+        };
+        let batches = |cpu| Locked::new(machine, LockClass::LruBatch, cpu, CpuBatches::default());
+        Self {
+            rule,
+            vecs: (0..vecs as u32).map(vec).collect(),
+            sizes: (0..zones).map(|_| Default::default()).collect(),
+            cpus: (0..cpus as u32).map(batches).collect(),
+        }
+    }
+
+    fn batches(&self, cpu: Cpu) -> &Locked<M, CpuBatches> {
+        &self.cpus[usize::from(cpu.0)]
+    }
+
+    /// Base pages on a zone's lists of this kind.
+    pub(crate) fn zone_size(&self, zone: ZoneId, list: LruList) -> u32 {
+        self.sizes[usize::from(zone.0)][list.index()].load(Relaxed)
+    }
+
+    /// Whether nothing is on any list: there is nothing to reclaim.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sizes.iter().flatten().all(|size| size.load(Relaxed) == 0)
+    }
+
+    /// Base pages of `list`'s kind that are isolated.
+    pub(crate) fn isolated(&self, vec: VecId, list: LruList) -> u32 {
+        self.vecs[vec.index()].isolated[usize::from(list.is_file())].load(Relaxed)
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// The set of lists that pages of `zone` are on.
+    pub(crate) fn vec_of_zone(&self, zone: &Zone<M>) -> VecId {
+        match self.lru.rule {
+            LruRule::PerNode => VecId(zone.node.0),
+            LruRule::PerZone => VecId(zone.id.0),
+        }
+    }
+
+    fn vec_of(&self, state: FrameState) -> VecId {
+        self.vec_of_zone(&self.zones[usize::from(state.zone.0)])
+    }
+
+    /// Base pages on a list of the zones of `vec` up to `highest`.
+    pub(crate) fn list_size(&self, vec: VecId, list: LruList, highest: ZoneKind) -> u32 {
+        let counted = |zone: &&Zone<M>| self.vec_of_zone(zone) == vec && zone.kind <= highest;
+        self.zones.iter().filter(counted).map(|zone| self.lru.zone_size(zone.id, list)).sum()
+    }
+
+    /// Base pages of the lists of `node` of this kind.
+    pub(crate) fn node_list_size(&self, node: Node, list: LruList) -> u32 {
+        let zones = self.zones.iter().filter(|zone| zone.node == node);
+        zones.map(|zone| self.lru.zone_size(zone.id, list)).sum()
+    }
+
+    /// Puts a page on its list, whose lock is held.
+    fn list_page(&self, lists: &mut Lists, pfn: Pfn, end: End) {
+        let (page, state) = (self.page(pfn), self.map.frame(pfn).state());
+        let list = LruList::of(page);
+        match end {
+            End::Head => lists.0[list.index()].push_front(self.cx().mem(), pfn),
+            End::Tail => lists.0[list.index()].push_back(self.cx().mem(), pfn),
+        }
+        page.set(PageFlag::Lru);
+        self.lru.sizes[usize::from(state.zone.0)][list.index()].fetch_add(state.order.pages(), Relaxed);
+    }
+
+    /// Takes a page off its list, whose lock is held.
+    fn unlist_page(&self, lists: &mut Lists, pfn: Pfn) {
+        let (page, state) = (self.page(pfn), self.map.frame(pfn).state());
+        let list = LruList::of(page);
+        lists.0[list.index()].remove(self.cx().mem(), pfn);
+        page.clear(PageFlag::Lru);
+        self.lru.sizes[usize::from(state.zone.0)][list.index()].fetch_sub(state.order.pages(), Relaxed);
+    }
+
+    /// The page leaves its list, if it is on one: the last reference to it is gone and the caller is about to free it, or
+    /// to make several pages of it.
+    pub(crate) fn lru_forget(&self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if page.has(PageFlag::Lru) {
+            let vec = self.vec_of(self.map.frame(pfn).state());
+            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+            // Somebody may have isolated it in the meantime, where it gives references still.
+            if page.has(PageFlag::Lru) {
+                self.unlist_page(&mut lists, pfn);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The rules of the LRU lists and of reclaim, and their history. The versions are from memory (unchecked) where
+//! facts/ALGORITHMS.md does not have them.
+
+use super::v;
+use crate::version::{Since, Version, at};
+
+/// What has a set of LRU lists of its own, with a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LruRule {
+    /// Each zone: reclaim works zone by zone.
+    PerZone,
+    /// Each node.
+    PerNode,
+}
+
+const LRU: &[Since<LruRule>] = &[Since(v(2, 6), LruRule::PerZone), Since(v(4, 8), LruRule::PerNode)];
+
+/// How many pages a CPU keeps back before it takes the lists' lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LruBatchRule {
+    /// 14.
+    Fourteen,
+    /// 15.
+    Fifteen,
+    /// 31.
+    ThirtyOne,
+}
+
+impl LruBatchRule {
+    /// Pages of a batch.
+    pub(crate) const fn pages(self) -> usize {
+        match self {
+            Self::Fourteen => 14,
+            Self::Fifteen => 15,
+            Self::ThirtyOne => 31,
+        }
+    }
+}
+
+const BATCH: &[Since<LruBatchRule>] = &[
+    Since(v(2, 6), LruBatchRule::Fourteen),
+    Since(v(4, 16), LruBatchRule::Fifteen),
+    Since(v(6, 10), LruBatchRule::ThirtyOne),
+];
+
+/// How new anonymous pages, and those that are used, stand against others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AnonRule {
+    /// They begin as active, and one use keeps them so.
+    Active,
+    /// They begin as inactive and are judged as pages of files are.
+    AsFiles,
+}
+
+const ANON: &[Since<AnonRule>] = &[Since(v(2, 6), AnonRule::Active), Since(v(5, 9), AnonRule::AsFiles)];
+
+/// The rules of the LRU lists and of reclaim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct ReclaimRules {
+    pub lru: LruRule,
+    pub batch: LruBatchRule,
+    pub anon: AnonRule,
+}
+
+impl ReclaimRules {
+    /// The rules of mainline Linux `version`.
+    pub(super) fn linux(version: Version) -> Self {
+        Self { lru: at(LRU, version), batch: at(BATCH, version), anon: at(ANON, version) }
+    }
+}
