@@ -3,6 +3,7 @@
 use mm::{Chore, Order, Span};
 
 use crate::measure::Level;
+use crate::nodes::NodeCosts;
 use crate::profile::{Closeness, Profile};
 use crate::time::{Ticks, from_f64};
 
@@ -104,6 +105,8 @@ pub(crate) struct Costs {
     pub(crate) wakeup: Ticks,
     /// What is left of a sequential miss, in units of 1/[`ONE`].
     pub(crate) overlap: u64,
+    /// What is left of a miss among others that do not depend on each other, in units of 1/[`ONE`].
+    pub(crate) random_overlap: u64,
     /// How much longer instructions take beside a working thread of the same core, in units of 1/[`ONE`].
     pub(crate) smt: u64,
     /// How far a CPU looks ahead.
@@ -116,10 +119,8 @@ pub(crate) struct Costs {
     pub(crate) loaded: [u64; 2],
     /// A page, at one CPU's speed, by [`Traffic`].
     pub(crate) page: [Ticks; 4],
-    /// Time that a line takes of a node's memory at peak bandwidth.
-    pub(crate) node_line: Ticks,
-    /// Added to the latency of a node's memory.
-    pub(crate) node_extra: Vec<Ticks>,
+    /// Memory by node.
+    pub(crate) nodes: NodeCosts,
     pub(crate) l1_lines: u64,
     pub(crate) l2_lines: u64,
     pub(crate) l3_lines: u64,
@@ -177,6 +178,7 @@ impl Costs {
             context_switch: ticks("path.context_switch_ns"),
             wakeup: ticks("path.wakeup_ns"),
             overlap: ratio("prefetch.overlap_ratio"),
+            random_overlap: ratio("memory.random_overlap_ratio"),
             smt: ratio("cpu.smt_ratio"),
             window: ticks("cpu.window_ns"),
             store: ratio("cpu.store_ratio"),
@@ -188,8 +190,7 @@ impl Costs {
                 page_at("memory.read_gbps"),
                 page_at("memory.write_gbps"),
             ],
-            node_line: from_f64(LINE_BYTES as f64 / profile.value("dram.node_gbps")).max(1),
-            node_extra: profile.shape().nodes.iter().map(|node| from_f64(node.extra_ns)).collect(),
+            nodes: NodeCosts::new(profile),
             l1_lines: profile.value("cache.l1_bytes") as u64 / LINE_BYTES,
             l2_lines: profile.value("cache.l2_bytes") as u64 / LINE_BYTES,
             l3_lines: profile.value("cache.l3_bytes") as u64 / LINE_BYTES,

@@ -17,6 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accesses;
 mod costs;
 mod engine;
 mod error;
@@ -25,10 +26,12 @@ mod lines;
 mod locks;
 mod machine;
 pub mod measure;
+mod nodes;
 pub mod profile;
 mod task;
 mod time;
 
+pub use accesses::{AccessMix, Pattern};
 pub use costs::{Path, Traffic};
 pub use engine::run::{Ended, RunSummary, Sim};
 pub use engine::{SimOptions, SpanRecord};

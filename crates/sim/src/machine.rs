@@ -7,6 +7,7 @@ use std::rc::Rc;
 use mm::{Access, Addr, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Work};
 use rand_xoshiro::rand_core::Rng;
 
+use crate::accesses::AccessMix;
 use crate::costs::{Path, Traffic};
 use crate::engine::Core;
 use crate::locks::SimLock;
@@ -107,6 +108,13 @@ impl SimMachine {
     pub fn stream(&self, block: Pfn, order: Order, traffic: Traffic) {
         if self.0.in_task() {
             self.0.stream((block, order), traffic);
+        }
+    }
+
+    /// The task makes the accesses of `mix`, with nothing between them: time passes as the model of docs/model.md says.
+    pub fn access(&self, mix: AccessMix<'_>) {
+        if self.0.in_task() {
+            self.0.access(mix);
         }
     }
 

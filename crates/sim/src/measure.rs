@@ -119,7 +119,7 @@ pub struct SpanCost {
     pub lock_taking: Tally,
     /// Fixed instruction costs of the paths, and interrupts switched off and on.
     pub instructions: Tally,
-    /// Clearing, copying and streaming of memory.
+    /// Clearing, copying and streaming of memory, and modelled accesses.
     pub memory: Tally,
     /// How long the zone lock was held, each time.
     pub zone_hold: Histogram,
@@ -205,6 +205,8 @@ pub struct Measurements {
     pub locks: Vec<LockReport>,
     /// Every CPU.
     pub cpus: Vec<CpuTime>,
+    /// Modelled accesses ([`crate::SimMachine::access`]) by the level that they found their lines in, as in [`Level::ALL`].
+    pub accesses: [u64; Level::COUNT],
     /// Times that a CPU went from one task to another.
     pub context_switches: u64,
     /// Times that the engine went from one CPU to another to keep effects in order; a cost of simulating alone.
@@ -246,6 +248,7 @@ impl Measurements {
         part.simulated.0 -= earlier.simulated.0;
         part.context_switches -= earlier.context_switches;
         part.yields -= earlier.yields;
+        part.accesses.iter_mut().zip(&earlier.accesses).for_each(|(mine, theirs)| *mine -= theirs);
         for (mine, theirs) in part.spans.iter_mut().flatten().zip(earlier.spans.iter().flatten()) {
             mine.subtract(theirs);
         }

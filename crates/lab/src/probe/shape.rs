@@ -113,6 +113,7 @@ fn nodes(hardware: &Hardware, sockets: &BTreeMap<u32, u32>) -> Vec<NodeShape> {
             socket: cpu.map_or(0, |cpu| sockets[&cpu.package]),
             memory_mib: (node.kib + 512) >> 10,
             extra_ns: 0.0,
+            gbps: None,
             has_cpus: own.is_some(),
         }
     };

@@ -8,6 +8,7 @@
 //! [`Core`] is what a machine handle reaches: the clock and limits of the CPU being executed in plain cells, everything
 //! else behind `RefCell`s that are never borrowed across a switch of coroutines. [`run::Sim`] owns the coroutines.
 
+mod accesses;
 mod heap;
 mod locking;
 mod meter;

@@ -51,6 +51,7 @@ impl Core {
         let simulated = now.saturating_sub(meter.since);
         let mut costs: [_; SPANS] = std::array::from_fn(|span| meter.cost(span));
         costs.iter_mut().enumerate().for_each(|(span, cost)| cost.touches = lines.spent(span, &self.costs));
+        let accesses = lines.accessed();
         let locks: Vec<_> = locks.reports().collect();
         let mut classes = [LockStats::default(); mm::LockClass::ALL.len()];
         for lock in &locks {
@@ -68,6 +69,7 @@ impl Core {
             classes,
             locks,
             cpus: (0..sched.cpus.len()).map(cpu_time).collect(),
+            accesses,
             context_switches: sched.context_switches,
             yields: meter.yields,
         }

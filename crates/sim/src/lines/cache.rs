@@ -156,6 +156,12 @@ impl Caches {
         &mut self.cpus[usize::from(cpu)]
     }
 
+    /// Lines that the first level, the first two and all three together have for `cpu`.
+    pub(super) fn reach(&self, cpu: u16) -> [u64; 3] {
+        let cache = self.cpu(cpu);
+        [cache.l1, cache.l2, cache.l2 + self.llc_share[usize::from(cache.place.llc)]]
+    }
+
     /// The memory node of `cpu`; 0 if there is no such CPU.
     pub(super) fn node_of(&self, cpu: u16) -> u16 {
         self.cpus.get(usize::from(cpu)).map_or(0, |cache| cache.place.node)

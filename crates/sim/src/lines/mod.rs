@@ -7,16 +7,20 @@
 
 mod bandwidth;
 mod cache;
+mod flows;
 mod frames;
 mod named;
 mod objects;
+mod price;
 
 use bandwidth::Bandwidth;
 use cache::{Caches, UNIT_SHIFT};
+use flows::Flows;
 use frames::{Entry, Frames, State};
 use mm::{Access, Addr, Line, LineKind, Order, Pfn, Span, Topology};
 use named::{Named, TABLES, Table, table_of};
 use objects::Objects;
+pub(crate) use price::Stretch;
 
 use crate::costs::{Costs, LINE_BYTES, Traffic};
 use crate::measure::{Level, Tally};
@@ -43,6 +47,7 @@ pub(crate) struct Lines {
     named: [Table; TABLES],
     caches: Caches,
     bandwidth: Vec<Bandwidth>,
+    flows: Flows,
     /// Where runs of one node's frames begin, ascending, and which node.
     node_starts: Vec<(u32, u16)>,
     /// The run that was looked up last: first pfn, last pfn, node.
@@ -53,6 +58,8 @@ pub(crate) struct Lines {
     hits: [u64; SPANS],
     /// Count and ticks of all others, by span and level.
     spent: [[(u64, Ticks); Level::COUNT]; SPANS],
+    /// Modelled accesses by the level that they found their lines in, in shares ([`price`]).
+    accessed: [u128; Level::COUNT],
 }
 
 impl Lines {
@@ -74,12 +81,14 @@ impl Lines {
             objects: Objects::default(),
             named: std::array::from_fn(|_| Table::new(places.len())),
             caches: Caches::new(costs, places),
-            bandwidth: vec![Bandwidth::new(); topology.nodes.len()],
+            bandwidth: costs.nodes.line.iter().map(|&line| Bandwidth::new(line)).collect(),
+            flows: Flows::new(places.len(), topology.nodes.len()),
             node_starts,
             last_run: (1, 0, 0),
             zone_nodes,
             hits: [0; SPANS],
             spent: Default::default(),
+            accessed: [0; Level::COUNT],
         }
     }
 
@@ -276,11 +285,11 @@ impl Lines {
     }
 
     fn fetch(&mut self, node: u16, who: Toucher, costs: &Costs) -> (Level, Ticks) {
-        let near = self.caches.cpu(who.cpu).place.node == node;
-        let level = if near { Level::LocalDram } else { Level::RemoteDram };
+        let own = self.caches.cpu(who.cpu).place.node;
+        let level = if own == node { Level::LocalDram } else { Level::RemoteDram };
         let memory = &mut self.bandwidth[usize::from(node)];
         memory.book(who.now, 1, costs);
-        let latency = costs.levels[level as usize] - costs.touch + costs.node_extra[usize::from(node)];
+        let latency = costs.nodes.latency[usize::from(own)][usize::from(node)];
         (level, costs.touch + memory.loaded(latency))
     }
 
@@ -355,6 +364,7 @@ impl Lines {
     pub(crate) fn reset(&mut self) {
         self.hits = [0; SPANS];
         self.spent = Default::default();
+        self.accessed = [0; Level::COUNT];
     }
 }
 

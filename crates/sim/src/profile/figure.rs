@@ -188,6 +188,12 @@ pub const FIGURES: &[FigureSpec] = &[
     spec("dram.local_ns", 1.0, 100_000.0, "latency of memory of the CPU's own node, idle"),
     spec("dram.remote_ns", 1.0, 100_000.0, "latency of memory of another node, idle"),
     spec("dram.node_gbps", 0.1, 10_000.0, "peak bandwidth of a node's memory, GB/s"),
+    spec(
+        "dram.link_gbps",
+        0.1,
+        10_000.0,
+        "what a node's memory gives CPUs of other sockets at most, and takes from them, GB/s in each direction",
+    ),
     spec("dram.loaded_half_ratio", 1.0, 100.0, "latency at half of the peak bandwidth over idle latency"),
     spec("dram.loaded_full_ratio", 1.0, 100.0, "latency at the peak bandwidth over idle latency"),
     spec("memory.clear_gbps", 0.01, 10_000.0, "one CPU clearing pages, GB/s"),
@@ -195,6 +201,12 @@ pub const FIGURES: &[FigureSpec] = &[
     spec("memory.copy_gbps", 0.01, 10_000.0, "one CPU copying pages, GB/s copied"),
     spec("memory.read_gbps", 0.01, 10_000.0, "one CPU reading memory in sequence, GB/s"),
     spec("memory.write_gbps", 0.01, 10_000.0, "one CPU writing memory in sequence, GB/s"),
+    spec(
+        "memory.random_overlap_ratio",
+        0.01,
+        1.0,
+        "part of a read's latency that is left among others in random order, none of which depends on another",
+    ),
     spec(
         "prefetch.overlap_ratio",
         0.01,

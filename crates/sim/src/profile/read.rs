@@ -148,6 +148,7 @@ fn node(value: Value) -> Read<NodeShape> {
         socket: required(&mut table, "socket", count)?,
         memory_mib: required(&mut table, "memory_mib", whole)?,
         extra_ns: optional(&mut table, "extra_ns", number)?.unwrap_or(0.0),
+        gbps: optional(&mut table, "gbps", number)?,
         has_cpus: optional(&mut table, "has_cpus", boolean)?.unwrap_or(true),
     };
     no_more(&table, "node")?;

@@ -45,6 +45,8 @@ pub struct NodeShape {
     pub memory_mib: u64,
     /// What its memory's latency has above that of ordinary DRAM as far away, in ns: a CXL expander's.
     pub extra_ns: f64,
+    /// Its memory's peak bandwidth in GB/s; `None` for `dram.node_gbps`.
+    pub gbps: Option<f64>,
     /// Whether CPUs belong to it.
     pub has_cpus: bool,
 }
@@ -211,6 +213,10 @@ impl Shape {
                     node.memory_mib
                 ));
             }
+            let gbps = node.gbps.unwrap_or(1.0);
+            if !(0.1..=10_000.0).contains(&gbps) {
+                return Err(format!("node {number}: gbps is {gbps}; 0.1 to 10000 are possible"));
+            }
             if !(0.0..=100_000.0).contains(&node.extra_ns) {
                 return Err(format!(
                     "node {number}: extra_ns is {}; 0 to 100000 are possible",
@@ -248,7 +254,7 @@ mod tests {
     use super::*;
 
     fn shape() -> Shape {
-        let node = |socket| NodeShape { socket, memory_mib: 4096, extra_ns: 0.0, has_cpus: true };
+        let node = |socket| NodeShape { socket, memory_mib: 4096, extra_ns: 0.0, gbps: None, has_cpus: true };
         Shape {
             sockets: 2,
             cores_per_socket: 4,

@@ -39,6 +39,9 @@ fn write_topology(out: &mut String, profile: &Profile) -> core::fmt::Result {
         if node.extra_ns > 0.0 {
             writeln!(out, "extra_ns = {:?}", node.extra_ns)?;
         }
+        if let Some(gbps) = node.gbps {
+            writeln!(out, "gbps = {gbps:?}")?;
+        }
         if !node.has_cpus {
             writeln!(out, "has_cpus = false")?;
         }
