@@ -217,6 +217,15 @@ pub(crate) enum MachinesWhat {
         /// A name, or a profile of your own (FILE.toml)
         #[arg(value_name = "NAME|FILE.toml")]
         machine: String,
+        /// Instead of its figures, whom requests ask for memory, in order, and what decided that order
+        #[arg(long)]
+        zonelists: bool,
+        /// Whose zonelists: linux-X.Y
+        #[arg(long, requires = "zonelists", default_value = "linux-6.18", value_name = "POLICY")]
+        policy: String,
+        /// vm.numa_zonelist_order for them: 0 (the kernel chooses), 1 (node) or 2 (zone)
+        #[arg(long, requires = "zonelists", default_value_t = 0, value_name = "ORDER")]
+        order: u64,
     },
     /// Measure this machine, in a few seconds; -o makes a profile of it for --machine
     Probe {

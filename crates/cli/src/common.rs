@@ -6,7 +6,10 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use lab::measurements::Document;
-use mm::{Policy, policy::EXAMPLE_POLICIES};
+use mm::{
+    Policy,
+    policy::{EXAMPLE_POLICIES, OLDEST},
+};
 use report::Style;
 use report::nearest::{nearest, unknown};
 use sim::Profile;
@@ -104,9 +107,9 @@ pub(crate) fn machine(name: &str) -> Result<Profile, Failure> {
 /// The policy called so.
 pub(crate) fn policy(name: &str) -> Result<Policy, Failure> {
     Policy::parse(name).map_err(|error| match nearest(name, EXAMPLE_POLICIES.iter().copied()) {
-        Some(near) => {
-            Failure(format!("no policy `{name}`; did you mean `{near}`? linux-X.Y from 4.0 on are policies"))
-        }
+        Some(near) => Failure(format!(
+            "no policy `{name}`; did you mean `{near}`? linux-X.Y from {OLDEST} on are policies"
+        )),
         None => Failure::of(error),
     })
 }

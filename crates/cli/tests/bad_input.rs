@@ -35,6 +35,24 @@ fn values_out_of_range_say_the_range() {
 }
 
 #[test]
+fn zone_order_is_refused_where_the_kernel_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 100);
+    let rec = text(&rec);
+    insta::assert_snapshot!(refusal(&["replay", rec, "--set", "vm.numa_zonelist_order=2"]));
+    insta::assert_snapshot!(refusal(&["replay", rec, "--at", "1ms:vm.numa_zonelist_order=2"]));
+    insta::assert_snapshot!(refusal(&["machines", "show", "xeon-8260", "--zonelists", "--order", "3"]));
+    insta::assert_snapshot!(refusal(&[
+        "machines",
+        "show",
+        "xeon-8260",
+        "--zonelists",
+        "--policy",
+        "linux-2.6"
+    ]));
+}
+
+#[test]
 fn what_is_no_recording_is_said_to_be_none() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {

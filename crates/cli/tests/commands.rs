@@ -100,6 +100,21 @@ fn tables_list_what_there_is() {
 }
 
 #[test]
+fn zonelists_are_shown_in_the_kernels_words() {
+    let show = |words: &[&str]| stdout(&[&["machines", "show"], words].concat());
+    insta::assert_snapshot!(show(&["xeon-8260", "--zonelists"]));
+    insta::assert_snapshot!(show(&["xeon-8260", "--zonelists", "--policy", "linux-3.17"]));
+    insta::assert_snapshot!(show(&["numa-32bit", "--zonelists", "--policy", "linux-3.17"]));
+    insta::assert_snapshot!(show(&["numa-32bit", "--zonelists", "--policy", "linux-3.18"]));
+    insta::assert_snapshot!(show(&["xeon-8260", "--zonelists", "--policy", "linux-4.13", "--order", "2"]));
+    let json: serde_json::Value =
+        serde_json::from_str(&show(&["xeon-8260", "--zonelists", "--json", "--policy", "linux-3.17"]))
+            .unwrap();
+    assert_eq!(json["order"], "Zone");
+    assert_eq!(json["nodes"][1]["zones"][0], serde_json::json!([1, "Normal"]));
+}
+
+#[test]
 fn a_machine_that_is_too_small_ends_with_status_1() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 40_000);

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec};
+use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, WordSize, ZoneKind, ZoneSpec};
 
 use crate::sysfs::{assumed_distances, bytes, distances, list, text};
 
@@ -66,6 +66,7 @@ impl System {
     /// zone each. Fewer than 1024 frames a node all go to the first.
     pub fn topology(&self, frames: u32) -> Topology {
         let mut topology = Topology {
+            word: WordSize::Bits64,
             nodes: vec![NodeSpec::default(); self.nodes.len()],
             cpus: self.cpus.clone(),
             distance: self.distance.clone(),

@@ -81,7 +81,16 @@ impl<M: Machine> Mm<M> {
         request: &'a Request,
         node: Node,
     ) -> impl Iterator<Item = &'a Zone<M>> {
-        let zonelist = self.zonelists.get(usize::from(node.0)).map_or(&[][..], |list| &list[..]);
+        self.candidates_of(self.zonelists.ids(node), request, node)
+    }
+
+    #[inline]
+    fn candidates_of<'a>(
+        &'a self,
+        zonelist: &'a [ZoneId],
+        request: &'a Request,
+        node: Node,
+    ) -> impl Iterator<Item = &'a Zone<M>> {
         let zones = zonelist.iter().map(|id| &self.zones[usize::from(id.0)]);
         zones.filter(move |zone| {
             zone.kind <= request.highest
@@ -93,24 +102,42 @@ impl<M: Machine> Mm<M> {
     /// Asks the zones in order (the kernel's `get_page_from_freelist`).
     #[inline]
     pub(crate) fn search(&self, search: Search<'_>) -> Option<(Pfn, ZoneId)> {
-        let preferred = self.candidates(search.request, search.node).next()?;
-        let flags =
-            if preferred.avoids_mixing { search.flags.with(AllocFlags::NOFRAGMENT) } else { search.flags };
-        let search = Search { flags, ..search };
+        // One zonelist from here on: another may come into force meanwhile.
+        let zonelist = self.zonelists.ids(search.node);
+        let preferred = self.candidates_of(zonelist, search.request, search.node).next()?;
+        let search = Search { flags: search.flags.with(preferred.first_try), ..search };
+        if search.flags.has(AllocFlags::FAIR) {
+            return self.search_in_turn(search, zonelist, preferred);
+        }
+        self.search_all(search, zonelist, preferred)
+    }
+
+    #[inline]
+    fn search_all(
+        &self,
+        search: Search<'_>,
+        zonelist: &[ZoneId],
+        preferred: &Zone<M>,
+    ) -> Option<(Pfn, ZoneId)> {
         match self.try_zone(search, preferred, preferred) {
             Some(pfn) => Some((pfn, preferred.id)),
-            None => self.search_on(search, preferred),
+            None => self.search_on(search, zonelist, preferred),
         }
     }
 
     /// Goes on after `preferred` had nothing.
     #[inline(never)]
-    fn search_on(&self, search: Search<'_>, preferred: &Zone<M>) -> Option<(Pfn, ZoneId)> {
+    fn search_on(
+        &self,
+        search: Search<'_>,
+        zonelist: &[ZoneId],
+        preferred: &Zone<M>,
+    ) -> Option<(Pfn, ZoneId)> {
         let mut search = search;
         let mut asked = 1;
         loop {
             let avoids_mixing = search.flags.has(AllocFlags::NOFRAGMENT);
-            for zone in self.candidates(search.request, search.node).skip(asked) {
+            for zone in self.candidates_of(zonelist, search.request, search.node).skip(asked) {
                 // Rather mix types here than go to another node.
                 if avoids_mixing && zone.node != preferred.node {
                     break;
@@ -125,6 +152,54 @@ impl<M: Machine> Mm<M> {
             search.flags = search.flags.without(AllocFlags::NOFRAGMENT);
             asked = 0;
         }
+    }
+
+    /// Where zones take turns: asks those of the preferred node that have some of theirs left, then all as usual.
+    #[inline(never)]
+    fn search_in_turn(
+        &self,
+        search: Search<'_>,
+        zonelist: &[ZoneId],
+        preferred: &Zone<M>,
+    ) -> Option<(Pfn, ZoneId)> {
+        let mut found = None;
+        if search.mark == Mark::Low {
+            found = self.search_fairly(search, zonelist, preferred);
+        }
+        if found.is_none() {
+            let search = Search { flags: search.flags.without(AllocFlags::FAIR), ..search };
+            found = self.search_all(search, zonelist, preferred);
+        }
+        if let Some((_, zone)) = found {
+            self.zones[usize::from(zone.0)].count_turn(&self.machine, search.request.order);
+        }
+        found
+    }
+
+    /// The first pass: a zone whose turn is over is passed by; if nothing was found and one was, the node's turns begin
+    /// anew.
+    fn search_fairly(
+        &self,
+        search: Search<'_>,
+        zonelist: &[ZoneId],
+        preferred: &Zone<M>,
+    ) -> Option<(Pfn, ZoneId)> {
+        let candidates = self.candidates_of(zonelist, search.request, search.node);
+        let mut passed_by = false;
+        for zone in candidates.take_while(|zone| zone.node == preferred.node) {
+            if zone.is_turn_over() {
+                passed_by = true;
+            } else if let Some(pfn) = self.try_zone(search, zone, preferred) {
+                return Some((pfn, zone.id));
+            }
+        }
+        if passed_by {
+            let of_node = self.zones.iter().filter(|zone| zone.node == preferred.node);
+            for zone in of_node.filter(|zone| zone.kind <= preferred.kind) {
+                zone.reset_turn(self.machine.cpu());
+            }
+        }
+        None
     }
 
     #[inline]

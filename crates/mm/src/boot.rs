@@ -2,28 +2,28 @@
 //! knob changes.
 
 use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::string::{String, ToString};
 
 use crate::arena::{Arenas, Division};
 use crate::buddy::{Place, ZoneCx};
+use crate::fair::Turn;
 use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
-use crate::knobs::{Knob, KnobError, Knobs};
+use crate::knobs::{KNOBS, Knob, KnobError, Knobs};
 use crate::lru::Lru;
 use crate::machine::{LockClass, Machine};
 use crate::once::Once;
 use crate::page::{Page, Pages};
 use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset};
-use crate::policy::{Policy, Rules};
+use crate::policy::{FairRule, MixingRule, Policy, Rules};
 use crate::slab::SlabAllocator;
 use crate::stat::stat_threshold;
 use crate::sync::{Locked, Relaxed};
 use crate::topology::{NodeSpec, Topology, ZoneSpec};
 use crate::watermark::{protection, watermarks};
-use crate::zone::{Cx, Zone, ZoneParts};
-use crate::zonelist::fallback_orders;
+use crate::zone::{AllocFlags, Cx, Zone, ZoneParts};
+use crate::zonelist::{OrderChoice, Zonelists};
 
 /// A memory manager on a machine.
 pub struct Mm<M: Machine> {
@@ -40,24 +40,24 @@ pub struct Mm<M: Machine> {
     pub(crate) zones: Box<[Zone<M>]>,
     pub(crate) slabs: SlabAllocator<M>,
     pub(crate) lru: Lru<M>,
-    /// For each node, the nodes to ask, in order.
-    pub(crate) fallback: Vec<Vec<Node>>,
-    /// For each node, the zones to ask, in order, highest kind first within a node.
-    pub(crate) zonelists: Vec<Box<[ZoneId]>>,
+    pub(crate) zonelists: Zonelists,
 }
 
 impl<M: Machine> Mm<M> {
     /// A memory manager for `topology`, all of its managed pages free.
     ///
     /// # Errors
-    /// If the topology is impossible: what is wrong, in one line.
+    /// If the topology is impossible, or the policy's kernel takes no such value of a knob: what is wrong, in one line.
     pub fn new(machine: M, topology: Topology, policy: Policy, knobs: Knobs) -> Result<Self, String> {
         topology.validate()?;
-        let fallback = fallback_orders(&topology, policy.rules().node_load);
+        for spec in &KNOBS {
+            let check = policy.check_knob(spec.knob, knobs.get(spec.knob));
+            check.map_err(|error| error.to_string())?;
+        }
         let zones = zones(&machine, &topology, policy.rules(), &knobs);
         let end = Pfn(zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
         let knobs_change = Locked::new(&machine, LockClass::Other, 0, ());
-        let zonelists = fallback.iter().map(|order| zonelist(&zones, order)).collect();
+        let zonelists = Zonelists::new(&topology, policy.rules());
         let slabs = SlabAllocator::new(&machine, topology.cpus.len());
         let sizes = (topology.nodes.len(), zones.len(), topology.cpus.len());
         let lru = Lru::new(&machine, policy.rules().reclaim.lru, sizes);
@@ -73,7 +73,6 @@ impl<M: Machine> Mm<M> {
             blocks: Pageblocks::new(end),
             pages: Once::default(),
             zones,
-            fallback,
             zonelists,
         };
         mm.apply_knobs();
@@ -107,13 +106,16 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    /// Computes all that follows from knobs: marks, protection, pageset sizes.
+    /// Computes all that follows from knobs: marks, protection, pageset sizes, the zonelists' order.
     fn apply_knobs(&self) {
-        let rule = self.policy.rules().movable_marks;
+        let rules = self.policy.rules();
+        let order = self.knobs.get(Knob::NumaZonelistOrder);
+        self.zonelists.choose(&self.topology, rules, order);
         for zone in &self.zones {
             let node = &self.topology.nodes[usize::from(zone.node.0)];
-            let marks = watermarks(&self.topology, &self.knobs, rule, zone.kind, zone.managed);
+            let marks = watermarks(&self.topology, &self.knobs, rules, zone.kind, zone.managed);
             zone.set_marks(marks, protection(node, &self.knobs, zone.kind));
+            zone.reset_turn(self.machine.cpu());
             let sizing = self.page_sizing(zone);
             for pageset in &zone.pagesets {
                 pageset.pcp.lock(&self.machine).tuning.resize(sizing);
@@ -149,8 +151,9 @@ impl<M: Machine> Mm<M> {
     /// Gives `value` to `knob`, as writing to the sysctl does; all that follows from it is computed anew.
     ///
     /// # Errors
-    /// If the value is out of the knob's range.
+    /// If the value is out of the knob's range, or the policy's kernel does not take it.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        self.policy.check_knob(knob, value)?;
         let _change = self.knobs_change.lock(&self.machine);
         self.knobs.set(knob, value)?;
         self.apply_knobs();
@@ -233,7 +236,18 @@ impl<M: Machine> Mm<M> {
 
     /// The nodes that a task on `node` asks, in order ("Fallback order" in the kernel's log).
     pub fn fallback_order(&self, node: Node) -> &[Node] {
-        &self.fallback[usize::from(node.0)]
+        self.zonelists.fallback(node)
+    }
+
+    /// The zones that a task on `node` asks, in order.
+    pub fn zonelist(&self, node: Node) -> impl Iterator<Item = (Node, ZoneKind)> {
+        self.zonelists.zones(node)
+    }
+
+    /// The order that zonelists have, and what decided it.
+    pub fn zonelist_order(&self) -> OrderChoice {
+        let setting = self.knobs.get(Knob::NumaZonelistOrder);
+        OrderChoice::by_setting(&self.topology, self.policy.rules().zonelist_order, setting)
     }
 }
 
@@ -255,14 +269,14 @@ fn zones<M: Machine>(machine: &M, topology: &Topology, rules: &Rules, knobs: &Kn
         .map(|(id, (node, spec))| {
             let local = topology.cpus_that_share(node) as u32;
             let division = Division::new(rules, knobs, spec.start, spec.managed, local);
-            zone(machine, topology, ZoneId(id as u16), node, (spec, division))
+            zone(machine, (topology, rules), ZoneId(id as u16), node, (spec, division))
         })
         .collect()
 }
 
 fn zone<M: Machine>(
     machine: &M,
-    topology: &Topology,
+    (topology, rules): (&Topology, &Rules),
     id: ZoneId,
     node: Node,
     (spec, division): (ZoneSpec, Division),
@@ -271,8 +285,18 @@ fn zone<M: Machine>(
     let cpus = (0..topology.cpus.len()).map(|cpu| Cpu(cpu as u16));
     let pagesets = cpus.map(|cpu| Pageset::new(machine, id, cpu, threshold)).collect();
     let arenas = Arenas::new(machine, id, spec.start, division);
-    let avoids_mixing = avoids_mixing(topology, node, spec.kind);
-    Zone::new(ZoneParts { id, node, spec, avoids_mixing, arenas, pagesets })
+    let mut first_try = AllocFlags::NONE;
+    if rules.mixing == MixingRule::Avoided && avoids_mixing(topology, node, spec.kind) {
+        first_try = first_try.with(AllocFlags::NOFRAGMENT);
+    }
+    let turn = match rules.fair {
+        FairRule::ZoneBatches => {
+            first_try = first_try.with(AllocFlags::FAIR);
+            Some(Turn::new(topology.cpus.len(), threshold))
+        }
+        FairRule::Unfair => None,
+    };
+    Zone::new(ZoneParts { id, node, spec, first_try, turn, arenas, pagesets })
 }
 
 /// Whether a request that prefers the zone of `kind` on `node` should first leave it rather than mix types there: if that
@@ -281,12 +305,4 @@ fn avoids_mixing(topology: &Topology, node: Node, kind: ZoneKind) -> bool {
     let zones = &topology.nodes[usize::from(node.0)].zones;
     let elsewhere = topology.nodes.len() == 1 || zones.iter().any(|zone| zone.kind == ZoneKind::Dma32);
     kind == ZoneKind::Normal && elsewhere
-}
-
-fn zonelist<M: Machine>(zones: &[Zone<M>], nodes: &[Node]) -> Box<[ZoneId]> {
-    let of_node = |node: &Node| {
-        let node = *node;
-        zones.iter().rev().filter(move |zone| zone.node == node).map(Zone::id)
-    };
-    nodes.iter().flat_map(of_node).collect()
 }

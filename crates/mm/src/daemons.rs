@@ -22,6 +22,9 @@ impl<M: Machine> Mm<M> {
             if zone.stat.fold(&pageset.free_diff) {
                 pageset.pcp.lock(&self.machine).set_expire(EXPIRE_TICKS);
             }
+            if let Some(turn) = &zone.turn {
+                turn.fold(cpu);
+            }
             self.decay_pageset(zone.id, cpu);
             let expired = pageset.pcp.lock(&self.machine).expire(zone.node, local);
             self.give_back(zone, pageset, expired, HoldRule::Whole);

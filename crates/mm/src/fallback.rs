@@ -8,6 +8,7 @@ use crate::frame::FrameKind;
 use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::knobs::Knob;
 use crate::machine::{Access, Machine};
+use crate::policy::MixingRule;
 use crate::stat::SlowEvents;
 use crate::zone::{AllocFlags, Zone, zone_flag};
 
@@ -147,7 +148,11 @@ impl FreeAreas {
         pfn: Pfn,
         other: MigrateType,
     ) -> Option<Pfn> {
-        if boost(cx.zone, cx.cx.knobs.get(Knob::WatermarkBoostFactor)) && ask.flags.has(AllocFlags::KSWAPD) {
+        let factor = match cx.cx.rules.mixing {
+            MixingRule::Avoided => cx.cx.knobs.get(Knob::WatermarkBoostFactor),
+            MixingRule::Accepted => 0,
+        };
+        if boost(cx.zone, factor) && ask.flags.has(AllocFlags::KSWAPD) {
             cx.zone.set_flag(zone_flag::BOOSTED);
         }
         let start = pfn.align_down(Order::PAGEBLOCK);

@@ -4,6 +4,7 @@ use crate::boot::Mm;
 use crate::buddy::FreeAreas;
 use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::machine::Machine;
+use crate::policy::HighAtomicRule;
 use crate::sync::Locked;
 use crate::zone::Zone;
 
@@ -13,7 +14,7 @@ impl<M: Machine> Mm<M> {
     #[cold]
     pub(crate) fn reserve_highatomic(&self, zone: &Zone<M>, pfn: Pfn) {
         let percent = zone.managed / 100;
-        if percent < PAGEBLOCK_PAGES {
+        if percent < PAGEBLOCK_PAGES || self.policy.rules().highatomic == HighAtomicRule::None {
             return;
         }
         let most = percent.next_multiple_of(PAGEBLOCK_PAGES);

@@ -172,37 +172,41 @@ pub struct ZoneId(pub u16);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Nanos(pub u64);
 
-/// The kinds of zone, lowest addresses first. The number is the kernel's zone index on x86-64.
+/// The kinds of zone, lowest addresses first. No kernel has all: DMA32 is of 64-bit ones, HighMem of 32-bit ones
+/// ([`crate::WordSize::zone_kinds`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ZoneKind {
     /// Below 16 MiB.
     Dma = 0,
     /// Below 4 GiB.
     Dma32 = 1,
-    /// The rest.
+    /// The rest, or on 32-bit machines what the kernel has mapped for good.
     Normal = 2,
+    /// What a 32-bit kernel must map before it can reach it: user memory and page cache, no structures of its own.
+    HighMem = 3,
     /// Pages that can all be migrated.
-    Movable = 3,
+    Movable = 4,
 }
 
 impl ZoneKind {
     /// All kinds, lowest first.
-    pub const ALL: [Self; 4] = [Self::Dma, Self::Dma32, Self::Normal, Self::Movable];
+    pub const ALL: [Self; 5] = [Self::Dma, Self::Dma32, Self::Normal, Self::HighMem, Self::Movable];
     /// How many there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
 
-    /// As an index into an array of four.
+    /// As an index into an array of five.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The kernel's name: `DMA`, `DMA32`, `Normal`, `Movable`.
+    /// The kernel's name: `DMA`, `DMA32`, `Normal`, `HighMem`, `Movable`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dma => "DMA",
             Self::Dma32 => "DMA32",
             Self::Normal => "Normal",
+            Self::HighMem => "HighMem",
             Self::Movable => "Movable",
         }
     }

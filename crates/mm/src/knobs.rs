@@ -25,6 +25,8 @@ pub enum Knob {
     LowmemReserveDma32,
     /// `vm.lowmem_reserve_ratio.normal`
     LowmemReserveNormal,
+    /// `vm.numa_zonelist_order`
+    NumaZonelistOrder,
     /// `vm.stat_interval`
     StatInterval,
     /// `transparent_hugepage.enabled`
@@ -90,7 +92,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 17] = [
+pub const KNOBS: [KnobSpec; 18] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -168,8 +170,19 @@ pub const KNOBS: [KnobSpec; 17] = [
         max: i32::MAX as u64,
         default: 32,
         unit: "",
-        meaning: "The same for Normal, against requests that could use Movable",
+        meaning: "The same for Normal, against requests that could use HighMem or Movable",
         stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (third number)"),
+    },
+    KnobSpec {
+        knob: Knob::NumaZonelistOrder,
+        name: "vm.numa_zonelist_order",
+        min: 0,
+        max: 2,
+        default: 0,
+        unit: "",
+        meaning: "1: a request asks all zones of the nearest node first; 2: the highest zones of all nodes first; 0: as the \
+                  kernel chooses. Kernels from 4.14 on refuse 2",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/numa_zonelist_order (default, node or zone)"),
     },
     KnobSpec {
         knob: Knob::StatInterval,
@@ -308,6 +321,15 @@ pub enum KnobError {
         /// The value.
         value: u64,
     },
+    /// The policy's kernel does not take this value.
+    Refused {
+        /// The knob.
+        knob: Knob,
+        /// The value.
+        value: u64,
+        /// The policy's name.
+        policy: String,
+    },
 }
 
 impl fmt::Display for KnobError {
@@ -322,6 +344,12 @@ impl fmt::Display for KnobError {
                 }
                 Ok(())
             }
+            Self::Refused { knob, value, policy } => write!(
+                f,
+                "{} = {value} is refused under {policy}: its kernel does not take that value (freehold knobs show {0} says \
+                 which do)",
+                knob.spec().name
+            ),
         }
     }
 }

@@ -6,17 +6,28 @@
 pub mod parts;
 mod reclaim;
 mod slab;
+mod zone;
 
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use crate::knobs::{Knob, KnobError};
 use crate::version::{Since, Version, at};
+
+use zone::{FAIR, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NODE_LOAD, ZONELIST_ORDER};
 
 pub use reclaim::{AnonRule, LruBatchRule, LruRule, ReclaimRules};
 pub use slab::{
     CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
     SlabOrderRule, SlabRules, SlabScopeRule, StockRule,
 };
+pub use zone::{
+    FairRule, HighAtomicRule, MarkDistanceRule, MinFreeRule, MixingRule, MovableMarksRule, NodeLoadRule,
+    ZonelistOrderRule,
+};
+
+/// The oldest kernel that has rules. Before 3.2, slabs had no CPU partial lists; this is left out.
+pub const OLDEST: Version = v(3, 0);
 
 const fn v(major: u8, minor: u8) -> Version {
     Version::new(major, minor)
@@ -133,18 +144,6 @@ pub enum HoldRule {
 
 const HOLD: &[Since<HoldRule>] = &[Since(v(2, 6), HoldRule::Whole), Since(v(6, 19), HoldRule::Batch)];
 
-/// What a zonelist remembers of the nodes that others already fall back to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NodeLoadRule {
-    /// The last node's load overwrites it.
-    Overwritten,
-    /// It adds up.
-    Accumulated,
-}
-
-const NODE_LOAD: &[Since<NodeLoadRule>] =
-    &[Since(v(2, 6), NodeLoadRule::Overwritten), Since(v(5, 16), NodeLoadRule::Accumulated)];
-
 /// Whether the pages of a refill are checked one by one under the zone lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckRule {
@@ -159,19 +158,6 @@ const CHECK: &[Since<CheckRule>] = &[
     Since(v(5, 18), CheckRule::UnderLock),
     Since(v(6, 3), CheckRule::Outside),
 ];
-
-/// How the marks treat a Movable zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MovableMarksRule {
-    /// As any other zone: it is low memory and has its share of `min_free_kbytes`.
-    Shared,
-    /// It is not low memory and its min mark is a small one of its own; the distance of its other marks still goes by
-    /// the share that it would have.
-    Own,
-}
-
-const MOVABLE_MARKS: &[Since<MovableMarksRule>] =
-    &[Since(v(2, 6), MovableMarksRule::Shared), Since(v(6, 6), MovableMarksRule::Own)];
 
 /// How `vm.pcp_batch_scale_max` bounds `free_count` and the decay of `high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -232,7 +218,13 @@ pub struct Rules {
     pub hold: HoldRule,
     pub node_load: NodeLoadRule,
     pub check: CheckRule,
+    pub zonelist_order: ZonelistOrderRule,
+    pub fair: FairRule,
     pub movable_marks: MovableMarksRule,
+    pub mark_distance: MarkDistanceRule,
+    pub min_free: MinFreeRule,
+    pub mixing: MixingRule,
+    pub highatomic: HighAtomicRule,
     pub scale: ScaleRule,
     pub yields: YieldRule,
     pub touch: TouchRule,
@@ -259,7 +251,13 @@ impl Rules {
             hold: at(HOLD, version),
             node_load: at(NODE_LOAD, version),
             check: at(CHECK, version),
+            zonelist_order: at(ZONELIST_ORDER, version),
+            fair: at(FAIR, version),
             movable_marks: at(MOVABLE_MARKS, version),
+            mark_distance: at(MARK_DISTANCE, version),
+            min_free: at(MIN_FREE, version),
+            mixing: at(MIXING, version),
+            highatomic: at(HIGHATOMIC, version),
             scale: ScaleRule::Mainline,
             yields: YieldRule::Never,
             touch: TouchRule::UnderLock,
@@ -287,6 +285,8 @@ pub const FREEHOLD: &str = "freehold";
 
 /// Names that show the grammar, for messages and completion.
 pub const EXAMPLE_POLICIES: &[&str] = &[
+    "linux-3.17",
+    "linux-3.18",
     "linux-5.14",
     "linux-6.1",
     "linux-6.6",
@@ -307,11 +307,11 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
 ];
 
 impl Policy {
-    /// Reads `linux-X.Y`, from 4.0 on, or `freehold`, with any of the parts on top that [`parts`] lists:
+    /// Reads `linux-X.Y`, from [`OLDEST`] on, or `freehold`, with any of the parts on top that [`parts`] lists:
     /// `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
     ///
     /// # Errors
-    /// If the name is not of that form, names a version older than 4.0, or a part that there is not or that is there
+    /// If the name is not of that form, names an older version, or a part that there is not or that is there
     /// already.
     pub fn parse(name: &str) -> Result<Self, PolicyError> {
         let unknown = || PolicyError { name: name.to_string() };
@@ -350,6 +350,19 @@ impl Policy {
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
+
+    /// Checks that `value` may be given to `knob` under this policy.
+    ///
+    /// # Errors
+    /// If it is out of range, or the kernel does not take it.
+    pub fn check_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        knob.check(value)?;
+        let zone_order = knob == Knob::NumaZonelistOrder && value == 2;
+        if zone_order && self.rules.zonelist_order == ZonelistOrderRule::Node {
+            return Err(KnobError::Refused { knob, value, policy: self.name.clone() });
+        }
+        Ok(())
+    }
 }
 
 /// The rules of a name without parts.
@@ -359,7 +372,7 @@ fn base(name: &str) -> Option<Rules> {
     }
     let number = name.strip_prefix("linux-")?;
     let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let version = Version::parse(number).filter(|version| well_formed && version.major >= 4)?;
+    let version = Version::parse(number).filter(|version| well_formed && *version >= OLDEST)?;
     Some(Rules::linux(version))
 }
 
@@ -380,7 +393,7 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no policy is called '{}'; linux-X.Y from 4.0 on is, for example {DEFAULT_POLICY}, and {FREEHOLD}, each with \
+            "no policy is called '{}'; linux-X.Y from {OLDEST} on is, for example {DEFAULT_POLICY}, and {FREEHOLD}, each with \
              any of",
             self.name
         )?;
@@ -406,6 +419,12 @@ mod tests {
         assert_eq!(rules("linux-6.9").pcp_orders, PcpOrders::WithHuge);
         assert_eq!(rules("linux-6.11+pcp_batch_scale_max").scale, ScaleRule::Series);
         assert_eq!(rules("linux-5.15").node_load, NodeLoadRule::Overwritten);
+        assert_eq!(rules("linux-3.17").zonelist_order, ZonelistOrderRule::Auto);
+        assert_eq!(rules("linux-4.13").zonelist_order, ZonelistOrderRule::ByWordSize);
+        assert_eq!(rules("linux-4.14").zonelist_order, ZonelistOrderRule::Node);
+        assert_eq!(rules("linux-3.11").fair, FairRule::Unfair);
+        assert_eq!(rules("linux-4.7").fair, FairRule::ZoneBatches);
+        assert_eq!(rules("linux-4.8").fair, FairRule::Unfair);
     }
 
     #[test]
@@ -429,7 +448,7 @@ mod tests {
     #[test]
     fn other_names_are_refused() {
         for name in
-            ["", "linux", "linux-", "linux-6", "linux-6.x", "linux-6.18-rc1", "windows-11", "linux-3.17"]
+            ["", "linux", "linux-", "linux-6", "linux-6.x", "linux-6.18-rc1", "windows-11", "linux-2.6"]
         {
             assert!(Policy::parse(name).is_err(), "{name}");
         }

@@ -8,7 +8,8 @@ use core::fmt::Write;
 use crate::boot::Mm;
 use crate::ids::{Cpu, MigrateType, Node, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneKind};
 use crate::machine::Machine;
-use crate::watermark::{protection, watermarks};
+use crate::topology::WordSize;
+use crate::watermark::{PROTECTION_COLUMNS, protection, watermarks};
 use crate::zone::Zone;
 
 /// The types that pagetypeinfo lists where no CMA is built in.
@@ -118,7 +119,7 @@ impl<M: Machine> Mm<M> {
         let mut text = String::new();
         for node in 0..self.topology.nodes.len() {
             let node = Node(node as u16);
-            for kind in ZoneKind::ALL {
+            for &kind in self.topology.word.zone_kinds() {
                 put(&mut text, format_args!("Node {}, zone {:>8}\n", node.0, kind.name()));
                 match self.zone(node, kind) {
                     Some(zone) => self.put_zone(&mut text, zone),
@@ -147,7 +148,7 @@ impl<M: Machine> Mm<M> {
         for (name, pages) in rows {
             put(text, format_args!("        {name:<8} {pages}\n"));
         }
-        put_protection(text, zone.protection());
+        put_protection(text, self.topology.word, zone.protection());
         put(text, format_args!("      nr_free_pages {free}\n"));
         let foreign = zone.stat.numa_foreign.load(crate::sync::Relaxed);
         let numa = [
@@ -180,8 +181,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn put_empty_zone(&self, text: &mut String, node: Node, kind: ZoneKind) {
-        let rule = self.policy.rules().movable_marks;
-        let marks = watermarks(&self.topology, &self.knobs, rule, kind, 0);
+        let marks = watermarks(&self.topology, &self.knobs, self.policy.rules(), kind, 0);
         let rows = [
             ("boost", 0),
             ("min", marks.min),
@@ -197,7 +197,8 @@ impl<M: Machine> Mm<M> {
         for (name, pages) in rows {
             put(text, format_args!("        {name:<8} {pages}\n"));
         }
-        put_protection(text, protection(&self.topology.nodes[usize::from(node.0)], &self.knobs, kind));
+        let kept = protection(&self.topology.nodes[usize::from(node.0)], &self.knobs, kind);
+        put_protection(text, self.topology.word, kept);
     }
 
     /// /proc/vmstat.
@@ -210,9 +211,15 @@ impl<M: Machine> Mm<M> {
     }
 }
 
-fn put_protection(text: &mut String, pages: [u32; crate::watermark::PROTECTION_COLUMNS]) {
-    let [dma, dma32, normal, movable, device] = pages;
-    put(text, format_args!("        protection: ({dma}, {dma32}, {normal}, {movable}, {device})\n"));
+/// A column for each kind of zone that kernels of this word size have; 64-bit ones have Device too, the last.
+fn put_protection(text: &mut String, word: WordSize, pages: [u32; PROTECTION_COLUMNS]) {
+    let kinds = word.zone_kinds().iter().map(|kind| kind.index());
+    let device = (word == WordSize::Bits64).then_some(ZoneKind::COUNT);
+    for (nth, column) in kinds.chain(device).enumerate() {
+        let before = if nth == 0 { "        protection: (" } else { ", " };
+        put(text, format_args!("{before}{}", pages[column]));
+    }
+    text.push_str(")\n");
 }
 
 fn put(text: &mut String, what: core::fmt::Arguments<'_>) {

@@ -57,6 +57,10 @@ impl Request {
     pub const USER: Self =
         Self { migratetype: MigrateType::Movable, highest: ZoneKind::Movable, ..Self::KERNEL };
 
+    /// User memory that stays where it is, and page tables where they may be anywhere (`CONFIG_HIGHPTE`):
+    /// `GFP_HIGHUSER`, order 0.
+    pub const HIGHUSER: Self = Self { highest: ZoneKind::HighMem, ..Self::KERNEL };
+
     /// The same request for a block of `order`.
     #[must_use]
     pub const fn of_order(self, order: Order) -> Self {

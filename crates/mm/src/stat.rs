@@ -154,6 +154,7 @@ impl Counters {
             ZoneKind::Dma => "dma",
             ZoneKind::Dma32 => "dma32",
             ZoneKind::Normal => "normal",
+            ZoneKind::HighMem => "high",
             ZoneKind::Movable => "movable",
         };
         self.add(&format!("{name}_{kind}"), value);

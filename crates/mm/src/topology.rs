@@ -2,21 +2,62 @@
 //!
 //! All parameters (watermarks, pageset sizes, fallback lists) follow from this, a [`crate::Policy`] and the knobs.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-use alloc::{format, vec};
+mod layout;
 
-use crate::ids::{Node, PAGE_SHIFT, Pfn, ZoneKind};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::ids::{Node, Pfn, ZoneKind};
+
+pub use layout::Firmware;
 
 /// A machine, as its memory manager sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
+    /// What its kernel counts in.
+    pub word: WordSize,
     /// The nodes; index is the node's number.
     pub nodes: Vec<NodeSpec>,
     /// The CPUs; index is the CPU's number.
     pub cpus: Vec<CpuSpec>,
     /// `distance[from][to]` as the firmware's SLIT says: 10 is local.
     pub distance: Vec<Vec<u32>>,
+}
+
+/// The width of a kernel's addresses, which decides what zones it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WordSize {
+    /// Only the lowest memory is mapped for good; the rest is HighMem.
+    Bits32,
+    /// All memory is mapped.
+    #[default]
+    Bits64,
+}
+
+impl WordSize {
+    /// The kinds of zone that kernels of this size have on x86, lowest first.
+    pub const fn zone_kinds(self) -> &'static [ZoneKind] {
+        match self {
+            Self::Bits32 => &[ZoneKind::Dma, ZoneKind::Normal, ZoneKind::HighMem, ZoneKind::Movable],
+            Self::Bits64 => &[ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable],
+        }
+    }
+
+    /// The size that `nodes` speak for: 32 bits where one has HighMem.
+    pub fn of(nodes: &[NodeSpec]) -> Self {
+        let mut zones = nodes.iter().flat_map(|node| &node.zones);
+        if zones.any(|zone| zone.kind == ZoneKind::HighMem) { Self::Bits32 } else { Self::Bits64 }
+    }
+
+    /// 32 or 64.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Bits32 => 32,
+            Self::Bits64 => 64,
+        }
+    }
 }
 
 /// A node.
@@ -59,85 +100,7 @@ pub struct NodeSize {
     pub cpus: u32,
 }
 
-/// How x86-64 firmware lays memory out: some below 4 GiB, then a hole for devices, the rest above 4 GiB.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Firmware {
-    /// Where memory below 4 GiB ends and the hole begins, in bytes: from 16 MiB to 4 GiB. It bounds the DMA32 zone.
-    pub low_end: u64,
-}
-
-impl Default for Firmware {
-    /// 2 GiB, as on many boards and in QEMU's q35.
-    fn default() -> Self {
-        Self { low_end: 2 << 30 }
-    }
-}
-
-const DMA_END: u64 = 16 << 20 >> PAGE_SHIFT;
-const DMA32_END: u64 = 4 << 30 >> PAGE_SHIFT;
-
-impl Firmware {
-    /// Lays `nodes` out one after the other. One page in 64 is taken at boot for frame descriptors, as Linux's 64-byte
-    /// `struct page` does. `cache_slice` is in bytes.
-    ///
-    /// # Errors
-    /// Says what is wrong, as [`Topology::validate`] does.
-    pub fn lay_out(
-        self,
-        nodes: &[NodeSize],
-        cache_slice: u64,
-        distance: Vec<Vec<u32>>,
-    ) -> Result<Topology, String> {
-        if !(16 << 20..=4 << 30).contains(&self.low_end) {
-            return Err(format!("low memory ends at {} bytes; 16 MiB to 4 GiB are possible", self.low_end));
-        }
-        let mut next = Pfn(1);
-        let mut topology = Topology { nodes: vec![], cpus: vec![], distance };
-        for (number, size) in (0..).zip(nodes) {
-            let zones = self.zones(size.bytes >> PAGE_SHIFT, &mut next);
-            let zones = zones.ok_or_else(|| format!("node {number}: memory ends above 16 TiB"))?;
-            topology.nodes.push(NodeSpec { zones });
-            topology.cpus.extend((0..size.cpus).map(|_| CpuSpec { node: Node(number), cache_slice }));
-        }
-        topology.validate()?;
-        Ok(topology)
-    }
-
-    /// The zones of a node of `pages`, from frame `next` on; `None` where frame numbers end.
-    fn zones(self, pages: u64, next: &mut Pfn) -> Option<Vec<ZoneSpec>> {
-        let low_end = self.low_end >> PAGE_SHIFT;
-        let (mut left, mut zones) = (pages, vec![]);
-        while left > 0 {
-            if (low_end..DMA32_END).contains(&u64::from(next.0)) {
-                *next = Pfn(DMA32_END as u32);
-            }
-            let start = u64::from(next.0);
-            let (kind, end) = match start {
-                0..DMA_END => (ZoneKind::Dma, DMA_END),
-                DMA_END..DMA32_END => (ZoneKind::Dma32, low_end),
-                _ => (ZoneKind::Normal, u64::MAX),
-            };
-            let pages = left.min(end - start);
-            let last = u32::try_from(start + pages).ok()?;
-            let spanned = pages as u32;
-            let managed = spanned - spanned / 64;
-            zones.push(ZoneSpec { kind, start: *next, spanned, present: spanned, managed });
-            *next = Pfn(last);
-            left -= pages;
-        }
-        Some(zones)
-    }
-}
-
 impl Topology {
-    /// Memory laid out as x86-64 firmware usually does, [`Firmware::default`].
-    ///
-    /// # Errors
-    /// As [`Firmware::lay_out`].
-    pub fn x86(nodes: &[NodeSize], cache_slice: u64, distance: Vec<Vec<u32>>) -> Result<Self, String> {
-        Firmware::default().lay_out(nodes, cache_slice, distance)
-    }
-
     /// The number of CPUs of `node`.
     pub fn cpus_of(&self, node: Node) -> usize {
         self.cpus.iter().filter(|cpu| cpu.node == node).count()
@@ -196,6 +159,10 @@ impl Topology {
             }
             for zone in &spec.zones {
                 let name = zone.kind.name();
+                if !self.word.zone_kinds().contains(&zone.kind) {
+                    let bits = self.word.bits();
+                    return Err(format!("node {node}: {bits}-bit kernels have no zone {name}"));
+                }
                 if zone.managed > zone.present || zone.present > zone.spanned || zone.managed == 0 {
                     return Err(format!(
                         "node {node}, zone {name}: managed {} of present {} of spanned {} pages cannot be",
@@ -218,35 +185,5 @@ impl Topology {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pages(low_end: u64, bytes: u64) -> Vec<(ZoneKind, u32)> {
-        let nodes = [NodeSize { bytes, cpus: 1 }];
-        let laid_out = Firmware { low_end }.lay_out(&nodes, 1 << 20, vec![vec![10]]).unwrap();
-        laid_out.nodes[0].zones.iter().map(|zone| (zone.kind, zone.present)).collect()
-    }
-
-    #[test]
-    fn the_hole_for_devices_bounds_dma32() {
-        let zones =
-            |dma32, normal| vec![(ZoneKind::Dma, 4095), (ZoneKind::Dma32, dma32), (ZoneKind::Normal, normal)];
-        let all = 16 << 18;
-        assert_eq!(pages(2 << 30, 16 << 30), zones((2 << 18) - 4096, all - (2 << 18) + 1));
-        assert_eq!(pages(3 << 30, 16 << 30), zones((3 << 18) - 4096, all - (3 << 18) + 1));
-        assert_eq!(pages(4 << 30, 16 << 30), zones((4 << 18) - 4096, all - (4 << 18) + 1));
-        assert_eq!(pages(16 << 20, 1 << 30), [(ZoneKind::Dma, 4095), (ZoneKind::Normal, (1 << 18) - 4095)]);
-    }
-
-    #[test]
-    fn low_memory_ends_below_4_gib() {
-        for low_end in [0, (16 << 20) - 1, (4 << 30) + 1] {
-            let laid_out = Firmware { low_end }.lay_out(&[], 0, vec![]);
-            assert!(laid_out.unwrap_err().contains("16 MiB to 4 GiB are possible"));
-        }
     }
 }

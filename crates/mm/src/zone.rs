@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::arena::{Arenas, Types};
+use crate::fair::Turn;
 use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{Knob, Knobs};
@@ -62,6 +63,8 @@ impl AllocFlags {
     pub(crate) const NON_BLOCK: Self = Self(1 << 3);
     /// May use the highatomic reserve.
     pub(crate) const HIGHATOMIC: Self = Self(1 << 4);
+    /// Take the zones of the node in turn. With no other pass than the first, at the low mark.
+    pub(crate) const FAIR: Self = Self(1 << 5);
 
     #[inline]
     #[must_use]
@@ -103,8 +106,10 @@ pub struct Zone<M: Machine> {
     pub(crate) arenas: Arenas<M>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
     pub(crate) stat: ZoneStat,
-    /// Requests that prefer this zone first look for one where types need not mix.
-    pub(crate) avoids_mixing: bool,
+    /// How requests that prefer this zone go about it at first: avoiding to mix types, taking zones in turn.
+    pub(crate) first_try: AllocFlags,
+    /// Where requests take zones in turn, how much of its turn is left.
+    pub(crate) turn: Option<Turn>,
     marks: [AtomicU32; 4],
     boost: AtomicU32,
     protection: [AtomicU32; PROTECTION_COLUMNS],
@@ -116,7 +121,8 @@ pub(crate) struct ZoneParts<M: Machine> {
     pub(crate) id: ZoneId,
     pub(crate) node: Node,
     pub(crate) spec: crate::ZoneSpec,
-    pub(crate) avoids_mixing: bool,
+    pub(crate) first_try: AllocFlags,
+    pub(crate) turn: Option<Turn>,
     pub(crate) arenas: Arenas<M>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
 }
@@ -134,7 +140,8 @@ impl<M: Machine> Zone<M> {
             arenas: parts.arenas,
             pagesets: parts.pagesets,
             stat: ZoneStat::default(),
-            avoids_mixing: parts.avoids_mixing,
+            first_try: parts.first_try,
+            turn: parts.turn,
             marks: Default::default(),
             boost: AtomicU32::new(0),
             protection: Default::default(),

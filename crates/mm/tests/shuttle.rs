@@ -238,8 +238,8 @@ fn knobs_from_two_sides() {
             .into();
         join(writers);
         let zone = &mm.zones()[0];
-        let rule = mm.policy().rules().movable_marks;
-        let wanted = watermark::watermarks(mm.topology(), mm.knobs(), rule, zone.kind(), zone.managed());
+        let rules = mm.policy().rules();
+        let wanted = watermark::watermarks(mm.topology(), mm.knobs(), rules, zone.kind(), zone.managed());
         assert_eq!(zone.watermarks(), wanted);
     });
 }

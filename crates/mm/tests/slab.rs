@@ -9,8 +9,8 @@ use common::small;
 use freehold_mm::slab::kmalloc::KmallocKind;
 use freehold_mm::slab::{CacheFlags, CacheId, CacheSpec, SlabError, SlabEvent};
 use freehold_mm::{
-    Addr, Bare, Cpu, CpuSpec, Daemon, Knobs, Machine, Mm, Node, NodeSpec, Pfn, Policy, Topology, ZoneKind,
-    ZoneSpec,
+    Addr, Bare, Cpu, CpuSpec, Daemon, Knobs, Machine, Mm, Node, NodeSpec, Pfn, Policy, Topology, WordSize,
+    ZoneKind, ZoneSpec,
 };
 use proptest::prelude::*;
 
@@ -43,6 +43,7 @@ fn two_nodes(policy: &str, pages: u32) -> Mm<Bare> {
         NodeSpec { zones: vec![zone] }
     };
     let topology = Topology {
+        word: WordSize::Bits64,
         nodes: vec![node(0), node(pages)],
         cpus: (0..CPUS).map(|cpu| CpuSpec { node: Node(cpu / 2), cache_slice: 0 }).collect(),
         distance: vec![vec![10, 21], vec![21, 10]],

@@ -32,5 +32,6 @@ pub mod style;
 mod table;
 pub mod units;
 pub mod validate;
+pub mod zonelists;
 
 pub use style::Style;

@@ -47,6 +47,7 @@ fn machines_are_what_their_titles_say() {
     assert_eq!(of("xeon-spr").0, 224);
     assert_eq!(of("xeon-icx").0, 128);
     assert_eq!(of("host"), (2, vec![24], 2, 16384));
+    assert_eq!(of("numa-32bit"), (16, vec![4, 4, 4, 4], 16, 1024));
     let node0 = Profile::load("xeon-8260-1n").unwrap().default_cpus();
     assert!(node0.contains(&Cpu(48)) && !node0.contains(&Cpu(24)), "threads 48 to 71 are on node 0");
 }
@@ -56,7 +57,7 @@ fn unknown_names_get_the_nearest() {
     let of = |name: &str| Profile::load(name).unwrap_err().to_string();
     insta::assert_snapshot!(of("epyc-7w38"), @"machine epyc-7w38: there is no such profile (did you mean epyc-7w83, epyc-7742, epyc-7763?); a file is named by its path");
     insta::assert_snapshot!(of("xeon"), @"machine xeon: there is no such profile (did you mean xeon-icx, xeon-spr, xeon-8260?); a file is named by its path");
-    insta::assert_snapshot!(of("sparc"), @"machine sparc: there is no such profile; there are coffee-lake, comet-lake, epyc-2s-512, epyc-7742, epyc-7763, epyc-7w83, epyc-9654, host, xeon-8260, xeon-8260-1n, xeon-icx, xeon-spr; a file is named by its path");
+    insta::assert_snapshot!(of("sparc"), @"machine sparc: there is no such profile; there are coffee-lake, comet-lake, epyc-2s-512, epyc-7742, epyc-7763, epyc-7w83, epyc-9654, host, numa-32bit, xeon-8260, xeon-8260-1n, xeon-icx, xeon-spr; a file is named by its path");
     insta::assert_snapshot!(of("common"), @"machine common: has no [topology], so it is no machine but a base for others");
     assert!(of("no/such.toml").starts_with("machine no/such.toml: cannot be read: "));
 }
@@ -121,6 +122,8 @@ fn impossible_machines_are_refused() {
     insta::assert_snapshot!(replace("memory_mib = 196608", "memory_mib = 99999999999"), @"machine mine: node 0 has 99999999999 MiB; up to 16 TiB can be described");
     insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\ncpuset_nodes = [7]"), @"machine mine: topology.cpuset_nodes names a node above 1");
     insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\nlow_end_mib = 8192"), @"machine mine: topology.low_end_mib is 8192; 16 to 4096 are possible");
+    insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\nword_bits = 16"), @"machine mine: topology.word_bits is 16; there are 32 and 64");
+    insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\nword_bits = 32"), @"machine mine: node 0: memory ends above 64 GiB, which is all that PAE reaches");
     insta::assert_snapshot!(replace("sockets = 2", "sockets = 2\ncoolers = 2"), @"machine mine: topology.coolers is not known");
 }
 

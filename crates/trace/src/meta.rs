@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec};
+use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, WordSize, ZoneKind, ZoneSpec};
 use serde::{Deserialize, Serialize};
 
 /// Written when a recording starts.
@@ -165,7 +165,7 @@ impl Meta {
         cpus.sort_unstable();
         let cpus = cpus.iter().map(|&(_, node)| CpuSpec { node: Node(node), cache_slice: slice }).collect();
         let distance = self.nodes.iter().map(|node| node.distance.clone()).collect();
-        let topology = Topology { nodes, cpus, distance };
+        let topology = Topology { word: WordSize::of(&nodes), nodes, cpus, distance };
         topology.validate()?;
         Ok(topology)
     }

@@ -3,22 +3,58 @@
 use std::fs;
 use std::path::Path;
 
+use mm::{Knob, Node, Policy, Zonelists};
 use sim::Profile;
 
 use crate::args::{Global, Machines, MachinesWhat};
-use crate::common::{Failure, Verdict, machine, note, print, style};
+use crate::common::{Failure, Verdict, machine, note, policy, print, style};
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failure> {
     match &options.what {
         None | Some(MachinesWhat::List) => list(global),
-        Some(MachinesWhat::Show { machine: name }) => {
+        Some(MachinesWhat::Show { machine: name, zonelists: true, policy: rules, order }) => {
+            zonelists(global, &machine(name)?, &policy(rules)?, *order)
+        }
+        Some(MachinesWhat::Show { machine: name, .. }) => {
             let profile = machine(name)?;
             print(&if global.json { json(&[profile])? } else { report::machines::show(style(), &profile) });
             Ok(Verdict::Fine)
         }
         Some(MachinesWhat::Probe { output }) => probe(global, output.as_deref()),
     }
+}
+
+fn zonelists(global: &Global, profile: &Profile, policy: &Policy, order: u64) -> Result<Verdict, Failure> {
+    policy.check_knob(Knob::NumaZonelistOrder, order).map_err(Failure::of)?;
+    let topology = profile.topology();
+    let lists = Zonelists::new(&topology, policy.rules());
+    let choice = lists.choose(&topology, policy.rules(), order);
+    if !global.json {
+        print(&report::zonelists::show(style(), profile, policy, &lists, choice));
+        return Ok(Verdict::Fine);
+    }
+    let nodes = (0..topology.nodes.len()).map(|node| Node(node as u16));
+    let entries: Vec<serde_json::Value> = nodes
+        .map(|node| {
+            let fallback: Vec<u16> = lists.fallback(node).iter().map(|next| next.0).collect();
+            let zones = lists.zones(node).map(|(node, kind)| serde_json::json!([node.0, kind.name()]));
+            serde_json::json!({
+                "node": node.0,
+                "fallback": fallback,
+                "zones": zones.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let document = serde_json::json!({
+        "machine": profile.name(),
+        "policy": policy.name(),
+        "order": choice.order.name(),
+        "reason": choice.reason.to_string(),
+        "nodes": entries,
+    });
+    print(&(serde_json::to_string_pretty(&document).map_err(Failure::of)? + "\n"));
+    Ok(Verdict::Fine)
 }
 
 fn probe(global: &Global, output: Option<&Path>) -> Result<Verdict, Failure> {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec};
+use mm::{CpuSpec, Node, NodeSpec, Pfn, Topology, WordSize, ZoneKind, ZoneSpec};
 
 use super::sections::{FormatError, Section, Sections, number, number_set};
 use super::zoneinfo::{self, ZoneInfo};
@@ -86,6 +86,7 @@ impl Beside {
             .chain(self.cpu_nodes.iter().map(|n| n.0.into()));
         let count = nodes.max().unwrap_or(0) + 1;
         let mut topology = Topology {
+            word: WordSize::default(),
             nodes: vec![NodeSpec::default(); count],
             cpus: self
                 .cpu_nodes
@@ -107,6 +108,7 @@ impl Beside {
             let spec = ZoneSpec { kind, start, spanned: managed, present: managed, managed };
             topology.nodes[usize::from(zone.node)].zones.push(spec);
         }
+        topology.word = WordSize::of(&topology.nodes);
         topology.validate().map_err(|what| FormatError::new(0, what))?;
         Ok(topology)
     }
@@ -228,7 +230,7 @@ fn span_by_limits(
         Some(ZoneKind::Dma32) if has_dma => DMA_END..DMA32_END,
         Some(ZoneKind::Dma32) => 0..DMA32_END,
         Some(ZoneKind::Normal) => DMA32_END..u32::MAX,
-        Some(ZoneKind::Movable) | None => {
+        Some(ZoneKind::HighMem | ZoneKind::Movable) | None => {
             return Err(FormatError::new(zone.line, format!("where zone {} lies cannot be told", zone.name)));
         }
     };

@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mm::{CpuSpec, Knob, Knobs, Node, NodeSpec, Pfn, Topology, ZoneKind, ZoneSpec, version::Version};
+use mm::{
+    CpuSpec, Knob, Knobs, Node, NodeSpec, Pfn, Topology, WordSize, ZoneKind, ZoneSpec, policy,
+    version::Version,
+};
 
 use super::sections::{FormatError, Section, Sections, clip, number, number_set};
 use super::slabs::{self, SlabCacheInfo};
@@ -83,6 +86,7 @@ impl Capture {
         // With emulated nodes a CPU is on several lists.
         cpus.dedup_by_key(|&mut (cpu, _)| cpu);
         let mut topology = Topology {
+            word: WordSize::default(),
             nodes: vec![NodeSpec::default(); self.nodes.len()],
             cpus: cpus.iter().map(|&(_, node)| CpuSpec { node: Node(node), cache_slice }).collect(),
             distance: self.nodes.iter().map(|node| node.distance.clone()).collect(),
@@ -94,6 +98,7 @@ impl Capture {
                 .ok_or_else(|| FormatError::new(zone.line, format!("node {} has no CPU list", zone.node)))?;
             node.zones.push(spec(zone, kind)?);
         }
+        topology.word = WordSize::of(&topology.nodes);
         topology.validate().map_err(|what| FormatError::new(0, what))?;
         Ok(topology)
     }
@@ -129,7 +134,7 @@ impl Capture {
                 Some(ZoneKind::Dma) => Knob::LowmemReserveDma,
                 Some(ZoneKind::Dma32) => Knob::LowmemReserveDma32,
                 Some(ZoneKind::Normal) => Knob::LowmemReserveNormal,
-                Some(ZoneKind::Movable) | None => continue,
+                Some(ZoneKind::HighMem | ZoneKind::Movable) | None => continue,
             };
             set(knobs, knob, "lowmem_reserve_ratio", ratio)?;
         }
@@ -149,10 +154,10 @@ pub(crate) fn kernel_version(release: &str) -> Result<Version, FormatError> {
     let name = clip(release);
     let version = Version::parse(release)
         .ok_or_else(|| FormatError::new(0, format!("'{name}' (section @@uname) is no kernel release")))?;
-    if version < Version::new(4, 0) {
+    if version < policy::OLDEST {
         return Err(FormatError::new(
             0,
-            format!("there are no rules for kernel {name}; they begin with 4.0"),
+            format!("there are no rules for kernel {name}; they begin with {}", policy::OLDEST),
         ));
     }
     Ok(version)

@@ -42,7 +42,7 @@ pub fn compare(capture: &Capture) -> Result<FileOutcome, FormatError> {
 }
 
 fn compare_zone(ground: &Ground<'_>, zone: &ZoneInfo, kind: ZoneKind, outcome: &mut FileOutcome) {
-    let marks = watermarks(ground.topology, ground.knobs, ground.rules.movable_marks, kind, zone.managed);
+    let marks = watermarks(ground.topology, ground.knobs, ground.rules, kind, zone.managed);
     let at = |figure: &str| format!("node {} zone {} {figure}", zone.node, zone.name);
     let Watermarks { min, low, high, promo } = marks;
     // The kernel prints the marks with the boost of the moment.

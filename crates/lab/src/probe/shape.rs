@@ -36,6 +36,7 @@ pub fn describe(hardware: &Hardware, allowed: &[u32]) -> Described {
         distances: hardware.distances.clone(),
         cpuset_nodes: cpuset(hardware, allowed, &mut notes),
         low_end_mib: sim::profile::LOW_END_MIB,
+        word: mm::WordSize::Bits64,
         source: source(hardware, &cores, &llcs),
     };
     let online = hardware.cpus.len();

@@ -80,9 +80,11 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     sim.reset_measurements();
     stage.spawn_daemons(&sim);
     for change in &plan.changes {
+        let check = plan.policy.check_knob(change.knob, change.value);
+        check.map_err(|error| ReplayError::Setup(error.to_string()))?;
         let (stage, change) = (Rc::clone(&stage), *change);
         sim.at(change.at, change.knob.spec().name, move || {
-            stage.mm.set_knob(change.knob, change.value).expect("a change was checked when it was read");
+            stage.mm.set_knob(change.knob, change.value).expect("a change was checked above");
         });
     }
     let play = Rc::new(Play {

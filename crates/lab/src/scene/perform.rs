@@ -72,7 +72,7 @@ fn check(scene: &Scene) -> Result<(), SceneError> {
     }
     let set = scene.phases.iter().flat_map(|phase| &phase.set);
     for &(knob, value) in set {
-        knob.check(value).map_err(|error| SceneError::Setup(error.to_string()))?;
+        scene.policy.check_knob(knob, value).map_err(|error| SceneError::Setup(error.to_string()))?;
     }
     Ok(())
 }

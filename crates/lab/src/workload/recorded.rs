@@ -359,7 +359,7 @@ fn taken_apart(returned: Returned) -> (Option<Action>, Vec<BlockId>) {
     }
 }
 
-/// The highest zone that a request with these flags may use, on x86-64.
+/// The highest zone that a request with these flags may use; a machine without HighMem has none to give.
 fn highest_zone(gfp: Gfp) -> ZoneKind {
     if gfp.contains(Gfp::DMA) {
         ZoneKind::Dma
@@ -367,6 +367,8 @@ fn highest_zone(gfp: Gfp) -> ZoneKind {
         ZoneKind::Dma32
     } else if gfp.contains(Gfp::HIGHMEM) && gfp.contains(Gfp::MOVABLE) {
         ZoneKind::Movable
+    } else if gfp.contains(Gfp::HIGHMEM) {
+        ZoneKind::HighMem
     } else {
         ZoneKind::Normal
     }

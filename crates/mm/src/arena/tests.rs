@@ -18,6 +18,7 @@ fn mm(policy: &str, ranges: u32, arenas: u64) -> Mm<Bare> {
     let zone =
         ZoneSpec { kind: ZoneKind::Normal, start: Pfn(0), spanned: pages, present: pages, managed: pages };
     let topology = Topology {
+        word: crate::WordSize::Bits64,
         nodes: vec![NodeSpec { zones: vec![zone] }],
         cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; 4],
         distance: vec![vec![10]],

@@ -9,6 +9,7 @@ fn mm(policy: &str) -> Mm<Bare> {
     let zone =
         |kind, start| ZoneSpec { kind, start: Pfn(start), spanned: 4096, present: 4096, managed: 4096 };
     let topology = Topology {
+        word: crate::WordSize::Bits64,
         nodes: vec![NodeSpec { zones: vec![zone(ZoneKind::Dma32, 0), zone(ZoneKind::Normal, 4096)] }],
         cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; 2],
         distance: vec![vec![10]],

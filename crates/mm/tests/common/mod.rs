@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use freehold_mm::{
     AllocError, Bare, CpuSpec, FreeError, Knob, Knobs, Mm, Node, NodeMask, NodeSpec, Order, Pfn, Policy,
-    Request, Topology, Urgency, ZoneKind, ZoneSpec,
+    Request, Topology, Urgency, WordSize, ZoneKind, ZoneSpec,
 };
 use proptest::prelude::*;
 
@@ -15,6 +15,9 @@ pub(crate) fn order(order: u8) -> Order {
 
 /// Kernels on both sides of every rule's change, and what they can have on top.
 pub(crate) const POLICIES: &[&str] = &[
+    "linux-3.0",
+    "linux-3.17",
+    "linux-4.4",
     "linux-4.14",
     "linux-5.10",
     "linux-5.14",
@@ -46,6 +49,7 @@ pub(crate) fn small(start: u32, pages: u32, cpus: usize, policy: &str) -> Model 
 /// The same with so many arenas, if the policy has any.
 pub(crate) fn small_divided(start: u32, pages: u32, cpus: usize, policy: &str, arenas: u64) -> Model {
     let topology = Topology {
+        word: WordSize::Bits64,
         nodes: vec![NodeSpec { zones: vec![zone(ZoneKind::Normal, start, pages, 0)] }],
         cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; cpus],
         distance: vec![vec![10]],
@@ -79,26 +83,29 @@ fn zones() -> impl Strategy<Value = Zones> {
     // Zones that touch share blocks' buddies; those must not merge.
     let gap = prop_oneof![Just(0u32), 0..700u32];
     let zone = (prop::bool::weighted(0.6), gap, pages, prop_oneof![Just(0u32), 0..100u32]);
-    prop::collection::vec(zone, ZoneKind::COUNT)
+    prop::collection::vec(zone, WordSize::Bits64.zone_kinds().len())
 }
 
-/// One to three nodes with up to four zones each, at any frame, one to four CPUs anywhere.
+/// One to three nodes with up to four zones each, at any frame, one to four CPUs anywhere, of either word size.
 pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
+    let word = prop_oneof![3 => Just(WordSize::Bits64), 1 => Just(WordSize::Bits32)];
     let nodes = prop::collection::vec(zones(), 1..4);
     let cpus = prop::collection::vec((0..3u16, prop::sample::select(vec![0u64, 1 << 20, 64 << 20])), 1..5);
     let distances = prop::collection::vec(11..50u32, 9);
-    (nodes, cpus, distances).prop_map(|(nodes, cpus, distances)| topology(&nodes, &cpus, &distances))
+    (word, nodes, cpus, distances)
+        .prop_map(|(word, nodes, cpus, distances)| topology(word, &nodes, &cpus, &distances))
 }
 
-fn topology(nodes: &[Zones], cpus: &[(u16, u64)], distances: &[u32]) -> Topology {
+fn topology(word: WordSize, nodes: &[Zones], cpus: &[(u16, u64)], distances: &[u32]) -> Topology {
     let count = nodes.len();
     let mut next = 0;
-    let mut specs: Vec<NodeSpec> = nodes.iter().map(|zones| node(zones, &mut next)).collect();
+    let mut specs: Vec<NodeSpec> = nodes.iter().map(|zones| node(word, zones, &mut next)).collect();
     if specs.iter().all(|node| node.zones.is_empty()) {
         specs[0].zones.push(zone(ZoneKind::Normal, next, 1500, 0));
     }
     let distance = |from: usize, to: usize| if from == to { 10 } else { distances[(from * 3 + to) % 9] };
     Topology {
+        word,
         nodes: specs,
         cpus: cpus
             .iter()
@@ -108,11 +115,11 @@ fn topology(nodes: &[Zones], cpus: &[(u16, u64)], distances: &[u32]) -> Topology
     }
 }
 
-fn node(zones: &Zones, next: &mut u32) -> NodeSpec {
+fn node(word: WordSize, zones: &Zones, next: &mut u32) -> NodeSpec {
     let mut spec = NodeSpec::default();
-    for (&(there, gap, pages, taken), kind) in zones.iter().zip(ZoneKind::ALL) {
+    for (&(there, gap, pages, taken), kind) in zones.iter().zip(word.zone_kinds()) {
         if there {
-            spec.zones.push(zone(kind, *next + gap, pages, taken));
+            spec.zones.push(zone(*kind, *next + gap, pages, taken));
             *next += gap + pages;
         }
     }

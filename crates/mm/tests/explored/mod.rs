@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use freehold_mm::{
     Access, Addr, Cpu, CpuSpec, Daemon, Knob, Knobs, Line, LockClass, Machine, Mm, Nanos, Node, NodeSpec,
-    Order, Pfn, Policy, Span, TaskId, Topology, Work, ZoneKind, ZoneSpec,
+    Order, Pfn, Policy, Span, TaskId, Topology, WordSize, Work, ZoneKind, ZoneSpec,
 };
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
@@ -143,6 +143,7 @@ pub(crate) fn on_nodes(frames: &[u32], cpus: Cpus, policy: &str) -> Arc<Tiny> {
     let cpu = |node| CpuSpec { node: Node(node as u16), cache_slice: 1 << 20 };
     let far = |from, to| if from == to { 10 } else { 21 };
     let topology = Topology {
+        word: WordSize::Bits64,
         cpus: vec![cpu(0), cpu(nodes.len() - 1)],
         distance: (0..nodes.len()).map(|from| (0..nodes.len()).map(|to| far(from, to)).collect()).collect(),
         nodes,

@@ -62,6 +62,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("epyc-7w83", include_str!("../../../../machines/epyc-7w83.toml")),
     ("epyc-9654", include_str!("../../../../machines/epyc-9654.toml")),
     ("host", include_str!("../../../../machines/host.toml")),
+    ("numa-32bit", include_str!("../../../../machines/numa-32bit.toml")),
     ("xeon-8260", include_str!("../../../../machines/xeon-8260.toml")),
     ("xeon-8260-1n", include_str!("../../../../machines/xeon-8260-1n.toml")),
     ("xeon-icx", include_str!("../../../../machines/xeon-icx.toml")),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mm::WordSize;
 use toml::{Table, Value};
 
 use super::figure::{FIGURES, Figure, FigureSpec, Kind, Spread};
@@ -134,12 +135,21 @@ fn shape(value: Value) -> Read<Shape> {
             distances: required(&mut table, "distances", list(list(count)))?,
             cpuset_nodes: optional(&mut table, "cpuset_nodes", list(count))?,
             low_end_mib: optional(&mut table, "low_end_mib", count)?.unwrap_or(LOW_END_MIB),
+            word: optional(&mut table, "word_bits", word)?.unwrap_or_default(),
             source: required(&mut table, "source", string)?,
         };
         no_more(&table, "").map_err(|problem| problem.trim_start_matches('.').to_string())?;
         Ok(shape)
     };
     build().map_err(|problem| format!("topology.{problem}"))
+}
+
+fn word(value: Value) -> Read<WordSize> {
+    match count(value)? {
+        32 => Ok(WordSize::Bits32),
+        64 => Ok(WordSize::Bits64),
+        bits => Err(format!("is {bits}; there are 32 and 64")),
+    }
 }
 
 fn node(value: Value) -> Read<NodeShape> {

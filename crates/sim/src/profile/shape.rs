@@ -1,6 +1,6 @@
 //! What a machine is made of: sockets, cores, threads, last-level caches and memory nodes, and how near two CPUs are.
 
-use mm::{Cpu, CpuSpec, Firmware, Node, NodeSize, Topology};
+use mm::{Cpu, CpuSpec, Firmware, Node, NodeSize, Topology, WordSize};
 
 /// How a machine numbers the threads of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,8 +30,11 @@ pub struct Shape {
     pub distances: Vec<Vec<u32>>,
     /// The nodes whose CPUs tasks use where nothing else is said; `None` for all.
     pub cpuset_nodes: Option<Vec<u32>>,
-    /// Where memory below 4 GiB ends and the hole for devices begins, MiB: from 16 to 4096. It bounds the DMA32 zone.
+    /// Where memory below 4 GiB ends and the hole for devices begins, MiB: from 16 to 4096. It bounds the DMA32 zone; 32-bit
+    /// kernels have none.
     pub low_end_mib: u32,
+    /// What its kernel counts in.
+    pub word: WordSize,
     /// Where all this comes from.
     pub source: String,
 }
@@ -143,7 +146,7 @@ impl Shape {
         (0..).zip(&places).filter(|(_, place)| allowed(place)).map(|(cpu, _)| Cpu(cpu)).collect()
     }
 
-    /// The machine as the memory manager sees it: memory laid out as x86-64 firmware does.
+    /// The machine as the memory manager sees it.
     ///
     /// # Errors
     /// One line that says what cannot be.
@@ -165,8 +168,13 @@ impl Shape {
                 cpus: places.iter().filter(|place| place.node == number).count() as u32,
             })
             .collect();
-        let firmware = Firmware { low_end: u64::from(self.low_end_mib) << 20 };
-        let mut topology = firmware.lay_out(&sizes, 0, self.distances.clone())?;
+        let mut topology = match self.word {
+            WordSize::Bits32 => Topology::x86_32(&sizes, 0, self.distances.clone())?,
+            WordSize::Bits64 => {
+                let firmware = Firmware { low_end: u64::from(self.low_end_mib) << 20 };
+                firmware.lay_out(&sizes, 0, self.distances.clone())?
+            }
+        };
         topology.cpus = cpus;
         topology.validate()?;
         Ok(topology)
@@ -265,6 +273,7 @@ mod tests {
             distances: vec![vec![10, 21], vec![21, 10]],
             cpuset_nodes: Some(vec![1]),
             low_end_mib: LOW_END_MIB,
+            word: WordSize::Bits64,
             source: String::new(),
         }
     }
@@ -299,6 +308,8 @@ mod tests {
         assert_eq!((topology.cpus.len(), topology.nodes.len()), (16, 2));
         assert_eq!(topology.cpus[12].node, Node(1));
         assert_eq!(topology.cpus[0].cache_slice, 1 << 18);
+        let old = Shape { word: WordSize::Bits32, ..shape() }.topology(0.0).unwrap();
+        assert_eq!((old.word, old.nodes[1].zones[0].kind), (WordSize::Bits32, mm::ZoneKind::HighMem));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use core::fmt::Write;
 
+use mm::WordSize;
+
 use super::{LOW_END_MIB, Profile, SmtNumbering, Spread};
 
 pub(super) fn profile(profile: &Profile) -> String {
@@ -28,6 +30,9 @@ fn write_topology(out: &mut String, profile: &Profile) -> core::fmt::Result {
     writeln!(out, "sockets = {}\ncores_per_socket = {}", shape.sockets, shape.cores_per_socket)?;
     writeln!(out, "threads_per_core = {}\ncores_per_llc = {}", shape.threads_per_core, shape.cores_per_llc)?;
     writeln!(out, "smt_numbering = \"{numbering}\"\ndistances = {:?}", shape.distances)?;
+    if shape.word == WordSize::Bits32 {
+        writeln!(out, "word_bits = 32")?;
+    }
     if let Some(nodes) = &shape.cpuset_nodes {
         writeln!(out, "cpuset_nodes = {nodes:?}")?;
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mm::ids::PAGE_SHIFT;
-use mm::{CpuSpec, Knob, Knobs, Mm, Node, NodeSpec, Pfn, Policy, Topology, ZoneKind, ZoneSpec};
+use mm::{CpuSpec, Knob, Knobs, Mm, Node, NodeSpec, Pfn, Policy, Topology, WordSize, ZoneKind, ZoneSpec};
 
 use crate::arena::Arena;
 use crate::clock::Clock;
@@ -256,6 +256,7 @@ fn one_zone(machine: &Topology, pages: u32) -> Topology {
     let zone =
         ZoneSpec { kind: ZoneKind::Normal, start: Pfn(0), spanned: pages, present: pages, managed: pages };
     Topology {
+        word: WordSize::Bits64,
         nodes: vec![NodeSpec { zones: vec![zone] }],
         cpus: machine.cpus.iter().map(|cpu| CpuSpec { node: Node(0), ..*cpu }).collect(),
         distance: vec![vec![10]],

@@ -106,7 +106,9 @@ pub(in super::super) fn compare_sizes(mm: &Mm<Bare>, beside: &Beside, outcome: &
 /// moment does not agree with the others.
 fn min_free_kbytes(beside: &Beside, policy: &Policy, topology: &Topology) -> u64 {
     let all_share = policy.rules().movable_marks == MovableMarksRule::Shared;
-    let shares = |zone: &&ZoneInfo| all_share || zone.name != ZoneKind::Movable.name();
+    let shares = |zone: &&ZoneInfo| {
+        zone.name != ZoneKind::HighMem.name() && (all_share || zone.name != ZoneKind::Movable.name())
+    };
     let low_zones = || beside.before.iter().filter(shares);
     let lowmem: u64 = low_zones().map(|zone| u64::from(zone.managed)).sum();
     let smallest = |zone: &ZoneInfo| {
@@ -126,7 +128,7 @@ fn min_free_kbytes(beside: &Beside, policy: &Policy, topology: &Topology) -> u64
 /// Whether a zone's pagesets are as the marks make them, or where a kernel does not print that, its min mark.
 fn agrees(zone: &ZoneInfo, policy: &Policy, topology: &Topology, knobs: &Knobs) -> bool {
     let Some(kind) = ZoneKind::from_name(&zone.name) else { return false };
-    let marks = watermarks(topology, knobs, policy.rules().movable_marks, kind, zone.managed);
+    let marks = watermarks(topology, knobs, policy.rules(), kind, zone.managed);
     let cpus = topology.cpus_of(mm::Node(zone.node));
     let cpus = if cpus == 0 { topology.cpus.len() } else { cpus };
     let sizing = PageSizing::compute(policy.rules(), knobs, zone.managed, marks.low, cpus as u32);

@@ -1,8 +1,8 @@
-//! In which order nodes are asked: the nearest first, those that others already fall back to later among equals
+//! In which order a task asks nodes: the nearest first, those that others already fall back to later among equals
 //! (facts/ALGORITHMS.md 2.5).
 
+use alloc::vec;
 use alloc::vec::Vec;
-use alloc::{vec, vec::IntoIter};
 
 use crate::ids::Node;
 use crate::policy::NodeLoadRule;
@@ -50,52 +50,6 @@ fn nearest_unused(topology: &Topology, local: usize, used: &[Node], load: &[u64]
     (0..topology.nodes.len()).filter(unused).min_by_key(|&node| (cost(node), node))
 }
 
-/// The nodes that a request may use. An empty mask is never handed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NodeMask([u64; 4]);
-
-impl NodeMask {
-    /// Every node.
-    pub const ALL: Self = Self([u64::MAX; 4]);
-
-    /// Just `node`.
-    pub fn only(node: Node) -> Self {
-        let mut mask = Self([0; 4]);
-        mask.insert(node);
-        mask
-    }
-
-    /// Adds `node`.
-    pub fn insert(&mut self, node: Node) {
-        self.0[usize::from(node.0 / 64)] |= 1 << (node.0 % 64);
-    }
-
-    /// Whether `node` may be used.
-    #[inline]
-    pub fn contains(self, node: Node) -> bool {
-        self.0[usize::from(node.0 / 64)] >> (node.0 % 64) & 1 == 1
-    }
-}
-
-impl FromIterator<Node> for NodeMask {
-    fn from_iter<I: IntoIterator<Item = Node>>(nodes: I) -> Self {
-        let mut mask = Self([0; 4]);
-        for node in nodes {
-            mask.insert(node);
-        }
-        mask
-    }
-}
-
-impl IntoIterator for NodeMask {
-    type Item = Node;
-    type IntoIter = IntoIter<Node>;
-
-    fn into_iter(self) -> IntoIter<Node> {
-        (0..256).map(Node).filter(|&node| self.contains(node)).collect::<Vec<_>>().into_iter()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,11 +73,24 @@ mod tests {
         assert_eq!(orders(two_by_two(), NodeLoadRule::Accumulated), expected);
     }
 
+    /// Nodes 2 and 3 both fall back to 0, then 1: what halved their bandwidth.
     #[test]
     fn loads_that_overwrite_send_both_to_node_0() {
-        let before = orders(two_by_two(), NodeLoadRule::Overwritten);
-        assert_eq!(before[2], [2, 3, 0, 1]);
-        assert_eq!(before[3], [3, 2, 0, 1]);
+        let expected = [[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 0, 1]];
+        assert_eq!(orders(two_by_two(), NodeLoadRule::Overwritten), expected);
+    }
+
+    #[test]
+    fn among_equally_far_ones_a_node_without_cpus_comes_first() {
+        let node = |cpus| NodeSize { bytes: 8 << 30, cpus };
+        let distance = vec![vec![10, 20, 20], vec![20, 10, 20], vec![20, 20, 10]];
+        let topology = Topology::x86(&[node(2), node(0), node(2)], 1 << 20, distance).unwrap();
+        let orders = fallback_orders(&topology, NodeLoadRule::Accumulated);
+        // The penalty is for nodes with CPUs: their memory is left to them.
+        assert_eq!(orders[0], [Node(0), Node(1), Node(2)]);
+        assert_eq!(orders[2], [Node(2), Node(1), Node(0)]);
+        // Tasks may still ask for a node without CPUs first, as a policy of theirs can say.
+        assert_eq!(orders[1][0], Node(1));
     }
 
     #[test]
