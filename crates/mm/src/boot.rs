@@ -21,6 +21,7 @@ use crate::slab::SlabAllocator;
 use crate::stat::stat_threshold;
 use crate::sync::{Locked, Relaxed};
 use crate::topology::{NodeSpec, Topology, ZoneSpec};
+use crate::vm::Vm;
 use crate::watermark::{protection, watermarks};
 use crate::zone::{AllocFlags, Cx, Zone, ZoneParts};
 use crate::zonelist::{OrderChoice, Zonelists};
@@ -37,6 +38,7 @@ pub struct Mm<M: Machine> {
     pub(crate) blocks: Pageblocks,
     /// Made when the first address space or file is.
     pages: Once<Pages>,
+    pub(crate) vm: Vm<M>,
     pub(crate) zones: Box<[Zone<M>]>,
     pub(crate) slabs: SlabAllocator<M>,
     pub(crate) lru: Lru<M>,
@@ -61,6 +63,7 @@ impl<M: Machine> Mm<M> {
         let slabs = SlabAllocator::new(&machine, topology.cpus.len());
         let sizes = (topology.nodes.len(), zones.len(), topology.cpus.len());
         let lru = Lru::new(&machine, policy.rules().reclaim.lru, sizes);
+        let vm = Vm::new(&machine, zones.len());
         let mm = Self {
             machine,
             slabs,
@@ -72,6 +75,7 @@ impl<M: Machine> Mm<M> {
             map: MemMap::new(end),
             blocks: Pageblocks::new(end),
             pages: Once::default(),
+            vm,
             zones,
             zonelists,
         };
@@ -203,7 +207,6 @@ impl<M: Machine> Mm<M> {
 
     /// What is known of the page at `pfn` besides its descriptor.
     #[inline]
-    #[allow(dead_code, reason = "as in `page`")]
     pub(crate) fn page(&self, pfn: Pfn) -> &Page {
         let end = || Pfn(self.zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
         self.pages.get_or(|| Pages::new(end())).page(pfn)

@@ -47,6 +47,7 @@ impl<M: Machine> Mm<M> {
             counters.add("freehold_pageblock_steals", zone.stat.slow.steals.load(Relaxed));
             counters.add("freehold_ranges_borrowed", zone.stat.slow.borrowed.load(Relaxed));
         }
+        self.count_vm(&mut counters);
         counters
     }
 

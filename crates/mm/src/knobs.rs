@@ -45,6 +45,14 @@ pub enum Knob {
     CpuPartialScale,
     /// `freehold.node_partial_scale`
     NodePartialScale,
+    /// `vm.overcommit_memory`
+    OvercommitMemory,
+    /// `vm.overcommit_ratio`
+    OvercommitRatio,
+    /// `vm.dirty_ratio`
+    DirtyRatio,
+    /// `vm.dirty_background_ratio`
+    DirtyBackgroundRatio,
 }
 
 /// What a knob stands for in Linux.
@@ -92,7 +100,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 18] = [
+pub const KNOBS: [KnobSpec; 22] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -274,6 +282,47 @@ pub const KNOBS: [KnobSpec; 18] = [
         unit: "",
         meaning: "A node keeps this many times the partial slabs before it gives empty ones back; 0: it keeps none",
         stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
+    },
+    KnobSpec {
+        knob: Knob::OvercommitMemory,
+        name: "vm.overcommit_memory",
+        min: 0,
+        max: 2,
+        default: 0,
+        unit: "",
+        meaning: "How much memory may be promised: 0 no single request larger than memory and swap, 1 any amount, 2 no \
+                  more in all than swap and vm.overcommit_ratio of memory",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_memory"),
+    },
+    KnobSpec {
+        knob: Knob::OvercommitRatio,
+        name: "vm.overcommit_ratio",
+        min: 0,
+        max: 100_000,
+        default: 50,
+        unit: "percent",
+        meaning: "Part of memory that may be promised where vm.overcommit_memory is 2",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_ratio"),
+    },
+    KnobSpec {
+        knob: Knob::DirtyRatio,
+        name: "vm.dirty_ratio",
+        min: 0,
+        max: 100,
+        default: 20,
+        unit: "percent",
+        meaning: "Part of free memory and page cache that may be dirty or under writeback before writers wait",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_ratio"),
+    },
+    KnobSpec {
+        knob: Knob::DirtyBackgroundRatio,
+        name: "vm.dirty_background_ratio",
+        min: 0,
+        max: 100,
+        default: 10,
+        unit: "percent",
+        meaning: "The same before the flusher begins to write",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_background_ratio"),
     },
 ];
 

@@ -114,9 +114,7 @@ impl<M: Machine> Mm<M> {
         for stretch in run.pages().chunk_by(|&one, &next| vec(one) == vec(next)) {
             self.carry_out_in(vec(stretch[0]), movement, stretch);
         }
-        for &pfn in run.pages() {
-            self.put_lru_reference(pfn);
-        }
+        self.put_pages(run.pages());
     }
 
     fn carry_out_in(&self, vec: VecId, movement: Move, pages: &[Pfn]) {

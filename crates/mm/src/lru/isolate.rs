@@ -146,22 +146,12 @@ impl<M: Machine> Mm<M> {
             }
         }
         for &pfn in run.pages() {
-            self.put_lru_reference(pfn);
+            self.put_page(pfn);
         }
     }
 
     /// So many isolated base pages are back or gone.
     pub(crate) fn end_isolation(&self, vec: VecId, list: LruList, isolated: &Isolated) {
         self.lru.vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);
-    }
-
-    /// A page that reclaim or a batch held: it goes with its last reference.
-    pub(super) fn put_lru_reference(&self, pfn: Pfn) {
-        if self.page(pfn).put() {
-            self.lru_forget(pfn);
-            let order = self.map.frame(pfn).state().order;
-            let freed = self.free(pfn, order);
-            debug_assert_eq!(freed, Ok(()), "a page that had references is allocated");
-        }
     }
 }

@@ -15,7 +15,7 @@
 //! a new page is in. A page that is split or migrated may come to a list by itself while somebody has it isolated; who
 //! comes second leaves it there.
 
-#![allow(dead_code, reason = "address spaces and reclaim, its users, come in the next commits")]
+#![allow(dead_code, reason = "reclaim, its user, comes in the next commits")]
 
 mod batch;
 mod check;

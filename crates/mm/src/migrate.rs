@@ -1,0 +1,93 @@
+//! Moving a page to another frame (`migrate_pages`): entries are replaced by marks that who touches the page waits for, the
+//! contents are copied, and the entries map the new frame. What somebody else refers to (a pin, a walk) stays.
+
+#![allow(dead_code, reason = "reclaim and demotion, which use the rest, come in the next commits")]
+
+use core::fmt;
+
+use crate::boot::Mm;
+use crate::ids::Pfn;
+use crate::machine::Machine;
+use crate::page::{Mapping, Page, PageFlag};
+use crate::rmap::Leave;
+
+/// Why a page stayed where it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MigrateError {
+    /// Somebody changes it, or it is being written.
+    Busy,
+    /// Somebody besides page tables and its file refers to it.
+    Pinned,
+    /// It belongs to no address space and no file: nobody could be told where it went.
+    Unmovable,
+}
+
+impl fmt::Display for MigrateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "the page is being changed or written",
+            Self::Pinned => "the page is pinned",
+            Self::Unmovable => "the page is not one that can move",
+        })
+    }
+}
+
+impl core::error::Error for MigrateError {}
+
+/// Flags that go with a page's contents.
+const CARRIED: [PageFlag; 5] =
+    [PageFlag::Active, PageFlag::Referenced, PageFlag::Dirty, PageFlag::SwapBacked, PageFlag::Reclaim];
+
+impl<M: Machine> Mm<M> {
+    /// Moves the page at `from`, to which the caller has a reference and which is on no LRU list, to the frame `to` of the
+    /// same order, which the caller allocated. Then `from` is free and `to` on an LRU list. If the page stays, the caller
+    /// keeps both, and puts `from` back on its list.
+    ///
+    /// # Errors
+    /// Why it stayed.
+    pub(crate) fn migrate_page(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        let page = self.page(from);
+        if page.mapping() == Mapping::None {
+            return Err(MigrateError::Unmovable);
+        }
+        if page.has(PageFlag::Writeback) || !page.set(PageFlag::Locked) {
+            return Err(MigrateError::Busy);
+        }
+        self.try_to_unmap(from, Leave::Migration);
+        let moved = self.replace(from, to);
+        let (left, error) = if moved { (to, Ok(())) } else { (from, Err(MigrateError::Pinned)) };
+        self.remap(from, left);
+        page.clear(PageFlag::Locked);
+        if moved {
+            self.free_page(from);
+            self.lru_add(to);
+            self.put_page(to);
+        }
+        error
+    }
+
+    /// Makes `to` what `from` is, unless somebody refers to that.
+    fn replace(&self, from: Pfn, to: Pfn) -> bool {
+        match self.page(from).mapping() {
+            Mapping::None => false,
+            Mapping::Anon(_) => {
+                let alone = self.page(from).freeze(1);
+                if alone {
+                    self.carry_over(from, to);
+                }
+                alone
+            }
+            Mapping::File(id) => self.file(id).is_some_and(|file| self.replace_in(&file, from, to)),
+        }
+    }
+
+    /// Copies contents and flags; nobody can get at `from` meanwhile. `to` has one reference then, the caller's.
+    pub(crate) fn carry_over(&self, from: Pfn, to: Pfn) {
+        let page: &Page = self.page(from);
+        let set = CARRIED.iter().copied().filter(|&flag| page.has(flag));
+        let mut flags = [PageFlag::SwapBacked; CARRIED.len()];
+        let count = set.zip(&mut flags).map(|(flag, slot)| *slot = flag).count();
+        self.machine.copy(from, to, self.order_of(from));
+        self.page(to).init(page.mapping(), page.index(), &flags[..count]);
+    }
+}

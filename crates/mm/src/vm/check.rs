@@ -1,0 +1,152 @@
+//! Walks every address space and file: each reference that entries and files hold is counted at the page, each count of a
+//! table or a space is that of its entries. For tests; nothing may run meanwhile.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::entry::Entry;
+use super::space::AddressSpace;
+use super::{File, Table, Vpn};
+use crate::boot::Mm;
+use crate::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::machine::Machine;
+use crate::page::{Mapping, PageFlag};
+
+/// What was found of a page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    mapped: u32,
+    in_file: u32,
+}
+
+#[derive(Debug, Default)]
+struct Walk {
+    pages: BTreeMap<u32, Seen>,
+    slots: BTreeMap<u32, u32>,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Checks all address spaces and files.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_vm(&self) -> Result<(), String> {
+        let mut walk = Walk::default();
+        for space in self.spaces() {
+            self.check_space(&space, &mut walk)?;
+        }
+        let files: Vec<Arc<File<M>>> = {
+            let files = self.vm.files.lock_local(&self.machine);
+            files.values().map(Arc::clone).collect()
+        };
+        for file in files {
+            self.check_file(&file, &mut walk)?;
+        }
+        walk.pages.iter().try_for_each(|(&pfn, seen)| self.check_page(Pfn(pfn), *seen))?;
+        let (used, _) = self.swap_pages();
+        if walk.slots.len() != used as usize {
+            return Err(format!(
+                "{used} slots of swap are in use, but entries refer to {}",
+                walk.slots.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// All address spaces that have not ended.
+    pub fn spaces(&self) -> Vec<Arc<AddressSpace<M>>> {
+        let families: Vec<_> = self.vm.families.lock_local(&self.machine).values().map(Arc::clone).collect();
+        let mut spaces = alloc::vec![];
+        for family in families {
+            spaces.extend(family.members.lock_local(&self.machine).iter().map(Arc::clone));
+        }
+        spaces
+    }
+
+    fn check_space(&self, space: &AddressSpace<M>, walk: &mut Walk) -> Result<(), String> {
+        let (mut resident, mut tables, mut swapped) = (0, 0, 0);
+        for (first, table) in space.tables.within(Vpn(0), Vpn(u32::MAX)) {
+            let entries = self.check_table(space, (first, table))?;
+            tables += u64::from(table.lock(&self.machine).state.frame.is_some());
+            for entry in entries {
+                if let Some(slot) = entry.slot() {
+                    swapped += 1;
+                    *walk.slots.entry(slot).or_default() += 1;
+                }
+                if entry.is_present() {
+                    walk.pages.entry(entry.head().0).or_default().mapped += 1;
+                    let huge = table.huge() != Entry::NONE;
+                    resident += u64::from(if huge { PAGEBLOCK_PAGES } else { 1 });
+                }
+            }
+        }
+        let counted = (space.resident_pages(), space.table_pages(), space.swapped_pages());
+        if counted != (resident, tables, swapped) {
+            let id = space.id.0;
+            return Err(format!(
+                "address space {id} counts {counted:?} pages, tables and swapped pages, but has {resident}, {tables}, \
+                 {swapped}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The entries of a table that are not empty.
+    fn check_table(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Result<Vec<Entry>, String> {
+        let (first, table) = place;
+        let held = table.lock(&self.machine);
+        let huge = held.huge();
+        let entries: Vec<Entry> = if huge == Entry::NONE {
+            (0..PAGEBLOCK_PAGES)
+                .map(|slot| held.entry(first.add(slot)))
+                .filter(|&entry| entry != Entry::NONE)
+                .collect()
+        } else {
+            alloc::vec![huge]
+        };
+        if entries.len() as u32 != held.state.used {
+            let (used, id) = (held.state.used, space.id.0);
+            return Err(format!(
+                "the table of {first} of space {id} counts {used} entries, but has {}",
+                entries.len()
+            ));
+        }
+        if held.state.frame.is_none() && !entries.is_empty() {
+            return Err(format!("the table of {first} of space {} has entries but no frame", space.id.0));
+        }
+        Ok(entries)
+    }
+
+    fn check_file(&self, file: &File<M>, walk: &mut Walk) -> Result<(), String> {
+        let state = file.state.lock_local(&self.machine);
+        for (&index, &pfn) in &state.pages {
+            let page = self.page(pfn);
+            if (page.mapping(), page.index()) != (Mapping::File(file.id.0), index) {
+                return Err(format!("{pfn} is page {index} of file {}, and does not know it", file.id.0));
+            }
+            let listed = state.dirty.contains(&index) || page.has(PageFlag::SwapBacked);
+            if page.has(PageFlag::Dirty) && !listed {
+                return Err(format!(
+                    "{pfn}, page {index} of file {}, is dirty and will not be written",
+                    file.id.0
+                ));
+            }
+            walk.pages.entry(pfn.0).or_default().in_file += 1;
+        }
+        Ok(())
+    }
+
+    fn check_page(&self, pfn: Pfn, seen: Seen) -> Result<(), String> {
+        let page = self.page(pfn);
+        if page.mapped() != seen.mapped {
+            return Err(format!("{pfn} counts {} mappings, but has {}", page.mapped(), seen.mapped));
+        }
+        if page.refs() < seen.mapped + seen.in_file {
+            return Err(format!("{pfn} counts {} references, but {seen:?} have some", page.refs()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! An entry of a page table: what a virtual page is mapped to, with the bits that the processor sets. One word, changed
+//! under the table's lock; only the processor's bits (accessed, dirty) are set without it.
+
+use crate::ids::Pfn;
+
+/// A page table entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Entry(pub(crate) u64);
+
+/// Bits of an entry, above the frame's number (or the swap slot's).
+pub(crate) mod bit {
+    /// A page is mapped.
+    pub(crate) const PRESENT: u64 = 1 << 32;
+    /// It may be written to.
+    pub(crate) const WRITE: u64 = 1 << 33;
+    /// It was read or written since the bit was last cleared.
+    pub(crate) const ACCESSED: u64 = 1 << 34;
+    /// It was written since the bit was last cleared.
+    pub(crate) const DIRTY: u64 = 1 << 35;
+    /// The page is one of 512 of a huge page that is still in one piece; its references are the head's.
+    pub(crate) const PART: u64 = 1 << 36;
+    /// The page is in swap; the low half is the slot.
+    pub(crate) const SWAP: u64 = 1 << 37;
+    /// The page, whose old frame the low half is, is on its way to another.
+    pub(crate) const MIGRATION: u64 = 1 << 38;
+}
+
+const LOW: u64 = u32::MAX as u64;
+const HUGE_MASK: u32 = !(crate::ids::PAGEBLOCK_PAGES - 1);
+
+impl Entry {
+    /// Nothing is mapped.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// `pfn` is mapped, with `bits`.
+    pub(crate) const fn of(pfn: Pfn, bits: u64) -> Self {
+        Self(pfn.0 as u64 | bit::PRESENT | bits)
+    }
+
+    /// The page is in the swap slot `slot`.
+    pub(crate) const fn swapped(slot: u32) -> Self {
+        Self(slot as u64 | bit::SWAP)
+    }
+
+    /// As this entry, which maps a page, while that page moves.
+    pub(crate) const fn migrating(self) -> Self {
+        Self(self.0 & (LOW | bit::WRITE | bit::PART) | bit::MIGRATION)
+    }
+
+    #[inline]
+    pub(crate) const fn has(self, bits: u64) -> bool {
+        self.0 & bits != 0
+    }
+
+    #[must_use]
+    pub(crate) const fn with(self, bits: u64) -> Self {
+        Self(self.0 | bits)
+    }
+
+    #[must_use]
+    pub(crate) const fn without(self, bits: u64) -> Self {
+        Self(self.0 & !bits)
+    }
+
+    /// Whether a page is mapped.
+    #[inline]
+    pub(crate) const fn is_present(self) -> bool {
+        self.has(bit::PRESENT)
+    }
+
+    /// The frame that is mapped.
+    #[inline]
+    pub(crate) const fn pfn(self) -> Pfn {
+        Pfn((self.0 & LOW) as u32)
+    }
+
+    /// The frame whose line counts the mapping: that of the head, for part of a huge page.
+    pub(crate) const fn head(self) -> Pfn {
+        if self.has(bit::PART) { Pfn(self.pfn().0 & HUGE_MASK) } else { self.pfn() }
+    }
+
+    /// The swap slot, if the page is in one.
+    pub(crate) const fn slot(self) -> Option<u32> {
+        if self.has(bit::SWAP) { Some((self.0 & LOW) as u32) } else { None }
+    }
+
+    /// The old frame of the page's head, if the page is on its way.
+    pub(crate) const fn migrating_from(self) -> Option<Pfn> {
+        if self.has(bit::MIGRATION) { Some(self.head()) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_huge_page_leads_to_its_head() {
+        let entry = Entry::of(Pfn(1024 + 7), bit::WRITE | bit::PART);
+        assert_eq!((entry.pfn(), entry.head()), (Pfn(1031), Pfn(1024)));
+        let moving = entry.migrating();
+        assert!(!moving.is_present() && moving.has(bit::WRITE));
+        assert_eq!(moving.migrating_from(), Some(Pfn(1024)));
+    }
+
+    #[test]
+    fn what_is_swapped_is_not_present() {
+        let entry = Entry::swapped(9);
+        assert_eq!((entry.slot(), entry.is_present(), entry.migrating_from()), (Some(9), false, None));
+        assert_eq!(Entry::of(Pfn(9), 0).slot(), None);
+    }
+}

@@ -1,0 +1,374 @@
+//! What happens when memory is touched that no entry lets through: a page is brought in, copied, or an error says that
+//! there is nothing to touch or no memory for it.
+//!
+//! Reading untouched anonymous memory gets a page of its own as writing does (Linux maps one page of zeros until a write).
+
+use alloc::sync::Arc;
+use core::fmt;
+
+use super::entry::{Entry, bit};
+use super::region::{Backing, Region};
+use super::space::AddressSpace;
+use super::table::{Held, Table};
+use super::{DirtyPages, File, Touch, Vpn};
+use crate::boot::Mm;
+use crate::ids::{Nanos, Order, Pfn};
+use crate::machine::{Chore, Machine, Span, Work};
+use crate::page::{Mapping, PageFlag};
+use crate::request::{AllocError, Request};
+use crate::stat::{Counters, SlowEvents};
+use crate::sync::{AtomicU64, Relaxed};
+
+/// What a fault did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// Nothing: the page was there already, or was only to be written to by its one owner.
+    Spurious,
+    /// A page was mapped.
+    Minor,
+    /// A huge page was mapped.
+    Huge,
+    /// A page was copied, for it is written to and shared.
+    Copied,
+    /// The page's contents have to come from swap or a file's disk, for which the caller waits.
+    Major,
+}
+
+/// A fault that is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Faulted {
+    /// The frame that the virtual page is mapped to.
+    pub pfn: Pfn,
+    /// What was done.
+    pub kind: FaultKind,
+}
+
+/// Why a fault could not be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultError {
+    /// No region is there (`SIGSEGV`).
+    NoRegion(Vpn),
+    /// There is no memory for the page.
+    Alloc(AllocError),
+}
+
+impl fmt::Display for FaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRegion(vpn) => write!(f, "{vpn} is not mapped"),
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for FaultError {}
+
+impl From<AllocError> for FaultError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+/// Events of address spaces, under vmstat's names.
+#[derive(Debug, Default)]
+pub(crate) struct VmEvents {
+    pub(crate) pgfault: AtomicU64,
+    pub(crate) pgmajfault: AtomicU64,
+    pub(crate) thp_fault_alloc: AtomicU64,
+    pub(crate) thp_fault_fallback: AtomicU64,
+    pub(crate) thp_split_pmd: AtomicU64,
+    pub(crate) thp_split_page: AtomicU64,
+    pub(crate) thp_deferred_split_page: AtomicU64,
+    pub(crate) pswpin: AtomicU64,
+    pub(crate) pswpout: AtomicU64,
+}
+
+impl VmEvents {
+    /// Adds what was counted to `counters`; kinds that did not happen are left out.
+    fn report(&self, counters: &mut Counters) {
+        let events = [
+            ("pgfault", &self.pgfault),
+            ("pgmajfault", &self.pgmajfault),
+            ("thp_fault_alloc", &self.thp_fault_alloc),
+            ("thp_fault_fallback", &self.thp_fault_fallback),
+            ("thp_split_pmd", &self.thp_split_pmd),
+            ("thp_split_page", &self.thp_split_page),
+            ("thp_deferred_split_page", &self.thp_deferred_split_page),
+            ("pswpin", &self.pswpin),
+            ("pswpout", &self.pswpout),
+        ];
+        for (name, event) in events {
+            let count = event.load(Relaxed);
+            if count > 0 {
+                counters.add(name, count);
+            }
+        }
+    }
+}
+
+/// How long a fault waits for a page that is on its way to another frame before it looks again.
+const MIGRATION_WAIT: Nanos = Nanos(2_000);
+
+/// Where a fault is.
+pub(super) struct Site<'a, M: Machine> {
+    pub(super) space: &'a AddressSpace<M>,
+    pub(super) region: Region<M>,
+    /// That of the regions when this one was looked up.
+    pub(super) generation: u32,
+    pub(super) table: &'a Table<M>,
+    pub(super) vpn: Vpn,
+    pub(super) touch: Touch,
+}
+
+/// What an attempt came to: `None` if what it went by has changed, and it must be made again.
+type Attempt = Result<Option<Faulted>, FaultError>;
+
+impl<M: Machine> Site<'_, M> {
+    /// The table's lock, if the entry is still `expected` (but for the processor's bits), the regions are as they were, and
+    /// the table has its frame.
+    pub(super) fn lock<'a>(&'a self, machine: &'a M, expected: Entry) -> Option<Held<'a, M>> {
+        let held = self.table.lock(machine);
+        let same = held.entry(self.vpn).without(PROCESSOR) == expected.without(PROCESSOR);
+        let valid = same && self.space.generation() == self.generation && held.state.frame.is_some();
+        valid.then_some(held)
+    }
+
+    /// The bits of an entry for a page that this touch may use at once.
+    fn bits(&self) -> u64 {
+        match self.touch {
+            Touch::Read => bit::ACCESSED,
+            Touch::Write => bit::ACCESSED | bit::DIRTY | bit::WRITE,
+        }
+    }
+}
+
+const PROCESSOR: u64 = bit::ACCESSED | bit::DIRTY;
+
+#[allow(clippy::unnecessary_wraps, reason = "it is how an attempt ends well")]
+fn done(pfn: Pfn, kind: FaultKind) -> Attempt {
+    Ok(Some(Faulted { pfn, kind }))
+}
+
+impl<M: Machine> Mm<M> {
+    /// Touches `vpn` of `space`, faulting if it must. `None` in [`Ok`] means that there was no fault.
+    ///
+    /// # Errors
+    /// As [`Mm::fault`].
+    #[inline]
+    pub fn touch_page(
+        &self,
+        space: &AddressSpace<M>,
+        vpn: Vpn,
+        touch: Touch,
+    ) -> Result<(Pfn, Option<FaultKind>), FaultError> {
+        match space.access(vpn, touch) {
+            Some(pfn) => Ok((pfn, None)),
+            None => self.fault(space, vpn, touch).map(|done| (done.pfn, Some(done.kind))),
+        }
+    }
+
+    /// Serves a page fault at `vpn`. What has to be read from a disk or from swap is the caller's to wait for
+    /// ([`FaultKind::Major`]).
+    ///
+    /// # Errors
+    /// If nothing is mapped there, or there is no memory.
+    pub fn fault(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Faulted, FaultError> {
+        let since = self.machine.enter(Span::Fault);
+        let result = loop {
+            match self.try_fault(space, vpn, touch) {
+                Ok(Some(done)) => break Ok(done),
+                Ok(None) => {}
+                Err(error) => break Err(error),
+            }
+        };
+        SlowEvents::bump(&self.vm.events.pgfault);
+        if matches!(result, Ok(Faulted { kind: FaultKind::Major, .. })) {
+            SlowEvents::bump(&self.vm.events.pgmajfault);
+        }
+        let work = Work { count: u32::from(result.is_ok()), ..Work::default() };
+        self.machine.leave(Span::Fault, since, work);
+        result
+    }
+
+    /// Adds the events of address spaces, and where file pages are, to `counters`.
+    pub(crate) fn count_vm(&self, counters: &mut Counters) {
+        self.vm.events.report(counters);
+        let DirtyPages { dirty, writeback } = self.dirty_pages();
+        let now = [("nr_file_pages", self.file_pages()), ("nr_dirty", dirty), ("nr_writeback", writeback)];
+        for (name, pages) in now.into_iter().filter(|(_, pages)| *pages > 0) {
+            counters.add(name, pages);
+        }
+    }
+
+    fn try_fault(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Attempt {
+        let (region, generation) = space.region_of(&self.machine, vpn).ok_or(FaultError::NoRegion(vpn))?;
+        let table = space.tables.get_or_make(&self.machine, vpn);
+        let site = Site { space, region, generation, table, vpn, touch };
+        self.ensure_table(&site)?;
+        let entry = table.entry(vpn);
+        if entry.is_present() {
+            return self.fault_present(&site, entry);
+        }
+        if let Some(slot) = entry.slot() {
+            return self.swap_in(&site, entry, slot);
+        }
+        if entry.migrating_from().is_some() {
+            self.machine.block(MIGRATION_WAIT);
+            return Ok(None);
+        }
+        match (&site.region.backing, touch) {
+            (Backing::Anonymous, _) => match self.fault_huge(&site) {
+                Some(done) => Ok(Some(done)),
+                None => self.fault_anonymous(&site),
+            },
+            (Backing::Shared { file, first }, _) | (Backing::Private { file, first }, Touch::Read) => {
+                self.fault_file(&site, file, *first)
+            }
+            (Backing::Private { file, first }, Touch::Write) => self.copy_from_file(&site, file, *first),
+        }
+    }
+
+    /// Gives the table of `site` its frame.
+    fn ensure_table(&self, site: &Site<'_, M>) -> Result<(), FaultError> {
+        if site.table.lock(&self.machine).state.frame.is_some() {
+            return Ok(());
+        }
+        let frame = self.alloc(Self::table_request())?;
+        let mut held = site.table.lock(&self.machine);
+        if held.state.frame.is_none() && site.space.generation() == site.generation {
+            held.state.frame = Some(frame);
+            site.space.count_tables(1);
+            return Ok(());
+        }
+        drop(held);
+        self.free(frame, Order::ZERO).expect("the frame was allocated above and shown to nobody");
+        Ok(())
+    }
+
+    /// What page tables are allocated with.
+    pub(super) fn table_request() -> Request {
+        Request { zero: true, ..Request::KERNEL }
+    }
+
+    /// The request for a page of `region`.
+    fn page_request(region: &Region<M>) -> Request {
+        Request { node: region.placement.node, allowed: region.placement.allowed, ..Request::USER }
+    }
+
+    fn fault_anonymous(&self, site: &Site<'_, M>) -> Attempt {
+        self.machine.spend(Chore::Fault, 1);
+        let pfn = self.alloc(Request { zero: true, ..Self::page_request(&site.region) })?;
+        self.install_new(site, Entry::NONE, pfn, FaultKind::Minor)
+    }
+
+    /// Maps `pfn`, which was just allocated for `site`, in the place of `expected`, or frees it again.
+    fn install_new(&self, site: &Site<'_, M>, expected: Entry, pfn: Pfn, kind: FaultKind) -> Attempt {
+        let page = self.page(pfn);
+        page.init(Mapping::Anon(site.space.family), site.vpn.0, &[PageFlag::SwapBacked]);
+        let Some(mut held) = site.lock(&self.machine, expected) else {
+            self.put_page(pfn);
+            return Ok(None);
+        };
+        page.add_mapped();
+        held.set(site.vpn, Entry::of(pfn, bit::WRITE | bit::ACCESSED | bit::DIRTY));
+        drop(held);
+        site.space.count_placed(self.node_of_page(pfn), 1);
+        self.lru_add(pfn);
+        done(pfn, kind)
+    }
+
+    fn swap_in(&self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
+        self.machine.spend(Chore::Fault, 1);
+        let pfn = self.alloc(Self::page_request(&site.region))?;
+        let installed = self.install_new(site, entry, pfn, FaultKind::Major)?;
+        if installed.is_some() {
+            site.space.count_swapped(-1);
+            self.swap_free(slot);
+            SlowEvents::bump(&self.vm.events.pswpin);
+        }
+        Ok(installed)
+    }
+
+    /// A page is mapped, but perhaps not to be written to.
+    fn fault_present(&self, site: &Site<'_, M>, entry: Entry) -> Attempt {
+        let huge = site.table.huge() != Entry::NONE;
+        let pfn = if huge { entry.pfn().add(site.vpn.slot() as u32) } else { entry.pfn() };
+        if site.touch == Touch::Read || entry.has(bit::WRITE) {
+            return done(pfn, FaultKind::Spurious);
+        }
+        self.machine.spend(Chore::Fault, 1);
+        let Some(mut held) = site.lock(&self.machine, entry) else { return Ok(None) };
+        let head = entry.head();
+        let page = self.page(head);
+        let shared_file = matches!(site.region.backing, Backing::Shared { .. });
+        let ours = matches!(page.mapping(), Mapping::Anon(_)) && page.mapped() == 1;
+        if shared_file || ours {
+            let now = held.entry(site.vpn).with(bit::WRITE | bit::DIRTY | bit::ACCESSED);
+            if huge {
+                held.set_huge(now);
+            } else {
+                held.set(site.vpn, now);
+            }
+            drop(held);
+            if shared_file {
+                self.mark_dirty(head);
+            }
+            return done(pfn, FaultKind::Spurious);
+        }
+        if huge {
+            self.split_table(site.space, site.vpn, &mut held);
+            return Ok(None);
+        }
+        page.get();
+        drop(held);
+        let copied = self.copy_page(site, entry, entry.pfn());
+        self.put_page(head);
+        copied
+    }
+
+    /// Puts a copy of `from` in the place of `entry`.
+    fn copy_page(&self, site: &Site<'_, M>, entry: Entry, from: Pfn) -> Attempt {
+        let pfn = self.alloc(Self::page_request(&site.region))?;
+        self.machine.copy(from, pfn, Order::ZERO);
+        let copied = self.install_new(site, entry, pfn, FaultKind::Copied)?;
+        if copied.is_some() && entry.is_present() {
+            let old = entry.head();
+            site.space.count_placed(self.node_of_page(old), -1);
+            self.page(old).sub_mapped();
+            self.put_page(old);
+        }
+        Ok(copied)
+    }
+
+    fn fault_file(&self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
+        self.machine.spend(Chore::SharedFault, 1);
+        let index = first + (site.vpn.0 - site.region.start.0);
+        let (pfn, hit) = self.file_page(file, index, site.region.placement)?;
+        // The reference that the look-up gave becomes the entry's.
+        let shared = matches!(site.region.backing, Backing::Shared { .. });
+        let bits = if shared { site.bits() } else { bit::ACCESSED };
+        let Some(mut held) = site.lock(&self.machine, Entry::NONE) else {
+            self.put_page(pfn);
+            return Ok(None);
+        };
+        self.page(pfn).add_mapped();
+        held.set(site.vpn, Entry::of(pfn, bits));
+        drop(held);
+        site.space.count_placed(self.node_of_page(pfn), 1);
+        if shared && site.touch == Touch::Write {
+            self.mark_dirty(pfn);
+        }
+        done(pfn, if hit { FaultKind::Minor } else { FaultKind::Major })
+    }
+
+    /// The first write to a private mapping of a file: a copy of the file's page.
+    fn copy_from_file(&self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
+        self.machine.spend(Chore::Fault, 1);
+        let index = first + (site.vpn.0 - site.region.start.0);
+        let (from, hit) = self.file_page(file, index, site.region.placement)?;
+        let copied = self.copy_page(site, Entry::NONE, from);
+        self.put_page(from);
+        let major = |done: Faulted| Faulted { kind: if hit { done.kind } else { FaultKind::Major }, ..done };
+        copied.map(|done| done.map(major))
+    }
+}

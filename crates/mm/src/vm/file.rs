@@ -1,0 +1,271 @@
+//! Files and their pages (the page cache): pages are found by their number in the file, added when they are first read or
+//! written, and go by reclaim or with the file. Shared memory is a file that only swap stands behind.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::region::{Placement, Region};
+use super::{AddressSpace, Backing, FileId, Vpn};
+use crate::boot::Mm;
+use crate::ids::{Pfn, ZoneKind};
+use crate::machine::{Chore, LockClass, Machine};
+use crate::page::{Mapping, PageFlag};
+use crate::request::{AllocError, Request};
+use crate::sync::{Locked, Relaxed};
+
+/// What a file's pages are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileKind {
+    /// Contents of a file on a disk: clean pages can be had again.
+    Disk,
+    /// What a file system or a disk itself keeps in the page cache (inode tables, bitmaps, buffers): the same, but the
+    /// kernel works with it and so it is never in HighMem.
+    Metadata,
+    /// Shared memory, a tmpfs file: only swap can hold what is not in memory.
+    Memory,
+}
+
+/// A file.
+#[derive(Debug)]
+pub struct File<M: Machine> {
+    pub(crate) id: FileId,
+    kind: FileKind,
+    pub(super) state: Locked<M, FileState>,
+    /// Under the kernel's `i_mmap` lock.
+    pub(crate) mappers: Locked<M, Vec<Mapper<M>>>,
+}
+
+/// A file's pages.
+#[derive(Debug, Default)]
+pub(super) struct FileState {
+    pub(super) pages: BTreeMap<u32, Pfn>,
+    pub(super) dirty: BTreeSet<u32>,
+}
+
+/// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case.
+#[derive(Debug)]
+pub(crate) struct Mapper<M: Machine> {
+    pub(crate) space: Arc<AddressSpace<M>>,
+    start: Vpn,
+    pages: u32,
+    first: u32,
+}
+
+impl<M: Machine> Mapper<M> {
+    /// Where the file's page `index` would be.
+    pub(crate) fn vpn(&self, index: u32) -> Option<Vpn> {
+        let within = index.checked_sub(self.first)?;
+        (within < self.pages).then(|| self.start.add(within))
+    }
+}
+
+/// How a page of a file was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cached {
+    /// It was there.
+    Hit,
+    /// It was added; what it holds comes from the disk, for which the caller waits.
+    Miss,
+}
+
+impl<M: Machine> File<M> {
+    /// Its number.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// What its pages are.
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// Pages in memory.
+    pub fn cached_pages(&self, mm: &Mm<M>) -> u64 {
+        self.state.lock_local(&mm.machine).pages.len() as u64
+    }
+
+    pub(super) fn add_mapper(&self, machine: &M, space: &Arc<AddressSpace<M>>, region: &Region<M>) {
+        let (Backing::Shared { first, .. } | Backing::Private { first, .. }) = region.backing else { return };
+        let (start, pages) = (region.start, region.pages());
+        let mapper = Mapper { space: Arc::clone(space), start, pages, first };
+        self.mappers.lock_local(machine).push(mapper);
+    }
+
+    /// `space` maps nothing of this file any more from `range.0` to before `range.1`.
+    pub(super) fn forget_mapper(&self, machine: &M, space: &AddressSpace<M>, range: (Vpn, Vpn)) {
+        let covered =
+            |mapper: &Mapper<M>| range.0 <= mapper.start && mapper.start.add(mapper.pages) <= range.1;
+        let mut mappers = self.mappers.lock_local(machine);
+        mappers.retain(|mapper| mapper.space.id() != space.id() || !covered(mapper));
+    }
+
+    fn request(&self, placement: Placement) -> Request {
+        let request = match self.kind {
+            FileKind::Disk => Request::USER,
+            FileKind::Metadata => Request { highest: ZoneKind::Normal, ..Request::USER },
+            FileKind::Memory => Request { zero: true, ..Request::USER },
+        };
+        Request { node: placement.node, allowed: placement.allowed, ..request }
+    }
+
+    fn flags(&self) -> &'static [PageFlag] {
+        match self.kind {
+            FileKind::Memory => &[PageFlag::SwapBacked],
+            FileKind::Disk | FileKind::Metadata => &[],
+        }
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// A file without pages in memory. It ends with [`Mm::drop_file`].
+    pub fn new_file(&self, kind: FileKind) -> Arc<File<M>> {
+        let id = self.vm.new_file_id();
+        let file = Arc::new(File {
+            id,
+            kind,
+            state: Locked::new(&self.machine, LockClass::PageCache, id.0, FileState::default()),
+            mappers: Locked::new(&self.machine, LockClass::Rmap, id.0, Vec::new()),
+        });
+        self.vm.files.lock_local(&self.machine).insert(id.0, Arc::clone(&file));
+        file
+    }
+
+    /// The file numbered `id`, while it is there.
+    pub(crate) fn file(&self, id: u32) -> Option<Arc<File<M>>> {
+        self.vm.files.lock_local(&self.machine).get(&id).map(Arc::clone)
+    }
+
+    /// Reads page `index` of `file` by a system call: it is in the page cache afterwards, and was used.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn read_file(&self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
+        let (pfn, hit) = self.file_page(file, index, from)?;
+        self.mark_accessed(pfn);
+        self.put_page(pfn);
+        Ok(if hit { Cached::Hit } else { Cached::Miss })
+    }
+
+    /// Writes the whole of page `index` of `file` by a system call, and waits where too much is dirty
+    /// (`balance_dirty_pages`).
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn write_file(&self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
+        let (pfn, hit) = self.file_page(file, index, from)?;
+        self.mark_dirty(pfn);
+        self.mark_accessed(pfn);
+        self.put_page(pfn);
+        self.balance_dirty();
+        Ok(if hit { Cached::Hit } else { Cached::Miss })
+    }
+
+    /// The page `index` of `file` with a reference for the caller, and whether it was there.
+    pub(super) fn file_page(
+        &self,
+        file: &File<M>,
+        index: u32,
+        placement: Placement,
+    ) -> Result<(Pfn, bool), AllocError> {
+        if let Some(found) = self.find_page(file, index) {
+            return Ok((found, true));
+        }
+        let pfn = self.alloc(file.request(placement))?;
+        let page = self.page(pfn);
+        // The first reference is the file's.
+        page.init(Mapping::File(file.id.0), index, file.flags());
+        page.get();
+        let mut state = file.state.lock_local(&self.machine);
+        if let Some(&other) = state.pages.get(&index) {
+            self.page(other).get();
+            drop(state);
+            page.put();
+            self.put_page(pfn);
+            return Ok((other, true));
+        }
+        state.pages.insert(index, pfn);
+        drop(state);
+        self.count_file(pfn, 1);
+        if file.kind == FileKind::Memory {
+            self.page(pfn).set(PageFlag::Dirty);
+        }
+        self.lru_add(pfn);
+        // Shared memory begins as zeros: there is nothing to wait for.
+        Ok((pfn, file.kind == FileKind::Memory))
+    }
+
+    fn find_page(&self, file: &File<M>, index: u32) -> Option<Pfn> {
+        let state = file.state.lock_local(&self.machine);
+        let pfn = *state.pages.get(&index)?;
+        self.page(pfn).get();
+        Some(pfn)
+    }
+
+    pub(super) fn count_file(&self, pfn: Pfn, pages: i64) {
+        self.vm.zone(self.map.frame(pfn).state().zone).file.fetch_add(pages, Relaxed);
+    }
+
+    /// Takes the page at `pfn` out of its file or from swap's side, if nobody but the caller (and its file) refers to it
+    /// and its contents are safe. Then it is the caller's alone, to be freed by [`Mm::free_page`].
+    pub(crate) fn remove_mapping(&self, pfn: Pfn) -> bool {
+        let page = self.page(pfn);
+        match page.mapping() {
+            Mapping::None | Mapping::Anon(_) => page.mapped() == 0 && page.freeze(1),
+            Mapping::File(id) => self.file(id).is_some_and(|file| self.remove_from(&file, pfn)),
+        }
+    }
+
+    fn remove_from(&self, file: &File<M>, pfn: Pfn) -> bool {
+        let page = self.page(pfn);
+        let mut state = file.state.lock_local(&self.machine);
+        if page.mapping() != Mapping::File(file.id.0) || !page.freeze(2) {
+            return false;
+        }
+        // Under the lock and with no other reference nobody dirties it any more; but somebody may have.
+        if page.has(PageFlag::Dirty) || page.has(PageFlag::Writeback) {
+            page.unfreeze(2);
+            return false;
+        }
+        state.pages.remove(&page.index());
+        drop(state);
+        self.count_file(pfn, -1);
+        true
+    }
+
+    /// Puts `to` in the place of `from` in `file`, if nobody but the caller and the file refers to `from`.
+    pub(crate) fn replace_in(&self, file: &File<M>, from: Pfn, to: Pfn) -> bool {
+        let mut state = file.state.lock_local(&self.machine);
+        let page = self.page(from);
+        if !page.freeze(2) {
+            return false;
+        }
+        self.carry_over(from, to);
+        self.page(to).get();
+        state.pages.insert(page.index(), to);
+        drop(state);
+        self.count_file(from, -1);
+        self.count_file(to, 1);
+        self.move_dirty(from, to);
+        true
+    }
+
+    /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
+    pub fn drop_file(&self, file: &File<M>) {
+        self.vm.files.lock_local(&self.machine).remove(&file.id.0);
+        let pages = {
+            let mut state = file.state.lock_local(&self.machine);
+            state.dirty.clear();
+            core::mem::take(&mut state.pages)
+        };
+        let pages: Vec<Pfn> = pages.into_values().collect();
+        for chunk in pages.chunks(15) {
+            self.machine.spend(Chore::Truncate, chunk.len() as u32);
+            for &pfn in chunk {
+                self.forget_dirty(pfn);
+                self.count_file(pfn, -1);
+            }
+            self.put_pages(chunk);
+        }
+    }
+}

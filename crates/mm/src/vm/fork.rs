@@ -1,0 +1,135 @@
+//! Fork: a second address space over the same pages. Private pages lose their write permission on both sides, and who
+//! writes first gets a copy; pages of shared mappings are faulted in anew.
+
+use alloc::sync::Arc;
+
+use super::entry::{Entry, bit};
+use super::region::{Backing, Region};
+use super::space::AddressSpace;
+use super::{FaultError, MapError, Table, Vpn};
+use crate::boot::Mm;
+use crate::ids::{Order, PAGEBLOCK_PAGES};
+use crate::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::request::AllocError;
+
+/// Why there is no second address space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForkError {
+    /// Too much would be promised.
+    Map(MapError),
+    /// No memory for page tables.
+    Alloc(AllocError),
+}
+
+impl core::fmt::Display for ForkError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Map(error) => error.fmt(f),
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ForkError {}
+
+impl From<FaultError> for ForkError {
+    fn from(error: FaultError) -> Self {
+        match error {
+            FaultError::Alloc(error) => Self::Alloc(error),
+            FaultError::NoRegion(_) => Self::Map(MapError::NoRoom),
+        }
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// A copy of `parent`.
+    ///
+    /// # Errors
+    /// If there is no memory for its page tables, or it promises too much; then there is no copy.
+    pub fn fork(&self, parent: &AddressSpace<M>) -> Result<Arc<AddressSpace<M>>, ForkError> {
+        self.machine.spend(Chore::Syscall, 1);
+        // A member of the family before it has pages: who looks for the entries of a page finds all.
+        let child = self.new_relative(parent);
+        // The kernel holds the parent's mmap_lock for writing all the while; nothing is mapped or unmapped meanwhile.
+        let regions = parent.regions.lock_local(&self.machine);
+        let copied = regions.iter().try_for_each(|region| self.fork_region(parent, &child, region));
+        drop(regions);
+        if copied.is_err() {
+            self.exit(&child);
+        }
+        copied.map(|()| child)
+    }
+
+    fn fork_region(
+        &self,
+        parent: &AddressSpace<M>,
+        child: &Arc<AddressSpace<M>>,
+        region: &Region<M>,
+    ) -> Result<(), ForkError> {
+        self.commit(region.committed()).map_err(ForkError::Map)?;
+        if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
+            file.add_mapper(&self.machine, child, region);
+        }
+        child.regions.lock_local(&self.machine).insert(region.clone());
+        if matches!(region.backing, Backing::Shared { .. }) {
+            return Ok(());
+        }
+        for (first, table) in parent.tables.within(region.start, region.end) {
+            let range = (region.start.max(first), region.end.min(first.add(PAGEBLOCK_PAGES)));
+            self.fork_table((parent, table), child, range)?;
+        }
+        Ok(())
+    }
+
+    fn fork_table(
+        &self,
+        parent: (&AddressSpace<M>, &Table<M>),
+        child: &AddressSpace<M>,
+        range: (Vpn, Vpn),
+    ) -> Result<(), ForkError> {
+        let table = child.tables.get_or_make(&self.machine, range.0);
+        if parent.1.lock(&self.machine).state.used == 0 {
+            return Ok(());
+        }
+        if table.lock(&self.machine).state.frame.is_none() {
+            let frame = self.alloc(Self::table_request()).map_err(ForkError::Alloc)?;
+            table.lock(&self.machine).state.frame = Some(frame);
+            child.count_tables(1);
+        }
+        let mut from = parent.1.lock(&self.machine);
+        let mut to = table.lock(&self.machine);
+        if from.huge() != Entry::NONE {
+            let entry = self.share(child, from.huge(), Order::PAGEBLOCK);
+            from.set_huge(entry);
+            to.set_huge(entry);
+            child.count_huge(1);
+            return Ok(());
+        }
+        for vpn in (range.0.0..range.1.0).map(Vpn) {
+            let entry = from.entry(vpn);
+            if entry != Entry::NONE {
+                let entry = self.share(child, entry, Order::ZERO);
+                from.set(vpn, entry);
+                to.set(vpn, entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Another entry, of `child`, maps what `entry` maps; gives what both are from now on.
+    fn share(&self, child: &AddressSpace<M>, entry: Entry, order: Order) -> Entry {
+        if let Some(slot) = entry.slot() {
+            self.swap_get(slot);
+            child.count_swapped(1);
+        }
+        if entry.is_present() {
+            let head = entry.head();
+            let page = self.page(head);
+            self.machine.touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
+            page.get();
+            page.add_mapped();
+            child.count_placed(self.node_of_page(head), i64::from(order.pages()));
+        }
+        entry.without(bit::WRITE)
+    }
+}

@@ -1,0 +1,338 @@
+//! An address space (`mm_struct`) and the doors to map and unmap; the families in which forked address spaces share
+//! pages; how much may be promised (`vm.overcommit_memory`).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::region::{Backing, MapSpec, Region, Regions};
+use super::table::{Directory, Table};
+use super::{File, FileId, SpaceId, Swap, Touch, Vpn};
+use crate::boot::Mm;
+use crate::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
+use crate::knobs::Knob;
+use crate::machine::{Chore, LockClass, Machine};
+use crate::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Release};
+
+/// What the address spaces and files of a machine have in common.
+#[derive(Debug)]
+pub(crate) struct Vm<M: Machine> {
+    next_space: AtomicU32,
+    next_file: AtomicU32,
+    /// By number; a family's is that of its first space.
+    pub(super) families: Locked<M, BTreeMap<u32, Arc<Family<M>>>>,
+    pub(super) files: Locked<M, BTreeMap<u32, Arc<File<M>>>>,
+    /// Pages promised.
+    committed: AtomicI64,
+    pub(crate) swap: Swap<M>,
+    /// By zone.
+    pub(super) zones: Box<[ZonePages]>,
+    pub(crate) events: super::fault::VmEvents,
+}
+
+/// Pages of files in a zone.
+#[derive(Debug, Default)]
+pub(super) struct ZonePages {
+    pub(super) file: AtomicI64,
+    pub(super) dirty: AtomicI64,
+    pub(super) writeback: AtomicI64,
+}
+
+impl<M: Machine> Vm<M> {
+    pub(crate) fn new(machine: &M, zones: usize) -> Self {
+        Self {
+            next_space: AtomicU32::new(0),
+            next_file: AtomicU32::new(0),
+            families: Locked::new(machine, LockClass::Other, 1, BTreeMap::new()),
+            files: Locked::new(machine, LockClass::Other, 2, BTreeMap::new()),
+            committed: AtomicI64::new(0),
+            swap: Swap::new(machine),
+            zones: (0..zones).map(|_| ZonePages::default()).collect(),
+            events: super::fault::VmEvents::default(),
+        }
+    }
+
+    pub(super) fn new_file_id(&self) -> FileId {
+        FileId(self.next_file.fetch_add(1, Relaxed))
+    }
+
+    pub(super) fn zone(&self, zone: ZoneId) -> &ZonePages {
+        &self.zones[usize::from(zone.0)]
+    }
+}
+
+/// Address spaces that may map the same anonymous page, at the same virtual page: a process and those that it forked. The
+/// lock is the kernel's `anon_vma` lock.
+#[derive(Debug)]
+pub(crate) struct Family<M: Machine> {
+    pub(crate) members: Locked<M, Vec<Arc<AddressSpace<M>>>>,
+}
+
+/// An address space. It ends with [`Mm::exit`]; one that is dropped without keeps its pages.
+#[derive(Debug)]
+pub struct AddressSpace<M: Machine> {
+    pub(crate) id: SpaceId,
+    pub(super) family: u32,
+    pub(super) regions: Locked<M, Regions<M>>,
+    generation: AtomicU32,
+    pub(super) tables: Directory<M>,
+    /// Pages mapped, by node.
+    placed: Box<[AtomicI64]>,
+    /// Frames of page tables.
+    table_frames: AtomicI64,
+    /// Pages in swap.
+    swapped: AtomicI64,
+    /// Huge pages mapped whole.
+    huge_pages: AtomicI64,
+}
+
+impl<M: Machine> AddressSpace<M> {
+    pub(super) fn new(machine: &M, id: SpaceId, family: Option<u32>, nodes: usize) -> Self {
+        Self {
+            id,
+            family: family.unwrap_or(id.0),
+            regions: Locked::new(machine, LockClass::Mmap, id.0, Regions::default()),
+            generation: AtomicU32::new(0),
+            tables: Directory::new(id),
+            placed: (0..nodes).map(|_| AtomicI64::new(0)).collect(),
+            table_frames: AtomicI64::new(0),
+            swapped: AtomicI64::new(0),
+            huge_pages: AtomicI64::new(0),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> SpaceId {
+        self.id
+    }
+
+    /// Grows whenever regions go.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation.load(Acquire)
+    }
+
+    /// Pages mapped that are on `node`.
+    pub fn pages_on(&self, node: Node) -> u64 {
+        self.placed.get(usize::from(node.0)).map_or(0, |pages| pages.load(Relaxed).max(0) as u64)
+    }
+
+    /// Pages mapped (the resident set).
+    pub fn resident_pages(&self) -> u64 {
+        self.placed.iter().map(|pages| pages.load(Relaxed)).sum::<i64>().max(0) as u64
+    }
+
+    /// Frames that its page tables take.
+    pub fn table_pages(&self) -> u64 {
+        self.table_frames.load(Relaxed).max(0) as u64
+    }
+
+    /// Pages in swap.
+    pub fn swapped_pages(&self) -> u64 {
+        self.swapped.load(Relaxed).max(0) as u64
+    }
+
+    /// Huge pages mapped whole.
+    pub fn huge_pages(&self) -> u64 {
+        self.huge_pages.load(Relaxed).max(0) as u64
+    }
+
+    /// What the processor does when it touches `vpn`: its frame, if a page is mapped that may be touched so, and the
+    /// entry's accessed and dirty bits are set. `None` means a fault.
+    #[inline]
+    pub fn access(&self, vpn: Vpn, touch: Touch) -> Option<Pfn> {
+        self.tables.get(vpn)?.access(vpn, touch)
+    }
+
+    pub(super) fn count_placed(&self, node: Node, pages: i64) {
+        self.placed[usize::from(node.0)].fetch_add(pages, Relaxed);
+    }
+
+    /// The table of `vpn`, if anything was ever touched near it.
+    pub(crate) fn table(&self, vpn: Vpn) -> Option<&Table<M>> {
+        self.tables.get(vpn)
+    }
+
+    /// `pages` on `node` are mapped from now on; 512 at once are a huge page.
+    pub(crate) fn count_mapped(&self, node: Node, pages: u32) {
+        self.count_placed(node, i64::from(pages));
+        self.count_huge(i64::from(pages == PAGEBLOCK_PAGES));
+    }
+
+    /// As [`Self::count_mapped`], the other way.
+    pub(crate) fn count_unmapped(&self, node: Node, pages: u32) {
+        self.count_placed(node, -i64::from(pages));
+        self.count_huge(-i64::from(pages == PAGEBLOCK_PAGES));
+    }
+
+    pub(super) fn count_tables(&self, frames: i64) {
+        self.table_frames.fetch_add(frames, Relaxed);
+    }
+
+    pub(crate) fn count_swapped(&self, pages: i64) {
+        self.swapped.fetch_add(pages, Relaxed);
+    }
+
+    pub(super) fn count_huge(&self, pages: i64) {
+        self.huge_pages.fetch_add(pages, Relaxed);
+    }
+
+    /// The region of `vpn`, and the generation before it was looked up.
+    pub(super) fn region_of(&self, machine: &M, vpn: Vpn) -> Option<(Region<M>, u32)> {
+        let generation = self.generation();
+        // Held as long as the kernel's `down_read` takes.
+        let regions = self.regions.lock_local(machine);
+        regions.find(vpn).map(|region| (region.clone(), generation))
+    }
+}
+
+/// Why nothing was mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapError {
+    /// No pages, or more than an address space has.
+    Size,
+    /// No gap is large enough.
+    NoRoom,
+    /// More would be promised than `vm.overcommit_memory` allows.
+    Overcommit,
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Size => "a region has from 1 page to 16 TiB",
+            Self::NoRoom => "the address space has no gap of that size",
+            Self::Overcommit => "vm.overcommit_memory allows no more memory to be promised",
+        })
+    }
+}
+
+impl core::error::Error for MapError {}
+
+impl<M: Machine> Mm<M> {
+    /// An empty address space, of a family of its own.
+    pub fn new_space(&self) -> Arc<AddressSpace<M>> {
+        let id = SpaceId(self.vm.next_space.fetch_add(1, Relaxed));
+        let space = Arc::new(AddressSpace::new(&self.machine, id, None, self.topology.nodes.len()));
+        let members = Locked::new(&self.machine, LockClass::Rmap, id.0, alloc::vec![Arc::clone(&space)]);
+        self.vm.families.lock_local(&self.machine).insert(id.0, Arc::new(Family { members }));
+        space
+    }
+
+    /// An empty address space of the family of `parent`.
+    pub(super) fn new_relative(&self, parent: &AddressSpace<M>) -> Arc<AddressSpace<M>> {
+        let id = SpaceId(self.vm.next_space.fetch_add(1, Relaxed));
+        let nodes = self.topology.nodes.len();
+        let space = Arc::new(AddressSpace::new(&self.machine, id, Some(parent.family), nodes));
+        if let Some(family) = self.family(parent.family) {
+            family.members.lock_local(&self.machine).push(Arc::clone(&space));
+        }
+        space
+    }
+
+    /// The family numbered `number`, if any of it lives.
+    pub(crate) fn family(&self, number: u32) -> Option<Arc<Family<M>>> {
+        self.vm.families.lock_local(&self.machine).get(&number).map(Arc::clone)
+    }
+
+    /// `space` has no more pages: it leaves its family.
+    pub(super) fn leave_family(&self, space: &AddressSpace<M>) {
+        let mut families = self.vm.families.lock_local(&self.machine);
+        let Some(family) = families.get(&space.family).map(Arc::clone) else { return };
+        let mut members = family.members.lock_local(&self.machine);
+        members.retain(|member| member.id != space.id);
+        if members.is_empty() {
+            families.remove(&space.family);
+        }
+    }
+
+    /// Maps what `spec` says into `space`, at the lowest gap; nothing is touched yet. Gives the first page.
+    ///
+    /// # Errors
+    /// If there is no room, or too much is promised already.
+    pub fn mmap(&self, space: &Arc<AddressSpace<M>>, spec: MapSpec<M>) -> Result<Vpn, MapError> {
+        self.machine.spend(Chore::Syscall, 1);
+        if spec.pages == 0 {
+            return Err(MapError::Size);
+        }
+        let MapSpec { pages, backing, placement, huge } = spec;
+        let region = |start: Vpn| Region { start, end: start.add(pages), backing, placement, huge };
+        let mut regions = space.regions.lock_local(&self.machine);
+        let region = region(regions.gap(pages).ok_or(MapError::NoRoom)?);
+        self.commit(region.committed())?;
+        let start = region.start;
+        if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
+            file.add_mapper(&self.machine, space, &region);
+        }
+        regions.insert(region);
+        Ok(start)
+    }
+
+    /// Takes the `pages` from `start` on out of `space`, which need not all be mapped, and gives their memory back.
+    pub fn munmap(&self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
+        self.machine.spend(Chore::Syscall, 1);
+        let end = Vpn(start.0.saturating_add(pages));
+        let (gone, neighbours) = {
+            let mut regions = space.regions.lock_local(&self.machine);
+            let gone = regions.take(start, end);
+            // Pairs with the acquire in `generation`: a fault that finds the new one finds the regions as they are now.
+            space.generation.fetch_add(1, Release);
+            (gone, regions.neighbours(start, end))
+        };
+        for region in &gone {
+            self.zap(space, region.start, region.end);
+            self.uncommit(region.committed());
+            if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
+                file.forget_mapper(&self.machine, space, (region.start, region.end));
+            }
+        }
+        self.free_tables(space, (start, end), neighbours);
+    }
+
+    /// Ends `space`: all of its pages are given back, and it leaves its family. It can be used no more.
+    pub fn exit(&self, space: &AddressSpace<M>) {
+        self.munmap(space, Vpn(0), u32::MAX);
+        self.leave_family(space);
+    }
+
+    /// Promises `pages` more.
+    pub(super) fn commit(&self, pages: u32) -> Result<(), MapError> {
+        let after = self.vm.committed.fetch_add(i64::from(pages), Relaxed) + i64::from(pages);
+        let (memory, swap) = (self.managed_pages() as i64, i64::from(self.vm.swap.size()));
+        let fits = match self.knobs.get(Knob::OvercommitMemory) {
+            // What is surely too much: a single request of more than there is.
+            0 => i64::from(pages) <= memory + swap,
+            1 => true,
+            _ => after <= memory * self.knobs.get(Knob::OvercommitRatio) as i64 / 100 + swap,
+        };
+        if fits {
+            return Ok(());
+        }
+        self.uncommit(pages);
+        Err(MapError::Overcommit)
+    }
+
+    pub(super) fn uncommit(&self, pages: u32) {
+        self.vm.committed.fetch_sub(i64::from(pages), Relaxed);
+    }
+
+    /// Pages promised to all address spaces (`Committed_AS`).
+    pub fn committed_pages(&self) -> u64 {
+        self.vm.committed.load(Relaxed).max(0) as u64
+    }
+
+    fn managed_pages(&self) -> u64 {
+        self.zones.iter().map(|zone| u64::from(zone.managed)).sum()
+    }
+
+    /// The order of the page whose head is `pfn`.
+    pub(crate) fn order_of(&self, pfn: Pfn) -> Order {
+        self.map.frame(pfn).state().order
+    }
+
+    /// The node of `pfn`.
+    pub(crate) fn node_of_page(&self, pfn: Pfn) -> Node {
+        self.zones[usize::from(self.map.frame(pfn).state().zone.0)].node
+    }
+}

@@ -1,0 +1,158 @@
+//! What reclaim and migration ask of address spaces: who touched a page, taking it out of all page tables, moving it.
+
+use super::{AddressSpace, FaultKind, FileKind, MapSpec, Placement, Touch, Vpn};
+use crate::MigrateError;
+use crate::bare::Bare;
+use crate::boot::Mm;
+use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::knobs::{Knob, Knobs};
+use crate::policy::Policy;
+use crate::request::Request;
+use crate::rmap::Leave;
+use crate::topology::{NodeSize, Topology};
+
+fn machine(huge: u64) -> Mm<Bare> {
+    let nodes = [NodeSize { bytes: 128 << 20, cpus: 1 }];
+    let topology = Topology::x86(&nodes, 1 << 20, alloc::vec![alloc::vec![10]]).unwrap();
+    let knobs = Knobs::default();
+    knobs.set(Knob::TransparentHugepage, huge).unwrap();
+    Mm::new(Bare::default(), topology, Policy::default(), knobs).unwrap()
+}
+
+/// Pages handed out, once no CPU keeps any back for the LRU lists.
+fn held(mm: &Mm<Bare>) -> u64 {
+    mm.lru_drain_all();
+    mm.memory_use().held()
+}
+
+fn read(mm: &Mm<Bare>, space: &AddressSpace<Bare>, vpn: Vpn) -> (Pfn, Option<FaultKind>) {
+    mm.touch_page(space, vpn, Touch::Read).unwrap()
+}
+
+#[test]
+fn a_touch_is_seen_once_by_all_who_share() {
+    let mm = machine(0);
+    let parent = mm.new_space();
+    let at = mm.mmap(&parent, MapSpec::anonymous(4)).unwrap();
+    mm.populate(&parent, at, 4).unwrap();
+    let child = mm.fork(&parent).unwrap();
+    let (pfn, _) = read(&mm, &child, at);
+    assert_eq!(mm.referenced(pfn), 2);
+    assert_eq!(mm.referenced(pfn), 0);
+    read(&mm, &child, at);
+    assert_eq!(mm.referenced(pfn), 1);
+}
+
+#[test]
+fn what_is_swapped_out_comes_back() {
+    let mm = machine(0);
+    mm.set_swap(10);
+    let space = mm.new_space();
+    let at = mm.mmap(&space, MapSpec::anonymous(4)).unwrap();
+    mm.populate(&space, at, 4).unwrap();
+    let child = mm.fork(&space).unwrap();
+    let (pfn, _) = read(&mm, &space, at);
+    mm.lru_drain_all();
+    mm.page(pfn).get();
+    let slot = mm.swap_slot().unwrap();
+    assert!(mm.try_to_unmap(pfn, Leave::Swap(slot)));
+    mm.swap_free(slot);
+    assert!(mm.remove_mapping(pfn));
+    mm.free_page(pfn);
+    mm.check_vm().unwrap();
+    assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.swap_pages().0), (1, 1, 1));
+    assert_eq!(read(&mm, &child, at).1, Some(FaultKind::Major));
+    assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.swap_pages().0), (1, 0, 1));
+    mm.exit(&space);
+    mm.exit(&child);
+    assert_eq!((held(&mm), mm.swap_pages().0), (0, 0));
+}
+
+#[test]
+fn a_page_moves_and_all_who_map_it_follow() {
+    for (huge, order) in [(0, Order::ZERO), (1, Order::PAGEBLOCK)] {
+        let mm = machine(huge);
+        let parent = mm.new_space();
+        let at = mm.mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        mm.populate(&parent, at, PAGEBLOCK_PAGES).unwrap();
+        let child = mm.fork(&parent).unwrap();
+        let (from, _) = read(&mm, &parent, at);
+        let to = mm.alloc(Request::USER.of_order(order)).unwrap();
+        mm.lru_drain_all();
+        mm.page(from).get();
+        // A second reference pins it.
+        mm.page(from).get();
+        assert_eq!(mm.migrate_page(from, to), Err(MigrateError::Pinned));
+        mm.check_vm().unwrap();
+        assert_eq!(read(&mm, &child, at).0, from);
+        mm.page(from).put();
+        mm.lru_drain_all();
+        mm.lru_forget(from);
+        mm.migrate_page(from, to).unwrap();
+        mm.check_vm().unwrap();
+        assert_eq!((read(&mm, &parent, at).0, read(&mm, &child, at).0), (to, to));
+        mm.exit(&parent);
+        mm.exit(&child);
+        assert_eq!(held(&mm), 0);
+        mm.check().unwrap();
+    }
+}
+
+#[test]
+fn a_dirty_page_of_a_file_moves_and_is_written_later() {
+    let mm = machine(0);
+    let file = mm.new_file(FileKind::Disk);
+    mm.write_file(&file, 3, Placement::default()).unwrap();
+    let space = mm.new_space();
+    let at = mm.mmap(&space, MapSpec::shared(&file, 4)).unwrap();
+    let (from, _) = read(&mm, &space, at.add(3));
+    let to = mm.alloc(Request::USER).unwrap();
+    mm.lru_drain_all();
+    mm.page(from).get();
+    mm.lru_forget(from);
+    mm.migrate_page(from, to).unwrap();
+    assert_eq!(read(&mm, &space, at.add(3)).0, to);
+    assert_eq!(mm.take_dirty(10), [to]);
+    mm.written(&[to]);
+    mm.check_vm().unwrap();
+    mm.exit(&space);
+    mm.drop_file(&file);
+    assert_eq!(held(&mm), 0);
+}
+
+#[test]
+fn a_clean_page_of_a_file_can_be_had_back_but_no_dirty_or_used_one() {
+    let mm = machine(0);
+    let file = mm.new_file(FileKind::Disk);
+    mm.read_file(&file, 3, Placement::default()).unwrap();
+    let space = mm.new_space();
+    let at = mm.mmap(&space, MapSpec::shared(&file, 4)).unwrap();
+    let (pfn, _) = read(&mm, &space, at.add(3));
+    mm.lru_drain_all();
+    mm.page(pfn).get();
+    assert!(!mm.remove_mapping(pfn), "it is mapped");
+    assert!(mm.try_to_unmap(pfn, Leave::Nothing));
+    mm.mark_dirty(pfn);
+    assert!(!mm.remove_mapping(pfn), "it is dirty");
+    mm.written(&mm.take_dirty(1));
+    assert!(mm.remove_mapping(pfn));
+    mm.free_page(pfn);
+    mm.exit(&space);
+    assert_eq!((mm.file_pages(), held(&mm)), (0, 0));
+}
+
+#[test]
+fn a_huge_page_is_split_for_who_has_a_reference() {
+    let mm = machine(1);
+    let space = mm.new_space();
+    let at = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    let (head, _) = read(&mm, &space, at);
+    mm.lru_drain_all();
+    mm.page(head).get();
+    assert!(mm.split_huge_page(head));
+    assert_eq!((mm.page(head).refs(), mm.page(head.add(1)).refs()), (2, 1));
+    mm.put_page(head);
+    mm.check_vm().unwrap();
+    mm.exit(&space);
+    assert_eq!(held(&mm), 0);
+}

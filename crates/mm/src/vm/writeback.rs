@@ -1,0 +1,177 @@
+//! The way of dirty pages to their files: who dirties too many waits, a flusher takes them in batches, and whoever plays
+//! the disk says when they are written.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::File;
+use crate::boot::Mm;
+use crate::ids::{Nanos, Pfn, ZoneKind};
+use crate::knobs::Knob;
+use crate::machine::{Daemon, Machine};
+use crate::page::{Mapping, PageFlag};
+use crate::sync::Relaxed;
+
+/// How long a writer waits each time, and how often at most before it goes on anyway: a second in all.
+const PAUSE: Nanos = Nanos(20_000_000);
+const PAUSES: u32 = 50;
+
+/// Pages on their way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DirtyPages {
+    /// Changed since they were read or last written.
+    pub dirty: u64,
+    /// Being written.
+    pub writeback: u64,
+}
+
+impl<M: Machine> Mm<M> {
+    /// The page differs from its file from now on.
+    pub(crate) fn mark_dirty(&self, pfn: Pfn) {
+        let page = self.page(pfn);
+        let Mapping::File(id) = page.mapping() else {
+            page.set(PageFlag::Dirty);
+            return;
+        };
+        if page.has(PageFlag::SwapBacked) || !page.set(PageFlag::Dirty) {
+            return;
+        }
+        self.count_dirty(pfn, 1);
+        if let Some(file) = self.file(id) {
+            file.state.lock_local(&self.machine).dirty.insert(page.index());
+        }
+    }
+
+    /// The page is no longer dirty, for its file is gone.
+    pub(super) fn forget_dirty(&self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if !page.has(PageFlag::SwapBacked) && page.clear(PageFlag::Dirty) {
+            self.count_dirty(pfn, -1);
+        }
+    }
+
+    /// What `from` was is `to` from now on.
+    pub(super) fn move_dirty(&self, from: Pfn, to: Pfn) {
+        let page = self.page(from);
+        if !page.has(PageFlag::SwapBacked) && page.has(PageFlag::Dirty) {
+            self.count_dirty(from, -1);
+            self.count_dirty(to, 1);
+        }
+    }
+
+    fn count_dirty(&self, pfn: Pfn, pages: i64) {
+        self.vm.zone(self.map.frame(pfn).state().zone).dirty.fetch_add(pages, Relaxed);
+    }
+
+    fn count_writeback(&self, pfn: Pfn, pages: i64) {
+        self.vm.zone(self.map.frame(pfn).state().zone).writeback.fetch_add(pages, Relaxed);
+    }
+
+    /// Dirty pages and those being written, of the whole machine.
+    pub fn dirty_pages(&self) -> DirtyPages {
+        let sum = |read: fn(&super::space::ZonePages) -> i64| {
+            self.vm.zones.iter().map(read).sum::<i64>().max(0) as u64
+        };
+        DirtyPages {
+            dirty: sum(|zone| zone.dirty.load(Relaxed)),
+            writeback: sum(|zone| zone.writeback.load(Relaxed)),
+        }
+    }
+
+    /// Pages of files in memory.
+    pub fn file_pages(&self) -> u64 {
+        self.vm.zones.iter().map(|zone| zone.file.load(Relaxed)).sum::<i64>().max(0) as u64
+    }
+
+    /// How many pages may be dirty before writers wait, at `ratio` percent of free memory and page cache, HighMem apart
+    /// (`vm.highmem_is_dirtyable` is 0).
+    fn dirty_limit(&self, ratio: u64) -> u64 {
+        let zones = self.zones.iter().zip(&self.vm.zones);
+        let low = zones.filter(|(zone, _)| zone.kind <= ZoneKind::Normal || zone.kind == ZoneKind::Movable);
+        let pages =
+            low.map(|(zone, pages)| u64::from(zone.free_pages()) + pages.file.load(Relaxed).max(0) as u64);
+        pages.sum::<u64>() * ratio / 100
+    }
+
+    /// Whether the flusher should write though nobody asked (`vm.dirty_background_ratio`).
+    pub fn wants_writeback(&self) -> bool {
+        self.dirty_pages().dirty > self.dirty_limit(self.knobs.get(Knob::DirtyBackgroundRatio))
+    }
+
+    /// Waits while more is dirty than `vm.dirty_ratio` allows.
+    pub(super) fn balance_dirty(&self) {
+        for _ in 0..PAUSES {
+            let DirtyPages { dirty, writeback } = self.dirty_pages();
+            if dirty + writeback <= self.dirty_limit(self.knobs.get(Knob::DirtyRatio)) {
+                break;
+            }
+            self.wake_flusher();
+            self.machine.block(PAUSE);
+        }
+        if self.wants_writeback() {
+            self.wake_flusher();
+        }
+    }
+
+    pub(crate) fn wake_flusher(&self) {
+        self.machine.wake(Daemon::Flusher);
+    }
+
+    /// Takes up to `most` dirty pages to be written, oldest file first; each is under writeback until [`Mm::written`] is
+    /// told.
+    pub fn take_dirty(&self, most: usize) -> Vec<Pfn> {
+        let files: Vec<Arc<File<M>>> = {
+            let files = self.vm.files.lock_local(&self.machine);
+            files.values().map(Arc::clone).collect()
+        };
+        let mut taken = alloc::vec![];
+        for file in files {
+            while taken.len() < most {
+                let Some(pfn) = self.take_one(&file) else { break };
+                taken.push(pfn);
+            }
+        }
+        taken
+    }
+
+    fn take_one(&self, file: &File<M>) -> Option<Pfn> {
+        let mut state = file.state.lock_local(&self.machine);
+        while let Some(index) = state.dirty.pop_first() {
+            let Some(&pfn) = state.pages.get(&index) else { continue };
+            if self.take_for_writing(pfn) {
+                return Some(pfn);
+            }
+        }
+        None
+    }
+
+    /// Takes one dirty page to be written, on reclaim's behalf (`pageout`); says whether it was dirty.
+    pub(crate) fn start_writeback(&self, pfn: Pfn) -> bool {
+        let Mapping::File(id) = self.page(pfn).mapping() else { return false };
+        let Some(file) = self.file(id) else { return false };
+        let mut state = file.state.lock_local(&self.machine);
+        let dirty = state.dirty.remove(&self.page(pfn).index());
+        dirty && self.take_for_writing(pfn)
+    }
+
+    fn take_for_writing(&self, pfn: Pfn) -> bool {
+        let page = self.page(pfn);
+        if !page.clear(PageFlag::Dirty) {
+            return false;
+        }
+        self.count_dirty(pfn, -1);
+        self.count_writeback(pfn, 1);
+        page.set(PageFlag::Writeback);
+        page.get();
+        true
+    }
+
+    /// `pages`, which [`Mm::take_dirty`] gave, have been written.
+    pub fn written(&self, pages: &[Pfn]) {
+        for &pfn in pages {
+            self.page(pfn).clear(PageFlag::Writeback);
+            self.count_writeback(pfn, -1);
+        }
+        self.put_pages(pages);
+    }
+}

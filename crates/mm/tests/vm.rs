@@ -1,0 +1,263 @@
+//! Address spaces and files through their public doors: what is touched is mapped once, what is given back is free, and
+//! whoever shares a page sees no other's writes.
+
+mod common;
+
+use std::sync::Arc;
+
+use freehold_mm::ids::PAGEBLOCK_PAGES;
+use freehold_mm::vm::{
+    AddressSpace, Cached, DirtyPages, FaultError, FaultKind, FileKind, MapError, MapSpec, Placement, Touch,
+    Vpn,
+};
+use freehold_mm::{Bare, Knob, Knobs, Mm, NodeSize, Policy, Topology};
+use proptest::prelude::*;
+
+/// 256 MiB on two nodes, two CPUs.
+fn machine(huge: u64) -> Mm<Bare> {
+    let nodes = [NodeSize { bytes: 128 << 20, cpus: 1 }, NodeSize { bytes: 128 << 20, cpus: 1 }];
+    let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 20], vec![20, 10]]).unwrap();
+    let knobs = Knobs::default();
+    knobs.set(Knob::TransparentHugepage, huge).unwrap();
+    Mm::new(Bare::default(), topology, Policy::default(), knobs).unwrap()
+}
+
+/// Pages handed out, once no CPU keeps any back for the LRU lists.
+fn held(mm: &Mm<Bare>) -> u64 {
+    mm.lru_drain_all();
+    mm.memory_use().held()
+}
+
+fn check(mm: &Mm<Bare>) {
+    mm.check().unwrap();
+    mm.check_vm().unwrap();
+}
+
+fn touch(mm: &Mm<Bare>, space: &AddressSpace<Bare>, vpn: Vpn, touch: Touch) -> Option<FaultKind> {
+    mm.touch_page(space, vpn, touch).unwrap().1
+}
+
+#[test]
+fn a_page_is_faulted_in_once_and_given_back() {
+    let mm = machine(0);
+    let space = mm.new_space();
+    let start = mm.mmap(&space, MapSpec::anonymous(1000)).unwrap();
+    for page in 0..1000 {
+        assert_eq!(touch(&mm, &space, start.add(page), Touch::Write), Some(FaultKind::Minor));
+        assert_eq!(touch(&mm, &space, start.add(page), Touch::Write), None);
+    }
+    assert_eq!((space.resident_pages(), space.table_pages()), (1000, 2));
+    assert_eq!(held(&mm), 1002);
+    check(&mm);
+    mm.munmap(&space, start.add(10), 20);
+    assert_eq!(space.resident_pages(), 980);
+    let gone = mm.touch_page(&space, start.add(10), Touch::Read);
+    assert_eq!(gone.unwrap_err(), FaultError::NoRegion(start.add(10)));
+    check(&mm);
+    mm.exit(&space);
+    assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
+    check(&mm);
+}
+
+#[test]
+fn a_fault_in_an_aligned_region_gets_a_huge_page() {
+    let mm = machine(1);
+    let space = mm.new_space();
+    let start = mm.mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES + 5)).unwrap();
+    assert_eq!(touch(&mm, &space, start.add(700), Touch::Write), Some(FaultKind::Huge));
+    assert_eq!(touch(&mm, &space, start.add(2 * PAGEBLOCK_PAGES), Touch::Write), Some(FaultKind::Minor));
+    assert_eq!((space.resident_pages(), space.huge_pages()), (513, 1));
+    check(&mm);
+    // Part of it goes: the entry and the page are split, the rest stays.
+    mm.munmap(&space, start.add(PAGEBLOCK_PAGES), 12);
+    assert_eq!((space.resident_pages(), space.huge_pages()), (501, 0));
+    assert_eq!(touch(&mm, &space, start.add(700), Touch::Write), None);
+    assert_eq!(held(&mm), 501 + 2);
+    check(&mm);
+    mm.exit(&space);
+    assert_eq!(held(&mm), 0);
+}
+
+#[test]
+fn forked_pages_are_copied_by_who_writes_first() {
+    for huge in [0, 1] {
+        let mm = machine(huge);
+        let parent = mm.new_space();
+        let start = mm.mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        mm.populate(&parent, start, PAGEBLOCK_PAGES).unwrap();
+        let child = mm.fork(&parent).unwrap();
+        let of =
+            |space: &AddressSpace<Bare>, page| mm.touch_page(space, start.add(page), Touch::Read).unwrap().0;
+        assert_eq!(of(&parent, 3), of(&child, 3));
+        check(&mm);
+        assert_eq!(touch(&mm, &child, start.add(3), Touch::Write), Some(FaultKind::Copied));
+        assert_ne!(of(&parent, 3), of(&child, 3));
+        assert_eq!(of(&parent, 4), of(&child, 4));
+        check(&mm);
+        mm.exit(&parent);
+        check(&mm);
+        // The one that is left owns what it writes to; parts of what is still a huge page are copied all the same.
+        let owned = if huge == 1 { FaultKind::Copied } else { FaultKind::Spurious };
+        assert_eq!(touch(&mm, &child, start.add(4), Touch::Write), Some(owned));
+        mm.exit(&child);
+        assert_eq!(held(&mm), 0);
+    }
+}
+
+#[test]
+fn a_file_is_read_once_and_shared() {
+    let mm = machine(0);
+    let file = mm.new_file(FileKind::Disk);
+    let here = Placement::default();
+    assert_eq!(mm.read_file(&file, 7, here).unwrap(), Cached::Miss);
+    assert_eq!(mm.read_file(&file, 7, here).unwrap(), Cached::Hit);
+    let (one, other) = (mm.new_space(), mm.new_space());
+    let shared = mm.mmap(&one, MapSpec::shared(&file, 10)).unwrap();
+    let private = mm.mmap(&other, MapSpec::private(&file, 10)).unwrap();
+    assert_eq!(touch(&mm, &one, shared.add(7), Touch::Write), Some(FaultKind::Minor));
+    assert_eq!(mm.dirty_pages(), DirtyPages { dirty: 1, writeback: 0 });
+    let seen = mm.touch_page(&other, private.add(7), Touch::Read).unwrap().0;
+    assert_eq!(seen, mm.touch_page(&one, shared.add(7), Touch::Read).unwrap().0);
+    assert_eq!(touch(&mm, &other, private.add(7), Touch::Write), Some(FaultKind::Copied));
+    assert_ne!(seen, mm.touch_page(&other, private.add(7), Touch::Read).unwrap().0);
+    assert_eq!(touch(&mm, &other, private.add(8), Touch::Write), Some(FaultKind::Major));
+    check(&mm);
+    mm.exit(&one);
+    mm.exit(&other);
+    assert_eq!((mm.file_pages(), held(&mm)), (2, 2));
+    let written = mm.take_dirty(10);
+    assert_eq!(mm.dirty_pages(), DirtyPages { dirty: 0, writeback: 1 });
+    mm.written(&written);
+    check(&mm);
+    mm.drop_file(&file);
+    assert_eq!((mm.file_pages(), held(&mm), mm.dirty_pages()), (0, 0, DirtyPages::default()));
+}
+
+#[test]
+fn promises_are_kept_within_bounds() {
+    let mm = machine(0);
+    let space = mm.new_space();
+    assert_eq!(mm.mmap(&space, MapSpec::anonymous(0)), Err(MapError::Size));
+    // More than the whole machine at once, by the heuristic.
+    assert_eq!(mm.mmap(&space, MapSpec::anonymous(1 << 20)), Err(MapError::Overcommit));
+    mm.mmap(&space, MapSpec::anonymous(40_000)).unwrap();
+    mm.mmap(&space, MapSpec::anonymous(40_000)).unwrap();
+    mm.set_knob(Knob::OvercommitMemory, 2).unwrap();
+    assert_eq!(mm.mmap(&space, MapSpec::anonymous(1)), Err(MapError::Overcommit));
+    mm.set_knob(Knob::OvercommitMemory, 1).unwrap();
+    mm.mmap(&space, MapSpec::anonymous(1 << 25)).unwrap();
+    mm.exit(&space);
+    assert_eq!(mm.committed_pages(), 0);
+}
+
+#[test]
+fn exhaustion_is_an_error_and_nothing_leaks() {
+    let mm = machine(0);
+    let space = mm.new_space();
+    let pages = 70_000;
+    mm.set_knob(Knob::OvercommitMemory, 1).unwrap();
+    let start = mm.mmap(&space, MapSpec::anonymous(pages)).unwrap();
+    let got =
+        (0..pages).take_while(|&page| mm.touch_page(&space, start.add(page), Touch::Write).is_ok()).count();
+    assert!((50_000..pages as usize).contains(&got), "{got}");
+    check(&mm);
+    let failed = mm.touch_page(&space, start.add(pages - 1), Touch::Write);
+    assert!(matches!(failed, Err(FaultError::Alloc(_))), "{failed:?}");
+    mm.exit(&space);
+    assert_eq!(held(&mm), 0);
+    check(&mm);
+}
+
+/// What may happen to address spaces.
+#[derive(Clone, Debug)]
+enum Event {
+    Map { space: usize, pages: u32 },
+    Touch { space: usize, at: u32, write: bool },
+    Unmap { space: usize, at: u32, pages: u32 },
+    Fork { space: usize },
+    Exit { space: usize },
+    Split { space: usize, at: u32 },
+    ReadFile { at: u32 },
+    MapFile { space: usize, private: bool },
+    Write { pages: usize },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let space = 0..4usize;
+    prop_oneof![
+        2 => (space.clone(), 1..1500u32).prop_map(|(space, pages)| Event::Map { space, pages }),
+        8 => (space.clone(), 0..4096u32, any::<bool>()).prop_map(|(space, at, write)| Event::Touch { space, at, write }),
+        3 => (space.clone(), 0..4096u32, 1..700u32).prop_map(|(space, at, pages)| Event::Unmap { space, at, pages }),
+        2 => space.clone().prop_map(|space| Event::Fork { space }),
+        1 => space.clone().prop_map(|space| Event::Exit { space }),
+        2 => (space.clone(), 0..4096u32).prop_map(|(space, at)| Event::Split { space, at }),
+        2 => (0..64u32).prop_map(|at| Event::ReadFile { at }),
+        1 => (space, any::<bool>()).prop_map(|(space, private)| Event::MapFile { space, private }),
+        1 => (1..40usize).prop_map(|pages| Event::Write { pages }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever address spaces do, every reference is counted, and when all have ended nothing is left.
+    #[test]
+    fn lives_of_address_spaces(events in prop::collection::vec(event(), 1..60), huge in 0..2u64) {
+        let mm = machine(huge);
+        let file = mm.new_file(FileKind::Disk);
+        let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.new_space()];
+        for event in events {
+            let of = |space: usize| space % spaces.len();
+            match event {
+                Event::Map { space, pages } => {
+                    mm.mmap(&spaces[of(space)], MapSpec::anonymous(pages)).unwrap();
+                }
+                Event::Touch { space, at, write } => {
+                    let touch = if write { Touch::Write } else { Touch::Read };
+                    let at = Vpn(PAGEBLOCK_PAGES + at);
+                    for page in 0..9 {
+                        let touched = mm.touch_page(&spaces[of(space)], at.add(page), touch);
+                        let fine = matches!(touched, Ok(_) | Err(FaultError::NoRegion(_)));
+                        prop_assert!(fine, "{:?}", touched);
+                    }
+                }
+                Event::Unmap { space, at, pages } => {
+                    mm.munmap(&spaces[of(space)], Vpn(PAGEBLOCK_PAGES + at), pages);
+                }
+                Event::Fork { space } if spaces.len() < 4 => {
+                    let child = mm.fork(&spaces[of(space)]).unwrap();
+                    spaces.push(child);
+                }
+                Event::Fork { .. } => {}
+                Event::Exit { space } => {
+                    mm.exit(&spaces[of(space)]);
+                    let index = of(space);
+                    spaces[index] = mm.new_space();
+                }
+                Event::Split { space, at } => {
+                    mm.split_huge(&spaces[of(space)], Vpn(PAGEBLOCK_PAGES + at));
+                }
+                Event::ReadFile { at } => {
+                    mm.read_file(&file, at, Placement::default()).unwrap();
+                }
+                Event::MapFile { space, private } => {
+                    let spec = if private { MapSpec::private(&file, 64) } else { MapSpec::shared(&file, 64) };
+                    mm.mmap(&spaces[of(space)], spec).unwrap();
+                }
+                Event::Write { pages } => {
+                    let taken = mm.take_dirty(pages);
+                    mm.written(&taken);
+                }
+            }
+            let checked = mm.check_vm();
+            prop_assert!(checked.is_ok(), "{:?}", checked);
+        }
+        for space in &spaces {
+            mm.exit(space);
+        }
+        mm.drop_file(&file);
+        let checked = mm.check();
+        prop_assert!(checked.is_ok(), "{:?}", checked);
+        prop_assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
+    }
+}
