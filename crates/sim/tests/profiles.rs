@@ -48,6 +48,8 @@ fn machines_are_what_their_titles_say() {
     assert_eq!(of("xeon-icx").0, 128);
     assert_eq!(of("host"), (2, vec![24], 2, 16384));
     assert_eq!(of("numa-32bit"), (16, vec![4, 4, 4, 4], 16, 1024));
+    assert_eq!(of("westmere-ex"), (48, vec![16; 4], 48, 1536));
+    assert_eq!(of("epyc-2s-4n").1, [32; 4]);
     let node0 = Profile::load("xeon-8260-1n").unwrap().default_cpus();
     assert!(node0.contains(&Cpu(48)) && !node0.contains(&Cpu(24)), "threads 48 to 71 are on node 0");
 }
@@ -57,7 +59,7 @@ fn unknown_names_get_the_nearest() {
     let of = |name: &str| Profile::load(name).unwrap_err().to_string();
     insta::assert_snapshot!(of("epyc-7w38"), @"machine epyc-7w38: there is no such profile (did you mean epyc-7w83, epyc-7742, epyc-7763?); a file is named by its path");
     insta::assert_snapshot!(of("xeon"), @"machine xeon: there is no such profile (did you mean xeon-icx, xeon-spr, xeon-8260?); a file is named by its path");
-    insta::assert_snapshot!(of("sparc"), @"machine sparc: there is no such profile; there are coffee-lake, comet-lake, epyc-2s-512, epyc-7742, epyc-7763, epyc-7w83, epyc-9654, host, numa-32bit, xeon-8260, xeon-8260-1n, xeon-icx, xeon-spr; a file is named by its path");
+    insta::assert_snapshot!(of("sparc"), @"machine sparc: there is no such profile; there are coffee-lake, comet-lake, epyc-2s-4n, epyc-2s-512, epyc-7742, epyc-7763, epyc-7w83, epyc-9654, host, numa-32bit, westmere-ex, xeon-8260, xeon-8260-1n, xeon-icx, xeon-spr; a file is named by its path");
     insta::assert_snapshot!(of("common"), @"machine common: has no [topology], so it is no machine but a base for others");
     assert!(of("no/such.toml").starts_with("machine no/such.toml: cannot be read: "));
 }
@@ -202,4 +204,15 @@ proptest! {
             prop_assert_eq!(error.to_string().lines().count(), 1);
         }
     }
+}
+
+#[test]
+fn the_2014_box_has_three_gib_below_four() {
+    let topology = Profile::load("westmere-ex").unwrap().topology();
+    let zones = |node: usize| -> Vec<_> {
+        topology.nodes[node].zones.iter().map(|zone| (zone.kind.name(), zone.present >> 18)).collect()
+    };
+    assert_eq!(zones(0), [("DMA", 0), ("DMA32", 2), ("Normal", 13)]);
+    assert_eq!(topology.nodes[0].zones[1].present, (3 << 18) - 4096);
+    assert_eq!(zones(3), [("Normal", 16)]);
 }
