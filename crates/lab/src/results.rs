@@ -22,6 +22,7 @@ pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memo
             pages_per_second: per_second(measured.span(Span::PageAlloc).pages()),
             operations_per_second: per_second(operations),
         },
+        moved: stage.tally.all_moved(),
         latency: latencies(measured),
         locks: locks(measured),
         memory: Memory {

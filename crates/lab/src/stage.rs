@@ -1,13 +1,15 @@
 //! The ground that tasks of every kind stand on: the memory manager on a simulated machine, its daemons, where tasks are
 //! placed, and what they have done so far. A replay plays a recording on it, a scene a workload of an experiment.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mm::{Cpu, Daemon, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
 use sim::profile::Place;
 use sim::{Profile, Sim, SimMachine, TaskSpec};
 
+use crate::measurements::Moved;
 use crate::placement::spread;
 
 /// The memory manager and what all tasks share.
@@ -115,6 +117,8 @@ pub struct Tally {
     held: Cell<u64>,
     /// The most held at once.
     peak: Cell<u64>,
+    /// Bytes moved by parts of the workload that it times, by name.
+    moved: RefCell<BTreeMap<&'static str, Moved>>,
 }
 
 impl Tally {
@@ -151,6 +155,14 @@ impl Tally {
         self.operations.set(self.operations.get() + operations);
     }
 
+    /// A part of the workload called `name` moved `bytes` in `time`.
+    pub fn moved(&self, name: &'static str, bytes: u64, time: Nanos) {
+        let mut all = self.moved.borrow_mut();
+        let moved = all.entry(name).or_default();
+        moved.bytes += bytes;
+        moved.time_ns += time.0;
+    }
+
     /// A request was not served.
     pub fn could_not_get(&self) {
         self.operations.set(self.operations.get() + 1);
@@ -172,6 +184,11 @@ impl Tally {
         self.peak.get()
     }
 
+    /// What timed parts of the workload moved, by name.
+    pub fn all_moved(&self) -> BTreeMap<String, Moved> {
+        self.moved.borrow().iter().map(|(name, moved)| ((*name).to_owned(), *moved)).collect()
+    }
+
     /// Pages held now.
     pub fn held(&self) -> u64 {
         self.held.get()
@@ -191,6 +208,7 @@ impl Tally {
         self.operations.set(0);
         self.failed.set(0);
         self.frees_of_failed.set(0);
+        self.moved.borrow_mut().clear();
         self.peak.set(self.held.get());
     }
 }

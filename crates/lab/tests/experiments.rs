@@ -2,7 +2,7 @@
 //! docs/results.md.
 
 use freehold_lab::experiment::{Experiment, Options, inexact_rows, run};
-use freehold_lab::measurements::Document;
+use freehold_lab::measurements::{Document, Role};
 use mm::Nanos;
 use toml::Value;
 
@@ -64,6 +64,19 @@ fn pcp_sequence_is_exact() {
     assert_eq!(document.rows.len(), 3 + 5);
     assert!(document.rows.iter().all(|row| row.error.abs() < f64::EPSILON), "{:#?}", document.rows);
     assert!(inexact_rows(&document).is_empty());
+}
+
+#[test]
+fn fallback_lists_are_exact_and_decide_how_fast_stream_is() {
+    let experiment = Experiment::load("zonelist-load").unwrap_or_else(|error| panic!("{error}"));
+    let document = ran(experiment, 2);
+    assert_eq!(document.rows.iter().filter(|row| row.role == Role::Exact).count(), 2 * 2 + 4 * 4);
+    assert!(inexact_rows(&document).is_empty());
+    let of = |variant: &str| value(&document, variant, "bandwidth.copy");
+    let (before, after) = (of("from-0+1-5.15"), of("from-0+1-5.16"));
+    // Published: 1.92, and no change the other way round.
+    assert!((1.8..2.05).contains(&(after / before)), "{before} {after}");
+    assert!((of("from-2+3-5.16") / of("from-2+3-5.15") - 1.0).abs() < 0.001);
 }
 
 /// A quarter of the CPUs, grace periods of 6 ms in place of 36.

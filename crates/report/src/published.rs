@@ -61,8 +61,8 @@ pub(crate) fn cells(row: &Row) -> [String; 7] {
     [
         row.metric.clone(),
         row.unit.clone(),
-        number(row.published),
-        number(row.simulated),
+        figure(row, row.published),
+        figure(row, row.simulated),
         if row.stddev > 0.0 { number(row.stddev) } else { "-".into() },
         error(row),
         row.role.name().to_owned(),
@@ -105,11 +105,19 @@ pub(crate) fn error(row: &Row) -> String {
         format!("{:.2} buckets", row.error)
     } else if row.unit == "percent" && row.error.is_finite() {
         format!("{:+.1} points", row.error)
+    } else if row.unit == "node" {
+        // The number is a name.
+        if row.error == 0.0 { "same".into() } else { "another".into() }
     } else if row.error.is_finite() {
         format!("{:+.1} %", 100.0 * row.error)
     } else {
         "-".into()
     }
+}
+
+/// A row's figure; a name is a whole number.
+fn figure(row: &Row, value: f64) -> String {
+    if row.unit == "node" && value.is_finite() { format!("{value:.0}") } else { number(value) }
 }
 
 pub(crate) fn percent(fraction: f64) -> String {

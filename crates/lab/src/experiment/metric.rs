@@ -7,7 +7,7 @@ use mm::{LockClass, Span};
 use sim::Measurements;
 use sim::measure::{SpanCost, SpanStats};
 
-use crate::measurements::{Latency, LockStat, Run};
+use crate::measurements::{Latency, LockStat, Moved, Run};
 
 /// What a run left behind.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,10 @@ enum Subject {
     Whole,
     /// A power-of-two row.
     Row { key: String, low: u64 },
+    /// A timed part of the workload.
+    Part(String),
+    /// A node's fallback list, by its key in [`Run::sequences`].
+    Zonelist,
 }
 
 /// A line of [`METRICS`].
@@ -63,6 +67,7 @@ enum Read {
     LockShare(fn(&LockStat, &Measurements) -> Option<f64>),
     Whole(fn(Seen<'_>) -> Option<f64>),
     Counter(fn(f64, &Run) -> Option<f64>),
+    Moved(fn(Moved) -> Option<f64>),
     /// How many percent of spans are in a row.
     Share,
     /// Set beside a published histogram, or a published sequence; not read by itself.
@@ -251,6 +256,18 @@ pub const METRICS: &[MetricSpec] = &[
         Read::Counter(|count, run| Some(count / positive(run.operations)?)),
         "the same, for each operation of the workload",
     ),
+    spec(
+        "bandwidth.NAME",
+        "MB/s",
+        Read::Moved(|moved| Some(moved.bytes as f64 * 1000.0 / positive(moved.time_ns)?)),
+        "bytes that the part NAME of the workload moved, as the program counts them, by the time it took; millions",
+    ),
+    spec(
+        "zonelist.NODE",
+        "node",
+        Read::Elsewhere,
+        "nodes that a request of NODE asks, in order: an excerpt, compared from where its first number first comes",
+    ),
 ];
 
 fn positive(number: u64) -> Option<f64> {
@@ -331,6 +348,7 @@ impl Metric {
             (Subject::Counter(name), Read::Counter(read)) => {
                 read(run.counters.get(name).copied().unwrap_or(0) as f64, run)
             }
+            (Subject::Part(name), Read::Moved(read)) => read(*run.moved.get(name)?),
             (Subject::Whole, Read::Whole(read)) => read(seen),
             _ => None,
         }
@@ -340,6 +358,7 @@ impl Metric {
     pub fn sequence(&self) -> Option<&str> {
         match &self.subject {
             Subject::Span { key, .. } if METRICS[self.line].path == "SPAN.sizes" => Some(key),
+            Subject::Zonelist => Some(&self.path),
             _ => None,
         }
     }
@@ -365,6 +384,13 @@ fn subject(path: &str) -> Result<(Subject, String), String> {
     if head.starts_with("counters") && !tail.is_empty() {
         return Ok((Subject::Counter(tail.to_owned()), format!("{head}.NAME")));
     }
+    if head == "bandwidth" && !tail.is_empty() {
+        return Ok((Subject::Part(tail.to_owned()), "bandwidth.NAME".into()));
+    }
+    if head == "zonelist" {
+        tail.parse::<u16>().map_err(|_| format!("{path}: after zonelist. comes a node's number"))?;
+        return Ok((Subject::Zonelist, "zonelist.NODE".into()));
+    }
     if let Some(class) = LockClass::ALL.into_iter().find(|class| class.name() == head) {
         return Ok((Subject::Lock(class), format!("LOCK.{tail}")));
     }
@@ -384,7 +410,7 @@ fn unknown(path: &str) -> String {
         .into_iter()
         .map(Span::name)
         .chain(LockClass::ALL.into_iter().map(LockClass::name))
-        .chain(["counters"])
+        .chain(["counters", "bandwidth", "zonelist"])
         .collect();
     let whole: Vec<&str> = whole.collect();
     format!("{path} is no metric; metrics begin with {}, or are {}", first.join(", "), whole.join(", "))
@@ -415,6 +441,7 @@ mod tests {
         let zone = LockStat { acquired: 10, contended: 4, wait_ns: 800, wait_max_ns: 500, hold_ns: 1000 };
         run.locks.insert("zone".into(), zone);
         run.counters.insert("pgfree".into(), 12);
+        run.moved.insert("copy".into(), Moved { bytes: 12_000_000, time_ns: 4_000_000 });
         run
     }
 
@@ -458,6 +485,7 @@ mod tests {
             ("counters.pgfree", 12.0),
             ("counters_per_second.pgfree", 24.0),
             ("counters.numa_miss", 0.0),
+            ("bandwidth.copy", 3000.0),
         ];
         for (path, figure) in expected {
             assert_eq!(value(path), Some(figure), "{path}");
@@ -468,6 +496,7 @@ mod tests {
     fn what_did_not_happen_has_no_value() {
         assert_eq!(value("drain.mean_ns"), None);
         assert_eq!(value("fault.zone_hold_p99_ns"), None);
+        assert_eq!(value("bandwidth.triad"), None);
         assert_eq!(value("refill.emd_buckets"), None, "only beside a published histogram");
     }
 
@@ -475,16 +504,24 @@ mod tests {
     fn every_line_of_the_table_can_be_named() {
         for spec in METRICS {
             let path = spec.path.replace("SPAN", "drain").replace("LOCK", "pcp").replace("NAME", "pgfree");
-            let metric = Metric::parse(&path.replace("LOW", "4")).expect(spec.path);
+            let metric = Metric::parse(&path.replace("LOW", "4").replace("NODE", "2")).expect(spec.path);
             assert_eq!(metric.unit(), spec.unit);
         }
     }
 
     #[test]
     fn others_are_refused_with_what_there_is() {
-        for path in
-            ["", "refill", "refill.mean", "reffil.mean_ns", "zone.mean_ns", "refill.share.3", "counters."]
-        {
+        for path in [
+            "",
+            "refill",
+            "refill.mean",
+            "reffil.mean_ns",
+            "zone.mean_ns",
+            "refill.share.3",
+            "counters.",
+            "bandwidth.",
+            "zonelist.x",
+        ] {
             let error = Metric::parse(path).expect_err(path);
             assert!(error.lines().count() == 1 && error.starts_with(path), "{error}");
         }
@@ -496,5 +533,6 @@ mod tests {
     fn a_sequence_is_told_from_a_figure() {
         assert_eq!(Metric::parse("drain.sizes").expect("a metric").sequence(), Some("drain"));
         assert_eq!(Metric::parse("drain.mean_ns").expect("a metric").sequence(), None);
+        assert_eq!(Metric::parse("zonelist.2").expect("a metric").sequence(), Some("zonelist.2"));
     }
 }

@@ -104,6 +104,8 @@ fn filled(blank: Row, published: f64, values: impl Iterator<Item = Option<f64>>)
     let error = match blank.unit.as_str() {
         "percent" => simulated - published,
         "buckets" => simulated,
+        // A name: it is the same or it is not.
+        "node" => f64::from(u8::from((simulated - published).abs() >= f64::EPSILON || simulated.is_nan())),
         _ => simulated / published - 1.0,
     };
     Row { published, simulated, stddev: sample.stddev().unwrap_or(0.0), error, ..blank }
@@ -115,6 +117,7 @@ pub fn inexact_rows(document: &Document) -> Vec<&Row> {
         let of_row = |run: &&Run| run.experiment == row.experiment && run.variant == row.variant;
         document.runs.iter().find(of_row).is_some_and(|run| run.confidence == Confidence::Exact)
     };
+    let is_exact = |row: &&Row| row.role == Role::Exact || is_exact(row);
     let differs = |row: &&Row| row.published.is_finite() && row.error != 0.0;
     document.rows.iter().filter(is_exact).filter(differs).collect()
 }

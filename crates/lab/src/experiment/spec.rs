@@ -220,7 +220,6 @@ impl Experiment {
     pub fn figures(&self) -> [usize; 2] {
         let figures = self.variants.iter().flat_map(|variant| &variant.figures).map(|figure| figure.role);
         let roles = figures.chain(self.comparisons.iter().map(|comparison| comparison.role));
-        let fitted = roles.clone().filter(|role| *role == Role::Fitted).count();
-        [fitted, roles.count() - fitted]
+        [Role::Fitted, Role::Predicted].map(|wanted| roles.clone().filter(|role| *role == wanted).count())
     }
 }

@@ -66,6 +66,9 @@ pub struct Run {
     pub tasks: u64,
     /// Work done per second of simulated time.
     pub throughput: Throughput,
+    /// Bytes that timed parts of the workload moved, by the part's name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub moved: BTreeMap<String, Moved>,
     /// How long each kind of span took, by its name: `refill`, `drain`, `page_alloc` …; those that happened.
     pub latency: BTreeMap<String, Latency>,
     /// Waiting and holding, by lock class: `zone`, `pcp` …
@@ -78,7 +81,7 @@ pub struct Run {
     /// the machine was too small for. A kind that did not happen may be absent or 0.
     pub omissions: BTreeMap<String, u64>,
     /// What happened in order, where the order is what is asked: `drain` is the pages of each drain, `refill` of each
-    /// refill.
+    /// refill; `zonelist.N` the nodes that a request of node `N` asks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, Vec<u64>>,
 }
@@ -169,6 +172,16 @@ pub struct Throughput {
     /// Operations completed per second.
     #[serde(with = "number")]
     pub operations_per_second: f64,
+}
+
+/// Bytes that were moved, and the time in which they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Moved {
+    /// As the program counts them.
+    pub bytes: u64,
+    /// From its beginning to its end, all tasks together.
+    pub time_ns: u64,
 }
 
 /// A lock class.

@@ -16,7 +16,7 @@ mod statistics;
 
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
-    Confidence, Document, KnobValue, LockStat, Memory, ReadError, Run, Throughput, least_confidence,
+    Confidence, Document, KnobValue, LockStat, Memory, Moved, ReadError, Run, Throughput, least_confidence,
 };
 pub use experiment::{Account, Explanation, HistogramPair, Part, SweepMetric, SweepTable, Verdict};
 pub use group::{Group, Scene, groups, scenes};

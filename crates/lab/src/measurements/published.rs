@@ -15,7 +15,7 @@ pub struct Row {
     /// What was measured, for instance `refill.mean_ns`.
     pub metric: String,
     /// Unit of the figures; `percent` for a change against a baseline variant, `buckets` for the distance of two
-    /// histograms.
+    /// histograms, `node` for a node's number.
     pub unit: String,
     /// The figure that was published; not a number where none was, as on another machine.
     #[serde(with = "number")]
@@ -27,7 +27,7 @@ pub struct Row {
     #[serde(with = "number")]
     pub stddev: f64,
     /// simulated / published - 1; a difference in points where the unit is `percent`; the simulated figure itself where
-    /// it is `buckets`.
+    /// it is `buckets`; 0 for the same node and 1 for another.
     #[serde(with = "number")]
     pub error: f64,
     /// Whether a cost was chosen to make this row right.
@@ -45,14 +45,17 @@ pub enum Role {
     /// Nothing was chosen by it.
     #[default]
     Predicted,
+    /// The kernel's own number, which follows from its rules without any cost and must come out.
+    Exact,
 }
 
 impl Role {
-    /// `fitted` or `predicted`.
+    /// `fitted`, `predicted` or `exact`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fitted => "fitted",
             Self::Predicted => "predicted",
+            Self::Exact => "exact",
         }
     }
 }

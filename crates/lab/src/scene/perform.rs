@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use mm::slab::SlabEvent;
-use mm::{Knob, Machine, Nanos, Span};
+use mm::{Knob, Machine, Nanos, Node, Span};
 use sim::{Measurements, Sim, SimOptions, SpanRecord};
 
 use super::{Outcome, Scene, SceneError};
@@ -26,7 +26,7 @@ pub fn perform(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
 }
 
 /// [`perform`], and notes in [`Run::sequences`] how many pages each refill and each drain moved, in the order in which
-/// they ended.
+/// they ended, and in which order each node's requests ask nodes.
 ///
 /// # Errors
 /// As [`perform`].
@@ -53,7 +53,7 @@ fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError>
         let notes = Rc::clone(notes);
         sim.on_span(move |record| note(&mut notes.borrow_mut(), record));
     }
-    schedule(&sim, &stage, scene, &snapshots, &notes.unwrap_or_default());
+    schedule(&sim, &stage, scene, &snapshots, notes);
     scene.workload.start(&sim, &stage).map_err(SceneError::Setup)?;
     let summary = sim.run(None).map_err(SceneError::Sim)?;
     let mut outcomes = snapshots.take();
@@ -95,18 +95,23 @@ fn schedule(
     stage: &Rc<Stage>,
     scene: &Scene,
     snapshots: &Rc<RefCell<Vec<Outcome>>>,
-    notes: &Notes,
+    notes: Option<Notes>,
 ) {
+    let in_order = notes.is_some();
+    let notes = notes.unwrap_or_default();
     let mut at = scene.warm_up;
     let shared = Rc::new(scene.clone());
     for index in 0..=scene.phases.len() {
         let (stage, played, snapshots) = (Rc::clone(stage), Rc::clone(&shared), Rc::clone(snapshots));
-        let notes = Rc::clone(notes);
+        let notes = Rc::clone(&notes);
         sim.at(at, "phase", move || {
             if let Some(ended) = index.checked_sub(1) {
                 let mut outcome = take(&stage, &played, ended);
                 let noted = notes.take().into_iter();
                 outcome.run.sequences = noted.map(|(span, sizes)| (span.to_owned(), sizes)).collect();
+                if in_order {
+                    outcome.run.sequences.extend(zonelists(&stage));
+                }
                 snapshots.borrow_mut().push(outcome);
             }
             begin(&stage, &played, index);
@@ -115,6 +120,15 @@ fn schedule(
         });
         at.0 += scene.phases.get(index).map_or(0, |phase| phase.length.0);
     }
+}
+
+/// For each node, the nodes that its requests ask, in order.
+fn zonelists(stage: &Stage) -> impl Iterator<Item = (String, Vec<u64>)> {
+    let order = |node: u16| {
+        let asked = stage.mm.fallback_order(Node(node)).iter().map(|node| u64::from(node.0));
+        (format!("zonelist.{node}"), asked.collect())
+    };
+    (0..stage.mm.topology().nodes.len() as u16).map(order)
 }
 
 fn note(notes: &mut BTreeMap<&'static str, Vec<u64>>, record: &SpanRecord) {

@@ -13,6 +13,7 @@ mod producer_consumer;
 mod python_loop;
 mod random;
 mod slab;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ pub use process_churn::ProcessChurn;
 pub use producer_consumer::ProducerConsumer;
 pub use python_loop::PythonLoop;
 pub use slab::{Brk, Hackbench, Ipc, Regions, SlabBulk};
+pub use stream::Stream;
 
 /// How a file's tasks share memory management's structures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -68,6 +70,8 @@ pub enum WorkloadSpec {
     Hackbench(Hackbench),
     /// Slab objects in batches.
     SlabBulk(SlabBulk),
+    /// McCalpin's STREAM.
+    Stream(Stream),
 }
 
 impl WorkloadSpec {
@@ -85,6 +89,7 @@ impl WorkloadSpec {
             Self::Brk1(Brk(spec)) => spec.title("brk1"),
             Self::Hackbench(spec) => spec.title(),
             Self::SlabBulk(spec) => spec.title(),
+            Self::Stream(spec) => spec.title(),
         }
     }
 
@@ -102,6 +107,7 @@ impl WorkloadSpec {
             // One region, and what sockets hold.
             Self::Mmap1(_) | Self::Mmap2(_) | Self::Brk1(_) | Self::Hackbench(_) => self.clone(),
             Self::SlabBulk(spec) => Self::SlabBulk(spec.shrunk(by)),
+            Self::Stream(spec) => Self::Stream(spec.shrunk(by)),
         }
     }
 
@@ -129,6 +135,7 @@ impl WorkloadSpec {
             Self::Brk1(spec) => spec.start(sim, stage),
             Self::Hackbench(spec) => spec.start(sim, stage),
             Self::SlabBulk(spec) => spec.start(sim, stage),
+            Self::Stream(spec) => spec.start(sim, stage),
         }
     }
 }

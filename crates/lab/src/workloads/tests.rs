@@ -119,6 +119,31 @@ fn a_job_exits_together() {
     assert!(rounds > 3, "it exits again and again: {rounds}");
 }
 
+const STREAM: &str = "kind = 'stream'\nnodes = [0]\nthreads_per_node = 20\nmib = 256\n";
+
+#[test]
+fn stream_runs_at_the_speed_of_where_its_arrays_are() {
+    let rate = |memory: &str, name: &str| {
+        let outcome = ran("linux-6.12", 60, &format!("{STREAM}memory_nodes = {memory}\n"));
+        let moved = outcome.run.moved[name];
+        moved.bytes as f64 / moved.time_ns as f64
+    };
+    // A node's memory gives 113 GB/s, reads and writes together; the way between the sockets 34 in each direction.
+    assert!(near(rate("[0]", "copy"), 113.0, 0.03), "{}", rate("[0]", "copy"));
+    assert!(near(rate("[]", "triad"), 113.0, 0.03), "an own node comes first");
+    assert!(near(rate("[1]", "copy"), 2.0 * 34.0, 0.03), "{}", rate("[1]", "copy"));
+    assert!(near(rate("[1]", "add"), 1.5 * 34.0, 0.03), "{}", rate("[1]", "add"));
+}
+
+#[test]
+fn stream_holds_its_arrays() {
+    let outcome = ran("linux-6.12", 20, &format!("{STREAM}order = 0\n"));
+    let whole = 3 * (256 << 8);
+    let held = outcome.run.memory.held_pages;
+    assert!((whole..whole + 100).contains(&held), "{held} pages of {whole}");
+    assert!(outcome.run.omissions.is_empty());
+}
+
 #[test]
 fn parameters_that_cannot_be_are_refused() {
     let refused = |text: &str| {
@@ -144,4 +169,14 @@ fn parameters_that_cannot_be_are_refused() {
     assert_eq!(said, "workload: kib_max is 4, but must be from 8 to 1073741824");
     let said = refused(&HOST.replace("services = 4", "services = 0"));
     assert_eq!(said, "workload: services is 0, but must be from 1 to 50000");
+    let said = refused(&STREAM.replace("256", "9000"));
+    assert!(said.starts_with("workload: mib is 9000, but three arrays must fit into the "), "{said}");
+    let said = refused(STREAM);
+    assert_eq!(said, "workload: node 0 has 2 CPUs for 20 threads; set threads_per_node or nodes");
+    let said = refused(&format!("{STREAM}memory_nodes = [7]\n"));
+    assert_eq!(said, "workload: memory_nodes: the machine has no node 7 with memory");
+    let said = refused(&STREAM.replace("[0]", "[]"));
+    assert_eq!(said, "workload: nodes is empty; name a node whose CPUs are to run threads");
+    let said = refused(&format!("{STREAM}order = 11\n"));
+    assert_eq!(said, "workload: order is 11, but must be from 0 to 10");
 }
