@@ -17,6 +17,7 @@ use crate::page::{Page, Pages};
 use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset};
 use crate::policy::{FairRule, MixingRule, Policy, Rules};
+use crate::reclaim::Reclaim;
 use crate::slab::SlabAllocator;
 use crate::stat::stat_threshold;
 use crate::sync::{Locked, Relaxed};
@@ -42,6 +43,7 @@ pub struct Mm<M: Machine> {
     pub(crate) zones: Box<[Zone<M>]>,
     pub(crate) slabs: SlabAllocator<M>,
     pub(crate) lru: Lru<M>,
+    pub(crate) reclaim: Reclaim<M>,
     pub(crate) zonelists: Zonelists,
 }
 
@@ -64,10 +66,12 @@ impl<M: Machine> Mm<M> {
         let sizes = (topology.nodes.len(), zones.len(), topology.cpus.len());
         let lru = Lru::new(&machine, policy.rules().reclaim.lru, sizes);
         let vm = Vm::new(&machine, zones.len());
+        let reclaim = Reclaim::new(&machine, &topology);
         let mm = Self {
             machine,
             slabs,
             lru,
+            reclaim,
             topology,
             policy,
             knobs,

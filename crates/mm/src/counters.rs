@@ -48,6 +48,7 @@ impl<M: Machine> Mm<M> {
             counters.add("freehold_ranges_borrowed", zone.stat.slow.borrowed.load(Relaxed));
         }
         self.count_vm(&mut counters);
+        self.add_kswapd_counters(&mut counters);
         counters
     }
 

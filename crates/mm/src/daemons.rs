@@ -1,5 +1,5 @@
-//! Work that no request waits for: the vmstat tick of each CPU, emptying pagesets of other CPUs, and what kswapd does
-//! while there is nothing to reclaim.
+//! Work that no request waits for: the vmstat tick of each CPU, and emptying pagesets of other CPUs. (kswapd is in
+//! `reclaim`.)
 
 use crate::boot::Mm;
 use crate::ids::{Cpu, Node, ZoneId};
@@ -88,16 +88,6 @@ impl<M: Machine> Mm<M> {
                     break;
                 }
             }
-        }
-    }
-
-    /// What kswapd of `node` does when woken: takes back watermark boosts. There is nothing to reclaim yet, so free pages
-    /// do not grow by it.
-    pub fn kswapd(&self, node: Node) {
-        for zone in self.zones.iter().filter(|zone| zone.node == node) {
-            zone.set_flag(zone_flag::RECLAIM_ACTIVE);
-            zone.set_boost(0);
-            zone.clear_flag(zone_flag::RECLAIM_ACTIVE);
         }
     }
 

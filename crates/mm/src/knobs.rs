@@ -53,6 +53,10 @@ pub enum Knob {
     DirtyRatio,
     /// `vm.dirty_background_ratio`
     DirtyBackgroundRatio,
+    /// `vm.swappiness`
+    Swappiness,
+    /// `numa.demotion_enabled`
+    DemotionEnabled,
 }
 
 /// What a knob stands for in Linux.
@@ -100,7 +104,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 22] = [
+pub const KNOBS: [KnobSpec; 24] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -323,6 +327,26 @@ pub const KNOBS: [KnobSpec; 22] = [
         unit: "percent",
         meaning: "The same before the flusher begins to write",
         stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_background_ratio"),
+    },
+    KnobSpec {
+        knob: Knob::Swappiness,
+        name: "vm.swappiness",
+        min: 0,
+        max: 200,
+        default: 60,
+        unit: "",
+        meaning: "Weight of anonymous memory against files in reclaim, 100: both alike (the most before 5.8); 0: files only",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/swappiness"),
+    },
+    KnobSpec {
+        knob: Knob::DemotionEnabled,
+        name: "numa.demotion_enabled",
+        min: 0,
+        max: 1,
+        default: 0,
+        unit: "",
+        meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any (Linux since 5.15)",
+        stands_for: StandsFor::Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
     },
 ];
 

@@ -37,6 +37,7 @@ mod lru;
 pub mod machine;
 mod migrate;
 mod once;
+pub mod oom;
 mod page;
 mod pageblock;
 mod pcp;

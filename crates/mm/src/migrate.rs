@@ -1,8 +1,6 @@
 //! Moving a page to another frame (`migrate_pages`): entries are replaced by marks that who touches the page waits for, the
 //! contents are copied, and the entries map the new frame. What somebody else refers to (a pin, a walk) stays.
 
-#![allow(dead_code, reason = "reclaim and demotion, which use the rest, come in the next commits")]
-
 use core::fmt;
 
 use crate::boot::Mm;

@@ -6,8 +6,6 @@
 //! it, one for its file, one for each that works with it or pins it. Who gives the last one back frees it
 //! (`Mm::put_page`). Only the head of a huge page has a line here.
 
-#![allow(dead_code, reason = "reclaim and demotion, which use the rest, come in the next commits")]
-
 use alloc::boxed::Box;
 
 use crate::ids::Pfn;

@@ -84,7 +84,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Free blocks of `zone` by order and type, over all of its arenas.
-    fn blocks_of(&self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
+    pub(crate) fn blocks_of(&self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
         let mut blocks = [[0; MigrateType::COUNT]; Order::MAX.index() + 1];
         for free in zone.arenas.all() {
             let free = free.lock(&self.machine);
@@ -211,13 +211,17 @@ impl<M: Machine> Mm<M> {
     }
 }
 
-/// A column for each kind of zone that kernels of this word size have; 64-bit ones have Device too, the last.
-fn put_protection(text: &mut String, word: WordSize, pages: [u32; PROTECTION_COLUMNS]) {
+/// The pages of each kind of zone that kernels of this word size have; 64-bit ones have Device too, the last.
+pub(crate) fn columns(word: WordSize, pages: [u32; PROTECTION_COLUMNS]) -> impl Iterator<Item = u32> {
     let kinds = word.zone_kinds().iter().map(|kind| kind.index());
     let device = (word == WordSize::Bits64).then_some(ZoneKind::COUNT);
-    for (nth, column) in kinds.chain(device).enumerate() {
+    kinds.chain(device).map(move |column| pages[column])
+}
+
+fn put_protection(text: &mut String, word: WordSize, pages: [u32; PROTECTION_COLUMNS]) {
+    for (nth, pages) in columns(word, pages).enumerate() {
         let before = if nth == 0 { "        protection: (" } else { ", " };
-        put(text, format_args!("{before}{}", pages[column]));
+        put(text, format_args!("{before}{pages}"));
     }
     text.push_str(")\n");
 }

@@ -17,6 +17,8 @@ pub enum Urgency {
     Atomic,
     /// Neither waits nor wakes anybody.
     Never,
+    /// Reclaims by itself, once, but wakes nobody (`GFP_TRANSHUGE` before 4.6: `__GFP_NORETRY` without kswapd).
+    Tries,
 }
 
 /// A request for a block of pages.
@@ -61,6 +63,10 @@ impl Request {
     /// `GFP_HIGHUSER`, order 0.
     pub const HIGHUSER: Self = Self { highest: ZoneKind::HighMem, ..Self::KERNEL };
 
+    /// A huge page for a fault, as before 4.6: the request reclaims for itself but does not wake kswapd, and takes a no
+    /// after one round. (Since then, unless a program asks for more, it is of [`Urgency::Never`].)
+    pub const THP: Self = Self { order: Order::PAGEBLOCK, urgency: Urgency::Tries, zero: true, ..Self::USER };
+
     /// The same request for a block of `order`.
     #[must_use]
     pub const fn of_order(self, order: Order) -> Self {
@@ -71,12 +77,14 @@ impl Request {
 /// Why there is no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AllocError {
-    /// The request may not wait, and there is none at hand.
+    /// There is none at hand, and the request may not wait, or no longer.
     WouldWait,
     /// Nothing more can be freed for it.
     OutOfMemory,
     /// The topology has no zone that the request allows.
     NoZone,
+    /// The task was killed while it waited ([`crate::Mm::kill`]).
+    Killed,
 }
 
 impl fmt::Display for AllocError {
@@ -84,6 +92,7 @@ impl fmt::Display for AllocError {
         f.write_str(match self {
             Self::WouldWait => "no block is free and the request may not wait",
             Self::OutOfMemory => "out of memory",
+            Self::Killed => "the task was killed while it waited for memory",
             Self::NoZone => "no zone of this machine can serve the request",
         })
     }

@@ -2,8 +2,6 @@
 //! spaces of an anonymous page, through the mappers of a file's. Under the kernel's `anon_vma` and `i_mmap` locks, which
 //! are taken before any page table's.
 
-#![allow(dead_code, reason = "reclaim and demotion, which use the rest, come in the next commits")]
-
 use core::ops::ControlFlow;
 
 use crate::boot::Mm;

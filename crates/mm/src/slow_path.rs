@@ -1,65 +1,149 @@
 //! What a request goes through when no zone has a block above its mark (the kernel's `__alloc_pages_slowpath`,
 //! facts/ALGORITHMS.md 2.6).
 //!
-//! There is nothing to reclaim yet: it wakes kswapd, goes down to the min mark, empties all pagesets, gives up the
-//! highatomic reserve, and then fails.
+//! It wakes kswapd and goes down to the min mark. What may wait then reclaims for itself, as long as that gets it
+//! anywhere; empties all pagesets; gives up stocks of the slab allocator and the highatomic reserve; and fails. Where
+//! memory has never been given to an address space or a file, there is nothing to reclaim, and it does not try. There is
+//! no compaction yet: a costly order fails after one round.
 
 use crate::alloc_path::{Mark, Search};
 use crate::boot::Mm;
-use crate::ids::{Node, Order, Pfn, ZoneId};
-use crate::machine::{Daemon, Machine};
-use crate::request::{AllocError, Urgency};
+use crate::ids::{Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
+use crate::machine::Machine;
+use crate::reclaim::MAX_RECLAIM_RETRIES;
+use crate::request::{AllocError, Request, Urgency};
 use crate::stat::SlowEvents;
-use crate::zone::AllocFlags;
+use crate::zone::{AllocFlags, Zone};
+
+type Block = (Pfn, ZoneId);
+
+/// How long a request waits after a round in which nothing could be freed.
+const NOTHING_FREED: Nanos = Nanos(20_000_000);
+
+/// Rounds that a request for an order of 1 to 3 gets, though each frees something: pages alone do not make a block.
+const MOST_ROUNDS_FOR_ORDER: u32 = 16;
+
+/// How a request has fared so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rounds {
+    all: u32,
+    /// In a row, without a page freed.
+    idle: u32,
+}
 
 impl<M: Machine> Mm<M> {
     #[cold]
-    pub(crate) fn alloc_slow(&self, search: Search<'_>) -> Result<(Pfn, ZoneId), AllocError> {
+    pub(crate) fn alloc_slow(&self, search: Search<'_>) -> Result<Block, AllocError> {
         let request = search.request;
         let first = self.candidates(request, search.node).next().ok_or(AllocError::NoZone)?;
-        if search.flags.has(AllocFlags::KSWAPD) {
-            for zone in self.candidates(request, search.node) {
-                self.wake_kswapd(zone.node);
-            }
+        self.wake_all_kswapds(search);
+        let search = Search { mark: Mark::Min, flags: search.flags.with(urgent(request)), ..search };
+        if let Some(block) = self.search(search) {
+            return Ok(block);
         }
-        let urgent = match request.urgency {
-            Urgency::Waits | Urgency::NoWait | Urgency::Never => AllocFlags::NONE,
-            Urgency::Atomic if request.order > Order::ZERO => {
-                AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK).with(AllocFlags::HIGHATOMIC)
-            }
-            Urgency::Atomic => AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK),
+        let result = match request.urgency {
+            Urgency::Waits | Urgency::Tries => self.reclaim_and_retry(search, first),
+            Urgency::NoWait | Urgency::Atomic | Urgency::Never => Err(AllocError::WouldWait),
         };
-        let search = Search { mark: Mark::Min, flags: search.flags.with(urgent), ..search };
-        if let Some(block) = self.search(search) {
-            return Ok(block);
-        }
-        if request.urgency != Urgency::Waits {
+        if let Err(error) = result {
             SlowEvents::bump(&first.stat.slow.failed);
-            return Err(AllocError::WouldWait);
-        }
-        SlowEvents::bump(&first.stat.slow.allocstall);
-        self.drain_all();
-        if let Some(block) = self.search(search) {
-            return Ok(block);
-        }
-        if self.give_up_stocks() {
-            if let Some(block) = self.search(search) {
-                return Ok(block);
+            if error == AllocError::OutOfMemory {
+                self.report_out_of_memory(search);
             }
         }
-        if self.unreserve_highatomic() {
-            if let Some(block) = self.search(search) {
-                return Ok(block);
-            }
-        }
-        SlowEvents::bump(&first.stat.slow.failed);
-        Err(AllocError::OutOfMemory)
+        result
     }
 
-    pub(crate) fn wake_kswapd(&self, node: Node) {
-        if let Some(zone) = self.zones.iter().find(|zone| zone.node == node) {
-            SlowEvents::bump(&zone.stat.slow.kswapd_wakes);
+    fn wake_all_kswapds(&self, search: Search<'_>) {
+        if !search.flags.has(AllocFlags::KSWAPD) {
+            return;
         }
-        self.machine.wake(Daemon::Kswapd(node));
+        let mut last = None;
+        for zone in self.candidates(search.request, search.node) {
+            // Where there is nothing to reclaim it is woken for each zone: it costs next to nothing there.
+            if last != Some(zone.node) || !self.has_pages() {
+                self.wake_kswapd_for(zone.node, search.request.order, search.request.highest);
+            }
+            last = Some(zone.node);
+        }
+    }
+
+    /// Rounds of reclaim, until there is a block or no hope of one.
+    fn reclaim_and_retry(&self, search: Search<'_>, first: &Zone<M>) -> Result<Block, AllocError> {
+        let mut rounds = Rounds::default();
+        loop {
+            if self.is_killed(self.machine.task()) {
+                return Err(AllocError::Killed);
+            }
+            SlowEvents::bump(&first.stat.slow.allocstall);
+            let freed = if self.has_pages() { self.direct_reclaim(search) } else { 0 };
+            if let Some(block) = self.search_after(search, freed, rounds) {
+                return Ok(block);
+            }
+            if search.request.urgency == Urgency::Tries {
+                return Err(AllocError::WouldWait);
+            }
+            rounds.all += 1;
+            rounds.idle = if freed > 0 { 0 } else { rounds.idle + 1 };
+            if !self.should_retry(search, rounds) {
+                break;
+            }
+            self.wake_all_kswapds(search);
+            if freed == 0 {
+                self.machine.block(NOTHING_FREED);
+            }
+        }
+        self.last_resorts(search).ok_or(AllocError::OutOfMemory)
+    }
+
+    /// Looks again after `freed` pages were; in the first round also in what CPUs hold back.
+    fn search_after(&self, search: Search<'_>, freed: u32, rounds: Rounds) -> Option<Block> {
+        if freed > 0 {
+            if let Some(block) = self.search(search) {
+                return Some(block);
+            }
+        }
+        if rounds.all > 0 || freed == 0 && search.request.urgency == Urgency::Tries {
+            return None;
+        }
+        self.drain_all();
+        self.search(search)
+    }
+
+    /// Whether another round may help (`should_reclaim_retry`): some zone would be above its min mark if all that can be
+    /// freed there were.
+    fn should_retry(&self, search: Search<'_>, rounds: Rounds) -> bool {
+        let Request { order, highest, .. } = *search.request;
+        let gives_up = order.get() > PAGE_ALLOC_COSTLY_ORDER
+            || order > Order::ZERO && rounds.all >= MOST_ROUNDS_FOR_ORDER
+            || rounds.idle > MAX_RECLAIM_RETRIES;
+        if gives_up || !self.has_pages() {
+            return false;
+        }
+        self.candidates(search.request, search.node).any(|zone| {
+            let available = zone.free_pages() + self.reclaimable_pages(zone);
+            available > zone.mark_min() + zone.protection()[highest.index()]
+        })
+    }
+
+    /// What is left to try when memory cannot be reclaimed.
+    fn last_resorts(&self, search: Search<'_>) -> Option<Block> {
+        if self.give_up_stocks() {
+            if let Some(block) = self.search(search) {
+                return Some(block);
+            }
+        }
+        if self.unreserve_highatomic() { self.search(search) } else { None }
+    }
+}
+
+/// What a request may do beyond others below the low mark.
+fn urgent(request: &Request) -> AllocFlags {
+    match request.urgency {
+        Urgency::Waits | Urgency::NoWait | Urgency::Never | Urgency::Tries => AllocFlags::NONE,
+        Urgency::Atomic if request.order > Order::ZERO => {
+            AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK).with(AllocFlags::HIGHATOMIC)
+        }
+        Urgency::Atomic => AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK),
     }
 }

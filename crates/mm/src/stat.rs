@@ -91,6 +91,11 @@ impl ZoneStat {
         self.free_highatomic.load(Relaxed).max(0) as u32
     }
 
+    /// Pages of pageblocks that are reserved for atomic requests of higher orders.
+    pub(crate) fn reserved_highatomic(&self) -> u32 {
+        self.reserved_highatomic.load(Relaxed)
+    }
+
     pub(crate) fn add_highatomic(&self, pages: i64) {
         self.free_highatomic.fetch_add(pages, Relaxed);
     }

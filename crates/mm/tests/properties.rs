@@ -40,6 +40,7 @@ fn requests() -> impl Strategy<Value = Request> {
         1 => Just(Urgency::NoWait),
         2 => Just(Urgency::Atomic),
         1 => Just(Urgency::Never),
+        1 => Just(Urgency::Tries),
     ];
     (orders, types, kinds, nodes, masks(), urgency, prop::bool::weighted(0.1)).prop_map(
         |(size, migratetype, highest, node, allowed, urgency, this_node)| {

@@ -15,8 +15,6 @@
 //! a new page is in. A page that is split or migrated may come to a list by itself while somebody has it isolated; who
 //! comes second leaves it there.
 
-#![allow(dead_code, reason = "reclaim, its user, comes in the next commits")]
-
 mod batch;
 mod check;
 mod isolate;
@@ -36,8 +34,7 @@ use crate::sync::{AtomicU32, Locked, Relaxed};
 use crate::zone::Zone;
 
 use batch::CpuBatches;
-#[allow(unused_imports, reason = "as above")]
-pub(crate) use isolate::{Generation, Isolated, Run, SWAP_CLUSTER_MAX};
+pub(crate) use isolate::{Generation, Run, SWAP_CLUSTER_MAX};
 
 /// Pages that reclaim may free: two generations of two kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -97,7 +94,7 @@ impl LruList {
 }
 
 /// A set of lists: a node's or a zone's, as the policy has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct VecId(u16);
 
 impl VecId {
@@ -164,11 +161,6 @@ impl<M: Machine> Lru<M> {
     /// Base pages on a zone's lists of this kind.
     pub(crate) fn zone_size(&self, zone: ZoneId, list: LruList) -> u32 {
         self.sizes[usize::from(zone.0)][list.index()].load(Relaxed)
-    }
-
-    /// Whether nothing is on any list: there is nothing to reclaim.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sizes.iter().flatten().all(|size| size.load(Relaxed) == 0)
     }
 
     /// Base pages of `list`'s kind that are isolated.

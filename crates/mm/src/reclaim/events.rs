@@ -13,6 +13,17 @@ use crate::zone::Zone;
 /// Something that happens to pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReclaimEvent {
+    /// Looked at by kswapd, or by a request for itself.
+    ScanKswapd,
+    ScanDirect,
+    /// Freed by either.
+    StealKswapd,
+    StealDirect,
+    /// Looked at on an active list.
+    Refill,
+    /// Moved to slower memory by either, in place of being freed.
+    DemoteKswapd,
+    DemoteDirect,
     /// From the inactive to the active list.
     Activate,
     /// From an active to the inactive list.
@@ -24,12 +35,31 @@ pub(crate) enum ReclaimEvent {
 }
 
 impl ReclaimEvent {
-    const COUNT: usize = 4;
-    const ALL: [Self; Self::COUNT] = [Self::Activate, Self::Deactivate, Self::Rotate, Self::Skip];
+    const COUNT: usize = 11;
+    const ALL: [Self; Self::COUNT] = [
+        Self::ScanKswapd,
+        Self::ScanDirect,
+        Self::StealKswapd,
+        Self::StealDirect,
+        Self::Refill,
+        Self::DemoteKswapd,
+        Self::DemoteDirect,
+        Self::Activate,
+        Self::Deactivate,
+        Self::Rotate,
+        Self::Skip,
+    ];
 
     /// The name in vmstat.
     const fn name(self) -> &'static str {
         match self {
+            Self::ScanKswapd => "pgscan_kswapd",
+            Self::ScanDirect => "pgscan_direct",
+            Self::StealKswapd => "pgsteal_kswapd",
+            Self::StealDirect => "pgsteal_direct",
+            Self::Refill => "pgrefill",
+            Self::DemoteKswapd => "pgdemote_kswapd",
+            Self::DemoteDirect => "pgdemote_direct",
             Self::Activate => "pgactivate",
             Self::Deactivate => "pgdeactivate",
             Self::Rotate => "pgrotated",
@@ -39,9 +69,14 @@ impl ReclaimEvent {
 
     /// Whether the kernel prints it for each zone.
     const fn is_by_zone(self, rule: LruRule) -> bool {
-        match (self, rule) {
-            (Self::Activate | Self::Deactivate | Self::Rotate, _) => false,
-            (Self::Skip, _) => true,
+        match self {
+            Self::Skip => true,
+            Self::ScanKswapd | Self::ScanDirect | Self::StealKswapd | Self::StealDirect | Self::Refill => {
+                matches!(rule, LruRule::PerZone)
+            }
+            Self::DemoteKswapd | Self::DemoteDirect | Self::Activate | Self::Deactivate | Self::Rotate => {
+                false
+            }
         }
     }
 }
@@ -65,6 +100,15 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn count_reclaim(&self, pfn: Pfn, event: ReclaimEvent) {
         let state = self.map.frame(pfn).state();
         self.zones[usize::from(state.zone.0)].stat.reclaim.count(event, state.order.pages());
+    }
+
+    /// Adds what was counted for the machine as a whole.
+    pub(crate) fn add_kswapd_counters(&self, counters: &mut Counters) {
+        for node in &self.reclaim.nodes {
+            counters.add("kswapd_low_wmark_hit_quickly", node.low_quickly.load(Relaxed));
+            counters.add("kswapd_high_wmark_hit_quickly", node.high_quickly.load(Relaxed));
+        }
+        counters.add("freehold_oom", self.reclaim.reports.count());
     }
 
     /// Adds what `zone` counted and what is on its lists.

@@ -1,3 +1,255 @@
-//! Freeing pages that can be read back or written out, so that requests find some.
+//! Freeing pages that can be read back, written out or moved to slower memory, so that requests find some (the kernel's
+//! `vmscan`). kswapd of each node does it between the low and the high mark, a request by itself below the min mark.
+//!
+//! ```text
+//!   slow path ─▶ direct ─┐                       ┌─▶ age: active ─▶ inactive
+//!                        ├─▶ shrink a node's ────┤
+//!   kswapd ──────────────┘   or zone's lists     └─▶ pages: inactive ─▶ freed, kept, or active again
+//! ```
+//!
+//! How hard it tries is a priority, from 12 (look at 1/4096 of each list) down to 0 (all of it). What is modelled, and
+//! what is not, is in docs/reclaim.md.
 
+mod balance;
+mod demote;
+mod direct;
 pub(crate) mod events;
+mod killed;
+mod kswapd;
+mod lists;
+mod pages;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
+
+use alloc::boxed::Box;
+
+use crate::boot::Mm;
+use crate::ids::{Node, Order, ZoneKind};
+use crate::lru::{LruList, VecId};
+use crate::machine::Machine;
+use crate::oom::OomReports;
+use crate::policy::LruRule;
+use crate::sync::{AtomicU32, Relaxed};
+use crate::topology::Topology;
+use crate::zone::Zone;
+
+use killed::Killed;
+use kswapd::NodeState;
+
+/// The priority that a reclaimer begins with: lists are looked through in parts of 1 / 2^12.
+const DEF_PRIORITY: u32 = 12;
+
+/// Rounds without progress after which kswapd and a request give up.
+pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
+
+/// Who reclaims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reclaimer {
+    Kswapd,
+    /// A request, for itself.
+    Direct,
+}
+
+/// What a reclaimer wants, what it may do, and what it has done so far (the kernel's `scan_control`). All counts are
+/// base pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scan {
+    by: Reclaimer,
+    /// The block that is wanted.
+    order: Order,
+    /// The highest zone that will do for it.
+    highest: ZoneKind,
+    /// The set of lists that it is at.
+    vec: VecId,
+    priority: u32,
+    to_reclaim: u32,
+    may_swap: bool,
+    scanned: u32,
+    reclaimed: u32,
+    /// What stood in the way since this was last cleared.
+    met: Met,
+}
+
+/// Pages that reclaim came upon.
+#[derive(Clone, Copy, Debug, Default)]
+struct Met {
+    /// Isolated to be freed.
+    taken: u32,
+    /// Of them, dirty ones of files that nobody writes yet.
+    dirty: u32,
+    /// Being written.
+    writeback: u32,
+    /// Being written and met for the second time: writing cannot keep up.
+    immediate: u32,
+}
+
+impl Met {
+    fn add(&mut self, other: Self) {
+        self.taken += other.taken;
+        self.dirty += other.dirty;
+        self.writeback += other.writeback;
+        self.immediate += other.immediate;
+    }
+}
+
+impl Scan {
+    fn new(by: Reclaimer, order: Order, highest: ZoneKind) -> Self {
+        Self {
+            by,
+            order,
+            highest,
+            priority: DEF_PRIORITY,
+            vec: VecId::default(),
+            to_reclaim: crate::lru::SWAP_CLUSTER_MAX as u32,
+            may_swap: true,
+            scanned: 0,
+            reclaimed: 0,
+            met: Met::default(),
+        }
+    }
+}
+
+/// What reclaim remembers of a set of lists.
+#[derive(Debug, Default)]
+struct VecState {
+    /// What reclaiming anonymous pages and those of files cost of late, in pages that had to be written or turned out to
+    /// be in use (5.8's `anon_cost` and `file_cost`).
+    cost: [AtomicU32; 2],
+    /// All that was isolated last was being written: 1 if so.
+    writeback: AtomicU32,
+}
+
+/// What reclaim remembers.
+#[derive(Debug)]
+pub(crate) struct Reclaim<M: Machine> {
+    nodes: Box<[NodeState]>,
+    vecs: Box<[VecState]>,
+    /// For each node, where its pages are demoted to.
+    slower: Box<[Option<Node>]>,
+    pub(crate) killed: Killed<M>,
+    pub(crate) reports: OomReports<M>,
+}
+
+impl<M: Machine> Reclaim<M> {
+    /// Nothing has happened yet on this machine.
+    pub(crate) fn new(machine: &M, topology: &Topology) -> Self {
+        let nodes = topology.nodes.len();
+        let zones: usize = topology.nodes.iter().map(|node| node.zones.len()).sum();
+        Self {
+            slower: demote::slower_nodes(topology),
+            nodes: (0..nodes).map(|_| NodeState::default()).collect(),
+            vecs: (0..nodes.max(zones)).map(|_| VecState::default()).collect(),
+            killed: Killed::new(machine),
+            reports: OomReports::new(machine),
+        }
+    }
+
+    fn node(&self, node: Node) -> &NodeState {
+        &self.nodes[usize::from(node.0)]
+    }
+
+    fn vec(&self, vec: VecId) -> &VecState {
+        &self.vecs[vec.index()]
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// The zones of `node` up to `highest`, the highest first.
+    fn zones_of(&self, node: Node, highest: ZoneKind) -> impl Iterator<Item = &Zone<M>> {
+        self.zones.iter().rev().filter(move |zone| zone.node == node && zone.kind <= highest)
+    }
+
+    /// Base pages of `zone` that reclaim could free: those of files, and anonymous ones where there is room for them.
+    pub(crate) fn reclaimable_pages(&self, zone: &Zone<M>) -> u32 {
+        let usable = |list: &LruList| list.is_file() || self.has_room_for_anon(zone.node);
+        let size = |list| self.lru.zone_size(zone.id, list);
+        LruList::ALL.into_iter().filter(usable).map(size).sum()
+    }
+
+    /// Whether anonymous pages of `node` have anywhere to go: to swap, or to slower memory.
+    fn has_room_for_anon(&self, node: Node) -> bool {
+        let (used, size) = self.swap_pages();
+        used < size || self.slower_node(node).is_some()
+    }
+
+    /// Frees pages of `node`: one pass over its lists at the scan's priority.
+    fn shrink_node(&self, node: Node, scan: &mut Scan) {
+        let before = scan.reclaimed;
+        match self.policy.rules().reclaim.lru {
+            LruRule::PerNode => {
+                let Some(zone) = self.zones_of(node, scan.highest).next() else { return };
+                self.shrink_for_order(self.vec_of_zone(zone), node, scan);
+            }
+            LruRule::PerZone => {
+                for zone in self.zones_of(node, scan.highest) {
+                    self.shrink_for_order(self.vec_of_zone(zone), node, scan);
+                }
+            }
+        }
+        if scan.reclaimed > before {
+            self.reclaim.node(node).failures.store(0, Relaxed);
+        }
+    }
+
+    /// One pass over a set of lists, and more while that makes progress towards a block of a higher order.
+    fn shrink_for_order(&self, vec: VecId, node: Node, scan: &mut Scan) {
+        scan.vec = vec;
+        loop {
+            let (reclaimed, scanned) = (scan.reclaimed, scan.scanned);
+            scan.met = Met::default();
+            self.shrink_lists(vec, scan);
+            self.note_what_was_met(vec, scan);
+            let (freed, looked) = (scan.reclaimed - reclaimed, scan.scanned - scanned);
+            if looked == 0 || !self.should_continue(vec, (node, freed), scan) {
+                return;
+            }
+        }
+    }
+
+    /// Whether more should be freed for a block of a higher order than one pass did (`should_continue_reclaim`): the
+    /// kernel wants twice the block's pages, for compaction to work with.
+    fn should_continue(&self, vec: VecId, (node, freed): (Node, u32), scan: &Scan) -> bool {
+        let in_earnest =
+            scan.order.get() > crate::ids::PAGE_ALLOC_COSTLY_ORDER || scan.priority < DEF_PRIORITY - 2;
+        if scan.order == Order::ZERO || !in_earnest || freed == 0 {
+            return false;
+        }
+        if self.zones_of(node, scan.highest).any(|zone| self.has_gap(zone, scan.order, scan.highest)) {
+            return false;
+        }
+        let mut lists = LruList::ALL.into_iter().filter(|list| !list.is_active());
+        let inactive = |list| self.list_size(vec, list, scan.highest);
+        let left: u32 = lists.by_ref().map(inactive).sum();
+        left > compact_gap(scan.order) && scan.reclaimed < compact_gap(scan.order)
+    }
+
+    /// Whether `zone` has free pages enough above its low mark to make a block of `order` from.
+    fn has_gap(&self, zone: &Zone<M>, order: Order, highest: ZoneKind) -> bool {
+        let mark = zone.mark_low() + compact_gap(order);
+        zone.watermark_ok(&self.machine, Order::ZERO, mark, highest, crate::zone::AllocFlags::NONE)
+    }
+
+    /// Whether dirty pages are in the way, or pages that are being written, and what follows: the flusher is told, kswapd
+    /// waits.
+    fn note_what_was_met(&self, vec: VecId, scan: &Scan) {
+        let Met { taken, dirty, writeback, immediate } = scan.met;
+        if taken == 0 {
+            return;
+        }
+        let state = self.reclaim.vec(vec);
+        if scan.by == Reclaimer::Kswapd {
+            state.writeback.store(u32::from(writeback == taken), Relaxed);
+            if immediate > 0 {
+                self.machine.block(direct::WRITEBACK_WAIT);
+            }
+        }
+        if dirty > 0 {
+            self.wake_flusher();
+        }
+    }
+}
+
+/// Free pages that a block of `order` should be made from.
+const fn compact_gap(order: Order) -> u32 {
+    2 << order.get()
+}

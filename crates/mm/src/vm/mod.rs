@@ -15,8 +15,6 @@
 //! regions are still those that it saw ([`AddressSpace::generation`]): who unmaps first takes the region out, then clears
 //! entries under the same locks, so nothing is ever left behind.
 
-#![allow(dead_code, reason = "reclaim and demotion, which use the rest, come in the next commits")]
-
 mod check;
 mod entry;
 mod fault;

@@ -145,15 +145,6 @@ impl<M: Machine> Mm<M> {
         None
     }
 
-    /// Takes one dirty page to be written, on reclaim's behalf (`pageout`); says whether it was dirty.
-    pub(crate) fn start_writeback(&self, pfn: Pfn) -> bool {
-        let Mapping::File(id) = self.page(pfn).mapping() else { return false };
-        let Some(file) = self.file(id) else { return false };
-        let mut state = file.state.lock_local(&self.machine);
-        let dirty = state.dirty.remove(&self.page(pfn).index());
-        dirty && self.take_for_writing(pfn)
-    }
-
     fn take_for_writing(&self, pfn: Pfn) -> bool {
         let page = self.page(pfn);
         if !page.clear(PageFlag::Dirty) {
@@ -171,6 +162,9 @@ impl<M: Machine> Mm<M> {
         for &pfn in pages {
             self.page(pfn).clear(PageFlag::Writeback);
             self.count_writeback(pfn, -1);
+            if self.page(pfn).clear(PageFlag::Reclaim) {
+                self.lru_rotate(pfn);
+            }
         }
         self.put_pages(pages);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use freehold_mm::{
     AllocError, Bare, CpuSpec, FreeError, Knob, Knobs, Mm, Node, NodeMask, NodeSpec, Order, Pfn, Policy,
-    Request, Topology, Urgency, WordSize, ZoneKind, ZoneSpec,
+    Request, TaskId, Topology, Urgency, WordSize, ZoneKind, ZoneSpec,
 };
 use proptest::prelude::*;
 
@@ -176,6 +176,7 @@ impl Model {
             }
             Err(AllocError::OutOfMemory) => assert_eq!(request.urgency, Urgency::Waits),
             Err(AllocError::WouldWait) => assert_ne!(request.urgency, Urgency::Waits),
+            Err(AllocError::Killed) => assert!(self.mm.is_killed(TaskId(0))),
         }
         result
     }

@@ -1,0 +1,109 @@
+//! Reclaim by a request for itself (`try_to_free_pages`): all zones that would do for it, at ever higher priority, until
+//! 32 pages are free.
+
+use super::{DEF_PRIORITY, Met, Reclaimer, Scan};
+use crate::alloc_path::Search;
+use crate::boot::Mm;
+use crate::ids::{Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
+use crate::machine::{Machine, Span, Work};
+use crate::policy::LruRule;
+use crate::sync::Relaxed;
+use crate::zone::Zone;
+
+/// How long kswapd waits where writing cannot keep up, and a request that came upon nothing but pages to be written.
+pub(super) const WRITEBACK_WAIT: Nanos = Nanos(100_000_000);
+
+/// A request waits for kswapd while not even half of what the min marks keep is free: it looks every so often, and goes
+/// on after a second in any case.
+const THROTTLE_PAUSE: Nanos = Nanos(10_000_000);
+const THROTTLE_PAUSES: u32 = 100;
+
+impl<M: Machine> Mm<M> {
+    /// Frees pages for `search`; gives how many base pages it freed.
+    pub(crate) fn direct_reclaim(&self, search: Search<'_>) -> u32 {
+        let since = self.machine.enter(Span::DirectReclaim);
+        self.throttle(search);
+        let mut scan = Scan::new(Reclaimer::Direct, search.request.order, search.request.highest);
+        for priority in (0..=DEF_PRIORITY).rev() {
+            scan.priority = priority;
+            if self.is_killed(self.machine.task()) {
+                break;
+            }
+            let Some(met) = self.shrink_zones(search, &mut scan) else { break };
+            if scan.reclaimed >= scan.to_reclaim {
+                break;
+            }
+            self.shrink_slabs(&scan);
+            if met.taken > 0 && met.dirty + met.writeback >= met.taken {
+                self.machine.block(WRITEBACK_WAIT);
+            }
+        }
+        let work = Work { order: search.request.order, count: scan.reclaimed, ..Work::default() };
+        self.machine.leave(Span::DirectReclaim, since, work);
+        scan.reclaimed
+    }
+
+    /// One pass over the zones of `search` at the scan's priority, and what stood in the way. `None`: there is nothing to
+    /// be gained, for each zone has pages enough and only lacks a block of the order.
+    fn shrink_zones(&self, search: Search<'_>, scan: &mut Scan) -> Option<Met> {
+        let mut met = None;
+        let mut last = None;
+        for zone in self.candidates(search.request, search.node) {
+            // That would be for compaction to make.
+            if scan.order.get() > PAGE_ALLOC_COSTLY_ORDER && self.has_gap(zone, scan.order, scan.highest) {
+                continue;
+            }
+            match self.policy.rules().reclaim.lru {
+                LruRule::PerNode if last == Some(zone.node) => continue,
+                LruRule::PerNode => self.shrink_node(zone.node, scan),
+                LruRule::PerZone => self.shrink_zone(zone, scan),
+            }
+            last = Some(zone.node);
+            met.get_or_insert_with(Met::default).add(scan.met);
+        }
+        met
+    }
+
+    /// One pass over the lists of a zone that has its own.
+    pub(super) fn shrink_zone(&self, zone: &Zone<M>, scan: &mut Scan) {
+        let before = scan.reclaimed;
+        self.shrink_for_order(self.vec_of_zone(zone), zone.node, scan);
+        if scan.reclaimed > before {
+            self.reclaim.node(zone.node).failures.store(0, Relaxed);
+        }
+    }
+
+    /// Gives back what slab caches hold for speed, once in a reclaimer's work, when the lists alone have not given enough
+    /// in four passes. (The kernel's shrinkers are of caches of file names and inodes, which there are not here.)
+    pub(super) fn shrink_slabs(&self, scan: &Scan) {
+        if scan.priority == DEF_PRIORITY - 3 && self.slab_pages() > 0 {
+            self.shrink_all();
+        }
+    }
+
+    /// Waits where the first node's reserves are nearly used up, so that many requests do not all reclaim at once
+    /// (`throttle_direct_reclaim`, since 3.6; unchecked).
+    fn throttle(&self, search: Search<'_>) {
+        let mut zones = self.candidates(search.request, search.node);
+        let Some(zone) = zones.find(|zone| zone.kind <= ZoneKind::Normal) else { return };
+        for _ in 0..THROTTLE_PAUSES {
+            if self.may_reclaim_directly(zone.node) || self.is_killed(self.machine.task()) {
+                return;
+            }
+            self.wake_kswapd_for(zone.node, crate::ids::Order::ZERO, ZoneKind::Normal);
+            self.machine.block(THROTTLE_PAUSE);
+        }
+    }
+
+    /// Whether more is free on `node` than half of what the min marks of its zones keep, of those with pages that could be
+    /// freed; and in any case where kswapd has given up.
+    fn may_reclaim_directly(&self, node: Node) -> bool {
+        if self.kswapd_gave_up(node) {
+            return true;
+        }
+        let zones = || self.zones_of(node, ZoneKind::Normal).filter(|zone| self.reclaimable_pages(zone) > 0);
+        let reserve: u32 = zones().map(Zone::mark_min).sum();
+        let free: u32 = zones().map(Zone::free_pages).sum();
+        reserve == 0 || free > reserve / 2
+    }
+}

@@ -1,0 +1,249 @@
+//! kswapd: reclaim that no request waits for. Woken when a request finds no zone above its low mark, it works until the
+//! high mark is reached for the order that was asked for, or for single pages where that is hopeless.
+//!
+//! Since 4.8 a node is in balance when any zone that would do is above its high mark; before, every zone had to be
+//! (for a block of a higher order: zones with a quarter of the pages).
+
+use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaimer, Scan, compact_gap};
+use crate::boot::Mm;
+use crate::daemons::ReclaimState;
+use crate::ids::{Nanos, Node, Order, ZoneKind};
+use crate::lru::SWAP_CLUSTER_MAX;
+use crate::machine::{Daemon, Machine};
+use crate::policy::LruRule;
+use crate::stat::SlowEvents;
+use crate::sync::{AtomicU32, AtomicU64, Relaxed};
+use crate::zone::{AllocFlags, Zone, zone_flag};
+
+/// kswapd first sleeps so long, and looks again whether the node is still in balance.
+const SHORT_SLEEP: Nanos = Nanos(100_000_000);
+
+/// How long kswapd waits after a run that freed nothing. (The kernel's does not: there, others get the CPU anyway.)
+const NOTHING_FREED: Nanos = Nanos(10_000_000);
+
+/// What a node's kswapd is told, and how it fares.
+#[derive(Debug, Default)]
+pub(crate) struct NodeState {
+    /// The largest order that was asked for since it last began.
+    order: AtomicU32,
+    /// The highest zone that any request since then could use: its index and 1, or 0 if there was none.
+    highest: AtomicU32,
+    /// Runs in a row that freed nothing.
+    pub(super) failures: AtomicU32,
+    pub(super) low_quickly: AtomicU64,
+    pub(super) high_quickly: AtomicU64,
+}
+
+/// What kswapd works towards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Goal {
+    order: Order,
+    highest: ZoneKind,
+}
+
+impl NodeState {
+    fn ask(&self, goal: Goal) {
+        self.order.fetch_max(u32::from(goal.order.get()), Relaxed);
+        self.highest.fetch_max(goal.highest as u32 + 1, Relaxed);
+    }
+
+    fn was_asked(&self) -> bool {
+        self.highest.load(Relaxed) > 0
+    }
+
+    /// What was asked for since the last call; nothing new leaves the zones of `before`.
+    fn take(&self, before: Goal) -> Goal {
+        let order = Order::new(self.order.swap(0, Relaxed) as u8).unwrap_or(Order::ZERO);
+        let highest = self.highest.swap(0, Relaxed).checked_sub(1);
+        let highest = highest.and_then(|index| ZoneKind::ALL.get(index as usize)).copied();
+        Goal { order, highest: highest.unwrap_or(before.highest) }
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// A request finds too little free memory on `node`, or a fragmented zone there: kswapd is to see to it.
+    pub(crate) fn wake_kswapd(&self, node: Node) {
+        self.wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
+    }
+
+    /// The same for a block of `order` from a zone up to `highest`. Where kswapd has given up, or the node is in balance
+    /// for this, it sleeps on.
+    pub(crate) fn wake_kswapd_for(&self, node: Node, order: Order, highest: ZoneKind) {
+        if !self.has_pages() {
+            // Nothing can be reclaimed; it takes back boosts.
+            self.count_kswapd_run(node);
+            self.machine.wake(Daemon::Kswapd(node));
+            return;
+        }
+        let (state, goal) = (self.reclaim.node(node), Goal { order, highest });
+        state.ask(goal);
+        let boosted = self.zones_of(node, highest).any(|zone| zone.boost() > 0);
+        if !self.kswapd_gave_up(node) && (boosted || !self.is_balanced(node, goal)) {
+            self.machine.wake(Daemon::Kswapd(node));
+        }
+    }
+
+    /// Whether kswapd of `node` has given up until somebody else frees something.
+    pub(crate) fn kswapd_gave_up(&self, node: Node) -> bool {
+        self.reclaim.node(node).failures.load(Relaxed) >= MAX_RECLAIM_RETRIES
+    }
+
+    fn count_kswapd_run(&self, node: Node) {
+        if let Some(zone) = self.zones.iter().find(|zone| zone.node == node) {
+            SlowEvents::bump(&zone.stat.slow.kswapd_wakes);
+        }
+    }
+
+    /// What kswapd of `node` does when woken; returns when it goes to sleep until it is woken again.
+    pub fn kswapd(&self, node: Node) {
+        if !self.has_pages() {
+            return self.take_back_boosts(node);
+        }
+        let state = self.reclaim.node(node);
+        let mut goal = state.take(Goal { order: Order::ZERO, highest: ZoneKind::Movable });
+        loop {
+            let reached = self.balance(node, goal);
+            if reached < goal.order {
+                // Hopeless for the order: single pages will do, unless somebody asks again.
+                goal = Goal { order: reached, ..goal };
+            }
+            if self.may_sleep(node, goal) && self.sleep_briefly(node, goal) {
+                return;
+            }
+            goal = state.take(goal);
+        }
+    }
+
+    /// The first, short sleep; says whether kswapd may go to sleep for good.
+    fn sleep_briefly(&self, node: Node, goal: Goal) -> bool {
+        let state = self.reclaim.node(node);
+        self.machine.block(SHORT_SLEEP);
+        if state.was_asked() {
+            // Woken before its time: what is left to do counts still.
+            state.ask(goal);
+            state.low_quickly.fetch_add(1, Relaxed);
+            return false;
+        }
+        let stays = self.may_sleep(node, goal);
+        if !stays {
+            state.high_quickly.fetch_add(1, Relaxed);
+        }
+        stays
+    }
+
+    fn may_sleep(&self, node: Node, goal: Goal) -> bool {
+        self.kswapd_gave_up(node) || self.is_balanced(node, goal)
+    }
+
+    fn take_back_boosts(&self, node: Node) {
+        for zone in self.zones.iter().filter(|zone| zone.node == node) {
+            zone.set_flag(zone_flag::RECLAIM_ACTIVE);
+            zone.set_boost(0);
+            zone.clear_flag(zone_flag::RECLAIM_ACTIVE);
+        }
+    }
+
+    /// Whether enough is free on `node` for `goal` (`pgdat_balanced`).
+    fn is_balanced(&self, node: Node, goal: Goal) -> bool {
+        let mut zones = self.zones_of(node, goal.highest).peekable();
+        if zones.peek().is_none() {
+            return true;
+        }
+        match self.policy.rules().reclaim.lru {
+            LruRule::PerNode => zones.any(|zone| self.is_zone_balanced(zone, goal)),
+            LruRule::PerZone if goal.order == Order::ZERO => {
+                zones.all(|zone| self.is_zone_balanced(zone, goal))
+            }
+            LruRule::PerZone => {
+                let pages = |balanced: u32, zone: &Zone<M>| {
+                    balanced + if self.is_zone_balanced(zone, goal) { zone.managed } else { 0 }
+                };
+                let all: u32 = self.zones_of(node, goal.highest).map(|zone| zone.managed).sum();
+                zones.fold(0, pages) >= all / 4
+            }
+        }
+    }
+
+    fn is_zone_balanced(&self, zone: &Zone<M>, goal: Goal) -> bool {
+        zone.watermark_ok(&self.machine, goal.order, zone.mark_high(), goal.highest, AllocFlags::NONE)
+    }
+
+    /// Reclaims until `node` is in balance or there is nothing more to try (`balance_pgdat`); gives the order that it
+    /// ended with: 0 where it gave the asked one up.
+    fn balance(&self, node: Node, goal: Goal) -> Order {
+        self.count_kswapd_run(node);
+        let boosts: alloc::vec::Vec<(&Zone<M>, u32)> =
+            self.zones_of(node, goal.highest).map(|zone| (zone, zone.boost())).collect();
+        self.set_reclaim_active(node, ReclaimState::Active);
+        let mut boost: u32 = boosts.iter().map(|(_, pages)| pages).sum();
+        let mut scan = kswapd_scan(goal, boost);
+        while scan.priority > 0 {
+            let balanced = self.is_balanced(node, Goal { order: scan.order, ..goal });
+            if balanced && boost == 0 {
+                break;
+            }
+            if !balanced && boost > 0 {
+                // Low memory is more urgent than what fragmentation wants.
+                boost = 0;
+                scan = Scan { reclaimed: scan.reclaimed, ..kswapd_scan(goal, boost) };
+            }
+            let before = scan.reclaimed;
+            let scanned_enough = self.kswapd_pass(node, &mut scan);
+            let freed = scan.reclaimed - before;
+            if boost > 0 && freed == 0 {
+                break;
+            }
+            let gentle = boost > 0 && scan.priority <= DEF_PRIORITY - 2;
+            boost = boost.saturating_sub(freed);
+            if freed == 0 || !scanned_enough && !gentle {
+                scan.priority -= 1;
+            }
+        }
+        self.settle(node, &boosts, &scan);
+        scan.order
+    }
+
+    /// One pass at the scan's priority; says whether it looked at as many pages as were wanted (`kswapd_shrink_node`).
+    fn kswapd_pass(&self, node: Node, scan: &mut Scan) -> bool {
+        let wanted = |zone: &Zone<M>| zone.mark_high().max(SWAP_CLUSTER_MAX as u32);
+        scan.to_reclaim = self.zones_of(node, scan.highest).map(wanted).sum();
+        scan.scanned = 0;
+        scan.met = Met::default();
+        match self.policy.rules().reclaim.lru {
+            LruRule::PerNode => self.shrink_node(node, scan),
+            LruRule::PerZone => {
+                let goal = Goal { order: scan.order, highest: scan.highest };
+                for zone in
+                    self.zones_of(node, scan.highest).filter(|zone| !self.is_zone_balanced(zone, goal))
+                {
+                    self.shrink_zone(zone, scan);
+                }
+            }
+        }
+        self.shrink_slabs(scan);
+        if scan.order > Order::ZERO && scan.reclaimed >= compact_gap(scan.order) {
+            // Enough for compaction to make a block from: single pages are all that is wanted from here on.
+            scan.order = Order::ZERO;
+        }
+        scan.scanned >= scan.to_reclaim
+    }
+
+    /// The end of a run: boosts are worked off, failures counted.
+    fn settle(&self, node: Node, boosts: &[(&Zone<M>, u32)], scan: &Scan) {
+        for (zone, pages) in boosts {
+            zone.set_boost(zone.boost().saturating_sub(*pages));
+        }
+        self.set_reclaim_active(node, ReclaimState::Idle);
+        let goal = Goal { order: scan.order, highest: scan.highest };
+        if scan.reclaimed == 0 && !self.is_balanced(node, goal) {
+            self.reclaim.node(node).failures.fetch_add(1, Relaxed);
+            self.machine.block(NOTHING_FREED);
+        }
+    }
+}
+
+/// Where only boosts are worked off, nothing is swapped for it.
+fn kswapd_scan(goal: Goal, boost: u32) -> Scan {
+    let scan = Scan::new(Reclaimer::Kswapd, goal.order, goal.highest);
+    Scan { may_swap: boost == 0, ..scan }
+}

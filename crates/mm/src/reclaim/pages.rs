@@ -1,0 +1,194 @@
+//! What becomes of pages at the end of an inactive list: freed if nobody used them since and their contents are safe,
+//! back to the active list if they were, kept where they are otherwise (`shrink_folio_list`).
+
+use super::{Met, Reclaimer, Scan};
+use crate::boot::Mm;
+use crate::ids::{Order, Pfn};
+use crate::lru::Run;
+use crate::machine::{Chore, Machine};
+use crate::page::{Mapping, PageFlag};
+use crate::policy::AnonRule;
+use crate::rmap::Leave;
+use crate::stat::ReclaimEvent;
+use crate::sync::Relaxed;
+
+/// Where a page goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// It is the reclaimer's alone, to be freed.
+    Free,
+    /// Back to the inactive list.
+    Keep,
+    Activate,
+    /// To slower memory, if there is room.
+    Demote,
+}
+
+/// Whether a page that nobody uses may go to slower memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Demotion {
+    First,
+    /// That was tried, or there is no slower memory.
+    No,
+}
+
+/// How a page was used since reclaim last looked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Use {
+    None,
+    /// By a read or write call, once: it may go if it is clean.
+    Read,
+    /// Once, through a page table: one more round.
+    Once,
+    /// More than that.
+    Often,
+}
+
+/// What became of a run of pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) active: Run,
+    pub(super) inactive: Run,
+    /// Base pages of which the frames were freed.
+    pub(super) freed: u32,
+    /// Of them, those that were written to swap.
+    pub(super) written: u32,
+    pub(super) met: Met,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Decides over isolated pages and frees those that can go.
+    pub(super) fn shrink_pages(&self, run: &Run, scan: &Scan) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut freed = [(Pfn(0), Order::ZERO); crate::lru::SWAP_CLUSTER_MAX];
+        let mut blocks = 0;
+        for &pfn in run.pages() {
+            self.machine.spend(Chore::ReclaimPage, 1);
+            let mut fate = self.judge(pfn, scan, Demotion::First, &mut outcome);
+            if fate == Fate::Demote {
+                if self.demote(pfn, scan, &mut outcome) {
+                    continue;
+                }
+                fate = self.judge(pfn, scan, Demotion::No, &mut outcome);
+            }
+            match fate {
+                Fate::Free => {
+                    freed[blocks] = (pfn, self.end_of_life(pfn, scan, &mut outcome));
+                    blocks += 1;
+                }
+                Fate::Keep | Fate::Demote => outcome.inactive.push(pfn),
+                Fate::Activate => outcome.active.push(pfn),
+            }
+        }
+        let result = self.free_batch(&freed[..blocks]);
+        debug_assert_eq!(result, Ok(()), "pages that had references are allocated");
+        outcome
+    }
+
+    /// Nobody else has the page any more; gives the order of its frame, for freeing.
+    fn end_of_life(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Order {
+        let order = self.map.frame(pfn).state().order;
+        self.lru_forget(pfn);
+        self.page(pfn).clear_mapping();
+        outcome.freed += order.pages();
+        let event = match scan.by {
+            Reclaimer::Kswapd => ReclaimEvent::StealKswapd,
+            Reclaimer::Direct => ReclaimEvent::StealDirect,
+        };
+        self.count_reclaim(pfn, event);
+        order
+    }
+
+    fn judge(&self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
+        let page = self.page(pfn);
+        if !page.set(PageFlag::Locked) {
+            return Fate::Keep;
+        }
+        let fate = self.judge_locked(pfn, scan, demotion, outcome);
+        page.clear(PageFlag::Locked);
+        fate
+    }
+
+    fn judge_locked(&self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
+        let page = self.page(pfn);
+        if page.has(PageFlag::Writeback) {
+            return self.met_writeback(pfn, scan, outcome);
+        }
+        match self.page_use(pfn) {
+            Use::Often => return Fate::Activate,
+            Use::Once => return Fate::Keep,
+            Use::Read if page.has(PageFlag::Dirty) => return Fate::Keep,
+            Use::Read | Use::None => {}
+        }
+        if demotion == Demotion::First && self.demotion_target(pfn).is_some() {
+            return Fate::Demote;
+        }
+        let unmapped = match page.mapping() {
+            _ if page.mapped() == 0 => true,
+            Mapping::Anon(_) => self.swap_out(pfn, outcome),
+            Mapping::File(_) => self.try_to_unmap(pfn, Leave::Nothing),
+            Mapping::None => false,
+        };
+        if !unmapped {
+            return Fate::Activate;
+        }
+        if page.has(PageFlag::Dirty) && matches!(page.mapping(), Mapping::File(_)) {
+            return self.met_dirty(pfn, outcome);
+        }
+        if self.remove_mapping(pfn) { Fate::Free } else { Fate::Keep }
+    }
+
+    /// How the page was used since this was last asked.
+    fn page_use(&self, pfn: Pfn) -> Use {
+        let page = self.page(pfn);
+        let read = page.has(PageFlag::Referenced);
+        let entries = self.referenced(pfn).saturating_sub(u32::from(read));
+        if entries == 0 {
+            let counts = read && !page.has(PageFlag::SwapBacked);
+            return if counts { Use::Read } else { Use::None };
+        }
+        let anon_at_once = self.policy.rules().reclaim.anon == AnonRule::Active;
+        if page.has(PageFlag::SwapBacked) && anon_at_once {
+            return Use::Often;
+        }
+        page.set(PageFlag::Referenced);
+        if read || entries > 1 { Use::Often } else { Use::Once }
+    }
+
+    /// A page that is being written will be freed when that ends. If this is not the first time that one is met, kswapd is
+    /// faster than the disk.
+    fn met_writeback(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Fate {
+        let (page, pages) = (self.page(pfn), self.map.frame(pfn).state().order.pages());
+        outcome.met.writeback += pages;
+        let all_are = self.reclaim.vec(scan.vec).writeback.load(Relaxed) == 1;
+        if !page.set(PageFlag::Reclaim) && scan.by == Reclaimer::Kswapd && all_are {
+            outcome.met.immediate += pages;
+        }
+        Fate::Activate
+    }
+
+    /// A dirty page of a file is left to the flusher, and goes first thing when it has been written. (Kernels before 6.16
+    /// let kswapd write pages by itself where there was nothing else on the list.)
+    fn met_dirty(&self, pfn: Pfn, outcome: &mut Outcome) -> Fate {
+        outcome.met.dirty += 1;
+        self.page(pfn).set(PageFlag::Reclaim);
+        Fate::Activate
+    }
+
+    /// Puts a slot of swap in the place of all entries that map an anonymous page; says whether none does any more. What is
+    /// in swap is there at once: its writing takes no time here. A huge page is split first; the other parts follow in
+    /// their turn.
+    fn swap_out(&self, pfn: Pfn, outcome: &mut Outcome) -> bool {
+        if self.map.frame(pfn).state().order > Order::ZERO && !self.split_huge_page(pfn) {
+            return false;
+        }
+        let Some(slot) = self.swap_slot() else { return false };
+        let unmapped = self.try_to_unmap(pfn, Leave::Swap(slot));
+        // The entries have references of their own.
+        self.swap_free(slot);
+        if unmapped {
+            outcome.written += 1;
+        }
+        unmapped
+    }
+}

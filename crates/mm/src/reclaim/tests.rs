@@ -1,0 +1,223 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::ids::{Cpu, Pfn, TaskId};
+use crate::machine::Daemon;
+use crate::page::PageFlag;
+use crate::topology::WordSize;
+use crate::vm::{Cached, File, FileKind, Placement};
+use crate::{AllocError, Bare, CpuSpec, Knob, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
+
+const POLICIES: [&str; 4] = ["linux-4.4", "linux-5.8", "linux-6.6", "linux-6.18"];
+
+/// A node with DMA32 and Normal of 16 MiB each, one CPU.
+fn mm(policy: &str) -> Mm<Bare> {
+    let zone =
+        |kind, start| ZoneSpec { kind, start: Pfn(start), spanned: 4096, present: 4096, managed: 4096 };
+    let topology = Topology {
+        word: WordSize::Bits64,
+        nodes: vec![NodeSpec { zones: vec![zone(ZoneKind::Dma32, 0), zone(ZoneKind::Normal, 4096)] }],
+        cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }],
+        distance: vec![vec![10]],
+    };
+    let knobs = Knobs::default();
+    knobs.set(Knob::MinFreeKbytes, 512).unwrap();
+    Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap()
+}
+
+/// Page `index` of `file` comes into memory by a read call.
+fn read(mm: &Mm<Bare>, file: &File<Bare>, index: u32) -> Cached {
+    mm.read_file(file, index, Placement::default()).unwrap()
+}
+
+/// Reads pages of a new file until kswapd is wanted; gives the file and how many pages of it were read.
+fn fill(mm: &Mm<Bare>) -> (Arc<File<Bare>>, u32) {
+    let file = mm.new_file(FileKind::Disk);
+    let mut pages = 0;
+    mm.machine().take_woken();
+    while mm.machine().take_woken().is_empty() {
+        read(mm, &file, pages);
+        pages += 1;
+    }
+    mm.lru_drain_all();
+    (file, pages)
+}
+
+/// The same with pages that differ from the disk.
+fn fill_dirty(mm: &Mm<Bare>) -> (Arc<File<Bare>>, u32) {
+    let file = mm.new_file(FileKind::Disk);
+    let mut pages = 0;
+    mm.machine().take_woken();
+    while !mm.machine().take_woken().contains(&Daemon::Kswapd(Node(0))) {
+        mm.write_file(&file, pages, Placement::default()).unwrap();
+        pages += 1;
+    }
+    mm.lru_drain_all();
+    (file, pages)
+}
+
+fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
+    mm.counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
+}
+
+#[test]
+fn kswapd_brings_zones_back_to_the_high_mark() {
+    for policy in POLICIES {
+        let mm = mm(policy);
+        let (_file, pages) = fill(&mm);
+        assert!(mm.zones.iter().all(|zone| zone.free_pages() <= zone.mark_low() + 64), "{policy}");
+        mm.kswapd(Node(0));
+        let high = |zone: &Zone<Bare>| zone.free_pages() > zone.mark_high();
+        if policy == "linux-4.4" {
+            assert!(mm.zones.iter().all(high), "{policy}");
+            assert!(mm.counters().get("pgsteal_kswapd_dma32") > 0);
+        } else {
+            assert!(mm.zones.iter().any(high), "{policy}");
+        }
+        let freed = counter(&mm, "pgsteal_kswapd");
+        assert!(freed > 0 && freed <= counter(&mm, "pgscan_kswapd"), "{policy}");
+        assert_eq!(mm.memory_use().held(), u64::from(pages) - freed, "{policy}");
+        assert_eq!(counter(&mm, "pgscan_direct"), 0);
+        assert!(mm.zones.iter().all(|zone| !zone.has_flag(crate::zone::zone_flag::RECLAIM_ACTIVE)));
+        mm.check().unwrap();
+    }
+}
+
+#[test]
+fn kswapd_sleeps_on_where_nothing_is_wanted() {
+    let mm = mm("linux-6.18");
+    fill(&mm);
+    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    assert_eq!(mm.machine().take_woken(), [Daemon::Kswapd(Node(0))]);
+    mm.kswapd(Node(0));
+    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    assert_eq!(mm.machine().take_woken(), []);
+}
+
+#[test]
+fn requests_free_for_themselves_where_kswapd_does_not_run() {
+    for policy in POLICIES {
+        let mm = mm(policy);
+        let file = mm.new_file(FileKind::Disk);
+        for page in 0..20_000 {
+            read(&mm, &file, page);
+        }
+        assert!(counter(&mm, "pgsteal_direct") > 10_000, "{policy}");
+        assert_eq!(counter(&mm, "pgsteal_kswapd"), 0, "{policy}");
+        assert_eq!(mm.memory_use().held(), 20_000 - counter(&mm, "pgsteal_direct"), "{policy}");
+        assert!(counter(&mm, "allocstall") > 0);
+        assert_eq!(counter(&mm, "freehold_oom"), 0);
+        mm.check().unwrap();
+    }
+}
+
+#[test]
+fn pages_that_were_read_again_survive() {
+    let mm = mm("linux-6.18");
+    let (file, pages) = fill(&mm);
+    (0..100).for_each(|page| assert_eq!(read(&mm, &file, page), Cached::Hit));
+    mm.lru_drain_all();
+    for page in pages..pages + 3000 {
+        read(&mm, &file, page);
+    }
+    assert!(file.cached_pages(&mm) < u64::from(pages) + 500);
+    (0..100).for_each(|page| assert_eq!(read(&mm, &file, page), Cached::Hit, "read twice, and the oldest"));
+    assert!((100..200).all(|page| read(&mm, &file, page) == Cached::Miss));
+    mm.check().unwrap();
+}
+
+#[test]
+fn a_request_for_low_memory_frees_low_memory() {
+    let low = Request { highest: ZoneKind::Dma32, ..Request::USER };
+    for policy in POLICIES {
+        let mm = mm(policy);
+        fill(&mm);
+        for _ in 0..1000 {
+            mm.alloc(low).unwrap();
+        }
+        assert!(counter(&mm, "pgsteal_direct") > 500, "{policy}");
+        let of_normal = mm.zones[1].stat.reclaim.get(crate::stat::ReclaimEvent::StealDirect);
+        assert_eq!(of_normal, 0, "{policy}");
+        assert_eq!(counter(&mm, "pgskip_normal") > 0, policy != "linux-4.4", "{policy}");
+        mm.check().unwrap();
+    }
+}
+
+#[test]
+fn kswapd_leaves_dirty_pages_to_the_flusher_and_may_give_up_meanwhile() {
+    let mm = mm("linux-6.18");
+    let (file, pages) = fill_dirty(&mm);
+    mm.kswapd(Node(0));
+    assert!(mm.machine().take_woken().contains(&Daemon::Flusher));
+    assert_eq!(file.cached_pages(&mm), u64::from(pages), "none is lost");
+    assert!(mm.kswapd_gave_up(Node(0)));
+    mm.wake_kswapd(Node(0));
+    assert_eq!(mm.machine().take_woken(), []);
+    mm.check().unwrap();
+    // The disk is done with them: they go first.
+    let written = mm.take_dirty(500);
+    assert!(written.iter().all(|&pfn| mm.page(pfn).has(PageFlag::Writeback)));
+    mm.written(&written);
+    assert!(counter(&mm, "pgrotated") > 0);
+    while counter(&mm, "pgsteal_direct") == 0 {
+        mm.alloc(Request::USER).unwrap();
+    }
+    assert!(!mm.kswapd_gave_up(Node(0)));
+    mm.check().unwrap();
+}
+
+#[test]
+fn a_huge_page_of_old_kernels_reclaims_but_wakes_nobody() {
+    let mm = mm("linux-4.4");
+    fill(&mm);
+    let _ = mm.alloc(Request::THP);
+    assert_eq!(mm.machine().take_woken(), []);
+    assert!(counter(&mm, "pgscan_direct") > 0);
+    let scanned = counter(&mm, "pgscan_direct");
+    assert!(mm.alloc(Request { urgency: Urgency::Never, ..Request::THP }).is_err());
+    assert_eq!(counter(&mm, "pgscan_direct"), scanned);
+    mm.check().unwrap();
+}
+
+#[test]
+fn out_of_memory_is_an_error_and_a_report() {
+    for policy in POLICIES {
+        let mm = mm(policy);
+        let file = mm.new_file(FileKind::Disk);
+        read(&mm, &file, 0);
+        let held: Vec<Pfn> = core::iter::from_fn(|| mm.alloc(Request::USER).ok()).collect();
+        assert_eq!(mm.alloc(Request::KERNEL), Err(AllocError::OutOfMemory), "{policy}");
+        assert_eq!(counter(&mm, "freehold_oom"), 2);
+        let reports = mm.oom_reports();
+        assert!(reports[0].starts_with("task 0 invoked oom-killer: gfp_mask=GFP_HIGHUSER_MOVABLE, order=0"));
+        assert!(reports[1].starts_with("task 0 invoked oom-killer: gfp_mask=GFP_KERNEL, order=0"));
+        mm.check().unwrap();
+        for pfn in held {
+            mm.free(pfn, Order::ZERO).unwrap();
+        }
+        assert!(mm.alloc(Request::KERNEL).is_ok());
+    }
+}
+
+#[test]
+fn reports_are_few() {
+    let mm = mm("linux-6.18");
+    while mm.alloc(Request::USER).is_ok() {}
+    for _ in 0..30 {
+        let _ = mm.alloc(Request::USER);
+    }
+    assert_eq!((counter(&mm, "freehold_oom"), mm.oom_reports().len()), (31, 4));
+}
+
+#[test]
+fn who_was_killed_waits_no_more() {
+    let mm = mm("linux-6.18");
+    let held: Vec<Pfn> = core::iter::from_fn(|| mm.alloc(Request::USER).ok()).collect();
+    mm.kill(TaskId(0));
+    assert_eq!(mm.alloc(Request::USER), Err(AllocError::Killed));
+    mm.free(held[0], Order::ZERO).unwrap();
+    mm.drain_cpu(Cpu(0));
+    mm.check().unwrap();
+    mm.forget_task(TaskId(0));
+    assert!(!mm.is_killed(TaskId(0)));
+}

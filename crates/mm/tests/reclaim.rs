@@ -1,0 +1,400 @@
+//! Memory running low, through public doors: caches and programs larger than memory, swap, slower memory, zones that are
+//! used up, and whatever happens in between. No page is lost, none is freed twice.
+
+mod common;
+
+use std::sync::Arc;
+
+use freehold_mm::ids::PAGEBLOCK_PAGES;
+use freehold_mm::vm::{AddressSpace, Cached, DirtyPages, File, FileKind, MapSpec, Placement, Touch, Vpn};
+use freehold_mm::{
+    AllocError, Bare, Cpu, Daemon, Knob, Knobs, Mm, Node, NodeSize, Order, Pfn, Policy, Request, TaskId,
+    Topology, ZoneKind,
+};
+use proptest::prelude::*;
+
+/// Kernels on both sides of what changed in reclaim.
+const POLICIES: [&str; 5] = ["linux-4.4", "linux-5.8", "linux-6.6", "linux-6.18", "freehold"];
+
+/// Nodes of so many MiB and CPUs, huge pages or none, so much swap.
+fn machine(policy: &str, nodes: &[(u64, u32)], huge: u64, swap: u32) -> Mm<Bare> {
+    let sizes: Vec<NodeSize> = nodes.iter().map(|&(mib, cpus)| NodeSize { bytes: mib << 20, cpus }).collect();
+    let row = |from| (0..nodes.len()).map(|to| if from == to { 10 } else { 20 }).collect();
+    let distance = (0..nodes.len()).map(row).collect();
+    let topology = Topology::x86(&sizes, 1 << 20, distance).unwrap();
+    let knobs = Knobs::default();
+    knobs.set(Knob::TransparentHugepage, huge).unwrap();
+    knobs.set(Knob::MinFreeKbytes, 1024).unwrap();
+    knobs.set(Knob::OvercommitMemory, 1).unwrap();
+    let mm = Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
+    mm.set_swap(swap);
+    mm
+}
+
+/// Plays the daemons that were woken: kswapd, and a disk that is done at once.
+fn play(mm: &Mm<Bare>) {
+    for daemon in mm.machine().take_woken() {
+        match daemon {
+            Daemon::Kswapd(node) => mm.kswapd(node),
+            Daemon::Flusher => loop {
+                let pages = mm.take_dirty(64);
+                mm.written(&pages);
+                if pages.is_empty() {
+                    break;
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+fn check(mm: &Mm<Bare>) {
+    mm.check().unwrap();
+    mm.check_vm().unwrap();
+}
+
+/// The sum of the counters whose names begin so: of all zones, where they are counted by zone.
+fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
+    mm.counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
+}
+
+fn read(mm: &Mm<Bare>, file: &File<Bare>, pages: std::ops::Range<u32>) {
+    for page in pages {
+        mm.read_file(file, page, Placement::default()).unwrap();
+        play(mm);
+    }
+}
+
+/// What is in memory and not free belongs to somebody.
+fn assert_nothing_lost(mm: &Mm<Bare>, file: &File<Bare>, spaces: &[Arc<AddressSpace<Bare>>]) {
+    mm.lru_drain_all();
+    let spaces: u64 = spaces.iter().map(|space| space.resident_pages() + space.table_pages()).sum();
+    assert_eq!(mm.memory_use().held(), file.cached_pages(mm) + spaces);
+    check(mm);
+}
+
+#[test]
+fn a_cache_larger_than_memory_keeps_the_newest() {
+    for policy in POLICIES {
+        let mm = machine(policy, &[(32, 1)], 0, 0);
+        let file = mm.new_file(FileKind::Disk);
+        read(&mm, &file, 0..30_000);
+        assert_eq!(counter(&mm, "freehold_oom"), 0);
+        let (direct, kswapd) = (counter(&mm, "pgsteal_direct"), counter(&mm, "pgsteal_kswapd"));
+        assert!(direct < kswapd / 10, "{policy}: kswapd keeps up, {direct} of {kswapd}");
+        let stolen = direct + kswapd;
+        assert_nothing_lost(&mm, &file, &[]);
+        assert_eq!(file.cached_pages(&mm) + stolen, 30_000, "{policy}");
+        let newest = mm.read_file(&file, 29_999, Placement::default()).unwrap();
+        assert_eq!(
+            (newest, mm.read_file(&file, 0, Placement::default()).unwrap()),
+            (Cached::Hit, Cached::Miss)
+        );
+        mm.drop_file(&file);
+        mm.lru_drain_all();
+        assert_eq!(mm.memory_use().held(), 0, "{policy}");
+        check(&mm);
+    }
+}
+
+#[test]
+fn pages_in_use_survive_a_stream_of_others() {
+    for policy in POLICIES {
+        let mm = machine(policy, &[(32, 1)], 0, 0);
+        let file = mm.new_file(FileKind::Disk);
+        let space = mm.new_space();
+        let start = mm.mmap(&space, MapSpec::shared(&file, 200)).unwrap();
+        let mut faults = 0;
+        for round in 0..200 {
+            for page in 0..200 {
+                let touched = mm.touch_page(&space, start.add(page), Touch::Read).unwrap();
+                faults += u32::from(round > 20 && touched.1.is_some());
+            }
+            read(&mm, &file, 1000 + round * 200..1200 + round * 200);
+        }
+        assert!(faults < 200, "{policy}: {faults} of 36,000 touches of 200 hot pages missed");
+        assert_nothing_lost_shared(&mm, &file, &space);
+    }
+}
+
+/// As [`assert_nothing_lost`] where the space maps nothing but the file.
+fn assert_nothing_lost_shared(mm: &Mm<Bare>, file: &File<Bare>, space: &AddressSpace<Bare>) {
+    mm.lru_drain_all();
+    assert_eq!(mm.memory_use().held(), file.cached_pages(mm) + space.table_pages());
+    check(mm);
+}
+
+#[test]
+fn a_program_larger_than_memory_goes_to_swap() {
+    for policy in POLICIES {
+        for huge in [0, 1] {
+            let mm = machine(policy, &[(48, 1)], huge, 100_000);
+            let file = mm.new_file(FileKind::Disk);
+            let space = mm.new_space();
+            let start = mm.mmap(&space, MapSpec::anonymous(30_000)).unwrap();
+            for page in 0..30_000 {
+                mm.touch_page(&space, start.add(page), Touch::Write).unwrap();
+                play(&mm);
+            }
+            assert!(space.swapped_pages() > 15_000, "{policy}: {}", space.swapped_pages());
+            assert_eq!(space.swapped_pages() + space.resident_pages(), 30_000, "{policy}");
+            assert_eq!(mm.swap_pages().0 as u64, space.swapped_pages(), "{policy}");
+            assert_nothing_lost(&mm, &file, &[Arc::clone(&space)]);
+            let back = mm.touch_page(&space, start, Touch::Read).unwrap();
+            assert_eq!(back.1, Some(freehold_mm::vm::FaultKind::Major), "{policy}");
+            mm.exit(&space);
+            mm.lru_drain_all();
+            assert_eq!((mm.memory_use().held(), mm.swap_pages().0), (0, 0), "{policy}");
+            check(&mm);
+        }
+    }
+}
+
+#[test]
+fn without_swap_a_program_larger_than_memory_ends_in_an_error() {
+    for policy in POLICIES {
+        let mm = machine(policy, &[(32, 1)], 0, 0);
+        let file = mm.new_file(FileKind::Disk);
+        read(&mm, &file, 0..4000);
+        let space = mm.new_space();
+        let start = mm.mmap(&space, MapSpec::anonymous(20_000)).unwrap();
+        let got = (0..20_000).take_while(|&page| {
+            play(&mm);
+            mm.touch_page(&space, start.add(page), Touch::Write).is_ok()
+        });
+        let got = got.count();
+        assert!((7000..8100).contains(&got), "{policy}: {got}");
+        assert!(file.cached_pages(&mm) < 64, "{policy}: the cache went first");
+        let report = mm.oom_reports().pop().unwrap();
+        assert!(
+            report.contains("invoked oom-killer: gfp_mask=GFP_HIGHUSER_MOVABLE|__GFP_ZERO, order=0"),
+            "{report}"
+        );
+        assert_nothing_lost(&mm, &file, &[Arc::clone(&space)]);
+        mm.exit(&space);
+        read(&mm, &file, 0..4000);
+        check(&mm);
+    }
+}
+
+#[test]
+fn every_zone_can_be_used_up_and_reclaimed() {
+    for policy in POLICIES {
+        for highest in [ZoneKind::Dma, ZoneKind::Dma32] {
+            let mm = machine(policy, &[(3072, 1)], 0, 0);
+            let file = mm.new_file(FileKind::Disk);
+            // A boost would stay where nothing is left for kswapd to free.
+            mm.set_knob(Knob::WatermarkBoostFactor, 0).unwrap();
+            // The cache takes all zones, the highest first.
+            read(&mm, &file, 0..800_000);
+            let zone = mm.zone(Node(0), highest).unwrap();
+            let low = Request { highest, ..Request::KERNEL };
+            let one = || {
+                play(&mm);
+                mm.alloc(low).ok()
+            };
+            let held: Vec<Pfn> = core::iter::from_fn(one).take(20_000).collect();
+            assert!(held.len() >= 20_000.min(zone.managed() as usize * 9 / 10), "{policy}: {}", held.len());
+            if highest == ZoneKind::Dma {
+                assert_eq!(mm.alloc(low), Err(AllocError::OutOfMemory), "{policy}");
+            }
+            assert!(mm.alloc(Request::KERNEL).is_ok(), "{policy}: Normal is not touched by that");
+            check(&mm);
+        }
+    }
+}
+
+#[test]
+fn dirty_pages_are_written_before_they_go() {
+    for policy in POLICIES {
+        let mm = machine(policy, &[(32, 1)], 0, 0);
+        let file = mm.new_file(FileKind::Disk);
+        for page in 0..20_000 {
+            mm.write_file(&file, page, Placement::default()).unwrap();
+            play(&mm);
+        }
+        assert!(counter(&mm, "pgsteal") > 10_000, "{policy}");
+        assert_nothing_lost(&mm, &file, &[]);
+        mm.drop_file(&file);
+        assert_eq!(mm.dirty_pages(), DirtyPages::default());
+    }
+}
+
+#[test]
+fn cold_pages_go_to_slower_memory_before_they_go_at_all() {
+    for enabled in [0, 1] {
+        let mm = machine("linux-6.18", &[(64, 2), (64, 0)], 0, 0);
+        mm.set_knob(Knob::DemotionEnabled, enabled).unwrap();
+        let space = mm.new_space();
+        let near = Placement { node: Some(Node(0)), ..Placement::default() };
+        let near = Placement { allowed: freehold_mm::NodeMask::only(Node(0)), ..near };
+        let start = mm.mmap(&space, MapSpec::anonymous(25_000).placed(near)).unwrap();
+        let got = (0..25_000).take_while(|&page| {
+            let fine = mm.touch_page(&space, start.add(page), Touch::Write).is_ok();
+            play(&mm);
+            fine
+        });
+        let got = got.count() as u64;
+        let demoted = counter(&mm, "pgdemote");
+        assert_eq!(space.pages_on(Node(1)), demoted);
+        assert_eq!(space.pages_on(Node(0)) + demoted, got);
+        if enabled == 1 {
+            assert!(got == 25_000 && demoted > 9000, "{got} {demoted}");
+        } else {
+            assert!(got < 16_500 && demoted == 0, "{got} {demoted}");
+        }
+        check(&mm);
+        mm.exit(&space);
+        mm.lru_drain_all();
+        assert_eq!(mm.memory_use().held(), 0);
+        check(&mm);
+    }
+}
+
+#[test]
+fn a_task_that_is_killed_keeps_what_it_has_and_gets_no_more() {
+    let mm = machine("linux-6.18", &[(32, 1)], 0, 0);
+    let space = mm.new_space();
+    let start = mm.mmap(&space, MapSpec::anonymous(20_000)).unwrap();
+    let mut page = 0;
+    while mm.touch_page(&space, start.add(page), Touch::Write).is_ok() {
+        page += 1;
+    }
+    mm.kill(TaskId(0));
+    assert_eq!(mm.alloc(Request::USER), Err(AllocError::Killed));
+    check(&mm);
+    mm.exit(&space);
+    mm.forget_task(TaskId(0));
+    assert!(mm.alloc(Request::USER).is_ok());
+    check(&mm);
+}
+
+#[test]
+fn blocks_of_higher_orders_are_freed_for() {
+    for policy in POLICIES {
+        let mm = machine(policy, &[(64, 1)], 0, 0);
+        let file = mm.new_file(FileKind::Disk);
+        read(&mm, &file, 0..30_000);
+        let order = common::order(3);
+        let got = (0..200).filter(|_| mm.alloc(Request::KERNEL.of_order(order)).is_ok()).count();
+        assert_eq!(got, 200, "{policy}");
+        // A huge page is not worth the whole cache.
+        let mut cached = file.cached_pages(&mm);
+        while mm.alloc(Request::THP).is_ok() {
+            cached = file.cached_pages(&mm);
+        }
+        assert!(file.cached_pages(&mm) + 2048 > cached, "{policy}: {} of {cached}", file.cached_pages(&mm));
+        check(&mm);
+    }
+}
+
+/// What may happen.
+#[derive(Clone, Debug)]
+enum Event {
+    Map { pages: u32 },
+    Touch { space: usize, at: u32, pages: u32, write: bool },
+    Unmap { space: usize, at: u32, pages: u32 },
+    Fork { space: usize },
+    Exit { space: usize },
+    Read { at: u32, pages: u32 },
+    Write { at: u32, pages: u32 },
+    MapFile { space: usize, private: bool },
+    Daemons,
+    Kernel { order: u8 },
+    Free,
+    Tick,
+    Swap { pages: u32 },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let space = 0..3usize;
+    prop_oneof![
+        2 => (1000..4000u32).prop_map(|pages| Event::Map { pages }),
+        6 => (space.clone(), 0..6000u32, 1..2500u32, any::<bool>())
+            .prop_map(|(space, at, pages, write)| Event::Touch { space, at, pages, write }),
+        1 => (space.clone(), 0..6000u32, 1..2500u32).prop_map(|(space, at, pages)| Event::Unmap { space, at, pages }),
+        1 => space.clone().prop_map(|space| Event::Fork { space }),
+        1 => space.clone().prop_map(|space| Event::Exit { space }),
+        3 => (0..9000u32, 1..3000u32).prop_map(|(at, pages)| Event::Read { at, pages }),
+        2 => (0..9000u32, 1..1000u32).prop_map(|(at, pages)| Event::Write { at, pages }),
+        1 => (space, any::<bool>()).prop_map(|(space, private)| Event::MapFile { space, private }),
+        3 => Just(Event::Daemons),
+        2 => (0..10u8).prop_map(|order| Event::Kernel { order }),
+        1 => Just(Event::Free),
+        1 => Just(Event::Tick),
+        1 => (0..9000u32).prop_map(|pages| Event::Swap { pages }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// Whatever programs, files and daemons do to a machine that is too small for them, every page is where it should
+    /// be, and when all have ended nothing is left.
+    #[test]
+    fn lives_in_too_little_memory(
+        events in prop::collection::vec(event(), 1..40),
+        policy in prop::sample::select(POLICIES.to_vec()),
+        huge in 0..2u64,
+        demotion in 0..2u64,
+    ) {
+        let mm = machine(policy, &[(24, 1), (16, 0)], huge, 2000);
+        mm.set_knob(Knob::DemotionEnabled, demotion).unwrap();
+        let file = mm.new_file(FileKind::Disk);
+        let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.new_space()];
+        let mut held: Vec<(Pfn, Order)> = vec![];
+        let at_page = |at: u32| Vpn(PAGEBLOCK_PAGES + at);
+        for event in events {
+            let of = |space: usize| space % spaces.len();
+            match event {
+                Event::Map { pages } => {
+                    let _ = mm.mmap(&spaces[spaces.len() - 1], MapSpec::anonymous(pages));
+                }
+                Event::Touch { space, at, pages, write } => {
+                    let touch = if write { Touch::Write } else { Touch::Read };
+                    let space = &spaces[of(space)];
+                    let _ = (at..at + pages).try_for_each(|page| mm.touch_page(space, at_page(page), touch).map(|_| ()));
+                }
+                Event::Unmap { space, at, pages } => mm.munmap(&spaces[of(space)], at_page(at), pages),
+                Event::Fork { space } => {
+                    if spaces.len() < 3 {
+                        spaces.extend(mm.fork(&spaces[of(space)]).ok());
+                    }
+                }
+                Event::Exit { space } => {
+                    let index = of(space);
+                    mm.exit(&spaces[index]);
+                    spaces[index] = mm.new_space();
+                }
+                Event::Read { at, pages } => {
+                    let _ = (at..at + pages).try_for_each(|page| mm.read_file(&file, page, Placement::default()).map(|_| ()));
+                }
+                Event::Write { at, pages } => {
+                    let _ = (at..at + pages).try_for_each(|page| mm.write_file(&file, page, Placement::default()).map(|_| ()));
+                }
+                Event::MapFile { space, private } => {
+                    let spec = if private { MapSpec::private(&file, 4000) } else { MapSpec::shared(&file, 4000) };
+                    let _ = mm.mmap(&spaces[of(space)], spec);
+                }
+                Event::Daemons => play(&mm),
+                Event::Kernel { order } => {
+                    let order = common::order(order);
+                    held.extend(mm.alloc(Request::KERNEL.of_order(order)).ok().map(|pfn| (pfn, order)));
+                }
+                Event::Free => held.drain(..).for_each(|(pfn, order)| mm.free(pfn, order).unwrap()),
+                Event::Tick => mm.vmstat_tick(Cpu(0)),
+                Event::Swap { pages } => mm.set_swap(pages),
+            }
+            prop_assert_eq!(mm.check().map(|_| ()), Ok(()));
+            prop_assert_eq!(mm.check_vm(), Ok(()));
+        }
+        for space in &spaces {
+            mm.exit(space);
+        }
+        held.drain(..).for_each(|(pfn, order)| mm.free(pfn, order).unwrap());
+        mm.drop_file(&file);
+        mm.lru_drain_all();
+        prop_assert_eq!(mm.check().map(|_| ()), Ok(()));
+        prop_assert_eq!((mm.memory_use().held(), mm.committed_pages(), mm.swap_pages().0), (0, 0, 0));
+    }
+}
