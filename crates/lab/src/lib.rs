@@ -2,7 +2,9 @@
 
 pub mod conform;
 pub mod contention;
+pub mod disk;
 pub mod experiment;
+mod flusher;
 pub mod measurements;
 mod placement;
 pub mod probe;

@@ -10,6 +10,8 @@ use sim::profile::Place;
 use sim::{Profile, Sim, SimMachine, TaskSpec};
 
 use crate::measurements::Moved;
+use crate::disk::Disk;
+use crate::flusher;
 use crate::placement::spread;
 
 /// The memory manager and what all tasks share.
@@ -22,6 +24,8 @@ pub struct Stage {
     pub cpus: Vec<Cpu>,
     /// Where every CPU of the machine is, by number.
     pub places: Vec<Place>,
+    /// Where files are.
+    pub disk: Disk,
     /// What tasks have done.
     pub tally: Tally,
     /// From when on tasks are to come to an end.
@@ -53,6 +57,7 @@ impl Stage {
             allowed: allowed_nodes(profile),
             cpus: spread(profile, cpus),
             places: profile.shape().places(),
+            disk: Disk::default(),
             tally: Tally::default(),
             end: Cell::new(Nanos(u64::MAX)),
             tasks: Cell::new(0),
@@ -76,8 +81,25 @@ impl Stage {
         self.cpus[number as usize % self.cpus.len()]
     }
 
-    /// Starts the vmstat tick of every CPU, and a kswapd for every node.
+    /// Starts the vmstat tick of every CPU, a kswapd for every node, and the flusher.
     pub fn spawn_daemons(self: &Rc<Self>, sim: &Sim) {
+        self.spawn_working(sim);
+        self.spawn_flusher(sim);
+    }
+
+    /// The flusher starts when it is first woken: where no file is written to it never does.
+    fn spawn_flusher(self: &Rc<Self>, sim: &Sim) {
+        // What never starts must not keep the stage, which keeps the machine, which keeps it.
+        let stage = Rc::downgrade(self);
+        let body = move || {
+            if let Some(stage) = stage.upgrade() {
+                flusher::run(&stage);
+            }
+        };
+        sim.spawn_daemon(Daemon::Flusher, TaskSpec::new("flusher").at(Nanos(u64::MAX)), body);
+    }
+
+    fn spawn_working(self: &Rc<Self>, sim: &Sim) {
         let ticking = Rc::clone(self);
         sim.every(Nanos(self.mm.stat_interval_ns()), "vmstat", move || {
             ticking.mm.vmstat_tick(ticking.machine().cpu());
@@ -210,5 +232,90 @@ impl Tally {
         self.frees_of_failed.set(0);
         self.moved.borrow_mut().clear();
         self.peak.set(self.held.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mm::Request;
+    use mm::vm::{DirtyPages, FileKind, Placement};
+    use sim::{Measurements, SimOptions};
+
+    use super::*;
+
+    fn stage(knobs: &[(Knob, u64)]) -> (Sim, Rc<Stage>) {
+        let profile = Profile::load("host").unwrap();
+        let sim = Sim::new(&profile, SimOptions::default());
+        let policy = Policy::parse("linux-6.18").unwrap();
+        let stage = Stage::new(&sim, &profile, &policy, knobs, &[]).unwrap();
+        (sim, Rc::new(stage))
+    }
+
+    /// Two tasks that take pages and give them back; with and without whoever else `spawn` starts.
+    fn measured(spawn: fn(&Rc<Stage>, &Sim)) -> (Measurements, Nanos) {
+        let (mut sim, stage) = stage(&[]);
+        spawn(&stage, &sim);
+        for number in 0..2 {
+            let stage = Rc::clone(&stage);
+            sim.spawn(TaskSpec::new(format!("task/{number}")), move || {
+                for _ in 0..2000 {
+                    let pages: Vec<_> = (0..50)
+                        .map(|_| stage.mm.alloc(Request::USER).expect("memory for 100 pages"))
+                        .collect();
+                    for page in pages {
+                        stage.mm.free(page, mm::Order::ZERO).expect("it was allocated above");
+                    }
+                    stage.machine().sleep(Nanos(1_000_000));
+                }
+            });
+        }
+        let end = sim.run(None).unwrap().now;
+        (sim.measurements(), end)
+    }
+
+    #[test]
+    fn who_writes_to_no_file_does_not_notice_the_flusher() {
+        let without = measured(Stage::spawn_working);
+        assert_eq!(measured(Stage::spawn_daemons), without);
+        assert!(without.1 > Nanos(2_000_000_000), "{:?}", without.1);
+    }
+
+    /// When what a task wrote was no longer dirty and on the disk, in ms.
+    fn clean_after(knobs: &[(Knob, u64)], pages: u32) -> u64 {
+        let (mut sim, stage) = stage(knobs);
+        stage.spawn_daemons(&sim);
+        stage.disk.set_speed(100);
+        let (seen, machine) = (Rc::clone(&stage), sim.machine());
+        let clean = Rc::new(Cell::new(0));
+        let at = Rc::clone(&clean);
+        sim.spawn(TaskSpec::new("writer"), move || {
+            let file = seen.mm.new_file(FileKind::Disk);
+            for page in 0..pages {
+                seen.mm.write_file(&file, page, Placement::default()).expect("memory");
+            }
+            assert_ne!(seen.mm.dirty_pages(), DirtyPages::default());
+            while seen.mm.dirty_pages() != DirtyPages::default() {
+                machine.sleep(Nanos(1_000_000));
+            }
+            at.set(machine.now().0 / 1_000_000);
+            seen.mm.drop_file(&file);
+        });
+        sim.run(None).unwrap();
+        stage.mm.check().unwrap();
+        clean.get()
+    }
+
+    #[test]
+    fn what_is_dirty_for_half_a_minute_is_written() {
+        // 2000 pages take 82 ms; the flusher looks every 5 s.
+        let ms = clean_after(&[], 2000);
+        assert!((30_000..35_100).contains(&ms), "{ms} ms");
+    }
+
+    #[test]
+    fn what_is_too_much_is_written_at_once() {
+        // Nothing may be dirty: writers wait for the disk.
+        let ms = clean_after(&[(Knob::DirtyBackgroundRatio, 0)], 2000);
+        assert!((82..1000).contains(&ms), "{ms} ms");
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Vm<M: Machine> {
     pub(crate) swap: Swap<M>,
     /// By zone.
     pub(super) zones: Box<[ZonePages]>,
+    /// 1 if reclaim asked for dirty pages to be written since the flusher last looked.
+    pub(super) flush_asked: AtomicU32,
     pub(crate) events: super::fault::VmEvents,
 }
 
@@ -50,6 +52,7 @@ impl<M: Machine> Vm<M> {
             committed: AtomicI64::new(0),
             swap: Swap::new(machine),
             zones: (0..zones).map(|_| ZonePages::default()).collect(),
+            flush_asked: AtomicU32::new(0),
             events: super::fault::VmEvents::default(),
         }
     }

@@ -36,9 +36,13 @@ impl<M: Machine> Mm<M> {
         if page.has(PageFlag::SwapBacked) || !page.set(PageFlag::Dirty) {
             return;
         }
-        self.count_dirty(pfn, 1);
+        let first = self.count_dirty(pfn, 1) == 0;
         if let Some(file) = self.file(id) {
             file.state.lock_local(&self.machine).dirty.insert(page.index());
+        }
+        if first {
+            // It sleeps without a clock while nothing is dirty.
+            self.machine.wake(Daemon::Flusher);
         }
     }
 
@@ -59,8 +63,9 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    fn count_dirty(&self, pfn: Pfn, pages: i64) {
-        self.vm.zone(self.map.frame(pfn).state().zone).dirty.fetch_add(pages, Relaxed);
+    /// Gives how many of the zone's pages were dirty before.
+    fn count_dirty(&self, pfn: Pfn, pages: i64) -> i64 {
+        self.vm.zone(self.map.frame(pfn).state().zone).dirty.fetch_add(pages, Relaxed)
     }
 
     fn count_writeback(&self, pfn: Pfn, pages: i64) {
@@ -105,16 +110,24 @@ impl<M: Machine> Mm<M> {
             if dirty + writeback <= self.dirty_limit(self.knobs.get(Knob::DirtyRatio)) {
                 break;
             }
-            self.wake_flusher();
+            self.machine.wake(Daemon::Flusher);
             self.machine.block(PAUSE);
         }
         if self.wants_writeback() {
-            self.wake_flusher();
+            self.machine.wake(Daemon::Flusher);
         }
     }
 
+    /// Reclaim found nothing but dirty pages: all of them are to be written, however few they are.
     pub(crate) fn wake_flusher(&self) {
+        self.vm.flush_asked.store(1, Relaxed);
         self.machine.wake(Daemon::Flusher);
+    }
+
+    /// How many pages the flusher is to write because reclaim asked since this was last called: all that are dirty now,
+    /// or none.
+    pub fn take_flush_request(&self) -> u64 {
+        if self.vm.flush_asked.swap(0, Relaxed) == 1 { self.dirty_pages().dirty } else { 0 }
     }
 
     /// Takes up to `most` dirty pages to be written, oldest file first; each is under writeback until [`Mm::written`] is

@@ -1,0 +1,64 @@
+//! The disk of the simulated machine: one, which serves one request at a time in the order in which they come. What a file
+//! holds comes from it and goes to it at a steady rate; seeks are left out, as for a disk that is read and written in order.
+
+use std::cell::Cell;
+
+use mm::Nanos;
+use mm::ids::PAGE_SIZE;
+use sim::SimMachine;
+
+/// MB (10^6 bytes) a second where a workload says nothing. An estimate: what hard disks of the 2010s read and wrote in order
+/// at their outer tracks.
+pub(crate) const DEFAULT_MB_PER_SECOND: u32 = 150;
+
+/// The disk.
+#[derive(Debug)]
+pub struct Disk {
+    mb_per_second: Cell<u32>,
+    /// When it will have served all requests that have come.
+    free_at: Cell<Nanos>,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { mb_per_second: Cell::new(DEFAULT_MB_PER_SECOND), free_at: Cell::new(Nanos(0)) }
+    }
+}
+
+impl Disk {
+    /// It moves so many MB a second from now on, from 1.
+    pub(crate) fn set_speed(&self, mb_per_second: u32) {
+        self.mb_per_second.set(mb_per_second.max(1));
+    }
+
+    /// The calling task moves `pages` and sleeps until that is done.
+    pub(crate) fn transfer(&self, machine: &SimMachine, pages: u64) {
+        // Requests come in order of simulated time.
+        machine.sync();
+        let done = self.book(mm::Machine::now(machine), pages);
+        machine.sleep_until(done);
+    }
+
+    /// When a request for `pages` that comes at `now` is done.
+    fn book(&self, now: Nanos, pages: u64) -> Nanos {
+        let start = now.0.max(self.free_at.get().0);
+        let takes = pages * PAGE_SIZE * 1000 / u64::from(self.mb_per_second.get());
+        self.free_at.set(Nanos(start + takes));
+        self.free_at.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_wait_for_those_before_them() {
+        let disk = Disk::default();
+        disk.set_speed(100);
+        // 100 pages are 409,600 bytes: 4.096 ms.
+        assert_eq!(disk.book(Nanos(1000), 100), Nanos(4_097_000));
+        assert_eq!(disk.book(Nanos(2000), 100), Nanos(8_193_000));
+        assert_eq!(disk.book(Nanos(10_000_000), 0), Nanos(10_000_000));
+    }
+}
