@@ -5,7 +5,7 @@ use std::env;
 use std::time::Duration;
 
 use freehold_host::stress::{Length, Stress, objects, run};
-use mm::{NodeSize, Policy, Topology};
+use mm::{Firmware, NodeSize, Policy, Topology};
 
 const MIB: u64 = 1 << 20;
 
@@ -91,6 +91,17 @@ fn two_nodes_and_too_little_memory() {
     let nodes = [NodeSize { bytes: 48 * MIB, cpus: 1 }, NodeSize { bytes: 32 * MIB, cpus: 1 }];
     let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();
     stress(8, 10_000, "linux-6.12", topology);
+}
+
+/// Where zone order is to be had and zones take turns: `vm.numa_zonelist_order` changes under threads on their way.
+#[test]
+fn two_nodes_whose_zonelists_change() {
+    let nodes = [NodeSize { bytes: 96 * MIB, cpus: 1 }, NodeSize { bytes: 32 * MIB, cpus: 1 }];
+    let firmware = Firmware { low_end: 32 * MIB };
+    let topology = firmware.lay_out(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();
+    for policy in ["linux-3.17", "linux-4.13"] {
+        stress(8, 10_000, policy, topology.clone());
+    }
 }
 
 #[test]

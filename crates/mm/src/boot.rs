@@ -12,6 +12,7 @@ use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{KNOBS, Knob, KnobError, Knobs};
 use crate::lru::Lru;
 use crate::machine::{LockClass, Machine};
+use crate::mempolicy::InterleaveWeights;
 use crate::once::Once;
 use crate::page::{Page, Pages};
 use crate::pageblock::Pageblocks;
@@ -45,6 +46,7 @@ pub struct Mm<M: Machine> {
     pub(crate) lru: Lru<M>,
     pub(crate) reclaim: Reclaim<M>,
     pub(crate) zonelists: Zonelists,
+    pub(crate) weights: InterleaveWeights,
 }
 
 impl<M: Machine> Mm<M> {
@@ -62,6 +64,7 @@ impl<M: Machine> Mm<M> {
         let end = Pfn(zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
         let knobs_change = Locked::new(&machine, LockClass::Other, 0, ());
         let zonelists = Zonelists::new(&topology, policy.rules());
+        let weights = InterleaveWeights::new(topology.nodes.len());
         let slabs = SlabAllocator::new(&machine, topology.cpus.len());
         let sizes = (topology.nodes.len(), zones.len(), topology.cpus.len());
         let lru = Lru::new(&machine, policy.rules().reclaim.lru, sizes);
@@ -82,6 +85,7 @@ impl<M: Machine> Mm<M> {
             vm,
             zones,
             zonelists,
+            weights,
         };
         mm.apply_knobs();
         for zone in &mm.zones {

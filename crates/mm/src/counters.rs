@@ -34,6 +34,7 @@ impl<M: Machine> Mm<M> {
             counters.add("numa_hit", events.numa_hit);
             counters.add("numa_miss", events.numa_miss);
             counters.add("numa_foreign", zone.stat.numa_foreign.load(Relaxed));
+            counters.add("numa_interleave", zone.stat.numa_interleave.load(Relaxed));
             counters.add("numa_local", events.numa_local);
             counters.add("numa_other", events.numa_other);
             counters.add_zone("pgalloc", zone.kind, events.pgalloc);

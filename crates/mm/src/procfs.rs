@@ -155,6 +155,7 @@ impl<M: Machine> Mm<M> {
             ("numa_hit", events.numa_hit),
             ("numa_miss", events.numa_miss),
             ("numa_foreign", foreign),
+            ("numa_interleave", zone.stat.numa_interleave.load(crate::sync::Relaxed)),
             ("numa_local", events.numa_local),
             ("numa_other", events.numa_other),
         ];

@@ -71,6 +71,8 @@ pub(crate) struct ZoneStat {
     reserved_highatomic: AtomicU32,
     /// Requests that preferred this zone and were served elsewhere.
     pub(crate) numa_foreign: AtomicU64,
+    /// Pages that a memory policy put on this node because it was its turn.
+    pub(crate) numa_interleave: AtomicU64,
     pub(crate) slow: SlowEvents,
     pub(crate) reclaim: ReclaimEvents,
 }

@@ -64,6 +64,7 @@ fn knobs() -> impl Strategy<Value = Step> {
         prop::sample::select(vec![0, 1, 32, 256])
             .prop_map(|value| Step::SetKnob(Knob::LowmemReserveDma32, value)),
         (0..=1u64).prop_map(|value| Step::SetKnob(Knob::TransparentHugepage, value)),
+        (0..=2u64).prop_map(|value| Step::SetKnob(Knob::NumaZonelistOrder, value)),
         prop::sample::select(vec![0, 1, 2, 64]).prop_map(|value| Step::SetKnob(Knob::Arenas, value)),
     ]
 }
@@ -116,7 +117,10 @@ fn run(model: &mut Model, step: &Step) {
         Step::DrainAll => model.mm.drain_all(),
         Step::DrainCpu(cpu) => model.mm.drain_cpu(Cpu(cpu % cpus)),
         Step::Waiters(looks) => model.mm.machine().pretend_waiters(looks),
-        Step::SetKnob(knob, value) => model.mm.set_knob(knob, value).unwrap(),
+        Step::SetKnob(knob, value) => {
+            let taken = model.mm.policy().check_knob(knob, value);
+            assert_eq!(model.mm.set_knob(knob, value), taken);
+        }
     }
 }
 

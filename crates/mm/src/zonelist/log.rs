@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt::Write;
 
 use super::{OrderChoice, Zonelists};
-use crate::ids::{Node, ZoneKind};
+use crate::ids::Node;
 use crate::policy::{Rules, ZonelistOrderRule};
 use crate::topology::Topology;
 
@@ -34,9 +34,7 @@ impl Zonelists {
             zones().map(|zone| u64::from(zone.managed)).sum()
         };
         writeln!(text, ", mobility grouping on.  Total pages: {pages}")?;
-        // Memory policies hold for the highest zone that is there, Movable apart.
-        let highest = zones().map(|zone| zone.kind).filter(|kind| *kind < ZoneKind::Movable).max();
-        highest.map_or(Ok(()), |kind| writeln!(text, "Policy zone: {}", kind.name()))
+        writeln!(text, "Policy zone: {}", self.policy_zone().name())
     }
 
     /// Chooses the order by `setting` (the value of `vm.numa_zonelist_order`) and puts it in force.

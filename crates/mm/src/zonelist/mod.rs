@@ -32,6 +32,7 @@ pub struct Zonelists {
     /// Where the lists in force begin: 0 or the number of nodes. Both are there for good, so no order is needed.
     first: AtomicU32,
     with_memory: NodeMask,
+    policy_zone: ZoneKind,
 }
 
 impl Zonelists {
@@ -47,7 +48,9 @@ impl Zonelists {
         let by_zone = fallback.iter().map(|nodes| zone_order(&zones, nodes));
         let lists = by_node.chain(by_zone).collect();
         let with_memory = zones.iter().map(|(node, _)| *node).collect();
-        let built = Self { fallback, zones, lists, first: AtomicU32::new(0), with_memory };
+        let kinds = zones.iter().map(|zone| zone.1).filter(|kind| *kind < ZoneKind::Movable);
+        let policy_zone = kinds.max().unwrap_or(ZoneKind::Movable);
+        let built = Self { fallback, zones, lists, first: AtomicU32::new(0), with_memory, policy_zone };
         built.put_in_force(OrderChoice::by_rule(topology, rules.zonelist_order).order);
         built
     }
@@ -85,6 +88,11 @@ impl Zonelists {
     /// not exist.
     pub fn fallback(&self, node: Node) -> &[Node] {
         self.fallback.get(usize::from(node.0)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The highest kind of zone that there is, Movable apart: memory policies bind requests that could use it.
+    pub fn policy_zone(&self) -> ZoneKind {
+        self.policy_zone
     }
 
     /// The nodes that have memory.
