@@ -42,6 +42,16 @@ pub enum InterleaveBy<'a> {
     Index(u64),
 }
 
+impl InterleaveBy<'_> {
+    /// The node whose turn it is, of `nodes`; `None` if there are none.
+    fn node(self, nodes: NodeMask, weight: impl Fn(Node) -> u16) -> Option<Node> {
+        match self {
+            Self::Task(cursor) => Some(cursor.next(nodes, weight)).filter(|&node| nodes.contains(node)),
+            Self::Index(index) => node_at(index, nodes, weight),
+        }
+    }
+}
+
 /// How far a task has come in its turns.
 #[derive(Debug)]
 pub struct InterleaveCursor(AtomicU32);
@@ -232,19 +242,12 @@ impl<M: Machine> Mm<M> {
             MemPolicy::PreferredMany(mask) => Some(left(mask).map_or(request, within)),
             MemPolicy::Interleave(mask) => {
                 let nodes = left(mask)?;
-                self.next_node(by, nodes, |_| 1).map(at)
+                by.node(nodes, |_| 1).map(at)
             }
             MemPolicy::WeightedInterleave(mask) => {
                 let nodes = left(mask)?;
-                self.next_node(by, nodes, |node| self.weights.get(node)).map(at)
+                by.node(nodes, |node| self.weights.get(node)).map(at)
             }
-        }
-    }
-
-    fn next_node(&self, by: InterleaveBy<'_>, nodes: NodeMask, weight: impl Fn(Node) -> u16) -> Option<Node> {
-        match by {
-            InterleaveBy::Task(cursor) => Some(cursor.next(nodes, weight)),
-            InterleaveBy::Index(index) => node_at(index, nodes, weight),
         }
     }
 

@@ -117,10 +117,8 @@ proptest! {
         for by_place in [false, true] {
             let mut got = [0u32; 4];
             for index in 0..pages {
-                let by = match by_place {
-                    true => InterleaveBy::Index(u64::from(index)),
-                    false => InterleaveBy::Task(&cursor),
-                };
+                let place = InterleaveBy::Index(u64::from(index));
+                let by = if by_place { place } else { InterleaveBy::Task(&cursor) };
                 let placed = mm.place(policy, by, Request::USER).unwrap();
                 got[usize::from(placed.node.unwrap().0)] += 1;
             }
