@@ -9,9 +9,9 @@ use mm::{Cpu, Daemon, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
 use sim::profile::Place;
 use sim::{Profile, Sim, SimMachine, TaskSpec};
 
-use crate::measurements::Moved;
 use crate::disk::Disk;
 use crate::flusher;
+use crate::measurements::Moved;
 use crate::placement::spread;
 
 /// The memory manager and what all tasks share.

@@ -145,9 +145,7 @@ impl<M: Machine> Mm<M> {
                 self.list_page(&mut lists, pfn, End::Head);
             }
         }
-        for &pfn in run.pages() {
-            self.put_page(pfn);
-        }
+        self.put_pages(run.pages());
     }
 
     /// So many isolated base pages are back or gone.

@@ -215,6 +215,21 @@ impl<M: Machine> Mm<M> {
         self.lru.sizes[usize::from(state.zone.0)][list.index()].fetch_sub(state.order.pages(), Relaxed);
     }
 
+    /// The last references to all of `pages` are gone: each leaves its list, and a stretch of one set takes its lock once
+    /// (`release_pages`).
+    pub(crate) fn lru_forget_each(&self, pages: &[Pfn]) {
+        let vec = |pfn: Pfn| self.vec_of(self.map.frame(pfn).state());
+        for stretch in pages.chunk_by(|&one, &next| vec(one) == vec(next)) {
+            if !stretch.iter().any(|&pfn| self.page(pfn).has(PageFlag::Lru)) {
+                continue;
+            }
+            let mut lists = self.lru.vecs[vec(stretch[0]).index()].lists.lock(&self.machine);
+            for &pfn in stretch.iter().filter(|pfn| self.page(**pfn).has(PageFlag::Lru)) {
+                self.unlist_page(&mut lists, pfn);
+            }
+        }
+    }
+
     /// The page leaves its list, if it is on one: the last reference to it is gone and the caller is about to free it, or
     /// to make several pages of it.
     pub(crate) fn lru_forget(&self, pfn: Pfn) {

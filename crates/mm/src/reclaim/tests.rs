@@ -221,3 +221,36 @@ fn who_was_killed_waits_no_more() {
     mm.forget_task(TaskId(0));
     assert!(!mm.is_killed(TaskId(0)));
 }
+
+#[test]
+fn a_report_has_the_kernels_shape() {
+    let mm = mm("linux-6.18");
+    let file = mm.new_file(FileKind::Disk);
+    read(&mm, &file, 0);
+    mm.lru_drain_all();
+    assert!(
+        mm.alloc(Request { highest: ZoneKind::Dma, ..Request::KERNEL }).is_err(),
+        "there is no such zone"
+    );
+    assert_eq!(mm.oom_reports(), [""; 0]);
+    let expected = "\
+Mem-Info:
+active_anon:0 inactive_anon:0
+ active_file:0 inactive_file:1
+ dirty:0 writeback:0
+ slab:0 free:8191 free_pcp:0
+Node 0 active_anon:0kB inactive_anon:0kB active_file:0kB inactive_file:4kB all_unreclaimable? no
+Node 0 DMA32 free:16384kB boost:0kB min:256kB low:320kB high:384kB reserved_highatomic:0kB active_anon:0kB inactive_anon:0kB active_file:0kB inactive_file:0kB present:16384kB managed:16384kB free_pcp:0kB
+lowmem_reserve[]: 0 0 16 16 16
+Node 0 Normal free:16380kB boost:0kB min:256kB low:320kB high:384kB reserved_highatomic:0kB active_anon:0kB inactive_anon:0kB active_file:0kB inactive_file:4kB present:16384kB managed:16384kB free_pcp:0kB
+lowmem_reserve[]: 0 0 0 0 0
+Node 0 DMA32: 0*4kB 0*8kB 0*16kB 0*32kB 0*64kB 0*128kB 0*256kB 0*512kB 0*1024kB 0*2048kB 4*4096kB (M) = 16384kB
+Node 0 Normal: 1*4kB (M) 1*8kB (M) 1*16kB (M) 1*32kB (M) 1*64kB (M) 1*128kB (M) 1*256kB (M) 1*512kB (M) 1*1024kB (M) 1*2048kB (M) 3*4096kB (M) = 16380kB
+1 total pagecache pages
+Free swap  = 0kB
+Total swap = 0kB
+8192 pages RAM
+0 pages reserved
+";
+    assert_eq!(mm.mem_info(), expected);
+}

@@ -92,11 +92,16 @@ impl<M: Machine> Mm<M> {
     /// Gives back a reference to each of `pages`; those that were the last ones' frames are freed in batches.
     pub(crate) fn put_pages(&self, pages: &[Pfn]) {
         for chunk in pages.chunks(BATCH) {
-            let mut blocks = [(Pfn(0), Order::ZERO); BATCH];
+            let mut last = [Pfn(0); BATCH];
             let mut count = 0;
             for &pfn in chunk.iter().filter(|pfn| self.page(**pfn).put()) {
-                blocks[count] = (pfn, self.forget_page(pfn));
+                last[count] = pfn;
                 count += 1;
+            }
+            self.lru_forget_each(&last[..count]);
+            let blocks = last.map(|pfn| (pfn, self.map.frame(pfn).state().order));
+            for &(pfn, _) in &blocks[..count] {
+                self.page(pfn).clear_mapping();
             }
             if count > 0 {
                 self.free_batch(&blocks[..count]).expect("a page with a reference is an allocated block");
