@@ -3,5 +3,5 @@
 # schedules of each test (default 4000, and a quarter as many by PCT).
 set -eu
 cd "$(dirname "$0")/.."
-RUSTFLAGS="--cfg shuttle" exec cargo test -p freehold-mm --test shuttle --test shuttle_slab \
+RUSTFLAGS="--cfg shuttle" exec cargo test -p freehold-mm --test shuttle --test shuttle_slab --test shuttle_reclaim \
     --target-dir target/shuttle -- "$@"
