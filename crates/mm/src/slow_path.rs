@@ -106,6 +106,10 @@ impl<M: Machine> Mm<M> {
         if rounds.all > 0 || freed == 0 && search.request.urgency == Urgency::Tries {
             return None;
         }
+        if freed == 0 && self.has_pages() {
+            // The next round finds what other CPUs' batches held.
+            self.lru_drain_all();
+        }
         self.drain_all();
         self.search(search)
     }

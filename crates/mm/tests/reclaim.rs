@@ -398,3 +398,14 @@ proptest! {
         prop_assert_eq!((mm.memory_use().held(), mm.committed_pages(), mm.swap_pages().0), (0, 0, 0));
     }
 }
+
+#[test]
+fn a_zone_of_a_few_pages_is_reclaimed_too() {
+    let small = common::small(0, 16, 1, "linux-6.18");
+    let mm = &small.mm;
+    mm.set_knob(Knob::MinFreeKbytes, 16).unwrap();
+    let file = mm.new_file(FileKind::Disk);
+    let failed = (0..30).filter(|&page| mm.read_file(&file, page, Placement::default()).is_err()).count();
+    assert_eq!(failed, 0, "{}", mm.oom_reports().pop().unwrap_or_default());
+    check(mm);
+}

@@ -40,7 +40,7 @@ fn two_that_free_for_themselves() {
         let mm = tiny(16, Cpus::Pinned, "linux-6.18");
         let threads = (0..2).map(|cpu| {
             let mm = Arc::clone(&mm);
-            on_cpu(cpu, move || read_and_drop(&mm, 8))
+            on_cpu(cpu, move || read_and_drop(&mm, 14))
         });
         join(threads.collect());
         end(&mm, &RECLAIMED);

@@ -23,6 +23,8 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn direct_reclaim(&self, search: Search<'_>) -> u32 {
         let since = self.machine.enter(Span::DirectReclaim);
         self.throttle(search);
+        // On a machine of a few pages, all that could go may be in a batch.
+        self.lru_drain_cpu(self.machine.cpu());
         let mut scan = Scan::new(Reclaimer::Direct, search.request.order, search.request.highest);
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
