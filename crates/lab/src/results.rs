@@ -18,6 +18,7 @@ pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memo
         simulated_ns: simulated.0,
         operations,
         tasks: stage.tasks.get().into(),
+        samples: stage.tally.samples(),
         throughput: Throughput {
             pages_per_second: per_second(measured.span(Span::PageAlloc).pages()),
             operations_per_second: per_second(operations),

@@ -141,6 +141,8 @@ pub struct Tally {
     peak: Cell<u64>,
     /// Bytes moved by parts of the workload that it times, by name.
     moved: RefCell<BTreeMap<&'static str, Moved>>,
+    /// What parts of the workload that are alike came to, by what they did.
+    samples: RefCell<BTreeMap<String, Vec<f64>>>,
 }
 
 impl Tally {
@@ -183,6 +185,16 @@ impl Tally {
         let moved = all.entry(name).or_default();
         moved.bytes += bytes;
         moved.time_ns += time.0;
+    }
+
+    /// One of the parts of the workload that did `name` came to `value`.
+    pub fn sampled(&self, name: &str, value: f64) {
+        self.samples.borrow_mut().entry(name.to_owned()).or_default().push(value);
+    }
+
+    /// What parts of the workload came to, by what they did, in the order in which they told.
+    pub fn samples(&self) -> BTreeMap<String, Vec<f64>> {
+        self.samples.borrow().clone()
     }
 
     /// A request was not served.
@@ -232,6 +244,7 @@ impl Tally {
         self.frees_of_failed.set(0);
         self.moved.borrow_mut().clear();
         self.peak.set(self.held.get());
+        self.samples.borrow_mut().clear();
     }
 }
 

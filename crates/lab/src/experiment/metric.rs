@@ -1,13 +1,14 @@
 //! Metrics: what a published figure can be set beside. A metric is a path, `refill.mean_ns`, whose parts are listed in
 //! [`METRICS`]; everything that knows metrics follows from that table.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use mm::{LockClass, Span};
 use sim::Measurements;
-use sim::measure::{SpanCost, SpanStats};
 
-use crate::measurements::{Latency, LockStat, Moved, Run};
+use super::metric_table::{METRICS, MetricSpec, Read, per};
+use crate::measurements::{Latency, LockStat, Run, Sample};
 
 /// What a run left behind.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,8 @@ enum Subject {
     Lock(LockClass),
     /// A counter.
     Counter(String),
+    /// Parts of the workload that are alike, by what they did.
+    Samples(String),
     /// The run.
     Whole,
     /// A power-of-two row.
@@ -43,259 +46,6 @@ enum Subject {
     Part(String),
     /// A node's fallback list, by its key in [`Run::sequences`].
     Zonelist,
-}
-
-/// A line of [`METRICS`].
-#[derive(Clone, Copy)]
-pub struct MetricSpec {
-    /// The path. `SPAN`, `LOCK`, `NAME` and `LOW` stand for names.
-    pub path: &'static str,
-    /// Unit.
-    pub unit: &'static str,
-    /// What it is.
-    pub meaning: &'static str,
-    read: Read,
-}
-
-#[derive(Clone, Copy)]
-enum Read {
-    /// From a span's latencies.
-    Latency(fn(&Latency, &Run) -> Option<f64>),
-    /// From what the simulator kept of a span; not for one group of tasks alone.
-    Span(fn(&SpanStats, &SpanCost, &Run) -> Option<f64>),
-    Lock(fn(&LockStat, &Run) -> Option<f64>),
-    LockShare(fn(&LockStat, &Measurements) -> Option<f64>),
-    Whole(fn(Seen<'_>) -> Option<f64>),
-    Counter(fn(f64, &Run) -> Option<f64>),
-    Moved(fn(Moved) -> Option<f64>),
-    /// How many percent of spans are in a row.
-    Share,
-    /// Set beside a published histogram, or a published sequence; not read by itself.
-    Elsewhere,
-}
-
-const fn spec(path: &'static str, unit: &'static str, read: Read, meaning: &'static str) -> MetricSpec {
-    MetricSpec { path, unit, meaning, read }
-}
-
-/// Every metric.
-pub const METRICS: &[MetricSpec] = &[
-    spec("SPAN.mean_ns", "ns", Read::Latency(|l, _| per(l.total_ns, l.count)), "mean duration"),
-    spec("SPAN.p50_ns", "ns", Read::Latency(|l, _| of(l.p50_ns, l.count)), "half took at most this"),
-    spec("SPAN.p99_ns", "ns", Read::Latency(|l, _| of(l.p99_ns, l.count)), "99 in 100 took at most this"),
-    spec("SPAN.max_ns", "ns", Read::Latency(|l, _| of(l.max_ns, l.count)), "the longest"),
-    spec("SPAN.count_per_second", "1/s", Read::Latency(|l, run| second(l.count, run)), "how many a second"),
-    spec(
-        "SPAN.total_ns_per_second",
-        "ns/s",
-        Read::Latency(|l, run| second(l.total_ns, run)),
-        "time in them, all CPUs together, per second",
-    ),
-    spec(
-        "SPAN.count_per_operation",
-        "1/op",
-        Read::Latency(|l, run| per(l.count, run.operations)),
-        "how many for each operation of the workload",
-    ),
-    spec(
-        "SPAN.total_ns_per_operation",
-        "ns/op",
-        Read::Latency(|l, run| per(l.total_ns, run.operations)),
-        "time in them for each operation of the workload",
-    ),
-    spec(
-        "SPAN.share.LOW",
-        "percent",
-        Read::Share,
-        "how many of them are in the power-of-two row from LOW ns on",
-    ),
-    spec(
-        "SPAN.emd_buckets",
-        "buckets",
-        Read::Elsewhere,
-        "earth mover's distance from the published histogram, both normalised, in power-of-two rows",
-    ),
-    spec(
-        "SPAN.pages_mean",
-        "pages",
-        Read::Span(|s, _, _| per(s.pages(), s.latency.count())),
-        "base pages that one moves, on average",
-    ),
-    spec(
-        "SPAN.pages_per_second",
-        "pages/s",
-        Read::Span(|s, _, run| second(s.pages(), run)),
-        "base pages that they move a second",
-    ),
-    spec(
-        "SPAN.pages_per_operation",
-        "pages/op",
-        Read::Span(|s, _, run| per(s.pages(), run.operations)),
-        "base pages that they move for each operation of the workload",
-    ),
-    spec(
-        "SPAN.zone_hold_mean_ns",
-        "ns",
-        Read::Span(|_, c, _| per(c.zone_hold.total().0, c.zone_hold.count())),
-        "how long they hold the zone lock each time, on average",
-    ),
-    spec(
-        "SPAN.zone_hold_p99_ns",
-        "ns",
-        Read::Span(|_, c, _| of(c.zone_hold.percentile(990).0, c.zone_hold.count())),
-        "99 in 100 holds took at most this, to 3 %",
-    ),
-    spec(
-        "SPAN.sizes",
-        "pages",
-        Read::Elsewhere,
-        "pages that each moved, in order: an excerpt, compared from where its first number first comes",
-    ),
-    spec(
-        "LOCK.wait_ns_per_second",
-        "ns/s",
-        Read::Lock(|l, run| second(l.wait_ns, run)),
-        "time waited, all CPUs together",
-    ),
-    spec(
-        "LOCK.hold_ns_per_second",
-        "ns/s",
-        Read::Lock(|l, run| second(l.hold_ns, run)),
-        "time held, all locks of the class together",
-    ),
-    spec(
-        "LOCK.wait_mean_ns",
-        "ns",
-        Read::Lock(|l, _| per(l.wait_ns, l.contended)),
-        "mean wait of those that had to wait",
-    ),
-    spec("LOCK.wait_max_ns", "ns", Read::Lock(|l, _| of(l.wait_max_ns, l.acquired)), "the longest wait"),
-    spec("LOCK.hold_mean_ns", "ns", Read::Lock(|l, _| per(l.hold_ns, l.acquired)), "mean hold"),
-    spec("LOCK.acquired_per_second", "1/s", Read::Lock(|l, run| second(l.acquired, run)), "times taken"),
-    spec(
-        "LOCK.contended_percent",
-        "percent",
-        Read::Lock(|l, _| per(l.contended, l.acquired).map(|share| 100.0 * share)),
-        "of the times taken, how many had to wait",
-    ),
-    spec(
-        "LOCK.wait_percent",
-        "percent",
-        Read::LockShare(|l, measured| Some(100.0 * l.wait_ns as f64 / positive(not_idle(measured).0)?)),
-        "of the time that CPUs are not idle, how much they wait for these locks",
-    ),
-    spec(
-        "LOCK.hold_percent",
-        "percent",
-        Read::LockShare(|l, measured| Some(100.0 * l.hold_ns as f64 / positive(not_idle(measured).0)?)),
-        "of the time that CPUs are not idle, how much they hold these locks",
-    ),
-    spec(
-        "pages_per_second",
-        "pages/s",
-        Read::Whole(|seen| Some(seen.run.throughput.pages_per_second)),
-        "base pages allocated",
-    ),
-    spec(
-        "operations_per_second",
-        "ops/s",
-        Read::Whole(|seen| Some(seen.run.throughput.operations_per_second)),
-        "operations of the workload; what one is, the workload says",
-    ),
-    spec(
-        "operations_per_task_second",
-        "ops/s",
-        Read::Whole(|seen| Some(seen.run.throughput.operations_per_second / positive(seen.run.tasks)?)),
-        "the same for each of its tasks, where the workload counts them",
-    ),
-    spec(
-        "cpu.spin_percent",
-        "percent",
-        Read::Whole(|seen| spin(seen.measured)),
-        "of the time that CPUs are not idle, how much they wait for locks",
-    ),
-    spec(
-        "memory.peak_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.peak_pages as f64)),
-        "most pages in use at once",
-    ),
-    spec(
-        "memory.held_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.held_pages as f64)),
-        "in use by tasks at the end",
-    ),
-    spec(
-        "memory.pcp_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.pcp_pages as f64)),
-        "on per-CPU lists at the end",
-    ),
-    spec(
-        "memory.slab_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.slab_pages as f64)),
-        "in slabs at the end",
-    ),
-    spec(
-        "counters.NAME",
-        "events",
-        Read::Counter(|count, _| Some(count)),
-        "a counter of vmstat's, over the run",
-    ),
-    spec(
-        "counters_per_second.NAME",
-        "1/s",
-        Read::Counter(|count, run| Some(count * 1e9 / positive(run.simulated_ns)?)),
-        "the same, per second",
-    ),
-    spec(
-        "counters_per_operation.NAME",
-        "1/op",
-        Read::Counter(|count, run| Some(count / positive(run.operations)?)),
-        "the same, for each operation of the workload",
-    ),
-    spec(
-        "bandwidth.NAME",
-        "MB/s",
-        Read::Moved(|moved| Some(moved.bytes as f64 * 1000.0 / positive(moved.time_ns)?)),
-        "bytes that the part NAME of the workload moved, as the program counts them, by the time it took; millions",
-    ),
-    spec(
-        "zonelist.NODE",
-        "node",
-        Read::Elsewhere,
-        "nodes that a request of NODE asks, in order: an excerpt, compared from where its first number first comes",
-    ),
-];
-
-fn positive(number: u64) -> Option<f64> {
-    (number > 0).then_some(number as f64)
-}
-
-fn per(amount: u64, each: u64) -> Option<f64> {
-    Some(amount as f64 / positive(each)?)
-}
-
-/// A figure of something that happened.
-fn of(figure: u64, count: u64) -> Option<f64> {
-    (count > 0).then_some(figure as f64)
-}
-
-fn second(amount: u64, run: &Run) -> Option<f64> {
-    Some(amount as f64 * 1e9 / positive(run.simulated_ns)?)
-}
-
-/// Time that CPUs were not idle, and how much of it they waited for locks, ns.
-fn not_idle(measured: &Measurements) -> (u64, u64) {
-    let add = |(all, spin), cpu: &sim::CpuTime| (all + cpu.spin.0 + cpu.busy.0, spin + cpu.spin.0);
-    measured.cpus.iter().fold((0, 0), add)
-}
-
-fn spin(measured: &Measurements) -> Option<f64> {
-    let (all, spin) = not_idle(measured);
-    Some(100.0 * spin as f64 / positive(all)?)
 }
 
 impl Metric {
@@ -349,6 +99,10 @@ impl Metric {
                 read(run.counters.get(name).copied().unwrap_or(0) as f64, run)
             }
             (Subject::Part(name), Read::Moved(read)) => read(*run.moved.get(name)?),
+            (Subject::Samples(name), Read::Samples(read)) => {
+                read(Sample::new(run.samples.get(name)?.iter().copied()))
+            }
+            (Subject::Counter(name), Read::Zone) => zone_percent(&run.counters, name),
             (Subject::Whole, Read::Whole(read)) => read(seen),
             _ => None,
         }
@@ -381,7 +135,7 @@ fn subject(path: &str) -> Result<(Subject, String), String> {
         return Ok((Subject::Whole, path.to_owned()));
     }
     let (head, tail) = path.split_once('.').ok_or_else(|| unknown(path))?;
-    if head.starts_with("counters") && !tail.is_empty() {
+    if (head.starts_with("counters") || head == "zone_percent") && !tail.is_empty() {
         return Ok((Subject::Counter(tail.to_owned()), format!("{head}.NAME")));
     }
     if head == "bandwidth" && !tail.is_empty() {
@@ -390,6 +144,12 @@ fn subject(path: &str) -> Result<(Subject, String), String> {
     if head == "zonelist" {
         tail.parse::<u16>().map_err(|_| format!("{path}: after zonelist. comes a node's number"))?;
         return Ok((Subject::Zonelist, "zonelist.NODE".into()));
+    }
+    let of_samples = |spec: &&MetricSpec| {
+        matches!(spec.read, Read::Samples(_)) && spec.path.split_once('.').is_some_and(|(first, _)| first == head)
+    };
+    if let Some(spec) = METRICS.iter().find(of_samples).filter(|_| !tail.is_empty()) {
+        return Ok((Subject::Samples(tail.to_owned()), spec.path.to_owned()));
     }
     if let Some(class) = LockClass::ALL.into_iter().find(|class| class.name() == head) {
         return Ok((Subject::Lock(class), format!("LOCK.{tail}")));
@@ -410,10 +170,19 @@ fn unknown(path: &str) -> String {
         .into_iter()
         .map(Span::name)
         .chain(LockClass::ALL.into_iter().map(LockClass::name))
-        .chain(["counters", "bandwidth", "zonelist"])
+        .chain(["counters", "zone_percent", "bandwidth", "zonelist", "min", "mean", "stddev", "max", "sum"])
         .collect();
     let whole: Vec<&str> = whole.collect();
     format!("{path} is no metric; metrics begin with {}, or are {}", first.join(", "), whole.join(", "))
+}
+
+/// `name`, `pgalloc_dma32`, in percent of the same counter of all kinds of zone.
+fn zone_percent(counters: &BTreeMap<String, u64>, name: &str) -> Option<f64> {
+    let (counter, _) = name.rsplit_once('_')?;
+    let kinds = mm::ZoneKind::ALL.map(|kind| format!("{counter}_{}", kind.name().to_lowercase()));
+    let sum: u64 = kinds.iter().filter_map(|kind| counters.get(kind)).sum();
+    let own = counters.get(name).copied().unwrap_or(0);
+    (sum > 0).then(|| 100.0 * own as f64 / sum as f64)
 }
 
 fn share(latency: &Latency, low: u64) -> Option<f64> {
@@ -426,7 +195,7 @@ mod tests {
     use mm::Nanos;
 
     use super::*;
-    use crate::measurements::Throughput;
+    use crate::measurements::{Moved, Throughput};
 
     fn run() -> Run {
         let mut run = Run {
@@ -442,6 +211,8 @@ mod tests {
         run.locks.insert("zone".into(), zone);
         run.counters.insert("pgfree".into(), 12);
         run.moved.insert("copy".into(), Moved { bytes: 12_000_000, time_ns: 4_000_000 });
+        run.counters.extend([("pgalloc_dma32".into(), 10), ("pgalloc_normal".into(), 30)]);
+        run.samples.insert("jvms-2".into(), vec![1.0, 2.0, 6.0]);
         run
     }
 
@@ -486,6 +257,11 @@ mod tests {
             ("counters_per_second.pgfree", 24.0),
             ("counters.numa_miss", 0.0),
             ("bandwidth.copy", 3000.0),
+            ("zone_percent.pgalloc_dma32", 25.0),
+            ("min.jvms-2", 1.0),
+            ("mean.jvms-2", 3.0),
+            ("max.jvms-2", 6.0),
+            ("sum.jvms-2", 9.0),
         ];
         for (path, figure) in expected {
             assert_eq!(value(path), Some(figure), "{path}");

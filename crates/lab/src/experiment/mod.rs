@@ -13,6 +13,7 @@ mod file;
 mod funclatency;
 mod library;
 mod metric;
+mod metric_table;
 mod parameters;
 mod perform;
 mod published;
@@ -28,7 +29,8 @@ pub use error::ExperimentError;
 pub use file::Form;
 pub use funclatency::{emd_buckets, read as read_funclatency};
 pub use library::is_path;
-pub use metric::{METRICS, Metric, MetricSpec, Seen};
+pub use metric::{Metric, Seen};
+pub use metric_table::{METRICS, MetricSpec};
 pub use rows::inexact_rows;
 pub use run::{Detail, Options, run, simulations};
 pub use spec::{

@@ -69,6 +69,9 @@ pub struct Run {
     /// Bytes that timed parts of the workload moved, by the part's name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub moved: BTreeMap<String, Moved>,
+    /// What parts of the workload that are alike came to (each JVM's operations a second), by what they did.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub samples: BTreeMap<String, Vec<f64>>,
     /// How long each kind of span took, by its name: `refill`, `drain`, `page_alloc` …; those that happened.
     pub latency: BTreeMap<String, Latency>,
     /// Waiting and holding, by lock class: `zone`, `pcp` …

@@ -14,6 +14,7 @@ mod python_loop;
 mod random;
 mod slab;
 mod stream;
+mod specjbb;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ pub use producer_consumer::ProducerConsumer;
 pub use python_loop::PythonLoop;
 pub use slab::{Brk, Hackbench, Ipc, Regions, SlabBulk};
 pub use stream::Stream;
+pub use specjbb::Specjbb;
 
 /// How a file's tasks share memory management's structures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -72,6 +74,8 @@ pub enum WorkloadSpec {
     SlabBulk(SlabBulk),
     /// McCalpin's STREAM.
     Stream(Stream),
+    /// SPECjbb with several JVMs.
+    Specjbb(Specjbb),
 }
 
 impl WorkloadSpec {
@@ -90,6 +94,7 @@ impl WorkloadSpec {
             Self::Hackbench(spec) => spec.title(),
             Self::SlabBulk(spec) => spec.title(),
             Self::Stream(spec) => spec.title(),
+            Self::Specjbb(spec) => spec.title(),
         }
     }
 
@@ -108,6 +113,7 @@ impl WorkloadSpec {
             Self::Mmap1(_) | Self::Mmap2(_) | Self::Brk1(_) | Self::Hackbench(_) => self.clone(),
             Self::SlabBulk(spec) => Self::SlabBulk(spec.shrunk(by)),
             Self::Stream(spec) => Self::Stream(spec.shrunk(by)),
+            Self::Specjbb(spec) => Self::Specjbb(spec.shrunk(by)),
         }
     }
 
@@ -136,6 +142,7 @@ impl WorkloadSpec {
             Self::Hackbench(spec) => spec.start(sim, stage),
             Self::SlabBulk(spec) => spec.start(sim, stage),
             Self::Stream(spec) => spec.start(sim, stage),
+            Self::Specjbb(spec) => spec.start(sim, stage),
         }
     }
 }

@@ -1,0 +1,202 @@
+//! A JVM: touches its heap, lets its warehouses work for a while, and begins anew with the next number of them.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mm::vm::{AddressSpace, FaultKind, MapSpec, Touch, Vpn};
+use mm::{Cpu, Machine, Nanos, Node};
+use sim::{AccessMix, Pattern, SimMachine, TaskSpec};
+
+use super::super::random::Random;
+use super::{Crew, Shared};
+
+/// Operations that a thread does in one go; it looks after the rest of the world in between.
+const OPERATIONS: u64 = 16;
+/// Of the time that a number of warehouses is measured, the part before which nothing counts: 1 in 8.
+const RAMP: u64 = 8;
+const LINE_BYTES: u64 = 64;
+
+/// A JVM.
+pub(super) struct Jvm {
+    run: Rc<Shared>,
+    node: u16,
+    cpus: Rc<[Cpu]>,
+    /// For threads that the scheduler puts elsewhere.
+    elsewhere: Rc<[Cpu]>,
+}
+
+/// A JVM's heap and collections, while it runs.
+struct Heap {
+    space: Arc<AddressSpace<SimMachine>>,
+    /// Bytes of live data, and where the heap lies.
+    live: u64,
+    nodes: Vec<(Node, u64)>,
+    /// Operations until the next collection.
+    until_collection: Cell<u64>,
+    /// Until when threads stand still.
+    stopped_until: Cell<Nanos>,
+    /// What a collection takes.
+    collection: Nanos,
+}
+
+impl Jvm {
+    pub(super) fn new(run: &Rc<Shared>, node: u16) -> Self {
+        let stage = &run.stage;
+        let (cpus, elsewhere): (Vec<Cpu>, Vec<Cpu>) =
+            stage.cpus.iter().partition(|cpu| stage.places[usize::from(cpu.0)].node == node);
+        let elsewhere = if elsewhere.is_empty() { cpus.clone() } else { elsewhere };
+        Self { run: Rc::clone(run), node, cpus: cpus.into(), elsewhere: elsewhere.into() }
+    }
+
+    pub(super) fn cpus(&self) -> Rc<[Cpu]> {
+        Rc::clone(&self.cpus)
+    }
+
+    /// The whole benchmark; then it idles until the run is over.
+    pub(super) fn main(self) {
+        let stage = Rc::clone(&self.run.stage);
+        for &warehouses in &self.run.spec.warehouses {
+            let space = stage.mm.new_space();
+            self.touch_all(&space);
+            self.run.gate.pass(&stage);
+            let heap = Rc::new(self.heap(&space, warehouses));
+            let rate = self.measure(&heap, warehouses);
+            stage.tally.sampled(&format!("warehouses-{warehouses}"), rate);
+            self.run.gate.pass(&stage);
+            stage.mm.exit(&space);
+        }
+        while !stage.is_over() {
+            stage.machine().sleep(Nanos(10_000_000));
+        }
+    }
+
+    /// Maps the heap and the rest, and has one thread for each CPU touch a part of them.
+    fn touch_all(&self, space: &Arc<AddressSpace<SimMachine>>) {
+        let (stage, spec) = (&self.run.stage, &self.run.spec);
+        let threads = self.cpus.len() as u32;
+        let crew = Crew::new(threads);
+        let pages = |mib: u32| mib * 256;
+        let maps = [MapSpec::anonymous(pages(spec.heap_mib)), MapSpec::anonymous(pages(spec.small_mib)).small()];
+        let sizes = [pages(spec.heap_mib), pages(spec.small_mib)];
+        let regions: Vec<(Vpn, u32)> = maps
+            .into_iter()
+            .zip(sizes)
+            .filter(|(_, pages)| *pages > 0)
+            .filter_map(|(map, pages)| Some((stage.mm.mmap(space, map).ok()?, pages)))
+            .collect();
+        let regions = Rc::new(regions);
+        for thread in 0..threads {
+            let (stage, crew) = (Rc::clone(stage), Rc::clone(&crew));
+            let (space, regions) = (Arc::clone(space), Rc::clone(&regions));
+            let task = TaskSpec::new(format!("gc/{}/{thread}", self.node)).on(self.cpus[thread as usize]);
+            self.run.stage.machine().spawn(task, move || {
+                let touched = regions.iter().map(|&(start, pages)| {
+                    let part = |nth: u32| (u64::from(pages) * u64::from(nth) / u64::from(threads)) as u32;
+                    touch(&stage, &space, start.add(part(thread)), part(thread + 1) - part(thread))
+                });
+                let touched: u64 = touched.sum();
+                crew.done(&stage, touched);
+            });
+        }
+        crew.wait(stage);
+    }
+
+    fn heap(&self, space: &Arc<AddressSpace<SimMachine>>, warehouses: u32) -> Heap {
+        let spec = &self.run.spec;
+        let nodes = (0..self.run.stage.mm.topology().nodes.len() as u16).map(Node);
+        Heap {
+            space: Arc::clone(space),
+            live: (u64::from(spec.live_mib) << 20) * u64::from(warehouses),
+            nodes: nodes.map(|node| (node, space.pages_on(node))).filter(|(_, pages)| *pages > 0).collect(),
+            until_collection: Cell::new(u64::from(spec.collect_every)),
+            stopped_until: Cell::new(Nanos(0)),
+            collection: Nanos(
+                1000 * (u64::from(spec.collect_us) + u64::from(spec.collect_warehouse_us) * u64::from(warehouses)),
+            ),
+        }
+    }
+
+    /// Operations a second of all `warehouses` together.
+    fn measure(&self, heap: &Rc<Heap>, warehouses: u32) -> f64 {
+        let stage = &self.run.stage;
+        let now = stage.machine().now();
+        let length = u64::from(self.run.spec.measure_ms) * 1_000_000;
+        let (from, to) = (Nanos(now.0 + length / RAMP), Nanos(now.0 + length));
+        let crew = Crew::new(warehouses);
+        let mut random = Random::new(stage.machine());
+        for warehouse in 0..warehouses {
+            let strays = random.below(100) < u64::from(self.run.spec.stray_percent);
+            let cpus = if strays { &self.elsewhere } else { &self.cpus };
+            let first = random.below(cpus.len() as u64) as usize;
+            // Threads keep to the CPU that they were started on, dealt out evenly where they do not stray.
+            let nth = if strays { first } else { warehouse as usize % cpus.len() };
+            let start = Nanos(now.0 + random.below(1_000_000));
+            let task = TaskSpec::new(format!("warehouse/{}/{warehouse}", self.node)).on(cpus[nth]).at(start);
+            let (run, heap, crew) = (Rc::clone(&self.run), Rc::clone(heap), Rc::clone(&crew));
+            stage.machine().spawn(task, move || {
+                let done = work(&run, &heap, (from, to));
+                crew.done(&run.stage, done);
+            });
+        }
+        let done = crew.wait(stage);
+        done as f64 * 1e9 / (to.0 - from.0) as f64
+    }
+}
+
+/// Writes to every page; gives how many it could.
+fn touch(stage: &crate::stage::Stage, space: &AddressSpace<SimMachine>, start: Vpn, pages: u32) -> u64 {
+    let mut next = 0;
+    while next < pages {
+        let vpn = start.add(next);
+        let done = match stage.mm.touch_page(space, vpn, Touch::Write) {
+            // To the end of the huge page.
+            Ok((_, Some(FaultKind::Huge))) => 512 - vpn.0 % 512,
+            Ok(_) => 1,
+            Err(_) => {
+                stage.tally.could_not_get();
+                1
+            }
+        };
+        next += done;
+    }
+    u64::from(pages)
+}
+
+/// A warehouse's thread, until `window.1`; gives the operations done since `window.0`.
+fn work(run: &Shared, heap: &Heap, window: (Nanos, Nanos)) -> u64 {
+    let (machine, spec, mut done) = (run.stage.machine(), &run.spec, 0);
+    let own = Nanos(u64::from(spec.own_ns) * OPERATIONS);
+    let live = |reads: u64| AccessMix {
+        reads,
+        writes: 0,
+        pattern: Pattern::Dependent,
+        working_set: heap.live,
+        nodes: &heap.nodes,
+    };
+    let new = AccessMix {
+        reads: 0,
+        writes: u64::from(spec.new_bytes) / LINE_BYTES * OPERATIONS,
+        pattern: Pattern::Sequential,
+        working_set: heap.space.resident_pages() * 4096 / 4,
+        nodes: &heap.nodes,
+    };
+    while machine.now() < window.1 {
+        machine.sleep_until(heap.stopped_until.get());
+        machine.compute(own);
+        machine.access(live(u64::from(spec.reads) * OPERATIONS));
+        machine.access(new);
+        machine.sync();
+        let now = machine.now();
+        done += if now >= window.0 && now < window.1 { OPERATIONS } else { 0 };
+        run.stage.tally.did(OPERATIONS);
+        let left = heap.until_collection.get().saturating_sub(OPERATIONS);
+        if left > 0 {
+            heap.until_collection.set(left);
+        } else {
+            heap.until_collection.set(u64::from(spec.collect_every));
+            heap.stopped_until.set(Nanos(now.0 + heap.collection.0));
+        }
+    }
+    done
+}
