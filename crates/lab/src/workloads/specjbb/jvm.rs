@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mm::vm::{AddressSpace, FaultKind, MapSpec, Touch, Vpn};
+use mm::ids::{PAGE_SIZE, PAGEBLOCK_PAGES};
 use mm::{Cpu, Machine, Nanos, Node};
-use sim::{AccessMix, Pattern, SimMachine, TaskSpec};
+use sim::{AccessMix, Pattern, SimMachine, TaskSpec, WaitQueue};
 
 use super::super::random::Random;
 use super::{Crew, Shared};
@@ -16,6 +17,11 @@ const OPERATIONS: u64 = 16;
 /// Of the time that a number of warehouses is measured, the part before which nothing counts: 1 in 8.
 const RAMP: u64 = 8;
 const LINE_BYTES: u64 = 64;
+/// Threads start within this time, ns.
+const STAGGER: u64 = 1_000_000;
+/// What a thread does on its own between the first touches of two huge pages or 64 small ones, at most: threads do not
+/// run in step.
+const BETWEEN_TOUCHES: Nanos = Nanos(100_000);
 
 /// A JVM.
 pub(super) struct Jvm {
@@ -34,10 +40,11 @@ struct Heap {
     nodes: Vec<(Node, u64)>,
     /// Operations until the next collection.
     until_collection: Cell<u64>,
-    /// Until when threads stand still.
-    stopped_until: Cell<Nanos>,
-    /// What a collection takes.
-    collection: Nanos,
+    /// Whether one is going on, for which threads stand still.
+    collecting: Cell<bool>,
+    waiting: WaitQueue,
+    /// Lines that a collection reads, one after the other.
+    collection: u64,
 }
 
 impl Jvm {
@@ -110,10 +117,10 @@ impl Jvm {
             live: (u64::from(spec.live_mib) << 20) * u64::from(warehouses),
             nodes: nodes.map(|node| (node, space.pages_on(node))).filter(|(_, pages)| *pages > 0).collect(),
             until_collection: Cell::new(u64::from(spec.collect_every)),
-            stopped_until: Cell::new(Nanos(0)),
-            collection: Nanos(
-                1000 * (u64::from(spec.collect_us) + u64::from(spec.collect_warehouse_us) * u64::from(warehouses)),
-            ),
+            collecting: Cell::new(false),
+            waiting: WaitQueue::default(),
+            collection: u64::from(spec.collect_reads)
+                + u64::from(spec.collect_warehouse_reads) * u64::from(warehouses),
         }
     }
 
@@ -127,12 +134,9 @@ impl Jvm {
         let mut random = Random::new(stage.machine());
         for warehouse in 0..warehouses {
             let strays = random.below(100) < u64::from(self.run.spec.stray_percent);
-            let cpus = if strays { &self.elsewhere } else { &self.cpus };
-            let first = random.below(cpus.len() as u64) as usize;
-            // Threads keep to the CPU that they were started on, dealt out evenly where they do not stray.
-            let nth = if strays { first } else { warehouse as usize % cpus.len() };
-            let start = Nanos(now.0 + random.below(1_000_000));
-            let task = TaskSpec::new(format!("warehouse/{}/{warehouse}", self.node)).on(cpus[nth]).at(start);
+            let cpus = if strays { Rc::clone(&self.elsewhere) } else { self.cpus() };
+            let start = Nanos(now.0 + random.below(STAGGER));
+            let task = TaskSpec::new(format!("warehouse/{}/{warehouse}", self.node)).on_any(cpus).at(start);
             let (run, heap, crew) = (Rc::clone(&self.run), Rc::clone(heap), Rc::clone(&crew));
             stage.machine().spawn(task, move || {
                 let done = work(&run, &heap, (from, to));
@@ -146,12 +150,17 @@ impl Jvm {
 
 /// Writes to every page; gives how many it could.
 fn touch(stage: &crate::stage::Stage, space: &AddressSpace<SimMachine>, start: Vpn, pages: u32) -> u64 {
+    let mut random = Random::new(stage.machine());
+    stage.machine().sleep(random.time_below(Nanos(STAGGER)));
     let mut next = 0;
     while next < pages {
+        if next % 64 == 0 {
+            stage.machine().compute(random.time_below(BETWEEN_TOUCHES));
+        }
         let vpn = start.add(next);
         let done = match stage.mm.touch_page(space, vpn, Touch::Write) {
             // To the end of the huge page.
-            Ok((_, Some(FaultKind::Huge))) => 512 - vpn.0 % 512,
+            Ok((_, Some(FaultKind::Huge))) => PAGEBLOCK_PAGES - vpn.0 % PAGEBLOCK_PAGES,
             Ok(_) => 1,
             Err(_) => {
                 stage.tally.could_not_get();
@@ -166,37 +175,49 @@ fn touch(stage: &crate::stage::Stage, space: &AddressSpace<SimMachine>, start: V
 /// A warehouse's thread, until `window.1`; gives the operations done since `window.0`.
 fn work(run: &Shared, heap: &Heap, window: (Nanos, Nanos)) -> u64 {
     let (machine, spec, mut done) = (run.stage.machine(), &run.spec, 0);
+    let mut random = Random::new(machine);
     let own = Nanos(u64::from(spec.own_ns) * OPERATIONS);
-    let live = |reads: u64| AccessMix {
-        reads,
-        writes: 0,
-        pattern: Pattern::Dependent,
-        working_set: heap.live,
-        nodes: &heap.nodes,
-    };
     let new = AccessMix {
         reads: 0,
         writes: u64::from(spec.new_bytes) / LINE_BYTES * OPERATIONS,
         pattern: Pattern::Sequential,
-        working_set: heap.space.resident_pages() * 4096 / 4,
+        working_set: heap.space.resident_pages() * PAGE_SIZE / 4,
         nodes: &heap.nodes,
     };
     while machine.now() < window.1 {
-        machine.sleep_until(heap.stopped_until.get());
+        machine.wait_until(&heap.waiting, || !heap.collecting.get());
         machine.compute(own);
-        machine.access(live(u64::from(spec.reads) * OPERATIONS));
+        machine.access(heap.reads(u64::from(spec.reads) * OPERATIONS));
         machine.access(new);
         machine.sync();
         let now = machine.now();
         done += if now >= window.0 && now < window.1 { OPERATIONS } else { 0 };
         run.stage.tally.did(OPERATIONS);
-        let left = heap.until_collection.get().saturating_sub(OPERATIONS);
-        if left > 0 {
-            heap.until_collection.set(left);
-        } else {
-            heap.until_collection.set(u64::from(spec.collect_every));
-            heap.stopped_until.set(Nanos(now.0 + heap.collection.0));
+        let left = heap.until_collection.get();
+        heap.until_collection.set(left.saturating_sub(OPERATIONS));
+        if left <= OPERATIONS && !heap.collecting.get() {
+            heap.collect(run, &mut random);
         }
     }
     done
+}
+
+impl Heap {
+    /// Dependent reads over the live data.
+    fn reads(&self, reads: u64) -> AccessMix<'_> {
+        AccessMix { reads, writes: 0, pattern: Pattern::Dependent, working_set: self.live, nodes: &self.nodes }
+    }
+
+    /// Threads stand still while this one reads through live data; the next collection comes after about as many
+    /// operations as the last one, to an eighth either way.
+    fn collect(&self, run: &Shared, random: &mut Random) {
+        let machine = run.stage.machine();
+        self.collecting.set(true);
+        machine.access(self.reads(self.collection));
+        machine.sync();
+        let every = u64::from(run.spec.collect_every);
+        self.until_collection.set(every - every / 8 + random.below(every / 4 + 1));
+        self.collecting.set(false);
+        machine.notify_all(&self.waiting);
+    }
 }

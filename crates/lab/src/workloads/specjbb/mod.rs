@@ -4,7 +4,7 @@
 //! A JVM's heap is touched by its collector's threads before it begins (huge pages where there are any), then its
 //! warehouses work. An operation is time of the thread's own, dependent reads over the warehouses' live data, which lie
 //! where the heap's pages lie ([`AccessMix`]), and new objects written in sequence. After so many operations of a JVM
-//! all of its threads stop for a collection, whose length grows with the number of warehouses. Threads run on the CPUs of
+//! all of its threads stop for a collection, which reads live data: the more, the more warehouses there are. Threads run on the CPUs of
 //! their JVM's node, except for some that the scheduler has put elsewhere.
 //!
 //! Left out: locks between warehouses, tenured space (a collection's length stands for all of it), threads that move while
@@ -48,10 +48,10 @@ pub struct Specjbb {
     pub new_bytes: u32,
     /// Operations of a JVM from one collection to the next.
     pub collect_every: u32,
-    /// How long a collection takes, and how much longer for each warehouse, us.
-    pub collect_us: u32,
-    /// See [`Self::collect_us`].
-    pub collect_warehouse_us: u32,
+    /// Lines of live data that a collection reads one after the other, apart from those for each warehouse.
+    pub collect_reads: u32,
+    /// Those for each warehouse.
+    pub collect_warehouse_reads: u32,
     /// How many of 100 threads the scheduler has put on some other node.
     #[serde(default)]
     pub stray_percent: u32,
