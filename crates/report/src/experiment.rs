@@ -10,7 +10,7 @@ use lab::measurements::{
 use crate::style::Style;
 use crate::table::{Table, wrap};
 use crate::units::{duration, plural};
-use crate::{explain, histogram, latency, published};
+use crate::{explain, histogram, latency, published, samples};
 
 /// All experiments of a document.
 pub fn accounts(style: Style, document: &Document) -> String {
@@ -29,6 +29,7 @@ pub fn account(style: Style, document: &Document, of: &Account) -> String {
     parts.extend(of.sweeps.iter().map(|table| sweep(style, table)));
     parts.extend(of.explanations.iter().map(|of| explain::text(style, of)));
     let runs: Vec<&Run> = document.runs.iter().filter(|run| run.experiment == of.name).collect();
+    parts.push(samples::tables(style, &runs, &rows));
     parts.push(confidence(style, &runs));
     parts.extend(
         document.score.iter().filter(|score| score.experiment == of.name).map(|score| line(style, score)),

@@ -28,6 +28,7 @@ pub mod nearest;
 pub mod published;
 pub mod replay;
 pub mod results;
+pub mod samples;
 pub mod style;
 mod table;
 pub mod units;

@@ -20,6 +20,8 @@ const BUNDLED: &[(&str, &str)] = &[
     ("pcp-free-high", include_str!("../../../../experiments/pcp-free-high.toml")),
     ("pcp-policies", include_str!("../../../../experiments/pcp-policies.toml")),
     ("pcp-sequence", include_str!("../../../../experiments/pcp-sequence.toml")),
+    ("zonelist-order", include_str!("../../../../experiments/zonelist-order.toml")),
+    ("zonelist-start", include_str!("../../../../experiments/zonelist-start.toml")),
     ("zonelist-load", include_str!("../../../../experiments/zonelist-load.toml")),
     ("slub-list-lock", include_str!("../../../../experiments/slub-list-lock.toml")),
     ("slub-sheaves", include_str!("../../../../experiments/slub-sheaves.toml")),

@@ -146,7 +146,8 @@ fn subject(path: &str) -> Result<(Subject, String), String> {
         return Ok((Subject::Zonelist, "zonelist.NODE".into()));
     }
     let of_samples = |spec: &&MetricSpec| {
-        matches!(spec.read, Read::Samples(_)) && spec.path.split_once('.').is_some_and(|(first, _)| first == head)
+        matches!(spec.read, Read::Samples(_))
+            && spec.path.split_once('.').is_some_and(|(first, _)| first == head)
     };
     if let Some(spec) = METRICS.iter().find(of_samples).filter(|_| !tail.is_empty()) {
         return Ok((Subject::Samples(tail.to_owned()), spec.path.to_owned()));

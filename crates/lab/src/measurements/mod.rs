@@ -22,4 +22,4 @@ pub use experiment::{Account, Explanation, HistogramPair, Part, SweepMetric, Swe
 pub use group::{Group, Scene, groups, scenes};
 pub use latency::{Distribution, Latency, log2_low};
 pub use published::{Role, Row, Score};
-pub use statistics::{Interval, Sample};
+pub use statistics::{Interval, Moments, Sample};

@@ -30,6 +30,11 @@ impl Sample {
         Self { values: values.into_iter().filter(|value| value.is_finite()).collect() }
     }
 
+    /// The values.
+    pub fn values(&self) -> impl Iterator<Item = f64> + use<'_> {
+        self.values.iter().copied()
+    }
+
     /// How many values.
     pub fn count(&self) -> usize {
         self.values.len()
@@ -104,6 +109,40 @@ impl Sample {
     }
 }
 
+/// What is known of a sample whose values are not: published means and deviations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation (n - 1).
+    pub stddev: f64,
+    /// Number of values.
+    pub count: usize,
+}
+
+impl Moments {
+    /// Those of `sample`; `None` of fewer than two values.
+    pub fn of(sample: &Sample) -> Option<Self> {
+        Some(Self { mean: sample.mean()?, stddev: sample.stddev()?, count: sample.count() })
+    }
+
+    /// By how many percent of this mean `other`'s is larger, and half the width of the interval in which that lies with
+    /// 95 % confidence (Welch's t of two means with deviations of their own; that of the base as a divisor is left out).
+    /// `None` where one has fewer than two values, or neither deviates.
+    pub fn change_percent(self, other: Self) -> Option<(f64, f64)> {
+        let part = |of: Self| of.stddev.powi(2) / of.count as f64;
+        let (one, two) = (part(self), part(other));
+        if self.count < 2 || other.count < 2 || one + two <= 0.0 || self.mean == 0.0 {
+            return None;
+        }
+        let below = |part: f64, count: usize| part.powi(2) / (count - 1) as f64;
+        let degrees = (one + two).powi(2) / (below(one, self.count) + below(two, other.count));
+        let t = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
+        let percent = 100.0 / self.mean.abs();
+        Some((percent * (other.mean - self.mean), percent * t * (one + two).sqrt()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,5 +187,16 @@ mod tests {
         assert_eq!(Sample::new([f64::NAN]).mean(), None);
         assert_eq!(Sample::new([]).harmonic_mean(), None);
         assert_eq!(Sample::new([]).median(), None);
+    }
+
+    #[test]
+    fn a_change_has_an_interval() {
+        // Seed 003, Mean 10 and Mean 1: the first lies outside of its interval, the second does not.
+        let moments = |mean, stddev| Moments { mean, stddev, count: 4 };
+        let ten = moments(124_432.5, 7434.03).change_percent(moments(140_904.0, 5171.91)).unwrap();
+        assert!((ten.0 - 13.24).abs() < 0.01 && (8.5..10.0).contains(&ten.1), "{ten:?}");
+        let one = moments(30_953.25, 1260.38).change_percent(moments(31_917.75, 1109.66)).unwrap();
+        assert!(one.1 > one.0, "{one:?}");
+        assert_eq!(moments(1.0, 0.0).change_percent(moments(2.0, 0.0)), None);
     }
 }

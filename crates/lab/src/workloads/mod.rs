@@ -13,8 +13,8 @@ mod producer_consumer;
 mod python_loop;
 mod random;
 mod slab;
-mod stream;
 mod specjbb;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -32,8 +32,8 @@ pub use process_churn::ProcessChurn;
 pub use producer_consumer::ProducerConsumer;
 pub use python_loop::PythonLoop;
 pub use slab::{Brk, Hackbench, Ipc, Regions, SlabBulk};
-pub use stream::Stream;
 pub use specjbb::Specjbb;
+pub use stream::Stream;
 
 /// How a file's tasks share memory management's structures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::{AddressSpace, FaultKind, MapSpec, Touch, Vpn};
 use mm::ids::{PAGE_SIZE, PAGEBLOCK_PAGES};
+use mm::vm::{AddressSpace, FaultKind, MapSpec, Touch, Vpn};
 use mm::{Cpu, Machine, Nanos, Node};
 use sim::{AccessMix, Pattern, SimMachine, TaskSpec, WaitQueue};
 
@@ -84,7 +84,8 @@ impl Jvm {
         let threads = self.cpus.len() as u32;
         let crew = Crew::new(threads);
         let pages = |mib: u32| mib * 256;
-        let maps = [MapSpec::anonymous(pages(spec.heap_mib)), MapSpec::anonymous(pages(spec.small_mib)).small()];
+        let maps =
+            [MapSpec::anonymous(pages(spec.heap_mib)), MapSpec::anonymous(pages(spec.small_mib)).small()];
         let sizes = [pages(spec.heap_mib), pages(spec.small_mib)];
         let regions: Vec<(Vpn, u32)> = maps
             .into_iter()
@@ -205,7 +206,13 @@ fn work(run: &Shared, heap: &Heap, window: (Nanos, Nanos)) -> u64 {
 impl Heap {
     /// Dependent reads over the live data.
     fn reads(&self, reads: u64) -> AccessMix<'_> {
-        AccessMix { reads, writes: 0, pattern: Pattern::Dependent, working_set: self.live, nodes: &self.nodes }
+        AccessMix {
+            reads,
+            writes: 0,
+            pattern: Pattern::Dependent,
+            working_set: self.live,
+            nodes: &self.nodes,
+        }
     }
 
     /// Threads stand still while this one reads through live data; the next collection comes after about as many

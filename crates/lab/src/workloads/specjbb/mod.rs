@@ -11,6 +11,8 @@
 //! they run, automatic NUMA balancing (the post had it off).
 
 mod jvm;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
