@@ -18,7 +18,7 @@ struct Column<'a> {
 
 impl Column<'_> {
     /// A statistic of the samples of each seed, averaged over seeds.
-    fn of(&self, key: &str, statistic: fn(&Sample) -> Option<f64>) -> Option<f64> {
+    fn of(&self, key: &str, statistic: Statistic) -> Option<f64> {
         let seeds = self.samples.get(key)?;
         Sample::new(seeds.iter().filter_map(statistic)).mean()
     }
@@ -35,8 +35,11 @@ fn total(sample: &Sample) -> Option<f64> {
     sample.mean().map(|mean| mean * sample.count() as f64)
 }
 
+/// What is computed of a sample.
+type Statistic = fn(&Sample) -> Option<f64>;
+
 /// Name, statistic, and 1 where more is better or -1.
-const STATISTICS: [(&str, fn(&Sample) -> Option<f64>, f64); 5] = [
+const STATISTICS: [(&str, Statistic, f64); 5] = [
     ("Min", Sample::min, 1.0),
     ("Mean", Sample::mean, 1.0),
     ("Stddev", Sample::stddev, -1.0),
