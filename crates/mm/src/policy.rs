@@ -16,7 +16,7 @@ use crate::version::{Since, Version, at};
 
 use zone::{FAIR, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NODE_LOAD, ZONELIST_ORDER};
 
-pub use reclaim::{AnonRule, LruBatchRule, LruRule, ReclaimRules};
+pub use reclaim::{AnonRule, HugeFaultRule, LruBatchRule, LruRule, ReclaimRules};
 pub use slab::{
     CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
     SlabOrderRule, SlabRules, SlabScopeRule, StockRule,

@@ -54,6 +54,19 @@ pub enum AnonRule {
 
 const ANON: &[Since<AnonRule>] = &[Since(v(2, 6), AnonRule::Active), Since(v(5, 9), AnonRule::AsFiles)];
 
+/// How hard a fault tries for a huge page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HugeFaultRule {
+    /// It reclaims for itself ([`crate::Request::THP`]), and wakes nobody.
+    Tries,
+    /// It takes what is free, unless a program asks for more (`defrag` at `madvise`).
+    TakesWhatIsFree,
+}
+
+/// Commit 444eb2a449ef of March 2016; from memory.
+const HUGE_FAULT: &[Since<HugeFaultRule>] =
+    &[Since(v(2, 6), HugeFaultRule::Tries), Since(v(4, 6), HugeFaultRule::TakesWhatIsFree)];
+
 /// The rules of the LRU lists and of reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -61,11 +74,17 @@ pub struct ReclaimRules {
     pub lru: LruRule,
     pub batch: LruBatchRule,
     pub anon: AnonRule,
+    pub huge_fault: HugeFaultRule,
 }
 
 impl ReclaimRules {
     /// The rules of mainline Linux `version`.
     pub(super) fn linux(version: Version) -> Self {
-        Self { lru: at(LRU, version), batch: at(BATCH, version), anon: at(ANON, version) }
+        Self {
+            lru: at(LRU, version),
+            batch: at(BATCH, version),
+            anon: at(ANON, version),
+            huge_fault: at(HUGE_FAULT, version),
+        }
     }
 }

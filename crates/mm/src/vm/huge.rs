@@ -11,6 +11,7 @@ use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::knobs::Knob;
 use crate::machine::{Chore, Machine};
 use crate::page::{Mapping, PageFlag};
+use crate::policy::HugeFaultRule;
 use crate::request::{Request, Urgency};
 use crate::stat::SlowEvents;
 
@@ -29,7 +30,7 @@ impl<M: Machine> Mm<M> {
         }
         self.machine.spend(Chore::Fault, 1);
         let placement = site.region.placement;
-        let request = Request { node: placement.node, allowed: placement.allowed, ..Self::huge_request() };
+        let request = Request { node: placement.node, allowed: placement.allowed, ..self.huge_request() };
         let Ok(pfn) = self.alloc(request) else {
             SlowEvents::bump(&self.vm.events.thp_fault_fallback);
             return None;
@@ -51,10 +52,13 @@ impl<M: Machine> Mm<M> {
         Some(Faulted { pfn: pfn.add(site.vpn.slot() as u32), kind: FaultKind::Huge })
     }
 
-    /// What a fault asks for a huge page with: it neither waits nor wakes kswapd (`GFP_TRANSHUGE_LIGHT`; before 4.6 it
-    /// would have compacted).
-    fn huge_request() -> Request {
-        Request { zero: true, urgency: Urgency::Never, ..Request::USER }.of_order(Order::PAGEBLOCK)
+    /// What a fault asks for a huge page with.
+    fn huge_request(&self) -> Request {
+        let urgency = match self.policy.rules().reclaim.huge_fault {
+            HugeFaultRule::Tries => Request::THP.urgency,
+            HugeFaultRule::TakesWhatIsFree => Urgency::Never,
+        };
+        Request { urgency, ..Request::THP }
     }
 
     /// Replaces the huge entry of the table of `vpn`, which is `held`, by 512 entries, and makes 512 pages of the page if
