@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench results results-slab fuzz tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results results-slab results-zonelist fuzz tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -12,6 +12,7 @@ help:
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, into docs/results.md"
 	@echo "make results-slab those of the slab allocator alone, into docs/results-slab.md"
+	@echo "make results-zonelist those of zones and zonelists alone, into docs/results-zonelist.md"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
@@ -46,6 +47,11 @@ results-slab: build
 	target/release/freehold lab run slub-list-lock slub-sheaves slub-small --results docs/results-slab.md \
 		>target/results-slab.txt
 	@echo "docs/results-slab.md is written; what was printed is in target/results-slab.txt"
+
+results-zonelist: build
+	target/release/freehold lab run zonelist-order zonelist-start zonelist-dma32 zonelist-32bit zonelist-load \
+		--results docs/results-zonelist.md >target/results-zonelist.txt
+	@echo "docs/results-zonelist.md is written; what was printed is in target/results-zonelist.txt"
 
 fuzz:
 	scripts/fuzz
