@@ -37,6 +37,8 @@ pub enum Knob {
     PcpHighBatches,
     /// `freehold.arenas`
     Arenas,
+    /// `freehold.highpte`
+    Highpte,
     /// `slab_max_order`
     SlabMaxOrder,
     /// `slab_min_objects`
@@ -104,7 +106,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 24] = [
+pub const KNOBS: [KnobSpec; 25] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -246,6 +248,16 @@ pub const KNOBS: [KnobSpec; 24] = [
         meaning: "Into how many sets of free lists +arenas or +zones divides a zone, 0: one a CPU of its node, 128 MiB each \
                   at least. Changed in mid-run, it is how many of them CPUs begin with",
         stands_for: StandsFor::Nothing("each zone has one set"),
+    },
+    KnobSpec {
+        knob: Knob::Highpte,
+        name: "freehold.highpte",
+        min: 0,
+        max: 1,
+        default: 0,
+        unit: "",
+        meaning: "Whether page tables of a 32-bit machine may be in HighMem",
+        stands_for: StandsFor::Nothing("CONFIG_HIGHPTE at build time"),
     },
     KnobSpec {
         knob: Knob::SlabMaxOrder,

@@ -79,6 +79,29 @@ fn a_fault_in_an_aligned_region_gets_a_huge_page() {
 }
 
 #[test]
+fn page_tables_may_be_in_high_memory_only_if_the_kernel_was_built_so() {
+    for highpte in [0, 1] {
+        let nodes = [NodeSize { bytes: 2 << 30, cpus: 1 }];
+        let topology = Topology::x86_32(&nodes, 1 << 20, vec![vec![10]]).unwrap();
+        let knobs = Knobs::default();
+        knobs.set(Knob::Highpte, highpte).unwrap();
+        let mm = Mm::new(Bare::default(), topology, Policy::default(), knobs).unwrap();
+        let space = mm.new_space();
+        let start = mm.mmap(&space, MapSpec::anonymous(4 * PAGEBLOCK_PAGES).small()).unwrap();
+        for table in 0..4 {
+            touch(&mm, &space, start.add(table * PAGEBLOCK_PAGES), Touch::Write);
+        }
+        let allocated = mm.counters().0;
+        let of = |name: &str| allocated.get(name).copied().unwrap_or(0);
+        let tables_low = 4 * (1 - highpte);
+        assert_eq!((of("pgalloc_normal"), of("pgalloc_high")), (tables_low, 8 - tables_low), "{highpte}");
+        mm.exit(&space);
+        assert_eq!(held(&mm), 0);
+        check(&mm);
+    }
+}
+
+#[test]
 fn forked_pages_are_copied_by_who_writes_first() {
     for huge in [0, 1] {
         let mm = machine(huge);

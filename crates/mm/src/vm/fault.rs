@@ -13,6 +13,7 @@ use super::table::{Held, Table};
 use super::{DirtyPages, File, Touch, Vpn};
 use crate::boot::Mm;
 use crate::ids::{Nanos, Order, Pfn};
+use crate::knobs::Knob;
 use crate::machine::{Chore, Machine, Span, Work};
 use crate::page::{Mapping, PageFlag};
 use crate::request::{AllocError, Request};
@@ -233,7 +234,7 @@ impl<M: Machine> Mm<M> {
         if site.table.lock(&self.machine).state.frame.is_some() {
             return Ok(());
         }
-        let frame = self.alloc(Self::table_request())?;
+        let frame = self.alloc(self.table_request())?;
         let mut held = site.table.lock(&self.machine);
         if held.state.frame.is_none() && site.space.generation() == site.generation {
             held.state.frame = Some(frame);
@@ -246,8 +247,12 @@ impl<M: Machine> Mm<M> {
     }
 
     /// What page tables are allocated with.
-    pub(super) fn table_request() -> Request {
-        Request { zero: true, ..Request::KERNEL }
+    pub(super) fn table_request(&self) -> Request {
+        let request = match self.knobs.get(Knob::Highpte) {
+            0 => Request::KERNEL,
+            _ => Request::HIGHUSER,
+        };
+        Request { zero: true, ..request }
     }
 
     /// The request for a page of `region`.

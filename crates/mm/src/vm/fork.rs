@@ -92,7 +92,7 @@ impl<M: Machine> Mm<M> {
             return Ok(());
         }
         if table.lock(&self.machine).state.frame.is_none() {
-            let frame = self.alloc(Self::table_request()).map_err(ForkError::Alloc)?;
+            let frame = self.alloc(self.table_request()).map_err(ForkError::Alloc)?;
             table.lock(&self.machine).state.frame = Some(frame);
             child.count_tables(1);
         }
