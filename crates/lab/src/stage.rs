@@ -143,6 +143,8 @@ pub struct Tally {
     moved: RefCell<BTreeMap<&'static str, Moved>>,
     /// What parts of the workload that are alike came to, by what they did.
     samples: RefCell<BTreeMap<String, Vec<f64>>>,
+    /// What the workload counts besides, by name.
+    notes: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 impl Tally {
@@ -195,6 +197,17 @@ impl Tally {
     /// What parts of the workload came to, by what they did, in the order in which they told.
     pub fn samples(&self) -> BTreeMap<String, Vec<f64>> {
         self.samples.borrow().clone()
+    }
+
+    /// Something that the workload calls `name` happened so many times: it is among the run's counters, and as those is
+    /// counted from the start, also if it never does.
+    pub fn note(&self, name: &'static str, times: u64) {
+        *self.notes.borrow_mut().entry(name).or_default() += times;
+    }
+
+    /// What was noted, by name.
+    pub fn notes(&self) -> Vec<(&'static str, u64)> {
+        self.notes.borrow().iter().map(|(name, times)| (*name, *times)).collect()
     }
 
     /// A request was not served.

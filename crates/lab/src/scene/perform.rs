@@ -179,8 +179,8 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     Outcome { phase: phase.name.clone(), run, measured }
 }
 
-/// vmstat's counters, and those of all slab caches together under the names of SLUB_STATS, `slab_alloc_slab`; those of
-/// fast paths are not among them.
+/// vmstat's counters; those of all slab caches together under the names of SLUB_STATS, `slab_alloc_slab`, without those of
+/// fast paths; and what the workload noted.
 fn counters(stage: &Stage) -> BTreeMap<String, u64> {
     let mut counters = stage.mm.counters().0;
     for &event in SlabEvent::ALL {
@@ -191,6 +191,7 @@ fn counters(stage: &Stage) -> BTreeMap<String, u64> {
             counters.insert(format!("slab_{}", event.name()), count);
         }
     }
+    counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
     counters
 }
 
