@@ -26,6 +26,8 @@ const BUNDLED: &[(&str, &str)] = &[
     ("slub-list-lock", include_str!("../../../../experiments/slub-list-lock.toml")),
     ("slub-sheaves", include_str!("../../../../experiments/slub-sheaves.toml")),
     ("slub-small", include_str!("../../../../experiments/slub-small.toml")),
+    ("zonelist-dma32", include_str!("../../../../experiments/zonelist-dma32.toml")),
+    ("zonelist-32bit", include_str!("../../../../experiments/zonelist-32bit.toml")),
 ];
 
 impl Experiment {

@@ -6,6 +6,8 @@
 
 mod alloc_loop;
 mod colocated;
+mod dma_devices;
+mod kernel_memory;
 mod mapping;
 mod page_fault;
 mod process_churn;
@@ -27,6 +29,8 @@ use crate::stage::Stage;
 
 pub use alloc_loop::AllocLoop;
 pub use colocated::Colocated;
+pub use dma_devices::DmaDevices;
+pub use kernel_memory::KernelMemory;
 pub use page_fault::{FaultKind, PageFault};
 pub use process_churn::ProcessChurn;
 pub use producer_consumer::ProducerConsumer;
@@ -76,6 +80,10 @@ pub enum WorkloadSpec {
     Stream(Stream),
     /// SPECjbb with several JVMs.
     Specjbb(Specjbb),
+    /// 32-bit devices beside a program that fills memory.
+    DmaDevices(DmaDevices),
+    /// Processes and what the kernel keeps for them.
+    KernelMemory(KernelMemory),
 }
 
 impl WorkloadSpec {
@@ -95,6 +103,8 @@ impl WorkloadSpec {
             Self::SlabBulk(spec) => spec.title(),
             Self::Stream(spec) => spec.title(),
             Self::Specjbb(spec) => spec.title(),
+            Self::DmaDevices(spec) => spec.title(),
+            Self::KernelMemory(spec) => spec.title(),
         }
     }
 
@@ -114,6 +124,8 @@ impl WorkloadSpec {
             Self::SlabBulk(spec) => Self::SlabBulk(spec.shrunk(by)),
             Self::Stream(spec) => Self::Stream(spec.shrunk(by)),
             Self::Specjbb(spec) => Self::Specjbb(spec.shrunk(by)),
+            Self::DmaDevices(spec) => Self::DmaDevices(spec.shrunk(by)),
+            Self::KernelMemory(spec) => Self::KernelMemory(spec.shrunk(by)),
         }
     }
 
@@ -121,6 +133,7 @@ impl WorkloadSpec {
     pub fn groups(&self) -> &'static [&'static str] {
         match self {
             Self::Colocated(_) => colocated::GROUPS,
+            Self::DmaDevices(_) => dma_devices::GROUPS,
             _ => &["all"],
         }
     }
@@ -143,6 +156,8 @@ impl WorkloadSpec {
             Self::SlabBulk(spec) => spec.start(sim, stage),
             Self::Stream(spec) => spec.start(sim, stage),
             Self::Specjbb(spec) => spec.start(sim, stage),
+            Self::DmaDevices(spec) => spec.start(sim, stage),
+            Self::KernelMemory(spec) => spec.start(sim, stage),
         }
     }
 }
