@@ -10,7 +10,7 @@ use lab::measurements::{
 use crate::style::Style;
 use crate::table::{Table, wrap};
 use crate::units::{duration, plural};
-use crate::{explain, histogram, latency, published, samples};
+use crate::{explain, histogram, latency, monitor, published, samples};
 
 /// All experiments of a document.
 pub fn accounts(style: Style, document: &Document) -> String {
@@ -30,6 +30,9 @@ pub fn account(style: Style, document: &Document, of: &Account) -> String {
     parts.extend(of.explanations.iter().map(|of| explain::text(style, of)));
     let runs: Vec<&Run> = document.runs.iter().filter(|run| run.experiment == of.name).collect();
     parts.push(samples::tables(style, &runs, &rows));
+    if runs.iter().any(|run| run.counters.contains_key("pgfault")) {
+        parts.push(monitor::table(style, &runs));
+    }
     parts.push(confidence(style, &runs));
     parts.extend(
         document.score.iter().filter(|score| score.experiment == of.name).map(|score| line(style, score)),

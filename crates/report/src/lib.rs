@@ -24,6 +24,7 @@ pub mod locks;
 pub mod machines;
 pub mod memory;
 pub mod mmtests;
+pub mod monitor;
 pub mod nearest;
 pub mod published;
 pub mod replay;

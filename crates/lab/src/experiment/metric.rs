@@ -95,9 +95,7 @@ impl Metric {
             (Subject::Lock(class), Read::LockShare(read)) => {
                 read(run.locks.get(class.name()).unwrap_or(&LockStat::default()), seen.measured)
             }
-            (Subject::Counter(name), Read::Counter(read)) => {
-                read(run.counters.get(name).copied().unwrap_or(0) as f64, run)
-            }
+            (Subject::Counter(name), Read::Counter(read)) => read(run.counter(name) as f64, run),
             (Subject::Part(name), Read::Moved(read)) => read(*run.moved.get(name)?),
             (Subject::Samples(name), Read::Samples(read)) => {
                 read(Sample::new(run.samples.get(name)?.iter().copied()))
@@ -257,6 +255,7 @@ mod tests {
             ("counters.pgfree", 12.0),
             ("counters_per_second.pgfree", 24.0),
             ("counters.numa_miss", 0.0),
+            ("counters.pgalloc", 40.0),
             ("bandwidth.copy", 3000.0),
             ("zone_percent.pgalloc_dma32", 25.0),
             ("min.jvms-2", 1.0),

@@ -221,7 +221,7 @@ pub const METRICS: &[MetricSpec] = &[
         "counters.NAME",
         "events",
         Read::Counter(|count, _| Some(count)),
-        "a counter of vmstat's, over the run",
+        "a counter of vmstat's, over the run; of one that is kept by zone (pgscan_kswapd, pgalloc) the sum",
     ),
     spec(
         "zone_percent.NAME",

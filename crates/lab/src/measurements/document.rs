@@ -89,6 +89,16 @@ pub struct Run {
     pub sequences: BTreeMap<String, Vec<u64>>,
 }
 
+impl Run {
+    /// The counter `name`; of one that is kept by zone, the sum over the kinds of zone; 0 if there is none.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or_else(|| {
+            let kinds = mm::ZoneKind::ALL.map(|kind| format!("{name}_{}", kind.name().to_lowercase()));
+            kinds.iter().filter_map(|kind| self.counters.get(kind)).sum()
+        })
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0

@@ -14,6 +14,13 @@ impl Random {
         Self(machine.random() | 1)
     }
 
+    /// The sequence of `seed`: the same in every variant of an experiment, whatever happened before.
+    pub(super) fn of(seed: u64) -> Self {
+        // splitmix64's mixing, so that seeds next to each other have nothing in common.
+        let mixed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        Self((mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) | 1)
+    }
+
     /// The next number.
     #[inline]
     pub(super) fn next(&mut self) -> u64 {

@@ -30,6 +30,8 @@ pub(super) struct Jvm {
     cpus: Rc<[Cpu]>,
     /// For threads that the scheduler puts elsewhere.
     elsewhere: Rc<[Cpu]>,
+    /// What is random for a number of warehouses follows from this alone, so that variants of one seed are alike in it.
+    seed: u64,
 }
 
 /// A JVM's heap and collections, while it runs.
@@ -53,7 +55,13 @@ impl Jvm {
         let (cpus, elsewhere): (Vec<Cpu>, Vec<Cpu>) =
             stage.cpus.iter().partition(|cpu| stage.places[usize::from(cpu.0)].node == node);
         let elsewhere = if elsewhere.is_empty() { cpus.clone() } else { elsewhere };
-        Self { run: Rc::clone(run), node, cpus: cpus.into(), elsewhere: elsewhere.into() }
+        let seed = stage.machine().random();
+        Self { run: Rc::clone(run), node, cpus: cpus.into(), elsewhere: elsewhere.into(), seed }
+    }
+
+    /// Random numbers of the thread `thread` at so many warehouses.
+    fn random(&self, warehouses: u32, thread: u32) -> Random {
+        Random::of(self.seed.wrapping_add(u64::from(warehouses) << 32 | u64::from(thread)))
     }
 
     pub(super) fn cpus(&self) -> Rc<[Cpu]> {
@@ -65,7 +73,7 @@ impl Jvm {
         let stage = Rc::clone(&self.run.stage);
         for &warehouses in &self.run.spec.warehouses {
             let space = stage.mm.new_space();
-            self.touch_all(&space);
+            self.touch_all(&space, warehouses);
             self.run.gate.pass(&stage);
             let heap = Rc::new(self.heap(&space, warehouses));
             let rate = self.measure(&heap, warehouses);
@@ -79,7 +87,7 @@ impl Jvm {
     }
 
     /// Maps the heap and the rest, and has one thread for each CPU touch a part of them.
-    fn touch_all(&self, space: &Arc<AddressSpace<SimMachine>>) {
+    fn touch_all(&self, space: &Arc<AddressSpace<SimMachine>>, warehouses: u32) {
         let (stage, spec) = (&self.run.stage, &self.run.spec);
         let threads = self.cpus.len() as u32;
         let crew = Crew::new(threads);
@@ -97,11 +105,13 @@ impl Jvm {
         for thread in 0..threads {
             let (stage, crew) = (Rc::clone(stage), Rc::clone(&crew));
             let (space, regions) = (Arc::clone(space), Rc::clone(&regions));
+            let mut random = self.random(warehouses, 1 << 16 | thread);
             let task = TaskSpec::new(format!("gc/{}/{thread}", self.node)).on(self.cpus[thread as usize]);
             self.run.stage.machine().spawn(task, move || {
                 let touched = regions.iter().map(|&(start, pages)| {
                     let part = |nth: u32| (u64::from(pages) * u64::from(nth) / u64::from(threads)) as u32;
-                    touch(&stage, &space, start.add(part(thread)), part(thread + 1) - part(thread))
+                    let pages = part(thread + 1) - part(thread);
+                    touch(&stage, &space, (start.add(part(thread)), pages), &mut random)
                 });
                 let touched: u64 = touched.sum();
                 crew.done(&stage, touched);
@@ -132,15 +142,16 @@ impl Jvm {
         let length = u64::from(self.run.spec.measure_ms) * 1_000_000;
         let (from, to) = (Nanos(now.0 + length / RAMP), Nanos(now.0 + length));
         let crew = Crew::new(warehouses);
-        let mut random = Random::new(stage.machine());
+        let mut random = self.random(warehouses, 1 << 17);
         for warehouse in 0..warehouses {
             let strays = random.below(100) < u64::from(self.run.spec.stray_percent);
             let cpus = if strays { Rc::clone(&self.elsewhere) } else { self.cpus() };
             let start = Nanos(now.0 + random.below(STAGGER));
             let task = TaskSpec::new(format!("warehouse/{}/{warehouse}", self.node)).on_any(cpus).at(start);
             let (run, heap, crew) = (Rc::clone(&self.run), Rc::clone(heap), Rc::clone(&crew));
+            let own = self.random(warehouses, warehouse);
             stage.machine().spawn(task, move || {
-                let done = work(&run, &heap, (from, to));
+                let done = work(&run, &heap, (from, to), own);
                 crew.done(&run.stage, done);
             });
         }
@@ -150,8 +161,12 @@ impl Jvm {
 }
 
 /// Writes to every page; gives how many it could.
-fn touch(stage: &crate::stage::Stage, space: &AddressSpace<SimMachine>, start: Vpn, pages: u32) -> u64 {
-    let mut random = Random::new(stage.machine());
+fn touch(
+    stage: &crate::stage::Stage,
+    space: &AddressSpace<SimMachine>,
+    (start, pages): (Vpn, u32),
+    random: &mut Random,
+) -> u64 {
     stage.machine().sleep(random.time_below(Nanos(STAGGER)));
     let mut next = 0;
     while next < pages {
@@ -174,9 +189,8 @@ fn touch(stage: &crate::stage::Stage, space: &AddressSpace<SimMachine>, start: V
 }
 
 /// A warehouse's thread, until `window.1`; gives the operations done since `window.0`.
-fn work(run: &Shared, heap: &Heap, window: (Nanos, Nanos)) -> u64 {
+fn work(run: &Shared, heap: &Heap, window: (Nanos, Nanos), mut random: Random) -> u64 {
     let (machine, spec, mut done) = (run.stage.machine(), &run.spec, 0);
-    let mut random = Random::new(machine);
     let own = Nanos(u64::from(spec.own_ns) * OPERATIONS);
     let new = AccessMix {
         reads: 0,
