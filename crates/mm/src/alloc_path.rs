@@ -106,10 +106,27 @@ impl<M: Machine> Mm<M> {
         let zonelist = self.zonelists.ids(search.node);
         let preferred = self.candidates_of(zonelist, search.request, search.node).next()?;
         let search = Search { flags: search.flags.with(preferred.first_try), ..search };
-        if search.flags.has(AllocFlags::FAIR) {
-            return self.search_in_turn(search, zonelist, preferred);
+        if search.flags.has(AllocFlags::FAIR.with(AllocFlags::LOW)) {
+            return self.search_with_care(search, zonelist, preferred);
         }
         self.search_all(search, zonelist, preferred)
+    }
+
+    /// Where zones take turns, or the preferred zone is a low one that has its price.
+    #[inline(never)]
+    fn search_with_care(
+        &self,
+        search: Search<'_>,
+        zonelist: &[ZoneId],
+        preferred: &Zone<M>,
+    ) -> Option<(Pfn, ZoneId)> {
+        let found = if search.flags.has(AllocFlags::FAIR) {
+            self.search_in_turn(search, zonelist, preferred)
+        } else {
+            self.search_all(search, zonelist, preferred)
+        };
+        self.note_low(search.request, preferred, search.flags, found.map(|(_, zone)| zone));
+        found
     }
 
     #[inline]
@@ -203,7 +220,7 @@ impl<M: Machine> Mm<M> {
     }
 
     #[inline]
-    fn try_zone(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
+    pub(crate) fn try_zone(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
         let Request { order, highest, .. } = *search.request;
         let ok = |mark: u32| zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
         let free_enough = !zone.has_flag(zone_flag::BELOW_HIGH) && {
@@ -218,7 +235,7 @@ impl<M: Machine> Mm<M> {
                 Mark::Low => zone.mark_low(),
                 Mark::Min => zone.mark_min(),
             };
-            if !ok(mark) {
+            if !ok(mark) && !self.may_use_reserve(search, zone, mark) {
                 return None;
             }
         }
@@ -230,6 +247,16 @@ impl<M: Machine> Mm<M> {
             self.reserve_highatomic(zone, pfn);
         }
         Some(pfn)
+    }
+
+    /// A request that found no zone above its low mark goes by Linux's protection alone, not by what `zone` has learned.
+    #[cold]
+    fn may_use_reserve(&self, search: Search<'_>, zone: &Zone<M>, mark: u32) -> bool {
+        if search.mark == Mark::Low || zone.low.is_none() {
+            return false;
+        }
+        let Request { order, highest, .. } = *search.request;
+        zone.has_above(&self.machine, order, (mark, zone.least_protection(highest)), search.flags)
     }
 
     /// Takes a block from `zone`: from this CPU's pageset if it caches the order and its lock is free, else from the

@@ -26,6 +26,7 @@ use crate::topology::{NodeSpec, Topology, ZoneSpec};
 use crate::vm::Vm;
 use crate::watermark::{protection, watermarks};
 use crate::zone::{AllocFlags, Cx, Zone, ZoneParts};
+use crate::zone_price::LowZone;
 use crate::zonelist::{OrderChoice, Zonelists};
 
 /// A memory manager on a machine.
@@ -126,7 +127,8 @@ impl<M: Machine> Mm<M> {
         for zone in &self.zones {
             let node = &self.topology.nodes[usize::from(zone.node.0)];
             let marks = watermarks(&self.topology, &self.knobs, rules, zone.kind, zone.managed);
-            zone.set_marks(marks, protection(node, &self.knobs, zone.kind));
+            zone.set_marks(marks);
+            zone.set_linux_protection(protection(node, &self.knobs, zone.kind));
             zone.reset_turn(self.machine.cpu());
             let sizing = self.page_sizing(zone);
             for pageset in &zone.pagesets {
@@ -307,7 +309,11 @@ fn zone<M: Machine>(
         }
         FairRule::Unfair => None,
     };
-    Zone::new(ZoneParts { id, node, spec, first_try, turn, arenas, pagesets })
+    let low = LowZone::new(topology, rules.zone_price, spec.kind);
+    if low.is_some() {
+        first_try = first_try.with(AllocFlags::LOW);
+    }
+    Zone::new(ZoneParts { id, node, spec, first_try, turn, low, arenas, pagesets })
 }
 
 /// Whether a request that prefers the zone of `kind` on `node` should first leave it rather than mix types there: if that

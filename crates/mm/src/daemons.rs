@@ -29,6 +29,7 @@ impl<M: Machine> Mm<M> {
             let expired = pageset.pcp.lock(&self.machine).expire(zone.node, local);
             self.give_back(zone, pageset, expired, HoldRule::Whole);
         }
+        self.tick_low_zones(cpu);
         self.tick_stocks(cpu);
     }
 
@@ -79,14 +80,19 @@ impl<M: Machine> Mm<M> {
     /// Empties the pagesets of `cpu`, at most a scaled batch in one hold.
     pub fn drain_cpu(&self, cpu: Cpu) {
         for zone in &self.zones {
-            let pageset = &zone.pagesets[usize::from(cpu.0)];
-            let cx = self.zone_cx(zone.id);
-            loop {
-                let mut pcp = pageset.pcp.lock(&self.machine);
-                let hold = pcp.count().min(cx.cx.scaled(pcp.tuning.batch));
-                if hold == 0 || pcp.drain(cx, pageset.beside(), hold, 0) == 0 {
-                    break;
-                }
+            self.drain_pageset(zone, cpu);
+        }
+    }
+
+    /// Empties the pageset of `cpu` in `zone`, at most a scaled batch in one hold.
+    pub(crate) fn drain_pageset(&self, zone: &Zone<M>, cpu: Cpu) {
+        let pageset = &zone.pagesets[usize::from(cpu.0)];
+        let cx = self.zone_cx(zone.id);
+        loop {
+            let mut pcp = pageset.pcp.lock(&self.machine);
+            let hold = pcp.count().min(cx.cx.scaled(pcp.tuning.batch));
+            if hold == 0 || pcp.drain(cx, pageset.beside(), hold, 0) == 0 {
+                break;
             }
         }
     }

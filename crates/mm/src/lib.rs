@@ -56,6 +56,7 @@ pub mod version;
 pub mod vm;
 pub mod watermark;
 mod zone;
+mod zone_price;
 pub mod zonelist;
 
 pub use bare::Bare;

@@ -33,8 +33,14 @@ impl fmt::Display for MigrateError {
 impl core::error::Error for MigrateError {}
 
 /// Flags that go with a page's contents.
-const CARRIED: [PageFlag; 5] =
-    [PageFlag::Active, PageFlag::Referenced, PageFlag::Dirty, PageFlag::SwapBacked, PageFlag::Reclaim];
+const CARRIED: [PageFlag; 6] = [
+    PageFlag::Active,
+    PageFlag::Referenced,
+    PageFlag::Dirty,
+    PageFlag::SwapBacked,
+    PageFlag::Reclaim,
+    PageFlag::Placed,
+];
 
 impl<M: Machine> Mm<M> {
     /// Moves the page at `from`, to which the caller has a reference and which is on no LRU list, to the frame `to` of the

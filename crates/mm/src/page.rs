@@ -63,6 +63,8 @@ pub(crate) enum PageFlag {
     SwapBacked = 1 << 6,
     /// Met by reclaim while under writeback: to be freed first thing when that ends.
     Reclaim = 1 << 7,
+    /// It may be on some nodes only, as who has it said.
+    Placed = 1 << 8,
 }
 
 /// The line of a page in the table.

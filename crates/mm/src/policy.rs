@@ -23,7 +23,7 @@ pub use slab::{
 };
 pub use zone::{
     FairRule, HighAtomicRule, MarkDistanceRule, MinFreeRule, MixingRule, MovableMarksRule, NodeLoadRule,
-    ZonelistOrderRule,
+    ZonePriceRule, ZonelistOrderRule,
 };
 
 /// The oldest kernel that has rules. Before 3.2, slabs had no CPU partial lists; this is left out.
@@ -219,6 +219,7 @@ pub struct Rules {
     pub node_load: NodeLoadRule,
     pub check: CheckRule,
     pub zonelist_order: ZonelistOrderRule,
+    pub zone_price: ZonePriceRule,
     pub fair: FairRule,
     pub movable_marks: MovableMarksRule,
     pub mark_distance: MarkDistanceRule,
@@ -252,6 +253,7 @@ impl Rules {
             node_load: at(NODE_LOAD, version),
             check: at(CHECK, version),
             zonelist_order: at(ZONELIST_ORDER, version),
+            zone_price: ZonePriceRule::None,
             fair: at(FAIR, version),
             movable_marks: at(MOVABLE_MARKS, version),
             mark_distance: at(MARK_DISTANCE, version),
@@ -301,6 +303,7 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
     "linux-6.18+arenas",
     "linux-6.18+touch",
     "linux-6.18+small-descriptors",
+    "linux-6.18+zone-price",
     "linux-6.5+slub-order",
     "linux-6.5+slub-node-partial+slub-order+slub-cpu-partial",
     "freehold",
@@ -440,7 +443,7 @@ mod tests {
 
     #[test]
     fn freehold_is_the_default_kernel_with_what_pays() {
-        let pays = ["arenas", "yield", "touch", "small-descriptors", "slab-stock", "rcu-hurry"];
+        let pays = ["arenas", "yield", "touch", "small-descriptors", "slab-stock", "rcu-hurry", "zone-price"];
         let spelled = alloc::format!("{DEFAULT_POLICY}+{}", pays.join("+"));
         assert_eq!(Policy::parse(FREEHOLD).unwrap().rules(), Policy::parse(&spelled).unwrap().rules());
     }
@@ -465,7 +468,7 @@ mod tests {
         let message = Policy::parse("linux-6.18+yeild").unwrap_err().to_string();
         assert!(
             message.ends_with("any of +pcp_batch_scale_max +yield +zones +arenas +touch +small-descriptors +slab-stock +rcu-hurry +slub-order \
-                 +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere"),
+                 +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere +zone-price"),
             "{message}"
         );
     }

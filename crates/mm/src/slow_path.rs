@@ -10,7 +10,7 @@ use crate::alloc_path::{Mark, Search};
 use crate::boot::Mm;
 use crate::ids::{Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
 use crate::machine::Machine;
-use crate::reclaim::MAX_RECLAIM_RETRIES;
+use crate::reclaim::{Asking, MAX_RECLAIM_RETRIES};
 use crate::request::{AllocError, Request, Urgency};
 use crate::stat::SlowEvents;
 use crate::zone::{AllocFlags, Zone};
@@ -76,6 +76,9 @@ impl<M: Machine> Mm<M> {
                 return Err(AllocError::Killed);
             }
             SlowEvents::bump(&first.stat.slow.allocstall);
+            if let Some(block) = self.search_after_guests(search, Asking::First) {
+                return Ok(block);
+            }
             let freed = if self.has_pages() { self.direct_reclaim(search) } else { 0 };
             if let Some(block) = self.search_after(search, freed, rounds) {
                 return Ok(block);
@@ -94,6 +97,15 @@ impl<M: Machine> Mm<M> {
             }
         }
         self.last_resorts(search).ok_or(AllocError::OutOfMemory)
+    }
+
+    /// Looks again if guests of low memory have made room.
+    fn search_after_guests(&self, search: Search<'_>, asking: Asking) -> Option<Block> {
+        if self.has_pages() && self.ask_guests_to_leave(search, asking) > 0 {
+            self.search(search)
+        } else {
+            None
+        }
     }
 
     /// Looks again after `freed` pages were; in the first round also in what CPUs hold back.
@@ -126,12 +138,15 @@ impl<M: Machine> Mm<M> {
         }
         self.candidates(search.request, search.node).any(|zone| {
             let available = zone.free_pages() + self.reclaimable_pages(zone);
-            available > zone.mark_min() + zone.protection()[highest.index()]
+            available > zone.mark_min() + zone.least_protection(highest)
         })
     }
 
     /// What is left to try when memory cannot be reclaimed.
     fn last_resorts(&self, search: Search<'_>) -> Option<Block> {
+        if let Some(block) = self.search_after_guests(search, Asking::Last) {
+            return Some(block);
+        }
         if self.give_up_stocks() {
             if let Some(block) = self.search(search) {
                 return Some(block);

@@ -15,6 +15,7 @@ use crate::policy::Rules;
 use crate::stat::ZoneStat;
 use crate::sync::{AtomicU32, Relaxed};
 use crate::watermark::{PROTECTION_COLUMNS, Watermarks};
+use crate::zone_price::LowZone;
 
 /// The parts of the memory manager that code below [`crate::Mm`] works with.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ impl AllocFlags {
     pub(crate) const HIGHATOMIC: Self = Self(1 << 4);
     /// Take the zones of the node in turn. With no other pass than the first, at the low mark.
     pub(crate) const FAIR: Self = Self(1 << 5);
+    /// The preferred zone is a low one, for which policies by price look at who asks.
+    pub(crate) const LOW: Self = Self(1 << 6);
 
     #[inline]
     #[must_use]
@@ -110,6 +113,8 @@ pub struct Zone<M: Machine> {
     pub(crate) first_try: AllocFlags,
     /// Where requests take zones in turn, how much of its turn is left.
     pub(crate) turn: Option<Turn>,
+    /// What is known of it if it is a low zone, where zones have a price.
+    pub(crate) low: Option<LowZone>,
     marks: [AtomicU32; 4],
     boost: AtomicU32,
     protection: [AtomicU32; PROTECTION_COLUMNS],
@@ -123,6 +128,7 @@ pub(crate) struct ZoneParts<M: Machine> {
     pub(crate) spec: crate::ZoneSpec,
     pub(crate) first_try: AllocFlags,
     pub(crate) turn: Option<Turn>,
+    pub(crate) low: Option<LowZone>,
     pub(crate) arenas: Arenas<M>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
 }
@@ -142,6 +148,7 @@ impl<M: Machine> Zone<M> {
             stat: ZoneStat::default(),
             first_try: parts.first_try,
             turn: parts.turn,
+            low: parts.low,
             marks: Default::default(),
             boost: AtomicU32::new(0),
             protection: Default::default(),
@@ -244,10 +251,13 @@ impl<M: Machine> Zone<M> {
         now.resize(sizing);
     }
 
-    pub(crate) fn set_marks(&self, marks: Watermarks, protection: [u32; PROTECTION_COLUMNS]) {
+    pub(crate) fn set_marks(&self, marks: Watermarks) {
         for (slot, mark) in self.marks.iter().zip([marks.min, marks.low, marks.high, marks.promo]) {
             slot.store(mark, Relaxed);
         }
+    }
+
+    pub(crate) fn set_protection(&self, protection: [u32; PROTECTION_COLUMNS]) {
         for (slot, pages) in self.protection.iter().zip(protection) {
             slot.store(pages, Relaxed);
         }
@@ -296,6 +306,19 @@ impl<M: Machine> Zone<M> {
         flags: AllocFlags,
     ) -> bool {
         machine.touch(Line { kind: LineKind::Zone, index: u32::from(self.id.0) }, Access::Read);
+        let kept = self.protection[highest.index()].load(Relaxed);
+        self.has_above(machine, order, (mark, kept), flags)
+    }
+
+    /// Whether there is a block of `order` above `mark` and what is `kept` from the request.
+    #[inline]
+    pub(crate) fn has_above(
+        &self,
+        machine: &M,
+        order: Order,
+        (mark, kept): (u32, u32),
+        flags: AllocFlags,
+    ) -> bool {
         let mut mark = mark;
         if flags.has(AllocFlags::MIN_RESERVE) {
             mark -= mark / 2;
@@ -308,7 +331,7 @@ impl<M: Machine> Zone<M> {
         if !flags.has(AllocFlags::HIGHATOMIC) {
             free = free.saturating_sub(self.stat.free_highatomic());
         }
-        if free <= mark + self.protection[highest.index()].load(Relaxed) {
+        if free <= mark + kept {
             return false;
         }
         order == Order::ZERO || self.has_block(machine, order, flags)

@@ -153,3 +153,55 @@ impl<M: Machine> Mm<M> {
         self.lru.vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);
     }
 }
+
+/// One page that was taken off its list, wherever on it the page was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alone {
+    vec: VecId,
+    list: LruList,
+    pages: u32,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Takes the page at `pfn` off its list, with a reference for the caller; `None` if it is on none or on its way out.
+    pub(crate) fn isolate_page(&self, pfn: Pfn) -> Option<Alone> {
+        let page = self.page(pfn);
+        if !page.has(PageFlag::Lru) || !page.try_get() {
+            return None;
+        }
+        // Whose frame it is does not change while there is a reference.
+        let state = self.map.frame(pfn).state();
+        let vec = self.vec_of(state);
+        let alone = {
+            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+            page.has(PageFlag::Lru).then(|| {
+                let list = LruList::of(page);
+                self.unlist_page(&mut lists, pfn);
+                Alone { vec, list, pages: self.map.frame(pfn).state().order.pages() }
+            })
+        };
+        match alone {
+            Some(alone) => {
+                let isolated = &self.lru.vecs[vec.index()].isolated[usize::from(alone.list.is_file())];
+                isolated.fetch_add(alone.pages, Relaxed);
+            }
+            None => self.put_page(pfn),
+        }
+        alone
+    }
+
+    /// The page at `pfn` goes back to the list that it came from, and its reference is given back.
+    pub(crate) fn put_back_page(&self, pfn: Pfn, alone: Alone) {
+        let mut run = Run::default();
+        run.push(pfn);
+        let generation = if alone.list.is_active() { Generation::Active } else { Generation::Inactive };
+        self.put_back(alone.vec, &run, generation);
+        self.end_isolation_of(alone);
+    }
+
+    /// The isolated page is back or gone.
+    pub(crate) fn end_isolation_of(&self, alone: Alone) {
+        let isolated = &self.lru.vecs[alone.vec.index()].isolated[usize::from(alone.list.is_file())];
+        isolated.fetch_sub(alone.pages, Relaxed);
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::{
     ArenaRule, CpuSlabRule, GraceRule, NodePartialRule, Rules, ScaleRule, SheafRule, SlabScopeRule,
-    StockRule, TouchRule, YieldRule, ZonesRule, v,
+    StockRule, TouchRule, YieldRule, ZonePriceRule, ZonesRule, v,
 };
 
 /// A part of a policy.
@@ -120,6 +120,13 @@ pub const PARTS: &[Part] = &[
         meaning: "What the slub parts above set for large machines holds on every one; nodes keep 64 to 128 partial slabs",
         set: |rules| rules.slab.scope = SlabScopeRule::Everywhere,
         pays: false,
+    },
+    Part {
+        name: "zone-price",
+        meaning: "Low zones keep free what requests that can use nothing else were seen to take of late; pages that could be \
+                  elsewhere are moved out when they need more",
+        set: |rules| rules.zone_price = ZonePriceRule::Learned,
+        pays: true,
     },
 ];
 

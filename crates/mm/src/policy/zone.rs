@@ -33,6 +33,15 @@ pub(super) const ZONELIST_ORDER: &[Since<ZonelistOrderRule>] = &[
     Since(v(4, 14), ZonelistOrderRule::Node),
 ];
 
+/// Whether low zones keep memory by what those who can use nothing else were seen to take. No kernel does it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZonePriceRule {
+    /// No: they keep a part of what is above them (`lowmem_reserve_ratio`), and a zonelist's order decides the rest.
+    None,
+    /// Yes; and who could be elsewhere is moved out before anything is evicted for them.
+    Learned,
+}
+
 /// Whether requests are spread over the zones of a node, so that all of its pages grow old alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FairRule {

@@ -100,14 +100,19 @@ impl<M: Machine> Mm<M> {
             return self.take_back_boosts(node);
         }
         let state = self.reclaim.node(node);
+        if self.restore_low_zones(node) && !state.was_asked() {
+            return;
+        }
         let mut goal = state.take(Goal { order: Order::ZERO, highest: ZoneKind::Movable });
         loop {
+            self.restore_low_zones(node);
             let reached = self.balance(node, goal);
             if reached < goal.order {
                 // Hopeless for the order: single pages will do, unless somebody asks again.
                 goal = Goal { order: reached, ..goal };
             }
-            if self.may_sleep(node, goal) && self.sleep_briefly(node, goal) {
+            // Somebody may have been short of low memory since.
+            if self.may_sleep(node, goal) && self.sleep_briefly(node, goal) && !self.restore_low_zones(node) {
                 return;
             }
             goal = state.take(goal);

@@ -14,6 +14,7 @@ mod balance;
 mod demote;
 mod direct;
 pub(crate) mod events;
+mod guests;
 mod killed;
 mod kswapd;
 mod lists;
@@ -33,6 +34,7 @@ use crate::sync::{AtomicU32, Relaxed};
 use crate::topology::Topology;
 use crate::zone::Zone;
 
+pub(crate) use guests::Asking;
 use killed::Killed;
 use kswapd::NodeState;
 

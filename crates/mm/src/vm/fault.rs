@@ -270,6 +270,7 @@ impl<M: Machine> Mm<M> {
     fn install_new(&self, site: &Site<'_, M>, expected: Entry, pfn: Pfn, kind: FaultKind) -> Attempt {
         let page = self.page(pfn);
         page.init(Mapping::Anon(site.space.family), site.vpn.0, &[PageFlag::SwapBacked]);
+        page.note_placement(site.region.placement);
         let Some(mut held) = site.lock(&self.machine, expected) else {
             self.put_page(pfn);
             return Ok(None);

@@ -175,6 +175,7 @@ impl<M: Machine> Mm<M> {
         let page = self.page(pfn);
         // The first reference is the file's.
         page.init(Mapping::File(file.id.0), index, file.flags());
+        page.note_placement(placement);
         page.get();
         let mut state = file.state.lock_local(&self.machine);
         if let Some(&other) = state.pages.get(&index) {

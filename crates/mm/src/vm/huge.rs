@@ -37,6 +37,7 @@ impl<M: Machine> Mm<M> {
         };
         let page = self.page(pfn);
         page.init(Mapping::Anon(site.space.family), start.0, &[PageFlag::SwapBacked]);
+        page.note_placement(placement);
         let held = site.lock(&self.machine, Entry::NONE).filter(|held| held.state.used == 0);
         let Some(mut held) = held else {
             self.put_page(pfn);
@@ -104,12 +105,15 @@ impl<M: Machine> Mm<M> {
             SlowEvents::bump(&self.vm.events.thp_deferred_split_page);
             return false;
         }
-        let dirty = page.has(PageFlag::Dirty);
+        let (dirty, placed) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed));
         self.split(head, Order::PAGEBLOCK).expect("a mapped huge page is an allocated block");
         for part in 0..PAGEBLOCK_PAGES {
             let (pfn, vpn) = (head.add(part), start.add(part));
             let page = self.page(pfn);
             page.init(mapping, vpn.0, if dirty { &DIRTY } else { &CLEAN });
+            if placed {
+                page.set(PageFlag::Placed);
+            }
             page.add_mapped();
             held.set(vpn, held.entry(vpn).without(bit::PART));
         }

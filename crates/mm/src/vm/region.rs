@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use super::{File, Vpn};
 use crate::ids::{Node, PAGEBLOCK_PAGES};
 use crate::machine::Machine;
+use crate::page::{Page, PageFlag};
 use crate::zonelist::NodeMask;
 
 /// What stands behind a region.
@@ -62,6 +63,15 @@ pub struct Placement {
 impl Default for Placement {
     fn default() -> Self {
         Self { node: None, allowed: NodeMask::ALL }
+    }
+}
+
+impl Page {
+    /// The page was allocated by `placement`.
+    pub(super) fn note_placement(&self, placement: Placement) {
+        if placement.allowed != NodeMask::ALL {
+            self.set(PageFlag::Placed);
+        }
     }
 }
 
