@@ -125,10 +125,9 @@ impl<M: Machine> Mm<M> {
         let order = self.knobs.get(Knob::NumaZonelistOrder);
         self.zonelists.choose(&self.topology, rules, order);
         for zone in &self.zones {
-            let node = &self.topology.nodes[usize::from(zone.node.0)];
             let marks = watermarks(&self.topology, &self.knobs, rules, zone.kind, zone.managed);
             zone.set_marks(marks);
-            zone.set_linux_protection(protection(node, &self.knobs, zone.kind));
+            self.apply_protection(zone);
             zone.reset_turn(self.machine.cpu());
             let sizing = self.page_sizing(zone);
             for pageset in &zone.pagesets {
@@ -137,6 +136,12 @@ impl<M: Machine> Mm<M> {
             self.assign_homes(zone);
         }
         self.resize_caches();
+    }
+
+    /// Computes what `zone` keeps from requests that could use a higher one.
+    pub(crate) fn apply_protection(&self, zone: &Zone<M>) {
+        let node = &self.topology.nodes[usize::from(zone.node.0)];
+        zone.set_linux_protection(protection(node, &self.knobs, zone.kind));
     }
 
     /// Spreads the CPUs over the arenas of `zone` that are to be homes: those of its node one by one, for they use it

@@ -9,6 +9,7 @@ use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{Knob, Knobs};
 use crate::list::Mem;
 use crate::machine::{Access, Line, LineKind, Machine};
+use crate::offline::ALL_OF_IT;
 use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset, Tuning};
 use crate::policy::Rules;
@@ -95,6 +96,8 @@ pub(crate) mod zone_flag {
     pub(crate) const RECLAIM_ACTIVE: u32 = 1 << 1;
     /// The watermark was boosted: kswapd should hear of it.
     pub(crate) const BOOSTED: u32 = 1 << 2;
+    /// The zone's memory is out of use.
+    pub(crate) const OFFLINE: u32 = 1 << 3;
 }
 
 /// A zone.
@@ -257,7 +260,9 @@ impl<M: Machine> Zone<M> {
         }
     }
 
+    /// An offline zone keeps all of its memory, whatever it is told.
     pub(crate) fn set_protection(&self, protection: [u32; PROTECTION_COLUMNS]) {
+        let protection = if self.is_offline() { [ALL_OF_IT; PROTECTION_COLUMNS] } else { protection };
         for (slot, pages) in self.protection.iter().zip(protection) {
             slot.store(pages, Relaxed);
         }

@@ -183,8 +183,8 @@ impl<M: Machine> Zone<M> {
     /// protection.
     pub(crate) fn least_protection(&self, highest: ZoneKind) -> u32 {
         match &self.low {
-            Some(low) => low.linux[highest.index()].load(Relaxed),
-            None => self.protection()[highest.index()],
+            Some(low) if !self.is_offline() => low.linux[highest.index()].load(Relaxed),
+            _ => self.protection()[highest.index()],
         }
     }
 

@@ -25,6 +25,15 @@ impl NodeMask {
         mask
     }
 
+    /// The same without `node`.
+    #[must_use]
+    pub fn without(mut self, node: Node) -> Self {
+        if let Some(word) = self.0.get_mut(usize::from(node.0) / 64) {
+            *word &= !(1 << (node.0 % 64));
+        }
+        self
+    }
+
     /// Adds `node`. Nodes from 256 on, which no topology has, are left out.
     pub fn insert(&mut self, node: Node) {
         if let Some(word) = self.0.get_mut(usize::from(node.0 / 64)) {
