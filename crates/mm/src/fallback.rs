@@ -11,6 +11,7 @@ use crate::machine::{Access, Machine};
 use crate::policy::MixingRule;
 use crate::stat::SlowEvents;
 use crate::zone::{AllocFlags, Zone, zone_flag};
+use crate::zone_price::LowZone;
 
 /// Which search succeeded last in this hold of the zone lock; the next page need not repeat those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -239,7 +240,9 @@ fn count_block<M: Machine>(cx: ZoneCx<'_, M>, start: Pfn) -> (u32, u32) {
 /// Raises the marks of `zone` by a pageblock, so that kswapd frees memory ahead of the next mixing; `factor` is
 /// `vm.watermark_boost_factor`. Says whether it may have.
 fn boost<M: Machine>(zone: &Zone<M>, factor: u64) -> bool {
-    if factor == 0 || zone.managed < PAGEBLOCK_PAGES * 4 {
+    // The reserve of a low zone with a demand is free for this already.
+    let reserved = zone.low.as_ref().is_some_and(LowZone::has_demand);
+    if factor == 0 || zone.managed < PAGEBLOCK_PAGES * 4 || reserved {
         return false;
     }
     let most = u64::from(zone.watermarks().high) * factor / 10_000;

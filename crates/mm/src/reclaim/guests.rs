@@ -63,7 +63,10 @@ impl<M: Machine> Mm<M> {
 
     fn restore(&self, zone: &Zone<M>, low: &LowZone) {
         loop {
-            let missing = zone.reserve_mark().saturating_sub(zone.free_pages());
+            // Above the high mark the node counts as balanced, and nothing is evicted.
+            let marks = zone.watermarks();
+            let wanted = zone.reserve_mark() + marks.high.saturating_sub(marks.low) + 1;
+            let missing = wanted.saturating_sub(zone.free_pages());
             if missing == 0 {
                 return zone.set_boost(0);
             }
