@@ -62,7 +62,7 @@ impl<M: Machine> Mm<M> {
         if !self.zones.iter().any(|zone| zone.node != node && has(zone.node)) {
             return Err(OfflineError::Last(node));
         }
-        self.zones_on(node).for_each(|zone| zone.set_offline());
+        self.zones_on(node).for_each(Zone::set_offline);
         let moved = (0..ROUNDS).map(|_| self.evacuate(node)).sum();
         self.drain_all();
         match self.held_on(node) {
