@@ -4,7 +4,7 @@
 use std::env;
 use std::time::Duration;
 
-use freehold_host::stress::{Length, Stress, objects, run};
+use freehold_host::stress::{Length, Stress, objects, run, spaces};
 use mm::{Firmware, NodeSize, Policy, Topology};
 
 const MIB: u64 = 1 << 20;
@@ -142,5 +142,35 @@ fn objects_on_two_nodes_and_too_little_memory() {
         let nodes = [NodeSize { bytes: MIB, cpus: 1 }, NodeSize { bytes: 3 * MIB / 4, cpus: 1 }];
         let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap();
         stress_objects(4, 10_000, policy, topology);
+    }
+}
+
+fn two_nodes(first: u64, second: u64) -> Topology {
+    let nodes = [NodeSize { bytes: first, cpus: 1 }, NodeSize { bytes: second, cpus: 1 }];
+    Topology::x86(&nodes, 1 << 20, vec![vec![10, 21], vec![21, 10]]).unwrap()
+}
+
+fn stress_spaces(threads: u32, operations: u64, policy: &str, topology: Topology) {
+    let stress = plan(threads, operations, policy, topology);
+    match spaces::run(&stress) {
+        Ok(tally) => {
+            println!("{} threads, {policy}: {tally}", stress.threads);
+            assert!(tally.checked > 0 && tally.forks > 0 && tally.moved > 0, "{tally}");
+        }
+        Err(what) => panic!("{policy}: {what}"),
+    }
+}
+
+#[test]
+fn address_spaces() {
+    for policy in ["linux-6.18", "linux-5.4", "linux-4.4"] {
+        stress_spaces(4, 4_000, policy, two_nodes(96 * MIB, 64 * MIB));
+    }
+}
+
+#[test]
+fn address_spaces_and_too_little_memory() {
+    for policy in ["linux-6.18", "linux-5.4", "linux-4.4"] {
+        stress_spaces(8, 1_000, policy, two_nodes(10 * MIB, 8 * MIB));
     }
 }

@@ -4,10 +4,12 @@
 use core::fmt;
 
 use crate::boot::Mm;
-use crate::ids::Pfn;
+use crate::ids::{Node, Pfn};
 use crate::machine::Machine;
 use crate::page::{Mapping, Page, PageFlag};
+use crate::request::{Request, Urgency};
 use crate::rmap::Leave;
+use crate::vm::{AddressSpace, Touch, Vpn};
 
 /// Why a page stayed where it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +20,10 @@ pub enum MigrateError {
     Pinned,
     /// It belongs to no address space and no file: nobody could be told where it went.
     Unmovable,
+    /// Nothing is mapped there.
+    Absent,
+    /// There is no free frame for it.
+    NoMemory,
 }
 
 impl fmt::Display for MigrateError {
@@ -26,6 +32,8 @@ impl fmt::Display for MigrateError {
             Self::Busy => "the page is being changed or written",
             Self::Pinned => "the page is pinned",
             Self::Unmovable => "the page is not one that can move",
+            Self::Absent => "no page is mapped there",
+            Self::NoMemory => "the node has no free frame for the page",
         })
     }
 }
@@ -43,6 +51,41 @@ const CARRIED: [PageFlag; 6] = [
 ];
 
 impl<M: Machine> Mm<M> {
+    /// Moves the page that is mapped at `vpn` of `space`, a huge one as a whole, to a frame of `node` (`move_pages`). One
+    /// that a CPU still keeps back from the LRU lists is busy; [`Mm::lru_drain_all`] sends it there.
+    ///
+    /// # Errors
+    /// Why it stayed where it was.
+    pub fn move_page(&self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
+        let from = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?.head;
+        if !self.isolate_one(from) {
+            self.put_page(from);
+            return Err(MigrateError::Busy);
+        }
+        let moved = self.move_to(from, node);
+        if moved.is_err() {
+            self.put_back_one(from);
+        }
+        moved
+    }
+
+    /// Moves an isolated page to a frame of `node`.
+    fn move_to(&self, from: Pfn, node: Node) -> Result<(), MigrateError> {
+        let order = self.order_of(from);
+        let request = Request {
+            node: Some(node),
+            this_node: true,
+            urgency: Urgency::NoWait,
+            ..Request::USER.of_order(order)
+        };
+        let to = self.alloc(request).map_err(|_| MigrateError::NoMemory)?;
+        let moved = self.migrate_page(from, to);
+        if moved.is_err() {
+            self.free(to, order).expect("the frame was allocated above and shown to nobody");
+        }
+        moved
+    }
+
     /// Moves the page at `from`, to which the caller has a reference and which is on no LRU list, to the frame `to` of the
     /// same order, which the caller allocated. Then `from` is free and `to` on an LRU list. If the page stays, the caller
     /// keeps both, and puts `from` back on its list.

@@ -148,9 +148,15 @@ impl Page {
         self.mapped.fetch_add(1, Relaxed);
     }
 
+    /// Whether one entry alone maps the page, and those that did have read what they wanted of it.
+    pub(crate) fn is_mapped_once(&self) -> bool {
+        // Pairs with the release in `sub_mapped`.
+        self.mapped.load(Acquire) == 1
+    }
+
     /// One entry fewer; says whether it was the last.
     pub(crate) fn sub_mapped(&self) -> bool {
-        self.mapped.fetch_sub(1, Relaxed) == 1
+        self.mapped.fetch_sub(1, Release) == 1
     }
 
     /// What it belongs to; stable while the page is locked or its file's or family's lock is held.

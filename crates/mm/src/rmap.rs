@@ -5,7 +5,7 @@
 use core::ops::ControlFlow;
 
 use crate::boot::Mm;
-use crate::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::machine::{Chore, Machine};
 use crate::page::{Mapping, PageFlag};
 use crate::stat::SlowEvents;
@@ -52,7 +52,7 @@ impl<M: Machine> Mm<M> {
             }
             let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
             let mut held = table.lock(&self.machine);
-            for part in parts(held.huge(), held.entry(vpn), vpn) {
+            for part in parts(held.huge(), self.order_of(pfn), vpn) {
                 let entry = held.entry(part);
                 if entry.is_present() && entry.head() == pfn {
                     self.machine.spend(Chore::RmapStep, 1);
@@ -83,7 +83,7 @@ impl<M: Machine> Mm<M> {
         let Some(table) = space.table(vpn) else { return };
         let mut held = table.lock(&self.machine);
         let huge = held.huge();
-        for part in parts(huge, held.entry(vpn), vpn) {
+        for part in parts(huge, self.order_of(pfn), vpn) {
             let entry = held.entry(part);
             if !entry.is_present() || entry.head() != pfn {
                 continue;
@@ -127,7 +127,7 @@ impl<M: Machine> Mm<M> {
             let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
             let mut held = table.lock(&self.machine);
             let huge = held.huge();
-            for part in parts(huge, held.entry(vpn), vpn) {
+            for part in parts(huge, self.order_of(old), vpn) {
                 let entry = held.entry(part);
                 if entry.migrating_from() != Some(old) {
                     continue;
@@ -152,10 +152,10 @@ impl<M: Machine> Mm<M> {
     }
 }
 
-/// The virtual pages whose entries may refer to the same page as that of `vpn`: itself, or, where the page is in parts,
-/// all of its table.
-fn parts(huge: Entry, entry: Entry, vpn: Vpn) -> impl Iterator<Item = Vpn> {
-    let in_parts = huge == Entry::NONE && vpn.slot() == 0 && (entry == Entry::NONE || entry.has(bit::PART));
+/// The virtual pages whose entries may refer to a page of `order` that begins at `vpn`: that one, or, where a huge page is
+/// mapped in parts, all of its table, whatever has come in the place of some.
+fn parts(huge: Entry, order: Order, vpn: Vpn) -> impl Iterator<Item = Vpn> {
+    let in_parts = huge == Entry::NONE && order > Order::ZERO;
     let count = if in_parts { PAGEBLOCK_PAGES } else { 1 };
     (0..count).map(move |part| vpn.add(part))
 }

@@ -1,9 +1,10 @@
 //! Many threads that allocate, free, hand blocks to each other, turn knobs, drain and tick, all at random. Every page
 //! carries its owner's mark, which is looked at when the block is freed: a block handed out twice, or one that the
 //! allocator wrote to, is found. In the end every invariant is checked and nothing may be left allocated. [`objects`] does
-//! the like to caches.
+//! the like to caches, [`spaces`] to address spaces.
 
 pub mod objects;
+pub mod spaces;
 mod worker;
 
 use std::fmt;

@@ -9,13 +9,13 @@ use core::fmt;
 use super::entry::{Entry, bit};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
-use super::table::{Held, Table};
+use super::table::{EntrySize, Held, Table};
 use super::{DirtyPages, File, Touch, Vpn};
 use crate::boot::Mm;
 use crate::ids::{Nanos, Order, Pfn};
 use crate::knobs::Knob;
 use crate::machine::{Chore, Machine, Span, Work};
-use crate::page::{Mapping, PageFlag};
+use crate::page::{Mapping, Page, PageFlag};
 use crate::request::{AllocError, Request};
 use crate::stat::{Counters, SlowEvents};
 use crate::sync::{AtomicU64, Relaxed};
@@ -150,6 +150,17 @@ fn done(pfn: Pfn, kind: FaultKind) -> Attempt {
     Ok(Some(Faulted { pfn, kind }))
 }
 
+/// Whether the anonymous page, which the caller's table maps, is mapped by no other. While somebody moves it or takes
+/// it out of page tables, others have it still though they do not map it; then the answer is no.
+fn is_ours(page: &Page) -> bool {
+    if !matches!(page.mapping(), Mapping::Anon(_)) || !page.set(PageFlag::Locked) {
+        return false;
+    }
+    let alone = page.is_mapped_once();
+    page.clear(PageFlag::Locked);
+    alone
+}
+
 impl<M: Machine> Mm<M> {
     /// Touches `vpn` of `space`, faulting if it must. `None` in [`Ok`] means that there was no fault.
     ///
@@ -206,9 +217,9 @@ impl<M: Machine> Mm<M> {
         let table = space.tables.get_or_make(&self.machine, vpn);
         let site = Site { space, region, generation, table, vpn, touch };
         self.ensure_table(&site)?;
-        let entry = table.entry(vpn);
+        let (entry, size) = table.entry_and_size(vpn);
         if entry.is_present() {
-            return self.fault_present(&site, entry);
+            return self.fault_present(&site, entry, size);
         }
         if let Some(slot) = entry.slot() {
             return self.swap_in(&site, entry, slot);
@@ -277,7 +288,7 @@ impl<M: Machine> Mm<M> {
         };
         page.add_mapped();
         held.set(site.vpn, Entry::of(pfn, bit::WRITE | bit::ACCESSED | bit::DIRTY));
-        drop(held);
+        // The lock is held to the end: without it the page may be unmapped, and freed, as soon as the entry is set.
         site.space.count_placed(self.node_of_page(pfn), 1);
         self.lru_add(pfn);
         done(pfn, kind)
@@ -296,8 +307,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A page is mapped, but perhaps not to be written to.
-    fn fault_present(&self, site: &Site<'_, M>, entry: Entry) -> Attempt {
-        let huge = site.table.huge() != Entry::NONE;
+    fn fault_present(&self, site: &Site<'_, M>, entry: Entry, size: EntrySize) -> Attempt {
+        let huge = size == EntrySize::Huge;
         let pfn = if huge { entry.pfn().add(site.vpn.slot() as u32) } else { entry.pfn() };
         if site.touch == Touch::Read || entry.has(bit::WRITE) {
             return done(pfn, FaultKind::Spurious);
@@ -307,15 +318,13 @@ impl<M: Machine> Mm<M> {
         let head = entry.head();
         let page = self.page(head);
         let shared_file = matches!(site.region.backing, Backing::Shared { .. });
-        let ours = matches!(page.mapping(), Mapping::Anon(_)) && page.mapped() == 1;
-        if shared_file || ours {
+        if shared_file || is_ours(page) {
             let now = held.entry(site.vpn).with(bit::WRITE | bit::DIRTY | bit::ACCESSED);
             if huge {
                 held.set_huge(now);
             } else {
                 held.set(site.vpn, now);
             }
-            drop(held);
             if shared_file {
                 self.mark_dirty(head);
             }
@@ -359,7 +368,6 @@ impl<M: Machine> Mm<M> {
         };
         self.page(pfn).add_mapped();
         held.set(site.vpn, Entry::of(pfn, bits));
-        drop(held);
         site.space.count_placed(self.node_of_page(pfn), 1);
         if shared && site.touch == Touch::Write {
             self.mark_dirty(pfn);

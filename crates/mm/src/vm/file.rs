@@ -220,7 +220,8 @@ impl<M: Machine> Mm<M> {
     fn remove_from(&self, file: &File<M>, pfn: Pfn) -> bool {
         let page = self.page(pfn);
         let mut state = file.state.lock_local(&self.machine);
-        if page.mapping() != Mapping::File(file.id.0) || !page.freeze(2) {
+        // One that has left the file already has no reference of the file's any more.
+        if state.pages.get(&page.index()) != Some(&pfn) || !page.freeze(2) {
             return false;
         }
         // Under the lock and with no other reference nobody dirties it any more; but somebody may have.
@@ -238,7 +239,7 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn replace_in(&self, file: &File<M>, from: Pfn, to: Pfn) -> bool {
         let mut state = file.state.lock_local(&self.machine);
         let page = self.page(from);
-        if !page.freeze(2) {
+        if state.pages.get(&page.index()) != Some(&from) || !page.freeze(2) {
             return false;
         }
         self.carry_over(from, to);

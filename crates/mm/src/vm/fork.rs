@@ -51,9 +51,13 @@ impl<M: Machine> Mm<M> {
         // A member of the family before it has pages: who looks for the entries of a page finds all.
         let child = self.new_relative(parent);
         // The kernel holds the parent's mmap_lock for writing all the while; nothing is mapped or unmapped meanwhile.
+        let changes = parent.changes.lock_local(&self.machine);
         let regions = parent.regions.lock_local(&self.machine);
+        // A fault that copies a page must not go by an entry that has let writes through since.
+        parent.next_generation();
         let copied = regions.iter().try_for_each(|region| self.fork_region(parent, &child, region));
         drop(regions);
+        drop(changes);
         if copied.is_err() {
             self.exit(&child);
         }
@@ -99,24 +103,22 @@ impl<M: Machine> Mm<M> {
         let mut from = parent.1.lock(&self.machine);
         let mut to = table.lock(&self.machine);
         if from.huge() != Entry::NONE {
-            let entry = self.share(child, from.huge(), Order::PAGEBLOCK);
-            from.set_huge(entry);
-            to.set_huge(entry);
+            // Cleared in place, for the processor may set its bits at any time.
+            let entry = from.clear_bits(range.0, bit::WRITE);
+            to.set_huge(self.share(child, entry, Order::PAGEBLOCK));
             child.count_huge(1);
             return Ok(());
         }
         for vpn in (range.0.0..range.1.0).map(Vpn) {
-            let entry = from.entry(vpn);
+            let entry = from.clear_bits(vpn, bit::WRITE);
             if entry != Entry::NONE {
-                let entry = self.share(child, entry, Order::ZERO);
-                from.set(vpn, entry);
-                to.set(vpn, entry);
+                to.set(vpn, self.share(child, entry, Order::ZERO));
             }
         }
         Ok(())
     }
 
-    /// Another entry, of `child`, maps what `entry` maps; gives what both are from now on.
+    /// Another entry, of `child`, maps what `entry` maps; gives what it is.
     fn share(&self, child: &AddressSpace<M>, entry: Entry, order: Order) -> Entry {
         if let Some(slot) = entry.slot() {
             self.swap_get(slot);

@@ -45,7 +45,6 @@ impl<M: Machine> Mm<M> {
         };
         page.add_mapped();
         held.set_huge(Entry::of(pfn, bit::WRITE | bit::ACCESSED | bit::DIRTY));
-        drop(held);
         site.space.count_placed(self.node_of_page(pfn), i64::from(PAGEBLOCK_PAGES));
         site.space.count_huge(1);
         SlowEvents::bump(&self.vm.events.thp_fault_alloc);
@@ -98,14 +97,13 @@ impl<M: Machine> Mm<M> {
     fn split_page(&self, head: Pfn, start: Vpn, (held, extra): (&mut Held<'_, M>, u32)) -> bool {
         let page = self.page(head);
         let mapping = page.mapping();
-        // Off its list first: a page on a list is found by its head.
-        self.lru_forget(head);
         if !page.freeze(PAGEBLOCK_PAGES + extra) {
-            self.lru_add(head);
             SlowEvents::bump(&self.vm.events.thp_deferred_split_page);
             return false;
         }
         let (dirty, placed) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed));
+        // Off its list, where it is found by its head; who meets it there gets no reference.
+        self.lru_forget(head);
         self.split(head, Order::PAGEBLOCK).expect("a mapped huge page is an allocated block");
         for part in 0..PAGEBLOCK_PAGES {
             let (pfn, vpn) = (head.add(part), start.add(part));

@@ -78,6 +78,8 @@ pub(crate) struct Family<M: Machine> {
 pub struct AddressSpace<M: Machine> {
     pub(crate) id: SpaceId,
     pub(super) family: u32,
+    /// Held by who changes the regions until entries and regions agree again: the kernel's `mmap_lock`, for writing.
+    pub(super) changes: Locked<M, ()>,
     pub(super) regions: Locked<M, Regions<M>>,
     generation: AtomicU32,
     pub(super) tables: Directory<M>,
@@ -96,6 +98,7 @@ impl<M: Machine> AddressSpace<M> {
         Self {
             id,
             family: family.unwrap_or(id.0),
+            changes: Locked::new(machine, LockClass::Mmap, id.0, ()),
             regions: Locked::new(machine, LockClass::Mmap, id.0, Regions::default()),
             generation: AtomicU32::new(0),
             tables: Directory::new(id),
@@ -111,9 +114,15 @@ impl<M: Machine> AddressSpace<M> {
         self.id
     }
 
-    /// Grows whenever regions go.
+    /// Grows whenever regions go, and with each fork.
     pub(super) fn generation(&self) -> u32 {
         self.generation.load(Acquire)
+    }
+
+    /// Faults that are on their way must look again. The lock of the regions is held.
+    pub(super) fn next_generation(&self) {
+        // Pairs with the acquire in `generation`: a fault that finds the new one finds the regions as they are now.
+        self.generation.fetch_add(1, Release);
     }
 
     /// Pages mapped that are on `node`.
@@ -261,6 +270,7 @@ impl<M: Machine> Mm<M> {
         }
         let MapSpec { pages, backing, placement, huge } = spec;
         let region = |start: Vpn| Region { start, end: start.add(pages), backing, placement, huge };
+        let _changes = space.changes.lock_local(&self.machine);
         let mut regions = space.regions.lock_local(&self.machine);
         let region = region(regions.gap(pages).ok_or(MapError::NoRoom)?);
         self.commit(region.committed())?;
@@ -276,18 +286,19 @@ impl<M: Machine> Mm<M> {
     pub fn munmap(&self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
         self.machine.spend(Chore::Syscall, 1);
         let end = Vpn(start.0.saturating_add(pages));
+        // Nothing is mapped in the place before the entries are gone: they would be taken for the new region's.
+        let _changes = space.changes.lock_local(&self.machine);
         let (gone, neighbours) = {
             let mut regions = space.regions.lock_local(&self.machine);
             let gone = regions.take(start, end);
-            // Pairs with the acquire in `generation`: a fault that finds the new one finds the regions as they are now.
-            space.generation.fetch_add(1, Release);
+            space.next_generation();
             (gone, regions.neighbours(start, end))
         };
         for region in &gone {
             self.zap(space, region.start, region.end);
             self.uncommit(region.committed());
             if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
-                file.forget_mapper(&self.machine, space, (region.start, region.end));
+                file.forget_mapper(&self.machine, space, (start, end));
             }
         }
         self.free_tables(space, (start, end), neighbours);

@@ -12,7 +12,7 @@ use super::{SpaceId, Touch, Vpn};
 use crate::ids::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::machine::{LockClass, Machine};
 use crate::once::Once;
-use crate::sync::{AtomicU64, Guard, Locked, Relaxed};
+use crate::sync::{Acquire, AtomicU64, Guard, Locked, Relaxed, Release};
 
 /// A table and the huge page in its place.
 #[derive(Debug)]
@@ -20,6 +20,15 @@ pub(crate) struct Table<M: Machine> {
     state: Locked<M, TableState>,
     huge: AtomicU64,
     entries: Once<Box<[AtomicU64]>>,
+}
+
+/// How much an entry maps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EntrySize {
+    /// A page of 4 KiB.
+    Small,
+    /// All of a table.
+    Huge,
 }
 
 /// What goes with the entries, under the table's lock.
@@ -55,9 +64,14 @@ impl<M: Machine> Table<M> {
 
     /// The entry that maps `vpn`, as it is at this moment; of a huge page, the huge entry.
     pub(crate) fn entry(&self, vpn: Vpn) -> Entry {
+        self.entry_and_size(vpn).0
+    }
+
+    /// The same, and which of the two it is, from one look.
+    pub(crate) fn entry_and_size(&self, vpn: Vpn) -> (Entry, EntrySize) {
         match self.huge() {
-            Entry::NONE => self.small(vpn),
-            huge => huge,
+            Entry::NONE => (self.small(vpn), EntrySize::Small),
+            huge => (huge, EntrySize::Huge),
         }
     }
 
@@ -72,11 +86,12 @@ impl<M: Machine> Table<M> {
             Touch::Write => (bit::ACCESSED | bit::DIRTY, bit::PRESENT | bit::WRITE),
         };
         let set = |word: u64| (word & needs == needs).then_some(word | bits);
-        if let Ok(word) = self.huge.fetch_update(Relaxed, Relaxed, set) {
+        // Acquire pairs with the release of `Held::set`: who finds a page finds what was put into it.
+        if let Ok(word) = self.huge.fetch_update(Acquire, Relaxed, set) {
             return Some(Entry(word).pfn().add(vpn.slot() as u32));
         }
         let slot = &self.entries.get()?[vpn.slot()];
-        slot.fetch_update(Relaxed, Relaxed, set).ok().map(|word| Entry(word).pfn())
+        slot.fetch_update(Acquire, Relaxed, set).ok().map(|word| Entry(word).pfn())
     }
 }
 
@@ -93,14 +108,16 @@ impl<M: Machine> Held<'_, M> {
     pub(crate) fn set(&mut self, vpn: Vpn, entry: Entry) -> Entry {
         let fresh = || (0..PAGEBLOCK_PAGES).map(|_| AtomicU64::new(0)).collect();
         let slot = &self.table.entries.get_or(fresh)[vpn.slot()];
-        let before = Entry(slot.swap(entry.0, Relaxed));
+        // Release pairs with the acquire of `Table::access`, which takes no lock.
+        let before = Entry(slot.swap(entry.0, Release));
         self.count(before, entry);
         before
     }
 
     /// Sets the huge entry; gives the one before.
     pub(crate) fn set_huge(&mut self, entry: Entry) -> Entry {
-        let before = Entry(self.table.huge.swap(entry.0, Relaxed));
+        // As in `set`.
+        let before = Entry(self.table.huge.swap(entry.0, Release));
         self.count(before, entry);
         before
     }

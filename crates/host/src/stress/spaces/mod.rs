@@ -1,0 +1,192 @@
+//! Address spaces under stress: threads map, write, read and unmap pages of address spaces that they share and of their
+//! own, fork them and go on in parent and child, move pages between nodes, split huge ones, count in shared memory, and
+//! read and end files until memory runs out. Every page that is written carries its writer's stamp, which must be there
+//! whenever it is read, in whatever frame it is by then; one that was not written reads as zeros. In the end every
+//! invariant is checked and nothing may be left allocated.
+
+mod worker;
+
+use std::fmt;
+use std::sync::{Arc, RwLock};
+use std::thread;
+
+use mm::ids::PAGE_SIZE;
+use mm::vm::{AddressSpace, File, FileKind, MapSpec, Pinned, Vpn};
+use mm::{Addr, Knob, Knobs};
+
+use super::{End, Length, Stress};
+use crate::host::Host;
+use crate::machine::HostMachine;
+use worker::Worker;
+
+/// Address spaces that all threads use.
+const SHARED: usize = 2;
+/// Pages of shared memory that everyone counts in.
+const COUNTERS: u32 = 8;
+
+type Space = Arc<AddressSpace<HostMachine>>;
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SpaceTally {
+    /// Pages stamped.
+    pub written: u64,
+    /// Pages whose stamps were looked at.
+    pub checked: u64,
+    /// Faults and forks that failed, for there was no memory.
+    pub failed: u64,
+    /// Pages unmapped.
+    pub unmapped: u64,
+    /// Forks.
+    pub forks: u64,
+    /// Pages that were moved to another frame.
+    pub moved: u64,
+    /// Huge pages split.
+    pub split: u64,
+    /// Counts in shared memory.
+    pub counted: u64,
+    /// Pages of files read or written.
+    pub file_pages: u64,
+}
+
+impl SpaceTally {
+    fn add(&mut self, other: &Self) {
+        self.written += other.written;
+        self.checked += other.checked;
+        self.failed += other.failed;
+        self.unmapped += other.unmapped;
+        self.forks += other.forks;
+        self.moved += other.moved;
+        self.split += other.split;
+        self.counted += other.counted;
+        self.file_pages += other.file_pages;
+    }
+}
+
+impl fmt::Display for SpaceTally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} pages written, {} looked at, {} faults and forks failed, {} pages unmapped, {} forks, {} pages moved, {} \
+             huge pages split, {} counts in shared memory, {} pages of files",
+            self.written,
+            self.checked,
+            self.failed,
+            self.unmapped,
+            self.forks,
+            self.moved,
+            self.split,
+            self.counted,
+            self.file_pages
+        )
+    }
+}
+
+/// An address space of the run.
+#[derive(Debug)]
+struct Process {
+    space: Space,
+    /// Held for writing while it forks, for reading while somebody writes through a pinned page: such a write would be
+    /// seen by the child or not, as it happens.
+    forking: RwLock<()>,
+    /// Where the shared memory is mapped.
+    counters: Vpn,
+}
+
+impl Process {
+    fn new(host: &Host, memory: &Arc<File<HostMachine>>) -> Result<Self, String> {
+        let space = host.raw().new_space();
+        let counters = host.raw().mmap(&space, MapSpec::shared(memory, COUNTERS));
+        let counters = counters.map_err(|error| error.to_string())?;
+        Ok(Self { space, forking: RwLock::new(()), counters })
+    }
+}
+
+/// The first and the last word of a pinned page.
+fn words_of(pinned: &Pinned) -> [Addr; 2] {
+    let start = u64::from(pinned.frame().0) * PAGE_SIZE;
+    [Addr(start), Addr(start + PAGE_SIZE - 8)]
+}
+
+/// Runs `stress` on address spaces.
+///
+/// # Errors
+/// What was found wrong, in one line.
+pub fn run(stress: &Stress) -> Result<SpaceTally, String> {
+    let host = Host::with_topology(stress.topology.clone(), stress.policy.clone(), Knobs::default())
+        .map_err(|error| error.to_string())?;
+    // Threads promise more than there is and find out when they touch it.
+    host.set_knob(Knob::OvercommitMemory, 1).map_err(|error| error.to_string())?;
+    let mm = host.raw();
+    let memory = mm.new_file(FileKind::Memory);
+    let threads = stress.threads.max(1) as usize;
+    let processes: Result<Vec<Process>, String> =
+        (0..SHARED + threads).map(|_| Process::new(&host, &memory)).collect();
+    let processes = processes?;
+    let tally = run_threads(&host, &processes, stress)?;
+    mm.check_vm()?;
+    let counted = count(&host, &processes[0])?;
+    if counted != tally.counted {
+        return Err(format!("{} counts were made in shared memory, {counted} are there", tally.counted));
+    }
+    for process in &processes {
+        mm.exit(&process.space);
+    }
+    mm.drop_file(&memory);
+    check_end(&host)?;
+    Ok(tally)
+}
+
+/// What everyone counted.
+fn count(host: &Host, process: &Process) -> Result<u64, String> {
+    let mut sum = 0;
+    for page in 0..COUNTERS {
+        let at = process.counters.add(page);
+        let pinned = host.raw().pin_page(&process.space, at, mm::vm::Touch::Read);
+        let pinned = pinned.map_err(|error| error.to_string())?;
+        let [word, _] = words_of(&pinned);
+        sum += host.raw().machine().arena().word(word).load(std::sync::atomic::Ordering::Relaxed);
+        host.raw().unpin_page(pinned);
+    }
+    Ok(sum)
+}
+
+fn check_end(host: &Host) -> Result<(), String> {
+    let mm = host.raw();
+    host.stop_daemons();
+    mm.lru_drain_all();
+    mm.check_vm()?;
+    host.drain_all();
+    let (managed, pages) = (host.memory_use().managed, host.check()?);
+    if (pages.free, pages.pcp, pages.allocated) != (managed, 0, 0) || mm.committed_pages() != 0 {
+        let promised = mm.committed_pages();
+        return Err(format!(
+            "{managed} pages are managed, but in the end there are {pages:?}, {promised} promised"
+        ));
+    }
+    Ok(())
+}
+
+fn run_threads(host: &Host, processes: &[Process], stress: &Stress) -> Result<SpaceTally, String> {
+    let (end, operations) = match stress.length {
+        Length::Operations(operations) => (End::never(), operations),
+        Length::Time(time) => (End::after(time), u64::MAX),
+    };
+    let mut sum = SpaceTally::default();
+    thread::scope(|scope| {
+        let end = &end;
+        let running: Vec<_> = (SHARED..processes.len())
+            .map(|own| {
+                let worker = Worker::new(host, processes, own, stress.seed);
+                scope.spawn(move || worker.run(operations, end).inspect_err(|_| end.reach()))
+            })
+            .collect();
+        for thread in running {
+            match thread.join() {
+                Ok(result) => sum.add(&result?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(sum)
+    })
+}
