@@ -12,7 +12,7 @@
 //! where the seeds' costs lie: there is no executable code, no protection but read-only sharing, no NUMA hints yet.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
-//! regions are still those that it saw ([`AddressSpace::generation`]): who unmaps first takes the region out, then clears
+//! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears
 //! entries under the same locks, so nothing is ever left behind.
 
 mod check;
