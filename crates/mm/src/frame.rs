@@ -17,6 +17,7 @@ use alloc::boxed::Box;
 
 use crate::ids::{MigrateType, Order, Pfn, ZoneId};
 use crate::sync::{AcqRel, Acquire, AtomicU32, Relaxed};
+use crate::zeroed::{Zeroable, zeroed};
 
 /// "No frame", in a link.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -206,7 +207,7 @@ pub struct MemMap {
 impl MemMap {
     /// Descriptors of the frames below `end`, all tails.
     pub(crate) fn new(end: Pfn) -> Self {
-        Self { frames: zeroed_frames(end.0 as usize) }
+        Self { frames: zeroed(end.0 as usize) }
     }
 
     /// The descriptor of `pfn`.
@@ -225,30 +226,8 @@ impl MemMap {
     }
 }
 
-#[cfg(not(shuttle))]
-fn zeroed_frames(count: usize) -> Box<[Frame]> {
-    use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-    if count == 0 {
-        return Box::default();
-    }
-    let layout = Layout::array::<Frame>(count).expect("fewer than 2^32 descriptors of 16 bytes");
-    // SAFETY: the layout's size is not zero, since `count` is not.
-    let memory = unsafe { alloc_zeroed(layout) };
-    if memory.is_null() {
-        handle_alloc_error(layout);
-    }
-    // SAFETY: `memory` was allocated just now with the layout of `[Frame; count]`, and all-zero bytes are a valid
-    // `Frame`, which is four integer atomics.
-    #[allow(clippy::cast_ptr_alignment, reason = "the layout is that of Frames")]
-    unsafe {
-        Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory.cast::<Frame>(), count))
-    }
-}
-
-#[cfg(shuttle)]
-fn zeroed_frames(count: usize) -> Box<[Frame]> {
-    (0..count).map(|_| Frame::default()).collect()
-}
+// SAFETY: a descriptor is four integer atomics, which begin as zeros.
+unsafe impl Zeroable for Frame {}
 
 #[cfg(test)]
 mod tests {

@@ -56,6 +56,7 @@ pub mod topology;
 pub mod version;
 pub mod vm;
 pub mod watermark;
+mod zeroed;
 mod zone;
 mod zone_price;
 pub mod zonelist;

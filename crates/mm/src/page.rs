@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 
 use crate::ids::Pfn;
 use crate::sync::{AcqRel, Acquire, AtomicU32, Relaxed, Release};
+use crate::zeroed::{Zeroable, zeroed};
 
 /// What a page belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -184,7 +185,7 @@ pub(crate) struct Pages(Box<[Page]>);
 impl Pages {
     /// Lines for the frames below `end`.
     pub(crate) fn new(end: Pfn) -> Self {
-        Self(zeroed_pages(end.0 as usize))
+        Self(zeroed(end.0 as usize))
     }
 
     /// The line of `pfn`.
@@ -194,30 +195,8 @@ impl Pages {
     }
 }
 
-#[cfg(not(shuttle))]
-fn zeroed_pages(count: usize) -> Box<[Page]> {
-    use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-    if count == 0 {
-        return Box::default();
-    }
-    let layout = Layout::array::<Page>(count).expect("fewer than 2^32 lines of 20 bytes");
-    // SAFETY: the layout's size is not zero, since `count` is not.
-    let memory = unsafe { alloc_zeroed(layout) };
-    if memory.is_null() {
-        handle_alloc_error(layout);
-    }
-    // SAFETY: `memory` was allocated just now with the layout of `[Page; count]`, and all-zero bytes are a valid `Page`,
-    // which is five integer atomics.
-    #[allow(clippy::cast_ptr_alignment, reason = "the layout is that of Pages")]
-    unsafe {
-        Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory.cast::<Page>(), count))
-    }
-}
-
-#[cfg(shuttle)]
-fn zeroed_pages(count: usize) -> Box<[Page]> {
-    (0..count).map(|_| Page::default()).collect()
-}
+// SAFETY: a line is five integer atomics, which begin as zeros.
+unsafe impl Zeroable for Page {}
 
 #[cfg(test)]
 mod tests {
