@@ -57,28 +57,27 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// Why it stayed where it was.
     pub fn move_page(&self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
-        let from = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?.head;
-        if !self.isolate_one(from) {
-            self.put_page(from);
-            return Err(MigrateError::Busy);
-        }
-        let moved = self.move_to(from, node);
-        if moved.is_err() {
-            self.put_back_one(from);
+        let pinned = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?;
+        let from = pinned.head;
+        let isolated = self.isolate_page(from);
+        // The isolator's reference is the one that migration allows.
+        self.unpin_page(pinned);
+        let isolated = isolated.ok_or(MigrateError::Busy)?;
+        let request =
+            Request { node: Some(node), this_node: true, urgency: Urgency::NoWait, ..Request::USER };
+        let moved = self.migrate_to(from, request);
+        match moved {
+            Ok(()) => self.end_isolation_of(isolated),
+            Err(_) => self.put_back_page(from, isolated),
         }
         moved
     }
 
-    /// Moves an isolated page to a frame of `node`.
-    fn move_to(&self, from: Pfn, node: Node) -> Result<(), MigrateError> {
+    /// Moves an isolated page to a frame that `request`, of the page's order, is given; the caller ends its isolation. If
+    /// the page stays, the caller puts it back on its list.
+    pub(crate) fn migrate_to(&self, from: Pfn, request: Request) -> Result<(), MigrateError> {
         let order = self.order_of(from);
-        let request = Request {
-            node: Some(node),
-            this_node: true,
-            urgency: Urgency::NoWait,
-            ..Request::USER.of_order(order)
-        };
-        let to = self.alloc(request).map_err(|_| MigrateError::NoMemory)?;
+        let to = self.alloc(request.of_order(order)).map_err(|_| MigrateError::NoMemory)?;
         let moved = self.migrate_page(from, to);
         if moved.is_err() {
             self.free(to, order).expect("the frame was allocated above and shown to nobody");

@@ -117,14 +117,8 @@ impl<M: Machine> Mm<M> {
     /// Moves the page at `pfn`, if it is on a list and may go; says whether it did.
     fn evacuate_page(&self, node: Node, pfn: Pfn) -> bool {
         let Some(isolated) = self.isolate_page(pfn) else { return false };
-        let order = self.order_of(pfn);
-        let request = Request { allowed: NodeMask::ALL.without(node), ..Request::USER.of_order(order) };
-        let Ok(to) = self.alloc(request) else {
-            self.put_back_page(pfn, isolated);
-            return false;
-        };
-        if self.migrate_page(pfn, to).is_err() {
-            self.free(to, order).expect("the frame was allocated above and shown to nobody");
+        let request = Request { allowed: NodeMask::ALL.without(node), ..Request::USER };
+        if self.migrate_to(pfn, request).is_err() {
             self.put_back_page(pfn, isolated);
             return false;
         }

@@ -148,29 +148,6 @@ impl<M: Machine> Mm<M> {
         self.put_pages(run.pages());
     }
 
-    /// Takes the page at `pfn`, to which the caller has a reference, off its list; says whether it was on one.
-    pub(crate) fn isolate_one(&self, pfn: Pfn) -> bool {
-        let vec = self.vec_of(self.map.frame(pfn).state());
-        let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
-        let there = self.page(pfn).has(PageFlag::Lru);
-        if there {
-            self.unlist_page(&mut lists, pfn);
-        }
-        there
-    }
-
-    /// Brings a page back that [`Mm::isolate_one`] took, and gives the reference back.
-    pub(crate) fn put_back_one(&self, pfn: Pfn) {
-        {
-            let vec = self.vec_of(self.map.frame(pfn).state());
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
-            if !self.page(pfn).has(PageFlag::Lru) {
-                self.list_page(&mut lists, pfn, End::Head);
-            }
-        }
-        self.put_page(pfn);
-    }
-
     /// So many isolated base pages are back or gone.
     pub(crate) fn end_isolation(&self, vec: VecId, list: LruList, isolated: &Isolated) {
         self.lru.vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);

@@ -43,22 +43,15 @@ impl<M: Machine> Mm<M> {
     /// the next ones.
     pub(super) fn demote(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
         let FrameState { order, zone, .. } = self.map.frame(pfn).state();
-        let request = Request {
-            node: self.demotion_target(pfn),
-            this_node: true,
-            urgency: Urgency::NoWait,
-            ..Request::USER.of_order(order)
-        };
-        let Ok(to) = self.alloc(request) else { return false };
+        let node = self.demotion_target(pfn);
+        let request = Request { node, this_node: true, urgency: Urgency::NoWait, ..Request::USER };
+        if self.migrate_to(pfn, request).is_err() {
+            return false;
+        }
         let events = match scan.by {
             Reclaimer::Kswapd => [ReclaimEvent::DemoteKswapd, ReclaimEvent::StealKswapd],
             Reclaimer::Direct => [ReclaimEvent::DemoteDirect, ReclaimEvent::StealDirect],
         };
-        if self.migrate_page(pfn, to).is_err() {
-            let freed = self.free(to, order);
-            debug_assert_eq!(freed, Ok(()), "the frame was allocated above and shown to nobody");
-            return false;
-        }
         let counts = &self.zones[usize::from(zone.0)].stat.reclaim;
         for event in events {
             counts.count(event, order.pages());
