@@ -59,6 +59,14 @@ pub enum Knob {
     Swappiness,
     /// `numa.demotion_enabled`
     DemotionEnabled,
+    /// `vm.extfrag_threshold`
+    ExtfragThreshold,
+    /// `vm.compaction_proactiveness`
+    CompactionProactiveness,
+    /// `transparent_hugepage.defrag`
+    HugeDefrag,
+    /// `freehold.compact_budget_mib`
+    CompactBudget,
 }
 
 /// What a knob stands for in Linux.
@@ -106,7 +114,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 25] = [
+pub const KNOBS: [KnobSpec; 29] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -359,6 +367,49 @@ pub const KNOBS: [KnobSpec; 25] = [
         unit: "",
         meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any (Linux since 5.15)",
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
+    },
+    KnobSpec {
+        knob: Knob::ExtfragThreshold,
+        name: "vm.extfrag_threshold",
+        min: 0,
+        max: 1000,
+        default: 500,
+        unit: "1/1000",
+        meaning: "A zone whose fragmentation index is no higher is not compacted: it lacks memory rather than order",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/extfrag_threshold"),
+    },
+    KnobSpec {
+        knob: Knob::CompactionProactiveness,
+        name: "vm.compaction_proactiveness",
+        min: 0,
+        max: 100,
+        default: 20,
+        unit: "",
+        meaning: "How eagerly kcompactd makes huge blocks before anybody asks; 0: never (Linux since 5.9)",
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/compaction_proactiveness"),
+    },
+    KnobSpec {
+        knob: Knob::HugeDefrag,
+        name: "transparent_hugepage.defrag",
+        min: 0,
+        max: 5,
+        default: 0,
+        unit: "",
+        meaning: "What a fault does for a huge page that is not free. 1 always: compacts; 2 defer: wakes daemons; 3 \
+                  defer+madvise: compacts where a program asked, else as 2; 4 madvise: compacts where a program asked; 5 \
+                  never; 0: as the kernel chooses (1 before 4.6, then 4)",
+        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"),
+    },
+    KnobSpec {
+        knob: Knob::CompactBudget,
+        name: "freehold.compact_budget_mib",
+        min: 1,
+        max: 1 << 20,
+        default: 1024,
+        unit: "MiB",
+        meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
+                  +compact-tuned-budget",
+        stands_for: StandsFor::Nothing("seed 004 proposes 1 GiB"),
     },
 ];
 

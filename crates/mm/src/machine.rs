@@ -64,6 +64,12 @@ pub unsafe trait Machine {
     fn block(&self, at_most: Nanos);
     /// Wakes a daemon. One that is awake already stays so.
     fn wake(&self, daemon: Daemon);
+    /// Whether another task has been waiting for this CPU since the calling task's time slice ran out; asking forgets it.
+    /// Where the system sees to that by itself, never.
+    #[inline]
+    fn need_resched(&self) -> bool {
+        false
+    }
 
     /// A latency span begins; what comes back is handed to [`Machine::leave`].
     fn enter(&self, span: Span) -> Nanos;
@@ -215,6 +221,12 @@ pub enum Chore {
     RmapStep,
     /// Reclaim looks at a page that it has isolated.
     ReclaimPage,
+    /// Compaction's migrate scanner looks at a page, its descriptor's cache line apart.
+    MigrateScan,
+    /// Compaction's free scanner does.
+    FreeScan,
+    /// A page is moved to another frame: all but its entries in page tables ([`Self::RmapStep`]) and its contents.
+    Migrate,
 }
 
 /// A background worker that the memory manager wakes.
@@ -224,6 +236,8 @@ pub enum Daemon {
     Kswapd(Node),
     /// A node's `kcompactd`.
     Kcompactd(Node),
+    /// Who puts huge pages in the place of small ones.
+    Khugepaged,
     /// Who writes dirty pages to their files.
     Flusher,
     /// Whoever ends grace periods ([`crate::Mm::end_grace_period`]): one is wanted soon.
@@ -249,11 +263,15 @@ pub enum Span {
     SlabFree,
     /// A request reclaims pages by itself (`try_to_free_pages`).
     DirectReclaim,
+    /// A zone is compacted (`compact_zone`); its work counts pages moved.
+    Compact,
+    /// Isolated pages are moved (`migrate_pages`); likewise.
+    Migrate,
 }
 
 impl Span {
     /// All spans.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Refill,
         Self::Drain,
         Self::PageAlloc,
@@ -262,6 +280,8 @@ impl Span {
         Self::SlabAlloc,
         Self::SlabFree,
         Self::DirectReclaim,
+        Self::Compact,
+        Self::Migrate,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -277,6 +297,8 @@ impl Span {
             Self::SlabAlloc => "slab_alloc",
             Self::SlabFree => "slab_free",
             Self::DirectReclaim => "direct_reclaim",
+            Self::Compact => "compact",
+            Self::Migrate => "migrate",
         }
     }
 }

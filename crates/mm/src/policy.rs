@@ -3,6 +3,7 @@
 //! [`parts`]. To add a rule: an enum here, its history, a field of [`Rules`], and a `match` at the one place where the
 //! mechanism differs.
 
+mod compact;
 pub mod parts;
 mod reclaim;
 mod slab;
@@ -16,6 +17,11 @@ use crate::version::{Since, Version, at};
 
 use zone::{FAIR, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NODE_LOAD, ZONELIST_ORDER};
 
+pub use compact::{
+    BackgroundRule, BudgetRule, CaptureRule, CompactRules, DeferRule, DeferScopeRule, FailedPageRule,
+    FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ProactiveRule, ReschedRule,
+    SecondTryRule, SuitableRule,
+};
 pub use reclaim::{AnonRule, HugeFaultRule, LruBatchRule, LruRule, ReclaimRules};
 pub use slab::{
     CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
@@ -235,6 +241,8 @@ pub struct Rules {
     pub descriptor_bytes: u32,
     /// Those of the LRU lists and of reclaim.
     pub reclaim: ReclaimRules,
+    /// Those of compaction.
+    pub compact: CompactRules,
     /// Those of the slab allocator.
     pub slab: SlabRules,
 }
@@ -267,6 +275,7 @@ impl Rules {
             arenas: ArenaRule::One,
             descriptor_bytes: 64,
             reclaim: ReclaimRules::linux(version),
+            compact: CompactRules::linux(version),
             slab: SlabRules::linux(version),
         }
     }
@@ -287,6 +296,8 @@ pub const FREEHOLD: &str = "freehold";
 
 /// Names that show the grammar, for messages and completion.
 pub const EXAMPLE_POLICIES: &[&str] = &[
+    "linux-3.15",
+    "linux-3.16",
     "linux-3.17",
     "linux-3.18",
     "linux-5.14",
@@ -304,6 +315,7 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
     "linux-6.18+touch",
     "linux-6.18+small-descriptors",
     "linux-6.18+zone-price",
+    "linux-3.16+compact-whole-direct+compact-skip+compact-no-resched+compact-budget",
     "linux-6.5+slub-order",
     "linux-6.5+slub-node-partial+slub-order+slub-cpu-partial",
     "freehold",
@@ -443,7 +455,16 @@ mod tests {
 
     #[test]
     fn freehold_is_the_default_kernel_with_what_pays() {
-        let pays = ["arenas", "yield", "touch", "small-descriptors", "slab-stock", "rcu-hurry", "zone-price"];
+        let pays = [
+            "arenas",
+            "yield",
+            "touch",
+            "small-descriptors",
+            "slab-stock",
+            "rcu-hurry",
+            "zone-price",
+            "compact-summary",
+        ];
         let spelled = alloc::format!("{DEFAULT_POLICY}+{}", pays.join("+"));
         assert_eq!(Policy::parse(FREEHOLD).unwrap().rules(), Policy::parse(&spelled).unwrap().rules());
     }
@@ -468,7 +489,10 @@ mod tests {
         let message = Policy::parse("linux-6.18+yeild").unwrap_err().to_string();
         assert!(
             message.ends_with("any of +pcp_batch_scale_max +yield +zones +arenas +touch +small-descriptors +slab-stock +rcu-hurry +slub-order \
-                 +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere +zone-price"),
+                 +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere +zone-price \
+                 +compact-whole-direct +compact-whole-async +compact-skip +compact-no-resched +compact-budget \
+                 +compact-tuned-budget +compact-defer-async +compact-reclaim-second +compact-kswapd-sync +compact-capture \
+                 +compact-thp-suitable +compact-summary"),
             "{message}"
         );
     }

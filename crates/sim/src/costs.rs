@@ -34,6 +34,12 @@ pub enum Path {
     RmapStep,
     /// Reclaim looks at a page that it has isolated.
     ReclaimPage,
+    /// Compaction's migrate scanner looks at a page.
+    MigrateScan,
+    /// Compaction's free scanner looks at a page.
+    FreeScan,
+    /// A page is moved to another frame, its entries and contents apart.
+    Migrate,
 }
 
 impl From<Chore> for Path {
@@ -46,13 +52,16 @@ impl From<Chore> for Path {
             Chore::Truncate => Self::Truncate,
             Chore::RmapStep => Self::RmapStep,
             Chore::ReclaimPage => Self::ReclaimPage,
+            Chore::MigrateScan => Self::MigrateScan,
+            Chore::FreeScan => Self::FreeScan,
+            Chore::Migrate => Self::Migrate,
         }
     }
 }
 
 impl Path {
     /// All paths.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Fault,
         Self::SharedFault,
         Self::Unmap,
@@ -62,6 +71,9 @@ impl Path {
         Self::Interrupt,
         Self::RmapStep,
         Self::ReclaimPage,
+        Self::MigrateScan,
+        Self::FreeScan,
+        Self::Migrate,
     ];
     /// How many there are.
     const COUNT: usize = Self::ALL.len();
@@ -77,6 +89,9 @@ impl Path {
             Self::Interrupt => profile.value("path.interrupt_ns"),
             Self::RmapStep => profile.value("path.rmap_step_ns"),
             Self::ReclaimPage => profile.value("path.reclaim_page_ns"),
+            Self::MigrateScan => profile.value("path.migrate_scan_ns"),
+            Self::FreeScan => profile.value("path.free_scan_ns"),
+            Self::Migrate => profile.value("path.migrate_ns"),
         })
     }
 }
@@ -102,6 +117,8 @@ pub(crate) struct Costs {
     /// By [`Path`].
     pub(crate) paths: [Ticks; Path::COUNT],
     pub(crate) context_switch: Ticks,
+    /// A task on a CPU that others wait for has to let one of them run after this.
+    pub(crate) slice: Ticks,
     pub(crate) wakeup: Ticks,
     /// What is left of a sequential miss, in units of 1/[`ONE`].
     pub(crate) overlap: u64,
@@ -177,6 +194,7 @@ impl Costs {
             paths: Path::ALL.map(|path| path.cost(profile)),
             context_switch: ticks("path.context_switch_ns"),
             wakeup: ticks("path.wakeup_ns"),
+            slice: ticks("sched.slice_ns"),
             overlap: ratio("prefetch.overlap_ratio"),
             random_overlap: ratio("memory.random_overlap_ratio"),
             smt: ratio("cpu.smt_ratio"),
@@ -246,7 +264,7 @@ fn span_cost(profile: &Profile, span: Span) -> Ticks {
         Span::SlabAlloc => "path.slab_alloc_ns",
         Span::SlabFree => "path.slab_free_ns",
         // What it consists of is charged piece by piece.
-        Span::Fault | Span::DirectReclaim => return 0,
+        Span::Fault | Span::DirectReclaim | Span::Compact | Span::Migrate => return 0,
     };
     from_f64(profile.value(key))
 }

@@ -246,6 +246,10 @@ unsafe impl Machine for SimMachine {
         self.0.wake_daemon(daemon);
     }
 
+    fn need_resched(&self) -> bool {
+        self.0.need_resched()
+    }
+
     #[inline]
     fn enter(&self, span: Span) -> Nanos {
         self.0.enter(span)

@@ -2,8 +2,9 @@
 //! is a part by itself, `+name`, so that its share can be seen; `freehold` is the default kernel with all that pay.
 
 use super::{
-    ArenaRule, CpuSlabRule, GraceRule, NodePartialRule, Rules, ScaleRule, SheafRule, SlabScopeRule,
-    StockRule, TouchRule, YieldRule, ZonePriceRule, ZonesRule, v,
+    ArenaRule, BackgroundRule, BudgetRule, CaptureRule, CpuSlabRule, DeferRule, FailedPageRule, FindRule,
+    GraceRule, IsolationRule, NodePartialRule, ReschedRule, Rules, ScaleRule, SecondTryRule, SheafRule,
+    SlabScopeRule, StockRule, SuitableRule, TouchRule, YieldRule, ZonePriceRule, ZonesRule, v,
 };
 
 /// A part of a policy.
@@ -126,6 +127,86 @@ pub const PARTS: &[Part] = &[
         meaning: "Low zones keep free what requests that can use nothing else were seen to take of late; pages that could be \
                   elsewhere are moved out when they need more",
         set: |rules| rules.zone_price = ZonePriceRule::Learned,
+        pays: true,
+    },
+    Part {
+        name: "compact-whole-direct",
+        meaning: "Seed 004: direct compaction isolates all of a block of the wanted order before anything moves, and puts \
+                  back what will not make one",
+        set: |rules| rules.compact.isolation = IsolationRule::WholeDirect,
+        pays: false,
+    },
+    Part {
+        name: "compact-whole-async",
+        meaning: "The same for all asynchronous compaction, kswapd's too: the thread's other reading",
+        set: |rules| rules.compact.isolation = IsolationRule::WholeAsync,
+        pays: false,
+    },
+    Part {
+        name: "compact-skip",
+        meaning: "Seed 004: asynchronous compaction goes on at the next block of the wanted order when a page cannot be \
+                  isolated",
+        set: |rules| rules.compact.failed_page = FailedPageRule::NextBlock,
+        pays: false,
+    },
+    Part {
+        name: "compact-no-resched",
+        meaning: "Seed 004: compaction does not end because its time slice has",
+        set: |rules| rules.compact.resched = ReschedRule::Ignored,
+        pays: false,
+    },
+    Part {
+        name: "compact-budget",
+        meaning: "Seed 004: a call scans freehold.compact_budget_mib at most",
+        set: |rules| rules.compact.budget = BudgetRule::Fixed,
+        pays: false,
+    },
+    Part {
+        name: "compact-tuned-budget",
+        meaning: "Seed 004: what a call scans doubles with success and halves with failure; nothing is deferred",
+        set: |rules| {
+            rules.compact.budget = BudgetRule::Tuned;
+            rules.compact.defer = DeferRule::None;
+        },
+        pays: false,
+    },
+    Part {
+        name: "compact-defer-async",
+        meaning: "Seed 004: failures of asynchronous compaction put later attempts off, too",
+        set: |rules| rules.compact.defer = DeferRule::All,
+        pays: false,
+    },
+    Part {
+        name: "compact-reclaim-second",
+        meaning: "Seed 004: a huge fault reclaims after compaction failed, and does not compact again",
+        set: |rules| rules.compact.second_try = SecondTryRule::None,
+        pays: false,
+    },
+    Part {
+        name: "compact-kswapd-sync",
+        meaning: "Seed 004: kswapd waits for locks and pages when it compacts",
+        set: |rules| rules.compact.background = BackgroundRule::KswapdSync,
+        pays: false,
+    },
+    Part {
+        name: "compact-capture",
+        meaning: "Seed 004: the block that compaction completes goes to the request that it was completed for (mainline \
+                  since 5.1)",
+        set: |rules| rules.compact.capture = CaptureRule::Captured,
+        pays: false,
+    },
+    Part {
+        name: "compact-thp-suitable",
+        meaning: "Seed 004: for a huge fault a zone needs room for two blocks above its high mark, and no success is \
+                  believed without a block",
+        set: |rules| rules.compact.suitable = SuitableRule::KnowsFaults,
+        pays: false,
+    },
+    Part {
+        name: "compact-summary",
+        meaning: "Allocation and freeing keep count of each pageblock's free and immovable pages; compaction empties the \
+                  block that costs least, moves only what completes one, and fills the fullest",
+        set: |rules| rules.compact.find = FindRule::Summary,
         pays: true,
     },
 ];

@@ -347,6 +347,11 @@ impl Core {
         }
     }
 
+    /// Whether the time slice of the task has run out for another's sake since it last asked.
+    pub(crate) fn need_resched(&self) -> bool {
+        self.in_task() && self.sched.borrow_mut().take_sliced(self.cpu.get(), self.clock.get())
+    }
+
     /// Wakes a task.
     pub(crate) fn wake(&self, task: u32) {
         if self.in_task() {

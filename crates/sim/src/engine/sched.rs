@@ -18,8 +18,6 @@ use crate::locks::{NOBODY, Owner, SimLock};
 use crate::task::Role;
 use crate::time::Ticks;
 
-/// A task on a CPU that others wait for has to let one of them run after this: 3 ms.
-const SLICE: Ticks = 3_000_000 << 10;
 /// With every ordinary task waiting without a time limit, daemons have this long to wake one: 10 s.
 const STUCK_MAX: Ticks = 10_000_000_000 << 10;
 
@@ -109,6 +107,7 @@ impl Sched {
             fresh: false,
             timer: 0,
             atomic: 0,
+            sliced: false,
             spans: NO_SPANS,
             stuck: false,
             yielder: std::ptr::null(),
@@ -211,7 +210,9 @@ impl Sched {
         let task = std::mem::replace(&mut state.current, NOBODY);
         let in_a_hurry = |queued: &&u32| self.tasks[**queued as usize].role != Role::Ordinary;
         let hurried = state.queue.iter().take_while(in_a_hurry).count();
-        let behind = if hurried > 0 && state.clock < state.slice_end { hurried } else { state.queue.len() };
+        let sliced = state.clock >= state.slice_end;
+        let behind = if hurried > 0 && !sliced { hurried } else { state.queue.len() };
+        self.tasks[task as usize].sliced |= sliced;
         state.queue.insert(behind, task);
         self.queued += 1;
     }
@@ -234,7 +235,7 @@ impl Sched {
         }
         state.last = task;
         state.current = task;
-        state.slice_end = state.clock + SLICE;
+        state.slice_end = state.clock + costs.slice;
         self.tasks[task as usize].cpu = cpu;
         true
     }
@@ -262,6 +263,13 @@ impl Sched {
     /// The engine leaves `cpu`, which is ahead of others, and comes back to it in its turn.
     pub(super) fn ahead(&mut self, cpu: u16) {
         self.ready(cpu, self.cpus[usize::from(cpu)].clock);
+    }
+
+    /// Whether the slice of the current task of `cpu` has run out since it last asked, or would now if it could.
+    pub(super) fn take_sliced(&mut self, cpu: u16, now: Ticks) -> bool {
+        let state = &self.cpus[usize::from(cpu)];
+        let is_over = !state.queue.is_empty() && now >= state.slice_end;
+        std::mem::take(&mut self.tasks[state.current as usize].sliced) || is_over
     }
 
     /// The current task of `cpu` lets another one run, if there is one.

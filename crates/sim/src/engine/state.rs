@@ -67,6 +67,8 @@ pub(super) struct Task {
     pub(super) timer: u32,
     /// Depth of sections that must not be preempted.
     pub(super) atomic: u32,
+    /// Its time slice has run out, for another task's sake, since it last asked.
+    pub(super) sliced: bool,
     /// Open spans, innermost in the lowest four bits.
     pub(super) spans: u32,
     pub(super) stuck: bool,
