@@ -19,7 +19,8 @@ const POSITION: &[Since<PositionRule>] =
 /// What a huge fault does after asynchronous compaction and reclaim have failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SecondTryRule {
-    /// Compacts once more, and waits for locks and pages meanwhile (sync-light).
+    /// Compacts once more, and waits for locks and pages meanwhile (sync-light). Since 4.8 one that a program asked for
+    /// does so under any rule ([`crate::Urgency`]).
     SyncLight,
     /// Compacts once more, asynchronously.
     Async,
@@ -59,7 +60,7 @@ pub enum IsolationRule {
 }
 
 const ISOLATION: &[Since<IsolationRule>] =
-    &[Since(v(2, 6), IsolationRule::Batches), Since(v(4, 8), IsolationRule::SkipOnFailure)];
+    &[Since(v(2, 6), IsolationRule::Batches), Since(v(4, 7), IsolationRule::SkipOnFailure)];
 
 /// Where the migrate scanner goes when a page cannot be isolated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
