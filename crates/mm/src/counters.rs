@@ -43,6 +43,7 @@ impl<M: Machine> Mm<M> {
             counters.add("pageoutrun", zone.stat.slow.kswapd_wakes.load(Relaxed));
             self.add_reclaim_counters(&mut counters, zone);
             zone.count_low(&mut counters);
+            zone.add_compact_counters(&mut counters);
             counters.add("freehold_alloc_failed", zone.stat.slow.failed.load(Relaxed));
             counters.add("freehold_drain_all", zone.stat.slow.drain_all.load(Relaxed));
             counters.add("freehold_pageblock_claims", zone.stat.slow.claims.load(Relaxed));

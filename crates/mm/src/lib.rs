@@ -22,6 +22,7 @@ pub mod bare;
 mod boot;
 mod buddy;
 mod check;
+mod compact;
 mod counters;
 mod daemons;
 mod direct;

@@ -3,13 +3,15 @@
 //!
 //! It wakes kswapd and goes down to the min mark. What may wait then reclaims for itself, as long as that gets it
 //! anywhere; empties all pagesets; gives up stocks of the slab allocator and the highatomic reserve; and fails. Where
-//! memory has never been given to an address space or a file, there is nothing to reclaim, and it does not try. There is
-//! no compaction yet: a costly order fails after one round.
+//! memory has never been given to an address space or a file, there is nothing to reclaim, and it does not try. A block
+//! of several pages is compacted for, before and after reclaim; one of a costly order then fails after one round.
 
 use crate::alloc_path::{Mark, Search};
 use crate::boot::Mm;
-use crate::ids::{Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
+use crate::compact::{Attempt, Outcome};
+use crate::ids::{MigrateType, Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
 use crate::machine::Machine;
+use crate::policy::{ReschedRule, SecondTryRule};
 use crate::reclaim::{Asking, MAX_RECLAIM_RETRIES};
 use crate::request::{AllocError, Request, Urgency};
 use crate::stat::SlowEvents;
@@ -70,6 +72,9 @@ impl<M: Machine> Mm<M> {
 
     /// Rounds of reclaim, until there is a block or no hope of one.
     fn reclaim_and_retry(&self, search: Search<'_>, first: &Zone<M>) -> Result<Block, AllocError> {
+        if let Some(block) = self.compact_first(search)? {
+            return Ok(block);
+        }
         let mut rounds = Rounds::default();
         loop {
             if self.is_killed(self.machine.task()) {
@@ -81,6 +86,9 @@ impl<M: Machine> Mm<M> {
             }
             let freed = if self.has_pages() { self.direct_reclaim(search) } else { 0 };
             if let Some(block) = self.search_after(search, freed, rounds) {
+                return Ok(block);
+            }
+            if let Some(block) = self.compact_again(search, rounds) {
                 return Ok(block);
             }
             if search.request.urgency == Urgency::Tries {
@@ -97,6 +105,41 @@ impl<M: Machine> Mm<M> {
             }
         }
         self.last_resorts(search).ok_or(AllocError::OutOfMemory)
+    }
+
+    /// Compaction before any reclaim, where a block is wanted that reclaim alone will hardly make.
+    ///
+    /// # Errors
+    /// A request that tries but once is not to go on: compaction was put off, or its time slice is over.
+    fn compact_first(&self, search: Search<'_>) -> Result<Option<Block>, AllocError> {
+        let Request { order, migratetype, urgency, .. } = *search.request;
+        let costly = order.get() > PAGE_ALLOC_COSTLY_ORDER;
+        if order == Order::ZERO || !costly && migratetype == MigrateType::Movable {
+            return Ok(None);
+        }
+        let tried = self.direct_compact(search, Attempt::Async);
+        if tried.block.is_some() || urgency != Urgency::Tries {
+            return Ok(tried.block);
+        }
+        let hopeless = match self.policy.rules().compact.resched {
+            ReschedRule::Aborts => matches!(tried.outcome, Outcome::Deferred | Outcome::Contended),
+            _ => matches!(tried.outcome, Outcome::Deferred | Outcome::Skipped),
+        };
+        if hopeless { Err(AllocError::WouldWait) } else { Ok(None) }
+    }
+
+    /// Compaction after reclaim: harder in later rounds.
+    fn compact_again(&self, search: Search<'_>, rounds: Rounds) -> Option<Block> {
+        if search.request.order == Order::ZERO {
+            return None;
+        }
+        let attempt = match (search.request.urgency, self.policy.rules().compact.second_try) {
+            (Urgency::Tries, SecondTryRule::None) => return None,
+            (Urgency::Tries, SecondTryRule::Async) => Attempt::Async,
+            _ if rounds.all > 1 && search.request.order.get() <= PAGE_ALLOC_COSTLY_ORDER => Attempt::Whole,
+            _ => Attempt::SyncLight,
+        };
+        self.direct_compact(search, attempt).block
     }
 
     /// Looks again if guests of low memory have made room.

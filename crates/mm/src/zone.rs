@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::arena::{Arenas, Types};
+use crate::compact::ZoneCompact;
 use crate::fair::Turn;
 use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
@@ -118,6 +119,8 @@ pub struct Zone<M: Machine> {
     pub(crate) turn: Option<Turn>,
     /// What is known of it if it is a low zone, where zones have a price.
     pub(crate) low: Option<LowZone>,
+    /// What compaction remembers of it.
+    pub(crate) compact: ZoneCompact,
     marks: [AtomicU32; 4],
     boost: AtomicU32,
     protection: [AtomicU32; PROTECTION_COLUMNS],
@@ -152,6 +155,7 @@ impl<M: Machine> Zone<M> {
             first_try: parts.first_try,
             turn: parts.turn,
             low: parts.low,
+            compact: ZoneCompact::new(parts.spec.start.0..parts.spec.start.0 + parts.spec.managed),
             marks: Default::default(),
             boost: AtomicU32::new(0),
             protection: Default::default(),

@@ -8,7 +8,7 @@ use crate::list::List;
 use crate::machine::Machine;
 use crate::page::PageFlag;
 use crate::stat::ReclaimEvent;
-use crate::sync::Relaxed;
+use crate::sync::{Guard, Relaxed};
 
 /// Blocks that reclaim works on together.
 pub(crate) const SWAP_CLUSTER_MAX: usize = 32;
@@ -162,32 +162,69 @@ pub(crate) struct Alone {
     pages: u32,
 }
 
-impl<M: Machine> Mm<M> {
+/// Takes pages off their lists one after the other, and keeps the lists' lock between them.
+pub(crate) struct Isolator<'a, M: Machine> {
+    mm: &'a Mm<M>,
+    held: Option<(VecId, Guard<'a, M, Lists>)>,
+}
+
+impl<'a, M: Machine> Isolator<'a, M> {
+    /// Holds no lock yet.
+    pub(crate) fn new(mm: &'a Mm<M>) -> Self {
+        Self { mm, held: None }
+    }
+
     /// Takes the page at `pfn` off its list, with a reference for the caller; `None` if it is on none or on its way out.
-    pub(crate) fn isolate_page(&self, pfn: Pfn) -> Option<Alone> {
-        let page = self.page(pfn);
+    pub(crate) fn isolate(&mut self, pfn: Pfn) -> Option<Alone> {
+        let mm = self.mm;
+        let page = mm.page(pfn);
         if !page.has(PageFlag::Lru) || !page.try_get() {
             return None;
         }
         // Whose frame it is does not change while there is a reference.
-        let state = self.map.frame(pfn).state();
-        let vec = self.vec_of(state);
-        let alone = {
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
-            page.has(PageFlag::Lru).then(|| {
-                let list = LruList::of(page);
-                self.unlist_page(&mut lists, pfn);
-                Alone { vec, list, pages: self.map.frame(pfn).state().order.pages() }
-            })
-        };
-        match alone {
-            Some(alone) => {
-                let isolated = &self.lru.vecs[vec.index()].isolated[usize::from(alone.list.is_file())];
-                isolated.fetch_add(alone.pages, Relaxed);
-            }
-            None => self.put_page(pfn),
+        let vec = mm.vec_of(mm.map.frame(pfn).state());
+        let lists = self.lists(vec);
+        if !page.has(PageFlag::Lru) {
+            // That may be the last reference, and whoever frees the page may want the lock.
+            self.let_go();
+            mm.put_page(pfn);
+            return None;
         }
-        alone
+        let alone = Alone { vec, list: LruList::of(page), pages: mm.map.frame(pfn).state().order.pages() };
+        mm.unlist_page(lists, pfn);
+        mm.lru.vecs[vec.index()].isolated[usize::from(alone.list.is_file())].fetch_add(alone.pages, Relaxed);
+        Some(alone)
+    }
+
+    fn lists(&mut self, vec: VecId) -> &mut Lists {
+        let mm = self.mm;
+        if self.held.as_ref().is_some_and(|(held, _)| *held != vec) {
+            self.let_go();
+        }
+        let lock = || (vec, mm.lru.vecs[vec.index()].lists.lock(&mm.machine));
+        &mut self.held.get_or_insert_with(lock).1
+    }
+
+    /// Whether somebody waits for the lock that is held.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.held.as_ref().is_some_and(|(_, lists)| lists.is_contended())
+    }
+
+    /// Whether a lock is held.
+    pub(crate) fn holds_lock(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Gives the lock back, if it is held.
+    pub(crate) fn let_go(&mut self) {
+        self.held = None;
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// Takes the page at `pfn` off its list, with a reference for the caller; `None` if it is on none or on its way out.
+    pub(crate) fn isolate_page(&self, pfn: Pfn) -> Option<Alone> {
+        Isolator::new(self).isolate(pfn)
     }
 
     /// The page at `pfn` goes back to the list that it came from, and its reference is given back.

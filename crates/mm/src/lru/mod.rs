@@ -34,7 +34,7 @@ use crate::sync::{AtomicU32, Locked, Relaxed};
 use crate::zone::Zone;
 
 use batch::CpuBatches;
-pub(crate) use isolate::{Generation, Run, SWAP_CLUSTER_MAX};
+pub(crate) use isolate::{Alone, Generation, Isolator, Run, SWAP_CLUSTER_MAX};
 
 /// Pages that reclaim may free: two generations of two kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

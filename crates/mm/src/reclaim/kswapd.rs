@@ -4,8 +4,9 @@
 //! Since 4.8 a node is in balance when any zone that would do is above its high mark; before, every zone had to be
 //! (for a block of a higher order: zones with a quarter of the pages).
 
-use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaimer, Scan, compact_gap};
+use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaimer, Scan};
 use crate::boot::Mm;
+use crate::compact::{Asked, compact_gap};
 use crate::daemons::ReclaimState;
 use crate::ids::{Nanos, Node, Order, ZoneKind};
 use crate::lru::SWAP_CLUSTER_MAX;
@@ -32,6 +33,7 @@ pub(crate) struct NodeState {
     pub(super) failures: AtomicU32,
     pub(super) low_quickly: AtomicU64,
     pub(super) high_quickly: AtomicU64,
+    pub(super) asked: Asked,
 }
 
 /// What kswapd works towards.
@@ -104,9 +106,11 @@ impl<M: Machine> Mm<M> {
             return;
         }
         let mut goal = state.take(Goal { order: Order::ZERO, highest: ZoneKind::Movable });
+        let mut asked_for = goal.order;
         loop {
             self.restore_low_zones(node);
             let reached = self.balance(node, goal);
+            self.compact_after_reclaim(node, asked_for, goal.highest);
             if reached < goal.order {
                 // Hopeless for the order: single pages will do, unless somebody asks again.
                 goal = Goal { order: reached, ..goal };
@@ -116,6 +120,7 @@ impl<M: Machine> Mm<M> {
                 return;
             }
             goal = state.take(goal);
+            asked_for = goal.order;
         }
     }
 

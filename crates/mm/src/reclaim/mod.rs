@@ -25,6 +25,7 @@ mod tests;
 use alloc::boxed::Box;
 
 use crate::boot::Mm;
+use crate::compact::{Asked, compact_gap};
 use crate::ids::{Node, Order, ZoneKind};
 use crate::lru::{LruList, VecId};
 use crate::machine::Machine;
@@ -150,6 +151,11 @@ impl<M: Machine> Reclaim<M> {
         &self.nodes[usize::from(node.0)]
     }
 
+    /// What kcompactd of `node` is asked for.
+    pub(crate) fn asked(&self, node: Node) -> &Asked {
+        &self.nodes[usize::from(node.0)].asked
+    }
+
     fn vec(&self, vec: VecId) -> &VecState {
         &self.vecs[vec.index()]
     }
@@ -157,7 +163,7 @@ impl<M: Machine> Reclaim<M> {
 
 impl<M: Machine> Mm<M> {
     /// The zones of `node` up to `highest`, the highest first.
-    fn zones_of(&self, node: Node, highest: ZoneKind) -> impl Iterator<Item = &Zone<M>> {
+    pub(crate) fn zones_of(&self, node: Node, highest: ZoneKind) -> impl Iterator<Item = &Zone<M>> {
         self.zones.iter().rev().filter(move |zone| zone.node == node && zone.kind <= highest)
     }
 
@@ -249,9 +255,4 @@ impl<M: Machine> Mm<M> {
             self.wake_flusher();
         }
     }
-}
-
-/// Free pages that a block of `order` should be made from.
-const fn compact_gap(order: Order) -> u32 {
-    2 << order.get()
 }

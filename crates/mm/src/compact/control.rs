@@ -1,0 +1,152 @@
+//! What one compaction of a zone wants, may do, and has done so far (the kernel's `compact_control`).
+
+use alloc::vec::Vec;
+
+use super::Mode;
+use crate::ids::{MigrateType, Order, Pfn, ZoneId, ZoneKind};
+use crate::lru::Alone;
+
+/// Who compacts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum By {
+    /// A request, for itself.
+    Direct,
+    Kswapd,
+    Kcompactd,
+    /// kcompactd, that nobody asked.
+    Proactive,
+    /// Whoever wrote to `vm.compact_memory`.
+    Hand,
+}
+
+/// How much of a zone it looks at.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Effort {
+    /// From where the scanners were, without blocks that gave nothing of late.
+    Usual,
+    /// All of it (`ignore_skip_hint`, `whole_zone`).
+    WholeZone,
+    /// And frames in any block are good enough to move to (`ignore_block_suitable`).
+    AnyBlock,
+}
+
+/// What is wanted of a zone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    pub(crate) by: By,
+    pub(crate) mode: Mode,
+    pub(crate) effort: Effort,
+    /// The block wanted; `None`: as many large ones as can be.
+    pub(crate) order: Option<Order>,
+    pub(crate) migratetype: MigrateType,
+    /// The highest zone that will do for the request.
+    pub(crate) highest: ZoneKind,
+    /// The mark that the request must leave intact.
+    pub(crate) mark: u32,
+}
+
+/// Pages that scanners looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Scanned {
+    pub(crate) migrate: u64,
+    pub(crate) free: u64,
+}
+
+/// Where a walk goes on after searches of free lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Start {
+    /// No search has found anything.
+    #[default]
+    None,
+    /// At this block.
+    At(Pfn),
+    /// It has gone on there already.
+    Used,
+}
+
+/// What the search of free lists remembers within one compaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Fast {
+    /// Searches in a row that found nothing, on either side.
+    pub(crate) misses: u32,
+    /// The order that the free side's next search begins with.
+    pub(crate) order: u8,
+    /// The lowest block that the migrate side's searches found: where the walk goes on when they find no more.
+    pub(crate) start: Start,
+}
+
+/// A compaction of a zone on its way.
+#[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, as in the kernel's compact_control"
+)]
+pub(crate) struct Control {
+    pub(crate) goal: Goal,
+    pub(crate) zone: ZoneId,
+    /// Where the scanners are.
+    pub(crate) migrate_pfn: Pfn,
+    pub(crate) free_pfn: Pfn,
+    /// The whole zone will have been looked at when they meet.
+    pub(crate) whole: bool,
+    /// Isolated pages that wait to be moved.
+    pub(crate) isolated: Vec<(Pfn, Alone)>,
+    /// Free frames to move them to.
+    pub(crate) targets: Vec<Pfn>,
+    pub(crate) scanned: Scanned,
+    /// Pages looked at that have not been charged yet.
+    pub(crate) unpaid: u32,
+    /// It is to end: somebody else wants a lock or the CPU.
+    pub(crate) contended: bool,
+    /// The rest of the present block is isolated in one go, so that it is done with.
+    pub(crate) finish_block: bool,
+    /// The remembered positions stay where they are for the rest of this compaction.
+    pub(crate) positions_fixed: bool,
+    pub(crate) fast: Fast,
+    /// Pages left the block that ends here, which are still on the pageset.
+    pub(crate) undrained: Option<Pfn>,
+    pub(crate) captured: Option<Pfn>,
+    pub(crate) moved: u32,
+}
+
+impl Control {
+    pub(crate) fn new(goal: Goal, zone: ZoneId, (migrate_pfn, free_pfn): (Pfn, Pfn)) -> Self {
+        Self {
+            goal,
+            zone,
+            migrate_pfn,
+            free_pfn,
+            whole: goal.effort > Effort::Usual,
+            isolated: Vec::new(),
+            targets: Vec::new(),
+            scanned: Scanned::default(),
+            unpaid: 0,
+            contended: false,
+            finish_block: false,
+            positions_fixed: false,
+            fast: Fast::default(),
+            undrained: None,
+            captured: None,
+            moved: 0,
+        }
+    }
+
+    /// The order whose aligned blocks count; that of a pageblock where any large one is welcome.
+    pub(crate) fn block_order(&self) -> Order {
+        self.goal.order.unwrap_or(Order::PAGEBLOCK)
+    }
+
+    pub(crate) fn is_async(&self) -> bool {
+        self.goal.mode == Mode::Async
+    }
+
+    pub(crate) fn ignores_skip(&self) -> bool {
+        self.goal.effort > Effort::Usual
+    }
+
+    /// Whether the scanners are in the same pageblock, or past each other.
+    pub(crate) fn have_met(&self) -> bool {
+        let block = |pfn: Pfn| pfn.align_down(Order::PAGEBLOCK);
+        block(self.free_pfn) <= block(self.migrate_pfn)
+    }
+}

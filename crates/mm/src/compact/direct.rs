@@ -1,0 +1,179 @@
+//! Compaction by a request for itself (`__alloc_pages_direct_compact`): the zones that would do, one after the other, until one
+//! has a block.
+
+use super::control::{By, Effort, Goal};
+use super::run::Ran;
+use super::{CompactEvent, Mode, Outcome};
+use crate::alloc_path::{Mark, Search};
+use crate::boot::Mm;
+use crate::buddy::ZoneCx;
+use crate::frame::{FrameKind, FrameState};
+use crate::ids::{MigrateType, Order, Pfn, ZoneId};
+use crate::machine::Machine;
+use crate::policy::{DeferScopeRule, ReschedRule};
+use crate::zone::Zone;
+
+/// How hard a request tries (`compact_priority`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Attempt {
+    /// Waits for nothing.
+    Async,
+    /// Waits for locks and pages.
+    SyncLight,
+    /// Goes through all of a zone, whatever was remembered of it.
+    Whole,
+}
+
+impl Attempt {
+    fn mode(self) -> Mode {
+        if self == Self::Async { Mode::Async } else { Mode::SyncLight }
+    }
+
+    fn effort(self) -> Effort {
+        if self == Self::Whole { Effort::AnyBlock } else { Effort::Usual }
+    }
+}
+
+/// What a request's compaction came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tried {
+    pub(crate) block: Option<(Pfn, ZoneId)>,
+    pub(crate) outcome: Outcome,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Compacts for `search` and asks the zones again.
+    pub(crate) fn direct_compact(&self, search: Search<'_>, attempt: Attempt) -> Tried {
+        let order = search.request.order;
+        let mut tried = Tried { block: None, outcome: Outcome::Skipped };
+        if order == Order::ZERO || !self.has_pages() {
+            return tried;
+        }
+        let Some((id, ran)) = self.compact_zones(search, attempt) else { return tried };
+        tried.outcome = ran.outcome;
+        if tried.outcome <= Outcome::Deferred {
+            return tried;
+        }
+        let zone = &self.zones[usize::from(id.0)];
+        zone.count_compact(CompactEvent::Stall, 1);
+        tried.block = ran.captured.map(|pfn| (pfn, zone.id)).or_else(|| {
+            // What it moved from may be on this CPU's lists still.
+            self.drain_cpu(self.machine.cpu());
+            self.search(search)
+        });
+        if let Some((_, id)) = tried.block {
+            zone.count_compact(CompactEvent::Success, 1);
+            self.zones[usize::from(id.0)].compact.note_allocated(order);
+        } else {
+            zone.count_compact(CompactEvent::Fail, 1);
+            note_lost(zone, tried.outcome);
+        }
+        tried
+    }
+
+    /// The zones in turn; the best that came of it, and where.
+    fn compact_zones(&self, search: Search<'_>, attempt: Attempt) -> Option<(ZoneId, Ran)> {
+        let rules = &self.policy.rules().compact;
+        let order = search.request.order;
+        let preferred = self.candidates(search.request, search.node).next()?;
+        let mut best = (preferred.id, Ran::from(Outcome::Skipped));
+        if rules.defer_scope == DeferScopeRule::Preferred && is_put_off(preferred, order, attempt) {
+            return Some((preferred.id, Outcome::Deferred.into()));
+        }
+        for zone in self.candidates(search.request, search.node) {
+            if rules.defer_scope == DeferScopeRule::Zone && is_put_off(zone, order, attempt) {
+                if best.1.outcome < Outcome::Deferred {
+                    best = (zone.id, Outcome::Deferred.into());
+                }
+                continue;
+            }
+            let ran = self.compact_for(zone, search, attempt);
+            if ran.outcome >= best.1.outcome {
+                best = (zone.id, ran);
+            }
+            if ran.outcome == Outcome::Success {
+                zone.compact.note_success(order);
+                break;
+            }
+            if rules.defer.counts(ran.outcome, attempt == Attempt::Async) {
+                let put_off = if rules.defer_scope == DeferScopeRule::Zone { zone } else { preferred };
+                put_off.compact.defer(order);
+            }
+            let slice_over = || match rules.resched {
+                ReschedRule::Aborts => ran.outcome == Outcome::Contended,
+                ReschedRule::EndsWithZone => self.machine.need_resched(),
+                ReschedRule::Ignored => false,
+            };
+            if attempt == Attempt::Async && slice_over() {
+                break;
+            }
+        }
+        Some(best)
+    }
+
+    fn compact_for(&self, zone: &Zone<M>, search: Search<'_>, attempt: Attempt) -> Ran {
+        let request = search.request;
+        let goal = Goal {
+            by: By::Direct,
+            mode: attempt.mode(),
+            effort: attempt.effort(),
+            order: Some(request.order),
+            migratetype: request.migratetype,
+            highest: request.highest,
+            mark: match search.mark {
+                Mark::Low => zone.mark_low(),
+                Mark::Min => zone.mark_min(),
+            },
+        };
+        self.compact_zone(zone, goal)
+    }
+
+    /// Takes the block of `order` at `pfn`, if all of it is free by now, past the free lists' queue.
+    pub(super) fn capture(
+        &self,
+        zone: &Zone<M>,
+        pfn: Pfn,
+        (order, migratetype): (Order, MigrateType),
+    ) -> Option<Pfn> {
+        let cx = ZoneCx { cx: self.cx(), zone };
+        let mut free = zone.arenas.lock_owner(&self.machine, pfn);
+        let head = order.to(Order::MAX).map(|size| pfn.align_down(size)).find(|&head| {
+            let state = self.map.get(head).map(crate::Frame::state);
+            state.is_some_and(|state| {
+                state.kind == FrameKind::Free
+                    && state.order >= order
+                    && head.0 + state.order.pages() >= pfn.0 + order.pages()
+                    && state.zone == zone.id
+                    && state.migratetype.index() < MigrateType::PCP_COUNT
+            })
+        })?;
+        if free.number() != zone.arenas.owner(head) {
+            return None;
+        }
+        let state = self.map.frame(head).state();
+        free.remove(cx, head);
+        free.expand(cx, head, order, state.order, state.migratetype);
+        let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id };
+        self.map.frame(head).set_state(state);
+        free.events.pgalloc += u64::from(order.pages());
+        let pageset = &zone.pagesets[usize::from(self.machine.cpu().0)];
+        pageset.beside().add_free(cx, -(order.pages() as i32));
+        drop(free);
+        zone.count_compact(CompactEvent::Captured, 1);
+        Some(head)
+    }
+}
+
+fn is_put_off<M: Machine>(zone: &Zone<M>, order: Order, attempt: Attempt) -> bool {
+    attempt < Attempt::Whole && zone.compact.is_deferred(order)
+}
+
+/// Compaction said that there is a block, and there was none.
+fn note_lost<M: Machine>(zone: &Zone<M>, outcome: Outcome) {
+    if outcome == Outcome::Success {
+        zone.count_compact(CompactEvent::LostRace, 1);
+        if u64::from(zone.free_pages()) > zone.free_pages_exact() {
+            zone.count_compact(CompactEvent::LostToDrift, 1);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What compaction counts, by zone, under vmstat's names: today's, and those of kernels before 3.7, where "blocks" are rounds of
+//! isolating and migrating.
+
+use crate::machine::Machine;
+use crate::stat::Counters;
+use crate::sync::{AtomicU64, Relaxed};
+use crate::zone::Zone;
+
+/// Something that compaction does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CompactEvent {
+    /// A request compacts for itself.
+    Stall,
+    /// And gets no block from it, or one.
+    Fail,
+    Success,
+    /// Pages that the scanners looked at.
+    MigrateScanned,
+    FreeScanned,
+    /// Pages taken off their lists, and frames off the free lists.
+    Isolated,
+    /// Rounds of isolating and migrating.
+    Rounds,
+    /// Pages that moved, or did not.
+    Moved,
+    MoveFailed,
+    /// kcompactd was woken.
+    DaemonWake,
+    /// Those of the above that kcompactd looked at.
+    DaemonMigrateScanned,
+    DaemonFreeScanned,
+    /// Pages that were isolated and put back, since their block would not have become free.
+    PutBack,
+    /// Blocks of the wanted order that compaction handed to the request itself.
+    Captured,
+    /// Compaction ended in success, and the allocation after it found nothing: its watermark check raced with others'
+    /// allocations, or with what CPUs held back of their counts.
+    LostRace,
+    /// The same, where the zone's counter had more free pages than there were: the drift of the per-CPU differences
+    /// alone explains it.
+    LostToDrift,
+}
+
+impl CompactEvent {
+    const COUNT: usize = 16;
+    const NAMES: [(Self, &'static str); Self::COUNT] = [
+        (Self::Stall, "compact_stall"),
+        (Self::Fail, "compact_fail"),
+        (Self::Success, "compact_success"),
+        (Self::MigrateScanned, "compact_migrate_scanned"),
+        (Self::FreeScanned, "compact_free_scanned"),
+        (Self::Isolated, "compact_isolated"),
+        (Self::Rounds, "compact_blocks_moved"),
+        (Self::Moved, "compact_pages_moved"),
+        (Self::MoveFailed, "compact_pagemigrate_failed"),
+        (Self::DaemonWake, "compact_daemon_wake"),
+        (Self::DaemonMigrateScanned, "compact_daemon_migrate_scanned"),
+        (Self::DaemonFreeScanned, "compact_daemon_free_scanned"),
+        (Self::PutBack, "freehold_compact_put_back"),
+        (Self::Captured, "freehold_compact_captured"),
+        (Self::LostRace, "freehold_compact_lost_race"),
+        (Self::LostToDrift, "freehold_compact_lost_to_drift"),
+    ];
+}
+
+/// Counts of a zone.
+#[derive(Debug, Default)]
+pub(crate) struct CompactEvents([AtomicU64; CompactEvent::COUNT]);
+
+impl CompactEvents {
+    /// It happened so many times.
+    pub(crate) fn add(&self, event: CompactEvent, times: u64) {
+        self.0[event as usize].fetch_add(times, Relaxed);
+    }
+
+    fn get(&self, event: CompactEvent) -> u64 {
+        self.0[event as usize].load(Relaxed)
+    }
+}
+
+impl<M: Machine> Zone<M> {
+    /// Adds what compaction of the zone counted.
+    pub(crate) fn add_compact_counters(&self, counters: &mut Counters) {
+        for (event, name) in CompactEvent::NAMES {
+            counters.add(name, self.compact.events.get(event));
+        }
+        counters.add("pgmigrate_success", self.compact.events.get(CompactEvent::Moved));
+        counters.add("pgmigrate_fail", self.compact.events.get(CompactEvent::MoveFailed));
+    }
+
+    /// It happened here so many times.
+    pub(crate) fn count_compact(&self, event: CompactEvent, times: u64) {
+        self.compact.events.add(event, times);
+    }
+}

@@ -1,0 +1,67 @@
+//! When a compaction of a zone is over.
+
+use super::control::{By, Control};
+use super::{Outcome, block_of};
+use crate::boot::Mm;
+use crate::fallback::fallbacks;
+use crate::ids::{MigrateType, Order};
+use crate::machine::Machine;
+use crate::policy::ProactiveRule;
+use crate::sync::Relaxed;
+use crate::zone::{Zone, zone_flag};
+
+/// From this order on a block of another type is taken over with its pageblock (half of a pageblock's order).
+const CLAIM_ORDER: u8 = Order::PAGEBLOCK.get() / 2;
+
+impl<M: Machine> Mm<M> {
+    /// Whether `control` is done, and with what.
+    pub(super) fn finished(&self, control: &Control) -> Option<Outcome> {
+        let zone = &self.zones[usize::from(control.zone.0)];
+        if control.captured.is_some() {
+            return Some(Outcome::Success);
+        }
+        if control.have_met() {
+            zone.compact.reset_positions(zone.managed_span());
+            if control.goal.by == By::Direct {
+                zone.compact.flush_skip.store(1, Relaxed);
+            }
+            return Some(if control.whole { Outcome::Complete } else { Outcome::PartialSkipped });
+        }
+        if control.goal.by == By::Proactive {
+            return self.finished_proactive(zone);
+        }
+        if control.contended || self.is_killed(self.machine.task()) {
+            return Some(Outcome::Contended);
+        }
+        let order = control.goal.order?;
+        // The rest of a pageblock is worth the while, that it need not be come back to.
+        if control.migrate_pfn != block_of(control.migrate_pfn).0 {
+            return None;
+        }
+        self.has_block_for(zone, order, control.goal.migratetype).then_some(Outcome::Success)
+    }
+
+    /// Nobody asked: kswapd's work goes before it, and it ends where little is fragmented.
+    fn finished_proactive(&self, zone: &Zone<M>) -> Option<Outcome> {
+        if zone.has_flag(zone_flag::RECLAIM_ACTIVE) {
+            return Some(Outcome::PartialSkipped);
+        }
+        let enough = self.policy.rules().compact.proactive == ProactiveRule::Never
+            || self.fragmentation_score_of(zone) <= self.proactive_low();
+        enough.then_some(Outcome::Success)
+    }
+
+    /// Whether a request of `migratetype` could be given a block of `order`: of its own type, or one that it may claim.
+    pub(super) fn has_block_for(&self, zone: &Zone<M>, order: Order, migratetype: MigrateType) -> bool {
+        let claims = |size: Order| size.get() >= CLAIM_ORDER || migratetype != MigrateType::Movable;
+        zone.arenas.all().any(|free| {
+            let free = free.lock(&self.machine);
+            order.to(Order::MAX).any(|size| {
+                let has = |other: MigrateType| !free.list(size, other).is_empty();
+                has(migratetype)
+                    || migratetype == MigrateType::Movable && has(MigrateType::Cma)
+                    || claims(size) && fallbacks(migratetype).iter().any(|&other| has(other))
+            })
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! The free scanner: from the high end of a zone down, a pageblock at a time, it takes free frames off the free lists for the
+//! migrate scanner's pages to go to.
+
+use super::control::{Control, Effort};
+use super::{CLUSTER_MAX, CompactEvent, block_of};
+use crate::boot::Mm;
+use crate::buddy::FreeAreas;
+use crate::frame::{FrameKind, FrameState};
+use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::machine::{Access, Chore, Machine};
+use crate::policy::FindRule;
+use crate::sync::Guard;
+use crate::zone::{AllocFlags, Zone};
+
+/// Pageblocks between two looks at whether the CPU is wanted elsewhere.
+const BLOCKS_PER_LOOK: u32 = 32;
+
+/// The widest stride within a block where blocks have given nothing (since 5.1).
+const STRIDE_MAX: u32 = CLUSTER_MAX as u32;
+
+/// The lock of the present block's free lists, as long as it is held.
+type Held<'a, M> = Option<Guard<'a, M, FreeAreas>>;
+
+impl<M: Machine> Mm<M> {
+    /// Takes as many free frames as there are pages to move, as far as there are any.
+    pub(super) fn isolate_targets(&self, control: &mut Control) {
+        if self.policy.rules().compact.find != FindRule::Walk {
+            self.fast_targets(control);
+        }
+        let lowest = control.migrate_pfn.add(PAGEBLOCK_PAGES - 1).align_down(Order::PAGEBLOCK);
+        let mut stride = self.first_stride(control);
+        let mut looked = 0;
+        while control.targets.len() < control.isolated.len() {
+            let (start, end) = block_of(control.free_pfn);
+            if start < lowest {
+                return;
+            }
+            looked += 1;
+            if looked % BLOCKS_PER_LOOK == 0 && self.should_stop(control) {
+                return;
+            }
+            let before = control.targets.len();
+            if self.is_target(control, start) {
+                let from = control.free_pfn;
+                let next = self.take_free_in(control, (from, end), stride);
+                self.pay_for_scan(control, Chore::FreeScan);
+                let found = control.targets.len() > before;
+                let done_with = !found || self.policy.rules().compact.find != FindRule::Walk;
+                if next >= end && from == start && done_with {
+                    self.blocks.set_skipped(&self.machine, start);
+                }
+                if next < end && !control.contended && control.targets.len() >= control.isolated.len() {
+                    control.free_pfn = next;
+                    return;
+                }
+                stride = self.next_stride(stride, found);
+            }
+            if start.0 < PAGEBLOCK_PAGES {
+                return;
+            }
+            control.free_pfn = Pfn(start.0 - PAGEBLOCK_PAGES);
+            if control.contended {
+                return;
+            }
+        }
+    }
+
+    fn first_stride(&self, control: &Control) -> u32 {
+        let walks = self.policy.rules().compact.find == FindRule::Walk;
+        if control.is_async() && !walks { STRIDE_MAX } else { 1 }
+    }
+
+    fn next_stride(&self, stride: u32, found: bool) -> u32 {
+        match self.policy.rules().compact.find {
+            FindRule::Walk => 1,
+            _ if found => 1,
+            _ => (stride * 2).min(STRIDE_MAX),
+        }
+    }
+
+    /// Whether the pageblock at `start` is one to move pages to.
+    pub(super) fn is_target(&self, control: &Control, start: Pfn) -> bool {
+        if !control.ignores_skip() && self.blocks.is_skipped(&self.machine, start) {
+            return false;
+        }
+        self.cx().mem().touch(start, Access::Read);
+        let FrameState { kind, order, .. } = self.map.frame(start).state();
+        if kind == FrameKind::Free && order >= Order::PAGEBLOCK {
+            return false;
+        }
+        let migratetype = self.blocks.read(&self.machine, start);
+        control.goal.effort == Effort::AnyBlock
+            || matches!(migratetype, MigrateType::Movable | MigrateType::Cma)
+    }
+
+    /// Takes free frames of `from..end`, looking at every `stride`-th; gives where to go on.
+    fn take_free_in(&self, control: &mut Control, (from, end): (Pfn, Pfn), stride: u32) -> Pfn {
+        let mut held = None;
+        let mut pfn = from;
+        let mut seen = 0;
+        while pfn < end {
+            if seen % CLUSTER_MAX as u32 == CLUSTER_MAX as u32 - 1 {
+                let contended = held.as_ref().is_some_and(Guard::is_contended);
+                held = None;
+                self.pay_for_scan(control, Chore::FreeScan);
+                control.contended |= contended && control.is_async();
+                if self.should_stop(control) {
+                    return pfn;
+                }
+            }
+            seen += 1;
+            control.scanned.free += 1;
+            control.unpaid += 1;
+            self.cx().mem().touch(pfn, Access::Read);
+            let state = self.map.frame(pfn).state();
+            let taken = state.kind == FrameKind::Free && self.take_free_block(control, &mut held, pfn);
+            if taken {
+                pfn = pfn.add(state.order.pages());
+                if control.targets.len() >= control.isolated.len() {
+                    return pfn;
+                }
+            } else {
+                pfn = pfn.add(step_over(state, stride));
+            }
+        }
+        pfn
+    }
+
+    /// Takes the free block at `pfn` off its list, if it still is one and the zone can spare it.
+    fn take_free_block<'a>(&'a self, control: &mut Control, held: &mut Held<'a, M>, pfn: Pfn) -> bool {
+        let zone = &self.zones[usize::from(control.zone.0)];
+        let owner = zone.arenas.owner(pfn);
+        if held.as_ref().is_some_and(|lists| lists.number() != owner) {
+            *held = None;
+        }
+        let lists = held.get_or_insert_with(|| zone.arenas.lock_owner(&self.machine, pfn));
+        if lists.number() != zone.arenas.owner(pfn) {
+            return false;
+        }
+        self.take_off(control, lists, pfn).is_some()
+    }
+
+    /// Takes the free block at `pfn` off `lists`, which are locked and its own, as single frames to move pages to. `None`: it
+    /// is none any more, or the zone has too little free.
+    pub(super) fn take_off(&self, control: &mut Control, lists: &mut FreeAreas, pfn: Pfn) -> Option<u32> {
+        let cx = self.zone_cx(control.zone);
+        let state = self.map.frame(pfn).state();
+        let is_free =
+            state.kind == FrameKind::Free && state.order < Order::PAGEBLOCK && state.zone == cx.zone.id;
+        if !is_free || !self.can_spare(cx.zone, state.order) {
+            return None;
+        }
+        lists.remove(cx, pfn);
+        let single = FrameState {
+            kind: FrameKind::Allocated,
+            order: Order::ZERO,
+            migratetype: MigrateType::Movable,
+            zone: cx.zone.id,
+        };
+        let pages = state.order.pages();
+        for page in 0..pages {
+            self.map.frame(pfn.add(page)).set_state(single);
+            control.targets.push(pfn.add(page));
+        }
+        let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
+        pageset.beside().add_free(cx, -(pages as i32));
+        cx.zone.count_compact(CompactEvent::Isolated, u64::from(pages));
+        Some(pages)
+    }
+
+    /// Whether so many pages may be taken off the free lists for the time being (`__isolate_free_page`).
+    fn can_spare(&self, zone: &Zone<M>, order: Order) -> bool {
+        let mark = zone.watermarks().min + order.pages();
+        zone.watermark_ok(&self.machine, Order::ZERO, mark, zone.kind, AllocFlags::NONE)
+    }
+
+    /// Gives back the frames that no page moved to; the free scanner goes on above them next time.
+    pub(super) fn release_targets(&self, control: &mut Control) {
+        let mut highest = control.free_pfn;
+        for pfn in control.targets.drain(..) {
+            highest = highest.max(pfn);
+            self.free(pfn, Order::ZERO).expect("a frame to move to is nobody else's");
+        }
+        control.free_pfn = control.free_pfn.max(highest.align_down(Order::PAGEBLOCK));
+    }
+}
+
+/// How far to the next frame of interest.
+fn step_over(state: FrameState, stride: u32) -> u32 {
+    let compound = state.kind == FrameKind::Allocated && state.order > Order::ZERO;
+    if compound { state.order.pages().max(stride) } else { stride }
+}

@@ -1,0 +1,309 @@
+//! The migrate scanner: from the low end of a zone up, a pageblock at a time, it takes pages off their lists that can be moved
+//! (facts/ALGORITHMS.md 4, "Isolation").
+
+use super::control::{By, Control};
+use super::{CLUSTER_MAX, block_of};
+use crate::boot::Mm;
+use crate::frame::{FrameKind, FrameState};
+use crate::ids::{MigrateType, Order, Pfn};
+use crate::lru::Isolator;
+use crate::machine::{Access, Chore, Machine};
+use crate::page::{Mapping, PageFlag};
+use crate::policy::{
+    FailedPageRule, FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ReschedRule,
+};
+use crate::sync::Relaxed;
+use crate::zone::Zone;
+
+use super::{CompactEvent, Mode};
+
+/// Pageblocks between two looks at whether the CPU is wanted elsewhere, where nothing else takes time.
+const BLOCKS_PER_LOOK: u32 = 32;
+
+/// What one search for pages to move came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Search {
+    /// Some are isolated.
+    Found,
+    /// None in the block looked at.
+    Nothing,
+    /// It is to end, contended.
+    Abort,
+}
+
+/// What stands between one page and the next.
+enum Seen {
+    /// Free or of no interest: so many pages further on.
+    Free(u32),
+    /// Cannot be moved: so many pages further on.
+    Stays(u32),
+    /// On a list.
+    Listed,
+}
+
+/// How a failed page ends the isolation of an aligned block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Failing {
+    /// It does not.
+    GoOn,
+    /// What was isolated of the block in this call goes back, and the next block is looked at.
+    PutBackAndSkip,
+    /// The next block is looked at; what was isolated moves.
+    Skip,
+    /// What was isolated goes back when the block has been looked at.
+    PutBack,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Goes on from `control.migrate_pfn` to the next block with pages to move, and isolates some.
+    pub(super) fn isolate_to_migrate(&self, control: &mut Control) -> Search {
+        let zone = &self.zones[usize::from(control.zone.0)];
+        let mut from = self.fast_migrate_block(control).unwrap_or(control.migrate_pfn);
+        let mut looked = 0;
+        loop {
+            let (start, end) = block_of(from);
+            if end > control.free_pfn.align_down(Order::PAGEBLOCK) {
+                control.migrate_pfn = from;
+                return Search::Nothing;
+            }
+            looked += 1;
+            if looked % BLOCKS_PER_LOOK == 0 && self.should_stop(control) {
+                control.migrate_pfn = from;
+                return Search::Abort;
+            }
+            if from == start && !self.is_source(control, start) {
+                from = end;
+                continue;
+            }
+            let Some(next) = self.isolate_block(control, (from, end)) else {
+                return Search::Abort;
+            };
+            control.migrate_pfn = next;
+            self.note_scanned(zone, control, (from, next));
+            return if control.isolated.is_empty() { Search::Nothing } else { Search::Found };
+        }
+    }
+
+    /// Whether the pageblock at `start` is one to take pages from.
+    fn is_source(&self, control: &Control, start: Pfn) -> bool {
+        if !control.ignores_skip() && self.blocks.is_skipped(&self.machine, start) {
+            return false;
+        }
+        let migratetype = self.blocks.read(&self.machine, start);
+        if self.large_block_at(control, start) {
+            return false;
+        }
+        let movable = matches!(migratetype, MigrateType::Movable | MigrateType::Cma);
+        let chooses = control.goal.mode == Mode::Async;
+        !chooses || movable || migratetype == control.goal.migratetype && control.goal.order.is_some()
+    }
+
+    /// Whether the pageblock at `start` is one block, free or allocated, or a part of one.
+    fn large_block_at(&self, control: &Control, start: Pfn) -> bool {
+        let head = start.align_down(Order::MAX);
+        let large = |pfn: Pfn| {
+            self.cx().mem().touch(pfn, Access::Read);
+            let state = self.map.frame(pfn).state();
+            state.kind != FrameKind::Tail && state.order >= Order::PAGEBLOCK
+        };
+        let whole = control.block_order() <= Order::PAGEBLOCK;
+        whole
+            && (large(start)
+                || head != start && large(head) && self.map.frame(head).state().order == Order::MAX)
+    }
+
+    /// How a page that cannot be isolated is met.
+    fn failing(&self, control: &Control) -> Failing {
+        let rules = &self.policy.rules().compact;
+        let direct = control.goal.by == By::Direct;
+        let skips = rules.failed_page == FailedPageRule::NextBlock && control.is_async();
+        match rules.isolation {
+            _ if !control.is_async() || control.goal.order.is_none() => Failing::GoOn,
+            IsolationRule::SkipOnFailure if direct => Failing::PutBackAndSkip,
+            IsolationRule::WholeDirect | IsolationRule::WholeAsync if !self.wants_whole(control) => {
+                Failing::GoOn
+            }
+            IsolationRule::WholeDirect | IsolationRule::WholeAsync if skips => Failing::PutBackAndSkip,
+            IsolationRule::WholeDirect | IsolationRule::WholeAsync => Failing::PutBack,
+            _ if skips => Failing::Skip,
+            _ => Failing::GoOn,
+        }
+    }
+
+    /// Whether all of a block is to be isolated before any of it moves.
+    fn wants_whole(&self, control: &Control) -> bool {
+        match self.policy.rules().compact.isolation {
+            IsolationRule::WholeDirect => control.is_async() && control.goal.by == By::Direct,
+            IsolationRule::WholeAsync => control.is_async(),
+            _ => false,
+        }
+    }
+
+    /// Isolates pages of `from..end`, within one pageblock; gives where to go on. `None`: contended.
+    fn isolate_block(&self, control: &mut Control, (from, end): (Pfn, Pfn)) -> Option<Pfn> {
+        let order = control.block_order().min(Order::PAGEBLOCK);
+        let failing = self.failing(control);
+        let most = if self.wants_whole(control) || control.finish_block { usize::MAX } else { CLUSTER_MAX };
+        let mut isolator = Isolator::new(self);
+        let mut aligned_end = from.align_down(order).add(order.pages());
+        // Of the present aligned block.
+        let (mut first, mut failed) = (control.isolated.len(), false);
+        let mut pfn = from;
+        while pfn < end {
+            if pfn.0 % CLUSTER_MAX as u32 == 0 && self.pause_scan(control, &mut isolator) {
+                control.migrate_pfn = pfn;
+                return None;
+            }
+            if pfn >= aligned_end {
+                if failed && failing == Failing::PutBack {
+                    isolator.let_go();
+                    self.put_back_from(control, first);
+                }
+                if failing != Failing::GoOn && control.isolated.len() > first {
+                    break;
+                }
+                (first, failed) = (control.isolated.len(), false);
+                aligned_end = pfn.align_down(order).add(order.pages());
+            }
+            control.scanned.migrate += 1;
+            control.unpaid += 1;
+            let by_block = isolator.holds_lock() || failing != Failing::GoOn;
+            let step = match self.look_at(pfn, by_block) {
+                Seen::Free(pages) => pages,
+                Seen::Listed => {
+                    if let Some(alone) = isolator.isolate(pfn) {
+                        control.isolated.push((pfn, alone));
+                        if control.isolated.len() >= most {
+                            pfn = pfn.add(1);
+                            break;
+                        }
+                        1
+                    } else {
+                        failed = true;
+                        self.meet_failure(control, &mut isolator, (failing, first, pfn, aligned_end), 1)
+                    }
+                }
+                Seen::Stays(pages) => {
+                    failed = true;
+                    self.meet_failure(control, &mut isolator, (failing, first, pfn, aligned_end), pages)
+                }
+            };
+            pfn = pfn.add(step);
+        }
+        isolator.let_go();
+        if failed && failing == Failing::PutBack {
+            self.put_back_from(control, first);
+        }
+        self.pay_for_scan(control, Chore::MigrateScan);
+        Some(pfn.min(end))
+    }
+
+    /// A page stays: how many pages further on to look.
+    fn meet_failure(
+        &self,
+        control: &mut Control,
+        isolator: &mut Isolator<'_, M>,
+        (failing, first, pfn, aligned_end): (Failing, usize, Pfn, Pfn),
+        pages: u32,
+    ) -> u32 {
+        match failing {
+            Failing::GoOn | Failing::PutBack => pages,
+            Failing::PutBackAndSkip => {
+                isolator.let_go();
+                self.put_back_from(control, first);
+                (aligned_end.0 - pfn.0).max(pages)
+            }
+            Failing::Skip => (aligned_end.0 - pfn.0).max(pages),
+        }
+    }
+
+    /// What is at `pfn`, as far as can be told without a lock. `by_block`: a free block is passed at once in any case.
+    fn look_at(&self, pfn: Pfn, by_block: bool) -> Seen {
+        self.cx().mem().touch(pfn, Access::Read);
+        let FrameState { kind, order, .. } = self.map.frame(pfn).state();
+        match kind {
+            FrameKind::Free => {
+                let by_block = by_block || self.policy.rules().compact.free_step == FreeStepRule::Block;
+                Seen::Free(if by_block { order.pages() } else { 1 })
+            }
+            FrameKind::Allocated if order == Order::ZERO && self.has_pages() => {
+                let page = self.page(pfn);
+                let pinned = matches!(page.mapping(), Mapping::Anon(_)) && page.refs() > page.mapped();
+                if page.has(PageFlag::Lru) && !pinned { Seen::Listed } else { Seen::Stays(1) }
+            }
+            // (A slab says its order as well.)
+            FrameKind::Allocated | FrameKind::Slab => Seen::Stays(order.pages()),
+            FrameKind::Pcp | FrameKind::Tail | FrameKind::SlabTail => Seen::Stays(1),
+        }
+    }
+
+    /// At the end of a run of pages: lets others have the lock, and looks whether to stop.
+    fn pause_scan(&self, control: &mut Control, isolator: &mut Isolator<'_, M>) -> bool {
+        let contended = isolator.is_contended();
+        isolator.let_go();
+        self.pay_for_scan(control, Chore::MigrateScan);
+        if contended && control.is_async() {
+            control.contended = true;
+        }
+        self.should_stop(control)
+    }
+
+    pub(super) fn pay_for_scan(&self, control: &mut Control, chore: Chore) {
+        self.machine.spend(chore, core::mem::take(&mut control.unpaid));
+    }
+
+    /// Whether the compaction is to end early: contended, or its time slice is over and the policy minds.
+    pub(super) fn should_stop(&self, control: &mut Control) -> bool {
+        let minds = self.policy.rules().compact.resched == ReschedRule::Aborts && control.is_async();
+        if minds && self.machine.need_resched() {
+            control.contended = true;
+        }
+        control.contended
+    }
+
+    /// What was isolated from the `first` on goes back to its lists.
+    pub(super) fn put_back_from(&self, control: &mut Control, first: usize) {
+        let zone = &self.zones[usize::from(control.zone.0)];
+        let back = control.isolated.len().saturating_sub(first);
+        zone.count_compact(CompactEvent::PutBack, back as u64);
+        for (pfn, alone) in control.isolated.drain(first..) {
+            self.put_back_page(pfn, alone);
+        }
+    }
+
+    /// A stretch of a pageblock was looked at: where nothing was found in all of it, it is skipped from now on; the
+    /// remembered position follows.
+    fn note_scanned(&self, zone: &Zone<M>, control: &mut Control, (from, to): (Pfn, Pfn)) {
+        let rules = &self.policy.rules().compact;
+        let (start, end) = block_of(from);
+        let nothing = control.isolated.is_empty();
+        let done_with = from == start && nothing || control.finish_block;
+        if to == end && done_with && control.goal.by != By::Hand {
+            self.blocks.set_skipped(&self.machine, start);
+        }
+        let follows = match rules.pcp_drain {
+            PcpDrainRule::EachBlock => to == end,
+            // Only as long as there was nothing to move.
+            PcpDrainRule::AtEnd => {
+                control.positions_fixed |= !nothing;
+                to == end && !control.positions_fixed
+            }
+        };
+        if !follows {
+            return;
+        }
+        let sets: &[usize] = match (rules.position, control.goal.mode) {
+            (PositionRule::PerMode, Mode::Async) => &[0],
+            _ => &[0, 1],
+        };
+        for &mode in sets {
+            zone.compact.migrate[mode].fetch_max(to.0, Relaxed);
+        }
+    }
+
+    /// Where free lists are looked at first: a block near the scanner with pieces that would make it whole.
+    fn fast_migrate_block(&self, control: &mut Control) -> Option<Pfn> {
+        let looks = self.policy.rules().compact.find != FindRule::Walk;
+        if looks { self.find_migrate_block(control) } else { None }
+    }
+}

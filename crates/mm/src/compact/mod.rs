@@ -1,0 +1,125 @@
+//! Compaction: making large free blocks by moving pages (facts/ALGORITHMS.md 4, docs/compaction-history.md). Two scanners go
+//! through a zone towards each other: one takes pages off its low end, the other finds free frames for them at its high
+//! end. Where they meet, the zone is done.
+//!
+//! ```text
+//!   slow path ─▶ direct ─┐                 ┌─▶ migrate_scan ─▶ (isolated) ─┐
+//!   kswapd ──────────────┼─▶ run: a zone ──┤                               ├─▶ moving ─▶ rmap, copy, remap
+//!   kcompactd, by hand ──┘   at a time     └─▶ free_scan ────▶ (targets) ──┘
+//! ```
+//!
+//! `suitable` and `defer` decide whether it is worth trying, `finished` when it has been enough, `fast` looks at free lists before
+//! it walks. What differs between kernels, and what seed 004's thread proposed, is in [`crate::policy::CompactRules`].
+//! `+compact-summary` goes another way and needs no scanners.
+
+mod background;
+mod control;
+mod defer;
+mod direct;
+mod events;
+mod fast;
+mod finished;
+mod free_scan;
+mod migrate_scan;
+mod moving;
+mod run;
+mod score;
+mod suitable;
+
+use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::sync::{AtomicU32, Relaxed};
+
+pub(crate) use background::Asked;
+pub(crate) use direct::Attempt;
+pub(crate) use events::CompactEvent;
+use events::CompactEvents;
+pub(crate) use suitable::compact_gap;
+
+/// Pages that are isolated, or looked at, before the locks are let go (`COMPACT_CLUSTER_MAX`).
+const CLUSTER_MAX: usize = 32;
+
+/// How far compaction goes for a page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Mode {
+    /// Waits for nothing.
+    Async,
+    /// Waits for locks, and for pages that are being worked on.
+    SyncLight,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Outcome {
+    /// Not worth trying: too little free memory, or not fragmented.
+    Skipped,
+    /// Put off, since earlier attempts failed.
+    Deferred,
+    /// A lock was contended, the time slice or the budget used up, or there was no frame for a page.
+    Contended,
+    /// The scanners met, having begun somewhere in the middle.
+    PartialSkipped,
+    /// The whole zone was gone through.
+    Complete,
+    /// There is a block.
+    Success,
+}
+
+/// What compaction remembers of a zone.
+#[derive(Debug)]
+pub(crate) struct ZoneCompact {
+    /// Where the migrate scanner goes on, by mode; both alike where there is one position for all.
+    migrate: [AtomicU32; 2],
+    /// Where the free scanner goes on.
+    free: AtomicU32,
+    considered: AtomicU32,
+    defer_shift: AtomicU32,
+    order_failed: AtomicU32,
+    /// 1: the skip bits are to be cleared when kswapd goes to sleep.
+    flush_skip: AtomicU32,
+    /// Pages that a call may scan, where that is tuned; 0: not set yet.
+    budget: AtomicU32,
+    events: CompactEvents,
+}
+
+impl ZoneCompact {
+    /// Of a zone with the frames `span`.
+    pub(crate) fn new(span: core::ops::Range<u32>) -> Self {
+        let fresh = Self {
+            migrate: Default::default(),
+            free: AtomicU32::new(0),
+            considered: AtomicU32::new(0),
+            defer_shift: AtomicU32::new(0),
+            order_failed: AtomicU32::new(0),
+            flush_skip: AtomicU32::new(0),
+            budget: AtomicU32::new(0),
+            events: CompactEvents::default(),
+        };
+        fresh.reset_positions(span);
+        fresh
+    }
+
+    /// Both scanners begin anew at the ends of `span`.
+    fn reset_positions(&self, span: core::ops::Range<u32>) {
+        self.migrate.iter().for_each(|position| position.store(span.start, Relaxed));
+        self.free.store(last_block(&span).0, Relaxed);
+    }
+
+    fn migrate_position(&self, mode: Mode) -> Pfn {
+        Pfn(self.migrate[mode as usize].load(Relaxed))
+    }
+
+    fn free_position(&self) -> Pfn {
+        Pfn(self.free.load(Relaxed))
+    }
+}
+
+/// The first frame of the last pageblock of `span`.
+fn last_block(span: &core::ops::Range<u32>) -> Pfn {
+    Pfn(span.end.saturating_sub(1)).align_down(Order::PAGEBLOCK)
+}
+
+/// The first frame of the pageblock of `pfn`, and the first behind it.
+fn block_of(pfn: Pfn) -> (Pfn, Pfn) {
+    let start = pfn.align_down(Order::PAGEBLOCK);
+    (start, start.add(PAGEBLOCK_PAGES))
+}

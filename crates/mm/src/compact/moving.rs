@@ -1,0 +1,92 @@
+//! Moving the isolated pages to the frames found for them (`migrate_pages`).
+
+use super::control::Control;
+use super::{CompactEvent, Mode};
+use crate::boot::Mm;
+use crate::ids::{Nanos, Order, Pfn};
+use crate::machine::{Chore, Machine, Span, Work};
+use crate::migrate::MigrateError;
+
+/// Passes over pages that could not be moved at once: asynchronously, and where it waits for them (10 in the kernel, 3 for
+/// asynchronous compaction since 6.3; that date from memory).
+const PASSES_ASYNC: u32 = 3;
+const PASSES: u32 = 10;
+
+/// How long to wait for a page that somebody changes.
+const PAGE_WAIT: Nanos = Nanos(100_000);
+
+/// What came of a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Moved {
+    /// All pages.
+    All,
+    /// Some stayed.
+    Some,
+    /// There was no frame for some.
+    NoTarget,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Moves what is isolated, and puts back what cannot be.
+    pub(super) fn move_isolated(&self, control: &mut Control) -> Moved {
+        let since = self.machine.enter(Span::Migrate);
+        let zone = &self.zones[usize::from(control.zone.0)];
+        let isolated = control.isolated.len() as u64;
+        zone.count_compact(CompactEvent::Isolated, isolated);
+        let before = control.moved;
+        let mut result = Moved::All;
+        // The targets are found while all that is isolated is still counted: as many as that.
+        self.isolate_targets(control);
+        while let Some((pfn, alone)) = control.isolated.pop() {
+            let Some(to) = control.targets.pop() else {
+                control.isolated.push((pfn, alone));
+                self.isolate_targets(control);
+                if control.targets.is_empty() {
+                    result = Moved::NoTarget;
+                    break;
+                }
+                continue;
+            };
+            if self.move_one(control.goal.mode, pfn, to) {
+                self.end_isolation_of(alone);
+                control.moved += 1;
+            } else {
+                self.put_back_page(pfn, alone);
+                control.targets.push(to);
+                zone.count_compact(CompactEvent::MoveFailed, 1);
+                result = Moved::Some;
+            }
+        }
+        let left = control.isolated.len() as u64;
+        zone.count_compact(CompactEvent::MoveFailed, left);
+        for (pfn, alone) in control.isolated.drain(..) {
+            self.put_back_page(pfn, alone);
+        }
+        let count = control.moved - before;
+        zone.count_compact(CompactEvent::Moved, u64::from(count));
+        zone.count_compact(CompactEvent::Rounds, 1);
+        self.machine.leave(
+            Span::Migrate,
+            since,
+            Work { zone: zone.id, order: Order::ZERO, count, ..Work::default() },
+        );
+        result
+    }
+
+    /// Moves one page; a page that is in somebody's hands is tried again.
+    fn move_one(&self, mode: Mode, from: Pfn, to: Pfn) -> bool {
+        let passes = if mode == Mode::Async { PASSES_ASYNC } else { PASSES };
+        for pass in 1..=passes {
+            self.machine.spend(Chore::Migrate, 1);
+            match self.migrate_page(from, to) {
+                Ok(()) => return true,
+                Err(MigrateError::Busy) if mode > Mode::Async && pass < passes => {
+                    self.machine.block(PAGE_WAIT);
+                }
+                Err(MigrateError::Busy | MigrateError::Pinned) => {}
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,190 @@
+//! Compacting one zone: the scanners in turn, until one of `finished`'s reasons (`compact_zone`).
+
+use super::control::{By, Control, Effort, Goal};
+use super::migrate_scan::Search;
+use super::moving::Moved;
+use super::{CompactEvent, Outcome, block_of};
+use crate::boot::Mm;
+use crate::ids::{PAGE_SIZE, Pfn};
+use crate::knobs::Knob;
+use crate::machine::{Machine, Span, Work};
+use crate::policy::{BudgetRule, CaptureRule, IsolationRule, PcpDrainRule};
+use crate::sync::Relaxed;
+use crate::zone::Zone;
+
+/// The least that a tuned budget falls to: 64 pageblocks.
+const BUDGET_MIN: u32 = 64 * 512;
+
+/// What a compaction of a zone came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    pub(crate) outcome: Outcome,
+    /// The block of the wanted order, where the policy hands it to the request.
+    pub(crate) captured: Option<Pfn>,
+}
+
+impl From<Outcome> for Ran {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, captured: None }
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// Compacts `zone` for `goal`, if that is worth trying.
+    pub(crate) fn compact_zone(&self, zone: &Zone<M>, goal: Goal) -> Ran {
+        if let Err(outcome) = self.is_suitable(zone, &goal) {
+            return outcome.into();
+        }
+        let since = self.machine.enter(Span::Compact);
+        if goal.order.is_some_and(|order| zone.compact.is_restarting(order)) && goal.by != By::Kswapd {
+            self.forget_skipped(zone);
+        }
+        let mut control = self.begin(zone, goal);
+        let outcome = self.run(zone, &mut control);
+        self.release_targets(&mut control);
+        let back = control.free_pfn.0.min(super::last_block(&zone.managed_span()).0);
+        if !control.have_met() {
+            zone.compact.free.store(back, Relaxed);
+        }
+        count_scanned(zone, &control);
+        let work = Work {
+            zone: zone.id,
+            order: control.block_order(),
+            migratetype: goal.migratetype,
+            count: control.moved,
+        };
+        self.machine.leave(Span::Compact, since, work);
+        Ran { outcome, captured: control.captured }
+    }
+
+    /// Clears all that is remembered of the zone's blocks and positions (`__reset_isolation_suitable`).
+    pub(super) fn forget_skipped(&self, zone: &Zone<M>) {
+        zone.compact.flush_skip.store(0, Relaxed);
+        self.blocks.clear_skipped(&self.machine, zone.managed_span());
+        zone.compact.reset_positions(zone.managed_span());
+    }
+
+    fn begin(&self, zone: &Zone<M>, goal: Goal) -> Control {
+        let span = zone.managed_span();
+        let last = super::last_block(&span);
+        let ends = (Pfn(span.start), last);
+        if goal.effort > Effort::Usual {
+            return Control::new(goal, zone.id, ends);
+        }
+        let mut at = (zone.compact.migrate_position(goal.mode), zone.compact.free_position());
+        if at.1 < ends.0 || at.1 > last {
+            at.1 = last;
+        }
+        if at.0 < ends.0 || at.0.0 >= span.end {
+            at.0 = ends.0;
+        }
+        let whole = at.0 == ends.0;
+        let mut control = Control::new(goal, zone.id, at);
+        control.whole |= whole;
+        // What this CPU keeps back would be met as pages that stay.
+        self.lru_drain_cpu(self.machine.cpu());
+        control
+    }
+
+    fn run(&self, zone: &Zone<M>, control: &mut Control) -> Outcome {
+        let budget = self.budget(zone);
+        let outcome = loop {
+            if let Some(outcome) = self.finished(control) {
+                break outcome;
+            }
+            if control.scanned.migrate >= budget {
+                break Outcome::Contended;
+            }
+            let before = control.migrate_pfn;
+            let same_block = control.undrained.is_some_and(|end| block_of(before).1 == end);
+            control.finish_block = same_block && !control.is_async();
+            match self.isolate_to_migrate(control) {
+                Search::Abort => {
+                    self.put_back_from(control, 0);
+                    break Outcome::Contended;
+                }
+                Search::Nothing => {}
+                Search::Found => {
+                    let from = control.isolated[0].0;
+                    let moved = self.move_isolated(control);
+                    if moved == Moved::NoTarget && !control.have_met() {
+                        break Outcome::Contended;
+                    }
+                    self.after_round(control, from, moved);
+                }
+            }
+            self.drain_behind(zone, control);
+        };
+        self.tune_budget(zone, control, outcome);
+        outcome
+    }
+
+    /// A page of a block stayed: the rest of that block is in vain where only whole ones count.
+    fn after_round(&self, control: &mut Control, from: Pfn, moved: Moved) {
+        let order = control.block_order();
+        let block_end = from.align_down(order).add(order.pages());
+        let only_whole = control.is_async()
+            && control.goal.by == By::Direct
+            && self.policy.rules().compact.isolation == IsolationRule::SkipOnFailure;
+        if moved == Moved::Some && only_whole && control.migrate_pfn < block_end {
+            control.migrate_pfn = block_end;
+            control.undrained = None;
+        } else {
+            control.undrained = Some(block_end);
+        }
+    }
+
+    /// Pages of a block that is behind the scanner leave the pageset, so that they merge; the block is captured if it did.
+    fn drain_behind(&self, zone: &Zone<M>, control: &mut Control) {
+        let Some(end) = control.undrained.filter(|end| control.migrate_pfn >= *end) else { return };
+        if control.goal.order.is_none() {
+            return;
+        }
+        let rules = &self.policy.rules().compact;
+        let captures = rules.capture == CaptureRule::Captured && control.goal.by == By::Direct;
+        if captures || rules.pcp_drain == PcpDrainRule::EachBlock {
+            let cpu = self.machine.cpu();
+            self.lru_drain_cpu(cpu);
+            self.drain_pageset(zone, cpu);
+            control.undrained = None;
+        }
+        if captures && control.captured.is_none() {
+            let order = control.block_order();
+            control.captured =
+                self.capture(zone, Pfn(end.0 - order.pages()), (order, control.goal.migratetype));
+        }
+    }
+
+    /// How many pages a call may look at.
+    fn budget(&self, zone: &Zone<M>) -> u64 {
+        let fixed = (self.knobs.get(Knob::CompactBudget) << 20) / PAGE_SIZE;
+        match self.policy.rules().compact.budget {
+            BudgetRule::Unbounded => u64::MAX,
+            BudgetRule::Fixed => fixed,
+            BudgetRule::Tuned => match zone.compact.budget.load(Relaxed) {
+                0 => fixed,
+                pages => u64::from(pages),
+            },
+        }
+    }
+
+    fn tune_budget(&self, zone: &Zone<M>, control: &Control, outcome: Outcome) {
+        if self.policy.rules().compact.budget != BudgetRule::Tuned || control.goal.by != By::Direct {
+            return;
+        }
+        let now = self.budget(zone).min(u64::from(zone.managed)) as u32;
+        let next = if outcome == Outcome::Success { now.saturating_mul(2) } else { now / 2 };
+        let next = next.clamp(BUDGET_MIN.min(zone.managed), zone.managed);
+        zone.compact.budget.store(next.max(1), Relaxed);
+    }
+}
+
+fn count_scanned<M: Machine>(zone: &Zone<M>, control: &Control) {
+    let scanned = control.scanned;
+    zone.count_compact(CompactEvent::MigrateScanned, scanned.migrate);
+    zone.count_compact(CompactEvent::FreeScanned, scanned.free);
+    if matches!(control.goal.by, By::Kcompactd | By::Proactive) {
+        zone.count_compact(CompactEvent::DaemonMigrateScanned, scanned.migrate);
+        zone.count_compact(CompactEvent::DaemonFreeScanned, scanned.free);
+    }
+}

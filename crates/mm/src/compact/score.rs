@@ -1,0 +1,41 @@
+//! How fragmented memory is for huge pages, as proactive compaction counts it (facts/ALGORITHMS.md 4).
+
+use crate::boot::Mm;
+use crate::ids::{Node, Order};
+use crate::knobs::Knob;
+use crate::machine::Machine;
+use crate::zone::Zone;
+
+impl<M: Machine> Mm<M> {
+    /// Percent of `zone`'s free memory that is in blocks below a huge page's order (`extfrag_for_order`); 0 where nothing is
+    /// free.
+    pub(crate) fn fragmentation_score_of(&self, zone: &Zone<M>) -> u32 {
+        let (mut free, mut useful) = (0_u64, 0_u64);
+        for lists in zone.arenas.all() {
+            let lists = lists.lock(&self.machine);
+            for order in Order::ZERO.to(Order::MAX) {
+                let pages = u64::from(lists.nr_free(order)) << order.get();
+                free += pages;
+                if order >= Order::PAGEBLOCK {
+                    useful += pages;
+                }
+            }
+        }
+        ((free - useful) * 100).checked_div(free).unwrap_or(0) as u32
+    }
+
+    /// The score of `node`: that of its zones, each by its share of the node's present pages.
+    pub fn fragmentation_score(&self, node: Node) -> u32 {
+        let zones = || self.zones.iter().filter(|zone| zone.node == node);
+        let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
+        let weighed = |zone: &Zone<M>| {
+            u64::from(self.fragmentation_score_of(zone)) * u64::from(zone.present) / (present + 1)
+        };
+        zones().map(weighed).sum::<u64>() as u32
+    }
+
+    /// Where proactive compaction ends: 100 less `vm.compaction_proactiveness`, 5 at least.
+    pub(crate) fn proactive_low(&self) -> u32 {
+        (100 - self.knobs.get(Knob::CompactionProactiveness) as u32).max(5)
+    }
+}

@@ -1,0 +1,84 @@
+//! Whether a zone is worth compacting: enough free memory to move pages to, and too little of it in one piece.
+
+use super::Outcome;
+use super::control::Goal;
+use crate::boot::Mm;
+use crate::ids::{Order, PAGE_ALLOC_COSTLY_ORDER};
+use crate::knobs::Knob;
+use crate::machine::Machine;
+use crate::policy::SuitableRule;
+use crate::zone::{AllocFlags, Zone};
+
+/// Free pages that compaction for `order` needs above a mark: twice the block (`compact_gap`).
+pub(crate) const fn compact_gap(order: Order) -> u32 {
+    2 << order.get()
+}
+
+impl<M: Machine> Mm<M> {
+    /// How fragmented `zone` is for a block of `order`: near 0 where a failing request lacks memory, near 1000 where it lacks
+    /// a block; -1000 where there is one (`extfrag` in debugfs; facts/ALGORITHMS.md 4).
+    pub fn fragmentation_index(&self, zone: &Zone<M>, order: Order) -> i32 {
+        let (mut blocks, mut pages, mut enough) = (0_u64, 0_u64, 0_u64);
+        for size in Order::ZERO.to(Order::MAX) {
+            let count: u64 =
+                zone.arenas.all().map(|free| u64::from(free.lock(&self.machine).nr_free(size))).sum();
+            blocks += count;
+            pages += count << size.get();
+            if size >= order {
+                enough += count;
+            }
+        }
+        if blocks == 0 {
+            return 0;
+        }
+        if enough > 0 {
+            return -1000;
+        }
+        let wanted = 1_u64 << order.get();
+        1000 - ((1000 + pages * 1000 / wanted) / blocks) as i32
+    }
+
+    /// Whether `zone` should be compacted for `goal`. `Err`: why not, [`Outcome::Success`] where there is a block already.
+    pub(super) fn is_suitable(&self, zone: &Zone<M>, goal: &Goal) -> Result<(), Outcome> {
+        let Some(order) = goal.order else { return Ok(()) };
+        if zone.is_offline() {
+            return Err(Outcome::Skipped);
+        }
+        if zone.watermark_ok(&self.machine, order, goal.mark, goal.highest, AllocFlags::NONE)
+            && self.is_believed(zone, goal, order)
+        {
+            return Err(Outcome::Success);
+        }
+        let costly = order.get() > PAGE_ALLOC_COSTLY_ORDER;
+        let marks = zone.watermarks();
+        let more = if costly { marks.low - marks.min } else { 0 };
+        let room = goal.mark + more + self.wanted_room(zone, order);
+        if !zone.watermark_ok(&self.machine, Order::ZERO, room, goal.highest, AllocFlags::NONE) {
+            return Err(Outcome::Skipped);
+        }
+        let threshold = self.knobs.get(Knob::ExtfragThreshold) as i32;
+        if costly && (0..=threshold).contains(&self.fragmentation_index(zone, order)) {
+            return Err(Outcome::Skipped);
+        }
+        Ok(())
+    }
+
+    /// Free pages that are wanted above the mark.
+    fn wanted_room(&self, zone: &Zone<M>, order: Order) -> u32 {
+        let gap = compact_gap(order);
+        let for_fault =
+            self.policy.rules().compact.suitable == SuitableRule::KnowsFaults && order == Order::PAGEBLOCK;
+        if for_fault { gap + zone.watermarks().high - zone.watermarks().min } else { gap }
+    }
+
+    /// Whether what the counters say of a block is to be believed without a look at the lists.
+    fn is_believed(&self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
+        match self.policy.rules().compact.suitable {
+            SuitableRule::AnyRequest => true,
+            SuitableRule::KnowsFaults => zone.arenas.all().any(|free| {
+                let free = free.lock(&self.machine);
+                order.to(Order::MAX).any(|order| !free.list(order, goal.migratetype).is_empty())
+            }),
+        }
+    }
+}

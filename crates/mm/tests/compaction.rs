@@ -1,0 +1,194 @@
+//! Compaction through public doors: memory in pieces becomes blocks, what cannot move stays, and nothing is lost.
+
+mod common;
+
+use freehold_mm::ids::PAGEBLOCK_PAGES;
+use freehold_mm::vm::{AddressSpace, MapSpec, Pinned, Touch, Vpn};
+use freehold_mm::{AllocError, Bare, Knobs, Mm, Node, NodeSize, Order, Policy, Request, Topology};
+use std::sync::Arc;
+
+/// Kernels on both sides of each change of compaction, and what they can have on top.
+const POLICIES: &[&str] = &[
+    "linux-3.15",
+    "linux-3.16",
+    "linux-3.18",
+    "linux-4.20",
+    "linux-5.1",
+    "linux-6.18",
+    "linux-3.16+compact-whole-direct",
+    "linux-3.16+compact-whole-async+compact-skip",
+    "linux-3.16+compact-skip",
+    "linux-3.16+compact-budget",
+    "linux-3.16+compact-tuned-budget",
+    "linux-3.16+compact-defer-async",
+    "linux-3.16+compact-capture",
+    "linux-3.16+compact-thp-suitable",
+    "linux-6.18+arenas",
+    "freehold",
+];
+
+/// 512 MiB in one zone.
+fn machine(policy: &str) -> Mm<Bare> {
+    let nodes = [NodeSize { bytes: 512 << 20, cpus: 2 }];
+    let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10]]).unwrap();
+    Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap()
+}
+
+/// Whether a page stays, of which one in `keep` does, at irregular distances.
+fn stays(page: u32, keep: u32) -> bool {
+    let mixed = page.wrapping_mul(0x9e37_79b9);
+    (mixed >> 16) % keep == 0
+}
+
+/// Small pages over all but the last 32 MiB of free memory, of which one in `keep` stays.
+fn in_pieces(mm: &Mm<Bare>, keep: u32) -> (Arc<AddressSpace<Bare>>, Vpn, u32) {
+    let free = mm.memory_use().free as u32;
+    let space = mm.new_space();
+    let pages = (free - (32 << 8)) & !(PAGEBLOCK_PAGES - 1);
+    let start = mm.mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
+    mm.populate(&space, start, pages).unwrap();
+    // The rest is taken in whole blocks, so that only pieces are left.
+    for page in (0..pages).filter(|&page| !stays(page, keep)) {
+        mm.munmap(&space, start.add(page), 1);
+    }
+    mm.lru_drain_all();
+    mm.drain_all();
+    (space, start, pages)
+}
+
+/// All blocks of a huge page's size that are free, so that none is left.
+fn take_blocks(mm: &Mm<Bare>) -> Vec<freehold_mm::Pfn> {
+    let request = Request { urgency: freehold_mm::Urgency::Never, ..Request::USER };
+    std::iter::from_fn(|| mm.alloc(request.of_order(Order::PAGEBLOCK)).ok()).collect()
+}
+
+fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
+    mm.counters().get(name)
+}
+
+fn check(mm: &Mm<Bare>) {
+    mm.check().unwrap();
+    mm.check_vm().unwrap();
+}
+
+#[test]
+fn pieces_become_blocks_under_every_policy() {
+    for policy in POLICIES {
+        let mm = machine(policy);
+        let (space, start, pages) = in_pieces(&mm, 4);
+        let whole = take_blocks(&mm);
+        let got: Vec<_> = (0..16).filter_map(|_| mm.alloc(Request::THP).ok()).collect();
+        assert_eq!(got.len(), 16, "{policy}");
+        assert!(counter(&mm, "compact_stall") > 0, "{policy}");
+        assert!(counter(&mm, "compact_pages_moved") >= 16 * u64::from(PAGEBLOCK_PAGES) / 8, "{policy}");
+        let left = (0..pages).filter(|&page| stays(page, 4)).count() as u64;
+        assert_eq!(space.resident_pages(), left, "{policy}: no page is lost");
+        check(&mm);
+        for block in got.into_iter().chain(whole) {
+            mm.free(block, Order::PAGEBLOCK).unwrap();
+        }
+        assert_eq!(
+            mm.touch_page(&space, start, Touch::Read).unwrap().1,
+            None,
+            "{policy}: it is where it was"
+        );
+        mm.exit(&space);
+        mm.lru_drain_all();
+        assert_eq!(mm.memory_use().held(), 0, "{policy}");
+        check(&mm);
+    }
+}
+
+#[test]
+fn pinned_pages_stay_and_their_blocks_too() {
+    for policy in POLICIES {
+        let mm = machine(policy);
+        let (space, start, pages) = in_pieces(&mm, 4);
+        let pins: Vec<Pinned> = (0..pages)
+            .filter(|&page| stays(page, 128))
+            .map(|page| mm.pin_page(&space, start.add(page), Touch::Write).unwrap())
+            .collect();
+        let frames: Vec<_> = pins.iter().map(Pinned::frame).collect();
+        let whole = take_blocks(&mm);
+        assert_eq!(mm.alloc(Request::THP), Err(AllocError::WouldWait), "{policy}");
+        mm.compact_node(Node(0));
+        let pinned = (0..pages).filter(|&page| stays(page, 128));
+        for (frame, page) in frames.iter().zip(pinned) {
+            let now = mm.pin_page(&space, start.add(page), Touch::Read).unwrap();
+            assert_eq!(now.frame(), *frame, "{policy}: a pinned page stays");
+            mm.unpin_page(now);
+        }
+        check(&mm);
+        for pin in pins {
+            mm.unpin_page(pin);
+        }
+        for block in whole {
+            mm.free(block, Order::PAGEBLOCK).unwrap();
+        }
+        mm.exit(&space);
+        check(&mm);
+    }
+}
+
+#[test]
+fn all_of_a_node_is_compacted_by_hand() {
+    for policy in ["linux-3.15", "linux-6.18", "freehold"] {
+        let mm = machine(policy);
+        let (_space, _, _) = in_pieces(&mm, 4);
+        let zone = &mm.zones()[mm.zones().len() - 1];
+        let whole = take_blocks(&mm);
+        assert!(mm.fragmentation_index(zone, Order::PAGEBLOCK) > 500, "{policy}");
+        mm.compact_node(Node(0));
+        assert_eq!(mm.fragmentation_index(zone, Order::PAGEBLOCK), -1000, "{policy}");
+        // Three quarters of the pieces' memory is free.
+        assert!(take_blocks(&mm).len() > 130, "{policy}");
+        assert!(!whole.is_empty());
+        check(&mm);
+    }
+}
+
+#[test]
+fn whole_blocks_or_nothing() {
+    // One page of each block is pinned, at its end: what the scanner isolates before it comes there is in vain.
+    let moved = |policy: &str| {
+        let mm = machine(policy);
+        let (space, start, pages) = in_pieces(&mm, 8);
+        let mut pins = vec![];
+        for page in (0..pages).filter(|&page| stays(page, 8)) {
+            let pin = mm.pin_page(&space, start.add(page), Touch::Write).unwrap();
+            if pin.frame().0 % PAGEBLOCK_PAGES >= PAGEBLOCK_PAGES - 24 {
+                pins.push(pin);
+            } else {
+                mm.unpin_page(pin);
+            }
+        }
+        let _whole = take_blocks(&mm);
+        // The block where the space ends has no pin.
+        let spare = std::iter::from_fn(|| mm.alloc(Request::THP).ok()).count();
+        assert!(spare < 4, "{policy}: {spare}");
+        (counter(&mm, "compact_pages_moved"), counter(&mm, "freehold_compact_put_back"))
+    };
+    assert!(moved("linux-3.16").0 > 1000);
+    assert!(moved("linux-4.20").0 > 100, "batches before the failing one have moved");
+    let (whole, put_back) = moved("linux-3.16+compact-whole-direct+compact-skip+compact-no-resched");
+    assert!(whole < 200 && put_back > 1000, "{whole} moved, {put_back} put back");
+}
+
+#[test]
+fn failures_put_attempts_off() {
+    let stalls = |policy: &str| {
+        let mm = machine(policy);
+        let (space, start, pages) = in_pieces(&mm, 4);
+        let _pins: Vec<Pinned> = (0..pages)
+            .filter(|&page| stays(page, 64))
+            .map(|page| mm.pin_page(&space, start.add(page), Touch::Write).unwrap())
+            .collect();
+        let _whole = take_blocks(&mm);
+        (0..40).for_each(|_| assert!(mm.alloc(Request::THP).is_err()));
+        counter(&mm, "compact_stall")
+    };
+    let sync = stalls("linux-3.15");
+    assert!((5..40).contains(&sync), "{sync}: 1, 3, 7, 15, 31");
+    assert!(stalls("linux-3.16") >= 40, "asynchronous compaction is never put off");
+    assert!(stalls("linux-3.16+compact-defer-async") < 20);
+}
