@@ -123,6 +123,8 @@ impl<M: Machine> Mm<M> {
         }
         let hopeless = match self.policy.rules().compact.resched {
             ReschedRule::Aborts => matches!(tried.outcome, Outcome::Deferred | Outcome::Contended),
+            ReschedRule::AbortsCall => tried.outcome == Outcome::Deferred,
+            // Since 5.4, in truth.
             _ => matches!(tried.outcome, Outcome::Deferred | Outcome::Skipped),
         };
         if hopeless { Err(AllocError::WouldWait) } else { Ok(None) }

@@ -254,7 +254,8 @@ impl<M: Machine> Mm<M> {
 
     /// Whether the compaction is to end early: contended, or its time slice is over and the policy minds.
     pub(super) fn should_stop(&self, control: &mut Control) -> bool {
-        let minds = self.policy.rules().compact.resched == ReschedRule::Aborts && control.is_async();
+        let rule = self.policy.rules().compact.resched;
+        let minds = matches!(rule, ReschedRule::Aborts | ReschedRule::AbortsCall) && control.is_async();
         if minds && self.machine.need_resched() {
             control.contended = true;
         }

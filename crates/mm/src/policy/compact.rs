@@ -36,14 +36,19 @@ const SECOND_TRY: &[Since<SecondTryRule>] =
 pub enum ReschedRule {
     /// It ends, as if a lock were contended; a huge fault then neither reclaims nor tries again.
     Aborts,
+    /// It ends, and goes to no other zone; what comes after compaction follows.
+    AbortsCall,
     /// It finishes the zone, and goes to no other.
     EndsWithZone,
     /// Nothing: the thread's "no `need_resched`".
     Ignored,
 }
 
-const RESCHED: &[Since<ReschedRule>] =
-    &[Since(v(2, 6), ReschedRule::Aborts), Since(v(5, 1), ReschedRule::EndsWithZone)];
+const RESCHED: &[Since<ReschedRule>] = &[
+    Since(v(2, 6), ReschedRule::Aborts),
+    Since(v(4, 8), ReschedRule::AbortsCall),
+    Since(v(5, 1), ReschedRule::EndsWithZone),
+];
 
 /// How much of a block the migrate scanner isolates before anything moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
