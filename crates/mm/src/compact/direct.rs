@@ -11,6 +11,7 @@ use crate::frame::{FrameKind, FrameState};
 use crate::ids::{MigrateType, Order, Pfn, ZoneId};
 use crate::machine::Machine;
 use crate::policy::{DeferScopeRule, ReschedRule};
+use crate::request::Request;
 use crate::zone::Zone;
 
 /// How hard a request tries (`compact_priority`).
@@ -66,9 +67,24 @@ impl<M: Machine> Mm<M> {
             self.zones[usize::from(id.0)].compact.note_allocated(order);
         } else {
             zone.count_compact(CompactEvent::Fail, 1);
-            note_lost(zone, tried.outcome);
+            if tried.outcome == Outcome::Success {
+                zone.count_compact(self.why_lost(zone, search), 1);
+            }
         }
         tried
+    }
+
+    /// Compaction said that there is a block, and the search found none: the two checks race with others' allocations, and
+    /// with what CPUs have not told the zone's counter yet.
+    fn why_lost(&self, zone: &Zone<M>, search: Search<'_>) -> CompactEvent {
+        let Request { order, migratetype, highest, .. } = *search.request;
+        if !self.has_block_for(zone, order, migratetype) {
+            return CompactEvent::LostRace;
+        }
+        let kept = zone.protection()[highest.index()];
+        let needed = u64::from(zone.mark_min() + kept + order.pages());
+        let drifted = u64::from(zone.free_pages()) < needed && zone.free_pages_exact() >= needed;
+        if drifted { CompactEvent::LostToDrift } else { CompactEvent::LostToMark }
     }
 
     /// The zones in turn; the best that came of it, and where.
@@ -168,12 +184,37 @@ fn is_put_off<M: Machine>(zone: &Zone<M>, order: Order, attempt: Attempt) -> boo
     attempt < Attempt::Whole && zone.compact.is_deferred(order)
 }
 
-/// Compaction said that there is a block, and there was none.
-fn note_lost<M: Machine>(zone: &Zone<M>, outcome: Outcome) {
-    if outcome == Outcome::Success {
-        zone.count_compact(CompactEvent::LostRace, 1);
-        if u64::from(zone.free_pages()) > zone.free_pages_exact() {
-            zone.count_compact(CompactEvent::LostToDrift, 1);
-        }
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::ids::Node;
+    use crate::sync::Relaxed;
+    use crate::{Bare, Knobs, NodeSize, Policy, Topology, ZoneKind};
+
+    #[test]
+    fn a_lost_block_is_put_down_to_what_took_it() {
+        let nodes = [NodeSize { bytes: 256 << 20, cpus: 2 }];
+        let topology = Topology::x86(&nodes, 1 << 20, alloc::vec![alloc::vec![10]]).unwrap();
+        // Marks so small that the last block can be had.
+        let knobs = Knobs::default();
+        knobs.set(crate::Knob::MinFreeKbytes, 1).unwrap();
+        let mm = Mm::new(Bare::default(), topology, Policy::default(), knobs).unwrap();
+        let zone = mm.zone(Node(0), ZoneKind::Dma32).unwrap();
+        let search = Search {
+            request: &Request::THP,
+            node: Node(0),
+            mark: Mark::Min,
+            flags: crate::zone::AllocFlags::NONE,
+        };
+        let needed = zone.mark_min() + Request::THP.order.pages();
+        let hold_back = |pages: i32| zone.pagesets[1].free_diff.store(pages, Relaxed);
+        zone.stat.reset_free(needed - 1);
+        assert_eq!(mm.why_lost(zone, search), CompactEvent::LostToMark);
+        hold_back(1);
+        assert_eq!(mm.why_lost(zone, search), CompactEvent::LostToDrift);
+        hold_back(0);
+        zone.stat.reset_free(zone.managed);
+        while mm.alloc(Request { urgency: crate::Urgency::Never, ..Request::THP }).is_ok() {}
+        assert_eq!(mm.why_lost(zone, search), CompactEvent::LostRace);
     }
 }

@@ -33,16 +33,16 @@ pub(crate) enum CompactEvent {
     PutBack,
     /// Blocks of the wanted order that compaction handed to the request itself.
     Captured,
-    /// Compaction ended in success, and the allocation after it found nothing: its watermark check raced with others'
-    /// allocations, or with what CPUs held back of their counts.
+    /// Compaction ended in success, and the allocation after it found nothing: the block went to somebody else.
     LostRace,
-    /// The same, where the zone's counter had more free pages than there were: the drift of the per-CPU differences
-    /// alone explains it.
+    /// The block is there, but so little else is free that the request's mark forbids it.
+    LostToMark,
+    /// The same, by the zone's counter alone: with what CPUs hold back of it, enough is free.
     LostToDrift,
 }
 
 impl CompactEvent {
-    const COUNT: usize = 16;
+    const COUNT: usize = 17;
     const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::Stall, "compact_stall"),
         (Self::Fail, "compact_fail"),
@@ -59,6 +59,7 @@ impl CompactEvent {
         (Self::PutBack, "freehold_compact_put_back"),
         (Self::Captured, "freehold_compact_captured"),
         (Self::LostRace, "freehold_compact_lost_race"),
+        (Self::LostToMark, "freehold_compact_lost_to_mark"),
         (Self::LostToDrift, "freehold_compact_lost_to_drift"),
     ];
 }
