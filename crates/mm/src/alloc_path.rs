@@ -42,7 +42,7 @@ impl<M: Machine> Mm<M> {
         let since = self.machine.enter(Span::PageAlloc);
         let node = request.node.unwrap_or_else(|| self.local_node());
         let flags = match request.urgency {
-            Urgency::Never | Urgency::Tries => AllocFlags::NONE,
+            Urgency::Never | Urgency::Tries | Urgency::TriesHard => AllocFlags::NONE,
             _ => AllocFlags::KSWAPD,
         };
         let search = Search { request: &request, node, mark: Mark::Low, flags };

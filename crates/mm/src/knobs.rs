@@ -220,10 +220,11 @@ pub const KNOBS: [KnobSpec; 29] = [
         knob: Knob::TransparentHugepage,
         name: "transparent_hugepage.enabled",
         min: 0,
-        max: 1,
+        max: 2,
         default: 1,
         unit: "",
-        meaning: "Whether khugepaged runs, which raises min_free_kbytes where that was not set by hand",
+        meaning: "Who gets huge pages: 0 nobody, 1 all, 2 (madvise) programs that ask. If not 0, khugepaged runs, which \
+                  raises min_free_kbytes where that was not set by hand",
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
     },
     KnobSpec {

@@ -376,6 +376,11 @@ impl Policy {
         if zone_order && self.rules.zonelist_order == ZonelistOrderRule::Node {
             return Err(KnobError::Refused { knob, value, policy: self.name.clone() });
         }
+        // `defer` came with the rule; `defer+madvise` in 4.11 (unchecked), which is not told apart.
+        let defer = knob == Knob::HugeDefrag && matches!(value, 2 | 3);
+        if defer && self.rules.reclaim.huge_fault == HugeFaultRule::Tries {
+            return Err(KnobError::Refused { knob, value, policy: self.name.clone() });
+        }
         Ok(())
     }
 }

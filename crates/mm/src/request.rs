@@ -19,6 +19,9 @@ pub enum Urgency {
     Never,
     /// Reclaims by itself, once, but wakes nobody (`GFP_TRANSHUGE` before 4.6: `__GFP_NORETRY` without kswapd).
     Tries,
+    /// The same without `__GFP_NORETRY`: reclaims and compacts as those that wait do, for as long as such an order is
+    /// worth it, but wakes nobody, and a no is no shortage of memory (`GFP_TRANSHUGE` since 4.6).
+    TriesHard,
 }
 
 /// A request for a block of pages.

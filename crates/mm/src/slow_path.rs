@@ -44,7 +44,7 @@ impl<M: Machine> Mm<M> {
             return Ok(block);
         }
         let result = match request.urgency {
-            Urgency::Waits | Urgency::Tries => self.reclaim_and_retry(search, first),
+            Urgency::Waits | Urgency::Tries | Urgency::TriesHard => self.reclaim_and_retry(search, first),
             Urgency::NoWait | Urgency::Atomic | Urgency::Never => Err(AllocError::WouldWait),
         };
         if let Err(error) = result {
@@ -103,6 +103,9 @@ impl<M: Machine> Mm<M> {
             if freed == 0 {
                 self.machine.block(NOTHING_FREED);
             }
+        }
+        if search.request.urgency == Urgency::TriesHard {
+            return Err(AllocError::WouldWait);
         }
         self.last_resorts(search).ok_or(AllocError::OutOfMemory)
     }
@@ -204,7 +207,9 @@ impl<M: Machine> Mm<M> {
 /// What a request may do beyond others below the low mark.
 fn urgent(request: &Request) -> AllocFlags {
     match request.urgency {
-        Urgency::Waits | Urgency::NoWait | Urgency::Never | Urgency::Tries => AllocFlags::NONE,
+        Urgency::Waits | Urgency::NoWait | Urgency::Never | Urgency::Tries | Urgency::TriesHard => {
+            AllocFlags::NONE
+        }
         Urgency::Atomic if request.order > Order::ZERO => {
             AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK).with(AllocFlags::HIGHATOMIC)
         }

@@ -41,6 +41,7 @@ fn requests() -> impl Strategy<Value = Request> {
         2 => Just(Urgency::Atomic),
         1 => Just(Urgency::Never),
         1 => Just(Urgency::Tries),
+        1 => Just(Urgency::TriesHard),
     ];
     (orders, types, kinds, nodes, masks(), urgency, prop::bool::weighted(0.1)).prop_map(
         |(size, migratetype, highest, node, allowed, urgency, this_node)| {
@@ -63,7 +64,7 @@ fn knobs() -> impl Strategy<Value = Step> {
             .prop_map(|value| Step::SetKnob(Knob::WatermarkBoostFactor, value)),
         prop::sample::select(vec![0, 1, 32, 256])
             .prop_map(|value| Step::SetKnob(Knob::LowmemReserveDma32, value)),
-        (0..=1u64).prop_map(|value| Step::SetKnob(Knob::TransparentHugepage, value)),
+        (0..=2u64).prop_map(|value| Step::SetKnob(Knob::TransparentHugepage, value)),
         (0..=2u64).prop_map(|value| Step::SetKnob(Knob::NumaZonelistOrder, value)),
         prop::sample::select(vec![0, 1, 2, 64]).prop_map(|value| Step::SetKnob(Knob::Arenas, value)),
     ]

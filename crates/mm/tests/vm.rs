@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{
-    AddressSpace, Cached, DirtyPages, FaultError, FaultKind, FileKind, MapError, MapSpec, Placement, Touch,
-    Vpn,
+    AddressSpace, Cached, DirtyPages, FaultError, FaultKind, FileKind, HugePages, MapError, MapSpec,
+    Placement, Touch, Vpn,
 };
 use freehold_mm::{Bare, Knob, Knobs, Mm, NodeSize, Policy, Topology};
 use proptest::prelude::*;
@@ -76,6 +76,42 @@ fn a_fault_in_an_aligned_region_gets_a_huge_page() {
     check(&mm);
     mm.exit(&space);
     assert_eq!(held(&mm), 0);
+}
+
+#[test]
+fn a_program_asks_for_huge_pages_where_the_setting_leaves_it_to_programs() {
+    // Never, always, if asked: for a region that says nothing, one that asks, one that does not want any.
+    for (setting, wanted) in [(0, [0, 0, 0]), (1, [1, 1, 0]), (2, [0, 1, 0])] {
+        let mm = machine(setting);
+        let space = mm.new_space();
+        let spec = || MapSpec::anonymous(PAGEBLOCK_PAGES);
+        let got = [spec(), spec().advised(), spec().small()].map(|spec| {
+            let (at, before) = (mm.mmap(&space, spec).unwrap(), space.huge_pages());
+            touch(&mm, &space, at, Touch::Write);
+            space.huge_pages() - before
+        });
+        assert_eq!(got, wanted, "{setting}");
+        check(&mm);
+        mm.exit(&space);
+        assert_eq!(held(&mm), 0);
+    }
+}
+
+#[test]
+fn advice_holds_for_the_pages_that_it_was_given_for() {
+    let mm = machine(2);
+    let space = mm.new_space();
+    let start = mm.mmap(&space, MapSpec::anonymous(4 * PAGEBLOCK_PAGES)).unwrap();
+    let of = |table| start.add(table * PAGEBLOCK_PAGES);
+    // The second and third table's, a page of which is told otherwise afterwards.
+    mm.advise(&space, of(1), 2 * PAGEBLOCK_PAGES, HugePages::Advised);
+    mm.advise(&space, of(2).add(7), 1, HugePages::Never);
+    let kinds = [0, 1, 2, 3].map(|table| touch(&mm, &space, of(table), Touch::Write));
+    let (minor, huge) = (Some(FaultKind::Minor), Some(FaultKind::Huge));
+    assert_eq!(kinds, [minor, huge, minor, minor]);
+    check(&mm);
+    mm.exit(&space);
+    assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
 }
 
 #[test]

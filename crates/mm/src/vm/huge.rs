@@ -2,17 +2,13 @@
 
 use super::entry::{Entry, bit};
 use super::fault::{FaultError, FaultKind, Faulted, Site};
-use super::region::HugePages;
 use super::space::AddressSpace;
 use super::table::Held;
 use super::{Touch, Vpn};
 use crate::boot::Mm;
 use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
-use crate::knobs::Knob;
 use crate::machine::{Chore, Machine};
 use crate::page::{Mapping, PageFlag};
-use crate::policy::HugeFaultRule;
-use crate::request::{Request, Urgency};
 use crate::stat::SlowEvents;
 
 const CLEAN: [PageFlag; 1] = [PageFlag::SwapBacked];
@@ -22,22 +18,18 @@ impl<M: Machine> Mm<M> {
     /// Maps a huge page if the region allows one here and there is one. `None`: a small page it is to be.
     pub(super) fn fault_huge(&self, site: &Site<'_, M>) -> Option<Faulted> {
         let start = site.vpn.table_start();
-        let fits = site.region.start <= start && start.add(PAGEBLOCK_PAGES) <= site.region.end;
-        let wanted =
-            site.region.huge == HugePages::AsConfigured && self.knobs.get(Knob::TransparentHugepage) == 1;
-        if !fits || !wanted || site.table.lock(&self.machine).state.used > 0 {
+        let wanted = site.region.has_table(start) && self.may_be_huge(&site.region);
+        if !wanted || site.table.lock(&self.machine).state.used > 0 {
             return None;
         }
         self.machine.spend(Chore::Fault, 1);
-        let placement = site.region.placement;
-        let request = Request { node: placement.node, allowed: placement.allowed, ..self.huge_request() };
-        let Ok(pfn) = self.alloc(request) else {
+        let Ok(pfn) = self.alloc(self.huge_request(&site.region)) else {
             SlowEvents::bump(&self.vm.events.thp_fault_fallback);
             return None;
         };
         let page = self.page(pfn);
         page.init(Mapping::Anon(site.space.family), start.0, &[PageFlag::SwapBacked]);
-        page.note_placement(placement);
+        page.note_placement(site.region.placement);
         let held = site.lock(&self.machine, Entry::NONE).filter(|held| held.state.used == 0);
         let Some(mut held) = held else {
             self.put_page(pfn);
@@ -50,15 +42,6 @@ impl<M: Machine> Mm<M> {
         SlowEvents::bump(&self.vm.events.thp_fault_alloc);
         self.lru_add(pfn);
         Some(Faulted { pfn: pfn.add(site.vpn.slot() as u32), kind: FaultKind::Huge })
-    }
-
-    /// What a fault asks for a huge page with.
-    fn huge_request(&self) -> Request {
-        let urgency = match self.policy.rules().reclaim.huge_fault {
-            HugeFaultRule::Tries => Request::THP.urgency,
-            HugeFaultRule::TakesWhatIsFree => Urgency::Never,
-        };
-        Request { urgency, ..Request::THP }
     }
 
     /// Replaces the huge entry of the table of `vpn`, which is `held`, by 512 entries, and makes 512 pages of the page if

@@ -7,7 +7,8 @@
 //!                                └─▶ huge, copy on write    └─▶ rmap: back to the entries, for reclaim and migration
 //! ```
 //!
-//! `region` is the map of an address space, `table` and `entry` its page tables, `fault` and `huge` what a touch does,
+//! `region` is the map of an address space, `table` and `entry` its page tables, `fault` and `huge` what a touch does (`thp`
+//! says who gets huge pages),
 //! `zap` unmapping, `fork` copies, `file` the page cache, `writeback` the way of dirty pages, `swap` the slots. Modelled
 //! where the seeds' costs lie: there is no executable code, no protection but read-only sharing, no NUMA hints yet.
 //!
@@ -28,6 +29,7 @@ mod swap;
 mod table;
 #[cfg(test)]
 mod tests;
+mod thp;
 mod writeback;
 mod zap;
 

@@ -47,6 +47,8 @@ pub enum HugePages {
     /// As `transparent_hugepage.enabled` says.
     #[default]
     AsConfigured,
+    /// If `transparent_hugepage.enabled` is not 0, and more is done for them: the program asked (`MADV_HUGEPAGE`).
+    Advised,
     /// Never (`MADV_NOHUGEPAGE`).
     Never,
 }
@@ -109,6 +111,12 @@ impl<M: Machine> MapSpec<M> {
     #[must_use]
     pub fn placed(self, placement: Placement) -> Self {
         Self { placement, ..self }
+    }
+
+    /// The same, huge where the setting leaves that to programs.
+    #[must_use]
+    pub fn advised(self) -> Self {
+        Self { huge: HugePages::Advised, ..self }
     }
 
     /// The same, never huge.

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::region::{Backing, MapSpec, Region, Regions};
+use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, Table};
 use super::{File, FileId, SpaceId, Swap, Touch, Vpn};
 use crate::boot::Mm;
@@ -280,6 +280,17 @@ impl<M: Machine> Mm<M> {
         }
         regions.insert(region);
         Ok(start)
+    }
+
+    /// Says of the `pages` from `start` on of `space`, as far as they are mapped, whether they may be huge (`madvise`).
+    /// What is there already stays as it is.
+    pub fn advise(&self, space: &AddressSpace<M>, start: Vpn, pages: u32, huge: HugePages) {
+        self.machine.spend(Chore::Syscall, 1);
+        let _changes = space.changes.lock_local(&self.machine);
+        let mut regions = space.regions.lock_local(&self.machine);
+        for region in regions.take(start, Vpn(start.0.saturating_add(pages))) {
+            regions.insert(Region { huge, ..region });
+        }
     }
 
     /// Takes the `pages` from `start` on out of `space`, which need not all be mapped, and gives their memory back.

@@ -1,0 +1,122 @@
+//! Who gets huge pages, and how hard is tried for one that is not free: `transparent_hugepage.enabled`,
+//! `transparent_hugepage.defrag`, and what a program said of a region (`madvise`). The request that follows is all that a
+//! fault decides; what it may do is told by its [`Urgency`].
+
+use super::region::{HugePages, Region};
+use super::{Backing, Vpn};
+use crate::boot::Mm;
+use crate::ids::PAGEBLOCK_PAGES;
+use crate::knobs::Knob;
+use crate::machine::Machine;
+use crate::policy::HugeFaultRule;
+use crate::request::{Request, Urgency};
+
+/// Values of `transparent_hugepage.enabled`.
+const ALWAYS: u64 = 1;
+const MADVISE: u64 = 2;
+
+/// What a fault does for a huge page that is not free (`transparent_hugepage.defrag`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Defrag {
+    /// It compacts and reclaims.
+    Always,
+    /// It wakes daemons and goes without.
+    Defer,
+    /// As `Always` where a program asked, else as `Defer`.
+    DeferUnlessAdvised,
+    /// As `Always` where a program asked, else it goes without.
+    IfAdvised,
+    /// It goes without.
+    Never,
+}
+
+impl Defrag {
+    /// What the knob says, or the kernel's own choice where that says nothing.
+    fn new(knob: u64, rule: HugeFaultRule) -> Self {
+        match (knob, rule) {
+            (1, _) | (0, HugeFaultRule::Tries) => Self::Always,
+            (2, _) => Self::Defer,
+            (3, _) => Self::DeferUnlessAdvised,
+            (4, _) | (0, HugeFaultRule::TakesWhatIsFree) => Self::IfAdvised,
+            _ => Self::Never,
+        }
+    }
+
+    /// What the request may do. Since 4.6 one that a program asked for does not take the first no for an answer
+    /// (`__GFP_NORETRY` is left out).
+    fn urgency(self, huge: HugePages, rule: HugeFaultRule) -> Urgency {
+        let advised = huge == HugePages::Advised;
+        let compacts = if advised && rule == HugeFaultRule::TakesWhatIsFree {
+            Urgency::TriesHard
+        } else {
+            Urgency::Tries
+        };
+        match self {
+            Self::Always => compacts,
+            Self::DeferUnlessAdvised | Self::IfAdvised if advised => compacts,
+            Self::Defer | Self::DeferUnlessAdvised => Urgency::NoWait,
+            Self::IfAdvised | Self::Never => Urgency::Never,
+        }
+    }
+}
+
+impl<M: Machine> Region<M> {
+    /// Whether the whole of the table that begins at `start` lies in this region.
+    pub(super) fn has_table(&self, start: Vpn) -> bool {
+        self.start <= start && start.add(PAGEBLOCK_PAGES) <= self.end
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// Whether pages of `region` may be huge.
+    pub(super) fn may_be_huge(&self, region: &Region<M>) -> bool {
+        let by_setting = match (self.knobs.get(Knob::TransparentHugepage), region.huge) {
+            (ALWAYS, HugePages::AsConfigured) | (ALWAYS | MADVISE, HugePages::Advised) => true,
+            (_, HugePages::AsConfigured | HugePages::Advised | HugePages::Never) => false,
+        };
+        by_setting && matches!(region.backing, Backing::Anonymous)
+    }
+
+    /// What a fault in `region` asks for a huge page with.
+    pub(super) fn huge_request(&self, region: &Region<M>) -> Request {
+        let rule = self.policy.rules().reclaim.huge_fault;
+        let urgency = Defrag::new(self.knobs.get(Knob::HugeDefrag), rule).urgency(region.huge, rule);
+        let placement = region.placement;
+        Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The urgency of a fault whose region nobody advised, and of one that a program asked huge pages for.
+    fn urgencies(knob: u64, rule: HugeFaultRule) -> (Urgency, Urgency) {
+        let defrag = Defrag::new(knob, rule);
+        (defrag.urgency(HugePages::AsConfigured, rule), defrag.urgency(HugePages::Advised, rule))
+    }
+
+    #[test]
+    fn each_setting_makes_its_request() {
+        use Urgency::{Never, NoWait, Tries, TriesHard};
+        let new = HugeFaultRule::TakesWhatIsFree;
+        let all: [_; 6] = core::array::from_fn(|knob| urgencies(knob as u64, new));
+        let wanted = [
+            (Never, TriesHard),
+            (Tries, TriesHard),
+            (NoWait, NoWait),
+            (NoWait, TriesHard),
+            (Never, TriesHard),
+            (Never, Never),
+        ];
+        assert_eq!(all, wanted);
+    }
+
+    #[test]
+    fn old_kernels_always_compact_and_take_a_no() {
+        let old = HugeFaultRule::Tries;
+        let all = [0, 1, 4, 5].map(|knob| urgencies(knob, old));
+        let (tries, never) = (Urgency::Tries, Urgency::Never);
+        assert_eq!(all, [(tries, tries), (tries, tries), (never, tries), (never, never)]);
+    }
+}
