@@ -67,6 +67,12 @@ pub enum Knob {
     HugeDefrag,
     /// `freehold.compact_budget_mib`
     CompactBudget,
+    /// `transparent_hugepage.khugepaged.pages_to_scan`
+    KhugepagedPagesToScan,
+    /// `transparent_hugepage.khugepaged.scan_sleep_millisecs`
+    KhugepagedScanSleep,
+    /// `transparent_hugepage.khugepaged.max_ptes_none`
+    KhugepagedMaxPtesNone,
 }
 
 /// What a knob stands for in Linux.
@@ -114,7 +120,7 @@ pub struct KnobSpec {
 }
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 29] = [
+pub const KNOBS: [KnobSpec; 32] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -411,6 +417,36 @@ pub const KNOBS: [KnobSpec; 29] = [
         meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
                   +compact-tuned-budget",
         stands_for: StandsFor::Nothing("seed 004 proposes 1 GiB"),
+    },
+    KnobSpec {
+        knob: Knob::KhugepagedPagesToScan,
+        name: "transparent_hugepage.khugepaged.pages_to_scan",
+        min: 1,
+        max: u32::MAX as u64,
+        default: 4096,
+        unit: "pages",
+        meaning: "How much of address spaces a round of khugepaged looks at; less than 512: nothing",
+        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
+    },
+    KnobSpec {
+        knob: Knob::KhugepagedScanSleep,
+        name: "transparent_hugepage.khugepaged.scan_sleep_millisecs",
+        min: 1,
+        max: u32::MAX as u64,
+        default: 10_000,
+        unit: "ms",
+        meaning: "How long khugepaged sleeps between two rounds",
+        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
+    },
+    KnobSpec {
+        knob: Knob::KhugepagedMaxPtesNone,
+        name: "transparent_hugepage.khugepaged.max_ptes_none",
+        min: 0,
+        max: 511,
+        default: 511,
+        unit: "pages",
+        meaning: "How many of 512 pages need not be there for khugepaged to put a huge one in their place",
+        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
     },
 ];
 

@@ -70,7 +70,7 @@ impl From<AllocError> for FaultError {
     }
 }
 
-/// Events of address spaces, under vmstat's names.
+/// Events of address spaces, under vmstat's names (khugepaged's own under those of its files in sysfs).
 #[derive(Debug, Default)]
 pub(crate) struct VmEvents {
     pub(crate) pgfault: AtomicU64,
@@ -80,6 +80,10 @@ pub(crate) struct VmEvents {
     pub(crate) thp_split_pmd: AtomicU64,
     pub(crate) thp_split_page: AtomicU64,
     pub(crate) thp_deferred_split_page: AtomicU64,
+    pub(crate) thp_collapse_alloc: AtomicU64,
+    pub(crate) thp_collapse_alloc_failed: AtomicU64,
+    pub(crate) khugepaged_pages_collapsed: AtomicU64,
+    pub(crate) khugepaged_full_scans: AtomicU64,
     pub(crate) pswpin: AtomicU64,
     pub(crate) pswpout: AtomicU64,
 }
@@ -95,6 +99,10 @@ impl VmEvents {
             ("thp_split_pmd", &self.thp_split_pmd),
             ("thp_split_page", &self.thp_split_page),
             ("thp_deferred_split_page", &self.thp_deferred_split_page),
+            ("thp_collapse_alloc", &self.thp_collapse_alloc),
+            ("thp_collapse_alloc_failed", &self.thp_collapse_alloc_failed),
+            ("khugepaged_pages_collapsed", &self.khugepaged_pages_collapsed),
+            ("khugepaged_full_scans", &self.khugepaged_full_scans),
             ("pswpin", &self.pswpin),
             ("pswpout", &self.pswpout),
         ];

@@ -25,6 +25,7 @@ impl<M: Machine> Mm<M> {
         self.machine.spend(Chore::Fault, 1);
         let Ok(pfn) = self.alloc(self.huge_request(&site.region)) else {
             SlowEvents::bump(&self.vm.events.thp_fault_fallback);
+            self.wake_khugepaged();
             return None;
         };
         let page = self.page(pfn);

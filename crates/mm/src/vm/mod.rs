@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `region` is the map of an address space, `table` and `entry` its page tables, `fault` and `huge` what a touch does (`thp`
-//! says who gets huge pages),
+//! says who gets huge pages, `khugepaged` and `collapse` make some of small ones),
 //! `zap` unmapping, `fork` copies, `file` the page cache, `writeback` the way of dirty pages, `swap` the slots. Modelled
 //! where the seeds' costs lie: there is no executable code, no protection but read-only sharing, no NUMA hints yet.
 //!
@@ -17,11 +17,13 @@
 //! entries under the same locks, so nothing is ever left behind.
 
 mod check;
+mod collapse;
 mod entry;
 mod fault;
 mod file;
 mod fork;
 mod huge;
+mod khugepaged;
 mod pin;
 mod region;
 mod space;

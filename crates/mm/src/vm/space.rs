@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::khugepaged::Khugepaged;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, Table};
 use super::{File, FileId, SpaceId, Swap, Touch, Vpn};
@@ -31,6 +32,7 @@ pub(crate) struct Vm<M: Machine> {
     pub(super) zones: Box<[ZonePages]>,
     /// 1 if reclaim asked for dirty pages to be written since the flusher last looked.
     pub(super) flush_asked: AtomicU32,
+    pub(super) khugepaged: Khugepaged<M>,
     pub(crate) events: super::fault::VmEvents,
 }
 
@@ -53,6 +55,7 @@ impl<M: Machine> Vm<M> {
             swap: Swap::new(machine),
             zones: (0..zones).map(|_| ZonePages::default()).collect(),
             flush_asked: AtomicU32::new(0),
+            khugepaged: Khugepaged::new(machine),
             events: super::fault::VmEvents::default(),
         }
     }

@@ -156,3 +156,24 @@ fn a_huge_page_is_split_for_who_has_a_reference() {
     mm.exit(&space);
     assert_eq!(held(&mm), 0);
 }
+
+#[test]
+fn khugepaged_leaves_what_nobody_used_of_late() {
+    let mm = machine(0);
+    let space = mm.new_space();
+    let at = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    mm.populate(&space, at, PAGEBLOCK_PAGES).unwrap();
+    for page in 0..PAGEBLOCK_PAGES {
+        let pfn = space.table(at).unwrap().entry(at.add(page)).pfn();
+        assert_eq!(mm.referenced(pfn), 1);
+    }
+    mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
+    assert!(mm.khugepaged().is_some());
+    assert_eq!(space.huge_pages(), 0);
+    read(&mm, &space, at.add(9));
+    assert!(mm.khugepaged().is_some());
+    assert_eq!(space.huge_pages(), 1);
+    mm.check_vm().unwrap();
+    mm.exit(&space);
+    assert_eq!(held(&mm), 0);
+}

@@ -1,0 +1,197 @@
+//! Putting a huge page in the place of the small ones of a table (`collapse_huge_page`).
+//!
+//! While the pages are copied, marks of migration stand in the place of their entries, and nobody can get a reference to
+//! them: who touches one waits, who holds one already keeps the table as it is. The lock under which regions change is
+//! held all the while, so nothing is unmapped or forked meanwhile; a page that comes to an empty entry undoes it all.
+
+use alloc::vec::Vec;
+
+use super::Vpn;
+use super::entry::{Entry, bit};
+use super::space::AddressSpace;
+use super::table::{Held, Table};
+use crate::boot::Mm;
+use crate::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::knobs::Knob;
+use crate::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::page::{Mapping, PageFlag};
+use crate::request::{Request, Urgency};
+use crate::stat::SlowEvents;
+
+/// What became of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Collapse {
+    /// A huge page is in its place.
+    Done,
+    /// It stays: too little is there, or somebody has to do with a page of it.
+    Stays,
+    /// There was no huge page to be had.
+    NoMemory,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Puts a huge page in the place of the pages of the table that begins at `start`, if enough are there, all are small
+    /// ones of this address space alone, and one was used of late. Pages in swap are not read back for it, as Linux does
+    /// with up to 64.
+    pub(super) fn collapse(&self, space: &AddressSpace<M>, start: Vpn) -> Collapse {
+        let Some(table) = space.table(start) else { return Collapse::Stays };
+        let Some(node) = self.worth_collapsing(space, &table.lock(&self.machine), start) else {
+            return Collapse::Stays;
+        };
+        let Some(placement) = space.region_of(&self.machine, start).map(|(region, _)| region.placement)
+        else {
+            return Collapse::Stays;
+        };
+        let request = Request {
+            node: Some(node),
+            allowed: placement.allowed,
+            urgency: Urgency::TriesHard,
+            zero: false,
+            ..Request::THP
+        };
+        let Ok(huge) = self.alloc(request) else {
+            SlowEvents::bump(&self.vm.events.thp_collapse_alloc_failed);
+            return Collapse::NoMemory;
+        };
+        SlowEvents::bump(&self.vm.events.thp_collapse_alloc);
+        if self.put_in_place(space, (start, table), huge) {
+            return Collapse::Done;
+        }
+        self.free(huge, Order::PAGEBLOCK).expect("the block was allocated above and shown to nobody");
+        Collapse::Stays
+    }
+
+    /// The node that most of the table's pages are on, if a huge page may take their place.
+    fn worth_collapsing(&self, space: &AddressSpace<M>, held: &Held<'_, M>, start: Vpn) -> Option<Node> {
+        if held.huge() != Entry::NONE || held.state.used == 0 || held.state.frame.is_none() {
+            return None;
+        }
+        let mut on_nodes = alloc::vec![0_u32; self.topology.nodes.len()];
+        let (mut empty, mut touched) = (0, false);
+        for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
+            let entry = held.entry(vpn);
+            if entry == Entry::NONE {
+                empty += 1;
+                continue;
+            }
+            // The look that compaction's scanner takes at a page is the like of this one.
+            self.machine.spend(Chore::MigrateScan, 1);
+            if !self.may_collapse(space, vpn, entry) {
+                return None;
+            }
+            touched |= entry.has(bit::ACCESSED);
+            on_nodes[usize::from(self.node_of_page(entry.pfn()).0)] += 1;
+        }
+        if !touched || empty > self.knobs.get(Knob::KhugepagedMaxPtesNone) as u32 {
+            return None;
+        }
+        // The first of those with the most.
+        let most = on_nodes.iter().enumerate().rev().max_by_key(|(_, pages)| **pages);
+        most.map(|(node, _)| Node(node as u16))
+    }
+
+    /// Whether `entry` maps a small anonymous page that nothing else refers to, as far as can be seen.
+    fn may_collapse(&self, space: &AddressSpace<M>, vpn: Vpn, entry: Entry) -> bool {
+        if !entry.is_present() || entry.has(bit::PART) {
+            return false;
+        }
+        let pfn = entry.pfn();
+        self.machine.touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
+        let page = self.page(pfn);
+        (page.mapping(), page.index()) == (Mapping::Anon(space.family), vpn.0) && page.refs() == 1
+    }
+
+    /// Moves what the table maps to `huge` and maps that; says whether it did. If not, all is as before.
+    fn put_in_place(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>), huge: Pfn) -> bool {
+        let (start, table) = place;
+        // The kernel's mmap_lock, for writing.
+        let _changes = space.changes.lock_local(&self.machine);
+        let region = space.region_of(&self.machine, start).map(|(region, _)| region);
+        let Some(region) = region.filter(|region| region.has_table(start) && self.may_be_huge(region)) else {
+            return false;
+        };
+        let Some(taken) = self.take_small_pages(space, place) else { return false };
+        self.fill(huge, &taken);
+        let mut held = table.lock(&self.machine);
+        let came = |(slot, entry): (usize, &Entry)| {
+            *entry == Entry::NONE && held.entry(start.add(slot as u32)) != Entry::NONE
+        };
+        if taken.iter().enumerate().any(came) {
+            self.give_small_pages_back(&mut held, start, &taken);
+            return false;
+        }
+        let page = self.page(huge);
+        page.init(Mapping::Anon(space.family), start.0, &[PageFlag::SwapBacked]);
+        page.note_placement(region.placement);
+        page.add_mapped();
+        for slot in (0..PAGEBLOCK_PAGES).filter(|&slot| taken[slot as usize] != Entry::NONE) {
+            held.set(start.add(slot), Entry::NONE);
+        }
+        held.set_huge(Entry::of(huge, bit::WRITE | bit::ACCESSED | bit::DIRTY));
+        space.count_mapped(self.node_of_page(huge), PAGEBLOCK_PAGES);
+        // As in a fault: without the table's lock the page may be unmapped at once.
+        self.lru_add(huge);
+        drop(held);
+        self.free_small_pages(space, &taken);
+        true
+    }
+
+    /// Marks all entries of the table as migrating and takes the one reference to each page. Gives the entries as they
+    /// were, `None` if a page has another reference; then nothing has changed.
+    fn take_small_pages(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Option<Vec<Entry>> {
+        let (start, table) = place;
+        let mut held = table.lock(&self.machine);
+        self.worth_collapsing(space, &held, start)?;
+        let mut taken = Vec::with_capacity(PAGEBLOCK_PAGES as usize);
+        for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
+            let entry = held.entry(vpn);
+            if entry == Entry::NONE {
+                taken.push(entry);
+                continue;
+            }
+            self.machine.spend(Chore::RmapStep, 1);
+            // With the processor's latest bits; from here on it writes no more.
+            let last = held.set(vpn, entry.migrating());
+            if !self.page(last.pfn()).freeze(1) {
+                held.set(vpn, last);
+                self.give_small_pages_back(&mut held, start, &taken);
+                return None;
+            }
+            taken.push(last);
+        }
+        Some(taken)
+    }
+
+    /// Undoes [`Self::take_small_pages`] for the first entries of the table.
+    fn give_small_pages_back(&self, held: &mut Held<'_, M>, start: Vpn, taken: &[Entry]) {
+        for (&entry, slot) in taken.iter().zip(0..).filter(|(entry, _)| **entry != Entry::NONE) {
+            self.page(entry.pfn()).unfreeze(1);
+            held.set(start.add(slot), entry);
+        }
+    }
+
+    /// Gives `huge` the contents of the pages of `taken`, and zeros where there was none.
+    fn fill(&self, huge: Pfn, taken: &[Entry]) {
+        for (entry, slot) in taken.iter().zip(0..) {
+            match entry {
+                &Entry::NONE => self.machine.clear(huge.add(slot), Order::ZERO),
+                entry => {
+                    self.machine.spend(Chore::Migrate, 1);
+                    self.machine.copy(entry.pfn(), huge.add(slot), Order::ZERO);
+                }
+            }
+        }
+    }
+
+    /// The pages of `taken` are mapped no more: their frames are free.
+    fn free_small_pages(&self, space: &AddressSpace<M>, taken: &[Entry]) {
+        let pages = taken.iter().filter(|entry| **entry != Entry::NONE).map(|entry| entry.pfn());
+        let pages: Vec<Pfn> = pages.collect();
+        for &pfn in &pages {
+            space.count_placed(self.node_of_page(pfn), -1);
+            self.page(pfn).sub_mapped();
+            self.page(pfn).unfreeze(1);
+        }
+        self.put_pages(&pages);
+    }
+}

@@ -1,0 +1,135 @@
+//! khugepaged: looks through address spaces for tables of small pages that a huge one could take the place of, so many
+//! pages in a round (`transparent_hugepage.khugepaged.*`). A round goes on where the one before ended; what it does with a
+//! table is in `collapse`.
+//!
+//! Linux's begins with the first region that may be huge. This one begins when a fault finds no huge page: before, there
+//! is nothing for it but what programs have taken apart themselves.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::collapse::Collapse;
+use super::space::AddressSpace;
+use super::{SpaceId, Vpn};
+use crate::boot::Mm;
+use crate::ids::{Nanos, PAGEBLOCK_PAGES};
+use crate::knobs::Knob;
+use crate::machine::{Daemon, LockClass, Machine};
+use crate::stat::SlowEvents;
+use crate::sync::{AtomicU32, Locked, Relaxed};
+
+/// How long it sleeps when there was no huge page to be had (`khugepaged/alloc_sleep_millisecs`).
+const ALLOC_SLEEP: Nanos = Nanos(60_000_000_000);
+
+/// Where a round goes on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+struct Position {
+    space: SpaceId,
+    table: Vpn,
+}
+
+/// What khugepaged remembers.
+#[derive(Debug)]
+pub(super) struct Khugepaged<M: Machine> {
+    next: Locked<M, Position>,
+    /// 1 from the fault that woke it until it finds no region to look at.
+    works: AtomicU32,
+}
+
+impl<M: Machine> Khugepaged<M> {
+    pub(super) fn new(machine: &M) -> Self {
+        Self {
+            next: Locked::new(machine, LockClass::Other, 3, Position::default()),
+            works: AtomicU32::new(0),
+        }
+    }
+}
+
+impl<M: Machine> Mm<M> {
+    /// A fault found no huge page: khugepaged may find one later.
+    pub(super) fn wake_khugepaged(&self) {
+        if self.vm.khugepaged.works.swap(1, Relaxed) == 0 {
+            self.machine.wake(Daemon::Khugepaged);
+        }
+    }
+
+    /// A round of khugepaged; gives how long it sleeps then, `None` if until it is woken.
+    pub fn khugepaged(&self) -> Option<Nanos> {
+        let state = &self.vm.khugepaged;
+        let spaces = self.spaces_to_scan();
+        if spaces.is_empty() {
+            state.works.store(0, Relaxed);
+            return None;
+        }
+        // What a CPU holds back from the lists has a reference more.
+        self.lru_drain_all();
+        let mut left = self.knobs.get(Knob::KhugepagedPagesToScan);
+        let mut next = *state.next.lock_local(&self.machine);
+        let sleep = loop {
+            let is_whole = next == Position::default();
+            if let Some(sleep) = self.scan_spaces(&spaces, &mut next, &mut left) {
+                break sleep;
+            }
+            SlowEvents::bump(&self.vm.events.khugepaged_full_scans);
+            next = Position::default();
+            if is_whole {
+                break self.scan_sleep();
+            }
+        };
+        *state.next.lock_local(&self.machine) = next;
+        Some(sleep)
+    }
+
+    fn scan_sleep(&self) -> Nanos {
+        Nanos(self.knobs.get(Knob::KhugepagedScanSleep) * 1_000_000)
+    }
+
+    /// Address spaces with a region that may be huge, by number.
+    fn spaces_to_scan(&self) -> Vec<Arc<AddressSpace<M>>> {
+        let mut spaces = self.spaces();
+        spaces.retain(|space| !self.ranges_to_scan(space).is_empty());
+        spaces.sort_unstable_by_key(|space| space.id.0);
+        spaces
+    }
+
+    /// The tables of `space` that lie in regions that may be huge: the first of each region, and the end of its last.
+    fn ranges_to_scan(&self, space: &AddressSpace<M>) -> Vec<(Vpn, Vpn)> {
+        let regions = space.regions.lock_local(&self.machine);
+        let ranges = regions.iter().filter(|region| self.may_be_huge(region)).filter_map(|region| {
+            let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
+            let end = region.end.table_start();
+            (first < end).then_some((first, end))
+        });
+        ranges.collect()
+    }
+
+    /// Looks at tables from `next` on as long as pages are `left` to look at. Gives how long to sleep where it stopped;
+    /// `None` where it came to the end.
+    fn scan_spaces(
+        &self,
+        spaces: &[Arc<AddressSpace<M>>],
+        next: &mut Position,
+        left: &mut u64,
+    ) -> Option<Nanos> {
+        let from = *next;
+        for space in spaces.iter().filter(|space| space.id >= from.space) {
+            let lowest = if space.id == from.space { from.table } else { Vpn(0) };
+            for (first, end) in self.ranges_to_scan(space) {
+                for (table, _) in space.tables.within(first.max(lowest), end) {
+                    *next = Position { space: space.id, table };
+                    if *left < u64::from(PAGEBLOCK_PAGES) {
+                        return Some(self.scan_sleep());
+                    }
+                    *left -= u64::from(PAGEBLOCK_PAGES);
+                    next.table = table.add(PAGEBLOCK_PAGES);
+                    match self.collapse(space, table) {
+                        Collapse::Done => SlowEvents::bump(&self.vm.events.khugepaged_pages_collapsed),
+                        Collapse::Stays => {}
+                        Collapse::NoMemory => return Some(ALLOC_SLEEP),
+                    }
+                }
+            }
+        }
+        None
+    }
+}
