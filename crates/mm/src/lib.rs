@@ -65,6 +65,7 @@ pub mod zonelist;
 pub use bare::Bare;
 pub use boot::Mm;
 pub use check::ZonePages;
+pub use compact::BlockContents;
 pub use counters::MemoryUse;
 pub use daemons::ReclaimState;
 pub use frame::{Frame, FrameKind, FrameState, MemMap};

@@ -192,3 +192,20 @@ fn failures_put_attempts_off() {
     assert!(stalls("linux-3.16") >= 40, "asynchronous compaction is never put off");
     assert!(stalls("linux-3.16+compact-defer-async") < 20);
 }
+
+#[test]
+fn a_census_counts_every_page_of_a_block_once() {
+    let mm = machine("linux-6.18");
+    let (space, start, pages) = in_pieces(&mm, 4);
+    let middle = (pages / 2..pages).find(|&page| stays(page, 4)).unwrap();
+    let pin = mm.pin_page(&space, start.add(middle), Touch::Write).unwrap();
+    let all = || mm.zones().iter().flat_map(|zone| mm.block_contents(zone));
+    assert!(all().all(|block| block.free + block.movable + block.fixed == PAGEBLOCK_PAGES));
+    let movable: u64 = all().map(|block| u64::from(block.movable)).sum();
+    let outside = space.resident_pages() - 1 - movable;
+    assert!(outside < 4 * u64::from(PAGEBLOCK_PAGES), "{outside} pages in blocks at the ends of zones");
+    let of_pin = all().find(|block| block.start == pin.frame().align_down(Order::PAGEBLOCK)).unwrap();
+    assert!(of_pin.fixed >= 1 && of_pin.movable > 0);
+    mm.unpin_page(pin);
+    assert_eq!(all().map(|block| u64::from(block.movable)).sum::<u64>(), movable + 1, "it can move now");
+}

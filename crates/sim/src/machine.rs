@@ -45,6 +45,16 @@ impl SimMachine {
         }
     }
 
+    /// What a stretch of kernel code costs, the lines that it touches apart.
+    pub fn price(&self, path: impl Into<Path>) -> Nanos {
+        to_nanos(self.0.costs().paths[path.into() as usize])
+    }
+
+    /// What working through a block costs a CPU whose memory bus is free.
+    pub fn price_of_block(&self, traffic: Traffic, order: Order) -> Nanos {
+        to_nanos(self.0.costs().block(traffic, order))
+    }
+
     /// The task sleeps for `time`, whoever wakes it.
     pub fn sleep(&self, time: Nanos) {
         self.0.sleep(self.0.now().saturating_add(from_nanos(time)));

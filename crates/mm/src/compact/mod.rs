@@ -13,6 +13,7 @@
 //! `+compact-summary` goes another way and needs no scanners.
 
 mod background;
+mod census;
 mod control;
 mod defer;
 mod direct;
@@ -30,6 +31,7 @@ use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::sync::{AtomicU32, Relaxed};
 
 pub(crate) use background::Asked;
+pub use census::BlockContents;
 pub(crate) use direct::Attempt;
 pub(crate) use events::CompactEvent;
 use events::CompactEvents;
