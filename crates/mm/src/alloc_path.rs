@@ -7,7 +7,7 @@
 use crate::boot::Mm;
 use crate::buddy::{FreeAreas, ZoneCx};
 use crate::fallback::Ask;
-use crate::frame::{FrameKind, FrameState};
+use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{Cpu, Node, Order, Pfn, ZoneId};
 use crate::machine::{Machine, Span, Work};
 use crate::pcp::Pcp;
@@ -290,6 +290,9 @@ impl<M: Machine> Mm<M> {
         let put = |free: &mut FreeAreas, pfn| {
             pageset.beside().add_free(cx, -(ask.order.pages() as i32));
             self.count_alloc(&mut free.events, ask.order, zone, (preferred, cpu));
+            if let Some(summary) = self.blocks.summary() {
+                summary.leave_any(&self.machine, (pfn, ask.order), Mobility::of(ask.migratetype));
+            }
             hand_out(cx, pfn, ask);
             taken = Some(pfn);
         };

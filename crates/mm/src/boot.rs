@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use crate::arena::{Arenas, Division};
 use crate::buddy::{Place, ZoneCx};
 use crate::fair::Turn;
-use crate::frame::MemMap;
+use crate::frame::{MemMap, Mobility};
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::knobs::{KNOBS, Knob, KnobError, Knobs};
 use crate::lru::Lru;
@@ -71,6 +71,7 @@ impl<M: Machine> Mm<M> {
         let lru = Lru::new(&machine, policy.rules().reclaim.lru, sizes);
         let vm = Vm::new(&machine, zones.len());
         let reclaim = Reclaim::new(&machine, &topology);
+        let blocks = Pageblocks::new(end, policy.rules());
         let mm = Self {
             machine,
             slabs,
@@ -81,7 +82,7 @@ impl<M: Machine> Mm<M> {
             knobs,
             knobs_change,
             map: MemMap::new(end),
-            blocks: Pageblocks::new(end),
+            blocks,
             pages: Once::default(),
             vm,
             zones,
@@ -108,6 +109,9 @@ impl<M: Machine> Mm<M> {
             let order = order.expect("no larger than the largest");
             let mut free = zone.arenas.lock_owner(&self.machine, Pfn(pfn));
             free.add(cx, Pfn(pfn), order, MigrateType::Movable, Place::Tail);
+            if let Some(summary) = self.blocks.summary() {
+                summary.join_any(&self.machine, (Pfn(pfn), order), Mobility::Movable);
+            }
             pfn += order.pages();
         }
         zone.stat.reset_free(zone.managed);

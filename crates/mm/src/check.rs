@@ -45,6 +45,7 @@ impl<M: Machine> Mm<M> {
 
     fn check_zone(&self, zone: &Zone<M>) -> Result<ZonePages, String> {
         let seen = self.scan(zone)?;
+        self.check_summary(zone)?;
         let mut free = 0;
         for areas in zone.arenas.all() {
             let areas = areas.lock(&self.machine);

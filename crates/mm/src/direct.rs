@@ -3,7 +3,7 @@
 
 use crate::boot::Mm;
 use crate::fallback::Ask;
-use crate::frame::{FrameKind, FrameState};
+use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{Cpu, MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::machine::Machine;
 use crate::pcp::Pcp;
@@ -45,6 +45,9 @@ impl<M: Machine> Mm<M> {
         let mut taken = None;
         cx.zone.arenas.take_one(cx, ask, &pageset.home, |_, pfn| {
             pageset.beside().add_free(cx, -(order.pages() as i32));
+            if let Some(summary) = self.blocks.summary() {
+                summary.leave_any(&self.machine, (pfn, order), Mobility::of(migratetype));
+            }
             self.set_state(pfn, FrameKind::Allocated, ask, zone);
             taken = Some(pfn);
         });

@@ -88,6 +88,23 @@ impl FrameState {
     }
 }
 
+/// Whether a page that is not free could be moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mobility {
+    /// It was allocated to be movable, or waits on a list of such pages.
+    Movable,
+    /// It was not.
+    Fixed,
+}
+
+impl Mobility {
+    /// Of what was asked for as `migratetype`, or is on a list of that type.
+    #[inline]
+    pub(crate) fn of(migratetype: MigrateType) -> Self {
+        if migratetype == MigrateType::Movable { Self::Movable } else { Self::Fixed }
+    }
+}
+
 /// What a frame is to slabs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SlabPart {
@@ -133,6 +150,19 @@ impl Frame {
             order,
             ..FrameState::unpack(word)
         })
+    }
+
+    /// Whether the state, not a slab's, names this type.
+    #[inline]
+    pub(crate) fn is_of(&self, migratetype: MigrateType) -> bool {
+        const TYPE: u32 = 0xf00;
+        self.state.load(Relaxed) & TYPE == (migratetype as u32) << 8
+    }
+
+    /// Of a block that is not free and not a slab's: its type tells.
+    #[inline]
+    pub(crate) fn mobility(&self) -> Mobility {
+        if self.is_of(MigrateType::Movable) { Mobility::Movable } else { Mobility::Fixed }
     }
 
     #[inline]

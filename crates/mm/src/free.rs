@@ -178,6 +178,9 @@ impl<M: Machine> Mm<M> {
         let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
         let mut free = cx.zone.arenas.lock_owner(&self.machine, pfn);
         let migratetype = cx.cx.blocks.read(&self.machine, pfn);
+        if let Some(summary) = self.blocks.summary() {
+            summary.join_any(&self.machine, (pfn, order), self.map.frame(pfn).mobility());
+        }
         free.free(cx, pfn, order, migratetype);
         free.events.pgfree += u64::from(order.pages());
         pageset.beside().add_free(cx, order.pages() as i32);

@@ -106,6 +106,8 @@ pub enum LineKind {
     PagesetList,
     /// Pageblock types; the index is the pageblock / 128.
     Pageblock,
+    /// What is known of pageblocks (`+compact-summary`); the index is the pageblock / 16.
+    PageblockSummary,
     /// A CPU's event counters; the index is the CPU.
     Events,
     /// A CPU's part of a slab cache; the index is cache × 1024 + CPU.

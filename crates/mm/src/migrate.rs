@@ -92,6 +92,22 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// Why it stayed.
     pub(crate) fn migrate_page(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        self.migrate_and(from, to, || self.free_page(from))
+    }
+
+    /// The same, but `from` is not freed: it is the caller's frame then, to which nobody refers.
+    ///
+    /// # Errors
+    /// Why it stayed.
+    pub(crate) fn migrate_away(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        let forget = || {
+            self.forget_page(from);
+        };
+        self.migrate_and(from, to, forget)
+    }
+
+    /// What is done with the frame at `from` once the page has left it is the caller's to say.
+    fn migrate_and(&self, from: Pfn, to: Pfn, after: impl FnOnce()) -> Result<(), MigrateError> {
         let page = self.page(from);
         if page.mapping() == Mapping::None {
             return Err(MigrateError::Unmovable);
@@ -105,7 +121,7 @@ impl<M: Machine> Mm<M> {
         self.remap(from, left);
         page.clear(PageFlag::Locked);
         if moved {
-            self.free_page(from);
+            after();
             self.lru_add(to);
             self.put_page(to);
         }

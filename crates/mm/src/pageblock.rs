@@ -2,8 +2,10 @@
 
 use alloc::boxed::Box;
 
+use crate::compact::Summary;
 use crate::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::machine::{Access, Line, LineKind, Machine};
+use crate::policy::{FindRule, Rules};
 use crate::sync::{AtomicU8, Relaxed};
 
 /// Pageblocks whose bits share a cache line in the kernel, at 4 bits each.
@@ -16,13 +18,22 @@ const SKIP: u8 = 1 << 7;
 #[derive(Debug)]
 pub(crate) struct Pageblocks {
     types: Box<[AtomicU8]>,
+    summary: Option<Summary>,
 }
 
 impl Pageblocks {
     /// Blocks of the frames below `end`, all movable, as after boot.
-    pub(crate) fn new(end: Pfn) -> Self {
+    pub(crate) fn new(end: Pfn, rules: &Rules) -> Self {
         let count = (u64::from(end.0)).div_ceil(u64::from(PAGEBLOCK_PAGES));
-        Self { types: (0..count).map(|_| AtomicU8::new(MigrateType::Movable as u8)).collect() }
+        let types = (0..count).map(|_| AtomicU8::new(MigrateType::Movable as u8)).collect();
+        let summary = (rules.compact.find == FindRule::Summary).then(|| Summary::new(end));
+        Self { types, summary }
+    }
+
+    /// What more is known of the blocks, where the policy keeps count.
+    #[inline]
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
     }
 
     /// The type of the block that `pfn` is in, as anybody may read it.

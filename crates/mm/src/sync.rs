@@ -7,9 +7,13 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 #[cfg(not(shuttle))]
-pub(crate) use core::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+pub(crate) use core::sync::atomic::{
+    AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+pub(crate) use shuttle::sync::atomic::{
+    AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+};
 
 /// All atomics of this crate are data that some lock orders, or counters and hints that need no order: the locks of
 /// [`Machine`] carry acquire and release.

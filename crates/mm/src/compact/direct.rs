@@ -7,7 +7,7 @@ use super::{CompactEvent, Mode, Outcome};
 use crate::alloc_path::{Mark, Search};
 use crate::boot::Mm;
 use crate::buddy::ZoneCx;
-use crate::frame::{FrameKind, FrameState};
+use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{MigrateType, Order, Pfn, ZoneId};
 use crate::machine::Machine;
 use crate::policy::{DeferScopeRule, ReschedRule};
@@ -169,6 +169,9 @@ impl<M: Machine> Mm<M> {
         let state = self.map.frame(head).state();
         free.remove(cx, head);
         free.expand(cx, head, order, state.order, state.migratetype);
+        if let Some(summary) = self.blocks.summary() {
+            summary.leave_any(&self.machine, (head, order), Mobility::of(migratetype));
+        }
         let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id };
         self.map.frame(head).set_state(state);
         free.events.pgalloc += u64::from(order.pages());

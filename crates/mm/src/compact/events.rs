@@ -39,10 +39,14 @@ pub(crate) enum CompactEvent {
     LostToMark,
     /// The same, by the zone's counter alone: with what CPUs hold back of it, enough is free.
     LostToDrift,
+    /// Pages that moved, all of whose blocks became free: what did not move in vain (`+compact-summary`).
+    Completing,
+    /// Looks at what is known of all pageblocks (`+compact-summary`).
+    Look,
 }
 
 impl CompactEvent {
-    const COUNT: usize = 17;
+    const COUNT: usize = 19;
     const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::Stall, "compact_stall"),
         (Self::Fail, "compact_fail"),
@@ -61,6 +65,8 @@ impl CompactEvent {
         (Self::LostRace, "freehold_compact_lost_race"),
         (Self::LostToMark, "freehold_compact_lost_to_mark"),
         (Self::LostToDrift, "freehold_compact_lost_to_drift"),
+        (Self::Completing, "freehold_compact_completing"),
+        (Self::Look, "freehold_compact_looks"),
     ];
 }
 

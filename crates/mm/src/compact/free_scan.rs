@@ -5,7 +5,7 @@ use super::control::{Control, Effort};
 use super::{CLUSTER_MAX, CompactEvent, block_of};
 use crate::boot::Mm;
 use crate::buddy::FreeAreas;
-use crate::frame::{FrameKind, FrameState};
+use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::machine::{Access, Chore, Machine};
 use crate::policy::FindRule;
@@ -151,6 +151,9 @@ impl<M: Machine> Mm<M> {
             return None;
         }
         lists.remove(cx, pfn);
+        if let Some(summary) = self.blocks.summary() {
+            summary.leave(&self.machine, (pfn, state.order.pages() as u16), Mobility::Movable);
+        }
         let single = FrameState {
             kind: FrameKind::Allocated,
             order: Order::ZERO,

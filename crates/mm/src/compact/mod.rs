@@ -10,10 +10,12 @@
 //!
 //! `suitable` and `defer` decide whether it is worth trying, `finished` when it has been enough, `fast` looks at free lists before
 //! it walks. What differs between kernels, and what seed 004's thread proposed, is in [`crate::policy::CompactRules`].
-//! `+compact-summary` goes another way and needs no scanners.
+//! `+compact-summary` goes another way and needs no scanners: `summary` is what is known of each pageblock, `pick` chooses one,
+//! `complete` empties it.
 
 mod background;
 mod census;
+mod complete;
 mod control;
 mod defer;
 mod direct;
@@ -23,9 +25,11 @@ mod finished;
 mod free_scan;
 mod migrate_scan;
 mod moving;
+mod pick;
 mod run;
 mod score;
 mod suitable;
+mod summary;
 
 use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::sync::{AtomicU32, Relaxed};
@@ -36,6 +40,7 @@ pub(crate) use direct::Attempt;
 pub(crate) use events::CompactEvent;
 use events::CompactEvents;
 pub(crate) use suitable::compact_gap;
+pub(crate) use summary::Summary;
 
 /// Pages that are isolated, or looked at, before the locks are let go (`COMPACT_CLUSTER_MAX`).
 const CLUSTER_MAX: usize = 32;
@@ -80,6 +85,8 @@ pub(crate) struct ZoneCompact {
     flush_skip: AtomicU32,
     /// Pages that a call may scan, where that is tuned; 0: not set yet.
     budget: AtomicU32,
+    /// Blocks that were found to be worth emptying, or filling.
+    picks: pick::Picks,
     events: CompactEvents,
 }
 
@@ -94,6 +101,7 @@ impl ZoneCompact {
             order_failed: AtomicU32::new(0),
             flush_skip: AtomicU32::new(0),
             budget: AtomicU32::new(0),
+            picks: pick::Picks::new(),
             events: CompactEvents::default(),
         };
         fresh.reset_positions(span);

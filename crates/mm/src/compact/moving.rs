@@ -75,10 +75,19 @@ impl<M: Machine> Mm<M> {
 
     /// Moves one page; a page that is in somebody's hands is tried again.
     fn move_one(&self, mode: Mode, from: Pfn, to: Pfn) -> bool {
+        self.try_to_move(mode, || self.migrate_page(from, to))
+    }
+
+    /// The same; the frame at `from` is the caller's then.
+    pub(super) fn move_away(&self, mode: Mode, from: Pfn, to: Pfn) -> bool {
+        self.try_to_move(mode, || self.migrate_away(from, to))
+    }
+
+    fn try_to_move(&self, mode: Mode, attempt: impl Fn() -> Result<(), MigrateError>) -> bool {
         let passes = if mode == Mode::Async { PASSES_ASYNC } else { PASSES };
         for pass in 1..=passes {
             self.machine.spend(Chore::Migrate, 1);
-            match self.migrate_page(from, to) {
+            match attempt() {
                 Ok(()) => return true,
                 Err(MigrateError::Busy) if mode > Mode::Async && pass < passes => {
                     self.machine.block(PAGE_WAIT);

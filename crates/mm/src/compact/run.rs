@@ -32,6 +32,9 @@ impl From<Outcome> for Ran {
 impl<M: Machine> Mm<M> {
     /// Compacts `zone` for `goal`, if that is worth trying.
     pub(crate) fn compact_zone(&self, zone: &Zone<M>, goal: Goal) -> Ran {
+        if let Some(ran) = self.complete_for(zone, goal) {
+            return ran;
+        }
         if let Err(outcome) = self.is_suitable(zone, &goal) {
             return outcome.into();
         }

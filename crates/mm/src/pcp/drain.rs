@@ -6,7 +6,7 @@ use super::refill::Beside;
 use super::turn::Turn;
 use super::{LISTS, Pcp};
 use crate::buddy::{FreeAreas, ZoneCx};
-use crate::frame::{FrameKind, FrameState};
+use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{MigrateType, Order, Pfn};
 use crate::machine::{Machine, Span, Work};
 use crate::policy::TouchRule;
@@ -39,7 +39,13 @@ impl Pcp {
         self.touch_list(cx.cx.machine, index);
         self.lists[index].push_front(cx.cx.mem(), pfn);
         let state = FrameState { kind: FrameKind::Pcp, order, migratetype, zone: cx.zone.id };
-        cx.cx.map.frame(pfn).set_state(state);
+        let frame = cx.cx.map.frame(pfn);
+        if let Some(summary) = cx.cx.blocks.summary() {
+            if !frame.is_of(migratetype) {
+                summary.retype(cx.cx.machine, (pfn, order), (frame.mobility(), Mobility::of(migratetype)));
+            }
+        }
+        frame.set_state(state);
         Freed { to_drain: self.tuning.freed(cx.setting(), order), from: index }
     }
 
@@ -77,17 +83,21 @@ impl Pcp {
         mut free: Guard<'_, M, FreeAreas>,
         (pages, from): (u32, usize),
     ) -> u32 {
-        let machine = cx.cx.machine;
+        let (machine, summary) = (cx.cx.machine, cx.cx.blocks.summary());
         let mut turn = Turn::new(cx.cx.rules.yields);
         let (mut freed, mut index) = (0, from);
         'turn: while freed < pages {
-            let order = Self::list_order(index);
+            let (order, was) = (Self::list_order(index), Self::list_mobility(index));
+            let each = order.pages();
             while freed < pages {
                 self.touch_list(machine, index);
                 let Some(pfn) = self.lists[index].pop_back(cx.cx.mem()) else { break };
-                self.tuning.count -= order.pages();
-                freed += order.pages();
+                self.tuning.count -= each;
+                freed += each;
                 let migratetype = cx.cx.blocks.read(machine, pfn);
+                if let Some(summary) = summary {
+                    summary.join(machine, (pfn, each as u16), was);
+                }
                 free.free(cx, pfn, order, migratetype);
                 if turn.is_over(&free) {
                     break 'turn;

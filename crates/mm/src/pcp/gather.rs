@@ -11,7 +11,7 @@
 use super::turn::Turn;
 use super::{LISTS, Pcp};
 use crate::buddy::{FreeAreas, ZoneCx};
-use crate::frame::FrameKind;
+use crate::frame::{FrameKind, Mobility};
 use crate::ids::{Order, Pfn};
 use crate::list::List;
 use crate::machine::{Access, Machine};
@@ -36,6 +36,8 @@ struct Loose {
     pfn: Pfn,
     order: Order,
     arena: u8,
+    /// What its list says of it.
+    was: Mobility,
 }
 
 /// Blocks that are on no list.
@@ -50,11 +52,12 @@ impl Pcp {
     /// drain does: round-robin, beginning with list `from`, the coldest of each first. `from` becomes the list to go
     /// on with.
     pub(super) fn gather<M: Machine>(&mut self, cx: ZoneCx<'_, M>, pages: u32, from: &mut usize) -> Gathered {
-        let none = Loose { pfn: Pfn(0), order: Order::ZERO, arena: 0 };
+        let none = Loose { pfn: Pfn(0), order: Order::ZERO, arena: 0, was: Mobility::Movable };
         let mut gathered = Gathered { blocks: [none; AT_A_TIME], len: 0 };
         let mut left = pages.min(self.count());
         while left > 0 && gathered.len < AT_A_TIME {
             let order = Self::list_order(*from);
+            let was = Self::list_mobility(*from);
             self.touch_list(cx.cx.machine, *from);
             let Some(pfn) = self.lists[*from].pop_back(cx.cx.mem()) else {
                 *from = (*from + 1) % LISTS;
@@ -63,7 +66,7 @@ impl Pcp {
             self.tuning.count -= order.pages();
             left = left.saturating_sub(order.pages());
             let arena = cx.zone.arenas.read_owner(cx.cx.machine, pfn) as u8;
-            gathered.blocks[gathered.len] = Loose { pfn, order, arena };
+            gathered.blocks[gathered.len] = Loose { pfn, order, arena, was };
             gathered.len += 1;
         }
         gathered
@@ -107,6 +110,9 @@ impl Gathered {
 
 fn free_block<M: Machine>(cx: ZoneCx<'_, M>, free: &mut Guard<'_, M, FreeAreas>, block: Loose) {
     let migratetype = cx.cx.blocks.read(cx.cx.machine, block.pfn);
+    if let Some(summary) = cx.cx.blocks.summary() {
+        summary.join(cx.cx.machine, (block.pfn, block.order.pages() as u16), block.was);
+    }
     free.free(cx, block.pfn, block.order, migratetype);
 }
 

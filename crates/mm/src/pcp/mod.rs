@@ -11,6 +11,7 @@ mod tests;
 mod tuning;
 mod turn;
 
+use crate::frame::Mobility;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId};
 use crate::list::{List, Mem};
 use crate::machine::{Access, Line, LineKind, LockClass, Machine};
@@ -87,6 +88,15 @@ impl Pcp {
         } else {
             MigrateType::PCP_COUNT * order.index() + migratetype.index()
         }
+    }
+
+    /// Whether the pages of a list are such as can move, where huge pages that can have a list of their own.
+    #[inline]
+    fn list_mobility(index: usize) -> Mobility {
+        let movable = MigrateType::Movable.index();
+        let of_movable =
+            if index < LOW_LISTS { index % MigrateType::PCP_COUNT == movable } else { index > LOW_LISTS };
+        if of_movable { Mobility::Movable } else { Mobility::Fixed }
     }
 
     #[inline]

@@ -4,13 +4,24 @@
 use super::{Pcp, Turn};
 use crate::arena::Want;
 use crate::buddy::ZoneCx;
+use crate::compact::Summary;
 use crate::fallback::{Ask, SearchMode};
-use crate::frame::{FrameKind, FrameState};
+use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{Order, Pfn};
 use crate::machine::{Access, Line, LineKind, Machine, Span, Work};
 use crate::policy::CheckRule;
 use crate::sync::{AtomicI32, AtomicU32};
 use crate::zone::AllocFlags;
+
+/// Where a refill's blocks go, and what they are there.
+#[derive(Clone, Copy, Debug)]
+struct Destination<'a> {
+    index: usize,
+    is: Mobility,
+    /// Of each block.
+    pages: u16,
+    summary: Option<&'a Summary>,
+}
 
 impl Pcp {
     /// Takes a block for `ask`, whose order pagesets cache and whose type has a list, refilling the list if it is empty.
@@ -68,6 +79,12 @@ impl Pcp {
     ) -> u32 {
         let machine = cx.cx.machine;
         let since = machine.enter(Span::Refill);
+        let to = Destination {
+            index,
+            is: Mobility::of(ask.migratetype),
+            pages: ask.order.pages() as u16,
+            summary: cx.cx.blocks.summary(),
+        };
         let pages = |taken: u32| (taken << ask.order.get()) as i32;
         let taken = if let Some(free) = cx.zone.arenas.only() {
             let mut free = free.lock(machine);
@@ -75,7 +92,7 @@ impl Pcp {
             let (mut mode, mut taken) = (SearchMode::default(), 0);
             while taken < blocks {
                 let Some(pfn) = free.take(cx, ask, &mut mode) else { break };
-                self.put_cold(cx, ask, index, pfn);
+                self.put_cold(cx, ask, to, pfn);
                 taken += 1;
                 if turn.is_over(&free) {
                     break;
@@ -85,7 +102,7 @@ impl Pcp {
             taken
         } else {
             let want = Want { ask, blocks, home: beside.home };
-            let taken = cx.zone.arenas.take(cx, want, |_, pfn| self.put_cold(cx, ask, index, pfn));
+            let taken = cx.zone.arenas.take(cx, want, |_, pfn| self.put_cold(cx, ask, to, pfn));
             beside.add_free(cx, -pages(taken));
             taken
         };
@@ -94,14 +111,17 @@ impl Pcp {
         taken
     }
 
-    /// Puts a block from the buddy lists last on list `index`, which is the one for `ask`.
+    /// Puts a block from the buddy lists last on the list for `ask`, which `to` names.
     #[inline]
-    fn put_cold<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, index: usize, pfn: Pfn) {
+    fn put_cold<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, to: Destination<'_>, pfn: Pfn) {
         if cx.cx.rules.check == CheckRule::UnderLock {
             check_pages(cx, pfn, ask.order);
         }
-        self.lists[index].push_back(cx.cx.mem(), pfn);
+        self.lists[to.index].push_back(cx.cx.mem(), pfn);
         let Ask { order, migratetype, .. } = ask;
+        if let Some(summary) = to.summary {
+            summary.leave(cx.cx.machine, (pfn, to.pages), to.is);
+        }
         let state = FrameState { kind: FrameKind::Pcp, order, migratetype, zone: cx.zone.id };
         cx.cx.map.frame(pfn).set_state(state);
     }

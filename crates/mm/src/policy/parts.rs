@@ -3,8 +3,8 @@
 
 use super::{
     ArenaRule, BackgroundRule, BudgetRule, CaptureRule, CpuSlabRule, DeferRule, FailedPageRule, FindRule,
-    GraceRule, IsolationRule, NodePartialRule, ReschedRule, Rules, ScaleRule, SecondTryRule, SheafRule,
-    SlabScopeRule, StockRule, SuitableRule, TouchRule, YieldRule, ZonePriceRule, ZonesRule, v,
+    GraceRule, IsolationRule, NodePartialRule, PcpOrders, ReschedRule, Rules, ScaleRule, SecondTryRule,
+    SheafRule, SlabScopeRule, StockRule, SuitableRule, TouchRule, YieldRule, ZonePriceRule, ZonesRule, v,
 };
 
 /// A part of a policy.
@@ -206,7 +206,7 @@ pub const PARTS: &[Part] = &[
         name: "compact-summary",
         meaning: "Allocation and freeing keep count of each pageblock's free and immovable pages; compaction empties the \
                   block that costs least, moves only what completes one, and fills the fullest",
-        set: |rules| rules.compact.find = FindRule::Summary,
+        set: compact_summary,
         pays: true,
     },
 ];
@@ -215,6 +215,14 @@ pub const PARTS: &[Part] = &[
 fn slub_order(rules: &mut Rules) {
     rules.slab.max_order = 4;
     rules.slab.objects_scale = 2;
+}
+
+/// The counts say of a pageset's list whether its pages can move, so huge pages have two lists with it, as since 6.10.
+fn compact_summary(rules: &mut Rules) {
+    rules.compact.find = FindRule::Summary;
+    if rules.pcp_orders == PcpOrders::WithHuge {
+        rules.pcp_orders = PcpOrders::WithTwoHuge;
+    }
 }
 
 /// `rules` with the part `name` on top; `None` if there is no such part.

@@ -123,7 +123,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The page's life ends: what reclaim and rmap knew of it goes. Gives the order of its frame.
-    fn forget_page(&self, pfn: Pfn) -> Order {
+    pub(crate) fn forget_page(&self, pfn: Pfn) -> Order {
         self.lru_forget(pfn);
         self.page(pfn).clear_mapping();
         self.map.frame(pfn).state().order

@@ -316,6 +316,9 @@ impl Lines {
         match line.kind {
             LineKind::Frame => self.node_of(line.index),
             LineKind::Pageblock => self.node_of(line.index.saturating_mul(128 << Order::PAGEBLOCK.get())),
+            LineKind::PageblockSummary => {
+                self.node_of(line.index.saturating_mul(16 << Order::PAGEBLOCK.get()))
+            }
             LineKind::FreeArea => of_zone(self, line.index / (64 * 64)),
             LineKind::Zone | LineKind::ZoneStat => of_zone(self, line.index),
             LineKind::PagesetList => of_cpu(self, line.index / 8),

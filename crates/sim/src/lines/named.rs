@@ -89,8 +89,9 @@ pub(super) const fn table_of(kind: LineKind) -> usize {
         LineKind::CpuSlab => 8,
         LineKind::SlabNode => 9,
         LineKind::Barn => 10,
+        LineKind::PageblockSummary => 11,
     }
 }
 
 /// Number of tables; the frames' own stays empty.
-pub(super) const TABLES: usize = 11;
+pub(super) const TABLES: usize = 12;
