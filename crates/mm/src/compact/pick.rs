@@ -230,7 +230,7 @@ impl<M: Machine> Mm<M> {
                 }
             }
             if let Some(price) = price_of_filling(word).filter(|&price| to_fill.wants(price)) {
-                if self.blocks.get(Pfn(block << PAGEBLOCK_ORDER)) == MigrateType::Movable {
+                if self.blocks.read(&self.machine, Pfn(block << PAGEBLOCK_ORDER)) == MigrateType::Movable {
                     to_fill.insert(price, block);
                 }
             }
