@@ -14,6 +14,7 @@
 use alloc::vec::Vec;
 
 use super::control::{By, Goal};
+use super::pick::Looking;
 use super::run::Ran;
 use super::{CLUSTER_MAX, CompactEvent, Mode, Outcome};
 use crate::boot::Mm;
@@ -28,8 +29,8 @@ use crate::zone::{AllocFlags, Zone};
 /// The smallest order that a pageblock is opened for: below it, free lists have blocks or walking finds one soon.
 const ORDER_MIN: u8 = 4;
 
-/// Pageblocks that a call looks over at most.
-const TRIES: usize = 16;
+/// Busy pageblocks after which a call empties CPUs' lists and tries these once more.
+const SECOND_TRIES: usize = 16;
 
 /// Blocks that background compaction completes when it was asked for one: those of the next requests.
 const AHEAD: u32 = 4;
@@ -79,8 +80,8 @@ struct Emptying<'a, M: Machine> {
 struct Attempts {
     goal: Goal,
     order: Order,
-    /// Looks at all words of the zone for blocks to empty.
-    looks: u32,
+    /// For blocks to empty.
+    looking: Looking,
     /// Whether there was one for blocks to fill.
     looked_to_fill: bool,
     moved: u32,
@@ -99,7 +100,7 @@ impl<M: Machine> Mm<M> {
             return Some(Outcome::Success.into());
         }
         let since = self.machine.enter(Span::Compact);
-        let mut attempts = Attempts { goal, order, looks: 0, looked_to_fill: false, moved: 0 };
+        let mut attempts = Attempts { goal, order, looking: Looking::new(), looked_to_fill: false, moved: 0 };
         let ran = match goal.by {
             By::Direct => self.complete_one(zone, &mut attempts).map_or(Outcome::Contended.into(), |pfn| {
                 zone.count_compact(CompactEvent::Captured, 1);
@@ -136,13 +137,15 @@ impl<M: Machine> Mm<M> {
     /// Empties the first of the cheapest blocks of `zone` that lets itself be emptied.
     fn complete_one(&self, zone: &Zone<M>, attempts: &mut Attempts) -> Option<Pfn> {
         let mut busy: Vec<u32> = Vec::new();
-        for _ in 0..TRIES {
-            let Some(block) = self.pick_to_empty(zone, &mut attempts.looks) else { break };
+        while let Some(block) = self.pick_to_empty(zone, &mut attempts.looking) {
             match self.empty_block(zone, block, attempts) {
                 Emptied::Whole(pfn) => return Some(pfn),
                 Emptied::Busy => busy.push(block),
                 Emptied::Stays => {}
                 Emptied::NoRoom => return None,
+            }
+            if busy.len() == SECOND_TRIES {
+                break;
             }
         }
         if busy.is_empty() {
@@ -171,7 +174,7 @@ impl<M: Machine> Mm<M> {
         if let Some(summary) = self.blocks.summary() {
             match emptied {
                 Emptied::Whole(_) => summary.forgive(block),
-                Emptied::Stays => summary.put_off(block, zone.compact.picks.attempts()),
+                Emptied::Stays => summary.put_off(block, self.machine.now()),
                 Emptied::Busy | Emptied::NoRoom => summary.release(block),
             }
         }
@@ -460,15 +463,14 @@ impl<M: Machine> Mm<M> {
     pub fn find_block_to_empty(&self, zone: &Zone<M>) -> Option<(Pfn, u32)> {
         let summary = self.blocks.summary()?;
         zone.compact.picks.forget();
-        let mut looks = 0;
-        for _ in 0..TRIES {
-            let block = self.pick_to_empty(zone, &mut looks)?;
+        let mut looking = Looking::new();
+        loop {
+            let block = self.pick_to_empty(zone, &mut looking)?;
             let (start, look) = self.cheapest_part(zone, Pfn(block << PAGEBLOCK_ORDER), Order::PAGEBLOCK);
             summary.release(block);
             if let Look::Moves(pages) = look {
                 return Some((start, pages));
             }
         }
-        None
     }
 }

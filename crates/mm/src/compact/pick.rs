@@ -33,6 +33,28 @@ pub(super) enum Failures {
     Forgotten,
 }
 
+/// Looks at all words of a zone that one call may take, 64 picks each.
+const LOOKS: u32 = 4;
+
+/// Picks among blocks that failed of late, where there are no others.
+const LAST_PICKS: u32 = 16;
+
+/// How one call has fared in finding blocks to empty.
+#[derive(Debug)]
+pub(super) struct Looking {
+    failures: Failures,
+    /// Looks that are left, and picks once failures are forgotten.
+    looks: u32,
+    last_picks: u32,
+}
+
+impl Looking {
+    /// No look has been taken yet.
+    pub(super) fn new() -> Self {
+        Self { failures: Failures::Matter, looks: LOOKS, last_picks: LAST_PICKS }
+    }
+}
+
 /// Blocks that a look has found and nobody has used up, the best first. Any number of tasks may take from it.
 #[derive(Debug)]
 struct Found {
@@ -78,14 +100,12 @@ impl Found {
 pub(super) struct Picks {
     to_empty: Found,
     to_fill: Found,
-    /// Blocks picked to be emptied: the time by which failures are forgotten.
-    attempts: AtomicU32,
 }
 
 impl Picks {
     /// Nothing yet.
     pub(super) fn new() -> Self {
-        Self { to_empty: Found::nothing(), to_fill: Found::nothing(), attempts: AtomicU32::new(0) }
+        Self { to_empty: Found::nothing(), to_fill: Found::nothing() }
     }
 
     /// The next pick looks at all blocks anew.
@@ -97,11 +117,6 @@ impl Picks {
     /// There is no more room in `block`, which was picked to be filled.
     pub(super) fn pass_filled(&self, block: u32) {
         self.to_fill.pass(block);
-    }
-
-    /// Blocks picked so far.
-    pub(super) fn attempts(&self) -> u32 {
-        self.attempts.load(Relaxed)
     }
 }
 
@@ -160,27 +175,30 @@ fn whole_blocks<M: Machine>(zone: &Zone<M>) -> core::ops::Range<u32> {
 }
 
 impl<M: Machine> Mm<M> {
-    /// The block of `zone` that costs least to empty; it is claimed for the caller. `looks` counts looks at the whole zone: the
-    /// first is for the best, the second for any, and there is no third.
-    pub(super) fn pick_to_empty(&self, zone: &Zone<M>, looks: &mut u32) -> Option<u32> {
+    /// The block of `zone` that costs least to empty; it is claimed for the caller.
+    pub(super) fn pick_to_empty(&self, zone: &Zone<M>, looking: &mut Looking) -> Option<u32> {
         let summary = self.blocks.summary()?;
         loop {
-            let failures = if *looks < 2 { Failures::Matter } else { Failures::Forgotten };
             while let Some(block) = zone.compact.picks.to_empty.first() {
+                if looking.failures == Failures::Forgotten {
+                    looking.last_picks = looking.last_picks.checked_sub(1)?;
+                }
                 zone.compact.picks.to_empty.pass(block);
                 let price = price_of_emptying(self.read_block(summary, block));
-                let blamed = failures == Failures::Matter && self.is_put_off(zone, summary, block);
+                let blamed = looking.failures == Failures::Matter && self.is_put_off(summary, block);
                 if price.is_some() && !blamed && summary.claim(block) {
-                    zone.compact.picks.attempts.fetch_add(1, Relaxed);
                     return Some(block);
                 }
             }
-            if *looks == 2 {
+            if looking.failures == Failures::Forgotten {
                 return None;
             }
-            *looks += 1;
-            let failures = if *looks < 2 { Failures::Matter } else { Failures::Forgotten };
-            self.look(zone, summary, failures);
+            looking.looks = looking.looks.checked_sub(1)?;
+            self.look(zone, summary, Failures::Matter);
+            if zone.compact.picks.to_empty.first().is_none() {
+                looking.failures = Failures::Forgotten;
+                self.look(zone, summary, Failures::Forgotten);
+            }
         }
     }
 
@@ -207,9 +225,9 @@ impl<M: Machine> Mm<M> {
         summary.block(block)
     }
 
-    fn is_put_off(&self, zone: &Zone<M>, summary: &Summary, block: u32) -> bool {
+    fn is_put_off(&self, summary: &Summary, block: u32) -> bool {
         self.machine.touch(summary.tried_line(block), Access::Read);
-        summary.is_put_off(block, zone.compact.picks.attempts())
+        summary.is_put_off(block, self.machine.now())
     }
 
     /// Looks at all words of `zone` and remembers the best blocks to empty and to fill. A line of words is charged as a
@@ -225,7 +243,7 @@ impl<M: Machine> Mm<M> {
             }
             let word = summary.block(block);
             if let Some(price) = price_of_emptying(word).filter(|&price| to_empty.wants(price)) {
-                if failures == Failures::Forgotten || !self.is_put_off(zone, summary, block) {
+                if failures == Failures::Forgotten || !self.is_put_off(summary, block) {
                     to_empty.insert(price, block);
                 }
             }

@@ -20,7 +20,7 @@ use alloc::string::String;
 
 use crate::boot::Mm;
 use crate::frame::{FrameKind, FrameState, Mobility};
-use crate::ids::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::ids::{Nanos, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::machine::{Access, Line, LineKind, Machine};
 use crate::sync::{AtomicU16, Relaxed};
 use crate::zeroed::{Zeroable, zeroed};
@@ -33,11 +33,13 @@ pub(super) const BLOCKS_PER_LINE: u32 = 16;
 const CLAIMED: u16 = 1 << 15;
 /// How often in a row it was tried in vain, up to seven times: the low bits.
 const FAILURES: u16 = 7;
-/// Above these, the attempt of the zone from which on it may be tried again, modulo 2^12.
+/// Above these, from when on it may be tried again, in ticks modulo 2^12.
 const UNTIL_SHIFT: u32 = 3;
 const UNTIL_MASK: u16 = (1 << 12) - 1;
-/// For so many attempts a block is put off after the first failure; for twice as many after each other.
-const PUT_OFF: u16 = 8;
+/// Ticks for which a block is put off after the first failure, 67 ms; for twice as many after each other, up to 4.3 s.
+const PUT_OFF: u16 = 4;
+/// log2 of the nanoseconds of a tick: 17 ms.
+const TICK_SHIFT: u32 = 24;
 
 /// What is known of a pageblock.
 #[derive(Debug, Default)]
@@ -151,11 +153,11 @@ impl Summary {
         BlockUse { free: u32::from(word.free.load(Relaxed)), fixed: u32::from(word.fixed.load(Relaxed)) }
     }
 
-    /// Whether `block` is to be left alone at attempt `now` of its zone: somebody empties it, or it failed of late.
+    /// Whether `block` is to be left alone at time `now`: somebody empties it, or it failed of late.
     #[inline]
-    pub(super) fn is_put_off(&self, block: u32, now: u32) -> bool {
+    pub(super) fn is_put_off(&self, block: u32, now: Nanos) -> bool {
         let tried = self.tried[block as usize].load(Relaxed);
-        let left = (tried >> UNTIL_SHIFT).wrapping_sub(now as u16) & UNTIL_MASK;
+        let left = (tried >> UNTIL_SHIFT).wrapping_sub(tick(now)) & UNTIL_MASK;
         tried & CLAIMED != 0 || tried & FAILURES != 0 && left != 0 && left <= UNTIL_MASK / 2
     }
 
@@ -191,13 +193,17 @@ impl Summary {
         self.tried[block as usize].store(0, Relaxed);
     }
 
-    /// Ends [`Self::claim`]: something in the block stays, as was found at attempt `now` of its zone.
-    pub(super) fn put_off(&self, block: u32, now: u32) {
+    /// Ends [`Self::claim`]: something in the block stays, as was found at `now`.
+    pub(super) fn put_off(&self, block: u32, now: Nanos) {
         let failures = (self.tried[block as usize].load(Relaxed) & FAILURES) + 1;
         let failures = failures.min(FAILURES);
-        let until = (now as u16).wrapping_add(PUT_OFF << (failures - 1)) & UNTIL_MASK;
+        let until = tick(now).wrapping_add(PUT_OFF << (failures - 1)) & UNTIL_MASK;
         self.tried[block as usize].store(until << UNTIL_SHIFT | failures, Relaxed);
     }
+}
+
+fn tick(now: Nanos) -> u16 {
+    (now.0 >> TICK_SHIFT) as u16 & UNTIL_MASK
 }
 
 /// The line that has the word of the pageblock of `pfn`.
@@ -266,18 +272,19 @@ mod tests {
     #[test]
     fn a_block_that_fails_is_left_alone_for_longer_each_time() {
         let summary = Summary::new(Pfn(PAGEBLOCK_PAGES));
+        let at = |tick: u64| Nanos(tick << TICK_SHIFT);
         let mut now = 4000;
         for failure in 0..9 {
-            assert!(!summary.is_put_off(0, now) && summary.claim(0) && !summary.claim(0));
-            assert!(summary.is_put_off(0, now), "it is claimed");
-            summary.put_off(0, now);
-            let wait = u32::from(PUT_OFF) << failure.min(6);
-            assert!(summary.is_put_off(0, now) && summary.is_put_off(0, now + wait - 1));
-            assert!(!summary.is_put_off(0, now + wait));
+            assert!(!summary.is_put_off(0, at(now)) && summary.claim(0) && !summary.claim(0));
+            assert!(summary.is_put_off(0, at(now)), "it is claimed");
+            summary.put_off(0, at(now));
+            let wait = u64::from(PUT_OFF) << failure.min(6);
+            assert!(summary.is_put_off(0, at(now)) && summary.is_put_off(0, at(now + wait - 1)));
+            assert!(!summary.is_put_off(0, at(now + wait)));
             now += wait;
         }
         assert!(summary.claim(0));
         summary.forgive(0);
-        assert!(!summary.is_put_off(0, now));
+        assert!(!summary.is_put_off(0, at(now)));
     }
 }
