@@ -147,8 +147,8 @@ fn the_one_block_without_a_pin_is_found() {
     let mut pinned = Vec::new();
     for page in 0..pages {
         let vpn = Vpn(at.0 + page);
-        let pins = |pfn: &Pfn| pfn.0 % BLOCK == 0 && pfn.0 / BLOCK != 77;
-        if space.access(vpn, Touch::Read).filter(pins).is_some() {
+        let pins = |pfn: Pfn| pfn.0 % BLOCK == 0 && pfn.0 / BLOCK != 77;
+        if space.access(vpn, Touch::Read).is_some_and(pins) {
             pinned.push(mm.pin_page(&space, vpn, Touch::Read).unwrap());
         }
     }
