@@ -115,6 +115,23 @@ fn advice_holds_for_the_pages_that_it_was_given_for() {
 }
 
 #[test]
+fn advice_for_part_of_a_huge_page_takes_it_apart() {
+    let mm = machine(1);
+    let space = mm.new_space();
+    let start = mm.mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES)).unwrap();
+    mm.populate(&space, start, 2 * PAGEBLOCK_PAGES).unwrap();
+    mm.advise(&space, start.add(9), PAGEBLOCK_PAGES - 9, HugePages::Never);
+    assert_eq!((space.huge_pages(), space.resident_pages()), (1, u64::from(2 * PAGEBLOCK_PAGES)));
+    // Two regions share a table now: a fork must not take what it maps for both.
+    let child = mm.fork(&space).unwrap();
+    assert_eq!((child.huge_pages(), child.resident_pages()), (1, u64::from(2 * PAGEBLOCK_PAGES)));
+    check(&mm);
+    mm.exit(&child);
+    mm.exit(&space);
+    assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
+}
+
+#[test]
 fn page_tables_may_be_in_high_memory_only_if_the_kernel_was_built_so() {
     for highpte in [0, 1] {
         let nodes = [NodeSize { bytes: 2 << 30, cpus: 1 }];
