@@ -112,6 +112,9 @@ impl FreeAreas {
     /// Counts a block that came (1) or went (-1), and tells those who compare arenas.
     #[inline]
     fn count<M: Machine>(&mut self, cx: ZoneCx<'_, M>, order: Order, migratetype: MigrateType, change: i32) {
+        if order >= Order::PAGEBLOCK {
+            cx.zone.stat.add_large(i64::from(change) << order.get());
+        }
         if order < Order::MAX {
             if migratetype == MigrateType::Movable {
                 self.pieces = self.pieces.wrapping_add_signed(change << order.get());

@@ -46,9 +46,11 @@ impl<M: Machine> Mm<M> {
     fn check_zone(&self, zone: &Zone<M>) -> Result<ZonePages, String> {
         let seen = self.scan(zone)?;
         self.check_summary(zone)?;
-        let mut free = 0;
+        let (mut free, mut large) = (0, 0);
         for areas in zone.arenas.all() {
             let areas = areas.lock(&self.machine);
+            large +=
+                Order::PAGEBLOCK.to(Order::MAX).map(|order| areas.nr_free(order) << order.get()).sum::<u32>();
             let pages = self.check_free_lists(zone, &areas);
             free += pages.map_err(|what| format!("arena {}: {what}", areas.number()))?;
         }
@@ -69,6 +71,10 @@ impl<M: Machine> Mm<M> {
         let counted = zone.stat.free_pages_signed() + held_back;
         if counted != free as i64 {
             return Err(format!("nr_free_pages is {counted}, but {free} pages are free"));
+        }
+        if zone.stat.free_large() != large {
+            let counted = zone.stat.free_large();
+            return Err(format!("{counted} pages are counted in large free blocks, but there are {large}"));
         }
         Ok(seen)
     }

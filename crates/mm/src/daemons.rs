@@ -30,6 +30,7 @@ impl<M: Machine> Mm<M> {
             self.give_back(zone, pageset, expired, HoldRule::Whole);
         }
         self.tick_low_zones(cpu);
+        self.tick_compaction(cpu);
         self.tick_stocks(cpu);
     }
 

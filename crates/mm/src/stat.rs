@@ -66,6 +66,8 @@ impl SlowEvents {
 #[derive(Debug, Default)]
 pub(crate) struct ZoneStat {
     free_pages: AtomicI64,
+    /// Of those on free lists, pages of blocks that a huge page fits into.
+    free_large: AtomicI64,
     free_highatomic: AtomicI64,
     /// Pages of pageblocks reserved for atomic high-order requests.
     reserved_highatomic: AtomicU32,
@@ -86,6 +88,15 @@ impl ZoneStat {
     /// The counter itself: below zero while a CPU holds back frees of pages whose allocation another has told.
     pub(crate) fn free_pages_signed(&self) -> i64 {
         self.free_pages.load(Relaxed)
+    }
+
+    /// Free pages in blocks that a huge page fits into.
+    pub(crate) fn free_large(&self) -> u32 {
+        self.free_large.load(Relaxed).max(0) as u32
+    }
+
+    pub(crate) fn add_large(&self, pages: i64) {
+        self.free_large.fetch_add(pages, Relaxed);
     }
 
     #[inline]

@@ -3,10 +3,10 @@
 use super::control::{By, Effort, Goal};
 use super::{CompactEvent, Mode, Outcome};
 use crate::boot::Mm;
-use crate::ids::{MigrateType, Node, Order, ZoneKind};
+use crate::ids::{MigrateType, Nanos, Node, Order, ZoneKind};
 use crate::machine::{Daemon, Machine};
 use crate::policy::BackgroundRule;
-use crate::sync::{AtomicU32, Relaxed};
+use crate::sync::{AtomicU32, AtomicU64, Relaxed};
 use crate::zone::Zone;
 
 /// What a node's kcompactd is asked for.
@@ -16,9 +16,19 @@ pub(crate) struct Asked {
     order: AtomicU32,
     /// The highest zone that any request could use, and 1.
     highest: AtomicU32,
+    /// When it looks next whether to compact unasked, in ns.
+    due: AtomicU64,
 }
 
 impl Asked {
+    pub(super) fn due(&self) -> Nanos {
+        Nanos(self.due.load(Relaxed))
+    }
+
+    pub(super) fn set_due(&self, at: Nanos) {
+        self.due.store(at.0, Relaxed);
+    }
+
     fn ask(&self, order: Order, highest: ZoneKind) {
         self.order.fetch_max(u32::from(order.get()) + 1, Relaxed);
         self.highest.fetch_max(highest as u32 + 1, Relaxed);
@@ -93,6 +103,7 @@ impl<M: Machine> Mm<M> {
                 zone.count_compact(CompactEvent::DaemonWake, 1);
             }
             self.compact_in_background(node, (order, highest), (By::Kcompactd, Mode::SyncLight));
+            self.look_soon(node);
         }
     }
 

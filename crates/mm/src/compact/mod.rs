@@ -26,6 +26,7 @@ mod free_scan;
 mod migrate_scan;
 mod moving;
 mod pick;
+mod proactive;
 mod run;
 mod score;
 mod suitable;

@@ -244,6 +244,10 @@ impl<M: Machine> Mm<M> {
             zone.set_boost(zone.boost().saturating_sub(*pages));
         }
         self.set_reclaim_active(node, ReclaimState::Idle);
+        if boosts.iter().any(|(_, pages)| *pages > 0) {
+            // There should be room now to put together what mixing types took apart.
+            self.wake_kcompactd(node, Order::PAGEBLOCK, scan.highest);
+        }
         let goal = Goal { order: scan.order, highest: scan.highest };
         if scan.reclaimed == 0 && !self.is_balanced(node, goal) {
             self.reclaim.node(node).failures.fetch_add(1, Relaxed);

@@ -1,0 +1,127 @@
+//! Compaction that nobody asked for (since 5.9): as long as a node's free memory is in pieces, its kcompactd looks every
+//! 500 ms and makes huge blocks, so that requests find some (`vm.compaction_proactiveness`; facts/ALGORITHMS.md 4).
+//!
+//! Linux's kcompactd looks all the time. This one is woken by a vmstat tick that finds the node's counters above the mark,
+//! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it.
+
+use super::Mode;
+use super::control::{By, Effort, Goal};
+use crate::boot::Mm;
+use crate::ids::{Cpu, MigrateType, Nanos, Node, ZoneKind};
+use crate::knobs::Knob;
+use crate::machine::{Daemon, Machine};
+use crate::policy::ProactiveRule;
+use crate::zone::{Zone, zone_flag};
+
+/// How often kcompactd looks.
+const INTERVAL: Nanos = Nanos(500_000_000);
+
+/// And after it could do nothing about it (64 times as long).
+const BACK_OFF: Nanos = Nanos(INTERVAL.0 << 6);
+
+/// What came of a look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Looked {
+    /// Too little is in pieces, or the policy does not mind.
+    Fine,
+    /// kswapd is at work: later.
+    Busy,
+    /// Less is in pieces now.
+    Progress,
+    /// As much as before is.
+    NoProgress,
+}
+
+impl<M: Machine> Mm<M> {
+    /// Whether anybody compacts unasked: the policy does, the knob is not 0, and there are pages that could move.
+    fn is_proactive(&self) -> bool {
+        self.policy.rules().compact.proactive == ProactiveRule::ByScore
+            && self.knobs.get(Knob::CompactionProactiveness) > 0
+            && self.has_pages()
+    }
+
+    /// Where proactive compaction begins: above where it ends.
+    fn proactive_high(&self) -> u32 {
+        let low = self.proactive_low();
+        (low + (low / 2).min(10)).min(100)
+    }
+
+    /// The vmstat tick of `cpu`: that of a node's first CPU looks whether its kcompactd has anything to look at. Counters
+    /// are read as they are, without a lock.
+    pub(crate) fn tick_compaction(&self, cpu: Cpu) {
+        let node = self.topology.cpus[usize::from(cpu.0)].node;
+        let is_first =
+            self.topology.cpus.iter().position(|other| other.node == node) == Some(usize::from(cpu.0));
+        if !is_first || !self.is_proactive() || self.machine.now() < self.reclaim.asked(node).due() {
+            return;
+        }
+        if self.score_by_counters(node) > self.proactive_high() {
+            self.machine.wake(Daemon::Kcompactd(node));
+        }
+    }
+
+    /// [`Mm::fragmentation_score`] by the zones' counters, which other CPUs may be ahead of.
+    fn score_by_counters(&self, node: Node) -> u32 {
+        let zones = || self.zones.iter().filter(|zone| zone.node == node);
+        let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
+        let weighed = |zone: &Zone<M>| {
+            let (free, large) = (u64::from(zone.free_pages()), u64::from(zone.stat.free_large()));
+            let score = (free.saturating_sub(large) * 100).checked_div(free).unwrap_or(0);
+            score * u64::from(zone.present) / (present + 1)
+        };
+        zones().map(weighed).sum::<u64>() as u32
+    }
+
+    /// What kcompactd of `node` does besides what it is asked for ([`Mm::kcompactd`]). Gives how long it sleeps then;
+    /// `None`: until it is woken.
+    pub fn compact_proactively(&self, node: Node) -> Option<Nanos> {
+        let (asked, now) = (self.reclaim.asked(node), self.machine.now());
+        if now < asked.due() {
+            return Some(Nanos(asked.due().0 - now.0));
+        }
+        let pause = match self.look_at_node(node) {
+            Looked::Fine => return None,
+            Looked::Busy | Looked::Progress => INTERVAL,
+            Looked::NoProgress => BACK_OFF,
+        };
+        asked.set_due(Nanos(self.machine.now().0 + pause.0));
+        Some(pause)
+    }
+
+    /// kcompactd of `node` was at work: it looks again after the usual time.
+    pub(super) fn look_soon(&self, node: Node) {
+        if self.is_proactive() {
+            self.reclaim.asked(node).set_due(Nanos(self.machine.now().0 + INTERVAL.0));
+        }
+    }
+
+    fn look_at_node(&self, node: Node) -> Looked {
+        if !self.is_proactive() {
+            return Looked::Fine;
+        }
+        let before = self.fragmentation_score(node);
+        if before <= self.proactive_high() {
+            return Looked::Fine;
+        }
+        let zones = || self.zones.iter().filter(|zone| zone.node == node && !zone.is_offline());
+        if zones().any(|zone| zone.has_flag(zone_flag::RECLAIM_ACTIVE)) {
+            return Looked::Busy;
+        }
+        for zone in zones() {
+            self.compact_zone(zone, proactive_goal(zone));
+        }
+        if self.fragmentation_score(node) < before { Looked::Progress } else { Looked::NoProgress }
+    }
+}
+
+fn proactive_goal<M: Machine>(zone: &Zone<M>) -> Goal {
+    Goal {
+        by: By::Proactive,
+        mode: Mode::SyncLight,
+        effort: Effort::WholeZone,
+        order: None,
+        migratetype: MigrateType::Movable,
+        highest: ZoneKind::Movable,
+        mark: zone.mark_min(),
+    }
+}
