@@ -187,9 +187,12 @@ impl<M: Machine> Mm<M> {
         if start < migrate_end || control.targets.len() >= control.isolated.len() {
             return;
         }
+        // The zone's last block need not be a whole one.
+        let zone_end = self.zones[usize::from(control.zone.0)].managed_span().end;
+        let end = (start.0 + PAGEBLOCK_PAGES).min(zone_end);
         let mut free: Vec<Pfn> = Vec::new();
         let mut pfn = start;
-        while pfn.0 < start.0 + PAGEBLOCK_PAGES {
+        while pfn.0 < end {
             self.cx().mem().touch(pfn, Access::Read);
             control.scanned.free += 1;
             control.unpaid += 1;

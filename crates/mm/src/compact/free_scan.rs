@@ -28,10 +28,13 @@ impl<M: Machine> Mm<M> {
             self.fast_targets(control);
         }
         let lowest = control.migrate_pfn.add(PAGEBLOCK_PAGES - 1).align_down(Order::PAGEBLOCK);
+        let zone_end = Pfn(self.zones[usize::from(control.zone.0)].managed_span().end);
         let mut stride = self.first_stride(control);
         let mut looked = 0;
         while control.targets.len() < control.isolated.len() {
             let (start, end) = block_of(control.free_pfn);
+            // The zone's last block need not be a whole one.
+            let end = end.min(zone_end);
             if start < lowest {
                 return;
             }
