@@ -9,8 +9,8 @@ use std::sync::Arc;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{AddressSpace, FaultError, HugePages, MapSpec, Pinned, Touch, Vpn};
 use freehold_mm::{
-    Cpu, Daemon, FrameKind, Knob, Knobs, MigrateType, Mm, Node, NodeSize, Order, Pfn, Policy, Request,
-    Topology, Urgency,
+    Cpu, CpuSpec, Daemon, FrameKind, Knob, Knobs, MigrateType, Mm, Node, NodeSize, NodeSpec, Order, Pfn,
+    Policy, Request, Topology, Urgency, WordSize, ZoneKind, ZoneSpec,
 };
 use proptest::prelude::*;
 
@@ -171,6 +171,45 @@ impl Block {
     }
 }
 
+/// How 24 MiB or so lie.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// As on a PC: one zone of whole pageblocks and one of DMA.
+    Usual,
+    /// One zone that begins and ends within pageblocks, with unmanaged pages at its end.
+    Odd,
+    /// Two zones that share a pageblock.
+    Touching,
+}
+
+impl Shape {
+    fn topology(self) -> Topology {
+        let zone = |kind, start, pages, unmanaged| ZoneSpec {
+            kind,
+            start: Pfn(start),
+            spanned: pages,
+            present: pages,
+            managed: pages - unmanaged,
+        };
+        let zones = match self {
+            Self::Usual => {
+                let nodes = [NodeSize { bytes: 24 << 20, cpus: 2 }];
+                return Topology::x86(&nodes, 1 << 20, vec![vec![10]]).unwrap();
+            }
+            Self::Odd => vec![zone(ZoneKind::Normal, 333, 6001, 13)],
+            Self::Touching => {
+                vec![zone(ZoneKind::Dma32, 100, 2900, 0), zone(ZoneKind::Normal, 3000, 3300, 7)]
+            }
+        };
+        Topology {
+            word: WordSize::Bits64,
+            nodes: vec![NodeSpec { zones }],
+            cpus: vec![CpuSpec { node: Node(0), cache_slice: 1 << 20 }; 2],
+            distance: vec![vec![10]],
+        }
+    }
+}
+
 struct World {
     mm: Mm<Remembering>,
     programs: Vec<Program>,
@@ -180,15 +219,12 @@ struct World {
 }
 
 impl World {
-    /// 24 MiB, one zone, two CPUs.
-    fn new(policy: &str, swap: u32) -> Self {
-        let nodes = [NodeSize { bytes: 24 << 20, cpus: 2 }];
-        let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10]]).unwrap();
+    fn new(policy: &str, shape: Shape) -> Self {
         let knobs = Knobs::default();
         knobs.set(Knob::MinFreeKbytes, 256).unwrap();
         knobs.set(Knob::OvercommitMemory, 1).unwrap();
-        let mm = Mm::new(Remembering::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
-        mm.set_swap(swap);
+        let mm =
+            Mm::new(Remembering::default(), shape.topology(), Policy::parse(policy).unwrap(), knobs).unwrap();
         let program = Program { space: mm.new_space(), pages: BTreeMap::new() };
         Self { mm, programs: vec![program], pinned: vec![], blocks: vec![], numbers: 0 }
     }
@@ -382,17 +418,17 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn lives_between_compactions(
         policy in prop::sample::select(policies()),
         events in prop::collection::vec(event(), 1..70),
-        room in 0..2u32,
+        shape in prop::sample::select(vec![Shape::Usual, Shape::Odd, Shape::Touching]),
+        every in 1..6usize,
     ) {
-        // Without swap, so that contents need not go through it: its pages come back as anything here.
-        let mut world = World::new(&policy, 0);
-        let every = 1 + room as usize * 4;
+        // There is no swap: what comes back from it holds anything on this machine.
+        let mut world = World::new(&policy, shape);
         for (number, event) in events.iter().enumerate() {
             world.go(event);
             if number % every == 0 {
@@ -420,7 +456,7 @@ fn lives_have_compactions_in_them() {
     let mut sums = [0; 4];
     for _ in 0..60 {
         let events = prop::collection::vec(event(), 40..70).new_tree(&mut runner).unwrap().current();
-        let mut world = World::new("linux-6.18", 0);
+        let mut world = World::new("linux-6.18", Shape::Usual);
         for event in &events {
             world.go(event);
         }
