@@ -156,6 +156,7 @@ fn stress_spaces(threads: u32, operations: u64, policy: &str, topology: Topology
         Ok(tally) => {
             println!("{} threads, {policy}: {tally}", stress.threads);
             assert!(tally.checked > 0 && tally.forks > 0 && tally.moved > 0, "{tally}");
+            assert!(tally.compacted > 0 && tally.helped > 0, "{tally}");
         }
         Err(what) => panic!("{policy}: {what}"),
     }
@@ -172,5 +173,13 @@ fn address_spaces() {
 fn address_spaces_and_too_little_memory() {
     for policy in ["linux-6.18", "linux-5.4", "linux-4.4"] {
         stress_spaces(8, 1_000, policy, two_nodes(10 * MIB, 8 * MIB));
+    }
+}
+
+/// Nearly every request meets nothing but dirty pages, and must not wait for ever.
+#[test]
+fn address_spaces_and_hardly_any_memory() {
+    for policy in ["linux-6.18", "linux-4.4"] {
+        stress_spaces(8, 2_000, policy, two_nodes(6 * MIB, 5 * MIB));
     }
 }

@@ -1,12 +1,15 @@
 //! Address spaces under stress: threads map, write, read and unmap pages of address spaces that they share and of their
 //! own, fork them and go on in parent and child, move pages between nodes, split huge ones, count in shared memory, and
 //! read and end files until memory runs out. Every page that is written carries its writer's stamp, which must be there
-//! whenever it is read, in whatever frame it is by then; one that was not written reads as zeros. In the end every
-//! invariant is checked and nothing may be left allocated.
+//! whenever it is read, in whatever frame it is by then; one that was not written reads as zeros. Meanwhile a thread
+//! compacts memory and puts huge pages in the place of small ones. In the end every invariant is checked and nothing may
+//! be left allocated.
 
+mod helper;
 mod worker;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread;
 
@@ -47,6 +50,14 @@ pub struct SpaceTally {
     pub counted: u64,
     /// Pages of files read or written.
     pub file_pages: u64,
+    /// Dirty pages written to the disk by the helper.
+    pub flushed: u64,
+    /// Rounds of the helper.
+    pub helped: u64,
+    /// Pages that compaction moved.
+    pub compacted: u64,
+    /// Huge pages that were put in the place of small ones.
+    pub collapsed: u64,
 }
 
 impl SpaceTally {
@@ -60,6 +71,10 @@ impl SpaceTally {
         self.split += other.split;
         self.counted += other.counted;
         self.file_pages += other.file_pages;
+        self.flushed += other.flushed;
+        self.helped += other.helped;
+        self.compacted += other.compacted;
+        self.collapsed += other.collapsed;
     }
 }
 
@@ -68,7 +83,8 @@ impl fmt::Display for SpaceTally {
         write!(
             f,
             "{} pages written, {} looked at, {} faults and forks failed, {} pages unmapped, {} forks, {} pages moved, {} \
-             huge pages split, {} counts in shared memory, {} pages of files",
+             huge pages split, {} counts in shared memory, {} pages of files; beside them {} rounds, {} pages flushed, {} \
+             moved by compaction, {} huge pages made of small ones",
             self.written,
             self.checked,
             self.failed,
@@ -77,7 +93,11 @@ impl fmt::Display for SpaceTally {
             self.moved,
             self.split,
             self.counted,
-            self.file_pages
+            self.file_pages,
+            self.helped,
+            self.flushed,
+            self.compacted,
+            self.collapsed
         )
     }
 }
@@ -145,7 +165,7 @@ fn count(host: &Host, process: &Process) -> Result<u64, String> {
         let pinned = host.raw().pin_page(&process.space, at, mm::vm::Touch::Read);
         let pinned = pinned.map_err(|error| error.to_string())?;
         let [word, _] = words_of(&pinned);
-        sum += host.raw().machine().arena().word(word).load(std::sync::atomic::Ordering::Relaxed);
+        sum += host.raw().machine().arena().word(word).load(Ordering::Relaxed);
         host.raw().unpin_page(pinned);
     }
     Ok(sum)
@@ -173,20 +193,28 @@ fn run_threads(host: &Host, processes: &[Process], stress: &Stress) -> Result<Sp
         Length::Time(time) => (End::after(time), u64::MAX),
     };
     let mut sum = SpaceTally::default();
-    thread::scope(|scope| {
-        let end = &end;
+    let done = AtomicBool::new(false);
+    let result = thread::scope(|scope| {
+        let (end, done) = (&end, &done);
+        let helper = scope.spawn(move || helper::run(host, done));
         let running: Vec<_> = (SHARED..processes.len())
             .map(|own| {
                 let worker = Worker::new(host, processes, own, stress.seed);
                 scope.spawn(move || worker.run(operations, end).inspect_err(|_| end.reach()))
             })
             .collect();
-        for thread in running {
-            match thread.join() {
+        let results: Vec<_> = running.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        done.store(true, Ordering::Relaxed);
+        for result in results.into_iter().chain([helper.join().map(Ok)]) {
+            match result {
                 Ok(result) => sum.add(&result?),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
         Ok(sum)
-    })
+    });
+    let counters = host.raw().counters();
+    let (compacted, collapsed) =
+        (counters.get("compact_pages_moved"), counters.get("khugepaged_pages_collapsed"));
+    result.map(|sum| SpaceTally { compacted, collapsed, ..sum })
 }
