@@ -36,6 +36,8 @@ enum Subject {
     Lock(LockClass),
     /// A counter.
     Counter(String),
+    /// A counter, and the one that it is divided by.
+    Ratio(String, String),
     /// Parts of the workload that are alike, by what they did.
     Samples(String),
     /// The run.
@@ -101,6 +103,7 @@ impl Metric {
                 read(Sample::new(run.samples.get(name)?.iter().copied()))
             }
             (Subject::Counter(name), Read::Zone) => zone_percent(&run.counters, name),
+            (Subject::Ratio(of, by), Read::Ratio) => per(run.counter(of), run.counter(by)),
             (Subject::Whole, Read::Whole(read)) => read(seen),
             _ => None,
         }
@@ -136,6 +139,11 @@ fn subject(path: &str) -> Result<(Subject, String), String> {
     if (head.starts_with("counters") || head == "zone_percent") && !tail.is_empty() {
         return Ok((Subject::Counter(tail.to_owned()), format!("{head}.NAME")));
     }
+    if head == "ratio" {
+        let (of, by) =
+            tail.split_once('/').ok_or_else(|| format!("{path}: after ratio. come two counters, A/B"))?;
+        return Ok((Subject::Ratio(of.to_owned(), by.to_owned()), "ratio.NAME/NAME".into()));
+    }
     if head == "bandwidth" && !tail.is_empty() {
         return Ok((Subject::Part(tail.to_owned()), "bandwidth.NAME".into()));
     }
@@ -165,11 +173,13 @@ fn subject(path: &str) -> Result<(Subject, String), String> {
 
 fn unknown(path: &str) -> String {
     let whole = METRICS.iter().filter(|spec| matches!(spec.read, Read::Whole(_))).map(|spec| spec.path);
+    let of_samples = METRICS.iter().filter(|spec| matches!(spec.read, Read::Samples(_)));
     let first: Vec<&str> = Span::ALL
         .into_iter()
         .map(Span::name)
         .chain(LockClass::ALL.into_iter().map(LockClass::name))
-        .chain(["counters", "zone_percent", "bandwidth", "zonelist", "min", "mean", "stddev", "max", "sum"])
+        .chain(["counters", "zone_percent", "ratio", "bandwidth", "zonelist"])
+        .chain(of_samples.filter_map(|spec| Some(spec.path.split_once('.')?.0)))
         .collect();
     let whole: Vec<&str> = whole.collect();
     format!("{path} is no metric; metrics begin with {}, or are {}", first.join(", "), whole.join(", "))
@@ -262,6 +272,11 @@ mod tests {
             ("mean.jvms-2", 3.0),
             ("max.jvms-2", 6.0),
             ("sum.jvms-2", 9.0),
+            ("mean_ns.jvms-2", 3.0),
+            ("p50.jvms-2", 2.0),
+            ("p99.jvms-2", 6.0),
+            ("p5.jvms-2", 1.0),
+            ("ratio.pgalloc_normal/pgfree", 2.5),
         ];
         for (path, figure) in expected {
             assert_eq!(value(path), Some(figure), "{path}");
@@ -273,6 +288,7 @@ mod tests {
         assert_eq!(value("drain.mean_ns"), None);
         assert_eq!(value("fault.zone_hold_p99_ns"), None);
         assert_eq!(value("bandwidth.triad"), None);
+        assert_eq!(value("ratio.pgfree/numa_miss"), None);
         assert_eq!(value("refill.emd_buckets"), None, "only beside a published histogram");
     }
 
@@ -296,6 +312,7 @@ mod tests {
             "refill.share.3",
             "counters.",
             "bandwidth.",
+            "ratio.pgfree",
             "zonelist.x",
         ] {
             let error = Metric::parse(path).expect_err(path);

@@ -32,6 +32,8 @@ pub(super) enum Read {
     Samples(fn(Sample) -> Option<f64>),
     /// A counter's part of its kind.
     Zone,
+    /// A counter by another.
+    Ratio,
     /// How many percent of spans are in a row.
     Share,
     /// Set beside a published histogram, or a published sequence; not read by itself.
@@ -218,6 +220,91 @@ pub const METRICS: &[MetricSpec] = &[
         "all of them together",
     ),
     spec(
+        "mean_ns.NAME",
+        "ns",
+        Read::Samples(|sample| sample.mean()),
+        "the mean of the workload's samples NAME of a time",
+    ),
+    spec("max_ns.NAME", "ns", Read::Samples(|sample| sample.max()), "the longest of them"),
+    spec(
+        "sum_ns.NAME",
+        "ns",
+        Read::Samples(|sample| Some(sample.mean()? * sample.count() as f64)),
+        "all of them together",
+    ),
+    spec(
+        "p5.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(5)),
+        "of a hundred of the workload's samples NAME of a time, 5 took at most this",
+    ),
+    spec(
+        "p10.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(10)),
+        "of a hundred of the workload's samples NAME of a time, 10 took at most this",
+    ),
+    spec(
+        "p25.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(25)),
+        "of a hundred of the workload's samples NAME of a time, 25 took at most this",
+    ),
+    spec(
+        "p30.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(30)),
+        "of a hundred of the workload's samples NAME of a time, 30 took at most this",
+    ),
+    spec(
+        "p40.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(40)),
+        "of a hundred of the workload's samples NAME of a time, 40 took at most this",
+    ),
+    spec(
+        "p50.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(50)),
+        "of a hundred of the workload's samples NAME of a time, 50 took at most this",
+    ),
+    spec(
+        "p60.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(60)),
+        "of a hundred of the workload's samples NAME of a time, 60 took at most this",
+    ),
+    spec(
+        "p75.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(75)),
+        "of a hundred of the workload's samples NAME of a time, 75 took at most this",
+    ),
+    spec(
+        "p80.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(80)),
+        "of a hundred of the workload's samples NAME of a time, 80 took at most this",
+    ),
+    spec(
+        "p90.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(90)),
+        "of a hundred of the workload's samples NAME of a time, 90 took at most this",
+    ),
+    spec(
+        "p95.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(95)),
+        "of a hundred of the workload's samples NAME of a time, 95 took at most this",
+    ),
+    spec(
+        "p99.NAME",
+        "ns",
+        Read::Samples(|sample| sample.percentile(99)),
+        "of a hundred of the workload's samples NAME of a time, 99 took at most this",
+    ),
+    spec(
         "counters.NAME",
         "events",
         Read::Counter(|count, _| Some(count)),
@@ -240,6 +327,12 @@ pub const METRICS: &[MetricSpec] = &[
         "1/op",
         Read::Counter(|count, run| Some(count / positive(run.operations)?)),
         "the same, for each operation of the workload",
+    ),
+    spec(
+        "ratio.NAME/NAME",
+        "each",
+        Read::Ratio,
+        "of the first counter's events how many there are for each of the second's (compact_pages_moved/compact_stall)",
     ),
     spec(
         "bandwidth.NAME",

@@ -55,6 +55,14 @@ impl Sample {
         (!self.values.is_empty()).then(|| self.values.iter().sum::<f64>() / self.values.len() as f64)
     }
 
+    /// The least value that `percent` of a hundred values are not above; `None` of nothing.
+    pub fn percentile(&self, percent: u32) -> Option<f64> {
+        let mut values = self.values.clone();
+        values.sort_by(f64::total_cmp);
+        let rank = (values.len() * percent as usize).div_ceil(100);
+        values.get(rank.saturating_sub(1)).copied()
+    }
+
     /// The middle one, or the upper of two; `None` of nothing.
     pub fn median(&self) -> Option<f64> {
         let mut values = self.values.clone();
