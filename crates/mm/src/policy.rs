@@ -20,7 +20,7 @@ use zone::{FAIR, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NOD
 pub use compact::{
     BackgroundRule, BudgetRule, CaptureRule, CompactRules, DeferRule, DeferScopeRule, FailedPageRule,
     FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ProactiveRule, ReschedRule,
-    SecondTryRule, SuitableRule,
+    SecondTryRule, SourceRule, SuitableRule,
 };
 pub use reclaim::{AnonRule, HugeFaultRule, LruBatchRule, LruRule, ReclaimRules};
 pub use slab::{
@@ -497,7 +497,7 @@ mod tests {
                  +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere +zone-price \
                  +compact-whole-direct +compact-whole-async +compact-skip +compact-no-resched +compact-budget \
                  +compact-tuned-budget +compact-defer-async +compact-reclaim-second +compact-kswapd-sync +compact-capture \
-                 +compact-thp-suitable +compact-summary"),
+                 +compact-free-lists +compact-thp-suitable +compact-summary"),
             "{message}"
         );
     }

@@ -11,6 +11,7 @@ use crate::machine::{Access, Chore, Machine};
 use crate::page::{Mapping, PageFlag};
 use crate::policy::{
     FailedPageRule, FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ReschedRule,
+    SourceRule,
 };
 use crate::sync::Relaxed;
 use crate::zone::Zone;
@@ -94,8 +95,15 @@ impl<M: Machine> Mm<M> {
             return false;
         }
         let movable = matches!(migratetype, MigrateType::Movable | MigrateType::Cma);
-        let chooses = control.goal.mode == Mode::Async;
-        !chooses || movable || migratetype == control.goal.migratetype && control.goal.order.is_some()
+        if control.goal.mode != Mode::Async {
+            return true;
+        }
+        let own_kind =
+            self.policy.rules().compact.source == SourceRule::OwnKind && control.goal.by == By::Direct;
+        match control.goal.migratetype {
+            wanted if own_kind && wanted != MigrateType::Movable => migratetype == wanted,
+            _ => movable,
+        }
     }
 
     /// Whether the pageblock at `start` is one block, free or allocated, or a part of one.

@@ -67,6 +67,18 @@ pub enum IsolationRule {
 const ISOLATION: &[Since<IsolationRule>] =
     &[Since(v(2, 6), IsolationRule::Batches), Since(v(4, 7), IsolationRule::SkipOnFailure)];
 
+/// Which pageblocks asynchronous compaction for a request takes pages from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SourceRule {
+    /// Movable ones.
+    Movable,
+    /// Those of the request's own kind: for kernel memory the kernel's, where next to nothing can be moved.
+    OwnKind,
+}
+
+const SOURCE: &[Since<SourceRule>] =
+    &[Since(v(2, 6), SourceRule::Movable), Since(v(4, 12), SourceRule::OwnKind)];
+
 /// Where the migrate scanner goes when a page cannot be isolated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailedPageRule {
@@ -203,6 +215,7 @@ pub struct CompactRules {
     pub second_try: SecondTryRule,
     pub resched: ReschedRule,
     pub isolation: IsolationRule,
+    pub source: SourceRule,
     pub failed_page: FailedPageRule,
     pub budget: BudgetRule,
     pub defer: DeferRule,
@@ -224,6 +237,7 @@ impl CompactRules {
             second_try: at(SECOND_TRY, version),
             resched: at(RESCHED, version),
             isolation: at(ISOLATION, version),
+            source: at(SOURCE, version),
             failed_page: FailedPageRule::NextPage,
             budget: BudgetRule::Unbounded,
             defer: DeferRule::Sync,

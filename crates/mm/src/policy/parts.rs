@@ -196,6 +196,16 @@ pub const PARTS: &[Part] = &[
         pays: false,
     },
     Part {
+        name: "compact-free-lists",
+        meaning: "Compaction looks at the free lists before it walks, and goes on when its time slice is over: Linux 5.1's \
+                  series without capture",
+        set: |rules| {
+            rules.compact.find = FindRule::FreeLists;
+            rules.compact.resched = ReschedRule::EndsWithZone;
+        },
+        pays: false,
+    },
+    Part {
         name: "compact-thp-suitable",
         meaning: "Seed 004: for a huge fault a zone needs room for two blocks above its high mark, and no success is \
                   believed without a block",
