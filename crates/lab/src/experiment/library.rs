@@ -28,6 +28,8 @@ const BUNDLED: &[(&str, &str)] = &[
     ("slub-small", include_str!("../../../../experiments/slub-small.toml")),
     ("zonelist-dma32", include_str!("../../../../experiments/zonelist-dma32.toml")),
     ("zonelist-32bit", include_str!("../../../../experiments/zonelist-32bit.toml")),
+    ("thpscale", include_str!("../../../../experiments/thpscale.toml")),
+    ("proactive", include_str!("../../../../experiments/proactive.toml")),
 ];
 
 impl Experiment {

@@ -10,6 +10,7 @@ mod dma_devices;
 mod kernel_memory;
 mod mapping;
 mod page_fault;
+mod proactive;
 mod process_churn;
 mod producer_consumer;
 mod python_loop;
@@ -19,6 +20,7 @@ mod specjbb;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thpscale;
 
 use std::rc::Rc;
 
@@ -32,12 +34,14 @@ pub use colocated::Colocated;
 pub use dma_devices::DmaDevices;
 pub use kernel_memory::KernelMemory;
 pub use page_fault::{FaultKind, PageFault};
+pub use proactive::Proactive;
 pub use process_churn::ProcessChurn;
 pub use producer_consumer::ProducerConsumer;
 pub use python_loop::PythonLoop;
 pub use slab::{Brk, Hackbench, Ipc, Regions, SlabBulk};
 pub use specjbb::Specjbb;
 pub use stream::Stream;
+pub use thpscale::Thpscale;
 
 /// How a file's tasks share memory management's structures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -84,6 +88,10 @@ pub enum WorkloadSpec {
     DmaDevices(DmaDevices),
     /// Processes and what the kernel keeps for them.
     KernelMemory(KernelMemory),
+    /// mmtests' thpscale.
+    Thpscale(Thpscale),
+    /// The test of proactive compaction.
+    Proactive(Proactive),
 }
 
 impl WorkloadSpec {
@@ -105,6 +113,8 @@ impl WorkloadSpec {
             Self::Specjbb(spec) => spec.title(),
             Self::DmaDevices(spec) => spec.title(),
             Self::KernelMemory(spec) => spec.title(),
+            Self::Thpscale(spec) => spec.title(),
+            Self::Proactive(spec) => spec.title(),
         }
     }
 
@@ -119,8 +129,13 @@ impl WorkloadSpec {
             Self::ProducerConsumer(spec) => Self::ProducerConsumer(spec.clone()),
             Self::ProcessChurn(spec) => Self::ProcessChurn(spec.shrunk(by)),
             Self::Colocated(spec) => Self::Colocated(spec.shrunk(by)),
-            // One region, and what sockets hold.
-            Self::Mmap1(_) | Self::Mmap2(_) | Self::Brk1(_) | Self::Hackbench(_) => self.clone(),
+            // One region, and what sockets hold; what the machine has.
+            Self::Mmap1(_)
+            | Self::Mmap2(_)
+            | Self::Brk1(_)
+            | Self::Hackbench(_)
+            | Self::Thpscale(_)
+            | Self::Proactive(_) => self.clone(),
             Self::SlabBulk(spec) => Self::SlabBulk(spec.shrunk(by)),
             Self::Stream(spec) => Self::Stream(spec.shrunk(by)),
             Self::Specjbb(spec) => Self::Specjbb(spec.shrunk(by)),
@@ -158,6 +173,8 @@ impl WorkloadSpec {
             Self::Specjbb(spec) => spec.start(sim, stage),
             Self::DmaDevices(spec) => spec.start(sim, stage),
             Self::KernelMemory(spec) => spec.start(sim, stage),
+            Self::Thpscale(spec) => spec.start(sim, stage),
+            Self::Proactive(spec) => spec.start(sim, stage),
         }
     }
 }

@@ -64,9 +64,11 @@ const BUILTIN: &[(&str, &str)] = &[
     ("epyc-9654", include_str!("../../../../machines/epyc-9654.toml")),
     ("host", include_str!("../../../../machines/host.toml")),
     ("numa-32bit", include_str!("../../../../machines/numa-32bit.toml")),
+    ("skylake-1s", include_str!("../../../../machines/skylake-1s.toml")),
     ("westmere-ex", include_str!("../../../../machines/westmere-ex.toml")),
     ("xeon-8260", include_str!("../../../../machines/xeon-8260.toml")),
     ("xeon-8260-1n", include_str!("../../../../machines/xeon-8260-1n.toml")),
+    ("xeon-80-1t", include_str!("../../../../machines/xeon-80-1t.toml")),
     ("xeon-icx", include_str!("../../../../machines/xeon-icx.toml")),
     ("xeon-spr", include_str!("../../../../machines/xeon-spr.toml")),
 ];

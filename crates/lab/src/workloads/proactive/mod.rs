@@ -1,0 +1,99 @@
+//! The test of proactive compaction (RESULTS case 10): memory is filled, three quarters of each 2 MiB are given back, and then
+//! somebody asks for all of the rest in huge pages. docs/compaction-history.md says what is known of the original.
+//!
+//! Memory is filled before the clock starts, page by page, on each node for itself. Who asks waits for `settle_ms`, in which
+//! compaction that nobody asked for may begin. Then the *driver* takes blocks of 2 MiB from the page allocator, one after the other,
+//! until a node and all others have none; `hugepage` is the time of each, in ns, the note `hugepages_allocated` how many there
+//! were, and the sample `hugepage-share` how many in a hundred of what was free. *Java* is a thread that touches and writes its
+//! heap, of as much as was free, in order; `pretouch` is the time of each 2 MiB in ns. *By hand*, all memory is compacted as writing to
+//! `vm.compact_memory` does: the sample `compact-node` is what each node took, in ns. Or *nobody* asks. An operation is a block or 2 MiB.
+//!
+//! Left out: whatever else a running system's memory has in it; the machine's memory is filled to its high marks.
+
+mod ask;
+mod fill;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+use serde::Deserialize;
+use sim::{Sim, TaskSpec};
+
+use super::within;
+use crate::stage::Stage;
+
+/// Whose the memory is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filled {
+    /// A program's, in small pages.
+    #[default]
+    Anonymous,
+    /// The kernel's, which stays where it is.
+    Kernel,
+}
+
+/// Who asks for huge pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asks {
+    /// A driver, for blocks of kernel memory: the post says no more of it.
+    Driver,
+    /// A program that touches a heap for which huge pages are advised.
+    Java,
+    /// Whoever writes to `vm.compact_memory`.
+    ByHand,
+    /// Nobody.
+    Nobody,
+}
+
+/// Parameters of the test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proactive {
+    /// Who asks.
+    pub asks: Asks,
+    /// Whose memory it is.
+    #[serde(default)]
+    pub filled: Filled,
+    /// How many of the first pages of each 2 MiB are given back.
+    #[serde(default = "default_holes")]
+    pub holes: u32,
+    /// From the start of the clock to the first request, ms.
+    #[serde(default)]
+    pub settle_ms: u32,
+    /// From the end of a request to the next one, µs, to half of it more or less.
+    #[serde(default)]
+    pub pause_us: u32,
+}
+
+const fn default_holes() -> u32 {
+    384
+}
+
+impl Proactive {
+    pub(super) fn title(self) -> String {
+        let who = match self.asks {
+            Asks::Driver => "a driver asks for huge pages",
+            Asks::Java => "a program touches huge pages",
+            Asks::ByHand => "compaction by hand",
+            Asks::Nobody => "nobody asks",
+        };
+        let whose = match self.filled {
+            Filled::Anonymous => "a program's",
+            Filled::Kernel => "the kernel's",
+        };
+        format!("{who} in memory of which {} of 512 pages are free, the others {whose}", self.holes)
+    }
+
+    pub(super) fn start(self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+        within("holes", self.holes.into(), 1..=511)?;
+        within("settle_ms", self.settle_ms.into(), 0..=1_000_000)?;
+        within("pause_us", self.pause_us.into(), 0..=1_000_000)?;
+        let filled = fill::fill(stage, self.filled, self.holes);
+        let owned = Rc::clone(stage);
+        sim.spawn(TaskSpec::new("asks").on(stage.cpu(0)), move || ask::run(&owned, self, filled));
+        Ok(())
+    }
+}

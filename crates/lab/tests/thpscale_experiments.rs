@@ -1,0 +1,78 @@
+//! The experiments of other machines' compaction (seed 004) that come along, made small: what they say must stay within bands.
+
+use freehold_lab::experiment::{Experiment, Options, run};
+use freehold_lab::measurements::Document;
+use mm::Nanos;
+use sim::Profile;
+use toml::Value;
+
+fn load(name: &str, kept: &[&str]) -> Experiment {
+    let mut experiment = Experiment::load(name).unwrap_or_else(|error| panic!("{error}"));
+    experiment.variants.retain(|variant| kept.contains(&variant.name.as_str()));
+    assert_eq!(experiment.variants.len(), kept.len());
+    experiment.comparisons.clear();
+    experiment
+}
+
+fn ran(experiment: Experiment) -> Document {
+    let options = Options { seeds: Some(1), ..Options::default() };
+    run(vec![experiment], &options, &|_| {}).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn value(document: &Document, variant: &str, metric: &str) -> f64 {
+    let row = document.rows.iter().find(|row| row.variant == variant && row.metric == metric);
+    row.unwrap_or_else(|| panic!("no row {variant} {metric}")).simulated
+}
+
+fn counter(document: &Document, variant: &str, name: &str) -> u64 {
+    let run = document.runs.iter().find(|run| run.variant.ends_with(variant));
+    let run = run.unwrap_or_else(|| panic!("no run {variant}"));
+    run.counters.get(name).copied().unwrap_or(0)
+}
+
+/// Twelve and 32 threads alone: the second process comes upon what the first has left.
+#[test]
+fn thpscale_gets_more_huge_pages_for_less_looking() {
+    let mut experiment = load("thpscale", &["linux-5.0", "linux-5.1"]);
+    for variant in &mut experiment.variants {
+        variant
+            .setup
+            .workload
+            .insert("threads".into(), Value::Array(vec![Value::Integer(12), Value::Integer(32)]));
+        variant.figures.retain(|figure| figure.metric.path().ends_with("huge-32"));
+        for phase in &mut variant.phases {
+            phase.length = Nanos(16_000_000_000);
+        }
+    }
+    let document = ran(experiment);
+    let (before, after) = ("linux-5.0", "linux-5.1");
+    for variant in [before, after] {
+        assert_eq!(counter(&document, variant, "thpscale_done"), 2, "{variant}");
+    }
+    let huge = |variant| value(&document, variant, "mean.huge-32");
+    assert!((65.0..93.0).contains(&huge(before)), "published 80.5, simulated {}", huge(before));
+    assert!(huge(after) > huge(before) && huge(after) > 85.0, "published 97.1, simulated {}", huge(after));
+    let scanned = |name| counter(&document, before, name) as f64 / counter(&document, after, name) as f64;
+    let (migrate, free) = (scanned("compact_migrate_scanned"), scanned("compact_free_scanned"));
+    assert!(migrate > 1.1, "published 2.9 over all, simulated {migrate}");
+    assert!(free > 1.5, "published 39.9 over all, simulated {free}");
+}
+
+/// On 4 GiB of the small machine.
+#[test]
+fn proactives_driver_pays_for_each_block_before_5_9() {
+    let mut experiment = load("proactive", &["driver-5.8"]);
+    for variant in &mut experiment.variants {
+        variant.setup.profile = Profile::load("skylake-1s").unwrap_or_else(|error| panic!("{error}"));
+        variant.setup.shrink = 8;
+        for phase in &mut variant.phases {
+            phase.length = Nanos(8_000_000_000);
+        }
+    }
+    let document = ran(experiment);
+    let share = value(&document, "driver-5.8", "mean.hugepage-share");
+    assert!((90.0..=100.0).contains(&share), "published 98.4, simulated {share}");
+    let blocks = counter(&document, "driver-5.8", "hugepages_allocated");
+    let moved = counter(&document, "driver-5.8", "pgmigrate_success");
+    assert!((100..160).contains(&(moved / blocks)), "{moved} pages for {blocks} blocks");
+}
