@@ -4,7 +4,7 @@
 //! To empty: blocks without a fixed page, those with the most free pages first, for the others are what has to move. To fill:
 //! first movable blocks that have a fixed page and so will never be whole again, then the fullest of the others.
 //!
-//! A look at all words of a zone finds the best 64 of either kind, and that many picks are served from one look: what changes
+//! A look at all words of a zone finds the best 256 of either kind, and that many picks are served from one look: what changes
 //! meanwhile makes a choice less than the best, and never a wrong one, for a block's word is read again when it is picked.
 
 use super::CompactEvent;
@@ -16,7 +16,7 @@ use crate::sync::{AtomicU32, Relaxed};
 use crate::zone::Zone;
 
 /// Blocks that one look finds.
-const FOUND_MAX: usize = 64;
+const FOUND_MAX: usize = 256;
 
 /// No block.
 const NONE: u32 = u32::MAX;
@@ -33,8 +33,9 @@ pub(super) enum Failures {
     Forgotten,
 }
 
-/// Looks at all words of a zone that one call may take, 64 picks each.
-const LOOKS: u32 = 4;
+/// Looks at all words of a zone that one call may take: where pinned pages are all over, 4,096 blocks are looked over before it
+/// gives up, and the next call goes on with others.
+const LOOKS: u32 = 16;
 
 /// Picks among blocks that failed of late, where there are no others.
 const LAST_PICKS: u32 = 16;
