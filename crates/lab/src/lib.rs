@@ -5,6 +5,8 @@ pub mod contention;
 pub mod disk;
 pub mod experiment;
 mod flusher;
+mod kcompactd;
+mod khugepaged;
 pub mod measurements;
 mod placement;
 pub mod probe;

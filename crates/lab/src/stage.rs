@@ -10,9 +10,9 @@ use sim::profile::Place;
 use sim::{Profile, Sim, SimMachine, TaskSpec};
 
 use crate::disk::Disk;
-use crate::flusher;
 use crate::measurements::Moved;
 use crate::placement::spread;
+use crate::{flusher, kcompactd, khugepaged};
 
 /// The memory manager and what all tasks share.
 pub struct Stage {
@@ -81,22 +81,36 @@ impl Stage {
         self.cpus[number as usize % self.cpus.len()]
     }
 
-    /// Starts the vmstat tick of every CPU, a kswapd for every node, and the flusher.
+    /// Starts the vmstat tick of every CPU, a kswapd for every node, and what only some workloads need: the flusher,
+    /// khugepaged, and a kcompactd for every node.
     pub fn spawn_daemons(self: &Rc<Self>, sim: &Sim) {
         self.spawn_working(sim);
-        self.spawn_flusher(sim);
+        // Where no file is written to, no huge fault fails and nothing is in pieces, these never start.
+        self.spawn_when_woken(sim, Daemon::Flusher, "flusher", |stage| flusher::run(stage));
+        self.spawn_when_woken(sim, Daemon::Khugepaged, "khugepaged", |stage| khugepaged::run(stage));
+        for node in 0..self.mm.topology().nodes.len() {
+            let (node, name) = (Node(node as u16), format!("kcompactd{node}"));
+            let run = move |stage: &Self| kcompactd::run(stage, node);
+            self.spawn_when_woken(sim, Daemon::Kcompactd(node), &name, run);
+        }
     }
 
-    /// The flusher starts when it is first woken: where no file is written to it never does.
-    fn spawn_flusher(self: &Rc<Self>, sim: &Sim) {
+    /// `daemon` starts when it is first woken.
+    fn spawn_when_woken(
+        self: &Rc<Self>,
+        sim: &Sim,
+        daemon: Daemon,
+        name: &str,
+        run: impl FnOnce(&Self) + 'static,
+    ) {
         // What never starts must not keep the stage, which keeps the machine, which keeps it.
         let stage = Rc::downgrade(self);
         let body = move || {
             if let Some(stage) = stage.upgrade() {
-                flusher::run(&stage);
+                run(&stage);
             }
         };
-        sim.spawn_daemon(Daemon::Flusher, TaskSpec::new("flusher").at(Nanos(u64::MAX)), body);
+        sim.spawn_daemon(daemon, TaskSpec::new(name).at(Nanos(u64::MAX)), body);
     }
 
     fn spawn_working(self: &Rc<Self>, sim: &Sim) {
@@ -300,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_to_no_file_does_not_notice_the_flusher() {
+    fn who_writes_to_no_file_and_needs_no_huge_page_does_not_notice_daemons_for_that() {
         let without = measured(Stage::spawn_working);
         assert_eq!(measured(Stage::spawn_daemons), without);
         assert!(without.1 > Nanos(2_000_000_000), "{:?}", without.1);
