@@ -222,7 +222,7 @@ pub(crate) fn explore_some(part: usize, test: impl Fn() + Send + Sync + Clone + 
 
 fn run(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
-    config.stack_size = 1 << 18;
+    config.stack_size = 1 << 20;
     config.silence_warnings = true;
     Runner::new(scheduler, config).run(test);
 }
