@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench results results-slab results-zonelist fuzz tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results results-slab results-zonelist results-thp fuzz tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -13,6 +13,7 @@ help:
 	@echo "make results     all experiments, into docs/results.md"
 	@echo "make results-slab those of the slab allocator alone, into docs/results-slab.md"
 	@echo "make results-zonelist those of zones and zonelists alone, into docs/results-zonelist.md"
+	@echo "make results-thp those of huge pages on fragmented memory alone, into docs/results-thp.md"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
@@ -52,6 +53,10 @@ results-zonelist: build
 	target/release/freehold lab run zonelist-order zonelist-start zonelist-dma32 zonelist-32bit zonelist-load \
 		--results docs/results-zonelist.md >target/results-zonelist.txt
 	@echo "docs/results-zonelist.md is written; what was printed is in target/results-zonelist.txt"
+
+results-thp: build
+	target/release/freehold lab run thp-fault thp-movable thpscale proactive --results docs/results-thp.md >target/results-thp.txt
+	@echo "docs/results-thp.md is written; what was printed is in target/results-thp.txt"
 
 fuzz:
 	scripts/fuzz

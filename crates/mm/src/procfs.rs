@@ -108,6 +108,11 @@ impl<M: Machine> Mm<M> {
         sum
     }
 
+    /// Free blocks of `zone` by order.
+    pub fn free_blocks_in(&self, zone: &Zone<M>) -> [u64; Order::MAX.index() + 1] {
+        self.blocks_of(zone).map(|by_type| by_type.iter().map(|&blocks| u64::from(blocks)).sum())
+    }
+
     fn count_blocks(&self, zone: &Zone<M>, migratetype: MigrateType) -> usize {
         let first = zone.span().start.next_multiple_of(PAGEBLOCK_PAGES).saturating_sub(PAGEBLOCK_PAGES);
         let blocks = (first..zone.span().end).step_by(PAGEBLOCK_PAGES as usize);

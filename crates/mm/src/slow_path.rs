@@ -125,7 +125,9 @@ impl<M: Machine> Mm<M> {
             return Ok(tried.block);
         }
         let hopeless = match self.policy.rules().compact.resched {
-            ReschedRule::Aborts => matches!(tried.outcome, Outcome::Deferred | Outcome::Contended),
+            ReschedRule::AbortsAtPage | ReschedRule::Aborts => {
+                matches!(tried.outcome, Outcome::Deferred | Outcome::Contended)
+            }
             ReschedRule::AbortsCall => tried.outcome == Outcome::Deferred,
             // Since 5.4, in truth.
             _ => matches!(tried.outcome, Outcome::Deferred | Outcome::Skipped),

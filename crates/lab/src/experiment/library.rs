@@ -30,6 +30,8 @@ const BUNDLED: &[(&str, &str)] = &[
     ("zonelist-32bit", include_str!("../../../../experiments/zonelist-32bit.toml")),
     ("thpscale", include_str!("../../../../experiments/thpscale.toml")),
     ("proactive", include_str!("../../../../experiments/proactive.toml")),
+    ("thp-fault", include_str!("../../../../experiments/thp-fault.toml")),
+    ("thp-movable", include_str!("../../../../experiments/thp-movable.toml")),
 ];
 
 impl Experiment {

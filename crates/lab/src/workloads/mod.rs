@@ -7,6 +7,7 @@
 mod alloc_loop;
 mod colocated;
 mod dma_devices;
+mod fragment;
 mod kernel_memory;
 mod mapping;
 mod page_fault;
@@ -20,6 +21,7 @@ mod specjbb;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thp_fault;
 mod thpscale;
 
 use std::rc::Rc;
@@ -32,6 +34,7 @@ use crate::stage::Stage;
 pub use alloc_loop::AllocLoop;
 pub use colocated::Colocated;
 pub use dma_devices::DmaDevices;
+pub use fragment::{Fragment, Fragmented};
 pub use kernel_memory::KernelMemory;
 pub use page_fault::{FaultKind, PageFault};
 pub use proactive::Proactive;
@@ -41,6 +44,7 @@ pub use python_loop::PythonLoop;
 pub use slab::{Brk, Hackbench, Ipc, Regions, SlabBulk};
 pub use specjbb::Specjbb;
 pub use stream::Stream;
+pub use thp_fault::ThpFault;
 pub use thpscale::Thpscale;
 
 /// How a file's tasks share memory management's structures.
@@ -92,6 +96,8 @@ pub enum WorkloadSpec {
     Thpscale(Thpscale),
     /// The test of proactive compaction.
     Proactive(Proactive),
+    /// Seed 004's test: ranges of huge pages on fragmented memory.
+    ThpFault(ThpFault),
 }
 
 impl WorkloadSpec {
@@ -115,6 +121,7 @@ impl WorkloadSpec {
             Self::KernelMemory(spec) => spec.title(),
             Self::Thpscale(spec) => spec.title(),
             Self::Proactive(spec) => spec.title(),
+            Self::ThpFault(spec) => spec.title(),
         }
     }
 
@@ -141,6 +148,7 @@ impl WorkloadSpec {
             Self::Specjbb(spec) => Self::Specjbb(spec.shrunk(by)),
             Self::DmaDevices(spec) => Self::DmaDevices(spec.shrunk(by)),
             Self::KernelMemory(spec) => Self::KernelMemory(spec.shrunk(by)),
+            Self::ThpFault(spec) => Self::ThpFault(spec.shrunk(by)),
         }
     }
 
@@ -175,6 +183,7 @@ impl WorkloadSpec {
             Self::KernelMemory(spec) => spec.start(sim, stage),
             Self::Thpscale(spec) => spec.start(sim, stage),
             Self::Proactive(spec) => spec.start(sim, stage),
+            Self::ThpFault(spec) => spec.start(sim, stage),
         }
     }
 }

@@ -116,7 +116,9 @@ impl<M: Machine> Mm<M> {
                 put_off.compact.defer(order);
             }
             let slice_over = || match rules.resched {
-                ReschedRule::Aborts | ReschedRule::AbortsCall => ran.outcome == Outcome::Contended,
+                ReschedRule::AbortsAtPage | ReschedRule::Aborts | ReschedRule::AbortsCall => {
+                    ran.outcome == Outcome::Contended
+                }
                 ReschedRule::EndsWithZone => self.machine.need_resched(),
                 ReschedRule::Ignored => false,
             };

@@ -19,7 +19,8 @@ pub(crate) enum CompactEvent {
     FreeScanned,
     /// Pages taken off their lists, and frames off the free lists.
     Isolated,
-    /// Rounds of isolating and migrating.
+    /// Rounds of isolating and migrating, those in which nothing was isolated too: a pageblock is several where more than 32
+    /// pages of it are, and one where none is.
     Rounds,
     /// Pages that moved, or did not.
     Moved,

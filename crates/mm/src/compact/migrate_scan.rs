@@ -5,7 +5,7 @@ use super::control::{By, Control};
 use super::{CLUSTER_MAX, block_of};
 use crate::boot::Mm;
 use crate::frame::{FrameKind, FrameState};
-use crate::ids::{MigrateType, Order, Pfn};
+use crate::ids::{MigrateType, Nanos, Order, Pfn};
 use crate::lru::Isolator;
 use crate::machine::{Access, Chore, Machine};
 use crate::page::{Mapping, PageFlag};
@@ -73,13 +73,17 @@ impl<M: Machine> Mm<M> {
                 return Search::Abort;
             }
             if from == start && !self.is_source(control, start) {
+                zone.count_compact(CompactEvent::Rounds, 1);
+                self.note_passed(zone, control, (start, end));
                 from = end;
                 continue;
             }
+            self.let_others_run(control);
             let Some(next) = self.isolate_block(control, (from, end)) else {
                 return Search::Abort;
             };
             control.migrate_pfn = next;
+            zone.count_compact(CompactEvent::Rounds, 1);
             self.note_scanned(zone, control, (from, next));
             return if control.isolated.is_empty() { Search::Nothing } else { Search::Found };
         }
@@ -179,6 +183,10 @@ impl<M: Machine> Mm<M> {
             let step = match self.look_at(pfn, by_block) {
                 Seen::Free(pages) => pages,
                 Seen::Listed => {
+                    if !isolator.holds_lock() && self.stops_at_page(control) {
+                        control.migrate_pfn = pfn;
+                        return None;
+                    }
                     if let Some(alone) = isolator.isolate(pfn) {
                         control.isolated.push((pfn, alone));
                         if control.isolated.len() >= most {
@@ -270,6 +278,23 @@ impl<M: Machine> Mm<M> {
         control.contended
     }
 
+    /// Before 3.16: `cond_resched` at the start of a block, after which the slice is a new one.
+    fn let_others_run(&self, control: &Control) {
+        let rule = self.policy.rules().compact.resched;
+        if rule == ReschedRule::AbortsAtPage && control.is_async() && self.machine.need_resched() {
+            self.machine.block(Nanos(0));
+            self.machine.need_resched();
+        }
+    }
+
+    /// Before 3.16: the LRU lock is not taken by who should let others run.
+    fn stops_at_page(&self, control: &mut Control) -> bool {
+        let rule = self.policy.rules().compact.resched;
+        let stops = rule == ReschedRule::AbortsAtPage && control.is_async() && self.machine.need_resched();
+        control.contended |= stops;
+        stops
+    }
+
     /// What was isolated from the `first` on goes back to its lists.
     pub(super) fn put_back_from(&self, control: &mut Control, first: usize) {
         let zone = &self.zones[usize::from(control.zone.0)];
@@ -307,6 +332,25 @@ impl<M: Machine> Mm<M> {
         };
         for &mode in sets {
             zone.compact.migrate[mode].fetch_max(to.0, Relaxed);
+        }
+    }
+
+    /// A pageblock was passed by. Before 3.19 the remembered position follows where that was for its skip bit; where it was for
+    /// its type, which other modes may not mind, only that of asynchronous compaction does, if it has one of its own.
+    fn note_passed(&self, zone: &Zone<M>, control: &mut Control, (start, end): (Pfn, Pfn)) {
+        let rules = &self.policy.rules().compact;
+        if rules.pcp_drain == PcpDrainRule::EachBlock || control.positions_fixed {
+            return;
+        }
+        let own = rules.position == PositionRule::PerMode && control.goal.mode == Mode::Async;
+        if own {
+            zone.compact.migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
+        } else if self.blocks.is_skipped(&self.machine, start)
+            || self.blocks.get(start) == MigrateType::Movable
+        {
+            zone.compact.migrate.iter().for_each(|position| _ = position.fetch_max(end.0, Relaxed));
+        } else {
+            control.positions_fixed = true;
         }
     }
 

@@ -64,7 +64,6 @@ impl<M: Machine> Mm<M> {
         }
         let count = control.moved - before;
         zone.count_compact(CompactEvent::Moved, u64::from(count));
-        zone.count_compact(CompactEvent::Rounds, 1);
         self.machine.leave(
             Span::Migrate,
             since,

@@ -34,7 +34,10 @@ const SECOND_TRY: &[Since<SecondTryRule>] =
 /// What asynchronous compaction does when its time slice has run out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReschedRule {
-    /// It ends, as if a lock were contended; a huge fault then neither reclaims nor tries again.
+    /// It ends where it comes upon a page to isolate, for only there the LRU lock is taken and its slice looked at; between
+    /// pageblocks it lets others run and goes on. A huge fault then neither reclaims nor tries again.
+    AbortsAtPage,
+    /// It ends wherever it is, as if a lock were contended; what follows is the same.
     Aborts,
     /// It ends, and goes to no other zone; what comes after compaction follows.
     AbortsCall,
@@ -45,7 +48,8 @@ pub enum ReschedRule {
 }
 
 const RESCHED: &[Since<ReschedRule>] = &[
-    Since(v(2, 6), ReschedRule::Aborts),
+    Since(v(2, 6), ReschedRule::AbortsAtPage),
+    Since(v(3, 16), ReschedRule::Aborts),
     Since(v(4, 8), ReschedRule::AbortsCall),
     Since(v(5, 1), ReschedRule::EndsWithZone),
 ];

@@ -252,6 +252,19 @@ impl<M: Machine> Mm<M> {
         true
     }
 
+    /// Drops page `index` of `file` from memory if it is clean and nobody maps it or works with it (`POSIX_FADV_DONTNEED`).
+    /// Says whether it did.
+    pub fn forget_file_page(&self, file: &File<M>, index: u32) -> bool {
+        let Some(pfn) = self.find_page(file, index) else { return false };
+        let alone = self.page(pfn).mapped() == 0 && self.remove_from(file, pfn);
+        if alone {
+            self.free_page(pfn);
+        } else {
+            self.put_page(pfn);
+        }
+        alone
+    }
+
     /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
     pub fn drop_file(&self, file: &File<M>) {
         self.vm.files.lock_local(&self.machine).remove(&file.id.0);

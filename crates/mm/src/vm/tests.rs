@@ -177,3 +177,45 @@ fn khugepaged_leaves_what_nobody_used_of_late() {
     mm.exit(&space);
     assert_eq!(held(&mm), 0);
 }
+
+#[test]
+fn what_is_discarded_is_gone_and_still_mapped() {
+    let mm = machine(0);
+    let space = mm.new_space();
+    let before = held(&mm);
+    let at = mm.mmap(&space, MapSpec::anonymous(64)).unwrap();
+    mm.populate(&space, at, 64).unwrap();
+    mm.discard(&space, at.add(10), 20);
+    assert_eq!(space.resident_pages(), 44);
+    // A page table remains besides.
+    assert_eq!(held(&mm), before + 45);
+    assert!(
+        space.access(at.add(9), Touch::Read).is_some() && space.access(at.add(10), Touch::Read).is_none()
+    );
+    assert_eq!(read(&mm, &space, at.add(29)).1, Some(FaultKind::Minor));
+    mm.exit(&space);
+    assert_eq!(held(&mm), before);
+    mm.check_vm().unwrap();
+}
+
+#[test]
+fn pages_of_a_file_are_forgotten_if_they_are_clean_and_nobodys() {
+    let mm = machine(0);
+    let file = mm.new_file(FileKind::Disk);
+    let space = mm.new_space();
+    for page in 0..4 {
+        mm.read_file(&file, page, Placement::default()).unwrap();
+    }
+    mm.write_file(&file, 1, Placement::default()).unwrap();
+    let at = mm.mmap(&space, MapSpec::shared(&file, 3)).unwrap();
+    read(&mm, &space, at.add(2));
+    mm.lru_drain_all();
+    let forgotten = [0, 1, 2, 3, 4].map(|page| mm.forget_file_page(&file, page));
+    assert_eq!(
+        forgotten,
+        [true, false, false, true, false],
+        "one is dirty, one mapped, and there is no fifth"
+    );
+    assert_eq!(file.cached_pages(&mm), 2);
+    mm.check_vm().unwrap();
+}

@@ -22,8 +22,15 @@ pub(crate) struct Gone {
 }
 
 impl<M: Machine> Mm<M> {
-    /// Clears all entries of `space` from `start` to before `end` and gives back what they referred to. The region is gone
-    /// already.
+    /// Gives the memory of the `pages` from `start` on back; what is mapped stays so, and reads as zeros when it is touched
+    /// again (`MADV_DONTNEED`; of a file's region, what the file has).
+    pub fn discard(&self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
+        self.machine.spend(Chore::Syscall, 1);
+        self.zap(space, start, Vpn(start.0.saturating_add(pages)));
+    }
+
+    /// Clears all entries of `space` from `start` to before `end` and gives back what they referred to. Where the
+    /// region is to go it is gone already.
     pub(super) fn zap(&self, space: &AddressSpace<M>, start: Vpn, end: Vpn) {
         for (first, table) in space.tables.within(start, end) {
             let mut gone = Gone::default();

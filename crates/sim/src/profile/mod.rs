@@ -70,6 +70,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("xeon-8260-1n", include_str!("../../../../machines/xeon-8260-1n.toml")),
     ("xeon-80-1t", include_str!("../../../../machines/xeon-80-1t.toml")),
     ("xeon-icx", include_str!("../../../../machines/xeon-icx.toml")),
+    ("xeon-snb", include_str!("../../../../machines/xeon-snb.toml")),
+    ("xeon-snb-32g", include_str!("../../../../machines/xeon-snb-32g.toml")),
     ("xeon-spr", include_str!("../../../../machines/xeon-spr.toml")),
 ];
 
