@@ -29,8 +29,8 @@ use crate::zone::{AllocFlags, Zone};
 /// The smallest order that a pageblock is opened for: below it, free lists have blocks or walking finds one soon.
 const ORDER_MIN: u8 = 4;
 
-/// Busy pageblocks after which a call empties CPUs' lists and tries these once more.
-const SECOND_TRIES: usize = 16;
+/// Busy pageblocks after which a call empties CPUs' lists and begins anew.
+const BUSY_MAX: u32 = 16;
 
 /// Blocks that background compaction completes when it was asked for one: those of the next requests.
 const AHEAD: u32 = 4;
@@ -84,6 +84,8 @@ struct Attempts {
     looking: Looking,
     /// Whether there was one for blocks to fill.
     looked_to_fill: bool,
+    /// Whether CPUs' lists have been emptied.
+    drained: bool,
     moved: u32,
 }
 
@@ -100,7 +102,14 @@ impl<M: Machine> Mm<M> {
             return Some(Outcome::Success.into());
         }
         let since = self.machine.enter(Span::Compact);
-        let mut attempts = Attempts { goal, order, looking: Looking::new(), looked_to_fill: false, moved: 0 };
+        let mut attempts = Attempts {
+            goal,
+            order,
+            looking: Looking::new(),
+            looked_to_fill: false,
+            drained: false,
+            moved: 0,
+        };
         let ran = match goal.by {
             By::Direct => self.complete_one(zone, &mut attempts).map_or(Outcome::Contended.into(), |pfn| {
                 zone.count_compact(CompactEvent::Captured, 1);
@@ -134,33 +143,34 @@ impl<M: Machine> Mm<M> {
         outcome
     }
 
-    /// Empties the first of the cheapest blocks of `zone` that lets itself be emptied.
+    /// Empties the cheapest block of `zone` that lets itself be emptied; if there is none, once more when CPUs hold nothing back.
     fn complete_one(&self, zone: &Zone<M>, attempts: &mut Attempts) -> Option<Pfn> {
-        let mut busy: Vec<u32> = Vec::new();
+        let found = self.empty_cheapest(zone, attempts);
+        if found.is_some() || core::mem::replace(&mut attempts.drained, true) {
+            return found;
+        }
+        // Pages that were freed of late make blocks look dearer, or busy, as long as they are on CPUs' lists.
+        self.lru_drain_all();
+        self.drain_all();
+        zone.compact.picks.forget();
+        (attempts.looking, attempts.looked_to_fill) = (Looking::new(), false);
+        self.empty_cheapest(zone, attempts)
+    }
+
+    fn empty_cheapest(&self, zone: &Zone<M>, attempts: &mut Attempts) -> Option<Pfn> {
+        let mut busy = 0;
         while let Some(block) = self.pick_to_empty(zone, &mut attempts.looking) {
             match self.empty_block(zone, block, attempts) {
                 Emptied::Whole(pfn) => return Some(pfn),
-                Emptied::Busy => busy.push(block),
+                Emptied::Busy => busy += 1,
                 Emptied::Stays => {}
                 Emptied::NoRoom => return None,
             }
-            if busy.len() == SECOND_TRIES {
-                break;
+            if busy == BUSY_MAX {
+                return None;
             }
         }
-        if busy.is_empty() {
-            return None;
-        }
-        // What CPUs keep back, of pages and of free frames, is all that most busy blocks have.
-        self.lru_drain_all();
-        self.drain_all();
-        let summary = self.blocks.summary()?;
-        busy.into_iter().filter(|&block| summary.claim(block)).find_map(|block| {
-            match self.empty_block(zone, block, attempts) {
-                Emptied::Whole(pfn) => Some(pfn),
-                _ => None,
-            }
-        })
+        None
     }
 
     /// Empties the pageblock numbered `block`, which is claimed, or as much of it as is wanted; ends the claim.
