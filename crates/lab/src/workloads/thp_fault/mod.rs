@@ -105,7 +105,7 @@ impl ThpFault {
         stage.tasks.set(1);
         let cpu = stage.cpu(0);
         for number in 0..self.load {
-            self.start_load(sim, stage, (number, cpu));
+            start_load(sim, stage, (number, cpu));
         }
         let random = RefCell::new(Random::new(stage.machine()));
         let program = Program { spec: self.clone(), stage: Rc::clone(stage), random };
@@ -114,18 +114,18 @@ impl ThpFault {
         sim.spawn(task, move || program.run());
         Ok(())
     }
+}
 
-    fn start_load(&self, sim: &Sim, stage: &Rc<Stage>, (number, cpu): (u32, Cpu)) {
-        let owned = Rc::clone(stage);
-        // Not all slices begin together.
-        let start = Random::new(stage.machine()).time_below(LOAD_STEP);
-        let task = TaskSpec::new(format!("load/{number}")).on(cpu).at(start);
-        sim.spawn(task, move || {
-            while !owned.is_over() {
-                owned.machine().compute(LOAD_STEP);
-            }
-        });
-    }
+fn start_load(sim: &Sim, stage: &Rc<Stage>, (number, cpu): (u32, Cpu)) {
+    let owned = Rc::clone(stage);
+    // Not all slices begin together.
+    let start = Random::new(stage.machine()).time_below(LOAD_STEP);
+    let task = TaskSpec::new(format!("load/{number}")).on(cpu).at(start);
+    sim.spawn(task, move || {
+        while !owned.is_over() {
+            owned.machine().compute(LOAD_STEP);
+        }
+    });
 }
 
 struct Program {
