@@ -6,13 +6,11 @@ mod explored;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use explored::{Cpus, ShuttleMachine, Tiny, explore_some, join, on_cpu, tiny};
+use explored::{Cpus, Space, Tiny, explore_some, join, on_cpu, read, tiny, write};
 use freehold_mm::ids::PAGEBLOCK_PAGES;
-use freehold_mm::vm::{AddressSpace, MapSpec, Touch, Vpn};
+use freehold_mm::vm::{MapSpec, Touch, Vpn};
 use freehold_mm::{Knob, Node, Order, Request, Urgency};
 use shuttle::sync::Arc;
-
-type Space = std::sync::Arc<AddressSpace<ShuttleMachine>>;
 
 /// A schedule goes over a thousand descriptors.
 const OF_ZONES: usize = 80;
@@ -22,20 +20,6 @@ const POLICIES: [&str; 4] = ["linux-3.15", "linux-4.20", "linux-6.18", "freehold
 
 /// Pages that hold numbers: 1 to so many.
 const KEPT: u32 = 6;
-
-fn write(mm: &Tiny, space: &Space, vpn: Vpn, number: u32) {
-    if let Ok(pinned) = mm.pin_page(space, vpn, Touch::Write) {
-        mm.machine().contents[pinned.frame().0 as usize].store(number, Ordering::Relaxed);
-        mm.unpin_page(pinned);
-    }
-}
-
-fn read(mm: &Tiny, space: &Space, vpn: Vpn) -> u32 {
-    let pinned = mm.pin_page(space, vpn, Touch::Read).unwrap();
-    let number = mm.machine().contents[pinned.frame().0 as usize].load(Ordering::Relaxed);
-    mm.unpin_page(pinned);
-    number
-}
 
 /// A zone of three pageblocks and a bit, with a page here and there in the low ones: between them something was that is
 /// free now.
@@ -89,11 +73,11 @@ fn compaction_beside_faults_and_pins() {
                 on_cpu(1, move || {
                     let (mm, space) = writer;
                     write(&mm, &space, kept(at, 0), 11);
-                    assert_eq!(read(&mm, &space, kept(at, 0)), 11);
+                    assert_eq!(read(&mm, &space, kept(at, 0)).unwrap(), 11);
                     mm.munmap(&space, kept(at, 1), 1);
                     let again = mm.mmap(&space, MapSpec::anonymous(1).small()).unwrap();
                     write(&mm, &space, again, 12);
-                    assert_eq!(read(&mm, &space, again), 12);
+                    assert_eq!(read(&mm, &space, again).unwrap(), 12);
                 }),
                 on_cpu(1, move || {
                     let (mm, space) = pinner;
@@ -107,7 +91,7 @@ fn compaction_beside_faults_and_pins() {
                 }),
             ]);
             MOVED.fetch_add(mm.counters().get("compact_pages_moved"), Ordering::Relaxed);
-            let seen = [0, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)));
+            let seen = [0, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)).unwrap());
             assert_eq!(seen, [11, 3, 14, 5, 6]);
             end(&mm, &[&space]);
         });
@@ -163,7 +147,7 @@ fn requests_compact_beside_each_other() {
             for pfn in taken {
                 mm.free(pfn, order).unwrap();
             }
-            let seen = [0, 1, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)));
+            let seen = [0, 1, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)).unwrap());
             assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
             end(&mm, &[&space]);
         });
@@ -191,12 +175,15 @@ fn compaction_beside_a_family() {
                     let (mm, space) = forker;
                     let child = mm.fork(&space).unwrap();
                     write(&mm, &child, kept(at, 2), 33);
-                    assert_eq!((read(&mm, &child, kept(at, 2)), read(&mm, &child, kept(at, 4))), (33, 5));
+                    assert_eq!(
+                        (read(&mm, &child, kept(at, 2)).unwrap(), read(&mm, &child, kept(at, 4)).unwrap()),
+                        (33, 5)
+                    );
                     mm.exit(&child);
                 }),
             ]);
             MOVED.fetch_add(mm.counters().get("compact_pages_moved"), Ordering::Relaxed);
-            let seen = [0, 1, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)));
+            let seen = [0, 1, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)).unwrap());
             assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
             end(&mm, &[&space]);
         });

@@ -6,30 +6,14 @@ mod explored;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use explored::{Cpus, ShuttleMachine, Tiny, check_whole, explore_some, join, on_cpu, tiny};
+use explored::{Cpus, Space, Tiny, check_whole, explore_some, join, on_cpu, read, tiny, write};
 use freehold_mm::Knob;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
-use freehold_mm::vm::{AddressSpace, MapSpec, Touch, Vpn};
+use freehold_mm::vm::{MapSpec, Touch, Vpn};
 use shuttle::sync::Arc;
-
-type Space = std::sync::Arc<AddressSpace<ShuttleMachine>>;
 
 /// A schedule is of hundreds of descriptors and entries.
 const OF_HUGE: usize = 40;
-
-fn write(mm: &Tiny, space: &Space, vpn: Vpn, number: u32) {
-    if let Ok(pinned) = mm.pin_page(space, vpn, Touch::Write) {
-        mm.machine().contents[pinned.frame().0 as usize].store(number, Ordering::Relaxed);
-        mm.unpin_page(pinned);
-    }
-}
-
-fn read(mm: &Tiny, space: &Space, vpn: Vpn) -> u32 {
-    let pinned = mm.pin_page(space, vpn, Touch::Read).unwrap();
-    let number = mm.machine().contents[pinned.frame().0 as usize].load(Ordering::Relaxed);
-    mm.unpin_page(pinned);
-    number
-}
 
 /// A table of small pages of which a few are there: the first five hold 1 to 5. From now on it may be huge.
 fn sparse() -> (Arc<Tiny>, Space, Vpn) {
@@ -95,16 +79,19 @@ fn faults_beside_a_collapse() {
             on_cpu(1, move || {
                 let (mm, space) = faulter;
                 write(&mm, &space, at.add(300), 9);
-                assert_eq!(read(&mm, &space, at.add(300)), 9);
+                assert_eq!(read(&mm, &space, at.add(300)).unwrap(), 9);
             }),
             on_cpu(1, move || {
                 let (mm, space) = writer;
                 write(&mm, &space, at.add(2), 7);
-                assert_eq!((read(&mm, &space, at.add(2)), read(&mm, &space, at.add(4))), (7, 5));
+                assert_eq!(
+                    (read(&mm, &space, at.add(2)).unwrap(), read(&mm, &space, at.add(4)).unwrap()),
+                    (7, 5)
+                );
             }),
         ]);
         ENDS.note(&mm);
-        let seen = [0, 1, 2, 4, 300].map(|page| read(&mm, &space, at.add(page)));
+        let seen = [0, 1, 2, 4, 300].map(|page| read(&mm, &space, at.add(page)).unwrap());
         assert_eq!(seen, [1, 2, 7, 5, 9]);
         end(&mm, &[&space]);
     });
@@ -128,12 +115,12 @@ fn unmapping_beside_a_collapse() {
                 mm.munmap(&space, at.add(1), 2);
                 let again = mm.mmap(&space, MapSpec::anonymous(1).small()).unwrap();
                 assert_eq!(again, at.add(1));
-                assert_eq!(read(&mm, &space, again), 0);
+                assert_eq!(read(&mm, &space, again).unwrap(), 0);
                 write(&mm, &space, again, 8);
             }),
         ]);
         ENDS.note(&mm);
-        let seen = [0, 1, 3, 4].map(|page| read(&mm, &space, at.add(page)));
+        let seen = [0, 1, 3, 4].map(|page| read(&mm, &space, at.add(page)).unwrap());
         assert_eq!(seen, [1, 8, 4, 5]);
         end(&mm, &[&space]);
     });
@@ -166,14 +153,14 @@ fn pins_and_forks_beside_a_collapse() {
             on_cpu(0, move || {
                 let (mm, space) = forker;
                 let child = mm.fork(&space).unwrap();
-                assert_eq!(read(&mm, &child, at), 1);
+                assert_eq!(read(&mm, &child, at).unwrap(), 1);
                 write(&mm, &child, at.add(1), 6);
-                assert_eq!(read(&mm, &child, at.add(1)), 6);
+                assert_eq!(read(&mm, &child, at.add(1)).unwrap(), 6);
                 mm.exit(&child);
             }),
         ]);
         ENDS.note(&mm);
-        let seen = [0, 1, 2, 3, 4].map(|page| read(&mm, &space, at.add(page)));
+        let seen = [0, 1, 2, 3, 4].map(|page| read(&mm, &space, at.add(page)).unwrap());
         assert_eq!(seen, [1, 2, 3, 4, 5]);
         end(&mm, &[&space]);
     });
@@ -204,7 +191,7 @@ fn migration_beside_a_collapse() {
             }),
         ]);
         ENDS.note(&mm);
-        let seen = [0, 1, 2, 3, 4].map(|page| read(&mm, &space, at.add(page)));
+        let seen = [0, 1, 2, 3, 4].map(|page| read(&mm, &space, at.add(page)).unwrap());
         assert_eq!(seen, [1, 2, 3, 4, 5]);
         end(&mm, &[&space]);
     });

@@ -16,24 +16,6 @@ use freehold_mm::vm::{AddressSpace, FaultError, FileKind, MapSpec, Placement, To
 use freehold_mm::{Knob, Machine, MigrateError, Nanos, Node};
 use shuttle::sync::Arc;
 
-type Space = std::sync::Arc<AddressSpace<ShuttleMachine>>;
-
-/// Writes `number` to the page at `vpn`; nothing if it is not mapped or there is no memory.
-fn write(mm: &Tiny, space: &Space, vpn: Vpn, number: u32) {
-    if let Ok(pinned) = mm.pin_page(space, vpn, Touch::Write) {
-        mm.machine().contents[pinned.frame().0 as usize].store(number, Ordering::Relaxed);
-        mm.unpin_page(pinned);
-    }
-}
-
-/// What the page at `vpn` holds.
-fn read(mm: &Tiny, space: &Space, vpn: Vpn) -> Result<u32, FaultError> {
-    let pinned = mm.pin_page(space, vpn, Touch::Read)?;
-    let number = mm.machine().contents[pinned.frame().0 as usize].load(Ordering::Relaxed);
-    mm.unpin_page(pinned);
-    Ok(number)
-}
-
 /// All address spaces and files have ended.
 fn end(mm: &Tiny) {
     mm.check_vm().unwrap();

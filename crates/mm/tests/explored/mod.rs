@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use freehold_mm::vm::{AddressSpace, FaultError, Touch, Vpn};
 use freehold_mm::{
     Access, Addr, Cpu, CpuSpec, Daemon, Knob, Knobs, Line, LockClass, Machine, Mm, Nanos, Node, NodeSpec,
     Order, Pfn, Policy, Span, TaskId, Topology, WordSize, Work, ZoneKind, ZoneSpec,
@@ -142,6 +143,23 @@ unsafe impl Machine for ShuttleMachine {
 }
 
 pub(crate) type Tiny = Mm<ShuttleMachine>;
+pub(crate) type Space = std::sync::Arc<AddressSpace<ShuttleMachine>>;
+
+/// Writes `number` to the page at `vpn`, if it can be had.
+pub(crate) fn write(mm: &Tiny, space: &Space, vpn: Vpn, number: u32) {
+    if let Ok(pinned) = mm.pin_page(space, vpn, Touch::Write) {
+        mm.machine().contents[pinned.frame().0 as usize].store(number, Ordering::Relaxed);
+        mm.unpin_page(pinned);
+    }
+}
+
+/// What the page at `vpn` holds.
+pub(crate) fn read(mm: &Tiny, space: &Space, vpn: Vpn) -> Result<u32, FaultError> {
+    let pinned = mm.pin_page(space, vpn, Touch::Read)?;
+    let number = mm.machine().contents[pinned.frame().0 as usize].load(Ordering::Relaxed);
+    mm.unpin_page(pinned);
+    Ok(number)
+}
 
 /// One Normal zone of `frames`, two CPUs, and two arenas if the policy has any and there are frames enough.
 pub(crate) fn tiny(frames: u32, cpus: Cpus, policy: &str) -> Arc<Tiny> {
