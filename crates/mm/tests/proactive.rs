@@ -123,3 +123,22 @@ fn whole_memory_wakes_nobody() {
     assert_eq!(mm.counters().get("compact_migrate_scanned"), 0);
     mm.exit(&space);
 }
+
+#[test]
+fn ours_moves_unasked_only_what_completes_blocks() {
+    let mm = machine("freehold");
+    let (space, at, pages) = in_pieces(&mm);
+    mm.set_knob(Knob::CompactionProactiveness, 50).unwrap();
+    assert_eq!(mm.compact_proactively(Node(0)), Some(INTERVAL));
+    let score = mm.fragmentation_score(Node(0));
+    assert!((38..=51).contains(&score), "{score}");
+    let count = |name: &str| mm.counters().get(name);
+    assert!(count("compact_pages_moved") > 0);
+    assert_eq!(count("compact_pages_moved"), count("freehold_compact_completing"));
+    assert_eq!(count("freehold_compact_unasked"), 1);
+    for page in (3..pages).step_by(4) {
+        assert_eq!(read(&mm, &space, at.add(page)), Ok(page));
+    }
+    check(&mm);
+    mm.exit(&space);
+}

@@ -89,16 +89,26 @@ struct Attempts {
     moved: u32,
 }
 
+/// The order of the blocks that are completed for `goal`; `None`: that is for the scanners to do.
+fn order_for(goal: &Goal) -> Option<Order> {
+    match goal.order {
+        Some(order) => (ORDER_MIN..=PAGEBLOCK_ORDER).contains(&order.get()).then_some(order),
+        None => (goal.by == By::Proactive).then_some(Order::PAGEBLOCK),
+    }
+}
+
 impl<M: Machine> Mm<M> {
     /// Completes a block of `zone` for `goal`, by what is known of its pageblocks. `None`: not for such a goal; the scanners
     /// are to do it.
     pub(super) fn complete_for(&self, zone: &Zone<M>, goal: Goal) -> Option<Ran> {
-        let order = goal.order.filter(|order| (ORDER_MIN..=PAGEBLOCK_ORDER).contains(&order.get()))?;
+        let order = order_for(&goal)?;
         self.blocks.summary()?;
         if zone.is_offline() || !self.has_room(zone, &goal, order) {
             return Some(Outcome::Skipped.into());
         }
-        if zone.watermark_ok(&self.machine, order, goal.mark, goal.highest, AllocFlags::NONE) {
+        if goal.order.is_some()
+            && zone.watermark_ok(&self.machine, order, goal.mark, goal.highest, AllocFlags::NONE)
+        {
             return Some(Outcome::Success.into());
         }
         let since = self.machine.enter(Span::Compact);
@@ -131,16 +141,24 @@ impl<M: Machine> Mm<M> {
 
     /// Completes some blocks and puts them on the free lists.
     fn complete_ahead(&self, zone: &Zone<M>, attempts: &mut Attempts) -> Outcome {
-        let mut outcome = Outcome::Contended;
-        for _ in 0..AHEAD {
+        let mut done = 0;
+        while !self.is_enough_ahead(zone, attempts.goal.by, done) {
             let Some(pfn) = self.complete_one(zone, attempts) else { break };
             self.free_to_buddy(ZoneCx { cx: self.cx(), zone }, pfn, attempts.order);
-            outcome = Outcome::Success;
+            done += 1;
             if !self.has_room(zone, &attempts.goal, attempts.order) {
                 break;
             }
         }
-        outcome
+        if done > 0 { Outcome::Success } else { Outcome::Contended }
+    }
+
+    /// Whether so many blocks are enough: a few for whoever asked, else until little of what is free is in pieces.
+    fn is_enough_ahead(&self, zone: &Zone<M>, by: By, done: u32) -> bool {
+        match by {
+            By::Proactive => self.finished_proactive(zone).is_some(),
+            _ => done == AHEAD,
+        }
     }
 
     /// Empties the cheapest block of `zone` that lets itself be emptied; if there is none, once more when CPUs hold nothing back.

@@ -30,6 +30,8 @@ pub(crate) enum CompactEvent {
     /// Those of the above that kcompactd looked at.
     DaemonMigrateScanned,
     DaemonFreeScanned,
+    /// kcompactd begins to compact a node that nobody asked it to.
+    Unasked,
     /// Pages that were isolated and put back, since their block would not have become free.
     PutBack,
     /// Blocks of the wanted order that compaction handed to the request itself.
@@ -47,7 +49,7 @@ pub(crate) enum CompactEvent {
 }
 
 impl CompactEvent {
-    const COUNT: usize = 19;
+    const COUNT: usize = 20;
     const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::Stall, "compact_stall"),
         (Self::Fail, "compact_fail"),
@@ -61,6 +63,7 @@ impl CompactEvent {
         (Self::DaemonWake, "compact_daemon_wake"),
         (Self::DaemonMigrateScanned, "compact_daemon_migrate_scanned"),
         (Self::DaemonFreeScanned, "compact_daemon_free_scanned"),
+        (Self::Unasked, "freehold_compact_unasked"),
         (Self::PutBack, "freehold_compact_put_back"),
         (Self::Captured, "freehold_compact_captured"),
         (Self::LostRace, "freehold_compact_lost_race"),

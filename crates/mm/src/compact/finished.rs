@@ -42,7 +42,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Nobody asked: kswapd's work goes before it, and it ends where little is fragmented.
-    fn finished_proactive(&self, zone: &Zone<M>) -> Option<Outcome> {
+    pub(super) fn finished_proactive(&self, zone: &Zone<M>) -> Option<Outcome> {
         if zone.has_flag(zone_flag::RECLAIM_ACTIVE) {
             return Some(Outcome::PartialSkipped);
         }

@@ -4,8 +4,8 @@
 //! Linux's kcompactd looks all the time. This one is woken by a vmstat tick that finds the node's counters above the mark,
 //! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it.
 
-use super::Mode;
 use super::control::{By, Effort, Goal};
+use super::{CompactEvent, Mode};
 use crate::boot::Mm;
 use crate::ids::{Cpu, MigrateType, Nanos, Node, ZoneKind};
 use crate::knobs::Knob;
@@ -106,6 +106,9 @@ impl<M: Machine> Mm<M> {
         let zones = || self.zones.iter().filter(|zone| zone.node == node && !zone.is_offline());
         if zones().any(|zone| zone.has_flag(zone_flag::RECLAIM_ACTIVE)) {
             return Looked::Busy;
+        }
+        if let Some(zone) = zones().next() {
+            zone.count_compact(CompactEvent::Unasked, 1);
         }
         for zone in zones() {
             self.compact_zone(zone, proactive_goal(zone));

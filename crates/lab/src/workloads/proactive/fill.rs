@@ -52,10 +52,17 @@ impl Lying {
         self.spaces.push(space);
     }
 
-    /// Blocks of the kernel's, of which the first pages are given back one by one.
+    /// Blocks of the kernel's, of which the first pages are given back one by one, and a page of a program: without any there
+    /// is nothing to compact.
     fn kernel(&mut self, stage: &Stage, node: Node, holes: u32) {
         let mm = &stage.mm;
         let allowed = [node].into_iter().collect::<NodeMask>();
+        let space = mm.new_space();
+        let spec = MapSpec::anonymous(1).placed(Placement { node: Some(node), allowed });
+        if let Ok(start) = mm.mmap(&space, spec) {
+            mm.populate(&space, start, 1).expect("memory for a page of a machine that is not filled yet");
+        }
+        self.spaces.push(space);
         let request = Request { node: Some(node), allowed, ..Request::KERNEL.of_order(Order::PAGEBLOCK) };
         let mut blocks = vec![];
         while free_pages(stage, node) > kept(stage, node) {
