@@ -129,7 +129,7 @@ impl<M: Machine> Mm<M> {
                 matches!(tried.outcome, Outcome::Deferred | Outcome::Contended)
             }
             ReschedRule::AbortsCall => tried.outcome == Outcome::Deferred,
-            // Since 5.4, in truth.
+            // That a skipped attempt ends the request is of 5.4: 5.1 to 5.3 are a little early.
             _ => matches!(tried.outcome, Outcome::Deferred | Outcome::Skipped),
         };
         if hopeless { Err(AllocError::WouldWait) } else { Ok(None) }

@@ -5,7 +5,7 @@ use super::control::{By, Control};
 use super::{CLUSTER_MAX, block_of};
 use crate::boot::Mm;
 use crate::frame::{FrameKind, FrameState};
-use crate::ids::{MigrateType, Nanos, Order, Pfn};
+use crate::ids::{MigrateType, Order, Pfn};
 use crate::lru::Isolator;
 use crate::machine::{Access, Chore, Machine};
 use crate::page::{Mapping, PageFlag};
@@ -55,6 +55,22 @@ enum Failing {
     PutBack,
 }
 
+/// The block, aligned to the wanted order, that the scanner is in.
+struct Aligned {
+    end: Pfn,
+    /// The first of its pages among those isolated.
+    first: usize,
+    /// A page of it stays.
+    failed: bool,
+}
+
+impl Aligned {
+    fn over(pfn: Pfn, control: &Control) -> Self {
+        let order = control.block_order().min(Order::PAGEBLOCK);
+        Self { end: pfn.align_down(order).add(order.pages()), first: control.isolated.len(), failed: false }
+    }
+}
+
 impl<M: Machine> Mm<M> {
     /// Goes on from `control.migrate_pfn` to the next block with pages to move, and isolates some.
     pub(super) fn isolate_to_migrate(&self, control: &mut Control) -> Search {
@@ -78,7 +94,7 @@ impl<M: Machine> Mm<M> {
                 from = end;
                 continue;
             }
-            self.let_others_run(control);
+            self.forget_slice(control);
             let Some(next) = self.isolate_block(control, (from, end)) else {
                 return Search::Abort;
             };
@@ -153,83 +169,71 @@ impl<M: Machine> Mm<M> {
 
     /// Isolates pages of `from..end`, within one pageblock; gives where to go on. `None`: contended.
     fn isolate_block(&self, control: &mut Control, (from, end): (Pfn, Pfn)) -> Option<Pfn> {
-        let order = control.block_order().min(Order::PAGEBLOCK);
         let failing = self.failing(control);
         let most = if self.wants_whole(control) || control.finish_block { usize::MAX } else { CLUSTER_MAX };
         let mut isolator = Isolator::new(self);
-        let mut aligned_end = from.align_down(order).add(order.pages());
-        // Of the present aligned block.
-        let (mut first, mut failed) = (control.isolated.len(), false);
+        let mut block = Aligned::over(from, control);
         let mut pfn = from;
-        while pfn < end {
+        while pfn < end && control.isolated.len() < most {
             if pfn.0 % CLUSTER_MAX as u32 == 0 && self.pause_scan(control, &mut isolator) {
                 control.migrate_pfn = pfn;
                 return None;
             }
-            if pfn >= aligned_end {
-                if failed && failing == Failing::PutBack {
-                    isolator.let_go();
-                    self.put_back_from(control, first);
-                }
-                if failing != Failing::GoOn && control.isolated.len() > first {
+            if pfn >= block.end {
+                self.leave(control, &mut isolator, (failing, &block));
+                if failing != Failing::GoOn && control.isolated.len() > block.first {
                     break;
                 }
-                (first, failed) = (control.isolated.len(), false);
-                aligned_end = pfn.align_down(order).add(order.pages());
+                block = Aligned::over(pfn, control);
             }
             control.scanned.migrate += 1;
             control.unpaid += 1;
             let by_block = isolator.holds_lock() || failing != Failing::GoOn;
-            let step = match self.look_at(pfn, by_block) {
-                Seen::Free(pages) => pages,
-                Seen::Listed => {
-                    if !isolator.holds_lock() && self.stops_at_page(control) {
-                        control.migrate_pfn = pfn;
-                        return None;
-                    }
-                    if let Some(alone) = isolator.isolate(pfn) {
+            let seen = self.look_at(pfn, by_block);
+            if matches!(seen, Seen::Listed) && !isolator.holds_lock() && self.stops_at_page(control) {
+                control.migrate_pfn = pfn;
+                return None;
+            }
+            let stays = match seen {
+                Seen::Free(pages) => {
+                    pfn = pfn.add(pages);
+                    continue;
+                }
+                Seen::Listed => match isolator.isolate(pfn) {
+                    Some(alone) => {
                         control.isolated.push((pfn, alone));
-                        if control.isolated.len() >= most {
-                            pfn = pfn.add(1);
-                            break;
-                        }
-                        1
-                    } else {
-                        failed = true;
-                        self.meet_failure(control, &mut isolator, (failing, first, pfn, aligned_end), 1)
+                        pfn = pfn.add(1);
+                        continue;
                     }
-                }
-                Seen::Stays(pages) => {
-                    failed = true;
-                    self.meet_failure(control, &mut isolator, (failing, first, pfn, aligned_end), pages)
-                }
+                    None => 1,
+                },
+                Seen::Stays(pages) => pages,
             };
-            pfn = pfn.add(step);
+            block.failed = true;
+            if failing == Failing::PutBackAndSkip {
+                isolator.let_go();
+                self.put_back_from(control, block.first);
+            }
+            let next = pfn.add(stays);
+            let skips = matches!(failing, Failing::PutBackAndSkip | Failing::Skip);
+            pfn = if skips { next.max(block.end) } else { next };
         }
+        self.leave(control, &mut isolator, (failing, &block));
         isolator.let_go();
-        if failed && failing == Failing::PutBack {
-            self.put_back_from(control, first);
-        }
         self.pay_for_scan(control, Chore::MigrateScan);
         Some(pfn.min(end))
     }
 
-    /// A page stays: how many pages further on to look.
-    fn meet_failure(
+    /// The scanner is through with an aligned block: where it counts as a whole and a page of it stays, the others go back.
+    fn leave(
         &self,
         control: &mut Control,
         isolator: &mut Isolator<'_, M>,
-        (failing, first, pfn, aligned_end): (Failing, usize, Pfn, Pfn),
-        pages: u32,
-    ) -> u32 {
-        match failing {
-            Failing::GoOn | Failing::PutBack => pages,
-            Failing::PutBackAndSkip => {
-                isolator.let_go();
-                self.put_back_from(control, first);
-                (aligned_end.0 - pfn.0).max(pages)
-            }
-            Failing::Skip => (aligned_end.0 - pfn.0).max(pages),
+        (failing, block): (Failing, &Aligned),
+    ) {
+        if block.failed && failing == Failing::PutBack {
+            isolator.let_go();
+            self.put_back_from(control, block.first);
         }
     }
 
@@ -278,11 +282,11 @@ impl<M: Machine> Mm<M> {
         control.contended
     }
 
-    /// Before 3.16: `cond_resched` at the start of a block, after which the slice is a new one.
-    fn let_others_run(&self, control: &Control) {
+    /// Before 3.16: `cond_resched` at the start of a block. Others have run, or will before this task goes on; the slice from
+    /// here on is a new one.
+    fn forget_slice(&self, control: &Control) {
         let rule = self.policy.rules().compact.resched;
-        if rule == ReschedRule::AbortsAtPage && control.is_async() && self.machine.need_resched() {
-            self.machine.block(Nanos(0));
+        if rule == ReschedRule::AbortsAtPage && control.is_async() {
             self.machine.need_resched();
         }
     }
