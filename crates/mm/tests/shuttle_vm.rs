@@ -9,10 +9,10 @@ mod explored;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use explored::{
-    Cpus, ShuttleMachine, Tiny, check_whole, explore, explore_some, join, on_cpu, on_nodes, tiny,
+    Cpus, Space, Tiny, check_whole, explore, explore_some, join, on_cpu, on_nodes, read, tiny, write,
 };
 use freehold_mm::ids::PAGEBLOCK_PAGES;
-use freehold_mm::vm::{AddressSpace, FaultError, FileKind, MapSpec, Placement, Touch, Vpn};
+use freehold_mm::vm::{FileKind, MapSpec, Placement, Touch, Vpn};
 use freehold_mm::{Knob, Machine, MigrateError, Nanos, Node};
 use shuttle::sync::Arc;
 
