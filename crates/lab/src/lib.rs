@@ -10,6 +10,7 @@ mod khugepaged;
 pub mod measurements;
 mod placement;
 pub mod probe;
+mod promotion;
 pub mod replay;
 mod results;
 pub mod scene;

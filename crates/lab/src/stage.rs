@@ -208,6 +208,16 @@ impl Tally {
         self.samples.borrow_mut().entry(name.to_owned()).or_default().push(value);
     }
 
+    /// So much time went into what is called `name`: all of it together is one sample.
+    pub fn spent(&self, name: &str, time: Nanos) {
+        let mut samples = self.samples.borrow_mut();
+        if !samples.contains_key(name) {
+            samples.insert(name.to_owned(), vec![0.0]);
+        }
+        // It is there, and its list has one element.
+        samples.get_mut(name).into_iter().flatten().for_each(|sum| *sum += time.0 as f64);
+    }
+
     /// What parts of the workload came to, by what they did, in the order in which they told.
     pub fn samples(&self) -> BTreeMap<String, Vec<f64>> {
         self.samples.borrow().clone()

@@ -1,10 +1,14 @@
 //! Every tunable, in one table: its name, range, default, meaning, and what it stands for in Linux. To add one: a
-//! variant of [`Knob`], its line in [`KNOBS`] in the same place, and its use.
+//! variant of [`Knob`], its line in [`KNOBS`] (`table`) in the same place, and its use.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 
 use crate::sync::{AtomicU64, Relaxed};
+
+mod table;
+
+pub use table::KNOBS;
 
 /// A tunable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -73,6 +77,24 @@ pub enum Knob {
     KhugepagedScanSleep,
     /// `transparent_hugepage.khugepaged.max_ptes_none`
     KhugepagedMaxPtesNone,
+    /// `kernel.numa_balancing`
+    NumaBalancing,
+    /// `kernel.numa_balancing_promote_rate_limit_MBps`
+    PromoteRateLimit,
+    /// `numa_balancing.scan_delay_ms`
+    BalancingScanDelay,
+    /// `numa_balancing.scan_period_min_ms`
+    BalancingPeriodMin,
+    /// `numa_balancing.scan_period_max_ms`
+    BalancingPeriodMax,
+    /// `numa_balancing.scan_size_mb`
+    BalancingScanSize,
+    /// `numa_balancing.hot_threshold_ms`
+    BalancingHotThreshold,
+    /// `freehold.promote_scan_permille`
+    PromoteScanShare,
+    /// `freehold.promote_period_ms`
+    PromotePeriod,
 }
 
 /// What a knob stands for in Linux.
@@ -118,337 +140,6 @@ pub struct KnobSpec {
     /// What it stands for.
     pub stands_for: StandsFor,
 }
-
-/// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 32] = [
-    KnobSpec {
-        knob: Knob::PcpBatchScaleMax,
-        name: "vm.pcp_batch_scale_max",
-        min: 0,
-        max: 6,
-        default: 5,
-        unit: "",
-        meaning: "A refill or drain of a CPU's page list moves at most batch << this many pages under zone->lock",
-        stands_for: StandsFor::Nothing("CONFIG_PCP_BATCH_SCALE_MAX at build time"),
-    },
-    KnobSpec {
-        knob: Knob::PercpuPagelistHighFraction,
-        name: "vm.percpu_pagelist_high_fraction",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 0,
-        unit: "",
-        meaning: "If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"),
-    },
-    KnobSpec {
-        knob: Knob::MinFreeKbytes,
-        name: "vm.min_free_kbytes",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 0,
-        unit: "KiB",
-        meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/min_free_kbytes"),
-    },
-    KnobSpec {
-        knob: Knob::WatermarkScaleFactor,
-        name: "vm.watermark_scale_factor",
-        min: 1,
-        max: 3000,
-        default: 10,
-        unit: "1/10000 of a zone",
-        meaning: "Distance between the min, low and high watermarks",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_scale_factor"),
-    },
-    KnobSpec {
-        knob: Knob::WatermarkBoostFactor,
-        name: "vm.watermark_boost_factor",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 15000,
-        unit: "1/10000 of the high watermark",
-        meaning: "Upper limit of what is reclaimed ahead when requests of different mobility mix in a pageblock",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_boost_factor"),
-    },
-    KnobSpec {
-        knob: Knob::LowmemReserveDma,
-        name: "vm.lowmem_reserve_ratio.dma",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 256,
-        unit: "",
-        meaning: "DMA keeps 1/this of the memory above it from requests that could use that; 0: nothing",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (first number)"),
-    },
-    KnobSpec {
-        knob: Knob::LowmemReserveDma32,
-        name: "vm.lowmem_reserve_ratio.dma32",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 256,
-        unit: "",
-        meaning: "The same for DMA32",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (second number)"),
-    },
-    KnobSpec {
-        knob: Knob::LowmemReserveNormal,
-        name: "vm.lowmem_reserve_ratio.normal",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 32,
-        unit: "",
-        meaning: "The same for Normal, against requests that could use HighMem or Movable",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (third number)"),
-    },
-    KnobSpec {
-        knob: Knob::NumaZonelistOrder,
-        name: "vm.numa_zonelist_order",
-        min: 0,
-        max: 2,
-        default: 0,
-        unit: "",
-        meaning: "1: a request asks all zones of the nearest node first; 2: the highest zones of all nodes first; 0: as the \
-                  kernel chooses. Kernels from 4.14 on refuse 2",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/numa_zonelist_order (default, node or zone)"),
-    },
-    KnobSpec {
-        knob: Knob::StatInterval,
-        name: "vm.stat_interval",
-        min: 1,
-        max: i32::MAX as u64,
-        default: 1,
-        unit: "s",
-        meaning: "How often each CPU folds its counters and lets its page lists decay",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/stat_interval"),
-    },
-    KnobSpec {
-        knob: Knob::TransparentHugepage,
-        name: "transparent_hugepage.enabled",
-        min: 0,
-        max: 2,
-        default: 1,
-        unit: "",
-        meaning: "Who gets huge pages: 0 nobody, 1 all, 2 (madvise) programs that ask. If not 0, khugepaged runs, which \
-                  raises min_free_kbytes where that was not set by hand",
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
-    },
-    KnobSpec {
-        knob: Knob::PcpBatch,
-        name: "freehold.pcp_batch",
-        min: 0,
-        max: 65_535,
-        default: 0,
-        unit: "pages",
-        meaning: "Pages of a pageset's batch in every zone; 0: from the zone's size",
-        stands_for: StandsFor::Nothing("zone_batchsize() at build time"),
-    },
-    KnobSpec {
-        knob: Knob::PcpHighBatches,
-        name: "freehold.pcp_high_batches",
-        min: 0,
-        max: 65_535,
-        default: 0,
-        unit: "batches",
-        meaning: "A pageset may hold this many batches, without tuning; 0: from the zone and its CPUs",
-        stands_for: StandsFor::Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
-    },
-    KnobSpec {
-        knob: Knob::Arenas,
-        name: "freehold.arenas",
-        min: 0,
-        max: 64,
-        default: 0,
-        unit: "",
-        meaning: "Into how many sets of free lists +arenas or +zones divides a zone, 0: one a CPU of its node, 128 MiB each \
-                  at least. Changed in mid-run, it is how many of them CPUs begin with",
-        stands_for: StandsFor::Nothing("each zone has one set"),
-    },
-    KnobSpec {
-        knob: Knob::Highpte,
-        name: "freehold.highpte",
-        min: 0,
-        max: 1,
-        default: 0,
-        unit: "",
-        meaning: "Whether page tables of a 32-bit machine may be in HighMem",
-        stands_for: StandsFor::Nothing("CONFIG_HIGHPTE at build time"),
-    },
-    KnobSpec {
-        knob: Knob::SlabMaxOrder,
-        name: "slab_max_order",
-        min: 0,
-        max: 10,
-        default: 0,
-        unit: "",
-        meaning: "Slabs are of this order at most where one object fits into less; 0: the policy's, 3 in mainline",
-        stands_for: StandsFor::BootParameter("slab_max_order= (slub_max_order= in older kernels)"),
-    },
-    KnobSpec {
-        knob: Knob::SlabMinObjects,
-        name: "slab_min_objects",
-        min: 0,
-        max: 32_767,
-        default: 0,
-        unit: "objects",
-        meaning: "How many objects a slab should hold as far as its largest order allows; 0: from the number of CPUs",
-        stands_for: StandsFor::BootParameter("slab_min_objects= (slub_min_objects= in older kernels)"),
-    },
-    KnobSpec {
-        knob: Knob::CpuPartialScale,
-        name: "freehold.cpu_partial_scale",
-        min: 0,
-        max: 64,
-        default: 1,
-        unit: "",
-        meaning: "CPU partial slabs may hold this many times the objects; 0: there are none",
-        stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/cpu_partial sets one cache"),
-    },
-    KnobSpec {
-        knob: Knob::NodePartialScale,
-        name: "freehold.node_partial_scale",
-        min: 0,
-        max: 64,
-        default: 1,
-        unit: "",
-        meaning: "A node keeps this many times the partial slabs before it gives empty ones back; 0: it keeps none",
-        stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
-    },
-    KnobSpec {
-        knob: Knob::OvercommitMemory,
-        name: "vm.overcommit_memory",
-        min: 0,
-        max: 2,
-        default: 0,
-        unit: "",
-        meaning: "How much memory may be promised: 0 no single request larger than memory and swap, 1 any amount, 2 no \
-                  more in all than swap and vm.overcommit_ratio of memory",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_memory"),
-    },
-    KnobSpec {
-        knob: Knob::OvercommitRatio,
-        name: "vm.overcommit_ratio",
-        min: 0,
-        max: 100_000,
-        default: 50,
-        unit: "percent",
-        meaning: "Part of memory that may be promised where vm.overcommit_memory is 2",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_ratio"),
-    },
-    KnobSpec {
-        knob: Knob::DirtyRatio,
-        name: "vm.dirty_ratio",
-        min: 0,
-        max: 100,
-        default: 20,
-        unit: "percent",
-        meaning: "Part of free memory and page cache that may be dirty or under writeback before writers wait",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_ratio"),
-    },
-    KnobSpec {
-        knob: Knob::DirtyBackgroundRatio,
-        name: "vm.dirty_background_ratio",
-        min: 0,
-        max: 100,
-        default: 10,
-        unit: "percent",
-        meaning: "The same before the flusher begins to write",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_background_ratio"),
-    },
-    KnobSpec {
-        knob: Knob::Swappiness,
-        name: "vm.swappiness",
-        min: 0,
-        max: 200,
-        default: 60,
-        unit: "",
-        meaning: "Weight of anonymous memory against files in reclaim, 100: both alike (the most before 5.8); 0: files only",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/swappiness"),
-    },
-    KnobSpec {
-        knob: Knob::DemotionEnabled,
-        name: "numa.demotion_enabled",
-        min: 0,
-        max: 1,
-        default: 0,
-        unit: "",
-        meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any (Linux since 5.15)",
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
-    },
-    KnobSpec {
-        knob: Knob::ExtfragThreshold,
-        name: "vm.extfrag_threshold",
-        min: 0,
-        max: 1000,
-        default: 500,
-        unit: "1/1000",
-        meaning: "A zone whose fragmentation index is no higher is not compacted: it lacks memory rather than order",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/extfrag_threshold"),
-    },
-    KnobSpec {
-        knob: Knob::CompactionProactiveness,
-        name: "vm.compaction_proactiveness",
-        min: 0,
-        max: 100,
-        default: 20,
-        unit: "",
-        meaning: "How eagerly kcompactd makes huge blocks before anybody asks; 0: never (Linux since 5.9)",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/compaction_proactiveness"),
-    },
-    KnobSpec {
-        knob: Knob::HugeDefrag,
-        name: "transparent_hugepage.defrag",
-        min: 0,
-        max: 5,
-        default: 0,
-        unit: "",
-        meaning: "What a fault does for a huge page that is not free. 1 always: compacts; 2 defer: wakes daemons; 3 \
-                  defer+madvise: compacts where a program asked, else as 2; 4 madvise: compacts where a program asked; 5 \
-                  never; 0: as the kernel chooses (1 before 4.6, then 4)",
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"),
-    },
-    KnobSpec {
-        knob: Knob::CompactBudget,
-        name: "freehold.compact_budget_mib",
-        min: 1,
-        max: 1 << 20,
-        default: 1024,
-        unit: "MiB",
-        meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
-                  +compact-tuned-budget",
-        stands_for: StandsFor::Nothing("seed 004 proposes 1 GiB"),
-    },
-    KnobSpec {
-        knob: Knob::KhugepagedPagesToScan,
-        name: "transparent_hugepage.khugepaged.pages_to_scan",
-        min: 1,
-        max: u32::MAX as u64,
-        default: 4096,
-        unit: "pages",
-        meaning: "How much of address spaces a round of khugepaged looks at; less than 512: nothing",
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
-    },
-    KnobSpec {
-        knob: Knob::KhugepagedScanSleep,
-        name: "transparent_hugepage.khugepaged.scan_sleep_millisecs",
-        min: 1,
-        max: u32::MAX as u64,
-        default: 10_000,
-        unit: "ms",
-        meaning: "How long khugepaged sleeps between two rounds",
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
-    },
-    KnobSpec {
-        knob: Knob::KhugepagedMaxPtesNone,
-        name: "transparent_hugepage.khugepaged.max_ptes_none",
-        min: 0,
-        max: 511,
-        default: 511,
-        unit: "pages",
-        meaning: "How many of 512 pages need not be there for khugepaged to put a huge one in their place",
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
-    },
-];
 
 impl Knob {
     /// The knob called `name`.

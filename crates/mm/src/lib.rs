@@ -53,6 +53,7 @@ pub mod slab;
 mod slow_path;
 pub mod stat;
 pub mod sync;
+pub mod tier;
 pub mod topology;
 pub mod version;
 pub mod vm;

@@ -7,6 +7,7 @@ mod compact;
 pub mod parts;
 mod reclaim;
 mod slab;
+mod tier;
 mod zone;
 
 use alloc::string::{String, ToString};
@@ -27,6 +28,7 @@ pub use slab::{
     CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
     SlabOrderRule, SlabRules, SlabScopeRule, StockRule,
 };
+pub use tier::PromotionRule;
 pub use zone::{
     FairRule, HighAtomicRule, MarkDistanceRule, MinFreeRule, MixingRule, MovableMarksRule, NodeLoadRule,
     ZonePriceRule, ZonelistOrderRule,
@@ -245,6 +247,7 @@ pub struct Rules {
     pub compact: CompactRules,
     /// Those of the slab allocator.
     pub slab: SlabRules,
+    pub promotion: PromotionRule,
 }
 
 impl Rules {
@@ -277,6 +280,7 @@ impl Rules {
             reclaim: ReclaimRules::linux(version),
             compact: CompactRules::linux(version),
             slab: SlabRules::linux(version),
+            promotion: PromotionRule::Balancing,
         }
     }
 }
@@ -318,11 +322,16 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
     "linux-3.16+compact-whole-direct+compact-skip+compact-no-resched+compact-budget",
     "linux-6.5+slub-order",
     "linux-6.5+slub-node-partial+slub-order+slub-cpu-partial",
+    "kmmscand-v0-nothrottle",
+    "kmmscand-v0",
+    "kmmscand-v1",
+    "kmmscand-v2",
+    "kmmscand-v3",
     "freehold",
 ];
 
 impl Policy {
-    /// Reads `linux-X.Y`, from [`OLDEST`] on, or `freehold`, with any of the parts on top that [`parts`] lists:
+    /// Reads `linux-X.Y`, from [`OLDEST`] on, `kmmscand-vN` (seed 002, on the kernel that it was posted for), or `freehold`, with any of the parts on top that [`parts`] lists:
     /// `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
     ///
     /// # Errors
@@ -390,6 +399,9 @@ fn base(name: &str) -> Option<Rules> {
     if name == FREEHOLD {
         return Some(parts::freehold());
     }
+    if let Some((_, promotion, version)) = tier::KMMSCAND.iter().find(|(known, ..)| *known == name) {
+        return Some(Rules { promotion: *promotion, ..Rules::linux(*version) });
+    }
     let number = name.strip_prefix("linux-")?;
     let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let version = Version::parse(number).filter(|version| well_formed && *version >= OLDEST)?;
@@ -413,10 +425,11 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no policy is called '{}'; linux-X.Y from {OLDEST} on is, for example {DEFAULT_POLICY}, and {FREEHOLD}, each with \
-             any of",
+            "no policy is called '{}'; linux-X.Y from {OLDEST} on is, for example {DEFAULT_POLICY}, {FREEHOLD}",
             self.name
         )?;
+        tier::KMMSCAND.iter().try_for_each(|(name, ..)| write!(f, ", {name}"))?;
+        f.write_str(", each with any of")?;
         parts::PARTS.iter().try_for_each(|part| write!(f, " +{}", part.name))
     }
 }
@@ -469,6 +482,7 @@ mod tests {
             "rcu-hurry",
             "zone-price",
             "compact-summary",
+            "promote",
         ];
         let spelled = alloc::format!("{DEFAULT_POLICY}+{}", pays.join("+"));
         assert_eq!(Policy::parse(FREEHOLD).unwrap().rules(), Policy::parse(&spelled).unwrap().rules());
@@ -497,7 +511,7 @@ mod tests {
                  +slub-order-mailed +slub-cpu-partial +slub-cpu-partial-4x +slub-node-partial +slub-everywhere +zone-price \
                  +compact-whole-direct +compact-whole-async +compact-skip +compact-no-resched +compact-budget \
                  +compact-tuned-budget +compact-defer-async +compact-reclaim-second +compact-kswapd-sync +compact-capture \
-                 +compact-free-lists +compact-thp-suitable +compact-summary"),
+                 +compact-free-lists +compact-thp-suitable +compact-summary +promote"),
             "{message}"
         );
     }

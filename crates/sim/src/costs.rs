@@ -40,6 +40,18 @@ pub enum Path {
     FreeScan,
     /// A page is moved to another frame, its entries and contents apart.
     Migrate,
+    /// Promotion's scan tests a page's accessed mark and clears it, as one of many in a row.
+    AccessScan,
+    /// The same for a page by itself.
+    AccessProbe,
+    /// NUMA balancing marks a page, as one of many in a row.
+    HintMark,
+    /// A fault on such a page, its move apart.
+    HintFault,
+    /// What moving a page that threads are using takes on top of [`Self::Migrate`].
+    Promote,
+    /// CPUs that run a program's threads are made to forget entries.
+    TlbFlush,
 }
 
 impl From<Chore> for Path {
@@ -61,7 +73,7 @@ impl From<Chore> for Path {
 
 impl Path {
     /// All paths.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 18] = [
         Self::Fault,
         Self::SharedFault,
         Self::Unmap,
@@ -74,6 +86,12 @@ impl Path {
         Self::MigrateScan,
         Self::FreeScan,
         Self::Migrate,
+        Self::AccessScan,
+        Self::AccessProbe,
+        Self::HintMark,
+        Self::HintFault,
+        Self::Promote,
+        Self::TlbFlush,
     ];
     /// How many there are.
     const COUNT: usize = Self::ALL.len();
@@ -92,6 +110,12 @@ impl Path {
             Self::MigrateScan => profile.value("path.migrate_scan_ns"),
             Self::FreeScan => profile.value("path.free_scan_ns"),
             Self::Migrate => profile.value("path.migrate_ns"),
+            Self::AccessScan => profile.value("path.access_scan_ns"),
+            Self::AccessProbe => profile.value("path.access_probe_ns"),
+            Self::HintMark => profile.value("path.hint_mark_ns"),
+            Self::HintFault => profile.value("path.hint_fault_ns"),
+            Self::Promote => profile.value("path.promote_ns"),
+            Self::TlbFlush => profile.value("path.tlb_flush_ns"),
         })
     }
 }
@@ -124,6 +148,8 @@ pub(crate) struct Costs {
     pub(crate) overlap: u64,
     /// What is left of a miss among others that do not depend on each other, in units of 1/[`ONE`].
     pub(crate) random_overlap: u64,
+    /// A page table's line that comes from memory, on top of an access in random order.
+    pub(crate) walk: Ticks,
     /// How much longer instructions take beside a working thread of the same core, in units of 1/[`ONE`].
     pub(crate) smt: u64,
     /// How far a CPU looks ahead.
@@ -197,6 +223,7 @@ impl Costs {
             slice: ticks("sched.slice_ns"),
             overlap: ratio("prefetch.overlap_ratio"),
             random_overlap: ratio("memory.random_overlap_ratio"),
+            walk: ticks("memory.walk_ns"),
             smt: ratio("cpu.smt_ratio"),
             window: ticks("cpu.window_ns"),
             store: ratio("cpu.store_ratio"),

@@ -128,6 +128,13 @@ impl SimMachine {
         }
     }
 
+    /// The same, priced in pieces of `longest`: for stretches of whole seconds, beside which loads change slowly.
+    pub fn access_coarsely(&self, mix: AccessMix<'_>, longest: Nanos) {
+        if self.0.in_task() {
+            self.0.access_coarsely(mix, from_nanos(longest));
+        }
+    }
+
     /// The task reads or writes the first `bytes` bytes of an object that it holds, at `at`.
     pub fn use_object(&self, at: Addr, bytes: u32, access: Access) {
         if self.0.in_task() {

@@ -32,6 +32,8 @@ const BUNDLED: &[(&str, &str)] = &[
     ("proactive", include_str!("../../../../experiments/proactive.toml")),
     ("thp-fault", include_str!("../../../../experiments/thp-fault.toml")),
     ("thp-movable", include_str!("../../../../experiments/thp-movable.toml")),
+    ("kmmscand", include_str!("../../../../experiments/kmmscand.toml")),
+    ("kmmscand-v1", include_str!("../../../../experiments/kmmscand-v1.toml")),
 ];
 
 impl Experiment {

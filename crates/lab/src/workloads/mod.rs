@@ -8,6 +8,7 @@ mod alloc_loop;
 mod colocated;
 mod dma_devices;
 mod fragment;
+mod hot_pages;
 mod kernel_memory;
 mod mapping;
 mod page_fault;
@@ -35,12 +36,14 @@ pub use alloc_loop::AllocLoop;
 pub use colocated::Colocated;
 pub use dma_devices::DmaDevices;
 pub use fragment::{Fragment, Fragmented};
+pub use hot_pages::HotPages;
 pub use kernel_memory::KernelMemory;
 pub use page_fault::{FaultKind, PageFault};
 pub use proactive::Proactive;
 pub use process_churn::ProcessChurn;
 pub use producer_consumer::ProducerConsumer;
 pub use python_loop::PythonLoop;
+pub(crate) use random::Random;
 pub use slab::{Brk, Hackbench, Ipc, Regions, SlabBulk};
 pub use specjbb::Specjbb;
 pub use stream::Stream;
@@ -98,6 +101,8 @@ pub enum WorkloadSpec {
     Proactive(Proactive),
     /// Seed 004's test: ranges of huge pages on fragmented memory.
     ThpFault(ThpFault),
+    /// Seed 002's programs: memory on a slow node, used by a statistical model.
+    HotPages(HotPages),
 }
 
 impl WorkloadSpec {
@@ -122,6 +127,7 @@ impl WorkloadSpec {
             Self::Thpscale(spec) => spec.title(),
             Self::Proactive(spec) => spec.title(),
             Self::ThpFault(spec) => spec.title(),
+            Self::HotPages(spec) => spec.title(),
         }
     }
 
@@ -149,6 +155,7 @@ impl WorkloadSpec {
             Self::DmaDevices(spec) => Self::DmaDevices(spec.shrunk(by)),
             Self::KernelMemory(spec) => Self::KernelMemory(spec.shrunk(by)),
             Self::ThpFault(spec) => Self::ThpFault(spec.shrunk(by)),
+            Self::HotPages(spec) => Self::HotPages(spec.shrunk(by)),
         }
     }
 
@@ -184,6 +191,7 @@ impl WorkloadSpec {
             Self::Thpscale(spec) => spec.start(sim, stage),
             Self::Proactive(spec) => spec.start(sim, stage),
             Self::ThpFault(spec) => spec.start(sim, stage),
+            Self::HotPages(spec) => spec.start(sim, stage),
         }
     }
 }

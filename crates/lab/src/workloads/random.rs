@@ -6,16 +6,16 @@ use sim::SimMachine;
 
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// A sequence that the machine's generator seeds.
-    pub(super) fn new(machine: &SimMachine) -> Self {
+    pub(crate) fn new(machine: &SimMachine) -> Self {
         Self(machine.random() | 1)
     }
 
     /// The sequence of `seed`: the same in every variant of an experiment, whatever happened before.
-    pub(super) fn of(seed: u64) -> Self {
+    pub(crate) fn of(seed: u64) -> Self {
         // splitmix64's mixing, so that seeds next to each other have nothing in common.
         let mixed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         Self((mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) | 1)
@@ -23,7 +23,7 @@ impl Random {
 
     /// The next number.
     #[inline]
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -32,18 +32,18 @@ impl Random {
 
     /// A number below `bound`, which is not 0.
     #[inline]
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         // The bias is bound / 2^64.
         self.next() % bound
     }
 
     /// A time below `bound`.
-    pub(super) fn time_below(&mut self, bound: Nanos) -> Nanos {
+    pub(crate) fn time_below(&mut self, bound: Nanos) -> Nanos {
         Nanos(if bound.0 == 0 { 0 } else { self.below(bound.0) })
     }
 
     /// Puts `items` in random order.
-    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
         }

@@ -3,8 +3,9 @@
 
 use super::{
     ArenaRule, BackgroundRule, BudgetRule, CaptureRule, CpuSlabRule, DeferRule, FailedPageRule, FindRule,
-    GraceRule, IsolationRule, NodePartialRule, PcpOrders, ReschedRule, Rules, ScaleRule, SecondTryRule,
-    SheafRule, SlabScopeRule, StockRule, SuitableRule, TouchRule, YieldRule, ZonePriceRule, ZonesRule, v,
+    GraceRule, IsolationRule, NodePartialRule, PcpOrders, PromotionRule, ReschedRule, Rules, ScaleRule,
+    SecondTryRule, SheafRule, SlabScopeRule, StockRule, SuitableRule, TouchRule, YieldRule, ZonePriceRule,
+    ZonesRule, v,
 };
 
 /// A part of a policy.
@@ -217,6 +218,13 @@ pub const PARTS: &[Part] = &[
         meaning: "Allocation and freeing keep count of each pageblock's free and immovable pages; compaction empties the \
                   block that costs least, moves only what completes one, and fills the fullest",
         set: compact_summary,
+        pays: true,
+    },
+    Part {
+        name: "promote",
+        meaning: "Pages of slow nodes are promoted by regions: a few pages of each are asked, the densest are swept, what two sweeps \
+                  find in use moves",
+        set: |rules| rules.promotion = PromotionRule::Regions,
         pays: true,
     },
 ];

@@ -363,6 +363,12 @@ impl<M: Machine> Mm<M> {
         self.zones.iter().map(|zone| u64::from(zone.managed)).sum()
     }
 
+    /// The node of the page that is mapped at `vpn` of `space`; `None` where none is, or it is on its way.
+    pub fn node_at(&self, space: &AddressSpace<M>, vpn: Vpn) -> Option<Node> {
+        let entry = space.table(vpn)?.entry(vpn);
+        entry.is_present().then(|| self.node_of_page(entry.head()))
+    }
+
     /// The order of the page whose head is `pfn`.
     pub(crate) fn order_of(&self, pfn: Pfn) -> Order {
         self.map.frame(pfn).state().order

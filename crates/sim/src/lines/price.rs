@@ -17,6 +17,8 @@ const PIECE_MIN: Ticks = 16_000 << 10;
 const PIECE_MAX: Ticks = 256_000 << 10;
 /// Lines of a page.
 const PAGE_LINES: u64 = mm::ids::PAGE_SIZE / LINE_BYTES;
+/// Page table entries in a line.
+const ENTRIES_PER_LINE: u64 = LINE_BYTES / 8;
 
 /// A stretch of accesses that a task is in the middle of.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub(crate) struct Stretch<'a> {
     /// Lines by which the caches have aged so far: those of the working set once at most.
     aged: u64,
     piece: Ticks,
+    longest: Ticks,
     /// The CPU whose demand the last piece was.
     cpu: Option<u16>,
     /// By way, for the present piece.
@@ -59,7 +62,12 @@ struct Part {
 impl<'a> Stretch<'a> {
     pub(crate) fn new(mix: AccessMix<'a>) -> Self {
         let (reads, writes) = (mix.reads, mix.writes);
-        Self { mix, reads, writes, aged: 0, piece: PIECE_MIN, cpu: None, demands: vec![] }
+        Self { mix, reads, writes, aged: 0, piece: PIECE_MIN, longest: PIECE_MAX, cpu: None, demands: vec![] }
+    }
+
+    /// The same in pieces of `longest` from the first on: loads are known to change no faster.
+    pub(crate) fn coarse(mix: AccessMix<'a>, longest: Ticks) -> Self {
+        Self { piece: longest, longest, ..Self::new(mix) }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -105,7 +113,7 @@ impl Lines {
         self.count(stretch, reads + writes, found, who);
         stretch.reads -= reads;
         stretch.writes -= writes;
-        stretch.piece = (stretch.piece * 2).min(PIECE_MAX);
+        stretch.piece = (stretch.piece * 2).min(stretch.longest);
         time
     }
 
@@ -174,8 +182,20 @@ impl Lines {
             let share = part_of(found.memory, share);
             add(share, self.memory_price(stretch.mix.pattern, node, cpu, costs));
         }
+        if !stretch.mix.pattern.is_sequential() {
+            let walk = self.walk(stretch, cpu, costs);
+            add(1 << SHARE_SHIFT, Price { read: walk, write: walk });
+        }
         // Nothing is for free, so that every piece has an end.
         Price { read: price.read.max(1), write: price.write.max(1) }
+    }
+
+    /// What the way to a page's entry costs. Each access brings a line of data and needs one of eight entries: both kinds
+    /// compete for the last level, which so has this share of the entries.
+    fn walk(&self, stretch: &Stretch<'_>, cpu: u16, costs: &Costs) -> u64 {
+        let entries = stretch.lines() / (PAGE_LINES * ENTRIES_PER_LINE);
+        let [.., last] = self.caches.reach(cpu);
+        times(costs.walk << PRICE_SHIFT, entries, (entries + last).max(1))
     }
 
     /// The nodes that the working set lies on, with their shares of it.

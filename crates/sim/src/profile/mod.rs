@@ -58,6 +58,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("common", include_str!("../../../../machines/common.toml")),
     ("epyc-2s-4n", include_str!("../../../../machines/epyc-2s-4n.toml")),
     ("epyc-2s-512", include_str!("../../../../machines/epyc-2s-512.toml")),
+    ("epyc-512-cxl", include_str!("../../../../machines/epyc-512-cxl.toml")),
     ("epyc-7742", include_str!("../../../../machines/epyc-7742.toml")),
     ("epyc-7763", include_str!("../../../../machines/epyc-7763.toml")),
     ("epyc-7w83", include_str!("../../../../machines/epyc-7w83.toml")),

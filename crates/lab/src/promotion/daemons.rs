@@ -1,0 +1,150 @@
+//! The threads of promotion: who scans, who moves, and the tick by which reclaim learns what is in use.
+
+use std::rc::Rc;
+
+use mm::policy::PromotionRule;
+use mm::tier::{Budget, Feedback, Flush, Kmmscand, Mover, Pass, Revision, Seeker, Threads, WantedPage};
+use mm::vm::Touch;
+use mm::{Knob, Machine, Nanos, Node};
+use sim::{Sim, TaskSpec};
+
+use super::chance;
+use super::world::World;
+
+/// From one look of the migrating thread at an empty list to the next.
+const MOVER_PAUSE: Nanos = Nanos(20_000_000);
+/// Pages of a batch.
+const BATCH: u32 = 512;
+/// How often reclaim is told which pages of fast nodes are in use, and demotion's moves are counted.
+const RECLAIM_TICK: Nanos = Nanos(500_000_000);
+
+/// Starts what the policy says looks for hot pages.
+pub(crate) fn spawn(sim: &Sim, world: &Rc<World>) {
+    let rule = world.stage.mm.policy().rules().promotion;
+    if let Some(revision) = rule.revision() {
+        spawn_kmmscand(sim, world, revision);
+    }
+    if rule == PromotionRule::Regions {
+        spawn_seeker(sim, world);
+    }
+    if world.stage.mm.knobs().get(Knob::DemotionEnabled) == 1 {
+        let owned = Rc::clone(world);
+        background(sim, "reclaim-tick", move || owned.tell_reclaim());
+    }
+}
+
+fn background(sim: &Sim, name: &str, body: impl FnOnce() + 'static) {
+    sim.spawn_background(TaskSpec::new(name), body);
+}
+
+fn spawn_kmmscand(sim: &Sim, world: &Rc<World>, revision: Revision) {
+    let mover = Rc::new(std::cell::RefCell::new(Mover::new(Flush::EachPage)));
+    let feedback = Rc::new(std::cell::Cell::new(Feedback::default()));
+    let (scanning, told) = (Rc::clone(world), Rc::clone(&feedback));
+    let (own, note) = (Rc::clone(&mover), Rc::clone(&feedback));
+    background(sim, "kmmscand", move || {
+        let mut scanner = Kmmscand::new(revision);
+        while !scanning.stage.is_over() {
+            for space in scanning.newborn.take() {
+                scanner.enter(space, &*scanning);
+            }
+            let start = scanning.machine().now();
+            let mut want = |page| scanning.wanted.borrow_mut().push(page);
+            let pause = scanner.cycle(&*scanning, || told.get(), &mut want);
+            scanning.spent("scan", Nanos(scanning.machine().now().0 - start.0));
+            if revision.threads == Threads::One {
+                while scanning.move_some(&mut own.borrow_mut(), 1) {}
+                note.set(own.borrow().feedback());
+            }
+            scanning.machine().sleep(pause);
+        }
+    });
+    if revision.threads == Threads::Two {
+        let moving = Rc::clone(world);
+        background(sim, "kmigrated", move || {
+            let mut mover = Mover::new(Flush::EachPage);
+            while !moving.stage.is_over() {
+                while moving.move_some(&mut mover, BATCH) {
+                    feedback.set(mover.feedback());
+                }
+                moving.machine().sleep(MOVER_PAUSE);
+            }
+        });
+    }
+}
+
+fn spawn_seeker(sim: &Sim, world: &Rc<World>) {
+    let knob = |knob: Knob| world.stage.mm.knobs().get(knob);
+    let period = Nanos(knob(Knob::PromotePeriod) * 1_000_000);
+    let budget = Budget { period, permille: knob(Knob::PromoteScanShare) };
+    let seeking = Rc::clone(world);
+    background(sim, "kpromoted", move || {
+        let mut seeker = Seeker::new(budget, seeking.machine().random());
+        while !seeking.stage.is_over() {
+            for space in seeking.newborn.take() {
+                seeker.enter(space);
+            }
+            let start = seeking.machine().now();
+            let waiting = seeking.wanted.borrow().len() * seeking.grain as usize;
+            let mut want = |page| seeking.wanted.borrow_mut().push(page);
+            let pause = seeker.round(&*seeking, waiting, &mut want);
+            seeking.spent("scan", Nanos(seeking.machine().now().0 - start.0));
+            seeking.machine().sleep(pause);
+        }
+    });
+    let moving = Rc::clone(world);
+    background(sim, "kmigrated", move || {
+        let mut mover = Mover::new(Flush::EachBatch);
+        while !moving.stage.is_over() {
+            while moving.move_some(&mut mover, BATCH) {}
+            moving.machine().sleep(MOVER_PAUSE);
+        }
+    });
+}
+
+impl World {
+    /// Moves some of what is wanted, pages of 4 KiB at most `pages`; says whether there was any.
+    fn move_some(&self, mover: &mut Mover, pages: u32) -> bool {
+        if self.stage.is_over() {
+            return false;
+        }
+        let batch: Vec<WantedPage> = self.wanted.borrow_mut().take((pages / self.grain).max(1) as usize);
+        let start = self.machine().now();
+        let Pass { moved, failed, .. } = mover.work(self, &batch);
+        self.spent("migrate", Nanos(self.machine().now().0 - start.0));
+        self.stage.tally.note("pgpromote_success", moved);
+        self.stage.tally.note("freehold_promote_failed", failed * u64::from(self.grain));
+        !batch.is_empty()
+    }
+
+    /// Reclaim looks at accessed marks and at nothing else; and it moves pages by itself.
+    fn tell_reclaim(&self) {
+        let mut before: Vec<Vec<u64>> = vec![];
+        while !self.stage.is_over() {
+            self.machine().sleep(RECLAIM_TICK);
+            let programs = self.programs();
+            before.resize(programs.len().max(before.len()), vec![]);
+            for (program, before) in programs.iter().zip(&mut before) {
+                before.resize(program.segments.len(), 0);
+                let since: Vec<u64> = program
+                    .segments
+                    .iter()
+                    .zip(&*before)
+                    .map(|(segment, before)| segment.accesses.get().saturating_sub(*before))
+                    .collect();
+                *before = program.segments.iter().map(|segment| segment.accesses.get()).collect();
+                for (page, vpn) in program.all_pages() {
+                    let expected = since[program.segment_number(page) as usize];
+                    if chance::happened(expected, &mut self.random.borrow_mut()) {
+                        program.space.access(vpn, Touch::Read);
+                    }
+                    if let Some(node) = self.stage.mm.node_at(&program.space, vpn) {
+                        if node != Node(program.pages[page].node.get()) {
+                            program.moved(page, node);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! All programs of a scene, and what promotion has in common for them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Wanted};
+use mm::vm::SpaceId;
+use mm::{Knob, Machine, Nanos, Node};
+use sim::profile::Place;
+use sim::{Path, SimMachine};
+
+use super::program::Program;
+use crate::stage::Stage;
+use crate::workloads::Random;
+
+/// What promotion sees.
+pub(crate) struct World {
+    pub(crate) stage: Rc<Stage>,
+    programs: RefCell<Vec<Rc<Program>>>,
+    /// Programs that no scanner knows yet.
+    pub(super) newborn: RefCell<Vec<SpaceId>>,
+    pub(super) wanted: RefCell<Wanted>,
+    pub(super) random: RefCell<Random>,
+    /// Modelled pages promoted since the last flush.
+    pub(super) unflushed: Cell<u32>,
+    balancing: Option<RefCell<Balancing>>,
+    pub(super) grain: u32,
+    /// Of hint faults that are to move a page, how many in a hundred cannot.
+    hint_busy_percent: u32,
+}
+
+impl World {
+    /// Without any program yet.
+    pub(crate) fn new(stage: &Rc<Stage>, grain: u32, hint_busy_percent: u32) -> Rc<Self> {
+        let settings = settings(stage);
+        let nodes = stage.mm.topology().nodes.len() as u16;
+        Rc::new(Self {
+            stage: Rc::clone(stage),
+            programs: RefCell::default(),
+            newborn: RefCell::default(),
+            wanted: RefCell::default(),
+            random: RefCell::new(Random::new(stage.machine())),
+            unflushed: Cell::new(0),
+            balancing: settings.map(|settings| RefCell::new(Balancing::new(settings, nodes))),
+            grain,
+            hint_busy_percent,
+        })
+    }
+
+    /// `program` begins.
+    pub(crate) fn enter(&self, program: &Rc<Program>) {
+        if let Some(balancing) = &self.balancing {
+            let scan = HintScan::new(program.id(), self.machine().now(), balancing.borrow().settings());
+            program.hint_scan.replace(Some(scan));
+        }
+        self.newborn.borrow_mut().push(program.id());
+        self.programs.borrow_mut().push(Rc::clone(program));
+    }
+
+    /// `program` ends; its memory is given back.
+    pub(crate) fn leave(&self, program: &Program) {
+        program.lives.set(false);
+        self.programs.borrow_mut().retain(|other| other.id() != program.id());
+        self.wanted.borrow_mut().forget(program.id());
+        self.stage.mm.exit(&program.space);
+    }
+
+    /// The program of `space`, while it lives.
+    pub(super) fn program(&self, space: SpaceId) -> Option<Rc<Program>> {
+        let programs = self.programs.borrow();
+        // They are born in the order of their numbers.
+        let index = programs.binary_search_by_key(&space, |program| program.id()).ok()?;
+        Some(Rc::clone(&programs[index]))
+    }
+
+    pub(super) fn programs(&self) -> Vec<Rc<Program>> {
+        self.programs.borrow().clone()
+    }
+
+    pub(crate) fn machine(&self) -> &SimMachine {
+        self.stage.machine()
+    }
+
+    /// What a thread of `program` does in the kernel after a stretch of accesses: its hint faults, and the next window.
+    pub(crate) fn balance(&self, program: &Program) {
+        let Some(balancing) = &self.balancing else { return };
+        let start = self.machine().now();
+        let place: &Place = &self.stage.places[usize::from(self.machine().cpu().0)];
+        let by = Node(place.node);
+        while let Some(marked) = program.next_fault() {
+            self.machine().charge_times(Path::HintFault, self.grain);
+            self.stage.tally.note("numa_hint_faults", self.grain.into());
+            let state = &program.pages[marked.page];
+            let last = state.last_by.replace(by.0 + 1);
+            let fault = HintFault {
+                from: Node(state.node.get()),
+                by,
+                last_by: last.checked_sub(1).map(Node),
+                marked: marked.since,
+            };
+            let bytes = mm::ids::PAGE_SIZE * u64::from(self.grain);
+            let to = balancing.borrow_mut().fault(fault, bytes, self);
+            let is_busy = self.random.borrow_mut().below(100) < self.hint_busy_percent.into();
+            if let Some(to) = to.filter(|_| !is_busy) {
+                let moved = self.move_page(program, marked.page, marked.vpn, to);
+                self.flush_page();
+                self.stage.tally.note("numa_pages_migrated", moved.map_or(0, u64::from));
+            }
+        }
+        let after_faults = self.machine().now();
+        self.mark_window(program, balancing);
+        let end = self.machine().now();
+        self.spent("hint-fault", Nanos(after_faults.0 - start.0));
+        self.spent("hint-scan", Nanos(end.0 - after_faults.0));
+    }
+
+    fn mark_window(&self, program: &Program, balancing: &RefCell<Balancing>) {
+        let taken = program.hint_scan.borrow_mut().take_if(|scan| scan.is_due(self.machine().now()));
+        let Some(mut scan) = taken else { return };
+        let (settings, gains) = {
+            let balancing = balancing.borrow();
+            (*balancing.settings(), balancing.gains(self))
+        };
+        scan.mark(self, &settings, gains);
+        program.hint_scan.replace(Some(scan));
+    }
+
+    /// What somebody spent on `name`.
+    pub(super) fn spent(&self, name: &str, time: Nanos) {
+        if time.0 > 0 {
+            self.stage.tally.spent(name, time);
+        }
+    }
+
+    /// CPUs that use the program's memory forget a page.
+    fn flush_page(&self) {
+        self.unflushed.set(0);
+        self.machine().charge_times(Path::TlbFlush, self.grain);
+    }
+}
+
+/// How NUMA balancing works, if it does.
+fn settings(stage: &Stage) -> Option<BalancingSettings> {
+    let knob = |knob: Knob| stage.mm.knobs().get(knob);
+    let ms = |of: Knob| Nanos(knob(of) * 1_000_000);
+    let mode = match knob(Knob::NumaBalancing) {
+        0 => return None,
+        1 => Mode::Normal,
+        2 => Mode::Tiering,
+        _ => Mode::Both,
+    };
+    Some(BalancingSettings {
+        mode,
+        delay: ms(Knob::BalancingScanDelay),
+        period_min: ms(Knob::BalancingPeriodMin),
+        period_max: ms(Knob::BalancingPeriodMax),
+        window: knob(Knob::BalancingScanSize) << 20,
+        hot: ms(Knob::BalancingHotThreshold),
+        rate_limit: knob(Knob::PromoteRateLimit).saturating_mul(1_000_000),
+    })
+}

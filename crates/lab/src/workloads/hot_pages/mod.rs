@@ -1,0 +1,167 @@
+//! Seed 002's programs: their memory begins on a slow node, their threads touch it by a statistical model, and promotion is to
+//! bring what they touch to fast nodes. abench of the post is one process of 64 threads that goes over all of its memory, in random
+//! order, so many times.
+//!
+//! `completion` is how long a process takes for its accesses, from the start of the clock, in ns; `scan`, `migrate`, `hint-scan`
+//! and `hint-fault` are the times that promotion spent, all threads together; the counters `accesses_fast` and `accesses_slow`
+//! say, in units of 1024, which tier's memory was accessed. An operation is 1024 accesses.
+//!
+//! Left out: setting memory up (it lies on its node before the clock starts), page faults, everything else that the programs do
+//! between accesses (part of what an access costs).
+
+mod thread;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use mm::Node;
+use serde::Deserialize;
+use sim::{Sim, TaskSpec};
+
+use super::within;
+use crate::promotion::{self, Program, ProgramSpec, RegionSpec, World};
+use crate::stage::Stage;
+use thread::Running;
+
+/// Processes that are alike.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessSpec {
+    /// How many.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// Threads of each; 0: its memory is there, and nobody touches it.
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// How often each thread accesses as many pages as the process has; 0: until the end.
+    #[serde(default)]
+    pub passes: u32,
+    /// The node that its memory is on at first.
+    pub node: u16,
+    /// Its mappings, upwards.
+    pub regions: Vec<RegionSpec>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Parameters of the workload.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HotPages {
+    /// What runs.
+    pub processes: Vec<ProcessSpec>,
+    /// A thread's stretch of accesses between two looks at the clock, ms: that finely its hint faults and its turns of what is
+    /// hot come.
+    #[serde(default = "default_stretch")]
+    pub stretch_ms: u32,
+    /// Of hint faults that are to move a page, so many in a hundred find it in use by somebody, and it stays.
+    #[serde(default)]
+    pub hint_busy_percent: u32,
+    /// How many pages each page of the model stands for.
+    #[serde(skip, default = "one")]
+    pub grain: u32,
+}
+
+const fn default_stretch() -> u32 {
+    20
+}
+
+impl HotPages {
+    pub(super) fn title(&self) -> String {
+        let each = |spec: &ProcessSpec| {
+            let mib = spec.regions.iter().map(|region| u64::from(region.mib) * u64::from(region.copies));
+            let (mib, threads) = (mib.sum::<u64>(), spec.threads);
+            let of = if spec.count == 1 { String::new() } else { format!("{} processes, each ", spec.count) };
+            format!("{of}{threads} threads over {mib} MiB on node {}", spec.node)
+        };
+        self.processes.iter().map(each).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Memory keeps its size, but is modelled by that many fewer pages.
+    pub(super) fn shrunk(&self, by: u32) -> Self {
+        Self { grain: self.grain * by, ..self.clone() }
+    }
+
+    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+        self.check(stage)?;
+        let world = World::new(stage, self.grain, self.hint_busy_percent);
+        let mut started = 0;
+        for spec in &self.processes {
+            for _ in 0..spec.count {
+                self.start_process(spec, &mut started, sim, &world)?;
+            }
+        }
+        // What is new is not yet on the lists that pages are taken off to be moved.
+        stage.mm.lru_drain_all();
+        for name in ["accesses_fast", "accesses_slow", "pgpromote_success", "numa_hint_faults"] {
+            stage.tally.note(name, 0);
+        }
+        promotion::spawn(sim, &world);
+        Ok(())
+    }
+
+    fn check(&self, stage: &Stage) -> Result<(), String> {
+        within("processes", self.processes.len() as u64, 1..=1000)?;
+        within("hint_busy_percent", self.hint_busy_percent.into(), 0..=99)?;
+        within("stretch_ms", self.stretch_ms.into(), 1..=10_000)?;
+        let nodes = stage.mm.topology().nodes.len() as u64;
+        for spec in &self.processes {
+            within("count", spec.count.into(), 1..=100_000)?;
+            within("threads", spec.threads.into(), 0..=4096)?;
+            within("node", spec.node.into(), 0..=nodes - 1)?;
+            within("regions", spec.regions.len() as u64, 1..=10_000)?;
+            for region in &spec.regions {
+                within("mib", region.mib.into(), 1..=1 << 24)?;
+                within("copies", region.copies.into(), 1..=100_000)?;
+                let least = region.parts().iter().map(|(mib, _)| *mib).min().unwrap_or(0);
+                let pages = u64::from(least) * 256;
+                within(
+                    "MiB of a segment, in pages of the model,",
+                    pages / u64::from(self.grain),
+                    1..=1 << 32,
+                )?;
+            }
+            let weight =
+                spec.regions.iter().flat_map(RegionSpec::parts).map(|(_, weight)| u64::from(weight)).sum();
+            within(
+                "weights of all segments, if there are threads,",
+                weight,
+                spec.threads.min(1).into()..=1 << 40,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn start_process(
+        &self,
+        spec: &ProcessSpec,
+        started: &mut u32,
+        sim: &Sim,
+        world: &Rc<World>,
+    ) -> Result<(), String> {
+        let of = ProgramSpec { node: Node(spec.node), regions: &spec.regions, grain: self.grain };
+        let program = Rc::new(Program::new(&world.stage, &of)?);
+        world.enter(&program);
+        let running = Rc::new(Running {
+            accesses: u64::from(spec.passes) * program.real_pages(),
+            stretch_ns: u64::from(self.stretch_ms) * 1_000_000,
+            threads: Cell::new(spec.threads),
+            program,
+        });
+        for _ in 0..spec.threads {
+            let (running, world) = (Rc::clone(&running), Rc::clone(world));
+            let cpu = world.stage.cpu(*started);
+            running.program.begin_thread(Node(world.stage.places[usize::from(cpu.0)].node));
+            let task = TaskSpec::new("thread").on(cpu);
+            *started += 1;
+            sim.spawn(task, move || running.run(&world));
+        }
+        if spec.threads == 0 {
+            let (running, world) = (Rc::clone(&running), Rc::clone(world));
+            sim.spawn(TaskSpec::new("memory"), move || running.stay(&world));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! The kernel's NUMA balancing, the baseline of seed 002: a task's pages are made to fault, a window of addresses at a time, and
+//! a fault says who uses a page and how soon. In mode 2 (memory tiering) only pages of slow nodes fault, and hot ones are
+//! promoted; in mode 1 all do, and move to where they are used. ALGORITHMS.md section 5; what is not there is from memory.
+
+use alloc::vec::Vec;
+
+use super::ground::{Ground, PageRange};
+use super::kmmscand::fast;
+use crate::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
+use crate::vm::{SpaceId, Vpn};
+
+/// Addresses that a window goes over for each that it marks, at most.
+const VIRTUAL_RATIO: u64 = 8;
+/// Threshold steps for each default threshold, times 2.
+const THRESHOLD_STEPS: u64 = 16;
+/// Free memory above its marks from which on a node takes whatever faults: so much, or this part of the node.
+const ENOUGH_BYTES: u64 = 1 << 30;
+const ENOUGH_SHARE: u64 = 16;
+/// A node has a program's shared pages if so many in four of its faults are from there.
+const CLAIM_OF_4: u64 = 3;
+
+/// `kernel.numa_balancing`, as far as it says what is scanned and what a fault does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// 1: pages go to the nodes that use them.
+    Normal,
+    /// 2: hot pages of slow nodes go to fast ones.
+    Tiering,
+    /// 3: hot pages of slow nodes as in mode 2, those of fast ones as in mode 1.
+    Both,
+}
+
+/// The settings under /sys/kernel/debug/sched/numa_balancing, and `kernel.numa_balancing_promote_rate_limit_MBps`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BalancingSettings {
+    /// What is scanned and moved.
+    pub mode: Mode,
+    /// From the birth of an address space to its first window.
+    pub delay: Nanos,
+    /// From one window to the next, at least.
+    pub period_min: Nanos,
+    /// And at most.
+    pub period_max: Nanos,
+    /// Bytes of a window.
+    pub window: u64,
+    /// A page is hot that faults so soon after it was marked; the threshold begins with it.
+    pub hot: Nanos,
+    /// Bytes promoted to a node in a second, at most.
+    pub rate_limit: u64,
+}
+
+/// Windows over an address space. Threads of the program take turns: one takes the scan, marks a window, puts it back.
+#[derive(Debug)]
+pub struct HintScan {
+    space: SpaceId,
+    at: Vpn,
+    next: Nanos,
+    period: Nanos,
+}
+
+impl HintScan {
+    /// That of an address space that is born `now`.
+    pub fn new(space: SpaceId, now: Nanos, settings: &BalancingSettings) -> Self {
+        Self { space, at: Vpn(0), next: Nanos(now.0 + settings.delay.0), period: settings.period_min }
+    }
+
+    /// Whether the next window is due.
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now >= self.next
+    }
+
+    /// Marks the next window; gives the pages marked. Where nobody gains by faults (mode 1, a program whose pages all share),
+    /// windows come half as often from then on.
+    pub fn mark(&mut self, ground: &impl Ground, settings: &BalancingSettings, gains: bool) -> u64 {
+        self.period =
+            if gains { settings.period_min } else { Nanos((2 * self.period.0).min(settings.period_max.0)) };
+        self.next = Nanos(ground.now().0 + self.period.0);
+        let most = settings.window / PAGE_SIZE;
+        let (mut marked, mut passed) = (0, 0);
+        while marked < most && passed < VIRTUAL_RATIO * most {
+            let Some(area) = ground.area(self.space, self.at) else {
+                // The next window begins anew.
+                self.at = Vpn(0);
+                break;
+            };
+            let start = self.at.max(area.range.start);
+            let part = PageRange { start, end: area.range.end }.first(PAGEBLOCK_PAGES);
+            if area.is_scanned {
+                let marks = |node| settings.mode != Mode::Tiering || !ground.is_fast(node);
+                marked += u64::from(ground.mark(self.space, part, marks));
+            }
+            passed += u64::from(part.pages());
+            self.at = part.end;
+        }
+        marked
+    }
+}
+
+/// A hint fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HintFault {
+    /// Where the page is.
+    pub from: Node,
+    /// The node of the CPU that touched it.
+    pub by: Node,
+    /// The node of the CPU that faulted on it the time before, if it did.
+    pub last_by: Option<Node>,
+    /// When it was marked.
+    pub marked: Nanos,
+}
+
+/// What is known of promotions to a node.
+#[derive(Clone, Copy, Debug)]
+struct Promotions {
+    threshold: Nanos,
+    /// When the threshold was last looked at, and candidates since.
+    since: Nanos,
+    candidates: u64,
+    /// The second that the rate limit is in, and bytes in it.
+    second: u64,
+    in_second: u64,
+}
+
+/// Decides what a hint fault does.
+#[derive(Debug)]
+pub struct Balancing {
+    settings: BalancingSettings,
+    promotions: Vec<Promotions>,
+    /// Faults by the node of the CPU.
+    faults: Vec<u64>,
+}
+
+impl Balancing {
+    /// For a machine of `nodes`.
+    pub fn new(settings: BalancingSettings, nodes: u16) -> Self {
+        let (threshold, since) = (settings.hot, Nanos(0));
+        let fresh = Promotions { threshold, since, candidates: 0, second: 0, in_second: 0 };
+        let nodes = usize::from(nodes);
+        Self { settings, promotions: alloc::vec![fresh; nodes], faults: alloc::vec![0; nodes] }
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &BalancingSettings {
+        &self.settings
+    }
+
+    /// Whether faults are of any use: whether some node has a claim to the pages (mode 1).
+    pub fn gains(&self, ground: &impl Ground) -> bool {
+        self.settings.mode != Mode::Normal || fast(ground).any(|node| self.has_claim(node))
+    }
+
+    /// The fault of a page of `bytes`: where the page is to go, if anywhere.
+    pub fn fault(&mut self, fault: HintFault, bytes: u64, ground: &impl Ground) -> Option<Node> {
+        self.faults[usize::from(fault.by.0)] += 1;
+        let by_heat = match self.settings.mode {
+            Mode::Tiering => true,
+            Mode::Both => !ground.is_fast(fault.from),
+            Mode::Normal => false,
+        };
+        let moves = if by_heat {
+            !ground.is_fast(fault.from) && self.is_hot(fault, bytes, ground)
+        } else {
+            // The filter of two stages: by chance a page is not used twice in a row from the same node. That slow nodes' pages stay
+            // is inferred from RESULTS case 12, where mode 1 takes as long as if nothing moved; no rule that we know says it.
+            ground.is_fast(fault.from) && fault.last_by == Some(fault.by) && self.has_claim(fault.by)
+        };
+        (moves && fault.by != fault.from).then_some(fault.by)
+    }
+
+    /// Whether most faults are from `node`: memory that threads of several nodes share alike stays.
+    fn has_claim(&self, node: Node) -> bool {
+        let all: u64 = self.faults.iter().sum();
+        4 * self.faults[usize::from(node.0)] > CLAIM_OF_4 * all
+    }
+
+    fn is_hot(&mut self, fault: HintFault, bytes: u64, ground: &impl Ground) -> bool {
+        let (now, settings) = (ground.now(), self.settings);
+        let enough = ENOUGH_BYTES.max(ground.size(fault.by) / ENOUGH_SHARE);
+        let node = &mut self.promotions[usize::from(fault.by.0)];
+        if ground.room(fault.by) >= enough {
+            node.threshold = settings.hot;
+            return true;
+        }
+        node.adjust(now, &settings);
+        if now.0.saturating_sub(fault.marked.0) >= node.threshold.0 {
+            return false;
+        }
+        node.candidates += bytes;
+        node.may_take(now, bytes, settings.rate_limit)
+    }
+}
+
+impl Promotions {
+    /// Once in the longest period: the threshold falls where there were more candidates than the rate limit allows, and
+    /// rises where there were fewer.
+    fn adjust(&mut self, now: Nanos, settings: &BalancingSettings) {
+        let period = settings.period_max.0;
+        if now.0.saturating_sub(self.since.0) < period {
+            return;
+        }
+        let expected = u128::from(settings.rate_limit) * u128::from(period) / 1_000_000_000;
+        let (step, seen) = (2 * settings.hot.0 / THRESHOLD_STEPS, u128::from(self.candidates));
+        if 10 * seen > 11 * expected {
+            self.threshold.0 = self.threshold.0.saturating_sub(step).max(step);
+        } else if 10 * seen < 9 * expected {
+            self.threshold.0 = (self.threshold.0 + step).min(2 * settings.hot.0);
+        }
+        (self.since, self.candidates) = (now, 0);
+    }
+
+    fn may_take(&mut self, now: Nanos, bytes: u64, limit: u64) -> bool {
+        let second = now.0 / 1_000_000_000;
+        if second != self.second {
+            (self.second, self.in_second) = (second, 0);
+        }
+        let allowed = self.in_second < limit;
+        self.in_second += bytes;
+        allowed
+    }
+}

@@ -1,0 +1,132 @@
+//! Seed 002's daemon: scans address spaces in turn, whole areas from where the last scan ended, and wants the pages of slow
+//! nodes that it finds hot. What a scan is worth decides when the next one comes and how far it goes ([`Slot`]).
+//!
+//! Because a scan's size is looked at only behind an area, one large area makes it inert; and where a scan of V0 has found
+//! more than 100 useful pages when it has its size, it goes on to the end of the address space. Both are the post's.
+
+use alloc::collections::VecDeque;
+
+use super::feedback::Feedback;
+use super::ground::{Area, Ground, Seen};
+use super::list::WantedPage;
+use super::revision::{Revision, TargetRule};
+use super::slot::Slot;
+use crate::ids::{Nanos, Node};
+use crate::vm::{SpaceId, Vpn};
+
+/// The scanning half of the daemon.
+#[derive(Debug)]
+pub struct Kmmscand {
+    revision: Revision,
+    slots: VecDeque<Slot>,
+}
+
+impl Kmmscand {
+    /// The daemon of `revision`, without any address space.
+    pub fn new(revision: Revision) -> Self {
+        Self { revision, slots: VecDeque::new() }
+    }
+
+    /// What it is.
+    pub fn revision(&self) -> &Revision {
+        &self.revision
+    }
+
+    /// `space` is born.
+    pub fn enter(&mut self, space: SpaceId, ground: &impl Ground) {
+        self.slots.push_back(Slot::new(space, &self.revision, ground.now(), ground.nodes()));
+    }
+
+    /// What it keeps of `space`.
+    pub fn slot(&mut self, space: SpaceId) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.space == space)
+    }
+
+    /// A cycle over the address spaces whose time has come: what is hot is told to `want`. Gives the pause until the next.
+    pub fn cycle(
+        &mut self,
+        ground: &impl Ground,
+        feedback: impl Fn() -> Feedback,
+        want: &mut impl FnMut(WantedPage),
+    ) -> Nanos {
+        for _ in 0..self.slots.len().min(self.revision.spaces_max) {
+            let Some(mut slot) = self.slots.pop_front() else { break };
+            if !ground.is_alive(slot.space) {
+                continue;
+            }
+            let is_due = slot.scalar > 0 && ground.now() >= slot.next;
+            if is_due && ground.may_look(slot.space) {
+                let useful = self.scan(&mut slot, ground, want);
+                slot.scanned(useful, ground.now(), &self.revision, &feedback());
+            }
+            self.slots.push_back(slot);
+        }
+        self.revision.pause
+    }
+
+    /// Scans as much of an address space as its slot says; gives the useful pages: those of slow nodes that were accessed.
+    fn scan(&self, slot: &mut Slot, ground: &impl Ground, want: &mut impl FnMut(WantedPage)) -> u64 {
+        let (mut scanned, mut useful) = (0, 0);
+        slot.accessed.fill(0);
+        loop {
+            let Some(area) = ground.area(slot.space, slot.address) else {
+                slot.address = Vpn(0);
+                break;
+            };
+            useful += self.look(slot, area, ground, want);
+            slot.address = area.range.end;
+            scanned += area.range.bytes();
+            // What V0 does there is to raise the size for this scan, and to ask the same again behind the next area.
+            let goes_on = self.revision.goes_on_above.is_some_and(|above| useful > above);
+            if scanned >= slot.size && !goes_on {
+                break;
+            }
+        }
+        slot.note_target(ground);
+        useful
+    }
+
+    fn look(
+        &self,
+        slot: &mut Slot,
+        area: Area,
+        ground: &impl Ground,
+        want: &mut impl FnMut(WantedPage),
+    ) -> u64 {
+        if !area.is_scanned {
+            return 0;
+        }
+        let target = self.target(slot, ground);
+        let mut useful = 0;
+        ground.look(slot.space, area.range, |seen: Seen| {
+            if ground.is_fast(seen.node) {
+                slot.accessed[usize::from(seen.node.0)] += u64::from(seen.accessed);
+                return;
+            }
+            useful += u64::from(seen.accessed) * u64::from(seen.pages);
+            if slot.hot.is_hot(seen) {
+                want(WantedPage { space: slot.space, vpn: seen.vpn, node: target });
+            }
+        });
+        useful
+    }
+
+    /// Where this scan's hot pages go.
+    fn target(&self, slot: &Slot, ground: &impl Ground) -> Node {
+        let preferred = match self.revision.target {
+            TargetRule::NodeZero => return Node(0),
+            TargetRule::MostAccessed | TargetRule::WithFallback => {
+                slot.target.or_else(|| fast(ground).next()).unwrap_or(Node(0))
+            }
+        };
+        if self.revision.target == TargetRule::MostAccessed || ground.room(preferred) > 0 {
+            return preferred;
+        }
+        fast(ground).find(|&node| ground.room(node) > 0).unwrap_or(preferred)
+    }
+}
+
+/// The nodes of the fast tier.
+pub(super) fn fast(ground: &impl Ground) -> impl Iterator<Item = Node> {
+    (0..ground.nodes()).map(Node).filter(|&node| ground.is_fast(node))
+}
