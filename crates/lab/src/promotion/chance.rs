@@ -18,7 +18,7 @@ fn none_of(count: u64) -> u64 {
     let one = u128::from(ONE);
     let tail = one - rest + rest * rest / (2 * one);
     let mut share = u128::from(u64::MAX);
-    (0..sixteenths).for_each(|_| share = share * STEP >> 64);
+    (0..sixteenths).for_each(|_| share = (share * STEP) >> 64);
     (share * tail / one) as u64
 }
 
@@ -36,8 +36,8 @@ pub(super) fn until_first(random: &mut Random) -> u64 {
     // -ln(u) by how often e^(-1/16) goes into u, and evenly within a 16th.
     let draw = random.next();
     let (mut share, mut sixteenths) = (u128::from(u64::MAX), 0);
-    while share * STEP >> 64 > u128::from(draw) && sixteenths < 16 * 32 {
-        share = share * STEP >> 64;
+    while (share * STEP) >> 64 > u128::from(draw) && sixteenths < 16 * 32 {
+        share = (share * STEP) >> 64;
         sixteenths += 1;
     }
     sixteenths * (ONE / 16) + random.below(ONE / 16)
