@@ -98,12 +98,14 @@ pub const V0: Revision = Revision {
 /// V0 before it: every scan is of the whole address space.
 pub const V0_NOTHROTTLE: Revision = Revision { size: None, goes_on_above: None, ..V0 };
 
-/// V1 (March 2025). Its pause and its threshold were not seen: the pause is V0's, and every useful page counts.
+/// V1 (March 2025). What is not in ALGORITHMS.md (pause, threshold, smoothing) is as in its patches of the period and the size,
+/// which have 16 ms, 256 pages and a 16th.
 pub const V1: Revision = Revision {
     size: Some(Span3 { min: 256 * MIB, first: GIB, max: 4 * GIB }),
     period: Span3 { min: ms(500), first: ms(2000), max: ms(5000) },
-    ignored_below: 0,
+    ignored_below: 256,
     goes_on_above: None,
+    is_smoothed: true,
     delay: ms(1000),
     target: TargetRule::MostAccessed,
     threads: Threads::Two,
@@ -113,8 +115,6 @@ pub const V1: Revision = Revision {
 /// V2 (June 2025), named kscand. Its page budget is left out: the tree overwrites it with one that nothing reaches.
 pub const V2: Revision = Revision {
     period: Span3 { min: ms(600), first: ms(2000), max: ms(5000) },
-    ignored_below: 256,
-    is_smoothed: true,
     pause: ms(20),
     ..V1
 };

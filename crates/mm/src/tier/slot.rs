@@ -111,7 +111,7 @@ fn tuned((period, size): (Nanos, u64), useful: (bool, bool)) -> (Nanos, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::revision::{V0, V0_NOTHROTTLE, V3};
+    use super::super::revision::{V0, V0_NOTHROTTLE, V1, V3};
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -145,6 +145,8 @@ mod tests {
     fn few_useful_pages_are_none() {
         assert_eq!(after(&V0, &[99]), after(&V0, &[0]));
         assert_ne!(after(&V0, &[100]), after(&V0, &[0]));
+        assert_eq!(after(&V1, &[255]), after(&V1, &[0]));
+        assert_ne!(after(&V1, &[256]), after(&V1, &[0]));
         // A 16th of the last scan's is added: 240 + 16.
         let mut slot = Slot::new(SpaceId(0), &V3, Nanos(0), 1);
         slot.scanned(256, Nanos(0), &V3, &Feedback::default());
