@@ -95,6 +95,6 @@ pub(super) fn terminate(child: &Child) {
 }
 
 /// As shells count: the exit status, or 128 + the signal.
-pub(super) fn exit_code(status: ExitStatus) -> i32 {
+pub(crate) fn exit_code(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }

@@ -6,13 +6,13 @@
 //! of this machine.
 
 mod calibrate;
-mod child;
+pub(crate) mod child;
 mod drain;
 mod groups;
 pub(crate) mod host;
 mod options;
 mod perf;
-mod procs;
+pub(crate) mod procs;
 mod ring;
 mod session;
 pub mod zoneinfo;

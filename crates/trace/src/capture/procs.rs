@@ -1,4 +1,4 @@
-//! The tasks that exist when a recording starts, from /proc.
+//! The tasks that exist when a recording starts, and the processes of a tree, from /proc.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,8 @@ struct Process {
 /// All tasks of the system; `root` and its descendants, if given, are the workload.
 pub(super) fn snapshot(root: Option<u32>) -> Vec<Task> {
     let processes: Vec<Process> = numbers(Path::new("/proc")).filter_map(read_process).collect();
-    let workload = root.map(|root| descendants(root, &processes)).unwrap_or_default();
+    let parents = processes.iter().map(|process| (process.pid, process.parent));
+    let workload = root.map(|root| descendants(root, parents)).unwrap_or_default();
     let mut tasks: Vec<Task> = vec![Task { name: "swapper".into(), ..Task::default() }];
     for process in processes {
         let in_workload = workload.contains(&process.pid);
@@ -26,8 +27,55 @@ pub(super) fn snapshot(root: Option<u32>) -> Vec<Task> {
 }
 
 /// Whether a process exists and has not ended.
-pub(super) fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     parent_and_state(pid).is_some_and(|(_, state)| state != 'Z')
+}
+
+/// The process of a tree that has most memory resident; its root if nobody can be seen.
+pub(crate) fn largest(root: u32) -> u32 {
+    tree(root).into_iter().max_by_key(|&pid| resident_pages(pid)).unwrap_or(root)
+}
+
+/// A process's name, as `comm` has it.
+pub(crate) fn name(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// The words of a process's command, as far as it lets them be seen.
+pub(crate) fn command(pid: u32) -> Vec<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words);
+    words.trim_end_matches('\0').split('\0').map(str::to_owned).collect()
+}
+
+/// Asks a process and its descendants to end.
+pub(crate) fn terminate_tree(root: u32) {
+    for pid in tree(root) {
+        // SAFETY: sends a signal; no memory is involved.
+        unsafe { libc::kill(pid as i32, libc::SIGTERM) };
+    }
+}
+
+fn tree(root: u32) -> BTreeSet<u32> {
+    let parents = numbers(Path::new("/proc")).filter_map(|pid| Some((pid, parent_and_state(pid)?.0)));
+    descendants(root, parents)
+}
+
+/// CPU time that a process has had, in seconds, to 10 ms.
+pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // utime and stime, the 14th and 15th figure, in the kernel's ticks for programs: 100 a second everywhere.
+    let figures = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(2);
+    let ticks: Vec<u64> = figures.filter_map(|figure| figure.parse().ok()).collect();
+    Some(ticks.iter().sum::<u64>() as f64 / 100.0)
+}
+
+/// The second figure of statm; 0 of a process that is gone.
+fn resident_pages(pid: u32) -> u64 {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0)
 }
 
 fn numbers(directory: &Path) -> impl Iterator<Item = u32> + use<> {
@@ -55,10 +103,11 @@ fn parent_and_state(pid: u32) -> Option<(u32, char)> {
     Some((fields.next()?.parse().ok()?, state))
 }
 
-fn descendants(root: u32, processes: &[Process]) -> BTreeSet<u32> {
+/// A process and all that come from it, of processes with their parents.
+fn descendants(root: u32, processes: impl Iterator<Item = (u32, u32)>) -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for process in processes {
-        children.entry(process.parent).or_default().push(process.pid);
+    for (pid, parent) in processes {
+        children.entry(parent).or_default().push(pid);
     }
     let mut found = BTreeSet::new();
     let mut next = vec![root];
