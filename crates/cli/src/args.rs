@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use host::fault_loop::Memory;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Record(Record),
     /// What is in a recording
     Inspect(Inspect),
+    /// How often a program's pages are accessed, by mapping
+    Heat(Heat),
     /// Replay a recording on a simulated machine
     Replay(Replay),
     /// Hold the allocator against captures and traces of stock kernels
@@ -112,6 +115,43 @@ pub(crate) struct Inspect {
     /// Write a copy with addresses and names hidden
     #[arg(long, value_name = "FILE")]
     pub(crate) mask: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Heat {
+    /// Where to write what was seen
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub(crate) output: Option<PathBuf>,
+    /// Watch a process that runs, until it ends or Ctrl-C; of its descendants, the largest
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
+    pub(crate) pid: Option<u32>,
+    /// From the start of a round to the start of the next; a round itself is 5 s
+    #[arg(long, default_value = "5", value_parser = seconds::<5>, value_name = "SECONDS")]
+    pub(crate) interval: Duration,
+    /// Rounds, at most
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
+    pub(crate) rounds: Option<u32>,
+    /// Wait before the first round, while the program loads its data
+    #[arg(long, default_value = "0", value_parser = seconds::<0>, value_name = "SECONDS")]
+    pub(crate) after: Duration,
+    /// How long to go on from the start; a command that still runs is then asked to end
+    #[arg(long = "for", value_parser = seconds::<5>, value_name = "SECONDS")]
+    pub(crate) length: Option<Duration>,
+    /// What to call the result
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Seconds, with a fraction if need be, from `MIN` to a day.
+fn seconds<const MIN: u32>(text: &str) -> Result<Duration, String> {
+    const MAX: f64 = 86_400.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if (f64::from(MIN)..=MAX).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("{MIN} to {MAX} seconds can be")),
+    }
 }
 
 #[derive(Debug, ClapArgs)]

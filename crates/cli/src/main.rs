@@ -51,6 +51,7 @@ fn run(args: Args) -> Result<Verdict, Failure> {
         Command::Try(options) => commands::tour::run(global, &options),
         Command::Record(options) => commands::record::run(global, options),
         Command::Inspect(options) => commands::inspect::run(global, &options),
+        Command::Heat(options) => commands::heat::run(global, options),
         Command::Replay(options) => commands::replay::run(global, &options),
         Command::Conform(options) => commands::conform::run(global, &options),
         Command::Lab(options) => commands::lab::run(global, &options),

@@ -134,6 +134,24 @@ fn recording_says_what_it_cannot_do() {
 }
 
 #[test]
+fn watching_says_what_it_cannot_do() {
+    insta::assert_snapshot!(refusal(&["heat"]));
+    insta::assert_snapshot!(refusal(&["heat", "--pid", "1", "--", "true"]));
+    insta::assert_snapshot!(refusal(&["heat", "--interval", "2", "--", "true"]));
+    insta::assert_snapshot!(refusal(&["heat", "--for", "long", "--", "true"]));
+    insta::assert_snapshot!(refusal(&["heat", "--rounds", "0", "--", "true"]));
+    insta::assert_snapshot!(refusal(&["heat", "-o", "heat.txt", "--", "true"]));
+    insta::assert_snapshot!(refusal(&["heat", "--", "/no/such/command"]));
+    // No process has such a number.
+    insta::assert_snapshot!(refusal(&["heat", "--pid", "4194304"]));
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.toml");
+    let message = refusal(&["heat", "-o", text(&output), "--", "true"]);
+    assert!(message.contains("nothing was sampled") || message.contains("clear_refs"), "{message}");
+    assert!(!output.exists(), "nothing is left where nothing was seen");
+}
+
+#[test]
 fn words_that_mean_nothing_get_one_line() {
     insta::assert_snapshot!(refusal(&["reply"]));
     insta::assert_snapshot!(refusal(&["replay"]));

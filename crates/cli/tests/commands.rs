@@ -141,6 +141,26 @@ fn this_machine_becomes_a_profile() {
 }
 
 #[test]
+fn a_programs_pages_are_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sleep.toml");
+    let words =
+        ["heat", "--rounds", "1", "--json", "-o", file.to_str().unwrap(), "--title", "it sleeps", "--"];
+    let output = freehold(&[&words[..], &["sleep", "60"]].concat());
+    if output.status.code() == Some(2) {
+        // Another kernel, or not for us to look at.
+        assert!(String::from_utf8_lossy(&output.stderr).contains("clear_refs"), "{output:?}");
+        return;
+    }
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["process"], &json["rounds"]), (&"sleep".into(), &1.into()));
+    assert!(json["all"]["mib"].as_f64().is_some_and(|mib| mib > 0.5), "{json}");
+    let toml = std::fs::read_to_string(&file).unwrap();
+    assert!(toml.starts_with("# command  sleep 60\n") && toml.contains("title = \"it sleeps\""), "{toml}");
+    assert_eq!(toml.matches("[[region]]").count(), json["region"].as_array().unwrap().len());
+}
+
+#[test]
 fn policies_contend_on_this_machine() {
     let words = ["bench", "contention", "--rounds", "1", "--slice-ms", "1", "--threads", "2", "--quiet"];
     let some = ["--policy", "linux-6.18", "--policy", "freehold", "--set", "vm.pcp_batch_scale_max=5,0"];

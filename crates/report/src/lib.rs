@@ -14,6 +14,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod explain;
 pub mod heading;
+pub mod heat;
 pub mod histogram;
 pub mod html;
 pub mod inspect;

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod conform;
 pub(crate) mod fault_loop;
+pub(crate) mod heat;
 pub(crate) mod inspect;
 pub(crate) mod knobs;
 pub(crate) mod lab;
