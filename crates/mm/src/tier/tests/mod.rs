@@ -1,0 +1,5 @@
+//! Controllers on a ground that the tests make up ([`world`]): what they look at, what they want, and what it costs them.
+
+mod kmmscand;
+mod mover;
+mod world;
