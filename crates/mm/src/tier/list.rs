@@ -1,6 +1,7 @@
 //! Pages that are to be moved: from who finds them to who moves them.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use crate::ids::Node;
 use crate::vm::{SpaceId, Vpn};
@@ -17,45 +18,59 @@ pub struct WantedPage {
 }
 
 /// The migration lists of all address spaces (one each from V2 on), which are served in turn.
+///
+/// With a thousand of them a page finds its list, and the number of pages its sum, without a look at all others.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    lists: VecDeque<(SpaceId, VecDeque<(Vpn, Node)>)>,
+    /// None is empty.
+    lists: BTreeMap<SpaceId, VecDeque<(Vpn, Node)>>,
+    /// Whose turn comes when: each address space that has a list, once.
+    turns: VecDeque<SpaceId>,
+    /// Pages on all lists.
+    pages: usize,
 }
 
 impl Wanted {
     /// `page` is to be moved.
     pub fn push(&mut self, page: WantedPage) {
-        let of_space = self.lists.iter_mut().rev().find(|(space, _)| *space == page.space);
-        match of_space {
-            Some((_, list)) => list.push_back((page.vpn, page.node)),
-            None => self.lists.push_back((page.space, [(page.vpn, page.node)].into())),
+        let list = self.lists.entry(page.space).or_default();
+        if list.is_empty() {
+            self.turns.push_back(page.space);
         }
+        list.push_back((page.vpn, page.node));
+        self.pages += 1;
     }
 
     /// Up to `most` pages of one address space, oldest first; its turn comes again when all others had theirs.
-    pub fn take(&mut self, most: usize) -> alloc::vec::Vec<WantedPage> {
-        let Some((space, mut list)) = self.lists.pop_front() else { return alloc::vec![] };
+    pub fn take(&mut self, most: usize) -> Vec<WantedPage> {
+        let Some(space) = self.turns.pop_front() else { return Vec::new() };
+        let Some(list) = self.lists.get_mut(&space) else { return Vec::new() };
         let count = most.min(list.len());
         let taken = list.drain(..count).map(|(vpn, node)| WantedPage { space, vpn, node }).collect();
-        if !list.is_empty() {
-            self.lists.push_back((space, list));
+        if list.is_empty() {
+            self.lists.remove(&space);
+        } else {
+            self.turns.push_back(space);
         }
+        self.pages -= count;
         taken
     }
 
     /// Pages that wait.
     pub fn len(&self) -> usize {
-        self.lists.iter().map(|(_, list)| list.len()).sum()
+        self.pages
     }
 
     /// Whether none does.
     pub fn is_empty(&self) -> bool {
-        self.lists.is_empty()
+        self.pages == 0
     }
 
     /// `space` has ended.
     pub fn forget(&mut self, space: SpaceId) {
-        self.lists.retain(|(other, _)| *other != space);
+        let Some(list) = self.lists.remove(&space) else { return };
+        self.pages -= list.len();
+        self.turns.retain(|other| *other != space);
     }
 }
 
@@ -82,7 +97,11 @@ mod tests {
     fn what_has_ended_is_not_moved() {
         let mut wanted = Wanted::default();
         wanted.push(WantedPage { space: SpaceId(1), vpn: Vpn(1), node: Node(0) });
+        wanted.push(WantedPage { space: SpaceId(2), vpn: Vpn(1), node: Node(0) });
         wanted.forget(SpaceId(1));
+        wanted.forget(SpaceId(3));
+        assert_eq!(wanted.len(), 1);
+        assert_eq!(wanted.take(9).len(), 1);
         assert!(wanted.is_empty());
     }
 }
