@@ -83,12 +83,15 @@ impl HintScan {
                 self.at = Vpn(0);
                 break;
             };
+            if !area.is_scanned {
+                // Passed at once, whatever its size: a large mapping of a device costs no windows.
+                self.at = area.range.end;
+                continue;
+            }
             let start = self.at.max(area.range.start);
             let part = PageRange { start, end: area.range.end }.first(PAGEBLOCK_PAGES);
-            if area.is_scanned {
-                let marks = |node| settings.mode != Mode::Tiering || !ground.is_fast(node);
-                marked += u64::from(ground.mark(self.space, part, marks));
-            }
+            let marks = |node| settings.mode != Mode::Tiering || !ground.is_fast(node);
+            marked += u64::from(ground.mark(self.space, part, marks));
             passed += u64::from(part.pages());
             self.at = part.end;
         }

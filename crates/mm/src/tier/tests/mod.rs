@@ -1,5 +1,6 @@
 //! Controllers on a ground that the tests make up ([`world`]): what they look at, what they want, and what it costs them.
 
+mod balancing;
 mod kmmscand;
 mod mover;
 mod world;
