@@ -13,6 +13,8 @@ use super::world::World;
 
 /// From one look of the migrating thread at an empty list to the next.
 const MOVER_PAUSE: Nanos = Nanos(20_000_000);
+/// Threads that move pages for freehold: a page's move keeps one CPU busy, and pages do not depend on each other.
+const MOVERS: u32 = 2;
 /// Pages of a batch.
 const BATCH: u32 = 512;
 /// How often reclaim is told which pages of fast nodes are in use, and demotion's moves are counted.
@@ -92,14 +94,16 @@ fn spawn_seeker(sim: &Sim, world: &Rc<World>) {
             seeking.machine().sleep(pause);
         }
     });
-    let moving = Rc::clone(world);
-    background(sim, "kmigrated", move || {
-        let mut mover = Mover::new(Flush::EachBatch);
-        while !moving.stage.is_over() {
-            while moving.move_some(&mut mover, BATCH) {}
-            moving.machine().sleep(MOVER_PAUSE);
-        }
-    });
+    for number in 0..MOVERS {
+        let moving = Rc::clone(world);
+        background(sim, &format!("kmigrated/{number}"), move || {
+            let mut mover = Mover::new(Flush::EachBatch);
+            while !moving.stage.is_over() {
+                while moving.move_some(&mut mover, BATCH) {}
+                moving.machine().sleep(MOVER_PAUSE);
+            }
+        });
+    }
 }
 
 impl World {

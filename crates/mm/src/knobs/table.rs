@@ -416,7 +416,7 @@ pub const KNOBS: [KnobSpec; 41] = [
         name: "freehold.promote_period_ms",
         min: 10,
         max: 60_000,
-        default: 100,
+        default: 50,
         unit: "ms",
         meaning: "From one round of looking for pages to promote to the next (+promote)",
         stands_for: StandsFor::Nothing("kmmscand's scan_period_ms was to be one"),

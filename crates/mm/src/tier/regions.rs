@@ -33,8 +33,9 @@ pub(super) struct Region {
     pub(super) range: PageRange,
     /// The share of its pages accessed between rounds, of [`HEAT_MAX`].
     pub(super) heat: u16,
-    /// The share of its probed pages that is on slow nodes, likewise.
-    pub(super) slow: u16,
+    /// The share of its pages that was accessed and is on slow nodes, likewise: what there is to gain. (The product of both
+    /// shares is not: where the hot pages were promoted, the rest is cold and slow.)
+    pub(super) gain: u16,
     /// Readings so far.
     pub(super) readings: u16,
     /// Up to where it was swept for pages to promote.
@@ -45,7 +46,7 @@ pub(super) struct Region {
 impl Region {
     fn new(range: PageRange) -> Self {
         let probe = Probe { vpn: range.start, is_armed: false };
-        Self { range, heat: 0, slow: HEAT_MAX, readings: 0, swept: range.start, probes: [probe; PROBES] }
+        Self { range, heat: 0, gain: 0, readings: 0, swept: range.start, probes: [probe; PROBES] }
     }
 
     fn part(&self, range: PageRange) -> Self {
@@ -87,13 +88,8 @@ impl Region {
             let now = if is { HEAT_MAX } else { 0 };
             if self.readings == 0 { now } else { before - (before >> shift) + (now >> shift) }
         };
-        (self.heat, self.slow) = (toward(self.heat, accessed), toward(self.slow, slow));
+        (self.heat, self.gain) = (toward(self.heat, accessed), toward(self.gain, accessed && slow));
         self.readings = self.readings.saturating_add(1);
-    }
-
-    /// How much there is to gain: of what is hot, what is slow.
-    pub(super) fn gain(&self) -> u32 {
-        u32::from(self.heat) * u32::from(self.slow)
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -101,7 +97,7 @@ impl Region {
         self.readings >= 4
             && other.readings >= 4
             && is_near(self.heat, other.heat)
-            && is_near(self.slow, other.slow)
+            && is_near(self.gain, other.gain)
     }
 }
 
@@ -149,7 +145,7 @@ impl Regions {
                         && last.range.pages() + region.range.pages() <= largest =>
                 {
                     last.heat = last.heat.midpoint(region.heat);
-                    last.slow = last.slow.midpoint(region.slow);
+                    last.gain = last.gain.midpoint(region.gain);
                     last.range.end = region.range.end;
                 }
                 _ => merged.push(region),

@@ -113,11 +113,8 @@ pub const V1: Revision = Revision {
 };
 
 /// V2 (June 2025), named kscand. Its page budget is left out: the tree overwrites it with one that nothing reaches.
-pub const V2: Revision = Revision {
-    period: Span3 { min: ms(600), first: ms(2000), max: ms(5000) },
-    pause: ms(20),
-    ..V1
-};
+pub const V2: Revision =
+    Revision { period: Span3 { min: ms(600), first: ms(2000), max: ms(5000) }, pause: ms(20), ..V1 };
 
 /// V3 (August 2025).
 pub const V3: Revision =

@@ -10,7 +10,7 @@ use super::ground::{Ground, PageRange, areas};
 use super::hot::Hot;
 use super::kmmscand::fast;
 use super::list::WantedPage;
-use super::regions::{HEAT_MAX, Region, Regions};
+use super::regions::{HEAT_MAX, Regions};
 use super::revision::HotRule;
 use crate::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
 use crate::vm::{SpaceId, Vpn};
@@ -21,12 +21,14 @@ const REGIONS_MAX: usize = 1024;
 const REGIONS_FIRST: u64 = 128;
 /// A region that was merged is at most this part of the address space.
 const LARGEST_SHARE: u64 = 32;
-/// Regions with less to gain than this are not swept: a 32nd of the pages hot, all of them slow.
-const GAIN_MIN: u32 = HEAT_MAX as u32 * HEAT_MAX as u32 / 32;
+/// Regions with less to gain than this are not swept: of 32 pages, one that is hot and slow.
+const GAIN_MIN: u16 = HEAT_MAX / 32;
 /// Pages swept at a time.
 const STRIDE: u32 = 8 * PAGEBLOCK_PAGES;
 /// What probing may take of the budget; the rest is for sweeps.
 const PROBING_SHARE: u64 = 2;
+/// What was not spent is kept for so many rounds: use that changes is found out at once, and then there is nothing to find.
+const ROUNDS_SAVED: i64 = 20;
 /// The list of pages to be moved is long enough to work on for so many rounds.
 const ROUNDS_AHEAD: u64 = 8;
 /// Bytes moved in a second, as a guess for how long a list is.
@@ -63,7 +65,7 @@ struct Known {
     next: usize,
     swept: VecDeque<Swept>,
     /// What its best region has to gain.
-    best: u32,
+    best: u16,
     /// Strides that went to each node.
     strides: Vec<u64>,
     once: Hot,
@@ -74,15 +76,15 @@ struct Known {
 pub struct Seeker {
     budget: Budget,
     known: VecDeque<Known>,
-    /// Time spent above what rounds allowed so far: it is made up for later.
-    debt: u64,
+    /// Time that may be spent on looking now: what rounds allow, less what was spent. Below 0, it is made up for.
+    credit: i64,
     random: u64,
 }
 
 impl Seeker {
     /// One that knows no address space. `seed` decides which pages it asks.
     pub fn new(budget: Budget, seed: u64) -> Self {
-        Self { budget, known: VecDeque::new(), debt: 0, random: seed | 1 }
+        Self { budget, known: VecDeque::new(), credit: 0, random: seed | 1 }
     }
 
     /// `space` is born.
@@ -103,18 +105,18 @@ impl Seeker {
         let start = ground.now();
         self.known.retain(|known| ground.is_alive(known.space));
         let allowed = self.budget.of_round();
-        if self.debt >= allowed {
-            self.debt -= allowed;
+        self.credit = (self.credit + allowed as i64).min(allowed as i64 * ROUNDS_SAVED);
+        if self.credit <= 0 {
             return self.budget.period;
         }
-        let allowed = allowed - self.debt;
-        self.ask(ground, start.0 + allowed / PROBING_SHARE);
+        // A round does not take longer than its period.
+        let now = (self.credit as u64).min(self.budget.period.0);
+        self.ask(ground, start.0 + now.min(allowed) / PROBING_SHARE);
         let plenty = MOVED_PER_SECOND / PAGE_SIZE * self.budget.period.0 / 1_000_000_000 * ROUNDS_AHEAD;
         if (waiting as u64) < plenty {
-            self.sweep(ground, start.0 + allowed, want);
+            self.sweep(ground, start.0 + now, want);
         }
-        let spent = ground.now().0.saturating_sub(start.0);
-        self.debt = spent.saturating_sub(allowed);
+        self.credit -= ground.now().0.saturating_sub(start.0) as i64;
         self.budget.period
     }
 
@@ -186,7 +188,7 @@ impl Known {
     /// What the best region has to gain.
     fn rank(&mut self) {
         let known = self.regions.all.iter().filter(|region| region.readings > 0);
-        self.best = known.map(Region::gain).max().unwrap_or(0);
+        self.best = known.map(|region| region.gain).max().unwrap_or(0);
     }
 
     /// Sweeps for the second time what was swept a round or more ago; says whether there was any, and room for it.
@@ -208,12 +210,12 @@ impl Known {
     /// Sweeps a stride of the region with most to gain for the first time.
     fn sweep_best(&mut self, ground: &impl Ground) {
         let known = self.regions.all.iter_mut().filter(|region| region.readings > 0);
-        let Some(region) = known.max_by_key(|region| region.gain()) else { return };
+        let Some(region) = known.max_by_key(|region| region.gain) else { return };
         let range = PageRange { start: region.swept, end: region.range.end }.first(STRIDE);
         region.swept = range.end;
         if region.swept >= region.range.end {
             // Until it is asked again there is nothing more to find in it.
-            (region.swept, region.slow, region.readings) = (region.range.start, 0, 0);
+            (region.swept, region.gain, region.readings) = (region.range.start, 0, 0);
         }
         look(&mut self.once, self.space, ground, range, &mut |_| {});
         self.swept.push_back(Swept { range, at: ground.now() });
