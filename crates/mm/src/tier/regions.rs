@@ -108,17 +108,26 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    /// Follows the areas as they are now: what is gone goes, what is new comes in pieces of `piece` pages.
+    /// Follows the areas as they are now: what is gone goes, what is new comes in pieces of `piece` pages. Of a region that is
+    /// partly gone, or that areas share, each part goes on with what is known of the whole.
     pub(super) fn follow(&mut self, space: SpaceId, ground: &impl Ground, piece: u32) {
         let old = core::mem::take(&mut self.all);
         let mut old = old.into_iter().peekable();
         for Area { range, .. } in areas(ground, space).filter(|area| area.is_scanned) {
-            while old.next_if(|region| region.range.start < range.start).is_some() {}
+            while old.next_if(|region| region.range.end <= range.start).is_some() {}
             let mut at = range.start;
-            while let Some(region) = old.next_if(|region| region.range.end <= range.end) {
-                self.fill(PageRange { start: at, end: region.range.start }, piece);
-                at = region.range.end;
-                self.all.push(region);
+            while let Some(region) = old.peek().filter(|region| region.range.start < range.end) {
+                let (start, end) = (region.range.start.max(range.start), region.range.end.min(range.end));
+                let part = PageRange { start, end };
+                let kept = if part == region.range { region.clone() } else { region.part(part) };
+                let is_shared = region.range.end > range.end;
+                self.fill(PageRange { start: at, end: start }, piece);
+                self.all.push(kept);
+                at = end;
+                if is_shared {
+                    break;
+                }
+                old.next();
             }
             self.fill(PageRange { start: at, end: range.end }, piece);
         }
@@ -175,11 +184,32 @@ impl Regions {
         self.all = split;
     }
 
-    /// Checks that regions are in order, do not overlap and are none of them empty.
+    /// Checks that regions cover the areas of `space` that are scanned and nothing else, none twice, none of them empty; and
+    /// that what they point to is within them.
     #[cfg(test)]
-    pub(super) fn check(&self) {
-        assert!(self.all.iter().all(|region| region.range.pages() > 0));
-        let ordered = |pair: &[Region]| pair[0].range.end <= pair[1].range.start;
-        assert!(self.all.windows(2).all(ordered));
+    pub(super) fn check(&self, space: SpaceId, ground: &impl Ground) {
+        let scanned = areas(ground, space).filter(|area| area.is_scanned).map(|area| area.range);
+        let regions = self.all.iter().map(|region| region.range);
+        assert!(regions.clone().all(|range| range.pages() > 0));
+        assert_eq!(joined(regions), joined(scanned));
+        for region in &self.all {
+            assert!(region.range.start <= region.swept && region.swept <= region.range.end);
+            let is_within = |vpn: Vpn| region.range.start <= vpn && vpn < region.range.end;
+            assert!(region.probes.iter().all(|probe| !probe.is_armed || is_within(probe.vpn)));
+            assert!(region.heat <= HEAT_MAX);
+        }
     }
+}
+
+/// Ranges in their order, those that touch as one; ranges that overlap stay apart, so that they are like no areas.
+#[cfg(test)]
+fn joined(ranges: impl Iterator<Item = PageRange>) -> Vec<PageRange> {
+    let mut joined: Vec<PageRange> = Vec::new();
+    for range in ranges.filter(|range| range.pages() > 0) {
+        match joined.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => joined.push(range),
+        }
+    }
+    joined
 }

@@ -3,4 +3,5 @@
 mod balancing;
 mod kmmscand;
 mod mover;
+mod regions;
 mod world;
