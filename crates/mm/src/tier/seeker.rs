@@ -124,6 +124,11 @@ impl Seeker {
     fn ask(&mut self, ground: &impl Ground, until: u64) {
         for _ in 0..self.known.len() {
             let Some(mut known) = self.known.pop_front() else { break };
+            if !ground.may_look(known.space) {
+                // Somebody changes its map: it keeps its place within its regions, and its turn passes.
+                self.known.push_back(known);
+                continue;
+            }
             if known.next == 0 {
                 known.prepare(ground);
             }
@@ -147,15 +152,21 @@ impl Seeker {
         }
     }
 
-    /// Sweeps until the time `until`: first what was swept a round or more ago, then the regions with most to gain.
+    /// Sweeps until the time `until`: first what was swept a round or more ago, then the regions with most to gain. Where there is
+    /// no room for what it would find, it does not begin: what is swept once and never again would pile up.
     fn sweep(&mut self, ground: &impl Ground, until: u64, want: &mut impl FnMut(WantedPage)) {
+        if !fast(ground).any(|node| ground.room(node) > 0) {
+            return;
+        }
         let period = self.budget.period;
-        for known in &mut self.known {
+        let waits = |known: &&mut Known| !known.swept.is_empty() && ground.may_look(known.space);
+        for known in self.known.iter_mut().filter(waits) {
             while ground.now().0 < until && known.sweep_again(ground, period, want) {}
         }
+        let gains = |known: &&mut Known| known.best >= GAIN_MIN && ground.may_look(known.space);
         while ground.now().0 < until {
-            let best = self.known.iter_mut().max_by_key(|known| known.best);
-            let Some(known) = best.filter(|known| known.best >= GAIN_MIN) else { return };
+            let best = self.known.iter_mut().filter(gains).max_by_key(|known| known.best);
+            let Some(known) = best else { return };
             known.sweep_best(ground);
         }
     }
@@ -164,7 +175,8 @@ impl Seeker {
 impl Known {
     /// Brings the regions up to the areas as they are.
     fn prepare(&mut self, ground: &impl Ground) {
-        let pages = areas(ground, self.space).map(|area| u64::from(area.range.pages())).sum::<u64>();
+        let scanned = areas(ground, self.space).filter(|area| area.is_scanned);
+        let pages = scanned.map(|area| u64::from(area.range.pages())).sum::<u64>();
         let piece = (pages / REGIONS_FIRST).clamp(u64::from(PAGEBLOCK_PAGES), u64::from(u32::MAX)) as u32;
         let piece = piece / PAGEBLOCK_PAGES * PAGEBLOCK_PAGES;
         self.regions.follow(self.space, ground, piece);

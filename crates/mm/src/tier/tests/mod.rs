@@ -4,4 +4,6 @@ mod balancing;
 mod kmmscand;
 mod mover;
 mod regions;
+mod seeker;
+mod seeker_budget;
 mod world;

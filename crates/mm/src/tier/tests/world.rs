@@ -75,22 +75,10 @@ struct Space {
     is_busy: bool,
 }
 
-/// What things take, ns.
-#[derive(Clone, Copy, Debug)]
-struct Costs {
-    /// A look at a page.
-    look: u64,
-    /// A look at a range, whatever is in it.
-    range: u64,
-    mark: u64,
-    promote: u64,
-}
-
 /// The ground.
 #[derive(Debug)]
 pub(super) struct World {
     now: Cell<u64>,
-    costs: Costs,
     spaces: RefCell<BTreeMap<SpaceId, Space>>,
     /// Bytes that each node may still take.
     room: RefCell<Vec<u64>>,
@@ -109,11 +97,16 @@ pub(super) struct World {
 }
 
 impl World {
+    /// What a look at a page costs, and one at a range, whatever is in it; ns.
+    pub(super) const LOOK: u64 = 50;
+    pub(super) const RANGE: u64 = 500;
+    const MARK: u64 = 100;
+    const PROMOTE: u64 = 2000;
+
     /// Two fast nodes and one slow one, without any address space; all have room.
     pub(super) fn new() -> Self {
         Self {
             now: Cell::new(0),
-            costs: Costs { look: 50, range: 500, mark: 100, promote: 2000 },
             spaces: RefCell::default(),
             room: RefCell::new(vec![1 << 40; 3]),
             threads: RefCell::new(vec![1, 1, 0]),
@@ -295,7 +288,7 @@ impl Ground for World {
 
     fn look(&self, space: SpaceId, range: PageRange, mut seen: impl FnMut(Seen)) {
         self.looked.borrow_mut().push((space, range));
-        self.spend(self.costs.range);
+        self.spend(Self::RANGE);
         let now = self.now.get();
         let mut spaces = self.spaces.borrow_mut();
         let Some(space) = spaces.get_mut(&space) else { return };
@@ -304,7 +297,7 @@ impl Ground for World {
                 let (vpn, pages, page) = (run.vpn(index), run.large, &mut run.pages[index]);
                 let accessed = run.access.happened(page.looked.replace(now), now);
                 let node = page.node;
-                self.spend(self.costs.look);
+                self.spend(Self::LOOK);
                 self.looked_pages.set(self.looked_pages.get() + 1);
                 seen(Seen { vpn, pages, node, accessed });
             }
@@ -318,12 +311,12 @@ impl Ground for World {
         let all = runs.flat_map(|run| run.part(range).into_iter().flatten().map(move |index| (run, index)));
         let marked = all.filter(|(run, index)| marks(run.pages[*index].node));
         let marked = marked.map(|(run, _)| run.large).sum();
-        self.spend(self.costs.mark * u64::from(marked));
+        self.spend(Self::MARK * u64::from(marked));
         marked
     }
 
     fn promote(&self, space: SpaceId, vpn: Vpn, node: Node) -> Result<u32, Stayed> {
-        self.spend(self.costs.promote);
+        self.spend(Self::PROMOTE);
         let mut spaces = self.spaces.borrow_mut();
         let space = spaces.get_mut(&space).ok_or(Stayed::Gone)?;
         if self.gone.borrow().contains(&vpn.0) {
