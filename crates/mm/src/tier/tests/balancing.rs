@@ -98,7 +98,7 @@ fn windows_come_after_a_delay_and_half_as_often_where_nobody_gains() {
     for gains in [true, false, false, false, false, false, false, false, true] {
         windows.scan.mark(&world, &windows.settings, gains);
         let is_due = |seconds: &u64| windows.scan.is_due(Nanos(world.now().0 + seconds * SECOND));
-        pauses.push((0..).find(is_due).unwrap());
+        pauses.push((0..100).find(is_due).unwrap());
     }
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 1]);
 }

@@ -83,13 +83,12 @@ fn a_scan_that_ends_with_the_last_area_is_followed_by_one_of_nothing() {
 
 #[test]
 fn above_a_hundred_useful_pages_a_scan_goes_on_to_the_end() {
-    let areas = |range| Vec::from_iter::<std::ops::Range<u32>>(range);
     // The first scan is of 4 GiB. 99 pages are none, and halve it; 100 are some, and the next one is of 16 GiB.
     for (hot, first, second) in [(99, 0..4, 4..6), (100, 0..4, 4..20), (101, 0..64, 0..64)] {
         let world = in_areas(64, 0, hot);
         let mut run = Run::new(&world, V0);
-        assert_eq!(run.scan_of(), areas(first), "{hot} pages");
-        assert_eq!(run.scan_of(), areas(second), "{hot} pages");
+        assert_eq!(run.scan_of(), list(first), "{hot} pages");
+        assert_eq!(run.scan_of(), list(second), "{hot} pages");
     }
     let world = in_areas(64, 0, 10_000);
     let mut run = Run::new(&world, V1);
@@ -102,7 +101,7 @@ fn without_throttling_scans_are_of_all() {
     let world = in_areas(64, 0, 0);
     let mut run = Run::new(&world, V0_NOTHROTTLE);
     for _ in 0..3 {
-        assert_eq!(run.scan_of(), Vec::from_iter(0..64));
+        assert_eq!(run.scan_of(), list(0..64));
     }
 }
 
@@ -123,9 +122,9 @@ fn a_useful_chunk_at_the_far_end_is_reached_late() {
     assert_eq!(run.size_mib(), 16_384);
     world.looked();
     // From there it starts anew, and 16 GiB at a time it needs three scans until it is there again.
-    assert_eq!(run.scan_of(), Vec::from_iter(0..16));
-    assert_eq!(run.scan_of(), Vec::from_iter(16..32), "a scan of nothing after a useful one leaves the size");
-    assert_eq!(run.scan_of(), Vec::from_iter(32..40), "the next ones halve it");
+    assert_eq!(run.scan_of(), list(0..16));
+    assert_eq!(run.scan_of(), list(16..32), "a scan of nothing after a useful one leaves the size");
+    assert_eq!(run.scan_of(), list(32..40), "the next ones halve it");
 }
 
 #[test]
@@ -137,7 +136,7 @@ fn areas_that_are_not_scanned_count_for_size() {
     let mut run = Run::new(&world, V0);
     let wanted = run.scan();
     assert_eq!(world.looked(), [(SPACE, pages(3 * GIB, 4 * GIB))]);
-    assert_eq!(Vec::from_iter(wanted.iter().map(|page| page.vpn.0)), Vec::from_iter(3 * GIB..3 * GIB + 10));
+    assert_eq!(list(wanted.iter().map(|page| page.vpn.0)), list(3 * GIB..3 * GIB + 10));
 }
 
 #[test]
@@ -190,7 +189,7 @@ fn scans(world: &World, revision: Revision) -> [Vec<(u32, u16)>; 2] {
 
 #[test]
 fn v3_wants_at_the_second_access_and_where_fast_pages_are_in_use() {
-    let to = |node: u16, count: u32| Vec::from_iter((0..count).map(|page| (page, node)));
+    let to = |node: u16, count: u32| list((0..count).map(|page| (page, node)));
     assert_eq!(scans(&mixed(), V0), [to(0, 20), to(0, 10)], "node 0, at the first access");
     // What was accessed where is known after a scan.
     for revision in [V1, V2] {
@@ -248,7 +247,7 @@ fn a_cycle_has_so_many_address_spaces_at_most() {
     for turns in [&[1, 2][..], &[3, 4], &[5]] {
         run.cycle();
         let looked = world.looked().into_iter().map(|(space, _)| space.0);
-        assert_eq!(Vec::from_iter(looked), turns, "space 1 is not due again when 5 has its turn");
+        assert_eq!(list(looked), turns, "space 1 is not due again when 5 has its turn");
     }
 }
 

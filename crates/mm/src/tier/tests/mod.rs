@@ -3,6 +3,7 @@
 mod balancing;
 mod kmmscand;
 mod mover;
+mod properties;
 mod regions;
 mod seeker;
 mod seeker_budget;

@@ -97,6 +97,6 @@ fn lists_lose_nothing_and_are_fair() {
     }
     // Space n wants n + 1 pages: 50 * 51 / 2 in all. All have a turn before one has its second: those with more than ten.
     assert_eq!((moved, wanted.len()), (1275, 0));
-    assert_eq!(turns[..50], Vec::from_iter(0..50));
-    assert_eq!(turns[50..90], Vec::from_iter(10..50));
+    assert_eq!(turns[..50], list(0..50));
+    assert_eq!(turns[50..90], list(10..50));
 }

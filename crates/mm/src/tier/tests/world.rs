@@ -20,6 +20,10 @@ pub(super) fn pages(start: u32, end: u32) -> PageRange {
     PageRange { start: Vpn(start), end: Vpn(end) }
 }
 
+pub(super) fn list<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    items.into_iter().collect()
+}
+
 /// When pages are accessed: at `from` and after each `every`, until before `until`, all in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Access {
@@ -83,7 +87,7 @@ pub(super) struct World {
     /// Bytes that each node may still take.
     room: RefCell<Vec<u64>>,
     threads: RefCell<Vec<u32>>,
-    /// Pages that stay where they are, and pages that are not there any more when they are to move.
+    /// Pages that stay where they are, and pages that are not there any more.
     pinned: RefCell<BTreeSet<u32>>,
     gone: RefCell<BTreeSet<u32>>,
     /// What was looked at, …
@@ -187,7 +191,7 @@ impl World {
         self.pinned.borrow_mut().insert(page);
     }
 
-    /// The page is unmapped before anybody moves it.
+    /// The page is unmapped.
     pub(super) fn unmap(&self, page: u32) {
         self.gone.borrow_mut().insert(page);
     }
@@ -295,6 +299,9 @@ impl Ground for World {
         for run in &mut space.runs {
             for index in run.part(range).into_iter().flatten() {
                 let (vpn, pages, page) = (run.vpn(index), run.large, &mut run.pages[index]);
+                if self.gone.borrow().contains(&vpn.0) {
+                    continue;
+                }
                 let accessed = run.access.happened(page.looked.replace(now), now);
                 let node = page.node;
                 self.spend(Self::LOOK);
