@@ -10,6 +10,9 @@ use crate::vm::SpaceId;
 /// The largest piece of work between two looks at the clock: a stride of 4096 pages.
 const PIECE: u64 = 4096 * World::LOOK + World::RANGE;
 
+/// Rounds whose share may be spent at once where it was not before, from the first round on.
+const SAVED: u64 = 20;
+
 /// A minute of rounds; gives the time spent within them. Nothing that is wanted is moved: it stays there to be found.
 fn spent(world: &World, budget: Budget, spaces: u32) -> u64 {
     let mut seeker = Seeker::new(budget, 1);
@@ -52,7 +55,7 @@ proptest! {
         }
         let budget = Budget { period: Nanos(period_ms * MS), permille };
         let spent = spent(&world, budget, spaces.len() as u32);
-        let share = world.now().0 / 1000 * permille;
+        let share = (world.now().0 + SAVED * budget.period.0) / 1000 * permille;
         prop_assert!(spent <= share + PIECE, "{spent} ns, of {share}");
     }
 }
@@ -79,6 +82,6 @@ fn a_thousand_address_spaces_have_their_turns_within_the_budget() {
         }
         world.sleep(pause);
     }
-    assert!(spent <= 600 * MS + PIECE);
+    assert!(spent <= (600 + SAVED) * MS + PIECE);
     assert!(found.len() >= 900, "{}", found.len());
 }
