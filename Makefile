@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench results results-slab results-zonelist results-thp fuzz tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results results-slab results-zonelist results-thp results-tier fuzz tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -14,6 +14,7 @@ help:
 	@echo "make results-slab those of the slab allocator alone, into docs/results-slab.md"
 	@echo "make results-zonelist those of zones and zonelists alone, into docs/results-zonelist.md"
 	@echo "make results-thp those of huge pages on fragmented memory alone, into docs/results-thp.md"
+	@echo "make results-tier those of hot pages on slow memory alone, into docs/results-tier.md"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
@@ -57,6 +58,10 @@ results-zonelist: build
 results-thp: build
 	target/release/freehold lab run thp-fault thp-movable thpscale proactive --results docs/results-thp.md >target/results-thp.txt
 	@echo "docs/results-thp.md is written; what was printed is in target/results-thp.txt"
+
+results-tier: build
+	target/release/freehold lab run kmmscand kmmscand-v1 hot-pages --results docs/results-tier.md >target/results-tier.txt
+	@echo "docs/results-tier.md is written; what was printed is in target/results-tier.txt"
 
 fuzz:
 	scripts/fuzz

@@ -95,6 +95,12 @@ pub enum Knob {
     PromoteScanShare,
     /// `freehold.promote_period_ms`
     PromotePeriod,
+    /// `kmmscand.scan_period_min_ms`
+    KmmscandPeriodMin,
+    /// `kmmscand.scan_period_max_ms`
+    KmmscandPeriodMax,
+    /// `kmmscand.scan_size_max_mb`
+    KmmscandSizeMax,
 }
 
 /// What a knob stands for in Linux.

@@ -33,6 +33,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("thp-fault", include_str!("../../../../experiments/thp-fault.toml")),
     ("thp-movable", include_str!("../../../../experiments/thp-movable.toml")),
     ("kmmscand", include_str!("../../../../experiments/kmmscand.toml")),
+    ("hot-pages", include_str!("../../../../experiments/hot-pages.toml")),
     ("kmmscand-v1", include_str!("../../../../experiments/kmmscand-v1.toml")),
 ];
 

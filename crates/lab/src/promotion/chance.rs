@@ -7,8 +7,8 @@ use crate::workloads::Random;
 pub(super) const ONE: u64 = 1 << 20;
 /// e^(-1/16), of 2^64.
 const STEP: u128 = 17_329_112_349_219_823_218;
-/// Above so many expected events none is as good as impossible: e^-16.
-const CERTAIN: u64 = 16 * ONE;
+/// Of so many expected events none is as good as impossible: e^-16.
+pub(super) const CERTAIN: u64 = 16 * ONE;
 
 /// e^(-count), of 2^64.
 fn none_of(count: u64) -> u64 {

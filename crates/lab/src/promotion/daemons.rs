@@ -1,14 +1,16 @@
 //! The threads of promotion: who scans, who moves, and the tick by which reclaim learns what is in use.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mm::policy::PromotionRule;
 use mm::tier::{Budget, Feedback, Flush, Kmmscand, Mover, Pass, Revision, Seeker, Threads, WantedPage};
-use mm::vm::Touch;
-use mm::{Knob, Machine, Nanos, Node};
+use mm::vm::{SpaceId, Touch};
+use mm::{Knob, Machine, Nanos};
 use sim::{Sim, TaskSpec};
 
 use super::chance;
+use super::program::Program;
 use super::world::World;
 
 /// From one look of the migrating thread at an empty list to the next.
@@ -24,7 +26,11 @@ const RECLAIM_TICK: Nanos = Nanos(500_000_000);
 pub(crate) fn spawn(sim: &Sim, world: &Rc<World>) {
     let rule = world.stage.mm.policy().rules().promotion;
     if let Some(revision) = rule.revision() {
-        spawn_kmmscand(sim, world, revision);
+        let knob = |knob: Knob| world.stage.mm.knobs().get(knob);
+        let ns = |of: Knob| knob(of) * 1_000_000;
+        let periods = (ns(Knob::KmmscandPeriodMin), ns(Knob::KmmscandPeriodMax));
+        let size = knob(Knob::KmmscandSizeMax) << 20;
+        spawn_kmmscand(sim, world, revision.bounded(periods.0, periods.1, size));
     }
     if rule == PromotionRule::Regions {
         spawn_seeker(sim, world);
@@ -123,31 +129,30 @@ impl World {
 
     /// Reclaim looks at accessed marks and at nothing else; and it moves pages by itself.
     fn tell_reclaim(&self) {
-        let mut before: Vec<Vec<u64>> = vec![];
+        let mut counts: BTreeMap<SpaceId, Vec<u64>> = BTreeMap::new();
         while !self.stage.is_over() {
             self.machine().sleep(RECLAIM_TICK);
-            let programs = self.programs();
-            before.resize(programs.len().max(before.len()), vec![]);
-            for (program, before) in programs.iter().zip(&mut before) {
-                before.resize(program.segments.len(), 0);
-                let since: Vec<u64> = program
-                    .segments
-                    .iter()
-                    .zip(&*before)
-                    .map(|(segment, before)| segment.accesses.get().saturating_sub(*before))
-                    .collect();
-                *before = program.segments.iter().map(|segment| segment.accesses.get()).collect();
-                for (page, vpn) in program.all_pages() {
-                    let expected = since[program.segment_number(page) as usize];
-                    if chance::happened(expected, &mut self.random.borrow_mut()) {
-                        program.space.access(vpn, Touch::Read);
-                    }
-                    if let Some(node) = self.stage.mm.node_at(&program.space, vpn) {
-                        if node != Node(program.pages[page].node.get()) {
-                            program.moved(page, node);
-                        }
-                    }
-                }
+            for program in self.programs() {
+                let before = counts.entry(program.id()).or_default();
+                let now: Vec<u64> = program.segments.iter().map(|segment| segment.accesses.get()).collect();
+                before.resize(now.len(), 0);
+                let since: Vec<u64> = now.iter().zip(&*before).map(|(now, before)| now - before).collect();
+                *before = now;
+                self.mark_and_follow(&program, &since);
+            }
+        }
+    }
+
+    /// Marks pages of `program` as accessed, by chance, whose segments had so many accesses a page, and notes which have moved.
+    fn mark_and_follow(&self, program: &Program, accesses: &[u64]) {
+        for (page, vpn) in program.all_pages() {
+            let expected = accesses[program.segment_number(page) as usize];
+            if chance::happened(expected, &mut self.random.borrow_mut()) {
+                program.space.access(vpn, Touch::Read);
+            }
+            let node = self.stage.mm.node_at(&program.space, vpn);
+            if let Some(node) = node.filter(|node| node.0 != program.pages[page].node.get()) {
+                program.moved(page, node);
             }
         }
     }

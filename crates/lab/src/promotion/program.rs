@@ -191,6 +191,13 @@ impl Program {
         shares.into_iter().enumerate().map(|(node, share)| (Node(node as u16), share)).collect()
     }
 
+    /// Every page is accessed.
+    pub(crate) fn write_all(&self) {
+        self.segments
+            .iter()
+            .for_each(|segment| segment.accesses.set(segment.accesses.get() + chance::CERTAIN));
+    }
+
     /// Its threads made `accesses`.
     pub(crate) fn access(&self, accesses: u64) {
         for segment in self.segments.iter().filter(|segment| segment.weight.get() > 0) {

@@ -3,7 +3,7 @@
 use super::{Knob, KnobSpec, StandsFor};
 
 /// Every knob, in the order of [`Knob`].
-pub const KNOBS: [KnobSpec; 41] = [
+pub const KNOBS: [KnobSpec; 44] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
         name: "vm.pcp_batch_scale_max",
@@ -420,5 +420,35 @@ pub const KNOBS: [KnobSpec; 41] = [
         unit: "ms",
         meaning: "From one round of looking for pages to promote to the next (+promote)",
         stands_for: StandsFor::Nothing("kmmscand's scan_period_ms was to be one"),
+    },
+    KnobSpec {
+        knob: Knob::KmmscandPeriodMin,
+        name: "kmmscand.scan_period_min_ms",
+        min: 0,
+        max: 600_000,
+        default: 0,
+        unit: "ms",
+        meaning: "From one scan of an address space to the next, at least (kmmscand-vN; 0: as the revision has it)",
+        stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
+    },
+    KnobSpec {
+        knob: Knob::KmmscandPeriodMax,
+        name: "kmmscand.scan_period_max_ms",
+        min: 0,
+        max: 600_000,
+        default: 0,
+        unit: "ms",
+        meaning: "The same, at most",
+        stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
+    },
+    KnobSpec {
+        knob: Knob::KmmscandSizeMax,
+        name: "kmmscand.scan_size_max_mb",
+        min: 0,
+        max: 16_777_216,
+        default: 0,
+        unit: "MiB",
+        meaning: "Addresses of a scan, at most, where the revision bounds them (0: as the revision has it)",
+        stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
     },
 ];

@@ -79,6 +79,22 @@ pub struct Revision {
     pub has_feedback: bool,
 }
 
+impl Revision {
+    /// The same with other bounds, as far as they are not 0: periods in ns, sizes in bytes. Where it begins stays within them.
+    #[must_use]
+    pub fn bounded(self, period_min: u64, period_max: u64, size_max: u64) -> Self {
+        let or = |value: u64, own: u64| if value == 0 { own } else { value };
+        let max = or(period_max, self.period.max.0);
+        let min = or(period_min, self.period.min.0).min(max);
+        let first = self.period.first.0.clamp(min, max);
+        let size = self.size.map(|size| {
+            let max = or(size_max, size.max);
+            Span3 { min: size.min.min(max), first: size.first.min(max), max }
+        });
+        Self { period: Span3 { min: Nanos(min), first: Nanos(first), max: Nanos(max) }, size, ..self }
+    }
+}
+
 /// V0 (December 2024), with the post's patch, which is its sixth.
 pub const V0: Revision = Revision {
     size: Some(Span3 { min: 512 * MIB, first: 4 * GIB, max: 16 * GIB }),

@@ -19,14 +19,21 @@ use crate::vm::{SpaceId, Vpn};
 const REGIONS_MAX: usize = 1024;
 /// Regions that a new area begins with, where it is large enough.
 const REGIONS_FIRST: u64 = 128;
+/// Pages of the smallest of them.
+const FIRST_MIN: u64 = 8 * PAGEBLOCK_PAGES as u64;
 /// A region that was merged is at most this part of the address space.
 const LARGEST_SHARE: u64 = 32;
-/// Regions with less to gain than this are not swept: of 32 pages, one that is hot and slow.
-const GAIN_MIN: u16 = HEAT_MAX / 32;
+/// Regions with less to gain than this are not swept. One page of a cold region that was in use by chance is not so much.
+const GAIN_MIN: u16 = 3 * HEAT_MAX / 16;
+/// Regions of which so much is in use and slow, by so many readings, are swept once and not twice.
+const DENSE: u16 = 7 * HEAT_MAX / 8;
+const DENSE_READINGS: u16 = 4;
+/// Readings without which a region's gain means nothing.
+const READINGS_MIN: u16 = 2;
 /// Pages swept at a time.
 const STRIDE: u32 = 8 * PAGEBLOCK_PAGES;
 /// What probing may take of the budget; the rest is for sweeps.
-const PROBING_SHARE: u64 = 2;
+const PROBING_SHARE: u64 = 4;
 /// What was not spent is kept for so many rounds: use that changes is found out at once, and then there is nothing to find.
 const ROUNDS_SAVED: i64 = 20;
 /// The list of pages to be moved is long enough to work on for so many rounds.
@@ -84,7 +91,12 @@ pub struct Seeker {
 impl Seeker {
     /// One that knows no address space. `seed` decides which pages it asks.
     pub fn new(budget: Budget, seed: u64) -> Self {
-        Self { budget, known: VecDeque::new(), credit: 0, random: seed | 1 }
+        Self {
+            budget,
+            known: VecDeque::new(),
+            credit: budget.of_round() as i64 * ROUNDS_SAVED,
+            random: seed | 1,
+        }
     }
 
     /// `space` is born.
@@ -167,7 +179,7 @@ impl Seeker {
         while ground.now().0 < until {
             let best = self.known.iter_mut().filter(gains).max_by_key(|known| known.best);
             let Some(known) = best else { return };
-            known.sweep_best(ground);
+            known.sweep_best(ground, want);
         }
     }
 }
@@ -177,7 +189,7 @@ impl Known {
     fn prepare(&mut self, ground: &impl Ground) {
         let scanned = areas(ground, self.space).filter(|area| area.is_scanned);
         let pages = scanned.map(|area| u64::from(area.range.pages())).sum::<u64>();
-        let piece = (pages / REGIONS_FIRST).clamp(u64::from(PAGEBLOCK_PAGES), u64::from(u32::MAX)) as u32;
+        let piece = (pages / REGIONS_FIRST).clamp(FIRST_MIN, u64::from(u32::MAX)) as u32;
         let piece = piece / PAGEBLOCK_PAGES * PAGEBLOCK_PAGES;
         self.regions.follow(self.space, ground, piece);
         let largest = (pages / LARGEST_SHARE).clamp(u64::from(piece), u64::from(u32::MAX)) as u32;
@@ -199,7 +211,7 @@ impl Known {
 
     /// What the best region has to gain.
     fn rank(&mut self) {
-        let known = self.regions.all.iter().filter(|region| region.readings > 0);
+        let known = self.regions.all.iter().filter(|region| region.readings >= READINGS_MIN);
         self.best = known.map(|region| region.gain).max().unwrap_or(0);
     }
 
@@ -219,19 +231,30 @@ impl Known {
         true
     }
 
-    /// Sweeps a stride of the region with most to gain for the first time.
-    fn sweep_best(&mut self, ground: &impl Ground) {
-        let known = self.regions.all.iter_mut().filter(|region| region.readings > 0);
+    /// Sweeps a stride of the region with most to gain for the first time. Where nearly all that was asked is in use and slow,
+    /// that stands for the first access, and this sweep finds the second.
+    fn sweep_best(&mut self, ground: &impl Ground, want: &mut impl FnMut(WantedPage)) {
+        let known = self.regions.all.iter_mut().filter(|region| region.readings >= READINGS_MIN);
         let Some(region) = known.max_by_key(|region| region.gain) else { return };
         let range = PageRange { start: region.swept, end: region.range.end }.first(STRIDE);
+        let is_dense = region.gain >= DENSE && region.readings >= DENSE_READINGS;
         region.swept = range.end;
         if region.swept >= region.range.end {
             // Until it is asked again there is nothing more to find in it.
-            (region.swept, region.gain, region.readings) = (region.range.start, 0, 0);
+            (region.swept, region.gain) = (region.range.start, 0);
         }
-        look(&mut self.once, self.space, ground, range, &mut |_| {});
-        self.swept.push_back(Swept { range, at: ground.now() });
         self.rank();
+        let target = if is_dense { self.target(ground) } else { None };
+        let Some(node) = target else {
+            look(&mut self.once, self.space, ground, range, &mut |_| {});
+            return self.swept.push_back(Swept { range, at: ground.now() });
+        };
+        let space = self.space;
+        ground.look(space, range, |seen| {
+            if seen.accessed && !ground.is_fast(seen.node) {
+                want(WantedPage { space, vpn: seen.vpn, node });
+            }
+        });
     }
 }
 

@@ -9,6 +9,8 @@
 //! Left out: setting memory up (it lies on its node before the clock starts), page faults, everything else that the programs do
 //! between accesses (part of what an access costs).
 
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::cell::Cell;
@@ -36,6 +38,12 @@ pub struct ProcessSpec {
     /// How often each thread accesses as many pages as the process has; 0: until the end.
     #[serde(default)]
     pub passes: u32,
+    /// What a thread computes for each access, on what it has in its caches, ns.
+    #[serde(default)]
+    pub think_ns: u32,
+    /// Whether it has just written all of its memory, so that every page is marked as accessed; else that was long ago.
+    #[serde(default)]
+    pub fresh: bool,
     /// The node that its memory is on at first.
     pub node: u16,
     /// Its mappings, upwards.
@@ -110,6 +118,7 @@ impl HotPages {
         for spec in &self.processes {
             within("count", spec.count.into(), 1..=100_000)?;
             within("threads", spec.threads.into(), 0..=4096)?;
+            within("think_ns", spec.think_ns.into(), 0..=1_000_000)?;
             within("node", spec.node.into(), 0..=nodes - 1)?;
             within("regions", spec.regions.len() as u64, 1..=10_000)?;
             for region in &spec.regions {
@@ -143,10 +152,14 @@ impl HotPages {
     ) -> Result<(), String> {
         let of = ProgramSpec { node: Node(spec.node), regions: &spec.regions, grain: self.grain };
         let program = Rc::new(Program::new(&world.stage, &of)?);
+        if spec.fresh {
+            program.write_all();
+        }
         world.enter(&program);
         let running = Rc::new(Running {
             accesses: u64::from(spec.passes) * program.real_pages(),
             stretch_ns: u64::from(self.stretch_ms) * 1_000_000,
+            think_ns: spec.think_ns.into(),
             threads: Cell::new(spec.threads),
             program,
         });

@@ -21,6 +21,8 @@ pub(super) struct Running {
     /// Accesses of each thread; 0: until the end.
     pub(super) accesses: u64,
     pub(super) stretch_ns: u64,
+    /// Of each access.
+    pub(super) think_ns: u64,
     /// Threads that are not done.
     pub(super) threads: Cell<u32>,
 }
@@ -78,6 +80,7 @@ impl Running {
             nodes: &shares,
         };
         machine.access_coarsely(mix, Nanos(self.stretch_ns));
+        machine.compute(Nanos(count * self.think_ns));
         self.program.access(count);
         tell(world, count, &shares);
     }

@@ -201,8 +201,8 @@ fn memory_that_is_not_scanned_does_not_make_regions_coarse() {
     world.map(1, 0, GIB, SLOW, Access::NEVER);
     world.unscanned(1, GIB, 1000 * GIB);
     Run::new(&world, 1).round();
-    // Two pages of each of 128 regions of 8 MiB.
-    assert_eq!(world.looked_pages(), 256);
+    // Two pages of each of 64 regions of 16 MiB.
+    assert_eq!(world.looked_pages(), 128);
 }
 
 #[test]
