@@ -1,6 +1,6 @@
 //! Freehold's promotion (`+promote`). It asks a few pages of each region of an address space in each round, so that it knows where memory in
 //! use lies without walking it; where that is on slow nodes, it sweeps region by region, the densest first, and wants the
-//! pages that two sweeps in a row found accessed. It remembers the regions and how far it swept them, and goes on there.
+//! pages that two sweeps in a row found accessed (where nearly all that was asked is in use, one). It remembers the regions and how far it swept them, and goes on there.
 //! What it may spend on looking is a share of one CPU's time, whatever there is to look at.
 
 use alloc::collections::VecDeque;
