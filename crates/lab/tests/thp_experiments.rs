@@ -1,44 +1,31 @@
 //! The experiment of seed 004 made small: nodes of 8 GiB in place of 64. What it says of policies must stay within bands; in
 //! full it is in docs/results-thp.md.
 
-use freehold_lab::experiment::{Experiment, Options, run};
+mod small;
+
 use freehold_lab::measurements::Document;
 use mm::Nanos;
 use sim::Profile;
+use small::{counter, load, ran, value};
 
 /// The experiment with some of its variants on a machine of 16 GiB.
-fn small(variants: &[&str]) -> Document {
-    let mut experiment = Experiment::load("thp-fault").unwrap_or_else(|error| panic!("{error}"));
+fn on_16_gib(variants: &[&str]) -> Document {
+    let mut experiment = load("thp-fault", variants);
     let text = Profile::load("xeon-snb").unwrap_or_else(|error| panic!("{error}")).to_toml();
     let text = text.replace("memory_mib = 65536", "memory_mib = 8192");
     let profile = Profile::parse("small", &text).unwrap_or_else(|error| panic!("{error}"));
-    experiment.comparisons.clear();
-    experiment.variants.retain(|variant| variants.contains(&variant.name.as_str()));
-    assert_eq!(experiment.variants.len(), variants.len());
     for variant in &mut experiment.variants {
         variant.setup.profile = profile.clone();
         for phase in &mut variant.phases {
             phase.length = Nanos(12_000_000_000);
         }
     }
-    let options = Options { seeds: Some(1), ..Options::default() };
-    run(vec![experiment], &options, &|_| {}).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn counter(document: &Document, variant: &str, name: &str) -> u64 {
-    let run = document.runs.iter().find(|run| run.variant == variant);
-    run.unwrap_or_else(|| panic!("no run of {variant}")).counter(name)
-}
-
-/// The mean of a metric's row.
-fn value(document: &Document, variant: &str, metric: &str) -> f64 {
-    let row = document.rows.iter().find(|row| row.variant == variant && row.metric == metric);
-    row.unwrap_or_else(|| panic!("no row {variant} {metric}")).simulated
+    ran(experiment)
 }
 
 #[test]
 fn the_kernels_of_the_thread_stall_and_fail_as_published() {
-    let document = small(&["linux-3.15", "linux-3.16"]);
+    let document = on_16_gib(&["linux-3.15", "linux-3.16"]);
     let of_thread = |name: &str| counter(&document, "linux-3.16", name);
     assert_eq!(of_thread("thp_wanted"), 64);
     assert!(of_thread("compact_stall") >= 32, "{}", of_thread("compact_stall"));

@@ -1,34 +1,11 @@
 //! The experiments of other machines' compaction (seed 004) that come along, made small: what they say must stay within bands.
 
-use freehold_lab::experiment::{Experiment, Options, run};
-use freehold_lab::measurements::Document;
+mod small;
+
 use mm::Nanos;
 use sim::Profile;
+use small::{counter, load, ran, value};
 use toml::Value;
-
-fn load(name: &str, kept: &[&str]) -> Experiment {
-    let mut experiment = Experiment::load(name).unwrap_or_else(|error| panic!("{error}"));
-    experiment.variants.retain(|variant| kept.contains(&variant.name.as_str()));
-    assert_eq!(experiment.variants.len(), kept.len());
-    experiment.comparisons.clear();
-    experiment
-}
-
-fn ran(experiment: Experiment) -> Document {
-    let options = Options { seeds: Some(1), ..Options::default() };
-    run(vec![experiment], &options, &|_| {}).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn value(document: &Document, variant: &str, metric: &str) -> f64 {
-    let row = document.rows.iter().find(|row| row.variant == variant && row.metric == metric);
-    row.unwrap_or_else(|| panic!("no row {variant} {metric}")).simulated
-}
-
-fn counter(document: &Document, variant: &str, name: &str) -> u64 {
-    let run = document.runs.iter().find(|run| run.variant.ends_with(variant));
-    let run = run.unwrap_or_else(|| panic!("no run {variant}"));
-    run.counters.get(name).copied().unwrap_or(0)
-}
 
 /// Twelve and 32 threads alone: the second process comes upon what the first has left.
 #[test]

@@ -1,27 +1,19 @@
 //! The experiments of seed 002: what was published of 8 GiB, and what is predicted of freehold, must stay within bands. In full
 //! they are in docs/results-tier.md.
 
-use freehold_lab::experiment::{Experiment, Options, run};
-use freehold_lab::measurements::Document;
+mod small;
 
-fn ran(experiment: &str, variants: &[&str]) -> Document {
-    let mut experiment = Experiment::load(experiment).unwrap_or_else(|error| panic!("{error}"));
-    experiment.comparisons.clear();
-    experiment.variants.retain(|variant| variants.contains(&variant.name.as_str()));
-    assert_eq!(experiment.variants.len(), variants.len());
-    let options = Options { seeds: Some(1), ..Options::default() };
-    run(vec![experiment], &options, &|_| {}).unwrap_or_else(|error| panic!("{error}"))
-}
+use freehold_lab::measurements::Document;
+use small::{load, ran, value};
 
 /// Seconds of a metric's row.
 fn seconds(document: &Document, variant: &str, metric: &str) -> f64 {
-    let row = document.rows.iter().find(|row| row.variant == variant && row.metric == metric);
-    row.unwrap_or_else(|| panic!("no row {variant} {metric}")).simulated / 1e9
+    value(document, variant, metric) / 1e9
 }
 
 #[test]
 fn abench_over_8_gib_takes_about_as_long_as_published() {
-    let document = ran("kmmscand", &["numab2-8g", "v0-8g", "freehold-8g"]);
+    let document = ran(load("kmmscand", &["numab2-8g", "v0-8g", "freehold-8g"]));
     let time = |variant: &str| seconds(&document, variant, "mean_ns.completion");
     let (balancing, v0, ours) = (time("numab2-8g"), time("v0-8g"), time("freehold-8g"));
     assert!((balancing / 133.66 - 1.0).abs() < 0.1, "{balancing} s");
@@ -38,7 +30,7 @@ fn abench_over_8_gib_takes_about_as_long_as_published() {
 
 #[test]
 fn a_chunk_at_the_far_end_is_found_by_regions_and_not_by_small_scans() {
-    let document = ran("hot-pages", &["far-chunk-v0-nothrottle", "far-chunk-v0", "far-chunk-freehold"]);
+    let document = ran(load("hot-pages", &["far-chunk-v0-nothrottle", "far-chunk-v0", "far-chunk-freehold"]));
     let time = |name: &str| seconds(&document, &format!("far-chunk-{name}"), "mean_ns.completion");
     // The post's drawback: with scans as small as they become where nothing is found, the run is over before.
     assert!(time("v0") > 1.3 * time("v0-nothrottle"), "{} s and {} s", time("v0"), time("v0-nothrottle"));

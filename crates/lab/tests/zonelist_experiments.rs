@@ -1,20 +1,12 @@
 //! The experiments of seed 003 that come along, made small: what they say must stay within bands. In full they are in
 //! docs/results-zonelist.md.
 
-use freehold_lab::experiment::{Experiment, Options, run};
-use freehold_lab::measurements::Document;
+mod small;
+
+use freehold_lab::experiment::Experiment;
 use mm::Nanos;
+use small::{ran, value};
 use toml::Value;
-
-fn ran(experiment: Experiment) -> Document {
-    let options = Options { seeds: Some(1), ..Options::default() };
-    run(vec![experiment], &options, &|_| {}).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn value(document: &Document, variant: &str, metric: &str) -> f64 {
-    let row = document.rows.iter().find(|row| row.variant == variant && row.metric == metric);
-    row.unwrap_or_else(|| panic!("no row {variant} {metric}")).simulated
-}
 
 /// One start of the JVMs in place of six, hardly measured: where pages come from is what counts.
 #[test]

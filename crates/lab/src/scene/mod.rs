@@ -39,6 +39,25 @@ pub struct Scene {
     pub phases: Vec<Phase>,
 }
 
+#[cfg(test)]
+impl Scene {
+    /// A phase of `length` of a workload, written as in an experiment's file; all else as nobody says otherwise.
+    pub(crate) fn of(profile: Profile, policy: &str, workload: &str, length: Nanos) -> Self {
+        let workload: toml::Table = workload.parse().expect("TOML");
+        Self {
+            profile,
+            policy: Policy::parse(policy).expect("a policy"),
+            knobs: vec![],
+            workload: workload.try_into().expect("a workload"),
+            seed: 1,
+            cpus: vec![],
+            shrink: 1,
+            warm_up: Nanos(0),
+            phases: vec![Phase::only(length)],
+        }
+    }
+}
+
 /// A stretch of simulated time that is measured by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Phase {

@@ -1,35 +1,23 @@
 //! Programs on CXL memory, small: a scale model of the machine, tens of MiB, a few seconds.
 
-use mm::{Knob, Nanos, Policy};
+use mm::{Knob, Nanos};
 use sim::Profile;
-use toml::Table;
 
-use crate::scene::{Outcome, Phase, Scene, SceneError, perform};
-use crate::workloads::WorkloadSpec;
+use crate::scene::{Outcome, Scene, SceneError, perform};
 
 /// Nine seconds of `workload` on epyc-512-cxl with a GiB a node.
 fn ran(policy: &str, knobs: &[(Knob, u64)], shrink: u32, workload: &str) -> Result<Outcome, SceneError> {
     let text = Profile::load("epyc-512-cxl").unwrap().to_toml();
     let text = text.replace("memory_mib = 131072", "memory_mib = 1024");
     let profile = Profile::parse("small", &text.replace("memory_mib = 262144", "memory_mib = 2048")).unwrap();
-    let workload: WorkloadSpec = format!("kind = 'hot-pages'\n{workload}")
-        .parse::<Table>()
-        .expect("TOML")
-        .try_into()
-        .expect("a workload");
+    let text = format!("kind = 'hot-pages'\n{workload}");
+    let knobs =
+        [(Knob::NumaBalancing, 0), (Knob::OvercommitMemory, 1)].into_iter().chain(knobs.iter().copied());
     let scene = Scene {
-        profile,
-        policy: Policy::parse(policy).unwrap(),
-        knobs: [(Knob::NumaBalancing, 0), (Knob::OvercommitMemory, 1)]
-            .into_iter()
-            .chain(knobs.iter().copied())
-            .collect(),
-        workload,
-        seed: 1,
+        knobs: knobs.collect(),
         cpus: (0..8).map(mm::Cpu).collect(),
         shrink,
-        warm_up: Nanos(0),
-        phases: vec![Phase::only(Nanos(9_000_000_000))],
+        ..Scene::of(profile, policy, &text, Nanos(9_000_000_000))
     };
     perform(&scene).map(|mut outcomes| outcomes.pop().expect("a phase"))
 }

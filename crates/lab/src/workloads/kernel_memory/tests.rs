@@ -73,18 +73,7 @@ fn page_tables_in_high_memory_relieve_low_memory() {
 #[test]
 fn nodes_must_have_cpus() {
     let text = format!("kind = 'kernel-memory'\nnodes = [7]\n{FEW}");
-    let workload: WorkloadSpec = text.parse::<Table>().expect("TOML").try_into().expect("a workload");
-    let scene = Scene {
-        profile: Profile::load("numa-32bit").unwrap(),
-        policy: Policy::parse("linux-3.17").unwrap(),
-        knobs: vec![],
-        workload,
-        seed: 1,
-        cpus: vec![],
-        shrink: 1,
-        warm_up: Nanos(0),
-        phases: vec![Phase::only(Nanos(1_000_000))],
-    };
+    let scene = Scene::of(Profile::load("numa-32bit").unwrap(), "linux-3.17", &text, Nanos(1_000_000));
     let said = perform(&scene).unwrap_err().to_string();
     assert_eq!(said, "workload: nodes is [7], but none of them has a CPU to run on");
 }

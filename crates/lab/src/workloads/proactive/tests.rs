@@ -1,27 +1,15 @@
 //! What the test of proactive compaction does, on small machines.
 
-use mm::{Nanos, Policy};
+use mm::Nanos;
 use sim::Profile;
-use toml::Table;
 
-use crate::scene::{Outcome, Phase, Scene, SceneError, perform};
-use crate::workloads::WorkloadSpec;
+use crate::scene::{Outcome, Scene, SceneError, perform};
 
 /// A phase of two seconds on an 8th of the machine: 4 GiB.
 fn ran(policy: &str, more: &str) -> Result<Outcome, SceneError> {
-    let workload: WorkloadSpec =
-        format!("kind = 'proactive'\n{more}").parse::<Table>().expect("TOML").try_into().expect("a workload");
-    let scene = Scene {
-        profile: Profile::load("skylake-1s").unwrap(),
-        policy: Policy::parse(policy).unwrap(),
-        knobs: vec![],
-        workload,
-        seed: 1,
-        cpus: vec![],
-        shrink: 8,
-        warm_up: Nanos(0),
-        phases: vec![Phase::only(Nanos(2_000_000_000))],
-    };
+    let text = format!("kind = 'proactive'\n{more}");
+    let profile = Profile::load("skylake-1s").unwrap();
+    let scene = Scene { shrink: 8, ..Scene::of(profile, policy, &text, Nanos(2_000_000_000)) };
     perform(&scene).map(|mut outcomes| outcomes.pop().expect("a phase"))
 }
 

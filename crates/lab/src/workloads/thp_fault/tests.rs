@@ -1,28 +1,18 @@
 //! Ranges faulted on a small machine.
 
-use mm::{Knob, Nanos, Policy};
+use mm::{Knob, Nanos};
 use sim::Profile;
-use toml::Table;
 
-use crate::scene::{Outcome, Phase, Scene, perform};
-use crate::workloads::WorkloadSpec;
+use crate::scene::{Outcome, Scene, perform};
 
 /// westmere-ex with 1 GiB a node.
 fn ran(policy: &str, workload: &str) -> Outcome {
     let text = Profile::load("westmere-ex").unwrap().to_toml();
     let profile = Profile::parse("small", &text.replace("memory_mib = 16384", "memory_mib = 1024")).unwrap();
     let text = format!("kind = 'thp-fault'\nmib = 8\n{workload}");
-    let workload: WorkloadSpec = text.parse::<Table>().expect("TOML").try_into().expect("a workload");
     let scene = Scene {
-        profile,
-        policy: Policy::parse(policy).unwrap(),
         knobs: vec![(Knob::OvercommitMemory, 1)],
-        workload,
-        seed: 1,
-        cpus: vec![],
-        shrink: 1,
-        warm_up: Nanos(0),
-        phases: vec![Phase::only(Nanos(2_000_000_000))],
+        ..Scene::of(profile, policy, &text, Nanos(2_000_000_000))
     };
     perform(&scene).unwrap_or_else(|error| panic!("{error}")).pop().unwrap()
 }
@@ -64,18 +54,7 @@ fn who_always_wants_the_cpu_gets_slices_of_it() {
 #[test]
 fn shares_must_fit_in_memory() {
     let text = "kind = 'thp-fault'\n[fragment]\nkernel = 6000\nfile = 5000\nfree = 500\nindex = 950\n";
-    let workload: WorkloadSpec = text.parse::<Table>().expect("TOML").try_into().expect("a workload");
-    let scene = Scene {
-        profile: Profile::load("host").unwrap(),
-        policy: Policy::parse("linux-3.16").unwrap(),
-        knobs: vec![],
-        workload,
-        seed: 1,
-        cpus: vec![],
-        shrink: 1,
-        warm_up: Nanos(0),
-        phases: vec![Phase::only(Nanos(1_000_000))],
-    };
+    let scene = Scene::of(Profile::load("host").unwrap(), "linux-3.16", text, Nanos(1_000_000));
     let said = perform(&scene).unwrap_err().to_string();
     assert_eq!(said, "workload: the sum of the shares of fragment is 11500, but must be from 0 to 10000");
 }

@@ -1,26 +1,17 @@
 //! What thpscale does, on a small machine.
 
-use mm::{Knob, Nanos, Policy};
+use mm::{Knob, Nanos};
 use sim::Profile;
-use toml::Table;
 
-use crate::scene::{Outcome, Phase, Scene, SceneError, perform};
-use crate::workloads::WorkloadSpec;
+use crate::scene::{Outcome, Scene, SceneError, perform};
 
 /// A phase of 20 s on an 8th of the machine: 4 GiB.
 fn ran(policy: &str, threads: &str, percent: u32) -> Result<Outcome, SceneError> {
     let text = format!("kind = 'thpscale'\nthreads = {threads}\nmemory_percent = {percent}");
-    let workload: WorkloadSpec = text.parse::<Table>().expect("TOML").try_into().expect("a workload");
     let scene = Scene {
-        profile: Profile::load("skylake-1s").unwrap(),
-        policy: Policy::parse(policy).unwrap(),
         knobs: vec![(Knob::TransparentHugepage, 1)],
-        workload,
-        seed: 1,
-        cpus: vec![],
         shrink: 8,
-        warm_up: Nanos(0),
-        phases: vec![Phase::only(Nanos(20_000_000_000))],
+        ..Scene::of(Profile::load("skylake-1s").unwrap(), policy, &text, Nanos(20_000_000_000))
     };
     perform(&scene).map(|mut outcomes| outcomes.pop().expect("a phase"))
 }
