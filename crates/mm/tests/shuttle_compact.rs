@@ -6,7 +6,7 @@ mod explored;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use explored::{Cpus, Space, Tiny, explore_some, join, on_cpu, read, tiny, write};
+use explored::{Cpus, Space, Tiny, exit_all, explore_some, join, on_cpu, read, tiny, write};
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{MapSpec, Touch, Vpn};
 use freehold_mm::{Knob, Node, Order, Request, Urgency};
@@ -44,13 +44,7 @@ fn kept(at: Vpn, page: u32) -> Vpn {
 }
 
 fn end(mm: &Tiny, spaces: &[&Space]) {
-    mm.check_vm().unwrap();
-    for space in spaces {
-        mm.exit(space);
-    }
-    mm.lru_drain_all();
-    mm.check_vm().unwrap();
-    assert_eq!((mm.spaces().len(), mm.committed_pages()), (0, 0));
+    exit_all(mm, spaces);
     mm.drain_all();
     // (Frames that pages move to are counted when they are freed and not when they are taken, as in the kernel.)
     let pages = mm.check().unwrap();

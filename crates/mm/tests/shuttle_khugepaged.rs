@@ -6,7 +6,7 @@ mod explored;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use explored::{Cpus, Space, Tiny, check_whole, explore_some, join, on_cpu, read, tiny, write};
+use explored::{Cpus, Space, Tiny, check_whole, exit_all, explore_some, join, on_cpu, read, tiny, write};
 use freehold_mm::Knob;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{MapSpec, Touch, Vpn};
@@ -28,13 +28,7 @@ fn sparse() -> (Arc<Tiny>, Space, Vpn) {
 }
 
 fn end(mm: &Tiny, spaces: &[&Space]) {
-    mm.check_vm().unwrap();
-    for space in spaces {
-        mm.exit(space);
-    }
-    mm.lru_drain_all();
-    mm.check_vm().unwrap();
-    assert_eq!((mm.spaces().len(), mm.committed_pages()), (0, 0));
+    exit_all(mm, spaces);
     check_whole(mm);
 }
 

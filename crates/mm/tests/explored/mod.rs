@@ -153,6 +153,17 @@ pub(crate) fn write(mm: &Tiny, space: &Space, vpn: Vpn, number: u32) {
     }
 }
 
+/// `spaces`, which are all that there are, end, and every reference is counted before and after.
+pub(crate) fn exit_all(mm: &Tiny, spaces: &[&Space]) {
+    mm.check_vm().unwrap();
+    for space in spaces {
+        mm.exit(space);
+    }
+    mm.lru_drain_all();
+    mm.check_vm().unwrap();
+    assert_eq!((mm.spaces().len(), mm.committed_pages()), (0, 0));
+}
+
 /// What the page at `vpn` holds.
 pub(crate) fn read(mm: &Tiny, space: &Space, vpn: Vpn) -> Result<u32, FaultError> {
     let pinned = mm.pin_page(space, vpn, Touch::Read)?;
