@@ -331,8 +331,8 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
 ];
 
 impl Policy {
-    /// Reads `linux-X.Y`, from [`OLDEST`] on, `kmmscand-vN` (seed 002, on the kernel that it was posted for), or `freehold`, with any of the parts on top that [`parts`] lists:
-    /// `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
+    /// Reads `linux-X.Y`, from [`OLDEST`] on, `kmmscand-vN` (seed 002, on the kernel that it was posted for), or `freehold`,
+    /// with any of the parts on top that [`parts`] lists: `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
     ///
     /// # Errors
     /// If the name is not of that form, names an older version, or a part that there is not or that is there

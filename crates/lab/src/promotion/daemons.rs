@@ -1,5 +1,6 @@
 //! The threads of promotion: who scans, who moves, and the tick by which reclaim learns what is in use.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -46,12 +47,10 @@ fn background(sim: &Sim, name: &str, body: impl FnOnce() + 'static) {
 }
 
 fn spawn_kmmscand(sim: &Sim, world: &Rc<World>, revision: Revision) {
-    let mover = Rc::new(std::cell::RefCell::new(Mover::new(Flush::EachPage)));
-    let feedback = Rc::new(std::cell::Cell::new(Feedback::default()));
+    let feedback = Rc::new(Cell::new(Feedback::default()));
     let (scanning, told) = (Rc::clone(world), Rc::clone(&feedback));
-    let (own, note) = (Rc::clone(&mover), Rc::clone(&feedback));
     background(sim, "kmmscand", move || {
-        let mut scanner = Kmmscand::new(revision);
+        let (mut scanner, mut mover) = (Kmmscand::new(revision), Mover::new(Flush::EachPage));
         while !scanning.stage.is_over() {
             for space in scanning.newborn.take() {
                 scanner.enter(space, &*scanning);
@@ -61,8 +60,8 @@ fn spawn_kmmscand(sim: &Sim, world: &Rc<World>, revision: Revision) {
             let pause = scanner.cycle(&*scanning, || told.get(), &mut want);
             scanning.spent("scan", Nanos(scanning.machine().now().0 - start.0));
             if revision.threads == Threads::One {
-                while scanning.move_some(&mut own.borrow_mut(), 1) {}
-                note.set(own.borrow().feedback());
+                while scanning.move_some(&mut mover, 1) {}
+                told.set(mover.feedback());
             }
             scanning.machine().sleep(pause);
         }

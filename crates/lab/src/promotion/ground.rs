@@ -120,7 +120,7 @@ impl Ground for World {
     }
 
     /// A flush for each page where pages are moved one by one, and one for all of a batch: a modelled page by itself stands for
-    /// as many flushes as for pages.
+    /// as many flushes as for pages. (Two threads that move pages may count into each other's batch: a flush too many or too few then.)
     fn flush(&self, _: SpaceId) {
         let flushes = if self.unflushed.replace(0) <= 1 { self.grain } else { 1 };
         self.machine().charge_times(Path::TlbFlush, flushes);

@@ -55,13 +55,8 @@ impl Region {
         Self { range, swept, probes: [probe; PROBES], ..*self }
     }
 
-    /// Reads what is armed, arms what is not; says how many pages were looked at.
-    pub(super) fn probe(
-        &mut self,
-        space: SpaceId,
-        ground: &impl Ground,
-        random: &mut impl FnMut() -> u64,
-    ) -> u64 {
+    /// Reads what is armed, arms what is not.
+    pub(super) fn probe(&mut self, space: SpaceId, ground: &impl Ground, random: &mut impl FnMut() -> u64) {
         for index in 0..PROBES {
             let probe = self.probes[index];
             let vpn = if probe.is_armed {
@@ -78,7 +73,6 @@ impl Region {
                 self.read(accessed, !fast);
             }
         }
-        PROBES as u64
     }
 
     fn read(&mut self, accessed: bool, slow: bool) {
@@ -142,8 +136,8 @@ impl Regions {
         }
     }
 
-    /// Neighbours that are alike become one, of at most `largest` pages; then the hottest split as long as there are fewer than
-    /// `most`.
+    /// Neighbours that are alike become one, of at most `largest` pages; then those in mixed use split, as long as there are fewer
+    /// than `most`.
     pub(super) fn reshape(&mut self, largest: u32, most: usize) {
         let mut merged: Vec<Region> = Vec::with_capacity(self.all.len());
         for region in self.all.drain(..) {
