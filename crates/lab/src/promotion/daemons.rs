@@ -31,7 +31,10 @@ pub(crate) fn spawn(sim: &Sim, world: &Rc<World>) {
         let ns = |of: Knob| knob(of) * 1_000_000;
         let periods = (ns(Knob::KmmscandPeriodMin), ns(Knob::KmmscandPeriodMax));
         let size = knob(Knob::KmmscandSizeMax) << 20;
-        spawn_kmmscand(sim, world, revision.bounded(periods.0, periods.1, size));
+        let revision = revision.bounded(periods.0, periods.1, size);
+        // From V1 on its delay is NUMA balancing's; V0 has none.
+        let delay = if revision.delay.0 > 0 { Nanos(ns(Knob::BalancingScanDelay)) } else { revision.delay };
+        spawn_kmmscand(sim, world, Revision { delay, ..revision });
     }
     if rule == PromotionRule::Regions {
         spawn_seeker(sim, world);

@@ -68,6 +68,13 @@ fn every_policy_brings_what_is_used_to_the_fast_node() {
 }
 
 #[test]
+fn the_first_scan_waits_as_long_as_numa_balancing_does() {
+    let late = [(Knob::BalancingScanDelay, 20_000)];
+    let moved = |policy: &str| counter(&ran(policy, &late, 1, EVEN).unwrap(), "pgpromote_success");
+    assert_eq!((moved("kmmscand-v1"), moved("kmmscand-v0")), (0, PAGES), "V0 does not wait");
+}
+
+#[test]
 fn what_is_not_used_stays() {
     let partly =
         "processes = [{ threads = 4, node = 2, regions = [{ mib = 128, segments = [[96, 0], [32, 1]] }] }]";
