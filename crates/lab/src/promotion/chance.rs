@@ -10,16 +10,29 @@ const STEP: u128 = 17_329_112_349_219_823_218;
 /// Of so many expected events none is as good as impossible: e^-16.
 pub(super) const CERTAIN: u64 = 16 * ONE;
 
-/// e^(-count), of 2^64.
+/// 16ths of an expected event until none left undone is beyond what a draw can tell.
+const STEPS: usize = 16 * 32;
+/// e^(-n/16) for each n, of 2^64: every look at a page asks for one of them.
+static SHARES: [u64; STEPS + 1] = shares();
+
+const fn shares() -> [u64; STEPS + 1] {
+    let mut shares = [u64::MAX; STEPS + 1];
+    let mut step = 1;
+    while step <= STEPS {
+        shares[step] = ((shares[step - 1] as u128 * STEP) >> 64) as u64;
+        step += 1;
+    }
+    shares
+}
+
+/// e^(-count), of 2^64, for a count below [`CERTAIN`].
 fn none_of(count: u64) -> u64 {
-    let sixteenths = count / (ONE / 16);
+    let sixteenths = (count / (ONE / 16)) as usize;
     // Of what is left of a 16th, two terms of the series: an error below 5e-5.
     let rest = u128::from(count % (ONE / 16));
     let one = u128::from(ONE);
     let tail = one - rest + rest * rest / (2 * one);
-    let mut share = u128::from(u64::MAX);
-    (0..sixteenths).for_each(|_| share = (share * STEP) >> 64);
-    (share * tail / one) as u64
+    (u128::from(SHARES[sixteenths]) * tail / one) as u64
 }
 
 /// Whether something happened of which `expected` (in units of [`ONE`]) were to be expected.
@@ -35,11 +48,7 @@ pub(super) fn happened(expected: u64, random: &mut Random) -> bool {
 pub(super) fn until_first(random: &mut Random) -> u64 {
     // -ln(u) by how often e^(-1/16) goes into u, and evenly within a 16th.
     let draw = random.next();
-    let (mut share, mut sixteenths) = (u128::from(u64::MAX), 0);
-    while (share * STEP) >> 64 > u128::from(draw) && sixteenths < 16 * 32 {
-        share = (share * STEP) >> 64;
-        sixteenths += 1;
-    }
+    let sixteenths = SHARES[1..].partition_point(|&share| share > draw) as u64;
     sixteenths * (ONE / 16) + random.below(ONE / 16)
 }
 

@@ -30,7 +30,7 @@ impl World {
         match moved {
             Ok(()) => {
                 program.moved(page, node);
-                self.unflushed.set(self.unflushed.get() + 1);
+                self.note_moved();
                 Ok(self.grain)
             }
             Err(MigrateError::NoMemory) => Err(Stayed::NoRoom),
@@ -120,9 +120,9 @@ impl Ground for World {
     }
 
     /// A flush for each page where pages are moved one by one, and one for all of a batch: a modelled page by itself stands for
-    /// as many flushes as for pages. (Two threads that move pages may count into each other's batch: a flush too many or too few then.)
+    /// as many flushes as for pages.
     fn flush(&self, _: SpaceId) {
-        let flushes = if self.unflushed.replace(0) <= 1 { self.grain } else { 1 };
+        let flushes = if self.take_unflushed() <= 1 { self.grain } else { 1 };
         self.machine().charge_times(Path::TlbFlush, flushes);
     }
 
@@ -131,7 +131,7 @@ impl Ground for World {
     }
 
     fn is_fast(&self, node: Node) -> bool {
-        self.stage.mm.topology().cpus_of(node) > 0
+        self.is_of_fast_tier(node)
     }
 
     fn threads_on(&self, space: SpaceId, node: Node) -> u32 {

@@ -183,10 +183,7 @@ impl Program {
     pub(crate) fn shares(&self, nodes: usize) -> Vec<(Node, u64)> {
         let mut shares = vec![0u64; nodes];
         for segment in self.segments.iter().filter(|segment| segment.weight.get() > 0) {
-            for (share, placed) in shares.iter_mut().zip(&segment.placed) {
-                let here = (u128::from(segment.weight.get()) << 32) * u128::from(placed.get());
-                *share += (here / segment.pages.max(1) as u128 / u128::from(self.whole.get())) as u64;
-            }
+            shares.iter_mut().zip(segment.shares(self.whole.get())).for_each(|(share, here)| *share += here);
         }
         shares.into_iter().enumerate().map(|(node, share)| (Node(node as u16), share)).collect()
     }

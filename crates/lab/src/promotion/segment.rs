@@ -69,10 +69,25 @@ impl Segment {
 
     /// `accesses` of the program, of whose segments the weights are `whole`, were made by `grain` pages for each of the model.
     pub(super) fn access(&self, accesses: u64, whole: u64, grain: u32) {
-        let pages = self.pages as u128 * u128::from(grain);
+        let pages = (self.pages as u64 * u64::from(grain)).max(1);
         let here = u128::from(accesses) * u128::from(self.weight.get()) * u128::from(ONE);
-        let each = here / (u128::from(whole.max(1)) * pages.max(1));
-        self.accesses.set(self.accesses.get() + each as u64);
+        self.accesses.set(self.accesses.get() + part(here, whole.max(1), pages));
+    }
+
+    /// Of the program's accesses, how many of 2^32 are to pages of this segment on each node; the segments' weights are
+    /// `whole`.
+    pub(super) fn shares(&self, whole: u64) -> impl Iterator<Item = u64> {
+        let (weight, pages) = (u128::from(self.weight.get()) << 32, self.pages.max(1) as u64);
+        self.placed.iter().map(move |placed| part(weight * u128::from(placed.get()), whole, pages))
+    }
+}
+
+/// `number` by `first` and by `second`, rounded down. Nearly always 64 bits are enough, where a division takes a
+/// fraction of the time; every stretch of accesses comes here for every segment.
+fn part(number: u128, first: u64, second: u64) -> u64 {
+    match (u64::try_from(number), first.checked_mul(second)) {
+        (Ok(number), Some(by)) => number / by,
+        _ => (number / u128::from(first) / u128::from(second)) as u64,
     }
 }
 

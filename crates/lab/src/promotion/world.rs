@@ -1,11 +1,12 @@
 //! All programs of a scene, and what promotion has in common for them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Wanted};
 use mm::vm::SpaceId;
-use mm::{Knob, Machine, Nanos, Node};
+use mm::{Knob, Machine, Nanos, Node, TaskId};
 use sim::profile::Place;
 use sim::{Path, SimMachine};
 
@@ -21,10 +22,12 @@ pub(crate) struct World {
     pub(super) newborn: RefCell<Vec<SpaceId>>,
     pub(super) wanted: RefCell<Wanted>,
     pub(super) random: RefCell<Random>,
-    /// Modelled pages promoted since the last flush.
-    pub(super) unflushed: Cell<u32>,
+    /// Modelled pages promoted since the last flush, by the thread that moved them: two may be at it.
+    unflushed: RefCell<BTreeMap<TaskId, u32>>,
     balancing: Option<RefCell<Balancing>>,
     pub(super) grain: u32,
+    /// By node: whether it has CPUs. It is asked for each page that is looked at.
+    fast: Box<[bool]>,
     /// Of hint faults that are to move a page, how many in a hundred cannot.
     hint_busy_percent: u32,
 }
@@ -33,16 +36,18 @@ impl World {
     /// Without any program yet.
     pub(crate) fn new(stage: &Rc<Stage>, grain: u32, hint_busy_percent: u32) -> Rc<Self> {
         let settings = settings(stage);
-        let nodes = stage.mm.topology().nodes.len() as u16;
+        let topology = stage.mm.topology();
+        let nodes = topology.nodes.len() as u16;
         Rc::new(Self {
             stage: Rc::clone(stage),
             programs: RefCell::default(),
             newborn: RefCell::default(),
             wanted: RefCell::default(),
             random: RefCell::new(Random::new(stage.machine())),
-            unflushed: Cell::new(0),
+            unflushed: RefCell::default(),
             balancing: settings.map(|settings| RefCell::new(Balancing::new(settings, nodes))),
             grain,
+            fast: (0..nodes).map(|node| topology.cpus_of(Node(node)) > 0).collect(),
             hint_busy_percent,
         })
     }
@@ -79,6 +84,21 @@ impl World {
 
     pub(crate) fn machine(&self) -> &SimMachine {
         self.stage.machine()
+    }
+
+    /// This thread has moved a modelled page.
+    pub(super) fn note_moved(&self) {
+        *self.unflushed.borrow_mut().entry(self.machine().task()).or_default() += 1;
+    }
+
+    /// Modelled pages that this thread has moved since it was last asked.
+    pub(super) fn take_unflushed(&self) -> u32 {
+        self.unflushed.borrow_mut().remove(&self.machine().task()).unwrap_or(0)
+    }
+
+    /// Whether `node` is of the fast tier: whether it has CPUs.
+    pub(crate) fn is_of_fast_tier(&self, node: Node) -> bool {
+        self.fast[usize::from(node.0)]
     }
 
     /// What a thread of `program` does in the kernel after a stretch of accesses: its hint faults, and the next window.
@@ -134,7 +154,7 @@ impl World {
 
     /// CPUs that use the program's memory forget a page.
     fn flush_page(&self) {
-        self.unflushed.set(0);
+        self.take_unflushed();
         self.machine().charge_times(Path::TlbFlush, self.grain);
     }
 }

@@ -45,13 +45,15 @@ pub(super) struct Flows {
     until: Vec<Ticks>,
     sums: Vec<u64>,
     looked: Ticks,
+    /// No demand is over before.
+    first: Ticks,
 }
 
 impl Flows {
     pub(super) fn new(cpus: usize, nodes: usize) -> Self {
         let ways = nodes * Way::COUNT;
         let (demands, sums) = (vec![0; cpus * ways], vec![0; ways]);
-        Self { ways, demands, until: vec![0; cpus], sums, looked: 0 }
+        Self { ways, demands, until: vec![0; cpus], sums, looked: 0, first: Ticks::MAX }
     }
 
     /// The demand of `cpu` is from now on `demands`, by way, for a stretch that is planned to end at `until`.
@@ -63,6 +65,7 @@ impl Flows {
             *own = *new;
         }
         self.until[usize::from(cpu)] = until;
+        self.first = self.first.min(until);
     }
 
     /// `cpu` has none any more.
@@ -79,10 +82,16 @@ impl Flows {
             return;
         }
         self.looked = now;
+        let is_over = |until: Ticks| until.saturating_add(1 << LOOK_SHIFT) < now;
+        if !is_over(self.first) {
+            return;
+        }
+        self.first = Ticks::MAX;
         for cpu in 0..self.until.len() {
-            let until = self.until[cpu];
-            if until > 0 && until + (1 << LOOK_SHIFT) < now {
-                self.end(cpu as u16);
+            match self.until[cpu] {
+                0 => {}
+                until if is_over(until) => self.end(cpu as u16),
+                until => self.first = self.first.min(until),
             }
         }
     }

@@ -89,9 +89,8 @@ impl Running {
 /// Counts accesses by tier.
 fn tell(world: &World, count: u64, shares: &[(Node, u64)]) {
     let whole: u128 = shares.iter().map(|(_, share)| u128::from(*share)).sum();
-    let is_slow = |node: Node| world.stage.mm.topology().cpus_of(node) == 0;
-    let slow: u128 =
-        shares.iter().filter(|(node, _)| is_slow(*node)).map(|(_, share)| u128::from(*share)).sum();
+    let of_slow = shares.iter().filter(|(node, _)| !world.is_of_fast_tier(*node));
+    let slow: u128 = of_slow.map(|(_, share)| u128::from(*share)).sum();
     let units = count / UNIT;
     let slow = (u128::from(units) * slow / whole.max(1)) as u64;
     world.stage.tally.note("accesses_slow", slow);
