@@ -12,6 +12,9 @@ fn small(name: &str, mib: i64, run_ms: u64) -> Experiment {
     for variant in &mut experiment.variants {
         variant.setup.workload.insert("mib".into(), Value::Integer(mib));
         variant.setup.workload.insert("stagger_ms".into(), Value::Integer(50));
+        if variant.setup.workload.contains_key("rounds_before") {
+            variant.setup.workload.insert("rounds_before".into(), Value::Integer(2));
+        }
         variant.setup.warm_up = Nanos(100_000_000);
         for phase in &mut variant.phases {
             phase.length = Nanos(run_ms * 1_000_000);

@@ -142,6 +142,17 @@ impl SimMachine {
         }
     }
 
+    /// What `act` does outside of any task is done on `cpu`: with its lists, and nearest to its node. It takes no time.
+    ///
+    /// # Panics
+    /// Within a task, which has a CPU, or if there is no such CPU.
+    pub fn on_behalf_of<R>(&self, cpu: Cpu, act: impl FnOnce() -> R) -> R {
+        let before = self.0.stand_in(cpu.0);
+        let done = act();
+        self.0.stand_in(before);
+        done
+    }
+
     /// Adds an ordinary task, from within one.
     pub fn spawn(&self, spec: TaskSpec, body: impl FnOnce() + 'static) -> TaskId {
         self.0.spawn(spec, Role::Ordinary, Box::new(body))

@@ -21,7 +21,7 @@ fn scene(workload: WorkloadSpec) -> Scene {
 }
 
 fn python() -> WorkloadSpec {
-    WorkloadSpec::PythonLoop(PythonLoop { processes: 3, mib: 8, stagger_ms: 5 })
+    WorkloadSpec::PythonLoop(PythonLoop { processes: 3, mib: 8, stagger_ms: 5, rounds_before: 0 })
 }
 
 fn without_wall(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
@@ -70,7 +70,8 @@ fn a_phase_measures_its_own_time_and_sets_its_knobs() {
 
 #[test]
 fn a_scale_model_has_less_memory_and_the_same_rounds() {
-    let spec = WorkloadSpec::PythonLoop(PythonLoop { processes: 3, mib: 512, stagger_ms: 80 });
+    let spec =
+        WorkloadSpec::PythonLoop(PythonLoop { processes: 3, mib: 512, stagger_ms: 80, rounds_before: 0 });
     let outcome = perform(&Scene { shrink: 32, ..scene(spec) }).unwrap().pop().unwrap();
     // Each process holds 2 * 512 MiB / 32 at most, page tables apart.
     let most = 3 * 2 * (512 << 8) / 32;
@@ -95,7 +96,8 @@ fn everything_is_given_back_at_the_end() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    let mut none = scene(WorkloadSpec::PythonLoop(PythonLoop { processes: 0, mib: 8, stagger_ms: 0 }));
+    let mut none =
+        scene(WorkloadSpec::PythonLoop(PythonLoop { processes: 0, mib: 8, stagger_ms: 0, rounds_before: 0 }));
     let said = perform(&none).unwrap_err().to_string();
     assert_eq!(said, "workload: processes is 0, but must be from 1 to 100000");
     none.workload = python();

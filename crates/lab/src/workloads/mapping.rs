@@ -11,7 +11,7 @@ use sim::{Path, Traffic};
 use crate::stage::Stage;
 
 /// Pages that the kernel frees together when it unmaps (a folio batch).
-const BATCH: usize = 31;
+pub(super) const BATCH: usize = 31;
 /// Pages that a page-table page maps.
 const TABLE_SPAN: usize = 512;
 
@@ -31,6 +31,8 @@ pub(super) enum Backing {
 pub(super) struct Mapping {
     backing: Backing,
     pages: Vec<Pfn>,
+    /// How many of them, from the first on, have been given back.
+    gone: usize,
     tables: Vec<Pfn>,
 }
 
@@ -38,7 +40,8 @@ impl Mapping {
     /// An empty mapping with room for `pages` pages; charges the system call.
     pub(super) fn new(stage: &Stage, backing: Backing, pages: usize) -> Self {
         stage.machine().charge(Path::Syscall);
-        Self { backing, pages: Vec::with_capacity(pages), tables: Vec::with_capacity(pages / TABLE_SPAN + 1) }
+        let tables = Vec::with_capacity(pages / TABLE_SPAN + 1);
+        Self { backing, pages: Vec::with_capacity(pages), gone: 0, tables }
     }
 
     /// The pages, in the order of their addresses.
@@ -78,27 +81,44 @@ impl Mapping {
 
     /// Takes the mapping down and gives its pages back, lowest address first. Pages of a file are unmapped first, all of
     /// them; they go when the file does.
-    pub(super) fn unmap(self, stage: &Stage) {
+    pub(super) fn unmap(mut self, stage: &Stage) {
         stage.machine().charge(Path::Syscall);
         if self.backing == Backing::Shared {
-            self.each_batch(stage, Path::Unmap, |_| {});
-            self.each_batch(stage, Path::Truncate, |batch| give(stage, batch));
-        } else {
-            self.each_batch(stage, Path::Unmap, |batch| give(stage, batch));
+            self.pages[self.gone..].chunks(BATCH).for_each(|batch| change(stage, Path::Unmap, batch));
         }
+        while self.give_some(stage) {}
         self.tables.chunks(BATCH).for_each(|batch| give(stage, batch));
     }
 
-    /// Goes through all pages by batches: each page costs `path` and a change of its descriptor.
-    fn each_batch(&self, stage: &Stage, path: Path, mut then: impl FnMut(&[Pfn])) {
-        let machine = stage.machine();
-        for batch in self.pages.chunks(BATCH) {
-            machine.charge_times(path, batch.len() as u32);
-            for page in batch {
-                machine.touch(Line { kind: LineKind::Frame, index: page.0 }, Access::Write);
-            }
-            then(batch);
+    /// Gives the next batch of pages back, which ends the mapping's use for all else; false if none is left.
+    pub(super) fn give_some(&mut self, stage: &Stage) -> bool {
+        let Some(batch) = self.pages[self.gone..].chunks(BATCH).next() else { return false };
+        change(stage, self.going(), batch);
+        give(stage, batch);
+        self.gone += batch.len();
+        true
+    }
+
+    /// What a page's giving back costs.
+    const fn going(&self) -> Path {
+        match self.backing {
+            Backing::Shared => Path::Truncate,
+            Backing::Anonymous | Backing::CopyOnWrite => Path::Unmap,
         }
+    }
+
+    /// Whether pages have been given back.
+    pub(super) const fn is_going(&self) -> bool {
+        self.gone > 0
+    }
+}
+
+/// Each page of a batch costs `path` and a change of its descriptor.
+fn change(stage: &Stage, path: Path, batch: &[Pfn]) {
+    let machine = stage.machine();
+    machine.charge_times(path, batch.len() as u32);
+    for page in batch {
+        machine.touch(Line { kind: LineKind::Frame, index: page.0 }, Access::Write);
     }
 }
 

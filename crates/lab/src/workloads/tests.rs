@@ -180,3 +180,33 @@ fn parameters_that_cannot_be_are_refused() {
     let said = refused(&format!("{STREAM}order = 11\n"));
     assert_eq!(said, "workload: order is 11, but must be from 0 to 10");
 }
+
+/// Seed 000's loop in small, with rounds behind it when the clock starts, or simulated time before it is measured.
+fn python(machine: &str, rounds_before: u32, mib: u32, warm_up_ms: u64) -> Scene {
+    let workload = format!(
+        "kind = 'python-loop'\nprocesses = 10\nmib = {mib}\nstagger_ms = 1000\nrounds_before = {rounds_before}\n"
+    );
+    let profile = Profile::load(machine).unwrap();
+    let loops = Scene::of(profile, "linux-6.11+pcp_batch_scale_max", &workload, Nanos(100_000_000));
+    Scene { shrink: 16, warm_up: Nanos(warm_up_ms * 1_000_000), ..loops }
+}
+
+#[test]
+fn rounds_before_the_clock_starts_age_free_lists_as_simulated_ones_do() {
+    let refill = |rounds_before, warm_up_ms| {
+        let outcome = perform(&python("epyc-7w83", rounds_before, 1536, warm_up_ms)).unwrap().pop().unwrap();
+        outcome.measured.span(Span::Refill).latency.mean().0 as f64
+    };
+    // 900 ms are seven to eight rounds.
+    let (young, aged, simulated) = (refill(0, 30), refill(8, 30), refill(0, 930));
+    assert!(
+        aged > 1.5 * young && near(aged, simulated, 0.2),
+        "{young} ns, then {aged}; simulated {simulated}"
+    );
+}
+
+#[test]
+fn rounds_before_the_clock_need_their_memory() {
+    let said = perform(&python("host", 1, 1 << 16, 0)).unwrap_err().to_string();
+    assert_eq!(said, "workload: rounds_before: memory runs out before the clock starts");
+}

@@ -161,6 +161,13 @@ impl Core {
         self.task.get() != NOBODY
     }
 
+    /// From now on what happens outside of tasks happens on `cpu`; the CPU that it was before.
+    pub(crate) fn stand_in(&self, cpu: u16) -> u16 {
+        assert!(!self.in_task(), "a task is on its own CPU");
+        assert!(self.lines.borrow().has_cpu(cpu), "there is no CPU {cpu}");
+        self.cpu.replace(cpu)
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> Ticks {
         self.clock.get()

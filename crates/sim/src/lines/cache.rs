@@ -156,6 +156,10 @@ impl Caches {
         &mut self.cpus[usize::from(cpu)]
     }
 
+    pub(super) fn has(&self, cpu: u16) -> bool {
+        usize::from(cpu) < self.cpus.len()
+    }
+
     /// Lines that the first level, the first two and all three together have for `cpu`.
     pub(super) fn reach(&self, cpu: u16) -> [u64; 3] {
         let cache = self.cpu(cpu);

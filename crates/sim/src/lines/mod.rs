@@ -345,6 +345,11 @@ impl Lines {
         self.bandwidth[node].stretched(costs.block(traffic, order))
     }
 
+    /// Whether the machine has `cpu`.
+    pub(crate) fn has_cpu(&self, cpu: u16) -> bool {
+        self.caches.has(cpu)
+    }
+
     /// `cpu` begins (1) or ceases (-1) to run something.
     pub(crate) fn change_busy(&mut self, cpu: u16, change: i16) {
         self.caches.change_busy(cpu, change);
