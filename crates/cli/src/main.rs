@@ -14,6 +14,9 @@ use clap::Parser;
 use args::{Args, Command};
 use common::{Failure, Verdict};
 
+#[global_allocator]
+static HEAP: host::HugeHeap = host::HugeHeap;
+
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
