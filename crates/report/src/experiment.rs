@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use lab::measurements::{
-    Account, Confidence, Distribution, Document, HistogramPair, Row, Run, Score, SweepMetric, SweepTable,
+    Account, Confidence, Distribution, Document, HistogramPair, Role, Row, Run, Score, SweepMetric,
+    SweepTable,
 };
 
 use crate::style::Style;
@@ -34,11 +35,28 @@ pub fn account(style: Style, document: &Document, of: &Account) -> String {
         parts.push(monitor::table(style, &runs));
     }
     parts.push(confidence(style, &runs));
+    parts.push(fitted(style, &rows));
     parts.extend(
         document.score.iter().filter(|score| score.experiment == of.name).map(|score| line(style, score)),
     );
+    if !of.learnt.is_empty() {
+        parts.push(paragraph(style, "learnt:", &of.learnt));
+    }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+/// The figures that a cost was chosen by.
+fn fitted(style: Style, rows: &[&Row]) -> String {
+    let fitted = rows.iter().filter(|row| row.role == Role::Fitted);
+    let names: Vec<String> = fitted.map(|row| format!("{} of {}", row.metric, row.variant)).collect();
+    if names.is_empty() { String::new() } else { paragraph(style, "fitted:", &names.join(", ")) }
+}
+
+/// A text behind a label.
+fn paragraph(style: Style, label: &str, text: &str) -> String {
+    let lines = wrap(&format!("{label} {text}"), style.columns() - 2).join("\n  ");
+    lines.replacen(label, &style.heading(label), 1) + "\n"
 }
 
 fn heading(style: Style, document: &Document, of: &Account) -> String {
@@ -182,9 +200,7 @@ fn confidence(style: Style, runs: &[&Run]) -> String {
             1 => format!("{confidence}:"),
             _ => format!("{confidence} on {}:", machines.join(", ")),
         };
-        let room = style.columns() - 2;
-        let text = wrap(&format!("{label} {reason}"), room).join("\n  ");
-        let _ = writeln!(out, "{}", text.replacen(&label, &style.heading(&label), 1));
+        out += &paragraph(style, &label, reason);
     }
     out
 }

@@ -76,6 +76,9 @@ fn document() -> Document {
         about: "Ten Python processes map, fill and unmap 6 GiB each, in a loop; bcc's funclatency counts how long \
                 rmqueue_bulk takes."
             .into(),
+        learnt: "How long a refill takes depends on how old the free lists are, and an average over ten minutes cannot \
+                 show it."
+            .into(),
         histograms: vec![pair],
         sweeps: vec![sweep],
         explanations: vec![explanation],

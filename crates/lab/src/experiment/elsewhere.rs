@@ -17,7 +17,14 @@ impl Experiment {
         if machines.is_empty() {
             return self;
         }
-        let mut moved = Self { variants: vec![], comparisons: vec![], sweeps: vec![], ..self.clone() };
+        let mut moved = Self {
+            variants: vec![],
+            comparisons: vec![],
+            sweeps: vec![],
+            // It was learnt of the experiment's own machines.
+            learnt: String::new(),
+            ..self.clone()
+        };
         for machine in machines {
             let place: Vec<Option<usize>> = if self.runs_on(machine) {
                 self.kept(machine, &mut moved.variants)

@@ -21,6 +21,9 @@ pub(super) struct File {
     pub(super) title: String,
     /// What was published, on what, and what is left out here.
     pub(super) about: String,
+    /// What running it taught that the source could not know.
+    #[serde(default)]
+    pub(super) learnt: String,
     /// Where: message ID, link. Figures that do not name their own source have this one.
     pub(super) source: String,
     /// Repetitions, each with another seed.

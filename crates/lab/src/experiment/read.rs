@@ -104,6 +104,7 @@ pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
         name: file.name.into_inner(),
         title: one_line(&file.title),
         about: one_line(&file.about),
+        learnt: one_line(&file.learnt),
         source: file.source,
         seeds,
         variants,

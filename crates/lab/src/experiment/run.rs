@@ -163,6 +163,7 @@ fn account(
         name: experiment.name.clone(),
         title: experiment.title.clone(),
         about: experiment.about.clone(),
+        learnt: experiment.learnt.clone(),
         ..Account::default()
     };
     for (variant, repetitions) in experiment.variants.iter().zip(variants) {

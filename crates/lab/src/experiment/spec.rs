@@ -17,6 +17,8 @@ pub struct Experiment {
     pub title: String,
     /// What was published, on what, and what is left out here.
     pub about: String,
+    /// What running it taught that the source could not know; empty if nothing was written down.
+    pub learnt: String,
     /// Where most of its figures come from.
     pub source: String,
     /// How often each variant is run, each time with another seed.

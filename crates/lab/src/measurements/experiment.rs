@@ -16,6 +16,9 @@ pub struct Account {
     pub title: String,
     /// What was published, and what was left out here.
     pub about: String,
+    /// What running it taught that the source could not know.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub learnt: String,
     /// Histograms beside published ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub histograms: Vec<HistogramPair>,
