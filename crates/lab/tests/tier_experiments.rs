@@ -1,5 +1,5 @@
 //! The experiments of seed 002: what was published of 8 GiB, and what is predicted of freehold, must stay within bands. In full
-//! they are in docs/results-tier.md.
+//! they are in docs/results.md.
 
 mod small;
 

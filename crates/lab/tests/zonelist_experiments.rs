@@ -1,5 +1,5 @@
 //! The experiments of seed 003 that come along, made small: what they say must stay within bands. In full they are in
-//! docs/results-zonelist.md.
+//! docs/results.md.
 
 mod small;
 
