@@ -406,7 +406,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         name: "freehold.promote_scan_permille",
         min: 1,
         max: 1000,
-        default: 50,
+        default: 100,
         unit: "1/1000",
         meaning: "What looking for pages to promote may take of one CPU's time (+promote)",
         stands_for: StandsFor::Nothing("kmmscand was to bound it by scan_size and the scan period"),
