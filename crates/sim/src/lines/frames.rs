@@ -42,8 +42,16 @@ impl State {
 pub(super) struct Entry(u32);
 
 impl Entry {
-    /// Of a line that nobody touched yet.
-    pub(super) const UNTOUCHED: Self = Self(0);
+    /// As it is kept; 0 is of a line that nobody touched yet.
+    #[inline]
+    pub(super) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    #[inline]
+    pub(super) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
 
     #[inline]
     pub(super) const fn new(cpu: u16, state: State, unit: u32) -> Self {

@@ -170,14 +170,14 @@ impl Lines {
     /// Touches the line at `at` in a slab's memory: what it costs, the state changed.
     pub(crate) fn touch_object(&mut self, at: Addr, access: Access, who: Toucher, costs: &Costs) -> Ticks {
         let unit = self.unit(who.cpu);
-        let entry = *self.objects.entry(at);
+        let entry = self.objects.entry(at);
         if entry.age(unit) == 0 && entry.cpu() == who.cpu && entry.state().allows(access) {
             self.hits[who.span] += 1;
             return costs.levels[0];
         }
         let line = (at.0 / LINE_BYTES) as u32;
         let (entry, cost) = self.move_line(entry, (at.pfn().0, line), access, (who, costs));
-        *self.objects.entry(at) = entry;
+        self.objects.set_entry(at, entry);
         cost
     }
 

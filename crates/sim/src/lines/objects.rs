@@ -1,6 +1,9 @@
 //! What lies in memory that slabs are made of: the words that the memory manager keeps there (links of free objects,
-//! sheaves), and the state of the cache lines that hold them, an entry each as for frame descriptors. A page has both
-//! from its first touch on.
+//! sheaves), and the state of the cache lines that hold them, an entry each as for frame descriptors.
+//!
+//! Most lines hold one word at most, a link. It stands beside the line's entry, so that whoever touches an object and
+//! follows its link looks in one place of the host's memory, which is as far away from its caches as the simulated
+//! object is from the simulated ones. The words of other lines, sheaves' above all, have a place of their own.
 
 use mm::Addr;
 use mm::ids::PAGE_SIZE;
@@ -8,54 +11,119 @@ use mm::ids::PAGE_SIZE;
 use super::frames::Entry;
 use crate::costs::LINE_BYTES;
 
-const WORDS: usize = (PAGE_SIZE / 8) as usize;
-const LINES: usize = (PAGE_SIZE / LINE_BYTES) as usize;
+/// Words of a line.
+const WORDS: usize = (LINE_BYTES / 8) as usize;
 
-/// A page's contents.
-#[derive(Debug)]
-struct Page {
-    words: [u64; WORDS],
-    lines: [Entry; LINES],
-}
+/// Lines of 512 frames, a pageblock on x86: slabs lie close together by pageblocks.
+const BLOCK: usize = 512 * (PAGE_SIZE / LINE_BYTES) as usize;
 
-impl Page {
-    const EMPTY: Self = Self { words: [0; WORDS], lines: [Entry::UNTOUCHED; LINES] };
-}
+/// A line: its word, or which of [`Objects::rows`] has its words; above, the entry and, from bit 32 on, which of
+/// the line's words that word is, [`ROW`] where they are in a row. All zeros is an untouched line whose words are 0.
+type Slot = [u64; 2];
 
-/// All pages that were touched, by frame.
+const ROW: u64 = WORDS as u64;
+
+/// All lines that were touched, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    pages: Vec<Option<Box<Page>>>,
+    /// Numbers and not structs: the allocator knows of those that zeros need no writing, so that a block takes
+    /// the host's memory where it is touched only.
+    blocks: Vec<Box<[Slot]>>,
+    rows: Vec<[u64; WORDS]>,
 }
 
 impl Objects {
-    fn page(&mut self, at: Addr) -> &mut Page {
-        let index = at.pfn().0 as usize;
-        if index >= self.pages.len() {
-            self.pages.resize_with((index + 1).next_multiple_of(WORDS), || None);
+    #[inline]
+    fn slot(&self, at: Addr) -> Slot {
+        let (block, line) = place(at);
+        self.blocks.get(block).and_then(|block| block.get(line)).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn change(&mut self, at: Addr, change: impl FnOnce(&mut Slot)) {
+        let (block, line) = place(at);
+        match self.blocks.get_mut(block).and_then(|block| block.get_mut(line)) {
+            Some(slot) => change(slot),
+            None => change(&mut self.add(block)[line]),
         }
-        self.pages[index].get_or_insert_with(|| Box::new(Page::EMPTY))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self, block: usize) -> &mut [Slot] {
+        if block >= self.blocks.len() {
+            self.blocks.resize_with(block + 1, Box::default);
+        }
+        self.blocks[block] = vec![Slot::default(); BLOCK].into_boxed_slice();
+        &mut self.blocks[block]
     }
 
     /// The word at `at`.
+    #[inline]
     pub(crate) fn load(&self, at: Addr) -> u64 {
-        let page = self.pages.get(at.pfn().0 as usize).and_then(Option::as_deref);
-        page.map_or(0, |page| page.words[at.offset() as usize / 8])
+        let [word, above] = self.slot(at);
+        match above >> 32 {
+            ROW => self.rows[word as usize][word_of(at)],
+            which if which == word_of(at) as u64 => word,
+            _ => 0,
+        }
     }
 
+    #[inline]
     pub(crate) fn store(&mut self, at: Addr, word: u64) {
-        self.page(at).words[at.offset() as usize / 8] = word;
+        let [old, above] = self.slot(at);
+        let (old_which, which) = (above >> 32, word_of(at) as u64);
+        if old_which == ROW {
+            self.rows[old as usize][word_of(at)] = word;
+        } else if old_which == which || old == 0 {
+            self.change(at, |slot| *slot = [word, which << 32 | u64::from(above as u32)]);
+        } else if word != 0 {
+            self.begin_row(at, word);
+        }
     }
 
-    /// The entry of the line at `at`; it may be written too.
-    pub(super) fn entry(&mut self, at: Addr) -> &mut Entry {
-        let line = at.offset() as usize / LINE_BYTES as usize;
-        &mut self.page(at).lines[line]
+    #[inline(never)]
+    fn begin_row(&mut self, at: Addr, word: u64) {
+        let [old, above] = self.slot(at);
+        let mut row = [0; WORDS];
+        row[(above >> 32) as usize] = old;
+        row[word_of(at)] = word;
+        let index = self.rows.len() as u64;
+        self.rows.push(row);
+        self.change(at, |slot| *slot = [index, ROW << 32 | u64::from(above as u32)]);
     }
+
+    /// The entry of the line at `at`.
+    #[inline]
+    pub(super) fn entry(&self, at: Addr) -> Entry {
+        Entry::from_bits(self.slot(at)[1] as u32)
+    }
+
+    #[inline]
+    pub(super) fn set_entry(&mut self, at: Addr, entry: Entry) {
+        self.change(at, |[_, above]| *above = *above >> 32 << 32 | u64::from(entry.bits()));
+    }
+}
+
+/// The block that the line at `at` is in, and which of its lines it is.
+#[inline]
+fn place(at: Addr) -> (usize, usize) {
+    let line = (at.0 / LINE_BYTES) as usize;
+    (line / BLOCK, line % BLOCK)
+}
+
+#[inline]
+fn word_of(at: Addr) -> usize {
+    (at.0 / 8) as usize % WORDS
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
     use super::super::frames::State;
     use super::*;
 
@@ -67,8 +135,57 @@ mod tests {
         objects.store(at, 7);
         objects.store(at.add(8), 8);
         assert_eq!((objects.load(at), objects.load(at.add(8)), objects.load(at.add(PAGE_SIZE))), (7, 8, 0));
-        *objects.entry(at) = Entry::new(3, State::Modified, 5);
+        objects.set_entry(at, Entry::new(3, State::Modified, 5));
         assert_eq!(objects.entry(at.add(8)).cpu(), 3);
         assert_eq!(objects.entry(at.add(LINE_BYTES)).state(), State::Invalid);
+        assert_eq!((objects.load(at), objects.load(at.add(8))), (7, 8));
+    }
+
+    #[test]
+    fn lines_of_one_word_take_no_row_and_zeros_none_either() {
+        let mut objects = Objects::default();
+        let at = Addr(0x7000);
+        for word in 0..8 {
+            objects.store(at.add(8 * word), 0);
+        }
+        objects.store(at.add(24), 1);
+        objects.store(at.add(32), 0);
+        objects.store(at.add(24), 0);
+        objects.store(at.add(40), 2);
+        assert!(objects.rows.is_empty());
+        assert_eq!((objects.load(at.add(24)), objects.load(at.add(40))), (0, 2));
+        objects.store(at, 3);
+        assert_eq!((objects.rows.len(), objects.load(at), objects.load(at.add(40))), (1, 3, 2));
+    }
+
+    #[test]
+    fn it_holds_what_a_map_of_words_and_one_of_lines_hold() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut objects = Objects::default();
+        let (mut words, mut lines) = (BTreeMap::new(), BTreeMap::new());
+        for _ in 0..20_000 {
+            // 32 lines each side of a border of two blocks, and 32 far from them.
+            let far = if random.next_u64() % 4 == 0 { 9 << 30 } else { 0 };
+            let word = BLOCK as u64 * 8 - 32 * 8 + random.next_u64() % (64 * 8);
+            let at = Addr(far + word * 8);
+            let value = random.next_u64() % 4;
+            match random.next_u64() % 8 {
+                0..3 => {
+                    objects.store(at, value);
+                    words.insert(at.0, value);
+                }
+                3 => {
+                    let entry = Entry::new((random.next_u64() % 1024) as u16, State::Shared, value as u32);
+                    objects.set_entry(at, entry);
+                    lines.insert(at.0 / LINE_BYTES, entry);
+                }
+                4..6 => {
+                    let entry = lines.get(&(at.0 / LINE_BYTES)).copied().unwrap_or(Entry::from_bits(0));
+                    assert_eq!(objects.entry(at), entry);
+                }
+                _ => assert_eq!(objects.load(at), words.get(&at.0).copied().unwrap_or(0)),
+            }
+        }
+        assert!(objects.rows.len() > 32);
     }
 }
