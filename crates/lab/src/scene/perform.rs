@@ -162,6 +162,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
     // Counting takes time, in which tasks go on.
     let done = results::run(stage, &measured, measured.simulated, memory);
+    let is_last = index + 1 == scene.phases.len();
     let mut run = Run {
         workload: scene.workload.title(),
         machine: scene.profile.name().to_owned(),
@@ -171,7 +172,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
         confidence: Confidence::Extrapolated,
         confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
         knobs: results::knobs(&knobs_in(scene, index)),
-        counters: counters(stage),
+        counters: counters(stage, is_last),
         omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
         ..done
     };
@@ -181,8 +182,15 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
 
 /// vmstat's counters; those of all slab caches together under the names of SLUB_STATS, `slab_alloc_slab`, without those of
 /// fast paths; and what the workload noted.
-fn counters(stage: &Stage) -> BTreeMap<String, u64> {
+///
+/// Those of slab caches are a lock for each event, cache and CPU, and each may be held: beside busy tasks that takes some
+/// 100 ms on a large machine. Behind the last phase tasks end before it.
+fn counters(stage: &Stage, is_last: bool) -> BTreeMap<String, u64> {
     let mut counters = stage.mm.counters().0;
+    counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
+    if is_last {
+        stage.end.set(stage.machine().now());
+    }
     for &event in SlabEvent::ALL {
         let caches =
             stage.mm.caches().map(|cache| stage.mm.slab_events(cache.id(), event).iter().sum::<u64>());
@@ -191,7 +199,6 @@ fn counters(stage: &Stage) -> BTreeMap<String, u64> {
             counters.insert(format!("slab_{}", event.name()), count);
         }
     }
-    counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
     counters
 }
 
