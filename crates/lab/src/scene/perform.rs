@@ -60,6 +60,11 @@ fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError>
     if outcomes.len() < scene.phases.len() {
         return Err(SceneError::Early { at: summary.now, end });
     }
+    if let Some(last) = outcomes.last_mut() {
+        // They are a lock for each event, cache and CPU, which busy tasks may hold: in simulated time some 100 ms on a
+        // large machine, for all of which tasks would go on.
+        last.run.counters.extend(slab_counters(&stage));
+    }
     for outcome in &mut outcomes {
         outcome.run.wall_ns = began.elapsed().as_nanos() as u64;
     }
@@ -107,6 +112,9 @@ fn schedule(
         sim.at(at, "phase", move || {
             if let Some(ended) = index.checked_sub(1) {
                 let mut outcome = take(&stage, &played, ended);
+                if index < played.phases.len() {
+                    outcome.run.counters.extend(slab_counters(&stage));
+                }
                 let noted = notes.take().into_iter();
                 outcome.run.sequences = noted.map(|(span, sizes)| (span.to_owned(), sizes)).collect();
                 if in_order {
@@ -162,7 +170,6 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
     // Counting takes time, in which tasks go on.
     let done = results::run(stage, &measured, measured.simulated, memory);
-    let is_last = index + 1 == scene.phases.len();
     let mut run = Run {
         workload: scene.workload.title(),
         machine: scene.profile.name().to_owned(),
@@ -172,7 +179,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
         confidence: Confidence::Extrapolated,
         confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
         knobs: results::knobs(&knobs_in(scene, index)),
-        counters: counters(stage, is_last),
+        counters: counters(stage),
         omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
         ..done
     };
@@ -180,17 +187,16 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     Outcome { phase: phase.name.clone(), run, measured }
 }
 
-/// vmstat's counters; those of all slab caches together under the names of SLUB_STATS, `slab_alloc_slab`, without those of
-/// fast paths; and what the workload noted.
-///
-/// Those of slab caches are a lock for each event, cache and CPU, and each may be held: beside busy tasks that takes some
-/// 100 ms on a large machine. Behind the last phase tasks end before it.
-fn counters(stage: &Stage, is_last: bool) -> BTreeMap<String, u64> {
+/// vmstat's counters, and what the workload noted.
+fn counters(stage: &Stage) -> BTreeMap<String, u64> {
     let mut counters = stage.mm.counters().0;
     counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
-    if is_last {
-        stage.end.set(stage.machine().now());
-    }
+    counters
+}
+
+/// Those of all slab caches together, under the names of SLUB_STATS: `slab_alloc_slab`.
+fn slab_counters(stage: &Stage) -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
     for &event in SlabEvent::ALL {
         let caches =
             stage.mm.caches().map(|cache| stage.mm.slab_events(cache.id(), event).iter().sum::<u64>());
