@@ -82,7 +82,8 @@ pub struct Outcome {
     /// The phase's name.
     pub phase: String,
     /// The figures. [`Run::variant`] is the phase's name, [`Run::confidence`] the least, until a caller knows better;
-    /// counters and memory are those at the phase's end, counted from the start of the simulation.
+    /// counters and memory are those at the phase's end, counted from the start of the simulation
+    /// (slab caches' of the last phase: when its tasks have ended).
     pub run: Run,
     /// Everything, for those who want to know where a mean comes from.
     pub measured: Measurements,

@@ -1,6 +1,6 @@
 //! Rounds before the clock starts: the processes take turns at the allocator, each on its own CPU, in the order in which
-//! they would come if nobody waited for anybody. No time passes and no line is touched, so that a round costs a tenth of
-//! what it costs to simulate, and leaves the free lists as old.
+//! they would come if nobody waited for anybody. No time passes and no line is touched, so that a round costs less
+//! than half of what it costs to simulate, and leaves the free lists as old.
 //!
 //! Left out: waiting for locks, and what ticks would do. A turn takes half as long to one and a half times as long as it
 //! would alone, at random, in place of both: processes in step would never mix their pages.
