@@ -18,18 +18,21 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// Options that every command takes.
+/// Options that may stand anywhere. Who has no use for one refuses it: [`crate::shared_options`].
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Global {
-    /// Print measurements as JSON
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Write a page to look at
+    /// Write what is printed as a page, too (all but record and inspect --mask)
     #[arg(long, global = true, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Seed of every random choice
+    /// Seed of every random choice (try, replay, lab run, lab all, validate)
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Whether somebody asked for a seed.
+    #[arg(skip)]
+    pub(crate) seed_given: bool,
     /// No progress bars and no notes
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
@@ -39,7 +42,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// The tour: records a real program here, replays it elsewhere, explains
     Try(Try),
-    /// Record the kernel's memory events while a command runs
+    /// Record the kernel's memory events while a command runs; ends with its status
     Record(Record),
     /// What is in a recording
     Inspect(Inspect),
@@ -81,7 +84,7 @@ pub(crate) struct Try {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Record {
-    /// Where to write the recording
+    /// Where to write the recording; an older one is kept as FILE.old
     #[arg(short, long, default_value = "freehold.rec", value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Record a process that runs, until it ends or Ctrl-C

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use lab::measurements::Document;
@@ -12,10 +11,14 @@ use mm::{
 };
 use report::Style;
 use report::nearest::{nearest, unknown};
+use serde::Serialize;
 use sim::Profile;
 use trace::Reader;
 
 use crate::args::Global;
+use crate::output::{Channel, Destination, say};
+
+pub(crate) use crate::output::print;
 
 /// How a command that ran ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +27,8 @@ pub(crate) enum Verdict {
     Fine,
     /// It ran, and something fell short of what was asked.
     FellShort,
+    /// With the status of the command that it ran, or with another that says why that could not be run.
+    Ended(u8),
 }
 
 /// Why a command could not run: one line, what, where, what to do.
@@ -51,26 +56,19 @@ pub(crate) fn one_line(text: &str) -> String {
     kept.join(" ")
 }
 
-/// How stdout is to be written to.
-pub(crate) fn style() -> Style {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() || std::env::var_os("NO_COLOR").is_some() {
+/// How a channel is to be written to.
+fn style(channel: Channel) -> Style {
+    if !channel.is_terminal() || std::env::var_os("NO_COLOR").is_some() {
         return Style::plain();
     }
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     Style::terminal(columns.unwrap_or(100))
 }
 
-/// Prints `text`; a closed pipe is nobody's fault.
-pub(crate) fn print(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-}
-
 /// Prints a note on stderr, unless it is to be quiet.
 pub(crate) fn note(global: &Global, text: &str) {
     if !global.quiet {
-        eprintln!("{text}");
+        say(text);
     }
 }
 
@@ -80,16 +78,48 @@ pub(crate) fn present(
     document: &Document,
     text: impl FnOnce(Style) -> String,
 ) -> Result<(), Failure> {
-    if global.json {
-        print(&document.to_json());
-    } else {
-        print(&text(style()));
-    }
-    if let Some(path) = &global.report {
-        let page = report::html::page(document).map_err(Failure::of)?;
-        std::fs::write(path, page).map_err(|error| Failure::at(path, error))?;
-        note(global, &format!("{} is to be looked at in a browser", path.display()));
-    }
+    let page = || report::html::page(document).map_err(Failure::of);
+    let channel = Channel::Stdout;
+    let printed = if global.json { document.to_json() } else { text(style(channel)) };
+    give(channel, global, &printed, page)
+}
+
+/// As [`present`], for what is no document of measurements: `json` is what `--json` prints, `title` heads the page.
+pub(crate) fn show(
+    global: &Global,
+    title: &str,
+    json: &impl Serialize,
+    text: impl Fn(Style) -> String,
+) -> Result<(), Failure> {
+    show_on(Channel::Stdout, global, title, json, text)
+}
+
+/// As [`show`], on a channel.
+pub(crate) fn show_on(
+    channel: Channel,
+    global: &Global,
+    title: &str,
+    json: &impl Serialize,
+    text: impl Fn(Style) -> String,
+) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(json).map_err(Failure::of)? + "\n";
+    let page = || report::html::plain_page(title, &text(Style::plain()), &json).map_err(Failure::of);
+    let printed = if global.json { json.clone() } else { text(style(channel)) };
+    give(channel, global, &printed, page)
+}
+
+/// The page is written first: it is there even if nobody reads on. What is printed is there even without the page.
+fn give(
+    channel: Channel,
+    global: &Global,
+    printed: &str,
+    page: impl FnOnce() -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    let Some(path) = &global.report else { return channel.print(printed) };
+    let written = page().and_then(|page| Destination::of_page(path)?.write(page.as_bytes()));
+    channel.print(printed)?;
+    written?;
+    note(global, &format!("{} is to be looked at in a browser", path.display()));
     Ok(())
 }
 

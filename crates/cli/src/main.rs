@@ -1,55 +1,90 @@
 //! `freehold`: Linux's memory management outside the kernel. The command parses arguments, calls the other crates and
 //! prints what `report` makes of their results. Exit status 0: it ran; 1: it ran and something fell short; 2: it could
-//! not run, and one line on stderr says why.
+//! not run or not write what it had to say, and one line on stderr says why. `record` ends as the command that it ran did,
+//! and with 125 where the failure is its own.
 
 mod args;
 mod commands;
 mod common;
+mod output;
 mod progress;
+mod shared_options;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use common::{Failure, Verdict};
+use output::say;
 
 #[global_allocator]
 static HEAP: host::HugeHeap = host::HugeHeap;
 
+/// Wrong usage, wrong input, or output that could not be written.
+const REFUSED: u8 = 2;
+/// The same of a command that otherwise ends with another command's status, which may well be 2.
+const OWN_FAILURE: u8 = 125;
+
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match parse() {
         Ok(args) => args,
         Err(error) => return usage(&error),
     };
+    let own_failure = if matches!(args.command, Command::Record(_)) { OWN_FAILURE } else { REFUSED };
     match run(args) {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::FellShort) => ExitCode::from(1),
+        Ok(Verdict::Ended(status)) => ExitCode::from(status),
         Err(Failure(line)) => {
-            eprintln!("freehold: {line}");
-            ExitCode::from(2)
+            say(&format!("freehold: {line}"));
+            ExitCode::from(own_failure)
         }
     }
+}
+
+fn parse() -> Result<Args, clap::Error> {
+    let matches = Args::command().try_get_matches()?;
+    let mut args = Args::from_arg_matches(&matches)?;
+    args.global.seed_given = matches.value_source("seed") == Some(ValueSource::CommandLine);
+    Ok(args)
 }
 
 /// Help and version go to stdout as they are; a usage error becomes one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Nothing can be done if stdout is gone.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        // Styled where stdout is a terminal, so that clap has to print it.
+        let printed = error.print().and_then(|()| std::io::Write::flush(&mut std::io::stdout()));
+        return match printed {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                say(&format!("freehold: {}", output::Channel::Stdout.unprinted(&error).0));
+                ExitCode::from(REFUSED)
+            }
+        };
     }
     let text = error.to_string();
     if matches!(error.kind(), clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
-        eprint!("{text}");
-        return ExitCode::from(2);
+        say(text.trim_end());
+        return ExitCode::from(REFUSED);
     }
-    eprintln!("freehold: {}", common::one_line(&text));
-    ExitCode::from(2)
+    say(&format!("freehold: {}", common::one_line(&text)));
+    ExitCode::from(if is_about_record() { OWN_FAILURE } else { REFUSED })
+}
+
+/// Whether words that could not be parsed were meant for `record`.
+fn is_about_record() -> bool {
+    let lenient = Args::command().ignore_errors(true).try_get_matches();
+    lenient.is_ok_and(|matches| matches.subcommand_name() == Some("record"))
 }
 
 fn run(args: Args) -> Result<Verdict, Failure> {
     let global = &args.global;
+    shared_options::check(global, &args.command)?;
+    if let Some(path) = &global.report {
+        output::Destination::of_page(path)?;
+    }
     match args.command {
         Command::Try(options) => commands::tour::run(global, &options),
         Command::Record(options) => commands::record::run(global, options),

@@ -30,6 +30,11 @@ impl Bar {
         Self { shown: bar, began: Instant::now(), wanted }
     }
 
+    /// One that never shows itself: what it says would stand among the lines of a command that runs.
+    pub(crate) fn hidden() -> Self {
+        Self { shown: ProgressBar::hidden(), began: Instant::now(), wanted: false }
+    }
+
     /// Shows the bar, if it is time.
     fn show(&self) {
         if self.wanted && self.shown.is_hidden() && self.began.elapsed() >= PATIENCE {

@@ -152,7 +152,8 @@ fn a_programs_pages_are_watched() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("clear_refs"), "{output:?}");
         return;
     }
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.stdout, b"", "it is the command's");
+    let json: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!((&json["process"], &json["rounds"]), (&"sleep".into(), &1.into()));
     assert!(json["all"]["mib"].as_f64().is_some_and(|mib| mib > 0.5), "{json}");
     let toml = std::fs::read_to_string(&file).unwrap();

@@ -107,6 +107,9 @@ impl fmt::Display for RecordError {
         match self {
             Self::Options(what) | Self::Permission(what) | Self::Missing(what) => f.write_str(what),
             Self::Command { program, error } => write!(f, "{program} cannot be started: {error}"),
+            Self::Output { error, kept_events: 0, .. } => {
+                write!(f, "the recording could not be written: {error}; nothing of it is kept")
+            }
             Self::Output { error, kept_bytes, kept_events } => write!(
                 f,
                 "the recording could not be written further: {error}; its first {kept_events} events \

@@ -10,7 +10,7 @@ use host::bench::{Plan, Row, Spread};
 use host::probe::Hardware;
 
 use crate::args::{Bench, BenchWhat, Contention, Global};
-use crate::common::{Failure, Verdict, command_line, knob, policy, present, print, style};
+use crate::common::{Failure, Verdict, command_line, knob, policy, present, show};
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
@@ -86,18 +86,14 @@ fn operations(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
     let objects = objects::run(&object_plan, |source| bar.step(format!("{source}, objects")));
     bar.done();
     let (rows, objects) = (rows.map_err(Failure::of)?, objects.map_err(Failure::of)?);
-    if global.json {
-        print(&json(&rows, &objects)?);
-    } else {
-        print(&report::bench::table(style(), &rows));
-        print("\n");
-        print(&report::bench::objects(style(), &objects));
-    }
+    show(global, "The allocator on this machine's cores", &json(&rows, &objects), |style| {
+        format!("{}\n{}", report::bench::table(style, &rows), report::bench::objects(style, &objects))
+    })?;
     Ok(Verdict::Fine)
 }
 
 /// Pages first, then objects, which have bytes in the place of an order.
-fn json(rows: &[Row], objects: &[ObjectRow]) -> Result<String, Failure> {
+fn json(rows: &[Row], objects: &[ObjectRow]) -> Vec<serde_json::Value> {
     let spread = |ns: &Spread| serde_json::json!({ "min": ns.min, "median": ns.median, "max": ns.max });
     let pages = rows.iter().map(|row| {
         serde_json::json!({
@@ -120,6 +116,5 @@ fn json(rows: &[Row], objects: &[ObjectRow]) -> Result<String, Failure> {
             "instructions": row.instructions,
         })
     });
-    let all: Vec<serde_json::Value> = pages.chain(objects).collect();
-    Ok(serde_json::to_string_pretty(&all).map_err(Failure::of)? + "\n")
+    pages.chain(objects).collect()
 }

@@ -3,7 +3,7 @@
 use lab::conform::conform_file;
 
 use crate::args::{Conform, Global};
-use crate::common::{Failure, Verdict, print, style};
+use crate::common::{Failure, Verdict, show};
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Conform) -> Result<Verdict, Failure> {
@@ -14,13 +14,9 @@ pub(crate) fn run(global: &Global, options: &Conform) -> Result<Verdict, Failure
         bar.step(path.display().to_string());
     }
     bar.done();
-    if global.json {
-        let json =
-            serde_json::to_string_pretty(&serde_json::json!({ "files": outcomes })).map_err(Failure::of)?;
-        print(&(json + "\n"));
-    } else {
-        print(&report::conform::outcomes(style(), &outcomes));
-    }
+    let json = serde_json::json!({ "files": outcomes });
+    let title = "Held against what kernels did";
+    show(global, title, &json, |style| report::conform::outcomes(style, &outcomes))?;
     let disagrees = outcomes.iter().any(|outcome| !outcome.differences.is_empty());
     Ok(if disagrees { Verdict::FellShort } else { Verdict::Fine })
 }

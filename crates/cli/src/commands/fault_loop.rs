@@ -16,9 +16,9 @@ pub(crate) fn run(options: &FaultLoopOptions) -> Result<Verdict, Failure> {
             let lasts = Duration::from_millis(options.ms);
             let rounds = FaultLoop { memory, mib: options.mib, lasts }.run(task);
             let rounds = rounds.map_err(|error| Failure(format!("the page-fault loop: {error}")))?;
-            print(&line(&rounds));
+            print(&line(&rounds))?;
         }
-        None => gather(options)?.iter().for_each(|rounds| print(&line(rounds))),
+        None => gather(options)?.iter().try_for_each(|rounds| print(&line(rounds)))?,
     }
     Ok(Verdict::Fine)
 }

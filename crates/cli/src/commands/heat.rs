@@ -1,17 +1,18 @@
-//! `freehold heat`.
+//! `freehold heat`. Where it runs a command, stdout is the command's: the account goes to stderr when that has ended.
 
-use std::fs;
 use std::path::Path;
 
 use trace::heat::{Heat as Seen, HeatOptions, HeatTarget, watch};
 
 use crate::args::{Global, Heat};
-use crate::common::{Failure, Verdict, note, print, style};
+use crate::common::{Failure, Verdict, note, show_on};
+use crate::output::{Channel, Destination};
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: Heat) -> Result<Verdict, Failure> {
     let target = target(&options)?;
-    let claim = options.output.as_deref().map(Claim::of).transpose()?;
+    let output = options.output.as_deref().map(output).transpose()?;
+    let channel = if options.command.is_empty() { Channel::Stdout } else { Channel::Stderr };
     let how = HeatOptions {
         target,
         title: options.title,
@@ -21,18 +22,14 @@ pub(crate) fn run(global: &Global, options: Heat) -> Result<Verdict, Failure> {
         rounds: options.rounds,
         stop: trace::stop_on_signals().map_err(Failure::of)?,
     };
-    let bar = Bar::new(global, 0);
+    let bar = if channel == Channel::Stdout { Bar::new(global, 0) } else { Bar::hidden() };
     let seen = watch(&how, &mut |step| bar.step(format!("{}, round {}", step.process, step.rounds + 1)));
     bar.done();
     let seen = seen.map_err(Failure::of)?;
-    if let Some(claim) = claim {
-        claim.write(&seen.to_toml())?;
+    if let Some(output) = output {
+        output.write(seen.to_toml().as_bytes())?;
     }
-    if global.json {
-        print(&(serde_json::to_string_pretty(&seen.to_json()).map_err(Failure::of)? + "\n"));
-    } else {
-        print(&report::heat::text(style(), &seen));
-    }
+    show_on(channel, global, &seen.title, &seen.to_json(), |style| report::heat::text(style, &seen))?;
     Ok(verdict(global, &seen))
 }
 
@@ -50,42 +47,18 @@ fn verdict(global: &Global, seen: &Seen) -> Verdict {
     match seen.exit_status {
         None | Some(0) => Verdict::Fine,
         Some(status) => {
-            note(global, &format!("the command ended with status {status}"));
+            // --json has it.
+            if !global.json {
+                note(global, &format!("the command ended with status {status}"));
+            }
             Verdict::FellShort
         }
     }
 }
 
-/// A file that can be written: what cannot is said before anything is measured.
-struct Claim<'a> {
-    path: &'a Path,
-    is_new: bool,
-    is_written: bool,
-}
-
-impl<'a> Claim<'a> {
-    fn of(path: &'a Path) -> Result<Self, Failure> {
-        if path.extension().is_none_or(|ext| !ext.eq_ignore_ascii_case("toml")) {
-            return Err(Failure::at(path, "the file's name is to end in .toml"));
-        }
-        let is_new = !path.exists();
-        let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-        opened.map_err(|error| Failure::at(path, error))?;
-        Ok(Self { path, is_new, is_written: false })
+fn output(path: &Path) -> Result<Destination, Failure> {
+    if path.extension().is_none_or(|ext| !ext.eq_ignore_ascii_case("toml")) {
+        return Err(Failure::at(path, "the file's name is to end in .toml"));
     }
-
-    fn write(mut self, text: &str) -> Result<(), Failure> {
-        fs::write(self.path, text).map_err(|error| Failure::at(self.path, error))?;
-        self.is_written = true;
-        Ok(())
-    }
-}
-
-/// A file that nothing was written to is taken away again, if it is ours.
-impl Drop for Claim<'_> {
-    fn drop(&mut self) {
-        if self.is_new && !self.is_written {
-            let _ = fs::remove_file(self.path);
-        }
-    }
+    Destination::of(path)
 }

@@ -1,31 +1,33 @@
 //! `freehold inspect`.
 
 use std::fs::File;
-use std::io::BufWriter;
-use std::path::Path;
+use std::io::{BufWriter, Write};
 
 use crate::args::{Global, Inspect};
-use crate::common::{Failure, Verdict, note, print, recording, style};
+use crate::common::{Failure, Verdict, note, one_line, recording, show};
+use crate::output::Destination;
 
 pub(crate) fn run(global: &Global, options: &Inspect) -> Result<Verdict, Failure> {
     let mut reader = recording(&options.file)?;
     if let Some(output) = &options.mask {
-        return mask(global, &mut reader, output);
+        let destination = Destination::of(output)?;
+        destination.is_not(&options.file)?;
+        return mask(global, &mut reader, &destination);
     }
     let inspection = trace::inspect(&mut reader).map_err(|error| Failure::at(&options.file, error))?;
-    if global.json {
-        print(&(serde_json::to_string_pretty(&inspection).map_err(Failure::of)? + "\n"));
-    } else {
-        let name = options.file.display().to_string();
-        print(&report::inspect::text(style(), &name, &inspection));
-    }
+    let name = options.file.display().to_string();
+    show(global, &name, &inspection, |style| report::inspect::text(style, &name, &inspection))?;
     Ok(if inspection.truncated { Verdict::FellShort } else { Verdict::Fine })
 }
 
-fn mask(global: &Global, reader: &mut trace::Reader<File>, output: &Path) -> Result<Verdict, Failure> {
-    let file = File::create(output).map_err(|error| Failure::at(output, error))?;
-    let (_, written) =
-        trace::mask::mask(reader, BufWriter::new(file)).map_err(|error| Failure::at(output, error))?;
-    note(global, &format!("{}: {} events, addresses and names hidden", output.display(), written.events));
+fn mask(global: &Global, reader: &mut trace::Reader<File>, to: &Destination) -> Result<Verdict, Failure> {
+    let at = |error: &dyn std::fmt::Display| Failure(format!("{to}: {}", one_line(&error.to_string())));
+    let draft = to.draft()?;
+    let (mut file, written) =
+        trace::mask::mask(reader, BufWriter::new(draft.file())).map_err(|error| at(&error))?;
+    file.flush().map_err(|error| at(&error))?;
+    drop(file);
+    draft.keep()?;
+    note(global, &format!("{to}: {} events, addresses and names hidden", written.events));
     Ok(Verdict::Fine)
 }

@@ -1,10 +1,11 @@
 //! `freehold knobs`.
 
 use mm::KNOBS;
+use report::Style;
 use serde::Serialize;
 
 use crate::args::{Global, Knobs, KnobsWhat};
-use crate::common::{Failure, Verdict, print, style};
+use crate::common::{Failure, Verdict, show};
 
 /// A knob as `--json` prints it.
 #[derive(Serialize)]
@@ -23,14 +24,8 @@ pub(crate) fn run(global: &Global, options: &Knobs) -> Result<Verdict, Failure> 
         None | Some(KnobsWhat::List) => None,
         Some(KnobsWhat::Show { knob }) => Some(knob.as_str()),
     };
-    let text = match only {
-        None => report::knobs::list(style()),
-        Some(name) => report::knobs::show(style(), name).map_err(Failure)?,
-    };
-    if !global.json {
-        print(&text);
-        return Ok(Verdict::Fine);
-    }
+    // A name that does not exist is refused before anything is printed.
+    only.map_or(Ok(String::new()), |name| report::knobs::show(Style::plain(), name)).map_err(Failure)?;
     let entries: Vec<Entry> = KNOBS
         .iter()
         .filter(|spec| only.is_none_or(|name| name == spec.name))
@@ -44,7 +39,9 @@ pub(crate) fn run(global: &Global, options: &Knobs) -> Result<Verdict, Failure> 
             stands_for: spec.stands_for.to_string(),
         })
         .collect();
-    let json = serde_json::to_string_pretty(&entries).map_err(Failure::of)?;
-    print(&format!("{json}\n"));
+    show(global, only.unwrap_or("Every tunable"), &entries, |style| match only {
+        None => report::knobs::list(style),
+        Some(name) => report::knobs::show(style, name).unwrap_or_default(),
+    })?;
     Ok(Verdict::Fine)
 }

@@ -7,7 +7,8 @@ use lab::measurements::{Document, Run};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabHow, LabWhat};
-use crate::common::{Failure, Verdict, command_line, machine, note, present, print, style};
+use crate::common::{Failure, Verdict, command_line, machine, note, present, show};
+use crate::output::Destination;
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Lab) -> Result<Verdict, Failure> {
@@ -35,10 +36,6 @@ fn load(name: &str) -> Result<Experiment, Failure> {
 
 fn list(global: &Global) -> Result<Verdict, Failure> {
     let experiments = all()?;
-    if !global.json {
-        print(&report::experiments::list(style(), &experiments));
-        return Ok(Verdict::Fine);
-    }
     let entry = |experiment: &Experiment| {
         let [fitted, predicted] = experiment.figures();
         serde_json::json!({
@@ -53,20 +50,16 @@ fn list(global: &Global) -> Result<Verdict, Failure> {
         })
     };
     let entries: Vec<serde_json::Value> = experiments.iter().map(entry).collect();
-    print(&(serde_json::to_string_pretty(&entries).map_err(Failure::of)? + "\n"));
+    show(global, "Experiments", &entries, |style| report::experiments::list(style, &experiments))?;
     Ok(Verdict::Fine)
 }
 
 fn metrics(global: &Global) -> Result<Verdict, Failure> {
-    if !global.json {
-        print(&report::experiments::metrics(style()));
-        return Ok(Verdict::Fine);
-    }
     let entries = METRICS
         .iter()
         .map(|spec| serde_json::json!({ "path": spec.path, "unit": spec.unit, "meaning": spec.meaning }));
     let entries: Vec<serde_json::Value> = entries.collect();
-    print(&(serde_json::to_string_pretty(&entries).map_err(Failure::of)? + "\n"));
+    show(global, "What an experiment can measure", &entries, report::experiments::metrics)?;
     Ok(Verdict::Fine)
 }
 
@@ -76,6 +69,7 @@ fn perform(
     how: &LabHow,
     results: Option<&Path>,
 ) -> Result<Verdict, Failure> {
+    let results = results.map(Destination::of).transpose()?;
     let options = Options {
         machines: how.machine.iter().map(|name| machine(name)).collect::<Result<_, _>>()?,
         seeds: how.seeds,
@@ -88,12 +82,11 @@ fn perform(
     let ran = pool.install(|| experiment::run(experiments, &options, &done)).map_err(Failure::of)?;
     bar.done();
     let document = Document { command: command_line(), ..ran };
-    present(global, &document, |style| report::experiment::accounts(style, &document))?;
-    if let Some(path) = results {
-        let page = report::results::markdown(&document);
-        std::fs::write(path, page).map_err(|error| Failure::at(path, error))?;
-        note(global, &format!("{} has the results", path.display()));
+    if let Some(results) = results {
+        results.write(report::results::markdown(&document).as_bytes())?;
+        note(global, &format!("{results} has the results"));
     }
+    present(global, &document, |style| report::experiment::accounts(style, &document))?;
     Ok(verdict(&document))
 }
 

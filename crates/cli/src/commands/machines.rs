@@ -1,13 +1,13 @@
 //! `freehold machines`.
 
-use std::fs;
 use std::path::Path;
 
 use mm::{Knob, Node, Policy, Zonelists};
 use sim::Profile;
 
 use crate::args::{Global, Machines, MachinesWhat};
-use crate::common::{Failure, Verdict, machine, note, policy, print, style};
+use crate::common::{Failure, Verdict, machine, note, policy, show};
+use crate::output::Destination;
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failure> {
@@ -18,7 +18,8 @@ pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failur
         }
         Some(MachinesWhat::Show { machine: name, .. }) => {
             let profile = machine(name)?;
-            print(&if global.json { json(&[profile])? } else { report::machines::show(style(), &profile) });
+            let json = json(std::slice::from_ref(&profile));
+            show(global, profile.title(), &json, |style| report::machines::show(style, &profile))?;
             Ok(Verdict::Fine)
         }
         Some(MachinesWhat::Probe { output }) => probe(global, output.as_deref()),
@@ -30,10 +31,6 @@ fn zonelists(global: &Global, profile: &Profile, policy: &Policy, order: u64) ->
     let topology = profile.topology();
     let lists = Zonelists::new(&topology, policy.rules());
     let choice = lists.choose(&topology, policy.rules(), order);
-    if !global.json {
-        print(&report::zonelists::show(style(), profile, policy, &lists, choice));
-        return Ok(Verdict::Fine);
-    }
     let nodes = (0..topology.nodes.len()).map(|node| Node(node as u16));
     let entries: Vec<serde_json::Value> = nodes
         .map(|node| {
@@ -53,7 +50,8 @@ fn zonelists(global: &Global, profile: &Profile, policy: &Policy, order: u64) ->
         "reason": choice.reason.to_string(),
         "nodes": entries,
     });
-    print(&(serde_json::to_string_pretty(&document).map_err(Failure::of)? + "\n"));
+    let title = format!("Zonelists of {} under {}", profile.name(), policy.name());
+    show(global, &title, &document, |style| report::zonelists::show(style, profile, policy, &lists, choice))?;
     Ok(Verdict::Fine)
 }
 
@@ -63,23 +61,19 @@ fn probe(global: &Global, output: Option<&Path>) -> Result<Verdict, Failure> {
         if path.extension().is_none_or(|ext| !ext.eq_ignore_ascii_case("toml")) {
             return Err(Failure::at(path, "a profile's name ends in .toml"));
         }
-        let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-        opened.map_err(|error| Failure::at(path, error))?;
     }
+    let destination = output.map(Destination::of).transpose()?;
     let bar = Bar::new(global, 0);
     let probe = host::probe::run(|what| bar.step(what.to_owned()));
     bar.done();
     let probe = probe.map_err(Failure::of)?;
     let name = output.and_then(Path::file_stem).map_or("probed".into(), |stem| stem.to_string_lossy());
     let probed = lab::probe::profile(&probe, &name).map_err(Failure::of)?;
-    if let Some(path) = output {
-        fs::write(path, probed.profile.to_toml()).map_err(|error| Failure::at(path, error))?;
+    if let Some(destination) = destination {
+        destination.write(probed.profile.to_toml().as_bytes())?;
     }
-    if global.json {
-        print(&json(&[probed.profile])?);
-        return Ok(Verdict::Fine);
-    }
-    print(&report::machines::probed(style(), &probed));
+    let json = json(std::slice::from_ref(&probed.profile));
+    show(global, "This machine, measured", &json, |style| report::machines::probed(style, &probed))?;
     note(
         global,
         &match output {
@@ -95,13 +89,13 @@ fn probe(global: &Global, output: Option<&Path>) -> Result<Verdict, Failure> {
 
 fn list(global: &Global) -> Result<Verdict, Failure> {
     let profiles: Vec<Profile> = Profile::builtin_names().map(machine).collect::<Result<_, _>>()?;
-    print(&if global.json { json(&profiles)? } else { report::machines::list(style(), &profiles) });
+    show(global, "Machine profiles", &json(&profiles), |style| report::machines::list(style, &profiles))?;
     Ok(Verdict::Fine)
 }
 
 /// Names, sizes and every figure with its kind and source.
-fn json(profiles: &[Profile]) -> Result<String, Failure> {
-    let entries: Vec<serde_json::Value> = profiles
+fn json(profiles: &[Profile]) -> Vec<serde_json::Value> {
+    profiles
         .iter()
         .map(|profile| {
             let figures: serde_json::Map<String, serde_json::Value> = profile
@@ -130,6 +124,5 @@ fn json(profiles: &[Profile]) -> Result<String, Failure> {
                 "figures": figures,
             })
         })
-        .collect();
-    Ok(serde_json::to_string_pretty(&entries).map_err(Failure::of)? + "\n")
+        .collect()
 }

@@ -1,25 +1,39 @@
-//! `freehold record`.
+//! `freehold record`. Where it runs a command, stdout is the command's, and so is the exit status: ours are 125 for our
+//! own failures, 126 for a command that cannot be run, 127 for one that does not exist, as env's and timeout's are.
 
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use report::units::plural;
-use trace::{Group, RecordOptions, Summary, Target};
+use trace::{Group, RecordError, RecordOptions, Summary, Target};
 
 use crate::args::{Global, Record};
-use crate::common::{Failure, Verdict, note, print};
+use crate::common::{Failure, Verdict, note};
+use crate::output::{Channel, Destination, say};
 use crate::progress::Bar;
+
+/// The command exists and cannot be run.
+const NOT_RUN: u8 = 126;
+/// There is no such command.
+const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(global: &Global, options: Record) -> Result<Verdict, Failure> {
     if let Some(input) = &options.import {
         return import(global, input, &options.output);
     }
     let output = options.output.clone();
-    let summary = capture(global, record_options(options)?)?;
+    let channel = if options.command.is_empty() { Channel::Stdout } else { Channel::Stderr };
+    let summary = match capture(global, record_options(options)?) {
+        Ok(summary) => summary,
+        Err(error @ RecordError::Command { .. }) => return Ok(not_started(&error)),
+        Err(error) => return Err(explain(&output, &error)),
+    };
     if global.json {
-        print(&(serde_json::to_string_pretty(&json(&summary)).map_err(Failure::of)? + "\n"));
+        channel.print(&(serde_json::to_string_pretty(&json(&summary)).map_err(Failure::of)? + "\n"))?;
     } else {
         note(global, &account(&output, &summary));
+        warnings(&summary).iter().for_each(|line| say(line));
     }
     if summary.events == 0 {
         return Err(Failure(format!(
@@ -27,22 +41,42 @@ pub(crate) fn run(global: &Global, options: Record) -> Result<Verdict, Failure> 
             output.display()
         )));
     }
-    let ended_well = summary.exit_status.is_none_or(|status| status == 0);
-    Ok(if summary.lost == 0 && ended_well { Verdict::Fine } else { Verdict::FellShort })
+    match (channel, summary.exit_status) {
+        (Channel::Stderr, Some(status)) => Ok(Verdict::Ended(status as u8)),
+        (Channel::Stderr, None) => Err(Failure(format!(
+            "{}: stopped from outside; the command did not end when asked to and runs on",
+            output.display()
+        ))),
+        (Channel::Stdout, _) if summary.lost > 0 => Ok(Verdict::FellShort),
+        (Channel::Stdout, _) => Ok(Verdict::Fine),
+    }
+}
+
+fn not_started(error: &RecordError) -> Verdict {
+    say(&format!("freehold: {error}"));
+    let is_missing =
+        matches!(error, RecordError::Command { error, .. } if error.kind() == ErrorKind::NotFound);
+    Verdict::Ended(if is_missing { NOT_FOUND } else { NOT_RUN })
 }
 
 /// Records as `options` say, with progress; Ctrl-C and SIGTERM end it cleanly.
-pub(crate) fn capture(global: &Global, mut options: RecordOptions) -> Result<Summary, Failure> {
-    options.stop = trace::stop_on_signals().map_err(Failure::of)?;
-    let mut bar = Bar::new(global, 0);
+pub(crate) fn capture(global: &Global, mut options: RecordOptions) -> Result<Summary, RecordError> {
+    options.stop =
+        trace::stop_on_signals().map_err(|error| RecordError::System { what: "catching Ctrl-C", error })?;
+    // A bar would stand among the lines of a command.
+    let has_command = matches!(options.target, Target::Command(_) | Target::AllWhile(_));
+    let mut bar = if has_command { Bar::hidden() } else { Bar::new(global, 0) };
     let summary = trace::record(&options, &mut bar);
     bar.done();
-    summary.map_err(|error| match error {
-        trace::RecordError::Output { .. } | trace::RecordError::System { .. } => {
-            Failure::at(&options.output, error)
-        }
+    summary
+}
+
+/// Why nothing could be recorded, with the file's name where it is about the file.
+pub(crate) fn explain(output: &Path, error: &RecordError) -> Failure {
+    match error {
+        RecordError::Output { .. } | RecordError::System { .. } => Failure::at(output, error),
         _ => Failure::of(error),
-    })
+    }
 }
 
 fn record_options(options: Record) -> Result<RecordOptions, Failure> {
@@ -65,8 +99,19 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
 }
 
 fn import(global: &Global, input: &Path, output: &Path) -> Result<Verdict, Failure> {
-    let imported = trace::import(input, output).map_err(|error| Failure::at(input, error))?;
-    note(global, &format!("{}: {}", output.display(), plural(imported.events, "event")));
+    let to = Destination::of(output)?;
+    to.is_not(input)?;
+    let draft = to.draft()?;
+    let imported = trace::import(input, draft.path()).map_err(|error| match error {
+        RecordError::Output { .. } => explain(output, &error),
+        _ => Failure::at(input, error),
+    })?;
+    draft.keep_beside_older()?;
+    if global.json {
+        Channel::Stdout.print(&format!("{}\n", serde_json::json!({ "events": imported.events })))?;
+    } else {
+        note(global, &format!("{to}: {}", plural(imported.events, "event")));
+    }
     Ok(Verdict::Fine)
 }
 
@@ -84,9 +129,6 @@ fn account(output: &Path, summary: &Summary) -> String {
     if let Some(cost) = summary.cost {
         let _ = write!(text, "; recording costs about {:.0} ns an event here", cost.ns_per_event);
     }
-    if summary.lost > 0 {
-        text += "\nevents were lost: record again with a larger --ring";
-    }
     if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
         let _ = write!(text, "\nthe command ended with status {status}");
     }
@@ -94,6 +136,15 @@ fn account(output: &Path, summary: &Summary) -> String {
         text += "\nstopped from outside";
     }
     text
+}
+
+/// What is to be said even to those who want no notes: the exit status is the command's, and cannot tell.
+fn warnings(summary: &Summary) -> Vec<String> {
+    let mut lines = vec![];
+    if summary.lost > 0 {
+        lines.push(format!("{} were lost: record again with a larger --ring", plural(summary.lost, "event")));
+    }
+    lines
 }
 
 fn json(summary: &Summary) -> serde_json::Value {

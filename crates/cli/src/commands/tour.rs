@@ -8,10 +8,11 @@ use lab::replay::{Plan, parse_setting};
 use mm::Policy;
 use trace::{RecordOptions, Target};
 
-use super::record::capture;
+use super::record::{capture, explain};
 use super::replay::{runs, workload};
 use crate::args::{Global, Try};
 use crate::common::{Failure, Verdict, command_line, machine, note, policy, present};
+use crate::output::Destination;
 
 /// The machines of the seed, with the mean duration of rmqueue_bulk that it measured at 5 and at 0, in ns: ten loops of
 /// 6 GiB over 600 s, on upstream Linux with the series.
@@ -92,7 +93,8 @@ fn obtain(global: &Global, options: &Try, file: &Path) -> Result<(), Failure> {
             note(global, "nothing was recorded here; taking the recording that comes with freehold");
             bundled(file)
         }
-        Err(Failure(why)) => {
+        Err(error) => {
+            let Failure(why) = explain(file, &error);
             note(
                 global,
                 &format!("cannot record here ({why}); taking the recording that comes with freehold"),
@@ -103,7 +105,7 @@ fn obtain(global: &Global, options: &Try, file: &Path) -> Result<(), Failure> {
 }
 
 fn bundled(file: &Path) -> Result<(), Failure> {
-    std::fs::write(file, BUNDLED).map_err(|error| Failure::at(file, error))
+    Destination::of(file)?.write(BUNDLED)
 }
 
 /// One round of the seed's loop, over `mib` MiB instead of 6 GiB.

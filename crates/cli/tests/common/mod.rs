@@ -22,9 +22,15 @@ pub(crate) fn stdout(words: &[&str]) -> String {
 /// The one line on stderr of a command that cannot run.
 #[allow(dead_code, reason = "not every test file asks for it")]
 pub(crate) fn refusal(words: &[&str]) -> String {
+    refusal_with(2, words)
+}
+
+/// The one line on stderr of a command that ends with `status` because it cannot run.
+#[allow(dead_code, reason = "not every test file asks for it")]
+pub(crate) fn refusal_with(status: i32, words: &[&str]) -> String {
     let output = freehold(words);
     let stderr = String::from_utf8(output.stderr).expect("messages are UTF-8");
-    assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+    assert_eq!(output.status.code(), Some(status), "{words:?}: {stderr}");
     assert_eq!(output.stdout, b"", "{words:?}");
     assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
     stderr

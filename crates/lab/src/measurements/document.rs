@@ -18,6 +18,10 @@ pub struct Document {
     /// The command line, without the program's name.
     #[serde(default)]
     pub command: String,
+    /// What whoever reads the figures has to know first, a sentence each: that a recording was damaged, that documents of
+    /// different machines were set beside each other because somebody insisted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// One entry per variant and repetition.
     #[serde(default)]
     pub runs: Vec<Run>,

@@ -32,11 +32,23 @@ impl std::error::Error for PageError {}
 /// # Errors
 /// [`PageError`], which no document should be able to cause.
 pub fn page(document: &Document) -> Result<String, PageError> {
+    render(Page::of(document))
+}
+
+/// A page of a text as a terminal shows it, for what has no drawing; `json` is embedded.
+///
+/// # Errors
+/// As [`page`].
+pub fn plain_page(title: &str, text: &str, json: &str) -> Result<String, PageError> {
+    render(Page::plain(title, text, json))
+}
+
+fn render(page: Page) -> Result<String, PageError> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(PageError)?);
     // The name's ending turns on the escaping of everything that is not marked safe.
     environment.add_template("report.html", include_str!("report.html")).map_err(PageError)?;
-    let page = Serde(Page::of(document));
-    environment.get_template("report.html").and_then(|template| template.render(page)).map_err(PageError)
+    let template = environment.get_template("report.html");
+    template.and_then(|template| template.render(Serde(page))).map_err(PageError)
 }

@@ -10,12 +10,16 @@ use crate::{changes, counters, heading, latency, locks, memory, published, units
 use super::svg;
 
 /// The whole page.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Page {
     title: String,
     version: String,
     command: String,
     label: Option<Label>,
+    /// What is to be known first.
+    notes: Vec<String>,
+    /// What the terminal shows, where nothing is drawn.
+    text: String,
     scenes: Vec<Part>,
     published: Vec<Experiment>,
     scores: Option<Table>,
@@ -102,6 +106,8 @@ impl Page {
             version: document.freehold.clone(),
             command: document.command.clone(),
             label,
+            notes: document.notes.clone(),
+            text: String::new(),
             scenes: scenes.iter().map(part).collect(),
             published: experiments
                 .iter()
@@ -113,6 +119,17 @@ impl Page {
                 .collect(),
             scores: (!document.score.is_empty()).then(|| published::score_grid(&document.score)),
             json: embeddable(&document.to_json()),
+        }
+    }
+
+    /// A page of `text` as it is.
+    pub(super) fn plain(title: &str, text: &str, json: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            text: text.to_owned(),
+            json: embeddable(json),
+            ..Self::default()
         }
     }
 }

@@ -11,6 +11,7 @@ mod drain;
 mod groups;
 pub(crate) mod host;
 mod options;
+mod output;
 mod perf;
 pub(crate) mod procs;
 mod ring;

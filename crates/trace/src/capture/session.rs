@@ -1,6 +1,6 @@
 //! A recording from start to end, on the calling thread: it takes what the drain thread gives, puts it in order, writes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::process::Child;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use signal_hook::flag;
 use super::child::{Held, exit_code, terminate};
 use super::drain::{Drainer, Round};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
+use super::output::Output;
 use super::perf::Events;
 use super::{Group, calibrate, host, procs, ring};
 use crate::error::RecordError;
@@ -62,13 +63,9 @@ pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Su
     }
     let (schema, ids, tracepoints) = tracepoints(options)?;
     let mut events = Events::open(&ids, &host::online_cpus(), options.ring_pages)?;
-    let output = Output::open(options)?;
-    let result = start(options, &mut events, &output, tracepoints)
-        .and_then(|started| Session::new(started, schema, events, &output, progress)?.run());
-    if result.is_err() {
-        output.remove_if_unused();
-    }
-    result
+    let output = Output::open(&options.output)?;
+    let started = start(options, &mut events, &output, tracepoints)?;
+    Session::new(started, schema, events, (options, &output), progress)?.run()
 }
 
 /// What recording `tracepoint` alone, such as `kmem:mm_page_pcpu_drain`, adds to the task that causes it, in ns an event.
@@ -106,29 +103,6 @@ fn tracepoints(options: &RecordOptions) -> Result<(Schema, Vec<u16>, Vec<String>
     Ok((schema, ids, names))
 }
 
-/// The file to write. An earlier recording of the name stays until the command runs.
-struct Output<'a> {
-    options: &'a RecordOptions,
-    file: File,
-    is_new: bool,
-}
-
-impl<'a> Output<'a> {
-    fn open(options: &'a RecordOptions) -> Result<Self, RecordError> {
-        let is_new = !options.output.exists();
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&options.output);
-        let file = file.map_err(|error| RecordError::System { what: "creating the recording", error })?;
-        Ok(Self { options, file, is_new })
-    }
-
-    /// A file that we made and wrote nothing to is taken away again.
-    fn remove_if_unused(&self) {
-        if self.is_new && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
-            let _ = std::fs::remove_file(&self.options.output);
-        }
-    }
-}
-
 /// A recording whose events run.
 struct Started {
     child: Option<Child>,
@@ -141,7 +115,7 @@ struct Started {
 fn start(
     options: &RecordOptions,
     events: &mut Events,
-    output: &Output<'_>,
+    output: &Output,
     tracepoints: Vec<String>,
 ) -> Result<Started, RecordError> {
     let held = options.target.command().map(Held::new).transpose()?;
@@ -165,14 +139,17 @@ fn start(
     let drainer = Drainer::start(rings);
     let drainer = drainer.map_err(|error| RecordError::System { what: "starting a thread", error })?;
     let child = held.map(Held::release).transpose()?;
-    let emptied = output.file.set_len(0);
-    emptied.map_err(|error| RecordError::System { what: "emptying the output file", error })?;
+    if let Err(error) = output.begin() {
+        child.iter().for_each(terminate);
+        return Err(error);
+    }
     Ok(Started { child, tasks, meta, drainer })
 }
 
 /// A recording that runs.
 struct Session<'a> {
     options: &'a RecordOptions,
+    output: &'a Output,
     progress: &'a mut dyn Progress,
     events: Events,
     drainer: Drainer,
@@ -192,11 +169,10 @@ impl<'a> Session<'a> {
         started: Started,
         schema: Schema,
         events: Events,
-        output: &'a Output<'_>,
+        (options, output): (&'a RecordOptions, &'a Output),
         progress: &'a mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let Started { child, tasks, mut meta, drainer } = started;
-        let options = output.options;
         let mut mask = None;
         if options.masked {
             let random = Mask::random(&meta.zones);
@@ -204,8 +180,13 @@ impl<'a> Session<'a> {
                 Some(random.map_err(|error| RecordError::System { what: "drawing random numbers", error })?);
             meta = Mask::meta(&meta);
         }
-        let writer = Writer::new(&output.file, &meta);
-        let writer = writer.map_err(|error| RecordError::Output { error, kept_bytes: 0, kept_events: 0 })?;
+        let writer = match Writer::new(&output.file, &meta) {
+            Ok(writer) => writer,
+            Err(error) => {
+                child.iter().for_each(terminate);
+                return Err(output.cut(Written::default(), error));
+            }
+        };
         let membership = match options.target {
             Target::Command(_) | Target::Process(_) => Membership::Descendants,
             Target::All | Target::AllWhile(_) => Membership::Everybody,
@@ -220,6 +201,7 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         Ok(Self {
             options,
+            output,
             progress,
             events,
             drainer,
@@ -368,7 +350,7 @@ impl<'a> Session<'a> {
         let kept = self.assembler.writer().written();
         let written = match self.assembler.into_writer().finish(outcome) {
             Ok((_, written)) => written,
-            Err(error) => return Err(cut(self.options, kept, error)),
+            Err(error) => return Err(self.output.cut(kept, error)),
         };
         Ok(Summary {
             events: counts.events,
@@ -386,14 +368,6 @@ impl<'a> Session<'a> {
     }
 
     fn cut(&self, error: io::Error) -> RecordError {
-        cut(self.options, self.assembler.writer().written(), error)
+        self.output.cut(self.assembler.writer().written(), error)
     }
-}
-
-/// Cuts the file off after its last whole chunk and says what is left.
-fn cut(options: &RecordOptions, kept: Written, error: io::Error) -> RecordError {
-    if let Ok(file) = OpenOptions::new().write(true).open(&options.output) {
-        let _ = file.set_len(kept.bytes);
-    }
-    RecordError::Output { error, kept_bytes: kept.bytes, kept_events: kept.events }
 }

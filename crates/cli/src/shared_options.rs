@@ -1,0 +1,87 @@
+//! Who honours which of the options that may stand anywhere. An option that a command cannot honour is refused: one that
+//! is taken and forgotten looks as if it had worked.
+
+use crate::args::{BenchWhat, Command, Global, LabWhat};
+use crate::common::Failure;
+
+/// An option of [`Global`] that some commands have no use for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shared {
+    Json,
+    Report,
+    Seed,
+}
+
+use Shared::{Json, Report, Seed};
+
+impl Shared {
+    const ALL: [Self; 3] = [Json, Report, Seed];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Json => "--json",
+            Report => "--report",
+            Seed => "--seed",
+        }
+    }
+
+    fn is_given(self, global: &Global) -> bool {
+        match self {
+            Json => global.json,
+            Report => global.report.is_some(),
+            Seed => global.seed_given,
+        }
+    }
+}
+
+/// A command's words and what it honours.
+type Row = (&'static str, &'static [Shared]);
+
+/// The table.
+fn row(command: &Command) -> Row {
+    match command {
+        Command::Try(_) => ("try", &[Json, Report, Seed]),
+        Command::Record(_) => ("record", &[Json]),
+        Command::Inspect(options) if options.mask.is_some() => ("inspect --mask", &[]),
+        Command::Inspect(_) => ("inspect", &[Json, Report]),
+        Command::Heat(_) => ("heat", &[Json, Report]),
+        Command::Replay(_) => ("replay", &[Json, Report, Seed]),
+        Command::Conform(_) => ("conform", &[Json, Report]),
+        Command::Lab(options) => match &options.what {
+            None | Some(LabWhat::List) => ("lab list", &[Json, Report]),
+            Some(LabWhat::Metrics) => ("lab metrics", &[Json, Report]),
+            Some(LabWhat::Run { .. }) => ("lab run", &[Json, Report, Seed]),
+            Some(LabWhat::All { .. }) => ("lab all", &[Json, Report, Seed]),
+        },
+        Command::Machines(_) => ("machines", &[Json, Report]),
+        Command::Validate(_) => ("validate", &[Json, Report, Seed]),
+        Command::Bench(options) => match &options.what {
+            None => ("bench", &[Json, Report]),
+            Some(BenchWhat::Contention(_)) => ("bench contention", &[Json, Report]),
+        },
+        Command::Compare(_) => ("compare", &[Json, Report]),
+        Command::Knobs(_) => ("knobs", &[Json, Report]),
+        // Its output is JSON, whatever is asked for.
+        Command::FaultLoop(_) => ("fault-loop", &[Json]),
+    }
+}
+
+/// Fails if an option was given that `command` has no use for.
+pub(crate) fn check(global: &Global, command: &Command) -> Result<(), Failure> {
+    let (words, honoured) = row(command);
+    let refused =
+        Shared::ALL.into_iter().find(|option| option.is_given(global) && !honoured.contains(option));
+    refused.map_or(Ok(()), |option| {
+        Err(Failure(format!("{words} has no use for {}: {}", option.name(), instead(words, option))))
+    })
+}
+
+/// What to do in place of it.
+fn instead(words: &str, option: Shared) -> &'static str {
+    match (words, option) {
+        ("record", Report) => "`freehold inspect FILE --report` makes a page of a recording",
+        (_, Report) => "it prints nothing that a page could show",
+        (_, Json) => "it prints nothing",
+        (_, Seed) => "it draws no random numbers",
+    }
+}
