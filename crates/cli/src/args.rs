@@ -171,7 +171,7 @@ pub(crate) struct Replay {
     /// Times that each copy goes through the recording
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
-    /// Set a knob; with several values, or several times, every combination is run
+    /// Set a knob to a word, number, size or range (madvise, 10, 64M, 0-100:20); every combination of several is run
     #[arg(long, value_name = "KNOB=V[,V…]")]
     pub(crate) set: Vec<String>,
     /// Change a knob while it runs
@@ -266,9 +266,9 @@ pub(crate) enum MachinesWhat {
         /// Whose zonelists: linux-X.Y
         #[arg(long, requires = "zonelists", default_value = "linux-6.18", value_name = "POLICY")]
         policy: String,
-        /// vm.numa_zonelist_order for them: 0 (the kernel chooses), 1 (node) or 2 (zone)
-        #[arg(long, requires = "zonelists", default_value_t = 0, value_name = "ORDER")]
-        order: u64,
+        /// vm.numa_zonelist_order for them: default (the kernel chooses), node or zone
+        #[arg(long, requires = "zonelists", default_value = "default", value_name = "ORDER")]
+        order: String,
     },
     /// Measure this machine, in a few seconds; -o makes a profile of it for --machine
     Probe {
@@ -425,5 +425,8 @@ pub(crate) enum KnobsWhat {
         /// Its name
         #[arg(value_name = "KNOB")]
         knob: String,
+        /// Print the line that gives it this value
+        #[arg(value_name = "VALUE")]
+        value: Option<String>,
     },
 }

@@ -35,6 +35,19 @@ fn values_out_of_range_say_the_range() {
 }
 
 #[test]
+fn a_knob_set_twice_or_unknown_to_the_kernel_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 100);
+    let rec = text(&rec);
+    let refused = |words: &[&str]| refusal(&[&["replay", rec], words].concat());
+    insta::assert_snapshot!(refused(&["--set", "vm.swappiness=0", "--set", "vm.swappiness=60"]), @"freehold: vm.swappiness is set twice; give it all its values at once: --set vm.swappiness=V,V");
+    insta::assert_snapshot!(refused(&["--set", "transparent_hugepage.enabled=sometimes"]), @"freehold: transparent_hugepage.enabled = sometimes cannot be: it takes never, always, madvise, a number or a range with a step (0-100:20)");
+    insta::assert_snapshot!(refused(&["--at", "1ms:vm.swappiness=0", "--at", "1ms:vm.swappiness=1"]), @"freehold: vm.swappiness changes twice at 1000000 ns; keep one of the two");
+    insta::assert_snapshot!(refused(&["--policy", "linux-4.4", "--set", "vm.compaction_proactiveness=20"]), @"freehold: vm.compaction_proactiveness is refused under linux-4.4: Linux since 5.9 has it");
+    insta::assert_snapshot!(refused(&["--policy", "linux-4.4", "--at", "1ms:numa.demotion_enabled=true"]), @"freehold: numa.demotion_enabled is refused under linux-4.4: Linux since 5.15 has it");
+}
+
+#[test]
 fn zone_order_is_refused_where_the_kernel_has_none() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 100);

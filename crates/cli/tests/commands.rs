@@ -127,6 +127,42 @@ fn a_machine_that_is_too_small_ends_with_status_1() {
     let output = freehold(&["replay", rec.to_str().unwrap(), "--machine", toml.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("failed allocations"));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        line.contains("freehold: fell short: ") && line.contains("take a machine with more of it"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_change_that_was_never_reached_falls_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 1_000);
+    let output = freehold(&["replay", rec.to_str().unwrap(), "--quiet", "--at", "1000s:vm.swappiness=0"]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        line.starts_with("freehold: fell short: a change of --at was never reached")
+            && line.lines().count() == 1
+    );
+}
+
+#[test]
+fn values_are_written_as_the_kernel_takes_them() {
+    let text = replay(&["--set", "transparent_hugepage.enabled=madvise,always"]);
+    for part in [
+        "transparent_hugepage.enabled=madvise -> transparent_hugepage.enabled=always",
+        "  echo madvise > /sys/kernel/mm/transparent_hugepage/enabled\n",
+        "  echo always > /sys/kernel/mm/transparent_hugepage/enabled\n",
+    ] {
+        assert!(text.contains(part), "{part} is missing from\n{text}");
+    }
+    let text = replay(&["--set", "vm.pcp_batch_scale_max=5,0"]);
+    assert!(text.contains("vm.pcp_batch_scale_max=0: no mainline kernel has this"), "{text}");
+    let shown = stdout(&["knobs", "show", "vm.swappiness", "10"]);
+    assert!(shown.contains("  to set   echo 10 > /proc/sys/vm/swappiness\n"), "{shown}");
+    let held = std::fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
+    assert!(shown.contains(&format!("  here     {held}")), "{shown}");
 }
 
 #[test]

@@ -37,9 +37,22 @@ pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memo
     }
 }
 
-/// Knobs that were set, under their names.
+/// Knobs that were set, under their names; a value that has a word is that word.
 pub(crate) fn knobs(set: &[(Knob, u64)]) -> BTreeMap<String, KnobValue> {
-    set.iter().map(|(knob, value)| (knob.spec().name.to_owned(), KnobValue::from(*value as i64))).collect()
+    let written = |knob: Knob, value: u64| match knob.words() {
+        [] => KnobValue::from(value as i64),
+        _ => KnobValue::Text(knob.written(value).to_string()),
+    };
+    set.iter().map(|&(knob, value)| (knob.spec().name.to_owned(), written(knob, value))).collect()
+}
+
+/// A line for each knob that was set away from its default and that no mainline kernel has.
+pub(crate) fn not_in_mainline(set: &[(Knob, u64)]) -> Vec<String> {
+    let lacking = set
+        .iter()
+        .map(|&(knob, value)| (knob.spec(), value))
+        .filter(|(spec, value)| spec.kernels.is_none() && *value != spec.default);
+    lacking.map(|(spec, value)| format!("{}={value}: {}", spec.name, spec.stands_for)).collect()
 }
 
 /// Latencies of all kinds of span that happened, by name.

@@ -54,10 +54,11 @@ impl<M: Machine> Mm<M> {
     /// A memory manager for `topology`, all of its managed pages free.
     ///
     /// # Errors
-    /// If the topology is impossible, or the policy's kernel takes no such value of a knob: what is wrong, in one line.
+    /// If the topology is impossible, or the policy's kernel lacks a knob that is not at its default, or the value: what is wrong, in one line.
     pub fn new(machine: M, topology: Topology, policy: Policy, knobs: Knobs) -> Result<Self, String> {
         topology.validate()?;
-        for spec in &KNOBS {
+        // A kernel that lacks a knob does what the knob's default stands for.
+        for spec in KNOBS.iter().filter(|spec| knobs.get(spec.knob) != spec.default) {
             let check = policy.check_knob(spec.knob, knobs.get(spec.knob));
             check.map_err(|error| error.to_string())?;
         }

@@ -6,9 +6,15 @@ use core::fmt;
 
 use crate::sync::{AtomicU64, Relaxed};
 
+mod kernels;
 mod table;
+mod value;
+#[cfg(test)]
+mod value_tests;
 
+pub use kernels::Kernels;
 pub use table::KNOBS;
+pub use value::{Word, Written};
 
 /// A tunable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -108,6 +114,13 @@ pub enum Knob {
 pub enum StandsFor {
     /// A file under /proc/sys.
     Sysctl(&'static str),
+    /// One of the numbers in a file under /proc/sys.
+    SysctlNumber {
+        /// The file.
+        path: &'static str,
+        /// Which number, from 0.
+        place: usize,
+    },
     /// A file under /sys.
     Sysfs(&'static str),
     /// A word on the kernel's command line, which no running kernel changes.
@@ -116,10 +129,21 @@ pub enum StandsFor {
     Nothing(&'static str),
 }
 
+impl StandsFor {
+    /// The file; `None` where there is none.
+    pub const fn path(self) -> Option<&'static str> {
+        match self {
+            Self::Sysctl(path) | Self::Sysfs(path) | Self::SysctlNumber { path, .. } => Some(path),
+            Self::BootParameter(_) | Self::Nothing(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for StandsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sysctl(path) | Self::Sysfs(path) => f.write_str(path),
+            Self::SysctlNumber { path, place } => write!(f, "{path}, number {}", place + 1),
             Self::BootParameter(word) => write!(f, "{word} on the kernel's command line"),
             Self::Nothing(nearest) => write!(f, "no mainline kernel has this ({nearest})"),
         }
@@ -143,6 +167,8 @@ pub struct KnobSpec {
     pub unit: &'static str,
     /// What it does.
     pub meaning: &'static str,
+    /// The mainline kernels that have it; `None` where only a patch had it, or it is a constant of the build.
+    pub kernels: Option<Kernels>,
     /// What it stands for.
     pub stands_for: StandsFor,
 }
@@ -191,6 +217,24 @@ pub enum KnobError {
         /// The value.
         value: u64,
     },
+    /// Neither a number, nor one of the knob's words, nor a size or range that it can have.
+    Unreadable {
+        /// The knob.
+        knob: Knob,
+        /// What was given.
+        text: String,
+    },
+    /// A range stands for too many values.
+    LongRange {
+        /// The knob.
+        knob: Knob,
+        /// What was given.
+        text: String,
+        /// For how many it stands.
+        count: u64,
+        /// How many it may.
+        most: u64,
+    },
     /// The policy's kernel does not take this value.
     Refused {
         /// The knob.
@@ -199,6 +243,17 @@ pub enum KnobError {
         value: u64,
         /// The policy's name.
         policy: String,
+        /// The kernels that do.
+        kernels: Kernels,
+    },
+    /// The policy's kernel does not have the knob.
+    Lacking {
+        /// The knob.
+        knob: Knob,
+        /// The policy's name.
+        policy: String,
+        /// The kernels that do.
+        kernels: Kernels,
     },
 }
 
@@ -214,12 +269,27 @@ impl fmt::Display for KnobError {
                 }
                 Ok(())
             }
-            Self::Refused { knob, value, policy } => write!(
+            Self::Unreadable { knob, text } => {
+                write!(f, "{} = {text} cannot be: it takes ", knob.spec().name)?;
+                knob.words().iter().try_for_each(|word| write!(f, "{}, ", word.word))?;
+                f.write_str("a number")?;
+                let sizes = if knob.unit_bytes().is_some() { ", a size (64M)" } else { "" };
+                write!(f, "{sizes} or a range with a step (0-100:20)")
+            }
+            Self::LongRange { knob, text, count, most } => write!(
                 f,
-                "{} = {value} is refused under {policy}: its kernel does not take that value (freehold knobs show {0} says \
-                 which do)",
+                "{} = {text} stands for {count} values, and {most} are the most; give it a longer step, as 0-100:20",
                 knob.spec().name
             ),
+            Self::Refused { knob, value, policy, kernels } => write!(
+                f,
+                "{} = {} is refused under {policy}: {kernels} takes that value",
+                knob.spec().name,
+                knob.written(*value)
+            ),
+            Self::Lacking { knob, policy, kernels } => {
+                write!(f, "{} is refused under {policy}: {kernels} has it", knob.spec().name)
+            }
         }
     }
 }

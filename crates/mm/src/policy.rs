@@ -289,6 +289,7 @@ impl Rules {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
     name: String,
+    kernel: Version,
     rules: Rules,
 }
 
@@ -297,6 +298,9 @@ pub const DEFAULT_POLICY: &str = "linux-6.18";
 
 /// Ours: the default one with every part that pays.
 pub const FREEHOLD: &str = "freehold";
+
+/// The kernel that the default policy is, and that ours stands on.
+const FREEHOLD_KERNEL: Version = v(6, 18);
 
 /// Names that show the grammar, for messages and completion.
 pub const EXAMPLE_POLICIES: &[&str] = &[
@@ -340,7 +344,7 @@ impl Policy {
     pub fn parse(name: &str) -> Result<Self, PolicyError> {
         let unknown = || PolicyError { name: name.to_string() };
         let mut words = name.split('+');
-        let mut rules = base(words.next().unwrap_or_default()).ok_or_else(unknown)?;
+        let (kernel, mut rules) = base(words.next().unwrap_or_default()).ok_or_else(unknown)?;
         for (index, word) in words.clone().enumerate() {
             if words.clone().take(index).any(|before| before == word) {
                 return Err(unknown());
@@ -351,18 +355,12 @@ impl Policy {
             }
             rules = with;
         }
-        Ok(Self { name: name.to_string(), rules })
+        Ok(Self { name: name.to_string(), kernel, rules })
     }
 
     /// The rules of mainline Linux `version`, under the name `linux-X.Y`.
     pub fn linux(version: Version) -> Self {
-        Self { name: alloc::format!("linux-{version}"), rules: Rules::linux(version) }
-    }
-
-    /// The same policy with other rules, for a variant; `name` says what it is.
-    #[must_use]
-    pub fn with_rules(name: &str, rules: Rules) -> Self {
-        Self { name: name.to_string(), rules }
+        Self { name: alloc::format!("linux-{version}"), kernel: version, rules: Rules::linux(version) }
     }
 
     /// Its name.
@@ -370,47 +368,52 @@ impl Policy {
         &self.name
     }
 
+    /// The mainline kernel that it is, or stands on.
+    pub fn kernel(&self) -> Version {
+        self.kernel
+    }
+
     /// Its rules.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Checks that `value` may be given to `knob` under this policy.
+    /// Checks that `value` may be given to `knob` under this policy. A knob that no mainline kernel has may be set under any:
+    /// who shows the outcome says so.
     ///
     /// # Errors
-    /// If it is out of range, or the kernel does not take it.
+    /// If it is out of range, or the kernel does not have the knob or does not take the value.
     pub fn check_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         knob.check(value)?;
-        let zone_order = knob == Knob::NumaZonelistOrder && value == 2;
-        if zone_order && self.rules.zonelist_order == ZonelistOrderRule::Node {
-            return Err(KnobError::Refused { knob, value, policy: self.name.clone() });
+        let policy = || self.name.clone();
+        if let Some(kernels) = knob.spec().kernels.filter(|kernels| !kernels.has(self.kernel)) {
+            return Err(KnobError::Lacking { knob, policy: policy(), kernels });
         }
-        // `defer` came with the rule; `defer+madvise` in 4.11 (unchecked), which is not told apart.
-        let defer = knob == Knob::HugeDefrag && matches!(value, 2 | 3);
-        if defer && self.rules.reclaim.huge_fault == HugeFaultRule::Tries {
-            return Err(KnobError::Refused { knob, value, policy: self.name.clone() });
+        let kernels = knob.kernels_that_take(value);
+        if !kernels.has(self.kernel) {
+            return Err(KnobError::Refused { knob, value, policy: policy(), kernels });
         }
         Ok(())
     }
 }
 
-/// The rules of a name without parts.
-fn base(name: &str) -> Option<Rules> {
+/// The kernel and the rules of a name without parts.
+fn base(name: &str) -> Option<(Version, Rules)> {
     if name == FREEHOLD {
-        return Some(parts::freehold());
+        return Some((FREEHOLD_KERNEL, parts::freehold()));
     }
     if let Some((_, promotion, version)) = tier::KMMSCAND.iter().find(|(known, ..)| *known == name) {
-        return Some(Rules { promotion: *promotion, ..Rules::linux(*version) });
+        return Some((*version, Rules { promotion: *promotion, ..Rules::linux(*version) }));
     }
     let number = name.strip_prefix("linux-")?;
     let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let version = Version::parse(number).filter(|version| well_formed && *version >= OLDEST)?;
-    Some(Rules::linux(version))
+    Some((version, Rules::linux(version)))
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::linux(v(6, 18))
+        Self::linux(FREEHOLD_KERNEL)
     }
 }
 

@@ -51,10 +51,14 @@ pub fn confidence(style: Style, runs: &[Run]) -> String {
     out
 }
 
-/// What could not be carried out as recorded, a line each; empty where everything was.
-pub fn omissions(style: Style, scene: &Scene<'_>) -> String {
+/// What a reader must know of the figures: what no mainline kernel has, what changed while it ran, what could not be
+/// carried out as recorded; a line each, empty where there is nothing.
+pub fn remarks(style: Style, scene: &Scene<'_>) -> String {
     let mut out = String::new();
     for group in &scene.groups {
+        for note in &group.first().notes {
+            let _ = writeln!(out, "{}: {}", group.label, style.bad(note));
+        }
         for (kind, count) in &group.first().omissions {
             if *count > 0 {
                 let line = format!("not as recorded: {count} {}", kind.replace('_', " "));

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use mm::knobs::{KNOBS, KnobSpec, StandsFor};
+use host::KnobFile;
+use mm::knobs::{KNOBS, Knob, KnobSpec};
 
 use crate::nearest::unknown;
 use crate::style::Style;
@@ -14,36 +15,72 @@ pub fn list(style: Style) -> String {
     for spec in &KNOBS {
         let unit = if spec.unit.is_empty() { String::new() } else { format!(" [{}]", spec.unit) };
         let meaning = format!("{}{unit}", spec.meaning);
-        table.row([spec.name.to_owned(), range(spec), spec.default.to_string(), meaning]);
+        table.row([spec.name.to_owned(), range(spec), spec.knob.written(spec.default).to_string(), meaning]);
     }
     table.text(0, style.columns())
 }
 
-/// All that is known of the knob called `name`.
+/// The knob called `name`.
 ///
 /// # Errors
-/// There is no such knob: one line, with the nearest name.
-pub fn show(style: Style, name: &str) -> Result<String, String> {
-    let Some(spec) = KNOBS.iter().find(|spec| spec.name == name) else {
-        return Err(unknown("knob", name, KNOBS.iter().map(|spec| spec.name), "freehold knobs"));
-    };
+/// There is none: one line, with the nearest name.
+pub fn find(name: &str) -> Result<Knob, String> {
+    let names = KNOBS.iter().map(|spec| spec.name);
+    Knob::from_name(name).map_err(|_| unknown("knob", name, names, "freehold knobs"))
+}
+
+/// All that is known of `knob`, with the lines that give it `value` (or show how it is given one) on a running kernel;
+/// `here` is what the kernel underneath holds.
+pub fn show(style: Style, knob: Knob, value: Option<u64>, here: Option<&KnobFile>) -> String {
+    let spec = knob.spec();
     let mut out = format!("{}\n", style.heading(spec.name));
     for line in wrap(spec.meaning, style.columns() - 2) {
         let _ = writeln!(out, "  {line}");
     }
     let unit = if spec.unit.is_empty() { String::new() } else { format!(" {}", spec.unit) };
     let _ = writeln!(out, "  range    {}{unit}", range(spec));
-    let _ = writeln!(out, "  default  {}{unit}", spec.default);
+    let _ = writeln!(out, "  default  {}{unit}", knob.written(spec.default));
     let _ = writeln!(out, "  Linux    {}", spec.stands_for);
-    if let StandsFor::Sysctl(path) | StandsFor::Sysfs(path) = spec.stands_for {
-        let _ = writeln!(out, "  to set   echo VALUE > {path}");
+    if let Some(kernels) = spec.kernels {
+        let _ = writeln!(out, "  kernels  {kernels}");
     }
-    Ok(out)
+    if let Some(here) = here {
+        let _ = writeln!(out, "  here     {}", said(here));
+    }
+    for (index, line) in commands(knob, value, here).iter().enumerate() {
+        let _ = writeln!(out, "  {:<7}  {line}", if index == 0 { "to set" } else { "" });
+    }
+    out
+}
+
+/// What the running kernel says, in a few words.
+pub fn said(here: &KnobFile) -> String {
+    match here {
+        KnobFile::Missing => "this kernel has no such file".into(),
+        KnobFile::Unreadable(why) => format!("this kernel has the file; it cannot be read: {why}"),
+        KnobFile::Holds(text) => text.clone(),
+    }
+}
+
+/// Lines for a root shell that give `knob` the value; without one, a line for each of its words, or one that shows how.
+pub fn commands(knob: Knob, value: Option<u64>, here: Option<&KnobFile>) -> Vec<String> {
+    let line = match here {
+        Some(KnobFile::Holds(line)) => Some(line.as_str()),
+        _ => None,
+    };
+    let values: Vec<u64> = match (value, knob.words()) {
+        (Some(value), _) => vec![value],
+        (None, []) => vec![knob.example()],
+        (None, words) => words.iter().map(|word| word.value).collect(),
+    };
+    values.into_iter().filter_map(|value| knob.command(value, line)).collect()
 }
 
 fn range(spec: &KnobSpec) -> String {
     const LARGEST: u64 = i32::MAX as u64;
+    let words: Vec<&str> = spec.knob.words().iter().map(|word| word.word).collect();
     match spec.max {
+        _ if !words.is_empty() => words.join(" "),
         // The kernel's way of saying that there is no bound.
         LARGEST.. => format!("{} and up", spec.min),
         max => format!("{} to {max}", spec.min),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use lab::measurements::{Document, Scene, compare, scenes};
 
 use crate::style::Style;
-use crate::{changes, counters, heading, histogram, latency, locks, memory, mmtests, published};
+use crate::{changes, counters, heading, histogram, latency, locks, memory, mmtests, published, to_set};
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
 const HISTOGRAMS: [&str; 2] = ["refill", "drain"];
@@ -23,6 +23,7 @@ pub fn full(style: Style, document: &Document) -> String {
     if !document.rows.is_empty() || !document.score.is_empty() {
         parts.push(published::table(style, &document.rows, &document.score));
     }
+    parts.push(to_set::text(style, &document.runs));
     parts.push(heading::confidence(style, &document.runs));
     join(parts)
 }
@@ -31,7 +32,7 @@ pub fn full(style: Style, document: &Document) -> String {
 pub fn brief(style: Style, document: &Document) -> String {
     let mut parts = vec![];
     for scene in scenes(&document.runs) {
-        parts.push(heading::scene(style, &scene) + &heading::omissions(style, &scene));
+        parts.push(heading::scene(style, &scene) + &heading::remarks(style, &scene));
         parts.push(histograms(style, &scene));
         parts.push(changes::text(style, &scene));
     }
@@ -45,7 +46,7 @@ pub fn brief(style: Style, document: &Document) -> String {
 /// One workload on one machine.
 pub fn account(style: Style, scene: &Scene<'_>) -> String {
     join(vec![
-        heading::scene(style, scene) + &heading::omissions(style, scene),
+        heading::scene(style, scene) + &heading::remarks(style, scene),
         histograms(style, scene),
         latency::table(style, scene),
         locks::table(style, scene),

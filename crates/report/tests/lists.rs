@@ -1,6 +1,7 @@
 //! Knobs, machines and the outcome of conform, as snapshots.
 
 use freehold_report::{Style, conform, knobs, machines};
+use host::KnobFile;
 use lab::conform::{CachesCompared, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
 use sim::Profile;
 
@@ -9,7 +10,7 @@ fn every_knob_has_a_line_and_a_page() {
     let list = knobs::list(Style::plain());
     for spec in &mm::knobs::KNOBS {
         assert!(list.contains(spec.name), "{}", spec.name);
-        let page = knobs::show(Style::plain(), spec.name).expect("a knob");
+        let page = knobs::show(Style::plain(), spec.knob, None, None);
         assert!(page.contains(&spec.stands_for.to_string()), "{page}");
     }
     assert!(list.lines().all(|line| line.chars().count() <= 110), "{list}");
@@ -17,15 +18,45 @@ fn every_knob_has_a_line_and_a_page() {
 
 #[test]
 fn a_knob_in_full() {
-    insta::assert_snapshot!(knobs::show(Style::plain(), "vm.percpu_pagelist_high_fraction").expect("a knob"), @r"
+    let show = |name: &str, value, here: Option<&KnobFile>| {
+        knobs::show(Style::plain(), knobs::find(name).expect("a knob"), value, here)
+    };
+    insta::assert_snapshot!(show("vm.percpu_pagelist_high_fraction", None, Some(&KnobFile::Missing)), @r"
     vm.percpu_pagelist_high_fraction
       If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off
       range    0 and up
       default  0
       Linux    /proc/sys/vm/percpu_pagelist_high_fraction
-      to set   echo VALUE > /proc/sys/vm/percpu_pagelist_high_fraction
+      kernels  Linux since 5.14
+      here     this kernel has no such file
+      to set   echo 0 > /proc/sys/vm/percpu_pagelist_high_fraction
     ");
-    let here_alone = knobs::show(Style::plain(), "vm.pcp_batch_scale_max").expect("a knob");
+    let here = KnobFile::Holds("256 256 32 0 0".into());
+    insta::assert_snapshot!(show("vm.lowmem_reserve_ratio.normal", Some(16), Some(&here)), @r"
+    vm.lowmem_reserve_ratio.normal
+      The same for Normal, against requests that could use HighMem or Movable
+      range    0 and up
+      default  32
+      Linux    /proc/sys/vm/lowmem_reserve_ratio, number 3
+      kernels  every Linux since 3.0
+      here     256 256 32 0 0
+      to set   echo 256 256 16 0 0 > /proc/sys/vm/lowmem_reserve_ratio
+    ");
+    let here = KnobFile::Holds("always [madvise] never".into());
+    insta::assert_snapshot!(show("transparent_hugepage.enabled", None, Some(&here)), @r"
+    transparent_hugepage.enabled
+      Who gets huge pages: never (0) nobody, always (1) all, madvise (2) programs that ask. If not never,
+      khugepaged runs, which raises min_free_kbytes where that was not set by hand
+      range    never always madvise
+      default  always
+      Linux    /sys/kernel/mm/transparent_hugepage/enabled
+      kernels  every Linux since 3.0
+      here     always [madvise] never
+      to set   echo never > /sys/kernel/mm/transparent_hugepage/enabled
+               echo always > /sys/kernel/mm/transparent_hugepage/enabled
+               echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
+    ");
+    let here_alone = show("vm.pcp_batch_scale_max", None, None);
     assert!(
         here_alone.contains("no mainline kernel has this") && !here_alone.contains("to set"),
         "{here_alone}"
@@ -34,7 +65,7 @@ fn a_knob_in_full() {
 
 #[test]
 fn an_unknown_knob_has_a_neighbour() {
-    let line = knobs::show(Style::plain(), "vm.pcp_batch_scal").expect_err("no knob");
+    let line = knobs::find("vm.pcp_batch_scal").expect_err("no knob");
     assert_eq!(
         line,
         "no knob `vm.pcp_batch_scal`; did you mean `vm.pcp_batch_scale_max`? `freehold knobs` lists them"

@@ -50,8 +50,7 @@ fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
 
 /// What is set against each other.
 fn contenders(options: &Contention) -> Result<Vec<Variant>, Failure> {
-    let settings = options.set.iter().map(|text| knob(lab::replay::parse_setting(text)));
-    let settings: Vec<lab::replay::Setting> = settings.collect::<Result<_, _>>()?;
+    let settings = knob(lab::replay::parse_settings(&options.set))?;
     let mut policies = options.policy.iter().map(|name| policy(name)).collect::<Result<Vec<_>, _>>()?;
     if policies.is_empty() {
         if settings.is_empty() {

@@ -1,7 +1,7 @@
 //! `freehold knobs`.
 
-use mm::KNOBS;
-use report::Style;
+use host::KnobFile;
+use mm::{KNOBS, Knob};
 use serde::Serialize;
 
 use crate::args::{Global, Knobs, KnobsWhat};
@@ -15,33 +15,60 @@ struct Entry {
     max: u64,
     default: u64,
     unit: &'static str,
+    /// Its values' words, the least value first; empty where all are numbers.
+    words: Vec<&'static str>,
     meaning: &'static str,
     stands_for: String,
+    /// The mainline kernels that have it; none: a patch's, or a constant of the build.
+    kernels: Option<String>,
+    /// What the running kernel's file says; none: there is no such file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    here: Option<String>,
+    /// Lines for a root shell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    to_set: Vec<String>,
 }
 
 pub(crate) fn run(global: &Global, options: &Knobs) -> Result<Verdict, Failure> {
-    let only = match &options.what {
-        None | Some(KnobsWhat::List) => None,
-        Some(KnobsWhat::Show { knob }) => Some(knob.as_str()),
-    };
-    // A name that does not exist is refused before anything is printed.
-    only.map_or(Ok(String::new()), |name| report::knobs::show(Style::plain(), name)).map_err(Failure)?;
-    let entries: Vec<Entry> = KNOBS
-        .iter()
-        .filter(|spec| only.is_none_or(|name| name == spec.name))
-        .map(|spec| Entry {
-            name: spec.name,
-            min: spec.min,
-            max: spec.max,
-            default: spec.default,
-            unit: spec.unit,
-            meaning: spec.meaning,
-            stands_for: spec.stands_for.to_string(),
-        })
-        .collect();
-    show(global, only.unwrap_or("Every tunable"), &entries, |style| match only {
-        None => report::knobs::list(style),
-        Some(name) => report::knobs::show(style, name).unwrap_or_default(),
-    })?;
+    match &options.what {
+        None | Some(KnobsWhat::List) => list(global),
+        Some(KnobsWhat::Show { knob, value }) => one(global, knob, value.as_deref()),
+    }
+}
+
+fn list(global: &Global) -> Result<Verdict, Failure> {
+    let entries: Vec<Entry> = KNOBS.iter().map(|spec| entry(spec.knob)).collect();
+    show(global, "Every tunable", &entries, report::knobs::list)?;
     Ok(Verdict::Fine)
+}
+
+fn one(global: &Global, name: &str, value: Option<&str>) -> Result<Verdict, Failure> {
+    let knob = report::knobs::find(name).map_err(Failure)?;
+    let value = value.map(|text| knob.parse_one(text)).transpose().map_err(Failure::of)?;
+    let here = knob.spec().stands_for.path().map(KnobFile::read);
+    let holds = match &here {
+        Some(KnobFile::Holds(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let to_set = report::knobs::commands(knob, value, here.as_ref());
+    let entry = Entry { here: holds, to_set, ..entry(knob) };
+    show(global, name, &[entry], |style| report::knobs::show(style, knob, value, here.as_ref()))?;
+    Ok(Verdict::Fine)
+}
+
+fn entry(knob: Knob) -> Entry {
+    let spec = knob.spec();
+    Entry {
+        name: spec.name,
+        min: spec.min,
+        max: spec.max,
+        default: spec.default,
+        unit: spec.unit,
+        words: knob.words().iter().map(|word| word.word).collect(),
+        meaning: spec.meaning,
+        stands_for: spec.stands_for.to_string(),
+        kernels: spec.kernels.map(|kernels| kernels.to_string()),
+        here: None,
+        to_set: vec![],
+    }
 }

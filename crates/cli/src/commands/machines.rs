@@ -14,7 +14,8 @@ pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failur
     match &options.what {
         None | Some(MachinesWhat::List) => list(global),
         Some(MachinesWhat::Show { machine: name, zonelists: true, policy: rules, order }) => {
-            zonelists(global, &machine(name)?, &policy(rules)?, *order)
+            let order = Knob::NumaZonelistOrder.parse_one(order).map_err(Failure::of)?;
+            zonelists(global, &machine(name)?, &policy(rules)?, order)
         }
         Some(MachinesWhat::Show { machine: name, .. }) => {
             let profile = machine(name)?;

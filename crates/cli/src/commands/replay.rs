@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lab::measurements::{Document, Run};
-use lab::replay::{Plan, parse_change, parse_cpu_list, parse_setting, replay_all};
+use lab::replay::{Plan, parse_changes, parse_cpu_list, parse_settings, replay_all};
 use lab::workload::{HostCosts, Workload, from_recording};
 use trace::Meta;
 
@@ -23,8 +23,9 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure>
 
 fn plan(global: &Global, options: &Replay) -> Result<Plan, Failure> {
     let mut plan = Plan::new(machine(&options.machine)?, policy(&options.policy)?);
-    plan.settings = options.set.iter().map(|text| knob(parse_setting(text))).collect::<Result<_, _>>()?;
-    plan.changes = options.at.iter().map(|text| knob(parse_change(text))).collect::<Result<_, _>>()?;
+    plan.settings = knob(parse_settings(&options.set))?;
+    plan.changes = knob(parse_changes(&options.at))?;
+    plan.check().map_err(Failure::of)?;
     if let Some(list) = &options.cpus {
         plan.cpus = parse_cpu_list(list, plan.profile.shape().cpu_count()).map_err(Failure::of)?;
     }
@@ -79,8 +80,13 @@ pub(crate) fn runs(
     Ok(runs)
 }
 
-/// A run that could not do all that was recorded fell short.
+/// A run that could not do all that was asked fell short, and a line on stderr says of what.
 fn verdict(runs: &[Run]) -> Verdict {
-    let short = runs.iter().any(|run| run.omissions.contains_key("failed_allocations"));
-    if short { Verdict::FellShort } else { Verdict::Fine }
+    match report::shortfall::line(runs) {
+        Some(line) => {
+            eprintln!("freehold: {line}");
+            Verdict::FellShort
+        }
+        None => Verdict::Fine,
+    }
 }

@@ -202,7 +202,7 @@ impl<'h> Worker<'h> {
         };
         self.tally.knobs += 1;
         let set = self.host.set_knob(knob, value);
-        let taken = matches!(set, Ok(()) | Err(KnobError::Refused { .. }));
+        let taken = matches!(set, Ok(()) | Err(KnobError::Refused { .. } | KnobError::Lacking { .. }));
         debug_assert!(taken, "all of these values are in range: {set:?}");
     }
 }

@@ -273,7 +273,8 @@ pub(super) struct KnobEntries(pub(super) Vec<KnobEntry>);
 #[derive(Debug)]
 pub(super) struct KnobEntry {
     pub(super) name: String,
-    pub(super) value: u64,
+    /// As it is written: a number, a word, a size.
+    pub(super) value: String,
     pub(super) span: Range<usize>,
 }
 
@@ -300,10 +301,14 @@ fn flatten(
         }
         Value::Integer(number) => {
             let value = u64::try_from(*number).map_err(|_| format!("{name} is {number}, less than 0"))?;
-            entries.push(KnobEntry { name: name.to_owned(), value, span: span.clone() });
+            entries.push(KnobEntry { name: name.to_owned(), value: value.to_string(), span: span.clone() });
             Ok(())
         }
-        other => Err(format!("{name} must be a whole number, not {}", other.type_str())),
+        Value::String(text) => {
+            entries.push(KnobEntry { name: name.to_owned(), value: text.clone(), span: span.clone() });
+            Ok(())
+        }
+        other => Err(format!("{name} must be a whole number, a word or a size, not {}", other.type_str())),
     }
 }
 

@@ -191,6 +191,7 @@ fn built(source: &Source<'_>, defaults: &Defaults<'_>, said: &Said<'_>, name: &s
     super::perform::check(&workload, place)?;
     let mut all = knobs(place, defaults.knobs)?;
     lay_over(&mut all, knobs(place, own.knobs)?);
+    taken_by(&policy, &all).map_err(|error| place.error(&said.span, error))?;
     let warm_up = own.warm_up_ms.or(defaults.warm_up_ms);
     let confidence = own.confidence.or(defaults.confidence).unwrap_or_default();
     let because = own.because.or(defaults.because);
@@ -296,11 +297,16 @@ fn cpus(place: Place<'_>, list: Option<&Spanned<String>>, profile: &Profile) -> 
 
 fn knobs(place: Place<'_>, entries: &KnobEntries) -> Read<Vec<(Knob, u64)>> {
     let one = |entry: &super::file::KnobEntry| {
-        let knob = Knob::from_name(&entry.name).and_then(|knob| knob.check(entry.value).map(|()| knob));
-        let at = |error: mm::KnobError| place.error(&entry.span, format!("knobs: {error}"));
-        Ok((knob.map_err(at)?, entry.value))
+        let read = Knob::from_name(&entry.name).and_then(|knob| Ok((knob, knob.parse_one(&entry.value)?)));
+        read.map_err(|error| place.error(&entry.span, format!("knobs: {error}")))
     };
     entries.0.iter().map(one).collect()
+}
+
+/// Whether the policy's kernel has all of these knobs and takes their values.
+fn taken_by(policy: &Policy, knobs: &[(Knob, u64)]) -> Result<(), String> {
+    let checked = knobs.iter().try_for_each(|&(knob, value)| policy.check_knob(knob, value));
+    checked.map_err(|error| format!("knobs: {error}"))
 }
 
 fn lay_over(all: &mut Vec<(Knob, u64)>, over: Vec<(Knob, u64)>) {
@@ -384,6 +390,7 @@ fn cell(
     let said = Said { what: "the sweep".into(), span: entry.knob.span(), own, phases: &[] };
     let mut cell = built(source, defaults, &said, "")?;
     lay_over(&mut cell.setup.knobs, vec![(knob, value)]);
+    taken_by(&cell.setup.policy, &cell.setup.knobs).map_err(|error| source.place.error(&said.span, error))?;
     Ok(cell)
 }
 

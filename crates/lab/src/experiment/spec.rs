@@ -193,7 +193,7 @@ impl Sweep {
             let machine = setup.profile.name();
             let row = if several { format!("{machine} {}", setup.policy.name()) } else { machine.to_owned() };
             for (cell, value) in cells.iter_mut().zip(&self.values) {
-                cell.name = format!("{row} {}={value}", self.knob.spec().name);
+                cell.name = format!("{row} {}={}", self.knob.spec().name, self.knob.written(*value));
             }
             self.rows.push(row);
         }

@@ -87,11 +87,20 @@ pub struct Run {
     /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that
     /// the machine was too small for. A kind that did not happen may be absent or 0.
     pub omissions: BTreeMap<String, u64>,
+    /// What a reader of its figures must know: a knob that no mainline kernel has, a change while it ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What happened in order, where the order is what is asked: `drain` is the pages of each drain, `refill` of each
     /// refill; `zonelist.N` the nodes that a request of node `N` asks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, Vec<u64>>,
 }
+
+/// The omission of changes that were to come after the end of a run.
+pub const CHANGES_NOT_REACHED: &str = "changes_not_reached";
+
+/// The omission of allocations for which there was no page.
+pub const FAILED_ALLOCATIONS: &str = "failed_allocations";
 
 impl Run {
     /// The counter `name`; of one that is kept by zone, the sum over the kinds of zone; 0 if there is none.

@@ -16,7 +16,8 @@ mod statistics;
 
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
-    Confidence, Document, KnobValue, LockStat, Memory, Moved, ReadError, Run, Throughput, least_confidence,
+    CHANGES_NOT_REACHED, Confidence, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Memory, Moved,
+    ReadError, Run, Throughput, least_confidence,
 };
 pub use experiment::{Account, Explanation, HistogramPair, Part, SweepMetric, SweepTable, Verdict};
 pub use group::{Group, Scene, groups, scenes};

@@ -14,6 +14,7 @@ mod tests;
 
 pub use crate::placement::{CpuListError, parse_cpu_list};
 pub use plan::{
-    Change, ParseSettingError, Plan, Setting, Variant, combinations, parse_change, parse_setting,
+    Change, ParseSettingError, Plan, Setting, Variant, combinations, parse_change, parse_changes,
+    parse_setting, parse_settings,
 };
 pub use run::{ReplayError, replay, replay_all};

@@ -6,9 +6,9 @@ use mm::Nanos;
 use sim::Measurements;
 
 use super::objects;
-use super::plan::{Plan, Variant};
+use super::plan::{Change, Plan, Variant};
 use super::player::Play;
-use crate::measurements::{Confidence, Run};
+use crate::measurements::{CHANGES_NOT_REACHED, Confidence, Run};
 use crate::results;
 
 /// What a run is made of.
@@ -19,10 +19,12 @@ pub(super) struct Parts<'a> {
     pub(super) measured: &'a Measurements,
     /// From the first task's start to the last one's end.
     pub(super) simulated: Nanos,
+    /// Changes that were to come after the last task's end.
+    pub(super) changes_not_reached: u64,
 }
 
 pub(super) fn run(parts: &Parts<'_>) -> Run {
-    let Parts { plan, variant, play, measured, simulated } = parts;
+    let Parts { plan, variant, play, measured, simulated, changes_not_reached } = parts;
     let stage = &play.stage;
     Run {
         workload: workload_name(plan, play),
@@ -33,8 +35,9 @@ pub(super) fn run(parts: &Parts<'_>) -> Run {
         confidence: Confidence::Extrapolated,
         confidence_reason: confidence_reason(plan),
         knobs: results::knobs(&variant.knobs),
+        notes: notes(plan, variant),
         counters: stage.mm.counters().0.into_iter().chain(objects::counters(stage)).collect(),
-        omissions: omissions(play),
+        omissions: omissions(play, *changes_not_reached),
         ..results::run(stage, measured, *simulated, stage.mm.memory_use())
     }
 }
@@ -57,8 +60,25 @@ fn confidence_reason(plan: &Plan) -> String {
     )
 }
 
-fn omissions(play: &Play) -> BTreeMap<String, u64> {
+/// What no mainline kernel has, and what changes while it runs.
+fn notes(plan: &Plan, variant: &Variant) -> Vec<String> {
+    let mut notes = results::not_in_mainline(&variant.knobs);
+    for Change { at, knob, value } in &plan.changes {
+        let change =
+            format!("{}={} from {} ms on", knob.spec().name, knob.written(*value), at.0 as f64 / 1e6);
+        notes.push(match results::not_in_mainline(&[(*knob, *value)]).first() {
+            Some(lacking) => format!("{change}; {lacking}"),
+            None => change,
+        });
+    }
+    notes
+}
+
+fn omissions(play: &Play, changes_not_reached: u64) -> BTreeMap<String, u64> {
     let mut omissions = play.workload.omissions.by_name();
+    if changes_not_reached > 0 {
+        omissions.insert(CHANGES_NOT_REACHED.to_owned(), changes_not_reached);
+    }
     omissions.extend(play.stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)));
     omissions
 }

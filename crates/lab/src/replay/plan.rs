@@ -59,8 +59,11 @@ impl Variant {
         if self.knobs.is_empty() {
             return "default".to_owned();
         }
-        let parts: Vec<String> =
-            self.knobs.iter().map(|(knob, value)| format!("{}={value}", knob.spec().name)).collect();
+        let parts: Vec<String> = self
+            .knobs
+            .iter()
+            .map(|(knob, value)| format!("{}={}", knob.spec().name, knob.written(*value)))
+            .collect();
         parts.join(" ")
     }
 }
@@ -78,6 +81,16 @@ impl Plan {
             cpus: vec![],
             seed: 1,
         }
+    }
+
+    /// Checks that the policy's kernel has every knob and takes every value that is set or changed to.
+    ///
+    /// # Errors
+    /// The first that it does not.
+    pub fn check(&self) -> Result<(), KnobError> {
+        let set = self.settings.iter().flat_map(|set| set.values.iter().map(|&value| (set.knob, value)));
+        let mut all = set.chain(self.changes.iter().map(|change| (change.knob, change.value)));
+        all.try_for_each(|(knob, value)| self.policy.check_knob(knob, value))
     }
 
     /// Every combination of the settings' values; the last setting changes fastest.
@@ -113,6 +126,17 @@ pub enum ParseSettingError {
     },
     /// No such knob, or a value that it does not take.
     Knob(KnobError),
+    /// A knob is set in two places.
+    SetTwice(Knob),
+    /// A knob is given the same value twice.
+    SameValue {
+        /// The knob.
+        knob: Knob,
+        /// The value.
+        value: u64,
+    },
+    /// A knob changes twice at one time.
+    ChangesTwice(Change),
 }
 
 impl fmt::Display for ParseSettingError {
@@ -120,26 +144,73 @@ impl fmt::Display for ParseSettingError {
         match self {
             Self::Form { text, expected } => write!(f, "'{text}' is not of the form {expected}"),
             Self::Knob(error) => error.fmt(f),
+            Self::SetTwice(knob) => {
+                let name = knob.spec().name;
+                write!(f, "{name} is set twice; give it all its values at once: --set {name}=V,V")
+            }
+            Self::SameValue { knob, value } => {
+                write!(f, "{} is given the value {} twice", knob.spec().name, knob.written(*value))
+            }
+            Self::ChangesTwice(Change { at, knob, .. }) => {
+                write!(f, "{} changes twice at {} ns; keep one of the two", knob.spec().name, at.0)
+            }
         }
     }
 }
 
 impl std::error::Error for ParseSettingError {}
 
-/// Reads `knob=value[,value…]`.
+/// Reads all settings of a command line.
 ///
 /// # Errors
-/// Another form, an unknown knob, a value out of its range.
+/// What [`parse_setting`] refuses, and a knob that is set in two places.
+pub fn parse_settings(texts: &[String]) -> Result<Vec<Setting>, ParseSettingError> {
+    let settings: Vec<Setting> = texts.iter().map(|text| parse_setting(text)).collect::<Result<_, _>>()?;
+    let twice = first_twice(settings.iter().map(|setting| setting.knob));
+    twice.map_or(Ok(settings), |knob| Err(ParseSettingError::SetTwice(knob)))
+}
+
+/// Reads all changes of a command line.
+///
+/// # Errors
+/// What [`parse_change`] refuses, and a knob that changes twice at one time.
+pub fn parse_changes(texts: &[String]) -> Result<Vec<Change>, ParseSettingError> {
+    let changes: Vec<Change> = texts.iter().map(|text| parse_change(text)).collect::<Result<_, _>>()?;
+    let same = |one: &Change| {
+        changes.iter().filter(|other| (one.at, one.knob) == (other.at, other.knob)).count() > 1
+    };
+    match changes.iter().find(|change| same(change)) {
+        Some(change) => Err(ParseSettingError::ChangesTwice(*change)),
+        None => Ok(changes),
+    }
+}
+
+/// The first item that was there before.
+fn first_twice<T: PartialEq + Copy>(items: impl Iterator<Item = T>) -> Option<T> {
+    let mut seen = vec![];
+    for item in items {
+        if seen.contains(&item) {
+            return Some(item);
+        }
+        seen.push(item);
+    }
+    None
+}
+
+/// Reads `knob=value[,value…]`, each value a number, one of the knob's words, a size (`64M`) or a range (`0-100:20`).
+///
+/// # Errors
+/// Another form, an unknown knob, a value out of its range or given twice.
 pub fn parse_setting(text: &str) -> Result<Setting, ParseSettingError> {
     let form = || ParseSettingError::Form { text: text.to_owned(), expected: "knob=value[,value…]" };
-    let (name, values) = text.split_once('=').ok_or_else(form)?;
+    let (name, values) = text.split_once('=').filter(|(_, values)| !values.is_empty()).ok_or_else(form)?;
     let knob = Knob::from_name(name.trim()).map_err(ParseSettingError::Knob)?;
-    let values = values.split(',').map(|value| value.trim().parse().map_err(|_| form()));
-    let values: Vec<u64> = values.collect::<Result<_, _>>()?;
-    for &value in &values {
-        knob.check(value).map_err(ParseSettingError::Knob)?;
+    let parts = values.split(',').map(|part| knob.parse(part.trim()).map_err(ParseSettingError::Knob));
+    let values = parts.collect::<Result<Vec<Vec<u64>>, _>>()?.concat();
+    match first_twice(values.iter().copied()) {
+        Some(value) => Err(ParseSettingError::SameValue { knob, value }),
+        None => Ok(Setting { knob, values }),
     }
-    Ok(Setting { knob, values })
 }
 
 /// Reads `time:knob=value`, the time with a unit: `2s`, `150ms`, `20us`, `7ns`.

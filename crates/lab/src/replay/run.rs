@@ -1,5 +1,6 @@
 //! Running a plan: one simulation per variant.
 
+use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,6 +70,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     if workload.operations == 0 {
         return Err(ReplayError::Empty);
     }
+    plan.check().map_err(|error| ReplayError::Setup(error.to_string()))?;
     let began = Instant::now();
     let descriptor_bytes = plan.policy.rules().descriptor_bytes;
     let mut sim =
@@ -79,12 +81,12 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     // Setting up took locks too.
     sim.reset_measurements();
     stage.spawn_daemons(&sim);
+    let changed = Rc::new(Cell::new(0));
     for change in &plan.changes {
-        let check = plan.policy.check_knob(change.knob, change.value);
-        check.map_err(|error| ReplayError::Setup(error.to_string()))?;
-        let (stage, change) = (Rc::clone(&stage), *change);
+        let (stage, changed, change) = (Rc::clone(&stage), Rc::clone(&changed), *change);
         sim.at(change.at, change.knob.spec().name, move || {
             stage.mm.set_knob(change.knob, change.value).expect("a change was checked above");
+            changed.set(changed.get() + 1);
         });
     }
     let play = Rc::new(Play {
@@ -98,8 +100,15 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     let summary = sim.run(None).map_err(ReplayError::Sim)?;
     let measured = sim.measurements();
     let simulated = Nanos(summary.now.0 - first_start.0);
-    let mut run =
-        outcome::run(&outcome::Parts { plan, variant, play: &play, measured: &measured, simulated });
+    let changes_not_reached = plan.changes.len() as u64 - changed.get();
+    let mut run = outcome::run(&outcome::Parts {
+        plan,
+        variant,
+        play: &play,
+        measured: &measured,
+        simulated,
+        changes_not_reached,
+    });
     run.wall_ns = began.elapsed().as_nanos() as u64;
     Ok(run)
 }

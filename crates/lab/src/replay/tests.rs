@@ -6,7 +6,10 @@ use mm::{Cpu, MigrateType, Nanos, Order, Pfn, Policy, TaskId};
 use sim::Profile;
 use trace::{Event, EventKind, Gfp, SwitchState};
 
-use super::{Plan, ReplayError, Variant, parse_change, parse_cpu_list, parse_setting, replay, replay_all};
+use super::{
+    Plan, ReplayError, Variant, parse_change, parse_changes, parse_cpu_list, parse_setting, parse_settings,
+    replay, replay_all,
+};
 use crate::measurements::Run;
 use crate::workload::{Builder, HostCosts, Workload};
 
@@ -176,6 +179,55 @@ fn settings_are_read_or_refused_in_one_line() {
     let refused = |text: &str| parse_change(text).unwrap_err().to_string();
     insta::assert_snapshot!(refused("5:vm.pcp_batch_scale_max=3"), @"'5:vm.pcp_batch_scale_max=3' is not of the form time:knob=value, with the time as 2s, 150ms, 20us or 7ns");
     assert_eq!(parse_change("150ms:vm.pcp_batch_scale_max=3").unwrap().at, Nanos(150_000_000));
+}
+
+#[test]
+fn a_knob_is_set_once() {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let refused = |set: &[&str]| parse_settings(&texts(set)).unwrap_err().to_string();
+    insta::assert_snapshot!(refused(&["vm.swappiness=0", "vm.stat_interval=2", "vm.swappiness=60"]), @"vm.swappiness is set twice; give it all its values at once: --set vm.swappiness=V,V");
+    insta::assert_snapshot!(refused(&["transparent_hugepage.enabled=always,never,1"]), @"transparent_hugepage.enabled is given the value always twice");
+    let refused = |at: &[&str]| parse_changes(&texts(at)).unwrap_err().to_string();
+    insta::assert_snapshot!(refused(&["2s:vm.swappiness=0", "2000ms:vm.swappiness=60"]), @"vm.swappiness changes twice at 2000000000 ns; keep one of the two");
+    let changes =
+        parse_changes(&texts(&["2s:vm.swappiness=0", "3s:vm.swappiness=60", "2s:vm.stat_interval=2"]));
+    assert_eq!(changes.unwrap().len(), 3);
+}
+
+#[test]
+fn variants_print_words() {
+    let mut plan = plan("host", 1);
+    plan.settings = vec![parse_setting("transparent_hugepage.enabled=always,2").unwrap()];
+    let names: Vec<String> = plan.variants().iter().map(Variant::name).collect();
+    assert_eq!(names, ["transparent_hugepage.enabled=always", "transparent_hugepage.enabled=madvise"]);
+    let run = replay(&workload(100), &plan, &plan.variants()[1]).unwrap();
+    assert_eq!(run.knobs["transparent_hugepage.enabled"], "madvise".into());
+}
+
+#[test]
+fn what_no_mainline_kernel_has_is_noted() {
+    let mut plan = plan("host", 1);
+    scales(&mut plan);
+    let [five, zero] =
+        [0, 1].map(|index| replay(&workload(100), &plan, &plan.variants()[index]).unwrap().notes);
+    assert_eq!(five, [""; 0], "5 is what mainline kernels have built in");
+    assert_eq!(
+        zero,
+        ["vm.pcp_batch_scale_max=0: no mainline kernel has this (CONFIG_PCP_BATCH_SCALE_MAX at build time)"]
+    );
+}
+
+#[test]
+fn a_change_after_the_end_is_counted() {
+    let mut plan = plan("host", 1);
+    plan.changes =
+        vec![parse_change("10us:vm.swappiness=0").unwrap(), parse_change("1000s:vm.swappiness=1").unwrap()];
+    let run = replay(&workload(1_000), &plan, &Variant::default()).unwrap();
+    assert_eq!(run.omissions["changes_not_reached"], 1);
+    assert_eq!(run.notes, ["vm.swappiness=0 from 0.01 ms on", "vm.swappiness=1 from 1000000 ms on"]);
+    plan.changes.pop();
+    let run = replay(&workload(1_000), &plan, &Variant::default()).unwrap();
+    assert!(!run.omissions.contains_key("changes_not_reached"));
 }
 
 #[test]

@@ -179,6 +179,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
         confidence: Confidence::Extrapolated,
         confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
         knobs: results::knobs(&knobs_in(scene, index)),
+        notes: results::not_in_mainline(&knobs_in(scene, index)),
         counters: counters(stage),
         omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
         ..done

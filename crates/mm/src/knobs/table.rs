@@ -1,8 +1,9 @@
 //! The table of tunables.
 
-use super::{Knob, KnobSpec, StandsFor};
+use super::{Kernels, Knob, KnobSpec, StandsFor};
 
-/// Every knob, in the order of [`Knob`].
+/// Every knob, in the order of [`Knob`]. `percpu_pagelist_high_fraction` and the scale of watermarks have their first kernels
+/// from facts (ALGORITHMS.md 1.2, RESULTS-2.md case 34); the other dates of `kernels` are from memory, unchecked.
 pub const KNOBS: [KnobSpec; 44] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
@@ -12,6 +13,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 5,
         unit: "",
         meaning: "A refill or drain of a CPU's page list moves at most batch << this many pages under zone->lock",
+        kernels: None,
         stands_for: StandsFor::Nothing("CONFIG_PCP_BATCH_SCALE_MAX at build time"),
     },
     KnobSpec {
@@ -22,6 +24,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "",
         meaning: "If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off",
+        kernels: Some(Kernels::since(5, 14)),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"),
     },
     KnobSpec {
@@ -32,6 +35,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "KiB",
         meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/min_free_kbytes"),
     },
     KnobSpec {
@@ -42,6 +46,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 10,
         unit: "1/10000 of a zone",
         meaning: "Distance between the min, low and high watermarks",
+        kernels: Some(Kernels::since(4, 6)),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_scale_factor"),
     },
     KnobSpec {
@@ -52,6 +57,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 15000,
         unit: "1/10000 of the high watermark",
         meaning: "Upper limit of what is reclaimed ahead when requests of different mobility mix in a pageblock",
+        kernels: Some(Kernels::since(5, 0)),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_boost_factor"),
     },
     KnobSpec {
@@ -62,7 +68,8 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 256,
         unit: "",
         meaning: "DMA keeps 1/this of the memory above it from requests that could use that; 0: nothing",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (first number)"),
+        kernels: Some(Kernels::ALL),
+        stands_for: StandsFor::SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 0 },
     },
     KnobSpec {
         knob: Knob::LowmemReserveDma32,
@@ -72,7 +79,8 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 256,
         unit: "",
         meaning: "The same for DMA32",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (second number)"),
+        kernels: Some(Kernels::ALL),
+        stands_for: StandsFor::SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 1 },
     },
     KnobSpec {
         knob: Knob::LowmemReserveNormal,
@@ -82,7 +90,8 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 32,
         unit: "",
         meaning: "The same for Normal, against requests that could use HighMem or Movable",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/lowmem_reserve_ratio (third number)"),
+        kernels: Some(Kernels::ALL),
+        stands_for: StandsFor::SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 2 },
     },
     KnobSpec {
         knob: Knob::NumaZonelistOrder,
@@ -91,9 +100,10 @@ pub const KNOBS: [KnobSpec; 44] = [
         max: 2,
         default: 0,
         unit: "",
-        meaning: "1: a request asks all zones of the nearest node first; 2: the highest zones of all nodes first; 0: as the \
-                  kernel chooses. Kernels from 4.14 on refuse 2",
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/numa_zonelist_order (default, node or zone)"),
+        meaning: "node (1): a request asks all zones of the nearest node first; zone (2): the highest zones of all nodes first; \
+                  default (0): as the kernel chooses",
+        kernels: Some(Kernels::ALL),
+        stands_for: StandsFor::Sysctl("/proc/sys/vm/numa_zonelist_order"),
     },
     KnobSpec {
         knob: Knob::StatInterval,
@@ -103,6 +113,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 1,
         unit: "s",
         meaning: "How often each CPU folds its counters and lets its page lists decay",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/stat_interval"),
     },
     KnobSpec {
@@ -112,8 +123,9 @@ pub const KNOBS: [KnobSpec; 44] = [
         max: 2,
         default: 1,
         unit: "",
-        meaning: "Who gets huge pages: 0 nobody, 1 all, 2 (madvise) programs that ask. If not 0, khugepaged runs, which \
-                  raises min_free_kbytes where that was not set by hand",
+        meaning: "Who gets huge pages: never (0) nobody, always (1) all, madvise (2) programs that ask. If not never, \
+                  khugepaged runs, which raises min_free_kbytes where that was not set by hand",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
     },
     KnobSpec {
@@ -124,6 +136,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "pages",
         meaning: "Pages of a pageset's batch in every zone; 0: from the zone's size",
+        kernels: None,
         stands_for: StandsFor::Nothing("zone_batchsize() at build time"),
     },
     KnobSpec {
@@ -134,6 +147,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "batches",
         meaning: "A pageset may hold this many batches, without tuning; 0: from the zone and its CPUs",
+        kernels: None,
         stands_for: StandsFor::Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
     },
     KnobSpec {
@@ -145,6 +159,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         unit: "",
         meaning: "Into how many sets of free lists +arenas or +zones divides a zone, 0: one a CPU of its node, 128 MiB each \
                   at least. Changed in mid-run, it is how many of them CPUs begin with",
+        kernels: None,
         stands_for: StandsFor::Nothing("each zone has one set"),
     },
     KnobSpec {
@@ -155,6 +170,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "",
         meaning: "Whether page tables of a 32-bit machine may be in HighMem",
+        kernels: None,
         stands_for: StandsFor::Nothing("CONFIG_HIGHPTE at build time"),
     },
     KnobSpec {
@@ -165,6 +181,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "",
         meaning: "Slabs are of this order at most where one object fits into less; 0: the policy's, 3 in mainline",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::BootParameter("slab_max_order= (slub_max_order= in older kernels)"),
     },
     KnobSpec {
@@ -175,6 +192,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "objects",
         meaning: "How many objects a slab should hold as far as its largest order allows; 0: from the number of CPUs",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::BootParameter("slab_min_objects= (slub_min_objects= in older kernels)"),
     },
     KnobSpec {
@@ -185,6 +203,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 1,
         unit: "",
         meaning: "CPU partial slabs may hold this many times the objects; 0: there are none",
+        kernels: None,
         stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/cpu_partial sets one cache"),
     },
     KnobSpec {
@@ -195,6 +214,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 1,
         unit: "",
         meaning: "A node keeps this many times the partial slabs before it gives empty ones back; 0: it keeps none",
+        kernels: None,
         stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
     },
     KnobSpec {
@@ -206,6 +226,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         unit: "",
         meaning: "How much memory may be promised: 0 no single request larger than memory and swap, 1 any amount, 2 no \
                   more in all than swap and vm.overcommit_ratio of memory",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_memory"),
     },
     KnobSpec {
@@ -216,6 +237,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 50,
         unit: "percent",
         meaning: "Part of memory that may be promised where vm.overcommit_memory is 2",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_ratio"),
     },
     KnobSpec {
@@ -226,6 +248,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 20,
         unit: "percent",
         meaning: "Part of free memory and page cache that may be dirty or under writeback before writers wait",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_ratio"),
     },
     KnobSpec {
@@ -236,6 +259,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 10,
         unit: "percent",
         meaning: "The same before the flusher begins to write",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_background_ratio"),
     },
     KnobSpec {
@@ -245,7 +269,8 @@ pub const KNOBS: [KnobSpec; 44] = [
         max: 200,
         default: 60,
         unit: "",
-        meaning: "Weight of anonymous memory against files in reclaim, 100: both alike (the most before 5.8); 0: files only",
+        meaning: "Weight of anonymous memory against files in reclaim, 100: both alike; 0: files only",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/swappiness"),
     },
     KnobSpec {
@@ -255,7 +280,8 @@ pub const KNOBS: [KnobSpec; 44] = [
         max: 1,
         default: 0,
         unit: "",
-        meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any (Linux since 5.15)",
+        meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any",
+        kernels: Some(Kernels::since(5, 15)),
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
     },
     KnobSpec {
@@ -266,6 +292,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 500,
         unit: "1/1000",
         meaning: "A zone whose fragmentation index is no higher is not compacted: it lacks memory rather than order",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/extfrag_threshold"),
     },
     KnobSpec {
@@ -275,7 +302,8 @@ pub const KNOBS: [KnobSpec; 44] = [
         max: 100,
         default: 20,
         unit: "",
-        meaning: "How eagerly kcompactd makes huge blocks before anybody asks; 0: never (Linux since 5.9)",
+        meaning: "How eagerly kcompactd makes huge blocks before anybody asks; 0: never",
+        kernels: Some(Kernels::since(5, 9)),
         stands_for: StandsFor::Sysctl("/proc/sys/vm/compaction_proactiveness"),
     },
     KnobSpec {
@@ -285,9 +313,10 @@ pub const KNOBS: [KnobSpec; 44] = [
         max: 5,
         default: 0,
         unit: "",
-        meaning: "What a fault does for a huge page that is not free. 1 always: compacts; 2 defer: wakes daemons; 3 \
-                  defer+madvise: compacts where a program asked, else as 2; 4 madvise: compacts where a program asked; 5 \
-                  never; 0: as the kernel chooses (1 before 4.6, then 4)",
+        meaning: "What a fault does for a huge page that is not free. always (1): compacts; defer (2): wakes daemons; \
+                  defer+madvise (3): compacts where a program asked, else wakes daemons; madvise (4): compacts where a \
+                  program asked; never (5): nothing; default (0): as the kernel chooses (always before 4.6, then madvise)",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"),
     },
     KnobSpec {
@@ -299,6 +328,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         unit: "MiB",
         meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
                   +compact-tuned-budget",
+        kernels: None,
         stands_for: StandsFor::Nothing("seed 004 proposes 1 GiB"),
     },
     KnobSpec {
@@ -309,6 +339,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 4096,
         unit: "pages",
         meaning: "How much of address spaces a round of khugepaged looks at; less than 512: nothing",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
     },
     KnobSpec {
@@ -319,6 +350,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 10_000,
         unit: "ms",
         meaning: "How long khugepaged sleeps between two rounds",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
     },
     KnobSpec {
@@ -329,6 +361,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 511,
         unit: "pages",
         meaning: "How many of 512 pages need not be there for khugepaged to put a huge one in their place",
+        kernels: Some(Kernels::ALL),
         stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
     },
     KnobSpec {
@@ -339,6 +372,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 1,
         unit: "",
         meaning: "Whether tasks' pages are made to fault now and then: 1 moves them to the nodes that use them, 2 moves hot ones from slow nodes to fast ones, 3 does both",
+        kernels: Some(Kernels::since(3, 14)),
         stands_for: StandsFor::Sysctl("/proc/sys/kernel/numa_balancing"),
     },
     KnobSpec {
@@ -349,6 +383,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 65_536,
         unit: "MB/s",
         meaning: "What NUMA balancing promotes to a node in a second, at most, once the node is short of memory",
+        kernels: Some(Kernels::since(6, 1)),
         stands_for: StandsFor::Sysctl("/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"),
     },
     KnobSpec {
@@ -359,6 +394,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 1000,
         unit: "ms",
         meaning: "From the birth of an address space to NUMA balancing's first window, and to kmmscand's first scan",
+        kernels: Some(Kernels::since(3, 8)),
         stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms"),
     },
     KnobSpec {
@@ -369,6 +405,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 1000,
         unit: "ms",
         meaning: "From one window of an address space to the next, at least",
+        kernels: Some(Kernels::since(3, 8)),
         stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"),
     },
     KnobSpec {
@@ -379,6 +416,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 60_000,
         unit: "ms",
         meaning: "The same, at most; how often the threshold of hot pages is looked at",
+        kernels: Some(Kernels::since(3, 8)),
         stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"),
     },
     KnobSpec {
@@ -389,6 +427,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 256,
         unit: "MiB",
         meaning: "Memory that a window makes fault",
+        kernels: Some(Kernels::since(3, 8)),
         stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"),
     },
     KnobSpec {
@@ -399,6 +438,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 1000,
         unit: "ms",
         meaning: "A page of a slow node is hot that faults so soon after it was marked",
+        kernels: Some(Kernels::since(6, 1)),
         stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/hot_threshold_ms"),
     },
     KnobSpec {
@@ -409,6 +449,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 100,
         unit: "1/1000",
         meaning: "What looking for pages to promote may take of one CPU's time (+promote)",
+        kernels: None,
         stands_for: StandsFor::Nothing("kmmscand was to bound it by scan_size and the scan period"),
     },
     KnobSpec {
@@ -419,6 +460,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 50,
         unit: "ms",
         meaning: "From one round of looking for pages to promote to the next (+promote)",
+        kernels: None,
         stands_for: StandsFor::Nothing("kmmscand's scan_period_ms was to be one"),
     },
     KnobSpec {
@@ -429,6 +471,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "ms",
         meaning: "From one scan of an address space to the next, at least (kmmscand-vN; 0: as the revision has it)",
+        kernels: None,
         stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
     },
     KnobSpec {
@@ -439,6 +482,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "ms",
         meaning: "The same, at most",
+        kernels: None,
         stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
     },
     KnobSpec {
@@ -449,6 +493,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         default: 0,
         unit: "MiB",
         meaning: "Addresses of a scan, at most, where the revision bounds them (0: as the revision has it)",
+        kernels: None,
         stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
     },
 ];

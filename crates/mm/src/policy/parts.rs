@@ -5,7 +5,7 @@ use super::{
     ArenaRule, BackgroundRule, BudgetRule, CaptureRule, CpuSlabRule, DeferRule, FailedPageRule, FindRule,
     GraceRule, IsolationRule, NodePartialRule, PcpOrders, PromotionRule, ReschedRule, Rules, ScaleRule,
     SecondTryRule, SheafRule, SlabScopeRule, StockRule, SuitableRule, TouchRule, YieldRule, ZonePriceRule,
-    ZonesRule, v,
+    ZonesRule,
 };
 
 /// A part of a policy.
@@ -253,7 +253,7 @@ pub(super) fn apply(rules: &Rules, name: &str) -> Option<Rules> {
 
 /// The rules of `freehold`.
 pub(super) fn freehold() -> Rules {
-    let mut rules = Rules::linux(v(6, 18));
+    let mut rules = Rules::linux(super::FREEHOLD_KERNEL);
     PARTS.iter().filter(|part| part.pays).for_each(|part| (part.set)(&mut rules));
     rules
 }

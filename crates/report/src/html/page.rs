@@ -53,6 +53,7 @@ struct Variant {
     about: String,
     rate: String,
     omissions: Vec<String>,
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -164,6 +165,7 @@ fn variant(group: &Group<'_>) -> Variant {
             rate if rate > 0.0 => format!("{} pages", units::rate(rate)),
             _ => String::new(),
         },
+        notes: run.notes.clone(),
         omissions: omissions.map(|(kind, count)| format!("{count} {}", kind.replace('_', " "))).collect(),
     }
 }
