@@ -1,14 +1,17 @@
 //! What happens when the free lists of a request's own type are empty: claim a pageblock of another type, or steal a
 //! single block from one (facts/ALGORITHMS.md 2.2), and the watermark boost that follows (2.4).
 //!
-//! The two passes in this order are Linux 6.16's; older kernels reach the same pages with the same thresholds in one.
+//! The two passes in this order are Linux 6.15's; what was before them, and reaches other pages, is in [`largest`]
+//! (docs/rules/buddy-and-fallback.md).
+
+mod largest;
 
 use crate::buddy::{FreeAreas, ZoneCx};
 use crate::frame::FrameKind;
 use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::knobs::Knob;
 use crate::machine::{Access, Machine};
-use crate::policy::MixingRule;
+use crate::policy::{FallbackRule, MixingRule};
 use crate::stat::SlowEvents;
 use crate::zone::{AllocFlags, Zone, zone_flag};
 use crate::zone_price::LowZone;
@@ -72,6 +75,9 @@ impl FreeAreas {
         ask: Ask,
         mode: &mut SearchMode,
     ) -> Option<Pfn> {
+        if cx.cx.rules.fallback != FallbackRule::ClaimOrSmallest {
+            return self.take_from_largest(cx, ask);
+        }
         if *mode <= SearchMode::Claim {
             if let Some(pfn) = self.take_by(cx, ask, SearchMode::Claim) {
                 *mode = SearchMode::Own;
@@ -149,25 +155,9 @@ impl FreeAreas {
         pfn: Pfn,
         other: MigrateType,
     ) -> Option<Pfn> {
-        let factor = match cx.cx.rules.mixing {
-            MixingRule::Avoided => cx.cx.knobs.get(Knob::WatermarkBoostFactor),
-            MixingRule::Accepted => 0,
-        };
-        if boost(cx.zone, factor) && ask.flags.has(AllocFlags::KSWAPD) {
-            cx.zone.set_flag(zone_flag::BOOSTED);
-        }
-        let start = pfn.align_down(Order::PAGEBLOCK);
-        let span = cx.zone.span();
-        if start.0 < span.start || start.0 + PAGEBLOCK_PAGES > span.end {
-            return None;
-        }
-        let (free, movable) = count_block(cx, start);
-        let alike = match (ask.migratetype, other) {
-            (MigrateType::Movable, _) => movable,
-            (_, MigrateType::Movable) => PAGEBLOCK_PAGES - (free + movable),
-            _ => 0,
-        };
-        if free + alike < PAGEBLOCK_PAGES / 2 {
+        answer_mixing(cx, ask);
+        let start = whole_pageblock(cx, pfn)?;
+        if !is_mostly_alike(cx, start, ask.migratetype, other) {
             return None;
         }
         self.convert_block(cx, start, ask.migratetype);
@@ -182,6 +172,13 @@ impl FreeAreas {
         start: Pfn,
         migratetype: MigrateType,
     ) -> u32 {
+        let moved = self.move_free(cx, start, migratetype);
+        cx.cx.blocks.set(cx.cx.machine, start, migratetype);
+        moved
+    }
+
+    /// Moves the free blocks of the pageblock at `start` to the lists of `migratetype`; gives their pages.
+    fn move_free<M: Machine>(&mut self, cx: ZoneCx<'_, M>, start: Pfn, migratetype: MigrateType) -> u32 {
         let mut moved = 0;
         for_each_block(cx, start, |pfn, kind, order| {
             if kind == FrameKind::Free {
@@ -190,7 +187,6 @@ impl FreeAreas {
                 moved += order.pages();
             }
         });
-        cx.cx.blocks.set(cx.cx.machine, start, migratetype);
         moved
     }
 
@@ -210,6 +206,29 @@ impl FreeAreas {
 /// Whether a block of `order` is large enough for a request of `migratetype` to take its pageblock over.
 fn may_claim(order: Order, migratetype: MigrateType) -> bool {
     order.get() >= CLAIM_ORDER_MIN || migratetype != MigrateType::Movable
+}
+
+/// The pageblock around `pfn`, if all of it is in the zone.
+fn whole_pageblock<M: Machine>(cx: ZoneCx<'_, M>, pfn: Pfn) -> Option<Pfn> {
+    let start = pfn.align_down(Order::PAGEBLOCK);
+    let span = cx.zone.span();
+    (start.0 >= span.start && start.0 + PAGEBLOCK_PAGES <= span.end).then_some(start)
+}
+
+/// Whether half of the pageblock at `start`, of type `other`, is free or of a kind with requests of `migratetype`.
+fn is_mostly_alike<M: Machine>(
+    cx: ZoneCx<'_, M>,
+    start: Pfn,
+    migratetype: MigrateType,
+    other: MigrateType,
+) -> bool {
+    let (free, movable) = count_block(cx, start);
+    let alike = match (migratetype, other) {
+        (MigrateType::Movable, _) => movable,
+        (_, MigrateType::Movable) => PAGEBLOCK_PAGES - (free + movable),
+        _ => 0,
+    };
+    free + alike >= PAGEBLOCK_PAGES / 2
 }
 
 /// Walks the blocks of the pageblock at `start` by their heads.
@@ -235,6 +254,17 @@ fn count_block<M: Machine>(cx: ZoneCx<'_, M>, start: Pfn) -> (u32, u32) {
         _ => {}
     });
     (free, movable.min(PAGEBLOCK_PAGES - free))
+}
+
+/// Types are about to mix in a pageblock: raises the marks where the rules say so, and has kswapd told.
+fn answer_mixing<M: Machine>(cx: ZoneCx<'_, M>, ask: Ask) {
+    let factor = match cx.cx.rules.mixing {
+        MixingRule::Avoided => cx.cx.knobs.get(Knob::WatermarkBoostFactor),
+        MixingRule::Accepted => 0,
+    };
+    if boost(cx.zone, factor) && ask.flags.has(AllocFlags::KSWAPD) {
+        cx.zone.set_flag(zone_flag::BOOSTED);
+    }
 }
 
 /// Raises the marks of `zone` by a pageblock, so that kswapd frees memory ahead of the next mixing; `factor` is

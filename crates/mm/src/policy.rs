@@ -16,22 +16,25 @@ use core::fmt;
 use crate::knobs::{Knob, KnobError};
 use crate::version::{Since, Version, at};
 
-use zone::{FAIR, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NODE_LOAD, ZONELIST_ORDER};
+use zone::{
+    ATOMIC_BOOST, FAIR, FALLBACK, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NODE_LOAD,
+    WITHHELD, ZONELIST_ORDER,
+};
 
 pub use compact::{
     BackgroundRule, BudgetRule, CaptureRule, CompactRules, DeferRule, DeferScopeRule, FailedPageRule,
-    FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ProactiveRule, ReschedRule,
+    FindRule, FreeStepRule, GapRule, IsolationRule, PcpDrainRule, PositionRule, ProactiveRule, ReschedRule,
     SecondTryRule, SourceRule, SuitableRule,
 };
-pub use reclaim::{AnonRule, HugeFaultRule, LruBatchRule, LruRule, ReclaimRules};
+pub use reclaim::{AnonRule, CongestionRule, HugeFaultRule, LruBatchRule, LruRule, ReclaimRules};
 pub use slab::{
     CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
     SlabOrderRule, SlabRules, SlabScopeRule, StockRule,
 };
 pub use tier::PromotionRule;
 pub use zone::{
-    FairRule, HighAtomicRule, MarkDistanceRule, MinFreeRule, MixingRule, MovableMarksRule, NodeLoadRule,
-    ZonePriceRule, ZonelistOrderRule,
+    AtomicBoostRule, FairRule, FallbackRule, HighAtomicRule, MarkDistanceRule, MinFreeRule, MixingRule,
+    MovableMarksRule, NodeLoadRule, WithheldRule, ZonePriceRule, ZonelistOrderRule,
 };
 
 /// The oldest kernel that has rules. Before 3.2, slabs had no CPU partial lists; this is left out.
@@ -233,7 +236,10 @@ pub struct Rules {
     pub mark_distance: MarkDistanceRule,
     pub min_free: MinFreeRule,
     pub mixing: MixingRule,
+    pub fallback: FallbackRule,
     pub highatomic: HighAtomicRule,
+    pub withheld: WithheldRule,
+    pub atomic_boost: AtomicBoostRule,
     pub scale: ScaleRule,
     pub yields: YieldRule,
     pub touch: TouchRule,
@@ -270,7 +276,10 @@ impl Rules {
             mark_distance: at(MARK_DISTANCE, version),
             min_free: at(MIN_FREE, version),
             mixing: at(MIXING, version),
+            fallback: at(FALLBACK, version),
             highatomic: at(HIGHATOMIC, version),
+            withheld: at(WITHHELD, version),
+            atomic_boost: at(ATOMIC_BOOST, version),
             scale: ScaleRule::Mainline,
             yields: YieldRule::Never,
             touch: TouchRule::UnderLock,

@@ -211,6 +211,19 @@ pub enum ProactiveRule {
 const PROACTIVE: &[Since<ProactiveRule>] =
     &[Since(v(2, 6), ProactiveRule::Never), Since(v(5, 9), ProactiveRule::ByScore)];
 
+/// How much room above a mark compaction is said to need (`compact_gap`), and how much reclaim frees for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GapRule {
+    /// Twice the block.
+    TwiceTheBlock,
+    /// The same, 32 pages at most: as many as compaction moves at a time.
+    AtMostACluster,
+}
+
+/// From a list of 7.2's commits and an analysis of 7.2.3; read in no source.
+const GAP: &[Since<GapRule>] =
+    &[Since(v(2, 6), GapRule::TwiceTheBlock), Since(v(7, 2), GapRule::AtMostACluster)];
+
 /// The rules of compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -231,6 +244,7 @@ pub struct CompactRules {
     pub pcp_drain: PcpDrainRule,
     pub suitable: SuitableRule,
     pub proactive: ProactiveRule,
+    pub gap: GapRule,
 }
 
 impl CompactRules {
@@ -253,6 +267,7 @@ impl CompactRules {
             pcp_drain: at(PCP_DRAIN, version),
             suitable: SuitableRule::AnyRequest,
             proactive: at(PROACTIVE, version),
+            gap: at(GAP, version),
         }
     }
 }

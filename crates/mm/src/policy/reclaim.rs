@@ -67,6 +67,20 @@ pub enum HugeFaultRule {
 const HUGE_FAULT: &[Since<HugeFaultRule>] =
     &[Since(v(2, 6), HugeFaultRule::Tries), Since(v(4, 6), HugeFaultRule::TakesWhatIsFree)];
 
+/// When a request that reclaims for itself waits for pages to be written, and how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CongestionRule {
+    /// 100 ms, after a pass that met nothing but dirty pages and such that are being written.
+    WaitsLong,
+    /// A jiffy, where all dirty pages that it met were being written already when reclaim met them before, and at
+    /// least half of what could be freed is dirty or being written.
+    WaitsOneJiffy,
+}
+
+/// Read in 6.1 to 7.1; that it began with 5.16, and what was before, are from memory.
+const CONGESTION: &[Since<CongestionRule>] =
+    &[Since(v(2, 6), CongestionRule::WaitsLong), Since(v(5, 16), CongestionRule::WaitsOneJiffy)];
+
 /// The rules of the LRU lists and of reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -75,6 +89,7 @@ pub struct ReclaimRules {
     pub batch: LruBatchRule,
     pub anon: AnonRule,
     pub huge_fault: HugeFaultRule,
+    pub congestion: CongestionRule,
 }
 
 impl ReclaimRules {
@@ -85,6 +100,7 @@ impl ReclaimRules {
             batch: at(BATCH, version),
             anon: at(ANON, version),
             huge_fault: at(HUGE_FAULT, version),
+            congestion: at(CONGESTION, version),
         }
     }
 }

@@ -97,6 +97,31 @@ pub enum MinFreeRule {
 pub(super) const MIN_FREE: &[Since<MinFreeRule>] =
     &[Since(v(2, 6), MinFreeRule::UpTo64Mib), Since(v(5, 8), MinFreeRule::UpTo256Mib)];
 
+/// From where a request takes a block of another type when its own lists are empty. Movable requests that find nothing
+/// of order 4 or more take the smallest block under every rule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FallbackRule {
+    /// The largest block; all that is free in its pageblock comes along to the request's lists, the pageblock itself
+    /// only if half of it is free or of a kind. What is left of a single block comes along too.
+    LargestWithNeighbours,
+    /// The largest block; its neighbours come along only together with the pageblock, and what is left of it stays what
+    /// it was.
+    LargestAlone,
+    /// A pageblock that is half free or of a kind, with the largest block that has one; else the smallest block.
+    ClaimOrSmallest,
+}
+
+/// Commits c0cd6f557b90 (6.10) and c2f6ea38fc1b (6.15). Read in 6.1, 6.6, 6.12.117 and 6.18; that the first ends with 6.9
+/// is from memory. Stable 6.12 has the newer rule; 6.13 and 6.14 stand as they were released. Before 4.13 movable
+/// requests took the largest block too (from memory), which is not told apart.
+pub(super) const FALLBACK: &[Since<FallbackRule>] = &[
+    Since(v(2, 6), FallbackRule::LargestWithNeighbours),
+    Since(v(6, 10), FallbackRule::LargestAlone),
+    Since(v(6, 12), FallbackRule::ClaimOrSmallest),
+    Since(v(6, 13), FallbackRule::LargestAlone),
+    Since(v(6, 15), FallbackRule::ClaimOrSmallest),
+];
+
 /// What is done against pageblocks with pages of several types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MixingRule {
@@ -122,3 +147,30 @@ pub enum HighAtomicRule {
 /// Commit 0aaa29a56e4f of November 2015; from memory.
 pub(super) const HIGHATOMIC: &[Since<HighAtomicRule>] =
     &[Since(v(2, 6), HighAtomicRule::None), Since(v(4, 4), HighAtomicRule::Reserved)];
+
+/// What of the highatomic reserve does not count as free for requests that may not use any reserve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WithheldRule {
+    /// All of its pages, those in use too.
+    Reserved,
+    /// Its free pages.
+    FreeOnly,
+}
+
+/// Read in 6.1, 6.6 (the first) and 6.12.117 (the second); that no version between has it is from memory.
+pub(super) const WITHHELD: &[Since<WithheldRule>] =
+    &[Since(v(2, 6), WithheldRule::Reserved), Since(v(6, 12), WithheldRule::FreeOnly)];
+
+/// Whether marks that were raised against mixing hold for atomic requests for single pages too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtomicBoostRule {
+    /// Yes.
+    Counts,
+    /// No: at the min mark they go by the mark itself.
+    Ignored,
+}
+
+/// Commit f80b08fc4453 of June 2020, from memory; read in 6.1 (`__GFP_ATOMIC`) and 6.6 (`__GFP_HIGH`), which no request here
+/// has without the other.
+pub(super) const ATOMIC_BOOST: &[Since<AtomicBoostRule>] =
+    &[Since(v(2, 6), AtomicBoostRule::Counts), Since(v(5, 9), AtomicBoostRule::Ignored)];
