@@ -11,6 +11,7 @@ use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{Cpu, Node, Order, Pfn, ZoneId};
 use crate::machine::{Machine, Span, Work};
 use crate::pcp::Pcp;
+use crate::policy::AtomicBoostRule;
 use crate::request::{AllocError, Request, Urgency};
 use crate::stat::{Events, SlowEvents};
 use crate::zone::{AllocFlags, Zone, zone_flag};
@@ -235,7 +236,7 @@ impl<M: Machine> Mm<M> {
                 Mark::Low => zone.mark_low(),
                 Mark::Min => zone.mark_min(),
             };
-            if !ok(mark) && !self.may_use_reserve(search, zone, mark) {
+            if !ok(mark) && !self.may_go_lower(search, zone, mark) {
                 return None;
             }
         }
@@ -249,13 +250,24 @@ impl<M: Machine> Mm<M> {
         Some(pfn)
     }
 
-    /// A request that found no zone above its low mark goes by Linux's protection alone, not by what `zone` has learned.
+    /// What a request that found no zone above its low mark need not heed: an atomic one for a single page the boost of
+    /// `zone`, and any what it has learned beyond Linux's protection.
     #[cold]
-    fn may_use_reserve(&self, search: Search<'_>, zone: &Zone<M>, mark: u32) -> bool {
-        if search.mark == Mark::Low || zone.low.is_none() {
+    fn may_go_lower(&self, search: Search<'_>, zone: &Zone<M>, mark: u32) -> bool {
+        if search.mark == Mark::Low {
             return false;
         }
         let Request { order, highest, .. } = *search.request;
+        let without_boost = order == Order::ZERO
+            && zone.boost() > 0
+            && search.flags.has(AllocFlags::MIN_RESERVE)
+            && self.policy.rules().atomic_boost == AtomicBoostRule::Ignored;
+        if without_boost {
+            return zone.watermark_ok(&self.machine, order, zone.watermarks().min, highest, search.flags);
+        }
+        if zone.low.is_none() {
+            return false;
+        }
         zone.has_above(&self.machine, order, (mark, zone.least_protection(highest)), search.flags)
     }
 

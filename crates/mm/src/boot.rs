@@ -323,7 +323,8 @@ fn zone<M: Machine>(
     if low.is_some() {
         first_try = first_try.with(AllocFlags::LOW);
     }
-    Zone::new(ZoneParts { id, node, spec, first_try, turn, low, arenas, pagesets })
+    let withheld = rules.withheld;
+    Zone::new(ZoneParts { id, node, spec, first_try, turn, low, withheld, arenas, pagesets })
 }
 
 /// Whether a request that prefers the zone of `kind` on `node` should first leave it rather than mix types there: if that

@@ -13,7 +13,7 @@ use crate::machine::{Access, Line, LineKind, Machine};
 use crate::offline::ALL_OF_IT;
 use crate::pageblock::Pageblocks;
 use crate::pcp::{PageSizing, Pageset, Tuning};
-use crate::policy::Rules;
+use crate::policy::{Rules, WithheldRule};
 use crate::stat::ZoneStat;
 use crate::sync::{AtomicU32, Relaxed};
 use crate::watermark::{PROTECTION_COLUMNS, Watermarks};
@@ -66,6 +66,8 @@ impl AllocFlags {
     pub(crate) const NON_BLOCK: Self = Self(1 << 3);
     /// May use the highatomic reserve.
     pub(crate) const HIGHATOMIC: Self = Self(1 << 4);
+    /// May use some reserve: what is kept for atomic requests counts as free for it.
+    pub(crate) const RESERVES: Self = Self::MIN_RESERVE.with(Self::NON_BLOCK).with(Self::HIGHATOMIC);
     /// Take the zones of the node in turn. With no other pass than the first, at the low mark.
     pub(crate) const FAIR: Self = Self(1 << 5);
     /// The preferred zone is a low one, for which policies by price look at who asks.
@@ -121,6 +123,7 @@ pub struct Zone<M: Machine> {
     pub(crate) low: Option<LowZone>,
     /// What compaction remembers of it.
     pub(crate) compact: ZoneCompact,
+    withheld: WithheldRule,
     marks: [AtomicU32; 4],
     boost: AtomicU32,
     protection: [AtomicU32; PROTECTION_COLUMNS],
@@ -135,6 +138,7 @@ pub(crate) struct ZoneParts<M: Machine> {
     pub(crate) first_try: AllocFlags,
     pub(crate) turn: Option<Turn>,
     pub(crate) low: Option<LowZone>,
+    pub(crate) withheld: WithheldRule,
     pub(crate) arenas: Arenas<M>,
     pub(crate) pagesets: Box<[Pageset<M>]>,
 }
@@ -156,6 +160,7 @@ impl<M: Machine> Zone<M> {
             turn: parts.turn,
             low: parts.low,
             compact: ZoneCompact::new(parts.spec.start.0..parts.spec.start.0 + parts.spec.managed),
+            withheld: parts.withheld,
             marks: Default::default(),
             boost: AtomicU32::new(0),
             protection: Default::default(),
@@ -288,8 +293,18 @@ impl<M: Machine> Zone<M> {
     }
 
     #[inline]
+    pub(crate) fn mark_promo(&self) -> u32 {
+        self.marks[3].load(Relaxed) + self.boost()
+    }
+
+    #[inline]
     pub(crate) fn has_flag(&self, flag: u32) -> bool {
         self.flags.load(Relaxed) & flag != 0
+    }
+
+    /// Whether kswapd works on it.
+    pub(crate) fn is_being_reclaimed(&self) -> bool {
+        self.has_flag(zone_flag::RECLAIM_ACTIVE)
     }
 
     pub(crate) fn set_flag(&self, flag: u32) {
@@ -337,8 +352,11 @@ impl<M: Machine> Zone<M> {
         }
         let usable_tail = order.pages() - 1;
         let mut free = self.free_pages().saturating_sub(usable_tail);
-        if !flags.has(AllocFlags::HIGHATOMIC) {
-            free = free.saturating_sub(self.stat.free_highatomic());
+        if !flags.has(AllocFlags::RESERVES) {
+            free = free.saturating_sub(match self.withheld {
+                WithheldRule::FreeOnly => self.stat.free_highatomic(),
+                WithheldRule::Reserved => self.stat.reserved_highatomic(),
+            });
         }
         if free <= mark + kept {
             return false;
