@@ -231,14 +231,8 @@ impl<'a, M: Machine> SlabCx<'a, M> {
             end = End::Tail;
         }
         let node = self.home(head);
-        // Before 6.8 the slab changes hands under the lock.
-        let guard = match self.rules().freeze {
-            FreezeRule::UnderLock => Some(self.lock_list(node)),
-            FreezeRule::Outside => None,
-        };
-        let after = self.give_back(head, free);
-        if after.in_use() == 0 && self.nr_partial(node) >= self.cache.min_partial() {
-            drop(guard);
+        let (after, guard) = self.give_back(head, free, node);
+        if guard.is_none() && self.is_superfluous(after, node) {
             self.count(SlabEvent::DeactivateEmpty, 1);
             self.discard(head);
         } else if after.first_free().is_some() {
@@ -252,22 +246,39 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         }
     }
 
-    /// A slab is nobody's any more, and `free` are among its free objects again.
-    fn give_back(self, head: Pfn, free: Option<Chain>) -> SlabWord {
-        let Some(chain) = free else {
-            return self.change(head, |word| word.frozen(false)).frozen(false);
-        };
-        let order = self.order_of(head);
-        let first = self.cache.number(head, order, chain.first).unwrap_or(0);
+    /// Whether a slab is empty and its node has partial slabs enough.
+    fn is_superfluous(self, word: SlabWord, node: &NodeCache<M>) -> bool {
+        word.in_use() == 0 && self.nr_partial(node) >= self.cache.min_partial()
+    }
+
+    /// A slab is nobody's any more, and `free` are among its free objects again. Before 6.8 one that gets onto its node's
+    /// list changes hands under the lock, which is still held then.
+    fn give_back(
+        self,
+        head: Pfn,
+        free: Option<Chain>,
+        node: &'a NodeCache<M>,
+    ) -> (SlabWord, Option<Guard<'a, M, Partials>>) {
         loop {
             let word = self.look(head);
-            let next = word.first_free().map_or(NONE, |number| self.cache.object(head, number));
-            self.cache.set_next(self.machine(), chain.last, next);
-            let new = word.freed(first, chain.len).frozen(false);
+            let new = self.with_free(head, word, free).frozen(false);
+            let under_lock = self.rules().freeze == FreezeRule::UnderLock
+                && new.first_free().is_some()
+                && !self.is_superfluous(new, node);
+            let guard = under_lock.then(|| self.lock_list(node));
             if self.exchange(head, word, new) {
-                return new;
+                return (new, guard);
             }
         }
+    }
+
+    /// What the word of the slab at `head` is once `free` are before the free objects that it has.
+    fn with_free(self, head: Pfn, word: SlabWord, free: Option<Chain>) -> SlabWord {
+        let Some(chain) = free else { return word };
+        let first = self.cache.number(head, self.order_of(head), chain.first).unwrap_or(0);
+        let next = word.first_free().map_or(NONE, |number| self.cache.object(head, number));
+        self.cache.set_next(self.machine(), chain.last, next);
+        word.freed(first, chain.len)
     }
 }
 
@@ -283,4 +294,40 @@ pub(super) enum Wait {
 pub(super) enum End {
     Head,
     Tail,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::slab::{CacheFlags, CacheSpec};
+    use crate::topology::NodeSize;
+    use crate::{Bare, Knobs, Mm, Node, Policy, Topology};
+
+    /// Leaves a slab of node 0 of which `left` of 24 objects are still the CPU's, while somebody holds that node's
+    /// `list_lock`: a second taking of it panics on this machine.
+    fn leave_while_locked(policy: &str, left: usize) -> bool {
+        let nodes = [NodeSize { bytes: 1 << 28, cpus: 1 }; 2];
+        let distance = alloc::vec![alloc::vec![10, 20], alloc::vec![20, 10]];
+        let topology = Topology::x86(&nodes, 1 << 20, distance).unwrap();
+        let policy = Policy::parse(policy).unwrap();
+        let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
+        let id = mm.create_cache(CacheSpec::new("vma", 168).with(CacheFlags::NO_MERGE)).unwrap();
+        let objects = mm.cache(id).unwrap().sizing().objects as usize;
+        for _ in left..objects {
+            mm.kmem_cache_alloc(id).unwrap();
+        }
+        let cx = mm.slab_cx(id).unwrap();
+        let leaves = || mm.kmem_cache_alloc_node(id, Some(Node(1))).unwrap();
+        let guard = cx.lock_list(&cx.cache.nodes[0]);
+        let takes_lock = std::panic::catch_unwind(std::panic::AssertUnwindSafe(leaves)).is_err();
+        drop(guard);
+        takes_lock
+    }
+
+    #[test]
+    fn a_slab_without_free_objects_is_left_without_the_lock() {
+        for policy in ["linux-5.10", "linux-6.1", "linux-6.6", "linux-6.8", "linux-6.18"] {
+            assert!(!leave_while_locked(policy, 0), "{policy}");
+            assert!(leave_while_locked(policy, 1), "{policy}");
+        }
+    }
 }
