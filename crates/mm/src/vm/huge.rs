@@ -22,10 +22,10 @@ impl<M: Machine> Mm<M> {
         if !wanted || site.table.lock(&self.machine).state.used > 0 {
             return None;
         }
+        self.wake_khugepaged();
         self.machine.spend(Chore::Fault, 1);
         let Ok(pfn) = self.alloc(self.huge_request(&site.region)) else {
             SlowEvents::bump(&self.vm.events.thp_fault_fallback);
-            self.wake_khugepaged();
             return None;
         };
         let page = self.page(pfn);

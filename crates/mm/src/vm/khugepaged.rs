@@ -2,8 +2,9 @@
 //! pages in a round (`transparent_hugepage.khugepaged.*`). A round goes on where the one before ended; what it does with a
 //! table is in `collapse`.
 //!
-//! Linux's begins with the first region that may be huge. This one begins when a fault finds no huge page: before, there
-//! is nothing for it but what programs have taken apart themselves.
+//! It begins with the first fault where a huge page may be, as Linux's does (`khugepaged_enter_vma`), whether there is one or
+//! not. Linux's knows only address spaces that have had such a fault, and learns of regions also as they are mapped, merged
+//! or advised; this one looks at all that may be huge.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,9 +47,11 @@ impl<M: Machine> Khugepaged<M> {
 }
 
 impl<M: Machine> Mm<M> {
-    /// A fault found no huge page: khugepaged may find one later.
+    /// A fault is where a huge page may be: khugepaged is to look at its address space from now on.
+    #[inline]
     pub(super) fn wake_khugepaged(&self) {
-        if self.vm.khugepaged.works.swap(1, Relaxed) == 0 {
+        let works = &self.vm.khugepaged.works;
+        if works.load(Relaxed) == 0 && works.swap(1, Relaxed) == 0 {
             self.machine.wake(Daemon::Khugepaged);
         }
     }

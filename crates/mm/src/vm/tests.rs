@@ -6,6 +6,7 @@ use crate::bare::Bare;
 use crate::boot::Mm;
 use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::knobs::{Knob, Knobs};
+use crate::machine::Daemon;
 use crate::policy::Policy;
 use crate::request::Request;
 use crate::rmap::Leave;
@@ -218,4 +219,19 @@ fn pages_of_a_file_are_forgotten_if_they_are_clean_and_nobodys() {
     );
     assert_eq!(file.cached_pages(&mm), 2);
     mm.check_vm().unwrap();
+}
+
+#[test]
+fn khugepaged_begins_with_the_first_fault_where_a_huge_page_may_be() {
+    let woken = |thp: u64, pages: u32| {
+        let mm = machine(thp);
+        let space = mm.new_space();
+        let at = mm.mmap(&space, MapSpec::anonymous(pages)).unwrap();
+        mm.machine().take_woken();
+        read(&mm, &space, at);
+        (mm.machine().take_woken().contains(&Daemon::Khugepaged), space.huge_pages())
+    };
+    assert_eq!(woken(1, PAGEBLOCK_PAGES), (true, 1), "though the fault got its huge page");
+    assert_eq!(woken(1, PAGEBLOCK_PAGES / 2), (false, 0));
+    assert_eq!(woken(0, PAGEBLOCK_PAGES), (false, 0));
 }

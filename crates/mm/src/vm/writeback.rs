@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::File;
 use crate::boot::Mm;
-use crate::ids::{Nanos, Pfn, ZoneKind};
+use crate::ids::{Nanos, Pfn, ZoneId, ZoneKind};
 use crate::knobs::Knob;
 use crate::machine::{Daemon, Machine};
 use crate::page::{Mapping, PageFlag};
@@ -86,6 +86,12 @@ impl<M: Machine> Mm<M> {
     /// Pages of files in memory.
     pub fn file_pages(&self) -> u64 {
         self.vm.zones.iter().map(|zone| zone.file.load(Relaxed)).sum::<i64>().max(0) as u64
+    }
+
+    /// Pages of `zone` that are dirty or being written.
+    pub(crate) fn pending_pages(&self, zone: ZoneId) -> u64 {
+        let zone = self.vm.zone(zone);
+        (zone.dirty.load(Relaxed) + zone.writeback.load(Relaxed)).max(0) as u64
     }
 
     /// How many pages may be dirty before writers wait, at `ratio` percent of free memory and page cache, HighMem apart
