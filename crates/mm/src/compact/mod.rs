@@ -40,7 +40,6 @@ pub use census::BlockContents;
 pub(crate) use direct::Attempt;
 pub(crate) use events::CompactEvent;
 use events::CompactEvents;
-pub(crate) use suitable::compact_gap;
 pub(crate) use summary::Summary;
 
 /// Pages that are isolated, or looked at, before the locks are let go (`COMPACT_CLUSTER_MAX`).

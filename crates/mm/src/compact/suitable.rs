@@ -1,20 +1,24 @@
 //! Whether a zone is worth compacting: enough free memory to move pages to, and too little of it in one piece.
 
-use super::Outcome;
 use super::control::Goal;
+use super::{CLUSTER_MAX, Outcome};
 use crate::boot::Mm;
 use crate::ids::{Order, PAGE_ALLOC_COSTLY_ORDER};
 use crate::knobs::Knob;
 use crate::machine::Machine;
-use crate::policy::SuitableRule;
+use crate::policy::{GapRule, SuitableRule};
 use crate::zone::{AllocFlags, Zone};
 
-/// Free pages that compaction for `order` needs above a mark: twice the block (`compact_gap`).
-pub(crate) const fn compact_gap(order: Order) -> u32 {
-    2 << order.get()
-}
-
 impl<M: Machine> Mm<M> {
+    /// Free pages that compaction for `order` needs above a mark (`compact_gap`).
+    pub(crate) fn compact_gap(&self, order: Order) -> u32 {
+        let twice = 2 << order.get();
+        match self.policy.rules().compact.gap {
+            GapRule::TwiceTheBlock => twice,
+            GapRule::AtMostACluster => twice.min(CLUSTER_MAX as u32),
+        }
+    }
+
     /// How fragmented `zone` is for a block of `order`: near 0 where a failing request lacks memory, near 1000 where it lacks
     /// a block; -1000 where there is one (`extfrag` in debugfs; facts/ALGORITHMS.md 4).
     pub fn fragmentation_index(&self, zone: &Zone<M>, order: Order) -> i32 {
@@ -65,7 +69,7 @@ impl<M: Machine> Mm<M> {
 
     /// Free pages that are wanted above the mark.
     fn wanted_room(&self, zone: &Zone<M>, order: Order) -> u32 {
-        let gap = compact_gap(order);
+        let gap = self.compact_gap(order);
         let for_fault =
             self.policy.rules().compact.suitable == SuitableRule::KnowsFaults && order == Order::PAGEBLOCK;
         if for_fault { gap + zone.watermarks().high - zone.watermarks().min } else { gap }
@@ -80,5 +84,25 @@ impl<M: Machine> Mm<M> {
                 order.to(Order::MAX).any(|order| !free.list(order, goal.migratetype).is_empty())
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::NodeSize;
+    use crate::{Bare, Knobs, Policy, Topology};
+
+    #[test]
+    fn since_7_2_the_room_asked_for_is_32_pages_at_most() {
+        let gap = |policy: &str, order: u8| {
+            let nodes = [NodeSize { bytes: 1 << 28, cpus: 1 }];
+            let topology = Topology::x86(&nodes, 1 << 20, alloc::vec![alloc::vec![10]]).unwrap();
+            let policy = Policy::parse(policy).unwrap();
+            let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
+            mm.compact_gap(Order::new(order).unwrap())
+        };
+        assert_eq!([gap("linux-7.1", 9), gap("linux-7.2", 9)], [1024, 32]);
+        assert_eq!([gap("linux-7.1", 3), gap("linux-7.2", 3)], [16, 16]);
     }
 }

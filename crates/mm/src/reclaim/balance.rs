@@ -43,7 +43,7 @@ pub(super) fn scan_counts(sizes: PerList, by: Weighing) -> PerList {
         let pages = match (share, list.is_file()) {
             (Share::Equal, _) | (Share::Anon, false) | (Share::File, true) => part,
             (Share::Anon, true) | (Share::File, false) => 0,
-            (Share::Parts(anon, file), false) => (part * anon).div_ceil(anon + file),
+            (Share::Parts(anon, file), false) => part * anon / (anon + file),
             (Share::Parts(anon, file), true) => part * file / (anon + file),
         };
         counts[list.index()] = pages as u32;
@@ -61,7 +61,10 @@ fn share(sizes: PerList, by: Weighing) -> Share {
     }
     let file = size(LruList::InactiveFile) + size(LruList::ActiveFile);
     // So few pages of files are left that taking them would only bring them back at once.
-    if file + by.free <= by.high && size(LruList::InactiveAnon) >> by.priority > 0 {
+    let file_is_tiny = file + by.free <= by.high
+        && size(LruList::InactiveAnon) >> by.priority > 0
+        && !inactive_is_low(sizes, LruList::InactiveAnon);
+    if file_is_tiny {
         return Share::Anon;
     }
     // Plenty of pages of files that nobody uses: no need to swap.
@@ -150,6 +153,20 @@ mod tests {
         // But not the last of it.
         let short = Weighing { free: 10, high: 5000, ..EVEN };
         assert_eq!(scan_counts([400, 400, 1200, 400], short), [100, 100, 0, 0]);
+    }
+
+    #[test]
+    fn shares_of_both_kinds_are_rounded_down() {
+        // Few inactive pages of files, so that both kinds count: 60 and 140 of 200 parts of 2 pages.
+        let counts = scan_counts([8, 8, 8, 12], Weighing { swappiness: 60, ..EVEN });
+        assert_eq!(counts, [0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn few_pages_of_files_are_spared_only_while_anonymous_ones_wait_to_go() {
+        let short = Weighing { free: 10, high: 5000, ..EVEN };
+        assert_eq!(scan_counts([400, 400, 1200, 400], short), [100, 100, 0, 0]);
+        assert_eq!(scan_counts([399, 400, 1200, 400], short), [0, 0, 300, 100], "they have to age first");
     }
 
     #[test]

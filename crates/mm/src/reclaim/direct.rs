@@ -6,15 +6,19 @@ use crate::alloc_path::Search;
 use crate::boot::Mm;
 use crate::ids::{Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
 use crate::machine::{Machine, Span, Work};
-use crate::policy::LruRule;
+use crate::policy::{CongestionRule, LruRule};
 use crate::sync::Relaxed;
 use crate::zone::Zone;
 
-/// How long kswapd waits where writing cannot keep up, and a request that came upon nothing but pages to be written.
+/// How long kswapd waits where writing cannot keep up, and before 5.16 a request that came upon nothing but pages to be
+/// written.
 pub(super) const WRITEBACK_WAIT: Nanos = Nanos(100_000_000);
 
+/// A tick of kernels with 250 in a second, as Debian's are.
+const JIFFY: Nanos = Nanos(4_000_000);
+
 /// A request waits for kswapd while not even half of what the min marks keep is free: it looks every so often, and goes
-/// on after a second in any case.
+/// on where kswapd has not worked for a second, as on a machine where nobody runs it.
 const THROTTLE_PAUSE: Nanos = Nanos(10_000_000);
 const THROTTLE_PAUSES: u32 = 100;
 
@@ -36,13 +40,32 @@ impl<M: Machine> Mm<M> {
                 break;
             }
             self.shrink_slabs(&scan);
-            if met.taken > 0 && met.dirty + met.writeback >= met.taken {
-                self.machine.block(WRITEBACK_WAIT);
+            if let Some(wait) = self.congestion_wait(search, met) {
+                self.machine.block(wait);
             }
         }
         let work = Work { order: search.request.order, count: scan.reclaimed, ..Work::default() };
         self.machine.leave(Span::DirectReclaim, since, work);
         scan.reclaimed
+    }
+
+    /// How long a request waits for pages to be written after a pass that met so many of them, if it does.
+    pub(super) fn congestion_wait(&self, search: Search<'_>, met: Met) -> Option<Nanos> {
+        let zone = self.candidates(search.request, search.node).next()?;
+        let waits = match self.policy.rules().reclaim.congestion {
+            CongestionRule::WaitsLong => {
+                return (met.taken > 0 && met.dirty + met.writeback >= met.taken).then_some(WRITEBACK_WAIT);
+            }
+            CongestionRule::WaitsOneJiffy => met.dirty == 0 && met.again > 0 && met.again == met.writeback,
+        };
+        (waits && !self.kswapd_gave_up(zone.node) && self.is_mostly_pending(zone.node)).then_some(JIFFY)
+    }
+
+    /// Whether at least half of what could be freed on `node` waits for being written, or is.
+    fn is_mostly_pending(&self, node: Node) -> bool {
+        let zones = || self.zones_of(node, ZoneKind::Movable);
+        let reclaimable: u64 = zones().map(|zone| u64::from(self.reclaimable_pages(zone))).sum();
+        2 * zones().map(|zone| self.pending_pages(zone.id)).sum::<u64>() > reclaimable
     }
 
     /// One pass over the zones of `search` at the scan's priority, and what stood in the way. `None`: there is nothing to
@@ -88,12 +111,15 @@ impl<M: Machine> Mm<M> {
     fn throttle(&self, search: Search<'_>) {
         let mut zones = self.candidates(search.request, search.node);
         let Some(zone) = zones.find(|zone| zone.kind <= ZoneKind::Normal) else { return };
-        for _ in 0..THROTTLE_PAUSES {
+        let mut without_kswapd = 0;
+        while without_kswapd < THROTTLE_PAUSES {
             if self.may_reclaim_directly(zone.node) || self.is_killed(self.machine.task()) {
                 return;
             }
             self.wake_kswapd_for(zone.node, crate::ids::Order::ZERO, ZoneKind::Normal);
             self.machine.block(THROTTLE_PAUSE);
+            let works = self.zones_of(zone.node, ZoneKind::Normal).any(Zone::is_being_reclaimed);
+            without_kswapd = if works { 0 } else { without_kswapd + 1 };
         }
     }
 

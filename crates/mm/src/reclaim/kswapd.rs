@@ -6,9 +6,10 @@
 
 use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaimer, Scan};
 use crate::boot::Mm;
-use crate::compact::{Asked, compact_gap};
+use crate::compact::Asked;
 use crate::daemons::ReclaimState;
 use crate::ids::{Nanos, Node, Order, ZoneKind};
+use crate::knobs::Knob;
 use crate::lru::SWAP_CLUSTER_MAX;
 use crate::machine::{Daemon, Machine};
 use crate::policy::LruRule;
@@ -21,6 +22,9 @@ const SHORT_SLEEP: Nanos = Nanos(100_000_000);
 
 /// How long kswapd waits after a run that freed nothing. (The kernel's does not: there, others get the CPU anyway.)
 const NOTHING_FREED: Nanos = Nanos(10_000_000);
+
+/// The bit of `kernel.numa_balancing` that stands for memory tiers.
+const NUMA_BALANCING_TIERS: u64 = 2;
 
 /// What a node's kswapd is told, and how it fares.
 #[derive(Debug, Default)]
@@ -175,7 +179,10 @@ impl<M: Machine> Mm<M> {
     }
 
     fn is_zone_balanced(&self, zone: &Zone<M>, goal: Goal) -> bool {
-        zone.watermark_ok(&self.machine, goal.order, zone.mark_high(), goal.highest, AllocFlags::NONE)
+        // Where pages come up from slower memory, there should be room for them (since 5.18, which brought mode 2).
+        let promotes = self.knobs.get(Knob::NumaBalancing) & NUMA_BALANCING_TIERS != 0;
+        let mark = if promotes { zone.mark_promo() } else { zone.mark_high() };
+        zone.watermark_ok(&self.machine, goal.order, mark, goal.highest, AllocFlags::NONE)
     }
 
     /// Reclaims until `node` is in balance or there is nothing more to try (`balance_pgdat`); gives the order that it
@@ -231,7 +238,7 @@ impl<M: Machine> Mm<M> {
             }
         }
         self.shrink_slabs(scan);
-        if scan.order > Order::ZERO && scan.reclaimed >= compact_gap(scan.order) {
+        if scan.order > Order::ZERO && scan.reclaimed >= self.compact_gap(scan.order) {
             // Enough for compaction to make a block from: single pages are all that is wanted from here on.
             scan.order = Order::ZERO;
         }

@@ -25,7 +25,7 @@ mod tests;
 use alloc::boxed::Box;
 
 use crate::boot::Mm;
-use crate::compact::{Asked, compact_gap};
+use crate::compact::Asked;
 use crate::ids::{Node, Order, ZoneKind};
 use crate::lru::{LruList, VecId};
 use crate::machine::Machine;
@@ -82,7 +82,9 @@ struct Met {
     dirty: u32,
     /// Being written.
     writeback: u32,
-    /// Being written and met for the second time: writing cannot keep up.
+    /// Being written and met for the second time.
+    again: u32,
+    /// Of them, those that say to kswapd that writing cannot keep up.
     immediate: u32,
 }
 
@@ -91,6 +93,7 @@ impl Met {
         self.taken += other.taken;
         self.dirty += other.dirty;
         self.writeback += other.writeback;
+        self.again += other.again;
         self.immediate += other.immediate;
     }
 }
@@ -228,19 +231,19 @@ impl<M: Machine> Mm<M> {
         let mut lists = LruList::ALL.into_iter().filter(|list| !list.is_active());
         let inactive = |list| self.list_size(vec, list, scan.highest);
         let left: u32 = lists.by_ref().map(inactive).sum();
-        left > compact_gap(scan.order) && scan.reclaimed < compact_gap(scan.order)
+        left > self.compact_gap(scan.order) && scan.reclaimed < self.compact_gap(scan.order)
     }
 
     /// Whether `zone` has free pages enough above its low mark to make a block of `order` from.
     fn has_gap(&self, zone: &Zone<M>, order: Order, highest: ZoneKind) -> bool {
-        let mark = zone.mark_low() + compact_gap(order);
+        let mark = zone.mark_low() + self.compact_gap(order);
         zone.watermark_ok(&self.machine, Order::ZERO, mark, highest, crate::zone::AllocFlags::NONE)
     }
 
     /// Whether dirty pages are in the way, or pages that are being written, and what follows: the flusher is told, kswapd
     /// waits.
     fn note_what_was_met(&self, vec: VecId, scan: &Scan) {
-        let Met { taken, dirty, writeback, immediate } = scan.met;
+        let Met { taken, dirty, writeback, immediate, .. } = scan.met;
         if taken == 0 {
             return;
         }

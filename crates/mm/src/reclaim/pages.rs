@@ -161,8 +161,11 @@ impl<M: Machine> Mm<M> {
         let (page, pages) = (self.page(pfn), self.map.frame(pfn).state().order.pages());
         outcome.met.writeback += pages;
         let all_are = self.reclaim.vec(scan.vec).writeback.load(Relaxed) == 1;
-        if !page.set(PageFlag::Reclaim) && scan.by == Reclaimer::Kswapd && all_are {
-            outcome.met.immediate += pages;
+        if !page.set(PageFlag::Reclaim) {
+            outcome.met.again += pages;
+            if scan.by == Reclaimer::Kswapd && all_are {
+                outcome.met.immediate += pages;
+            }
         }
         Fate::Activate
     }

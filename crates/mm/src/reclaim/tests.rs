@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::ids::{Cpu, Pfn, TaskId};
+use crate::ids::{Cpu, Nanos, Pfn, TaskId};
 use crate::machine::Daemon;
 use crate::page::PageFlag;
 use crate::topology::WordSize;
@@ -253,4 +253,50 @@ Total swap = 0kB
 0 pages reserved
 ";
     assert_eq!(mm.mem_info(), expected);
+}
+
+#[test]
+fn where_pages_are_promoted_kswapd_goes_on_to_the_promo_mark() {
+    let mm = mm("linux-6.18");
+    mm.set_knob(Knob::MinFreeKbytes, 4096).unwrap();
+    fill(&mm);
+    mm.kswapd(Node(0));
+    let above = |mark: fn(&Zone<Bare>) -> u32| mm.zones.iter().any(|zone| zone.free_pages() > mark(zone));
+    assert!(above(Zone::mark_high) && !above(Zone::mark_promo));
+    mm.set_knob(Knob::NumaBalancing, 1).unwrap();
+    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    assert_eq!(mm.machine().take_woken(), [], "mode 1 promotes nothing");
+    mm.set_knob(Knob::NumaBalancing, 2).unwrap();
+    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    assert_eq!(mm.machine().take_woken(), [Daemon::Kswapd(Node(0))]);
+    mm.kswapd(Node(0));
+    assert!(above(Zone::mark_promo));
+    mm.check().unwrap();
+}
+
+/// How long a request would wait after a pass that met `met`, on a machine full of dirty pages or of clean ones.
+fn congestion(policy: &str, dirty: bool, met: Met) -> Option<Nanos> {
+    let mm = mm(policy);
+    let _file = if dirty { fill_dirty(&mm) } else { fill(&mm) };
+    let flags = crate::zone::AllocFlags::NONE;
+    let mark = crate::alloc_path::Mark::Min;
+    let search = crate::alloc_path::Search { request: &Request::USER, node: Node(0), mark, flags };
+    mm.congestion_wait(search, met)
+}
+
+#[test]
+fn since_5_16_a_request_waits_a_jiffy_and_only_where_writing_cannot_keep_up() {
+    let (long, jiffy) = (Some(Nanos(100_000_000)), Some(Nanos(4_000_000)));
+    let dirty = Met { taken: 32, dirty: 32, ..Met::default() };
+    assert_eq!(congestion("linux-5.15", true, dirty), long);
+    assert_eq!(congestion("linux-5.16", true, dirty), None);
+    let again = Met { taken: 32, writeback: 32, again: 32, ..Met::default() };
+    assert_eq!(congestion("linux-5.15", true, again), long);
+    assert_eq!(congestion("linux-5.16", true, again), jiffy);
+    assert_eq!(
+        congestion("linux-6.18", true, Met { again: 31, ..again }),
+        None,
+        "one is met for the first time"
+    );
+    assert_eq!(congestion("linux-6.18", false, again), None, "there is enough else");
 }
