@@ -1,11 +1,13 @@
 //! The rules.
 
 mod arrows;
+mod pages;
 mod paths;
 mod shape;
 mod source;
 
 pub use arrows::{arrows, core_alone, who_parses, who_prints};
+pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
 pub use shape::{file_length, median_length, module_opening};
 pub use source::{finished_code, oldest_rust, safety_comment};
@@ -16,7 +18,7 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 11] = [
+pub const ALL: [Rule; 12] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
@@ -28,4 +30,5 @@ pub const ALL: [Rule; 11] = [
     ("core-alone", core_alone),
     ("who-parses", who_parses),
     ("who-prints", who_prints),
+    ("rules-have-pages", rules_have_pages),
 ];

@@ -1,0 +1,69 @@
+//! Pages that say where each rule of the memory manager is from.
+
+use crate::{Finding, Tree};
+
+/// Where rules are, and the pages about them.
+const RULES: &str = "crates/mm/src/policy";
+const PAGES: &str = "docs/rules/";
+
+/// `rules-have-pages`: every enum of a rule is named in a page under docs/rules.
+pub fn rules_have_pages(tree: &Tree) -> Vec<Finding> {
+    let pages: Vec<&str> = tree
+        .files
+        .iter()
+        .filter(|file| file.path.starts_with(PAGES))
+        .map(|file| file.text.as_str())
+        .collect();
+    let mut found = vec![];
+    for file in tree.ending_in(".rs").filter(|file| file.path.starts_with(RULES)) {
+        for (index, line) in file.text.lines().enumerate() {
+            let Some(name) = enum_of(line) else { continue };
+            if !pages.iter().any(|page| names(page, name)) {
+                found.push(Finding {
+                    rule: "rules-have-pages",
+                    path: file.path.clone(),
+                    line: index + 1,
+                    what: format!("no page under {PAGES} names {name}"),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The public enum that a line begins.
+fn enum_of(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("pub enum ")?;
+    name.split(|c: char| !c.is_alphanumeric()).next()
+}
+
+/// Whether `page` has `name` as code, alone or with a variant.
+fn names(page: &str, name: &str) -> bool {
+    let mut spans = page.match_indices(name);
+    spans.any(|(at, _)| {
+        let after = page[at + name.len()..].chars().next();
+        page[..at].ends_with('`') && matches!(after, Some('`' | ':'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_without_a_page_is_found() {
+        let code = "pub enum HoldRule {\n}\n\npub enum LruRule {\n}\npub struct Rules {\n}\n";
+        let tree = |page| {
+            Tree::of(&[
+                ("crates/mm/src/policy/zone.rs", code),
+                ("docs/rules/a.md", page),
+                ("docs/b.md", "`LruRule`"),
+            ])
+        };
+        let lines = |page| rules_have_pages(&tree(page)).iter().map(|found| found.line).collect::<Vec<_>>();
+        assert_eq!(lines("| `HoldRule`: a batch |"), [4]);
+        assert_eq!(lines("| `HoldRule::Batch` | `LruRule` |"), []);
+        assert_eq!(lines("HoldRule, `LruRules`"), [1, 4]);
+        assert_eq!(rules_have_pages(&Tree::of(&[("crates/sim/src/policy.rs", code)])).len(), 0);
+    }
+}
