@@ -53,7 +53,8 @@ fn a_file_of_ones_own_is_run_by_its_path() {
         "where a refill's",
         "waiting for the zone lock",
         "source: message ID or link",
-        "score: 5 predicted rows",
+        "score: 4 independent rows",
+        "derived; one seed: not scored",
     ] {
         assert!(shown.contains(part), "{part} is missing from\n{shown}");
     }

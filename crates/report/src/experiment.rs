@@ -35,7 +35,12 @@ pub fn account(style: Style, document: &Document, of: &Account) -> String {
         parts.push(monitor::table(style, &runs));
     }
     parts.push(confidence(style, &runs));
-    parts.push(fitted(style, &rows));
+    parts.push(reasons(style, &rows));
+    parts.extend(
+        of.not_compared
+            .iter()
+            .map(|not| paragraph(style, "not compared:", &format!("{}: {}", not.figures, not.because))),
+    );
     parts.extend(
         document.score.iter().filter(|score| score.experiment == of.name).map(|score| line(style, score)),
     );
@@ -46,11 +51,27 @@ pub fn account(style: Style, document: &Document, of: &Account) -> String {
     parts.join("\n")
 }
 
-/// The figures that a cost was chosen by.
-fn fitted(style: Style, rows: &[&Row]) -> String {
-    let fitted = rows.iter().filter(|row| row.role == Role::Fitted);
-    let names: Vec<String> = fitted.map(|row| format!("{} of {}", row.metric, row.variant)).collect();
-    if names.is_empty() { String::new() } else { paragraph(style, "fitted:", &names.join(", ")) }
+/// The figures that do not count, by role and reason.
+fn reasons(style: Style, rows: &[&Row]) -> String {
+    let mut said: Vec<((Role, &str), Vec<String>)> = vec![];
+    let counts = |row: &&&Row| !matches!(row.role, Role::Predicted | Role::Zero | Role::Exact);
+    for row in rows.iter().filter(counts).filter(|row| row.published.is_finite()) {
+        let this = (row.role, row.because.as_str());
+        let name = format!("{} of {}", row.metric, row.variant);
+        match said.iter_mut().find(|(other, _)| *other == this) {
+            Some((_, names)) => names.push(name),
+            None => said.push((this, vec![name])),
+        }
+    }
+    said.sort_by_key(|((role, _), _)| *role);
+    let one = |((role, because), names): ((Role, &str), Vec<String>)| {
+        let label = format!("{}:", role.name());
+        match because {
+            "" => paragraph(style, &label, &names.join(", ")),
+            because => paragraph(style, &label, &format!("{} ({because})", names.join(", "))),
+        }
+    };
+    said.into_iter().map(one).collect()
 }
 
 /// A text behind a label.
@@ -207,13 +228,28 @@ fn confidence(style: Style, runs: &[&Run]) -> String {
 
 /// The score in a line or two.
 fn line(style: Style, score: &Score) -> String {
-    let mut parts = vec![plural(score.predicted_rows, "predicted row")];
-    if score.predicted_rows > 0 {
+    let mut parts = vec![plural(score.independent_rows, "independent row")];
+    if score.independent_rows > 0 {
         parts.push(format!("median |error| {}", published::percent(score.median_abs_error)));
         parts.push(format!("worst {}", published::percent(score.worst_abs_error)));
     }
     if score.direction_rows > 0 {
         parts.push(format!("{} of {} directions right", score.direction_right, score.direction_rows));
+    }
+    if score.direction_unqualified > 0 {
+        parts.push(format!("{} did not qualify", plural(score.direction_unqualified, "direction")));
+    }
+    let not_counted = [
+        (score.fitted_rows, "fitted"),
+        (score.derived_rows, "derived"),
+        (score.noise_rows, "within noise"),
+        (score.zero_rows, "0 = 0"),
+        (score.exact_rows, "exact"),
+    ];
+    let not_counted = not_counted.iter().filter(|(rows, _)| *rows > 0);
+    let not_counted: Vec<String> = not_counted.map(|(rows, what)| format!("{rows} {what}")).collect();
+    if !not_counted.is_empty() {
+        parts.push(format!("not counted: {}", not_counted.join(" + ")));
     }
     if score.histograms > 0 {
         let worst = match score.worst_emd_buckets {

@@ -1,6 +1,7 @@
 //! The list of experiments.
 
 use lab::experiment::{Experiment, METRICS};
+use lab::measurements::Role;
 
 use crate::style::Style;
 use crate::table::Table;
@@ -8,15 +9,16 @@ use crate::units::plural;
 
 /// A line for each: name, what it runs, how many published figures it has, on which machines, and its title below.
 pub fn list(style: Style, experiments: &[Experiment]) -> String {
-    let mut table = Table::new(["<experiment", "runs", "fitted", "predicted", "<machines"]);
+    let mut table = Table::new(["<experiment", "runs", "predicted", "fitted", "derived", "<machines"]);
     for experiment in experiments {
         let cells: usize = experiment.sweeps.iter().map(|sweep| sweep.cells.len()).sum();
-        let [fitted, predicted] = experiment.figures();
+        let figures = |role| experiment.figures(role).to_string();
         table.row([
             experiment.name.clone(),
             (experiment.variants.len() + cells).to_string(),
-            fitted.to_string(),
-            predicted.to_string(),
+            figures(Role::Predicted),
+            figures(Role::Fitted),
+            figures(Role::Derived),
             experiment.machines().join(", "),
         ]);
     }

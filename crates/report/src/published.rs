@@ -61,21 +61,44 @@ pub(crate) fn cells(row: &Row) -> [String; 7] {
     [
         row.metric.clone(),
         row.unit.clone(),
-        figure(row, row.published),
+        published(row),
         figure(row, row.simulated),
         if row.stddev > 0.0 { number(row.stddev) } else { "-".into() },
         error(row),
-        row.role.name().to_owned(),
+        role(row),
     ]
 }
 
+/// The role, and for a change which way it went.
+fn role(row: &Row) -> String {
+    match row.direction {
+        Some(direction) => format!("{}; {}", row.role.name(), direction.name()),
+        // One for which nothing was published is only shown.
+        None if row.published.is_nan() => "-".into(),
+        None => row.role.name().to_owned(),
+    }
+}
+
+/// What was published: a figure or a range.
+fn published(row: &Row) -> String {
+    match row.published_high {
+        Some(high) => format!("{} to {}", figure(row, row.published), figure(row, high)),
+        None => figure(row, row.published),
+    }
+}
+
+/// A line for each experiment. Only independent rows are in median and worst.
 pub(crate) fn score_grid(score: &[Score]) -> Table {
     let heads = [
         "<experiment",
-        "predicted rows",
-        "direction right",
+        "independent",
         "median |error|",
         "worst |error|",
+        "fitted",
+        "derived",
+        "exact",
+        "noise, zero",
+        "direction right",
         "histograms",
         "worst distance",
     ];
@@ -83,10 +106,14 @@ pub(crate) fn score_grid(score: &[Score]) -> Table {
     for score in score {
         table.row([
             score.experiment.clone(),
-            score.predicted_rows.to_string(),
-            format!("{} of {}", score.direction_right, score.direction_rows),
+            score.independent_rows.to_string(),
             percent(score.median_abs_error),
             percent(score.worst_abs_error),
+            score.fitted_rows.to_string(),
+            score.derived_rows.to_string(),
+            score.exact_rows.to_string(),
+            format!("{}, {}", score.noise_rows, score.zero_rows),
+            directions(score),
             score.histograms.to_string(),
             if score.worst_emd_buckets.is_finite() {
                 format!("{:.2} buckets", score.worst_emd_buckets)
@@ -96,6 +123,15 @@ pub(crate) fn score_grid(score: &[Score]) -> Table {
         ]);
     }
     table
+}
+
+/// `5 of 7, 11 not asked`.
+fn directions(score: &Score) -> String {
+    match (score.direction_rows, score.direction_unqualified) {
+        (0, 0) => "-".into(),
+        (rows, 0) => format!("{} of {rows}", score.direction_right),
+        (rows, other) => format!("{} of {rows}, {other} not asked", score.direction_right),
+    }
 }
 
 /// `+12.3 %`, in points where the row itself is a percentage, in buckets where it is a distance of histograms.

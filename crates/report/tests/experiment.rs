@@ -73,6 +73,10 @@ fn document() -> Document {
     document.experiments = vec![Account {
         name: "pcp-batch".into(),
         title: "vm.pcp_batch_scale_max at 5 and 0".into(),
+        not_compared: vec![lab::measurements::NotCompared {
+            figures: "the tracer's own time".into(),
+            because: "nothing was published of it".into(),
+        }],
         about: "Ten Python processes map, fill and unmap 6 GiB each, in a loop; bcc's funclatency counts how long \
                 rmqueue_bulk takes."
             .into(),

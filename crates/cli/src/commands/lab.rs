@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lab::experiment::{self, Detail, Experiment, METRICS, Options};
-use lab::measurements::{Document, Run};
+use lab::measurements::{Document, Role, Run};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabHow, LabWhat};
@@ -37,7 +37,7 @@ fn load(name: &str) -> Result<Experiment, Failure> {
 fn list(global: &Global) -> Result<Verdict, Failure> {
     let experiments = all()?;
     let entry = |experiment: &Experiment| {
-        let [fitted, predicted] = experiment.figures();
+        let figures = |role: Role| experiment.figures(role);
         serde_json::json!({
             "name": experiment.name,
             "title": experiment.title,
@@ -45,8 +45,9 @@ fn list(global: &Global) -> Result<Verdict, Failure> {
             "source": experiment.source,
             "variants": experiment.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
             "machines": experiment.machines(),
-            "fitted": fitted,
-            "predicted": predicted,
+            "fitted": figures(Role::Fitted),
+            "predicted": figures(Role::Predicted),
+            "derived": figures(Role::Derived),
         })
     };
     let entries: Vec<serde_json::Value> = experiments.iter().map(entry).collect();

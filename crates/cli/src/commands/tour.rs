@@ -74,6 +74,7 @@ fn row(run: &Run, published_ns: u32) -> Option<Row> {
         error: simulated / published - 1.0,
         role: Role::Predicted,
         source: SOURCE.into(),
+        ..Row::default()
     })
 }
 

@@ -84,7 +84,9 @@ fn is_same_but_machine(one: &Variant, other: &Variant) -> bool {
 
 fn elsewhere(variant: &Variant, machine: &Profile) -> Variant {
     let unpublished = |figure: &Figure| match figure.published {
-        Published::Value(_) => Some(Figure { published: Published::Value(f64::NAN), ..figure.clone() }),
+        Published::Value(_) | Published::Range(_) => {
+            Some(Figure { published: Published::Value(f64::NAN), ..figure.clone() })
+        }
         Published::Sequence(_) | Published::Histogram(_) => None,
     };
     // CPU numbers mean something on the machine that they were given for.

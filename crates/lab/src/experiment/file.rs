@@ -35,6 +35,9 @@ pub(super) struct File {
     pub(super) compare: Vec<CompareEntry>,
     #[serde(default)]
     pub(super) sweep: Vec<SweepEntry>,
+    /// What was published and cannot be simulated.
+    #[serde(default)]
+    pub(super) not_compared: Vec<NotComparedEntry>,
 
     // The same keys as in a variant: `flatten` would lose the places.
     pub(super) machine: Option<Spanned<String>>,
@@ -53,6 +56,16 @@ pub(super) struct File {
 
 fn three() -> Spanned<u32> {
     Spanned::new(0..0, 3)
+}
+
+/// Published figures that nothing is set beside.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NotComparedEntry {
+    /// Which, with their values.
+    pub(super) figures: String,
+    /// Why not.
+    pub(super) because: String,
 }
 
 /// One thing that is run.
@@ -113,16 +126,23 @@ pub(super) struct FigureEntry {
     /// Which.
     pub(super) metric: Spanned<String>,
     /// Its value, or the values of a sequence; not a number where nothing was published.
-    pub(super) value: Spanned<Values>,
+    pub(super) value: Option<Spanned<Values>>,
+    /// In place of a value: the ends of what was published, the lower one first.
+    pub(super) range: Option<Spanned<[f64; 2]>>,
+    /// The published standard deviation, in the value's unit.
+    pub(super) stddev: Option<Spanned<f64>>,
+    /// Of how many runs that is; without it the deviation is taken for that of a mean.
+    pub(super) runs: Option<Spanned<u32>>,
     /// The value's unit where it is not the metric's own.
     pub(super) unit: Option<Spanned<String>>,
     /// For how many seconds the value was counted; it is compared per second.
     pub(super) over_seconds: Option<Spanned<f64>>,
     /// Where, if elsewhere than the experiment.
     pub(super) source: Option<String>,
-    /// Whether a cost was chosen by it.
-    #[serde(default)]
-    pub(super) role: Role,
+    /// Whether something was chosen by it, or it follows from others.
+    pub(super) role: Option<Spanned<Role>>,
+    /// Why it has this role.
+    pub(super) because: Option<String>,
     /// In which phase, if there are several.
     pub(super) phase: Option<Spanned<String>>,
 }
@@ -139,9 +159,11 @@ pub(super) struct HistogramEntry {
     pub(super) over_seconds: Option<Spanned<f64>>,
     /// Where, if elsewhere than the experiment.
     pub(super) source: Option<String>,
-    /// Its figures that a cost was chosen by.
+    /// Its figures that something was chosen by.
     #[serde(default)]
     pub(super) fitted: Vec<Spanned<String>>,
+    /// Why these.
+    pub(super) because: Option<String>,
     /// In which phase, if there are several.
     pub(super) phase: Option<Spanned<String>>,
 }
@@ -163,9 +185,17 @@ pub(super) struct CompareEntry {
     pub(super) value: Option<Spanned<f64>>,
     /// Where, if elsewhere than the experiment.
     pub(super) source: Option<String>,
-    /// Whether a cost was chosen by it.
+    /// Whether something was chosen by it, or it follows from others.
+    pub(super) role: Option<Spanned<Role>>,
+    /// Why it has this role.
+    pub(super) because: Option<String>,
+    /// Of a derived one: whether its direction is scored all the same, since no other row tells it.
     #[serde(default)]
-    pub(super) role: Role,
+    pub(super) own_direction: bool,
+    /// The published standard deviation of the value, in its unit.
+    pub(super) stddev: Option<Spanned<f64>>,
+    /// Why the change is within what two runs of one kernel differ by there, if the source says so.
+    pub(super) noise: Option<String>,
 }
 
 /// How one variant is set against another.

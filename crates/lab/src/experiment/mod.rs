@@ -11,6 +11,7 @@ mod error;
 mod explain;
 mod file;
 mod funclatency;
+mod independence;
 mod library;
 mod metric;
 mod metric_table;
@@ -20,6 +21,7 @@ mod published;
 mod read;
 mod rows;
 mod run;
+mod score;
 mod spec;
 mod sweep;
 #[cfg(test)]
@@ -34,5 +36,5 @@ pub use metric_table::{METRICS, MetricSpec};
 pub use rows::inexact_rows;
 pub use run::{Detail, Options, run, simulations};
 pub use spec::{
-    Case, Comparison, Criterion, Experiment, Figure, Histogram, Published, Setup, Sweep, Variant,
+    Case, Comparison, Criterion, Experiment, Figure, Histogram, Published, Setup, Sweep, Variant, Way,
 };

@@ -6,8 +6,8 @@ use super::error::Place;
 use super::file::{CompareEntry, FigureEntry, Form, HistogramEntry, Values};
 use super::funclatency;
 use super::metric::Metric;
-use super::read::{Read, metric, readable};
-use super::spec::{Case, Comparison, Figure, Histogram, Published, Variant};
+use super::read::{Read, metric, one_line, readable};
+use super::spec::{Case, Comparison, Figure, Histogram, Published, Variant, Way};
 use crate::measurements::Role;
 use crate::scene::Phase;
 
@@ -18,23 +18,75 @@ pub(super) fn figure(place: Place<'_>, entry: &FigureEntry, phases: &[Phase], so
     let metric = metric(place, &entry.metric, "published.metric")?;
     let factor =
         unit(place, entry, &metric)? / seconds(place, entry.over_seconds.as_ref(), &metric)?.unwrap_or(1.0);
-    let at_value = |problem: String| place.error(&entry.value.span(), format!("published.value: {problem}"));
-    let published = match (entry.value.get_ref(), metric.sequence()) {
-        (Values::Many(values), Some(_)) if !values.is_empty() => Published::Sequence(values.clone()),
-        (Values::One(value), None) if !metric.is_beside_published() => Published::Value(value * factor),
-        (_, Some(_)) => return Err(at_value(format!("{metric} takes a list of numbers"))),
-        (Values::Many(_), None) => return Err(at_value(format!("{metric} takes one number"))),
-        (Values::One(_), None) => {
-            return Err(at_value(format!("{metric} comes from a [[variant.histogram]], not from a number")));
+    let published = match (&entry.value, &entry.range) {
+        (Some(value), None) => value_of(place, value, &metric, factor)?,
+        (None, Some(range)) => range_of(place, range, &metric, factor)?,
+        _ => {
+            let problem = format!("published: {metric} takes a value or a range, one of the two");
+            return Err(place.error(&entry.metric.span(), problem));
         }
     };
     Ok(Figure {
         phase: phase(place, entry.phase.as_ref(), phases, &entry.metric)?,
+        uncertainty: uncertainty(place, entry)?.map(|error| error * factor),
         metric,
         published,
         source: entry.source.clone().unwrap_or_else(|| source.to_owned()),
-        role: entry.role,
+        role: role(place, entry.role.as_ref(), entry.because.as_deref())?,
+        because: entry.because.as_deref().map(one_line).unwrap_or_default(),
     })
+}
+
+fn value_of(place: Place<'_>, value: &Spanned<Values>, metric: &Metric, factor: f64) -> Read<Published> {
+    let at_value = |problem: String| place.error(&value.span(), format!("published.value: {problem}"));
+    match (value.get_ref(), metric.sequence()) {
+        (Values::Many(values), Some(_)) if !values.is_empty() => Ok(Published::Sequence(values.clone())),
+        (Values::One(value), None) if !metric.is_beside_published() => Ok(Published::Value(value * factor)),
+        (_, Some(_)) => Err(at_value(format!("{metric} takes a list of numbers"))),
+        (Values::Many(_), None) => Err(at_value(format!("{metric} takes one number"))),
+        (Values::One(_), None) => {
+            Err(at_value(format!("{metric} comes from a [[variant.histogram]], not from a number")))
+        }
+    }
+}
+
+fn range_of(place: Place<'_>, range: &Spanned<[f64; 2]>, metric: &Metric, factor: f64) -> Read<Published> {
+    let at_range = |problem: String| place.error(&range.span(), format!("published.range: {problem}"));
+    let [low, high] = *range.get_ref();
+    if !(low.is_finite() && high.is_finite() && low < high) {
+        return Err(at_range("the lower end comes first, and both are numbers".into()));
+    }
+    if metric.sequence().is_some() || metric.is_beside_published() {
+        return Err(at_range(format!("{metric} has none")));
+    }
+    Ok(Published::Range([low * factor, high * factor]))
+}
+
+/// What a role stands on: one that takes a row out of the score needs a reason.
+fn role(place: Place<'_>, role: Option<&Spanned<Role>>, because: Option<&str>) -> Read<Role> {
+    let Some(role) = role else { return Ok(Role::default()) };
+    match (*role.get_ref(), because) {
+        (Role::Zero, _) => Err(place.error(&role.span(), "role: zero is found out, not written down")),
+        (Role::Derived | Role::Noise, None) => {
+            let problem =
+                format!("role is {}, and because is missing: from or by what", role.get_ref().name());
+            Err(place.error(&role.span(), problem))
+        }
+        (role, _) => Ok(role),
+    }
+}
+
+/// The standard error of a published mean.
+fn uncertainty(place: Place<'_>, entry: &FigureEntry) -> Read<Option<f64>> {
+    let Some(stddev) = &entry.stddev else { return Ok(None) };
+    if !(*stddev.get_ref() >= 0.0 && stddev.get_ref().is_finite()) {
+        return Err(place.error(&stddev.span(), "stddev is no deviation: 0 or more is"));
+    }
+    let runs = entry.runs.as_ref().map_or(1, |runs| *runs.get_ref());
+    match (runs, &entry.runs) {
+        (0, Some(given)) => Err(place.error(&given.span(), "runs is 0")),
+        _ => Ok(Some(stddev.get_ref() / f64::from(runs).sqrt())),
+    }
 }
 
 /// What one of the file's unit is in the metric's.
@@ -120,7 +172,9 @@ pub(super) fn histogram(
             metric: of_span(name)?,
             published,
             source: entry.source.clone().unwrap_or_else(|| source.to_owned()),
+            uncertainty: None,
             role: if fitted { Role::Fitted } else { Role::Predicted },
+            because: entry.because.as_deref().filter(|_| fitted).map(one_line).unwrap_or_default(),
         })
     };
     let figures = compared.into_iter().map(figure).collect::<Read<_>>()?;
@@ -150,15 +204,60 @@ pub(super) fn comparison(
             })?
         }
     };
+    let figures = [this, against].map(|case| figure_of(&variants[case.variant], case.phase, &metric));
+    let role = role(place, entry.role.as_ref(), entry.because.as_deref())?;
     Ok(Comparison {
         case: this,
         against,
-        metric,
         form: entry.form,
+        way: way(place, entry, role, published, figures)?,
+        is_noise_known: entry.noise.is_some()
+            || entry.stddev.is_some()
+            || figures.iter().all(|figure| figure.is_some_and(|figure| figure.uncertainty.is_some())),
+        metric,
         published,
         source: entry.source.clone().unwrap_or_else(|| source.to_owned()),
-        role: entry.role,
+        role,
+        because: entry.because.as_deref().or(entry.noise.as_deref()).map(one_line).unwrap_or_default(),
     })
+}
+
+/// Changes up to this many percent say nothing of a direction where the published noise is not known.
+const NOISE_PERCENT: f64 = 1.0;
+/// Standard errors that a published change must be larger than.
+const ERRORS: f64 = 2.0;
+
+fn way(
+    place: Place<'_>,
+    entry: &CompareEntry,
+    role: Role,
+    published: f64,
+    figures: [Option<&Figure>; 2],
+) -> Read<Way> {
+    let is_fitted = figures.iter().all(|figure| figure.is_some_and(|figure| figure.role == Role::Fitted));
+    let is_told = role == Role::Derived && !entry.own_direction;
+    if role == Role::Fitted || is_fitted || is_told {
+        return Ok(Way::NotAsked);
+    }
+    if entry.noise.is_some() || role == Role::Noise {
+        return Ok(Way::Noise);
+    }
+    let scale = if unit_of(entry.form) == "percent" { 100.0 } else { 1.0 };
+    if let Some(stddev) = &entry.stddev {
+        return match *stddev.get_ref() {
+            of if of >= 0.0 && of.is_finite() => Ok(Way::Beyond(ERRORS * of)),
+            _ => Err(place.error(&stddev.span(), "compare.stddev is no deviation: 0 or more is")),
+        };
+    }
+    let parts = figures.map(|figure| {
+        let Published::Value(value) = figure?.published else { return None };
+        Some(figure?.uncertainty? / value)
+    });
+    let ratio = (published + if entry.form == Form::Change { 100.0 } else { 0.0 }) / scale;
+    Ok(Way::Beyond(match parts {
+        [Some(one), Some(two)] => ERRORS * scale * ratio.abs() * one.hypot(two),
+        _ => scale * NOISE_PERCENT / 100.0,
+    }))
 }
 
 fn case(place: Place<'_>, name: &Spanned<String>, key: &str, variants: &[Variant]) -> Read<Case> {
@@ -175,11 +274,17 @@ fn case(place: Place<'_>, name: &Spanned<String>, key: &str, variants: &[Variant
     Err(place.error(&name.span(), problem))
 }
 
+fn figure_of<'a>(variant: &'a Variant, phase: usize, metric: &Metric) -> Option<&'a Figure> {
+    let is_value = |figure: &&Figure| matches!(figure.published, Published::Value(_));
+    let same = |figure: &&Figure| figure.phase == phase && figure.metric == *metric;
+    variant.figures.iter().filter(is_value).find(same)
+}
+
 fn published_value(variant: &Variant, phase: usize, metric: &Metric) -> Option<f64> {
-    variant.figures.iter().find_map(|figure| match figure.published {
-        Published::Value(value) if figure.phase == phase && figure.metric == *metric => Some(value),
+    match figure_of(variant, phase, metric)?.published {
+        Published::Value(value) => Some(value),
         _ => None,
-    })
+    }
 }
 
 /// `value` beside `base`; `None` beside 0.

@@ -15,7 +15,7 @@ use super::metric::Metric;
 use super::parameters::overlaid;
 use super::published;
 use super::spec::{Criterion, Experiment, Setup, Sweep, Variant};
-use crate::measurements::Confidence;
+use crate::measurements::{Confidence, NotCompared};
 use crate::placement::parse_cpu_list;
 use crate::scene::Phase;
 
@@ -100,7 +100,11 @@ pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
     if variants.len() + cells > VARIANTS_MAX {
         return Err(ExperimentError::new(place.file, format!("runs more than {VARIANTS_MAX} variants")));
     }
-    Ok(Experiment {
+    let not_compared = file
+        .not_compared
+        .iter()
+        .map(|entry| NotCompared { figures: one_line(&entry.figures), because: one_line(&entry.because) });
+    let mut experiment = Experiment {
         name: file.name.into_inner(),
         title: one_line(&file.title),
         about: one_line(&file.about),
@@ -110,12 +114,15 @@ pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
         variants,
         comparisons,
         sweeps,
+        not_compared: not_compared.collect(),
         file: place.file.into(),
-    })
+    };
+    super::independence::mark(&mut experiment);
+    Ok(experiment)
 }
 
 /// A text that was written over several lines.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,28 +1,18 @@
-//! Simulated figures beside published ones: a row for each, over all repetitions, and the score of an experiment.
+//! Simulated figures beside published ones: a row for each, over all repetitions.
 
 use super::funclatency::emd_buckets;
 use super::metric::{Metric, Seen};
 use super::published::{set_against, unchanged, unit_of};
 use super::run::Repetition;
-use super::spec::{Comparison, Experiment, Figure, Published, Variant};
-use crate::measurements::{Confidence, Document, Latency, Role, Row, Run, Sample, Score};
-
-/// Changes up to this many percent say nothing of a direction: so much is noise between two runs of one machine.
-const NOISE_PERCENT: f64 = 1.0;
-
-/// A row, and for a comparison whether it went the way that was published.
-pub(super) struct Judged {
-    pub(super) row: Row,
-    pub(super) direction: Option<bool>,
-}
+use super::spec::{Comparison, Experiment, Figure, Published, Variant, Way};
+use crate::measurements::{Confidence, Direction, Document, Latency, Role, Row, Run, Sample};
 
 /// Every row: variant by variant, then the comparisons. `ran[variant]` are its repetitions.
-pub(super) fn judge(experiment: &Experiment, ran: &[Vec<Repetition>]) -> Vec<Judged> {
+pub(super) fn judge(experiment: &Experiment, ran: &[Vec<Repetition>]) -> Vec<Row> {
     let mut all = vec![];
     for (variant, repetitions) in experiment.variants.iter().zip(ran) {
         for figure in &variant.figures {
-            let rows = of_figure(experiment, variant, figure, repetitions);
-            all.extend(rows.into_iter().map(|row| Judged { row, direction: None }));
+            all.extend(of_figure(experiment, variant, figure, repetitions));
         }
     }
     all.extend(experiment.comparisons.iter().map(|comparison| of_comparison(experiment, comparison, ran)));
@@ -42,11 +32,15 @@ fn of_figure(
         metric: figure.metric.path().to_owned(),
         unit: figure.metric.unit().to_owned(),
         role: figure.role,
+        because: figure.because.clone(),
         source: figure.source.clone(),
         ..Row::default()
     };
     match &figure.published {
-        Published::Value(value) => vec![filled(blank, *value, runs().map(|seen| figure.metric.read(seen)))],
+        Published::Value(value) => {
+            vec![nothing(filled(blank, *value, runs().map(|seen| figure.metric.read(seen))), 0.0)]
+        }
+        Published::Range(range) => vec![within(blank, *range, runs().map(|seen| figure.metric.read(seen)))],
         Published::Histogram(published) => {
             let distances = runs().map(|seen| distance(&figure.metric, published, seen));
             vec![filled(blank, 0.0, distances)]
@@ -73,7 +67,7 @@ fn distance(metric: &Metric, published: &Latency, seen: Seen<'_>) -> Option<f64>
     emd_buckets(published, seen.run.latency.get(key)?)
 }
 
-fn of_comparison(experiment: &Experiment, comparison: &Comparison, ran: &[Vec<Repetition>]) -> Judged {
+fn of_comparison(experiment: &Experiment, comparison: &Comparison, ran: &[Vec<Repetition>]) -> Row {
     let Comparison { case, against, metric, form, published, .. } = comparison;
     // Repetitions of the same seed belong together.
     let pairs = ran[case.variant].iter().zip(&ran[against.variant]);
@@ -81,21 +75,79 @@ fn of_comparison(experiment: &Experiment, comparison: &Comparison, ran: &[Vec<Re
         let (value, base) = (metric.read(this.seen(case.phase))?, metric.read(base.seen(against.phase))?);
         set_against(*form, value, base)
     });
+    let values: Vec<Option<f64>> = values.collect();
+    let unchanged = unchanged(*form);
+    let direction = direction(comparison.way, published - unchanged, unchanged, &values);
+    let role = match (comparison.role, direction) {
+        // A change below 1 % whose noise is not known is a row like others, only without a direction.
+        (Role::Predicted, Some(Direction::WithinNoise)) if comparison.is_noise_known => Role::Noise,
+        (role, _) => role,
+    };
     let blank = Row {
         experiment: experiment.name.clone(),
         variant: format!("{} against {}", experiment.case_name(*case), experiment.case_name(*against)),
         metric: metric.path().to_owned(),
         unit: unit_of(*form).to_owned(),
-        role: comparison.role,
+        role,
+        because: comparison.because.clone(),
+        direction,
         source: comparison.source.clone(),
         ..Row::default()
     };
-    let row = filled(blank, *published, values);
-    let unchanged = unchanged(*form);
-    let (was, is) = (row.published - unchanged, row.simulated - unchanged);
-    let noise = if row.unit == "percent" { NOISE_PERCENT } else { NOISE_PERCENT / 100.0 };
-    let direction = (was.abs() > noise).then(|| was.signum() == is.signum() && is != 0.0);
-    Judged { direction: direction.filter(|_| comparison.role == Role::Predicted), row }
+    nothing(filled(blank, *published, values.into_iter()), unchanged)
+}
+
+/// Which way the simulated values went. `change` is the published one, and `unchanged` what a value without a change is.
+fn direction(way: Way, change: f64, unchanged: f64, values: &[Option<f64>]) -> Option<Direction> {
+    let least = match way {
+        Way::NotAsked => return None,
+        _ if !change.is_finite() => return None,
+        Way::Noise => return Some(Direction::WithinNoise),
+        Way::Beyond(least) => least,
+    };
+    if change.abs() <= least {
+        return Some(Direction::WithinNoise);
+    }
+    if values.len() < 2 {
+        return Some(Direction::OneSeed);
+    }
+    // A repetition in which nothing of the kind happened leaves the change unknown.
+    let all: Option<Vec<f64>> = values.iter().copied().collect();
+    let Some(interval) = all.and_then(|values| Sample::new(values).mean_interval()) else {
+        return Some(Direction::Unclear);
+    };
+    let (low, high) = (interval.low - unchanged, interval.high - unchanged);
+    Some(match (low > 0.0 || high < 0.0, (low > 0.0) == (change > 0.0)) {
+        (false, _) => Direction::Unclear,
+        (true, true) => Direction::Right,
+        (true, false) => Direction::Opposite,
+    })
+}
+
+/// A row that says 0, or no change, on both sides is no prediction.
+fn nothing(row: Row, unchanged: f64) -> Row {
+    let is_nothing = |value: f64| (value - unchanged).abs() < f64::EPSILON;
+    let is_counted = matches!(row.role, Role::Predicted) && row.unit != "node";
+    let role = if is_counted && is_nothing(row.published) && is_nothing(row.simulated) {
+        Role::Zero
+    } else {
+        row.role
+    };
+    Row { role, ..row }
+}
+
+/// A row beside a range: within it there is no error, outside of it the nearer end counts.
+fn within(blank: Row, [low, high]: [f64; 2], values: impl Iterator<Item = Option<f64>>) -> Row {
+    let sample = Sample::new(values.flatten());
+    let simulated = sample.mean().unwrap_or(f64::NAN);
+    let nearer = simulated.clamp(low, high);
+    let error = match blank.unit.as_str() {
+        "percent" => simulated - nearer,
+        _ if simulated.is_finite() && (simulated - nearer).abs() < f64::EPSILON => 0.0,
+        _ => simulated / nearer - 1.0,
+    };
+    let stddev = sample.stddev().unwrap_or(0.0);
+    Row { published: low, published_high: Some(high), simulated, stddev, error, ..blank }
 }
 
 fn filled(blank: Row, published: f64, values: impl Iterator<Item = Option<f64>>) -> Row {
@@ -106,6 +158,8 @@ fn filled(blank: Row, published: f64, values: impl Iterator<Item = Option<f64>>)
         "buckets" => simulated,
         // A name: it is the same or it is not.
         "node" => f64::from(u8::from((simulated - published).abs() >= f64::EPSILON || simulated.is_nan())),
+        // Nothing on both sides is agreement, though no prediction.
+        _ if published == 0.0 && simulated == 0.0 => 0.0,
         _ => simulated / published - 1.0,
     };
     Row { published, simulated, stddev: sample.stddev().unwrap_or(0.0), error, ..blank }
@@ -122,38 +176,6 @@ pub fn inexact_rows(document: &Document) -> Vec<&Row> {
     document.rows.iter().filter(is_exact).filter(differs).collect()
 }
 
-/// How far off the predicted rows are. A row with a published figure and no simulated one is infinitely far off.
-pub(super) fn score(experiment: &Experiment, judged: &[Judged]) -> Score {
-    let predicted = || judged.iter().map(|judged| &judged.row).filter(|row| row.role == Role::Predicted);
-    let rows = predicted().filter(|row| row.unit != "buckets" && row.published.is_finite());
-    let mut errors: Vec<f64> = rows.map(error).collect();
-    errors.sort_by(f64::total_cmp);
-    let distances: Vec<f64> = predicted().filter(|row| row.unit == "buckets").map(error).collect();
-    let directions = || judged.iter().filter_map(|judged| judged.direction);
-    Score {
-        experiment: experiment.name.clone(),
-        predicted_rows: errors.len() as u64,
-        direction_rows: directions().count() as u64,
-        direction_right: directions().filter(|&right| right).count() as u64,
-        median_abs_error: median(&errors),
-        worst_abs_error: errors.last().copied().unwrap_or(f64::NAN),
-        histograms: distances.len() as u64,
-        worst_emd_buckets: distances.into_iter().fold(f64::NAN, f64::max),
-    }
-}
-
-/// A row's error without its sign, 100 points as 1.
-fn error(row: &Row) -> f64 {
-    let error = if row.error.is_finite() { row.error.abs() } else { f64::INFINITY };
-    if row.unit == "percent" { error / 100.0 } else { error }
-}
-
-/// Of values in ascending order.
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        count if count % 2 == 1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
-}
+#[cfg(test)]
+#[path = "rows_tests.rs"]
+mod tests;

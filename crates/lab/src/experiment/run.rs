@@ -9,7 +9,8 @@ use sim::Profile;
 use super::error::ExperimentError;
 use super::explain::explanations;
 use super::metric::Seen;
-use super::rows::{judge, score};
+use super::rows::judge;
+use super::score::score;
 use super::spec::{Experiment, Histogram, Variant};
 use super::sweep;
 use crate::measurements::{Account, Document, HistogramPair, Latency};
@@ -164,6 +165,7 @@ fn account(
         title: experiment.title.clone(),
         about: experiment.about.clone(),
         learnt: experiment.learnt.clone(),
+        not_compared: experiment.not_compared.clone(),
         ..Account::default()
     };
     for (variant, repetitions) in experiment.variants.iter().zip(variants) {
@@ -183,9 +185,9 @@ fn account(
         }
     }
     if !judged.is_empty() {
-        document.score.push(score(experiment, &judged));
+        document.score.push(score(&experiment.name, &judged));
     }
-    document.rows.extend(judged.into_iter().map(|judged| judged.row));
+    document.rows.extend(judged);
     document.experiments.push(account);
 }
 

@@ -5,7 +5,7 @@ use sim::Profile;
 
 use super::file::Form;
 use super::metric::Metric;
-use crate::measurements::{Confidence, Latency, Role};
+use crate::measurements::{Confidence, Latency, NotCompared, Role};
 use crate::scene::Phase;
 
 /// An experiment.
@@ -29,6 +29,8 @@ pub struct Experiment {
     pub comparisons: Vec<Comparison>,
     /// Machines by values of a knob.
     pub sweeps: Vec<Sweep>,
+    /// What was published and is not set beside anything.
+    pub not_compared: Vec<NotCompared>,
     /// What messages call its file.
     pub(super) file: String,
 }
@@ -91,8 +93,12 @@ pub struct Figure {
     pub published: Published,
     /// Where.
     pub source: String,
-    /// Whether a cost was chosen by it.
+    /// The published standard error of the value, in the metric's unit, where it is known.
+    pub uncertainty: Option<f64>,
+    /// What it is used for.
     pub role: Role,
+    /// Why it has this role; empty if that was not said.
+    pub because: String,
 }
 
 /// What a published figure is.
@@ -100,6 +106,8 @@ pub struct Figure {
 pub enum Published {
     /// A number; not a number where it was published of another machine than this.
     Value(f64),
+    /// The ends of a range.
+    Range([f64; 2]),
     /// Numbers in order.
     Sequence(Vec<f64>),
     /// A histogram, which the simulated one's distance is taken from.
@@ -134,8 +142,25 @@ pub struct Comparison {
     pub published: f64,
     /// Where.
     pub source: String,
-    /// Whether a cost was chosen by it.
+    /// What it is used for.
     pub role: Role,
+    /// Why it has this role; empty if that was not said.
+    pub because: String,
+    /// What is asked of its direction.
+    pub way: Way,
+    /// Whether the noise of the published change is known, by deviations or by what the source says.
+    pub is_noise_known: bool,
+}
+
+/// What a comparison's direction is worth.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Way {
+    /// Another row tells it, or something was chosen by it.
+    NotAsked,
+    /// The source says that the change is within its noise.
+    Noise,
+    /// It says something if the published change is larger than this, in the comparison's unit.
+    Beyond(f64),
 }
 
 /// Machines by values of a knob.
@@ -218,10 +243,18 @@ impl Experiment {
         names
     }
 
-    /// How many published figures it has, fitted and predicted; a histogram counts once for each of its figures.
-    pub fn figures(&self) -> [usize; 2] {
-        let figures = self.variants.iter().flat_map(|variant| &variant.figures).map(|figure| figure.role);
-        let roles = figures.chain(self.comparisons.iter().map(|comparison| comparison.role));
-        [Role::Fitted, Role::Predicted].map(|wanted| roles.clone().filter(|role| *role == wanted).count())
+    /// How many published figures have a role; a histogram counts once for each of its figures.
+    pub fn figures(&self, role: Role) -> usize {
+        let figures = self.variants.iter().flat_map(|variant| &variant.figures);
+        let roles = figures.filter(|figure| figure.published.is_known()).map(|figure| figure.role);
+        let compared = self.comparisons.iter().filter(|comparison| comparison.published.is_finite());
+        roles.chain(compared.map(|comparison| comparison.role)).filter(|of| *of == role).count()
+    }
+}
+
+impl Published {
+    /// Whether anything was published: a figure may be asked for that was not.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::Value(value) if value.is_nan())
     }
 }

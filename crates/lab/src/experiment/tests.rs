@@ -5,7 +5,7 @@ use sim::{Measurements, Tally};
 
 use super::run::run_with;
 use super::*;
-use crate::measurements::{Document, Latency, Role, Row, Run, Throughput};
+use crate::measurements::{Direction, Document, Latency, Role, Row, Run, Throughput};
 use crate::scene::Outcome;
 
 const SMALL: &str = r#"
@@ -135,7 +135,10 @@ fn what_a_variant_does_not_say_the_file_says() {
     let experiment = small();
     assert_eq!((experiment.seeds, experiment.about.as_str()), (2, "Made up for tests."));
     assert_eq!(experiment.machines(), ["host"]);
-    assert_eq!(experiment.figures(), [1, 7]);
+    assert_eq!(
+        [Role::Fitted, Role::Predicted, Role::Derived].map(|role| experiment.figures(role)),
+        [1, 5, 2]
+    );
     let [five, zero, changes] = &experiment.variants[..] else { panic!("three variants") };
     let knobs = |variant: &Variant| -> Vec<(&str, u64)> {
         variant.setup.knobs.iter().map(|(knob, value)| (knob.spec().name, *value)).collect()
@@ -184,8 +187,10 @@ fn rows_stand_beside_what_was_published() {
 fn the_score_is_of_predicted_rows() {
     let document = ran(small(), &Options::default());
     let score = &document.score[0];
-    // mean_ns of the histogram and of zero, count, three sizes, two comparisons.
-    assert_eq!((score.predicted_rows, score.histograms), (8, 1));
+    // mean_ns of zero, count, three sizes, a comparison; the histogram's mean is there twice, and `zero against five`
+    // follows from two means.
+    assert_eq!((score.independent_rows, score.histograms), (6, 1));
+    assert_eq!((score.predicted_rows, score.derived_rows, score.fitted_rows), (8, 2, 1));
     assert_eq!((score.direction_rows, score.direction_right), (2, 2));
     near(score.worst_emd_buckets, 0.5);
     near(score.worst_abs_error, 1.0);
@@ -196,7 +201,64 @@ fn the_score_is_of_predicted_rows() {
         .map(|row| if row.unit == "percent" { row.error.abs() / 100.0 } else { row.error.abs() })
         .collect();
     errors.sort_by(f64::total_cmp);
-    near(score.median_abs_error, f64::midpoint(errors[3], errors[4]));
+    near(score.median_abs_error, f64::midpoint(errors[2], errors[3]));
+}
+
+#[test]
+fn with_one_seed_no_direction_is_scored() {
+    let document = ran(small(), &Options { seeds: Some(1), ..Options::default() });
+    let score = &document.score[0];
+    assert_eq!((score.direction_rows, score.direction_right, score.direction_unqualified), (0, 0, 2));
+    let change = row(&document, "zero against five", "refill.mean_ns");
+    assert_eq!((change.direction, change.role), (Some(Direction::OneSeed), Role::Derived));
+}
+
+/// `small` with other words.
+fn changed(changes: &[(&str, &str)]) -> Experiment {
+    let mut text = SMALL.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    Experiment::parse("small.toml", &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_change_within_the_published_noise_is_not_scored() {
+    let known = |stddev: u32| {
+        changed(&[
+            (
+                "value = 2.0, unit",
+                &format!("value = 2.0, stddev = {}, runs = 4, unit", f64::from(stddev) / 1e3),
+            ),
+            ("value = 500", &format!("value = 500, stddev = {stddev}, runs = 4")),
+        ])
+    };
+    // 2000 to 500 ns: beyond deviations of 100, not beyond deviations of 3000 (of 4 runs each).
+    let way = |experiment| {
+        row(&ran(experiment, &Options::default()), "zero against five", "refill.mean_ns").direction
+    };
+    assert_eq!(way(known(100)), Some(Direction::Right));
+    assert_eq!(way(known(3000)), Some(Direction::WithinNoise));
+    let said = changed(&[("value = 90", "value = 90\nnoise = \"the post says so\"")]);
+    let document = ran(said, &Options::default());
+    let pages = row(&document, "changes/after against changes/before", "pages_per_second");
+    assert_eq!((pages.role, pages.because.as_str()), (Role::Noise, "the post says so"));
+    assert_eq!((document.score[0].direction_unqualified, document.score[0].noise_rows), (1, 1));
+    let small = changed(&[("value = 90", "value = 90\nstddev = 6")]);
+    assert_eq!(ran(small, &Options::default()).score[0].noise_rows, 1, "10 points with a deviation of 6");
+}
+
+#[test]
+fn a_range_is_read_in_its_unit() {
+    let experiment = changed(&[
+        ("value = 500", "range = [0.1, 0.15], unit = \"us\""),
+        ("as = \"change\"", "as = \"change\"\nvalue = -75"),
+    ]);
+    let zero = &row(&ran(experiment, &Options::default()), "zero", "refill.mean_ns").clone();
+    assert_eq!((zero.published, zero.published_high), (100.0, Some(150.0)));
+    near(zero.simulated, 150.0);
+    near(zero.error, 0.0);
 }
 
 #[test]
@@ -217,7 +279,7 @@ fn a_figure_that_was_not_published_is_shown_and_not_counted() {
     let zero = row(&document, "zero", "refill.mean_ns");
     assert!(zero.published.is_nan() && zero.error.is_nan());
     near(zero.simulated, 150.0);
-    assert_eq!((document.score[0].predicted_rows, document.score[0].direction_rows), (6, 1));
+    assert_eq!((document.score[0].independent_rows, document.score[0].direction_rows), (5, 1));
 }
 
 #[test]
@@ -359,6 +421,12 @@ fn bad_files_end_in_one_line_with_place_and_key() {
         ("over_seconds = 600", "over_seconds = 0"),
         ("value = 6000, over_seconds = 600", "value = \"6000\""),
         ("metric = \"refill.count_per_second\", value = 6000", "metric = \"refill.p99_ns\", value = 6000"),
+        ("role = \"fitted\"", "role = \"derived\""),
+        ("role = \"fitted\"", "role = \"zero\""),
+        ("value = 500", "range = [2, 1]"),
+        ("value = 500", "value = 1, range = [1, 2]"),
+        ("value = 500", "value = 1, stddev = -1"),
+        ("value = 500", "value = 1, stddev = 1, runs = 0"),
         ("value = [126, 252, 504]", "value = 126"),
         ("role = \"fitted\"", "role = \"guessed\""),
         ("count: 4", "count: 5"),
@@ -396,7 +464,7 @@ fn every_bundled_experiment_can_be_read_under_its_name() {
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(format!("{name}.toml"));
         let from_file =
             Experiment::load(file.to_str().expect("UTF-8")).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(from_file.figures(), experiment.figures());
+        assert_eq!(from_file.figures(Role::Predicted), experiment.figures(Role::Predicted));
     }
     let error = Experiment::load("pcp-bach").expect_err("unknown").to_string();
     assert!(error.contains("pcp-batch"), "{error}");
@@ -409,4 +477,53 @@ fn what_should_be_exact_and_is_not_is_found() {
     let found: Vec<&str> = inexact_rows(&document).iter().map(|row| row.metric.as_str()).collect();
     assert!(found.contains(&"drain.sizes[2]") && !found.contains(&"drain.sizes[0]"), "{found:?}");
     assert!(inexact_rows(&ran(small(), &Options::default())).is_empty());
+}
+
+#[test]
+fn no_row_of_a_bundled_experiment_follows_from_others_and_counts() {
+    for name in Experiment::bundled_names() {
+        let experiment = Experiment::load(name).unwrap_or_else(|error| panic!("{error}"));
+        let mut facts: Vec<(usize, usize, &str)> = vec![];
+        for (index, variant) in experiment.variants.iter().enumerate() {
+            let known = variant.figures.iter().filter(|figure| figure.published.is_known());
+            let counted = known.filter(|figure| matches!(figure.role, Role::Predicted | Role::Fitted));
+            facts.extend(counted.map(|figure| (index, figure.phase, figure.metric.path())));
+        }
+        for (at, fact @ (variant, phase, path)) in facts.iter().enumerate() {
+            assert!(!facts[..at].contains(fact) || path.ends_with("sizes"), "{name}: {path} counts twice");
+            let has = |other: String| facts.contains(&(*variant, *phase, other.as_str()));
+            if let Some(span) = path.strip_suffix(".mean_ns") {
+                let both =
+                    has(format!("{span}.count_per_second")) && has(format!("{span}.total_ns_per_second"));
+                assert!(!both, "{name}: {span} has mean, count and total");
+            }
+            if let Some(alike) = path.strip_prefix("mean.") {
+                assert!(!has(format!("sum.{alike}")), "{name}: a sum of {alike} beside its mean");
+            }
+        }
+        for of in
+            experiment.comparisons.iter().filter(|of| of.role == Role::Predicted && of.published.is_finite())
+        {
+            let has = |case: Case| facts.contains(&(case.variant, case.phase, of.metric.path()));
+            assert!(!(has(of.case) && has(of.against)), "{name}: {} is a quotient of two rows", of.metric);
+        }
+    }
+}
+
+#[test]
+fn a_machine_on_which_nothing_happens_predicts_nothing() {
+    let nothing = |variant: &Variant, _: u64| -> Result<Vec<Outcome>, String> {
+        let one = |phase: &crate::scene::Phase| {
+            let run = Run { simulated_ns: phase.length.0, ..Run::default() };
+            Outcome { phase: phase.name.clone(), run, measured: Measurements::default() }
+        };
+        Ok(variant.phases.iter().map(one).collect())
+    };
+    let all: Vec<Experiment> =
+        Experiment::bundled_names().map(|name| Experiment::load(name).expect("an experiment")).collect();
+    let document = run_with(all, &Options::default(), &nothing, &|_| {}).expect("it runs");
+    let right = document.rows.iter().filter(|row| row.role == Role::Predicted && row.error == 0.0);
+    let right: Vec<&Row> = right.collect();
+    assert!(right.is_empty(), "{right:#?}");
+    assert!(document.score.iter().all(|score| score.direction_right == 0));
 }

@@ -19,6 +19,9 @@ pub struct Account {
     /// What running it taught that the source could not know.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub learnt: String,
+    /// What was published and is not set beside anything.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<NotCompared>,
     /// Histograms beside published ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub histograms: Vec<HistogramPair>,
@@ -28,6 +31,16 @@ pub struct Account {
     /// Where means come from, where that was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,
+}
+
+/// Published figures that nothing here can be set beside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NotCompared {
+    /// Which, with their values.
+    pub figures: String,
+    /// Why not.
+    pub because: String,
 }
 
 /// A published histogram and the simulated one for as long a time.

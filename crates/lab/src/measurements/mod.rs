@@ -19,8 +19,10 @@ pub use document::{
     CHANGES_NOT_REACHED, Confidence, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Memory, Moved,
     ReadError, Run, Throughput, least_confidence,
 };
-pub use experiment::{Account, Explanation, HistogramPair, Part, SweepMetric, SweepTable, Verdict};
+pub use experiment::{
+    Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,
+};
 pub use group::{Group, Scene, groups, scenes};
 pub use latency::{Distribution, Latency, log2_low};
-pub use published::{Role, Row, Score};
+pub use published::{Direction, Role, Row, Score};
 pub use statistics::{Interval, Moments, Sample};

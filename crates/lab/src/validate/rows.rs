@@ -76,6 +76,7 @@ impl Mark {
         Score {
             experiment: format!("{NAME}: {}", self.target.what),
             predicted_rows: self.rows,
+            independent_rows: self.rows,
             median_abs_error: self.median,
             worst_abs_error: self.worst,
             ..Score::default()
