@@ -1,12 +1,14 @@
 //! The rules.
 
 mod arrows;
+mod files;
 mod pages;
 mod paths;
 mod shape;
 mod source;
 
 pub use arrows::{arrows, core_alone, who_parses, who_prints};
+pub use files::{docs_name_what_is, known_files};
 pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
 pub use shape::{file_length, median_length, module_opening};
@@ -18,7 +20,7 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 12] = [
+pub const ALL: [Rule; 14] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
@@ -26,6 +28,8 @@ pub const ALL: [Rule; 12] = [
     ("finished-code", finished_code),
     ("oldest-rust", oldest_rust),
     ("no-machine-paths", no_machine_paths),
+    ("known-files", known_files),
+    ("docs-name-what-is", docs_name_what_is),
     ("arrows", arrows),
     ("core-alone", core_alone),
     ("who-parses", who_parses),
