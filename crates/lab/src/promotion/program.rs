@@ -44,6 +44,8 @@ pub(super) struct PageState {
     pub(super) marked: Cell<bool>,
     /// The node of the CPU that took its last hint fault, above 0; 0 for none.
     pub(super) last_by: Cell<u16>,
+    /// The thread that took it, above 0; 0 for none.
+    pub(super) last_task: Cell<u32>,
     segment: u32,
     /// The segment's accesses at the last look.
     last: Cell<u64>,
@@ -265,7 +267,7 @@ impl Program {
 impl PageState {
     fn new(segment: u32, node: Node) -> Self {
         let (node, marked) = (Cell::new(node.0), Cell::new(false));
-        Self { node, marked, last_by: Cell::new(0), segment, last: Cell::new(0) }
+        Self { node, marked, last_by: Cell::new(0), last_task: Cell::new(0), segment, last: Cell::new(0) }
     }
 }
 

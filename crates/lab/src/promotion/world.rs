@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Wanted};
+use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved, Wanted};
 use mm::vm::SpaceId;
-use mm::{Knob, Machine, Nanos, Node, TaskId};
+use mm::{Knob, Machine, Nanos, Node, TaskId, ZoneKind};
 use sim::profile::Place;
 use sim::{Path, SimMachine};
 
@@ -107,25 +107,33 @@ impl World {
         let start = self.machine().now();
         let place: &Place = &self.stage.places[usize::from(self.machine().cpu().0)];
         let by = Node(place.node);
+        let mode = balancing.borrow().settings().mode;
         while let Some(marked) = program.next_fault() {
             self.machine().charge_times(Path::HintFault, self.grain);
             self.stage.tally.note("numa_hint_faults", self.grain.into());
             let state = &program.pages[marked.page];
             let last = state.last_by.replace(by.0 + 1);
+            let task = self.machine().task().0 + 1;
+            let last_task = state.last_task.replace(task);
             let fault = HintFault {
                 from: Node(state.node.get()),
                 by,
                 last_by: last.checked_sub(1).map(Node),
+                is_private: last_task == 0 || last_task == task,
                 marked: marked.since,
             };
             let bytes = mm::ids::PAGE_SIZE * u64::from(self.grain);
             let to = balancing.borrow_mut().fault(fault, bytes, self);
             let is_busy = self.random.borrow_mut().below(100) < self.hint_busy_percent.into();
-            if let Some(to) = to.filter(|_| !is_busy) {
-                let moved = self.move_page(program, marked.page, marked.vpn, to);
+            let goes = to.filter(|to| !is_busy && self.has_room(*to, mode));
+            let mut moved = if to.is_some() { Moved::Failed } else { Moved::Stayed };
+            if let Some(to) = goes {
+                let pages = self.move_page(program, marked.page, marked.vpn, to);
                 self.flush_page();
-                self.stage.tally.note("numa_pages_migrated", moved.map_or(0, u64::from));
+                self.stage.tally.note("numa_pages_migrated", pages.map_or(0, u64::from));
+                moved = if pages.is_ok() { Moved::Moved } else { Moved::Failed };
             }
+            self.note_fault(program, fault, moved, &balancing.borrow());
         }
         let after_faults = self.machine().now();
         self.mark_window(program, balancing);
@@ -134,14 +142,37 @@ impl World {
         self.spent("hint-scan", Nanos(end.0 - after_faults.0));
     }
 
+    /// What the fault says of when the next window should come. While a window is being marked nobody counts.
+    fn note_fault(&self, program: &Program, fault: HintFault, moved: Moved, balancing: &Balancing) {
+        if !balancing.counts(fault, self) {
+            return;
+        }
+        if let Some(scan) = program.hint_scan.borrow_mut().as_mut() {
+            let resident = program.space.resident_pages() * mm::ids::PAGE_SIZE * u64::from(self.grain);
+            scan.note(fault, moved, resident, balancing.settings());
+        }
+    }
+
+    /// Whether `node` may take a page more and stay above its high mark (`migrate_balanced_pgdat`). Where pages are promoted,
+    /// kswapd is told if not.
+    fn has_room(&self, node: Node, mode: Mode) -> bool {
+        let mm = &self.stage.mm;
+        let mut zones = mm.zones().iter().filter(|zone| zone.node() == node);
+        let has_room = zones.any(|zone| {
+            let kept = zone.protection()[ZoneKind::Movable.index()];
+            zone.free_pages() > zone.watermarks().high + zone.boost() + kept + 1
+        });
+        if !has_room && mode != Mode::Normal {
+            mm.make_room(node);
+        }
+        has_room
+    }
+
     fn mark_window(&self, program: &Program, balancing: &RefCell<Balancing>) {
         let taken = program.hint_scan.borrow_mut().take_if(|scan| scan.is_due(self.machine().now()));
         let Some(mut scan) = taken else { return };
-        let (settings, gains) = {
-            let balancing = balancing.borrow();
-            (*balancing.settings(), balancing.gains(self))
-        };
-        scan.mark(self, &settings, gains);
+        let settings = *balancing.borrow().settings();
+        scan.mark(self, &settings);
         program.hint_scan.replace(Some(scan));
     }
 

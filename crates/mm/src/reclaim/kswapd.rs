@@ -72,6 +72,11 @@ impl<M: Machine> Mm<M> {
         self.wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
     }
 
+    /// Pages were to be promoted to `node`, and there is no room above its high mark.
+    pub fn make_room(&self, node: Node) {
+        self.wake_kswapd(node);
+    }
+
     /// The same for a block of `order` from a zone up to `highest`. Where kswapd has given up, or the node is in balance
     /// for this, it sleeps on.
     pub(crate) fn wake_kswapd_for(&self, node: Node, order: Order, highest: ZoneKind) {

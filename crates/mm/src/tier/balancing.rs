@@ -5,7 +5,6 @@
 use alloc::vec::Vec;
 
 use super::ground::{Ground, PageRange};
-use super::kmmscand::fast;
 use crate::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
 use crate::vm::{SpaceId, Vpn};
 
@@ -49,6 +48,14 @@ pub struct BalancingSettings {
     pub rate_limit: u64,
 }
 
+/// A window's worth of memory, of which a program's period has as many as its memory has.
+const PERIOD_BYTES: u64 = 256 << 20;
+/// The shortest period, however large the program.
+const PERIOD_FLOOR: u64 = 100_000_000;
+/// Parts of a period that it changes by, and of faults that must be local, or a thread's own, for it to grow.
+const PERIOD_PARTS: u64 = 10;
+const PERIOD_THRESHOLD: u64 = 7;
+
 /// Windows over an address space. Threads of the program take turns: one takes the scan, marks a window, puts it back.
 #[derive(Debug)]
 pub struct HintScan {
@@ -56,12 +63,48 @@ pub struct HintScan {
     at: Vpn,
     next: Nanos,
     period: Nanos,
+    /// Faults since the period was last thought over, and whether all of the address space has been marked since.
+    faults: FaultCounts,
+    pass_is_over: bool,
+}
+
+/// Faults of a program's pages, by what they say of its place (`numa_faults_locality`).
+#[derive(Clone, Copy, Debug, Default)]
+struct FaultCounts {
+    local: u64,
+    remote: u64,
+    /// By the thread that had the fault before, or the page's first.
+    private: u64,
+    shared: u64,
+    /// Pages that were to move and could not.
+    failed: u64,
 }
 
 impl HintScan {
     /// That of an address space that is born `now`.
     pub fn new(space: SpaceId, now: Nanos, settings: &BalancingSettings) -> Self {
-        Self { space, at: Vpn(0), next: Nanos(now.0 + settings.delay.0), period: settings.period_min }
+        let (next, period) = (Nanos(now.0 + settings.delay.0), settings.period_min);
+        let faults = FaultCounts::default();
+        Self { space, at: Vpn(0), next, period, faults, pass_is_over: false }
+    }
+
+    /// From one window to the next, at present.
+    pub fn period(&self) -> Nanos {
+        self.period
+    }
+
+    /// A fault that counts ([`Balancing::counts`]) of a program with `resident` bytes of memory. The first one after a pass over
+    /// all of it thinks the period over (`update_task_scan_period`). Linux keeps this by thread; here a program's threads
+    /// have one count together.
+    pub fn note(&mut self, fault: HintFault, moved: Moved, resident: u64, settings: &BalancingSettings) {
+        if self.pass_is_over {
+            self.period = next_period(self.period, self.faults, resident, settings);
+            (self.faults, self.pass_is_over) = (FaultCounts::default(), false);
+        }
+        let faults = &mut self.faults;
+        *(if fault.from == fault.by { &mut faults.local } else { &mut faults.remote }) += 1;
+        *(if fault.is_private { &mut faults.private } else { &mut faults.shared }) += 1;
+        faults.failed += u64::from(moved == Moved::Failed);
     }
 
     /// Whether the next window is due.
@@ -69,11 +112,8 @@ impl HintScan {
         now >= self.next
     }
 
-    /// Marks the next window; gives the pages marked. Where nobody gains by faults (mode 1, a program whose pages all share),
-    /// windows come half as often from then on.
-    pub fn mark(&mut self, ground: &impl Ground, settings: &BalancingSettings, gains: bool) -> u64 {
-        self.period =
-            if gains { settings.period_min } else { Nanos((2 * self.period.0).min(settings.period_max.0)) };
+    /// Marks the next window; gives the pages marked.
+    pub fn mark(&mut self, ground: &impl Ground, settings: &BalancingSettings) -> u64 {
         self.next = Nanos(ground.now().0 + self.period.0);
         let most = settings.window / PAGE_SIZE;
         let (mut marked, mut passed) = (0, 0);
@@ -81,6 +121,7 @@ impl HintScan {
             let Some(area) = ground.area(self.space, self.at) else {
                 // The next window begins anew.
                 self.at = Vpn(0);
+                self.pass_is_over = true;
                 break;
             };
             if !area.is_scanned {
@@ -99,6 +140,38 @@ impl HintScan {
     }
 }
 
+/// The period after a pass with such faults: longer where most of them were local, or a thread's own, shorter where not.
+fn next_period(period: Nanos, faults: FaultCounts, resident: u64, settings: &BalancingSettings) -> Nanos {
+    let windows = resident.div_ceil(PERIOD_BYTES).max(1);
+    let least = (settings.period_min.0 / windows).max(PERIOD_FLOOR);
+    let most = (settings.period_max.0 / windows).max(least);
+    let tenths = |of: u64, others: u64| PERIOD_PARTS * of / (of + others).max(1);
+    let (local, private) = (tenths(faults.local, faults.remote), tenths(faults.private, faults.shared));
+    let step = period.0.div_ceil(PERIOD_PARTS);
+    let longer = |by: u64| period.0 + (by - PERIOD_THRESHOLD).max(1) * step;
+    let next = if faults.local + faults.remote == 0 || faults.failed > 0 {
+        2 * period.0
+    } else if private >= PERIOD_THRESHOLD {
+        longer(private)
+    } else if local >= PERIOD_THRESHOLD {
+        longer(local)
+    } else {
+        period.0.saturating_sub((PERIOD_THRESHOLD - local.max(private)) * step)
+    };
+    Nanos(next.clamp(least, most))
+}
+
+/// What became of a page after its fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moved {
+    /// It is where it was, as was decided.
+    Stayed,
+    /// It moved.
+    Moved,
+    /// It was to move, and could not.
+    Failed,
+}
+
 /// A hint fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HintFault {
@@ -108,6 +181,8 @@ pub struct HintFault {
     pub by: Node,
     /// The node of the CPU that faulted on it the time before, if it did.
     pub last_by: Option<Node>,
+    /// Whether it was by the same thread, or there was none.
+    pub is_private: bool,
     /// When it was marked.
     pub marked: Nanos,
 }
@@ -147,9 +222,10 @@ impl Balancing {
         &self.settings
     }
 
-    /// Whether faults are of any use: whether some node has a claim to the pages (mode 1).
-    pub fn gains(&self, ground: &impl Ground) -> bool {
-        self.settings.mode != Mode::Normal || fast(ground).any(|node| self.has_claim(node))
+    /// Whether a fault says something of its program's place (`task_numa_fault`): of pages of slow nodes only in mode 1, and
+    /// not their first one.
+    pub fn counts(&self, fault: HintFault, ground: &impl Ground) -> bool {
+        ground.is_fast(fault.from) || self.settings.mode == Mode::Normal && fault.last_by.is_some()
     }
 
     /// The fault of a page of `bytes`: where the page is to go, if anywhere.
@@ -163,9 +239,9 @@ impl Balancing {
         let moves = if by_heat {
             !ground.is_fast(fault.from) && self.is_hot(fault, bytes, ground)
         } else {
-            // The filter of two stages: by chance a page is not used twice in a row from the same node. That slow nodes' pages stay
-            // is inferred from RESULTS case 12, where mode 1 takes as long as if nothing moved; no rule that we know says it.
-            ground.is_fast(fault.from) && fault.last_by == Some(fault.by) && self.has_claim(fault.by)
+            // The filter of two stages: by chance a page is not used twice in a row from the same node. A slow node has no CPUs
+            // whose claim would be weighed against that of the one that faults.
+            fault.last_by == Some(fault.by) && (!ground.is_fast(fault.from) || self.has_claim(fault.by))
         };
         (moves && fault.by != fault.from).then_some(fault.by)
     }

@@ -28,7 +28,7 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-pub use balancing::{Balancing, BalancingSettings, HintFault, HintScan, Mode};
+pub use balancing::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved};
 pub use feedback::Feedback;
 pub use ground::{Area, Ground, PageRange, Seen, Stayed};
 pub use kmmscand::Kmmscand;

@@ -36,7 +36,7 @@ impl<'a> Windows<'a> {
 
     /// Pages marked in the next window, and the first and the last it went over.
     fn next(&mut self) -> (u64, u32, u32) {
-        let marked = self.scan.mark(self.world, &self.settings, true);
+        let marked = self.scan.mark(self.world, &self.settings);
         let ranges = self.world.marked();
         (marked, ranges.first().map_or(0, |first| first.start.0), ranges.last().map_or(0, |last| last.end.0))
     }
@@ -89,22 +89,73 @@ fn in_mode_2_only_pages_of_slow_nodes_are_marked() {
 }
 
 #[test]
-fn windows_come_after_a_delay_and_half_as_often_where_nobody_gains() {
+fn windows_come_after_a_delay() {
     let world = World::new();
     world.area(1, 0, GIB);
     let mut windows = Windows::new(&world, Mode::Normal);
     assert!(!windows.scan.is_due(Nanos(SECOND - 1)) && windows.scan.is_due(Nanos(SECOND)));
-    let mut pauses = vec![];
-    for gains in [true, false, false, false, false, false, false, false, true] {
-        windows.scan.mark(&world, &windows.settings, gains);
-        let is_due = |seconds: &u64| windows.scan.is_due(Nanos(world.now().0 + seconds * SECOND));
-        pauses.push((0..100).find(is_due).unwrap());
+    windows.next();
+    let now = world.now().0;
+    assert!(!windows.scan.is_due(Nanos(now + SECOND - 1)) && windows.scan.is_due(Nanos(now + SECOND)));
+}
+
+/// A program's faults in a pass: so many of ten local, so many of ten a thread's own, and what became of the first.
+#[derive(Clone, Copy)]
+struct PassFaults {
+    local: u32,
+    private: u32,
+    first: Moved,
+}
+
+/// Periods in ms, one after each pass with such faults, of a program of so many MiB.
+fn periods(resident: u64, passes: &[PassFaults]) -> Vec<u64> {
+    let world = World::new();
+    world.area(1, 0, MIB);
+    let mut windows = Windows::new(&world, Mode::Normal);
+    let settings = windows.settings;
+    let mut after = vec![];
+    for (number, pass) in passes.iter().chain(passes.last()).enumerate() {
+        for index in 0..10 {
+            let moved = if index == 0 { pass.first } else { Moved::Stayed };
+            let is_private = index < pass.private;
+            let of_page =
+                HintFault { is_private, ..fault(Node(u16::from(index >= pass.local)), 0, Some(0), 0) };
+            windows.scan.note(of_page, moved, resident << 20, &settings);
+            if index == 0 && number > 0 {
+                // The first fault after a pass.
+                after.push(windows.scan.period().0 / MS);
+            }
+        }
+        // One area, in one window: the end of the pass.
+        windows.next();
     }
-    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 1]);
+    after
+}
+
+#[test]
+fn windows_come_the_less_often_the_more_faults_are_local_or_a_threads_own() {
+    let pass = |local, private| PassFaults { local, private, first: Moved::Stayed };
+    let one = |local, private| periods(256, &[pass(local, private)])[0];
+    assert_eq!((one(10, 10), one(0, 7), one(8, 3)), (1300, 1100, 1100));
+    assert_eq!(one(6, 6), 1000, "not under the least");
+    assert_eq!(periods(256, &[pass(10, 10), pass(10, 10)]), [1300, 1690]);
+    let failed = PassFaults { local: 10, private: 10, first: Moved::Failed };
+    assert_eq!(periods(256, &[failed; 2]), [2000, 4000]);
+}
+
+#[test]
+fn a_large_programs_windows_come_more_often() {
+    let pass = |local, private| PassFaults { local, private, first: Moved::Stayed };
+    // Ten windows of memory: a tenth of the bounds, and never under 100 ms.
+    assert_eq!(periods(2560, &[pass(0, 0); 2]), [300, 100]);
+    assert_eq!(periods(2560, &[pass(6, 2); 2]), [900, 810]);
+    assert_eq!(periods(25_600, &[pass(0, 0); 2]), [300, 100]);
+    let failed = PassFaults { local: 0, private: 0, first: Moved::Failed };
+    assert_eq!(periods(2560, &[failed; 4]), [2000, 4000, 6000, 6000]);
 }
 
 fn fault(from: Node, by: u16, last_by: Option<u16>, marked: u64) -> HintFault {
-    HintFault { from, by: Node(by), last_by: last_by.map(Node), marked: Nanos(marked) }
+    HintFault { from, by: Node(by), last_by: last_by.map(Node), is_private: true, marked: Nanos(marked) }
 }
 
 /// A machine whose fast nodes have less room than a 16th of them, which is 4 GiB.
@@ -215,7 +266,8 @@ fn mode_1_moves_between_fast_nodes_what_is_used_twice_from_there() {
     assert_eq!(of(Node(0), Some(0)), None, "the one before was from elsewhere");
     assert_eq!(of(Node(0), Some(1)), Some(Node(1)));
     assert_eq!(of(Node(1), Some(1)), None, "it is there already");
-    assert_eq!(of(SLOW, Some(1)), None);
+    assert_eq!(of(SLOW, None), None, "of slow nodes too");
+    assert_eq!(of(SLOW, Some(1)), Some(Node(1)));
     assert_eq!(balancing.fault(fault(Node(1), 0, Some(0), 0), 1, &world), None, "node 0 has no claim");
 }
 
@@ -235,9 +287,22 @@ fn mode_3_is_mode_2_for_slow_pages_and_mode_1_for_fast_ones() {
 #[test]
 fn a_node_has_a_claim_with_more_than_three_faults_of_four() {
     let world = full();
-    for (by, gains) in [([0, 0], false), ([1, 1], false), ([3, 1], false), ([4, 1], true), ([0, 1], true)] {
-        assert_eq!(after_faults(Mode::Normal, by, &world).gains(&world), gains, "{by:?}");
-        assert!(after_faults(Mode::Tiering, by, &world).gains(&world));
-        assert!(after_faults(Mode::Both, by, &world).gains(&world));
+    for (by, moves) in [([1, 1], false), ([2, 1], false), ([3, 1], true), ([8, 3], false), ([9, 3], true)] {
+        let mut balancing = after_faults(Mode::Normal, by, &world);
+        // This fault counts too: to node 0.
+        let to = balancing.fault(fault(Node(1), 0, Some(0), 0), 1, &world);
+        assert_eq!(to.is_some(), moves, "{by:?}");
+    }
+}
+
+#[test]
+fn faults_of_slow_pages_say_nothing_of_a_programs_place_where_tiers_are_balanced() {
+    let world = full();
+    let counts =
+        |mode, from, last_by| Balancing::new(settings(mode), 3).counts(fault(from, 0, last_by, 0), &world);
+    for mode in [Mode::Normal, Mode::Tiering, Mode::Both] {
+        assert!(counts(mode, Node(1), None));
+        assert!(!counts(mode, SLOW, None), "its first fault");
+        assert_eq!(counts(mode, SLOW, Some(0)), mode == Mode::Normal);
     }
 }
