@@ -43,8 +43,15 @@ impl Failure {
 
     /// Anything else.
     pub(crate) fn of(error: impl Display) -> Self {
-        Self(one_line(&error.to_string()))
+        let text = error.to_string();
+        Self(if has_list(&text) { text } else { one_line(&text) })
     }
+}
+
+/// Whether `text` is a line and a list below it, such as the tasks of a simulation that stands still.
+fn has_list(text: &str) -> bool {
+    let mut below = text.lines().skip(1).peekable();
+    below.peek().is_some() && below.all(|line| line.starts_with("  - "))
 }
 
 /// The lines of `text` in one, without clap's "error: " before and its advice behind.

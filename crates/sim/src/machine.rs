@@ -28,6 +28,7 @@ pub struct WaitQueue(Rc<RefCell<VecDeque<TaskId>>>);
 impl SimMachine {
     /// The task uses its CPU for `time` on its own account.
     pub fn compute(&self, time: Nanos) {
+        self.0.watch();
         self.0.work(from_nanos(time));
     }
 
@@ -57,11 +58,13 @@ impl SimMachine {
 
     /// The task sleeps for `time`, whoever wakes it.
     pub fn sleep(&self, time: Nanos) {
+        self.0.watch();
         self.0.sleep(self.0.now().saturating_add(from_nanos(time)));
     }
 
     /// The task sleeps until `time`, not at all if that has passed.
     pub fn sleep_until(&self, time: Nanos) {
+        self.0.watch();
         self.0.sleep(from_nanos(time));
     }
 
@@ -72,6 +75,7 @@ impl SimMachine {
 
     /// Ends the task's present or next [`Machine::block`]; nothing happens if there is no such task.
     pub fn unblock(&self, task: TaskId) {
+        self.0.watch();
         self.0.wake(task.0);
     }
 
@@ -110,6 +114,7 @@ impl SimMachine {
     /// without a lock is in order of simulated time if it does this first.
     pub fn sync(&self) {
         if self.0.in_task() {
+            self.0.watch();
             self.0.sync();
         }
     }
@@ -189,10 +194,12 @@ unsafe impl Machine for SimMachine {
 
     #[inline]
     fn now(&self) -> Nanos {
+        self.0.watch();
         to_nanos(self.0.now())
     }
 
     fn random(&self) -> u64 {
+        self.0.watch();
         self.0.random().next_u64()
     }
 
@@ -217,6 +224,7 @@ unsafe impl Machine for SimMachine {
 
     #[inline]
     fn is_contended(&self, lock: &SimLock) -> bool {
+        self.0.watch();
         self.0.is_contended(*lock)
     }
 
@@ -275,6 +283,7 @@ unsafe impl Machine for SimMachine {
     }
 
     fn need_resched(&self) -> bool {
+        self.0.watch();
         self.0.need_resched()
     }
 

@@ -14,8 +14,10 @@ pub struct ExperimentError {
 impl ExperimentError {
     pub(super) fn new(file: &str, problem: impl Into<String>) -> Self {
         let problem = problem.into();
-        let lines = problem.lines().map(str::trim).filter(|line| !line.is_empty());
-        Self { file: file.into(), line: None, problem: lines.collect::<Vec<_>>().join(" ") }
+        // A list below, of the tasks of a simulation that stands still, stays one.
+        let (line, list) = problem.split_at(problem.find("\n  - ").unwrap_or(problem.len()));
+        let words = line.lines().map(str::trim).filter(|line| !line.is_empty());
+        Self { file: file.into(), line: None, problem: words.collect::<Vec<_>>().join(" ") + list }
     }
 }
 

@@ -19,10 +19,12 @@ mod smt;
 mod spans;
 mod spawn;
 mod state;
+mod watch;
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ptr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use corosensei::Yielder;
 pub use meter::SpanRecord;
@@ -32,6 +34,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use sched::Sched;
 use smt::Smt;
+use watch::Watch;
 
 use crate::costs::{Costs, LINE_BYTES, Traffic};
 use crate::error::SimError;
@@ -74,11 +77,23 @@ pub struct SimOptions {
     pub window: Nanos,
     /// Stack of a task, of which only what it uses takes memory.
     pub stack_bytes: usize,
+    /// Events in a row at one moment of simulated time that end the run with [`SimError::Standstill`].
+    pub still_events_max: u64,
+    /// Wall time that events at one moment of simulated time may go on for before they end the run in the same way. It
+    /// reaches no result.
+    pub still_wall_max: Duration,
 }
 
 impl Default for SimOptions {
     fn default() -> Self {
-        Self { seed: 1, descriptor_bytes: 64, window: Nanos(30_000), stack_bytes: 256 << 10 }
+        Self {
+            seed: 1,
+            descriptor_bytes: 64,
+            window: Nanos(30_000),
+            stack_bytes: 256 << 10,
+            still_events_max: 20_000_000,
+            still_wall_max: Duration::from_secs(30),
+        }
     }
 }
 
@@ -119,6 +134,7 @@ pub(crate) struct Core {
     error: RefCell<Option<SimError>>,
     /// There is one in [`Self::error`].
     failed: Cell<bool>,
+    watch: Watch,
 }
 
 impl Core {
@@ -152,6 +168,7 @@ impl Core {
             bodies: RefCell::new(vec![]),
             error: RefCell::new(None),
             failed: Cell::new(false),
+            watch: Watch::new(&options),
         }
     }
 

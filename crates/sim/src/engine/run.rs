@@ -12,10 +12,10 @@ use mm::{Cpu, Daemon, Nanos, TaskId};
 
 use super::meter::SpanRecord;
 use super::sched::{Next, Sched};
-use super::state::TaskState;
+use super::watch::waiting;
 use super::{Core, Park, SimOptions};
 use crate::error::SimError;
-use crate::locks::{Locks, NOBODY};
+use crate::locks::NOBODY;
 use crate::machine::SimMachine;
 use crate::measure::Measurements;
 use crate::profile::Profile;
@@ -165,6 +165,10 @@ impl Sim {
         }
         let Some(coroutine) = self.tasks[index].as_mut() else { return Ok(()) };
         self.core.go_on(task, cpu);
+        if let Some(error) = self.core.watch_engine() {
+            self.core.parked(Park::Fail);
+            return Err(error);
+        }
         // The closure is not used again after a panic: the run ends.
         let result = catch_unwind(AssertUnwindSafe(|| coroutine.resume(())));
         match result {
@@ -212,23 +216,6 @@ impl Sim {
             tasks: waiting(&sched, &self.core.locks.borrow()),
         }
     }
-}
-
-/// What each of the first eight tasks waits for.
-fn waiting(sched: &Sched, locks: &Locks) -> Vec<String> {
-    let name = |task: u32| sched.tasks.get(task as usize).map_or("nobody", |task| &task.name);
-    let stuck =
-        sched.tasks.iter().filter(|task| task.role == Role::Ordinary && task.state != TaskState::Ended);
-    stuck
-        .take(8)
-        .map(|task| match task.state {
-            TaskState::Spinning(lock) => {
-                let (holder, what) = locks.describe(lock);
-                format!("{} waits for {what}, which {} holds", task.name, name(holder))
-            }
-            _ => format!("{} waits to be woken", task.name),
-        })
-        .collect()
 }
 
 fn message_of(payload: &(dyn Any + Send)) -> String {

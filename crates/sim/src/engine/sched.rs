@@ -174,6 +174,13 @@ impl Sched {
         self.timers.push(Reverse((time, self.timers_set, task, sleeper.timer)));
     }
 
+    /// When the timer of `task` will fire, if it has one.
+    pub(super) fn timer_of(&self, task: u32) -> Option<Ticks> {
+        let present = self.tasks[task as usize].timer;
+        let mut of_task = self.timers.iter().filter(|Reverse(timer)| (timer.2, timer.3) == (task, present));
+        of_task.next().map(|Reverse(timer)| timer.0)
+    }
+
     /// `cpu` goes on at `now`: the task to execute, or `None` if it computes or has nothing to do.
     fn dispatch(&mut self, cpu: u16, now: Ticks, lines: &mut Lines, costs: &Costs) -> Option<u32> {
         let state = &mut self.cpus[usize::from(cpu)];

@@ -104,8 +104,9 @@ impl Task {
             if self.spec.free == FreeOrder::Shuffled {
                 random.shuffle(held.make_contiguous());
             }
-            // Half of them, so that what is freed was not allocated last.
-            for _ in 0..(held.len() / 2).div_ceil(self.spec.batch as usize) {
+            // Half of them, so that what is freed was not allocated last; a single one too, or the loop would do nothing.
+            let batches = (held.len() / 2).div_ceil(self.spec.batch as usize).max(1);
+            for _ in 0..batches {
                 let some = held.len().min(self.spec.batch as usize);
                 let batch = self.pass_on(held.drain(..some).collect());
                 self.free(batch);

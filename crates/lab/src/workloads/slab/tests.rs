@@ -93,6 +93,13 @@ fn messages_over_sockets_are_objects_and_over_pipes_are_not() {
 }
 
 #[test]
+fn a_single_object_comes_and_goes() {
+    let workload = "kind = 'slab-bulk'\ntasks = 1\nsize = 64\nobjects = 1\n";
+    let calls = each(&ran("host", "linux-6.12", workload), Span::SlabFree);
+    assert!(near(calls, 1.0), "{calls}");
+}
+
+#[test]
 fn batches_come_and_go() {
     for (batch, free, whose) in
         [(1, "in-order", "own"), (16, "shuffled", "own"), (8, "in-order", "neighbours")]
