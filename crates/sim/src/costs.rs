@@ -131,9 +131,6 @@ pub(crate) struct Costs {
     pub(crate) transfer: [Ticks; 5],
     /// By [`Closeness`].
     pub(crate) handover: [Ticks; 5],
-    /// How long a waiter spins before it is put to sleep, and what waking it adds to a hand-over.
-    pub(crate) spin: Ticks,
-    pub(crate) spin_wake: Ticks,
     pub(crate) lock: Ticks,
     pub(crate) irq: Ticks,
     /// On entering a span, by [`Span`].
@@ -212,8 +209,6 @@ impl Costs {
             touch,
             transfer,
             handover: by_closeness("handover"),
-            spin: ticks("handover.spin_ns"),
-            spin_wake: ticks("handover.wake_ns"),
             lock: ticks("cpu.lock_ns"),
             irq: ticks("cpu.irq_ns"),
             spans: Span::ALL.map(|span| span_cost(profile, span)),

@@ -1,9 +1,7 @@
 //! Queue spin locks: first come, first served; a waiter costs nobody else anything until the lock goes to it.
 //!
 //! A free lock costs the way of its line from where it was last. A held one goes straight to the longest waiter when it
-//! is given back, at the cost of a hand-over between the two CPUs. Where a profile says that waiters are put to sleep
-//! after some time, as virtual CPUs are, the longest waiter that is awake gets it; if all sleep, the first is woken, and
-//! whoever comes before it looks may take the lock. A lock may have been given back "in the future": its
+//! is given back, at the cost of a hand-over between the two CPUs. A lock may have been given back "in the future": its
 //! holder ran a little ahead of others. Whoever comes before that time waits until then.
 
 use std::collections::VecDeque;
@@ -35,8 +33,6 @@ pub(crate) struct Owner {
 struct Waiter {
     who: Owner,
     since: Ticks,
-    /// From when on it has been spinning without being put to sleep.
-    awake: Ticks,
 }
 
 #[derive(Debug)]
@@ -88,16 +84,6 @@ pub(crate) struct Given {
     pub(crate) held: Ticks,
     /// Who has it now, and from when on.
     pub(crate) to: Option<Grant>,
-    /// The waiter that is woken to look at it, where all of them sleep.
-    pub(crate) wakes: Option<Waking>,
-}
-
-/// A waiter that slept is woken; the lock stays free until it, or somebody else, takes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Waking {
-    pub(crate) who: Owner,
-    /// When it looks at the lock.
-    pub(crate) at: Ticks,
 }
 
 /// A waiter gets its lock.
@@ -173,7 +159,7 @@ impl Locks {
             return Taken::ByCaller;
         }
         if state.holder != NOBODY {
-            state.waiters.push_back(Waiter { who, since: now, awake: now });
+            state.waiters.push_back(Waiter { who, since: now });
             return Taken::Queued;
         }
         let closeness = state.last.map_or(Closeness::Same, |last| Self::closeness(places, last, who.cpu));
@@ -243,13 +229,7 @@ impl Locks {
         state.stats.hold_max = state.stats.hold_max.max(held);
         state.holder = NOBODY;
         state.free_at = now;
-        let awake = |waiter: &Waiter| now.saturating_sub(waiter.awake) <= costs.spin;
-        let Some(place) = state.waiters.iter().position(awake) else {
-            let wakes =
-                state.waiters.pop_front().map(|next| Waking { who: next.who, at: now + costs.spin_wake });
-            return Some(Given { class: state.class, held, to: None, wakes });
-        };
-        let to = state.waiters.remove(place).map(|next| {
+        let to = state.waiters.pop_front().map(|next| {
             let hand_over = costs.handover(Self::closeness(places, who.cpu, next.who.cpu));
             let at = now.max(next.since) + hand_over;
             state.shared = true;
@@ -260,37 +240,7 @@ impl Locks {
             state.begin(at);
             Grant { who: next.who, since: next.since, at, hand_over }
         });
-        Some(Given { class: state.class, held, to, wakes: None })
-    }
-
-    /// A waiter that slept and was woken looks at `lock` at `now`, having waited since `since`: when it has the lock. If
-    /// somebody took it in the meantime, the waiter is the next in the queue, awake again.
-    pub(crate) fn retake(
-        &mut self,
-        lock: SimLock,
-        who: Owner,
-        (since, now): (Ticks, Ticks),
-        costs: &Costs,
-    ) -> Option<Ticks> {
-        let Self { states, places } = self;
-        let state = &mut states[lock.0 as usize];
-        if state.holder != NOBODY {
-            state.waiters.push_front(Waiter { who, since, awake: now });
-            return None;
-        }
-        let closeness = state.last.map_or(Closeness::Same, |last| Self::closeness(places, last, who.cpu));
-        let at = now.max(state.free_at) + costs.lock + costs.transfer(closeness);
-        state.shared = true;
-        state.last = Some(who.cpu);
-        state.holder = who.task;
-        state.waited(at - since);
-        state.begin(at);
-        Some(at)
-    }
-
-    /// Whether `task` holds `lock`.
-    pub(crate) fn is_held_by(&self, lock: SimLock, task: u32) -> bool {
-        self.states[lock.0 as usize].holder == task
+        Some(Given { class: state.class, held, to })
     }
 
     pub(crate) fn has_waiters(&self, lock: SimLock) -> bool {

@@ -67,7 +67,14 @@ proptest! {
 
 #[test]
 fn waiters_are_served_in_order_of_arrival() {
-    let mut sim = sim_of("xeon-8260", 1);
+    // Within the Xeon's socket a hand-over takes 47.3 ns; on the EPYC, whose first eight cores share a cache, 24.4 or 112.
+    order_of_arrival("xeon-8260", 1047..=1048);
+    order_of_arrival("epyc-7w83", 1024..=1112);
+}
+
+/// However long a waiter waits, on a guest's CPU as on any other.
+fn order_of_arrival(name: &str, apart: std::ops::RangeInclusive<u64>) {
+    let mut sim = sim_of(name, 1);
     let machine = sim.machine();
     let lock = machine.new_lock(LockClass::Zone, 0);
     let log = Rc::new(RefCell::new(vec![]));
@@ -86,8 +93,8 @@ fn waiters_are_served_in_order_of_arrival() {
     sim.run(None).unwrap();
     let log = log.borrow();
     assert_eq!(log.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(), (0..10).rev().collect::<Vec<_>>());
-    // Each hold is 1 µs and each hand-over within the socket 47.3 ns.
-    assert!(log[1..].windows(2).all(|pair| (1047..=1048).contains(&(pair[1].1 - pair[0].1))), "{log:?}");
+    // Each hold is 1 µs, the hand-over comes on top.
+    assert!(log[1..].windows(2).all(|pair| apart.contains(&(pair[1].1 - pair[0].1))), "{log:?}");
     let zone = *sim.measurements().class(LockClass::Zone);
     assert_eq!((zone.acquired, zone.contended, zone.hand_overs), (10, 9, 9));
     assert_eq!(zone.hold_max, Nanos(100 * US));
@@ -391,31 +398,6 @@ fn groups_and_hooks_tell_spans_apart() {
     assert_eq!(refill(1).latency.max().0 - refill(0).latency.max().0, US);
     assert_eq!(measured.span(Span::Refill).latency.count(), 2);
     assert!(seen.borrow().contains(&(TaskId(1), Span::Refill, 63)));
-}
-
-#[test]
-fn a_waiter_that_sleeps_can_lose_the_lock_to_one_that_is_awake() {
-    // Waiters of this guest sleep after 60 µs and take 1.6 ms to wake.
-    let mut sim = sim_of("epyc-7w83", 1);
-    let lock = sim.machine().new_lock(LockClass::Zone, 0);
-    let log = Rc::new(RefCell::new(vec![]));
-    // (starts, holds) in µs: the second waits too long; the third comes while it wakes; the fourth while that one holds.
-    for (cpu, (starts, holds)) in (0..).zip([(0, 100), (10, 5), (300, 40), (310, 5)]) {
-        let (machine, log) = (sim.machine(), Rc::clone(&log));
-        sim.spawn(TaskSpec::new("w").on(Cpu(cpu)).at(Nanos(starts * US)), move || {
-            machine.lock(&lock);
-            log.borrow_mut().push((cpu, machine.now().0 / US));
-            machine.compute(Nanos(holds * US));
-            machine.unlock(&lock);
-        });
-    }
-    sim.run(None).unwrap();
-    let order: Vec<u16> = log.borrow().iter().map(|(cpu, _)| *cpu).collect();
-    assert_eq!(order, [0, 2, 3, 1], "{:?}", log.borrow());
-    let last = log.borrow()[3].1;
-    assert!((1700..1710).contains(&last), "woken when the first gave it back, at about 100 µs: {last}");
-    let zone = *sim.measurements().class(LockClass::Zone);
-    assert_eq!((zone.acquired, zone.contended), (4, 2));
 }
 
 #[test]

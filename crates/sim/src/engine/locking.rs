@@ -3,7 +3,6 @@
 use super::{Core, Park};
 use crate::error::SimError;
 use crate::locks::{SimLock, Taken};
-use crate::time::Ticks;
 
 impl Core {
     pub(crate) fn new_lock(&self, class: mm::LockClass, index: u32) -> SimLock {
@@ -39,28 +38,9 @@ impl Core {
                 self.sched.borrow_mut().cpus[usize::from(self.cpu.get())].spin += at - now;
                 self.advance(at - now);
             }
-            Taken::Queued => self.spin_for(lock, now),
+            // The CPU that hands it over books the wait and sets this CPU's clock.
+            Taken::Queued => self.park(Park::Spin(lock)),
             Taken::ByCaller => self.misused(lock, "takes", "it holds"),
-        }
-    }
-
-    /// Waits for a lock that others have, since `since`. The CPU that hands it over books the wait and sets this CPU's
-    /// clock; a waiter that was put to sleep is woken to look for itself.
-    fn spin_for(&self, lock: SimLock, since: Ticks) {
-        self.park(Park::Spin(lock));
-        while !self.locks.borrow().is_held_by(lock, self.owner().task) {
-            self.sync();
-            let now = self.clock.get();
-            let taken = self.locks.borrow_mut().retake(lock, self.owner(), (since, now), &self.costs);
-            match taken {
-                Some(at) => {
-                    let class = self.locks.borrow().class(lock);
-                    self.meter.borrow_mut().waited(self.span(), class, at - since, 0);
-                    self.sched.borrow_mut().cpus[usize::from(self.cpu.get())].spin += at - now;
-                    self.advance(at - now);
-                }
-                None => self.park(Park::Spin(lock)),
-            }
         }
     }
 
@@ -100,10 +80,6 @@ impl Core {
             self.meter.borrow_mut().waited(span, given.class, wait, grant.hand_over);
             sched.end_spin(grant.who, grant.at);
             drop(sched);
-            self.others_changed();
-        }
-        if let Some(waking) = given.wakes.filter(|_| !self.ending.get()) {
-            self.sched.borrow_mut().end_spin(waking.who, waking.at);
             self.others_changed();
         }
         self.leave_atomic();

@@ -346,7 +346,7 @@ impl Sched {
         }
     }
 
-    /// A spinning CPU goes on at `at`: it has got its lock, or is to look at it again.
+    /// A spinning CPU goes on at `at`: it has got its lock.
     pub(super) fn end_spin(&mut self, who: Owner, at: Ticks) {
         let state = &mut self.cpus[usize::from(who.cpu)];
         state.spin += at - state.clock;

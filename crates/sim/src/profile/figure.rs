@@ -223,18 +223,6 @@ pub const FIGURES: &[FigureSpec] = &[
     spec("handover.same_llc_ns", 0.1, 10_000.0, "… to one under the same last-level cache"),
     spec("handover.same_socket_ns", 0.1, 10_000.0, "… to one elsewhere on the socket"),
     spec("handover.cross_socket_ns", 0.1, 100_000.0, "… to one on another socket"),
-    spec(
-        "handover.spin_ns",
-        0.0,
-        1e12,
-        "how long a waiter spins before it is put to sleep, as a virtual CPU may be; as good as for ever on bare metal",
-    ),
-    spec(
-        "handover.wake_ns",
-        0.0,
-        1e9,
-        "what it takes on top of the lock's way to hand it to a waiter that sleeps",
-    ),
     spec("dram.local_ns", 1.0, 100_000.0, "latency of memory of the CPU's own node, idle"),
     spec("dram.remote_ns", 1.0, 100_000.0, "latency of memory of another node, idle"),
     spec("dram.node_gbps", 0.1, 10_000.0, "peak bandwidth of a node's memory, GB/s"),

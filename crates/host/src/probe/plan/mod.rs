@@ -30,14 +30,6 @@ const HIDDEN: &[(&str, &str)] = &[
     ("cpu.touch_ns", "instructions inside of the kernel cannot be timed from user space"),
     ("cpu.irq_ns", "interrupts cannot be switched off from user space"),
     ("cpu.window_ns", "how far a CPU looks ahead depends on the instructions, and the kernel's are not here"),
-    (
-        "handover.spin_ns",
-        "the kernel's locks, and what a hypervisor does to who waits for them, cannot be seen from user space",
-    ),
-    (
-        "handover.wake_ns",
-        "the kernel's locks, and what a hypervisor does to who waits for them, cannot be seen from user space",
-    ),
     ("path.page_alloc_ns", "instructions inside of the kernel cannot be timed from user space"),
     ("path.page_free_ns", "instructions inside of the kernel cannot be timed from user space"),
     ("path.refill_ns", "instructions inside of the kernel cannot be timed from user space"),
