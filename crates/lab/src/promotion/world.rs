@@ -176,10 +176,11 @@ impl World {
         program.hint_scan.replace(Some(scan));
     }
 
-    /// What somebody spent on `name`.
+    /// What somebody spent on `name`; all of it together is the sample `overhead`.
     pub(super) fn spent(&self, name: &str, time: Nanos) {
         if time.0 > 0 {
             self.stage.tally.spent(name, time);
+            self.stage.tally.spent("overhead", time);
         }
     }
 

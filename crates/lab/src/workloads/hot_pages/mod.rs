@@ -3,8 +3,8 @@
 //! order, so many times.
 //!
 //! `completion` is how long a process takes for its accesses, from the start of the clock, in ns; `scan`, `migrate`, `hint-scan`
-//! and `hint-fault` are the times that promotion spent, all threads together; the counters `accesses_fast` and `accesses_slow`
-//! say, in units of 1024, which tier's memory was accessed. An operation is 1024 accesses.
+//! and `hint-fault` are the times that promotion spent, all threads together, and `overhead` is their sum; the counters
+//! `accesses_fast` and `accesses_slow` say, in units of 1024, which tier's memory was accessed. An operation is 1024 accesses.
 //!
 //! Left out: setting memory up (it lies on its node before the clock starts), page faults, everything else that the programs do
 //! between accesses (part of what an access costs).

@@ -52,6 +52,11 @@ fn every_policy_brings_what_is_used_to_the_fast_node() {
         assert!((PAGES * 99 / 100..=PAGES).contains(&moved), "{policy}: {moved}");
         assert!(sample(&outcome, "completion") < 0.9 * slow, "{policy}");
         assert!(sample(&outcome, "scan") > 0.0 && sample(&outcome, "migrate") > 0.0, "{policy}");
+        let parts: f64 = ["scan", "migrate", "hint-scan", "hint-fault"]
+            .into_iter()
+            .map(|part| sample(&outcome, part))
+            .sum();
+        assert!((sample(&outcome, "overhead") / parts - 1.0).abs() < 1e-12, "{policy}");
     }
     // A scan a second after birth, and for V3 another one, half a second or more behind it.
     for policy in ["kmmscand-v1", "kmmscand-v2", "kmmscand-v3"] {
