@@ -162,9 +162,9 @@ pub(crate) struct Replay {
     /// The recording, or a perf.data file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The machine: a name of `freehold machines list`, or a profile of your own (FILE.toml)
-    #[arg(long, short, default_value = "host", value_name = "NAME|FILE.toml")]
-    pub(crate) machine: String,
+    /// The machines: names of `freehold machines list`, or profiles of your own (FILE.toml)
+    #[arg(long, short, default_value = "host", value_name = "NAME|FILE.toml[,…]", value_delimiter = ',')]
+    pub(crate) machine: Vec<String>,
     /// Copies that run at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) copies: u32,
@@ -183,7 +183,10 @@ pub(crate) struct Replay {
     /// Whose rules: linux-X.Y
     #[arg(long, default_value = "linux-6.18", value_name = "POLICY")]
     pub(crate) policy: String,
-    /// Threads that run variants side by side; the results do not depend on it
+    /// Repetitions, each with another seed: --seed, and so on upwards; 1 gives no interval
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
+    pub(crate) seeds: u32,
+    /// Threads that run variants and seeds side by side; the results do not depend on it
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub(crate) jobs: usize,
 }

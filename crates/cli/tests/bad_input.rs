@@ -48,6 +48,13 @@ fn a_knob_set_twice_or_unknown_to_the_kernel_is_refused() {
 }
 
 #[test]
+fn a_machine_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 100);
+    insta::assert_snapshot!(refusal(&["replay", text(&rec), "--machine", "host,host"]), @"freehold: --machine names host twice");
+}
+
+#[test]
 fn zone_order_is_refused_where_the_kernel_has_none() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 100);

@@ -24,10 +24,12 @@ fn document(extra: &[&str]) -> Document {
 
 #[test]
 fn one_seed_one_document_whatever_the_threads() {
-    let words = ["--machine", "xeon-8260", "--copies", "6", "--set", "vm.pcp_batch_scale_max=5,3,0"];
+    let words =
+        ["--machine", "xeon-8260", "--copies", "6", "--seeds", "2", "--set", "vm.pcp_batch_scale_max=5,0"];
     let with = |jobs: &str, seed: &str| document(&[&words[..], &["--jobs", jobs, "--seed", seed]].concat());
     let first = with("1", "7");
-    assert_eq!(first.runs.len(), 3);
+    assert_eq!(first.runs.len(), 4);
+    assert!(first.means.iter().all(|mean| mean.seeds == 2 && mean.low <= Some(mean.mean)));
     assert_eq!(first, with("1", "7"));
     assert_eq!(first, with("2", "7"));
     assert_ne!(first, with("2", "8"));
@@ -36,11 +38,54 @@ fn one_seed_one_document_whatever_the_threads() {
 #[test]
 fn a_smaller_scale_makes_shorter_refills_on_both_machines() {
     for machine in ["epyc-7w83", "xeon-8260-1n"] {
-        let document =
-            document(&["--machine", machine, "--copies", "10", "--set", "vm.pcp_batch_scale_max=5,0"]);
+        let document = document(&[
+            "--machine",
+            machine,
+            "--copies",
+            "10",
+            "--seeds",
+            "1",
+            "--set",
+            "vm.pcp_batch_scale_max=5,0",
+        ]);
         let mean = |run: usize| document.runs[run].latency["refill"].mean_ns;
         assert!(mean(1) * 2 < mean(0), "{machine}: {} -> {}", mean(0), mean(1));
     }
+}
+
+#[test]
+fn several_machines_and_seeds_make_one_document() {
+    let document =
+        document(&["--machine", "host,xeon-8260-1n", "--seed", "7", "--set", "vm.pcp_batch_scale_max=5,0"]);
+    let told: Vec<(&str, &str, u64)> =
+        document.runs.iter().map(|run| (run.machine.as_str(), run.variant.as_str(), run.seed)).collect();
+    let mut expected = vec![];
+    for machine in ["host", "xeon-8260-1n"] {
+        for variant in ["vm.pcp_batch_scale_max=5", "vm.pcp_batch_scale_max=0"] {
+            expected.extend([7, 8, 9].map(|seed| (machine, variant, seed)));
+        }
+    }
+    assert_eq!(told, expected);
+    let mean =
+        document.means.iter().find(|mean| mean.machine == "host" && mean.metric == "refill.mean_ns").unwrap();
+    let of_runs = document.runs[..3].iter().map(|run| {
+        let refill = &run.latency["refill"];
+        refill.total_ns as f64 / refill.count as f64
+    });
+    assert!((mean.mean - of_runs.sum::<f64>() / 3.0).abs() < 1e-6, "{mean:?}");
+    assert!(mean.low.unwrap() <= mean.mean && mean.mean <= mean.high.unwrap() && mean.seeds == 3, "{mean:?}");
+}
+
+#[test]
+fn the_verdict_has_intervals_or_says_that_it_has_none() {
+    let words = ["--machine", "epyc-7w83", "--copies", "4", "--set", "vm.pcp_batch_scale_max=5,0"];
+    let text = replay(&words);
+    assert!(text.contains("± half of the 95 % interval of a mean over 3 seeds"), "{text}");
+    // The headline is wrapped.
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains("No mainline kernel has vm.pcp_batch_scale_max."), "{text}");
+    let text = replay(&[&words[..], &["--seeds", "1"]].concat());
+    assert!(text.contains("One seed: no interval") && !text.contains('±'), "{text}");
 }
 
 #[test]

@@ -59,14 +59,28 @@ pub fn remarks(style: Style, scene: &Scene<'_>) -> String {
         for note in &group.first().notes {
             let _ = writeln!(out, "{}: {}", group.label, style.bad(note));
         }
-        for (kind, count) in &group.first().omissions {
-            if *count > 0 {
-                let line = format!("not as recorded: {count} {}", kind.replace('_', " "));
-                let _ = writeln!(out, "{}: {}", group.label, style.bad(&line));
-            }
+        for omission in omissions(group) {
+            let line = format!("not as recorded: {omission}");
+            let _ = writeln!(out, "{}: {}", group.label, style.bad(&line));
         }
     }
     out
+}
+
+/// What a variant could not carry out as recorded, a phrase for each kind: `94 frees without allocation`, or `94 to 97` where
+/// the seeds differ.
+pub(crate) fn omissions(group: &Group<'_>) -> Vec<String> {
+    let mut kinds: Vec<&str> =
+        group.runs.iter().flat_map(|run| run.omissions.keys()).map(String::as_str).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let phrase = |kind: &str| {
+        let counts = || group.runs.iter().map(|run| run.omissions.get(kind).copied().unwrap_or(0));
+        let (least, most) = (counts().min()?, counts().max()?);
+        let count = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        (most > 0).then(|| format!("{count} {}", kind.replace('_', " ")))
+    };
+    kinds.into_iter().filter_map(phrase).collect()
 }
 
 fn seeds(group: &Group<'_>) -> String {

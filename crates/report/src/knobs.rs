@@ -9,13 +9,19 @@ use crate::nearest::unknown;
 use crate::style::Style;
 use crate::table::{Table, wrap};
 
+/// In the table a range takes this many letters at most.
+const LONGEST_RANGE: usize = 22;
+
 /// The table of all knobs.
 pub fn list(style: Style) -> String {
     let mut table = Table::new(["<knob", "<range", "default", "<meaning"]);
     for spec in &KNOBS {
         let unit = if spec.unit.is_empty() { String::new() } else { format!(" [{}]", spec.unit) };
         let meaning = format!("{}{unit}", spec.meaning);
-        table.row([spec.name.to_owned(), range(spec), spec.knob.written(spec.default).to_string(), meaning]);
+        // Words of many letters would leave no room for the meaning, which has them all.
+        let range = Some(range(spec)).filter(|range| range.len() <= LONGEST_RANGE);
+        let range = range.unwrap_or_else(|| format!("{} words", spec.knob.words().len()));
+        table.row([spec.name.to_owned(), range, spec.knob.written(spec.default).to_string(), meaning]);
     }
     table.text(0, style.columns())
 }

@@ -16,7 +16,7 @@ pub fn line(runs: &[Run]) -> Option<String> {
     let failed = sum(FAILED_ALLOCATIONS);
     if failed > 0 {
         parts.push(format!(
-            "{failed} allocations found no memory, in {}: take a machine with more of it, or fewer --copies",
+            "{failed} allocations found no memory, in {}: take a machine with more of it, or fewer copies",
             where_in(FAILED_ALLOCATIONS)
         ));
     }
@@ -47,6 +47,6 @@ mod tests {
             run(&[(FAILED_ALLOCATIONS, 839_347), (CHANGES_NOT_REACHED, 1)]),
             run(&[(CHANGES_NOT_REACHED, 1)]),
         ];
-        insta::assert_snapshot!(line(&runs).unwrap(), @"fell short: 839347 allocations found no memory, in 1 of 2 runs: take a machine with more of it, or fewer --copies; a change of --at was never reached, in all runs: they end after 2.000 ms at most; give an earlier time, or more --repeat");
+        insta::assert_snapshot!(line(&runs).unwrap(), @"fell short: 839347 allocations found no memory, in 1 of 2 runs: take a machine with more of it, or fewer copies; a change of --at was never reached, in all runs: they end after 2.000 ms at most; give an earlier time, or more --repeat");
     }
 }

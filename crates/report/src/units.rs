@@ -34,6 +34,11 @@ pub fn rate(per_second: f64) -> String {
     format!("{} {unit}", four_digits(value))
 }
 
+/// A count: whole, or to a tenth where it is the mean of a few.
+pub fn count(count: f64) -> String {
+    if count.fract() == 0.0 || count >= 100.0 { format!("{count:.0}") } else { format!("{count:.1}") }
+}
+
 /// A value of 1 to 9999 (and a little beyond) to four digits.
 fn four_digits(value: f64) -> String {
     match value {

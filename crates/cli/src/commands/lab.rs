@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lab::experiment::{self, Detail, Experiment, METRICS, Options};
-use lab::measurements::{Document, Role, Run};
+use lab::measurements::{Document, Role};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabHow, LabWhat};
@@ -94,10 +94,14 @@ fn perform(
 /// What a machine was too small for, or what should have been exact and is not, fell short. How far predictions are off
 /// is what was asked for.
 fn verdict(document: &Document) -> Verdict {
-    let failed = |run: &Run| run.omissions.contains_key("failed_allocations");
-    if document.runs.iter().any(failed) || !experiment::inexact_rows(document).is_empty() {
-        Verdict::FellShort
-    } else {
-        Verdict::Fine
+    let mut short: Vec<String> = report::shortfall::line(&document.runs).into_iter().collect();
+    let inexact = experiment::inexact_rows(document).len();
+    if inexact > 0 {
+        short.push(format!("{inexact} of the figures that should be exact are not; the tables show them"));
     }
+    if short.is_empty() {
+        return Verdict::Fine;
+    }
+    eprintln!("freehold: {}", short.join("; "));
+    Verdict::FellShort
 }

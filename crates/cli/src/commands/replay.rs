@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lab::measurements::{Document, Run};
+use lab::measurements::{Document, Run, means};
 use lab::replay::{Plan, parse_changes, parse_cpu_list, parse_settings, replay_all};
 use lab::workload::{HostCosts, Workload, from_recording};
 use trace::Meta;
@@ -13,16 +13,31 @@ use crate::common::{Failure, Verdict, command_line, knob, machine, policy, prese
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure> {
-    let plan = plan(global, options)?;
+    let plans =
+        options.machine.iter().map(|name| plan(global, options, name)).collect::<Result<Vec<_>, _>>()?;
+    named_once(&plans)?;
     let workload = workload(&options.file)?;
     let mut document = Document::new(command_line());
-    document.runs = runs(global, &workload, &plan, options.jobs)?;
+    document.runs = runs(global, &workload, &plans, options.jobs)?;
+    document.means = means(&document.runs);
     present(global, &document, |style| report::replay::full(style, &document))?;
     Ok(verdict(&document.runs))
 }
 
-fn plan(global: &Global, options: &Replay) -> Result<Plan, Failure> {
-    let mut plan = Plan::new(machine(&options.machine)?, policy(&options.policy)?);
+/// Runs of one machine under two entries would pass for repetitions.
+fn named_once(plans: &[Plan]) -> Result<(), Failure> {
+    for (index, plan) in plans.iter().enumerate() {
+        let name = plan.profile.name();
+        if plans[..index].iter().any(|other| other.profile.name() == name) {
+            return Err(Failure(format!("--machine names {name} twice")));
+        }
+    }
+    Ok(())
+}
+
+/// What is to run on the machine called `name`.
+fn plan(global: &Global, options: &Replay, name: &str) -> Result<Plan, Failure> {
+    let mut plan = Plan::new(machine(name)?, policy(&options.policy)?);
     plan.settings = knob(parse_settings(&options.set))?;
     plan.changes = knob(parse_changes(&options.at))?;
     plan.check().map_err(Failure::of)?;
@@ -32,6 +47,7 @@ fn plan(global: &Global, options: &Replay) -> Result<Plan, Failure> {
     plan.copies = options.copies;
     plan.repeat = options.repeat;
     plan.seed = global.seed;
+    plan.seeds = options.seeds;
     Ok(plan)
 }
 
@@ -65,17 +81,18 @@ fn host_costs(meta: &Meta) -> Result<HostCosts, Failure> {
     })
 }
 
-/// Runs every variant of `plan`, `jobs` at a time (0: as many as there are CPUs).
+/// Runs every variant of every plan with every seed, `jobs` at a time (0: as many as there are CPUs).
 pub(crate) fn runs(
     global: &Global,
     workload: &Arc<Workload>,
-    plan: &Plan,
+    plans: &[Plan],
     jobs: usize,
 ) -> Result<Vec<Run>, Failure> {
-    let bar = Bar::new(global, plan.variants().len() as u64);
+    let count: usize = plans.iter().map(|plan| plan.variants().len() * plan.seeds().count()).sum();
+    let bar = Bar::new(global, count as u64);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().map_err(Failure::of)?;
-    let done = |run: &Run| bar.step(format!("{} {}", run.machine, run.variant));
-    let runs = pool.install(|| replay_all(workload, plan, &done)).map_err(Failure::of)?;
+    let done = |run: &Run| bar.step(format!("{} {}, seed {}", run.machine, run.variant, run.seed));
+    let runs = pool.install(|| replay_all(workload, plans, &done)).map_err(Failure::of)?;
     bar.done();
     Ok(runs)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::change::Mean;
 use super::experiment::Account;
 use super::latency::Latency;
 use super::number;
@@ -25,6 +26,9 @@ pub struct Document {
     /// One entry per variant and repetition.
     #[serde(default)]
     pub runs: Vec<Run>,
+    /// The mean of every figure of every variant over its seeds, with where it lies with 95 % confidence; from `replay`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub means: Vec<Mean>,
     /// Simulated figures beside published ones; from `lab` and `validate`.
     #[serde(default)]
     pub rows: Vec<Row>,

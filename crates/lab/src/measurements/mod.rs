@@ -5,6 +5,7 @@
 //! compared with today's. [`groups`] puts runs that differ in nothing but their seed together, and [`compare`] sets
 //! groups beside each other with means, deviations and confidence intervals.
 
+mod change;
 mod comparison;
 mod document;
 mod experiment;
@@ -14,6 +15,7 @@ mod number;
 mod published;
 mod statistics;
 
+pub use change::{Change, Figure, Mean, Told, changes, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
     CHANGES_NOT_REACHED, Confidence, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Memory, Moved,

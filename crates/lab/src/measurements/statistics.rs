@@ -134,20 +134,35 @@ impl Moments {
         Some(Self { mean: sample.mean()?, stddev: sample.stddev()?, count: sample.count() })
     }
 
-    /// By how many percent of this mean `other`'s is larger, and half the width of the interval in which that lies with
-    /// 95 % confidence (Welch's t of two means with deviations of their own; that of the base as a divisor is left out).
-    /// `None` where one has fewer than two values, or neither deviates.
-    pub fn change_percent(self, other: Self) -> Option<(f64, f64)> {
+    /// Whether the two means differ with 95 % confidence, by Welch's t. Two that do not deviate at all differ if they are
+    /// not equal: nothing is left to chance.
+    pub fn differs_from(self, other: Self) -> bool {
+        match self.welch(other) {
+            Some(half) => (other.mean - self.mean).abs() > half,
+            None => self.stddev + other.stddev == 0.0 && self.mean != other.mean,
+        }
+    }
+
+    /// Half the width of the interval in which the difference of the two means lies with 95 % confidence; `None` where one
+    /// has fewer than two values, or neither deviates.
+    fn welch(self, other: Self) -> Option<f64> {
         let part = |of: Self| of.stddev.powi(2) / of.count as f64;
         let (one, two) = (part(self), part(other));
-        if self.count < 2 || other.count < 2 || one + two <= 0.0 || self.mean == 0.0 {
+        if self.count < 2 || other.count < 2 || one + two <= 0.0 {
             return None;
         }
         let below = |part: f64, count: usize| part.powi(2) / (count - 1) as f64;
         let degrees = (one + two).powi(2) / (below(one, self.count) + below(two, other.count));
-        let t = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
+        Some(StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975) * (one + two).sqrt())
+    }
+
+    /// By how many percent of this mean `other`'s is larger, and half the width of the interval in which that lies with
+    /// 95 % confidence (Welch's t of two means with deviations of their own; that of the base as a divisor is left out).
+    /// `None` where one has fewer than two values, or neither deviates.
+    pub fn change_percent(self, other: Self) -> Option<(f64, f64)> {
+        let half = self.welch(other).filter(|_| self.mean != 0.0)?;
         let percent = 100.0 / self.mean.abs();
-        Some((percent * (other.mean - self.mean), percent * t * (one + two).sqrt()))
+        Some((percent * (other.mean - self.mean), percent * half))
     }
 }
 

@@ -86,7 +86,7 @@ fn plan(machine: &str, policy: &str, copies: u32) -> Plan {
 
 fn on_threads(threads: usize, workload: &Arc<Workload>, plan: &Plan) -> Vec<Run> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let mut runs = pool.install(|| replay_all(workload, plan, &|_| {}).unwrap());
+    let mut runs = pool.install(|| replay_all(workload, std::slice::from_ref(plan), &|_| {}).unwrap());
     for run in &mut runs {
         run.wall_ns = 0;
     }

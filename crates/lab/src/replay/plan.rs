@@ -22,8 +22,10 @@ pub struct Plan {
     pub repeat: u32,
     /// CPUs that may be used; empty: the profile's.
     pub cpus: Vec<Cpu>,
-    /// Seed of offsets and jitter.
+    /// The first seed of offsets and jitter.
     pub seed: u64,
+    /// How many seeds, from 1; each is one more than the one before.
+    pub seeds: u32,
 }
 
 /// A knob and the values that it is to take in turn.
@@ -69,7 +71,7 @@ impl Variant {
 }
 
 impl Plan {
-    /// A plan for one copy on `profile` under `policy`, all knobs at their defaults, seed 1.
+    /// A plan for one copy on `profile` under `policy`, all knobs at their defaults, seed 1 alone.
     pub fn new(profile: Profile, policy: Policy) -> Self {
         Self {
             profile,
@@ -80,6 +82,7 @@ impl Plan {
             repeat: 1,
             cpus: vec![],
             seed: 1,
+            seeds: 1,
         }
     }
 
@@ -91,6 +94,12 @@ impl Plan {
         let set = self.settings.iter().flat_map(|set| set.values.iter().map(|&value| (set.knob, value)));
         let mut all = set.chain(self.changes.iter().map(|change| (change.knob, change.value)));
         all.try_for_each(|(knob, value)| self.policy.check_knob(knob, value))
+    }
+
+    /// Its seeds.
+    pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
+        let first = self.seed;
+        (0..self.seeds.max(1)).map(move |number| first.wrapping_add(u64::from(number)))
     }
 
     /// Every combination of the settings' values; the last setting changes fastest.

@@ -44,25 +44,31 @@ impl fmt::Display for ReplayError {
 
 impl std::error::Error for ReplayError {}
 
-/// Runs every variant of `plan`, as many at a time as the present rayon pool has threads; in the order of
-/// [`Plan::variants`]. `done` hears of each that ends.
+/// Runs every variant of every plan with every seed, as many at a time as the present rayon pool has threads. They come
+/// in the order of the plans, then of [`Plan::variants`], then of the seeds. `done` hears of each that ends.
 ///
 /// # Errors
-/// The first variant's that could not be run.
+/// The first run's that could not be.
 pub fn replay_all(
     workload: &Arc<Workload>,
-    plan: &Plan,
+    plans: &[Plan],
     done: &(dyn Fn(&Run) + Sync),
 ) -> Result<Vec<Run>, ReplayError> {
-    let one = |variant: &Variant| {
+    let mut all: Vec<(Plan, Variant)> = vec![];
+    for plan in plans {
+        for variant in plan.variants() {
+            all.extend(plan.seeds().map(|seed| (Plan { seed, seeds: 1, ..plan.clone() }, variant.clone())));
+        }
+    }
+    let one = |(plan, variant): &(Plan, Variant)| {
         let run = replay(workload, plan, variant)?;
         done(&run);
         Ok(run)
     };
-    plan.variants().par_iter().map(one).collect()
+    all.par_iter().map(one).collect()
 }
 
-/// Runs one variant of `plan`.
+/// Runs one variant of `plan` with its first seed.
 ///
 /// # Errors
 /// An empty workload, an impossible machine, or a simulation that cannot go on.

@@ -53,7 +53,7 @@ fn without_wall(mut runs: Vec<Run>) -> Vec<Run> {
 
 fn on_threads(threads: usize, workload: &Arc<Workload>, plan: &Plan) -> Vec<Run> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    without_wall(pool.install(|| replay_all(workload, plan, &|_| {}).unwrap()))
+    without_wall(pool.install(|| replay_all(workload, std::slice::from_ref(plan), &|_| {}).unwrap()))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_scale_bounds_refills() {
     let workload = workload(20_000);
     let mut plan = plan("host", 1);
     scales(&mut plan);
-    let runs = replay_all(&workload, &plan, &|_| {}).unwrap();
+    let runs = replay_all(&workload, std::slice::from_ref(&plan), &|_| {}).unwrap();
     let refills: Vec<u64> = runs.iter().map(|run| run.latency["refill"].count).collect();
     assert!(refills[1] > 10 * refills[0], "{refills:?}");
     assert!(runs[1].latency["refill"].mean_ns < runs[0].latency["refill"].mean_ns);
@@ -179,6 +179,20 @@ fn settings_are_read_or_refused_in_one_line() {
     let refused = |text: &str| parse_change(text).unwrap_err().to_string();
     insta::assert_snapshot!(refused("5:vm.pcp_batch_scale_max=3"), @"'5:vm.pcp_batch_scale_max=3' is not of the form time:knob=value, with the time as 2s, 150ms, 20us or 7ns");
     assert_eq!(parse_change("150ms:vm.pcp_batch_scale_max=3").unwrap().at, Nanos(150_000_000));
+}
+
+#[test]
+fn seeds_are_runs_of_their_own() {
+    let mut plan = plan("xeon-8260", 4);
+    scales(&mut plan);
+    (plan.seed, plan.seeds) = (5, 2);
+    let runs = on_threads(2, &workload(2_000), &plan);
+    let told: Vec<(&str, u64)> = runs.iter().map(|run| (run.variant.as_str(), run.seed)).collect();
+    let (five, zero) = ("vm.pcp_batch_scale_max=5", "vm.pcp_batch_scale_max=0");
+    assert_eq!(told, [(five, 5), (five, 6), (zero, 5), (zero, 6)]);
+    assert_ne!(runs[0].simulated_ns, runs[1].simulated_ns, "copies begin at other times");
+    (plan.seed, plan.seeds) = (6, 1);
+    assert_eq!(runs[1], on_threads(1, &workload(2_000), &plan)[0]);
 }
 
 #[test]

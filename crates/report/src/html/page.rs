@@ -157,7 +157,6 @@ fn part(scene: &Scene<'_>) -> Part {
 
 fn variant(group: &Group<'_>) -> Variant {
     let run = group.first();
-    let omissions = run.omissions.iter().filter(|(_, count)| **count > 0);
     Variant {
         label: group.label.clone(),
         about: heading::variant(group),
@@ -166,7 +165,7 @@ fn variant(group: &Group<'_>) -> Variant {
             _ => String::new(),
         },
         notes: run.notes.clone(),
-        omissions: omissions.map(|(kind, count)| format!("{count} {}", kind.replace('_', " "))).collect(),
+        omissions: heading::omissions(group),
     }
 }
 
