@@ -402,6 +402,9 @@ pub(crate) struct Compare {
     /// Whose tables: mmtests' compare-kernels or the kernel test robot's
     #[arg(long, value_enum, default_value_t = Table::Mmtests)]
     pub(crate) table: Table,
+    /// Compare measurements of different machines, workloads or labels; the output says that they are
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// A way to set a comparison.

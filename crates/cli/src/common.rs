@@ -87,7 +87,14 @@ pub(crate) fn present(
 ) -> Result<(), Failure> {
     let page = || report::html::page(document).map_err(Failure::of);
     let channel = Channel::Stdout;
-    let printed = if global.json { document.to_json() } else { text(style(channel)) };
+    let printed = if global.json {
+        document.to_json()
+    } else {
+        let style = style(channel);
+        let notes: String = document.notes.iter().map(|note| format!("{}\n", style.bad(note))).collect();
+        let gap = if notes.is_empty() { "" } else { "\n" };
+        notes + gap + &text(style)
+    };
     give(channel, global, &printed, page)
 }
 
@@ -162,7 +169,8 @@ pub(crate) fn knob<T>(parsed: Result<T, lab::replay::ParseSettingError>) -> Resu
     })
 }
 
-/// Opens a recording; a perf.data file is imported first, to a file that goes away with the reader.
+/// Opens a recording; a perf.data file is imported first, to a file that goes away with the reader. What is wrong with it
+/// is said before anything else is, and is no note: --quiet does not keep it back.
 pub(crate) fn recording(path: &Path) -> Result<Reader<File>, Failure> {
     let at = |error: &dyn Display| Failure::at(path, error);
     if trace::is_perf_data(path).map_err(|error| at(&error))? {
@@ -171,5 +179,12 @@ pub(crate) fn recording(path: &Path) -> Result<Reader<File>, Failure> {
         // The open file outlives its name.
         return Reader::open(imported.path()).map_err(|error| at(&error));
     }
-    Reader::open(path).map_err(|error| at(&error))
+    let reader = Reader::open(path).map_err(|error| at(&error))?;
+    if let Some(damage) = reader.damage() {
+        if reader.event_count() == 0 {
+            return Err(Failure::at(path, format!("{damage}; no event of it can be read")));
+        }
+        say(&format!("{}: {damage}; going on with what is whole", path.display()));
+    }
+    Ok(reader)
 }

@@ -94,30 +94,125 @@ fn what_is_no_recording_is_said_to_be_none() {
 }
 
 #[test]
-fn a_cut_recording_is_read_up_to_the_cut() {
+fn a_damaged_recording_says_so_first_and_goes_on_with_what_is_whole() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recording(folder.path(), 200_000);
+    let path = recording(folder.path(), 100_000);
     let whole = fs::read(&path).unwrap();
-    fs::write(&path, &whole[..whole.len() * 3 / 4]).unwrap();
-    let output = freehold(&["inspect", text(&path)]);
-    assert_eq!(output.status.code(), Some(1), "it ran, and something is missing");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("cut"), "{shown}");
+    let cut = whole[..whole.len() * 3 / 4].to_vec();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 3] ^= 0x5a;
+    let mut without_index = whole.clone();
+    *without_index.last_mut().unwrap() ^= 1;
+    for (bytes, how) in [
+        (cut, "is cut off at byte "),
+        (flipped, "is damaged at byte "),
+        (without_index, "costs none of its events"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        for words in [&["inspect", text(&path)][..], &["replay", text(&path), "--quiet"]] {
+            let output = freehold(words);
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            let shown = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
+            assert!(stderr.contains(how) && stderr.contains("going on with what is whole"), "{stderr}");
+            let top: String = shown.lines().take(4).collect::<Vec<_>>().join(" ");
+            assert!(top.contains("is cut off") || top.contains("is damaged"), "{words:?}: {top}");
+        }
+        let output = freehold(&["replay", text(&path), "--json", "--quiet"]);
+        let document =
+            lab::measurements::Document::from_json(&String::from_utf8_lossy(&output.stdout)).unwrap();
+        assert!(document.notes[0].contains(how), "{:?}", document.notes);
+        let lost = document.runs[0].omissions.get("unreadable_chunks").copied();
+        assert_eq!(lost, (how != "costs none of its events").then_some(1));
+        // A copy of what is left is whole itself, and must not hide that.
+        let copy = folder.path().join("copy.rec");
+        let output = freehold(&["inspect", text(&path), "--mask", text(&copy), "--quiet"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let copied = String::from_utf8(freehold(&["inspect", text(&copy)]).stdout).unwrap();
+        assert_eq!(copied.contains("could not be expressed"), lost.is_some(), "{copied}");
+    }
+    fs::write(&path, &whole[..whole.len() / 20]).unwrap();
+    let line = refusal(&["replay", text(&path)]);
+    assert!(line.contains("cut"), "{line}");
+}
+
+/// What a new user may get wrong, each with a word that has to be in the answer.
+#[test]
+fn wrong_words_files_and_places_end_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 100);
+    let place = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        text(&path).to_owned()
+    };
+    let (rec, empty) = (text(&rec).to_owned(), place("empty", b""));
+    let garbage = place("garbage.toml", &[0x80, 0xff, 0, 1, 2, 250]);
+    let list = place("list.json", b"[1, 2");
+    let other = place("other.json", b"{\"a\": 1}");
+    let (dir, page) = (text(folder.path()).to_owned(), folder.path().join("no/such/page.html"));
+    let (page, none) = (text(&page).to_owned(), "/no/such/file".to_owned());
+    let rows: &[(&[&str], &str)] = &[
+        (&["inspect", &none], "/no/such/file"),
+        (&["inspect", &dir], "directory"),
+        (&["inspect", &empty], "cut short"),
+        (&["inspect", &garbage], "not a Freehold recording"),
+        (&["replay", &none], "/no/such/file"),
+        (&["replay", &dir], "directory"),
+        (&["replay", &garbage], "not a Freehold recording"),
+        (&["replay", &rec, "--copies", "many"], "many"),
+        (&["replay", &rec, "--seed", "-1"], "-1"),
+        (&["replay", &rec, "--repeat", "99999999999999999999"], "repeat"),
+        (&["replay", &rec, "--cpus", "3-1"], "3-1"),
+        (&["replay", &rec, "--cpus", ","], "CPU"),
+        (&["replay", &rec, "--machine", &garbage], "garbage.toml"),
+        (&["replay", &rec, "--machine", &dir], "directory"),
+        (&["replay", &rec, "--machine", ""], "profile"),
+        (&["replay", &rec, "--policy", ""], "policy"),
+        (&["replay", &rec, "--set", "=5"], "knob"),
+        (&["replay", &rec, "--report", &page], "page.html"),
+        (&["replay", &rec, "--report", &dir], "directory"),
+        (&["replay", &rec, &rec], "unexpected argument"),
+        (&["inspect", &rec, "--mask", &page], "page.html"),
+        (&["heat", "-o", "/no/such/folder/a.toml", "--", "true"], "/no/such/folder"),
+        (&["machines", "probe", "-o", "/no/such/folder/a.toml"], "/no/such/folder"),
+        (&["machines", "show"], "NAME|FILE.toml"),
+        (&["conform", &dir], "directory"),
+        (&["conform", &garbage], "garbage.toml"),
+        (&["compare", &dir], "directory"),
+        (&["compare", &empty], "JSON"),
+        (&["compare", &list], "measurements"),
+        (&["compare", &other], "measurements"),
+        (&["lab", "run", &dir], "directory"),
+        (&["lab", "run", &garbage], "garbage.toml"),
+        (&["lab", "run", "pcp-batch", "--results", "/no/such/folder/a.md"], "/no/such/folder"),
+        (&["lab", "run"], "NAME|FILE.toml"),
+        (&["bench", "--mib", "1"], "64"),
+        (&["bench", "contention", "--set", "vm.no_such=1"], "vm.no_such"),
+        (&["validate", "--tasks", "0"], "0"),
+        (&["try", "--mib", "1"], "4"),
+        (&["--report"], "--report"),
+    ];
+    for (words, part) in rows {
+        let line = refusal(words);
+        assert!(line.contains(part) && line.starts_with("freehold: "), "{words:?}: {line}");
+    }
 }
 
 #[test]
-fn damage_is_found() {
+fn what_may_not_be_read_is_said() {
+    use std::os::unix::fs::PermissionsExt;
+
     let folder = tempfile::tempdir().unwrap();
-    let path = recording(folder.path(), 100_000);
-    let mut bytes = fs::read(&path).unwrap();
-    let middle = bytes.len() / 3;
-    for byte in &mut bytes[middle..middle + 64] {
-        *byte ^= 0x5a;
+    let rec = recording(folder.path(), 10);
+    fs::set_permissions(&rec, fs::Permissions::from_mode(0)).unwrap();
+    // root may read everything.
+    if fs::read(&rec).is_err() {
+        for words in [["inspect", text(&rec)], ["replay", text(&rec)], ["compare", text(&rec)]] {
+            assert!(refusal(&words).contains("ermission denied"));
+        }
     }
-    fs::write(&path, bytes).unwrap();
-    let output = freehold(&["replay", text(&path)]);
-    assert_ne!(output.status.code(), Some(0), "damage does not pass for a whole recording");
-    assert!(String::from_utf8_lossy(&output.stderr).lines().count() <= 1);
 }
 
 #[test]

@@ -112,6 +112,11 @@ fn what_cannot_be_run_is_said_in_a_line() {
     insta::assert_snapshot!(refused("kind = \"page-fault\"", "kind = \"page-faults\""));
     insta::assert_snapshot!(refused("kind = \"page-fault\"\n", ""));
     insta::assert_snapshot!(refused("[workload]", "[workload"));
+    let nothing = file(folder.path(), |_| "[[variant]]\n[[compare]]\nas = \"ratio\"\n".into());
+    let line = refusal(&["lab", "run", text(&nothing)]);
+    let all = "missing: name, title, about, source, compare.variant (line 2), compare.against (line 2), \
+               compare.metric (line 2), variant.name (line 1)\n";
+    assert!(line.ends_with(all), "{line}");
     let missing = folder.path().join("none.toml");
     insta::assert_snapshot!(refusal(&["lab", "run", text(&missing)]).replace(text(folder.path()), "…"));
 }

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use lab::measurements::{Document, groups};
+
 use common::{freehold, recording, refusal, stdout};
 
 fn text(path: &Path) -> &str {
@@ -158,6 +160,36 @@ fn no_half_file_is_left() {
     fs::write(&page, "<!doctype html>").unwrap();
     shell(limited, &["lab", "metrics", "--report", text(&page)]);
     assert_eq!(fs::read_to_string(&page).unwrap(), "<!doctype html>");
+}
+
+#[test]
+fn what_is_not_the_same_thing_is_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 2000);
+    let measured = |name: &str, extra: &[&str]| {
+        let path = folder.path().join(name);
+        let words = [&["replay", text(&rec), "--json", "--quiet"], extra].concat();
+        fs::write(&path, stdout(&words)).unwrap();
+        text(&path).to_owned()
+    };
+    let new = measured("new.json", &["--machine", "xeon-8260", "--policy", "linux-6.18"]);
+    let old = measured("old.json", &["--machine", "xeon-8260", "--policy", "linux-6.1"]);
+    let other = measured("other.json", &["--machine", "epyc-7w83"]);
+    let copies = measured("copies.json", &["--machine", "xeon-8260", "--copies", "2"]);
+    assert!(!stdout(&["compare", &new, &old]).contains("force"));
+    for (file, part) in
+        [(&other, "machine (new: xeon-8260; other: epyc-7w83)"), (&copies, "workload (new: worker; copies: ")]
+    {
+        let line = refusal(&["compare", &new, file]);
+        assert!(line.contains(part) && line.contains("--force"), "{line}");
+        let forced = stdout(&["compare", &new, file, "--force"]);
+        assert!(forced.starts_with("compared by force: ") && forced.contains(part), "{forced}");
+        assert!(stdout(&["compare", &new, file, "--force", "--json"]).contains("compared by force: "));
+    }
+    // The same variant of two documents stays two columns.
+    let again = measured("again.json", &["--machine", "xeon-8260", "--seed", "2"]);
+    let all = Document::from_json(&stdout(&["compare", &new, &again, "--json"])).unwrap();
+    assert_eq!(groups(&all.runs).len(), 2);
 }
 
 /// What `record` did, or nothing where the kernel does not let us.

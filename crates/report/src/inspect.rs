@@ -34,6 +34,10 @@ pub fn text(style: Style, name: &str, of: &Inspection) -> String {
 
 fn head(style: Style, name: &str, of: &Inspection) -> String {
     let mut out = format!("{}\n", style.heading(name));
+    if let Some(damage) = of.damage {
+        let lines = wrap(&format!("the file {damage}; this is what of it is whole"), style.columns());
+        lines.iter().for_each(|line| out += &format!("{}\n", style.bad(line)));
+    }
     let known =
         |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text.to_owned() };
     let _ = writeln!(
@@ -224,9 +228,6 @@ fn losses(style: Style, of: &Inspection) -> String {
     }
     if left_out > 0 {
         let _ = writeln!(out, "{} of others left out on purpose", plural(left_out, "event"));
-    }
-    if of.truncated {
-        let _ = writeln!(out, "{}", style.bad("the file was cut short; this is what it holds up to the cut"));
     }
     if of.interrupted {
         out.push_str("the recording was stopped from outside\n");

@@ -1,11 +1,11 @@
 //! What `freehold inspect` shows, as snapshots.
 
 use freehold_report::{Style, inspect};
-use trace::Inspection;
 use trace::inspect::{
     CacheActivity, KindCount, Losses, MixRow, ObjectBalance, PageBalance, RunRow, SlabPageEvents,
     TaskActivity,
 };
+use trace::{Damage, How, Inspection};
 
 fn task(name: &str, tid: u32, pages: u64) -> TaskActivity {
     TaskActivity {
@@ -77,6 +77,15 @@ fn a_recording_without_faults() {
 #[test]
 fn whatever_is_missing_is_said() {
     let of = Inspection {
+        damage: Some(Damage {
+            how: How::Cut,
+            offset: 81_920,
+            chunks_before: 12,
+            after_ns: Some(3_204_000_000),
+            chunks: 0,
+            events: None,
+            end_is_missing: true,
+        }),
         truncated: true,
         interrupted: true,
         masked: true,

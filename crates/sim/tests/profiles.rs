@@ -11,7 +11,40 @@ fn wrong(edit: impl Fn(String) -> String) -> String {
     let text = edit(Profile::load("xeon-8260").unwrap().to_toml());
     let error = Profile::parse("mine", &text).unwrap_err().to_string();
     assert_eq!(error.lines().count(), 1, "one line: {error}");
-    error
+    without_line(&error)
+}
+
+/// Which line it is moves with every figure that is added.
+fn without_line(error: &str) -> String {
+    let Some((before, rest)) = error.split_once(": line ") else { return error.to_owned() };
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    format!("{before}{after}")
+}
+
+#[test]
+fn what_is_wrong_has_its_line() {
+    let of = |text: &str| Profile::parse("mine", text).unwrap_err().to_string();
+    insta::assert_snapshot!(of("extends = 'host'\n\n[cache]\nl1_ns = 4\n"), @"machine mine: line 4: cache.l1_ns must be { value, kind, source }: a bare integer has no source");
+    insta::assert_snapshot!(of("extends = 'host'\n[cache]\nl1ns = 4\n"), @"machine mine: line 3: cache.l1ns is not known (did you mean cache.l1_ns, cache.l2_ns, cache.l3_ns?)");
+    insta::assert_snapshot!(of("extends = 'host'\n[cashe]\nl1_ns = 4\n"), @"machine mine: line 3: cashe.l1_ns is not known (did you mean cache.l1_ns, cache.l2_ns, cache.l3_ns?)");
+}
+
+#[test]
+fn all_that_is_missing_is_said_at_once() {
+    let text = "extends = 'common'\n[topology]\nsockets = 1\nsource = 's'\n[[topology.nodes]]\nsocket = 0\n\
+                [dram]\nlocal_ns = { value = 80.0 }\n";
+    let error = Profile::parse("mine", text).unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    for part in [
+        "machine mine: is not complete: ",
+        "cache is missing: l1_bytes, l2_bytes,",
+        "dram (line 7) lacks remote_ns",
+        "dram.local_ns (line 8) lacks kind, source",
+        "topology (line 2) lacks cores_per_socket, threads_per_core, cores_per_llc, smt_numbering, distances",
+        "topology.nodes (line 5) lacks memory_mib",
+    ] {
+        assert!(error.contains(part), "{part} is missing from {error}");
+    }
 }
 
 #[test]
@@ -73,7 +106,7 @@ fn a_spread_is_kept_and_must_rise() {
     assert_eq!(Profile::parse("mine", &profile.to_toml()).unwrap(), profile);
     let lock = profile.figures().find(|(spec, _)| spec.key == "cpu.lock_ns").unwrap().1;
     assert_eq!(lock.spread.unwrap().samples, 7);
-    let wrong = |spread: &str| Profile::parse("mine", &text(spread)).unwrap_err().to_string();
+    let wrong = |spread: &str| without_line(&Profile::parse("mine", &text(spread)).unwrap_err().to_string());
     let falls = good.replace("4.5", "6.5");
     insta::assert_snapshot!(wrong(&falls), @"machine mine: cpu.lock_ns: spread must rise from min to max and be of one sample at least");
     insta::assert_snapshot!(wrong("{ min = 4.0 }"), @"machine mine: cpu.lock_ns: spread p25 is missing");
@@ -93,7 +126,7 @@ fn wrong_figures_are_named() {
     insta::assert_snapshot!(replace("l1_ns = { value = 1.4", "l1_ns = { value = nan"), @"machine mine: cache.l1_ns is NaN; 0.1 to 100 are possible");
     insta::assert_snapshot!(replace("l1_ns = { value = 1.4", "l1_ns = { value = 90"), @"machine mine: cache.l1_ns is 90, more than cache.l2_ns, which is 4.7");
     insta::assert_snapshot!(replace("l1_ns = { value = 1.4", "l1_ns = { value = 'fast'"), @"machine mine: cache.l1_ns: value must be a number, not string");
-    insta::assert_snapshot!(replace("l1_ns", "l1_latency_ns"), @"machine mine: cache.l1_ns is missing: latency of the first level");
+    insta::assert_snapshot!(replace("l1_ns", "l1_latency_ns"), @"machine mine: cache.l1_latency_ns is not known");
     insta::assert_snapshot!(replace("[prefetch]", "[prefetch]\noverlap = 1"), @"machine mine: prefetch.overlap is not known (did you mean prefetch.overlap_ratio?)");
     insta::assert_snapshot!(replace("local_ns = { value = 80.8, kind = \"published\"", "local_ns = { value = 80.8, kind = \"guessed\""), @r#"machine mine: dram.local_ns: kind is "guessed", not one of measured, published, fitted, estimated"#);
     insta::assert_snapshot!(replace("local_ns = {", "local_ns = 5 #"), @"machine mine: dram.local_ns must be { value, kind, source }: a bare integer has no source");

@@ -24,7 +24,7 @@ pub use capture::{
 };
 pub use error::{ReadError, RecordError};
 pub use event::{Event, EventKind, NameId, SwitchState, Task};
-pub use format::{Events, Reader, Writer, Written};
+pub use format::{Damage, Events, How, Reader, Writer, Written};
 pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};
 pub use inspect::{Inspection, inspect};

@@ -171,6 +171,10 @@ pub fn mask<R: Read + Seek, W: Write>(input: &mut Reader<R>, output: W) -> Resul
         writer.name(name).map_err(failed)?;
     }
     let mut outcome = input.outcome().cloned().unwrap_or(Outcome { interrupted: true, ..Outcome::default() });
+    // The copy is whole, so that nothing else would tell that its original was not.
+    if let Some(damage) = input.damage().filter(|damage| damage.loses_events()) {
+        outcome.unreadable += damage.events.unwrap_or(1).max(1);
+    }
     for event in input.events()? {
         let event = event?;
         outcome.end_ns = outcome.end_ns.max(event.time.0);

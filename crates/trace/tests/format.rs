@@ -5,7 +5,7 @@ mod common;
 use std::io::Cursor;
 
 use common::{begin, event, meta, read, recording, task};
-use freehold_trace::{Event, EventKind, NameId, Outcome, ReadError, Reader, Task};
+use freehold_trace::{Event, EventKind, How, NameId, Outcome, ReadError, Reader, Task};
 use mm::{Cpu, Nanos, Order, Pfn, TaskId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,6 +27,24 @@ proptest! {
     fn events_survive(events in vec(event(), 0..400), chunk in 1usize..200) {
         let bytes = recording(&events, chunk);
         prop_assert_eq!(read(&bytes), (false, events));
+    }
+
+    #[test]
+    fn whatever_happens_to_a_file_is_said(
+        events in vec(event(), 1..200),
+        chunk in 1usize..50,
+        flips in vec((any::<prop::sample::Index>(), 1u8..), 0..6),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+    ) {
+        let bytes = recording(&events, chunk);
+        let mut damaged = bytes.clone();
+        for (at, bits) in flips {
+            damaged[at.index(bytes.len())] ^= bits;
+        }
+        damaged.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        let (is_wrong, found) = read(&damaged);
+        prop_assert_eq!(is_wrong, damaged != bytes);
+        prop_assert!(are_in_order(&found, &events));
     }
 
     #[test]
@@ -87,9 +105,83 @@ fn a_flipped_bit_is_noticed_at_any_byte() {
             damaged[at] ^= 1 << bit;
             let (is_wrong, found) = read(&damaged);
             assert!(is_wrong, "byte {at}, bit {bit}");
-            assert_eq!(found, events[..found.len()], "byte {at}, bit {bit}");
+            assert!(are_in_order(&found, &events), "byte {at}, bit {bit}");
+            let lost = events.len() - found.len();
+            assert!(lost % 20 == 0, "byte {at}, bit {bit}: whole chunks are lost, not {lost} events");
         }
     }
+}
+
+/// Whether `some` are of `all`, in their order.
+fn are_in_order(some: &[Event], all: &[Event]) -> bool {
+    let mut all = all.iter();
+    some.iter().all(|event| all.any(|other| other == event))
+}
+
+/// Where each chunk begins, by its four letters, and where the trailer does.
+fn boundaries(bytes: &[u8]) -> Vec<(String, usize)> {
+    let (mut at, mut found) = (16, vec![]);
+    while at + 20 <= bytes.len() {
+        let stored = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap()) as usize;
+        found.push((String::from_utf8(bytes[at..at + 4].to_vec()).unwrap(), at));
+        at += 20 + stored;
+    }
+    found.push(("trailer".into(), at));
+    found
+}
+
+#[test]
+fn a_damaged_chunk_costs_its_own_events_alone() {
+    let (events, bytes) = small();
+    let second = boundaries(&bytes).into_iter().filter(|(kind, _)| kind == "EVNT").nth(1).unwrap().1;
+    let told = |bytes: &[u8]| {
+        let mut reader = Reader::new(Cursor::new(bytes)).unwrap();
+        let found: Vec<_> = reader.events().unwrap().map(Result::unwrap).collect();
+        assert_eq!(found, [&events[..20], &events[40..]].concat());
+        (*reader.damage().unwrap(), reader.outcome().is_some())
+    };
+    let mut damaged = bytes.clone();
+    damaged[second + 25] ^= 4;
+    let (damage, is_ended) = told(&damaged);
+    assert_eq!((damage.offset, damage.chunks, damage.events, is_ended), (second as u64, 1, Some(20), true));
+    insta::assert_snapshot!(
+        damage.to_string().replace(&second.to_string(), "N"),
+        @"is damaged at byte N, after 1 chunk of events and 0.000007 s: 1 chunk with 20 events cannot be read"
+    );
+    // The same without an index: the damaged chunk's head leads on.
+    let end = damaged.len() - 16;
+    damaged[end..].fill(0);
+    let (damage, is_ended) = told(&damaged);
+    assert_eq!((damage.offset, damage.chunks, damage.events, is_ended), (second as u64, 1, None, true));
+}
+
+#[test]
+fn a_cut_at_each_chunk_says_where() {
+    let (events, bytes) = small();
+    let mut whole = 0;
+    for (kind, at) in boundaries(&bytes).iter().skip(1) {
+        let mut reader = Reader::new(Cursor::new(&bytes[..*at])).unwrap();
+        let damage = *reader.damage().unwrap();
+        assert_eq!((damage.offset, damage.how), (*at as u64, How::Cut), "before {kind}");
+        assert_eq!(damage.end_is_missing, !matches!(kind.as_str(), "INDX" | "trailer"), "before {kind}");
+        let found: Vec<_> = reader.events().unwrap().map(Result::unwrap).collect();
+        assert_eq!(found, events[..whole * 20], "before {kind}");
+        whole += usize::from(kind == "EVNT");
+    }
+    assert_eq!(whole, 3);
+}
+
+#[test]
+fn events_after_a_lost_table_are_not_made_up() {
+    let (_, bytes) = small();
+    let tasks = boundaries(&bytes).into_iter().find(|(kind, _)| kind == "TASK").unwrap().1;
+    let mut damaged = bytes;
+    damaged[tasks + 21] ^= 1;
+    let reader = Reader::new(Cursor::new(damaged)).unwrap();
+    assert_eq!(reader.event_count(), 0);
+    let damage = reader.damage().unwrap();
+    assert_eq!((damage.offset, damage.chunks, damage.events), (tasks as u64, 3, Some(60)));
+    assert!(damage.to_string().ends_with("before its first event: 3 chunks with 60 events cannot be read"));
 }
 
 #[test]

@@ -8,16 +8,16 @@ use crate::common::{Failure, Verdict, note, one_line, recording, show};
 use crate::output::Destination;
 
 pub(crate) fn run(global: &Global, options: &Inspect) -> Result<Verdict, Failure> {
+    let copy = options.mask.as_deref().map(Destination::of).transpose()?;
+    copy.as_ref().map_or(Ok(()), |copy| copy.is_not(&options.file))?;
     let mut reader = recording(&options.file)?;
-    if let Some(output) = &options.mask {
-        let destination = Destination::of(output)?;
-        destination.is_not(&options.file)?;
-        return mask(global, &mut reader, &destination);
+    if let Some(copy) = copy {
+        return mask(global, &mut reader, &copy);
     }
     let inspection = trace::inspect(&mut reader).map_err(|error| Failure::at(&options.file, error))?;
     let name = options.file.display().to_string();
     show(global, &name, &inspection, |style| report::inspect::text(style, &name, &inspection))?;
-    Ok(if inspection.truncated { Verdict::FellShort } else { Verdict::Fine })
+    Ok(if inspection.damage.is_some() { Verdict::FellShort } else { Verdict::Fine })
 }
 
 fn mask(global: &Global, reader: &mut trace::Reader<File>, to: &Destination) -> Result<Verdict, Failure> {
@@ -29,5 +29,5 @@ fn mask(global: &Global, reader: &mut trace::Reader<File>, to: &Destination) -> 
     drop(file);
     draft.keep()?;
     note(global, &format!("{to}: {} events, addresses and names hidden", written.events));
-    Ok(Verdict::Fine)
+    Ok(if reader.damage().is_some() { Verdict::FellShort } else { Verdict::Fine })
 }

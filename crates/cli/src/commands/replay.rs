@@ -18,10 +18,16 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure>
     named_once(&plans)?;
     let workload = workload(&options.file)?;
     let mut document = Document::new(command_line());
+    document.notes.extend(
+        workload
+            .damage
+            .iter()
+            .map(|damage| format!("{} {damage}; what of it is whole was replayed", options.file.display())),
+    );
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
     present(global, &document, |style| report::replay::full(style, &document))?;
-    Ok(verdict(&document.runs))
+    Ok(if workload.damage.is_some() { Verdict::FellShort } else { verdict(&document.runs) })
 }
 
 /// Runs of one machine under two entries would pass for repetitions.

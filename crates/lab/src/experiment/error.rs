@@ -42,9 +42,13 @@ pub(super) struct Place<'a> {
 impl Place<'_> {
     /// `problem` with what is at `span`, on its line.
     pub(super) fn error(self, span: &Range<usize>, problem: impl Into<String>) -> ExperimentError {
+        ExperimentError { line: Some(self.line(span)), ..ExperimentError::new(self.file, problem) }
+    }
+
+    /// The line that `span` begins on, from 1.
+    pub(super) fn line(self, span: &Range<usize>) -> usize {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-        let line = before.split(|&byte| byte == b'\n').count();
-        ExperimentError { line: Some(line), ..ExperimentError::new(self.file, problem) }
+        before.split(|&byte| byte == b'\n').count()
     }
 
     /// What `toml` found.
@@ -57,13 +61,45 @@ impl Place<'_> {
             Some((problem, key)) => (problem, Some(key.trim_end_matches('`'))),
             None => (said.as_str(), None),
         };
+        let problem = with_nearest(problem);
         let problem = match key {
             Some(key) => format!("{key}: {problem}"),
-            None => problem.to_owned(),
+            None => problem,
         };
         match span {
             Some(span) => self.error(&span, problem),
             None => ExperimentError::new(self.file, problem),
+        }
+    }
+}
+
+/// `problem`, with the nearest of the names that it lists in the place of the list, if it is about a name that is none of
+/// them and one is near.
+pub(super) fn with_nearest(problem: &str) -> String {
+    let mut names = problem.split('`').skip(1).step_by(2);
+    let (Some(wrong), true) = (names.next(), problem.starts_with("unknown ")) else {
+        return problem.to_owned();
+    };
+    let near = names
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
+        .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
+        .min();
+    match (near, problem.split_once(", expected")) {
+        (Some((_, name)), Some((said, _))) => format!("{said}; did you mean `{name}`?"),
+        _ => problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_nearest;
+
+    #[test]
+    fn the_nearest_name_takes_the_place_of_all() {
+        let near = with_nearest("unknown field `taks`, expected one of `mib`, `tasks`, `taxes`");
+        assert_eq!(near, "unknown field `taks`; did you mean `tasks`?");
+        for other in ["unknown field `x`, expected `something`", "missing field `tasks`", "expected `]`"] {
+            assert_eq!(with_nearest(other), other);
         }
     }
 }

@@ -15,6 +15,7 @@ mod independence;
 mod library;
 mod metric;
 mod metric_table;
+mod missing;
 mod parameters;
 mod perform;
 mod published;

@@ -4,7 +4,7 @@
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::error::{ExperimentError, Place};
+use super::error::{ExperimentError, Place, with_nearest};
 use super::file::Parameters;
 
 const KIND: &str = "kind";
@@ -36,10 +36,16 @@ impl Parameters {
     /// Checks that they are a `T`.
     pub(super) fn check<T: DeserializeOwned>(&self, place: Place<'_>) -> Result<(), ExperimentError> {
         let Err(problem) = read::<T>(self.table()) else { return Ok(()) };
+        let missing = missing::<T>(self.table());
+        let told = if missing.len() > 1 {
+            format!("missing fields {}", missing.join(", "))
+        } else {
+            with_nearest(&problem)
+        };
         let culprit = self.0.iter().find(|(key, _)| is_culprit::<T>(&self.table(), key.as_ref(), &problem));
         Err(match (culprit, self.0.iter().next()) {
-            (Some((key, _)), _) => place.error(&key.span(), format!("workload.{}: {problem}", key.as_ref())),
-            (None, Some((key, _))) => place.error(&key.span(), format!("workload: {problem}")),
+            (Some((key, _)), _) => place.error(&key.span(), format!("workload.{}: {told}", key.as_ref())),
+            (None, Some((key, _))) => place.error(&key.span(), format!("workload: {told}")),
             (None, None) => ExperimentError::new(place.file, "workload is missing"),
         })
     }
@@ -59,6 +65,32 @@ fn is_culprit<T: DeserializeOwned>(table: &Table, key: &str, problem: &str) -> b
     let mut without = table.clone();
     without.remove(key);
     read::<T>(without).map_or_else(|other| other != problem, |_| true)
+}
+
+/// All fields that `table` lacks. Whatever is wrong with a field that is there hides those that are not; and so does a
+/// field of a table within, whose place the message does not tell.
+fn missing<T: DeserializeOwned>(mut table: Table) -> Vec<String> {
+    let mut fields: Vec<String> = vec![];
+    let lacked = |problem: &str| Some(problem.strip_prefix("missing field `")?.split_once('`')?.0.to_owned());
+    while let Some(field) = read::<T>(table.clone()).err().and_then(|problem| lacked(&problem)) {
+        // Something stands in for it, of whatever type lets the next one be missed.
+        let stands_in = |value: Value| {
+            let mut filled = table.clone();
+            filled.insert(field.clone(), value);
+            let fits = match read::<T>(filled.clone()) {
+                Ok(_) => true,
+                Err(problem) => lacked(&problem).is_some_and(|next| next != field),
+            };
+            fits.then_some(filled)
+        };
+        let values = [Value::Integer(1), Value::String(String::new()), Value::Array(vec![])];
+        fields.push(format!("`{field}`"));
+        match values.into_iter().chain([Value::Float(1.0), Value::Boolean(true)]).find_map(stands_in) {
+            Some(filled) => table = filled,
+            None => break,
+        }
+    }
+    fields
 }
 
 fn read<T: DeserializeOwned>(table: Table) -> Result<T, String> {
@@ -100,6 +132,8 @@ mod tests {
         assert!(found.starts_with("f.toml:1: workload.kind: unknown variant"), "{found}");
         let found = problem("kind = \"loop\"\nprocesses = 1\n");
         assert!(found.starts_with("f.toml:1: workload: missing field `size_mib`"), "{found}");
+        let found = problem("kind = \"loop\"\n");
+        assert!(found.ends_with("workload: missing fields `processes`, `size_mib`"), "{found}");
         assert_eq!(problem(""), "f.toml: workload is missing");
     }
 

@@ -12,6 +12,7 @@ use super::error::{ExperimentError, Place};
 use super::file::{File, KnobEntries, Parameters, PhaseEntry, SweepEntry, VariantEntry};
 use super::library::is_path;
 use super::metric::Metric;
+use super::missing;
 use super::parameters::overlaid;
 use super::published;
 use super::spec::{Criterion, Experiment, Setup, Sweep, Variant};
@@ -62,7 +63,10 @@ struct Said<'a> {
 
 pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
     let place = source.place;
-    let file: File = toml::from_str(place.text).map_err(|error| place.toml(error))?;
+    let file: File = toml::from_str(place.text).map_err(|error| {
+        let lacks = error.message().starts_with("missing field");
+        lacks.then(|| missing::keys(place)).flatten().unwrap_or_else(|| place.toml(error))
+    })?;
     check_name(place, &file.name, "name")?;
     check_unique(place, &file.variant)?;
     let seeds = *file.seeds.get_ref();
@@ -184,17 +188,25 @@ fn variant(
 fn built(source: &Source<'_>, defaults: &Defaults<'_>, said: &Said<'_>, name: &str) -> Read<Variant> {
     let place = source.place;
     let own = &said.own;
-    let missing = |key: &str| {
-        place.error(&said.span, format!("{key} is missing: neither {} nor the file says it", said.what))
+    let workload = overlaid(defaults.workload, own.workload);
+    let has_length = !said.phases.is_empty() || own.run_ms.or(defaults.run_ms).is_some();
+    let missing = || {
+        let is_there = [
+            ("machine", own.machine.or(defaults.machine).is_some()),
+            ("workload", !workload.0.is_empty()),
+            ("run_ms", has_length),
+        ];
+        let lacks: Vec<&str> = is_there.iter().filter(|(_, is)| !is).map(|(key, _)| *key).collect();
+        let problem = format!("missing: {}: neither {} nor the file says it", lacks.join(", "), said.what);
+        place.error(&said.span, problem)
     };
-    let machine = own.machine.or(defaults.machine).ok_or_else(|| missing("machine"))?;
+    let machine = own.machine.or(defaults.machine).ok_or_else(missing)?;
+    if workload.0.is_empty() || !has_length {
+        return Err(missing());
+    }
     let profile = profile(source, machine)?;
     let policy =
         own.policy.or(defaults.policy).map_or_else(|| Ok(Policy::default()), |name| policy(place, name))?;
-    let workload = overlaid(defaults.workload, own.workload);
-    if workload.0.is_empty() {
-        return Err(missing("workload"));
-    }
     super::perform::check(&workload, place)?;
     let mut all = knobs(place, defaults.knobs)?;
     lay_over(&mut all, knobs(place, own.knobs)?);

@@ -13,6 +13,7 @@ mod group;
 mod latency;
 mod number;
 mod published;
+mod sameness;
 mod statistics;
 
 pub use change::{Change, Figure, Mean, Told, changes, means};
@@ -27,4 +28,5 @@ pub use experiment::{
 pub use group::{Group, Scene, groups, scenes};
 pub use latency::{Distribution, Latency, log2_low};
 pub use published::{Direction, Role, Row, Score};
+pub use sameness::differences;
 pub use statistics::{Interval, Moments, Sample};

@@ -158,6 +158,8 @@ pub struct Workload {
     pub operations: u64,
     /// What could not be carried over.
     pub omissions: Omissions,
+    /// What is wrong with the recording's file.
+    pub damage: Option<String>,
 }
 
 /// What of a recording could not be carried over as it was.
@@ -170,7 +172,7 @@ pub struct Omissions {
     pub implied_frees: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
-    /// Chunks of a damaged or cut recording that could not be read: 1 if it was cut.
+    /// Chunks of a damaged or cut recording that could not be read, at least; a missing end counts as one.
     pub unreadable_chunks: u64,
     /// Requests that had failed on the recorded machine.
     pub failed_requests: u64,

@@ -18,7 +18,7 @@ const FREE_BATCH_MAX: usize = 31;
 /// Reads a recording into a workload called `name`. `costs` are those of the machine that was recorded.
 ///
 /// # Errors
-/// A part of the recording that cannot be read, other than a missing end, which is counted.
+/// An event that is written wrongly. What is damaged or missing is left out, counted and said.
 pub fn from_recording<R: Read + Seek>(
     reader: &mut Reader<R>,
     name: &str,
@@ -28,7 +28,10 @@ pub fn from_recording<R: Read + Seek>(
         reader.tasks().iter().map(|task| (task.name.clone(), task.in_workload)).collect();
     let slab_pages = slab_pages(reader)?;
     let mut builder = Builder::new(name, tasks, costs).with_slabs(reader.names().to_vec(), slab_pages);
-    builder.workload.omissions.unreadable_chunks = u64::from(reader.truncated());
+    if let Some(damage) = reader.damage() {
+        builder.workload.omissions.unreadable_chunks = damage.chunks_at_least();
+        builder.workload.damage = Some(damage.to_string());
+    }
     for event in reader.events()? {
         builder.event(&event?);
     }

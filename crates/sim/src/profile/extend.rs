@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::lines::{Lines, line_of};
 use super::{BUILTIN, Profile, ProfileError, did_you_mean, is_path};
 
 /// Longest file that is read; a profile has a few KiB.
@@ -50,20 +51,27 @@ impl Origin {
     }
 }
 
-pub(super) fn from_builtin(name: &str) -> Result<Table, ProfileError> {
+/// A profile laid over those that it extends.
+pub(super) struct Laid {
+    pub(super) table: Table,
+    /// Of the profile itself.
+    pub(super) lines: Lines,
+}
+
+pub(super) fn from_builtin(name: &str) -> Result<Laid, ProfileError> {
     let origin = Origin::Builtin(name.into());
     let text = origin.read()?;
     extended(origin, &text)
 }
 
-pub(super) fn from_file(path: &Path) -> Result<(String, Table), ProfileError> {
+pub(super) fn from_file(path: &Path) -> Result<(String, Laid), ProfileError> {
     let origin = Origin::File(path.into());
     let text = origin.read()?;
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     Ok((name, extended(origin, &text)?))
 }
 
-pub(super) fn from_text(name: &str, text: &str) -> Result<Table, ProfileError> {
+pub(super) fn from_text(name: &str, text: &str) -> Result<Laid, ProfileError> {
     extended(Origin::Text(name.into()), text)
 }
 
@@ -88,7 +96,8 @@ fn read_file(path: &Path) -> Result<String, ProfileError> {
 }
 
 /// The table of `text` laid over those that it extends, to the end of the chain.
-fn extended(origin: Origin, text: &str) -> Result<Table, ProfileError> {
+fn extended(origin: Origin, text: &str) -> Result<Laid, ProfileError> {
+    let lines = Lines::of(text);
     let mut chain = vec![origin];
     let mut table = parse(&chain[0].name(), text)?;
     while let Some(target) = table.remove("extends") {
@@ -108,13 +117,12 @@ fn extended(origin: Origin, text: &str) -> Result<Table, ProfileError> {
         table = overlay(lower, table);
         chain.push(base);
     }
-    Ok(table)
+    Ok(Laid { table, lines })
 }
 
 fn parse(name: &str, text: &str) -> Result<Table, ProfileError> {
     text.parse::<Table>().map_err(|error| {
-        let line_of = |byte: usize| text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1;
-        let line = error.span().map(|span| line_of(span.start));
+        let line = error.span().map(|span| line_of(text, span.start));
         let place = line.map_or_else(String::new, |line| format!("line {line}: "));
         let message: Vec<&str> = error.message().lines().map(str::trim).collect();
         ProfileError::new(name, format!("{place}{}", message.join(", ")))

@@ -6,6 +6,8 @@
 
 mod extend;
 mod figure;
+mod lines;
+mod missing;
 mod read;
 mod shape;
 mod shrink;
@@ -89,8 +91,8 @@ impl Profile {
     /// There is no such profile (the nearest names are given), it cannot be read, or it describes no possible machine.
     pub fn load(name_or_path: &str) -> Result<Self, ProfileError> {
         if is_path(name_or_path) {
-            let (name, table) = extend::from_file(Path::new(name_or_path))?;
-            return read::profile(&name, table);
+            let (name, laid) = extend::from_file(Path::new(name_or_path))?;
+            return read::profile(&name, laid);
         }
         read::profile(name_or_path, extend::from_builtin(name_or_path)?)
     }

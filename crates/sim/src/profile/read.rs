@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use mm::WordSize;
 use toml::{Table, Value};
 
+use super::extend::Laid;
 use super::figure::{FIGURES, Figure, FigureSpec, Kind, Spread};
+use super::missing;
 use super::shape::{LOW_END_MIB, NodeShape, Shape, SmtNumbering};
 use super::{Profile, ProfileError, did_you_mean};
 
@@ -19,10 +21,30 @@ pub const ORDERED: &[&[&str]] = &[
     &["dram.loaded_half_ratio", "dram.loaded_full_ratio"],
 ];
 
-pub(super) fn profile(name: &str, mut table: Table) -> Result<Profile, ProfileError> {
+/// What a `[topology]` may say.
+const SHAPE: [&str; 11] = [
+    "sockets",
+    "cores_per_socket",
+    "threads_per_core",
+    "cores_per_llc",
+    "smt_numbering",
+    "nodes",
+    "distances",
+    "cpuset_nodes",
+    "low_end_mib",
+    "word_bits",
+    "source",
+];
+
+pub(super) fn profile(name: &str, laid: Laid) -> Result<Profile, ProfileError> {
+    let Laid { mut table, lines } = laid;
     let mut build = || -> Read<Profile> {
         let own_name = optional(&mut table, "name", string)?.unwrap_or_else(|| name.into());
         let title = optional(&mut table, "title", string)?.unwrap_or_default();
+        check_keys(&table)?;
+        if let Some(all) = missing::in_a_line(&table, &lines).filter(|_| table.contains_key("topology")) {
+            return Err(all);
+        }
         let Some(topology) = table.remove("topology") else {
             return Err("has no [topology], so it is no machine but a base for others".into());
         };
@@ -32,7 +54,20 @@ pub(super) fn profile(name: &str, mut table: Table) -> Result<Profile, ProfileEr
         let topology = shape.topology(figures["cache.l3_bytes"].value)?;
         Ok(Profile { name: own_name, title, shape, figures, topology })
     };
-    build().map_err(|problem| ProfileError::new(name, problem))
+    build().map_err(|problem| ProfileError::new(name, lines.told(problem)))
+}
+
+/// A key that does not exist is said before those that are missing: it may be one of them, misspelt.
+fn check_keys(table: &Table) -> Read<()> {
+    for (section, value) in table.iter().filter(|(section, _)| *section != "topology") {
+        let Value::Table(keys) = value else { return Err(unknown_key(section)) };
+        let all: Vec<String> = keys.keys().map(|key| format!("{section}.{key}")).collect();
+        let is_known = |key: &&String| FIGURES.iter().any(|spec| spec.key == key.as_str());
+        if let Some(wrong) = all.iter().find(|key| !is_known(key)) {
+            return Err(unknown_key(wrong));
+        }
+    }
+    Ok(())
 }
 
 fn figures(table: Table) -> Read<BTreeMap<&'static str, Figure>> {
@@ -53,9 +88,7 @@ fn figures(table: Table) -> Read<BTreeMap<&'static str, Figure>> {
         check_range(spec, figure.value)?;
         figures.insert(spec.key, figure);
     }
-    let left =
-        sections.iter().find_map(|(name, table)| table.keys().next().map(|key| format!("{name}.{key}")));
-    left.map_or(Ok(figures), |key| Err(unknown_key(&key)))
+    Ok(figures)
 }
 
 pub(super) fn unknown_key(key: &str) -> String {
@@ -138,7 +171,7 @@ fn shape(value: Value) -> Read<Shape> {
             word: optional(&mut table, "word_bits", word)?.unwrap_or_default(),
             source: required(&mut table, "source", string)?,
         };
-        no_more(&table, "").map_err(|problem| problem.trim_start_matches('.').to_string())?;
+        no_more_of(&table, &SHAPE)?;
         Ok(shape)
     };
     build().map_err(|problem| format!("topology.{problem}"))
@@ -175,6 +208,14 @@ fn optional<T>(table: &mut Table, key: &str, read: impl Fn(Value) -> Read<T>) ->
 
 fn no_more(table: &Table, place: &str) -> Read<()> {
     table.keys().next().map_or(Ok(()), |key| Err(format!("{place}.{key} is not known")))
+}
+
+/// As [`no_more`], with the nearest of the keys that there are.
+fn no_more_of(table: &Table, known: &[&str]) -> Read<()> {
+    table
+        .keys()
+        .next()
+        .map_or(Ok(()), |key| Err(format!("{key} is not known{}", did_you_mean(key, known.iter().copied()))))
 }
 
 fn list<T>(read: impl Fn(Value) -> Read<T>) -> impl Fn(Value) -> Read<Vec<T>> {

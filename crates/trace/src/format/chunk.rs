@@ -83,6 +83,16 @@ impl Head {
         })
     }
 
+    /// Where the chunk ends that begins at `offset`.
+    pub(super) fn end(&self, offset: u64) -> u64 {
+        offset.saturating_add((HEAD_LEN + self.stored) as u64)
+    }
+
+    /// Whether the chunk at `offset` goes on after the end of a file of `bytes` bytes.
+    pub(super) fn is_cut(&self, offset: u64, bytes: u64) -> bool {
+        self.kind != ChunkKind::Other && self.end(offset) > bytes
+    }
+
     /// Whether `payload` is what was written. Fuzzing goes past the checksum, which would stop it at once.
     pub(super) fn is_sound(&self, payload: &[u8]) -> bool {
         cfg!(fuzzing)

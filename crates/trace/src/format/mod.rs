@@ -1,18 +1,21 @@
 //! The recording file: a header, then chunks of which each is compressed and has a checksum of its own, an index at the
 //! end. `docs/recording-format.md` describes every byte.
 //!
-//! [`Writer`] appends, [`Reader`] finds out what is there and hands out events. A file that was cut short has no index;
-//! the reader then walks the chunks and stops before the first that is not whole.
+//! [`Writer`] appends, [`Reader`] finds out what is there and hands out events. Of a file that was cut short or damaged it
+//! hands out what is whole, and says what is not before that: [`Damage`].
 
 mod chunk;
 mod codec;
 mod context;
+mod damage;
 mod decode;
 mod encode;
 mod reader;
+mod scan;
 mod varint;
 mod writer;
 
+pub use damage::{Damage, How};
 pub use reader::{Events, Reader};
 pub use writer::{Writer, Written};
 

@@ -1,14 +1,16 @@
-//! Reads a recording: finds its chunks by the index, or by walking where it was cut short, and hands out events.
+//! Reads a recording: takes in its tables and hands out the events of its chunks, those that `scan` found whole.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
-use super::chunk::{ChunkKind, HEAD_LEN, Head, read_up_to};
+use super::chunk::{ChunkKind, read_up_to};
+use super::damage::Damage;
 use super::decode::{Decoder, Limits};
+use super::scan::{self, Buffers, Chunk, read_head};
 use super::varint::Cursor;
-use super::{END_MAGIC, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION_MAJOR};
+use super::{HEADER_LEN, MAGIC, VERSION_MAJOR};
 use crate::error::ReadError;
 use crate::event::{Event, NameId, Task};
 use crate::meta::{Meta, Outcome};
@@ -26,22 +28,17 @@ pub struct Reader<R = File> {
     tasks: Vec<Task>,
     names: Vec<String>,
     outcome: Option<Outcome>,
-    chunks: Vec<EventChunk>,
-    truncated: bool,
-}
-
-/// A chunk of events.
-#[derive(Clone, Copy, Debug)]
-struct EventChunk {
-    offset: u64,
-    count: u32,
+    /// Those of events.
+    chunks: Vec<Chunk>,
+    damage: Option<Damage>,
 }
 
 impl Reader<File> {
     /// Opens a recording.
     ///
     /// # Errors
-    /// It cannot be opened, is none, is of a newer version, is damaged, or ends before its first chunk does.
+    /// It cannot be opened, is none, is of a newer version, or its beginning is damaged or missing, without which nothing
+    /// can be read. Other damage is no error, for what is whole can be read: [`Reader::damage`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::new(File::open(path)?)
     }
@@ -64,16 +61,13 @@ impl<R: Read + Seek> Reader<R> {
             names: vec![],
             outcome: None,
             chunks: vec![],
-            truncated: false,
+            damage: None,
         };
         let mut buffers = Buffers::new()?;
-        let is_whole = match reader.indexed_offsets(&mut buffers)? {
-            Some(offsets) => reader.load(&offsets, &mut buffers)?,
-            None => false,
-        };
-        if !is_whole {
-            reader.walk(&mut buffers)?;
-        }
+        let found = scan::chunks(&mut reader.file, bytes, &mut buffers)?;
+        reader.damage = found.damage;
+        reader.take_all(&found.chunks, &mut buffers)?;
+        reader.date_damage()?;
         Ok(reader)
     }
 
@@ -87,9 +81,14 @@ impl<R: Read + Seek> Reader<R> {
         self.outcome.as_ref()
     }
 
-    /// Whether the end is missing. All that [`Reader::events`] gives was recorded, but more had been.
-    pub const fn truncated(&self) -> bool {
-        self.truncated
+    /// What is wrong with the file. All that [`Reader::events`] gives was recorded, but more had been.
+    pub const fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+
+    /// Whether the end is missing.
+    pub fn truncated(&self) -> bool {
+        self.damage.is_some_and(|damage| damage.end_is_missing)
     }
 
     /// The tasks; a [`TaskId`] of an event is an index into them.
@@ -152,68 +151,43 @@ impl<R: Read + Seek> Reader<R> {
         Ok(Events { reader: self, buffers: Buffers::new()?, decoder, next: chunks.start, end, offset: 0 })
     }
 
-    /// The chunk offsets that the index gives; `None` without a sound index.
-    fn indexed_offsets(&mut self, buffers: &mut Buffers) -> Result<Option<Vec<u64>>, ReadError> {
-        let Some(trailer_at) =
-            self.bytes.checked_sub(TRAILER_LEN as u64).filter(|&at| at >= HEADER_LEN as u64)
-        else {
-            return Ok(None);
-        };
-        let mut trailer = [0; TRAILER_LEN];
-        self.file.seek(SeekFrom::Start(trailer_at))?;
-        self.file.read_exact(&mut trailer)?;
-        let (offset, magic) = trailer.split_at(8);
-        let offset = u64::from_le_bytes(offset.try_into().unwrap_or_default());
-        if magic != END_MAGIC || offset >= trailer_at {
-            return Ok(None);
+    /// Takes in the chunks that are whole.
+    fn take_all(&mut self, chunks: &[Chunk], buffers: &mut Buffers) -> Result<(), ReadError> {
+        let start = HEADER_LEN as u64;
+        match chunks.first() {
+            Some(first) if first.kind == ChunkKind::Meta && first.offset == start => {}
+            Some(_) => return Err(ReadError::corrupt(start, "the first chunk is not the one it should be")),
+            None if self.truncated() => return Err(ReadError::Empty),
+            None => return Err(ReadError::corrupt(start, "it holds nothing that can be read")),
         }
-        match buffers.load(&mut self.file, offset)? {
-            Some(head) if head.kind == ChunkKind::Index => Ok(parse_index(&buffers.raw)),
-            _ => Ok(None),
+        for &chunk in chunks {
+            if chunk.kind == ChunkKind::Events {
+                self.chunks.push(chunk);
+            } else if buffers.load(&mut self.file, chunk.offset)?.is_some() {
+                self.take(chunk, &buffers.raw)?;
+            }
         }
+        Ok(())
     }
 
-    /// Reads the chunks at `offsets`, those of events by their heads alone. False if one is not there.
-    fn load(&mut self, offsets: &[u64], buffers: &mut Buffers) -> Result<bool, ReadError> {
-        for &offset in offsets {
-            let Some(head) = read_head(&mut self.file, offset)? else { return Ok(false) };
-            if head.kind == ChunkKind::Events {
-                self.chunks.push(EventChunk { offset, count: head.count });
-            } else {
-                match buffers.load(&mut self.file, offset)? {
-                    Some(head) => self.take(&head, offset, &buffers.raw)?,
-                    None => return Ok(false),
-                }
-            }
+    /// Finds out when the last event before the damage was.
+    fn date_damage(&mut self) -> Result<(), ReadError> {
+        let Some(before) = self.damage.map(|damage| damage.chunks_before as usize) else { return Ok(()) };
+        let mut last = None;
+        for event in self.events_in(before.saturating_sub(1)..before)? {
+            last = last.max(Some(event?.time.0));
         }
-        Ok(self.outcome.is_some())
-    }
-
-    /// Reads chunk after chunk up to the first that is not whole.
-    fn walk(&mut self, buffers: &mut Buffers) -> Result<(), ReadError> {
-        (self.tasks, self.names, self.chunks, self.outcome) = (vec![], vec![], vec![], None);
-        self.truncated = true;
-        let mut offset = HEADER_LEN as u64;
-        let mut is_first = true;
-        while let Some(head) = buffers.load(&mut self.file, offset)? {
-            if is_first && head.kind != ChunkKind::Meta {
-                return Err(ReadError::corrupt(offset, "the first chunk is not the one it should be"));
-            }
-            is_first = false;
-            if head.kind == ChunkKind::Events {
-                self.chunks.push(EventChunk { offset, count: head.count });
-            } else {
-                self.take(&head, offset, &buffers.raw)?;
-            }
-            offset += (HEAD_LEN + head.stored) as u64;
+        let start = self.meta.start_ns;
+        if let Some(damage) = &mut self.damage {
+            damage.after_ns = last.map(|last| last.saturating_sub(start));
         }
-        if is_first { Err(ReadError::Empty) } else { Ok(()) }
+        Ok(())
     }
 
     /// Takes in a chunk that holds no events.
-    fn take(&mut self, head: &Head, offset: u64, raw: &[u8]) -> Result<(), ReadError> {
-        let corrupt = |what| ReadError::corrupt(offset, what);
-        match head.kind {
+    fn take(&mut self, chunk: Chunk, raw: &[u8]) -> Result<(), ReadError> {
+        let corrupt = |what| ReadError::corrupt(chunk.offset, what);
+        match chunk.kind {
             ChunkKind::Meta => {
                 self.meta =
                     serde_json::from_slice(raw).map_err(|_| corrupt("the description cannot be read"))?;
@@ -291,40 +265,6 @@ impl<R: Read + Seek> Events<'_, R> {
     }
 }
 
-/// Where chunks are read into and unpacked.
-struct Buffers {
-    stored: Vec<u8>,
-    raw: Vec<u8>,
-    zstd: zstd::bulk::Decompressor<'static>,
-}
-
-impl Buffers {
-    fn new() -> io::Result<Self> {
-        Ok(Self { stored: vec![], raw: vec![], zstd: zstd::bulk::Decompressor::new()? })
-    }
-
-    /// Reads the chunk at `offset` and, but for events, unpacks it; `None` if it is not whole.
-    fn load(&mut self, file: &mut (impl Read + Seek), offset: u64) -> io::Result<Option<Head>> {
-        let Some(head) = read_head(file, offset)? else { return Ok(None) };
-        if !read_up_to(file, head.stored, &mut self.stored)? || !head.is_sound(&self.stored) {
-            return Ok(None);
-        }
-        let unpacks = head.kind == ChunkKind::Events
-            || head.unpack(&self.stored, &mut self.zstd, &mut self.raw).is_ok();
-        Ok(unpacks.then_some(head))
-    }
-}
-
-fn read_head(file: &mut (impl Read + Seek), offset: u64) -> io::Result<Option<Head>> {
-    file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = [0; HEAD_LEN];
-    match file.read_exact(&mut bytes) {
-        Ok(()) => Ok(Head::parse(&bytes).ok()),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 fn check_header(file: &mut impl Read) -> Result<(), ReadError> {
     let mut header = vec![];
     let is_whole = read_up_to(file, HEADER_LEN, &mut header)?;
@@ -346,26 +286,6 @@ fn check_header(file: &mut impl Read) -> Result<(), ReadError> {
         return Err(ReadError::NewerVersion { found: major });
     }
     Ok(())
-}
-
-fn parse_index(raw: &[u8]) -> Option<Vec<u64>> {
-    let mut cursor = Cursor::new(0, raw.len());
-    let count = cursor.next(raw);
-    let mut offsets = vec![];
-    for _ in 0..count {
-        let tag = raw.get(cursor.position()..cursor.position() + 4)?;
-        let kind = ChunkKind::from_tag([tag[0], tag[1], tag[2], tag[3]]);
-        cursor = Cursor::new(cursor.position() + 4, raw.len());
-        let offset = cursor.next(raw);
-        let (_count, _first, _last) = (cursor.next(raw), cursor.next(raw), cursor.next(raw));
-        if cursor.is_overrun() {
-            return None;
-        }
-        if kind != ChunkKind::Other {
-            offsets.push(offset);
-        }
-    }
-    Some(offsets)
 }
 
 fn parse_tasks(raw: &[u8], tasks: &mut Vec<Task>) -> Result<(), &'static str> {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::error::ReadError;
 use crate::event::{Event, EventKind};
-use crate::format::Reader;
+use crate::format::{Damage, Reader};
 use crate::meta::Keep;
 use crate::slabs::slab_pages;
 use held::Held;
@@ -38,7 +38,9 @@ pub struct Inspection {
     pub keep: Keep,
     /// Whether addresses and names are hidden.
     pub masked: bool,
-    /// Whether the file was cut short.
+    /// What is wrong with the file.
+    pub damage: Option<Damage>,
+    /// Whether the recording's end is missing.
     pub truncated: bool,
     /// Whether the recording was stopped from outside.
     pub interrupted: bool,
@@ -221,7 +223,7 @@ pub struct Losses {
 /// Reads a whole recording: once, and where slab events were recorded twice more, to tell slabs' pages.
 ///
 /// # Errors
-/// It is damaged; see [`Reader::events`].
+/// An event is written wrongly; see [`Reader::events`]. What is damaged is left out and said.
 pub fn inspect<R: Read + Seek>(reader: &mut Reader<R>) -> Result<Inspection, ReadError> {
     let slab_pages = slab_pages(reader)?;
     let mut tally = Tally::new(reader);
@@ -344,6 +346,7 @@ impl Tally {
             command: meta.command.clone(),
             keep: meta.keep,
             masked: meta.masked,
+            damage: reader.damage().copied(),
             truncated: reader.truncated(),
             interrupted: outcome.is_some_and(|outcome| outcome.interrupted),
             exit_status: outcome.and_then(|outcome| outcome.exit_status),

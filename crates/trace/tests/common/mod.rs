@@ -97,10 +97,10 @@ pub fn begin() -> Writer<Vec<u8>> {
     writer
 }
 
-/// What a reader makes of `bytes`: whether it says that something is wrong, and the events before that.
+/// What a reader makes of `bytes`: whether it says that something is wrong, and the events that it gives.
 pub fn read(bytes: &[u8]) -> (bool, Vec<Event>) {
     let Ok(mut reader) = Reader::new(std::io::Cursor::new(bytes)) else { return (true, vec![]) };
-    let mut is_wrong = reader.truncated();
+    let mut is_wrong = reader.damage().is_some();
     let mut events = vec![];
     match reader.events() {
         Ok(stream) => {
