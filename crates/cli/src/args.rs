@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Every tunable
     Knobs(Knobs),
+    /// Whose rules there are: kernels, parts of policies, and what each rule says
+    Policies(Policies),
     /// The page-fault workload of validate, for real
     #[command(hide = true)]
     FaultLoop(FaultLoopOptions),
@@ -434,5 +436,23 @@ pub(crate) enum KnobsWhat {
         /// Print the line that gives it this value
         #[arg(value_name = "VALUE")]
         value: Option<String>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Policies {
+    #[command(subcommand)]
+    pub(crate) what: Option<PoliciesWhat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PoliciesWhat {
+    /// Kernels that have rules, parts that can go on top, and what freehold consists of
+    List,
+    /// Every rule in force under a policy, with the kernels in which it holds
+    Show {
+        /// Its name: linux-X.Y, freehold, with any parts: linux-6.18+yield
+        #[arg(value_name = "POLICY")]
+        policy: String,
     },
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use lab::measurements::Document;
 use mm::{
     Policy,
-    policy::{EXAMPLE_POLICIES, OLDEST},
+    policy::{EXAMPLE_POLICIES, NEWEST, OLDEST, Refusal},
 };
 use report::Style;
 use report::nearest::{nearest, unknown};
@@ -151,10 +151,11 @@ pub(crate) fn machine(name: &str) -> Result<Profile, Failure> {
 /// The policy called so.
 pub(crate) fn policy(name: &str) -> Result<Policy, Failure> {
     Policy::parse(name).map_err(|error| match nearest(name, EXAMPLE_POLICIES.iter().copied()) {
-        Some(near) => Failure(format!(
-            "no policy `{name}`; did you mean `{near}`? linux-X.Y from {OLDEST} on are policies"
+        Some(near) if error.why == Refusal::Unknown => Failure(format!(
+            "no policy `{name}`; did you mean `{near}`? linux-X.Y from {OLDEST} to {NEWEST} are policies, `freehold policies \
+             list` has all"
         )),
-        None => Failure::of(error),
+        _ => Failure::of(error),
     })
 }
 

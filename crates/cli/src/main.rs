@@ -97,6 +97,7 @@ fn run(args: Args) -> Result<Verdict, Failure> {
         Command::Bench(options) => commands::bench::run(global, &options),
         Command::Compare(options) => commands::compare::run(global, &options),
         Command::Knobs(options) => commands::knobs::run(global, &options),
+        Command::Policies(options) => commands::policies::run(global, &options),
         Command::Validate(options) => commands::validate::run(global, &options),
         Command::FaultLoop(options) => commands::fault_loop::run(&options),
     }

@@ -4,6 +4,9 @@
 //! mechanism differs.
 
 mod compact;
+mod error;
+mod in_force;
+mod mechanism;
 pub mod parts;
 mod reclaim;
 mod slab;
@@ -11,7 +14,6 @@ mod tier;
 mod zone;
 
 use alloc::string::{String, ToString};
-use core::fmt;
 
 use crate::knobs::{Knob, KnobError};
 use crate::version::{Since, Version, at};
@@ -26,6 +28,9 @@ pub use compact::{
     FindRule, FreeStepRule, GapRule, IsolationRule, PcpDrainRule, PositionRule, ProactiveRule, ReschedRule,
     SecondTryRule, SourceRule, SuitableRule,
 };
+pub use error::{PolicyError, Refusal, check_version};
+pub use in_force::{Origin, RuleInForce};
+pub use mechanism::Mechanism;
 pub use reclaim::{AnonRule, CongestionRule, HugeFaultRule, LruBatchRule, LruRule, ReclaimRules};
 pub use slab::{
     CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
@@ -39,6 +44,8 @@ pub use zone::{
 
 /// The oldest kernel that has rules. Before 3.2, slabs had no CPU partial lists; this is left out.
 pub const OLDEST: Version = v(3, 0);
+/// The newest kernel whose rules have been read. What came later may differ, so it has no policy.
+pub const NEWEST: Version = v(7, 2);
 
 const fn v(major: u8, minor: u8) -> Version {
     Version::new(major, minor)
@@ -216,6 +223,11 @@ pub enum ArenaRule {
     Several,
 }
 
+/// Names of seed 002's series, with the kernel that each was posted for.
+pub fn kmmscand() -> impl Iterator<Item = (&'static str, Version)> {
+    tier::KMMSCAND.iter().map(|(name, _, version)| (*name, *version))
+}
+
 /// The rules that a policy puts in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -344,16 +356,17 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
 ];
 
 impl Policy {
-    /// Reads `linux-X.Y`, from [`OLDEST`] on, `kmmscand-vN` (seed 002, on the kernel that it was posted for), or `freehold`,
-    /// with any of the parts on top that [`parts`] lists: `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
+    /// Reads `linux-X.Y`, from [`OLDEST`] to [`NEWEST`], `kmmscand-vN` (seed 002, on the kernel that it was posted for), or
+    /// `freehold`, with any of the parts on top that [`parts`] lists: `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
     ///
     /// # Errors
-    /// If the name is not of that form, names an older version, or a part that there is not or that is there
-    /// already.
+    /// If the name is not of that form, names a kernel without rules or that there never was, or a part that there is not
+    /// or that is there already.
     pub fn parse(name: &str) -> Result<Self, PolicyError> {
-        let unknown = || PolicyError { name: name.to_string() };
+        let refused = |why| PolicyError { name: name.to_string(), why };
+        let unknown = || refused(Refusal::Unknown);
         let mut words = name.split('+');
-        let (kernel, mut rules) = base(words.next().unwrap_or_default()).ok_or_else(unknown)?;
+        let (kernel, mut rules) = base(words.next().unwrap_or_default()).map_err(refused)?;
         for (index, word) in words.clone().enumerate() {
             if words.clone().take(index).any(|before| before == word) {
                 return Err(unknown());
@@ -407,17 +420,18 @@ impl Policy {
 }
 
 /// The kernel and the rules of a name without parts.
-fn base(name: &str) -> Option<(Version, Rules)> {
+fn base(name: &str) -> Result<(Version, Rules), Refusal> {
     if name == FREEHOLD {
-        return Some((FREEHOLD_KERNEL, parts::freehold()));
+        return Ok((FREEHOLD_KERNEL, parts::freehold()));
     }
     if let Some((_, promotion, version)) = tier::KMMSCAND.iter().find(|(known, ..)| *known == name) {
-        return Some((*version, Rules { promotion: *promotion, ..Rules::linux(*version) }));
+        return Ok((*version, Rules { promotion: *promotion, ..Rules::linux(*version) }));
     }
-    let number = name.strip_prefix("linux-")?;
+    let number = name.strip_prefix("linux-").ok_or(Refusal::Unknown)?;
     let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let version = Version::parse(number).filter(|version| well_formed && *version >= OLDEST)?;
-    Some((version, Rules::linux(version)))
+    let version = Version::parse(number).filter(|_| well_formed).ok_or(Refusal::Unknown)?;
+    error::check_version(version)?;
+    Ok((version, Rules::linux(version)))
 }
 
 impl Default for Policy {
@@ -425,28 +439,6 @@ impl Default for Policy {
         Self::linux(FREEHOLD_KERNEL)
     }
 }
-
-/// No policy has this name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PolicyError {
-    /// The name.
-    pub name: String,
-}
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no policy is called '{}'; linux-X.Y from {OLDEST} on is, for example {DEFAULT_POLICY}, {FREEHOLD}",
-            self.name
-        )?;
-        tier::KMMSCAND.iter().try_for_each(|(name, ..)| write!(f, ", {name}"))?;
-        f.write_str(", each with any of")?;
-        parts::PARTS.iter().try_for_each(|part| write!(f, " +{}", part.name))
-    }
-}
-
-impl core::error::Error for PolicyError {}
 
 #[cfg(test)]
 mod tests {

@@ -27,6 +27,7 @@ pub mod memory;
 pub mod mmtests;
 pub mod monitor;
 pub mod nearest;
+pub mod policies;
 pub mod published;
 pub mod replay;
 pub mod results;

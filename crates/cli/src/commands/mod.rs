@@ -9,6 +9,7 @@ pub(crate) mod inspect;
 pub(crate) mod knobs;
 pub(crate) mod lab;
 pub(crate) mod machines;
+pub(crate) mod policies;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod tour;

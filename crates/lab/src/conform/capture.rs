@@ -154,12 +154,8 @@ pub(crate) fn kernel_version(release: &str) -> Result<Version, FormatError> {
     let name = clip(release);
     let version = Version::parse(release)
         .ok_or_else(|| FormatError::new(0, format!("'{name}' (section @@uname) is no kernel release")))?;
-    if version < policy::OLDEST {
-        return Err(FormatError::new(
-            0,
-            format!("there are no rules for kernel {name}; they begin with {}", policy::OLDEST),
-        ));
-    }
+    policy::check_version(version)
+        .map_err(|why| FormatError::new(0, format!("kernel {name} has no policy: {why}")))?;
     Ok(version)
 }
 

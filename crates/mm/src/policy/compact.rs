@@ -1,7 +1,8 @@
 //! The rules of compaction and their history (docs/compaction-history.md, facts/ALGORITHMS.md 4), and what seed 004's thread
 //! proposed: no kernel has those, each is a part of its own in [`super::parts`].
 
-use super::v;
+use super::in_force::{List, Of};
+use super::{Mechanism, v};
 use crate::version::{Since, Version, at};
 
 /// Where the scanners go on from.
@@ -269,5 +270,47 @@ impl CompactRules {
             proactive: at(PROACTIVE, version),
             gap: at(GAP, version),
         }
+    }
+
+    pub(super) fn list(&self, to: &mut List) {
+        const OURS: &[Mechanism] = &[Mechanism::Compaction];
+        let Self {
+            position,
+            second_try,
+            resched,
+            isolation,
+            source,
+            failed_page,
+            budget,
+            defer,
+            defer_scope,
+            background,
+            capture,
+            find,
+            free_step,
+            pcp_drain,
+            suitable,
+            proactive,
+            gap,
+        } = *self;
+        to.add(Of("position", OURS, "where the scanners go on"), POSITION, position);
+        to.add(Of("second-try", OURS, "what a huge fault does after a failure"), SECOND_TRY, second_try);
+        to.add(Of("resched", OURS, "what happens at the end of a time slice"), RESCHED, resched);
+        to.add(Of("isolation", OURS, "how much is isolated before anything moves"), ISOLATION, isolation);
+        to.add(Of("source", OURS, "pageblocks that pages are taken from"), SOURCE, source);
+        let failed = Of("failed-page", OURS, "where the scanner goes when a page stays");
+        to.constant(failed, FailedPageRule::NextPage, failed_page);
+        to.constant(Of("budget", OURS, "how much a call may scan"), BudgetRule::Unbounded, budget);
+        to.constant(Of("defer", OURS, "which failures put attempts off"), DeferRule::Sync, defer);
+        to.add(Of("defer-scope", OURS, "whose attempts are put off"), DEFER_SCOPE, defer_scope);
+        to.add(Of("background", OURS, "who compacts in the background"), BACKGROUND, background);
+        to.add(Of("capture", OURS, "who gets a completed block"), CAPTURE, capture);
+        to.add(Of("find", OURS, "how blocks and frames are found"), FIND, find);
+        to.add(Of("free-step", OURS, "how free blocks are passed"), FREE_STEP, free_step);
+        to.add(Of("pcp-drain", OURS, "when freed pages leave the page list"), PCP_DRAIN, pcp_drain);
+        let suits = Of("suitable", OURS, "what a zone needs before it is compacted");
+        to.constant(suits, SuitableRule::AnyRequest, suitable);
+        to.add(Of("proactive", OURS, "whether it happens unasked"), PROACTIVE, proactive);
+        to.add(Of("gap", OURS, "room above a mark that it is said to need"), GAP, gap);
     }
 }

@@ -21,6 +21,13 @@ pub struct Part {
     pays: bool,
 }
 
+impl Part {
+    /// Whether `freehold` has it: whether it pays.
+    pub const fn is_in_freehold(&self) -> bool {
+        self.pays
+    }
+}
+
 /// Bytes of a descriptor that holds what the page allocator needs and no more: [`crate::Frame`] is that.
 const SMALL_DESCRIPTOR_BYTES: u32 = 16;
 

@@ -1,7 +1,8 @@
 //! The rules of the LRU lists and of reclaim, and their history. The versions are from memory (unchecked) where
 //! facts/ALGORITHMS.md does not have them.
 
-use super::v;
+use super::in_force::{List, Of};
+use super::{Mechanism, v};
 use crate::version::{Since, Version, at};
 
 /// What has a set of LRU lists of its own, with a lock.
@@ -102,5 +103,17 @@ impl ReclaimRules {
             huge_fault: at(HUGE_FAULT, version),
             congestion: at(CONGESTION, version),
         }
+    }
+
+    pub(super) fn list(&self, to: &mut List) {
+        use Mechanism::{HugePages, Reclaim};
+        let Self { lru, batch, anon, huge_fault, congestion } = *self;
+        to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru);
+        to.add(Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"), BATCH, batch);
+        to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon);
+        let waits = Of("congestion", &[Reclaim], "how long a request waits for writeback");
+        to.add(waits, CONGESTION, congestion);
+        let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
+        to.add(fault, HUGE_FAULT, huge_fault);
     }
 }

@@ -1,7 +1,8 @@
 //! The rules of the slab allocator and their history (facts/ALGORITHMS.md 3.1 to 3.6). Where a version is not said there,
 //! the rule says where it is from.
 
-use super::v;
+use super::in_force::{List, Of};
+use super::{Mechanism, v};
 use crate::version::{Since, Version, at};
 
 /// How a slab's order follows from the size of its objects.
@@ -162,6 +163,45 @@ impl SlabRules {
             cpu_partial_scale: 1,
             scope: SlabScopeRule::LargeSystems,
         }
+    }
+
+    pub(super) fn list(&self, to: &mut List) {
+        const OURS: &[Mechanism] = &[Mechanism::Slabs];
+        let Self {
+            order,
+            freeze,
+            cpu_slabs,
+            sheaves,
+            remote_refill,
+            kmalloc_align,
+            node_partial,
+            stock,
+            grace,
+            max_order,
+            objects_scale,
+            cpu_partial_scale,
+            scope,
+        } = *self;
+        to.add(Of("slab-order", OURS, "how a slab's order follows from its objects"), ORDER, order);
+        to.add(Of("freeze", OURS, "where slabs are frozen and thawed"), FREEZE, freeze);
+        to.add(Of("cpu-slabs", OURS, "slabs of a CPU's own"), CPU_SLABS, cpu_slabs);
+        to.add(Of("sheaves", OURS, "caches with sheaves and barns"), SHEAVES, sheaves);
+        to.add(Of("remote-refill", OURS, "how another node's lock is taken"), REMOTE_REFILL, remote_refill);
+        to.add(Of("kmalloc-align", OURS, "how kmalloc's objects are aligned"), KMALLOC_ALIGN, kmalloc_align);
+        let partial = Of("node-partial", OURS, "partial slabs that a node keeps");
+        to.constant(partial, NodePartialRule::BySize, node_partial);
+        to.constant(Of("stock", OURS, "objects that a CPU keeps by need"), StockRule::None, stock);
+        to.constant(Of("grace", OURS, "what is done while objects wait for RCU"), GraceRule::Waits, grace);
+        to.constant(
+            Of("slab-max-order", OURS, "largest order for more objects a slab"),
+            MAX_ORDER,
+            max_order,
+        );
+        to.constant(Of("objects-scale", OURS, "times the wanted objects a slab"), 1, objects_scale);
+        let cpu_partial = Of("cpu-partial-scale", OURS, "times the objects of CPU partial slabs");
+        to.constant(cpu_partial, 1, cpu_partial_scale);
+        let where_ = Of("slab-scope", OURS, "machines on which those scales hold");
+        to.constant(where_, SlabScopeRule::LargeSystems, scope);
     }
 }
 

@@ -1,0 +1,73 @@
+//! Whose rules there are, and what they say: `freehold policies`.
+
+use std::fmt::Write as _;
+
+use mm::Policy;
+use mm::policy::parts::PARTS;
+use mm::policy::{DEFAULT_POLICY, FREEHOLD, Mechanism, NEWEST, OLDEST, Origin, RuleInForce, kmmscand};
+
+use crate::style::Style;
+use crate::table::{Table, wrap};
+
+/// Kernels, series and parts, and what `freehold` is made of.
+pub fn list(style: Style) -> String {
+    let mut out = style.heading("kernels");
+    let _ = writeln!(
+        out,
+        "\n  linux-{OLDEST} to linux-{NEWEST}, the newest whose rules have been read; {DEFAULT_POLICY} where nothing is said"
+    );
+    let series: Vec<String> = kmmscand().map(|(name, kernel)| format!("{name} (on {kernel})")).collect();
+    let _ = writeln!(out, "\n{}\n  {}", style.heading("series that were posted"), series.join(", "));
+    let _ = writeln!(out, "\n{}", style.heading("parts, which go on top of any of these"));
+    let mut table = Table::new(["<part", "<what it does"]);
+    for part in PARTS {
+        table.row([format!("+{}", part.name), part.meaning.to_owned()]);
+    }
+    out += &table.text(2, style.columns());
+    let ours: Vec<String> =
+        PARTS.iter().filter(|part| part.is_in_freehold()).map(|part| format!("+{}", part.name)).collect();
+    let _ = writeln!(out, "\n{}", style.heading(FREEHOLD));
+    for line in wrap(&format!("{DEFAULT_POLICY} {}", ours.join(" ")), style.columns() - 2) {
+        let _ = writeln!(out, "  {line}");
+    }
+    out
+}
+
+/// Every rule in force under `policy`, by mechanism.
+pub fn show(style: Style, policy: &Policy) -> String {
+    let rules = policy.rules_in_force();
+    let mut out = style.heading(policy.name());
+    out.push('\n');
+    for mechanism in Mechanism::ALL {
+        let of_it = |rule: &&RuleInForce| rule.mechanisms.first() == Some(&mechanism);
+        let mut table = Table::new(["<rule", "<what it decides", "<what it says", "<kernels"]);
+        for rule in rules.iter().filter(of_it).filter(|rule| rule.mechanisms.len() < Mechanism::ALL.len()) {
+            table.row(row(rule));
+        }
+        let _ = writeln!(out, "\n{}", style.heading(mechanism.words()));
+        out += &table.text(2, style.columns());
+    }
+    let mut table = Table::new(["<rule", "<what it decides", "<what it says", "<kernels"]);
+    rules
+        .iter()
+        .filter(|rule| rule.mechanisms.len() == Mechanism::ALL.len())
+        .for_each(|rule| table.row(row(rule)));
+    let _ = writeln!(out, "\n{}", style.heading("all mechanisms"));
+    out + &table.text(2, style.columns())
+}
+
+fn row(rule: &RuleInForce) -> [String; 4] {
+    [rule.name.to_owned(), rule.question.to_owned(), rule.answer.clone(), range(rule.origin)]
+}
+
+fn range(origin: Origin) -> String {
+    match origin {
+        Origin::Part => "none: a part".to_owned(),
+        Origin::Kernels { since: None, before: None } => "all".to_owned(),
+        Origin::Kernels { since: Some(since), before: None } => format!("from {since} on"),
+        Origin::Kernels { since: None, before: Some(before) } => format!("before {before}"),
+        Origin::Kernels { since: Some(since), before: Some(before) } => {
+            format!("from {since}, before {before}")
+        }
+    }
+}
