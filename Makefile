@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench results fuzz tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence fuzz tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -11,6 +11,7 @@ help:
 	@echo "make lint        format, clippy, documentation, rules of the house"
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, three seeds each, into docs/results.md"
+	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
@@ -38,8 +39,11 @@ bench: setup build
 	$(CARGO) bench --workspace --locked
 
 results: build
-	target/release/freehold lab all --seeds 3 --results docs/results.md >target/results.txt
+	target/release/freehold lab all --seeds 3 --results docs/results.md --rows docs/results.toml >target/results.txt
 	@echo "docs/results.md is written; what was printed is in target/results.txt"
+
+evidence: build
+	target/release/freehold evidence --conformance conformance -o crates/lab/src/evidence/held.toml
 
 fuzz:
 	scripts/fuzz

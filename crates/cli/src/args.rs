@@ -66,6 +66,9 @@ pub(crate) enum Command {
     Knobs(Knobs),
     /// Whose rules there are: kernels, parts of policies, and what each rule says
     Policies(Policies),
+    /// The tables that labels come from, made anew: `make evidence`
+    #[command(hide = true)]
+    Evidence(Evidence),
     /// The page-fault workload of validate, for real
     #[command(hide = true)]
     FaultLoop(FaultLoopOptions),
@@ -219,18 +222,27 @@ pub(crate) enum LabWhat {
         names: Vec<String>,
         #[command(flatten)]
         how: LabHow,
-        /// Write the results as a page, too
-        #[arg(long, value_name = "FILE.md")]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        files: LabFiles,
     },
     /// All experiments that come with freehold
     All {
         #[command(flatten)]
         how: LabHow,
-        /// Write the results as a page, too
-        #[arg(long, value_name = "FILE.md")]
-        results: Option<PathBuf>,
+        #[command(flatten)]
+        files: LabFiles,
     },
+}
+
+/// Files to write besides.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LabFiles {
+    /// Write the results as a page, too
+    #[arg(long, value_name = "FILE.md")]
+    pub(crate) results: Option<PathBuf>,
+    /// Write how far each published row was off, too: what labels rest on
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) rows: Option<PathBuf>,
 }
 
 /// How experiments are run.
@@ -454,5 +466,22 @@ pub(crate) enum PoliciesWhat {
         /// Its name: linux-X.Y, freehold, with any parts: linux-6.18+yield
         #[arg(value_name = "POLICY")]
         policy: String,
+        /// How sure times are on this machine, too
+        #[arg(long, short, value_name = "NAME|FILE.toml")]
+        machine: Option<String>,
     },
+}
+
+/// What labels come from.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct Evidence {
+    /// Captures, and traces in its folder `traces`
+    #[arg(long, value_name = "FOLDER", required_unless_present = "results", conflicts_with = "results")]
+    pub(crate) conformance: Option<PathBuf>,
+    /// What `freehold lab all --json` printed
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) results: Option<PathBuf>,
+    /// The table to write
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub(crate) output: PathBuf,
 }

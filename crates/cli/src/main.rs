@@ -99,6 +99,7 @@ fn run(args: Args) -> Result<Verdict, Failure> {
         Command::Knobs(options) => commands::knobs::run(global, &options),
         Command::Policies(options) => commands::policies::run(global, &options),
         Command::Validate(options) => commands::validate::run(global, &options),
+        Command::Evidence(options) => commands::evidence::run(global, &options),
         Command::FaultLoop(options) => commands::fault_loop::run(&options),
     }
 }

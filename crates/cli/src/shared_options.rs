@@ -62,6 +62,7 @@ fn row(command: &Command) -> Row {
         Command::Compare(_) => ("compare", &[Json, Report]),
         Command::Knobs(_) => ("knobs", &[Json, Report]),
         Command::Policies(_) => ("policies", &[Json, Report]),
+        Command::Evidence(_) => ("evidence", &[]),
         // Its output is JSON, whatever is asked for.
         Command::FaultLoop(_) => ("fault-loop", &[Json]),
     }

@@ -3,6 +3,7 @@
 pub mod conform;
 pub mod contention;
 pub mod disk;
+pub mod evidence;
 pub mod experiment;
 mod flusher;
 mod kcompactd;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use lab::measurements::{Confidence, Group, Run, Scene};
 
+use crate::labels;
 use crate::style::Style;
 use crate::table::wrap;
 use crate::units;
@@ -48,7 +49,7 @@ pub fn confidence(style: Style, runs: &[Run]) -> String {
         let lines = wrap(text, room).join(&format!("\n{}", " ".repeat(label.len() + 1)));
         let _ = writeln!(out, "{} {lines}", style.heading(&label));
     }
-    out
+    out + &labels::text(style, &runs.iter().collect::<Vec<_>>())
 }
 
 /// What a reader must know of the figures: what no mainline kernel has, what changed while it ran, what could not be

@@ -19,6 +19,7 @@ pub mod histogram;
 pub mod html;
 pub mod inspect;
 pub mod knobs;
+pub mod labels;
 pub mod latency;
 pub mod lkp;
 pub mod locks;

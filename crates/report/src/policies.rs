@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use lab::measurements::Label;
 use mm::Policy;
 use mm::policy::parts::PARTS;
 use mm::policy::{DEFAULT_POLICY, FREEHOLD, Mechanism, NEWEST, OLDEST, Origin, RuleInForce, kmmscand};
@@ -33,8 +34,9 @@ pub fn list(style: Style) -> String {
     out
 }
 
-/// Every rule in force under `policy`, by mechanism.
-pub fn show(style: Style, policy: &Policy) -> String {
+/// Every rule in force under `policy`, by mechanism, and how sure it is what they do and, where `labels` has it, how long it
+/// takes.
+pub fn show(style: Style, policy: &Policy, labels: &[(Mechanism, Label, Option<Label>)]) -> String {
     let rules = policy.rules_in_force();
     let mut out = style.heading(policy.name());
     out.push('\n');
@@ -45,7 +47,13 @@ pub fn show(style: Style, policy: &Policy) -> String {
             table.row(row(rule));
         }
         let _ = writeln!(out, "\n{}", style.heading(mechanism.words()));
-        out += &table.text(2, style.columns());
+        for (_, counts, times) in labels.iter().filter(|(of, ..)| *of == mechanism) {
+            out += &label(style, "counts", counts);
+            out += &times.as_ref().map_or_else(String::new, |times| label(style, "times", times));
+        }
+        if !table.is_empty() {
+            out += &table.text(2, style.columns());
+        }
     }
     let mut table = Table::new(["<rule", "<what it decides", "<what it says", "<kernels"]);
     rules
@@ -54,6 +62,11 @@ pub fn show(style: Style, policy: &Policy) -> String {
         .for_each(|rule| table.row(row(rule)));
     let _ = writeln!(out, "\n{}", style.heading("all mechanisms"));
     out + &table.text(2, style.columns())
+}
+
+fn label(style: Style, what: &str, label: &Label) -> String {
+    let text = format!("{what} {}: {}", label.label, label.reason);
+    wrap(&text, style.columns() - 2).iter().map(|line| format!("  {line}\n")).collect()
 }
 
 fn row(rule: &RuleInForce) -> [String; 4] {

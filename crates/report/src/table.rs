@@ -39,6 +39,12 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
+    /// The same without the line of heads: for lists that explain themselves.
+    pub(crate) fn without_heads(mut self) -> Self {
+        self.rows.remove(0);
+        self
+    }
+
     /// Whether there is anything under the heads.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.len() == 1

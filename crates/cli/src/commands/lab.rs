@@ -1,12 +1,11 @@
 //! `freehold lab`: published experiments on simulated machines, figure beside figure.
 
-use std::path::Path;
-
+use lab::evidence::{rows_of, rows_toml};
 use lab::experiment::{self, Detail, Experiment, METRICS, Options};
 use lab::measurements::{Document, Role};
 use report::nearest::unknown;
 
-use crate::args::{Global, Lab, LabHow, LabWhat};
+use crate::args::{Global, Lab, LabFiles, LabHow, LabWhat};
 use crate::common::{Failure, Verdict, command_line, machine, note, present, show};
 use crate::output::Destination;
 use crate::progress::Bar;
@@ -15,11 +14,11 @@ pub(crate) fn run(global: &Global, options: &Lab) -> Result<Verdict, Failure> {
     match &options.what {
         None | Some(LabWhat::List) => list(global),
         Some(LabWhat::Metrics) => metrics(global),
-        Some(LabWhat::Run { names, how, results }) => {
+        Some(LabWhat::Run { names, how, files }) => {
             let experiments = names.iter().map(|name| load(name)).collect::<Result<_, _>>()?;
-            perform(global, experiments, how, results.as_deref())
+            perform(global, experiments, how, files)
         }
-        Some(LabWhat::All { how, results }) => perform(global, all()?, how, results.as_deref()),
+        Some(LabWhat::All { how, files }) => perform(global, all()?, how, files),
     }
 }
 
@@ -68,9 +67,11 @@ fn perform(
     global: &Global,
     experiments: Vec<Experiment>,
     how: &LabHow,
-    results: Option<&Path>,
+    files: &LabFiles,
 ) -> Result<Verdict, Failure> {
-    let results = results.map(Destination::of).transpose()?;
+    let results = files.results.as_deref().map(Destination::of).transpose()?;
+    let rows = files.rows.as_deref().map(Destination::of).transpose()?;
+    let published = experiments.clone();
     let options = Options {
         machines: how.machine.iter().map(|name| machine(name)).collect::<Result<_, _>>()?,
         seeds: how.seeds,
@@ -86,6 +87,10 @@ fn perform(
     if let Some(results) = results {
         results.write(report::results::markdown(&document).as_bytes())?;
         note(global, &format!("{results} has the results"));
+    }
+    if let Some(rows) = rows {
+        rows.write(rows_toml(&rows_of(&document, &published)).as_bytes())?;
+        note(global, &format!("{rows} has the rows' errors"));
     }
     present(global, &document, |style| report::experiment::accounts(style, &document))?;
     Ok(verdict(&document))

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod conform;
+pub(crate) mod evidence;
 pub(crate) mod fault_loop;
 pub(crate) mod heat;
 pub(crate) mod inspect;

@@ -1,19 +1,26 @@
 //! `freehold policies`.
 
+use lab::evidence::{Judgement, Table};
+use lab::measurements::Label;
 use mm::Policy;
 use mm::policy::parts::PARTS;
-use mm::policy::{NEWEST, OLDEST, Origin, RuleInForce, kmmscand};
+use mm::policy::{Mechanism, NEWEST, OLDEST, Origin, RuleInForce, kmmscand};
 use serde_json::{Value, json};
+use sim::Profile;
 
 use crate::args::{Global, Policies, PoliciesWhat};
-use crate::common::{Failure, Verdict, policy, show};
+use crate::common::{Failure, Verdict, machine, policy, show};
 
 pub(crate) fn run(global: &Global, options: &Policies) -> Result<Verdict, Failure> {
     match &options.what {
         None | Some(PoliciesWhat::List) => show(global, "Policies", &listed(), report::policies::list)?,
-        Some(PoliciesWhat::Show { policy: name }) => {
+        Some(PoliciesWhat::Show { policy: name, machine: on }) => {
             let policy = policy(name)?;
-            show(global, name, &shown(&policy), |style| report::policies::show(style, &policy))?;
+            let profile = on.as_deref().map(machine).transpose()?;
+            let labels = labels(&policy, profile.as_ref());
+            show(global, name, &shown(&policy, &labels), |style| {
+                report::policies::show(style, &policy, &labels)
+            })?;
         }
     }
     Ok(Verdict::Fine)
@@ -30,8 +37,22 @@ fn listed() -> Value {
     })
 }
 
-fn shown(policy: &Policy) -> Value {
+/// What each mechanism rests on: what it does, and on `profile` how long that takes.
+fn labels(policy: &Policy, profile: Option<&Profile>) -> Vec<(Mechanism, Label, Option<Label>)> {
+    let of = |mechanism| {
+        let judgement = Judgement { table: Table::bundled(), policy, mechanism };
+        let counts = profile.map_or_else(|| judgement.rules(), |profile| judgement.counts(profile));
+        (mechanism, counts, profile.and_then(|profile| judgement.times(profile)))
+    };
+    Mechanism::ALL.into_iter().map(of).collect()
+}
+
+fn shown(policy: &Policy, labels: &[(Mechanism, Label, Option<Label>)]) -> Value {
+    let label = |(mechanism, counts, times): &(Mechanism, Label, Option<Label>)| {
+        (mechanism.name().to_owned(), json!({ "counts": counts, "times": times }))
+    };
     json!({
+        "labels": labels.iter().map(label).collect::<serde_json::Map<_, _>>(),
         "name": policy.name(),
         "kernel": format!("linux-{}", policy.kernel()),
         "rules": policy.rules_in_force().iter().map(rule).collect::<Vec<_>>(),

@@ -38,7 +38,7 @@ pub use beside::Beside;
 pub(crate) use capture::kernel_version;
 pub use capture::{Capture, CaptureNode};
 pub use live::{Live, conform_recording};
-pub use outcome::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
+pub use outcome::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides, Tally};
 pub use sections::FormatError;
 pub use slabs::{CachesCompared, SlabCacheInfo};
 pub use trace_csv::{Event, EventKind, PageTrace, unpack};

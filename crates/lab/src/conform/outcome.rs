@@ -1,7 +1,9 @@
 //! What a comparison with a stock kernel came to: how many figures, how many equal, and each that is not.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use mm::policy::Mechanism;
 use serde::Serialize;
 
 use super::slabs::CachesCompared;
@@ -28,6 +30,12 @@ pub struct FileOutcome {
     /// Slab caches, for a capture that names them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<CachesCompared>,
+    /// The figures by mechanism.
+    #[serde(skip)]
+    pub mechanisms: BTreeMap<Mechanism, Tally>,
+    /// Whose figures come next; `None` for those that test no mechanism.
+    #[serde(skip)]
+    pub(super) mechanism: Option<Mechanism>,
     /// What a reader should know besides, a line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -44,6 +52,12 @@ impl FileOutcome {
             differences: vec![],
             pages: None,
             caches: None,
+            mechanisms: BTreeMap::new(),
+            mechanism: match kind {
+                FileKind::PageTrace => Some(Mechanism::PageLists),
+                FileKind::SlabTrace => Some(Mechanism::Slabs),
+                FileKind::Capture | FileKind::BesideTrace => None,
+            },
             notes: vec![],
         }
     }
@@ -52,6 +66,10 @@ impl FileOutcome {
     pub(super) fn agree(&mut self) {
         self.compared += 1;
         self.equal += 1;
+        if let Some(tally) = self.tally() {
+            tally.compared += 1;
+            tally.equal += 1;
+        }
     }
 
     /// Counts a figure that was not.
@@ -62,11 +80,18 @@ impl FileOutcome {
         freehold: impl Into<Figure>,
     ) {
         self.compared += 1;
+        if let Some(tally) = self.tally() {
+            tally.compared += 1;
+        }
         self.differences.push(Difference {
             what: what.into(),
             kernel: kernel.into(),
             freehold: freehold.into(),
         });
+    }
+
+    fn tally(&mut self) -> Option<&mut Tally> {
+        Some(self.mechanisms.entry(self.mechanism?).or_default())
     }
 
     /// Compares two figures; `what` is only asked for if they differ.
@@ -78,6 +103,15 @@ impl FileOutcome {
     ) {
         if kernel == freehold { self.agree() } else { self.differ(what(), kernel, freehold) }
     }
+}
+
+/// Figures of one mechanism.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Figures compared.
+    pub compared: u64,
+    /// Those that were equal.
+    pub equal: u64,
 }
 
 /// What a file holds.

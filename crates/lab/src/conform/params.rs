@@ -1,6 +1,6 @@
 //! A capture's parameters against those that mm computes from the topology and the sysctls alone.
 
-use mm::policy::Rules;
+use mm::policy::{Mechanism, Rules};
 use mm::watermark::{Watermarks, protection, watermarks};
 use mm::{Knobs, NodeSpec, PageSizing, Policy, Topology, ZoneKind, zonelist};
 
@@ -37,6 +37,7 @@ pub fn compare(capture: &Capture) -> Result<FileOutcome, FormatError> {
         }
     }
     compare_fallback(&ground, capture, &mut outcome);
+    outcome.mechanism = Some(Mechanism::Slabs);
     slabs::compare(capture, &policy, &mut outcome)?;
     Ok(outcome)
 }
@@ -44,6 +45,7 @@ pub fn compare(capture: &Capture) -> Result<FileOutcome, FormatError> {
 fn compare_zone(ground: &Ground<'_>, zone: &ZoneInfo, kind: ZoneKind, outcome: &mut FileOutcome) {
     let marks = watermarks(ground.topology, ground.knobs, ground.rules, kind, zone.managed);
     let at = |figure: &str| format!("node {} zone {} {figure}", zone.node, zone.name);
+    outcome.mechanism = Some(Mechanism::Watermarks);
     let Watermarks { min, low, high, promo } = marks;
     // The kernel prints the marks with the boost of the moment.
     let mut mark = |name: &str, kernel: u64, freehold: u32| {
@@ -84,6 +86,7 @@ fn compare_pagesets(ground: &Ground<'_>, zone: &ZoneInfo, low: u32, outcome: &mu
     for pageset in &zone.pagesets {
         let at =
             |figure| move || format!("node {} zone {} cpu {} {figure}", zone.node, zone.name, pageset.cpu);
+        outcome.mechanism = Some(Mechanism::PageLists);
         outcome.compare(at("batch"), pageset.batch, sizing.batch);
         if let Some(kernel) = pageset.high_min {
             outcome.compare(at("high_min"), kernel, sizing.high_min);
@@ -91,6 +94,7 @@ fn compare_pagesets(ground: &Ground<'_>, zone: &ZoneInfo, low: u32, outcome: &mu
         if let Some(kernel) = pageset.high_max {
             outcome.compare(at("high_max"), kernel, sizing.high_max);
         }
+        outcome.mechanism = Some(Mechanism::Watermarks);
         if let Some(kernel) = pageset.stat_threshold {
             outcome.compare(at("vm stats threshold"), kernel, threshold as u32);
         }
@@ -100,6 +104,8 @@ fn compare_pagesets(ground: &Ground<'_>, zone: &ZoneInfo, low: u32, outcome: &mu
 fn compare_fallback(ground: &Ground<'_>, capture: &Capture, outcome: &mut FileOutcome) {
     let orders = zonelist::fallback_orders(ground.topology, ground.rules.node_load);
     for (node, kernel) in &capture.fallback {
+        // A machine of one node has one order.
+        outcome.mechanism = (kernel.len() > 1).then_some(Mechanism::Zonelists);
         let order = orders.get(usize::from(*node)).map_or(&[][..], Vec::as_slice);
         let words = |order: &mut dyn Iterator<Item = u16>| {
             order.map(|node| node.to_string()).collect::<Vec<_>>().join(" ")

@@ -165,11 +165,11 @@ fn filled(blank: Row, published: f64, values: impl Iterator<Item = Option<f64>>)
     Row { published, simulated, stddev: sample.stddev().unwrap_or(0.0), error, ..blank }
 }
 
-/// Rows that should be the kernel's own numbers, by the label of their variant's runs, and are not.
+/// Rows that should be the kernel's own numbers, by their role or by what their variant says, and are not.
 pub fn inexact_rows(document: &Document) -> Vec<&Row> {
     let is_exact = |row: &&Row| {
         let of_row = |run: &&Run| run.experiment == row.experiment && run.variant == row.variant;
-        document.runs.iter().find(of_row).is_some_and(|run| run.confidence == Confidence::Exact)
+        document.runs.iter().find(of_row).is_some_and(|run| run.claimed == Confidence::Exact)
     };
     let is_exact = |row: &&Row| row.role == Role::Exact || is_exact(row);
     let differs = |row: &&Row| row.published.is_finite() && row.error != 0.0;

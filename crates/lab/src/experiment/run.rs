@@ -13,6 +13,7 @@ use super::rows::judge;
 use super::score::score;
 use super::spec::{Experiment, Histogram, Variant};
 use super::sweep;
+use crate::evidence::{self, Checked, Claim, Table};
 use crate::measurements::{Account, Document, HistogramPair, Latency};
 use crate::scene::Outcome;
 
@@ -145,8 +146,9 @@ fn repetition(
         run.experiment.clone_from(&experiment.name);
         run.variant = variant.case_name(phase);
         run.seed = seed;
-        run.confidence = variant.confidence;
-        run.confidence_reason.clone_from(&variant.because);
+        let setup = &variant.setup;
+        evidence::label(run, Table::bundled(), &setup.policy, &setup.profile, Checked::ByRows);
+        Claim { label: variant.confidence, because: &variant.because, about: setup.tests() }.bound(run);
     }
     Ok(Repetition(outcomes))
 }

@@ -1,5 +1,6 @@
 //! An experiment that has been read and could be run: names are resolved, figures are in their metrics' units.
 
+use mm::policy::Mechanism;
 use mm::{Cpu, Knob, Nanos, Policy};
 use sim::Profile;
 
@@ -7,6 +8,7 @@ use super::file::Form;
 use super::metric::Metric;
 use crate::measurements::{Confidence, Latency, NotCompared, Role};
 use crate::scene::Phase;
+use crate::workloads::WorkloadSpec;
 
 /// An experiment.
 #[derive(Clone, Debug)]
@@ -195,6 +197,13 @@ pub struct Criterion {
     pub cost: Metric,
     /// Why this limit.
     pub because: String,
+}
+
+impl Setup {
+    /// The mechanisms that its workload is there to test.
+    pub fn tests(&self) -> &'static [Mechanism] {
+        self.workload.clone().try_into::<WorkloadSpec>().map_or(&[], |workload| workload.tests())
+    }
 }
 
 impl Variant {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Mean;
 use super::experiment::Account;
+use super::labels::MechanismLabel;
 use super::latency::Latency;
 use super::number;
 use super::published::{Row, Score};
@@ -61,6 +62,12 @@ pub struct Run {
     pub confidence: Confidence,
     /// Why that far and no further: one sentence.
     pub confidence_reason: String,
+    /// How far each mechanism that the run used can be trusted, by its name: `page-lists`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, MechanismLabel>,
+    /// What the experiment's file says of its figures, whatever the evidence for it; not in documents.
+    #[serde(skip)]
+    pub claimed: Confidence,
     /// Every knob that differs from the policy's default.
     pub knobs: BTreeMap<String, KnobValue>,
     /// Simulated time from the first operation to the last, ns.

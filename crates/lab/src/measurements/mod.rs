@@ -10,6 +10,7 @@ mod comparison;
 mod document;
 mod experiment;
 mod group;
+mod labels;
 mod latency;
 mod number;
 mod published;
@@ -26,6 +27,7 @@ pub use experiment::{
     Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,
 };
 pub use group::{Group, Scene, groups, scenes};
+pub use labels::{Label, MechanismLabel};
 pub use latency::{Distribution, Latency, log2_low};
 pub use published::{Direction, Role, Row, Score};
 pub use sameness::differences;

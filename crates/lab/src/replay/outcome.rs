@@ -8,7 +8,8 @@ use sim::Measurements;
 use super::objects;
 use super::plan::{Change, Plan, Variant};
 use super::player::Play;
-use crate::measurements::{CHANGES_NOT_REACHED, Confidence, Run};
+use crate::evidence::{self, Checked, Table};
+use crate::measurements::{CHANGES_NOT_REACHED, Run};
 use crate::results;
 
 /// What a run is made of.
@@ -26,20 +27,20 @@ pub(super) struct Parts<'a> {
 pub(super) fn run(parts: &Parts<'_>) -> Run {
     let Parts { plan, variant, play, measured, simulated, changes_not_reached } = parts;
     let stage = &play.stage;
-    Run {
+    let mut run = Run {
         workload: workload_name(plan, play),
         machine: plan.profile.name().to_owned(),
         policy: plan.policy.name().to_owned(),
         variant: variant.name(),
         seed: plan.seed,
-        confidence: Confidence::Extrapolated,
-        confidence_reason: confidence_reason(plan),
         knobs: results::knobs(&variant.knobs),
         notes: notes(plan, variant),
         counters: stage.mm.counters().0.into_iter().chain(objects::counters(stage)).collect(),
         omissions: omissions(play, *changes_not_reached),
         ..results::run(stage, measured, *simulated, stage.mm.memory_use())
-    }
+    };
+    evidence::label(&mut run, Table::bundled(), &plan.policy, &plan.profile, Checked::ByRows);
+    run
 }
 
 fn workload_name(plan: &Plan, play: &Play) -> String {
@@ -49,15 +50,6 @@ fn workload_name(plan: &Plan, play: &Play) -> String {
         (copies, 1) => format!("{name}, {copies} copies"),
         (copies, repeat) => format!("{name}, {copies} copies, {repeat} rounds each"),
     }
-}
-
-fn confidence_reason(plan: &Plan) -> String {
-    format!(
-        "how many pages a refill or drain moves follows {}'s rules, which are held against kernels; times on {} rest on \
-         published and estimated latencies that were not checked against a run of that machine",
-        plan.policy.name(),
-        plan.profile.name()
-    )
 }
 
 /// What no mainline kernel has, and what changes while it runs.

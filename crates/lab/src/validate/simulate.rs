@@ -8,7 +8,8 @@ use sim::{Measurements, Profile};
 
 use super::{Case, NAME};
 use crate::conform::{FormatError, kernel_version};
-use crate::measurements::{Confidence, Run};
+use crate::evidence::{self, Checked, Table};
+use crate::measurements::Run;
 use crate::scene::{Outcome, Phase, Scene, SceneError, perform};
 use crate::workloads::{FaultKind, PageFault, Sharing, WorkloadSpec};
 
@@ -98,13 +99,14 @@ pub fn simulate(plan: &Plan, case: Case, seed: u64) -> Result<Simulated, SceneEr
     };
     let [filling, filled] = <[Outcome; 2]>::try_from(perform(&scene)?)
         .map_err(|outcomes| SceneError::Setup(format!("{} of 2 phases were simulated", outcomes.len())))?;
-    let of_phase = |outcome: &Outcome| Run {
-        experiment: NAME.into(),
-        variant: format!("{case}, {}", outcome.phase),
-        confidence: Confidence::Predicted,
-        confidence_reason:
-            "simulated on this machine's profile; the rows hold it against the kernel that runs here".into(),
-        ..outcome.run.clone()
+    let of_phase = |outcome: &Outcome| {
+        let mut run = Run {
+            experiment: NAME.into(),
+            variant: format!("{case}, {}", outcome.phase),
+            ..outcome.run.clone()
+        };
+        evidence::label(&mut run, Table::bundled(), &plan.policy, &plan.profile, Checked::Here);
+        run
     };
     Ok(Simulated {
         runs: [of_phase(&filling), of_phase(&filled)],

@@ -27,6 +27,7 @@ mod thpscale;
 
 use std::rc::Rc;
 
+use mm::policy::Mechanism;
 use serde::Deserialize;
 use sim::Sim;
 
@@ -128,6 +129,27 @@ impl WorkloadSpec {
             Self::Proactive(spec) => spec.title(),
             Self::ThpFault(spec) => spec.title(),
             Self::HotPages(spec) => spec.title(),
+        }
+    }
+
+    /// The mechanisms that it is there to test: what its rates and times tell of where a metric does not say.
+    pub fn tests(&self) -> &'static [Mechanism] {
+        match self {
+            Self::PythonLoop(_)
+            | Self::PageFault(_)
+            | Self::AllocLoop(_)
+            | Self::ProducerConsumer(_)
+            | Self::ProcessChurn(_)
+            | Self::Colocated(_) => &[Mechanism::PageLists],
+            Self::Mmap1(_) | Self::Mmap2(_) | Self::Brk1(_) | Self::Hackbench(_) | Self::SlabBulk(_) => {
+                &[Mechanism::Slabs]
+            }
+            Self::Stream(_) | Self::Specjbb(_) | Self::DmaDevices(_) | Self::KernelMemory(_) => {
+                &[Mechanism::Zonelists]
+            }
+            Self::Thpscale(_) | Self::ThpFault(_) => &[Mechanism::Compaction, Mechanism::HugePages],
+            Self::Proactive(_) => &[Mechanism::Compaction],
+            Self::HotPages(_) => &[Mechanism::Promotion],
         }
     }
 

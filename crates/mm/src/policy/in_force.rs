@@ -184,11 +184,13 @@ impl List {
     }
 }
 
-/// `AutoTuned` as `auto tuned`.
+/// `AutoTuned` as `auto tuned`, `UpTo64Mib` as `up to 64 mib`.
 fn words(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {
-        if letter.is_uppercase() && !words.is_empty() {
+        let is_in_number = letter.is_ascii_digit() && words.ends_with(|before: char| before.is_ascii_digit());
+        let begins = letter.is_uppercase() || letter.is_ascii_digit() && !is_in_number;
+        if begins && !words.is_empty() {
             words.push(' ');
         }
         words.extend(letter.to_lowercase());
@@ -216,6 +218,7 @@ mod tests {
         assert_eq!(high.origin, range);
         let newest = rule(&policy("linux-7.2"), "cpu-slabs");
         assert_eq!(newest.origin, Origin::Kernels { since: Some(Version::new(7, 0)), before: None });
+        assert_eq!(rule(&policy("linux-4.4"), "min-free").answer, "up to 64 mib");
         let always = rule(&policy("linux-4.4"), "touch");
         assert_eq!(always.origin, Origin::Kernels { since: None, before: None });
     }

@@ -1,0 +1,325 @@
+//! From what was checked to a label: what a mechanism does under a policy, and how long that takes on a machine.
+
+use mm::Policy;
+use mm::policy::{FREEHOLD, Mechanism};
+use mm::version::Version;
+use sim::Profile;
+
+use super::Table;
+use super::held::{Check, Held};
+use super::rows::{FigureKind, Rows};
+use crate::measurements::{Confidence, Label};
+
+/// From this version on, what is known here of reclaim is not what distributions run.
+const MGLRU: Version = Version::new(6, 12);
+/// Rows that are further off than this in the median are no reason to believe the next one.
+const MISSED: f64 = 0.5;
+
+/// A policy's mechanism on a machine, to be judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Judgement<'a> {
+    /// What was checked.
+    pub table: &'a Table,
+    /// Whose rules.
+    pub policy: &'a Policy,
+    /// Which mechanism.
+    pub mechanism: Mechanism,
+}
+
+impl<'a> Judgement<'a> {
+    /// How sure it is what the mechanism does, by kernels alone: no machine's published rows are looked at.
+    pub fn rules(&self) -> Label {
+        let kernel = self.policy.kernel();
+        let own = self.held_of(|policy| is_same(policy, self.policy));
+        if let Some(label) = self.directly(&own) {
+            return label;
+        }
+        if self.policy.touched().contains(&self.mechanism) {
+            if let Some(label) = self.by_same_rules() {
+                return label;
+            }
+            return extrapolated(format!(
+                "{} its rules, and nothing was held against that",
+                changer(self.policy)
+            ));
+        }
+        if self.is_classic_reclaim(kernel) {
+            return extrapolated(no_mglru());
+        }
+        // Parts that leave the mechanism alone still change what surrounds it.
+        let on_top =
+            if self.policy.touched().is_empty() { "" } else { ", without what is on top of it here" };
+        let plain = Policy::linux(kernel);
+        let of_kernel = self.held_of(|policy| is_same(policy, &plain));
+        if let Some(label) = self.directly(&of_kernel) {
+            let reason = format!("{} under {}{on_top}", label.reason, plain.name());
+            return Label::new(label.label.max(Confidence::Predicted), reason);
+        }
+        self.nearby(kernel)
+    }
+
+    /// The same, with the published counts of this policy on `profile`.
+    pub fn counts(&self, profile: &Profile) -> Label {
+        let rules = self.rules();
+        if rules.label != Confidence::Extrapolated || !is_builtin(profile) {
+            return rules;
+        }
+        let own = self.rows(profile, FigureKind::Counts, |policy| is_same(policy, self.policy));
+        summary(&own).map_or(rules, |rows| rows.label(profile, ""))
+    }
+
+    /// How sure times are on `profile`; `None` for a mechanism that takes none by itself.
+    pub fn times(&self, profile: &Profile) -> Option<Label> {
+        let Some(measured_by) = self.timed_by() else { return None };
+        let on = Judgement { mechanism: measured_by, ..*self };
+        if !is_builtin(profile) {
+            let name = profile.name();
+            return Some(extrapolated(format!(
+                "nothing was published of the machine that the profile {name} describes"
+            )));
+        }
+        let is_touched = self.policy.touched().contains(&measured_by);
+        let same_rules = |policy: &Policy| is_touched && on.answers(policy) == on.answers(self.policy);
+        let own =
+            on.rows(profile, FigureKind::Times, |policy| is_same(policy, self.policy) || same_rules(policy));
+        if let Some(rows) = summary(&own) {
+            return Some(rows.label(profile, ""));
+        }
+        if is_touched {
+            let reason = format!("{} its rules, and no figure was published of that", changer(self.policy));
+            return Some(extrapolated(reason));
+        }
+        if self.is_classic_reclaim(self.policy.kernel()) {
+            return Some(extrapolated(no_mglru()));
+        }
+        let others = on.rows(profile, FigureKind::Times, |policy| !policy.touched().contains(&measured_by));
+        let patched = on.rows(profile, FigureKind::Times, |_| true);
+        let rows = if others.is_empty() { patched } else { others };
+        Some(match summary(&rows) {
+            None => extrapolated(self.unchecked(profile)),
+            Some(_) if self.rules().label == Confidence::Extrapolated => extrapolated(format!(
+                "rows of {} were checked under {} alone, whose rules are others",
+                profile.name(),
+                policies(&rows)
+            )),
+            Some(found) => found.label(profile, &format!(", run under {}", policies(&rows))),
+        })
+    }
+
+    /// Whose spans say how long the mechanism takes: an order of zones shows in requests for pages.
+    fn timed_by(&self) -> Option<Mechanism> {
+        match self.mechanism {
+            Mechanism::Watermarks => None,
+            Mechanism::Zonelists => {
+                let has_own = self.table.rows.iter().any(|rows| rows.mechanism == Mechanism::Zonelists);
+                Some(if has_own { Mechanism::Zonelists } else { Mechanism::PageLists })
+            }
+            other => Some(other),
+        }
+    }
+
+    fn is_classic_reclaim(&self, kernel: Version) -> bool {
+        self.mechanism == Mechanism::Reclaim && kernel >= MGLRU
+    }
+
+    fn unchecked(&self, profile: &Profile) -> String {
+        let fitted: u64 = self.rows_there(profile).map(|rows| rows.fitted).sum();
+        let what = self.mechanism.words();
+        match fitted {
+            0 => format!(
+                "no published figure of {what} on {} was ever set beside a simulated one",
+                profile.name()
+            ),
+            _ => format!("figures of {what} on {} were fitted, none predicted", profile.name()),
+        }
+    }
+
+    fn rows_there(&self, profile: &Profile) -> impl Iterator<Item = &'a Rows> {
+        let (name, mechanism) = (profile.name().to_owned(), self.mechanism);
+        self.table.rows.iter().filter(move |rows| rows.machine == name && rows.mechanism == mechanism)
+    }
+
+    fn rows(&self, profile: &Profile, kind: FigureKind, whose: impl Fn(&Policy) -> bool) -> Vec<&'a Rows> {
+        let is_whose = |rows: &&Rows| Policy::parse(&rows.policy).is_ok_and(|policy| whose(&policy));
+        let there = self.rows_there(profile).filter(|rows| rows.figures == kind && !rows.errors.is_empty());
+        there.filter(is_whose).collect()
+    }
+
+    fn held_of(&self, whose: impl Fn(&Policy) -> bool) -> Vec<&'a Held> {
+        let of = self.table.held.iter().filter(|held| held.mechanism == self.mechanism);
+        of.filter(|held| Policy::parse(&held.policy).is_ok_and(|policy| whose(&policy))).collect()
+    }
+
+    /// What was held of this very policy, if anything was.
+    fn directly(&self, held: &[&Held]) -> Option<Label> {
+        if held.is_empty() {
+            return None;
+        }
+        let said: Vec<String> = held.iter().map(|held| figures(held)).collect();
+        let said = said.join(" and ");
+        let is_equal = held.iter().all(|held| held.equal == held.compared);
+        let is_enough = held.iter().any(|held| held.check == Check::Traces)
+            || matches!(self.mechanism, Mechanism::Watermarks | Mechanism::Zonelists);
+        Some(match (is_equal, is_enough) {
+            (true, true) => Label::new(Confidence::Exact, said),
+            (false, true) => Label::new(Confidence::Predicted, said),
+            (_, false) => Label::new(
+                Confidence::Predicted,
+                format!("{said}, but what it then does was traced under {} only", self.traced()),
+            ),
+        })
+    }
+
+    /// What traces of another kernel with the same parts say, where all of the mechanism's rules are the same there.
+    fn by_same_rules(&self) -> Option<Label> {
+        let traces = self.table.held.iter().filter(|held| held.check == Check::Traces);
+        let mut same = traces.filter(|held| {
+            held.mechanism == self.mechanism
+                && Policy::parse(&held.policy)
+                    .is_ok_and(|policy| self.answers(&policy) == self.answers(self.policy))
+        });
+        let held = same.next()?;
+        let reason = format!("its rules are those of {}, where {}", held.policy, figures(held));
+        Some(Label::new(Confidence::Predicted, reason))
+    }
+
+    /// What the rules of the mechanism say under `policy`.
+    fn answers(&self, policy: &Policy) -> Vec<String> {
+        let rules = policy.rules_in_force().into_iter();
+        rules.filter(|rule| rule.mechanisms.contains(&self.mechanism)).map(|rule| rule.answer).collect()
+    }
+
+    /// The policies whose traces were held, for a sentence.
+    fn traced(&self) -> String {
+        let traces = self.table.held.iter().filter(|held| held.check == Check::Traces);
+        let of = traces.filter(|held| held.mechanism == self.mechanism).map(|held| held.policy.as_str());
+        let names: Vec<&str> = of.collect();
+        if names.is_empty() { "no kernel".to_owned() } else { names.join(" and ") }
+    }
+
+    /// What is known of a kernel that nothing was held against, by those before and after it.
+    fn nearby(&self, kernel: Version) -> Label {
+        let of = self.table.held.iter().filter(|held| held.mechanism == self.mechanism);
+        let mut versions: Vec<Version> =
+            of.filter_map(|held| Some(Policy::parse(&held.policy).ok()?.kernel())).collect();
+        versions.sort_unstable();
+        let before = versions.iter().rfind(|version| **version < kernel);
+        let after = versions.iter().find(|version| **version > kernel);
+        match (before, after) {
+            (Some(before), Some(after)) => Label::new(
+                Confidence::Predicted,
+                format!(
+                    "no figure of linux-{kernel} was held, but of linux-{before} and linux-{after} before and after it"
+                ),
+            ),
+            (None, Some(after)) => {
+                extrapolated(format!("linux-{kernel} is older than linux-{after}, the oldest that was held"))
+            }
+            (Some(before), None) => {
+                extrapolated(format!("linux-{kernel} is newer than linux-{before}, the newest that was held"))
+            }
+            (None, None) => extrapolated("no capture and no trace tells of it"),
+        }
+    }
+}
+
+/// Whether two policies are one: the same kernel, the same parts in any order.
+fn is_same(one: &Policy, other: &Policy) -> bool {
+    one.kernel() == other.kernel() && one.rules() == other.rules()
+}
+
+/// Whether `profile` is what comes with the program under its name: rows were simulated on that.
+fn is_builtin(profile: &Profile) -> bool {
+    Profile::builtin_names().any(|name| name == profile.name())
+        && Profile::load(profile.name()).is_ok_and(|builtin| builtin == *profile)
+}
+
+fn changer(policy: &Policy) -> String {
+    let name = policy.name();
+    match name.split_once('+') {
+        Some((_, parts)) if parts.contains('+') => format!("+{} change", parts.replace('+', " +")),
+        Some((_, part)) => format!("+{part} changes"),
+        None if name == FREEHOLD => "freehold changes".to_owned(),
+        None => format!("{name} changes"),
+    }
+}
+
+fn no_mglru() -> String {
+    format!(
+        "distributions' kernels from {MGLRU} on run MGLRU by default, and only the older LRU lists are here"
+    )
+}
+
+fn extrapolated(reason: impl Into<String>) -> Label {
+    Label::new(Confidence::Extrapolated, reason)
+}
+
+/// `1,336 of 1,336 figures of traces are equal`.
+fn figures(held: &Held) -> String {
+    let (equal, compared) = (thousands(held.equal), thousands(held.compared));
+    format!("{equal} of {compared} figures of {} are equal", held.check.name())
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn policies(rows: &[&Rows]) -> String {
+    let mut names: Vec<&str> = vec![];
+    for of in rows {
+        if !names.contains(&of.policy.as_str()) {
+            names.push(&of.policy);
+        }
+    }
+    match names[..] {
+        [] | [_] | [_, _] => names.join(" and "),
+        [first, ..] => format!("{first} and {} others", names.len() - 1),
+    }
+}
+
+/// Rows that were predicted, together.
+struct Summary {
+    count: usize,
+    median: f64,
+    experiments: Vec<String>,
+}
+
+fn summary(rows: &[&Rows]) -> Option<Summary> {
+    let mut errors: Vec<f64> = rows.iter().flat_map(|rows| &rows.errors).copied().collect();
+    errors.sort_by(f64::total_cmp);
+    let (low, high) = (errors.get(errors.len().saturating_sub(1) / 2)?, errors[errors.len() / 2]);
+    let mut experiments: Vec<String> = rows.iter().map(|rows| rows.experiment.clone()).collect();
+    experiments.dedup();
+    Some(Summary { count: errors.len(), median: f64::midpoint(*low, high), experiments })
+}
+
+impl Summary {
+    fn label(&self, profile: &Profile, under: &str) -> Label {
+        let rows = if self.count == 1 { "row" } else { "rows" };
+        let (count, name, from) = (self.count, profile.name(), self.experiments.join(", "));
+        if self.median > MISSED {
+            let off = if self.median.is_finite() { percent(self.median) } else { "without end".to_owned() };
+            return extrapolated(format!(
+                "half of {count} published {rows} on {name} were missed by {off} or more ({from}{under})"
+            ));
+        }
+        let median = percent(self.median);
+        Label::new(
+            Confidence::Predicted,
+            format!("median error {median} over {count} published {rows} on {name} ({from}{under})"),
+        )
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    let percent = 100.0 * fraction;
+    if percent > 0.0 && percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}

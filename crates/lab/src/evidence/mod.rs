@@ -1,0 +1,58 @@
+//! What the answers rest on: a table of what was checked, and the labels that follow from it.
+//!
+//! The table has two halves, each a file that a program wrote and that travels with this one. `held.toml` says which kernels'
+//! parameters and traces mm was held against (`make evidence`, from conformance/). docs/results.toml (`make results`) says how far the rows of
+//! the published experiments were off, by machine, policy and mechanism. [`judge`](Table::judge) derives a
+//! label from both and from nothing else; [`used`] says which mechanisms a run used, [`label`] puts labels on a run.
+
+mod apply;
+mod held;
+mod judge;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod used;
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+pub use apply::{Checked, Claim, label};
+pub use held::{Check, Held, held_in, held_toml};
+pub use judge::Judgement;
+pub use rows::{FigureKind, Rows, rows_of, rows_toml};
+pub use used::used;
+
+/// Everything that was checked.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Kernels that mm was held against.
+    #[serde(default)]
+    pub held: Vec<Held>,
+    /// Published rows that were simulated.
+    #[serde(default)]
+    pub rows: Vec<Rows>,
+}
+
+const HELD: &str = include_str!("held.toml");
+const ROWS: &str = include_str!("../../../../docs/results.toml");
+
+impl Table {
+    /// The table that comes with the program.
+    pub fn bundled() -> &'static Self {
+        static TABLE: OnceLock<Table> = OnceLock::new();
+        TABLE.get_or_init(|| {
+            let read = |text: &str| Self::parse(text).expect("a test reads what comes with the program");
+            Self { held: read(HELD).held, rows: read(ROWS).rows }
+        })
+    }
+
+    /// Reads either half.
+    ///
+    /// # Errors
+    /// Text that is not such a table.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,80 @@
+//! The table of evidence against what is in the repository: conformance/ and experiments/.
+
+use std::path::PathBuf;
+
+use freehold_lab::evidence::{Rows, Table, held_in, held_toml, rows_of, rows_toml};
+use freehold_lab::experiment::{Experiment, Published};
+use freehold_lab::measurements::{Document, Role, Row};
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap()
+}
+
+/// Every capture and trace is compared again: some seconds.
+#[test]
+fn what_was_held_is_what_conformance_holds() {
+    let held = held_in(&repository().join("conformance")).unwrap();
+    assert_eq!(held, Table::bundled().held, "`make evidence` writes it anew");
+    assert_eq!(held_toml(&held), text("crates/lab/src/evidence/held.toml"), "`make evidence` writes it anew");
+}
+
+#[test]
+fn the_rows_are_those_that_make_results_wrote() {
+    let rows = Table::parse(&text("docs/results.toml")).unwrap().rows;
+    assert!(!rows.is_empty());
+    assert_eq!(rows_toml(&rows), text("docs/results.toml"));
+}
+
+/// Each published figure of each experiment stands in the table, in its role: an experiment that changed has to be run again.
+#[test]
+fn every_published_figure_of_the_experiments_is_in_the_table() {
+    let experiments: Vec<Experiment> =
+        Experiment::bundled_names().map(|name| Experiment::load(name).unwrap()).collect();
+    let mut document = Document::default();
+    for experiment in &experiments {
+        document.rows.extend(rows_without_errors(experiment));
+    }
+    let expected = rows_of(&document, &experiments);
+    let counted = |rows: &Rows| {
+        let Rows { experiment, machine, policy, mechanism, figures, fitted, errors } = rows;
+        format!(
+            "{experiment} {machine} {policy} {mechanism} {figures:?}: {fitted} fitted, {} others",
+            errors.len()
+        )
+    };
+    let expected: Vec<String> = expected.iter().map(counted).collect();
+    let there: Vec<String> = Table::bundled().rows.iter().map(counted).collect();
+    assert_eq!(there, expected, "`make results` writes docs/results.toml anew");
+}
+
+fn rows_without_errors(experiment: &Experiment) -> Vec<Row> {
+    let mut rows = vec![];
+    let mut add = |variant: String, metric: &str, unit: &str, role: Role| {
+        let (experiment, metric, unit) = (experiment.name.clone(), metric.to_owned(), unit.to_owned());
+        rows.push(Row { experiment, variant, metric, unit, role, ..Row::default() });
+    };
+    for variant in &experiment.variants {
+        for figure in &variant.figures {
+            let (path, name) = (figure.metric.path(), variant.case_name(figure.phase));
+            match &figure.published {
+                Published::Value(value) if value.is_finite() => {
+                    add(name, path, figure.metric.unit(), figure.role)
+                }
+                Published::Sequence(values) => {
+                    values.iter().for_each(|_| add(name.clone(), path, figure.metric.unit(), figure.role));
+                }
+                Published::Value(_) | Published::Histogram(_) => {}
+            }
+        }
+    }
+    for comparison in experiment.comparisons.iter().filter(|comparison| comparison.published.is_finite()) {
+        let (case, against) =
+            (experiment.case_name(comparison.case), experiment.case_name(comparison.against));
+        add(format!("{case} against {against}"), comparison.metric.path(), "", comparison.role);
+    }
+    rows
+}
