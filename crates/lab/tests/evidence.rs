@@ -64,6 +64,7 @@ fn rows_without_errors(experiment: &Experiment) -> Vec<Row> {
                 Published::Value(value) if value.is_finite() => {
                     add(name, path, figure.metric.unit(), figure.role)
                 }
+                Published::Range(_) => add(name, path, figure.metric.unit(), figure.role),
                 Published::Sequence(values) => {
                     values.iter().for_each(|_| add(name.clone(), path, figure.metric.unit(), figure.role));
                 }

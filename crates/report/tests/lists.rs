@@ -93,6 +93,8 @@ fn disagreements_have_a_line_each_and_a_count() {
         file: "a.txt".into(),
         kind: FileKind::Capture,
         policy: "linux-6.18".into(),
+        mechanisms: std::collections::BTreeMap::new(),
+        mechanism: None,
         compared: 90,
         equal: 90,
         differences: vec![],

@@ -35,7 +35,7 @@ pub struct FileOutcome {
     pub mechanisms: BTreeMap<Mechanism, Tally>,
     /// Whose figures come next; `None` for those that test no mechanism.
     #[serde(skip)]
-    pub(super) mechanism: Option<Mechanism>,
+    pub mechanism: Option<Mechanism>,
     /// What a reader should know besides, a line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
