@@ -126,13 +126,13 @@ fn lost_events(section: &Section<'_>) -> u64 {
 
 /// What QEMU was told: each node's frames and CPUs.
 #[derive(Clone, Debug, Default)]
-struct Emulated {
+pub(super) struct Emulated {
     frames: Vec<u64>,
-    cpus: Vec<Vec<u16>>,
+    pub(super) cpus: Vec<Vec<u16>>,
 }
 
 impl Emulated {
-    fn find(text: &str) -> Result<Self, FormatError> {
+    pub(super) fn find(text: &str) -> Result<Self, FormatError> {
         let mut emulated = Self::default();
         for (index, line) in text.lines().enumerate() {
             if let Some(arguments) = line.strip_prefix("# qemu:") {

@@ -19,6 +19,7 @@ pub mod params;
 mod replay;
 mod runs;
 mod sections;
+mod slab_nodes;
 mod slab_replay;
 mod slab_start;
 mod slab_trace;

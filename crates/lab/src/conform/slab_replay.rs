@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use mm::slab::{CacheFlags, CacheId, CacheSpec, SlabEvent};
-use mm::{Addr, Bare, Cpu, Knobs, Mm, NodeSize, Policy, Topology};
+use mm::{Addr, Bare, Cpu, Knobs, Mm, Policy};
 
 use super::capture::kernel_version;
 use super::outcome::{FileKind, FileOutcome};
@@ -44,9 +44,6 @@ const FILES: [&str; 14] = [
     "objects",
     "objects_partial",
 ];
-
-/// Memory of the machine; a cache of some hundred slabs fits in everywhere.
-const MEMORY_BYTES: u64 = 1 << 30;
 
 /// More objects no slab has.
 const OBJECTS_MAX: u32 = 32_767;
@@ -136,9 +133,9 @@ impl Run {
         numbers: SlabNumbers,
     ) -> Result<Self, FormatError> {
         let broken = |what: String| FormatError::new(0, what);
-        let cpus = events.iter().map(|event| event.cpu).max().unwrap_or(0) + 1;
-        let size = NodeSize { bytes: MEMORY_BYTES, cpus: cpus.into() };
-        let topology = Topology::x86(&[size], 1 << 20, vec![vec![10]]).map_err(broken)?;
+        let in_trace = events.iter().map(|event| usize::from(event.cpu) + 1).max().unwrap_or(1);
+        let nodes = beside.nodes.clone().with_cpus(in_trace);
+        let topology = nodes.topology()?;
         let policy = Policy::linux(kernel_version(&beside.release)?);
         let machine = Bare::default();
         let mm = Mm::new(machine.clone(), topology, policy, Knobs::default()).map_err(broken)?;
@@ -150,7 +147,7 @@ impl Run {
         };
         let cache = mm.create_cache(spec).map_err(|error| broken(error.to_string()))?;
         let (objects, pairs) = (HashMap::new(), Pairs::default());
-        Ok(Self { machine, mm, cache, cpus: cpus.into(), numbers, objects, pairs })
+        Ok(Self { machine, mm, cache, cpus: nodes.cpus(), numbers, objects, pairs })
     }
 
     fn alloc(&mut self, cpu: u16) -> Result<Addr, FormatError> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::sections::{FormatError, Section, Sections, clip, number};
+use super::slab_nodes::SlabNodes;
 
 /// A line of a slab trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,8 @@ pub(super) struct SlabBeside {
     pub(super) before: Attributes,
     /// The same when it had ended.
     pub(super) after: Attributes,
+    /// The machine.
+    pub(super) nodes: SlabNodes,
 }
 
 /// The files of a cache: name and text.
@@ -83,11 +86,10 @@ pub(super) struct Attributes(BTreeMap<String, String>);
 impl SlabBeside {
     pub(super) fn parse(text: &str) -> Result<Self, FormatError> {
         let sections = Sections::of(text);
-        Ok(Self {
-            release: sections.word("uname").to_string(),
-            before: Attributes::of(sections.need("slab-before")?),
-            after: Attributes::of(sections.need("slab-after")?),
-        })
+        let before = Attributes::of(sections.need("slab-before")?);
+        let after = Attributes::of(sections.need("slab-after")?);
+        let nodes = SlabNodes::of(text, [&before, &after])?;
+        Ok(Self { release: sections.word("uname").to_string(), before, after, nodes })
     }
 }
 
@@ -106,6 +108,13 @@ impl Attributes {
     pub(super) fn need(&self, name: &str) -> Result<u32, FormatError> {
         let text = self.get(name).ok_or_else(|| FormatError::new(0, format!("there is no {name}")))?;
         number(0, name, text.split_whitespace().next().unwrap_or_default())
+    }
+
+    /// The highest index that a count by CPU (`C`) or by node (`N`) has in any file.
+    pub(super) fn highest(&self, letter: char) -> Option<u16> {
+        let words = self.0.values().flat_map(|text| text.split_whitespace());
+        let indices = words.filter_map(|word| word.strip_prefix(letter)?.split_once('=')?.0.parse().ok());
+        indices.max()
     }
 
     /// What each of `cpus` CPUs counted, `81 C0=32 C1=49`; `None` if there is no such counter.
