@@ -31,8 +31,12 @@ mod tests {
     fn scores(policy: &str, proactiveness: u64) -> Vec<u32> {
         let profile = Profile::load("host").unwrap();
         let mut sim = Sim::new(&profile, SimOptions::default());
-        let knobs = [(Knob::CompactionProactiveness, proactiveness), (Knob::MinFreeKbytes, 1024)];
         let policy = Policy::parse(policy).unwrap();
+        let mut knobs = vec![(Knob::MinFreeKbytes, 1024)];
+        // Kernels before 5.9 have no such knob, and no such daemon.
+        if policy.check_knob(Knob::CompactionProactiveness, proactiveness).is_ok() {
+            knobs.push((Knob::CompactionProactiveness, proactiveness));
+        }
         let stage = Rc::new(Stage::new(&sim, &profile, &policy, &knobs, &[]).unwrap());
         stage.spawn_daemons(&sim);
         let scores = Rc::new(RefCell::new(vec![]));

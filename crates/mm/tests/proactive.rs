@@ -80,10 +80,14 @@ fn memory_in_pieces_is_put_together_until_little_is_in_pieces() {
 #[test]
 fn nobody_compacts_unasked_where_it_is_not_wanted() {
     for (policy, proactiveness, wanted) in
-        [("linux-5.8", 20, false), ("linux-5.9", 20, true), ("linux-6.18", 0, false)]
+        [("linux-5.8", None, false), ("linux-5.9", Some(20), true), ("linux-6.18", Some(0), false)]
     {
         let mm = machine(policy);
-        mm.set_knob(Knob::CompactionProactiveness, proactiveness).unwrap();
+        match proactiveness {
+            Some(value) => mm.set_knob(Knob::CompactionProactiveness, value).unwrap(),
+            // Not even its default value can be set.
+            None => assert!(mm.set_knob(Knob::CompactionProactiveness, 20).is_err(), "{policy}"),
+        }
         let (space, _, _) = in_pieces(&mm);
         assert_eq!(tick_wakes(&mm, 0), wanted, "{policy}");
         assert_eq!(mm.compact_proactively(Node(0)).is_some(), wanted, "{policy}");

@@ -184,7 +184,9 @@ fn every_zone_can_be_used_up_and_reclaimed() {
             let mm = machine(policy, &[(3072, 1)], 0, 0);
             let file = mm.new_file(FileKind::Disk);
             // A boost would stay where nothing is left for kswapd to free.
-            mm.set_knob(Knob::WatermarkBoostFactor, 0).unwrap();
+            if mm.policy().check_knob(Knob::WatermarkBoostFactor, 0).is_ok() {
+                mm.set_knob(Knob::WatermarkBoostFactor, 0).unwrap();
+            }
             // The cache takes all zones, the highest first.
             read(&mm, &file, 0..800_000);
             let zone = mm.zone(Node(0), highest).unwrap();
@@ -339,7 +341,9 @@ proptest! {
         demotion in 0..2u64,
     ) {
         let mm = machine(policy, &[(24, 1), (16, 0)], huge, 2000);
-        mm.set_knob(Knob::DemotionEnabled, demotion).unwrap();
+        if mm.policy().check_knob(Knob::DemotionEnabled, demotion).is_ok() {
+            mm.set_knob(Knob::DemotionEnabled, demotion).unwrap();
+        }
         let file = mm.new_file(FileKind::Disk);
         let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.new_space()];
         let mut held: Vec<(Pfn, Order)> = vec![];

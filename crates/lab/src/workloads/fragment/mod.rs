@@ -152,7 +152,7 @@ impl Fragment {
 }
 
 /// What zones keep free, taken away for the time that memory is filled: otherwise that much of it would stay in one piece.
-struct Reserves([(Knob, u64); 4]);
+struct Reserves(Vec<(Knob, u64)>);
 
 impl Reserves {
     fn lift(stage: &Stage) -> Self {
@@ -162,14 +162,18 @@ impl Reserves {
             (Knob::WatermarkBoostFactor, 0),
             (Knob::LowmemReserveDma32, 0),
         ];
-        let before = lifted.map(|(knob, _)| (knob, stage.mm.knobs().get(knob)));
+        // A kernel that lacks a knob has no rule for it to weaken.
+        let policy = stage.mm.policy();
+        let lifted: Vec<(Knob, u64)> =
+            lifted.into_iter().filter(|&(knob, value)| policy.check_knob(knob, value).is_ok()).collect();
+        let before = lifted.iter().map(|&(knob, _)| (knob, stage.mm.knobs().get(knob))).collect();
         Self(lifted).restore(stage);
         Self(before)
     }
 
     fn restore(self, stage: &Stage) {
         for (knob, value) in self.0 {
-            stage.mm.set_knob(knob, value).expect("values are those that it had, or in range for any policy");
+            stage.mm.set_knob(knob, value).expect("the kernel has the knob, and takes the value");
         }
     }
 }
