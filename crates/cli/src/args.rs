@@ -168,7 +168,13 @@ pub(crate) struct Replay {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The machines: names of `freehold machines list`, or profiles of your own (FILE.toml)
-    #[arg(long, short, default_value = "host", value_name = "NAME|FILE.toml[,…]", value_delimiter = ',')]
+    #[arg(
+        long,
+        short,
+        default_value = "kvm-genoa-2c",
+        value_name = "NAME|FILE.toml[,…]",
+        value_delimiter = ','
+    )]
     pub(crate) machine: Vec<String>,
     /// Copies that run at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]

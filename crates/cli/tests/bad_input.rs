@@ -51,7 +51,7 @@ fn a_knob_set_twice_or_unknown_to_the_kernel_is_refused() {
 fn a_machine_is_named_once() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 100);
-    insta::assert_snapshot!(refusal(&["replay", text(&rec), "--machine", "host,host"]), @"freehold: --machine names host twice");
+    insta::assert_snapshot!(refusal(&["replay", text(&rec), "--machine", "kvm-genoa-2c,kvm-genoa-2c"]), @"freehold: --machine names kvm-genoa-2c twice");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn impossible_machines_are_refused() {
     insta::assert_snapshot!(refused("name = [1"));
     let shape = |distances: &str| {
         format!(
-            "name = \"a\"\ntitle = \"t\"\nextends = \"host\"\n[topology]\nsource = \"s\"\nsockets = 1\n\
+            "name = \"a\"\ntitle = \"t\"\nextends = \"kvm-genoa-2c\"\n[topology]\nsource = \"s\"\nsockets = 1\n\
              cores_per_socket = 2\nthreads_per_core = 1\ncores_per_llc = 2\nsmt_numbering = \"adjacent\"\n\
              distances = {distances}\n[[topology.nodes]]\nsocket = 0\nmemory_mib = 1024\n"
         )

@@ -55,19 +55,28 @@ fn a_smaller_scale_makes_shorter_refills_on_both_machines() {
 
 #[test]
 fn several_machines_and_seeds_make_one_document() {
-    let document =
-        document(&["--machine", "host,xeon-8260-1n", "--seed", "7", "--set", "vm.pcp_batch_scale_max=5,0"]);
+    let document = document(&[
+        "--machine",
+        "kvm-genoa-2c,xeon-8260-1n",
+        "--seed",
+        "7",
+        "--set",
+        "vm.pcp_batch_scale_max=5,0",
+    ]);
     let told: Vec<(&str, &str, u64)> =
         document.runs.iter().map(|run| (run.machine.as_str(), run.variant.as_str(), run.seed)).collect();
     let mut expected = vec![];
-    for machine in ["host", "xeon-8260-1n"] {
+    for machine in ["kvm-genoa-2c", "xeon-8260-1n"] {
         for variant in ["vm.pcp_batch_scale_max=5", "vm.pcp_batch_scale_max=0"] {
             expected.extend([7, 8, 9].map(|seed| (machine, variant, seed)));
         }
     }
     assert_eq!(told, expected);
-    let mean =
-        document.means.iter().find(|mean| mean.machine == "host" && mean.metric == "refill.mean_ns").unwrap();
+    let mean = document
+        .means
+        .iter()
+        .find(|mean| mean.machine == "kvm-genoa-2c" && mean.metric == "refill.mean_ns")
+        .unwrap();
     let of_runs = document.runs[..3].iter().map(|run| {
         let refill = &run.latency["refill"];
         refill.total_ns as f64 / refill.count as f64
@@ -164,7 +173,7 @@ fn a_machine_that_is_too_small_ends_with_status_1() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 40_000);
     let toml = folder.path().join("tiny.toml");
-    let profile = "name = \"tiny\"\ntitle = \"64 MiB\"\nextends = \"host\"\n[topology]\nsource = \"a test\"\n\
+    let profile = "name = \"tiny\"\ntitle = \"64 MiB\"\nextends = \"kvm-genoa-2c\"\n[topology]\nsource = \"a test\"\n\
                    sockets = 1\ncores_per_socket = 2\nthreads_per_core = 1\ncores_per_llc = 2\n\
                    smt_numbering = \"adjacent\"\ndistances = [[10]]\n[[topology.nodes]]\nsocket = 0\n\
                    memory_mib = 64\n";

@@ -86,9 +86,10 @@ fn it_runs_on_another_machine() {
 #[test]
 fn a_profile_beside_the_file_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let profile = "name = \"ours\"\ntitle = \"ours\"\nextends = \"host\"\n";
+    let profile = "name = \"ours\"\ntitle = \"ours\"\nextends = \"kvm-genoa-2c\"\n";
     fs::write(folder.path().join("ours.toml"), profile).unwrap();
-    let path = file(folder.path(), |text| text.replace("machine = \"host\"", "machine = \"./ours.toml\""));
+    let path =
+        file(folder.path(), |text| text.replace("machine = \"kvm-genoa-2c\"", "machine = \"./ours.toml\""));
     let document = document(&["lab", "run", text(&path), "--json", "--seeds", "1"]);
     assert_eq!(document.runs[0].machine, "ours");
 }

@@ -29,7 +29,7 @@ mod tests {
     /// How much of free memory is in pieces, every 250 ms for 4 s, after a program has given back three pages of four of most
     /// of memory.
     fn scores(policy: &str, proactiveness: u64) -> Vec<u32> {
-        let profile = Profile::load("host").unwrap();
+        let profile = Profile::load("kvm-genoa-2c").unwrap();
         let mut sim = Sim::new(&profile, SimOptions::default());
         let policy = Policy::parse(policy).unwrap();
         let mut knobs = vec![(Knob::MinFreeKbytes, 1024)];

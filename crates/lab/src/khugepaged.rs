@@ -30,7 +30,7 @@ mod tests {
     /// All that could be a huge page is taken while a task touches its memory, and given back a while later.
     #[test]
     fn a_huge_page_comes_a_minute_after_none_was_to_be_had() {
-        let profile = Profile::load("host").unwrap();
+        let profile = Profile::load("kvm-genoa-2c").unwrap();
         let mut sim = Sim::new(&profile, SimOptions::default());
         let stage = Stage::new(&sim, &profile, &Policy::default(), &[], &[]).unwrap();
         let stage = Rc::new(stage);

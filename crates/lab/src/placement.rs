@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_such_a_pair_says_so() {
-        let profile = Profile::load("host").expect("a profile");
+        let profile = Profile::load("kvm-genoa-2c").expect("a profile");
         let said = pairs(&profile.shape().places(), &spread(&profile, &[]), Pairing::Smt);
         assert_eq!(
             said.expect_err("one thread a core"),

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     fn stage(knobs: &[(Knob, u64)]) -> (Sim, Rc<Stage>) {
-        let profile = Profile::load("host").unwrap();
+        let profile = Profile::load("kvm-genoa-2c").unwrap();
         let sim = Sim::new(&profile, SimOptions::default());
         let policy = Policy::parse("linux-6.18").unwrap();
         let stage = Stage::new(&sim, &profile, &policy, knobs, &[]).unwrap();

@@ -15,7 +15,7 @@ fn run(variant: &str, seed: u64, mean_ns: u64, p99_ns: u64) -> Run {
     };
     Run {
         workload: "loop".into(),
-        machine: "host".into(),
+        machine: "kvm-genoa-2c".into(),
         policy: "linux-6.18".into(),
         variant: variant.into(),
         seed,

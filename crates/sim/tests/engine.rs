@@ -130,7 +130,7 @@ fn a_held_lock_cannot_be_tried() {
 
 #[test]
 fn tasks_of_a_cpu_share_it_fairly() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let ends = Rc::new(RefCell::new(vec![]));
     for number in 0..4 {
         let (machine, ends) = (sim.machine(), Rc::clone(&ends));
@@ -152,7 +152,7 @@ fn tasks_of_a_cpu_share_it_fairly() {
 
 #[test]
 fn tasks_spread_over_idle_cpus_and_come_to_those_that_run_dry() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let used = Rc::new(RefCell::new(vec![0; 2]));
     for length in [50, 5, 5, 5, 5, 5] {
         let (machine, used) = (sim.machine(), Rc::clone(&used));
@@ -168,7 +168,7 @@ fn tasks_spread_over_idle_cpus_and_come_to_those_that_run_dry() {
 
 #[test]
 fn sections_with_interrupts_off_are_not_preempted() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let inside = Rc::new(Cell::new(false));
     let (machine, flag) = (sim.machine(), Rc::clone(&inside));
     sim.spawn(TaskSpec::new("section").on(Cpu(0)), move || {
@@ -194,7 +194,7 @@ fn sections_with_interrupts_off_are_not_preempted() {
 
 #[test]
 fn a_tick_cuts_into_a_long_computation() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let machine = sim.machine();
     let end = Rc::new(Cell::new(0));
     let ended = Rc::clone(&end);
@@ -233,7 +233,7 @@ fn sleepers_wake_on_time_and_in_order() {
 
 #[test]
 fn daemons_wake_by_name_and_do_not_keep_the_simulation_alive() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let (machine, runs) = (sim.machine(), Rc::new(Cell::new(0)));
     let count = Rc::clone(&runs);
     let kswapd = Daemon::Kswapd(Node(0));
@@ -283,7 +283,7 @@ fn a_wait_ends_when_what_it_waits_for_is_there() {
 
 #[test]
 fn a_limit_pauses() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let machine = sim.machine();
     sim.spawn(TaskSpec::new("t"), move || (0..100).for_each(|_| machine.compute(Nanos(MS))));
     let first = sim.run(Some(Nanos(30 * MS))).unwrap();
@@ -297,7 +297,7 @@ fn a_limit_pauses() {
 
 #[test]
 fn deadlocks_end_in_an_error_that_names_them() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let machine = sim.machine();
     let locks = [0, 1].map(|index| machine.new_lock(LockClass::Zone, index));
     for cpu in 0..2 {
@@ -314,7 +314,7 @@ fn deadlocks_end_in_an_error_that_names_them() {
     insta::assert_snapshot!(error, @"the simulation is stuck since 3508 ns: t0 waits for lock zone 1, which t1 holds; t1 waits for lock zone 0, which t0 holds");
     drop(sim);
 
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let machine = sim.machine();
     sim.spawn(TaskSpec::new("forgotten"), move || machine.block(Nanos(u64::MAX)));
     insta::assert_snapshot!(sim.run(None).unwrap_err(), @"the simulation is stuck since 2500 ns: forgotten waits to be woken");
@@ -323,7 +323,7 @@ fn deadlocks_end_in_an_error_that_names_them() {
 #[test]
 fn misuse_and_panics_name_the_task() {
     let run = |body: fn(&sim::SimMachine)| {
-        let mut sim = sim_of("host", 1);
+        let mut sim = sim_of("kvm-genoa-2c", 1);
         let machine = sim.machine();
         sim.spawn(TaskSpec::new("culprit"), move || body(&machine));
         let error = sim.run(None).unwrap_err();
@@ -359,7 +359,7 @@ fn what_tasks_own_is_dropped_with_the_simulation() {
         }
     }
     let dropped = Rc::new(Cell::new(0));
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     for start in [0, MS, 50 * MS] {
         let (machine, guard) = (sim.machine(), Guard(Rc::clone(&dropped)));
         sim.spawn(TaskSpec::new("t").at(Nanos(start)), move || {
@@ -377,7 +377,7 @@ fn what_tasks_own_is_dropped_with_the_simulation() {
 
 #[test]
 fn groups_and_hooks_tell_spans_apart() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let seen = Rc::new(RefCell::new(vec![]));
     let log = Rc::clone(&seen);
     sim.on_span(move |record| log.borrow_mut().push((record.task, record.span, record.work.count)));
@@ -485,7 +485,7 @@ proptest! {
     #[test]
     fn whatever_tasks_do_effects_come_in_order_of_time(seed: u64, machine in 0usize..3, tasks in 1u32..24) {
         let run = || {
-            let mut sim = sim_of(["host", "xeon-8260-1n", "epyc-7w83"][machine], seed);
+            let mut sim = sim_of(["kvm-genoa-2c", "xeon-8260-1n", "epyc-7w83"][machine], seed);
             let handle = sim.machine();
             let classes = [LockClass::Zone, LockClass::Pcp, LockClass::Other];
             let locks: Vec<_> = classes.into_iter().map(|class| handle.new_lock(class, 0)).collect();
@@ -547,7 +547,7 @@ fn threads_of_a_core_share_it_while_both_work() {
 
 #[test]
 fn daemons_that_wake_together_all_run_before_the_task() {
-    let mut sim = sim_of("host", 1);
+    let mut sim = sim_of("kvm-genoa-2c", 1);
     let seen = Rc::new(RefCell::new(vec![]));
     for name in ["first", "second", "third"] {
         let (machine, seen) = (sim.machine(), Rc::clone(&seen));

@@ -73,10 +73,10 @@ pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
     Ok(Arc::new(workload))
 }
 
-/// What the recorded machine spent on recording (as it measured itself), on the allocator and on clearing (as the `host`
-/// profile has it, for want of a profile of that very machine).
+/// What the recorded machine spent on recording (as it measured itself), on the allocator and on clearing (as the profile
+/// `kvm-genoa-2c` has it, for want of one of that very machine).
 fn host_costs(meta: &Meta) -> Result<HostCosts, Failure> {
-    let host = machine("host")?;
+    let host = machine("kvm-genoa-2c")?;
     Ok(HostCosts {
         event_ns: meta.cost.map_or(0.0, |cost| cost.ns_per_event),
         alloc_ns: host.value("path.page_alloc_ns"),

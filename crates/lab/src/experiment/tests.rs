@@ -14,7 +14,7 @@ title = "a small one"
 about = """Made up
 for tests."""
 source = "somebody"
-machine = "host"
+machine = "kvm-genoa-2c"
 run_ms = 100
 seeds = 2
 confidence = "predicted"
@@ -134,7 +134,7 @@ fn near(value: f64, expected: f64) {
 fn what_a_variant_does_not_say_the_file_says() {
     let experiment = small();
     assert_eq!((experiment.seeds, experiment.about.as_str()), (2, "Made up for tests."));
-    assert_eq!(experiment.machines(), ["host"]);
+    assert_eq!(experiment.machines(), ["kvm-genoa-2c"]);
     assert_eq!(
         [Role::Fitted, Role::Predicted, Role::Derived].map(|role| experiment.figures(role)),
         [1, 5, 2]
@@ -329,8 +329,10 @@ fn elsewhere_there_is_nothing_published_to_set_beside() {
     assert!(mean.published.is_nan() && mean.simulated > 0.0);
     assert!(document.runs.iter().all(|run| run.confidence.name() == "extrapolated"));
     assert_eq!((document.score[0].predicted_rows, document.score[0].direction_rows), (0, 0));
-    let own =
-        Options { machines: vec![sim::Profile::load("host").expect("a profile")], ..Options::default() };
+    let own = Options {
+        machines: vec![sim::Profile::load("kvm-genoa-2c").expect("a profile")],
+        ..Options::default()
+    };
     assert_eq!(ran(small(), &own).rows, ran(small(), &Options::default()).rows);
 }
 
@@ -345,7 +347,7 @@ workload = { kind = "page-fault", tasks = 1 }
 
 [[sweep]]
 title = "who needs it"
-machines = ["host", "xeon-8260"]
+machines = ["kvm-genoa-2c", "xeon-8260"]
 knob = "vm.pcp_batch_scale_max"
 values = [5, 3, 0]
 metrics = ["refill.mean_ns", "pages_per_second"]
@@ -362,7 +364,7 @@ because = "so it is"
 fn a_sweep_says_which_machines_need_another_value() {
     let document = ran(Experiment::parse("sweep.toml", SWEEP).expect("an experiment"), &Options::default());
     let table = &document.experiments[0].sweeps[0];
-    assert_eq!(table.rows, ["host", "xeon-8260"]);
+    assert_eq!(table.rows, ["kvm-genoa-2c", "xeon-8260"]);
     assert_eq!(table.metrics[0].means, [[Some(2100.0), Some(1300.0), Some(100.0)]; 2]);
     let verdict = &table.verdicts[0];
     assert_eq!((verdict.usual, verdict.needed, verdict.advised), (2100.0, true, Some(3)));
@@ -404,9 +406,9 @@ fn bad_files_end_in_one_line_with_place_and_key() {
         ("seeds = 2", "seeds = 0"),
         ("run_ms = 100", "run_ms = -1"),
         ("run_ms = 100", ""),
-        ("machine = \"host\"", "machine = \"hst\""),
-        ("machine = \"host\"", ""),
-        ("machine = \"host\"", "machine = \"./mine.toml\""),
+        ("machine = \"kvm-genoa-2c\"", "machine = \"kvm-genua-2c\""),
+        ("machine = \"kvm-genoa-2c\"", ""),
+        ("machine = \"kvm-genoa-2c\"", "machine = \"./mine.toml\""),
         ("vm.stat_interval = 2", "vm.stat_interval = 0"),
         ("vm.stat_interval = 2", "vm.stat_intervall = 1"),
         ("vm.stat_interval = 2", "vm.stat_interval = \"soon\""),

@@ -1,5 +1,5 @@
 //! A machine profile of what a probe measured: its figures, and for those that it could not measure the figures of the
-//! `host` profile, each of which says so.
+//! `kvm-genoa-2c` profile, each of which says so.
 
 mod shape;
 
@@ -12,7 +12,7 @@ use sim::{Figure, Kind, Profile, ProfileError};
 pub use shape::{Described, describe};
 
 /// The profile that gives what was not measured.
-const BASE: &str = "host";
+const BASE: &str = "kvm-genoa-2c";
 /// Every inherited figure's source has this in it.
 pub const NOT_MEASURED: &str = "not measured here:";
 /// Longest source of a profile, in bytes.

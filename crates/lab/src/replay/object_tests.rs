@@ -108,7 +108,8 @@ fn one_seed_one_result_with_objects() {
 fn every_object_is_taken_and_given_back() {
     for freer in [Freer::Itself, Freer::Another, Freer::Outsider] {
         let run =
-            replay(&workload(1_000, freer), &plan("host", "linux-6.12", 2), &Variant::default()).unwrap();
+            replay(&workload(1_000, freer), &plan("kvm-genoa-2c", "linux-6.12", 2), &Variant::default())
+                .unwrap();
         assert_eq!(run.operations, 2 * 2 * 1_100);
         assert_eq!(run.latency["slab_alloc"].count, 2 * 1_000);
         assert_eq!(run.latency["slab_free"].count, 2 * 1_000);
@@ -123,7 +124,7 @@ fn every_object_is_taken_and_given_back() {
 #[test]
 fn what_another_cpu_frees_takes_the_slow_path() {
     let slow_frees = |freer| {
-        let plan = plan("host", "linux-6.12", 1);
+        let plan = plan("kvm-genoa-2c", "linux-6.12", 1);
         let run = replay(&workload(1_000, freer), &plan, &Variant::default()).unwrap();
         run.counters.get("slab_free_slowpath").copied().unwrap_or(0)
     };
@@ -135,7 +136,8 @@ fn what_another_cpu_frees_takes_the_slow_path() {
 #[test]
 fn caches_have_sheaves_where_the_policy_says_so() {
     let of = |policy: &str, counter: &str| {
-        let run = replay(&workload(1_000, Freer::Itself), &plan("host", policy, 1), &Variant::default());
+        let run =
+            replay(&workload(1_000, Freer::Itself), &plan("kvm-genoa-2c", policy, 1), &Variant::default());
         run.unwrap().counters.get(counter).copied().unwrap_or(0)
     };
     assert_eq!(of("linux-6.18", "slab_alloc_cpu_sheaf"), 0, "filp does not ask for any");
@@ -153,7 +155,7 @@ fn rounds_give_back_what_they_left() {
         })
         .collect();
     let workload = Arc::new(built(&events));
-    let mut plan = plan("host", "linux-6.12", 1);
+    let mut plan = plan("kvm-genoa-2c", "linux-6.12", 1);
     plan.repeat = 3;
     let run = replay(&workload, &plan, &Variant::default()).unwrap();
     assert_eq!((run.operations, run.latency["slab_alloc"].count), (3 * 500, 3 * 500));
@@ -165,7 +167,8 @@ fn caches_that_cannot_be_made_fail_and_nothing_breaks() {
     let mut workload = (*workload(100, Freer::Another)).clone();
     let crate::workload::ObjectCache::Named(spec) = &mut workload.caches[1] else { panic!() };
     spec.object_size = 0;
-    let run = replay(&Arc::new(workload), &plan("host", "linux-6.12", 1), &Variant::default()).unwrap();
+    let run =
+        replay(&Arc::new(workload), &plan("kvm-genoa-2c", "linux-6.12", 1), &Variant::default()).unwrap();
     assert_eq!(run.omissions["failed_allocations"], 50);
     assert_eq!(run.omissions["frees_of_failed_allocations"], 50);
 }
@@ -209,7 +212,7 @@ proptest! {
     #[test]
     fn any_recording_plays_to_its_end(events in prop::collection::vec(any_event(), 1..200), sheaves: bool) {
         let workload = Arc::new(built(&events));
-        let plan = plan("host", if sheaves { "linux-7.2" } else { "linux-6.5" }, 1);
+        let plan = plan("kvm-genoa-2c", if sheaves { "linux-7.2" } else { "linux-6.5" }, 1);
         if workload.operations > 0 {
             let run = replay(&workload, &plan, &Variant::default()).unwrap();
             let undone = run.omissions.get("frees_of_failed_allocations").copied().unwrap_or(0);

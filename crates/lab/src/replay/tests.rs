@@ -71,7 +71,7 @@ fn one_seed_one_result_on_one_thread_and_on_two() {
 #[test]
 fn every_operation_is_carried_out() {
     let workload = workload(3_000);
-    let run = replay(&workload, &plan("host", 3), &Variant::default()).unwrap();
+    let run = replay(&workload, &plan("kvm-genoa-2c", 3), &Variant::default()).unwrap();
     assert_eq!(run.operations, 3 * 2 * 3_000);
     assert_eq!(run.latency["page_alloc"].count, 3 * 3_000);
     assert_eq!(run.memory.held_pages, 0);
@@ -104,13 +104,13 @@ fn a_page_of_a_block_is_awaited_until_somebody_cuts_it_up() {
     for (time, task, kind) in events {
         builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task: TaskId(task), kind });
     }
-    let run = replay(&Arc::new(builder.finish()), &plan("host", 1), &Variant::default()).unwrap();
+    let run = replay(&Arc::new(builder.finish()), &plan("kvm-genoa-2c", 1), &Variant::default()).unwrap();
     assert_eq!((run.operations, run.memory.held_pages), (4, 511));
 }
 
 #[test]
 fn rounds_repeat_the_workload() {
-    let mut plan = plan("host", 2);
+    let mut plan = plan("kvm-genoa-2c", 2);
     plan.repeat = 3;
     let run = replay(&workload(1_000), &plan, &Variant::default()).unwrap();
     assert_eq!(run.operations, 2 * 3 * 2 * 1_000);
@@ -120,7 +120,7 @@ fn rounds_repeat_the_workload() {
 #[test]
 fn the_scale_bounds_refills() {
     let workload = workload(20_000);
-    let mut plan = plan("host", 1);
+    let mut plan = plan("kvm-genoa-2c", 1);
     scales(&mut plan);
     let runs = replay_all(&workload, std::slice::from_ref(&plan), &|_| {}).unwrap();
     let refills: Vec<u64> = runs.iter().map(|run| run.latency["refill"].count).collect();
@@ -131,7 +131,7 @@ fn the_scale_bounds_refills() {
 #[test]
 fn a_knob_changes_in_mid_run() {
     let workload = workload(20_000);
-    let mut plan = plan("host", 1);
+    let mut plan = plan("kvm-genoa-2c", 1);
     let fixed = replay(&workload, &plan, &Variant::default()).unwrap();
     plan.changes = vec![parse_change("1us:vm.pcp_batch_scale_max=0").unwrap()];
     let changed = replay(&workload, &plan, &Variant::default()).unwrap();
@@ -143,7 +143,7 @@ fn a_machine_that_is_too_small_is_reported() {
     let text = r#"
         name = "tiny"
         title = "a machine with 64 MiB"
-        extends = "host"
+        extends = "kvm-genoa-2c"
         [topology]
         source = "a test"
         sockets = 1
@@ -166,7 +166,7 @@ fn a_machine_that_is_too_small_is_reported() {
 #[test]
 fn nothing_to_replay_is_an_error() {
     let empty = Arc::new(Workload::default());
-    let result = replay(&empty, &plan("host", 1), &Variant::default());
+    let result = replay(&empty, &plan("kvm-genoa-2c", 1), &Variant::default());
     assert!(matches!(result, Err(ReplayError::Empty)));
 }
 
@@ -210,7 +210,7 @@ fn a_knob_is_set_once() {
 
 #[test]
 fn variants_print_words() {
-    let mut plan = plan("host", 1);
+    let mut plan = plan("kvm-genoa-2c", 1);
     plan.settings = vec![parse_setting("transparent_hugepage.enabled=always,2").unwrap()];
     let names: Vec<String> = plan.variants().iter().map(Variant::name).collect();
     assert_eq!(names, ["transparent_hugepage.enabled=always", "transparent_hugepage.enabled=madvise"]);
@@ -220,7 +220,7 @@ fn variants_print_words() {
 
 #[test]
 fn what_no_mainline_kernel_has_is_noted() {
-    let mut plan = plan("host", 1);
+    let mut plan = plan("kvm-genoa-2c", 1);
     scales(&mut plan);
     let [five, zero] =
         [0, 1].map(|index| replay(&workload(100), &plan, &plan.variants()[index]).unwrap().notes);
@@ -233,7 +233,7 @@ fn what_no_mainline_kernel_has_is_noted() {
 
 #[test]
 fn a_change_after_the_end_is_counted() {
-    let mut plan = plan("host", 1);
+    let mut plan = plan("kvm-genoa-2c", 1);
     plan.changes =
         vec![parse_change("10us:vm.swappiness=0").unwrap(), parse_change("1000s:vm.swappiness=1").unwrap()];
     let run = replay(&workload(1_000), &plan, &Variant::default()).unwrap();

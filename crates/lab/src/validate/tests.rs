@@ -92,7 +92,7 @@ fn faults_a_second_are_by_cpu_time_and_of_all_tasks() {
 
 #[test]
 fn a_case_is_simulated_and_set_beside_what_was_seen() {
-    let profile = sim::Profile::load("host").unwrap();
+    let profile = sim::Profile::load("kvm-genoa-2c").unwrap();
     let vm = [("min_free_kbytes".to_owned(), "67584".to_owned())].into();
     let plan = Plan::new(profile, "6.18.44-fc", &vm, 8).unwrap();
     assert_eq!(
@@ -121,7 +121,7 @@ fn a_case_is_simulated_and_set_beside_what_was_seen() {
     assert!(figure("faults_per_second").simulated > 10_000.0);
     assert!(document.rows.iter().all(|row| row.variant == "shared memory, 1 task"));
     assert_eq!((document.runs.len(), document.score.len()), (2, 2));
-    assert!(Plan::new(sim::Profile::load("host").unwrap(), "no release", &vm_none(), 8).is_err());
+    assert!(Plan::new(sim::Profile::load("kvm-genoa-2c").unwrap(), "no release", &vm_none(), 8).is_err());
 }
 
 fn vm_none() -> std::collections::BTreeMap<String, String> {

@@ -149,7 +149,7 @@ fn parameters_that_cannot_be_are_refused() {
     let refused = |text: &str| {
         let spec: WorkloadSpec = text.parse::<Table>().expect("TOML").try_into().expect("a workload");
         let scene = Scene {
-            profile: Profile::load("host").unwrap(),
+            profile: Profile::load("kvm-genoa-2c").unwrap(),
             policy: Policy::parse("linux-6.12").unwrap(),
             knobs: vec![],
             workload: spec,
@@ -207,6 +207,6 @@ fn rounds_before_the_clock_starts_age_free_lists_as_simulated_ones_do() {
 
 #[test]
 fn rounds_before_the_clock_need_their_memory() {
-    let said = perform(&python("host", 1, 1 << 16, 0)).unwrap_err().to_string();
+    let said = perform(&python("kvm-genoa-2c", 1, 1 << 16, 0)).unwrap_err().to_string();
     assert_eq!(said, "workload: rounds_before: memory runs out before the clock starts");
 }

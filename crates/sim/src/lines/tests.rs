@@ -89,7 +89,7 @@ fn shared_lines_are_read_near_and_written_far() {
 
 #[test]
 fn small_descriptors_share_lines() {
-    let profile = Profile::load("host").unwrap();
+    let profile = Profile::load("kvm-genoa-2c").unwrap();
     let costs = Costs::new(&profile);
     let mut rig = Rig { lines: Lines::new(&costs, &profile.topology(), &profile.shape().places(), 2), costs };
     assert_eq!(rig.frame(0, 4096, Access::Write), Level::LocalDram);

@@ -10,6 +10,8 @@ use super::{BUILTIN, Profile, ProfileError, did_you_mean, is_path};
 
 /// Longest file that is read; a profile has a few KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Names that profiles had, each with the one it has now. `host` was taken for the machine at hand, which it is not.
+const RENAMED: &[(&str, &str)] = &[("host", "kvm-genoa-2c")];
 
 /// Where a profile comes from, and so what its `extends` may name.
 #[derive(Clone, PartialEq, Eq)]
@@ -78,6 +80,12 @@ pub(super) fn from_text(name: &str, text: &str) -> Result<Laid, ProfileError> {
 fn builtin(name: &str) -> Result<String, ProfileError> {
     if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
         return Ok((*text).into());
+    }
+    if let Some((_, now)) = RENAMED.iter().find(|(old, _)| *old == name) {
+        let problem = format!(
+            "the profile of that name is called {now} now; `freehold machines probe -o FILE.toml` makes one of the machine at hand"
+        );
+        return Err(ProfileError::new(name, problem));
     }
     let near = did_you_mean(name, Profile::builtin_names());
     let known: Vec<&str> = Profile::builtin_names().collect();

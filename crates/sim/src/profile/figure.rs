@@ -95,7 +95,7 @@ pub const FIGURES: &[FigureSpec] = &[
         "cpu.speed",
         0.05,
         20.0,
-        "speed of one thread relative to the `host` profile; a recording's own CPU time is divided by it",
+        "speed of one thread relative to the `kvm-genoa-2c` profile; a recording's own CPU time is divided by it",
     ),
     spec(
         "cpu.smt_ratio",

@@ -65,7 +65,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("epyc-7763", include_str!("../../../../machines/epyc-7763.toml")),
     ("epyc-7w83", include_str!("../../../../machines/epyc-7w83.toml")),
     ("epyc-9654", include_str!("../../../../machines/epyc-9654.toml")),
-    ("host", include_str!("../../../../machines/host.toml")),
+    ("kvm-genoa-2c", include_str!("../../../../machines/kvm-genoa-2c.toml")),
     ("numa-32bit", include_str!("../../../../machines/numa-32bit.toml")),
     ("skylake-1s", include_str!("../../../../machines/skylake-1s.toml")),
     ("westmere-ex", include_str!("../../../../machines/westmere-ex.toml")),

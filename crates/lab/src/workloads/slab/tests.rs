@@ -42,10 +42,10 @@ fn regions(kind: &str, kernel: &str, more: &str) -> String {
 #[test]
 fn a_round_asks_for_what_its_kernel_does() {
     // Region, its lock, a node and six in bulk, a list's node, a leaf: and 9 nodes less 2 come back at once, in 3 calls.
-    let old = ran("host", "linux-6.5", &regions("mmap1", "6.5", ""));
+    let old = ran("kvm-genoa-2c", "linux-6.5", &regions("mmap1", "6.5", ""));
     assert!(near(each(&old, Span::SlabAlloc), 6.0), "{}", each(&old, Span::SlabAlloc));
     // Measured on 6.18: three objects allocated, of which the region is freed in the call and nodes go to a sheaf.
-    let new = ran("host", "linux-6.18", &regions("mmap2", "6.18", ""));
+    let new = ran("kvm-genoa-2c", "linux-6.18", &regions("mmap2", "6.18", ""));
     assert!(near(each(&new, Span::SlabAlloc), 3.0), "{}", each(&new, Span::SlabAlloc));
     assert!(near(each(&new, Span::SlabFree), 3.0), "{}", each(&new, Span::SlabFree));
     assert!(new.run.operations > old.run.operations, "fewer steps take less time");
@@ -53,7 +53,7 @@ fn a_round_asks_for_what_its_kernel_does() {
 
 #[test]
 fn brk_counts_both_calls() {
-    let outcome = ran("host", "linux-6.18", &regions("brk1", "6.18", ""));
+    let outcome = ran("kvm-genoa-2c", "linux-6.18", &regions("brk1", "6.18", ""));
     assert!(near(each(&outcome, Span::SlabAlloc), 1.5), "{}", each(&outcome, Span::SlabAlloc));
 }
 
@@ -62,7 +62,7 @@ fn what_waits_for_a_grace_period_comes_back() {
     let held = |grace_us: u32| {
         let workload = regions("mmap1", "6.5", "");
         let workload = workload.replace("grace_us = 1500", &format!("grace_us = {grace_us}"));
-        ran("host", "linux-6.5", &workload).run.memory.slab_pages
+        ran("kvm-genoa-2c", "linux-6.5", &workload).run.memory.slab_pages
     };
     let (short, long) = (held(500), held(4000));
     assert!(short > 0 && long > 2 * short, "{short} and {long} pages for objects that wait");
@@ -72,7 +72,7 @@ fn what_waits_for_a_grace_period_comes_back() {
 fn threads_wait_for_their_address_space_and_processes_do_not() {
     let waited = |sharing: &str| {
         let outcome =
-            ran("host", "linux-6.18", &regions("mmap1", "6.18", &format!("sharing = '{sharing}'\n")));
+            ran("kvm-genoa-2c", "linux-6.18", &regions("mmap1", "6.18", &format!("sharing = '{sharing}'\n")));
         outcome.measured.class(LockClass::Other).wait.0
     };
     assert_eq!(waited("processes"), 0);
@@ -95,7 +95,7 @@ fn messages_over_sockets_are_objects_and_over_pipes_are_not() {
 #[test]
 fn a_single_object_comes_and_goes() {
     let workload = "kind = 'slab-bulk'\ntasks = 1\nsize = 64\nobjects = 1\n";
-    let calls = each(&ran("host", "linux-6.12", workload), Span::SlabFree);
+    let calls = each(&ran("kvm-genoa-2c", "linux-6.12", workload), Span::SlabFree);
     assert!(near(calls, 1.0), "{calls}");
 }
 
@@ -108,7 +108,7 @@ fn batches_come_and_go() {
             "kind = 'slab-bulk'\ntasks = 2\nsize = 64\nbatch = {batch}\nobjects = 512\nfree = '{free}'\n\
              whose = '{whose}'\n"
         );
-        let outcome = ran("host", "linux-6.12", &workload);
+        let outcome = ran("kvm-genoa-2c", "linux-6.12", &workload);
         let calls = each(&outcome, Span::SlabFree) * f64::from(batch);
         assert!((0.8..1.3).contains(&calls), "{batch}: {calls}");
     }
@@ -119,7 +119,7 @@ fn impossible_parameters_are_refused_in_a_line() {
     let refused = |workload: &str| {
         let workload: WorkloadSpec = workload.parse::<Table>().unwrap().try_into().unwrap();
         let scene = Scene {
-            profile: Profile::load("host").unwrap(),
+            profile: Profile::load("kvm-genoa-2c").unwrap(),
             policy: Policy::default(),
             knobs: vec![],
             workload,

@@ -54,7 +54,7 @@ fn who_always_wants_the_cpu_gets_slices_of_it() {
 #[test]
 fn shares_must_fit_in_memory() {
     let text = "kind = 'thp-fault'\n[fragment]\nkernel = 6000\nfile = 5000\nfree = 500\nindex = 950\n";
-    let scene = Scene::of(Profile::load("host").unwrap(), "linux-3.16", text, Nanos(1_000_000));
+    let scene = Scene::of(Profile::load("kvm-genoa-2c").unwrap(), "linux-3.16", text, Nanos(1_000_000));
     let said = perform(&scene).unwrap_err().to_string();
     assert_eq!(said, "workload: the sum of the shares of fragment is 11500, but must be from 0 to 10000");
 }
