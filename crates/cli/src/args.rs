@@ -188,6 +188,9 @@ pub(crate) struct Replay {
     /// Change a knob while it runs
     #[arg(long, value_name = "T:KNOB=V")]
     pub(crate) at: Vec<String>,
+    /// Run knobs all the same that cannot act on this recording, machine or policy; every output says so
+    #[arg(long)]
+    pub(crate) force: bool,
     /// CPUs to use, as 0-3,8
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,

@@ -55,6 +55,15 @@ fn a_machine_is_named_once() {
 }
 
 #[test]
+fn a_knob_that_cannot_act_is_refused_unless_it_is_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 100);
+    let rec = text(&rec);
+    insta::assert_snapshot!(refusal(&["replay", rec, "--set", "vm.swappiness=0"]), @"freehold: vm.swappiness cannot act here: a recording has page and slab events, but no address spaces and no files; --force runs it all the same");
+    insta::assert_snapshot!(refusal(&["replay", rec, "--at", "1ns:freehold.arenas=2"]), @"freehold: freehold.arenas cannot act here: linux-6.18: a zone has one set of free lists (+arenas and +zones divide it); --force runs it all the same");
+}
+
+#[test]
 fn zone_order_is_refused_where_the_kernel_has_none() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 100);

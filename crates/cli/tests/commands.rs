@@ -192,7 +192,8 @@ fn a_machine_that_is_too_small_ends_with_status_1() {
 fn a_change_that_was_never_reached_falls_short() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 1_000);
-    let output = freehold(&["replay", rec.to_str().unwrap(), "--quiet", "--at", "1000s:vm.swappiness=0"]);
+    let output =
+        freehold(&["replay", rec.to_str().unwrap(), "--quiet", "--at", "1000s:vm.pcp_batch_scale_max=0"]);
     assert_eq!(output.status.code(), Some(1));
     let line = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -203,7 +204,7 @@ fn a_change_that_was_never_reached_falls_short() {
 
 #[test]
 fn values_are_written_as_the_kernel_takes_them() {
-    let text = replay(&["--set", "transparent_hugepage.enabled=madvise,always"]);
+    let text = replay(&["--force", "--set", "transparent_hugepage.enabled=madvise,always"]);
     for part in [
         "transparent_hugepage.enabled=madvise -> transparent_hugepage.enabled=always",
         "  echo madvise > /sys/kernel/mm/transparent_hugepage/enabled\n",
@@ -217,6 +218,22 @@ fn values_are_written_as_the_kernel_takes_them() {
     assert!(shown.contains("  to set   echo 10 > /proc/sys/vm/swappiness\n"), "{shown}");
     let held = std::fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
     assert!(shown.contains(&format!("  here     {held}")), "{shown}");
+}
+
+#[test]
+fn every_output_says_what_a_knob_did() {
+    let words = ["--force", "--set", "vm.swappiness=0", "--set", "vm.min_free_kbytes=8192"];
+    let text = replay(&words);
+    let forced = "vm.swappiness: forced, it cannot act here; never consulted: a recording has";
+    assert!(text.contains("what the knobs did") && text.contains(forced), "{text}");
+    let document: serde_json::Value =
+        serde_json::from_str(&replay(&[&["--json"][..], &words].concat())).unwrap();
+    let uses = &document["runs"][0]["knob_uses"];
+    assert_eq!(uses["vm.swappiness"]["outcome"], "refused-but-forced");
+    let free = &uses["vm.min_free_kbytes"];
+    assert_eq!((free["outcome"].as_str(), free["differed"].as_u64()), (Some("consulted"), Some(0)));
+    assert!(free["consulted"].as_u64() > Some(0), "{free}");
+    assert!(free["nearest"].as_str().unwrap().starts_with("a zone's free memory never came below"), "{free}");
 }
 
 #[test]

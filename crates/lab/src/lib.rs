@@ -12,6 +12,7 @@ pub mod measurements;
 mod placement;
 pub mod probe;
 mod promotion;
+pub mod reach;
 pub mod replay;
 mod results;
 pub mod scene;

@@ -34,6 +34,8 @@ pub struct Stage {
     pub tasks: Cell<u32>,
     /// Expedited grace periods so far, each of which interrupts every CPU.
     pub expedited: Cell<u64>,
+    /// The numbers that say when each CPU's vmstat tick first comes.
+    tick_numbers: RefCell<Vec<u64>>,
 }
 
 impl Stage {
@@ -62,7 +64,19 @@ impl Stage {
             end: Cell::new(Nanos(u64::MAX)),
             tasks: Cell::new(0),
             expedited: Cell::new(0),
+            tick_numbers: RefCell::default(),
         })
+    }
+
+    /// The run is over: says what `vm.stat_interval` did, which decides when the first tick comes. Most runs are shorter.
+    pub fn note_ticks(&self) {
+        let numbers = self.tick_numbers.borrow();
+        let first = |seconds: u64| {
+            let first = numbers.iter().map(|number| number % (seconds * 1_000_000_000));
+            first.min().unwrap_or(u64::MAX)
+        };
+        let now = self.machine().now().0;
+        self.mm.knobs().decide_by(self.machine(), (Knob::StatInterval, now), first, |first| now >= first);
     }
 
     /// The machine.
@@ -114,10 +128,12 @@ impl Stage {
     }
 
     fn spawn_working(self: &Rc<Self>, sim: &Sim) {
-        let ticking = Rc::clone(self);
-        sim.every(Nanos(self.mm.stat_interval_ns()), "vmstat", move || {
+        let (asked, ticking) = (Rc::clone(self), Rc::clone(self));
+        let interval = move || Nanos(asked.mm.stat_interval_ns());
+        let numbers = sim.every(interval, "vmstat", move || {
             ticking.mm.vmstat_tick(ticking.machine().cpu());
         });
+        self.tick_numbers.replace(numbers);
         for node in 0..self.mm.topology().nodes.len() {
             let node = Node(node as u16);
             let stage = Rc::clone(self);

@@ -4,17 +4,21 @@
 //! There is nothing to reclaim yet: the slow path wakes kswapd, goes down to the min mark, empties all pagesets, gives
 //! up the highatomic reserve, and then fails.
 
+use alloc::vec::Vec;
+
 use crate::boot::Mm;
 use crate::buddy::{FreeAreas, ZoneCx};
 use crate::fallback::Ask;
 use crate::frame::{FrameKind, FrameState, Mobility};
 use crate::ids::{Cpu, Node, Order, Pfn, ZoneId};
+use crate::knobs::{Knob, KnobUse};
 use crate::machine::{Machine, Span, Work};
 use crate::pcp::Pcp;
 use crate::policy::AtomicBoostRule;
 use crate::request::{AllocError, Request, Urgency};
 use crate::stat::{Events, SlowEvents};
 use crate::zone::{AllocFlags, Zone, zone_flag};
+use crate::zone_watch::Level;
 
 /// A mark that a request must leave intact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,10 +111,34 @@ impl<M: Machine> Mm<M> {
         let zonelist = self.zonelists.ids(search.node);
         let preferred = self.candidates_of(zonelist, search.request, search.node).next()?;
         let search = Search { flags: search.flags.with(preferred.first_try), ..search };
-        if search.flags.has(AllocFlags::FAIR.with(AllocFlags::LOW)) {
-            return self.search_with_care(search, zonelist, preferred);
+        let found = if search.flags.has(AllocFlags::FAIR.with(AllocFlags::LOW)) {
+            self.search_with_care(search, zonelist, preferred)
+        } else {
+            self.search_all(search, zonelist, preferred)
+        };
+        if M::WATCHES_KNOBS {
+            self.watch_order(search, zonelist, found.map(|(_, zone)| zone));
         }
-        self.search_all(search, zonelist, preferred)
+        found
+    }
+
+    /// Tells a machine that watches whether the order of the zonelist made a difference: whether the zones that were asked,
+    /// up to the one that served the request, would have been asked in another order by default.
+    fn watch_order(&self, search: Search<'_>, zonelist: &[ZoneId], found: Option<ZoneId>) {
+        let knob = Knob::NumaZonelistOrder;
+        if !self.knobs.is_set(knob) {
+            return;
+        }
+        let ids = |zones: &[ZoneId]| {
+            let asked = self.candidates_of(zones, search.request, search.node).map(|zone| zone.id);
+            let mut asked: Vec<ZoneId> = asked.collect();
+            if let Some(last) = asked.iter().position(|id| Some(*id) == found) {
+                asked.truncate(last + 1);
+            }
+            asked
+        };
+        let by_default = self.zonelists.ids_by_default(search.node);
+        self.machine.knob_used(knob, KnobUse::of(&ids(zonelist), &ids(by_default)));
     }
 
     /// Where zones take turns, or the preferred zone is a low one that has its price.
@@ -214,7 +242,7 @@ impl<M: Machine> Mm<M> {
         if passed_by {
             let of_node = self.zones.iter().filter(|zone| zone.node == preferred.node);
             for zone in of_node.filter(|zone| zone.kind <= preferred.kind) {
-                zone.reset_turn(self.machine.cpu());
+                zone.reset_turn(&self.machine, self.machine.cpu());
             }
         }
         None
@@ -223,7 +251,7 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub(crate) fn try_zone(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
         let Request { order, highest, .. } = *search.request;
-        let ok = |mark: u32| zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
+        let ok = |mark: Level| zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
         let free_enough = !zone.has_flag(zone_flag::BELOW_HIGH) && {
             let above_high = ok(zone.mark_high());
             if !above_high {
@@ -253,7 +281,7 @@ impl<M: Machine> Mm<M> {
     /// What a request that found no zone above its low mark need not heed: an atomic one for a single page the boost of
     /// `zone`, and any what it has learned beyond Linux's protection.
     #[cold]
-    fn may_go_lower(&self, search: Search<'_>, zone: &Zone<M>, mark: u32) -> bool {
+    fn may_go_lower(&self, search: Search<'_>, zone: &Zone<M>, mark: Level) -> bool {
         if search.mark == Mark::Low {
             return false;
         }
@@ -263,12 +291,13 @@ impl<M: Machine> Mm<M> {
             && search.flags.has(AllocFlags::MIN_RESERVE)
             && self.policy.rules().atomic_boost == AtomicBoostRule::Ignored;
         if without_boost {
-            return zone.watermark_ok(&self.machine, order, zone.watermarks().min, highest, search.flags);
+            let mark = Level::min(zone.watermarks().min);
+            return zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
         }
         if zone.low.is_none() {
             return false;
         }
-        zone.has_above(&self.machine, order, (mark, zone.least_protection(highest)), search.flags)
+        zone.has_above(&self.machine, order, (mark, zone.least_protection(highest), highest), search.flags)
     }
 
     /// Takes a block from `zone`: from this CPU's pageset if it caches the order and its lock is free, else from the

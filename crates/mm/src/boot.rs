@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use crate::arena::{Arenas, Division};
 use crate::buddy::{Place, ZoneCx};
@@ -16,7 +17,7 @@ use crate::mempolicy::InterleaveWeights;
 use crate::once::Once;
 use crate::page::{Page, Pages};
 use crate::pageblock::Pageblocks;
-use crate::pcp::{PageSizing, Pageset};
+use crate::pcp::{self, PageSizing, Pageset};
 use crate::policy::{FairRule, MixingRule, Policy, Rules};
 use crate::reclaim::Reclaim;
 use crate::slab::SlabAllocator;
@@ -120,7 +121,7 @@ impl<M: Machine> Mm<M> {
 
     fn set_cache_slices(&self, zone: &Zone<M>) {
         for (pageset, cpu) in zone.pagesets.iter().zip(&self.topology.cpus) {
-            pageset.pcp.lock(&self.machine).set_cache_slice(cpu.cache_slice);
+            pageset.pcp.lock(&self.machine).set_cache_slice::<M>(cpu.cache_slice);
         }
     }
 
@@ -132,11 +133,13 @@ impl<M: Machine> Mm<M> {
         for zone in &self.zones {
             let marks = watermarks(&self.topology, &self.knobs, rules, zone.kind, zone.managed);
             zone.set_marks(marks);
+            zone.rewatch(&self.topology, rules, &self.knobs);
             self.apply_protection(zone);
-            zone.reset_turn(self.machine.cpu());
-            let sizing = self.page_sizing(zone);
+            zone.reset_turn(&self.machine, self.machine.cpu());
+            let sizing = self.page_sizing(zone, &self.knobs, marks.low);
+            let watched = self.page_sizings_by_default(zone);
             for pageset in &zone.pagesets {
-                pageset.pcp.lock(&self.machine).tuning.resize(sizing);
+                pageset.pcp.lock(&self.machine).resize(sizing, &watched);
             }
             self.assign_homes(zone);
         }
@@ -166,10 +169,21 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    fn page_sizing(&self, zone: &Zone<M>) -> PageSizing {
+    fn page_sizing(&self, zone: &Zone<M>, knobs: &Knobs, low: u32) -> PageSizing {
         let local = self.topology.cpus_that_share(zone.node);
-        let low = zone.watermarks().low;
-        PageSizing::compute(self.policy.rules(), &self.knobs, zone.managed, low, local as u32)
+        PageSizing::compute(self.policy.rules(), knobs, zone.managed, low, local as u32)
+    }
+
+    /// The sizes of pagesets with each knob at its default that they follow from and somebody set, where that is watched.
+    fn page_sizings_by_default(&self, zone: &Zone<M>) -> Vec<(Knob, PageSizing)> {
+        if !M::WATCHES_KNOBS {
+            return Vec::new();
+        }
+        let rules = self.policy.rules();
+        pcp::watched(rules, &self.knobs, |knobs| {
+            let marks = watermarks(&self.topology, knobs, rules, zone.kind, zone.managed);
+            self.page_sizing(zone, knobs, marks.low)
+        })
     }
 
     /// Gives `value` to `knob`, as writing to the sysctl does; all that follows from it is computed anew.
@@ -291,7 +305,8 @@ fn zones<M: Machine>(machine: &M, topology: &Topology, rules: &Rules, knobs: &Kn
         .enumerate()
         .map(|(id, (node, spec))| {
             let local = topology.cpus_that_share(node) as u32;
-            let division = Division::new(rules, knobs, spec.start, spec.managed, local);
+            let divided = |knobs: &Knobs| Division::new(rules, knobs, spec.start, spec.managed, local);
+            let division = (divided(knobs), divided(&knobs.with_default(Knob::Arenas)));
             zone(machine, (topology, rules), ZoneId(id as u16), node, (spec, division))
         })
         .collect()
@@ -302,12 +317,12 @@ fn zone<M: Machine>(
     (topology, rules): (&Topology, &Rules),
     id: ZoneId,
     node: Node,
-    (spec, division): (ZoneSpec, Division),
+    (spec, division): (ZoneSpec, (Division, Division)),
 ) -> Zone<M> {
     let threshold = stat_threshold(topology.cpus.len(), spec.managed);
     let cpus = (0..topology.cpus.len()).map(|cpu| Cpu(cpu as u16));
     let pagesets = cpus.map(|cpu| Pageset::new(machine, id, cpu, threshold)).collect();
-    let arenas = Arenas::new(machine, id, spec.start, division);
+    let arenas = Arenas::new(machine, (id, spec.start), division);
     let mut first_try = AllocFlags::NONE;
     if rules.mixing == MixingRule::Avoided && avoids_mixing(topology, node, spec.kind) {
         first_try = first_try.with(AllocFlags::NOFRAGMENT);

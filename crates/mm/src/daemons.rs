@@ -5,7 +5,7 @@ use crate::boot::Mm;
 use crate::ids::{Cpu, Node, ZoneId};
 use crate::knobs::Knob;
 use crate::machine::Machine;
-use crate::pcp::Pageset;
+use crate::pcp::{Pageset, Tuning};
 use crate::policy::{HoldRule, ScaleRule};
 use crate::stat::SlowEvents;
 use crate::zone::{Zone, zone_flag};
@@ -16,6 +16,7 @@ const EXPIRE_TICKS: u8 = 3;
 impl<M: Machine> Mm<M> {
     /// The vmstat tick of `cpu`, to be called every [`Mm::stat_interval_ns`]: folds its counters, lets its pagesets decay.
     pub fn vmstat_tick(&self, cpu: Cpu) {
+        self.knobs.decide(&self.machine, Knob::StatInterval, |interval| interval);
         let local = self.topology.cpus[usize::from(cpu.0)].node;
         for zone in &self.zones {
             let pageset = &zone.pagesets[usize::from(cpu.0)];
@@ -26,7 +27,7 @@ impl<M: Machine> Mm<M> {
                 turn.fold(cpu);
             }
             self.decay_pageset(zone.id, cpu);
-            let expired = pageset.pcp.lock(&self.machine).expire(zone.node, local);
+            let expired = self.expired_pages(zone, pageset, local);
             self.give_back(zone, pageset, expired, HoldRule::Whole);
         }
         self.tick_low_zones(cpu);
@@ -34,11 +35,20 @@ impl<M: Machine> Mm<M> {
         self.tick_stocks(cpu);
     }
 
+    /// Pages of a remote zone's pageset that nobody has used for some ticks, and that are to be freed now.
+    fn expired_pages(&self, zone: &Zone<M>, pageset: &Pageset<M>, local: Node) -> u32 {
+        let mut pcp = pageset.pcp.lock(&self.machine);
+        if !pcp.expires(zone.node, local) {
+            return 0;
+        }
+        pcp.tune(self.zone_cx(zone.id), |tuning, _| tuning.count.min(tuning.batch))
+    }
+
     /// What the vmstat tick of `cpu` does to its pageset of `zone` alone: `high` falls, and what is then too much goes back.
     pub fn decay_pageset(&self, zone: ZoneId, cpu: Cpu) {
         let cx = self.zone_cx(zone);
         let pageset = &cx.zone.pagesets[usize::from(cpu.0)];
-        let decayed = pageset.pcp.lock(&self.machine).tuning.decay(cx.setting());
+        let decayed = pageset.pcp.lock(&self.machine).tune(cx, Tuning::decay);
         self.give_back(cx.zone, pageset, decayed, self.decay_hold());
     }
 
@@ -60,7 +70,7 @@ impl<M: Machine> Mm<M> {
         let mut left = pages;
         while left > 0 {
             let mut pcp = pageset.pcp.lock(&self.machine);
-            let hold = pcp.tuning.hold_size(rule, left);
+            let hold = pcp.tune(self.zone_cx(zone.id), |tuning, _| tuning.hold_size(rule, left));
             if pcp.drain(self.zone_cx(zone.id), pageset.beside(), hold, 0) == 0 {
                 break;
             }
@@ -91,7 +101,7 @@ impl<M: Machine> Mm<M> {
         let cx = self.zone_cx(zone.id);
         loop {
             let mut pcp = pageset.pcp.lock(&self.machine);
-            let hold = pcp.count().min(cx.cx.scaled(pcp.tuning.batch));
+            let hold = pcp.tune(cx, |tuning, setting| tuning.count.min(tuning.batch << setting.scale));
             if hold == 0 || pcp.drain(cx, pageset.beside(), hold, 0) == 0 {
                 break;
             }

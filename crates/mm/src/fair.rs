@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use crate::ids::{Cpu, Order};
 use crate::machine::{Access, Line, LineKind, Machine};
 use crate::sync::{AtomicI32, AtomicI64, AtomicU32, Relaxed};
+use crate::watermark::Watermarks;
 use crate::zone::Zone;
 
 /// What is left of a zone's turn (`NR_ALLOC_BATCH`).
@@ -89,11 +90,11 @@ impl<M: Machine> Zone<M> {
     }
 
     /// The zone's turn begins anew; `cpu` counts it.
-    pub(crate) fn reset_turn(&self, cpu: Cpu) {
+    pub(crate) fn reset_turn(&self, machine: &M, cpu: Cpu) {
         if let Some(turn) = &self.turn {
-            let marks = self.watermarks();
             // They may change while they are read.
-            turn.reset(cpu, marks.high.saturating_sub(marks.low));
+            let length = |marks: Watermarks| marks.high.saturating_sub(marks.low);
+            turn.reset(cpu, self.decide_by_marks(machine, length));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::knobs::Knob;
 use crate::machine::{Access, Machine};
 use crate::policy::{FallbackRule, MixingRule};
 use crate::stat::SlowEvents;
-use crate::zone::{AllocFlags, Zone, zone_flag};
+use crate::zone::{AllocFlags, zone_flag};
 use crate::zone_price::LowZone;
 
 /// Which search succeeded last in this hold of the zone lock; the next page need not repeat those before it.
@@ -258,28 +258,36 @@ fn count_block<M: Machine>(cx: ZoneCx<'_, M>, start: Pfn) -> (u32, u32) {
 
 /// Types are about to mix in a pageblock: raises the marks where the rules say so, and has kswapd told.
 fn answer_mixing<M: Machine>(cx: ZoneCx<'_, M>, ask: Ask) {
-    let factor = match cx.cx.rules.mixing {
-        MixingRule::Avoided => cx.cx.knobs.get(Knob::WatermarkBoostFactor),
-        MixingRule::Accepted => 0,
-    };
-    if boost(cx.zone, factor) && ask.flags.has(AllocFlags::KSWAPD) {
-        cx.zone.set_flag(zone_flag::BOOSTED);
+    if cx.cx.rules.mixing != MixingRule::Avoided {
+        return;
+    }
+    if let Some(pages) = boosted(cx) {
+        cx.zone.set_boost(pages);
+        if ask.flags.has(AllocFlags::KSWAPD) {
+            cx.zone.set_flag(zone_flag::BOOSTED);
+        }
     }
 }
 
-/// Raises the marks of `zone` by a pageblock, so that kswapd frees memory ahead of the next mixing; `factor` is
-/// `vm.watermark_boost_factor`. Says whether it may have.
-fn boost<M: Machine>(zone: &Zone<M>, factor: u64) -> bool {
+/// By how much the zone's marks are raised from now on, so that kswapd frees memory ahead of the next mixing: by a
+/// pageblock more, as far as `vm.watermark_boost_factor` lets them. `None`: as they were.
+fn boosted<M: Machine>(cx: ZoneCx<'_, M>) -> Option<u32> {
+    let zone = cx.zone;
     // The reserve of a low zone with a demand is free for this already.
     let reserved = zone.low.as_ref().is_some_and(LowZone::has_demand);
-    if factor == 0 || zone.managed < PAGEBLOCK_PAGES * 4 || reserved {
-        return false;
+    if zone.managed < PAGEBLOCK_PAGES * 4 || reserved {
+        return None;
     }
-    let most = u64::from(zone.watermarks().high) * factor / 10_000;
-    if most == 0 {
-        return false;
+    let by = |high: u32, factor: u64| {
+        let most = u64::from(high) * factor / 10_000;
+        let next = (zone.boost() + PAGEBLOCK_PAGES).min(most.max(u64::from(PAGEBLOCK_PAGES)) as u32);
+        (most > 0).then_some(next)
+    };
+    let (machine, knobs) = (cx.cx.machine, cx.cx.knobs);
+    let factor = knobs.get(Knob::WatermarkBoostFactor);
+    if M::WATCHES_KNOBS {
+        zone.decide_by_marks(machine, |marks| by(marks.high, factor));
     }
-    let most = most.max(u64::from(PAGEBLOCK_PAGES)) as u32;
-    zone.set_boost((zone.boost() + PAGEBLOCK_PAGES).min(most));
-    true
+    let high = zone.watermarks().high;
+    knobs.decide(machine, Knob::WatermarkBoostFactor, |factor| by(high, factor))
 }

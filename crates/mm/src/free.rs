@@ -153,7 +153,7 @@ impl<M: Machine> Mm<M> {
         let cpu = self.machine.cpu();
         let mut left = freed.to_drain;
         loop {
-            let hold = pcp.tuning.hold_size(rule, left);
+            let hold = pcp.tune(cx, |tuning, _| tuning.hold_size(rule, left));
             pcp.drain(cx, pageset.beside(), hold, freed.from);
             left -= hold;
             if left == 0 || pcp.count() == 0 || rule == HoldRule::Whole {

@@ -52,6 +52,7 @@ mod tests {
     use crate::ids::{Node, ZoneKind};
     use crate::topology::WordSize;
     use crate::zone::AllocFlags;
+    use crate::zone_watch::Level;
     use crate::{Bare, CpuSpec, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
 
     const PAGES: u32 = 65_536;
@@ -79,7 +80,7 @@ mod tests {
         let zone = &mm.zones[0];
         assert!(zone.stat.reserve_highatomic(PAGEBLOCK_PAGES, PAGEBLOCK_PAGES));
         zone.stat.add_highatomic(100);
-        let mark = zone.free_pages() - 300;
+        let mark = Level::default() + (zone.free_pages() - 300);
         zone.watermark_ok(mm.machine(), Order::ZERO, mark, ZoneKind::Movable, flags)
     }
 

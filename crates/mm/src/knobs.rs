@@ -11,10 +11,12 @@ mod table;
 mod value;
 #[cfg(test)]
 mod value_tests;
+mod watch;
 
 pub use kernels::Kernels;
 pub use table::KNOBS;
 pub use value::{Word, Written};
+pub use watch::{KnobUse, Margin, Verdict};
 
 /// A tunable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -300,11 +302,16 @@ impl core::error::Error for KnobError {}
 #[derive(Debug)]
 pub struct Knobs {
     values: [AtomicU64; KNOBS.len()],
+    /// A bit for each knob that somebody set, to its default or to another value.
+    set: AtomicU64,
 }
+
+const _: () = assert!(KNOBS.len() <= u64::BITS as usize, "each knob has a bit");
 
 impl Default for Knobs {
     fn default() -> Self {
-        Self { values: core::array::from_fn(|index| AtomicU64::new(KNOBS[index].default)) }
+        let values = core::array::from_fn(|index| AtomicU64::new(KNOBS[index].default));
+        Self { values, set: AtomicU64::new(0) }
     }
 }
 
@@ -322,7 +329,21 @@ impl Knobs {
     pub fn set(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         knob.check(value)?;
         self.values[knob as usize].store(value, Relaxed);
+        self.set.fetch_or(1 << knob as u32, Relaxed);
         Ok(())
+    }
+
+    /// Whether somebody set `knob`, be it to its default.
+    #[inline]
+    pub fn is_set(&self, knob: Knob) -> bool {
+        self.set.load(Relaxed) & (1 << knob as u32) != 0
+    }
+
+    /// The same values, but `knob` at its default.
+    pub(crate) fn with_default(&self, knob: Knob) -> Self {
+        let value = |of: Knob| if of == knob { of.spec().default } else { self.get(of) };
+        let values = core::array::from_fn(|index| AtomicU64::new(value(KNOBS[index].knob)));
+        Self { values, set: AtomicU64::new(self.set.load(Relaxed)) }
     }
 }
 

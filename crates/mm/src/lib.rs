@@ -61,6 +61,7 @@ pub mod watermark;
 mod zeroed;
 mod zone;
 mod zone_price;
+mod zone_watch;
 pub mod zonelist;
 
 pub use bare::Bare;
@@ -71,7 +72,7 @@ pub use counters::MemoryUse;
 pub use daemons::ReclaimState;
 pub use frame::{Frame, FrameKind, FrameState, MemMap};
 pub use ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
-pub use knobs::{KNOBS, Knob, KnobError, Knobs};
+pub use knobs::{KNOBS, Knob, KnobError, KnobUse, Knobs, Margin, Verdict};
 pub use machine::{Access, Chore, Daemon, Line, LineKind, LockClass, Machine, Span, Work};
 pub use mempolicy::{InterleaveBy, InterleaveCursor, MemPolicy, MemPolicyError};
 pub use migrate::MigrateError;

@@ -5,6 +5,7 @@
 //! once for each, so that on the host [`Machine::touch`] and spans vanish and a lock is a real one.
 
 use crate::ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId};
+use crate::knobs::{Knob, KnobUse};
 
 /// A machine that memory management runs on.
 ///
@@ -69,6 +70,14 @@ pub unsafe trait Machine {
     #[inline]
     fn need_resched(&self) -> bool {
         false
+    }
+
+    /// Whether the machine wants to hear what knobs decide. Where it does not, nothing is evaluated for that.
+    const WATCHES_KNOBS: bool = false;
+    /// A rule read `knob`, which somebody set; `used` says what the default would have decided.
+    #[inline]
+    fn knob_used(&self, knob: Knob, used: KnobUse) {
+        let _ = (knob, used);
     }
 
     /// A latency span begins; what comes back is handed to [`Machine::leave`].

@@ -188,7 +188,12 @@ impl<M: Machine> Mm<M> {
         }
         self.candidates(search.request, search.node).any(|zone| {
             let available = zone.free_pages() + self.reclaimable_pages(zone);
-            available > zone.mark_min() + zone.least_protection(highest)
+            let (mark, kept) = (zone.mark_min(), zone.least_protection(highest));
+            let is_enough = |mark: u32, kept: u32| available > mark + kept;
+            if M::WATCHES_KNOBS {
+                zone.watch_level(&self.machine, available, (mark, kept, highest), is_enough);
+            }
+            is_enough(mark.pages, kept)
         })
     }
 

@@ -7,7 +7,7 @@ use crate::compact::ZoneCompact;
 use crate::fair::Turn;
 use crate::frame::MemMap;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
-use crate::knobs::{Knob, Knobs};
+use crate::knobs::Knobs;
 use crate::list::Mem;
 use crate::machine::{Access, Line, LineKind, Machine};
 use crate::offline::ALL_OF_IT;
@@ -18,6 +18,7 @@ use crate::stat::ZoneStat;
 use crate::sync::{AtomicU32, Relaxed};
 use crate::watermark::{PROTECTION_COLUMNS, Watermarks};
 use crate::zone_price::LowZone;
+use crate::zone_watch::{Level, ZoneWatch};
 
 /// The parts of the memory manager that code below [`crate::Mm`] works with.
 #[derive(Debug)]
@@ -41,11 +42,6 @@ impl<'a, M: Machine> Cx<'a, M> {
     #[inline]
     pub(crate) fn mem(self) -> Mem<'a, M> {
         Mem { map: self.map, machine: self.machine }
-    }
-
-    /// The most pages that one refill or drain moves at `batch`.
-    pub(crate) fn scaled(self, batch: u32) -> u32 {
-        batch << self.knobs.get(Knob::PcpBatchScaleMax)
     }
 }
 
@@ -89,6 +85,19 @@ impl AllocFlags {
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
+
+    /// What is left of `mark` for a request with these flags.
+    #[inline]
+    fn lowered(self, mark: u32) -> u32 {
+        let mut mark = mark;
+        if self.has(Self::MIN_RESERVE) {
+            mark -= mark / 2;
+            if self.has(Self::NON_BLOCK) {
+                mark -= mark / 4;
+            }
+        }
+        mark
+    }
 }
 
 /// Flags of a zone.
@@ -128,6 +137,8 @@ pub struct Zone<M: Machine> {
     boost: AtomicU32,
     protection: [AtomicU32; PROTECTION_COLUMNS],
     flags: AtomicU32,
+    /// What marks would be with other knobs, where that is watched.
+    pub(crate) watch: Option<Box<ZoneWatch>>,
 }
 
 /// What [`Zone::new`] is told; see [`crate::ZoneSpec`].
@@ -165,6 +176,7 @@ impl<M: Machine> Zone<M> {
             boost: AtomicU32::new(0),
             protection: Default::default(),
             flags: AtomicU32::new(0),
+            watch: ZoneWatch::new::<M>(),
         }
     }
 
@@ -278,23 +290,23 @@ impl<M: Machine> Zone<M> {
     }
 
     #[inline]
-    pub(crate) fn mark_min(&self) -> u32 {
-        self.marks[0].load(Relaxed) + self.boost()
+    pub(crate) fn mark_min(&self) -> Level {
+        Level::min(self.marks[0].load(Relaxed) + self.boost())
     }
 
     #[inline]
-    pub(crate) fn mark_low(&self) -> u32 {
-        self.marks[1].load(Relaxed) + self.boost()
+    pub(crate) fn mark_low(&self) -> Level {
+        Level::low(self.marks[1].load(Relaxed) + self.boost())
     }
 
     #[inline]
-    pub(crate) fn mark_high(&self) -> u32 {
-        self.marks[2].load(Relaxed) + self.boost()
+    pub(crate) fn mark_high(&self) -> Level {
+        Level::high(self.marks[2].load(Relaxed) + self.boost())
     }
 
     #[inline]
-    pub(crate) fn mark_promo(&self) -> u32 {
-        self.marks[3].load(Relaxed) + self.boost()
+    pub(crate) fn mark_promo(&self) -> Level {
+        Level::promo(self.marks[3].load(Relaxed) + self.boost())
     }
 
     #[inline]
@@ -325,31 +337,24 @@ impl<M: Machine> Zone<M> {
         &self,
         machine: &M,
         order: Order,
-        mark: u32,
+        mark: Level,
         highest: ZoneKind,
         flags: AllocFlags,
     ) -> bool {
         machine.touch(Line { kind: LineKind::Zone, index: u32::from(self.id.0) }, Access::Read);
         let kept = self.protection[highest.index()].load(Relaxed);
-        self.has_above(machine, order, (mark, kept), flags)
+        self.has_above(machine, order, (mark, kept, highest), flags)
     }
 
-    /// Whether there is a block of `order` above `mark` and what is `kept` from the request.
+    /// Whether there is a block of `order` above `mark` and what is `kept` from requests up to `highest`.
     #[inline]
     pub(crate) fn has_above(
         &self,
         machine: &M,
         order: Order,
-        (mark, kept): (u32, u32),
+        (mark, kept, highest): (Level, u32, ZoneKind),
         flags: AllocFlags,
     ) -> bool {
-        let mut mark = mark;
-        if flags.has(AllocFlags::MIN_RESERVE) {
-            mark -= mark / 2;
-            if flags.has(AllocFlags::NON_BLOCK) {
-                mark -= mark / 4;
-            }
-        }
         let usable_tail = order.pages() - 1;
         let mut free = self.free_pages().saturating_sub(usable_tail);
         if !flags.has(AllocFlags::RESERVES) {
@@ -358,10 +363,16 @@ impl<M: Machine> Zone<M> {
                 WithheldRule::Reserved => self.stat.reserved_highatomic(),
             });
         }
-        if free <= mark + kept {
-            return false;
+        let is_enough = |mark: u32, kept: u32| free > flags.lowered(mark) + kept;
+        let enough = is_enough(mark.pages, kept);
+        let found = enough && (order == Order::ZERO || self.has_block(machine, order, flags));
+        if M::WATCHES_KNOBS {
+            let lacks_block = enough && !found;
+            self.watch_level(machine, free, (mark, kept, highest), |mark, kept| {
+                lacks_block || is_enough(mark, kept)
+            });
         }
-        order == Order::ZERO || self.has_block(machine, order, flags)
+        found
     }
 
     /// Whether some list that the request may use has a block of `order` or more.

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use lab::measurements::{Document, Scene, compare, scenes};
 
 use crate::style::Style;
-use crate::{changes, counters, heading, histogram, latency, locks, memory, mmtests, published, to_set};
+use crate::{
+    changes, counters, heading, histogram, knob_uses, latency, locks, memory, mmtests, published, to_set,
+};
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
 const HISTOGRAMS: [&str; 2] = ["refill", "drain"];
@@ -34,6 +36,7 @@ pub fn brief(style: Style, document: &Document) -> String {
     for scene in scenes(&document.runs) {
         parts.push(heading::scene(style, &scene) + &heading::remarks(style, &scene));
         parts.push(histograms(style, &scene));
+        parts.push(knob_uses::text(style, &scene));
         parts.push(changes::text(style, &scene));
     }
     if !document.rows.is_empty() {
@@ -52,6 +55,7 @@ pub fn account(style: Style, scene: &Scene<'_>) -> String {
         locks::table(style, scene),
         memory::table(style, scene),
         counters::table(style, scene),
+        knob_uses::text(style, scene),
         changes::text(style, scene),
     ])
 }

@@ -40,7 +40,7 @@ pub use histogram::Histogram;
 pub use locks::SimLock;
 pub use machine::{SimMachine, WaitQueue};
 pub use measure::{
-    CpuTime, Level, LockReport, LockStats, Measurements, OrderStats, SpanCost, SpanStats, Tally,
+    CpuTime, KnobTally, Level, LockReport, LockStats, Measurements, OrderStats, SpanCost, SpanStats, Tally,
 };
 pub use profile::{Figure, FigureSpec, Kind, Profile, ProfileError};
 pub use task::{Affinity, TaskSpec};

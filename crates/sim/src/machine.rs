@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use mm::{Access, Addr, Cpu, Daemon, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Work};
+use mm::{
+    Access, Addr, Cpu, Daemon, Knob, KnobUse, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Work,
+};
 use rand_xoshiro::rand_core::Rng;
 
 use crate::accesses::AccessMix;
@@ -285,6 +287,12 @@ unsafe impl Machine for SimMachine {
     fn need_resched(&self) -> bool {
         self.0.watch();
         self.0.need_resched()
+    }
+
+    const WATCHES_KNOBS: bool = true;
+
+    fn knob_used(&self, knob: Knob, used: KnobUse) {
+        self.0.knob_used(knob, used);
     }
 
     #[inline]

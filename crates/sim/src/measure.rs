@@ -1,6 +1,6 @@
 //! What the engine measures: pure data, complete enough to say where a mean comes from. `lab` turns it into reports.
 
-use mm::{LockClass, Nanos, Order, Span};
+use mm::{Knob, KnobUse, LockClass, Margin, Nanos, Order, Span, Verdict};
 
 use crate::histogram::Histogram;
 
@@ -179,6 +179,38 @@ pub struct LockReport {
     pub stats: LockStats,
 }
 
+/// What a knob did, of those that somebody set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KnobTally {
+    /// Times that a rule read it.
+    pub consulted: u64,
+    /// Those of them in which its default would have decided otherwise.
+    pub differed: u64,
+    /// The nearest that a decision came to being another than the default's, of those that compare figures and were not.
+    pub nearest: Option<Margin>,
+    /// Decisions that compared a figure at or above both marks, its own and the default's.
+    pub above: u64,
+    /// Those that compared one below both.
+    pub below: u64,
+}
+
+impl KnobTally {
+    pub(crate) fn count(&mut self, used: KnobUse) {
+        self.consulted += 1;
+        if used.verdict == Verdict::Otherwise {
+            self.differed += 1;
+            return;
+        }
+        let Some(margin) = used.margin else { return };
+        let is_above = margin.seen >= margin.mark.max(margin.default_mark);
+        self.above += u64::from(is_above);
+        self.below += u64::from(!is_above);
+        if self.nearest.is_none_or(|nearest| margin.distance() < nearest.distance()) {
+            self.nearest = Some(margin);
+        }
+    }
+}
+
 /// How a CPU spent its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuTime {
@@ -211,9 +243,16 @@ pub struct Measurements {
     pub context_switches: u64,
     /// Times that the engine went from one CPU to another to keep effects in order; a cost of simulating alone.
     pub yields: u64,
+    /// What each knob did that somebody set, in the order of [`mm::KNOBS`]; empty where none was read.
+    pub knobs: Vec<KnobTally>,
 }
 
 impl Measurements {
+    /// What `knob` did.
+    pub fn knob(&self, knob: Knob) -> KnobTally {
+        self.knobs.get(knob as usize).copied().unwrap_or_default()
+    }
+
     /// A kind of span over all groups.
     pub fn span(&self, span: Span) -> SpanStats {
         let mut sum = SpanStats::default();
@@ -241,7 +280,7 @@ impl Measurements {
     }
 
     /// What happened since `earlier`, a former state of the same simulation. Extremes (longest waits and holds, largest
-    /// latencies) stay those of the whole.
+    /// latencies, knobs' nearest decisions) stay those of the whole.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut part = self.clone();
@@ -265,6 +304,12 @@ impl Measurements {
             mine.busy.0 = mine.busy.0.saturating_sub(theirs.busy.0);
             mine.idle.0 = mine.idle.0.saturating_sub(theirs.idle.0);
             mine.spin.0 = mine.spin.0.saturating_sub(theirs.spin.0);
+        }
+        for (mine, theirs) in part.knobs.iter_mut().zip(&earlier.knobs) {
+            mine.consulted -= theirs.consulted;
+            mine.differed -= theirs.differed;
+            mine.above -= theirs.above;
+            mine.below -= theirs.below;
         }
         part
     }

@@ -184,10 +184,14 @@ fn sections_with_interrupts_off_are_not_preempted() {
     });
     let (machine, flag, ticks) = (sim.machine(), Rc::clone(&inside), Rc::new(Cell::new(0)));
     let count = Rc::clone(&ticks);
-    sim.every(Nanos(MS), "tick", move || {
-        assert!(machine.cpu() != Cpu(0) || !flag.get());
-        count.set(count.get() + 1);
-    });
+    sim.every(
+        || Nanos(MS),
+        "tick",
+        move || {
+            assert!(machine.cpu() != Cpu(0) || !flag.get());
+            count.set(count.get() + 1);
+        },
+    );
     sim.run(None).unwrap();
     assert!(ticks.get() > 50, "{}", ticks.get());
 }
@@ -309,7 +313,7 @@ fn deadlocks_end_in_an_error_that_names_them() {
             machine.lock(&locks[1 - cpu]);
         });
     }
-    sim.every(Nanos(MS), "tick", || {});
+    sim.every(|| Nanos(MS), "tick", || {});
     let error = sim.run(None).unwrap_err();
     insta::assert_snapshot!(error, @"the simulation is stuck since 3508 ns: t0 waits for lock zone 1, which t1 holds; t1 waits for lock zone 0, which t0 holds");
     drop(sim);
@@ -424,7 +428,7 @@ fn five_hundred_cpus_fit() {
             }
         });
     }
-    sim.every(Nanos(MS), "tick", || {});
+    sim.every(|| Nanos(MS), "tick", || {});
     sim.run(None).unwrap();
     let zone = *sim.measurements().class(LockClass::Zone);
     assert_eq!(zone.acquired, 512 * 20);
@@ -498,7 +502,7 @@ proptest! {
                     }
                 });
             }
-            sim.every(Nanos(50_000), "tick", || {});
+            sim.every(|| Nanos(50_000), "tick", || {});
             let summary = sim.run(None).unwrap();
             assert_eq!(summary.tasks_left, 0);
             let seen = seen.borrow().clone();

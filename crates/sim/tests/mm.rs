@@ -41,7 +41,8 @@ fn page_loop_under(
     }
     let tick = Rc::clone(&mm);
     let here = sim.machine();
-    sim.every(Nanos(mm.stat_interval_ns()), "vmstat", move || tick.vmstat_tick(mm::Machine::cpu(&here)));
+    let interval = Nanos(mm.stat_interval_ns());
+    sim.every(move || interval, "vmstat", move || tick.vmstat_tick(mm::Machine::cpu(&here)));
     sim.run(None).unwrap();
     mm.check().unwrap();
     (sim.measurements(), mm)

@@ -17,6 +17,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure>
         options.machine.iter().map(|name| plan(global, options, name)).collect::<Result<Vec<_>, _>>()?;
     named_once(&plans)?;
     let workload = workload(&options.file)?;
+    plans.iter().try_for_each(|plan| check_knobs(plan, &workload))?;
     let mut document = Document::new(command_line());
     document.notes.extend(
         workload
@@ -54,7 +55,16 @@ fn plan(global: &Global, options: &Replay, name: &str) -> Result<Plan, Failure> 
     plan.repeat = options.repeat;
     plan.seed = global.seed;
     plan.seeds = options.seeds;
+    plan.forced = options.force;
     Ok(plan)
+}
+
+/// Knobs that cannot act are refused, unless they are forced.
+fn check_knobs(plan: &Plan, workload: &Workload) -> Result<(), Failure> {
+    match plan.refusals(workload).first().filter(|_| !plan.forced) {
+        Some(refusal) => Err(Failure::of(format!("{refusal}; --force runs it all the same"))),
+        None => Ok(()),
+    }
 }
 
 /// The workload that a recording is, with what recording cost taken out of it.

@@ -67,7 +67,22 @@ pub fn run(
     options: &Options,
     done: &(dyn Fn(&str) + Sync),
 ) -> Result<Document, ExperimentError> {
+    for experiment in &experiments {
+        check_knobs(&experiment.clone().on(&options.machines))?;
+    }
     run_with(experiments, options, &super::perform::perform, done)
+}
+
+/// Checks that each knob that a variant sets can act there.
+pub(super) fn check_knobs(experiment: &Experiment) -> Result<(), ExperimentError> {
+    let cells = experiment.sweeps.iter().flat_map(|sweep| &sweep.cells);
+    for variant in experiment.variants.iter().chain(cells) {
+        if let Some(refusal) = super::perform::refused(variant).first() {
+            let problem = format!("variant {}: {refusal}", variant.name);
+            return Err(ExperimentError::new(&experiment.file, problem));
+        }
+    }
+    Ok(())
 }
 
 /// How many simulations [`run`] makes of `experiments`.

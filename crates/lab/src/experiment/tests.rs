@@ -529,3 +529,20 @@ fn a_machine_on_which_nothing_happens_predicts_nothing() {
     assert!(right.is_empty(), "{right:#?}");
     assert!(document.score.iter().all(|score| score.direction_right == 0));
 }
+
+#[test]
+fn every_knob_of_a_bundled_experiment_can_act_there() {
+    let said: Vec<String> = Experiment::bundled_names()
+        .filter_map(|name| super::run::check_knobs(&Experiment::load(name).unwrap()).err())
+        .map(|error| error.to_string())
+        .collect();
+    assert!(said.is_empty(), "{}", said.join("\n"));
+}
+
+#[test]
+fn a_knob_that_cannot_act_is_an_error_that_names_the_file_and_the_variant() {
+    let text = SMALL.replace("vm.pcp_batch_scale_max\" = 0", "vm.swappiness\" = 0");
+    let experiment = Experiment::parse("small.toml", &text).unwrap();
+    let error = super::run::check_knobs(&experiment).unwrap_err();
+    insta::assert_snapshot!(error, @"small.toml: variant zero: vm.swappiness cannot act here: the workload has no address spaces");
+}

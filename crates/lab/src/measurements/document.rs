@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Mean;
 use super::experiment::Account;
+use super::knob_use::KnobUses;
 use super::labels::MechanismLabel;
 use super::latency::Latency;
 use super::number;
@@ -70,6 +71,9 @@ pub struct Run {
     pub claimed: Confidence,
     /// Every knob that differs from the policy's default.
     pub knobs: BTreeMap<String, KnobValue>,
+    /// What each knob did that was set, to its default or to another value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub knob_uses: BTreeMap<String, KnobUses>,
     /// Simulated time from the first operation to the last, ns.
     pub simulated_ns: u64,
     /// Time that the simulation itself took, ns. The one figure that is not the same from run to run.

@@ -10,6 +10,7 @@ mod comparison;
 mod document;
 mod experiment;
 mod group;
+mod knob_use;
 mod labels;
 mod latency;
 mod number;
@@ -27,6 +28,7 @@ pub use experiment::{
     Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,
 };
 pub use group::{Group, Scene, groups, scenes};
+pub use knob_use::{KnobOutcome, KnobUses};
 pub use labels::{Label, MechanismLabel};
 pub use latency::{Distribution, Latency, log2_low};
 pub use published::{Direction, Role, Row, Score};

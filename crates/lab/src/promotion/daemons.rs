@@ -7,7 +7,7 @@ use std::rc::Rc;
 use mm::policy::PromotionRule;
 use mm::tier::{Budget, Feedback, Flush, Kmmscand, Mover, Pass, Revision, Seeker, Threads, WantedPage};
 use mm::vm::{SpaceId, Touch};
-use mm::{Knob, Machine, Nanos};
+use mm::{Knob, KnobUse, Machine, Margin, Nanos};
 use sim::{Sim, TaskSpec};
 
 use super::chance;
@@ -27,14 +27,14 @@ const RECLAIM_TICK: Nanos = Nanos(500_000_000);
 pub(crate) fn spawn(sim: &Sim, world: &Rc<World>) {
     let rule = world.stage.mm.policy().rules().promotion;
     if let Some(revision) = rule.revision() {
-        let knob = |knob: Knob| world.stage.mm.knobs().get(knob);
-        let ns = |of: Knob| knob(of) * 1_000_000;
-        let periods = (ns(Knob::KmmscandPeriodMin), ns(Knob::KmmscandPeriodMax));
-        let size = knob(Knob::KmmscandSizeMax) << 20;
-        let revision = revision.bounded(periods.0, periods.1, size);
-        // From V1 on its delay is NUMA balancing's; V0 has none.
-        let delay = if revision.delay.0 > 0 { Nanos(ns(Knob::BalancingScanDelay)) } else { revision.delay };
-        spawn_kmmscand(sim, world, Revision { delay, ..revision });
+        let knobs = world.stage.mm.knobs();
+        let in_force = configured(revision, |knob| knobs.get(knob));
+        let set = KMMSCAND_KNOBS.into_iter().filter(|knob| knobs.is_set(*knob));
+        let by_default = |of: Knob| {
+            configured(revision, |knob| if knob == of { of.spec().default } else { knobs.get(knob) })
+        };
+        let watched = set.map(|knob| (knob, by_default(knob))).collect();
+        spawn_kmmscand(sim, world, in_force, watched);
     }
     if rule == PromotionRule::Regions {
         spawn_seeker(sim, world);
@@ -45,15 +45,29 @@ pub(crate) fn spawn(sim: &Sim, world: &Rc<World>) {
     }
 }
 
+/// The knobs of kmmscand.
+const KMMSCAND_KNOBS: [Knob; 4] =
+    [Knob::KmmscandPeriodMin, Knob::KmmscandPeriodMax, Knob::KmmscandSizeMax, Knob::BalancingScanDelay];
+
+/// `revision` with the knobs' values.
+fn configured(revision: Revision, knob: impl Fn(Knob) -> u64) -> Revision {
+    let ns = |of: Knob| knob(of) * 1_000_000;
+    let periods = (ns(Knob::KmmscandPeriodMin), ns(Knob::KmmscandPeriodMax));
+    let revision = revision.bounded(periods.0, periods.1, knob(Knob::KmmscandSizeMax) << 20);
+    // From V1 on its delay is NUMA balancing's; V0 has none.
+    let delay = if revision.delay.0 > 0 { Nanos(ns(Knob::BalancingScanDelay)) } else { revision.delay };
+    Revision { delay, ..revision }
+}
+
 fn background(sim: &Sim, name: &str, body: impl FnOnce() + 'static) {
     sim.spawn_background(TaskSpec::new(name), body);
 }
 
-fn spawn_kmmscand(sim: &Sim, world: &Rc<World>, revision: Revision) {
+fn spawn_kmmscand(sim: &Sim, world: &Rc<World>, revision: Revision, watched: Vec<(Knob, Revision)>) {
     let feedback = Rc::new(Cell::new(Feedback::default()));
     let (scanning, told) = (Rc::clone(world), Rc::clone(&feedback));
     background(sim, "kmmscand", move || {
-        let (mut scanner, mut mover) = (Kmmscand::new(revision), Mover::new(Flush::EachPage));
+        let (mut scanner, mut mover) = (Kmmscand::watching(revision, watched), Mover::new(Flush::EachPage));
         while !scanning.stage.is_over() {
             for space in scanning.newborn.take() {
                 scanner.enter(space, &*scanning);
@@ -98,7 +112,9 @@ fn spawn_seeker(sim: &Sim, world: &Rc<World>) {
             let waiting = seeking.wanted.borrow().len() * seeking.grain as usize;
             let mut want = |page| seeking.wanted.borrow_mut().push(page);
             let pause = seeker.round(&*seeking, waiting, &mut want);
-            seeking.spent("scan", Nanos(seeking.machine().now().0 - start.0));
+            let spent = Nanos(seeking.machine().now().0 - start.0);
+            seeking.spent("scan", spent);
+            seeking.watch_round(spent);
             seeking.machine().sleep(pause);
         }
     });
@@ -115,6 +131,22 @@ fn spawn_seeker(sim: &Sim, world: &Rc<World>) {
 }
 
 impl World {
+    /// A round of freehold's promotion took `spent`. One that was not bounded by its budget, nor would have been by the
+    /// default's, would have looked at the same.
+    fn watch_round(&self, spent: Nanos) {
+        let (knobs, machine) = (self.stage.mm.knobs(), self.machine());
+        let period = knobs.decide(machine, Knob::PromotePeriod, |ms| ms);
+        // Of a round's share a quarter is for asking.
+        let asking = |permille: u64| period * 1000 * permille / 4;
+        let by = (Knob::PromoteScanShare, spent.0);
+        if knobs.is_set(by.0) {
+            let (mark, default_mark) = (asking(knobs.get(by.0)), asking(by.0.spec().default));
+            let is_bounded = mark != default_mark && spent.0 >= mark.min(default_mark);
+            let margin = Margin { seen: spent.0, mark, default_mark };
+            machine.knob_used(by.0, KnobUse::of(&is_bounded, &false).with(margin));
+        }
+    }
+
     /// Moves some of what is wanted, pages of 4 KiB at most `pages`; says whether there was any.
     fn move_some(&self, mover: &mut Mover, pages: u32) -> bool {
         if self.stage.is_over() {
@@ -134,6 +166,8 @@ impl World {
         let mut counts: BTreeMap<SpaceId, Vec<u64>> = BTreeMap::new();
         while !self.stage.is_over() {
             self.machine().sleep(RECLAIM_TICK);
+            let is_on = |setting: u64| setting == 1;
+            self.stage.mm.knobs().decide(self.machine(), Knob::DemotionEnabled, is_on);
             for program in self.programs() {
                 let before = counts.entry(program.id()).or_default();
                 let now: Vec<u64> = program.segments.iter().map(|segment| segment.accesses.get()).collect();

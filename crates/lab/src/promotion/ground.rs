@@ -3,7 +3,7 @@
 use mm::ids::{PAGE_SIZE, PAGEBLOCK_PAGES};
 use mm::tier::{Area, Ground, PageRange, Seen, Stayed};
 use mm::vm::{SpaceId, Vpn};
-use mm::{Machine, MigrateError, Nanos, Node};
+use mm::{Knob, KnobUse, Machine, MigrateError, Nanos, Node};
 use sim::Path;
 
 use super::program::Program;
@@ -46,6 +46,10 @@ impl World {
 }
 
 impl Ground for World {
+    fn knob_used(&self, knob: Knob, used: KnobUse) {
+        self.machine().knob_used(knob, used);
+    }
+
     fn now(&self) -> Nanos {
         self.machine().now()
     }

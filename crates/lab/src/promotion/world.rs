@@ -6,13 +6,24 @@ use std::rc::Rc;
 
 use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved, Wanted};
 use mm::vm::SpaceId;
-use mm::{Knob, Machine, Nanos, Node, TaskId, ZoneKind};
+use mm::{Knob, KnobUse, Machine, Nanos, Node, TaskId, ZoneKind};
 use sim::profile::Place;
 use sim::{Path, SimMachine};
 
 use super::program::Program;
 use crate::stage::Stage;
 use crate::workloads::Random;
+
+/// The knobs of NUMA balancing.
+const KNOBS: [Knob; 7] = [
+    Knob::NumaBalancing,
+    Knob::PromoteRateLimit,
+    Knob::BalancingScanDelay,
+    Knob::BalancingPeriodMin,
+    Knob::BalancingPeriodMax,
+    Knob::BalancingScanSize,
+    Knob::BalancingHotThreshold,
+];
 
 /// What promotion sees.
 pub(crate) struct World {
@@ -25,6 +36,10 @@ pub(crate) struct World {
     /// Modelled pages promoted since the last flush, by the thread that moved them: two may be at it.
     unflushed: RefCell<BTreeMap<TaskId, u32>>,
     balancing: Option<RefCell<Balancing>>,
+    /// The same with each knob at its default that somebody set.
+    watched: Vec<(Knob, RefCell<Balancing>)>,
+    /// What it would be by default, where it was turned off.
+    turned_on: Option<BalancingSettings>,
     pub(super) grain: u32,
     /// By node: whether it has CPUs. It is asked for each page that is looked at.
     fast: Box<[bool]>,
@@ -35,9 +50,18 @@ pub(crate) struct World {
 impl World {
     /// Without any program yet.
     pub(crate) fn new(stage: &Rc<Stage>, grain: u32, hint_busy_percent: u32) -> Rc<Self> {
-        let settings = settings(stage);
+        let knobs = stage.mm.knobs();
+        let in_force = settings(|knob| knobs.get(knob));
+        let by_default =
+            |of: Knob| settings(|knob| if knob == of { of.spec().default } else { knobs.get(knob) });
         let topology = stage.mm.topology();
         let nodes = topology.nodes.len() as u16;
+        let set = KNOBS.into_iter().filter(|knob| in_force.is_some() && knobs.is_set(*knob));
+        let watched =
+            set.filter_map(|knob| Some((knob, RefCell::new(Balancing::new(by_default(knob)?, nodes)))));
+        let watched: Vec<(Knob, RefCell<Balancing>)> = watched.collect();
+        let is_off = in_force.is_none() && knobs.is_set(Knob::NumaBalancing);
+        let turned_on = is_off.then(|| by_default(Knob::NumaBalancing)).flatten();
         Rc::new(Self {
             stage: Rc::clone(stage),
             programs: RefCell::default(),
@@ -45,7 +69,9 @@ impl World {
             wanted: RefCell::default(),
             random: RefCell::new(Random::new(stage.machine())),
             unflushed: RefCell::default(),
-            balancing: settings.map(|settings| RefCell::new(Balancing::new(settings, nodes))),
+            balancing: in_force.map(|settings| RefCell::new(Balancing::new(settings, nodes))),
+            watched,
+            turned_on,
             grain,
             fast: (0..nodes).map(|node| topology.cpus_of(Node(node)) > 0).collect(),
             hint_busy_percent,
@@ -54,8 +80,9 @@ impl World {
 
     /// `program` begins.
     pub(crate) fn enter(&self, program: &Rc<Program>) {
-        if let Some(balancing) = &self.balancing {
-            let scan = HintScan::new(program.id(), self.machine().now(), balancing.borrow().settings());
+        let in_force = self.balancing.as_ref().map(|balancing| *balancing.borrow().settings());
+        if let Some(settings) = in_force.or(self.turned_on) {
+            let scan = HintScan::new(program.id(), self.machine().now(), &settings);
             program.hint_scan.replace(Some(scan));
         }
         self.newborn.borrow_mut().push(program.id());
@@ -103,7 +130,7 @@ impl World {
 
     /// What a thread of `program` does in the kernel after a stretch of accesses: its hint faults, and the next window.
     pub(crate) fn balance(&self, program: &Program) {
-        let Some(balancing) = &self.balancing else { return };
+        let Some(balancing) = &self.balancing else { return self.watch_off(program) };
         let start = self.machine().now();
         let place: &Place = &self.stage.places[usize::from(self.machine().cpu().0)];
         let by = Node(place.node);
@@ -124,6 +151,10 @@ impl World {
             };
             let bytes = mm::ids::PAGE_SIZE * u64::from(self.grain);
             let to = balancing.borrow_mut().fault(fault, bytes, self);
+            for (knob, other) in &self.watched {
+                let by_default = other.borrow_mut().fault(fault, bytes, self);
+                self.machine().knob_used(*knob, KnobUse::of(&to, &by_default));
+            }
             let is_busy = self.random.borrow_mut().below(100) < self.hint_busy_percent.into();
             let goes = to.filter(|to| !is_busy && self.has_room(*to, mode));
             let mut moved = if to.is_some() { Moved::Failed } else { Moved::Stayed };
@@ -144,7 +175,11 @@ impl World {
 
     /// What the fault says of when the next window should come. While a window is being marked nobody counts.
     fn note_fault(&self, program: &Program, fault: HintFault, moved: Moved, balancing: &Balancing) {
-        if !balancing.counts(fault, self) {
+        let counts = balancing.counts(fault, self);
+        for (knob, other) in self.watched.iter().filter(|(knob, _)| *knob == Knob::NumaBalancing) {
+            self.machine().knob_used(*knob, KnobUse::of(&counts, &other.borrow().counts(fault, self)));
+        }
+        if !counts {
             return;
         }
         if let Some(scan) = program.hint_scan.borrow_mut().as_mut() {
@@ -160,7 +195,8 @@ impl World {
         let mut zones = mm.zones().iter().filter(|zone| zone.node() == node);
         let has_room = zones.any(|zone| {
             let kept = zone.protection()[ZoneKind::Movable.index()];
-            zone.free_pages() > zone.watermarks().high + zone.boost() + kept + 1
+            let is_above = |high: u32| zone.free_pages() > high + zone.boost() + kept + 1;
+            zone.decide_by_marks(self.machine(), |marks| is_above(marks.high))
         });
         if !has_room && mode != Mode::Normal {
             mm.make_room(node);
@@ -169,11 +205,43 @@ impl World {
     }
 
     fn mark_window(&self, program: &Program, balancing: &RefCell<Balancing>) {
+        self.watch_delay(program, balancing);
         let taken = program.hint_scan.borrow_mut().take_if(|scan| scan.is_due(self.machine().now()));
         let Some(mut scan) = taken else { return };
         let settings = *balancing.borrow().settings();
-        scan.mark(self, &settings);
+        self.watch(
+            |other| KnobUse::of(&scan.period_by(&settings), &scan.period_by(other)),
+            &[Knob::BalancingPeriodMin, Knob::BalancingPeriodMax],
+        );
+        let marked = scan.mark(self, &settings);
+        let is_other = |other: &BalancingSettings| scan.would_be_other(marked, &settings, other);
+        self.watch(|other| KnobUse::of(&is_other(other), &false), &[Knob::BalancingScanSize]);
+        let by_heat = |settings: &BalancingSettings| settings.mode == Mode::Tiering;
+        self.watch(|other| KnobUse::of(&by_heat(&settings), &by_heat(other)), &[Knob::NumaBalancing]);
         program.hint_scan.replace(Some(scan));
+    }
+
+    /// Says of each of `knobs` that somebody set what its default would have decided.
+    fn watch(&self, used: impl Fn(&BalancingSettings) -> KnobUse, knobs: &[Knob]) {
+        for (knob, other) in self.watched.iter().filter(|(knob, _)| knobs.contains(knob)) {
+            self.machine().knob_used(*knob, used(other.borrow().settings()));
+        }
+    }
+
+    /// Whether the program's first window is due, and whether it would be by default.
+    fn watch_delay(&self, program: &Program, balancing: &RefCell<Balancing>) {
+        let (scan, now) = (program.hint_scan.borrow(), self.machine().now());
+        let (Some(scan), settings) = (&*scan, *balancing.borrow().settings()) else { return };
+        let due = |other: &BalancingSettings| scan.would_be_due(now, &settings, other);
+        self.watch(|other| KnobUse::of(&scan.is_due(now), &due(other)), &[Knob::BalancingScanDelay]);
+    }
+
+    /// NUMA balancing is off: by default a window would be marked once one is due.
+    fn watch_off(&self, program: &Program) {
+        if let Some(scan) = &*program.hint_scan.borrow() {
+            let is_due = scan.is_due(self.machine().now());
+            self.machine().knob_used(Knob::NumaBalancing, KnobUse::of(&is_due, &false));
+        }
     }
 
     /// What somebody spent on `name`; all of it together is the sample `overhead`.
@@ -192,8 +260,7 @@ impl World {
 }
 
 /// How NUMA balancing works, if it does.
-fn settings(stage: &Stage) -> Option<BalancingSettings> {
-    let knob = |knob: Knob| stage.mm.knobs().get(knob);
+fn settings(knob: impl Fn(Knob) -> u64) -> Option<BalancingSettings> {
     let ms = |of: Knob| Nanos(knob(of) * 1_000_000);
     let mode = match knob(Knob::NumaBalancing) {
         0 => return None,

@@ -10,6 +10,7 @@ use super::plan::{Change, Plan, Variant};
 use super::player::Play;
 use crate::evidence::{self, Checked, Table};
 use crate::measurements::{CHANGES_NOT_REACHED, Run};
+use crate::reach::{self, Refusal};
 use crate::results;
 
 /// What a run is made of.
@@ -18,6 +19,8 @@ pub(super) struct Parts<'a> {
     pub(super) variant: &'a Variant,
     pub(super) play: &'a Play,
     pub(super) measured: &'a Measurements,
+    /// Knobs that cannot act.
+    pub(super) refused: &'a [Refusal],
     /// From the first task's start to the last one's end.
     pub(super) simulated: Nanos,
     /// Changes that were to come after the last task's end.
@@ -25,8 +28,10 @@ pub(super) struct Parts<'a> {
 }
 
 pub(super) fn run(parts: &Parts<'_>) -> Run {
-    let Parts { plan, variant, play, measured, simulated, changes_not_reached } = parts;
+    let Parts { plan, variant, play, measured, refused, simulated, changes_not_reached } = parts;
     let stage = &play.stage;
+    let changed = plan.changes.iter().map(|change| change.knob);
+    let set = variant.knobs.iter().map(|(knob, _)| *knob).chain(changed);
     let mut run = Run {
         workload: workload_name(plan, play),
         machine: plan.profile.name().to_owned(),
@@ -35,6 +40,7 @@ pub(super) fn run(parts: &Parts<'_>) -> Run {
         seed: plan.seed,
         knobs: results::knobs(&variant.knobs),
         notes: notes(plan, variant),
+        knob_uses: reach::uses(set, refused, measured),
         counters: stage.mm.counters().0.into_iter().chain(objects::counters(stage)).collect(),
         omissions: omissions(play, *changes_not_reached),
         ..results::run(stage, measured, *simulated, stage.mm.memory_use())

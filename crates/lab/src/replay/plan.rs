@@ -5,6 +5,9 @@ use std::fmt;
 use mm::{Cpu, Knob, KnobError, Nanos, Policy};
 use sim::Profile;
 
+use crate::reach::{Brings, Refusal, Where, refusals};
+use crate::workload::Workload;
+
 /// A replay with all of its variants.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -26,6 +29,8 @@ pub struct Plan {
     pub seed: u64,
     /// How many seeds, from 1; each is one more than the one before.
     pub seeds: u32,
+    /// Whether knobs that cannot act are run all the same, and said to be.
+    pub forced: bool,
 }
 
 /// A knob and the values that it is to take in turn.
@@ -83,6 +88,7 @@ impl Plan {
             cpus: vec![],
             seed: 1,
             seeds: 1,
+            forced: false,
         }
     }
 
@@ -100,6 +106,17 @@ impl Plan {
     pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
         let first = self.seed;
         (0..self.seeds.max(1)).map(move |number| first.wrapping_add(u64::from(number)))
+    }
+
+    /// Knobs that are set, at the start or later, and cannot act on `workload`, this machine or under this policy.
+    pub fn refusals(&self, workload: &Workload) -> Vec<Refusal> {
+        let all =
+            |setting: &Setting| setting.values.iter().map(|value| (setting.knob, *value)).collect::<Vec<_>>();
+        let later = self.changes.iter().map(|change| (change.knob, change.value));
+        let set: Vec<(Knob, u64)> = self.settings.iter().flat_map(all).chain(later).collect();
+        let topology = self.profile.topology();
+        let brings = Brings::of_recording(workload);
+        refusals(&Where { brings, topology: &topology, policy: &self.policy, set: &set })
     }
 
     /// Every combination of the settings' values; the last setting changes fastest.

@@ -15,6 +15,7 @@ use super::outcome;
 use super::plan::{Plan, Variant};
 use super::player::{Copy, Play};
 use crate::measurements::Run;
+use crate::reach::Refusal;
 use crate::stage::Stage;
 use crate::workload::{Action, TaskOps, TaskRef, Workload};
 
@@ -26,6 +27,8 @@ const OFFSET_SHARE: u64 = 4;
 pub enum ReplayError {
     /// There is nothing in the workload.
     Empty,
+    /// A knob is set that cannot act.
+    Refused(Refusal),
     /// The machine cannot be set up.
     Setup(String),
     /// The simulation came to a halt.
@@ -36,6 +39,7 @@ impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("there is no page or slab event of the workload's tasks to replay"),
+            Self::Refused(refusal) => refusal.fmt(f),
             Self::Setup(what) => f.write_str(what),
             Self::Sim(error) => error.fmt(f),
         }
@@ -77,6 +81,10 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
         return Err(ReplayError::Empty);
     }
     plan.check().map_err(|error| ReplayError::Setup(error.to_string()))?;
+    let refused = plan.refusals(workload);
+    if let Some(refusal) = refused.first().filter(|_| !plan.forced) {
+        return Err(ReplayError::Refused(refusal.clone()));
+    }
     let began = Instant::now();
     let descriptor_bytes = plan.policy.rules().descriptor_bytes;
     let mut sim =
@@ -104,6 +112,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     });
     let first_start = spawn_copies(&sim, &play, plan);
     let summary = sim.run(None).map_err(ReplayError::Sim)?;
+    play.stage.note_ticks();
     let measured = sim.measurements();
     let simulated = Nanos(summary.now.0 - first_start.0);
     let changes_not_reached = plan.changes.len() as u64 - changed.get();
@@ -112,6 +121,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
         variant,
         play: &play,
         measured: &measured,
+        refused: &refused,
         simulated,
         changes_not_reached,
     });

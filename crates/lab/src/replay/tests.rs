@@ -211,6 +211,7 @@ fn a_knob_is_set_once() {
 #[test]
 fn variants_print_words() {
     let mut plan = plan("kvm-genoa-2c", 1);
+    plan.forced = true;
     plan.settings = vec![parse_setting("transparent_hugepage.enabled=always,2").unwrap()];
     let names: Vec<String> = plan.variants().iter().map(Variant::name).collect();
     assert_eq!(names, ["transparent_hugepage.enabled=always", "transparent_hugepage.enabled=madvise"]);
@@ -234,6 +235,7 @@ fn what_no_mainline_kernel_has_is_noted() {
 #[test]
 fn a_change_after_the_end_is_counted() {
     let mut plan = plan("kvm-genoa-2c", 1);
+    plan.forced = true;
     plan.changes =
         vec![parse_change("10us:vm.swappiness=0").unwrap(), parse_change("1000s:vm.swappiness=1").unwrap()];
     let run = replay(&workload(1_000), &plan, &Variant::default()).unwrap();

@@ -11,8 +11,8 @@ use sim::{Measurements, Sim, SimOptions, SpanRecord};
 
 use super::{Outcome, Scene, SceneError};
 use crate::measurements::{Confidence, Run};
-use crate::results;
 use crate::stage::Stage;
+use crate::{reach, results};
 
 /// Refills and drains of a phase that are noted in order, each kind; an exact sequence is a few at its beginning.
 const NOTED_MAX: usize = 100_000;
@@ -166,6 +166,7 @@ fn begin(stage: &Stage, scene: &Scene, index: usize) {
 
 /// What the phase `index` measured. Reading counters takes locks, so it comes after the measurements.
 fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
+    stage.note_ticks();
     let measured = stage.machine().measurements();
     let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
     // Counting takes time, in which tasks go on.
@@ -180,6 +181,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
         confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
         knobs: results::knobs(&knobs_in(scene, index)),
         notes: results::not_in_mainline(&knobs_in(scene, index)),
+        knob_uses: reach::uses(knobs_in(scene, index).into_iter().map(|(knob, _)| knob), &[], &measured),
         counters: counters(stage),
         omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
         ..done

@@ -5,7 +5,9 @@
 use super::{Arenas, Want};
 use crate::buddy::{FreeAreas, ZoneCx};
 use crate::ids::{MigrateType, Order};
+use crate::knobs::{Knob, KnobUse};
 use crate::machine::{Access, Machine};
+use crate::policy::{ArenaRule, ZonesRule};
 use crate::sync::{AtomicU32, Guard, Relaxed};
 
 /// Arenas that a CPU tries before it waits for the lock of its own.
@@ -26,6 +28,20 @@ impl<M: Machine> Arenas<M> {
     /// How many arenas CPUs are at home in.
     pub(crate) fn homes(&self) -> u32 {
         self.homes.load(Relaxed)
+    }
+
+    /// Blocks are taken from here: tells a machine that watches whether there are other arenas than by default, or other
+    /// homes.
+    #[inline]
+    pub(crate) fn watch(&self, cx: ZoneCx<'_, M>) {
+        let is_divided = || {
+            let rules = cx.cx.rules;
+            rules.arenas != ArenaRule::One || rules.zones != ZonesRule::Whole
+        };
+        if M::WATCHES_KNOBS && cx.cx.knobs.is_set(Knob::Arenas) && is_divided() {
+            let (now, by_default) = ((self.count(), self.homes()), (self.count_by_default, self.count()));
+            cx.cx.machine.knob_used(Knob::Arenas, KnobUse::of(&now, &by_default));
+        }
     }
 
     /// Takes the lock of the arena that a CPU which wants blocks should take them from, and makes that its home.

@@ -70,11 +70,17 @@ pub(crate) struct Arenas<M: Machine> {
     first_range: u32,
     /// CPUs are at home in the first so many; 0 until they are given their homes.
     homes: AtomicU32,
+    /// How many there would be if nobody had set a number.
+    count_by_default: u32,
 }
 
 impl<M: Machine> Arenas<M> {
-    /// Empty lists for `zone`, whose frames begin with `start`.
-    pub(crate) fn new(machine: &M, zone: ZoneId, start: Pfn, division: Division) -> Self {
+    /// Empty lists for `zone`, whose frames begin with `start`; by default they would be divided as `by_default` says.
+    pub(crate) fn new(
+        machine: &M,
+        (zone, start): (ZoneId, Pfn),
+        (division, by_default): (Division, Division),
+    ) -> Self {
         let count = division.count();
         let arena = |number: u32| {
             // The first arena's lock has the number that the zone's own would have.
@@ -92,6 +98,7 @@ impl<M: Machine> Arenas<M> {
             owners: (0..ranges).map(owner).collect(),
             first_range: range_of(start),
             homes: AtomicU32::new(0),
+            count_by_default: by_default.count(),
         }
     }
 

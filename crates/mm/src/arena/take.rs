@@ -81,6 +81,7 @@ impl<M: Machine> Arenas<M> {
         home: &AtomicU32,
         mut put: impl FnMut(&mut FreeAreas, Pfn),
     ) {
+        self.watch(cx);
         if let Some(free) = self.only() {
             let mut free = free.lock(cx.cx.machine);
             if let Some(pfn) = take_by_urgency(&mut free, cx, ask) {

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::Mode;
 use crate::ids::{MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::lru::Alone;
+use crate::zone_watch::Level;
 
 /// Who compacts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +43,7 @@ pub(crate) struct Goal {
     /// The highest zone that will do for the request.
     pub(crate) highest: ZoneKind,
     /// The mark that the request must leave intact.
-    pub(crate) mark: u32,
+    pub(crate) mark: Level,
 }
 
 /// Pages that scanners looked at.

@@ -82,7 +82,7 @@ impl<M: Machine> Mm<M> {
             return CompactEvent::LostRace;
         }
         let kept = zone.protection()[highest.index()];
-        let needed = u64::from(zone.mark_min() + kept + order.pages());
+        let needed = u64::from(zone.mark_min().pages + kept + order.pages());
         let drifted = u64::from(zone.free_pages()) < needed && zone.free_pages_exact() >= needed;
         if drifted { CompactEvent::LostToDrift } else { CompactEvent::LostToMark }
     }
@@ -211,7 +211,7 @@ mod tests {
             mark: Mark::Min,
             flags: crate::zone::AllocFlags::NONE,
         };
-        let needed = zone.mark_min() + Request::THP.order.pages();
+        let needed = zone.mark_min().pages + Request::THP.order.pages();
         let hold_back = |pages: i32| zone.pagesets[1].free_diff.store(pages, Relaxed);
         zone.stat.reset_free(needed - 1);
         assert_eq!(mm.why_lost(zone, search), CompactEvent::LostToMark);

@@ -47,7 +47,7 @@ impl<M: Machine> Mm<M> {
             return Some(Outcome::PartialSkipped);
         }
         let enough = self.policy.rules().compact.proactive == ProactiveRule::Never
-            || self.fragmentation_score_of(zone) <= self.proactive_low();
+            || self.is_defragmented(self.fragmentation_score_of(zone));
         enough.then_some(Outcome::Success)
     }
 

@@ -11,6 +11,7 @@ use crate::machine::{Access, Chore, Machine};
 use crate::policy::FindRule;
 use crate::sync::Guard;
 use crate::zone::{AllocFlags, Zone};
+use crate::zone_watch::Level;
 
 /// Pageblocks between two looks at whether the CPU is wanted elsewhere.
 const BLOCKS_PER_LOOK: u32 = 32;
@@ -176,7 +177,7 @@ impl<M: Machine> Mm<M> {
 
     /// Whether so many pages may be taken off the free lists for the time being (`__isolate_free_page`).
     fn can_spare(&self, zone: &Zone<M>, order: Order) -> bool {
-        let mark = zone.watermarks().min + order.pages();
+        let mark = Level::min(zone.watermarks().min) + order.pages();
         zone.watermark_ok(&self.machine, Order::ZERO, mark, zone.kind, AllocFlags::NONE)
     }
 

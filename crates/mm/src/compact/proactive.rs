@@ -36,14 +36,8 @@ impl<M: Machine> Mm<M> {
     /// Whether anybody compacts unasked: the policy does, the knob is not 0, and there are pages that could move.
     fn is_proactive(&self) -> bool {
         self.policy.rules().compact.proactive == ProactiveRule::ByScore
-            && self.knobs.get(Knob::CompactionProactiveness) > 0
             && self.has_pages()
-    }
-
-    /// Where proactive compaction begins: above where it ends.
-    fn proactive_high(&self) -> u32 {
-        let low = self.proactive_low();
-        (low + (low / 2).min(10)).min(100)
+            && self.knobs.decide(&self.machine, Knob::CompactionProactiveness, |eagerness| eagerness > 0)
     }
 
     /// The vmstat tick of `cpu`: that of a node's first CPU looks whether its kcompactd has anything to look at. Counters
@@ -55,7 +49,7 @@ impl<M: Machine> Mm<M> {
         if !is_first || !self.is_proactive() || self.machine.now() < self.reclaim.asked(node).due() {
             return;
         }
-        if self.score_by_counters(node) > self.proactive_high() {
+        if self.is_fragmented(self.score_by_counters(node)) {
             self.machine.wake(Daemon::Kcompactd(node));
         }
     }
@@ -100,7 +94,7 @@ impl<M: Machine> Mm<M> {
             return Looked::Fine;
         }
         let before = self.fragmentation_score(node);
-        if before <= self.proactive_high() {
+        if !self.is_fragmented(before) {
             return Looked::Fine;
         }
         let zones = || self.zones.iter().filter(|zone| zone.node == node && !zone.is_offline());

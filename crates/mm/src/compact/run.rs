@@ -95,7 +95,7 @@ impl<M: Machine> Mm<M> {
             if let Some(outcome) = self.finished(control) {
                 break outcome;
             }
-            if control.scanned.migrate >= budget {
+            if self.is_spent(budget, control.scanned.migrate) {
                 break Outcome::Contended;
             }
             let before = control.migrate_pfn;
@@ -159,15 +159,25 @@ impl<M: Machine> Mm<M> {
     }
 
     /// How many pages a call may look at.
-    fn budget(&self, zone: &Zone<M>) -> u64 {
-        let fixed = (self.knobs.get(Knob::CompactBudget) << 20) / PAGE_SIZE;
+    fn budget(&self, zone: &Zone<M>) -> Budget {
         match self.policy.rules().compact.budget {
-            BudgetRule::Unbounded => u64::MAX,
-            BudgetRule::Fixed => fixed,
+            BudgetRule::Unbounded => Budget::Pages(u64::MAX),
+            BudgetRule::Fixed => Budget::AsSet,
             BudgetRule::Tuned => match zone.compact.budget.load(Relaxed) {
-                0 => fixed,
-                pages => u64::from(pages),
+                0 => Budget::AsSet,
+                pages => Budget::Pages(pages.into()),
             },
+        }
+    }
+
+    /// Whether a call that looked at so many pages may look at no more.
+    fn is_spent(&self, budget: Budget, scanned: u64) -> bool {
+        match budget {
+            Budget::Pages(pages) => scanned >= pages,
+            Budget::AsSet => {
+                let by = (Knob::CompactBudget, scanned);
+                self.knobs.decide_by(&self.machine, by, budget_of, |pages| scanned >= pages)
+            }
         }
     }
 
@@ -175,11 +185,33 @@ impl<M: Machine> Mm<M> {
         if self.policy.rules().compact.budget != BudgetRule::Tuned || control.goal.by != By::Direct {
             return;
         }
-        let now = self.budget(zone).min(u64::from(zone.managed)) as u32;
-        let next = if outcome == Outcome::Success { now.saturating_mul(2) } else { now / 2 };
-        let next = next.clamp(BUDGET_MIN.min(zone.managed), zone.managed);
-        zone.compact.budget.store(next.max(1), Relaxed);
+        let after = |now: u64| {
+            let now = now.min(u64::from(zone.managed)) as u32;
+            let next = if outcome == Outcome::Success { now.saturating_mul(2) } else { now / 2 };
+            next.clamp(BUDGET_MIN.min(zone.managed), zone.managed).max(1)
+        };
+        let next = match zone.compact.budget.load(Relaxed) {
+            0 => {
+                let by_knob = |mib: u64| after(budget_of(mib));
+                self.knobs.decide(&self.machine, Knob::CompactBudget, by_knob)
+            }
+            pages => after(pages.into()),
+        };
+        zone.compact.budget.store(next, Relaxed);
     }
+}
+
+/// How many pages a call may look at.
+#[derive(Clone, Copy, Debug)]
+enum Budget {
+    Pages(u64),
+    /// What the knob says.
+    AsSet,
+}
+
+/// Pages of a budget of so many MiB.
+fn budget_of(mib: u64) -> u64 {
+    (mib << 20) / PAGE_SIZE
 }
 
 fn count_scanned<M: Machine>(zone: &Zone<M>, control: &Control) {

@@ -34,8 +34,27 @@ impl<M: Machine> Mm<M> {
         zones().map(weighed).sum::<u64>() as u32
     }
 
-    /// Where proactive compaction ends: 100 less `vm.compaction_proactiveness`, 5 at least.
-    pub(crate) fn proactive_low(&self) -> u32 {
-        (100 - self.knobs.get(Knob::CompactionProactiveness) as u32).max(5)
+    /// Whether memory of this score is in one piece enough for proactive compaction to end.
+    pub(crate) fn is_defragmented(&self, score: u32) -> bool {
+        self.decide_by_score(score, proactive_low, |low| u64::from(score) <= low)
     }
+
+    /// Whether memory of this score is in pieces enough for proactive compaction to begin.
+    pub(crate) fn is_fragmented(&self, score: u32) -> bool {
+        let high = |proactiveness: u64| {
+            let low = proactive_low(proactiveness);
+            (low + (low / 2).min(10)).min(100)
+        };
+        self.decide_by_score(score, high, |high| u64::from(score) > high)
+    }
+
+    fn decide_by_score(&self, score: u32, mark: fn(u64) -> u64, decision: impl Fn(u64) -> bool) -> bool {
+        let by = (Knob::CompactionProactiveness, score.into());
+        self.knobs.decide_by(&self.machine, by, mark, decision)
+    }
+}
+
+/// Where proactive compaction ends: 100 less `vm.compaction_proactiveness`, 5 at least.
+fn proactive_low(proactiveness: u64) -> u64 {
+    (100 - proactiveness).max(5)
 }

@@ -8,6 +8,7 @@ use crate::knobs::Knob;
 use crate::machine::Machine;
 use crate::policy::{GapRule, SuitableRule};
 use crate::zone::{AllocFlags, Zone};
+use crate::zone_watch::Level;
 
 impl<M: Machine> Mm<M> {
     /// Free pages that compaction for `order` needs above a mark (`compact_gap`).
@@ -54,25 +55,30 @@ impl<M: Machine> Mm<M> {
             return Err(Outcome::Success);
         }
         let costly = order.get() > PAGE_ALLOC_COSTLY_ORDER;
-        let marks = zone.watermarks();
-        let more = if costly { marks.low - marks.min } else { 0 };
+        let more = if costly { zone.mark_low() - zone.mark_min() } else { Level::default() };
         let room = goal.mark + more + self.wanted_room(zone, order);
         if !zone.watermark_ok(&self.machine, Order::ZERO, room, goal.highest, AllocFlags::NONE) {
             return Err(Outcome::Skipped);
         }
-        let threshold = self.knobs.get(Knob::ExtfragThreshold) as i32;
-        if costly && (0..=threshold).contains(&self.fragmentation_index(zone, order)) {
+        if costly && self.lacks_memory(self.fragmentation_index(zone, order)) {
             return Err(Outcome::Skipped);
         }
         Ok(())
     }
 
+    /// Whether a zone of fragmentation `index` lacks memory rather than order.
+    fn lacks_memory(&self, index: i32) -> bool {
+        let Ok(seen) = u64::try_from(index) else { return false };
+        let by = (Knob::ExtfragThreshold, seen);
+        self.knobs.decide_by(&self.machine, by, |threshold| threshold, |threshold| seen <= threshold)
+    }
+
     /// Free pages that are wanted above the mark.
-    fn wanted_room(&self, zone: &Zone<M>, order: Order) -> u32 {
-        let gap = self.compact_gap(order);
+    fn wanted_room(&self, zone: &Zone<M>, order: Order) -> Level {
+        let gap = Level::default() + self.compact_gap(order);
         let for_fault =
             self.policy.rules().compact.suitable == SuitableRule::KnowsFaults && order == Order::PAGEBLOCK;
-        if for_fault { gap + zone.watermarks().high - zone.watermarks().min } else { gap }
+        if for_fault { gap + (zone.mark_high() - zone.mark_min()) } else { gap }
     }
 
     /// Whether what the counters say of a block is to be believed without a look at the lists.

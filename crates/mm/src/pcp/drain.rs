@@ -46,7 +46,8 @@ impl Pcp {
             }
         }
         frame.set_state(state);
-        Freed { to_drain: self.tuning.freed(cx.setting(), order), from: index }
+        let to_drain = self.tune(cx, |tuning, setting| tuning.freed(setting, order));
+        Freed { to_drain, from: index }
     }
 
     /// Gives `pages` back to the buddy lists: round-robin over the lists, beginning with `from`, the coldest blocks of

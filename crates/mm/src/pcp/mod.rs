@@ -10,6 +10,9 @@ mod sizing;
 mod tests;
 mod tuning;
 mod turn;
+mod twin;
+
+use alloc::boxed::Box;
 
 use crate::frame::Mobility;
 use crate::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId};
@@ -24,6 +27,8 @@ pub(crate) use refill::Beside;
 pub use sizing::PageSizing;
 pub use tuning::{Pressure, Setting, Tuning};
 pub(crate) use turn::Turn;
+use twin::Twin;
+pub(crate) use twin::watched;
 
 /// Orders 0 to 3 have a list for each of three types.
 const LOW_LISTS: usize = MigrateType::PCP_COUNT * 4;
@@ -68,6 +73,8 @@ pub(crate) struct Pcp {
     /// What was counted under this lock.
     pub(crate) events: Events,
     line: u32,
+    /// The tuning with each watched knob at its default.
+    twins: Box<[Twin]>,
 }
 
 impl Pcp {
@@ -127,8 +134,10 @@ impl Pcp {
     }
 
     /// Frees of order 1 to 3 empty the lists only from a batch on, if `cache_slice` bytes hold more than three.
-    pub(crate) fn set_cache_slice(&mut self, cache_slice: u64) {
-        self.tuning.free_high_batch = cache_slice / crate::ids::PAGE_SIZE > 3 * u64::from(self.tuning.batch);
+    pub(crate) fn set_cache_slice<M: Machine>(&mut self, cache_slice: u64) {
+        self.prepare::<M>(|tuning| {
+            tuning.free_high_batch = cache_slice / crate::ids::PAGE_SIZE > 3 * u64::from(tuning.batch);
+        });
     }
 
     /// Remote zones' pages go back after `ticks` idle ticks.
@@ -137,17 +146,17 @@ impl Pcp {
     }
 
     /// Counts down the ticks after which a pageset of a remote zone is emptied batch by batch; `local` is the CPU's
-    /// node. Gives the pages to free now.
-    pub(crate) fn expire(&mut self, zone_node: Node, local: Node) -> u32 {
+    /// node. Says whether a batch is to be freed now.
+    pub(crate) fn expires(&mut self, zone_node: Node, local: Node) -> bool {
         if self.expire == 0 || self.count() == 0 {
-            return 0;
+            return false;
         }
         if zone_node == local {
             self.expire = 0;
-            return 0;
+            return false;
         }
         self.expire -= 1;
-        if self.expire > 0 { 0 } else { self.count().min(self.tuning.batch) }
+        self.expire == 0
     }
 
     /// The lists with their orders, for a walk.

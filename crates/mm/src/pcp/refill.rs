@@ -34,7 +34,7 @@ impl Pcp {
         ask: Ask,
     ) -> Option<Pfn> {
         self.touch(cx.cx.machine);
-        self.tuning.allocating(cx.cx.rules);
+        self.prepare::<M>(|tuning| tuning.allocating(cx.cx.rules));
         let index = Self::list_index(cx.cx.rules.pcp_orders, ask.order, ask.migratetype);
         self.touch_list(cx.cx.machine, index);
         if self.lists[index].is_empty() {
@@ -48,7 +48,7 @@ impl Pcp {
 
     #[inline(never)]
     fn refill<M: Machine>(&mut self, cx: ZoneCx<'_, M>, beside: Beside<'_>, ask: Ask, index: usize) {
-        let blocks = self.tuning.refill_size(cx.setting(), ask.order);
+        let blocks = self.tune(cx, |tuning, setting| tuning.refill_size(setting, ask.order));
         let taken = self.refill_from_buddy(cx, beside, ask, index, blocks);
         self.tuning.count += taken << ask.order.get();
     }
@@ -79,6 +79,7 @@ impl Pcp {
     ) -> u32 {
         let machine = cx.cx.machine;
         let since = machine.enter(Span::Refill);
+        cx.zone.arenas.watch(cx);
         let to = Destination {
             index,
             is: Mobility::of(ask.migratetype),

@@ -31,7 +31,8 @@ impl<M: Machine> Mm<M> {
     /// Where pages of `node` are demoted to, if they are.
     pub(super) fn slower_node(&self, node: Node) -> Option<Node> {
         let target = self.reclaim.slower[usize::from(node.0)]?;
-        (self.knobs.get(Knob::DemotionEnabled) == 1).then_some(target)
+        let is_on = |setting: u64| setting == 1;
+        self.knobs.decide(&self.machine, Knob::DemotionEnabled, is_on).then_some(target)
     }
 
     /// Where the page at `pfn` would be demoted to.

@@ -9,6 +9,7 @@ use crate::machine::{Machine, Span, Work};
 use crate::policy::{CongestionRule, LruRule};
 use crate::sync::Relaxed;
 use crate::zone::Zone;
+use crate::zone_watch::decide_by_sum;
 
 /// How long kswapd waits where writing cannot keep up, and before 5.16 a request that came upon nothing but pages to be
 /// written.
@@ -130,8 +131,7 @@ impl<M: Machine> Mm<M> {
             return true;
         }
         let zones = || self.zones_of(node, ZoneKind::Normal).filter(|zone| self.reclaimable_pages(zone) > 0);
-        let reserve: u32 = zones().map(Zone::mark_min).sum();
         let free: u32 = zones().map(Zone::free_pages).sum();
-        reserve == 0 || free > reserve / 2
+        decide_by_sum(&self.machine, zones, Zone::mark_min, |reserve| reserve == 0 || free > reserve / 2)
     }
 }

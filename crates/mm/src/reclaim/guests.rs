@@ -64,9 +64,10 @@ impl<M: Machine> Mm<M> {
     fn restore(&self, zone: &Zone<M>, low: &LowZone) {
         loop {
             // Above the high mark the node counts as balanced, and nothing is evicted.
-            let marks = zone.watermarks();
-            let wanted = zone.reserve_mark() + marks.high.saturating_sub(marks.low) + 1;
-            let missing = wanted.saturating_sub(zone.free_pages());
+            let (reserve, free) = (zone.reserve_mark() - zone.watermarks().low, zone.free_pages());
+            let missing = zone.decide_by_marks(&self.machine, |marks| {
+                (reserve + marks.high.max(marks.low) + 1).saturating_sub(free)
+            });
             if missing == 0 {
                 return zone.set_boost(0);
             }
@@ -87,7 +88,7 @@ impl<M: Machine> Mm<M> {
                 return None;
             }
             // The min mark may have been raised far above what is free.
-            let missing = (zone.mark_min() + pages).saturating_sub(zone.free_pages());
+            let missing = (zone.mark_min().pages + pages).saturating_sub(zone.free_pages());
             let moved = self.move_out(zone, low, Aim { pages: missing.max(pages), mark: Mark::Min });
             if moved == 0 {
                 low.give_up();

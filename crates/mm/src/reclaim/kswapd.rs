@@ -185,7 +185,8 @@ impl<M: Machine> Mm<M> {
 
     fn is_zone_balanced(&self, zone: &Zone<M>, goal: Goal) -> bool {
         // Where pages come up from slower memory, there should be room for them (since 5.18, which brought mode 2).
-        let promotes = self.knobs.get(Knob::NumaBalancing) & NUMA_BALANCING_TIERS != 0;
+        let by_tiers = |mode: u64| mode & NUMA_BALANCING_TIERS != 0;
+        let promotes = self.knobs.decide(&self.machine, Knob::NumaBalancing, by_tiers);
         let mark = if promotes { zone.mark_promo() } else { zone.mark_high() };
         zone.watermark_ok(&self.machine, goal.order, mark, goal.highest, AllocFlags::NONE)
     }
@@ -227,7 +228,10 @@ impl<M: Machine> Mm<M> {
 
     /// One pass at the scan's priority; says whether it looked at as many pages as were wanted (`kswapd_shrink_node`).
     fn kswapd_pass(&self, node: Node, scan: &mut Scan) -> bool {
-        let wanted = |zone: &Zone<M>| zone.mark_high().max(SWAP_CLUSTER_MAX as u32);
+        let wanted = |zone: &Zone<M>| {
+            let by_high = |high: u32| (high + zone.boost()).max(SWAP_CLUSTER_MAX as u32);
+            zone.decide_by_marks(&self.machine, |marks| by_high(marks.high))
+        };
         scan.to_reclaim = self.zones_of(node, scan.highest).map(wanted).sum();
         scan.scanned = 0;
         scan.met = Met::default();

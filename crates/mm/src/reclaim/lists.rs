@@ -11,6 +11,7 @@ use crate::machine::Machine;
 use crate::stat::ReclaimEvent;
 use crate::sync::Relaxed;
 use crate::zone::Zone;
+use crate::zone_watch::decide_by_sum;
 
 /// How long a request waits, once, where too many pages are in the hands of others: 100 ms up to 5.15, 20 ms since
 /// (unchecked); the latter here.
@@ -49,17 +50,21 @@ impl<M: Machine> Mm<M> {
     fn scan_targets(&self, vec: VecId, scan: &Scan) -> PerList {
         let state = self.reclaim.vec(vec);
         let zones = || self.zones.iter().filter(|zone| self.vec_of_zone(zone) == vec);
-        scan_counts(
-            self.sizes(vec, scan.highest),
-            Weighing {
-                priority: scan.priority,
-                swappiness: self.knobs.get(Knob::Swappiness) as u32,
-                room_for_anon: scan.may_swap && self.has_room_for_anon_in(vec),
-                cost: [state.cost[0].load(Relaxed), state.cost[1].load(Relaxed)],
-                free: zones().map(Zone::free_pages).sum(),
-                high: zones().map(Zone::mark_high).sum(),
-            },
-        )
+        let sizes = self.sizes(vec, scan.highest);
+        let weighing = Weighing {
+            priority: scan.priority,
+            swappiness: self.knobs.get(Knob::Swappiness) as u32,
+            room_for_anon: scan.may_swap && self.has_room_for_anon_in(vec),
+            cost: [state.cost[0].load(Relaxed), state.cost[1].load(Relaxed)],
+            free: zones().map(Zone::free_pages).sum(),
+            high: zones().map(|zone| zone.mark_high().pages).sum(),
+        };
+        if M::WATCHES_KNOBS {
+            let by_marks = |high: u32| scan_counts(sizes, Weighing { high, ..weighing });
+            decide_by_sum(&self.machine, zones, Zone::mark_high, by_marks);
+        }
+        let by = |swappiness: u64| scan_counts(sizes, Weighing { swappiness: swappiness as u32, ..weighing });
+        self.knobs.decide(&self.machine, Knob::Swappiness, by)
     }
 
     fn has_room_for_anon_in(&self, vec: VecId) -> bool {

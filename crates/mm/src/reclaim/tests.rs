@@ -6,6 +6,7 @@ use crate::machine::Daemon;
 use crate::page::PageFlag;
 use crate::topology::WordSize;
 use crate::vm::{Cached, File, FileKind, Placement};
+use crate::zone_watch::Level;
 use crate::{AllocError, Bare, CpuSpec, Knob, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
 
 const POLICIES: [&str; 4] = ["linux-4.4", "linux-5.8", "linux-6.6", "linux-6.18"];
@@ -65,9 +66,9 @@ fn kswapd_brings_zones_back_to_the_high_mark() {
     for policy in POLICIES {
         let mm = mm(policy);
         let (_file, pages) = fill(&mm);
-        assert!(mm.zones.iter().all(|zone| zone.free_pages() <= zone.mark_low() + 64), "{policy}");
+        assert!(mm.zones.iter().all(|zone| zone.free_pages() <= zone.mark_low().pages + 64), "{policy}");
         mm.kswapd(Node(0));
-        let high = |zone: &Zone<Bare>| zone.free_pages() > zone.mark_high();
+        let high = |zone: &Zone<Bare>| zone.free_pages() > zone.mark_high().pages;
         if policy == "linux-4.4" {
             assert!(mm.zones.iter().all(high), "{policy}");
             assert!(mm.counters().get("pgsteal_kswapd_dma32") > 0);
@@ -261,7 +262,8 @@ fn where_pages_are_promoted_kswapd_goes_on_to_the_promo_mark() {
     mm.set_knob(Knob::MinFreeKbytes, 4096).unwrap();
     fill(&mm);
     mm.kswapd(Node(0));
-    let above = |mark: fn(&Zone<Bare>) -> u32| mm.zones.iter().any(|zone| zone.free_pages() > mark(zone));
+    let above =
+        |mark: fn(&Zone<Bare>) -> Level| mm.zones.iter().any(|zone| zone.free_pages() > mark(zone).pages);
     assert!(above(Zone::mark_high) && !above(Zone::mark_promo));
     mm.set_knob(Knob::NumaBalancing, 1).unwrap();
     mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);

@@ -9,6 +9,7 @@ use super::cpu::CpuSlab;
 use super::node::Partials;
 use super::stat::{SlabEvent, SlabStats};
 use super::stock::{Depot, Stock};
+use super::watch::{CacheWatch, Limits};
 use super::{CacheSizing, CacheSpec};
 use crate::ids::{Addr, Cpu, Order, PAGE_SIZE, Pfn};
 use crate::machine::{LockClass, Machine};
@@ -40,6 +41,8 @@ pub struct Cache<M: Machine> {
     reciprocal: u64,
     pub(super) cpus: Box<[CpuCache<M>]>,
     pub(super) nodes: Box<[NodeCache<M>]>,
+    /// What limits would be with other knobs, where that is watched.
+    pub(super) watch: Option<Box<CacheWatch>>,
 }
 
 /// A CPU's part of a cache.
@@ -76,7 +79,12 @@ pub(super) struct Ground<'a, M> {
 }
 
 impl<M: Machine> Cache<M> {
-    pub(super) fn new(ground: &Ground<'_, M>, id: CacheId, spec: CacheSpec, sizing: CacheSizing) -> Self {
+    pub(super) fn new(
+        ground: &Ground<'_, M>,
+        id: CacheId,
+        spec: CacheSpec,
+        (sizing, watch): (CacheSizing, Option<Box<CacheWatch>>),
+    ) -> Self {
         let &Ground { machine, cpus, nodes } = ground;
         let cpu = |cpu: usize| {
             let line = u32::from(id.0) * 1024 + cpu as u32;
@@ -109,6 +117,7 @@ impl<M: Machine> Cache<M> {
             nodes: (0..nodes).map(node).collect(),
             spec,
             sizing,
+            watch,
         }
     }
 
@@ -124,32 +133,33 @@ impl<M: Machine> Cache<M> {
 
     /// Its sizes, with the limits that hold now.
     pub fn sizing(&self) -> CacheSizing {
-        CacheSizing {
-            cpu_partial_slabs: self.cpu_partial_slabs(),
-            min_partial: self.min_partial(),
-            ..self.sizing
-        }
+        let Limits { cpu_partial_slabs, min_partial } = self.limits();
+        CacheSizing { cpu_partial_slabs, min_partial, ..self.sizing }
     }
 
     /// The limits that follow from other knobs.
-    pub(super) fn resize(&self, sizing: &CacheSizing) {
-        self.cpu_partial_slabs.store(sizing.cpu_partial_slabs, Relaxed);
-        self.min_partial.store(sizing.min_partial, Relaxed);
+    pub(super) fn resize(&self, limits: Limits) {
+        self.cpu_partial_slabs.store(limits.cpu_partial_slabs, Relaxed);
+        self.min_partial.store(limits.min_partial, Relaxed);
     }
 
     #[inline]
-    pub(super) fn cpu_partial_slabs(&self) -> u32 {
-        self.cpu_partial_slabs.load(Relaxed)
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            cpu_partial_slabs: self.cpu_partial_slabs.load(Relaxed),
+            min_partial: self.min_partial.load(Relaxed),
+        }
     }
 
     #[inline]
-    pub(super) fn min_partial(&self) -> u32 {
-        self.min_partial.load(Relaxed)
+    pub(super) fn has_cpu_partial(&self, machine: &M) -> bool {
+        self.decide_cpu(machine, |most| most > 0)
     }
 
+    /// Whether a node that has so many partial slabs gives back empty ones.
     #[inline]
-    pub(super) fn has_cpu_partial(&self) -> bool {
-        self.cpu_partial_slabs() > 0
+    pub(super) fn is_enough_partial(&self, machine: &M, slabs: u32) -> bool {
+        self.decide_node(machine, |least| slabs >= least)
     }
 
     #[inline]

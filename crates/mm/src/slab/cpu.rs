@@ -212,7 +212,8 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     pub(super) fn put_cpu_partial(self, head: Pfn) {
         let mut cpu = self.lock_cpu();
         let mut drained = Slabs::EMPTY;
-        if cpu.partial.len >= self.cache.cpu_partial_slabs() {
+        let len = cpu.partial.len;
+        if self.cache.decide_cpu(self.machine(), |most| len >= most) {
             core::mem::swap(&mut drained, &mut cpu.partial);
         }
         cpu.partial.push(self, head);

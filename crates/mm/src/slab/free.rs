@@ -74,7 +74,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         if !change.was_full() && !change.is_empty() {
             return self.exchange(head, old, new);
         }
-        if change.was_full() && self.cache.has_cpu_partial() {
+        if change.was_full() && self.cache.has_cpu_partial(self.machine()) {
             let to_cpu = new.frozen(self.rules().freeze == FreezeRule::UnderLock);
             let done = self.exchange(head, old, to_cpu);
             if done {
@@ -99,7 +99,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
             // It is on some CPU's list of partial slabs; who drains that will see to it.
             return;
         }
-        if change.is_empty() && partials.list.len() >= self.cache.min_partial() {
+        if change.is_empty() && self.cache.is_enough_partial(self.machine(), partials.list.len()) {
             if listed {
                 self.unlist(node, &mut partials, head);
                 self.count(SlabEvent::FreeRemovePartial, 1);

@@ -41,6 +41,7 @@ mod slots;
 mod spec;
 mod stat;
 mod stock;
+mod watch;
 mod word;
 
 use core::fmt;

@@ -102,9 +102,18 @@ impl<'a, M: Machine> SlabCx<'a, M> {
             RemoteRefillRule::Waits => Wait::AsLongAsNeeded,
             RemoteRefillRule::Tries => Wait::Never,
         };
-        nodes
-            .filter(|node| self.nr_partial(node) > self.cache.min_partial())
-            .find_map(|node| self.take_from(node, wait))
+        nodes.filter(|node| self.has_spare(node)).find_map(|node| self.take_from(node, wait))
+    }
+
+    /// Whether `node` has more partial slabs than it keeps for its own.
+    pub(super) fn has_spare(self, node: &NodeCache<M>) -> bool {
+        let slabs = self.nr_partial(node);
+        self.cache.decide_node(self.machine(), |least| slabs > least)
+    }
+
+    /// Whether so many slabs, and the one that is taken into use, fill more than half of this CPU's own list.
+    fn is_half_full(self, slabs: u32) -> bool {
+        self.cache.decide_cpu(self.machine(), |most| slabs > most / 2)
     }
 
     /// Other nodes are asked most times, by a throw of dice; where there is but one node, never.
@@ -117,7 +126,6 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     fn take_from(self, node: &'a NodeCache<M>, wait: Wait) -> Option<Taken> {
         let mut guard = self.lock_list_as(node, wait)?;
         let mut taken: Option<Taken> = None;
-        let room = self.cache.cpu_partial_slabs() / 2;
         while let Some(head) = guard.list.first() {
             let first = self.freeze_if_under_lock(head, taken.is_none());
             self.unlist(node, &mut guard, head);
@@ -125,14 +133,14 @@ impl<'a, M: Machine> SlabCx<'a, M> {
                 None => {
                     self.count(SlabEvent::AllocFromPartial, 1);
                     taken = Some(Taken { head, first, more: Slabs::EMPTY });
-                    if !self.cache.has_cpu_partial() {
+                    if !self.cache.has_cpu_partial(self.machine()) {
                         break;
                     }
                 }
                 Some(taken) => {
                     self.count(SlabEvent::CpuPartialNode, 1);
                     taken.more.push(self, head);
-                    if taken.more.len > room {
+                    if self.is_half_full(taken.more.len) {
                         break;
                     }
                 }
@@ -207,7 +215,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
                 FreezeRule::UnderLock => self.change(head, |word| word.frozen(false)).frozen(false),
                 FreezeRule::Outside => self.look(head),
             };
-            if word.in_use() == 0 && partials.list.len() >= self.cache.min_partial() {
+            if word.in_use() == 0 && self.cache.is_enough_partial(self.machine(), partials.list.len()) {
                 empty.push(self, head);
             } else {
                 self.list(node, &mut partials, head, End::Tail);
@@ -248,7 +256,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// Whether a slab is empty and its node has partial slabs enough.
     fn is_superfluous(self, word: SlabWord, node: &NodeCache<M>) -> bool {
-        word.in_use() == 0 && self.nr_partial(node) >= self.cache.min_partial()
+        word.in_use() == 0 && self.cache.is_enough_partial(self.machine(), self.nr_partial(node))
     }
 
     /// A slab is nobody's any more, and `free` are among its free objects again. Before 6.8 one that gets onto its node's

@@ -48,6 +48,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         let sizing = &self.cache.sizing;
         let request = self.page_request(node);
         let higher = sizing.order > sizing.min_order;
+        self.watch_order();
         if higher {
             let patient = Request { urgency: Urgency::NoWait, ..request };
             if let Ok(head) = self.mm.alloc(patient.of_order(sizing.order)) {

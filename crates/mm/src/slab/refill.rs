@@ -45,7 +45,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         let mut left = want;
         for node in self.mm.fallback_order(local) {
             let node = &self.cache.nodes[usize::from(node.0)];
-            if left > 0 && self.nr_partial(node) > self.cache.min_partial() {
+            if left > 0 && self.has_spare(node) {
                 left -= self.refill_from(node, left, wait, put);
             }
         }
@@ -99,7 +99,9 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         let mut empty = Slabs::EMPTY;
         let mut partials = self.lock_list(node);
         while let Some(head) = slabs.pop(self) {
-            if self.look(head).in_use() == 0 && partials.list.len() >= self.cache.min_partial() {
+            if self.look(head).in_use() == 0
+                && self.cache.is_enough_partial(self.machine(), partials.list.len())
+            {
                 empty.push(self, head);
             } else {
                 self.list(node, &mut partials, head, End::Head);

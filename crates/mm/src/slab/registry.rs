@@ -9,6 +9,7 @@ use super::kmalloc::{KmallocClass, KmallocKind};
 use super::merge;
 use super::sheaf::{HEADER, POINTER, Sheaf};
 use super::slots::Slots;
+use super::watch::{CacheWatch, Limits};
 use super::{CacheSizing, CacheSpec, SlabCx, SlabError, SlabSystem};
 use crate::boot::Mm;
 use crate::frame::{Frame, FrameKind, SlabPart};
@@ -128,7 +129,9 @@ impl<M: Machine> Mm<M> {
             nodes: self.topology.nodes.len(),
         };
         let sizing = self.cache_sizing(&spec);
-        self.slabs.caches.push(Cache::new(&ground, id, spec, sizing));
+        let (rules, system) = (self.policy.rules(), SlabSystem::of(&self.topology));
+        let watch = CacheWatch::new::<M>(rules, &self.knobs, system, &spec);
+        self.slabs.caches.push(Cache::new(&ground, id, spec, (sizing, watch)));
         Ok(id)
     }
 
@@ -139,7 +142,11 @@ impl<M: Machine> Mm<M> {
     /// What follows anew when a knob changes: limits, not orders, which a cache keeps for life.
     pub(crate) fn resize_caches(&self) {
         for cache in self.slabs.caches.iter() {
-            cache.resize(&self.cache_sizing(&cache.spec));
+            cache.resize(Limits::of(&self.cache_sizing(&cache.spec)));
+            if let Some(watch) = &cache.watch {
+                let system = SlabSystem::of(&self.topology);
+                watch.update(self.policy.rules(), &self.knobs, system, &cache.spec);
+            }
         }
     }
 

@@ -66,6 +66,21 @@ pub struct HintScan {
     /// Faults since the period was last thought over, and whether all of the address space has been marked since.
     faults: FaultCounts,
     pass_is_over: bool,
+    /// What it was thought over from last.
+    last: Option<Thought>,
+    /// Windows so far.
+    windows: u64,
+    /// Pages that the last one went over, those of other nodes than it marks among them.
+    passed: u64,
+}
+
+/// What a period follows from.
+#[derive(Clone, Copy, Debug)]
+struct Thought {
+    period: Nanos,
+    faults: FaultCounts,
+    /// Bytes of memory that the program had.
+    resident: u64,
 }
 
 /// Faults of a program's pages, by what they say of its place (`numa_faults_locality`).
@@ -85,7 +100,17 @@ impl HintScan {
     pub fn new(space: SpaceId, now: Nanos, settings: &BalancingSettings) -> Self {
         let (next, period) = (Nanos(now.0 + settings.delay.0), settings.period_min);
         let faults = FaultCounts::default();
-        Self { space, at: Vpn(0), next, period, faults, pass_is_over: false }
+        Self {
+            space,
+            at: Vpn(0),
+            next,
+            period,
+            faults,
+            pass_is_over: false,
+            last: None,
+            windows: 0,
+            passed: 0,
+        }
     }
 
     /// From one window to the next, at present.
@@ -98,7 +123,8 @@ impl HintScan {
     /// have one count together.
     pub fn note(&mut self, fault: HintFault, moved: Moved, resident: u64, settings: &BalancingSettings) {
         if self.pass_is_over {
-            self.period = next_period(self.period, self.faults, resident, settings);
+            let thought = Thought { period: self.period, faults: self.faults, resident };
+            (self.period, self.last) = (next_period(thought, settings), Some(thought));
             (self.faults, self.pass_is_over) = (FaultCounts::default(), false);
         }
         let faults = &mut self.faults;
@@ -112,8 +138,35 @@ impl HintScan {
         now >= self.next
     }
 
+    /// Whether the first window would be due with the delay of `other` in the place of that of `settings`; the later ones
+    /// are as they are.
+    pub fn would_be_due(&self, now: Nanos, settings: &BalancingSettings, other: &BalancingSettings) -> bool {
+        match self.windows {
+            0 => now.0 + settings.delay.0 >= self.next.0 + other.delay.0,
+            _ => self.is_due(now),
+        }
+    }
+
+    /// The period that `settings` make of what it was thought over from last.
+    pub fn period_by(&self, settings: &BalancingSettings) -> Nanos {
+        self.last.map_or(settings.period_min, |thought| next_period(thought, settings))
+    }
+
+    /// Whether the last window, which marked so many pages, would have been another with the size of `other`: whether one of
+    /// the two sizes ended it.
+    pub fn would_be_other(
+        &self,
+        marked: u64,
+        settings: &BalancingSettings,
+        other: &BalancingSettings,
+    ) -> bool {
+        let most = settings.window.min(other.window) / PAGE_SIZE;
+        settings.window != other.window && (marked >= most || self.passed >= VIRTUAL_RATIO * most)
+    }
+
     /// Marks the next window; gives the pages marked.
     pub fn mark(&mut self, ground: &impl Ground, settings: &BalancingSettings) -> u64 {
+        self.windows += 1;
         self.next = Nanos(ground.now().0 + self.period.0);
         let most = settings.window / PAGE_SIZE;
         let (mut marked, mut passed) = (0, 0);
@@ -136,12 +189,14 @@ impl HintScan {
             passed += u64::from(part.pages());
             self.at = part.end;
         }
+        self.passed = passed;
         marked
     }
 }
 
 /// The period after a pass with such faults: longer where most of them were local, or a thread's own, shorter where not.
-fn next_period(period: Nanos, faults: FaultCounts, resident: u64, settings: &BalancingSettings) -> Nanos {
+fn next_period(thought: Thought, settings: &BalancingSettings) -> Nanos {
+    let Thought { period, faults, resident } = thought;
     let windows = resident.div_ceil(PERIOD_BYTES).max(1);
     let least = (settings.period_min.0 / windows).max(PERIOD_FLOOR);
     let most = (settings.period_max.0 / windows).max(least);

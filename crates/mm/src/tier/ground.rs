@@ -1,6 +1,7 @@
 //! What promotion sees of a machine, and what it asks of it.
 
 use crate::ids::{Nanos, Node, PAGE_SIZE};
+use crate::knobs::{Knob, KnobUse};
 use crate::vm::{SpaceId, Vpn};
 
 /// Pages of an address space, from `start` to before `end`.
@@ -109,6 +110,11 @@ pub trait Ground {
 
     /// Bytes of memory that `node` has.
     fn size(&self, node: Node) -> u64;
+
+    /// Something was decided by `knob`; `used` says what its default would have decided. Of use where that is watched.
+    fn knob_used(&self, knob: Knob, used: KnobUse) {
+        let _ = (knob, used);
+    }
 }
 
 /// The areas of `space`, upwards.

@@ -5,6 +5,7 @@
 //! more than 100 useful pages when it has its size, it goes on to the end of the address space. Both are the post's.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use super::feedback::Feedback;
 use super::ground::{Area, Ground, Seen};
@@ -12,6 +13,7 @@ use super::list::WantedPage;
 use super::revision::{Revision, TargetRule};
 use super::slot::Slot;
 use crate::ids::{Nanos, Node};
+use crate::knobs::{Knob, KnobUse};
 use crate::vm::{SpaceId, Vpn};
 
 /// The scanning half of the daemon.
@@ -19,12 +21,20 @@ use crate::vm::{SpaceId, Vpn};
 pub struct Kmmscand {
     revision: Revision,
     slots: VecDeque<Slot>,
+    /// Knobs that are watched, with the revision as it is with their defaults.
+    watched: Vec<(Knob, Revision)>,
 }
 
 impl Kmmscand {
     /// The daemon of `revision`, without any address space.
     pub fn new(revision: Revision) -> Self {
-        Self { revision, slots: VecDeque::new() }
+        Self::watching(revision, Vec::new())
+    }
+
+    /// The same; tells the ground whether each of the knobs decided otherwise than its default, with which the daemon would
+    /// be of the revision beside it.
+    pub fn watching(revision: Revision, watched: Vec<(Knob, Revision)>) -> Self {
+        Self { revision, slots: VecDeque::new(), watched }
     }
 
     /// What it is.
@@ -34,7 +44,9 @@ impl Kmmscand {
 
     /// `space` is born.
     pub fn enter(&mut self, space: SpaceId, ground: &impl Ground) {
-        self.slots.push_back(Slot::new(space, &self.revision, ground.now(), ground.nodes()));
+        let new = |revision: &Revision| Slot::new(space, revision, ground.now(), ground.nodes());
+        let by_default = self.watched.iter().map(|(_, revision)| new(revision)).collect();
+        self.slots.push_back(Slot { by_default, ..new(&self.revision) });
     }
 
     /// What it keeps of `space`.
@@ -55,13 +67,25 @@ impl Kmmscand {
                 continue;
             }
             let is_due = slot.scalar > 0 && ground.now() >= slot.next;
+            self.watch(&slot, ground, |slot| slot.scalar > 0 && ground.now() >= slot.next);
             if is_due && ground.may_look(slot.space) {
                 let useful = self.scan(&mut slot, ground, want);
-                slot.scanned(useful, ground.now(), &self.revision, &feedback());
+                let (now, feedback) = (ground.now(), feedback());
+                slot.scanned(useful, now, &self.revision, &feedback);
+                for (other, (_, revision)) in slot.by_default.iter_mut().zip(&self.watched) {
+                    other.scanned(useful, now, revision, &feedback);
+                }
             }
             self.slots.push_back(slot);
         }
         self.revision.pause
+    }
+
+    /// Tells the ground what each watched knob's default would have decided.
+    fn watch<D: PartialEq>(&self, slot: &Slot, ground: &impl Ground, decision: impl Fn(&Slot) -> D) {
+        for (other, (knob, _)) in slot.by_default.iter().zip(&self.watched) {
+            ground.knob_used(*knob, KnobUse::of(&decision(slot), &decision(other)));
+        }
     }
 
     /// Scans as much of an address space as its slot says; gives the useful pages: those of slow nodes that were accessed.
@@ -82,6 +106,9 @@ impl Kmmscand {
                 break;
             }
         }
+        // A scan that one of two sizes ended would have been another with the other.
+        let size = slot.size;
+        self.watch(slot, ground, |other| other.size != size && scanned >= other.size.min(size));
         slot.note_target(ground);
         useful
     }

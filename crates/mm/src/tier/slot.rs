@@ -39,6 +39,8 @@ pub struct Slot {
     pub(super) accessed: Vec<u64>,
     /// The fast node that had most of them in the last scan that saw any.
     pub(super) target: Option<Node>,
+    /// What period, size and next scan would be with each watched knob at its default, in the scanner's order of them.
+    pub(super) by_default: Vec<Slot>,
 }
 
 impl Slot {
@@ -55,6 +57,7 @@ impl Slot {
             hot: Hot::new(revision.hot),
             accessed: alloc::vec![0; usize::from(nodes)],
             target: None,
+            by_default: Vec::new(),
         }
     }
 

@@ -67,7 +67,7 @@ impl<M: Machine> Mm<M> {
             return None;
         }
         let mut on_nodes = alloc::vec![0_u32; self.topology.nodes.len()];
-        let (mut empty, mut touched) = (0, false);
+        let (mut empty, mut touched) = (0_u32, false);
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
             let entry = held.entry(vpn);
             if entry == Entry::NONE {
@@ -82,7 +82,9 @@ impl<M: Machine> Mm<M> {
             touched |= entry.has(bit::ACCESSED);
             on_nodes[usize::from(self.node_of_page(entry.pfn()).0)] += 1;
         }
-        if !touched || empty > self.knobs.get(Knob::KhugepagedMaxPtesNone) as u32 {
+        let by = (Knob::KhugepagedMaxPtesNone, empty.into());
+        let is_too_empty = |most: u64| u64::from(empty) > most;
+        if !touched || self.knobs.decide_by(&self.machine, by, |most| most, is_too_empty) {
             return None;
         }
         // The first of those with the most.

@@ -267,11 +267,16 @@ impl<M: Machine> Mm<M> {
 
     /// What page tables are allocated with.
     pub(super) fn table_request(&self) -> Request {
-        let request = match self.knobs.get(Knob::Highpte) {
-            0 => Request::KERNEL,
-            _ => Request::HIGHUSER,
-        };
-        Request { zero: true, ..request }
+        let request_at = |setting: u64| if setting == 0 { Request::KERNEL } else { Request::HIGHUSER };
+        if M::WATCHES_KNOBS {
+            // Where no zone is high, both may use the same ones.
+            let highest = |request: Request| {
+                let kinds = self.zones.iter().map(|zone| zone.kind);
+                kinds.filter(|&kind| kind <= request.highest).max()
+            };
+            self.knobs.decide(&self.machine, Knob::Highpte, |setting| highest(request_at(setting)));
+        }
+        Request { zero: true, ..request_at(self.knobs.get(Knob::Highpte)) }
     }
 
     /// The request for a page of `region`.

@@ -66,11 +66,11 @@ impl<M: Machine> Mm<M> {
         }
         // What a CPU holds back from the lists has a reference more.
         self.lru_drain_all();
-        let mut left = self.knobs.get(Knob::KhugepagedPagesToScan);
+        let mut done = 0;
         let mut next = *state.next.lock_local(&self.machine);
         let sleep = loop {
             let is_whole = next == Position::default();
-            if let Some(sleep) = self.scan_spaces(&spaces, &mut next, &mut left) {
+            if let Some(sleep) = self.scan_spaces(&spaces, &mut next, &mut done) {
                 break sleep;
             }
             SlowEvents::bump(&self.vm.events.khugepaged_full_scans);
@@ -84,7 +84,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn scan_sleep(&self) -> Nanos {
-        Nanos(self.knobs.get(Knob::KhugepagedScanSleep) * 1_000_000)
+        self.knobs.decide(&self.machine, Knob::KhugepagedScanSleep, |ms| Nanos(ms * 1_000_000))
     }
 
     /// Address spaces with a region that may be huge, by number.
@@ -106,13 +106,13 @@ impl<M: Machine> Mm<M> {
         ranges.collect()
     }
 
-    /// Looks at tables from `next` on as long as pages are `left` to look at. Gives how long to sleep where it stopped;
-    /// `None` where it came to the end.
+    /// Looks at tables from `next` on until it has looked at as many pages as a round may, with those that are `done`. Gives
+    /// how long to sleep where it stopped; `None` where it came to the end.
     fn scan_spaces(
         &self,
         spaces: &[Arc<AddressSpace<M>>],
         next: &mut Position,
-        left: &mut u64,
+        done: &mut u64,
     ) -> Option<Nanos> {
         let from = *next;
         for space in spaces.iter().filter(|space| space.id >= from.space) {
@@ -120,10 +120,12 @@ impl<M: Machine> Mm<M> {
             for (first, end) in self.ranges_to_scan(space) {
                 for (table, _) in space.tables.within(first.max(lowest), end) {
                     *next = Position { space: space.id, table };
-                    if *left < u64::from(PAGEBLOCK_PAGES) {
+                    let after = *done + u64::from(PAGEBLOCK_PAGES);
+                    let by = (Knob::KhugepagedPagesToScan, after);
+                    if self.knobs.decide_by(&self.machine, by, |most| most, |most| after > most) {
                         return Some(self.scan_sleep());
                     }
-                    *left -= u64::from(PAGEBLOCK_PAGES);
+                    *done = after;
                     next.table = table.add(PAGEBLOCK_PAGES);
                     match self.collapse(space, table) {
                         Collapse::Done => SlowEvents::bump(&self.vm.events.khugepaged_pages_collapsed),

@@ -337,17 +337,31 @@ impl<M: Machine> Mm<M> {
     pub(super) fn commit(&self, pages: u32) -> Result<(), MapError> {
         let after = self.vm.committed.fetch_add(i64::from(pages), Relaxed) + i64::from(pages);
         let (memory, swap) = (self.managed_pages() as i64, i64::from(self.vm.swap.size()));
-        let fits = match self.knobs.get(Knob::OvercommitMemory) {
+        let is_within = |ratio: u64| after <= memory * ratio as i64 / 100 + swap;
+        let fits_in = |mode: u64| match mode {
             // What is surely too much: a single request of more than there is.
             0 => i64::from(pages) <= memory + swap,
             1 => true,
-            _ => after <= memory * self.knobs.get(Knob::OvercommitRatio) as i64 / 100 + swap,
+            _ => is_within(self.knobs.get(Knob::OvercommitRatio)),
         };
+        let fits = self.knobs.decide(&self.machine, Knob::OvercommitMemory, fits_in);
+        if self.knobs.get(Knob::OvercommitMemory) == 2 {
+            self.note_overcommit_ratio(after, memory, swap);
+        }
         if fits {
             return Ok(());
         }
         self.uncommit(pages);
         Err(MapError::Overcommit)
+    }
+
+    /// Tells a machine that watches how near `vm.overcommit_ratio` was to refusing, where it counts.
+    fn note_overcommit_ratio(&self, after: i64, memory: i64, swap: i64) {
+        if M::WATCHES_KNOBS {
+            let limit = |ratio: u64| (memory * ratio as i64 / 100 + swap) as u64;
+            let by = (Knob::OvercommitRatio, after.max(0) as u64);
+            self.knobs.decide_by(&self.machine, by, limit, |limit| after <= limit as i64);
+        }
     }
 
     pub(super) fn uncommit(&self, pages: u32) {

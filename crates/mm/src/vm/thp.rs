@@ -70,17 +70,19 @@ impl<M: Machine> Region<M> {
 impl<M: Machine> Mm<M> {
     /// Whether pages of `region` may be huge.
     pub(super) fn may_be_huge(&self, region: &Region<M>) -> bool {
-        let by_setting = match (self.knobs.get(Knob::TransparentHugepage), region.huge) {
+        let by_setting = |setting: u64| match (setting, region.huge) {
             (ALWAYS, HugePages::AsConfigured) | (ALWAYS | MADVISE, HugePages::Advised) => true,
             (_, HugePages::AsConfigured | HugePages::Advised | HugePages::Never) => false,
         };
-        by_setting && matches!(region.backing, Backing::Anonymous)
+        matches!(region.backing, Backing::Anonymous)
+            && self.knobs.decide(&self.machine, Knob::TransparentHugepage, by_setting)
     }
 
     /// What a fault in `region` asks for a huge page with.
     pub(super) fn huge_request(&self, region: &Region<M>) -> Request {
         let rule = self.policy.rules().reclaim.huge_fault;
-        let urgency = Defrag::new(self.knobs.get(Knob::HugeDefrag), rule).urgency(region.huge, rule);
+        let urgency_at = |setting: u64| Defrag::new(setting, rule).urgency(region.huge, rule);
+        let urgency = self.knobs.decide(&self.machine, Knob::HugeDefrag, urgency_at);
         let placement = region.placement;
         Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP }
     }

@@ -106,14 +106,18 @@ impl<M: Machine> Mm<M> {
 
     /// Whether the flusher should write though nobody asked (`vm.dirty_background_ratio`).
     pub fn wants_writeback(&self) -> bool {
-        self.dirty_pages().dirty > self.dirty_limit(self.knobs.get(Knob::DirtyBackgroundRatio))
+        let dirty = self.dirty_pages().dirty;
+        let by = (Knob::DirtyBackgroundRatio, dirty);
+        self.knobs.decide_by(&self.machine, by, |ratio| self.dirty_limit(ratio), |limit| dirty > limit)
     }
 
     /// Waits while more is dirty than `vm.dirty_ratio` allows.
     pub(super) fn balance_dirty(&self) {
         for _ in 0..PAUSES {
             let DirtyPages { dirty, writeback } = self.dirty_pages();
-            if dirty + writeback <= self.dirty_limit(self.knobs.get(Knob::DirtyRatio)) {
+            let by = (Knob::DirtyRatio, dirty + writeback);
+            let limit = |ratio| self.dirty_limit(ratio);
+            if self.knobs.decide_by(&self.machine, by, limit, |limit| dirty + writeback <= limit) {
                 break;
             }
             self.machine.wake(Daemon::Flusher);

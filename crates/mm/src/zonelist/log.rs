@@ -6,6 +6,7 @@ use core::fmt::Write;
 use super::{OrderChoice, Zonelists};
 use crate::ids::Node;
 use crate::policy::{Rules, ZonelistOrderRule};
+use crate::sync::Relaxed;
 use crate::topology::Topology;
 
 impl Zonelists {
@@ -41,6 +42,8 @@ impl Zonelists {
     pub fn choose(&self, topology: &Topology, rules: &Rules, setting: u64) -> OrderChoice {
         let choice = OrderChoice::by_setting(topology, rules.zonelist_order, setting);
         self.put_in_force(choice.order);
+        let by_default = OrderChoice::by_rule(topology, rules.zonelist_order).order;
+        self.first_by_default.store(self.start(by_default), Relaxed);
         choice
     }
 }

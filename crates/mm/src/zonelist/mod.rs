@@ -31,6 +31,8 @@ pub struct Zonelists {
     lists: Vec<Vec<ZoneId>>,
     /// Where the lists in force begin: 0 or the number of nodes. Both are there for good, so no order is needed.
     first: AtomicU32,
+    /// Where those begin that would be in force if nobody had set the order.
+    first_by_default: AtomicU32,
     with_memory: NodeMask,
     policy_zone: ZoneKind,
 }
@@ -50,18 +52,23 @@ impl Zonelists {
         let with_memory = zones.iter().map(|(node, _)| *node).collect();
         let kinds = zones.iter().map(|zone| zone.1).filter(|kind| *kind < ZoneKind::Movable);
         let policy_zone = kinds.max().unwrap_or(ZoneKind::Movable);
-        let built = Self { fallback, zones, lists, first: AtomicU32::new(0), with_memory, policy_zone };
+        let (first, first_by_default) = (AtomicU32::new(0), AtomicU32::new(0));
+        let built = Self { fallback, zones, lists, first, first_by_default, with_memory, policy_zone };
         built.put_in_force(OrderChoice::by_rule(topology, rules.zonelist_order).order);
         built
     }
 
     /// From now on, requests ask in this order. One that is on its way may have asked some zones in the other.
     pub fn put_in_force(&self, order: ZonelistOrder) {
-        let first = match order {
+        self.first.store(self.start(order), Relaxed);
+    }
+
+    /// Where the lists of `order` begin.
+    fn start(&self, order: ZonelistOrder) -> u32 {
+        match order {
             ZonelistOrder::Node => 0,
-            ZonelistOrder::Zone => self.fallback.len(),
-        };
-        self.first.store(first as u32, Relaxed);
+            ZonelistOrder::Zone => self.fallback.len() as u32,
+        }
     }
 
     /// The order in force.
@@ -77,6 +84,12 @@ impl Zonelists {
             return &[];
         }
         &self.lists[self.first.load(Relaxed) as usize + node]
+    }
+
+    /// The zones that a task on `node` would ask if nobody had set the order.
+    pub(crate) fn ids_by_default(&self, node: Node) -> &[ZoneId] {
+        let first = self.first_by_default.load(Relaxed) as usize;
+        self.lists.get(first + usize::from(node.0)).map_or(&[], Vec::as_slice)
     }
 
     /// The same as nodes and kinds.

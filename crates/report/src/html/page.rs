@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::style::Style;
 use crate::table::Table;
-use crate::{changes, counters, heading, latency, locks, memory, published, units};
+use crate::{changes, counters, heading, knob_uses, latency, locks, memory, published, units};
 
 use super::svg;
 
@@ -54,6 +54,7 @@ struct Variant {
     rate: String,
     omissions: Vec<String>,
     notes: Vec<String>,
+    knobs: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -166,6 +167,7 @@ fn variant(group: &Group<'_>) -> Variant {
         },
         notes: run.notes.clone(),
         omissions: heading::omissions(group),
+        knobs: knob_uses::lines(group),
     }
 }
 

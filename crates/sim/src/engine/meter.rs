@@ -1,10 +1,10 @@
 //! What is measured while the simulation runs; [`Measurements`] is made from it.
 
-use mm::{LockClass, Nanos, Span, TaskId, Work};
+use mm::{Knob, KnobUse, LockClass, Nanos, Span, TaskId, Work};
 
 use crate::histogram::Histogram;
 use crate::lines::SPANS;
-use crate::measure::{SpanCost, SpanStats, Tally};
+use crate::measure::{KnobTally, SpanCost, SpanStats, Tally};
 use crate::time::{Ticks, to_nanos};
 
 /// A span that has ended, as a hook sees it.
@@ -62,6 +62,8 @@ pub(super) struct Meter {
     pub(super) groups: Vec<[SpanStats; Span::COUNT]>,
     spent: [Spent; SPANS],
     pub(super) yields: u64,
+    /// By knob; empty until one is used.
+    pub(super) knobs: Vec<KnobTally>,
     /// When measuring began.
     pub(super) since: Ticks,
 }
@@ -72,6 +74,13 @@ impl Meter {
         while self.groups.len() <= usize::from(group) {
             self.groups.push(Default::default());
         }
+    }
+
+    pub(super) fn knob(&mut self, knob: Knob, used: KnobUse) {
+        if self.knobs.is_empty() {
+            self.knobs = vec![KnobTally::default(); mm::KNOBS.len()];
+        }
+        self.knobs[knob as usize].count(used);
     }
 
     pub(super) fn span(&mut self, group: u16, span: Span, latency: Nanos, work: Work) {

@@ -89,24 +89,34 @@ impl Sim {
     }
 
     /// Calls `tick` on every CPU each `period`, first at a random time within the first one, as timers and the vmstat
-    /// worker do. The memory manager finds the CPU by [`mm::Machine::cpu`].
-    pub fn every(&self, period: Nanos, name: &str, tick: impl Fn() + 'static) {
-        let tick: Rc<dyn Fn()> = Rc::new(tick);
+    /// worker do. The memory manager finds the CPU by [`mm::Machine::cpu`]. A period that changes holds from a CPU's next
+    /// tick on. Gives the numbers that were drawn: a CPU's first tick is at its number modulo the period.
+    pub fn every(
+        &self,
+        period: impl Fn() -> Nanos + 'static,
+        name: &str,
+        tick: impl Fn() + 'static,
+    ) -> Vec<u64> {
+        let (period, tick): (Rc<dyn Fn() -> Nanos>, Rc<dyn Fn()>) = (Rc::new(period), Rc::new(tick));
         let cpus = self.core.sched.borrow().cpus.len();
+        let mut numbers = Vec::with_capacity(cpus);
         for cpu in 0..cpus as u16 {
             let machine = self.machine();
-            let first = Nanos(mm::Machine::random(&machine) % period.0.max(1));
-            let tick = Rc::clone(&tick);
+            let number = mm::Machine::random(&machine);
+            numbers.push(number);
+            let first = Nanos(number % period().0.max(1));
+            let (period, tick) = (Rc::clone(&period), Rc::clone(&tick));
             let spec = TaskSpec::new(format!("{name}/{cpu}")).on(Cpu(cpu)).at(first);
             self.spawn_background(spec, move || {
                 let mut next = first.0;
                 loop {
                     tick();
-                    next += period.0.max(1);
+                    next += period().0.max(1);
                     machine.sleep_until(Nanos(next));
                 }
             });
         }
+        numbers
     }
 
     /// Has `hook` told of every span that ends. It must not use the machine.

@@ -1,6 +1,6 @@
 //! Spans and fixed costs as they happen, and the measurements made of everything counted.
 
-use mm::{Cpu, Nanos, Span};
+use mm::{Cpu, Knob, KnobUse, Nanos, Span};
 
 use super::meter::SpanRecord;
 use super::{Core, NO_SPANS};
@@ -43,6 +43,11 @@ impl Core {
         }
     }
 
+    /// A rule read a knob that somebody set. It costs nothing.
+    pub(crate) fn knob_used(&self, knob: Knob, used: KnobUse) {
+        self.meter.borrow_mut().knob(knob, used);
+    }
+
     /// Everything measured so far.
     pub(crate) fn measurements(&self) -> Measurements {
         let (meter, lines, locks, sched) =
@@ -72,6 +77,7 @@ impl Core {
             accesses,
             context_switches: sched.context_switches,
             yields: meter.yields,
+            knobs: meter.knobs.clone(),
         }
     }
 

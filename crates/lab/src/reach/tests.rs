@@ -1,0 +1,74 @@
+//! Who can act where.
+
+use mm::{KNOBS, Knob, Policy};
+use sim::Profile;
+
+use super::{Brings, Where, refusals};
+
+const RECORDING: Brings =
+    Brings { slabs: false, spaces: false, files: false, programs: false, is_recording: true };
+
+/// Names of the knobs that `brings` refuses on `machine` under `policy`, each set alone.
+fn refused(brings: Brings, machine: &str, policy: &str) -> Vec<&'static str> {
+    let (profile, policy) = (Profile::load(machine).unwrap(), Policy::parse(policy).unwrap());
+    let topology = profile.topology();
+    let alone = |knob: Knob| {
+        let set = [(knob, knob.spec().max)];
+        let place = Where { brings, topology: &topology, policy: &policy, set: &set };
+        !refusals(&place).is_empty()
+    };
+    KNOBS.iter().filter(|spec| alone(spec.knob)).map(|spec| spec.name).collect()
+}
+
+#[test]
+fn a_recording_refuses_what_only_address_spaces_and_files_reach() {
+    let refused = refused(RECORDING, "epyc-7w83", "linux-6.18");
+    let taken: Vec<&str> =
+        KNOBS.iter().map(|spec| spec.name).filter(|name| !refused.contains(name)).collect();
+    insta::assert_snapshot!(taken.join("\n"), @r"
+    vm.pcp_batch_scale_max
+    vm.percpu_pagelist_high_fraction
+    vm.min_free_kbytes
+    vm.watermark_scale_factor
+    vm.watermark_boost_factor
+    vm.lowmem_reserve_ratio.dma
+    vm.lowmem_reserve_ratio.dma32
+    vm.stat_interval
+    freehold.pcp_batch
+    freehold.pcp_high_batches
+    ");
+}
+
+#[test]
+fn slab_events_bring_slab_knobs() {
+    let with = refused(Brings { slabs: true, ..RECORDING }, "epyc-7w83", "linux-6.18");
+    let without = refused(RECORDING, "epyc-7w83", "linux-6.18");
+    let gained: Vec<&&str> = without.iter().filter(|name| !with.contains(name)).collect();
+    assert_eq!(
+        gained,
+        [
+            &"slab_max_order",
+            &"slab_min_objects",
+            &"freehold.cpu_partial_scale",
+            &"freehold.node_partial_scale"
+        ]
+    );
+}
+
+#[test]
+fn the_reason_names_what_is_missing() {
+    let (profile, policy) = (Profile::load("epyc-7w83").unwrap(), Policy::parse("linux-6.18").unwrap());
+    let topology = profile.topology();
+    let said = |set: &[(Knob, u64)]| {
+        let place = Where { brings: RECORDING, topology: &topology, policy: &policy, set };
+        refusals(&place).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let (huge, small) = (Knob::TransparentHugepage, Knob::MinFreeKbytes);
+    insta::assert_snapshot!(said(&[(huge, 0), (huge, 1)]), @"transparent_hugepage.enabled cannot act here: a recording has page and slab events, but no address spaces and no files; forced, it would show only what khugepaged's wish does to vm.min_free_kbytes");
+    insta::assert_snapshot!(said(&[(small, 4096), (huge, 0)]), @"transparent_hugepage.enabled cannot act here: a recording has page and slab events, but no address spaces and no files");
+    insta::assert_snapshot!(said(&[(Knob::NumaZonelistOrder, 1), (Knob::Arenas, 2)]), @r"
+    vm.numa_zonelist_order cannot act here: linux-6.18: since 4.14 there is only node order
+    freehold.arenas cannot act here: linux-6.18: a zone has one set of free lists (+arenas and +zones divide it)
+    ");
+    assert_eq!(said(&[(Knob::PcpBatchScaleMax, 0), (Knob::StatInterval, 3)]), "");
+}
