@@ -58,7 +58,10 @@ pub fn remarks(style: Style, scene: &Scene<'_>) -> String {
     let mut out = String::new();
     for group in &scene.groups {
         for note in &group.first().notes {
-            let _ = writeln!(out, "{}: {}", group.label, style.bad(note));
+            // A note of a setting begins with the setting, which may be all that the variant is called.
+            let named = note.starts_with(&format!("{}:", group.label));
+            let label = if named { String::new() } else { format!("{}: ", group.label) };
+            let _ = writeln!(out, "{label}{}", style.bad(note));
         }
         for omission in omissions(group) {
             let line = format!("not as recorded: {omission}");

@@ -10,10 +10,12 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("", &["name", "title", "about", "source"]),
     ("variant", &["name"]),
     ("variant.phase", &["name", "run_ms"]),
-    ("variant.published", &["metric", "value"]),
+    // A value or a range as well: `published` says so.
+    ("variant.published", &["metric"]),
     ("variant.histogram", &["span", "text"]),
     ("compare", &["variant", "against", "metric", "as"]),
     ("sweep", &["title", "machines", "knob", "values", "metrics"]),
+    ("not_compared", &["figures", "because"]),
     ("sweep.criterion", &["usual", "metric", "at_most", "cost", "because"]),
 ];
 
@@ -88,8 +90,9 @@ mod tests {
     fn the_table_is_what_the_types_require() {
         let whole = "name = \"n\"\ntitle = \"t\"\nabout = \"a\"\nsource = \"s\"\n\
             [[variant]]\nname = \"v\"\n[[variant.phase]]\nname = \"p\"\nrun_ms = 1\n\
-            [[variant.published]]\nmetric = \"m\"\nvalue = 1\n[[variant.histogram]]\nspan = \"s\"\ntext = \"t\"\n\
+            [[variant.published]]\nmetric = \"m\"\n[[variant.histogram]]\nspan = \"s\"\ntext = \"t\"\n\
             [[compare]]\nvariant = \"v\"\nagainst = \"w\"\nmetric = \"m\"\nas = \"ratio\"\n\
+            [[not_compared]]\nfigures = \"f\"\nbecause = \"b\"\n\
             [[sweep]]\ntitle = \"t\"\nmachines = []\nknob = \"k\"\nvalues = [1]\nmetrics = []\n\
             [sweep.criterion]\nusual = 1\nmetric = \"m\"\nat_most = 1.0\ncost = \"c\"\nbecause = \"b\"\n";
         toml::from_str::<File>(whole).unwrap();
