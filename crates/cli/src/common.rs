@@ -91,7 +91,8 @@ pub(crate) fn present(
         document.to_json()
     } else {
         let style = style(channel);
-        let notes: String = document.notes.iter().map(|note| format!("{}\n", style.bad(note))).collect();
+        let notes: String =
+            document.notes.iter().flat_map(|note| [style.bad(note), "\n".to_owned()]).collect();
         let gap = if notes.is_empty() { "" } else { "\n" };
         notes + gap + &text(style)
     };

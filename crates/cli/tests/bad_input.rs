@@ -215,7 +215,7 @@ fn what_may_not_be_read_is_said() {
 
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 10);
-    fs::set_permissions(&rec, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&rec, fs::Permissions::from_mode(0o000)).unwrap();
     // root may read everything.
     if fs::read(&rec).is_err() {
         for words in [["inspect", text(&rec)], ["replay", text(&rec)], ["compare", text(&rec)]] {

@@ -62,11 +62,13 @@ fn rows_without_errors(experiment: &Experiment) -> Vec<Row> {
             let (path, name) = (figure.metric.path(), variant.case_name(figure.phase));
             match &figure.published {
                 Published::Value(value) if value.is_finite() => {
-                    add(name, path, figure.metric.unit(), figure.role)
+                    add(name, path, figure.metric.unit(), figure.role);
                 }
                 Published::Range(_) => add(name, path, figure.metric.unit(), figure.role),
                 Published::Sequence(values) => {
-                    values.iter().for_each(|_| add(name.clone(), path, figure.metric.unit(), figure.role));
+                    for _ in values {
+                        add(name.clone(), path, figure.metric.unit(), figure.role);
+                    }
                 }
                 Published::Value(_) | Published::Histogram(_) => {}
             }

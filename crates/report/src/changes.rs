@@ -73,7 +73,7 @@ pub fn headline(all: &[Change], groups: [&Group<'_>; 2]) -> String {
     match lead(all, &real) {
         None if seeds < 2 => said.push("No noticeable change.".into()),
         None if all.iter().all(|change| change.told() == Told::Same) => {
-            said.push("Identical in all seeds.".into())
+            said.push("Identical in all seeds.".into());
         }
         None => said.push("No difference beyond the seeds'.".into()),
         Some(lead) => {

@@ -36,7 +36,10 @@ fn head(style: Style, name: &str, of: &Inspection) -> String {
     let mut out = format!("{}\n", style.heading(name));
     if let Some(damage) = of.damage {
         let lines = wrap(&format!("the file {damage}; this is what of it is whole"), style.columns());
-        lines.iter().for_each(|line| out += &format!("{}\n", style.bad(line)));
+        for line in &lines {
+            out += &style.bad(line);
+            out.push('\n');
+        }
     }
     let known =
         |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text.to_owned() };

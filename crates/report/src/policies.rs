@@ -66,7 +66,11 @@ pub fn show(style: Style, policy: &Policy, labels: &[(Mechanism, Label, Option<L
 
 fn label(style: Style, what: &str, label: &Label) -> String {
     let text = format!("{what} {}: {}", label.label, label.reason);
-    wrap(&text, style.columns() - 2).iter().map(|line| format!("  {line}\n")).collect()
+    let mut out = String::new();
+    for line in wrap(&text, style.columns() - 2) {
+        let _ = writeln!(out, "  {line}");
+    }
+    out
 }
 
 fn row(rule: &RuleInForce) -> [String; 4] {

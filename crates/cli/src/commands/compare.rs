@@ -41,7 +41,8 @@ fn gathered(documents: Vec<(String, Document)>) -> Document {
         all.notes.extend(document.notes.iter().map(|note| format!("{name}: {note}")));
         all.runs.extend(document.runs.into_iter().map(|mut run| {
             if are_several {
-                run.variant = [name.as_str(), &run.variant].join(" ").trim_end().to_owned();
+                let named = [name.as_str(), &run.variant].join(" ");
+                named.trim_end().clone_into(&mut run.variant);
             }
             run
         }));

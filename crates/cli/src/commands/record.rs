@@ -33,7 +33,9 @@ pub(crate) fn run(global: &Global, options: Record) -> Result<Verdict, Failure> 
         channel.print(&(serde_json::to_string_pretty(&json(&summary)).map_err(Failure::of)? + "\n"))?;
     } else {
         note(global, &account(&output, &summary));
-        warnings(&summary).iter().for_each(|line| say(line));
+        for line in warnings(&summary) {
+            say(&line);
+        }
     }
     if summary.events == 0 {
         return Err(Failure(format!(

@@ -148,11 +148,10 @@ mod tests {
     /// Published figures stand beside a loop of the published size only, on a machine that is divided by the same number.
     #[test]
     fn what_stands_beside_published_figures_is_the_posts_loop_to_scale() {
-        let post = post().ok().expect("the experiment comes along");
+        let post = post().expect("the experiment comes along");
         assert_eq!(post.variants.len(), 2 * MACHINES.len(), "two values on each machine");
         for variant in &post.variants {
-            let parameter =
-                |name: &str| variant.setup.workload.get(name).and_then(|value| value.as_integer());
+            let parameter = |name: &str| variant.setup.workload.get(name)?.as_integer();
             assert_eq!(
                 (parameter("mib"), parameter("processes")),
                 (Some(6144), Some(10)),

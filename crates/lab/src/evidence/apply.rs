@@ -37,15 +37,12 @@ pub fn label(run: &mut Run, table: &Table, policy: &Policy, profile: &Profile, c
     let labels: Vec<(Mechanism, MechanismLabel)> = used(run).into_iter().map(of).collect();
     // The first of equals, so that page lists speak before what hangs on them.
     let least = labels.iter().rev().max_by_key(|(_, label)| label.label);
-    match least {
-        Some((_, least)) => {
-            run.confidence = least.label;
-            run.confidence_reason.clone_from(&least.reason);
-        }
-        None => {
-            run.confidence = Confidence::Extrapolated;
-            "the run used no mechanism that could be checked".clone_into(&mut run.confidence_reason);
-        }
+    if let Some((_, least)) = least {
+        run.confidence = least.label;
+        run.confidence_reason.clone_from(&least.reason);
+    } else {
+        run.confidence = Confidence::Extrapolated;
+        "the run used no mechanism that could be checked".clone_into(&mut run.confidence_reason);
     }
     run.labels = labels.into_iter().map(|(mechanism, label)| (mechanism.name().to_owned(), label)).collect();
 }

@@ -86,8 +86,10 @@ fn add(outcome: &FileOutcome, sums: &mut BTreeMap<(String, Mechanism, Check), He
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_held = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.ends_with(".csv.xz") || (name.ends_with(".txt") && !folder.ends_with("traces"))
+        let ending = path.extension().unwrap_or_default();
+        let is_trace = ending == "xz"
+            && path.file_stem().is_some_and(|stem| Path::new(stem).extension() == Some("csv".as_ref()));
+        is_trace || (ending == "txt" && !folder.ends_with("traces"))
     };
     let mut files: Vec<PathBuf> = entries.filter(is_held).collect();
     files.sort();

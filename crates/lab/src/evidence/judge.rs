@@ -70,7 +70,7 @@ impl<'a> Judgement<'a> {
 
     /// How sure times are on `profile`; `None` for a mechanism that takes none by itself.
     pub fn times(&self, profile: &Profile) -> Option<Label> {
-        let Some(measured_by) = self.timed_by() else { return None };
+        let measured_by = self.timed_by()?;
         let on = Judgement { mechanism: measured_by, ..*self };
         if !is_builtin(profile) {
             let name = profile.name();

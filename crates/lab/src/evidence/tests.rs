@@ -154,7 +154,7 @@ fn times_are_predicted_where_rows_of_the_machine_were() {
 /// Rows were simulated on the profile that comes with the program, not on one that took its name.
 #[test]
 fn a_profile_with_a_known_name_and_other_figures_is_unchecked() {
-    let text = Profile::load("xeon-8260-1n").unwrap().to_toml().replacen("cpu.speed", "cpu.speed", 1);
+    let text = Profile::load("xeon-8260-1n").unwrap().to_toml();
     let same = Profile::parse("xeon-8260-1n", &text).unwrap();
     let other = Profile::load("xeon-8260").unwrap().to_toml().replace("xeon-8260", "xeon-8260-1n");
     let other = Profile::parse("xeon-8260-1n", &other).unwrap();

@@ -108,7 +108,9 @@ impl Span {
         else {
             return false;
         };
-        product.values_mut().for_each(|power| *power /= lead);
+        for power in product.values_mut() {
+            *power /= lead;
+        }
         for (_, of) in &mut self.basis {
             if let Some(power) = of.get(&unknown).copied() {
                 subtract(of, &product, power);

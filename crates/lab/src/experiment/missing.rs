@@ -37,7 +37,7 @@ fn look(place: Place<'_>, table: &DeTable<'_>, path: &str, line: Option<usize>, 
             None => (*key).to_owned(),
         });
     }
-    for (key, value) in table.iter() {
+    for (key, value) in table {
         let path = joined(path, key.get_ref());
         for (below, line) in tables(place, value) {
             look(place, below, &path, Some(line), lacking);

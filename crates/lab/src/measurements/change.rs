@@ -99,7 +99,7 @@ impl Change {
     /// Whether the second is better; `None` if they are equal or neither way is better.
     pub fn is_better(&self) -> Option<bool> {
         let (before, after) = self.means();
-        let better = self.figure.better.filter(|_| before != after)?;
+        let better = self.figure.better.filter(|_| (before - after).abs() > 0.0)?;
         Some(match better {
             Better::Higher => after > before,
             Better::Lower => after < before,

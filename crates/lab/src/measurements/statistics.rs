@@ -139,7 +139,7 @@ impl Moments {
     pub fn differs_from(self, other: Self) -> bool {
         match self.welch(other) {
             Some(half) => (other.mean - self.mean).abs() > half,
-            None => self.stddev + other.stddev == 0.0 && self.mean != other.mean,
+            None => self.stddev + other.stddev == 0.0 && (self.mean - other.mean).abs() > 0.0,
         }
     }
 

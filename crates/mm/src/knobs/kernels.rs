@@ -56,8 +56,8 @@ struct Limited {
 impl Knob {
     /// The kernels that take `value`, of those that have the knob.
     pub fn kernels_that_take(self, value: u64) -> Kernels {
-        let limited = self.limited().into_iter().flatten();
-        limited.filter(|limited| limited.values.contains(&value)).last().map_or(Kernels::ALL, |it| it.kernels)
+        let mut limited = self.limited().into_iter().flatten();
+        limited.rfind(|limited| limited.values.contains(&value)).map_or(Kernels::ALL, |it| it.kernels)
     }
 
     /// Where the range of values is not the same in all kernels.

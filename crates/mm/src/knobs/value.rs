@@ -134,7 +134,7 @@ impl Knob {
             "KiB" => Some(1 << 10),
             // The kernel's MB of a rate are of 2^20 bytes, too (facts/ALGORITHMS.md 6.3).
             "MiB" | "MB/s" => Some(1 << 20),
-            "pages" => Some(crate::ids::PAGE_SIZE as u64),
+            "pages" => Some(crate::ids::PAGE_SIZE),
             _ => None,
         }
     }

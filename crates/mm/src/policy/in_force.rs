@@ -90,7 +90,7 @@ impl List {
     }
 
     /// A rule that is the same in all kernels.
-    pub(super) fn constant<R: PartialEq + Debug>(&mut self, of: Of, mainline: R, value: R) {
+    pub(super) fn constant<R: Copy + PartialEq + Debug>(&mut self, of: Of, mainline: R, value: R) {
         let kernels = Origin::Kernels { since: None, before: None };
         let origin = if value == mainline { kernels } else { Origin::Part };
         self.push(of, value, origin);

@@ -105,9 +105,9 @@ impl ReclaimRules {
         }
     }
 
-    pub(super) fn list(&self, to: &mut List) {
+    pub(super) fn list(self, to: &mut List) {
         use Mechanism::{HugePages, Reclaim};
-        let Self { lru, batch, anon, huge_fault, congestion } = *self;
+        let Self { lru, batch, anon, huge_fault, congestion } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru);
         to.add(Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"), BATCH, batch);
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon);

@@ -97,7 +97,8 @@ impl Sim {
         name: &str,
         tick: impl Fn() + 'static,
     ) -> Vec<u64> {
-        let (period, tick): (Rc<dyn Fn() -> Nanos>, Rc<dyn Fn()>) = (Rc::new(period), Rc::new(tick));
+        let period: Rc<dyn Fn() -> Nanos> = Rc::new(period);
+        let tick: Rc<dyn Fn()> = Rc::new(tick);
         let cpus = self.core.sched.borrow().cpus.len();
         let mut numbers = Vec::with_capacity(cpus);
         for cpu in 0..cpus as u16 {

@@ -19,7 +19,7 @@ impl Lines {
     }
 
     fn note(&mut self, text: &str, above: &str, table: &DeTable<'_>) {
-        for (key, value) in table.iter() {
+        for (key, value) in table {
             let path = if above.is_empty() {
                 key.get_ref().to_string()
             } else {
