@@ -370,7 +370,7 @@ fn a_sweep_says_which_machines_need_another_value() {
     assert_eq!((verdict.usual, verdict.needed, verdict.advised), (2100.0, true, Some(3)));
     near(verdict.cost_percent, 100.0 * (1003.0 / 1005.0 - 1.0));
     assert!(document.rows.is_empty() && document.score.is_empty());
-    assert_eq!(document.runs[1].variant, "host vm.pcp_batch_scale_max=3");
+    assert_eq!(document.runs[1].variant, "kvm-genoa-2c vm.pcp_batch_scale_max=3");
     let elsewhere =
         Options { machines: vec![sim::Profile::load("epyc-7w83").expect("a profile")], ..Options::default() };
     let document = ran(Experiment::parse("sweep.toml", SWEEP).expect("an experiment"), &elsewhere);
@@ -382,8 +382,8 @@ fn a_sweep_says_which_machines_need_another_value() {
 fn a_sweep_over_policies_has_a_row_for_each() {
     let text = SWEEP.replace("[[sweep]]", "[[sweep]]\npolicies = [\"linux-6.1\", \"linux-6.18\"]");
     let experiment = Experiment::parse("sweep.toml", &text).expect("an experiment");
-    assert_eq!(experiment.sweeps[0].rows[1..3], ["host linux-6.18", "xeon-8260 linux-6.1"]);
-    assert_eq!(experiment.sweeps[0].cells[3].name, "host linux-6.18 vm.pcp_batch_scale_max=5");
+    assert_eq!(experiment.sweeps[0].rows[1..3], ["kvm-genoa-2c linux-6.18", "xeon-8260 linux-6.1"]);
+    assert_eq!(experiment.sweeps[0].cells[3].name, "kvm-genoa-2c linux-6.18 vm.pcp_batch_scale_max=5");
     let moved = experiment.on(&[sim::Profile::load("epyc-7w83").expect("a profile")]);
     assert_eq!(moved.sweeps[0].rows, ["epyc-7w83 linux-6.1", "epyc-7w83 linux-6.18"]);
     assert_eq!(moved.sweeps[0].cells.len(), 6);
