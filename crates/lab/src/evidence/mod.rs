@@ -2,7 +2,7 @@
 //!
 //! The table has two halves, each a file that a program wrote and that travels with this one. `held.toml` says which kernels'
 //! parameters and traces mm was held against (`make evidence`, from conformance/). docs/results.toml (`make results`) says how far the rows of
-//! the published experiments were off, by machine, policy and mechanism. [`judge`](Table::judge) derives a
+//! the published experiments were off, by machine, policy and mechanism. `judge` derives a
 //! label from both and from nothing else; [`used`] says which mechanisms a run used, [`label`] puts labels on a run.
 
 mod apply;

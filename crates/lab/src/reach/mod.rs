@@ -1,5 +1,5 @@
 //! What a knob reaches. Before a run: whether anything that the workload brings, the machine has and the policy does
-//! reads it at all ([`refusals`]). After it: what it did, from what the simulation counted ([`uses`]).
+//! reads it at all ([`refusals`]). After it: what it did, from what the simulation counted (`uses`).
 //!
 //! A knob that can act nowhere is refused: two columns that are alike would say that a setting is of no use, where it was
 //! never asked. What could act is not refused.
