@@ -22,9 +22,9 @@ use crate::progress::Bar;
 const MACHINES: [&str; 2] = ["epyc-7w83", "xeon-8260-1n"];
 /// The experiment that has the seed's figures.
 const POST: &str = "pcp-batch";
-/// The post's machines and its loop are divided by this, so that a tour takes less than a minute; from 16 to 32 means
-/// change by some 2 % (docs/model.md).
-const SCALE: u32 = 32;
+/// The post's machines and its loop are divided by this, as in the experiment: at 1/32 the EPYC's second cache level would be
+/// smaller than its first.
+const SCALE: u32 = 16;
 /// The seed ran upstream Linux of its day with the series that adds the knob.
 const POLICY: &str = "linux-6.11+pcp_batch_scale_max";
 const COPIES: u32 = 10;
