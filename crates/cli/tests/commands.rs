@@ -72,6 +72,9 @@ fn several_machines_and_seeds_make_one_document() {
         }
     }
     assert_eq!(told, expected);
+    for run in &document.runs {
+        assert_eq!(run.machine_digest, sim::Profile::load(&run.machine).unwrap().digest());
+    }
     let mean = document
         .means
         .iter()

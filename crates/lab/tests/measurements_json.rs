@@ -6,6 +6,7 @@ fn document() -> Document {
     let mut run = Run {
         workload: "loop x10".into(),
         machine: "epyc-7w83".into(),
+        machine_digest: "cbf29ce484222325".into(),
         policy: "linux-6.18".into(),
         variant: "scale-5".into(),
         seed: 1,
@@ -36,7 +37,7 @@ fn every_key_of_the_format_is_there() {
         assert!(value.get(key).is_some(), "{key}");
     }
     let run = &value["runs"][0];
-    let keys = "workload machine policy variant seed confidence confidence_reason knobs simulated_ns wall_ns \
+    let keys = "workload machine machine_digest policy variant seed confidence confidence_reason knobs simulated_ns wall_ns \
                 operations throughput latency locks memory counters omissions";
     for key in keys.split_whitespace() {
         assert!(run.get(key).is_some(), "{key}");

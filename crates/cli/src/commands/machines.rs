@@ -120,6 +120,7 @@ fn json(profiles: &[Profile]) -> Vec<serde_json::Value> {
             serde_json::json!({
                 "name": profile.name(),
                 "title": profile.title(),
+                "digest": profile.digest(),
                 "cpus": profile.shape().cpu_count(),
                 "nodes": profile.shape().nodes.len(),
                 "figures": figures,

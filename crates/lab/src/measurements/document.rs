@@ -53,6 +53,10 @@ pub struct Run {
     pub workload: String,
     /// The machine profile's name.
     pub machine: String,
+    /// The profile's digest, [`sim::Profile::digest`]: another one is another machine of that name. Empty where no profile
+    /// was simulated.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub machine_digest: String,
     /// The policy: `linux-6.18`, `freehold` …
     pub policy: String,
     /// What tells this run from its siblings, for instance `scale-5`.

@@ -1,9 +1,9 @@
 //! Whether documents were measured on the same thing, so that what differs between them is what was changed.
 //!
-//! Machine, workload and label have to be the same; policies, knobs and versions are what people compare. Documents with
+//! Machine (by its name and its figures), workload and label have to be the same; policies, knobs and versions are what people compare. Documents with
 //! several variants need one in common.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Document, Run};
 
@@ -22,6 +22,7 @@ const LISTED: usize = 3;
 /// can be compared.
 pub fn differences(documents: &[(String, Document)]) -> Vec<String> {
     let mut all: Vec<String> = ASPECTS.iter().filter_map(|aspect| difference(documents, *aspect)).collect();
+    all.extend(figures_apart(documents));
     if let Some(apart) = variants_apart(documents) {
         all.push(apart);
     }
@@ -32,6 +33,26 @@ fn difference(documents: &[(String, Document)], (name, of): Aspect) -> Option<St
     let sets = documents.iter().map(|(_, document)| set(document, of)).collect::<Vec<_>>();
     let first = sets.first()?;
     sets.iter().any(|set| set != first).then(|| told(name, documents, &sets))
+}
+
+/// A machine that goes by one name and has other figures: `figures of m (a: 0123…; b: 4567…)`. What has no digest, as documents
+/// of earlier versions have none, is taken for the same.
+fn figures_apart(documents: &[(String, Document)]) -> Vec<String> {
+    let mut machines: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for run in documents.iter().flat_map(|(_, document)| &document.runs) {
+        if !run.machine_digest.is_empty() {
+            machines.entry(&run.machine).or_default().insert(&run.machine_digest);
+        }
+    }
+    let apart = |machine: &str| {
+        let parts = documents.iter().filter_map(|(name, document)| {
+            let run = document.runs.iter().find(|run| run.machine == machine)?;
+            Some(format!("{name}: {}", run.machine_digest))
+        });
+        format!("figures of {machine} ({})", parts.collect::<Vec<_>>().join("; "))
+    };
+    let several = machines.iter().filter(|(_, digests)| digests.len() > 1);
+    several.map(|(machine, _)| apart(machine)).collect()
 }
 
 /// Documents of one variant each are columns beside each other, whatever these are called.
@@ -93,6 +114,17 @@ mod tests {
         let mut exact = document("b", &[("m", "w", "x")]);
         exact.1.runs[0].confidence = Confidence::Exact;
         assert_eq!(told(exact), ["label (a: extrapolated; b: exact)"]);
+    }
+
+    #[test]
+    fn one_name_with_other_figures_is_one() {
+        let with = |name: &str, digest: &str| {
+            let mut document = document(name, &[("this", "w", "x")]);
+            document.1.runs[0].machine_digest = digest.into();
+            document
+        };
+        assert!(differences(&[with("a", "01"), with("b", "01"), with("c", "")]).is_empty());
+        assert_eq!(differences(&[with("a", "01"), with("b", "02")]), ["figures of this (a: 01; b: 02)"]);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(super) fn run(parts: &Parts<'_>) -> Run {
     let mut run = Run {
         workload: workload_name(plan, play),
         machine: plan.profile.name().to_owned(),
+        machine_digest: plan.profile.digest(),
         policy: plan.policy.name().to_owned(),
         variant: variant.name(),
         seed: plan.seed,

@@ -174,6 +174,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     let mut run = Run {
         workload: scene.workload.title(),
         machine: scene.profile.name().to_owned(),
+        machine_digest: scene.profile.digest(),
         policy: scene.policy.name().to_owned(),
         variant: phase.name.clone(),
         seed: scene.seed,

@@ -4,6 +4,7 @@
 //! as `{ value, kind, source }`. A profile may extend another one and say only what differs. The profiles that come
 //! with the program are compiled into it.
 
+mod digest;
 mod extend;
 mod figure;
 mod lines;
@@ -17,6 +18,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use digest::digest;
 pub use figure::{FIGURES, Figure, FigureSpec, Kind, Spread, figure_spec};
 use mm::{Cpu, Topology};
 pub use read::ORDERED;
@@ -182,6 +184,11 @@ impl Profile {
         read::check_order(&all).map_err(wrong)?;
         let topology = shape.topology(all["cache.l3_bytes"].value).map_err(wrong)?;
         Ok(Self { name: name.into(), title: title.into(), shape, figures: all, topology })
+    }
+
+    /// Sixteen digits that stand for its shape and the values of its figures.
+    pub fn digest(&self) -> String {
+        digest::of(self)
     }
 
     /// The profile as a file that [`Profile::load`] reads to the same profile.

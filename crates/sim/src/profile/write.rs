@@ -15,6 +15,13 @@ pub(super) fn profile(profile: &Profile) -> String {
     out
 }
 
+/// The topology without its source.
+pub(super) fn shape_only(profile: &Profile) -> String {
+    let mut out = String::new();
+    let _ = write_topology(&mut out, profile);
+    out.lines().filter(|line| !line.starts_with("source = ")).map(|line| format!("{line}\n")).collect()
+}
+
 fn write_head(out: &mut String, profile: &Profile) -> core::fmt::Result {
     writeln!(out, "name = {}", quoted(profile.name()))?;
     writeln!(out, "title = {}", quoted(profile.title()))
