@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::error::{ExperimentError, Place};
+use super::heat;
 use super::read::{self, Source};
 use super::spec::Experiment;
 
@@ -69,7 +70,7 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::load`].
     pub fn parse(file: &str, text: &str) -> Result<Self, ExperimentError> {
-        read::experiment(&Source { place: Place { file, text }, folder: None })
+        experiment(&Source { place: Place { file, text }, folder: None })
     }
 
     fn from_file(path: &Path) -> Result<Self, ExperimentError> {
@@ -81,8 +82,18 @@ impl Experiment {
         }
         let text = fs::read_to_string(path).map_err(failed)?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        read::experiment(&Source { place: Place { file: &file, text: &text }, folder: Some(folder) })
+        experiment(&Source { place: Place { file: &file, text: &text }, folder: Some(folder) })
     }
+}
+
+/// An experiment file, or what `freehold heat` wrote.
+fn experiment(source: &Source<'_>) -> Result<Experiment, ExperimentError> {
+    let place = source.place;
+    if !heat::is_heat(place.text) {
+        return read::experiment(source);
+    }
+    let text = heat::experiment(place)?;
+    read::experiment(&Source { place: Place { text: &text, ..place }, folder: None })
 }
 
 /// Whether a name of an experiment or machine means a file: it ends in `.toml` or has a directory in it.

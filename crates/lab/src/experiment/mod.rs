@@ -11,6 +11,7 @@ mod error;
 mod explain;
 mod file;
 mod funclatency;
+mod heat;
 mod independence;
 mod library;
 mod metric;
