@@ -167,12 +167,13 @@ pub(crate) struct Replay {
     /// The recording, or a perf.data file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The machines: names of `freehold machines list`, or profiles of your own (FILE.toml)
+    /// The machines: names of `freehold machines list`, profiles of your own (FILE.toml), or the machine at hand, which is
+    /// measured once (5 to 20 seconds) and kept in the user's cache directory
     #[arg(
         long,
         short,
-        default_value = "kvm-genoa-2c",
-        value_name = "NAME|FILE.toml[,…]",
+        default_value = "this",
+        value_name = "this|NAME|FILE.toml[,…]",
         value_delimiter = ','
     )]
     pub(crate) machine: Vec<String>,
@@ -257,8 +258,8 @@ pub(crate) struct LabFiles {
 /// How experiments are run.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LabHow {
-    /// Run them on these machines instead of their own
-    #[arg(long, short, value_name = "NAME|FILE.toml[,…]", value_delimiter = ',')]
+    /// Run them on these machines instead of their own; `this` is the machine at hand
+    #[arg(long, short, value_name = "this|NAME|FILE.toml[,…]", value_delimiter = ',')]
     pub(crate) machine: Vec<String>,
     /// Repetitions, each with another seed; without it, what each experiment says
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
@@ -283,8 +284,8 @@ pub(crate) enum MachinesWhat {
     List,
     /// All figures of a profile, each with its source
     Show {
-        /// A name, or a profile of your own (FILE.toml)
-        #[arg(value_name = "NAME|FILE.toml")]
+        /// A name, a profile of your own (FILE.toml), or `this`: the machine at hand
+        #[arg(value_name = "this|NAME|FILE.toml")]
         machine: String,
         /// Instead of its figures, whom requests ask for memory, in order, and what decided that order
         #[arg(long)]
@@ -306,9 +307,10 @@ pub(crate) enum MachinesWhat {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Validate {
-    /// A profile of this machine (FILE.toml of `freehold machines probe -o`); without it, one is made: 5 to 20 seconds
-    #[arg(long, short, value_name = "NAME|FILE.toml")]
-    pub(crate) machine: Option<String>,
+    /// A profile of this machine (FILE.toml of `freehold machines probe -o`); `this` is measured once (5 to 20 seconds) and
+    /// kept in the user's cache directory
+    #[arg(long, short, default_value = "this", value_name = "this|NAME|FILE.toml")]
+    pub(crate) machine: String,
     /// Numbers of tasks; 1 and 2 if nothing is said
     #[arg(long, value_delimiter = ',', value_name = "N[,N…]", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) tasks: Vec<u32>,

@@ -9,6 +9,7 @@ mod common;
 mod output;
 mod progress;
 mod shared_options;
+mod this_machine;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{freehold, recording, refusal};
+use common::{MACHINE, freehold, recording, refusal};
 
 fn text(path: &std::path::Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
@@ -30,7 +30,7 @@ fn values_out_of_range_say_the_range() {
     insta::assert_snapshot!(refusal(&["replay", rec, "--set", "vm.pcp_batch_scale_max=5,7"]));
     insta::assert_snapshot!(refusal(&["replay", rec, "--set", "vm.pcp_batch_scale_max"]));
     insta::assert_snapshot!(refusal(&["replay", rec, "--at", "1:vm.pcp_batch_scale_max=0"]));
-    insta::assert_snapshot!(refusal(&["replay", rec, "--cpus", "0-9999"]));
+    insta::assert_snapshot!(refusal(&["replay", rec, MACHINE, "--cpus", "0-9999"]));
     insta::assert_snapshot!(refusal(&["replay", rec, "--copies", "0"]));
 }
 
@@ -59,8 +59,8 @@ fn a_knob_that_cannot_act_is_refused_unless_it_is_forced() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 100);
     let rec = text(&rec);
-    insta::assert_snapshot!(refusal(&["replay", rec, "--set", "vm.swappiness=0"]), @"freehold: vm.swappiness cannot act here: a recording has page and slab events, but no address spaces and no files; --force runs it all the same");
-    insta::assert_snapshot!(refusal(&["replay", rec, "--at", "1ns:freehold.arenas=2"]), @"freehold: freehold.arenas cannot act here: linux-6.18: a zone has one set of free lists (+arenas and +zones divide it); --force runs it all the same");
+    insta::assert_snapshot!(refusal(&["replay", rec, MACHINE, "--set", "vm.swappiness=0"]), @"freehold: vm.swappiness cannot act here: a recording has page and slab events, but no address spaces and no files; --force runs it all the same");
+    insta::assert_snapshot!(refusal(&["replay", rec, MACHINE, "--at", "1ns:freehold.arenas=2"]), @"freehold: freehold.arenas cannot act here: linux-6.18: a zone has one set of free lists (+arenas and +zones divide it); --force runs it all the same");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_damaged_recording_says_so_first_and_goes_on_with_what_is_whole() {
         (without_index, "costs none of its events"),
     ] {
         fs::write(&path, bytes).unwrap();
-        for words in [&["inspect", text(&path)][..], &["replay", text(&path), "--quiet"]] {
+        for words in [&["inspect", text(&path)][..], &["replay", text(&path), "--quiet", MACHINE]] {
             let output = freehold(words);
             let stderr = String::from_utf8(output.stderr).unwrap();
             let shown = String::from_utf8(output.stdout).unwrap();
@@ -128,7 +128,7 @@ fn a_damaged_recording_says_so_first_and_goes_on_with_what_is_whole() {
             let top: String = shown.lines().take(4).collect::<Vec<_>>().join(" ");
             assert!(top.contains("is cut off") || top.contains("is damaged"), "{words:?}: {top}");
         }
-        let output = freehold(&["replay", text(&path), "--json", "--quiet"]);
+        let output = freehold(&["replay", text(&path), "--json", "--quiet", MACHINE]);
         let document =
             lab::measurements::Document::from_json(&String::from_utf8_lossy(&output.stdout)).unwrap();
         assert!(document.notes[0].contains(how), "{:?}", document.notes);
@@ -173,15 +173,15 @@ fn wrong_words_files_and_places_end_in_one_line() {
         (&["replay", &rec, "--copies", "many"], "many"),
         (&["replay", &rec, "--seed", "-1"], "-1"),
         (&["replay", &rec, "--repeat", "99999999999999999999"], "repeat"),
-        (&["replay", &rec, "--cpus", "3-1"], "3-1"),
-        (&["replay", &rec, "--cpus", ","], "CPU"),
+        (&["replay", &rec, MACHINE, "--cpus", "3-1"], "3-1"),
+        (&["replay", &rec, MACHINE, "--cpus", ","], "CPU"),
         (&["replay", &rec, "--machine", &garbage], "garbage.toml"),
         (&["replay", &rec, "--machine", &dir], "directory"),
         (&["replay", &rec, "--machine", ""], "profile"),
         (&["replay", &rec, "--policy", ""], "policy"),
         (&["replay", &rec, "--set", "=5"], "knob"),
-        (&["replay", &rec, "--report", &page], "page.html"),
-        (&["replay", &rec, "--report", &dir], "directory"),
+        (&["replay", &rec, MACHINE, "--report", &page], "page.html"),
+        (&["replay", &rec, MACHINE, "--report", &dir], "directory"),
         (&["replay", &rec, &rec], "unexpected argument"),
         (&["inspect", &rec, "--mask", &page], "page.html"),
         (&["heat", "-o", "/no/such/folder/a.toml", "--", "true"], "/no/such/folder"),
@@ -207,6 +207,30 @@ fn wrong_words_files_and_places_end_in_one_line() {
         let line = refusal(words);
         assert!(line.contains(part) && line.starts_with("freehold: "), "{words:?}: {line}");
     }
+}
+
+#[test]
+fn the_machine_at_hand_is_measured_after_all_else_is_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let (rec, cache) = (recording(folder.path(), 10), folder.path().join("cache"));
+    let wrong: [&[&str]; 5] = [
+        &["replay", "/no/such/file"],
+        &["replay", text(&rec), "--set", "vm.swappines=0"],
+        &["replay", text(&rec), "--machine", "this,nowhere"],
+        &["machines", "show", "this", "--zonelists", "--policy", "linux-9.9"],
+        &["validate", "--machine", "nowhere"],
+    ];
+    for words in wrong {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_freehold"));
+        let output = command.args(words).env("XDG_CACHE_HOME", &cache).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
+        assert!(!cache.exists(), "{words:?} measured this machine");
+    }
+    assert!(String::from_utf8(freehold(&["replay", "--help"]).stdout).unwrap().contains("[default: this]"));
+    let line = refusal(&["replay", text(&rec), "--machine", "host"]);
+    assert!(line.contains("kvm-genoa-2c") && line.contains("--machine this"), "{line}");
 }
 
 #[test]

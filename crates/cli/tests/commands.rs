@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{freehold, recording, stdout};
+use common::{MACHINE, freehold, recording, stdout};
 use lab::measurements::Document;
 
 fn replay(extra: &[&str]) -> String {
@@ -10,6 +10,9 @@ fn replay(extra: &[&str]) -> String {
     let rec = recording(folder.path(), 20_000);
     let mut words = vec!["replay", rec.to_str().unwrap(), "--quiet"];
     words.extend(extra);
+    if !extra.contains(&"--machine") {
+        words.push(MACHINE);
+    }
     stdout(&words)
 }
 
@@ -199,8 +202,14 @@ fn a_machine_that_is_too_small_ends_with_status_1() {
 fn a_change_that_was_never_reached_falls_short() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 1_000);
-    let output =
-        freehold(&["replay", rec.to_str().unwrap(), "--quiet", "--at", "1000s:vm.pcp_batch_scale_max=0"]);
+    let output = freehold(&[
+        "replay",
+        rec.to_str().unwrap(),
+        "--quiet",
+        MACHINE,
+        "--at",
+        "1000s:vm.pcp_batch_scale_max=0",
+    ]);
     assert_eq!(output.status.code(), Some(1));
     let line = String::from_utf8(output.stderr).unwrap();
     assert!(

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use lab::measurements::{Document, groups};
 
-use common::{freehold, recording, refusal, stdout};
+use common::{MACHINE, freehold, recording, refusal, stdout};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
@@ -37,11 +37,11 @@ fn a_page_is_written_by_all_that_take_report() {
     let rec = recording(folder.path(), 2000);
     let (rec, page) = (text(&rec), folder.path().join("page.html"));
     let measured = folder.path().join("measured.json");
-    fs::write(&measured, stdout(&["replay", rec, "--json", "--quiet"])).unwrap();
+    fs::write(&measured, stdout(&["replay", rec, "--json", "--quiet", MACHINE])).unwrap();
     let capture = capture();
     let commands: [&[&str]; 12] = [
         &["inspect", rec],
-        &["replay", rec],
+        &["replay", rec, MACHINE],
         &["conform", &capture],
         &["compare", text(&measured)],
         &["knobs"],
@@ -117,7 +117,7 @@ fn a_full_disk_ends_in_a_line() {
         &["--help"],
         &["--version"],
         &["inspect", text(&rec)],
-        &["replay", text(&rec), "--json", "--quiet"],
+        &["replay", text(&rec), "--json", "--quiet", MACHINE],
     ] {
         let line = one_line(&shell("\"$0\" \"$@\" > /dev/full", words));
         assert!(line.contains("stdout: No space left"), "{words:?}: {line}");

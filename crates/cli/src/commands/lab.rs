@@ -6,9 +6,10 @@ use lab::measurements::{Document, Role};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabFiles, LabHow, LabWhat};
-use crate::common::{Failure, Verdict, command_line, machine, note, present, show};
+use crate::common::{Failure, Verdict, command_line, note, present, show};
 use crate::output::Destination;
 use crate::progress::Bar;
+use crate::this_machine::machine_or_this;
 
 pub(crate) fn run(global: &Global, options: &Lab) -> Result<Verdict, Failure> {
     match &options.what {
@@ -73,7 +74,7 @@ fn perform(
     let rows = files.rows.as_deref().map(Destination::of).transpose()?;
     let published = experiments.clone();
     let options = Options {
-        machines: how.machine.iter().map(|name| machine(name)).collect::<Result<_, _>>()?,
+        machines: how.machine.iter().map(|name| machine_or_this(global, name)).collect::<Result<_, _>>()?,
         seeds: how.seeds,
         first_seed: global.seed,
         detail: if how.explain { Detail::Explained } else { Detail::Results },

@@ -9,16 +9,19 @@ use crate::args::{Global, Machines, MachinesWhat};
 use crate::common::{Failure, Verdict, machine, note, policy, show};
 use crate::output::Destination;
 use crate::progress::Bar;
+use crate::this_machine::machine_or_this;
 
 pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failure> {
     match &options.what {
         None | Some(MachinesWhat::List) => list(global),
         Some(MachinesWhat::Show { machine: name, zonelists: true, policy: rules, order }) => {
             let order = Knob::NumaZonelistOrder.parse_one(order).map_err(Failure::of)?;
-            zonelists(global, &machine(name)?, &policy(rules)?, order)
+            // Wrong usage is said before this machine is measured.
+            let rules = policy(rules)?;
+            zonelists(global, &machine_or_this(global, name)?, &rules, order)
         }
         Some(MachinesWhat::Show { machine: name, .. }) => {
-            let profile = machine(name)?;
+            let profile = machine_or_this(global, name)?;
             let json = json(std::slice::from_ref(&profile));
             show(global, profile.title(), &json, |style| report::machines::show(style, &profile))?;
             Ok(Verdict::Fine)

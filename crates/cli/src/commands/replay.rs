@@ -6,17 +6,27 @@ use std::sync::Arc;
 use lab::measurements::{Document, Run, means};
 use lab::replay::{Plan, parse_changes, parse_cpu_list, parse_settings, replay_all};
 use lab::workload::{HostCosts, Workload, from_recording};
+use sim::Profile;
 use trace::Meta;
 
 use crate::args::{Global, Replay};
 use crate::common::{Failure, Verdict, command_line, knob, machine, policy, present, recording};
 use crate::progress::Bar;
+use crate::this_machine::{THIS, machine_or_this};
+
+/// Of a machine that is not known, or not yet.
+const STAND_IN: &str = "kvm-genoa-2c";
 
 pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure> {
-    let plans =
-        options.machine.iter().map(|name| plan(global, options, name)).collect::<Result<Vec<_>, _>>()?;
-    named_once(&plans)?;
+    let draft = draft(global, options)?;
+    // What is wrong with anything else is said before this machine is measured, which takes seconds.
+    for name in options.machine.iter().filter(|name| *name != THIS) {
+        plan(&draft, options, machine(name)?)?;
+    }
     let workload = workload(&options.file)?;
+    let plans = options.machine.iter().map(|name| plan(&draft, options, machine_or_this(global, name)?));
+    let plans = plans.collect::<Result<Vec<_>, _>>()?;
+    named_once(&plans)?;
     plans.iter().try_for_each(|plan| check_knobs(plan, &workload))?;
     let mut document = Document::new(command_line());
     document.notes.extend(
@@ -42,15 +52,12 @@ fn named_once(plans: &[Plan]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is to run on the machine called `name`.
-fn plan(global: &Global, options: &Replay, name: &str) -> Result<Plan, Failure> {
-    let mut plan = Plan::new(machine(name)?, policy(&options.policy)?);
+/// What is to run, whatever the machine is.
+fn draft(global: &Global, options: &Replay) -> Result<Plan, Failure> {
+    let mut plan = Plan::new(machine(STAND_IN)?, policy(&options.policy)?);
     plan.settings = knob(parse_settings(&options.set))?;
     plan.changes = knob(parse_changes(&options.at))?;
     plan.check().map_err(Failure::of)?;
-    if let Some(list) = &options.cpus {
-        plan.cpus = parse_cpu_list(list, plan.profile.shape().cpu_count()).map_err(Failure::of)?;
-    }
     plan.copies = options.copies;
     plan.repeat = options.repeat;
     plan.seed = global.seed;
@@ -65,6 +72,15 @@ fn check_knobs(plan: &Plan, workload: &Workload) -> Result<(), Failure> {
         Some(refusal) => Err(Failure::of(format!("{refusal}; --force runs it all the same"))),
         None => Ok(()),
     }
+}
+
+/// What is to run on a machine.
+fn plan(draft: &Plan, options: &Replay, profile: Profile) -> Result<Plan, Failure> {
+    let mut plan = Plan { profile, ..draft.clone() };
+    if let Some(list) = &options.cpus {
+        plan.cpus = parse_cpu_list(list, plan.profile.shape().cpu_count()).map_err(Failure::of)?;
+    }
+    Ok(plan)
 }
 
 /// The workload that a recording is, with what recording cost taken out of it.
@@ -83,10 +99,10 @@ pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
     Ok(Arc::new(workload))
 }
 
-/// What the recorded machine spent on recording (as it measured itself), on the allocator and on clearing (as the profile
-/// `kvm-genoa-2c` has it, for want of one of that very machine).
+/// What the recorded machine spent on recording (as it measured itself), on the allocator and on clearing (as
+/// [`STAND_IN`] has it, for want of one of that very machine).
 fn host_costs(meta: &Meta) -> Result<HostCosts, Failure> {
-    let host = machine("kvm-genoa-2c")?;
+    let host = machine(STAND_IN)?;
     Ok(HostCosts {
         event_ns: meta.cost.map_or(0.0, |cost| cost.ns_per_event),
         alloc_ns: host.value("path.page_alloc_ns"),

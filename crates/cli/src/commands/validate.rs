@@ -11,6 +11,7 @@ use super::fault_loop;
 use crate::args::{FaultLoopOptions, Global, MappedMemory, Validate};
 use crate::common::{Failure, Verdict, command_line, machine, present};
 use crate::progress::Bar;
+use crate::this_machine::{THIS, this_machine};
 
 /// How long a recorded workload begins rounds. All its events are followed many times over, and there are millions a
 /// second.
@@ -22,16 +23,16 @@ const RING_PAGES: [usize; 3] = [32_768, 8192, 2048];
 
 pub(crate) fn run(global: &Global, options: &Validate) -> Result<Verdict, Failure> {
     let cases = cases(options)?;
-    let bar = Bar::new(global, 3 + 3 * cases.len() as u64);
+    if options.machine != THIS {
+        machine(&options.machine)?;
+    }
+    let bar = Bar::new(global, 1);
     bar.step("what an event costs".into());
     let cost = probe_cost()?;
-    bar.step("this machine".into());
-    let (profile, mut notes) = profile(options, &bar)?;
-    let title = if options.machine.is_some() {
-        profile.title().to_owned()
-    } else {
-        "a profile probed just now".into()
-    };
+    bar.done();
+    let (profile, mut notes) = profile(global, options)?;
+    let title = profile.title().to_owned();
+    let bar = Bar::new(global, 3 * cases.len() as u64);
     let mut release = String::new();
     let mut compared = vec![];
     for case in cases {
@@ -101,14 +102,13 @@ fn event_cost(tracepoint: &str) -> Result<Option<f64>, Failure> {
     trace::event_cost(tracepoint, &mut || host::fault_loop::carry(CARRIED_MIB, &cpus)).map_err(Failure::of)
 }
 
-fn profile(options: &Validate, bar: &Bar) -> Result<(Profile, Vec<String>), Failure> {
-    if let Some(name) = &options.machine {
-        return Ok((machine(name)?, vec![]));
+fn profile(global: &Global, options: &Validate) -> Result<(Profile, Vec<String>), Failure> {
+    if options.machine != THIS {
+        return Ok((machine(&options.machine)?, vec![]));
     }
-    let probe = host::probe::run(|what| bar.step(what.to_owned())).map_err(Failure::of)?;
-    let probed = lab::probe::profile(&probe, "probed").map_err(Failure::of)?;
-    let notes = probed.notes.iter().map(|note| format!("Profile: {note}."));
-    Ok((probed.profile, notes.collect()))
+    let this = this_machine(global)?;
+    let notes = this.notes.iter().map(|note| format!("Profile: {note}."));
+    Ok((this.profile, notes.collect()))
 }
 
 fn workload(case: Case, options: &Validate, ms: u64) -> FaultLoopOptions {

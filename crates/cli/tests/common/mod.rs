@@ -6,6 +6,10 @@ use std::process::{Command, Output};
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
 use trace::{Event, EventKind, Gfp, Meta, Outcome, Task, Writer};
 
+/// What tests replay on: without it, this machine would be measured.
+#[allow(dead_code, reason = "not every test file asks for it")]
+pub(crate) const MACHINE: &str = "--machine=kvm-genoa-2c";
+
 /// `freehold` with these words; what it printed and how it ended.
 pub(crate) fn freehold(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_freehold")).args(words).output().expect("the command was just built")

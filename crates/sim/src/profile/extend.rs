@@ -82,9 +82,8 @@ fn builtin(name: &str) -> Result<String, ProfileError> {
         return Ok((*text).into());
     }
     if let Some((_, now)) = RENAMED.iter().find(|(old, _)| *old == name) {
-        let problem = format!(
-            "the profile of that name is called {now} now; `freehold machines probe -o FILE.toml` makes one of the machine at hand"
-        );
+        let problem =
+            format!("the profile of that name is called {now} now; the machine at hand is `--machine this`");
         return Err(ProfileError::new(name, problem));
     }
     let near = did_you_mean(name, Profile::builtin_names());
