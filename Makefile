@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench results evidence fuzz tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence fuzz shuttle tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -13,6 +13,7 @@ help:
 	@echo "make results     all experiments, three seeds each, into docs/results.md"
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
+	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
 	@echo "make readme      the README's output, made anew"
@@ -47,6 +48,11 @@ evidence: build
 
 fuzz:
 	scripts/fuzz
+
+SHUTTLE_SCHEDULES ?= 4000
+
+shuttle: setup
+	FREEHOLD_SHUTTLE_SCHEDULES=$(SHUTTLE_SCHEDULES) scripts/shuttle.sh
 
 tsan:
 	scripts/tsan.sh

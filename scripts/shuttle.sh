@@ -3,6 +3,6 @@
 # schedules of each test (default 4000, and a quarter as many by PCT).
 set -eu
 cd "$(dirname "$0")/.."
-RUSTFLAGS="--cfg shuttle" exec cargo test -p freehold-mm --test shuttle --test shuttle_slab --test shuttle_reclaim \
+RUSTFLAGS="--cfg shuttle" exec scripts/cargo test -p freehold-mm --test shuttle --test shuttle_slab --test shuttle_reclaim \
     --test shuttle_vm --test shuttle_khugepaged --test shuttle_compact \
     --target-dir target/shuttle -- "$@"

@@ -6,7 +6,7 @@ mod explored;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use explored::{Cpus, Space, Tiny, exit_all, explore_some, join, on_cpu, read, tiny, write};
+use explored::{Cpus, Space, Tiny, assert_met, exit_all, explore_some, join, on_cpu, read, tiny, write};
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{MapSpec, Touch, Vpn};
 use freehold_mm::{Knob, Node, Order, Request, Urgency};
@@ -90,7 +90,7 @@ fn compaction_beside_faults_and_pins() {
             end(&mm, &[&space]);
         });
     }
-    assert!(MOVED.load(Ordering::Relaxed) > 0);
+    assert_met(MOVED.load(Ordering::Relaxed));
 }
 
 /// Two requests compact for themselves, while single pages are taken and given back; what each gets is its own.
@@ -146,7 +146,7 @@ fn requests_compact_beside_each_other() {
             end(&mm, &[&space]);
         });
     }
-    assert!(GOT.load(Ordering::Relaxed) > 0);
+    assert_met(GOT.load(Ordering::Relaxed));
 }
 
 /// A family forks, ends and writes to shared pages while they move; kswapd and the proactive daemon look on.
@@ -182,5 +182,5 @@ fn compaction_beside_a_family() {
             end(&mm, &[&space]);
         });
     }
-    assert!(MOVED.load(Ordering::Relaxed) > 0);
+    assert_met(MOVED.load(Ordering::Relaxed));
 }

@@ -6,7 +6,9 @@ mod explored;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use explored::{Cpus, Space, Tiny, check_whole, exit_all, explore_some, join, on_cpu, read, tiny, write};
+use explored::{
+    Cpus, Space, Tiny, assert_met, check_whole, exit_all, explore_some, join, on_cpu, read, tiny, write,
+};
 use freehold_mm::Knob;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{MapSpec, Touch, Vpn};
@@ -52,8 +54,8 @@ impl Ends {
 
     /// There were schedules of both kinds.
     fn assert_both(&self) {
-        let ends = (self.collapsed.load(Ordering::Relaxed), self.stayed.load(Ordering::Relaxed));
-        assert!(ends.0 > 0 && ends.1 > 0, "{ends:?}");
+        assert_met(self.collapsed.load(Ordering::Relaxed));
+        assert_met(self.stayed.load(Ordering::Relaxed));
     }
 }
 

@@ -9,7 +9,8 @@ mod explored;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use explored::{
-    Cpus, Space, Tiny, check_whole, explore, explore_some, join, on_cpu, on_nodes, read, tiny, write,
+    Cpus, Space, Tiny, assert_met, check_whole, explore, explore_some, join, on_cpu, on_nodes, read, tiny,
+    write,
 };
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{FileKind, MapSpec, Placement, Touch, Vpn};
@@ -205,7 +206,7 @@ fn a_shared_page_that_moves() {
         mm.exit(&child);
         end(&mm);
     });
-    assert!(MOVED.load(Ordering::Relaxed) > 0);
+    assert_met(MOVED.load(Ordering::Relaxed));
 }
 
 /// Anonymous pages go to swap and come back while they are forked, written to and unmapped.
@@ -242,7 +243,7 @@ fn swap_beside_a_family() {
         mm.exit(&space);
         end(&mm);
     });
-    assert!(SWAPPED.load(Ordering::Relaxed) > 0);
+    assert_met(SWAPPED.load(Ordering::Relaxed));
 }
 
 /// Files are read, written, mapped and written back, and end while reclaim has their pages in hand.
@@ -272,7 +273,7 @@ fn files_end_while_reclaim_has_their_pages() {
         assert_eq!(mm.file_pages(), 0);
         end(&mm);
     });
-    assert!(RECLAIMED.load(Ordering::Relaxed) > 0);
+    assert_met(RECLAIMED.load(Ordering::Relaxed));
 }
 
 #[test]
@@ -312,7 +313,7 @@ fn mapped_files_are_written_and_reclaimed() {
         assert_eq!((mm.file_pages(), mm.dirty_pages().dirty, mm.dirty_pages().writeback), (0, 0, 0));
         end(&mm);
     });
-    assert!(RECLAIMED.load(Ordering::Relaxed) > 0);
+    assert_met(RECLAIMED.load(Ordering::Relaxed));
 }
 
 /// Huge pages: one descriptor for each of 512 frames and entries makes a schedule a thousand times as long.
@@ -351,5 +352,5 @@ fn a_huge_page_that_moves_and_is_taken_apart() {
         mm.exit(&space);
         end(&mm);
     });
-    assert!(MOVED.load(Ordering::Relaxed) > 0);
+    assert_met(MOVED.load(Ordering::Relaxed));
 }

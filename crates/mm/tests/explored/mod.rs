@@ -241,10 +241,22 @@ pub(crate) fn explore(test: impl Fn() + Send + Sync + Clone + 'static) {
     explore_some(1, test);
 }
 
+/// How many random schedules were asked for.
+fn asked() -> usize {
+    let asked = std::env::var("FREEHOLD_SHUTTLE_SCHEDULES").ok().and_then(|number| number.parse().ok());
+    asked.unwrap_or(SCHEDULES)
+}
+
+/// Some schedule came to what its test is about (`seen` of it were counted). Only chance leads there: a short run may miss
+/// it, and still holds what must hold in every schedule.
+#[track_caller]
+pub(crate) fn assert_met(seen: u64) {
+    assert!(seen > 0 || asked() < SCHEDULES, "no schedule came to what this test is about");
+}
+
 /// A `part`th of the schedules, where each takes that much longer.
 pub(crate) fn explore_some(part: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
-    let schedules = std::env::var("FREEHOLD_SHUTTLE_SCHEDULES").ok().and_then(|number| number.parse().ok());
-    let schedules = (schedules.unwrap_or(SCHEDULES) / part).max(4);
+    let schedules = (asked() / part).max(4);
     run(RandomScheduler::new_from_seed(SEED, schedules), test.clone());
     run(PctScheduler::new_from_seed(SEED, 3, schedules / 4), test);
 }
