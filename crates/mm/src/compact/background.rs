@@ -2,16 +2,16 @@
 
 use super::control::{By, Effort, Goal};
 use super::{CompactEvent, Mode, Outcome};
-use crate::boot::Mm;
-use crate::ids::{MigrateType, Nanos, Node, Order, ZoneKind};
-use crate::machine::{Daemon, Machine};
-use crate::policy::BackgroundRule;
-use crate::sync::{AtomicU32, AtomicU64, Relaxed};
-use crate::zone::Zone;
+use crate::ground::ids::{MigrateType, Nanos, Node, Order, ZoneKind};
+use crate::ground::machine::{Daemon, Machine};
+use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
+use crate::mm::Mm;
+use crate::pages::zone::Zone;
+use crate::rules::policy::BackgroundRule;
 
 /// What a node's kcompactd is asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(super) struct Asked {
     /// The largest order, and 1; 0: nothing.
     order: AtomicU32,
     /// The highest zone that any request could use, and 1.
@@ -63,7 +63,7 @@ impl<M: Machine> Mm<M> {
     /// what direct compaction found to be worn out is forgotten.
     pub(crate) fn compact_after_reclaim(&self, node: Node, order: Order, highest: ZoneKind) {
         for zone in self.zones.iter().filter(|zone| zone.node == node) {
-            if zone.compact.flush_skip.load(Relaxed) == 1 {
+            if self.compaction.of(zone.id).flush_skip.load(Relaxed) == 1 {
                 self.forget_skipped(zone);
             }
         }
@@ -86,7 +86,7 @@ impl<M: Machine> Mm<M> {
         }
         let worth = |zone: &Zone<M>| self.is_worth_it(zone, order);
         if self.zones_of(node, highest).any(worth) {
-            self.reclaim.asked(node).ask(order, highest);
+            self.compaction.asked(node).ask(order, highest);
             self.machine.wake(Daemon::Kcompactd(node));
         }
     }
@@ -98,9 +98,9 @@ impl<M: Machine> Mm<M> {
 
     /// What kcompactd of `node` does when woken; returns when it goes back to sleep.
     pub fn kcompactd(&self, node: Node) {
-        while let Some((order, highest)) = self.reclaim.asked(node).take() {
+        while let Some((order, highest)) = self.compaction.asked(node).take() {
             if let Some(zone) = self.zones_of(node, highest).next() {
-                zone.count_compact(CompactEvent::DaemonWake, 1);
+                self.compaction.count(zone.id, CompactEvent::DaemonWake, 1);
             }
             self.compact_in_background(node, (order, highest), (By::Kcompactd, Mode::SyncLight));
             self.look_soon(node);
@@ -114,16 +114,16 @@ impl<M: Machine> Mm<M> {
             return;
         }
         for zone in self.zones_of(node, highest) {
-            if zone.compact.is_deferred(order) {
+            if self.compaction.of(zone.id).is_deferred(order) {
                 continue;
             }
             let ran = self.compact_zone(zone, background_goal(zone, wanted, (by, mode)));
             match ran.outcome {
-                Outcome::Success => zone.compact.note_allocated(order),
+                Outcome::Success => self.compaction.of(zone.id).note_allocated(order),
                 Outcome::Complete | Outcome::PartialSkipped => {
                     self.drain_all();
                     if mode == Mode::SyncLight {
-                        zone.compact.defer(order);
+                        self.compaction.of(zone.id).defer(order);
                     }
                 }
                 _ => {}

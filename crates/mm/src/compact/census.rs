@@ -1,12 +1,12 @@
 //! What is in each pageblock, by a walk over all descriptors: what compaction could make of a zone if it knew everything. For
 //! measurements and tests; nothing is charged for it.
 
-use crate::boot::Mm;
-use crate::frame::{FrameKind, FrameState};
-use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
-use crate::machine::Machine;
-use crate::page::{Mapping, PageFlag};
-use crate::zone::Zone;
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::Machine;
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::pages::frame::{FrameKind, FrameState};
+use crate::pages::zone::Zone;
 
 /// What is in a pageblock, in pages that add up to 512 where all of it is the zone's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -17,14 +17,14 @@ use super::control::{By, Goal};
 use super::pick::Looking;
 use super::run::Ran;
 use super::{CLUSTER_MAX, CompactEvent, Mode, Outcome};
-use crate::boot::Mm;
-use crate::buddy::ZoneCx;
-use crate::frame::{FrameKind, FrameState, Mobility};
-use crate::ids::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
+use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
+use crate::ground::machine::{Access, Chore, Machine, Span, Work};
+use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Alone, Isolator};
-use crate::machine::{Access, Chore, Machine, Span, Work};
-use crate::page::{Mapping, PageFlag};
-use crate::zone::{AllocFlags, Zone};
+use crate::mm::Mm;
+use crate::pages::buddy::ZoneCx;
+use crate::pages::frame::{FrameKind, FrameState, Mobility};
+use crate::pages::zone::{AllocFlags, Zone};
 
 /// The smallest order that a pageblock is opened for: below it, free lists have blocks or walking finds one soon.
 const ORDER_MIN: u8 = 4;
@@ -122,7 +122,7 @@ impl<M: Machine> Mm<M> {
         };
         let ran = match goal.by {
             By::Direct => self.complete_one(zone, &mut attempts).map_or(Outcome::Contended.into(), |pfn| {
-                zone.count_compact(CompactEvent::Captured, 1);
+                self.compaction.count(zone.id, CompactEvent::Captured, 1);
                 Ran { outcome: Outcome::Success, captured: Some(pfn) }
             }),
             _ => self.complete_ahead(zone, &mut attempts).into(),
@@ -170,7 +170,7 @@ impl<M: Machine> Mm<M> {
         // Pages that were freed of late make blocks look dearer, or busy, as long as they are on CPUs' lists.
         self.lru_drain_all();
         self.drain_all();
-        zone.compact.picks.forget();
+        self.compaction.of(zone.id).picks.forget();
         (attempts.looking, attempts.looked_to_fill) = (Looking::new(), false);
         self.empty_cheapest(zone, attempts)
     }
@@ -244,7 +244,7 @@ impl<M: Machine> Mm<M> {
             }
         };
         self.machine.spend(Chore::MigrateScan, looked);
-        zone.count_compact(CompactEvent::MigrateScanned, u64::from(looked));
+        self.compaction.count(zone.id, CompactEvent::MigrateScanned, u64::from(looked));
         look
     }
 
@@ -367,7 +367,7 @@ impl<M: Machine> Mm<M> {
         while emptying.targets.len() < emptying.pages.len() {
             let block = self.pick_to_fill(emptying.zone, looked).ok_or(Emptied::NoRoom)?;
             if self.take_targets_in(emptying, Pfn(block << PAGEBLOCK_ORDER)) == 0 {
-                emptying.zone.compact.picks.pass_filled(block);
+                self.compaction.of(emptying.zone.id).picks.pass_filled(block);
             }
         }
         Ok(())
@@ -392,7 +392,7 @@ impl<M: Machine> Mm<M> {
             }
         }
         self.machine.spend(Chore::FreeScan, looked);
-        emptying.zone.count_compact(CompactEvent::FreeScanned, u64::from(looked));
+        self.compaction.count(emptying.zone.id, CompactEvent::FreeScanned, u64::from(looked));
         if seen.is_empty() {
             return 0;
         }
@@ -429,15 +429,15 @@ impl<M: Machine> Mm<M> {
     fn move_all(&self, emptying: &mut Emptying<'_, M>, mode: Mode) -> Result<(), Emptied> {
         let zone = emptying.zone;
         let since = self.machine.enter(Span::Migrate);
-        zone.count_compact(CompactEvent::Isolated, emptying.pages.len() as u64);
-        zone.count_compact(CompactEvent::Rounds, 1);
+        self.compaction.count(zone.id, CompactEvent::Isolated, emptying.pages.len() as u64);
+        self.compaction.count(zone.id, CompactEvent::Rounds, 1);
         let mut result = Ok(());
         while let (Some((from, alone)), Some(to)) = (emptying.pages.pop(), emptying.targets.pop()) {
             if self.move_away(mode, from, to) {
                 self.end_isolation_of(alone);
                 emptying.vacated.push(from);
             } else {
-                zone.count_compact(CompactEvent::MoveFailed, 1);
+                self.compaction.count(zone.id, CompactEvent::MoveFailed, 1);
                 emptying.pages.push((from, alone));
                 emptying.targets.push(to);
                 result = Err(Emptied::Stays);
@@ -445,9 +445,9 @@ impl<M: Machine> Mm<M> {
             }
         }
         let count = emptying.vacated.len() as u32;
-        zone.count_compact(CompactEvent::Moved, u64::from(count));
+        self.compaction.count(zone.id, CompactEvent::Moved, u64::from(count));
         if result.is_ok() {
-            zone.count_compact(CompactEvent::Completing, u64::from(count));
+            self.compaction.count(zone.id, CompactEvent::Completing, u64::from(count));
         }
         self.machine.leave(Span::Migrate, since, Work { zone: zone.id, count, ..Work::default() });
         result
@@ -475,7 +475,7 @@ impl<M: Machine> Mm<M> {
     fn let_go(&self, emptying: Emptying<'_, M>) {
         let zone = emptying.zone;
         let cx = ZoneCx { cx: self.cx(), zone };
-        zone.count_compact(CompactEvent::PutBack, emptying.pages.len() as u64);
+        self.compaction.count(zone.id, CompactEvent::PutBack, emptying.pages.len() as u64);
         for (pfn, alone) in emptying.pages {
             self.put_back_page(pfn, alone);
         }
@@ -490,7 +490,7 @@ impl<M: Machine> Mm<M> {
     /// policy keeps no count.
     pub fn find_block_to_empty(&self, zone: &Zone<M>) -> Option<(Pfn, u32)> {
         let summary = self.blocks.summary()?;
-        zone.compact.picks.forget();
+        self.compaction.of(zone.id).picks.forget();
         let mut looking = Looking::new();
         loop {
             let block = self.pick_to_empty(zone, &mut looking)?;

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use super::Mode;
-use crate::ids::{MigrateType, Order, Pfn, ZoneId, ZoneKind};
+use crate::ground::ids::{MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::lru::Alone;
-use crate::zone_watch::Level;
+use crate::pages::zone_watch::Level;
 
 /// Who compacts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,9 @@
 //! (facts/ALGORITHMS.md 4).
 
 use super::{Outcome, ZoneCompact};
-use crate::ids::Order;
-use crate::policy::DeferRule;
-use crate::sync::Relaxed;
+use crate::ground::ids::Order;
+use crate::ground::sync::Relaxed;
+use crate::rules::policy::DeferRule;
 
 /// At most 2^6 attempts are let pass (`COMPACT_MAX_DEFER_SHIFT`).
 const SHIFT_MAX: u32 = 6;
@@ -41,7 +41,7 @@ impl ZoneCompact {
     }
 
     /// And the allocation got it.
-    pub(crate) fn note_allocated(&self, order: Order) {
+    pub(super) fn note_allocated(&self, order: Order) {
         self.considered.store(0, Relaxed);
         self.defer_shift.store(0, Relaxed);
         self.note_success(order);

@@ -3,16 +3,16 @@
 
 use super::control::{By, Effort, Goal};
 use super::run::Ran;
-use super::{CompactEvent, Mode, Outcome};
-use crate::alloc_path::{Mark, Search};
-use crate::boot::Mm;
-use crate::buddy::ZoneCx;
-use crate::frame::{FrameKind, FrameState, Mobility};
-use crate::ids::{MigrateType, Order, Pfn, ZoneId};
-use crate::machine::Machine;
-use crate::policy::{DeferScopeRule, ReschedRule};
-use crate::request::Request;
-use crate::zone::Zone;
+use super::{CompactEvent, Compaction, Mode, Outcome};
+use crate::ground::ids::{MigrateType, Order, Pfn, ZoneId};
+use crate::ground::machine::Machine;
+use crate::mm::Mm;
+use crate::pages::alloc_path::{Mark, Search};
+use crate::pages::buddy::ZoneCx;
+use crate::pages::frame::{FrameKind, FrameState, Mobility};
+use crate::pages::request::Request;
+use crate::pages::zone::Zone;
+use crate::rules::policy::{DeferScopeRule, ReschedRule};
 
 /// How hard a request tries (`compact_priority`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -56,19 +56,19 @@ impl<M: Machine> Mm<M> {
             return tried;
         }
         let zone = &self.zones[usize::from(id.0)];
-        zone.count_compact(CompactEvent::Stall, 1);
+        self.compaction.count(zone.id, CompactEvent::Stall, 1);
         tried.block = ran.captured.map(|pfn| (pfn, zone.id)).or_else(|| {
             // What it moved from may be on this CPU's lists still.
             self.drain_cpu(self.machine.cpu());
             self.search(search)
         });
         if let Some((_, id)) = tried.block {
-            zone.count_compact(CompactEvent::Success, 1);
-            self.zones[usize::from(id.0)].compact.note_allocated(order);
+            self.compaction.count(zone.id, CompactEvent::Success, 1);
+            self.compaction.of(id).note_allocated(order);
         } else {
-            zone.count_compact(CompactEvent::Fail, 1);
+            self.compaction.count(zone.id, CompactEvent::Fail, 1);
             if tried.outcome == Outcome::Success {
-                zone.count_compact(self.why_lost(zone, search), 1);
+                self.compaction.count(zone.id, self.why_lost(zone, search), 1);
             }
         }
         tried
@@ -93,11 +93,15 @@ impl<M: Machine> Mm<M> {
         let order = search.request.order;
         let preferred = self.candidates(search.request, search.node).next()?;
         let mut best = (preferred.id, Ran::from(Outcome::Skipped));
-        if rules.defer_scope == DeferScopeRule::Preferred && is_put_off(preferred, order, attempt) {
+        if rules.defer_scope == DeferScopeRule::Preferred
+            && self.compaction.is_put_off(preferred.id, order, attempt)
+        {
             return Some((preferred.id, Outcome::Deferred.into()));
         }
         for zone in self.candidates(search.request, search.node) {
-            if rules.defer_scope == DeferScopeRule::Zone && is_put_off(zone, order, attempt) {
+            if rules.defer_scope == DeferScopeRule::Zone
+                && self.compaction.is_put_off(zone.id, order, attempt)
+            {
                 if best.1.outcome < Outcome::Deferred {
                     best = (zone.id, Outcome::Deferred.into());
                 }
@@ -108,12 +112,12 @@ impl<M: Machine> Mm<M> {
                 best = (zone.id, ran);
             }
             if ran.outcome == Outcome::Success {
-                zone.compact.note_success(order);
+                self.compaction.of(zone.id).note_success(order);
                 break;
             }
             if rules.defer.counts(ran.outcome, attempt == Attempt::Async) {
                 let put_off = if rules.defer_scope == DeferScopeRule::Zone { zone } else { preferred };
-                put_off.compact.defer(order);
+                self.compaction.of(put_off.id).defer(order);
             }
             let slice_over = || match rules.resched {
                 ReschedRule::AbortsAtPage | ReschedRule::Aborts | ReschedRule::AbortsCall => {
@@ -180,20 +184,23 @@ impl<M: Machine> Mm<M> {
         let pageset = &zone.pagesets[usize::from(self.machine.cpu().0)];
         pageset.beside().add_free(cx, -(order.pages() as i32));
         drop(free);
-        zone.count_compact(CompactEvent::Captured, 1);
+        self.compaction.count(zone.id, CompactEvent::Captured, 1);
         Some(head)
     }
 }
 
-fn is_put_off<M: Machine>(zone: &Zone<M>, order: Order, attempt: Attempt) -> bool {
-    attempt < Attempt::Whole && zone.compact.is_deferred(order)
+impl Compaction {
+    /// Whether an attempt for a block of `order` in `zone` is put off.
+    fn is_put_off(&self, zone: ZoneId, order: Order, attempt: Attempt) -> bool {
+        attempt < Attempt::Whole && self.of(zone).is_deferred(order)
+    }
 }
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
-    use crate::ids::Node;
-    use crate::sync::Relaxed;
+    use crate::ground::ids::Node;
+    use crate::ground::sync::Relaxed;
     use crate::{Bare, Knobs, NodeSize, Policy, Topology, ZoneKind};
 
     #[test]
@@ -209,7 +216,7 @@ mod tests {
             request: &Request::THP,
             node: Node(0),
             mark: Mark::Min,
-            flags: crate::zone::AllocFlags::NONE,
+            flags: crate::pages::zone::AllocFlags::NONE,
         };
         let needed = zone.mark_min().pages + Request::THP.order.pages();
         let hold_back = |pages: i32| zone.pagesets[1].free_diff.store(pages, Relaxed);

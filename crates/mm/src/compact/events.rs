@@ -1,14 +1,14 @@
 //! What compaction counts, by zone, under vmstat's names: today's, and those of kernels before 3.7, where "blocks" are rounds of
 //! isolating and migrating.
 
-use crate::machine::Machine;
-use crate::stat::Counters;
-use crate::sync::{AtomicU64, Relaxed};
-use crate::zone::Zone;
+use super::Compaction;
+use crate::ground::ids::ZoneId;
+use crate::ground::sync::{AtomicU64, Relaxed};
+use crate::pages::stat::Counters;
 
 /// Something that compaction does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CompactEvent {
+pub(super) enum CompactEvent {
     /// A request compacts for itself.
     Stall,
     /// And gets no block from it, or one.
@@ -76,11 +76,11 @@ impl CompactEvent {
 
 /// Counts of a zone.
 #[derive(Debug, Default)]
-pub(crate) struct CompactEvents([AtomicU64; CompactEvent::COUNT]);
+pub(super) struct CompactEvents([AtomicU64; CompactEvent::COUNT]);
 
 impl CompactEvents {
     /// It happened so many times.
-    pub(crate) fn add(&self, event: CompactEvent, times: u64) {
+    pub(super) fn add(&self, event: CompactEvent, times: u64) {
         self.0[event as usize].fetch_add(times, Relaxed);
     }
 
@@ -89,18 +89,19 @@ impl CompactEvents {
     }
 }
 
-impl<M: Machine> Zone<M> {
-    /// Adds what compaction of the zone counted.
-    pub(crate) fn add_compact_counters(&self, counters: &mut Counters) {
+impl Compaction {
+    /// Adds what compaction of `zone` counted.
+    pub(crate) fn add_counters(&self, zone: ZoneId, counters: &mut Counters) {
+        let events = &self.of(zone).events;
         for (event, name) in CompactEvent::NAMES {
-            counters.add(name, self.compact.events.get(event));
+            counters.add(name, events.get(event));
         }
-        counters.add("pgmigrate_success", self.compact.events.get(CompactEvent::Moved));
-        counters.add("pgmigrate_fail", self.compact.events.get(CompactEvent::MoveFailed));
+        counters.add("pgmigrate_success", events.get(CompactEvent::Moved));
+        counters.add("pgmigrate_fail", events.get(CompactEvent::MoveFailed));
     }
 
-    /// It happened here so many times.
-    pub(crate) fn count_compact(&self, event: CompactEvent, times: u64) {
-        self.compact.events.add(event, times);
+    /// It happened in `zone` so many times.
+    pub(super) fn count(&self, zone: ZoneId, event: CompactEvent, times: u64) {
+        self.of(zone).events.add(event, times);
     }
 }

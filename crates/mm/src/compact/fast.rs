@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 
 use super::CLUSTER_MAX;
 use super::control::{Control, Start};
-use crate::boot::Mm;
-use crate::buddy::FreeAreas;
-use crate::ids::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::list::List;
-use crate::machine::{Access, Chore, Machine};
+use crate::ground::ids::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Access, Chore, Machine};
+use crate::mm::Mm;
+use crate::pages::buddy::FreeAreas;
+use crate::pages::list::List;
 
 /// A free frame that was seen, and its order.
 type Piece = (Pfn, Order);
@@ -197,7 +197,7 @@ impl<M: Machine> Mm<M> {
             control.scanned.free += 1;
             control.unpaid += 1;
             let state = self.map.frame(pfn).state();
-            let is_free = state.kind == crate::frame::FrameKind::Free;
+            let is_free = state.kind == crate::pages::frame::FrameKind::Free;
             if is_free {
                 free.push(pfn);
             }

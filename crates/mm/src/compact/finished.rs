@@ -2,13 +2,13 @@
 
 use super::control::{By, Control};
 use super::{Outcome, block_of};
-use crate::boot::Mm;
-use crate::fallback::fallbacks;
-use crate::ids::{MigrateType, Order};
-use crate::machine::Machine;
-use crate::policy::ProactiveRule;
-use crate::sync::Relaxed;
-use crate::zone::{Zone, zone_flag};
+use crate::ground::ids::{MigrateType, Order};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Relaxed;
+use crate::mm::Mm;
+use crate::pages::fallback::fallbacks;
+use crate::pages::zone::{Zone, zone_flag};
+use crate::rules::policy::ProactiveRule;
 
 /// From this order on a block of another type is taken over with its pageblock (half of a pageblock's order).
 const CLAIM_ORDER: u8 = Order::PAGEBLOCK.get() / 2;
@@ -21,9 +21,9 @@ impl<M: Machine> Mm<M> {
             return Some(Outcome::Success);
         }
         if control.have_met() {
-            zone.compact.reset_positions(zone.managed_span());
+            self.compaction.of(zone.id).reset_positions(zone.managed_span());
             if control.goal.by == By::Direct {
-                zone.compact.flush_skip.store(1, Relaxed);
+                self.compaction.of(zone.id).flush_skip.store(1, Relaxed);
             }
             return Some(if control.whole { Outcome::Complete } else { Outcome::PartialSkipped });
         }

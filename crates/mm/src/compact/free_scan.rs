@@ -3,15 +3,15 @@
 
 use super::control::{Control, Effort};
 use super::{CLUSTER_MAX, CompactEvent, block_of};
-use crate::boot::Mm;
-use crate::buddy::FreeAreas;
-use crate::frame::{FrameKind, FrameState, Mobility};
-use crate::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
-use crate::machine::{Access, Chore, Machine};
-use crate::policy::FindRule;
-use crate::sync::Guard;
-use crate::zone::{AllocFlags, Zone};
-use crate::zone_watch::Level;
+use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Access, Chore, Machine};
+use crate::ground::sync::Guard;
+use crate::mm::Mm;
+use crate::pages::buddy::FreeAreas;
+use crate::pages::frame::{FrameKind, FrameState, Mobility};
+use crate::pages::zone::{AllocFlags, Zone};
+use crate::pages::zone_watch::Level;
+use crate::rules::policy::FindRule;
 
 /// Pageblocks between two looks at whether the CPU is wanted elsewhere.
 const BLOCKS_PER_LOOK: u32 = 32;
@@ -171,7 +171,7 @@ impl<M: Machine> Mm<M> {
         }
         let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
         pageset.beside().add_free(cx, -(pages as i32));
-        cx.zone.count_compact(CompactEvent::Isolated, u64::from(pages));
+        self.compaction.count(cx.zone.id, CompactEvent::Isolated, u64::from(pages));
         Some(pages)
     }
 

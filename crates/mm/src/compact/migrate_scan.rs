@@ -3,18 +3,18 @@
 
 use super::control::{By, Control};
 use super::{CLUSTER_MAX, block_of};
-use crate::boot::Mm;
-use crate::frame::{FrameKind, FrameState};
-use crate::ids::{MigrateType, Order, Pfn};
+use crate::ground::ids::{MigrateType, Order, Pfn};
+use crate::ground::machine::{Access, Chore, Machine};
+use crate::ground::sync::Relaxed;
 use crate::lru::Isolator;
-use crate::machine::{Access, Chore, Machine};
-use crate::page::{Mapping, PageFlag};
-use crate::policy::{
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::pages::frame::{FrameKind, FrameState};
+use crate::pages::zone::Zone;
+use crate::rules::policy::{
     FailedPageRule, FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ReschedRule,
     SourceRule,
 };
-use crate::sync::Relaxed;
-use crate::zone::Zone;
 
 use super::{CompactEvent, Mode};
 
@@ -89,7 +89,7 @@ impl<M: Machine> Mm<M> {
                 return Search::Abort;
             }
             if from == start && !self.is_source(control, start) {
-                zone.count_compact(CompactEvent::Rounds, 1);
+                self.compaction.count(zone.id, CompactEvent::Rounds, 1);
                 self.note_passed(zone, control, (start, end));
                 from = end;
                 continue;
@@ -99,7 +99,7 @@ impl<M: Machine> Mm<M> {
                 return Search::Abort;
             };
             control.migrate_pfn = next;
-            zone.count_compact(CompactEvent::Rounds, 1);
+            self.compaction.count(zone.id, CompactEvent::Rounds, 1);
             self.note_scanned(zone, control, (from, next));
             return if control.isolated.is_empty() { Search::Nothing } else { Search::Found };
         }
@@ -303,7 +303,7 @@ impl<M: Machine> Mm<M> {
     pub(super) fn put_back_from(&self, control: &mut Control, first: usize) {
         let zone = &self.zones[usize::from(control.zone.0)];
         let back = control.isolated.len().saturating_sub(first);
-        zone.count_compact(CompactEvent::PutBack, back as u64);
+        self.compaction.count(zone.id, CompactEvent::PutBack, back as u64);
         for (pfn, alone) in control.isolated.drain(first..) {
             self.put_back_page(pfn, alone);
         }
@@ -335,7 +335,7 @@ impl<M: Machine> Mm<M> {
             _ => &[0, 1],
         };
         for &mode in sets {
-            zone.compact.migrate[mode].fetch_max(to.0, Relaxed);
+            self.compaction.of(zone.id).migrate[mode].fetch_max(to.0, Relaxed);
         }
     }
 
@@ -348,11 +348,15 @@ impl<M: Machine> Mm<M> {
         }
         let own = rules.position == PositionRule::PerMode && control.goal.mode == Mode::Async;
         if own {
-            zone.compact.migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
+            self.compaction.of(zone.id).migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
         } else if self.blocks.is_skipped(&self.machine, start)
             || self.blocks.get(start) == MigrateType::Movable
         {
-            zone.compact.migrate.iter().for_each(|position| _ = position.fetch_max(end.0, Relaxed));
+            self.compaction
+                .of(zone.id)
+                .migrate
+                .iter()
+                .for_each(|position| _ = position.fetch_max(end.0, Relaxed));
         } else {
             control.positions_fixed = true;
         }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `suitable` and `defer` decide whether it is worth trying, `finished` when it has been enough, `fast` looks at free lists before
-//! it walks. What differs between kernels, and what seed 004's thread proposed, is in [`crate::policy::CompactRules`].
+//! it walks. What differs between kernels, and what seed 004's thread proposed, is in [`crate::rules::policy::CompactRules`].
 //! `+compact-summary` goes another way and needs no scanners: `summary` is what is known of each pageblock, `pick` chooses one,
 //! `complete` empties it.
 
@@ -25,22 +25,24 @@ mod finished;
 mod free_scan;
 mod migrate_scan;
 mod moving;
+pub(crate) mod offline;
 mod pick;
 mod proactive;
 mod run;
 mod score;
 mod suitable;
-mod summary;
 
-use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
-use crate::sync::{AtomicU32, Relaxed};
+use alloc::boxed::Box;
+use core::ops::Range;
 
-pub(crate) use background::Asked;
+use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
+use crate::ground::sync::{AtomicU32, Relaxed};
+
+use background::Asked;
 pub use census::BlockContents;
 pub(crate) use direct::Attempt;
-pub(crate) use events::CompactEvent;
-use events::CompactEvents;
-pub(crate) use summary::Summary;
+use events::{CompactEvent, CompactEvents};
+pub use offline::OfflineError;
 
 /// Pages that are isolated, or looked at, before the locks are let go (`COMPACT_CLUSTER_MAX`).
 const CLUSTER_MAX: usize = 32;
@@ -71,9 +73,35 @@ pub(crate) enum Outcome {
     Success,
 }
 
+/// What compaction remembers, of zones and of nodes.
+#[derive(Debug)]
+pub(crate) struct Compaction {
+    zones: Box<[ZoneCompact]>,
+    /// What each node's kcompactd is asked for.
+    asked: Box<[Asked]>,
+}
+
+impl Compaction {
+    /// Nothing has happened yet on a machine with so many nodes and these zones, by their managed frames.
+    pub(crate) fn new(nodes: usize, zones: impl Iterator<Item = Range<u32>>) -> Self {
+        Self {
+            zones: zones.map(ZoneCompact::new).collect(),
+            asked: (0..nodes).map(|_| Asked::default()).collect(),
+        }
+    }
+
+    fn of(&self, zone: ZoneId) -> &ZoneCompact {
+        &self.zones[usize::from(zone.0)]
+    }
+
+    fn asked(&self, node: Node) -> &Asked {
+        &self.asked[usize::from(node.0)]
+    }
+}
+
 /// What compaction remembers of a zone.
 #[derive(Debug)]
-pub(crate) struct ZoneCompact {
+struct ZoneCompact {
     /// Where the migrate scanner goes on, by mode; both alike where there is one position for all.
     migrate: [AtomicU32; 2],
     /// Where the free scanner goes on.
@@ -92,7 +120,7 @@ pub(crate) struct ZoneCompact {
 
 impl ZoneCompact {
     /// Of a zone with the frames `span`.
-    pub(crate) fn new(span: core::ops::Range<u32>) -> Self {
+    fn new(span: Range<u32>) -> Self {
         let fresh = Self {
             migrate: Default::default(),
             free: AtomicU32::new(0),
@@ -109,7 +137,7 @@ impl ZoneCompact {
     }
 
     /// Both scanners begin anew at the ends of `span`.
-    fn reset_positions(&self, span: core::ops::Range<u32>) {
+    fn reset_positions(&self, span: Range<u32>) {
         self.migrate.iter().for_each(|position| position.store(span.start, Relaxed));
         self.free.store(last_block(&span).0, Relaxed);
     }
@@ -124,7 +152,7 @@ impl ZoneCompact {
 }
 
 /// The first frame of the last pageblock of `span`.
-fn last_block(span: &core::ops::Range<u32>) -> Pfn {
+fn last_block(span: &Range<u32>) -> Pfn {
     Pfn(span.end.saturating_sub(1)).align_down(Order::PAGEBLOCK)
 }
 

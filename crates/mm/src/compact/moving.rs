@@ -2,10 +2,10 @@
 
 use super::control::Control;
 use super::{CompactEvent, Mode};
-use crate::boot::Mm;
-use crate::ids::{Nanos, Order, Pfn};
-use crate::machine::{Chore, Machine, Span, Work};
-use crate::migrate::MigrateError;
+use crate::ground::ids::{Nanos, Order, Pfn};
+use crate::ground::machine::{Chore, Machine, Span, Work};
+use crate::mm::Mm;
+use crate::vm::migrate::MigrateError;
 
 /// Passes over pages that could not be moved at once: asynchronously, and where it waits for them (10 in the kernel, 3 for
 /// asynchronous compaction since 6.3; that date from memory).
@@ -32,7 +32,7 @@ impl<M: Machine> Mm<M> {
         let since = self.machine.enter(Span::Migrate);
         let zone = &self.zones[usize::from(control.zone.0)];
         let isolated = control.isolated.len() as u64;
-        zone.count_compact(CompactEvent::Isolated, isolated);
+        self.compaction.count(zone.id, CompactEvent::Isolated, isolated);
         let before = control.moved;
         let mut result = Moved::All;
         // The targets are found while all that is isolated is still counted: as many as that.
@@ -53,17 +53,17 @@ impl<M: Machine> Mm<M> {
             } else {
                 self.put_back_page(pfn, alone);
                 control.targets.push(to);
-                zone.count_compact(CompactEvent::MoveFailed, 1);
+                self.compaction.count(zone.id, CompactEvent::MoveFailed, 1);
                 result = Moved::Some;
             }
         }
         let left = control.isolated.len() as u64;
-        zone.count_compact(CompactEvent::MoveFailed, left);
+        self.compaction.count(zone.id, CompactEvent::MoveFailed, left);
         for (pfn, alone) in control.isolated.drain(..) {
             self.put_back_page(pfn, alone);
         }
         let count = control.moved - before;
-        zone.count_compact(CompactEvent::Moved, u64::from(count));
+        self.compaction.count(zone.id, CompactEvent::Moved, u64::from(count));
         self.machine.leave(
             Span::Migrate,
             since,

@@ -1,4 +1,4 @@
-//! Which pageblock costs least to empty, and which ones to fill with what was in it: found in the words of [`super::Summary`],
+//! Which pageblock costs least to empty, and which ones to fill with what was in it: found in the words of [`crate::pages::summary::Summary`],
 //! without a look at a descriptor.
 //!
 //! To empty: blocks without a fixed page, those with the most free pages first, for the others are what has to move. To fill:
@@ -8,12 +8,12 @@
 //! meanwhile makes a choice less than the best, and never a wrong one, for a block's word is read again when it is picked.
 
 use super::CompactEvent;
-use super::summary::{BLOCKS_PER_LINE, BlockUse, Summary};
-use crate::boot::Mm;
-use crate::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::machine::{Access, Chore, Machine};
-use crate::sync::{AtomicU32, Relaxed};
-use crate::zone::Zone;
+use crate::ground::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Access, Chore, Machine};
+use crate::ground::sync::{AtomicU32, Relaxed};
+use crate::mm::Mm;
+use crate::pages::summary::{BLOCKS_PER_LINE, BlockUse, Summary};
+use crate::pages::zone::Zone;
 
 /// Blocks that one look finds.
 const FOUND_MAX: usize = 256;
@@ -180,11 +180,11 @@ impl<M: Machine> Mm<M> {
     pub(super) fn pick_to_empty(&self, zone: &Zone<M>, looking: &mut Looking) -> Option<u32> {
         let summary = self.blocks.summary()?;
         loop {
-            while let Some(block) = zone.compact.picks.to_empty.first() {
+            while let Some(block) = self.compaction.of(zone.id).picks.to_empty.first() {
                 if looking.failures == Failures::Forgotten {
                     looking.last_picks = looking.last_picks.checked_sub(1)?;
                 }
-                zone.compact.picks.to_empty.pass(block);
+                self.compaction.of(zone.id).picks.to_empty.pass(block);
                 let price = price_of_emptying(self.read_block(summary, block));
                 let blamed = looking.failures == Failures::Matter && self.is_put_off(summary, block);
                 if price.is_some() && !blamed && summary.claim(block) {
@@ -196,7 +196,7 @@ impl<M: Machine> Mm<M> {
             }
             looking.looks = looking.looks.checked_sub(1)?;
             self.look(zone, summary, Failures::Matter);
-            if zone.compact.picks.to_empty.first().is_none() {
+            if self.compaction.of(zone.id).picks.to_empty.first().is_none() {
                 looking.failures = Failures::Forgotten;
                 self.look(zone, summary, Failures::Forgotten);
             }
@@ -207,12 +207,12 @@ impl<M: Machine> Mm<M> {
     pub(super) fn pick_to_fill(&self, zone: &Zone<M>, looked: &mut bool) -> Option<u32> {
         let summary = self.blocks.summary()?;
         loop {
-            while let Some(block) = zone.compact.picks.to_fill.first() {
+            while let Some(block) = self.compaction.of(zone.id).picks.to_fill.first() {
                 let worth = price_of_filling(self.read_block(summary, block)).is_some();
                 if worth && !summary.is_claimed(block) {
                     return Some(block);
                 }
-                zone.compact.picks.to_fill.pass(block);
+                self.compaction.of(zone.id).picks.to_fill.pass(block);
             }
             if core::mem::replace(looked, true) {
                 return None;
@@ -234,7 +234,7 @@ impl<M: Machine> Mm<M> {
     /// Looks at all words of `zone` and remembers the best blocks to empty and to fill. A line of words is charged as a
     /// descriptor that a scanner looks at.
     fn look(&self, zone: &Zone<M>, summary: &Summary, failures: Failures) {
-        zone.count_compact(CompactEvent::Look, 1);
+        self.compaction.count(zone.id, CompactEvent::Look, 1);
         let (mut to_empty, mut to_fill) = (Best::new(), Best::new());
         let blocks = whole_blocks(zone);
         for block in blocks.clone() {
@@ -254,8 +254,8 @@ impl<M: Machine> Mm<M> {
                 }
             }
         }
-        zone.compact.picks.to_empty.replace(&to_empty);
-        zone.compact.picks.to_fill.replace(&to_fill);
+        self.compaction.of(zone.id).picks.to_empty.replace(&to_empty);
+        self.compaction.of(zone.id).picks.to_fill.replace(&to_fill);
     }
 }
 

@@ -6,12 +6,12 @@
 
 use super::control::{By, Effort, Goal};
 use super::{CompactEvent, Mode};
-use crate::boot::Mm;
-use crate::ids::{Cpu, MigrateType, Nanos, Node, ZoneKind};
-use crate::knobs::Knob;
-use crate::machine::{Daemon, Machine};
-use crate::policy::ProactiveRule;
-use crate::zone::{Zone, zone_flag};
+use crate::ground::ids::{Cpu, MigrateType, Nanos, Node, ZoneKind};
+use crate::ground::machine::{Daemon, Machine};
+use crate::mm::Mm;
+use crate::pages::zone::{Zone, zone_flag};
+use crate::rules::knobs::Knob;
+use crate::rules::policy::ProactiveRule;
 
 /// How often kcompactd looks.
 const INTERVAL: Nanos = Nanos(500_000_000);
@@ -46,7 +46,7 @@ impl<M: Machine> Mm<M> {
         let node = self.topology.cpus[usize::from(cpu.0)].node;
         let is_first =
             self.topology.cpus.iter().position(|other| other.node == node) == Some(usize::from(cpu.0));
-        if !is_first || !self.is_proactive() || self.machine.now() < self.reclaim.asked(node).due() {
+        if !is_first || !self.is_proactive() || self.machine.now() < self.compaction.asked(node).due() {
             return;
         }
         if self.is_fragmented(self.score_by_counters(node)) {
@@ -69,7 +69,7 @@ impl<M: Machine> Mm<M> {
     /// What kcompactd of `node` does besides what it is asked for ([`Mm::kcompactd`]). Gives how long it sleeps then;
     /// `None`: until it is woken.
     pub fn compact_proactively(&self, node: Node) -> Option<Nanos> {
-        let (asked, now) = (self.reclaim.asked(node), self.machine.now());
+        let (asked, now) = (self.compaction.asked(node), self.machine.now());
         if now < asked.due() {
             return Some(Nanos(asked.due().0 - now.0));
         }
@@ -85,7 +85,7 @@ impl<M: Machine> Mm<M> {
     /// kcompactd of `node` was at work: it looks again after the usual time.
     pub(super) fn look_soon(&self, node: Node) {
         if self.is_proactive() {
-            self.reclaim.asked(node).set_due(Nanos(self.machine.now().0 + INTERVAL.0));
+            self.compaction.asked(node).set_due(Nanos(self.machine.now().0 + INTERVAL.0));
         }
     }
 
@@ -102,7 +102,7 @@ impl<M: Machine> Mm<M> {
             return Looked::Busy;
         }
         if let Some(zone) = zones().next() {
-            zone.count_compact(CompactEvent::Unasked, 1);
+            self.compaction.count(zone.id, CompactEvent::Unasked, 1);
         }
         for zone in zones() {
             self.compact_zone(zone, proactive_goal(zone));

@@ -3,14 +3,14 @@
 use super::control::{By, Control, Effort, Goal};
 use super::migrate_scan::Search;
 use super::moving::Moved;
-use super::{CompactEvent, Outcome, block_of};
-use crate::boot::Mm;
-use crate::ids::{PAGE_SIZE, Pfn};
-use crate::knobs::Knob;
-use crate::machine::{Machine, Span, Work};
-use crate::policy::{BudgetRule, CaptureRule, IsolationRule, PcpDrainRule};
-use crate::sync::Relaxed;
-use crate::zone::Zone;
+use super::{CompactEvent, Compaction, Outcome, block_of};
+use crate::ground::ids::{PAGE_SIZE, Pfn, ZoneId};
+use crate::ground::machine::{Machine, Span, Work};
+use crate::ground::sync::Relaxed;
+use crate::mm::Mm;
+use crate::pages::zone::Zone;
+use crate::rules::knobs::Knob;
+use crate::rules::policy::{BudgetRule, CaptureRule, IsolationRule, PcpDrainRule};
 
 /// The least that a tuned budget falls to: 64 pageblocks.
 const BUDGET_MIN: u32 = 64 * 512;
@@ -39,7 +39,9 @@ impl<M: Machine> Mm<M> {
             return outcome.into();
         }
         let since = self.machine.enter(Span::Compact);
-        if goal.order.is_some_and(|order| zone.compact.is_restarting(order)) && goal.by != By::Kswapd {
+        if goal.order.is_some_and(|order| self.compaction.of(zone.id).is_restarting(order))
+            && goal.by != By::Kswapd
+        {
             self.forget_skipped(zone);
         }
         let mut control = self.begin(zone, goal);
@@ -47,9 +49,9 @@ impl<M: Machine> Mm<M> {
         self.release_targets(&mut control);
         let back = control.free_pfn.0.min(super::last_block(&zone.managed_span()).0);
         if !control.have_met() {
-            zone.compact.free.store(back, Relaxed);
+            self.compaction.of(zone.id).free.store(back, Relaxed);
         }
-        count_scanned(zone, &control);
+        self.compaction.count_scanned(zone.id, &control);
         let work = Work {
             zone: zone.id,
             order: control.block_order(),
@@ -62,9 +64,9 @@ impl<M: Machine> Mm<M> {
 
     /// Clears all that is remembered of the zone's blocks and positions (`__reset_isolation_suitable`).
     pub(super) fn forget_skipped(&self, zone: &Zone<M>) {
-        zone.compact.flush_skip.store(0, Relaxed);
+        self.compaction.of(zone.id).flush_skip.store(0, Relaxed);
         self.blocks.clear_skipped(&self.machine, zone.managed_span());
-        zone.compact.reset_positions(zone.managed_span());
+        self.compaction.of(zone.id).reset_positions(zone.managed_span());
     }
 
     fn begin(&self, zone: &Zone<M>, goal: Goal) -> Control {
@@ -74,7 +76,10 @@ impl<M: Machine> Mm<M> {
         if goal.effort > Effort::Usual {
             return Control::new(goal, zone.id, ends);
         }
-        let mut at = (zone.compact.migrate_position(goal.mode), zone.compact.free_position());
+        let mut at = (
+            self.compaction.of(zone.id).migrate_position(goal.mode),
+            self.compaction.of(zone.id).free_position(),
+        );
         if at.1 < ends.0 || at.1 > last {
             at.1 = last;
         }
@@ -163,7 +168,7 @@ impl<M: Machine> Mm<M> {
         match self.policy.rules().compact.budget {
             BudgetRule::Unbounded => Budget::Pages(u64::MAX),
             BudgetRule::Fixed => Budget::AsSet,
-            BudgetRule::Tuned => match zone.compact.budget.load(Relaxed) {
+            BudgetRule::Tuned => match self.compaction.of(zone.id).budget.load(Relaxed) {
                 0 => Budget::AsSet,
                 pages => Budget::Pages(pages.into()),
             },
@@ -190,14 +195,14 @@ impl<M: Machine> Mm<M> {
             let next = if outcome == Outcome::Success { now.saturating_mul(2) } else { now / 2 };
             next.clamp(BUDGET_MIN.min(zone.managed), zone.managed).max(1)
         };
-        let next = match zone.compact.budget.load(Relaxed) {
+        let next = match self.compaction.of(zone.id).budget.load(Relaxed) {
             0 => {
                 let by_knob = |mib: u64| after(budget_of(mib));
                 self.knobs.decide(&self.machine, Knob::CompactBudget, by_knob)
             }
             pages => after(pages.into()),
         };
-        zone.compact.budget.store(next, Relaxed);
+        self.compaction.of(zone.id).budget.store(next, Relaxed);
     }
 }
 
@@ -214,12 +219,15 @@ fn budget_of(mib: u64) -> u64 {
     (mib << 20) / PAGE_SIZE
 }
 
-fn count_scanned<M: Machine>(zone: &Zone<M>, control: &Control) {
-    let scanned = control.scanned;
-    zone.count_compact(CompactEvent::MigrateScanned, scanned.migrate);
-    zone.count_compact(CompactEvent::FreeScanned, scanned.free);
-    if matches!(control.goal.by, By::Kcompactd | By::Proactive) {
-        zone.count_compact(CompactEvent::DaemonMigrateScanned, scanned.migrate);
-        zone.count_compact(CompactEvent::DaemonFreeScanned, scanned.free);
+impl Compaction {
+    /// What `control` looked at in `zone` is counted.
+    fn count_scanned(&self, zone: ZoneId, control: &Control) {
+        let scanned = control.scanned;
+        self.count(zone, CompactEvent::MigrateScanned, scanned.migrate);
+        self.count(zone, CompactEvent::FreeScanned, scanned.free);
+        if matches!(control.goal.by, By::Kcompactd | By::Proactive) {
+            self.count(zone, CompactEvent::DaemonMigrateScanned, scanned.migrate);
+            self.count(zone, CompactEvent::DaemonFreeScanned, scanned.free);
+        }
     }
 }

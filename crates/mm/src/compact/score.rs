@@ -1,10 +1,10 @@
 //! How fragmented memory is for huge pages, as proactive compaction counts it (facts/ALGORITHMS.md 4).
 
-use crate::boot::Mm;
-use crate::ids::{Node, Order};
-use crate::knobs::Knob;
-use crate::machine::Machine;
-use crate::zone::Zone;
+use crate::ground::ids::{Node, Order};
+use crate::ground::machine::Machine;
+use crate::mm::Mm;
+use crate::pages::zone::Zone;
+use crate::rules::knobs::Knob;
 
 impl<M: Machine> Mm<M> {
     /// Percent of `zone`'s free memory that is in blocks below a huge page's order (`extfrag_for_order`); 0 where nothing is

@@ -2,13 +2,13 @@
 
 use super::control::Goal;
 use super::{CLUSTER_MAX, Outcome};
-use crate::boot::Mm;
-use crate::ids::{Order, PAGE_ALLOC_COSTLY_ORDER};
-use crate::knobs::Knob;
-use crate::machine::Machine;
-use crate::policy::{GapRule, SuitableRule};
-use crate::zone::{AllocFlags, Zone};
-use crate::zone_watch::Level;
+use crate::ground::ids::{Order, PAGE_ALLOC_COSTLY_ORDER};
+use crate::ground::machine::Machine;
+use crate::mm::Mm;
+use crate::pages::zone::{AllocFlags, Zone};
+use crate::pages::zone_watch::Level;
+use crate::rules::knobs::Knob;
+use crate::rules::policy::{GapRule, SuitableRule};
 
 impl<M: Machine> Mm<M> {
     /// Free pages that compaction for `order` needs above a mark (`compact_gap`).
@@ -96,7 +96,7 @@ impl<M: Machine> Mm<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::NodeSize;
+    use crate::ground::topology::NodeSize;
     use crate::{Bare, Knobs, Policy, Topology};
 
     #[test]

@@ -5,12 +5,12 @@
 //! facts/ALGORITHMS.md 1.5 has it); a huge page sends the batch that it came into on its way at once.
 
 use super::{End, VecId};
-use crate::boot::Mm;
-use crate::ids::{Cpu, Order, Pfn};
-use crate::machine::Machine;
-use crate::page::{Mapping, PageFlag};
-use crate::policy::AnonRule;
-use crate::stat::ReclaimEvent;
+use crate::ground::ids::{Cpu, Order, Pfn};
+use crate::ground::machine::Machine;
+use crate::lru::ReclaimEvent;
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::rules::policy::AnonRule;
 
 use super::isolate::Run;
 
@@ -128,13 +128,13 @@ impl<M: Machine> Mm<M> {
                     self.unlist_page(&mut lists, pfn);
                     page.set(PageFlag::Active);
                     self.list_page(&mut lists, pfn, End::Head);
-                    self.count_reclaim(pfn, ReclaimEvent::Activate);
+                    self.lru.count(&self.map, pfn, ReclaimEvent::Activate);
                 }
                 Move::Rotate if page.has(PageFlag::Lru) => {
                     self.unlist_page(&mut lists, pfn);
                     page.clear(PageFlag::Active);
                     self.list_page(&mut lists, pfn, End::Tail);
-                    self.count_reclaim(pfn, ReclaimEvent::Rotate);
+                    self.lru.count(&self.map, pfn, ReclaimEvent::Rotate);
                 }
                 Move::Add | Move::Activate | Move::Rotate => {}
             }

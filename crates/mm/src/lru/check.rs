@@ -6,12 +6,12 @@ use alloc::string::String;
 use alloc::vec;
 
 use super::{Lists, LruList, VecId};
-use crate::boot::Mm;
-use crate::frame::FrameKind;
-use crate::ids::Pfn;
-use crate::list::List;
-use crate::machine::Machine;
-use crate::page::PageFlag;
+use crate::ground::ids::Pfn;
+use crate::ground::machine::Machine;
+use crate::lru::page::PageFlag;
+use crate::mm::Mm;
+use crate::pages::frame::FrameKind;
+use crate::pages::list::List;
 
 impl<M: Machine> Mm<M> {
     /// Checks every list against the pages' own words; to be called while nothing else runs.

@@ -2,13 +2,13 @@
 //! and is on no list; it stays what it is to everybody else.
 
 use super::{End, Lists, LruList, VecId};
-use crate::boot::Mm;
-use crate::ids::{Pfn, ZoneKind};
-use crate::list::List;
-use crate::machine::Machine;
-use crate::page::PageFlag;
-use crate::stat::ReclaimEvent;
-use crate::sync::{Guard, Relaxed};
+use crate::ground::ids::{Pfn, ZoneKind};
+use crate::ground::machine::Machine;
+use crate::ground::sync::{Guard, Relaxed};
+use crate::lru::ReclaimEvent;
+use crate::lru::page::PageFlag;
+use crate::mm::Mm;
+use crate::pages::list::List;
 
 /// Blocks that reclaim works on together.
 pub(crate) const SWAP_CLUSTER_MAX: usize = 32;
@@ -94,12 +94,12 @@ impl<M: Machine> Mm<M> {
                 let state = self.map.frame(pfn).state();
                 if self.zones[usize::from(state.zone.0)].kind > highest {
                     skipped += state.order.pages();
-                    self.count_reclaim(pfn, ReclaimEvent::Skip);
+                    self.lru.count(&self.map, pfn, ReclaimEvent::Skip);
                     self.to_head(&mut lists, list, pfn);
                     continue;
                 }
                 isolated.scanned += state.order.pages();
-                self.count_reclaim(pfn, event);
+                self.lru.count(&self.map, pfn, event);
                 if self.page(pfn).try_get() {
                     self.unlist_page(&mut lists, pfn);
                     isolated.run.push(pfn);
@@ -140,7 +140,7 @@ impl<M: Machine> Mm<M> {
                     _ => None,
                 };
                 if let Some(event) = changed {
-                    self.count_reclaim(pfn, event);
+                    self.lru.count(&self.map, pfn, event);
                 }
                 self.list_page(&mut lists, pfn, End::Head);
             }

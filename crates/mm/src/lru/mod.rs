@@ -17,23 +17,27 @@
 
 mod batch;
 mod check;
+mod events;
 mod isolate;
+pub(crate) mod page;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
 use alloc::boxed::Box;
 
-use crate::boot::Mm;
-use crate::frame::FrameState;
-use crate::ids::{Cpu, Node, Pfn, ZoneId, ZoneKind};
-use crate::list::List;
-use crate::machine::{LockClass, Machine};
-use crate::page::{Page, PageFlag};
-use crate::policy::LruRule;
-use crate::sync::{AtomicU32, Locked, Relaxed};
-use crate::zone::Zone;
+use crate::ground::ids::{Cpu, Node, Pfn, ZoneId, ZoneKind};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::lru::page::{Page, PageFlag};
+use crate::mm::Mm;
+use crate::pages::frame::FrameState;
+use crate::pages::list::List;
+use crate::pages::zone::Zone;
+use crate::rules::policy::LruRule;
 
 use batch::CpuBatches;
+pub(crate) use events::ReclaimEvent;
+use events::ReclaimEvents;
 pub(crate) use isolate::{Alone, Generation, Isolator, Run, SWAP_CLUSTER_MAX};
 
 /// Pages that reclaim may free: two generations of two kinds.
@@ -132,6 +136,8 @@ pub(crate) struct Lru<M: Machine> {
     /// Base pages on the lists, by zone: read without a lock.
     sizes: Box<[[AtomicU32; LruList::COUNT]]>,
     cpus: Box<[Locked<M, CpuBatches>]>,
+    /// What happened to pages, by zone.
+    events: Box<[ReclaimEvents]>,
 }
 
 impl<M: Machine> Lru<M> {
@@ -151,6 +157,7 @@ impl<M: Machine> Lru<M> {
             vecs: (0..vecs as u32).map(vec).collect(),
             sizes: (0..zones).map(|_| Default::default()).collect(),
             cpus: (0..cpus as u32).map(batches).collect(),
+            events: (0..zones).map(|_| ReclaimEvents::default()).collect(),
         }
     }
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::ids::Order;
-use crate::page::Mapping;
-use crate::stat::ReclaimEvent;
+use crate::ground::ids::Order;
+use crate::lru::ReclaimEvent;
+use crate::lru::page::Mapping;
 use crate::{Bare, CpuSpec, Knobs, NodeSpec, Policy, Request, Topology, ZoneSpec};
 
 /// One node with two zones, two CPUs.

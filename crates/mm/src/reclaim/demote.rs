@@ -6,14 +6,14 @@ use alloc::boxed::Box;
 
 use super::pages::Outcome;
 use super::{Reclaimer, Scan};
-use crate::boot::Mm;
-use crate::frame::FrameState;
-use crate::ids::{Node, Pfn};
-use crate::knobs::Knob;
-use crate::machine::Machine;
-use crate::request::{Request, Urgency};
-use crate::stat::ReclaimEvent;
-use crate::topology::Topology;
+use crate::ground::ids::{Node, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::topology::Topology;
+use crate::lru::ReclaimEvent;
+use crate::mm::Mm;
+use crate::pages::frame::FrameState;
+use crate::pages::request::{Request, Urgency};
+use crate::rules::knobs::Knob;
 
 /// For each node, where its pages go.
 pub(super) fn slower_nodes(topology: &Topology) -> Box<[Option<Node>]> {
@@ -53,7 +53,7 @@ impl<M: Machine> Mm<M> {
             Reclaimer::Kswapd => [ReclaimEvent::DemoteKswapd, ReclaimEvent::StealKswapd],
             Reclaimer::Direct => [ReclaimEvent::DemoteDirect, ReclaimEvent::StealDirect],
         };
-        let counts = &self.zones[usize::from(zone.0)].stat.reclaim;
+        let counts = self.lru.events(zone);
         for event in events {
             counts.count(event, order.pages());
         }
@@ -65,7 +65,7 @@ impl<M: Machine> Mm<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::NodeSize;
+    use crate::ground::topology::NodeSize;
 
     #[test]
     fn pages_go_to_the_nearest_node_without_cpus() {

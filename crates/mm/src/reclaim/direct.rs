@@ -2,14 +2,14 @@
 //! 32 pages are free.
 
 use super::{DEF_PRIORITY, Met, Reclaimer, Scan};
-use crate::alloc_path::Search;
-use crate::boot::Mm;
-use crate::ids::{Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
-use crate::machine::{Machine, Span, Work};
-use crate::policy::{CongestionRule, LruRule};
-use crate::sync::Relaxed;
-use crate::zone::Zone;
-use crate::zone_watch::decide_by_sum;
+use crate::ground::ids::{Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
+use crate::ground::machine::{Machine, Span, Work};
+use crate::ground::sync::Relaxed;
+use crate::mm::Mm;
+use crate::pages::alloc_path::Search;
+use crate::pages::zone::Zone;
+use crate::pages::zone_watch::decide_by_sum;
+use crate::rules::policy::{CongestionRule, LruRule};
 
 /// How long kswapd waits where writing cannot keep up, and before 5.16 a request that came upon nothing but pages to be
 /// written.
@@ -117,7 +117,7 @@ impl<M: Machine> Mm<M> {
             if self.may_reclaim_directly(zone.node) || self.is_killed(self.machine.task()) {
                 return;
             }
-            self.wake_kswapd_for(zone.node, crate::ids::Order::ZERO, ZoneKind::Normal);
+            self.wake_kswapd_for(zone.node, crate::ground::ids::Order::ZERO, ZoneKind::Normal);
             self.machine.block(THROTTLE_PAUSE);
             let works = self.zones_of(zone.node, ZoneKind::Normal).any(Zone::is_being_reclaimed);
             without_kswapd = if works { 0 } else { without_kswapd + 1 };

@@ -5,18 +5,18 @@
 //! Guests are found by going over the zone's frames, as compaction does, for on a node's lists they stand among all others.
 //! Of a stretch, those that are not active leave first.
 
-use crate::alloc_path::{Mark, Search};
-use crate::boot::Mm;
-use crate::frame::FrameKind;
-use crate::ids::{Node, Order, Pfn, ZoneKind};
+use crate::ground::ids::{Node, Order, Pfn, ZoneKind};
+use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::ground::sync::Relaxed;
 use crate::lru::SWAP_CLUSTER_MAX;
-use crate::machine::{Access, Chore, Line, LineKind, Machine};
-use crate::page::{Mapping, PageFlag};
-use crate::request::Request;
-use crate::sync::Relaxed;
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::pages::alloc_path::{Mark, Search};
+use crate::pages::frame::FrameKind;
+use crate::pages::request::Request;
+use crate::pages::zone::{AllocFlags, Zone};
+use crate::pages::zone_price::LowZone;
 use crate::vm::FileKind;
-use crate::zone::{AllocFlags, Zone};
-use crate::zone_price::LowZone;
 
 /// A stretch of frames: in each, pages on active lists stay if others make enough room.
 const STRETCH: u32 = 2048;

@@ -3,10 +3,10 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::boot::Mm;
-use crate::ids::TaskId;
-use crate::machine::{LockClass, Machine};
-use crate::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::ids::TaskId;
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::mm::Mm;
 
 /// The tasks, and how many there are: nearly always none.
 #[derive(Debug)]

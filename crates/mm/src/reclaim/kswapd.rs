@@ -4,18 +4,17 @@
 //! Since 4.8 a node is in balance when any zone that would do is above its high mark; before, every zone had to be
 //! (for a block of a higher order: zones with a quarter of the pages).
 
-use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaimer, Scan};
-use crate::boot::Mm;
-use crate::compact::Asked;
-use crate::daemons::ReclaimState;
-use crate::ids::{Nanos, Node, Order, ZoneKind};
-use crate::knobs::Knob;
+use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaim, Reclaimer, Scan};
+use crate::ground::ids::{Nanos, Node, Order, ZoneKind};
+use crate::ground::machine::{Daemon, Machine};
+use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
 use crate::lru::SWAP_CLUSTER_MAX;
-use crate::machine::{Daemon, Machine};
-use crate::policy::LruRule;
-use crate::stat::SlowEvents;
-use crate::sync::{AtomicU32, AtomicU64, Relaxed};
-use crate::zone::{AllocFlags, Zone, zone_flag};
+use crate::mm::Mm;
+use crate::pages::daemons::ReclaimState;
+use crate::pages::stat::{Counters, SlowEvents};
+use crate::pages::zone::{AllocFlags, Zone, zone_flag};
+use crate::rules::knobs::Knob;
+use crate::rules::policy::LruRule;
 
 /// kswapd first sleeps so long, and looks again whether the node is still in balance.
 const SHORT_SLEEP: Nanos = Nanos(100_000_000);
@@ -35,9 +34,8 @@ pub(crate) struct NodeState {
     highest: AtomicU32,
     /// Runs in a row that freed nothing.
     pub(super) failures: AtomicU32,
-    pub(super) low_quickly: AtomicU64,
-    pub(super) high_quickly: AtomicU64,
-    pub(super) asked: Asked,
+    low_quickly: AtomicU64,
+    high_quickly: AtomicU64,
 }
 
 /// What kswapd works towards.
@@ -63,6 +61,16 @@ impl NodeState {
         let highest = self.highest.swap(0, Relaxed).checked_sub(1);
         let highest = highest.and_then(|index| ZoneKind::ALL.get(index as usize)).copied();
         Goal { order, highest: highest.unwrap_or(before.highest) }
+    }
+}
+
+impl<M: Machine> Reclaim<M> {
+    /// Adds what was counted of all kswapds.
+    pub(crate) fn add_counters(&self, counters: &mut Counters) {
+        for node in &self.nodes {
+            counters.add("kswapd_low_wmark_hit_quickly", node.low_quickly.load(Relaxed));
+            counters.add("kswapd_high_wmark_hit_quickly", node.high_quickly.load(Relaxed));
+        }
     }
 }
 

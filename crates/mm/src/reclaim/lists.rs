@@ -3,15 +3,15 @@
 
 use super::balance::{PerList, Weighing, inactive_is_low, rest_in_proportion, scan_counts};
 use super::{DEF_PRIORITY, Reclaimer, Scan};
-use crate::boot::Mm;
-use crate::ids::{Nanos, ZoneKind};
-use crate::knobs::Knob;
+use crate::ground::ids::{Nanos, ZoneKind};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Relaxed;
+use crate::lru::ReclaimEvent;
 use crate::lru::{Generation, LruList, SWAP_CLUSTER_MAX, VecId};
-use crate::machine::Machine;
-use crate::stat::ReclaimEvent;
-use crate::sync::Relaxed;
-use crate::zone::Zone;
-use crate::zone_watch::decide_by_sum;
+use crate::mm::Mm;
+use crate::pages::zone::Zone;
+use crate::pages::zone_watch::decide_by_sum;
+use crate::rules::knobs::Knob;
 
 /// How long a request waits, once, where too many pages are in the hands of others: 100 ms up to 5.15, 20 ms since
 /// (unchecked); the latter here.

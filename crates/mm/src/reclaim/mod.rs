@@ -13,27 +13,25 @@
 mod balance;
 mod demote;
 mod direct;
-pub(crate) mod events;
 mod guests;
 mod killed;
 mod kswapd;
 mod lists;
 mod pages;
+mod slow_path;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
 use alloc::boxed::Box;
 
-use crate::boot::Mm;
-use crate::compact::Asked;
-use crate::ids::{Node, Order, ZoneKind};
+use crate::ground::ids::{Node, Order, ZoneKind};
+use crate::ground::machine::Machine;
+use crate::ground::sync::{AtomicU32, Relaxed};
+use crate::ground::topology::Topology;
 use crate::lru::{LruList, VecId};
-use crate::machine::Machine;
-use crate::oom::OomReports;
-use crate::policy::LruRule;
-use crate::sync::{AtomicU32, Relaxed};
-use crate::topology::Topology;
-use crate::zone::Zone;
+use crate::mm::Mm;
+use crate::pages::zone::Zone;
+use crate::rules::policy::LruRule;
 
 pub(crate) use guests::Asking;
 use killed::Killed;
@@ -133,7 +131,6 @@ pub(crate) struct Reclaim<M: Machine> {
     /// For each node, where its pages are demoted to.
     slower: Box<[Option<Node>]>,
     pub(crate) killed: Killed<M>,
-    pub(crate) reports: OomReports<M>,
 }
 
 impl<M: Machine> Reclaim<M> {
@@ -146,17 +143,11 @@ impl<M: Machine> Reclaim<M> {
             nodes: (0..nodes).map(|_| NodeState::default()).collect(),
             vecs: (0..nodes.max(zones)).map(|_| VecState::default()).collect(),
             killed: Killed::new(machine),
-            reports: OomReports::new(machine),
         }
     }
 
     fn node(&self, node: Node) -> &NodeState {
         &self.nodes[usize::from(node.0)]
-    }
-
-    /// What kcompactd of `node` is asked for.
-    pub(crate) fn asked(&self, node: Node) -> &Asked {
-        &self.nodes[usize::from(node.0)].asked
     }
 
     fn vec(&self, vec: VecId) -> &VecState {
@@ -220,8 +211,8 @@ impl<M: Machine> Mm<M> {
     /// Whether more should be freed for a block of a higher order than one pass did (`should_continue_reclaim`): the
     /// kernel wants twice the block's pages, for compaction to work with.
     fn should_continue(&self, vec: VecId, (node, freed): (Node, u32), scan: &Scan) -> bool {
-        let in_earnest =
-            scan.order.get() > crate::ids::PAGE_ALLOC_COSTLY_ORDER || scan.priority < DEF_PRIORITY - 2;
+        let in_earnest = scan.order.get() > crate::ground::ids::PAGE_ALLOC_COSTLY_ORDER
+            || scan.priority < DEF_PRIORITY - 2;
         if scan.order == Order::ZERO || !in_earnest || freed == 0 {
             return false;
         }
@@ -237,7 +228,7 @@ impl<M: Machine> Mm<M> {
     /// Whether `zone` has free pages enough above its low mark to make a block of `order` from.
     fn has_gap(&self, zone: &Zone<M>, order: Order, highest: ZoneKind) -> bool {
         let mark = zone.mark_low() + self.compact_gap(order);
-        zone.watermark_ok(&self.machine, Order::ZERO, mark, highest, crate::zone::AllocFlags::NONE)
+        zone.watermark_ok(&self.machine, Order::ZERO, mark, highest, crate::pages::zone::AllocFlags::NONE)
     }
 
     /// Whether dirty pages are in the way, or pages that are being written, and what follows: the flusher is told, kswapd

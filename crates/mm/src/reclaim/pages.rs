@@ -2,15 +2,15 @@
 //! back to the active list if they were, kept where they are otherwise (`shrink_folio_list`).
 
 use super::{Met, Reclaimer, Scan};
-use crate::boot::Mm;
-use crate::ids::{Order, Pfn};
+use crate::ground::ids::{Order, Pfn};
+use crate::ground::machine::{Chore, Machine};
+use crate::ground::sync::Relaxed;
+use crate::lru::ReclaimEvent;
 use crate::lru::Run;
-use crate::machine::{Chore, Machine};
-use crate::page::{Mapping, PageFlag};
-use crate::policy::AnonRule;
-use crate::rmap::Leave;
-use crate::stat::ReclaimEvent;
-use crate::sync::Relaxed;
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::rules::policy::AnonRule;
+use crate::vm::rmap::Leave;
 
 /// Where a page goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +95,7 @@ impl<M: Machine> Mm<M> {
             Reclaimer::Kswapd => ReclaimEvent::StealKswapd,
             Reclaimer::Direct => ReclaimEvent::StealDirect,
         };
-        self.count_reclaim(pfn, event);
+        self.lru.count(&self.map, pfn, event);
         order
     }
 

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::ids::{Cpu, Nanos, Pfn, TaskId};
-use crate::machine::Daemon;
-use crate::page::PageFlag;
-use crate::topology::WordSize;
+use crate::ground::ids::{Cpu, Nanos, Pfn, TaskId};
+use crate::ground::machine::Daemon;
+use crate::ground::topology::WordSize;
+use crate::lru::page::PageFlag;
+use crate::pages::zone_watch::Level;
 use crate::vm::{Cached, File, FileKind, Placement};
-use crate::zone_watch::Level;
 use crate::{AllocError, Bare, CpuSpec, Knob, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
 
 const POLICIES: [&str; 4] = ["linux-4.4", "linux-5.8", "linux-6.6", "linux-6.18"];
@@ -79,7 +79,7 @@ fn kswapd_brings_zones_back_to_the_high_mark() {
         assert!(freed > 0 && freed <= counter(&mm, "pgscan_kswapd"), "{policy}");
         assert_eq!(mm.memory_use().held(), u64::from(pages) - freed, "{policy}");
         assert_eq!(counter(&mm, "pgscan_direct"), 0);
-        assert!(mm.zones.iter().all(|zone| !zone.has_flag(crate::zone::zone_flag::RECLAIM_ACTIVE)));
+        assert!(mm.zones.iter().all(|zone| !zone.has_flag(crate::pages::zone::zone_flag::RECLAIM_ACTIVE)));
         mm.check().unwrap();
     }
 }
@@ -137,7 +137,7 @@ fn a_request_for_low_memory_frees_low_memory() {
             mm.alloc(low).unwrap();
         }
         assert!(counter(&mm, "pgsteal_direct") > 500, "{policy}");
-        let of_normal = mm.zones[1].stat.reclaim.get(crate::stat::ReclaimEvent::StealDirect);
+        let of_normal = mm.lru.events(crate::ZoneId(1)).get(crate::lru::ReclaimEvent::StealDirect);
         assert_eq!(of_normal, 0, "{policy}");
         assert_eq!(counter(&mm, "pgskip_normal") > 0, policy != "linux-4.4", "{policy}");
         mm.check().unwrap();
@@ -280,9 +280,9 @@ fn where_pages_are_promoted_kswapd_goes_on_to_the_promo_mark() {
 fn congestion(policy: &str, dirty: bool, met: Met) -> Option<Nanos> {
     let mm = mm(policy);
     let _file = if dirty { fill_dirty(&mm) } else { fill(&mm) };
-    let flags = crate::zone::AllocFlags::NONE;
-    let mark = crate::alloc_path::Mark::Min;
-    let search = crate::alloc_path::Search { request: &Request::USER, node: Node(0), mark, flags };
+    let flags = crate::pages::zone::AllocFlags::NONE;
+    let mark = crate::pages::alloc_path::Mark::Min;
+    let search = crate::pages::alloc_path::Search { request: &Request::USER, node: Node(0), mark, flags };
     mm.congestion_wait(search, met)
 }
 

@@ -7,11 +7,11 @@ use super::chain::Chain;
 use super::kmalloc::{KmallocClass, KmallocKind};
 use super::registry::SlabPlace;
 use super::stat::SlabEvent;
-use crate::boot::Mm;
-use crate::ids::{Addr, Node, Pfn};
-use crate::machine::{Machine, Span, Work};
-use crate::policy::CpuSlabRule;
-use crate::request::AllocError;
+use crate::ground::ids::{Addr, Node, Pfn};
+use crate::ground::machine::{Machine, Span, Work};
+use crate::mm::Mm;
+use crate::pages::request::AllocError;
+use crate::rules::policy::CpuSlabRule;
 
 impl<M: Machine> Mm<M> {
     /// An object of cache `id`, from the CPU's node if it can be.

@@ -5,9 +5,9 @@ use super::SlabCx;
 use super::chain::NONE;
 use super::sheaf::Sheaf;
 use super::stat::SlabEvent;
-use crate::ids::Addr;
-use crate::machine::{Access, Line, LineKind, LockClass, Machine};
-use crate::sync::{AtomicU32, Guard, Locked, Relaxed};
+use crate::ground::ids::Addr;
+use crate::ground::machine::{Access, Line, LineKind, LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Guard, Locked, Relaxed};
 
 /// Full sheaves that a barn keeps, about: the count is read without the lock.
 pub(super) const MAX_FULL: u32 = 10;

@@ -11,9 +11,9 @@ use super::stat::{SlabEvent, SlabStats};
 use super::stock::{Depot, Stock};
 use super::watch::{CacheWatch, Limits};
 use super::{CacheSizing, CacheSpec};
-use crate::ids::{Addr, Cpu, Order, PAGE_SIZE, Pfn};
-use crate::machine::{LockClass, Machine};
-use crate::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::ids::{Addr, Cpu, Order, PAGE_SIZE, Pfn};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
 
 /// A cache's number; never used again for another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -10,12 +10,12 @@ use super::chain::NONE;
 use super::node::Slabs;
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::boot::Mm;
-use crate::frame::FrameKind;
-use crate::ids::{Addr, Pfn};
-use crate::list::List;
-use crate::machine::Machine;
-use crate::sync::Relaxed;
+use crate::ground::ids::{Addr, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Relaxed;
+use crate::mm::Mm;
+use crate::pages::frame::FrameKind;
+use crate::pages::list::List;
 
 /// Where a cache's memory is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -8,10 +8,10 @@ use super::node::{Slabs, Taken};
 use super::sheaf::CpuSheaves;
 use super::stat::SlabEvent;
 use super::stock::Stock;
-use crate::ids::{Addr, Node, Pfn};
-use crate::machine::{Access, Line, LineKind, Machine};
-use crate::request::AllocError;
-use crate::sync::Guard;
+use crate::ground::ids::{Addr, Node, Pfn};
+use crate::ground::machine::{Access, Line, LineKind, Machine};
+use crate::ground::sync::Guard;
+use crate::pages::request::AllocError;
 
 /// What a CPU has of a cache.
 #[derive(Debug)]

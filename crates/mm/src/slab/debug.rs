@@ -11,10 +11,10 @@ use super::SlabCx;
 use super::SlabError;
 use super::chain::{Chain, NONE};
 use super::{CacheFlags, CacheSpec};
-use crate::ids::{Addr, Node, Pfn};
-use crate::machine::Machine;
-use crate::request::AllocError;
-use crate::sync::Relaxed;
+use crate::ground::ids::{Addr, Node, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Relaxed;
+use crate::pages::request::AllocError;
 
 const POISON_FREE: u8 = 0x6b;
 const POISON_END: u8 = 0xa5;

@@ -10,12 +10,12 @@ use super::SlabCx;
 use super::chain::NONE;
 use super::registry::SlabAllocator;
 use super::sheaf::Sheaf;
-use crate::boot::Mm;
-use crate::frame::NONE as NO_FRAME;
-use crate::ids::{Addr, Pfn};
-use crate::machine::{Daemon, LockClass, Machine};
-use crate::policy::GraceRule;
-use crate::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Guard, Locked, Relaxed};
+use crate::ground::ids::{Addr, Pfn};
+use crate::ground::machine::{Daemon, LockClass, Machine};
+use crate::ground::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Guard, Locked, Relaxed};
+use crate::mm::Mm;
+use crate::pages::frame::NONE as NO_FRAME;
+use crate::rules::policy::GraceRule;
 
 /// Bytes of objects that may wait on a CPU before it asks for a grace period to be hurried: they should still be in its
 /// second-level cache when they are used again.

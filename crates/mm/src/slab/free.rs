@@ -7,10 +7,10 @@ use super::chain::{Chain, NONE};
 use super::node::{End, Partials};
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::ids::{Addr, Pfn};
-use crate::machine::Machine;
-use crate::policy::{CpuSlabRule, FreezeRule};
-use crate::sync::Guard;
+use crate::ground::ids::{Addr, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Guard;
+use crate::rules::policy::{CpuSlabRule, FreezeRule};
 
 /// What a free found and made of a slab's word.
 #[derive(Clone, Copy, Debug)]

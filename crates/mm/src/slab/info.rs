@@ -11,11 +11,11 @@ use super::node::Slabs;
 use super::spec::CacheFlags;
 use super::stat::SlabEvent;
 use super::{SlabCx, SlabError};
-use crate::boot::Mm;
-use crate::list::List;
-use crate::machine::Machine;
-use crate::policy::{CpuSlabRule, SheafRule};
-use crate::sync::Relaxed;
+use crate::ground::machine::Machine;
+use crate::ground::sync::Relaxed;
+use crate::mm::Mm;
+use crate::pages::list::List;
+use crate::rules::policy::{CpuSlabRule, SheafRule};
 
 /// A file of a cache under /sys/kernel/slab.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 use alloc::string::ToString;
 use core::fmt;
 
-use crate::ids::{Order, PAGE_SIZE};
-use crate::policy::{KmallocAlignRule, Rules};
+use crate::ground::ids::{Order, PAGE_SIZE};
+use crate::rules::policy::{KmallocAlignRule, Rules};
 use crate::slab::spec::{CacheFlags, CacheSpec};
 
 /// Bytes of the objects of each class, ascending. Two are no powers of two: many objects are a little larger than 64 or

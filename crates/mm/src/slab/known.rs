@@ -1,7 +1,7 @@
 //! What particular caches of the kernel ask for, where no size tells it. What stands here was seen: each line says where.
 
+use crate::ground::version::Version;
 use crate::slab::spec::CacheFlags;
-use crate::version::Version;
 
 /// A cache that asks for sheaves of a capacity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

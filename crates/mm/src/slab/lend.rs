@@ -6,10 +6,10 @@ use super::SlabError;
 use super::cache::CacheId;
 use super::sheaf::Sheaf;
 use super::stat::SlabEvent;
-use crate::boot::Mm;
-use crate::ids::Addr;
-use crate::machine::{Machine, Span, Work};
-use crate::request::AllocError;
+use crate::ground::ids::Addr;
+use crate::ground::machine::{Machine, Span, Work};
+use crate::mm::Mm;
+use crate::pages::request::AllocError;
 
 /// A sheaf that was lent; to be brought back by [`Mm::return_sheaf`].
 #[derive(Debug)]

@@ -55,13 +55,13 @@ pub use sizing::{CacheSizing, SlabSystem};
 pub use spec::{CacheFlags, CacheSpec, SpecError};
 pub use stat::SlabEvent;
 
-use crate::boot::Mm;
-use crate::frame::MemMap;
-use crate::ids::{Addr, Node, Order, Pfn};
-use crate::list::Mem;
-use crate::machine::{Access, Machine};
-use crate::policy::SlabRules;
-use crate::request::AllocError;
+use crate::ground::ids::{Addr, Node, Order, Pfn};
+use crate::ground::machine::{Access, Machine};
+use crate::mm::Mm;
+use crate::pages::frame::MemMap;
+use crate::pages::list::Mem;
+use crate::pages::request::AllocError;
+use crate::rules::policy::SlabRules;
 use word::SlabWord;
 
 /// Why an object was not handed out or taken back. Nothing was changed.

@@ -6,12 +6,12 @@ use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::frame::NONE as NO_FRAME;
-use crate::ids::{Addr, Node, Pfn};
-use crate::list::List;
-use crate::machine::{Access, Line, LineKind, Machine};
-use crate::policy::{FreezeRule, RemoteRefillRule};
-use crate::sync::{Guard, Relaxed};
+use crate::ground::ids::{Addr, Node, Pfn};
+use crate::ground::machine::{Access, Line, LineKind, Machine};
+use crate::ground::sync::{Guard, Relaxed};
+use crate::pages::frame::NONE as NO_FRAME;
+use crate::pages::list::List;
+use crate::rules::policy::{FreezeRule, RemoteRefillRule};
 
 /// What `list_lock` protects.
 #[derive(Debug, Default)]
@@ -306,8 +306,8 @@ pub(super) enum End {
 
 #[cfg(test)]
 mod tests {
+    use crate::ground::topology::NodeSize;
     use crate::slab::{CacheFlags, CacheSpec};
-    use crate::topology::NodeSize;
     use crate::{Bare, Knobs, Mm, Node, Policy, Topology};
 
     /// Leaves a slab of node 0 of which `left` of 24 objects are still the CPU's, while somebody holds that node's

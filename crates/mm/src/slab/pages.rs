@@ -5,11 +5,11 @@ use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::frame::{FrameKind, FrameState};
-use crate::ids::{Addr, MigrateType, Node, Order, Pfn, ZoneKind};
-use crate::machine::{Access, Line, LineKind, Machine};
-use crate::request::{AllocError, Request, Urgency};
-use crate::sync::Relaxed;
+use crate::ground::ids::{Addr, MigrateType, Node, Order, Pfn, ZoneKind};
+use crate::ground::machine::{Access, Line, LineKind, Machine};
+use crate::ground::sync::Relaxed;
+use crate::pages::frame::{FrameKind, FrameState};
+use crate::pages::request::{AllocError, Request, Urgency};
 
 /// A slab that nobody else knows of yet, and its objects.
 #[derive(Clone, Copy, Debug)]

@@ -6,11 +6,11 @@ use super::cache::NodeCache;
 use super::chain::NONE;
 use super::node::{End, Slabs, Wait};
 use super::stat::SlabEvent;
-use crate::ids::{Addr, Pfn};
-use crate::machine::Machine;
-use crate::policy::{CpuSlabRule, RemoteRefillRule};
-use crate::request::AllocError;
-use crate::sync::Relaxed;
+use crate::ground::ids::{Addr, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Relaxed;
+use crate::pages::request::AllocError;
+use crate::rules::policy::{CpuSlabRule, RemoteRefillRule};
 
 impl<'a, M: Machine> SlabCx<'a, M> {
     /// Hands `want` objects to `put`.
@@ -141,7 +141,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     }
 
     /// One object without CPU slabs or sheaves: from the node's list, another's, or a new slab.
-    pub(super) fn alloc_single(self, node: Option<crate::ids::Node>) -> Result<Addr, AllocError> {
+    pub(super) fn alloc_single(self, node: Option<crate::ground::ids::Node>) -> Result<Addr, AllocError> {
         self.count(SlabEvent::AllocSlowpath, 1);
         let local = node.unwrap_or_else(|| self.mm.local_node());
         let home = &self.cache.nodes[usize::from(local.0)];

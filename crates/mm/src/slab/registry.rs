@@ -11,11 +11,11 @@ use super::sheaf::{HEADER, POINTER, Sheaf};
 use super::slots::Slots;
 use super::watch::{CacheWatch, Limits};
 use super::{CacheSizing, CacheSpec, SlabCx, SlabError, SlabSystem};
-use crate::boot::Mm;
-use crate::frame::{Frame, FrameKind, SlabPart};
-use crate::ids::{Addr, Order, Pfn};
-use crate::machine::{LockClass, Machine};
-use crate::sync::{Acquire, AtomicU32, Locked, Release};
+use crate::ground::ids::{Addr, Order, Pfn};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::{Acquire, AtomicU32, Locked, Release};
+use crate::mm::Mm;
+use crate::pages::frame::{Frame, FrameKind, SlabPart};
 
 /// Classes of all rows of `kmalloc`.
 const CLASSES: usize = KmallocKind::ALL.len() * super::kmalloc::SIZES.len();

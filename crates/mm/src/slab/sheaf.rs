@@ -11,9 +11,9 @@ use super::SlabCx;
 use super::barn::NoExchange;
 use super::cpu::CpuSlab;
 use super::stat::SlabEvent;
-use crate::ids::Addr;
-use crate::machine::Machine;
-use crate::sync::Guard;
+use crate::ground::ids::Addr;
+use crate::ground::machine::Machine;
+use crate::ground::sync::Guard;
 
 /// Bytes before a sheaf's objects, and of each.
 pub(super) const HEADER: u64 = 32;

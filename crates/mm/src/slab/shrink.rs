@@ -5,10 +5,10 @@ use super::SlabCx;
 use super::SlabError;
 use super::cache::{CacheId, NodeCache};
 use super::node::{End, Slabs};
-use crate::boot::Mm;
-use crate::ids::Pfn;
-use crate::list::List;
-use crate::machine::Machine;
+use crate::ground::ids::Pfn;
+use crate::ground::machine::Machine;
+use crate::mm::Mm;
+use crate::pages::list::List;
 
 impl<M: Machine> Mm<M> {
     /// Flushes every CPU's part of cache `id` and its barns, gives empty slabs back, and sorts the others so that the

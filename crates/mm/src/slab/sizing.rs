@@ -1,12 +1,12 @@
 //! How large a cache's slabs are and how much of them is kept where, from the stride of its objects, the policy and the
 //! number of CPUs (facts/ALGORITHMS.md 3.1 to 3.3, 3.5, 3.6).
 
-use crate::ids::{Order, PAGE_SIZE};
-use crate::knobs::{Knob, Knobs};
-use crate::policy::{CpuSlabRule, NodePartialRule, Rules, SheafRule, SlabOrderRule, SlabScopeRule};
+use crate::ground::ids::{Order, PAGE_SIZE};
+use crate::ground::topology::Topology;
+use crate::rules::knobs::{Knob, Knobs};
+use crate::rules::policy::{CpuSlabRule, NodePartialRule, Rules, SheafRule, SlabOrderRule, SlabScopeRule};
 use crate::slab::kmalloc;
 use crate::slab::spec::{CacheFlags, CacheSpec};
-use crate::topology::Topology;
 
 /// Objects that a slab's counters can count.
 const OBJECTS_MAX: u32 = 32_767;
@@ -34,7 +34,7 @@ pub struct SlabSystem {
 impl SlabSystem {
     /// That of a machine.
     pub fn of(topology: &Topology) -> Self {
-        let nodes = (0..topology.nodes.len()).map(|node| crate::ids::Node(node as u16));
+        let nodes = (0..topology.nodes.len()).map(|node| crate::ground::ids::Node(node as u16));
         let cpu_nodes = nodes.filter(|&node| topology.cpus_of(node) > 0).count();
         Self { cpus: topology.cpus.len() as u32, cpu_nodes: cpu_nodes as u32 }
     }
@@ -225,7 +225,7 @@ fn sheaf_capacity_by_size(stride: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
+    use crate::rules::policy::Policy;
 
     fn sizing(policy: &str, cpus: u32, size: u32) -> CacheSizing {
         let policy = Policy::parse(policy).unwrap();

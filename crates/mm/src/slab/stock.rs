@@ -18,12 +18,12 @@ use super::cache::Cache;
 use super::chain::NONE;
 use super::node::Wait;
 use super::stat::SlabEvent;
-use crate::boot::Mm;
-use crate::ids::{Addr, Cpu, Node, PAGE_SIZE, Pfn};
-use crate::machine::{Access, Line, LineKind, LockClass, Machine};
-use crate::policy::StockRule;
-use crate::request::AllocError;
-use crate::sync::{AtomicU32, Guard, Locked, Relaxed};
+use crate::ground::ids::{Addr, Cpu, Node, PAGE_SIZE, Pfn};
+use crate::ground::machine::{Access, Line, LineKind, LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Guard, Locked, Relaxed};
+use crate::mm::Mm;
+use crate::pages::request::AllocError;
+use crate::rules::policy::StockRule;
 
 /// Bundles that a depot holds.
 const DEPOT: usize = 16;

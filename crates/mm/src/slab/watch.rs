@@ -5,10 +5,10 @@ use alloc::boxed::Box;
 
 use super::cache::Cache;
 use super::{CacheSizing, CacheSpec, SlabCx, SlabSystem};
-use crate::knobs::{Knob, KnobUse, Knobs};
-use crate::machine::Machine;
-use crate::policy::{CpuSlabRule, Rules};
-use crate::sync::{AtomicU32, Relaxed};
+use crate::ground::machine::Machine;
+use crate::ground::sync::{AtomicU32, Relaxed};
+use crate::rules::knobs::{Knob, KnobUse, Knobs};
+use crate::rules::policy::{CpuSlabRule, Rules};
 
 /// The knobs that sizes of caches follow from.
 const SLAB_KNOBS: [Knob; 4] =

@@ -5,8 +5,8 @@
 use alloc::vec::Vec;
 
 use super::ground::{Ground, PageRange};
-use crate::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
+use crate::ground::ids::{SpaceId, Vpn};
 
 /// Addresses that a window goes over for each that it marks, at most.
 const VIRTUAL_RATIO: u64 = 8;

@@ -1,8 +1,8 @@
 //! What promotion sees of a machine, and what it asks of it.
 
-use crate::ids::{Nanos, Node, PAGE_SIZE};
-use crate::knobs::{Knob, KnobUse};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
+use crate::ground::ids::{SpaceId, Vpn};
+use crate::rules::knobs::{Knob, KnobUse};
 
 /// Pages of an address space, from `start` to before `end`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,9 +4,9 @@
 use alloc::collections::BTreeMap;
 
 use super::ground::Seen;
-use super::revision::HotRule;
-use crate::ids::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
-use crate::vm::Vpn;
+use crate::ground::ids::Vpn;
+use crate::ground::ids::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
+use crate::rules::revision::HotRule;
 
 const WORDS: usize = PAGEBLOCK_PAGES as usize / 64;
 
@@ -53,7 +53,7 @@ impl Hot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::Node;
+    use crate::ground::ids::Node;
 
     fn hot(rule: HotRule, looks: &[bool]) -> Vec<bool> {
         let mut hot = Hot::new(rule);

@@ -10,11 +10,11 @@ use alloc::vec::Vec;
 use super::feedback::Feedback;
 use super::ground::{Area, Ground, Seen};
 use super::list::WantedPage;
-use super::revision::{Revision, TargetRule};
 use super::slot::Slot;
-use crate::ids::{Nanos, Node};
-use crate::knobs::{Knob, KnobUse};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node};
+use crate::ground::ids::{SpaceId, Vpn};
+use crate::rules::knobs::{Knob, KnobUse};
+use crate::rules::revision::{Revision, TargetRule};
 
 /// The scanning half of the daemon.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use crate::ids::Node;
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::Node;
+use crate::ground::ids::{SpaceId, Vpn};
 
 /// A page that is wanted elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

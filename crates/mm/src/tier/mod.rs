@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Controllers see the world through [`Ground`] alone and know neither [`crate::Mm`] nor the simulator: the same code
-//! drives real processes. `kmmscand` is seed 002's daemon, its revisions as data in `revision`; `slot` what it keeps of an
+//! drives real processes. `kmmscand` is seed 002's daemon, its revisions are data (`rules::revision`); `slot` what it keeps of an
 //! address space, with the four cases by which period and size of scans change; `hot` its tests of what is hot; `balancing`
 //! the kernel's own NUMA balancing, modes 1 and 2; `regions` and `seeker` are ours. Facts: ALGORITHMS.md section 5.
 
@@ -22,18 +22,19 @@ mod kmmscand;
 mod list;
 mod mover;
 mod regions;
-mod revision;
 mod seeker;
 mod slot;
 #[cfg(test)]
 mod tests;
 
+pub use crate::rules::revision::{
+    HotRule, Revision, Span3, TargetRule, Threads, V0, V0_NOTHROTTLE, V1, V2, V3,
+};
 pub use balancing::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved};
 pub use feedback::Feedback;
 pub use ground::{Area, Ground, PageRange, Seen, Stayed};
 pub use kmmscand::Kmmscand;
 pub use list::{Wanted, WantedPage};
 pub use mover::{Flush, Mover, Pass};
-pub use revision::{HotRule, Revision, Span3, TargetRule, Threads, V0, V0_NOTHROTTLE, V1, V2, V3};
 pub use seeker::{Budget, Seeker};
 pub use slot::Slot;

@@ -5,8 +5,8 @@
 use alloc::vec::Vec;
 
 use super::ground::{Area, Ground, PageRange, areas};
-use crate::ids::PAGEBLOCK_PAGES;
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::PAGEBLOCK_PAGES;
+use crate::ground::ids::{SpaceId, Vpn};
 
 /// Heat of a region all of whose pages were accessed.
 pub(super) const HEAT_MAX: u16 = 256;

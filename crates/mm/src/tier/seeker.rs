@@ -11,9 +11,9 @@ use super::hot::Hot;
 use super::kmmscand::fast;
 use super::list::WantedPage;
 use super::regions::{HEAT_MAX, Regions};
-use super::revision::HotRule;
-use crate::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
+use crate::ground::ids::{SpaceId, Vpn};
+use crate::rules::revision::HotRule;
 
 /// Regions of an address space, at most.
 const REGIONS_MAX: usize = 1024;

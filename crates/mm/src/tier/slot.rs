@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use super::feedback::Feedback;
 use super::ground::Ground;
 use super::hot::Hot;
-use super::revision::Revision;
-use crate::ids::{Nanos, Node};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node};
+use crate::ground::ids::{SpaceId, Vpn};
+use crate::rules::revision::Revision;
 
 /// Percent by which a period shrinks where scans stay useful, and grows where they stay useless.
 const PERIOD_TUNE_PERCENT: u64 = 15;
@@ -114,8 +114,8 @@ fn tuned((period, size): (Nanos, u64), useful: (bool, bool)) -> (Nanos, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::revision::{V0, V0_NOTHROTTLE, V1, V3};
     use super::*;
+    use crate::tier::{V0, V0_NOTHROTTLE, V1, V3};
 
     const MS: u64 = 1_000_000;
     const MIB: u64 = 1 << 20;

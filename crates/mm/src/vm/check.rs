@@ -10,10 +10,10 @@ use alloc::vec::Vec;
 use super::entry::Entry;
 use super::space::AddressSpace;
 use super::{File, Table, Vpn};
-use crate::boot::Mm;
-use crate::ids::{PAGEBLOCK_PAGES, Pfn};
-use crate::machine::Machine;
-use crate::page::{Mapping, PageFlag};
+use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::Machine;
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
 
 /// What was found of a page.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,13 +10,13 @@ use super::Vpn;
 use super::entry::{Entry, bit};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
-use crate::boot::Mm;
-use crate::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn};
-use crate::knobs::Knob;
-use crate::machine::{Access, Chore, Line, LineKind, Machine};
-use crate::page::{Mapping, PageFlag};
-use crate::request::{Request, Urgency};
-use crate::stat::SlowEvents;
+use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::pages::request::{Request, Urgency};
+use crate::pages::stat::SlowEvents;
+use crate::rules::knobs::Knob;
 
 /// What became of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! An entry of a page table: what a virtual page is mapped to, with the bits that the processor sets. One word, changed
 //! under the table's lock; only the processor's bits (accessed, dirty) are set without it.
 
-use crate::ids::Pfn;
+use crate::ground::ids::Pfn;
 
 /// A page table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,7 +26,7 @@ pub(crate) mod bit {
 }
 
 const LOW: u64 = u32::MAX as u64;
-const HUGE_MASK: u32 = !(crate::ids::PAGEBLOCK_PAGES - 1);
+const HUGE_MASK: u32 = !(crate::ground::ids::PAGEBLOCK_PAGES - 1);
 
 impl Entry {
     /// Nothing is mapped.

@@ -11,14 +11,14 @@ use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::table::{EntrySize, Held, Table};
 use super::{DirtyPages, File, Touch, Vpn};
-use crate::boot::Mm;
-use crate::ids::{Nanos, Order, Pfn};
-use crate::knobs::Knob;
-use crate::machine::{Chore, Machine, Span, Work};
-use crate::page::{Mapping, Page, PageFlag};
-use crate::request::{AllocError, Request};
-use crate::stat::{Counters, SlowEvents};
-use crate::sync::{AtomicU64, Relaxed};
+use crate::ground::ids::{Nanos, Order, Pfn};
+use crate::ground::machine::{Chore, Machine, Span, Work};
+use crate::ground::sync::{AtomicU64, Relaxed};
+use crate::lru::page::{Mapping, Page, PageFlag};
+use crate::mm::Mm;
+use crate::pages::request::{AllocError, Request};
+use crate::pages::stat::{Counters, SlowEvents};
+use crate::rules::knobs::Knob;
 
 /// What a fault did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

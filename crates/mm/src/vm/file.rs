@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 
 use super::region::{Placement, Region};
 use super::{AddressSpace, Backing, FileId, Vpn};
-use crate::boot::Mm;
-use crate::ids::{Pfn, ZoneKind};
-use crate::machine::{Chore, LockClass, Machine};
-use crate::page::{Mapping, PageFlag};
-use crate::request::{AllocError, Request};
-use crate::sync::{Locked, Relaxed};
+use crate::ground::ids::{Pfn, ZoneKind};
+use crate::ground::machine::{Chore, LockClass, Machine};
+use crate::ground::sync::{Locked, Relaxed};
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::pages::request::{AllocError, Request};
 
 /// What a file's pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

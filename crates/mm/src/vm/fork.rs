@@ -7,10 +7,10 @@ use super::entry::{Entry, bit};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::{FaultError, MapError, Table, Vpn};
-use crate::boot::Mm;
-use crate::ids::{Order, PAGEBLOCK_PAGES};
-use crate::machine::{Access, Chore, Line, LineKind, Machine};
-use crate::request::AllocError;
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
+use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::mm::Mm;
+use crate::pages::request::AllocError;
 
 /// Why there is no second address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,11 +5,11 @@ use super::fault::{FaultError, FaultKind, Faulted, Site};
 use super::space::AddressSpace;
 use super::table::Held;
 use super::{Touch, Vpn};
-use crate::boot::Mm;
-use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
-use crate::machine::{Chore, Machine};
-use crate::page::{Mapping, PageFlag};
-use crate::stat::SlowEvents;
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Chore, Machine};
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::pages::stat::SlowEvents;
 
 const CLEAN: [PageFlag; 1] = [PageFlag::SwapBacked];
 const DIRTY: [PageFlag; 2] = [PageFlag::SwapBacked, PageFlag::Dirty];

@@ -12,12 +12,12 @@ use alloc::vec::Vec;
 use super::collapse::Collapse;
 use super::space::AddressSpace;
 use super::{SpaceId, Vpn};
-use crate::boot::Mm;
-use crate::ids::{Nanos, PAGEBLOCK_PAGES};
-use crate::knobs::Knob;
-use crate::machine::{Daemon, LockClass, Machine};
-use crate::stat::SlowEvents;
-use crate::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::ids::{Nanos, PAGEBLOCK_PAGES};
+use crate::ground::machine::{Daemon, LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::mm::Mm;
+use crate::pages::stat::SlowEvents;
+use crate::rules::knobs::Knob;
 
 /// How long it sleeps when there was no huge page to be had (`khugepaged/alloc_sleep_millisecs`).
 const ALLOC_SLEEP: Nanos = Nanos(60_000_000_000);

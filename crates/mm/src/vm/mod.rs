@@ -24,8 +24,11 @@ mod file;
 mod fork;
 mod huge;
 mod khugepaged;
+pub mod mempolicy;
+pub(crate) mod migrate;
 mod pin;
 mod region;
+pub(crate) mod rmap;
 mod space;
 mod swap;
 mod table;
@@ -35,10 +38,7 @@ mod thp;
 mod writeback;
 mod zap;
 
-use core::fmt;
-
-use crate::ids::PAGEBLOCK_PAGES;
-
+pub use crate::ground::ids::{FileId, SpaceId, Vpn};
 pub(crate) use entry::{Entry, bit};
 pub use fault::{FaultError, FaultKind, Faulted};
 pub use file::{Cached, File, FileKind};
@@ -50,44 +50,6 @@ pub use space::{AddressSpace, MapError};
 pub(crate) use swap::Swap;
 pub(crate) use table::Table;
 pub use writeback::DirtyPages;
-
-/// A virtual page number: address / 4096. 32 bits reach 16 TiB.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Vpn(pub u32);
-
-impl Vpn {
-    /// The page `pages` further up.
-    #[must_use]
-    pub const fn add(self, pages: u32) -> Self {
-        Self(self.0 + pages)
-    }
-
-    /// The first page of the same table.
-    #[must_use]
-    pub(crate) const fn table_start(self) -> Self {
-        Self(self.0 & !(PAGEBLOCK_PAGES - 1))
-    }
-
-    /// Its place within its table.
-    #[inline]
-    pub(crate) const fn slot(self) -> usize {
-        (self.0 % PAGEBLOCK_PAGES) as usize
-    }
-}
-
-impl fmt::Display for Vpn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "virtual page {:#x}", self.0)
-    }
-}
-
-/// An address space's number; none is used twice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct SpaceId(pub u32);
-
-/// A file's number; none is used twice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct FileId(pub u32);
 
 /// How memory is touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,9 +3,9 @@
 
 use super::space::AddressSpace;
 use super::{FaultError, Touch, Vpn, bit};
-use crate::boot::Mm;
-use crate::ids::Pfn;
-use crate::machine::Machine;
+use crate::ground::ids::Pfn;
+use crate::ground::machine::Machine;
+use crate::mm::Mm;
 
 /// A page that stays where it is. It is given back by [`Mm::unpin_page`]; one that is dropped stays for good.
 #[derive(Debug)]

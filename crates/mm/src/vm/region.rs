@@ -5,10 +5,10 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use super::{File, Vpn};
-use crate::ids::{Node, PAGEBLOCK_PAGES};
-use crate::machine::Machine;
-use crate::page::{Page, PageFlag};
-use crate::zonelist::NodeMask;
+use crate::ground::ids::{Node, PAGEBLOCK_PAGES};
+use crate::ground::machine::Machine;
+use crate::lru::page::{Page, PageFlag};
+use crate::pages::zonelist::NodeMask;
 
 /// What stands behind a region.
 #[derive(Debug)]

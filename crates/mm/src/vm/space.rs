@@ -11,11 +11,11 @@ use super::khugepaged::Khugepaged;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, Table};
 use super::{File, FileId, SpaceId, Swap, Touch, Vpn};
-use crate::boot::Mm;
-use crate::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
-use crate::knobs::Knob;
-use crate::machine::{Chore, LockClass, Machine};
-use crate::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Release};
+use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
+use crate::ground::machine::{Chore, LockClass, Machine};
+use crate::ground::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Release};
+use crate::mm::Mm;
+use crate::rules::knobs::Knob;
 
 /// What the address spaces and files of a machine have in common.
 #[derive(Debug)]

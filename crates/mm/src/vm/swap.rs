@@ -3,9 +3,9 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::boot::Mm;
-use crate::machine::{LockClass, Machine};
-use crate::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::mm::Mm;
 
 /// The slots.
 #[derive(Debug)]

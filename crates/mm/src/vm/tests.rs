@@ -2,15 +2,15 @@
 
 use super::{AddressSpace, FaultKind, FileKind, MapSpec, Placement, Touch, Vpn};
 use crate::MigrateError;
-use crate::bare::Bare;
-use crate::boot::Mm;
-use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
-use crate::knobs::{Knob, Knobs};
-use crate::machine::Daemon;
-use crate::policy::Policy;
-use crate::request::Request;
-use crate::rmap::Leave;
-use crate::topology::{NodeSize, Topology};
+use crate::ground::bare::Bare;
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::Daemon;
+use crate::ground::topology::{NodeSize, Topology};
+use crate::mm::Mm;
+use crate::pages::request::Request;
+use crate::rules::knobs::{Knob, Knobs};
+use crate::rules::policy::Policy;
+use crate::vm::rmap::Leave;
 
 fn machine(huge: u64) -> Mm<Bare> {
     let nodes = [NodeSize { bytes: 128 << 20, cpus: 1 }];

@@ -4,12 +4,12 @@
 
 use super::region::{HugePages, Region};
 use super::{Backing, Vpn};
-use crate::boot::Mm;
-use crate::ids::PAGEBLOCK_PAGES;
-use crate::knobs::Knob;
-use crate::machine::Machine;
-use crate::policy::HugeFaultRule;
-use crate::request::{Request, Urgency};
+use crate::ground::ids::PAGEBLOCK_PAGES;
+use crate::ground::machine::Machine;
+use crate::mm::Mm;
+use crate::pages::request::{Request, Urgency};
+use crate::rules::knobs::Knob;
+use crate::rules::policy::HugeFaultRule;
 
 /// Values of `transparent_hugepage.enabled`.
 const ALWAYS: u64 = 1;

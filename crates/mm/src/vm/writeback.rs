@@ -5,12 +5,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::File;
-use crate::boot::Mm;
-use crate::ids::{Nanos, Pfn, ZoneId, ZoneKind};
-use crate::knobs::Knob;
-use crate::machine::{Daemon, Machine};
-use crate::page::{Mapping, PageFlag};
-use crate::sync::Relaxed;
+use crate::ground::ids::{Nanos, Pfn, ZoneId, ZoneKind};
+use crate::ground::machine::{Daemon, Machine};
+use crate::ground::sync::Relaxed;
+use crate::lru::page::{Mapping, PageFlag};
+use crate::mm::Mm;
+use crate::rules::knobs::Knob;
 
 /// How long a writer waits each time, and how often at most before it goes on anyway: a second in all.
 const PAUSE: Nanos = Nanos(20_000_000);

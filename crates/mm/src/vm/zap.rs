@@ -7,9 +7,9 @@ use super::entry::{Entry, bit};
 use super::space::AddressSpace;
 use super::table::Held;
 use super::{Table, Vpn};
-use crate::boot::Mm;
-use crate::ids::{Order, PAGEBLOCK_PAGES, Pfn};
-use crate::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::mm::Mm;
 
 /// Pages given back together: `FOLIO_BATCH_SIZE` since 6.10; 15 before, which nothing here depends on.
 const BATCH: usize = 31;
@@ -82,7 +82,7 @@ impl<M: Machine> Mm<M> {
         space.count_placed(self.node_of_page(head), -i64::from(order.pages()));
         space.count_huge(-i64::from(order == Order::PAGEBLOCK));
         let page = self.page(head);
-        if entry.has(bit::DIRTY) && matches!(page.mapping(), crate::page::Mapping::File(_)) {
+        if entry.has(bit::DIRTY) && matches!(page.mapping(), crate::lru::page::Mapping::File(_)) {
             self.mark_dirty(head);
         }
         page.sub_mapped();

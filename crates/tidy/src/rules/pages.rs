@@ -3,7 +3,7 @@
 use crate::{Finding, Tree};
 
 /// Where rules are, and the pages about them.
-const RULES: &str = "crates/mm/src/policy";
+const RULES: &str = "crates/mm/src/rules/policy";
 const PAGES: &str = "docs/rules/";
 
 /// `rules-have-pages`: every enum of a rule is named in a page under docs/rules.
@@ -55,7 +55,7 @@ mod tests {
         let code = "pub enum HoldRule {\n}\n\npub enum LruRule {\n}\npub struct Rules {\n}\n";
         let tree = |page| {
             Tree::of(&[
-                ("crates/mm/src/policy/zone.rs", code),
+                ("crates/mm/src/rules/policy/zone.rs", code),
                 ("docs/rules/a.md", page),
                 ("docs/b.md", "`LruRule`"),
             ])

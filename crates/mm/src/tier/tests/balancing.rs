@@ -2,8 +2,8 @@
 
 use super::super::*;
 use super::world::*;
-use crate::ids::{Nanos, Node, PAGE_SIZE};
-use crate::vm::SpaceId;
+use crate::ground::ids::SpaceId;
+use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
 
 const SECOND: u64 = 1000 * MS;
 const GIB_BYTES: u64 = 1 << 30;

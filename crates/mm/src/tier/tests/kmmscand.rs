@@ -2,8 +2,8 @@
 
 use super::super::*;
 use super::world::*;
-use crate::ids::{Nanos, Node, PAGE_SIZE};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
+use crate::ground::ids::{SpaceId, Vpn};
 
 const SPACE: SpaceId = SpaceId(1);
 

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::*;
-use crate::ids::{Nanos, Node};
-use crate::vm::SpaceId;
+use crate::ground::ids::SpaceId;
+use crate::ground::ids::{Nanos, Node};
 
 const SPACES: u32 = 4;
 const REVISIONS: [Revision; 5] = [V0, V0_NOTHROTTLE, V1, V2, V3];

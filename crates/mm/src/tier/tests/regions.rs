@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::super::Area;
 use super::super::regions::{HEAT_MAX, Regions};
 use super::world::*;
-use crate::ids::{Nanos, Node};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node};
+use crate::ground::ids::{SpaceId, Vpn};
 
 const SPACE: SpaceId = SpaceId(1);
 

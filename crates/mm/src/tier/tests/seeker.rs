@@ -2,8 +2,8 @@
 
 use super::super::*;
 use super::world::*;
-use crate::ids::{Nanos, Node, PAGE_SIZE};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
+use crate::ground::ids::{SpaceId, Vpn};
 
 /// One percent of a CPU, ten rounds a second.
 const BUDGET: Budget = Budget { period: Nanos(100 * MS), permille: 10 };

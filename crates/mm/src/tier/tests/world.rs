@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Area, Ground, PageRange, Seen, Stayed};
-use crate::ids::{Nanos, Node, PAGE_SIZE};
-use crate::vm::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
+use crate::ground::ids::{SpaceId, Vpn};
 
 /// Pages of a MiB and of a GiB.
 pub(super) const MIB: u32 = 256;

@@ -1,0 +1,147 @@
+//! The simplest machine: one thing at a time, nothing costs anything, the caller says which CPU it is on. For tests,
+//! conformance, and whoever wants the allocator's decisions without its time.
+
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use crate::ground::ids::{Addr, Cpu, Nanos, Order, Pfn, TaskId};
+use crate::ground::machine::{Access, Daemon, Line, LockClass, Machine, Span, Work};
+
+/// A refill or drain that was seen, and on which CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// [`Span::Refill`] or [`Span::Drain`].
+    pub span: Span,
+    /// What it did.
+    pub work: Work,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    cpu: Cell<u16>,
+    seed: Cell<u64>,
+    seen: RefCell<Vec<Seen>>,
+    woken: RefCell<Vec<Daemon>>,
+    /// Words of memory, those that were stored.
+    words: RefCell<BTreeMap<u64, u64>>,
+    waited_for: Cell<u32>,
+}
+
+/// A machine for one thread. Clones are the same machine.
+#[derive(Clone, Debug, Default)]
+pub struct Bare(Rc<State>);
+
+impl Bare {
+    /// From now on, things happen on `cpu`.
+    pub fn set_cpu(&self, cpu: Cpu) {
+        self.0.cpu.set(cpu.0);
+    }
+
+    /// The next `looks` looks at who waits for a lock will find somebody.
+    pub fn pretend_waiters(&self, looks: u32) {
+        self.0.waited_for.set(looks);
+    }
+
+    /// The refills and drains since the last call, in order.
+    pub fn take_seen(&self) -> Vec<Seen> {
+        self.0.seen.take()
+    }
+
+    /// The daemons woken since the last call, in order.
+    pub fn take_woken(&self) -> Vec<Daemon> {
+        self.0.woken.take()
+    }
+}
+
+/// A lock that nobody can wait for, except in pretence.
+#[derive(Debug, Default)]
+pub struct BareLock(Cell<bool>);
+
+// SAFETY: the machine is neither Send nor Sync, so all that uses its locks runs on one thread, and a lock that is held
+// is never handed out again: `lock` panics and `try_lock` refuses. `cpu` is what the caller set; the memory manager
+// indexes by it with bounds checks.
+unsafe impl Machine for Bare {
+    type Lock = BareLock;
+    type Irq = ();
+
+    fn cpu(&self) -> Cpu {
+        Cpu(self.0.cpu.get())
+    }
+
+    fn task(&self) -> TaskId {
+        TaskId(0)
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(0)
+    }
+
+    fn random(&self) -> u64 {
+        // splitmix64: enough for a machine on which nothing is timed.
+        let seed = self.0.seed.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0.seed.set(seed);
+        let mixed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn new_lock(&self, _class: LockClass, _index: u32) -> BareLock {
+        BareLock::default()
+    }
+
+    fn lock(&self, lock: &BareLock) {
+        assert!(!lock.0.replace(true), "a lock was taken twice on a machine with one thread");
+    }
+
+    fn try_lock(&self, lock: &BareLock) -> bool {
+        !lock.0.replace(true)
+    }
+
+    fn unlock(&self, lock: &BareLock) {
+        lock.0.set(false);
+    }
+
+    fn is_contended(&self, _lock: &BareLock) -> bool {
+        let looks = self.0.waited_for.get();
+        self.0.waited_for.set(looks.saturating_sub(1));
+        looks > 0
+    }
+
+    fn irq_save(&self) {}
+
+    fn irq_restore(&self, (): ()) {}
+
+    fn touch(&self, _line: Line, _access: Access) {}
+
+    fn load(&self, at: Addr) -> u64 {
+        self.0.words.borrow().get(&at.0).copied().unwrap_or(0)
+    }
+
+    fn store(&self, at: Addr, word: u64) {
+        self.0.words.borrow_mut().insert(at.0, word);
+    }
+
+    fn clear(&self, _block: Pfn, _order: Order) {}
+
+    fn copy(&self, _from: Pfn, _to: Pfn, _order: Order) {}
+
+    fn block(&self, _at_most: Nanos) {}
+
+    fn wake(&self, daemon: Daemon) {
+        self.0.woken.borrow_mut().push(daemon);
+    }
+
+    fn enter(&self, _span: Span) -> Nanos {
+        Nanos(0)
+    }
+
+    fn leave(&self, span: Span, _since: Nanos, work: Work) {
+        if matches!(span, Span::Refill | Span::Drain) {
+            self.0.seen.borrow_mut().push(Seen { cpu: self.cpu(), span, work });
+        }
+    }
+}

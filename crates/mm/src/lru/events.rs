@@ -1,0 +1,123 @@
+//! What happens to pages on the lists, by zone, in base pages, under vmstat's names: counted by whoever looks through them.
+//! Before 4.8 the kernel prints most of these for each zone (`pgscan_kswapd_normal`), since then the sum.
+
+use super::{Lru, LruList};
+use crate::ground::ids::{Pfn, ZoneId, ZoneKind};
+use crate::ground::machine::Machine;
+use crate::ground::sync::{AtomicU64, Relaxed};
+use crate::pages::frame::MemMap;
+use crate::pages::stat::Counters;
+use crate::rules::policy::LruRule;
+
+/// Something that happens to pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReclaimEvent {
+    /// Looked at by kswapd, or by a request for itself.
+    ScanKswapd,
+    ScanDirect,
+    /// Freed by either.
+    StealKswapd,
+    StealDirect,
+    /// Looked at on an active list.
+    Refill,
+    /// Moved to slower memory by either, in place of being freed.
+    DemoteKswapd,
+    DemoteDirect,
+    /// From the inactive to the active list.
+    Activate,
+    /// From an active to the inactive list.
+    Deactivate,
+    /// To an inactive list's tail, to go next.
+    Rotate,
+    /// Passed over, since the request needs a lower zone.
+    Skip,
+}
+
+impl ReclaimEvent {
+    const COUNT: usize = 11;
+    const ALL: [Self; Self::COUNT] = [
+        Self::ScanKswapd,
+        Self::ScanDirect,
+        Self::StealKswapd,
+        Self::StealDirect,
+        Self::Refill,
+        Self::DemoteKswapd,
+        Self::DemoteDirect,
+        Self::Activate,
+        Self::Deactivate,
+        Self::Rotate,
+        Self::Skip,
+    ];
+
+    /// The name in vmstat.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ScanKswapd => "pgscan_kswapd",
+            Self::ScanDirect => "pgscan_direct",
+            Self::StealKswapd => "pgsteal_kswapd",
+            Self::StealDirect => "pgsteal_direct",
+            Self::Refill => "pgrefill",
+            Self::DemoteKswapd => "pgdemote_kswapd",
+            Self::DemoteDirect => "pgdemote_direct",
+            Self::Activate => "pgactivate",
+            Self::Deactivate => "pgdeactivate",
+            Self::Rotate => "pgrotated",
+            Self::Skip => "pgskip",
+        }
+    }
+
+    /// Whether the kernel prints it for each zone.
+    const fn is_by_zone(self, rule: LruRule) -> bool {
+        match self {
+            Self::Skip => true,
+            Self::ScanKswapd | Self::ScanDirect | Self::StealKswapd | Self::StealDirect | Self::Refill => {
+                matches!(rule, LruRule::PerZone)
+            }
+            Self::DemoteKswapd | Self::DemoteDirect | Self::Activate | Self::Deactivate | Self::Rotate => {
+                false
+            }
+        }
+    }
+}
+
+/// A zone's counts.
+#[derive(Debug, Default)]
+pub(crate) struct ReclaimEvents([AtomicU64; ReclaimEvent::COUNT]);
+
+impl ReclaimEvents {
+    pub(crate) fn get(&self, event: ReclaimEvent) -> u64 {
+        self.0[event as usize].load(Relaxed)
+    }
+
+    pub(crate) fn count(&self, event: ReclaimEvent, pages: u32) {
+        self.0[event as usize].fetch_add(u64::from(pages), Relaxed);
+    }
+}
+
+impl<M: Machine> Lru<M> {
+    /// What was counted in `zone`.
+    pub(crate) fn events(&self, zone: ZoneId) -> &ReclaimEvents {
+        &self.events[usize::from(zone.0)]
+    }
+
+    /// `event` happened to the block at `pfn` of `map`.
+    pub(crate) fn count(&self, map: &MemMap, pfn: Pfn, event: ReclaimEvent) {
+        let state = map.frame(pfn).state();
+        self.events(state.zone).count(event, state.order.pages());
+    }
+
+    /// Adds what was counted in `zone`, which is of `kind`, and what is on its lists.
+    pub(crate) fn add_counters(&self, (zone, kind): (ZoneId, ZoneKind), counters: &mut Counters) {
+        for event in ReclaimEvent::ALL {
+            let pages = self.events(zone).get(event);
+            if event.is_by_zone(self.rule) {
+                counters.add_zone(event.name(), kind, pages);
+            } else {
+                counters.add(event.name(), pages);
+            }
+        }
+        for list in LruList::ALL {
+            counters.add(list.name(), u64::from(self.zone_size(zone, list)));
+        }
+    }
+}

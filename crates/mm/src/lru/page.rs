@@ -1,0 +1,228 @@
+//! What only some frames need: who refers to a page, what it belongs to, where it stands for reclaim. A table beside
+//! the descriptors, 20 bytes a frame, that exists from the first address space or file on; the links of the LRU lists are
+//! those of the descriptor, which a free list does not need meanwhile.
+//!
+//! A page of an address space or of a file is counted by its references: one for each entry of a page table that maps
+//! it, one for its file, one for each that works with it or pins it. Who gives the last one back frees it
+//! (`Mm::put_page`). Only the head of a huge page has a line here.
+
+use alloc::boxed::Box;
+
+use crate::ground::ids::Pfn;
+use crate::ground::sync::{AcqRel, Acquire, AtomicU32, Relaxed, Release};
+use crate::ground::zeroed::{Zeroable, zeroed};
+
+/// What a page belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Mapping {
+    /// Nothing: it is not a page of an address space or a file.
+    None,
+    /// Anonymous memory of a family of address spaces (a process and those that it forked); the index is the page's
+    /// number in them, which fork keeps.
+    Anon(u32),
+    /// A file; the index is the page's number in it.
+    File(u32),
+}
+
+impl Mapping {
+    const ANON: u32 = 1 << 31;
+
+    const fn pack(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Anon(family) => Self::ANON | (family + 1),
+            Self::File(file) => file + 1,
+        }
+    }
+
+    const fn unpack(word: u32) -> Self {
+        match word {
+            0 => Self::None,
+            word if word & Self::ANON != 0 => Self::Anon((word & !Self::ANON) - 1),
+            word => Self::File(word - 1),
+        }
+    }
+}
+
+/// A flag of a page; the names are the kernel's `PG_…`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum PageFlag {
+    /// On an LRU list. Set and cleared under the list's lock.
+    Lru = 1,
+    /// On an active list, or to be put on one.
+    Active = 1 << 1,
+    /// Used once since reclaim last looked (without a page table's accessed bit: read and write calls).
+    Referenced = 1 << 2,
+    /// Differs from what its file holds.
+    Dirty = 1 << 3,
+    /// Being written to its file.
+    Writeback = 1 << 4,
+    /// Somebody changes what it belongs to.
+    Locked = 1 << 5,
+    /// Anonymous or shared memory: it can only go to swap.
+    SwapBacked = 1 << 6,
+    /// Met by reclaim while under writeback: to be freed first thing when that ends.
+    Reclaim = 1 << 7,
+    /// It may be on some nodes only, as who has it said.
+    Placed = 1 << 8,
+}
+
+/// The line of a page in the table.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    flags: AtomicU32,
+    refs: AtomicU32,
+    mapped: AtomicU32,
+    mapping: AtomicU32,
+    index: AtomicU32,
+}
+
+impl Page {
+    /// The page begins its life: one reference, its maker's, and no flag but those of `flags`.
+    pub(crate) fn init(&self, mapping: Mapping, index: u32, flags: &[PageFlag]) {
+        self.flags.store(flags.iter().fold(0, |bits, &flag| bits | flag as u32), Relaxed);
+        self.mapped.store(0, Relaxed);
+        self.mapping.store(mapping.pack(), Relaxed);
+        self.index.store(index, Relaxed);
+        // Pairs with the acquire of `try_get`: who gets a reference sees what the page is.
+        self.refs.store(1, Release);
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flag: PageFlag) -> bool {
+        self.flags.load(Relaxed) & flag as u32 != 0
+    }
+
+    /// Sets `flag`; says whether it was clear.
+    pub(crate) fn set(&self, flag: PageFlag) -> bool {
+        self.flags.fetch_or(flag as u32, AcqRel) & flag as u32 == 0
+    }
+
+    /// Clears `flag`; says whether it was set.
+    pub(crate) fn clear(&self, flag: PageFlag) -> bool {
+        self.flags.fetch_and(!(flag as u32), AcqRel) & flag as u32 != 0
+    }
+
+    /// References at this moment.
+    #[inline]
+    pub(crate) fn refs(&self) -> u32 {
+        self.refs.load(Relaxed)
+    }
+
+    /// One more reference, by somebody who has one or a lock that keeps one in place.
+    #[inline]
+    pub(crate) fn get(&self) {
+        self.refs.fetch_add(1, Relaxed);
+    }
+
+    /// A reference, unless the page is on its way out.
+    pub(crate) fn try_get(&self) -> bool {
+        let more = |refs: u32| (refs > 0).then(|| refs + 1);
+        self.refs.fetch_update(Acquire, Relaxed, more).is_ok()
+    }
+
+    /// Gives a reference back; says whether it was the last.
+    #[inline]
+    pub(crate) fn put(&self) -> bool {
+        // What others did with the page before they let go of it comes before its next life.
+        self.refs.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Takes all references if there are exactly `expected`: nobody can get one after that.
+    pub(crate) fn freeze(&self, expected: u32) -> bool {
+        self.refs.compare_exchange(expected, 0, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Ends [`Self::freeze`] with `refs` references.
+    pub(crate) fn unfreeze(&self, refs: u32) {
+        self.refs.store(refs, Release);
+    }
+
+    /// Page table entries that map the page.
+    #[inline]
+    pub(crate) fn mapped(&self) -> u32 {
+        self.mapped.load(Relaxed)
+    }
+
+    pub(crate) fn add_mapped(&self) {
+        self.mapped.fetch_add(1, Relaxed);
+    }
+
+    /// Whether one entry alone maps the page, and those that did have read what they wanted of it.
+    pub(crate) fn is_mapped_once(&self) -> bool {
+        // Pairs with the release in `sub_mapped`.
+        self.mapped.load(Acquire) == 1
+    }
+
+    /// One entry fewer; says whether it was the last.
+    pub(crate) fn sub_mapped(&self) -> bool {
+        self.mapped.fetch_sub(1, Release) == 1
+    }
+
+    /// What it belongs to; stable while the page is locked or its file's or family's lock is held.
+    #[inline]
+    pub(crate) fn mapping(&self) -> Mapping {
+        Mapping::unpack(self.mapping.load(Relaxed))
+    }
+
+    /// It belongs to nothing any more.
+    pub(crate) fn clear_mapping(&self) {
+        self.mapping.store(0, Relaxed);
+    }
+
+    /// Its number in what it belongs to.
+    #[inline]
+    pub(crate) fn index(&self) -> u32 {
+        self.index.load(Relaxed)
+    }
+}
+
+/// The lines of all frames.
+#[derive(Debug)]
+pub(crate) struct Pages(Box<[Page]>);
+
+impl Pages {
+    /// Lines for the frames below `end`.
+    pub(crate) fn new(end: Pfn) -> Self {
+        Self(zeroed(end.0 as usize))
+    }
+
+    /// The line of `pfn`.
+    #[inline]
+    pub(crate) fn page(&self, pfn: Pfn) -> &Page {
+        &self.0[pfn.0 as usize]
+    }
+}
+
+// SAFETY: a line is five integer atomics, which begin as zeros.
+unsafe impl Zeroable for Page {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_belongs_to_survives_packing() {
+        for mapping in
+            [Mapping::None, Mapping::Anon(0), Mapping::Anon(77), Mapping::File(0), Mapping::File(9)]
+        {
+            assert_eq!(Mapping::unpack(mapping.pack()), mapping);
+        }
+    }
+
+    #[test]
+    fn a_frozen_page_gives_no_references() {
+        let page = Page::default();
+        assert!(!page.try_get(), "a page that has not begun");
+        page.init(Mapping::File(3), 5, &[PageFlag::Dirty]);
+        assert!(page.try_get());
+        assert!(!page.freeze(1));
+        assert!(page.freeze(2));
+        assert!(!page.try_get());
+        page.unfreeze(2);
+        assert!(!page.put());
+        assert!(page.put());
+        assert!(page.clear(PageFlag::Dirty) && !page.clear(PageFlag::Dirty));
+    }
+}

@@ -1,0 +1,188 @@
+//! The path of a freed block: to the calling CPU's pageset, or straight to the buddy lists where pagesets do not cache
+//! its order or the pageset's lock is taken (facts/ALGORITHMS.md 1.5).
+
+use crate::ground::ids::{MigrateType, Order, Pfn};
+use crate::ground::machine::{Machine, Span, Work};
+use crate::ground::sync::Guard;
+use crate::mm::Mm;
+use crate::pages::buddy::ZoneCx;
+use crate::pages::frame::{FrameKind, FrameState};
+use crate::pages::pcp::{Freed, Pageset, Pcp};
+use crate::pages::request::FreeError;
+use crate::rules::policy::HoldRule;
+
+impl<M: Machine> Mm<M> {
+    /// Frees the block of `order` at `pfn`.
+    ///
+    /// # Errors
+    /// If that block is not allocated; then nothing was changed.
+    #[inline]
+    pub fn free(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        let state = self.allocated(pfn, order)?;
+        let since = self.machine.enter(Span::PageFree);
+        let cx = self.zone_cx(state.zone);
+        let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
+        let guard = self.pageset_for(cx, pageset, pfn, order);
+        match guard {
+            Some((guard, migratetype)) => {
+                drop(self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype)));
+            }
+            None => self.free_to_buddy(cx, pfn, order),
+        }
+        let work = Work { zone: state.zone, order, migratetype: state.migratetype, count: 1 };
+        self.machine.leave(Span::PageFree, since, work);
+        Ok(())
+    }
+
+    /// Frees blocks together, as unmapping does in runs of up to 31: the pageset's lock is held over blocks of one zone.
+    ///
+    /// # Errors
+    /// The first block that is not allocated; those before it were freed, it and those after it were not.
+    pub fn free_batch(&self, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
+        let since = self.machine.enter(Span::PageFree);
+        let mut work = Work::default();
+        let freed = self.free_each(blocks, &mut work);
+        self.machine.leave(Span::PageFree, since, work);
+        freed
+    }
+
+    fn free_each(&self, blocks: &[(Pfn, Order)], work: &mut Work) -> Result<(), FreeError> {
+        let mut held: Option<(ZoneCx<'_, M>, Guard<'_, M, Pcp>)> = None;
+        for &(pfn, order) in blocks {
+            let state = self.allocated(pfn, order)?;
+            let cx = self.zone_cx(state.zone);
+            let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
+            let same_zone = matches!(&held, Some((held, _)) if held.zone.id == cx.zone.id);
+            let cached = Pcp::caches(self.policy.rules().pcp_orders, order);
+            let target = match held.take() {
+                Some((_, guard)) if same_zone && cached => {
+                    self.pageset_type(cx, pfn).map(|kind| (guard, kind))
+                }
+                other => {
+                    drop(other);
+                    self.pageset_for(cx, pageset, pfn, order)
+                }
+            };
+            match target {
+                Some((guard, migratetype)) => {
+                    let guard = self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype));
+                    held = guard.map(|guard| (cx, guard));
+                }
+                None => self.free_to_buddy(cx, pfn, order),
+            }
+            *work = Work { zone: state.zone, order, migratetype: state.migratetype, count: work.count + 1 };
+        }
+        Ok(())
+    }
+
+    /// Makes single pages of an allocated block, each to be freed by itself.
+    ///
+    /// # Errors
+    /// If that block is not allocated; then nothing was changed.
+    pub fn split(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        let state = self.allocated(pfn, order)?;
+        for page in 0..order.pages() {
+            self.map.frame(pfn.add(page)).set_state(FrameState { order: Order::ZERO, ..state });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Result<FrameState, FreeError> {
+        let frame = self.map.get(pfn).ok_or(FreeError::NoFrame(pfn))?;
+        frame.allocated(order).ok_or_else(|| match frame.state() {
+            FrameState { kind: FrameKind::Allocated, order, .. } => FreeError::WrongOrder(pfn, order),
+            _ => FreeError::NotAllocated(pfn),
+        })
+    }
+
+    /// The list that a freed page goes to by its pageblock's type: reserved and CMA pages go with the movable ones,
+    /// isolated ones to none.
+    #[inline]
+    fn pageset_type(&self, cx: ZoneCx<'_, M>, pfn: Pfn) -> Option<MigrateType> {
+        match cx.cx.blocks.read(&self.machine, pfn) {
+            MigrateType::Isolate => None,
+            migratetype if migratetype.index() < MigrateType::PCP_COUNT => Some(migratetype),
+            _ => Some(MigrateType::Movable),
+        }
+    }
+
+    #[inline]
+    fn pageset_for<'a>(
+        &'a self,
+        cx: ZoneCx<'a, M>,
+        pageset: &'a Pageset<M>,
+        pfn: Pfn,
+        order: Order,
+    ) -> Option<(Guard<'a, M, Pcp>, MigrateType)> {
+        if !Pcp::caches(self.policy.rules().pcp_orders, order) {
+            return None;
+        }
+        let migratetype = self.pageset_type(cx, pfn)?;
+        Some((pageset.pcp.try_lock(&self.machine)?, migratetype))
+    }
+
+    /// Puts a block on the pageset whose lock `pcp` holds and gives back what is too many. Gives the lock back too, if
+    /// it still has it.
+    #[inline]
+    pub(crate) fn free_to_pageset<'a>(
+        &'a self,
+        cx: ZoneCx<'a, M>,
+        pageset: &'a Pageset<M>,
+        mut pcp: Guard<'a, M, Pcp>,
+        block: (Pfn, Order, MigrateType),
+    ) -> Option<Guard<'a, M, Pcp>> {
+        let (pfn, order, migratetype) = block;
+        pcp.events.pgfree += u64::from(order.pages());
+        let freed = pcp.free(cx, pfn, order, migratetype);
+        if freed.to_drain == 0 {
+            return Some(pcp);
+        }
+        self.drain_in_holds(cx, pageset, pcp, freed)
+    }
+
+    #[inline(never)]
+    fn drain_in_holds<'a>(
+        &'a self,
+        cx: ZoneCx<'a, M>,
+        pageset: &'a Pageset<M>,
+        mut pcp: Guard<'a, M, Pcp>,
+        freed: Freed,
+    ) -> Option<Guard<'a, M, Pcp>> {
+        let rule = self.policy.rules().hold;
+        let cpu = self.machine.cpu();
+        let mut left = freed.to_drain;
+        loop {
+            let hold = pcp.tune(cx, |tuning, _| tuning.hold_size(rule, left));
+            pcp.drain(cx, pageset.beside(), hold, freed.from);
+            left -= hold;
+            if left == 0 || pcp.count() == 0 || rule == HoldRule::Whole {
+                break;
+            }
+            drop(pcp);
+            if self.machine.cpu() != cpu {
+                cx.zone.note_above_high(&self.machine);
+                return None;
+            }
+            let Some(again) = pageset.pcp.try_lock(&self.machine) else {
+                cx.zone.note_above_high(&self.machine);
+                return None;
+            };
+            pcp = again;
+        }
+        cx.zone.note_above_high(&self.machine);
+        Some(pcp)
+    }
+
+    pub(crate) fn free_to_buddy(&self, cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
+        let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
+        let mut free = cx.zone.arenas.lock_owner(&self.machine, pfn);
+        let migratetype = cx.cx.blocks.read(&self.machine, pfn);
+        if let Some(summary) = self.blocks.summary() {
+            summary.join_any(&self.machine, (pfn, order), self.map.frame(pfn).mobility());
+        }
+        free.free(cx, pfn, order, migratetype);
+        free.events.pgfree += u64::from(order.pages());
+        pageset.beside().add_free(cx, order.pages() as i32);
+    }
+}

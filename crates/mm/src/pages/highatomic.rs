@@ -1,0 +1,117 @@
+//! Pageblocks kept for atomic requests of higher orders: at most 1 % of a zone (facts/ALGORITHMS.md 2.6).
+
+use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Locked;
+use crate::mm::Mm;
+use crate::pages::buddy::FreeAreas;
+use crate::pages::zone::Zone;
+use crate::rules::policy::HighAtomicRule;
+
+impl<M: Machine> Mm<M> {
+    /// An atomic request got a block at `pfn` of `zone`: its pageblock is kept for the next ones, if the zone's share
+    /// allows another.
+    #[cold]
+    pub(crate) fn reserve_highatomic(&self, zone: &Zone<M>, pfn: Pfn) {
+        let percent = zone.managed / 100;
+        if percent < PAGEBLOCK_PAGES || self.policy.rules().highatomic == HighAtomicRule::None {
+            return;
+        }
+        let most = percent.next_multiple_of(PAGEBLOCK_PAGES);
+        let cx = self.zone_cx(zone.id);
+        let mut free = zone.arenas.lock_owner(&self.machine, pfn);
+        let ordinary = self.blocks.get(pfn).index() < MigrateType::PCP_COUNT;
+        let start = pfn.align_down(Order::PAGEBLOCK);
+        let inside = start.0 >= zone.span().start && start.0 + PAGEBLOCK_PAGES <= zone.span().end;
+        if ordinary && inside && zone.stat.reserve_highatomic(PAGEBLOCK_PAGES, most) {
+            free.convert_block(cx, start, MigrateType::HighAtomic);
+        }
+    }
+
+    /// Gives one reserved pageblock back; says whether there was one with free pages.
+    pub(crate) fn unreserve_highatomic(&self) -> bool {
+        self.zones.iter().any(|zone| zone.arenas.all().any(|free| self.unreserve_one(zone, free)))
+    }
+
+    fn unreserve_one(&self, zone: &Zone<M>, free: &Locked<M, FreeAreas>) -> bool {
+        let mut free = free.lock(&self.machine);
+        let mut orders = Order::ZERO.to(Order::MAX);
+        let found = orders.find_map(|order| free.list(order, MigrateType::HighAtomic).first());
+        let Some(pfn) = found else { return false };
+        zone.stat.unreserve_highatomic(PAGEBLOCK_PAGES);
+        let start = pfn.align_down(Order::PAGEBLOCK);
+        free.convert_block(self.zone_cx(zone.id), start, MigrateType::Movable) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::ground::ids::{Node, ZoneKind};
+    use crate::ground::topology::WordSize;
+    use crate::pages::zone::AllocFlags;
+    use crate::pages::zone_watch::Level;
+    use crate::{Bare, CpuSpec, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
+
+    const PAGES: u32 = 65_536;
+
+    fn mm(policy: &str) -> Mm<Bare> {
+        let zone = ZoneSpec {
+            kind: ZoneKind::Normal,
+            start: Pfn(0),
+            spanned: PAGES,
+            present: PAGES,
+            managed: PAGES,
+        };
+        let topology = Topology {
+            word: WordSize::Bits64,
+            nodes: vec![NodeSpec { zones: vec![zone] }],
+            cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }],
+            distance: vec![vec![10]],
+        };
+        Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap()
+    }
+
+    /// Whether a request may leave 300 pages above `mark`, where 512 are reserved and 100 of these are free.
+    fn leaves_300(policy: &str, flags: AllocFlags) -> bool {
+        let mm = mm(policy);
+        let zone = &mm.zones[0];
+        assert!(zone.stat.reserve_highatomic(PAGEBLOCK_PAGES, PAGEBLOCK_PAGES));
+        zone.stat.add_highatomic(100);
+        let mark = Level::default() + (zone.free_pages() - 300);
+        zone.watermark_ok(mm.machine(), Order::ZERO, mark, ZoneKind::Movable, flags)
+    }
+
+    #[test]
+    fn before_6_12_all_that_is_reserved_is_withheld_and_then_what_is_free_of_it() {
+        assert!(!leaves_300("linux-6.1", AllocFlags::NONE));
+        assert!(!leaves_300("linux-6.6", AllocFlags::NONE));
+        assert!(leaves_300("linux-6.12", AllocFlags::NONE));
+        assert!(leaves_300("linux-7.2", AllocFlags::NONE));
+    }
+
+    #[test]
+    fn nothing_is_withheld_from_who_may_use_a_reserve() {
+        for flag in [AllocFlags::MIN_RESERVE, AllocFlags::NON_BLOCK, AllocFlags::HIGHATOMIC] {
+            assert!(leaves_300("linux-6.1", flag) && leaves_300("linux-6.18", flag));
+        }
+    }
+
+    #[test]
+    fn since_5_9_atomic_requests_for_pages_pass_over_a_boost() {
+        let gets = |policy: &str, request: Request| {
+            let mm = mm(policy);
+            // Three eighths of this are more than there is.
+            mm.zones[0].set_boost(4 * PAGES);
+            mm.alloc(request).is_ok()
+        };
+        let atomic = Request { urgency: Urgency::Atomic, ..Request::KERNEL };
+        assert!(!gets("linux-5.8", atomic));
+        assert!(gets("linux-5.9", atomic) && gets("linux-6.18", atomic));
+        let no_wait = Request { urgency: Urgency::NoWait, ..Request::KERNEL };
+        assert!(!gets("linux-6.18", no_wait));
+        assert!(!gets("linux-6.18", atomic.of_order(Order::new(2).unwrap())));
+    }
+}

@@ -1,0 +1,136 @@
+//! The free side of a pageset: keep the block, and give some back to the buddy lists when there are too many
+//! (facts/ALGORITHMS.md 1.5).
+
+use super::gather::GoesOn;
+use super::refill::Beside;
+use super::turn::Turn;
+use super::{LISTS, Pcp};
+use crate::ground::ids::{MigrateType, Order, Pfn};
+use crate::ground::machine::{Machine, Span, Work};
+use crate::ground::sync::Guard;
+use crate::pages::buddy::{FreeAreas, ZoneCx};
+use crate::pages::frame::{FrameKind, FrameState, Mobility};
+use crate::rules::policy::TouchRule;
+
+/// What a free asks of the caller, who holds the pcp lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) struct Freed {
+    /// Pages to give back; 0 for none.
+    pub(crate) to_drain: u32,
+    /// The list to begin with.
+    pub(crate) from: usize,
+}
+
+impl Pcp {
+    /// Puts a freed block on the list of `migratetype` and says how many pages are now too many
+    /// (the kernel's `free_unref_page_commit`, up to the drain).
+    #[inline]
+    pub(crate) fn free<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        pfn: Pfn,
+        order: Order,
+        migratetype: MigrateType,
+    ) -> Freed {
+        let rules = cx.cx.rules;
+        self.touch(cx.cx.machine);
+        let index = Self::list_index(rules.pcp_orders, order, migratetype);
+        self.touch_list(cx.cx.machine, index);
+        self.lists[index].push_front(cx.cx.mem(), pfn);
+        let state = FrameState { kind: FrameKind::Pcp, order, migratetype, zone: cx.zone.id };
+        let frame = cx.cx.map.frame(pfn);
+        if let Some(summary) = cx.cx.blocks.summary() {
+            if !frame.is_of(migratetype) {
+                summary.retype(cx.cx.machine, (pfn, order), (frame.mobility(), Mobility::of(migratetype)));
+            }
+        }
+        frame.set_state(state);
+        let to_drain = self.tune(cx, |tuning, setting| tuning.freed(setting, order));
+        Freed { to_drain, from: index }
+    }
+
+    /// Gives `pages` back to the buddy lists: round-robin over the lists, beginning with `from`, the coldest blocks of
+    /// each first (the kernel's `free_pcppages_bulk`). Gives the pages freed, which may be fewer where the policy lets
+    /// others have the lock.
+    #[inline(never)]
+    pub(crate) fn drain<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        beside: Beside<'_>,
+        pages: u32,
+        from: usize,
+    ) -> u32 {
+        let machine = cx.cx.machine;
+        let pages = pages.min(self.count());
+        let since = machine.enter(Span::Drain);
+        let freed = match (cx.cx.rules.touch, cx.zone.arenas.only()) {
+            (TouchRule::UnderLock, Some(free)) => {
+                let free = free.lock(machine);
+                self.drain_at_once(cx, beside, free, (pages, from % LISTS))
+            }
+            _ => self.drain_gathered(cx, beside, (pages, from % LISTS)),
+        };
+        let work = Work { zone: cx.zone.id, count: freed, ..Work::default() };
+        machine.leave(Span::Drain, since, work);
+        freed
+    }
+
+    /// Drains so many pages, from a list on, in the hold `free` of the zone lock.
+    fn drain_at_once<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        beside: Beside<'_>,
+        mut free: Guard<'_, M, FreeAreas>,
+        (pages, from): (u32, usize),
+    ) -> u32 {
+        let (machine, summary) = (cx.cx.machine, cx.cx.blocks.summary());
+        let mut turn = Turn::new(cx.cx.rules.yields);
+        let (mut freed, mut index) = (0, from);
+        'turn: while freed < pages {
+            let (order, was) = (Self::list_order(index), Self::list_mobility(index));
+            let each = order.pages();
+            while freed < pages {
+                self.touch_list(machine, index);
+                let Some(pfn) = self.lists[index].pop_back(cx.cx.mem()) else { break };
+                self.tuning.count -= each;
+                freed += each;
+                let migratetype = cx.cx.blocks.read(machine, pfn);
+                if let Some(summary) = summary {
+                    summary.join(machine, (pfn, each as u16), was);
+                }
+                free.free(cx, pfn, order, migratetype);
+                if turn.is_over(&free) {
+                    break 'turn;
+                }
+            }
+            index = (index + 1) % LISTS;
+        }
+        beside.add_free(cx, freed as i32);
+        freed
+    }
+
+    /// Drains so many pages, from a list on, some blocks at a time that are taken off the lists beforehand.
+    fn drain_gathered<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        beside: Beside<'_>,
+        (pages, from): (u32, usize),
+    ) -> u32 {
+        let (mut freed, mut index) = (0, from);
+        let mut turn = Turn::new(cx.cx.rules.yields);
+        while freed < pages {
+            let mut gathered = self.gather(cx, pages - freed, &mut index);
+            if cx.cx.rules.touch == TouchRule::Ahead {
+                gathered.fetch(cx);
+            }
+            let (pages, goes_on) = gathered.free(cx, &mut turn);
+            freed += pages;
+            if goes_on == GoesOn::No {
+                break;
+            }
+        }
+        beside.add_free(cx, freed as i32);
+        freed
+    }
+}

@@ -1,0 +1,279 @@
+//! Every tunable, in one table: its name, range, default, meaning, and what it stands for in Linux. To add one: a
+//! variant of [`Knob`] (`ground/knob.rs`, for the seam names it), its line in [`KNOBS`] (`table`) in the same place, and its use.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+pub use crate::ground::knob::{Knob, KnobUse, Margin, Verdict};
+use crate::ground::sync::{AtomicU64, Relaxed};
+
+mod kernels;
+mod table;
+mod value;
+#[cfg(test)]
+mod value_tests;
+mod watch;
+
+pub use kernels::Kernels;
+pub use table::KNOBS;
+pub use value::{Word, Written};
+
+/// What a knob stands for in Linux.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StandsFor {
+    /// A file under /proc/sys.
+    Sysctl(&'static str),
+    /// One of the numbers in a file under /proc/sys.
+    SysctlNumber {
+        /// The file.
+        path: &'static str,
+        /// Which number, from 0.
+        place: usize,
+    },
+    /// A file under /sys.
+    Sysfs(&'static str),
+    /// A word on the kernel's command line, which no running kernel changes.
+    BootParameter(&'static str),
+    /// No mainline kernel lets one set it while it runs; the text says what comes nearest.
+    Nothing(&'static str),
+}
+
+impl StandsFor {
+    /// The file; `None` where there is none.
+    pub const fn path(self) -> Option<&'static str> {
+        match self {
+            Self::Sysctl(path) | Self::Sysfs(path) | Self::SysctlNumber { path, .. } => Some(path),
+            Self::BootParameter(_) | Self::Nothing(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for StandsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sysctl(path) | Self::Sysfs(path) => f.write_str(path),
+            Self::SysctlNumber { path, place } => write!(f, "{path}, number {}", place + 1),
+            Self::BootParameter(word) => write!(f, "{word} on the kernel's command line"),
+            Self::Nothing(nearest) => write!(f, "no mainline kernel has this ({nearest})"),
+        }
+    }
+}
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct KnobSpec {
+    /// The knob.
+    pub knob: Knob,
+    /// Its name, as `--set` takes it.
+    pub name: &'static str,
+    /// The smallest value.
+    pub min: u64,
+    /// The largest value.
+    pub max: u64,
+    /// The value where nothing is said.
+    pub default: u64,
+    /// Unit of the value; empty for a bare number.
+    pub unit: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    /// The mainline kernels that have it; `None` where only a patch had it, or it is a constant of the build.
+    pub kernels: Option<Kernels>,
+    /// What it stands for.
+    pub stands_for: StandsFor,
+}
+
+impl Knob {
+    /// The knob called `name`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn from_name(name: &str) -> Result<Self, KnobError> {
+        let spec = KNOBS.iter().find(|spec| spec.name == name);
+        spec.map(|spec| spec.knob).ok_or_else(|| KnobError::Unknown { name: name.to_string() })
+    }
+
+    /// Its line in the table.
+    pub fn spec(self) -> &'static KnobSpec {
+        &KNOBS[self as usize]
+    }
+
+    /// Checks that `value` may be given to it.
+    ///
+    /// # Errors
+    /// If it is out of range.
+    pub fn check(self, value: u64) -> Result<(), KnobError> {
+        let spec = self.spec();
+        let gap = self == Self::PercpuPagelistHighFraction && (1..8).contains(&value);
+        if gap || value < spec.min || value > spec.max {
+            return Err(KnobError::OutOfRange { knob: self, value });
+        }
+        Ok(())
+    }
+}
+
+/// A knob that does not exist, or a value that it does not take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KnobError {
+    /// No knob has this name.
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The value is out of the knob's range.
+    OutOfRange {
+        /// The knob.
+        knob: Knob,
+        /// The value.
+        value: u64,
+    },
+    /// Neither a number, nor one of the knob's words, nor a size or range that it can have.
+    Unreadable {
+        /// The knob.
+        knob: Knob,
+        /// What was given.
+        text: String,
+    },
+    /// A range stands for too many values.
+    LongRange {
+        /// The knob.
+        knob: Knob,
+        /// What was given.
+        text: String,
+        /// For how many it stands.
+        count: u64,
+        /// How many it may.
+        most: u64,
+    },
+    /// The policy's kernel does not take this value.
+    Refused {
+        /// The knob.
+        knob: Knob,
+        /// The value.
+        value: u64,
+        /// The policy's name.
+        policy: String,
+        /// The kernels that do.
+        kernels: Kernels,
+    },
+    /// The policy's kernel does not have the knob.
+    Lacking {
+        /// The knob.
+        knob: Knob,
+        /// The policy's name.
+        policy: String,
+        /// The kernels that do.
+        kernels: Kernels,
+    },
+}
+
+impl fmt::Display for KnobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name } => write!(f, "no knob is called '{name}'"),
+            Self::OutOfRange { knob, value } => {
+                let spec = knob.spec();
+                write!(f, "{} = {value} is out of range: {} to {}", spec.name, spec.min, spec.max)?;
+                if *knob == Knob::PercpuPagelistHighFraction {
+                    f.write_str(", without 1 to 7")?;
+                }
+                Ok(())
+            }
+            Self::Unreadable { knob, text } => {
+                write!(f, "{} = {text} cannot be: it takes ", knob.spec().name)?;
+                knob.words().iter().try_for_each(|word| write!(f, "{}, ", word.word))?;
+                f.write_str("a number")?;
+                let sizes = if knob.unit_bytes().is_some() { ", a size (64M)" } else { "" };
+                write!(f, "{sizes} or a range with a step (0-100:20)")
+            }
+            Self::LongRange { knob, text, count, most } => write!(
+                f,
+                "{} = {text} stands for {count} values, and {most} are the most; give it a longer step, as 0-100:20",
+                knob.spec().name
+            ),
+            Self::Refused { knob, value, policy, kernels } => write!(
+                f,
+                "{} = {} is refused under {policy}: {kernels} takes that value",
+                knob.spec().name,
+                knob.written(*value)
+            ),
+            Self::Lacking { knob, policy, kernels } => {
+                write!(f, "{} is refused under {policy}: {kernels} has it", knob.spec().name)
+            }
+        }
+    }
+}
+
+impl core::error::Error for KnobError {}
+
+/// The values in force. Any of them can change while the machine runs.
+#[derive(Debug)]
+pub struct Knobs {
+    values: [AtomicU64; KNOBS.len()],
+    /// A bit for each knob that somebody set, to its default or to another value.
+    set: AtomicU64,
+}
+
+const _: () = assert!(KNOBS.len() <= u64::BITS as usize, "each knob has a bit");
+
+impl Default for Knobs {
+    fn default() -> Self {
+        let values = core::array::from_fn(|index| AtomicU64::new(KNOBS[index].default));
+        Self { values, set: AtomicU64::new(0) }
+    }
+}
+
+impl Knobs {
+    /// The value of `knob`.
+    #[inline]
+    pub fn get(&self, knob: Knob) -> u64 {
+        self.values[knob as usize].load(Relaxed)
+    }
+
+    /// Gives `value` to `knob`. What is derived from it follows by [`crate::Mm::set_knob`] only.
+    ///
+    /// # Errors
+    /// If the value is out of range.
+    pub fn set(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        knob.check(value)?;
+        self.values[knob as usize].store(value, Relaxed);
+        self.set.fetch_or(1 << knob as u32, Relaxed);
+        Ok(())
+    }
+
+    /// Whether somebody set `knob`, be it to its default.
+    #[inline]
+    pub fn is_set(&self, knob: Knob) -> bool {
+        self.set.load(Relaxed) & (1 << knob as u32) != 0
+    }
+
+    /// The same values, but `knob` at its default.
+    pub(crate) fn with_default(&self, knob: Knob) -> Self {
+        let value = |of: Knob| if of == knob { of.spec().default } else { self.get(of) };
+        let values = core::array::from_fn(|index| AtomicU64::new(value(KNOBS[index].knob)));
+        Self { values, set: AtomicU64::new(self.set.load(Relaxed)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum() {
+        for (index, spec) in KNOBS.iter().enumerate() {
+            assert_eq!(spec.knob as usize, index, "{}", spec.name);
+            assert!(spec.knob.check(spec.default).is_ok(), "{}", spec.name);
+            assert_eq!(Knob::from_name(spec.name), Ok(spec.knob));
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let knobs = Knobs::default();
+        assert!(knobs.set(Knob::PcpBatchScaleMax, 7).is_err());
+        assert!(knobs.set(Knob::PercpuPagelistHighFraction, 7).is_err());
+        assert_eq!(knobs.get(Knob::PcpBatchScaleMax), 5);
+        assert!(knobs.set(Knob::PcpBatchScaleMax, 0).is_ok());
+        assert_eq!(knobs.get(Knob::PcpBatchScaleMax), 0);
+    }
+}

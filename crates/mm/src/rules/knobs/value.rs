@@ -1,0 +1,185 @@
+//! Values as a person writes them: the words of the kernel's own files, sizes, ranges with a step, plain numbers; and the
+//! line that writes a value to a running kernel.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{KNOBS, Knob, KnobError, StandsFor};
+
+/// A range may stand for this many values: each of them is a simulation.
+const LARGEST_RANGE: u64 = 1000;
+
+/// A value that has a word of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// The value.
+    pub value: u64,
+    /// Its word.
+    pub word: &'static str,
+    /// Whether the kernel's file takes the word; what is ours alone, such as "as the kernel chooses", it does not.
+    pub in_file: bool,
+}
+
+const fn word(value: u64, word: &'static str) -> Word {
+    Word { value, word, in_file: true }
+}
+
+const ZONELIST_ORDER: &[Word] = &[word(0, "default"), word(1, "node"), word(2, "zone")];
+const HUGE_ENABLED: &[Word] = &[word(0, "never"), word(1, "always"), word(2, "madvise")];
+const HUGE_DEFRAG: &[Word] = &[
+    Word { value: 0, word: "default", in_file: false },
+    word(1, "always"),
+    word(2, "defer"),
+    word(3, "defer+madvise"),
+    word(4, "madvise"),
+    word(5, "never"),
+];
+const TRUTH: &[Word] = &[word(0, "false"), word(1, "true")];
+
+/// A value with its knob, printed as it is written: the word where there is one, else the number. [`Knob::parse_one`]
+/// reads it back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// The knob.
+    pub knob: Knob,
+    /// The value.
+    pub value: u64,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.knob.words().iter().find(|word| word.value == self.value) {
+            Some(word) => f.pad(word.word),
+            None => self.value.fmt(f),
+        }
+    }
+}
+
+impl Knob {
+    /// The values that have words; empty where all are numbers.
+    pub const fn words(self) -> &'static [Word] {
+        match self {
+            Self::NumaZonelistOrder => ZONELIST_ORDER,
+            Self::TransparentHugepage => HUGE_ENABLED,
+            Self::HugeDefrag => HUGE_DEFRAG,
+            Self::DemotionEnabled => TRUTH,
+            _ => &[],
+        }
+    }
+
+    /// `value` as it is written.
+    pub const fn written(self, value: u64) -> Written {
+        Written { knob: self, value }
+    }
+
+    /// Reads one value: a word, a number, or a size in the knob's unit (`64M`).
+    ///
+    /// # Errors
+    /// Something else, a size that is no whole number of units, a value out of range.
+    pub fn parse_one(self, text: &str) -> Result<u64, KnobError> {
+        let value = self.words().iter().find(|word| word.word == text).map(|word| word.value);
+        let value = match value {
+            Some(value) => value,
+            None => {
+                self.number(text).ok_or_else(|| KnobError::Unreadable { knob: self, text: text.into() })?
+            }
+        };
+        self.check(value)?;
+        Ok(value)
+    }
+
+    /// Reads what one part of a list says: a value, or a range with or without a step (`0-100:20`, `64M-1G:64M`).
+    ///
+    /// # Errors
+    /// Neither; a range that is empty, has no step, or stands for more than a thousand values; a value out of range.
+    pub fn parse(self, text: &str) -> Result<Vec<u64>, KnobError> {
+        let Some((first, rest)) = text.split_once('-') else { return Ok([self.parse_one(text)?].into()) };
+        let (last, step) = rest.split_once(':').unwrap_or((rest, ""));
+        let (first, last) = (self.parse_one(first)?, self.parse_one(last)?);
+        let unreadable = || KnobError::Unreadable { knob: self, text: text.to_string() };
+        let step = if step.is_empty() { Some(1) } else { self.number(step) };
+        let step =
+            step.filter(|step| *step > 0 && first <= last && !text.ends_with(':')).ok_or_else(unreadable)?;
+        let count = (last - first) / step + 1;
+        if count > LARGEST_RANGE {
+            return Err(KnobError::LongRange { knob: self, text: text.into(), count, most: LARGEST_RANGE });
+        }
+        let values: Vec<u64> = (0..count).map(|index| first + index * step).collect();
+        values.iter().try_for_each(|&value| self.check(value))?;
+        Ok(values)
+    }
+
+    /// A plain number, or a size turned into the knob's unit.
+    fn number(self, text: &str) -> Option<u64> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let number: u64 = text[..digits].parse().ok()?;
+        let shift = match &text[digits..] {
+            "" => return Some(number),
+            "K" | "k" => 10,
+            "M" | "m" => 20,
+            "G" | "g" => 30,
+            "T" | "t" => 40,
+            _ => return None,
+        };
+        let bytes = number.checked_mul(1 << shift)?;
+        let unit = self.unit_bytes()?;
+        (bytes % unit == 0).then_some(bytes / unit)
+    }
+
+    /// Bytes of the knob's unit; `None` where it counts something else than memory.
+    pub fn unit_bytes(self) -> Option<u64> {
+        match self.spec().unit {
+            "KiB" => Some(1 << 10),
+            // The kernel's MB of a rate are of 2^20 bytes, too (facts/ALGORITHMS.md 6.3).
+            "MiB" | "MB/s" => Some(1 << 20),
+            "pages" => Some(crate::ground::ids::PAGE_SIZE),
+            _ => None,
+        }
+    }
+
+    /// The line for a root shell that gives `value` to a running kernel. `line` is what the file holds now, where it is one
+    /// number of several; without it the others are the kernel's defaults. `None` where no file takes it: there is none,
+    /// or the value means "as the kernel chooses".
+    pub fn command(self, value: u64, line: Option<&str>) -> Option<String> {
+        let computed = matches!(self, Self::MinFreeKbytes) && value == 0;
+        let ours = self.words().iter().any(|word| word.value == value && !word.in_file);
+        if computed || ours {
+            return None;
+        }
+        match self.spec().stands_for {
+            StandsFor::Sysctl(path) | StandsFor::Sysfs(path) => {
+                Some(format!("echo {} > {path}", self.written(value)))
+            }
+            StandsFor::SysctlNumber { path, place } => {
+                let mut numbers = line.map_or_else(|| defaults_of_line(path), numbers_of);
+                *numbers.get_mut(place)? = value;
+                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                Some(format!("echo {} > {path}", numbers.join(" ")))
+            }
+            StandsFor::BootParameter(_) | StandsFor::Nothing(_) => None,
+        }
+    }
+
+    /// A value that shows how the file is written to: the default, where that is one.
+    pub fn example(self) -> u64 {
+        let common = 65_536;
+        if self.command(self.spec().default, None).is_some() || self.check(common).is_err() {
+            return self.spec().default;
+        }
+        common
+    }
+}
+
+/// The numbers of a line as /proc/sys prints it.
+fn numbers_of(line: &str) -> Vec<u64> {
+    line.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect()
+}
+
+/// The defaults of all knobs that share the file at `path`, in its order. A file takes fewer numbers than it holds and
+/// leaves the others as they are.
+fn defaults_of_line(path: &str) -> Vec<u64> {
+    let in_file = |spec: &&super::KnobSpec| matches!(spec.stands_for, StandsFor::SysctlNumber { path: of, .. } if of == path);
+    KNOBS.iter().filter(in_file).map(|spec| spec.default).collect()
+}

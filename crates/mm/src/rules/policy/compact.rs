@@ -1,0 +1,316 @@
+//! The rules of compaction and their history (docs/compaction-history.md, facts/ALGORITHMS.md 4), and what seed 004's thread
+//! proposed: no kernel has those, each is a part of its own in [`super::parts`].
+
+use super::in_force::{List, Of};
+use super::{Mechanism, v};
+use crate::ground::version::{Since, Version, at};
+
+/// Where the scanners go on from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PositionRule {
+    /// One position of the migrate scanner for all.
+    Shared,
+    /// One for asynchronous compaction, one for the rest: the thread's -mm.
+    PerMode,
+}
+
+const POSITION: &[Since<PositionRule>] =
+    &[Since(v(2, 6), PositionRule::Shared), Since(v(3, 16), PositionRule::PerMode)];
+
+/// What a huge fault does after asynchronous compaction and reclaim have failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SecondTryRule {
+    /// Compacts once more, and waits for locks and pages meanwhile (sync-light). Since 4.8 one that a program asked for
+    /// does so under any rule ([`crate::Urgency`]).
+    SyncLight,
+    /// Compacts once more, asynchronously.
+    Async,
+    /// Nothing: what reclaim freed has to do. The thread's "reclaim in place of the second call".
+    None,
+}
+
+const SECOND_TRY: &[Since<SecondTryRule>] =
+    &[Since(v(2, 6), SecondTryRule::SyncLight), Since(v(3, 16), SecondTryRule::Async)];
+
+/// What asynchronous compaction does when its time slice has run out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReschedRule {
+    /// It ends where it comes upon a page to isolate, for only there the LRU lock is taken and its slice looked at; between
+    /// pageblocks it lets others run and goes on. A huge fault then neither reclaims nor tries again.
+    AbortsAtPage,
+    /// It ends wherever it is, as if a lock were contended; what follows is the same.
+    Aborts,
+    /// It ends, and goes to no other zone; what comes after compaction follows.
+    AbortsCall,
+    /// It finishes the zone, and goes to no other.
+    EndsWithZone,
+    /// Nothing: the thread's "no `need_resched`".
+    Ignored,
+}
+
+const RESCHED: &[Since<ReschedRule>] = &[
+    Since(v(2, 6), ReschedRule::AbortsAtPage),
+    Since(v(3, 16), ReschedRule::Aborts),
+    Since(v(4, 8), ReschedRule::AbortsCall),
+    Since(v(5, 1), ReschedRule::EndsWithZone),
+];
+
+/// How much of a block the migrate scanner isolates before anything moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IsolationRule {
+    /// Up to 32 pages, whatever stands in the way of the rest.
+    Batches,
+    /// For direct asynchronous compaction: up to 32 pages, and none where one of the block was seen to stay. What earlier
+    /// batches moved is lost.
+    SkipOnFailure,
+    /// For direct compaction: all of the block, or none.
+    WholeDirect,
+    /// For all asynchronous compaction: all of the block, or none.
+    WholeAsync,
+}
+
+const ISOLATION: &[Since<IsolationRule>] =
+    &[Since(v(2, 6), IsolationRule::Batches), Since(v(4, 7), IsolationRule::SkipOnFailure)];
+
+/// Which pageblocks asynchronous compaction for a request takes pages from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SourceRule {
+    /// Movable ones.
+    Movable,
+    /// Those of the request's own kind: for kernel memory the kernel's, where next to nothing can be moved.
+    OwnKind,
+}
+
+const SOURCE: &[Since<SourceRule>] =
+    &[Since(v(2, 6), SourceRule::Movable), Since(v(4, 12), SourceRule::OwnKind)];
+
+/// Where the migrate scanner goes when a page cannot be isolated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailedPageRule {
+    /// To the next page.
+    NextPage,
+    /// To the next block that is aligned to the wanted order, for asynchronous compaction.
+    NextBlock,
+}
+
+/// How much one call may scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BudgetRule {
+    /// Until the scanners meet.
+    Unbounded,
+    /// `freehold.compact_budget_mib`.
+    Fixed,
+    /// Begins with that; success doubles it, failure halves it. It takes the place of deferral.
+    Tuned,
+}
+
+/// Which failures put later attempts off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeferRule {
+    /// Those of compaction that is not asynchronous.
+    Sync,
+    /// All.
+    All,
+    /// None.
+    None,
+}
+
+/// Whether deferral is a matter of each zone, or of the zone that a request prefers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeferScopeRule {
+    /// Of the preferred zone, for all of the request's.
+    Preferred,
+    /// Of each.
+    Zone,
+}
+
+const DEFER_SCOPE: &[Since<DeferScopeRule>] =
+    &[Since(v(2, 6), DeferScopeRule::Preferred), Since(v(3, 18), DeferScopeRule::Zone)];
+
+/// Who compacts in the background.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackgroundRule {
+    /// kswapd, asynchronously.
+    Kswapd,
+    /// kswapd, waiting for locks and pages: the thread's other reading.
+    KswapdSync,
+    /// kcompactd, which kswapd wakes.
+    Kcompactd,
+}
+
+const BACKGROUND: &[Since<BackgroundRule>] =
+    &[Since(v(2, 6), BackgroundRule::Kswapd), Since(v(4, 6), BackgroundRule::Kcompactd)];
+
+/// Who gets the block that compaction completes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CaptureRule {
+    /// Whoever asks the free lists first.
+    None,
+    /// The request that it was completed for.
+    Captured,
+}
+
+const CAPTURE: &[Since<CaptureRule>] =
+    &[Since(v(2, 6), CaptureRule::None), Since(v(5, 1), CaptureRule::Captured)];
+
+/// How blocks to empty and frames to fill are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FindRule {
+    /// By walking the descriptors.
+    Walk,
+    /// The free lists are looked at first.
+    FreeLists,
+    /// By what is known of each pageblock: no kernel does it.
+    Summary,
+}
+
+const FIND: &[Since<FindRule>] = &[Since(v(2, 6), FindRule::Walk), Since(v(5, 1), FindRule::FreeLists)];
+
+/// How the migrate scanner passes a free block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FreeStepRule {
+    /// Page by page.
+    Page,
+    /// At once.
+    Block,
+}
+
+const FREE_STEP: &[Since<FreeStepRule>] =
+    &[Since(v(2, 6), FreeStepRule::Page), Since(v(3, 18), FreeStepRule::Block)];
+
+/// When freed pages leave the compacting CPU's pageset to merge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PcpDrainRule {
+    /// After compaction.
+    AtEnd,
+    /// After each block of the wanted order, too.
+    EachBlock,
+}
+
+const PCP_DRAIN: &[Since<PcpDrainRule>] =
+    &[Since(v(2, 6), PcpDrainRule::AtEnd), Since(v(3, 19), PcpDrainRule::EachBlock)];
+
+/// What a zone must have before it is compacted for a huge fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SuitableRule {
+    /// What any request of the order needs.
+    AnyRequest,
+    /// Besides, free memory for two blocks above the high mark, and no success is believed without a block on a list that
+    /// the fault may use: the thread's "suitability that knows THP faults".
+    KnowsFaults,
+}
+
+/// Whether there is compaction that nobody asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProactiveRule {
+    /// No.
+    Never,
+    /// By `vm.compaction_proactiveness`.
+    ByScore,
+}
+
+const PROACTIVE: &[Since<ProactiveRule>] =
+    &[Since(v(2, 6), ProactiveRule::Never), Since(v(5, 9), ProactiveRule::ByScore)];
+
+/// How much room above a mark compaction is said to need (`compact_gap`), and how much reclaim frees for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GapRule {
+    /// Twice the block.
+    TwiceTheBlock,
+    /// The same, 32 pages at most: as many as compaction moves at a time.
+    AtMostACluster,
+}
+
+/// From a list of 7.2's commits and an analysis of 7.2.3; read in no source.
+const GAP: &[Since<GapRule>] =
+    &[Since(v(2, 6), GapRule::TwiceTheBlock), Since(v(7, 2), GapRule::AtMostACluster)];
+
+/// The rules of compaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct CompactRules {
+    pub position: PositionRule,
+    pub second_try: SecondTryRule,
+    pub resched: ReschedRule,
+    pub isolation: IsolationRule,
+    pub source: SourceRule,
+    pub failed_page: FailedPageRule,
+    pub budget: BudgetRule,
+    pub defer: DeferRule,
+    pub defer_scope: DeferScopeRule,
+    pub background: BackgroundRule,
+    pub capture: CaptureRule,
+    pub find: FindRule,
+    pub free_step: FreeStepRule,
+    pub pcp_drain: PcpDrainRule,
+    pub suitable: SuitableRule,
+    pub proactive: ProactiveRule,
+    pub gap: GapRule,
+}
+
+impl CompactRules {
+    /// The rules of mainline Linux `version`.
+    pub(super) fn linux(version: Version) -> Self {
+        Self {
+            position: at(POSITION, version),
+            second_try: at(SECOND_TRY, version),
+            resched: at(RESCHED, version),
+            isolation: at(ISOLATION, version),
+            source: at(SOURCE, version),
+            failed_page: FailedPageRule::NextPage,
+            budget: BudgetRule::Unbounded,
+            defer: DeferRule::Sync,
+            defer_scope: at(DEFER_SCOPE, version),
+            background: at(BACKGROUND, version),
+            capture: at(CAPTURE, version),
+            find: at(FIND, version),
+            free_step: at(FREE_STEP, version),
+            pcp_drain: at(PCP_DRAIN, version),
+            suitable: SuitableRule::AnyRequest,
+            proactive: at(PROACTIVE, version),
+            gap: at(GAP, version),
+        }
+    }
+
+    pub(super) fn list(&self, to: &mut List) {
+        const OURS: &[Mechanism] = &[Mechanism::Compaction];
+        let Self {
+            position,
+            second_try,
+            resched,
+            isolation,
+            source,
+            failed_page,
+            budget,
+            defer,
+            defer_scope,
+            background,
+            capture,
+            find,
+            free_step,
+            pcp_drain,
+            suitable,
+            proactive,
+            gap,
+        } = *self;
+        to.add(Of("position", OURS, "where the scanners go on"), POSITION, position);
+        to.add(Of("second-try", OURS, "what a huge fault does after a failure"), SECOND_TRY, second_try);
+        to.add(Of("resched", OURS, "what happens at the end of a time slice"), RESCHED, resched);
+        to.add(Of("isolation", OURS, "how much is isolated before anything moves"), ISOLATION, isolation);
+        to.add(Of("source", OURS, "pageblocks that pages are taken from"), SOURCE, source);
+        let failed = Of("failed-page", OURS, "where the scanner goes when a page stays");
+        to.constant(failed, FailedPageRule::NextPage, failed_page);
+        to.constant(Of("budget", OURS, "how much a call may scan"), BudgetRule::Unbounded, budget);
+        to.constant(Of("defer", OURS, "which failures put attempts off"), DeferRule::Sync, defer);
+        to.add(Of("defer-scope", OURS, "whose attempts are put off"), DEFER_SCOPE, defer_scope);
+        to.add(Of("background", OURS, "who compacts in the background"), BACKGROUND, background);
+        to.add(Of("capture", OURS, "who gets a completed block"), CAPTURE, capture);
+        to.add(Of("find", OURS, "how blocks and frames are found"), FIND, find);
+        to.add(Of("free-step", OURS, "how free blocks are passed"), FREE_STEP, free_step);
+        to.add(Of("pcp-drain", OURS, "when freed pages leave the page list"), PCP_DRAIN, pcp_drain);
+        let suits = Of("suitable", OURS, "what a zone needs before it is compacted");
+        to.constant(suits, SuitableRule::AnyRequest, suitable);
+        to.add(Of("proactive", OURS, "whether it happens unasked"), PROACTIVE, proactive);
+        to.add(Of("gap", OURS, "room above a mark that it is said to need"), GAP, gap);
+    }
+}

@@ -1,0 +1,119 @@
+//! The rules of the LRU lists and of reclaim, and their history. The versions are from memory (unchecked) where
+//! facts/ALGORITHMS.md does not have them.
+
+use super::in_force::{List, Of};
+use super::{Mechanism, v};
+use crate::ground::version::{Since, Version, at};
+
+/// What has a set of LRU lists of its own, with a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LruRule {
+    /// Each zone: reclaim works zone by zone.
+    PerZone,
+    /// Each node.
+    PerNode,
+}
+
+const LRU: &[Since<LruRule>] = &[Since(v(2, 6), LruRule::PerZone), Since(v(4, 8), LruRule::PerNode)];
+
+/// How many pages a CPU keeps back before it takes the lists' lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LruBatchRule {
+    /// 14.
+    Fourteen,
+    /// 15.
+    Fifteen,
+    /// 31.
+    ThirtyOne,
+}
+
+impl LruBatchRule {
+    /// Pages of a batch.
+    pub(crate) const fn pages(self) -> usize {
+        match self {
+            Self::Fourteen => 14,
+            Self::Fifteen => 15,
+            Self::ThirtyOne => 31,
+        }
+    }
+}
+
+const BATCH: &[Since<LruBatchRule>] = &[
+    Since(v(2, 6), LruBatchRule::Fourteen),
+    Since(v(4, 16), LruBatchRule::Fifteen),
+    Since(v(6, 10), LruBatchRule::ThirtyOne),
+];
+
+/// How new anonymous pages, and those that are used, stand against others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AnonRule {
+    /// They begin as active, and one use keeps them so.
+    Active,
+    /// They begin as inactive and are judged as pages of files are.
+    AsFiles,
+}
+
+const ANON: &[Since<AnonRule>] = &[Since(v(2, 6), AnonRule::Active), Since(v(5, 9), AnonRule::AsFiles)];
+
+/// How hard a fault tries for a huge page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HugeFaultRule {
+    /// It reclaims for itself ([`crate::Request::THP`]), and wakes nobody.
+    Tries,
+    /// It takes what is free, unless a program asks for more (`defrag` at `madvise`).
+    TakesWhatIsFree,
+}
+
+/// Commit 444eb2a449ef of March 2016; from memory.
+const HUGE_FAULT: &[Since<HugeFaultRule>] =
+    &[Since(v(2, 6), HugeFaultRule::Tries), Since(v(4, 6), HugeFaultRule::TakesWhatIsFree)];
+
+/// When a request that reclaims for itself waits for pages to be written, and how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CongestionRule {
+    /// 100 ms, after a pass that met nothing but dirty pages and such that are being written.
+    WaitsLong,
+    /// A jiffy, where all dirty pages that it met were being written already when reclaim met them before, and at
+    /// least half of what could be freed is dirty or being written.
+    WaitsOneJiffy,
+}
+
+/// Read in 6.1 to 7.1; that it began with 5.16, and what was before, are from memory.
+const CONGESTION: &[Since<CongestionRule>] =
+    &[Since(v(2, 6), CongestionRule::WaitsLong), Since(v(5, 16), CongestionRule::WaitsOneJiffy)];
+
+/// The rules of the LRU lists and of reclaim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct ReclaimRules {
+    pub lru: LruRule,
+    pub batch: LruBatchRule,
+    pub anon: AnonRule,
+    pub huge_fault: HugeFaultRule,
+    pub congestion: CongestionRule,
+}
+
+impl ReclaimRules {
+    /// The rules of mainline Linux `version`.
+    pub(super) fn linux(version: Version) -> Self {
+        Self {
+            lru: at(LRU, version),
+            batch: at(BATCH, version),
+            anon: at(ANON, version),
+            huge_fault: at(HUGE_FAULT, version),
+            congestion: at(CONGESTION, version),
+        }
+    }
+
+    pub(super) fn list(self, to: &mut List) {
+        use Mechanism::{HugePages, Reclaim};
+        let Self { lru, batch, anon, huge_fault, congestion } = self;
+        to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru);
+        to.add(Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"), BATCH, batch);
+        to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon);
+        let waits = Of("congestion", &[Reclaim], "how long a request waits for writeback");
+        to.add(waits, CONGESTION, congestion);
+        let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
+        to.add(fault, HUGE_FAULT, huge_fault);
+    }
+}

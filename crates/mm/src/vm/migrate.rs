@@ -1,0 +1,155 @@
+//! Moving a page to another frame (`migrate_pages`): entries are replaced by marks that who touches the page waits for, the
+//! contents are copied, and the entries map the new frame. What somebody else refers to (a pin, a walk) stays.
+
+use core::fmt;
+
+use crate::ground::ids::{Node, Pfn};
+use crate::ground::machine::Machine;
+use crate::lru::page::{Mapping, Page, PageFlag};
+use crate::mm::Mm;
+use crate::pages::request::{Request, Urgency};
+use crate::vm::rmap::Leave;
+use crate::vm::{AddressSpace, Touch, Vpn};
+
+/// Why a page stayed where it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MigrateError {
+    /// Somebody changes it, or it is being written.
+    Busy,
+    /// Somebody besides page tables and its file refers to it.
+    Pinned,
+    /// It belongs to no address space and no file: nobody could be told where it went.
+    Unmovable,
+    /// Nothing is mapped there.
+    Absent,
+    /// There is no free frame for it.
+    NoMemory,
+}
+
+impl fmt::Display for MigrateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "the page is being changed or written",
+            Self::Pinned => "the page is pinned",
+            Self::Unmovable => "the page is not one that can move",
+            Self::Absent => "no page is mapped there",
+            Self::NoMemory => "the node has no free frame for the page",
+        })
+    }
+}
+
+impl core::error::Error for MigrateError {}
+
+/// Flags that go with a page's contents.
+const CARRIED: [PageFlag; 6] = [
+    PageFlag::Active,
+    PageFlag::Referenced,
+    PageFlag::Dirty,
+    PageFlag::SwapBacked,
+    PageFlag::Reclaim,
+    PageFlag::Placed,
+];
+
+impl<M: Machine> Mm<M> {
+    /// Moves the page that is mapped at `vpn` of `space`, a huge one as a whole, to a frame of `node` (`move_pages`). One
+    /// that a CPU still keeps back from the LRU lists is busy; [`Mm::lru_drain_all`] sends it there.
+    ///
+    /// # Errors
+    /// Why it stayed where it was.
+    pub fn move_page(&self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
+        let pinned = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?;
+        let from = pinned.head;
+        let isolated = self.isolate_page(from);
+        // The isolator's reference is the one that migration allows.
+        self.unpin_page(pinned);
+        let isolated = isolated.ok_or(MigrateError::Busy)?;
+        let request =
+            Request { node: Some(node), this_node: true, urgency: Urgency::NoWait, ..Request::USER };
+        let moved = self.migrate_to(from, request);
+        match moved {
+            Ok(()) => self.end_isolation_of(isolated),
+            Err(_) => self.put_back_page(from, isolated),
+        }
+        moved
+    }
+
+    /// Moves an isolated page to a frame that `request`, of the page's order, is given; the caller ends its isolation. If
+    /// the page stays, the caller puts it back on its list.
+    pub(crate) fn migrate_to(&self, from: Pfn, request: Request) -> Result<(), MigrateError> {
+        let order = self.order_of(from);
+        let to = self.alloc(request.of_order(order)).map_err(|_| MigrateError::NoMemory)?;
+        let moved = self.migrate_page(from, to);
+        if moved.is_err() {
+            self.free(to, order).expect("the frame was allocated above and shown to nobody");
+        }
+        moved
+    }
+
+    /// Moves the page at `from`, to which the caller has a reference and which is on no LRU list, to the frame `to` of the
+    /// same order, which the caller allocated. Then `from` is free and `to` on an LRU list. If the page stays, the caller
+    /// keeps both, and puts `from` back on its list.
+    ///
+    /// # Errors
+    /// Why it stayed.
+    pub(crate) fn migrate_page(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        self.migrate_and(from, to, || self.free_page(from))
+    }
+
+    /// The same, but `from` is not freed: it is the caller's frame then, to which nobody refers.
+    ///
+    /// # Errors
+    /// Why it stayed.
+    pub(crate) fn migrate_away(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        let forget = || {
+            self.forget_page(from);
+        };
+        self.migrate_and(from, to, forget)
+    }
+
+    /// What is done with the frame at `from` once the page has left it is the caller's to say.
+    fn migrate_and(&self, from: Pfn, to: Pfn, after: impl FnOnce()) -> Result<(), MigrateError> {
+        let page = self.page(from);
+        if page.mapping() == Mapping::None {
+            return Err(MigrateError::Unmovable);
+        }
+        if page.has(PageFlag::Writeback) || !page.set(PageFlag::Locked) {
+            return Err(MigrateError::Busy);
+        }
+        self.try_to_unmap(from, Leave::Migration);
+        let moved = self.replace(from, to);
+        let (left, error) = if moved { (to, Ok(())) } else { (from, Err(MigrateError::Pinned)) };
+        self.remap(from, left);
+        page.clear(PageFlag::Locked);
+        if moved {
+            after();
+            self.lru_add(to);
+            self.put_page(to);
+        }
+        error
+    }
+
+    /// Makes `to` what `from` is, unless somebody refers to that.
+    fn replace(&self, from: Pfn, to: Pfn) -> bool {
+        match self.page(from).mapping() {
+            Mapping::None => false,
+            Mapping::Anon(_) => {
+                let alone = self.page(from).freeze(1);
+                if alone {
+                    self.carry_over(from, to);
+                }
+                alone
+            }
+            Mapping::File(id) => self.file(id).is_some_and(|file| self.replace_in(&file, from, to)),
+        }
+    }
+
+    /// Copies contents and flags; nobody can get at `from` meanwhile. `to` has one reference then, the caller's.
+    pub(crate) fn carry_over(&self, from: Pfn, to: Pfn) {
+        let page: &Page = self.page(from);
+        let set = CARRIED.iter().copied().filter(|&flag| page.has(flag));
+        let mut flags = [PageFlag::SwapBacked; CARRIED.len()];
+        let count = set.zip(&mut flags).map(|(flag, slot)| *slot = flag).count();
+        self.machine.copy(from, to, self.order_of(from));
+        self.page(to).init(page.mapping(), page.index(), &flags[..count]);
+    }
+}
