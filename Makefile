@@ -40,8 +40,8 @@ bench: setup build
 	$(CARGO) bench --workspace --locked
 
 results: build
-	target/release/freehold lab all --seeds 3 --results docs/results.md --rows docs/results.toml >target/results.txt
-	@echo "docs/results.md is written; what was printed is in target/results.txt"
+	target/release/freehold lab all --seeds 3 --results docs >target/results.txt
+	@echo "docs/results.md and docs/results/ are written; what was printed is in target/results.txt"
 
 evidence: build
 	target/release/freehold evidence --conformance conformance -o crates/lab/src/evidence/held.toml

@@ -247,12 +247,10 @@ pub(crate) enum LabWhat {
 /// Files to write besides.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LabFiles {
-    /// Write the results as a page, too
-    #[arg(long, value_name = "FILE.md")]
+    /// Bring a folder of results up to date, too: scores, a page of each experiment, and what labels rest on. Experiments that
+    /// did not run stay as they are
+    #[arg(long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
-    /// Write how far each published row was off, too: what labels rest on
-    #[arg(long, value_name = "FILE.toml")]
-    pub(crate) rows: Option<PathBuf>,
 }
 
 /// How experiments are run.
@@ -489,10 +487,10 @@ pub(crate) struct Evidence {
     /// Captures, and traces in its folder `traces`
     #[arg(long, value_name = "FOLDER", required_unless_present = "results", conflicts_with = "results")]
     pub(crate) conformance: Option<PathBuf>,
-    /// What `freehold lab all --json` printed
+    /// What `freehold lab run NAME… --json` printed
     #[arg(long, value_name = "FILE.json")]
     pub(crate) results: Option<PathBuf>,
-    /// The table to write
-    #[arg(short, long, value_name = "FILE.toml")]
+    /// The table of captures to write, or the folder of results to bring up to date
+    #[arg(short, long, value_name = "FILE.toml|FOLDER")]
     pub(crate) output: PathBuf,
 }

@@ -8,6 +8,7 @@ mod commands;
 mod common;
 mod output;
 mod progress;
+mod results_folder;
 mod shared_options;
 mod this_machine;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use freehold_lab::evidence::{Rows, Table, held_in, held_toml, rows_of, rows_toml};
+use freehold_lab::evidence::{Results, Rows, Table, held_in, held_toml, rows_of};
 use freehold_lab::experiment::{Experiment, Published};
 use freehold_lab::measurements::{Document, Role, Row};
 
@@ -24,9 +24,11 @@ fn what_was_held_is_what_conformance_holds() {
 
 #[test]
 fn the_rows_are_those_that_make_results_wrote() {
-    let rows = Table::parse(&text("docs/results.toml")).unwrap().rows;
-    assert!(!rows.is_empty());
-    assert_eq!(rows_toml(&rows), text("docs/results.toml"));
+    let results = Results::parse(&text("docs/results.toml")).unwrap();
+    let names = results.experiments.iter().map(|outcome| outcome.score.experiment.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), Experiment::bundled_names().collect::<Vec<_>>());
+    assert!(!results.rows.is_empty());
+    assert_eq!(results.to_toml(), text("docs/results.toml"));
 }
 
 /// Each published figure of each experiment stands in the table, in its role: an experiment that changed has to be run again.

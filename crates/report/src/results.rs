@@ -1,35 +1,41 @@
-//! The page of all experiments' results, in Markdown: what docs/results.md is.
+//! Pages of results, in Markdown: docs/results.md, which has the scores, and a page of each experiment.
 
 use std::fmt::Write as _;
 
-use lab::measurements::Document;
+use lab::evidence::Outcome;
+use lab::measurements::{Account, Document, Score};
 
 use crate::experiment;
 use crate::published;
 use crate::style::Style;
 
-/// The page. The same document gives the same page: nothing of when or how fast it was simulated is in it.
-pub fn markdown(document: &Document) -> String {
-    let style = Style::plain();
-    let mut out = String::from(HEAD);
-    if !document.score.is_empty() {
-        let _ =
-            writeln!(out, "```\n{}```\n", published::score_grid(&document.score).text(0, style.columns()));
+/// The page of scores, with links to `results/NAME.md`.
+pub fn scores(outcomes: &[Outcome]) -> String {
+    let score: Vec<Score> = outcomes.iter().map(|outcome| outcome.score.clone()).collect();
+    let grid = published::score_grid(&score).text(0, Style::plain().columns());
+    let mut out = format!("{HEAD}```\n{grid}```\n\n## Experiments\n");
+    for Outcome { title, score } in outcomes {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "- [{0}](results/{0}.md): {title}", score.experiment);
     }
-    for of in &document.experiments {
-        let text = experiment::account(style, document, of);
-        // The heading is Markdown's own.
-        let text = text.split_once('\n').map_or(text.as_str(), |(_, rest)| rest);
-        let _ = writeln!(out, "## {}\n{}\n\n```\n{}\n```\n", of.name, of.title, text.trim_end());
-    }
-    out.truncate(out.trim_end().len());
-    out.push('\n');
     out
 }
 
+/// An experiment's page. The same document gives the same page: nothing of when or how fast it was simulated is in it.
+pub fn page(document: &Document, of: &Account) -> String {
+    let text = experiment::account(Style::plain(), document, of);
+    // The heading is Markdown's own.
+    let text = text.split_once('\n').map_or(text.as_str(), |(_, rest)| rest);
+    let text = text.trim_end();
+    format!("# {}\n{}\n\n{LINKS}\n\n```\n{text}\n```\n", of.name, of.title)
+}
+
+const LINKS: &str = "Simulated; [what roles, scores and \u{b1} mean](../results.md), [what the model leaves out](../model.md).";
+
 const HEAD: &str = "\
 # Results
-Written by `make results`; change experiments, not this page. Every *simulated* figure comes out of the simulated machine
+Written by `make results`, or by `freehold lab run NAME --seeds 3 --results docs` for one experiment; change experiments, not this
+page nor those of [results/](results/), which have every row with its interval, source and role. Every *simulated* figure comes out of the simulated machine
 ([model.md](model.md) says what that has and leaves out), every *published* one from the source below its table. What a row
 counts for is its role:
 

@@ -3,6 +3,7 @@
 mod fixture;
 
 use freehold_report::{Style, experiment, results};
+use lab::evidence::Results;
 use lab::measurements::{
     Account, Document, Explanation, HistogramPair, Latency, Part, SweepMetric, SweepTable, Verdict,
 };
@@ -98,9 +99,17 @@ fn the_account_of_an_experiment() {
 }
 
 #[test]
-fn the_page_of_results() {
-    let page = results::markdown(&document());
-    assert_eq!(page, results::markdown(&document()));
+fn an_experiments_page() {
+    let document = document();
+    let page = results::page(&document, &document.experiments[0]);
+    assert!(!page.contains("\n\n\n"), "{page}");
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn the_page_of_scores() {
+    let document = document();
+    let page = results::scores(&Results::of(&document, &[]).experiments);
     assert!(!page.contains("\n\n\n"), "{page}");
     insta::assert_snapshot!(page);
 }

@@ -1,12 +1,13 @@
 //! `freehold evidence`, which `make evidence` runs: the tables that labels come from, made anew.
 
-use lab::evidence::{held_in, held_toml, rows_of, rows_toml};
+use lab::evidence::{held_in, held_toml};
 use lab::experiment::Experiment;
 use lab::measurements::Document;
 
 use crate::args::{Evidence, Global};
 use crate::common::{Failure, Verdict, note};
 use crate::output::Destination;
+use crate::results_folder::ResultsFolder;
 
 pub(crate) fn run(global: &Global, options: &Evidence) -> Result<Verdict, Failure> {
     if let Some(folder) = &options.conformance {
@@ -21,7 +22,7 @@ pub(crate) fn run(global: &Global, options: &Evidence) -> Result<Verdict, Failur
         let document = Document::from_json(&text).map_err(|error| Failure::at(path, error))?;
         let names = Experiment::bundled_names();
         let experiments = names.map(Experiment::load).collect::<Result<Vec<_>, _>>().map_err(Failure::of)?;
-        write(global, options, &rows_toml(&rows_of(&document, &experiments)))?;
+        ResultsFolder::of(&options.output)?.update(&document, &experiments)?;
     }
     Ok(Verdict::Fine)
 }

@@ -1,14 +1,13 @@
 //! `freehold lab`: published experiments on simulated machines, figure beside figure.
 
-use lab::evidence::{rows_of, rows_toml};
 use lab::experiment::{self, Detail, Experiment, METRICS, Options};
 use lab::measurements::{Document, Role};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabFiles, LabHow, LabWhat};
 use crate::common::{Failure, Verdict, command_line, note, present, show};
-use crate::output::Destination;
 use crate::progress::Bar;
+use crate::results_folder::ResultsFolder;
 use crate::this_machine::machine_or_this;
 
 pub(crate) fn run(global: &Global, options: &Lab) -> Result<Verdict, Failure> {
@@ -70,8 +69,7 @@ fn perform(
     how: &LabHow,
     files: &LabFiles,
 ) -> Result<Verdict, Failure> {
-    let results = files.results.as_deref().map(Destination::of).transpose()?;
-    let rows = files.rows.as_deref().map(Destination::of).transpose()?;
+    let results = files.results.as_deref().map(ResultsFolder::of).transpose()?;
     let published = experiments.clone();
     let options = Options {
         machines: how.machine.iter().map(|name| machine_or_this(global, name)).collect::<Result<_, _>>()?,
@@ -86,12 +84,8 @@ fn perform(
     bar.done();
     let document = Document { command: command_line(), ..ran };
     if let Some(results) = results {
-        results.write(report::results::markdown(&document).as_bytes())?;
-        note(global, &format!("{results} has the results"));
-    }
-    if let Some(rows) = rows {
-        rows.write(rows_toml(&rows_of(&document, &published)).as_bytes())?;
-        note(global, &format!("{rows} has the rows' errors"));
+        results.update(&document, &published)?;
+        note(global, "the results are written");
     }
     present(global, &document, |style| report::experiment::accounts(style, &document))?;
     Ok(verdict(&document))

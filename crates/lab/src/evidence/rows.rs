@@ -1,5 +1,4 @@
-//! How far published rows were off when they were simulated last, by experiment, machine, policy and mechanism:
-//! docs/results.toml, which `lab all --rows` writes.
+//! How far published rows were off when they were simulated last, by experiment, machine, policy and mechanism.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -137,12 +136,8 @@ fn tested(metric: &str, setup: &Setup) -> Vec<Mechanism> {
     by_name.map_or_else(|| setup.tests().to_vec(), |mechanism| vec![mechanism])
 }
 
-/// The rows as text.
-pub fn rows_toml(rows: &[Rows]) -> String {
-    let mut out = String::from(
-        "# Written by `make results` beside results.md: how far published rows were off, for labels. Change experiments, not \
-         this file.\n",
-    );
+/// Appends the rows as TOML.
+pub(super) fn write_rows(out: &mut String, rows: &[Rows]) {
     for of in rows {
         let errors: Vec<String> = of.errors.iter().map(|error| format!("{error:?}")).collect();
         let _ = write!(
@@ -158,5 +153,4 @@ pub fn rows_toml(rows: &[Rows]) -> String {
             errors.join(", ")
         );
     }
-    out
 }

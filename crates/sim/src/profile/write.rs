@@ -19,7 +19,8 @@ pub(super) fn profile(profile: &Profile) -> String {
 pub(super) fn shape_only(profile: &Profile) -> String {
     let mut out = String::new();
     let _ = write_topology(&mut out, profile);
-    out.lines().filter(|line| !line.starts_with("source = ")).map(|line| format!("{line}\n")).collect()
+    let kept = out.lines().filter(|line| !line.starts_with("source = "));
+    kept.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn write_head(out: &mut String, profile: &Profile) -> core::fmt::Result {
