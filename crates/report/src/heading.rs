@@ -63,10 +63,23 @@ pub fn remarks(style: Style, scene: &Scene<'_>) -> String {
             let label = if named { String::new() } else { format!("{}: ", group.label) };
             let _ = writeln!(out, "{label}{}", style.bad(note));
         }
-        for omission in omissions(group) {
-            let line = format!("not as recorded: {omission}");
-            let _ = writeln!(out, "{}: {}", group.label, style.bad(&line));
+    }
+    out + &not_as_recorded(style, scene)
+}
+
+/// What could not be carried out as recorded, in one line where all variants have the same.
+fn not_as_recorded(style: Style, scene: &Scene<'_>) -> String {
+    let of_each: Vec<Vec<String>> = scene.groups.iter().map(omissions).collect();
+    let same = of_each.windows(2).all(|pair| pair[0] == pair[1]);
+    let told = if same { 1 } else { of_each.len() };
+    let mut out = String::new();
+    for (group, omissions) in scene.groups.iter().zip(&of_each).take(told) {
+        if omissions.is_empty() {
+            continue;
         }
+        let label = if same { String::new() } else { format!("{}: ", group.label) };
+        let line = format!("not as recorded: {}", omissions.join(", "));
+        let _ = writeln!(out, "{label}{}", style.bad(&line));
     }
     out
 }

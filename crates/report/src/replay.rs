@@ -12,8 +12,8 @@ use crate::{
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
 const HISTOGRAMS: [&str; 2] = ["refill", "drain"];
 
-/// Everything: for each workload and machine what ran, histograms of refill and drain side by side, latencies, locks,
-/// memory, counters and what changed; then the comparison, rows beside published ones, and how sure the answer is.
+/// Everything: for each workload and machine what ran, what changed, what the knobs did, histograms of refill and drain side by side,
+/// latencies, locks, memory and counters; then the comparison, rows beside published ones, and how sure the answer is.
 pub fn full(style: Style, document: &Document) -> String {
     let mut parts = vec![];
     for scene in scenes(&document.runs) {
@@ -46,17 +46,17 @@ pub fn brief(style: Style, document: &Document) -> String {
     join(parts)
 }
 
-/// One workload on one machine.
+/// One workload on one machine: the answer first, then what it rests on.
 pub fn account(style: Style, scene: &Scene<'_>) -> String {
     join(vec![
         heading::scene(style, scene) + &heading::remarks(style, scene),
+        changes::text(style, scene),
+        knob_uses::text(style, scene),
         histograms(style, scene),
         latency::table(style, scene),
         locks::table(style, scene),
         memory::table(style, scene),
         counters::table(style, scene),
-        knob_uses::text(style, scene),
-        changes::text(style, scene),
     ])
 }
 
