@@ -52,6 +52,7 @@ impl<M: Machine> Mm<M> {
             let state = self.allocated(pfn, order)?;
             let cx = self.zone_cx(state.zone);
             let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
+            // A run of one zone's blocks pays for the lock once, as the kernel frees batches of folios.
             let same_zone = matches!(&held, Some((held, _)) if held.zone.id == cx.zone.id);
             let cached = Pcp::caches(self.policy.rules().pcp_orders, order);
             let target = match held.take() {
@@ -59,6 +60,7 @@ impl<M: Machine> Mm<M> {
                     self.pageset_type(cx, pfn).map(|kind| (guard, kind))
                 }
                 other => {
+                    // Before the next zone's pageset is locked: nobody holds two of them, so they need no order.
                     drop(other);
                     self.pageset_for(cx, pageset, pfn, order)
                 }
@@ -119,6 +121,8 @@ impl<M: Machine> Mm<M> {
             return None;
         }
         let migratetype = self.pageset_type(cx, pfn)?;
+        // Never waits: who holds it is a drain from another CPU, or what an interrupt came in between (since 6.0). The zone's lock is
+        // the way around.
         Some((pageset.pcp.try_lock(&self.machine)?, migratetype))
     }
 
@@ -156,10 +160,13 @@ impl<M: Machine> Mm<M> {
             let hold = pcp.tune(cx, |tuning, _| tuning.hold_size(rule, left));
             pcp.drain(cx, pageset.beside(), hold, freed.from);
             left -= hold;
+            // Up to 6.18 all of it goes in one hold. The list may be shorter than what was to go: others drained it in between.
             if left == 0 || pcp.count() == 0 || rule == HoldRule::Whole {
                 break;
             }
+            // Both locks are free between holds, so that whoever waits for one gets in (6.19).
             drop(pcp);
+            // Elsewhere now: `pageset` is another CPU's, which gives back its own pages.
             if self.machine.cpu() != cpu {
                 cx.zone.note_above_high(&self.machine);
                 return None;
@@ -177,6 +184,7 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn free_to_buddy(&self, cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
         let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
         let mut free = cx.zone.arenas.lock_owner(&self.machine, pfn);
+        // Under the lock: who isolates a pageblock changes its type with it held, and no page may slip onto the old type's list.
         let migratetype = cx.cx.blocks.read(&self.machine, pfn);
         if let Some(summary) = self.blocks.summary() {
             summary.join_any(&self.machine, (pfn, order), self.map.frame(pfn).mobility());

@@ -37,6 +37,7 @@ impl Pcp {
         self.touch(cx.cx.machine);
         let index = Self::list_index(rules.pcp_orders, order, migratetype);
         self.touch_list(cx.cx.machine, index);
+        // In front: it was used last, so the next request finds it in the cache.
         self.lists[index].push_front(cx.cx.mem(), pfn);
         let state = FrameState { kind: FrameKind::Pcp, order, migratetype, zone: cx.zone.id };
         let frame = cx.cx.map.frame(pfn);
@@ -62,6 +63,7 @@ impl Pcp {
         from: usize,
     ) -> u32 {
         let machine = cx.cx.machine;
+        // A request for more than there is would go around the lists for ever, with the zone lock held.
         let pages = pages.min(self.count());
         let since = machine.enter(Span::Drain);
         let freed = match (cx.cx.rules.touch, cx.zone.arenas.only()) {
@@ -93,8 +95,10 @@ impl Pcp {
             while freed < pages {
                 self.touch_list(machine, index);
                 let Some(pfn) = self.lists[index].pop_back(cx.cx.mem()) else { break };
+                // A block of a higher order may take it past `pages`: the kernel's count is compared after the block, too.
                 self.tuning.count -= each;
                 freed += each;
+                // By the pageblock and not by the list: the block's type may have changed while the page lay here.
                 let migratetype = cx.cx.blocks.read(machine, pfn);
                 if let Some(summary) = summary {
                     summary.join(machine, (pfn, each as u16), was);

@@ -38,6 +38,7 @@ impl Pcp {
         let index = Self::list_index(cx.cx.rules.pcp_orders, ask.order, ask.migratetype);
         self.touch_list(cx.cx.machine, index);
         if self.lists[index].is_empty() {
+            // Such a request may take from reserves, which are not for a list that anybody takes from next.
             if ask.flags.has(AllocFlags::HIGHATOMIC) {
                 return None;
             }
@@ -90,6 +91,7 @@ impl Pcp {
         let taken = if let Some(free) = cx.zone.arenas.only() {
             let mut free = free.lock(machine);
             let mut turn = Turn::new(cx.cx.rules.yields);
+            // What the search for one block learnt (that its own lists are empty) holds for the next, as long as the lock is held.
             let (mut mode, mut taken) = (SearchMode::default(), 0);
             while taken < blocks {
                 let Some(pfn) = free.take(cx, ask, &mut mode) else { break };
@@ -118,6 +120,7 @@ impl Pcp {
         if cx.cx.rules.check == CheckRule::UnderLock {
             check_pages(cx, pfn, ask.order);
         }
+        // Behind: blocks come off the buddy lists in ascending order, and are handed out so.
         self.lists[to.index].push_back(cx.cx.mem(), pfn);
         let Ask { order, migratetype, .. } = ask;
         if let Some(summary) = to.summary {
