@@ -62,6 +62,7 @@ impl CpuNumbers {
 /// This thread's number, by order of asking.
 pub(crate) fn thread_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Relaxed: only that no two get the same number matters.
     thread_local!(static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed));
     NUMBER.with(|number| *number)
 }

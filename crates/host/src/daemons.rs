@@ -55,6 +55,7 @@ impl Daemons {
 
 impl Drop for Daemons {
     fn drop(&mut self) {
+        // Release pairs with the acquire in `Signal::wait`; before the bells, for a daemon looks at it when it hears one.
         self.shared.stop.store(true, Ordering::Release);
         self.shared.tick.notify();
         for signal in self.mm.machine().kswapd() {

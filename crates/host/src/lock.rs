@@ -83,17 +83,20 @@ impl HostLock {
     /// Gives the lock back. Only its holder may call this.
     #[inline]
     pub fn unlock(&self) {
+        // Release pairs with the acquire in `try_lock`.
         self.taken.store(false, Ordering::Release);
     }
 
     /// Whether somebody waits.
     #[inline]
     pub fn is_contended(&self) -> bool {
+        // A hint: who asks holds the lock, and gives it up a little sooner or later.
         self.waiters.load(Ordering::Relaxed) > 0
     }
 
     #[cold]
     fn wait(&self) {
+        // Relaxed, as for all of `waiters`: nothing is published by it, and whoever sleeps looks again by himself.
         self.waiters.fetch_add(1, Ordering::Relaxed);
         let mut rounds = 0;
         while !self.spin() {
@@ -110,6 +113,7 @@ impl HostLock {
     /// Tries for a while; reads first, so that waiters share the line instead of passing it round.
     fn spin(&self) -> bool {
         for _ in 0..SPINS {
+            // Relaxed: what it says is only whether to try; trying has the acquire.
             if !self.taken.load(Ordering::Relaxed) && self.try_lock() {
                 return true;
             }

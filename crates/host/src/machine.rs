@@ -87,6 +87,7 @@ unsafe impl<L: RawLock> Machine for HostMachine<L> {
     fn random(&self) -> u64 {
         // splitmix64: a counter, well mixed; threads that ask at once get different numbers.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        // Relaxed: only that no two get the same number matters.
         let seed = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
         let mixed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -128,6 +129,7 @@ unsafe impl<L: RawLock> Machine for HostMachine<L> {
 
     #[inline]
     fn load(&self, at: Addr) -> u64 {
+        // Relaxed, as `store`: a word belongs to who owns its page or object, and locks of mm hand those over.
         self.arena.word(at).load(Ordering::Relaxed)
     }
 

@@ -31,6 +31,7 @@ pub(crate) struct Numbers {
 unsafe impl RawLock for Numbers {
     #[inline]
     fn lock(&self) {
+        // Relaxed: a number gives a place in the line; what the last holder wrote comes with `called`.
         let mine = self.next.fetch_add(1, Ordering::Relaxed);
         // Acquire pairs with the release in `unlock`, here and in `wait`.
         if self.called.load(Ordering::Acquire) != mine {
@@ -56,6 +57,7 @@ unsafe impl RawLock for Numbers {
     #[inline]
     fn is_contended(&self) -> bool {
         // The holder has one number; whoever has another waits.
+        // Relaxed: a hint, as for every lock here.
         let mine = self.called.load(Ordering::Relaxed);
         self.next.load(Ordering::Relaxed).wrapping_sub(mine) > 1
     }

@@ -26,6 +26,8 @@ pub(crate) enum Woken {
 impl Signal {
     /// Rings. Stays rung until somebody waits.
     pub(crate) fn raise(&self) {
+        // The load saves a write to the line. One that is out of date loses this ring, which may be: who rings has found memory short,
+        // and the next who does rings again. AcqRel pairs with the swap in `wait`: what was written before the ring is seen by who heard it.
         let already = self.raised.load(Ordering::Relaxed) || self.raised.swap(true, Ordering::AcqRel);
         if !already {
             self.notify();
@@ -44,9 +46,11 @@ impl Signal {
     pub(crate) fn wait(&self, stop: &AtomicBool, at_most: Option<Duration>) -> Woken {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
+            // Acquire pairs with the release of who stops: what it did before is done.
             if stop.load(Ordering::Acquire) {
                 return Woken::Stopped;
             }
+            // Taken back before the waiter looks around, so that a ring during its work is kept for the next wait.
             if self.raised.swap(false, Ordering::AcqRel) {
                 return Woken::Raised;
             }

@@ -102,6 +102,7 @@ impl End {
 
     /// From now on.
     fn reach(&self) {
+        // Relaxed: it says when to stop and publishes nothing; joining the threads does.
         self.now.store(true, Ordering::Relaxed);
     }
 

@@ -55,11 +55,13 @@ impl Drainer {
 
     /// Asks for one last round.
     pub(super) fn stop(&self) {
+        // Release pairs with the acquire in `run`: what was recorded before the stop is in the last round.
         self.shared.stop.store(true, Ordering::Release);
     }
 
     /// Gives a buffer back.
     pub(super) fn recycle(&self, mut buffer: Vec<u8>) {
+        // Relaxed: a measure of how far behind we are; the channel and the lock of `spare` hand the buffers over.
         self.shared.backlog.fetch_sub(buffer.len(), Ordering::Relaxed);
         buffer.clear();
         if let Ok(mut spare) = self.shared.spare.lock() {

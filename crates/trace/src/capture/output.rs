@@ -51,6 +51,7 @@ impl Output {
         }
         let named = fs::rename(waiting, path);
         named.map_err(|error| RecordError::System { what: "naming the recording", error })?;
+        // Relaxed: read by the same thread, or after it was joined.
         has_begun.store(true, Ordering::Relaxed);
         Ok(())
     }

@@ -76,6 +76,7 @@ impl Ring {
     pub(super) fn drain(&mut self, out: &mut Vec<u8>) {
         // Pairs with the kernel's barrier before it publishes data_head: the records before it are written.
         let end = self.head().load(Ordering::Acquire);
+        // Relaxed: nobody but this writes it.
         let start = self.tail().load(Ordering::Relaxed);
         let len = (end.wrapping_sub(start) as usize).min(self.size);
         let at = start as usize & (self.size - 1);

@@ -280,6 +280,7 @@ impl<'a> Session<'a> {
                 return true;
             }
         }
+        // Relaxed, for a signal's handler sets it and publishes nothing else.
         if self.interrupted.is_none() && self.options.stop.load(Ordering::Relaxed) {
             self.interrupted = Some(Instant::now());
             self.child.iter().for_each(terminate);

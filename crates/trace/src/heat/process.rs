@@ -151,6 +151,7 @@ impl<'a> Course<'a> {
             None => !procs::is_alive(self.root),
         };
         let is_late = self.options.length.is_some_and(|length| self.began.elapsed() >= length);
+        // Relaxed, for a signal's handler sets it and publishes nothing else.
         let is_stopped = self.options.stop.load(Ordering::Relaxed);
         if is_over || is_late || is_stopped { Waited::Stopped } else { Waited::Due }
     }

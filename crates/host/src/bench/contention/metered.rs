@@ -36,7 +36,8 @@ pub(super) struct MeteredLock {
     got_at: GotAt,
 }
 
-/// When its holder got a lock; written with the lock held, on a line that waiters leave alone.
+/// When its holder got a lock; written and read with the lock held, which orders it (all its accesses are relaxed), on a line that waiters
+/// leave alone.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct GotAt(AtomicU64);

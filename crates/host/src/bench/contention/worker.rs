@@ -57,12 +57,14 @@ where
         (0..WARM_UP).for_each(|_| worker.round());
         worker.failed = 0;
         meter::begin();
+        // Relaxed: a gate that everybody comes through at once publishes nothing.
         ready.fetch_add(1, Ordering::Relaxed);
         while ready.load(Ordering::Relaxed) < all {
             spin_loop();
         }
         let (start, cpu_start) = (Instant::now(), thread_time());
         let mut pages = 0;
+        // Relaxed: who sees it later does a round more, which is counted and timed like any other.
         while !stop.load(Ordering::Relaxed) {
             worker.round();
             pages += job.pages as u64;

@@ -41,6 +41,7 @@ impl Ring {
                 taken = self.taken.0.load(Ordering::Acquire);
                 wait(&mut spins);
             }
+            // Relaxed: `put` is what publishes a place.
             self.places[(position % PLACES) as usize].store(object, Ordering::Relaxed);
             if told(position + 1, count) {
                 // Release pairs with the consumer's acquire: the objects are seen there.
@@ -55,11 +56,13 @@ impl Ring {
         for position in 0..count {
             let mut spins = 0;
             while position == put {
+                // Acquire pairs with the producer's release.
                 put = self.put.0.load(Ordering::Acquire);
                 wait(&mut spins);
             }
             let object = self.places[(position % PLACES) as usize].load(Ordering::Relaxed);
             if told(position + 1, count) {
+                // Release pairs with the producer's acquire: the place was read.
                 self.taken.0.store(position + 1, Ordering::Release);
             }
             take(object);

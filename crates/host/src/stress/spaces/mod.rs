@@ -204,6 +204,7 @@ fn run_threads(host: &Host, processes: &[Process], stress: &Stress) -> Result<Sp
             })
             .collect();
         let results: Vec<_> = running.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        // Relaxed: a helper that sees it later does one round more.
         done.store(true, Ordering::Relaxed);
         for result in results.into_iter().chain([helper.join().map(Ok)]) {
             match result {

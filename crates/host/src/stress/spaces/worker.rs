@@ -120,6 +120,8 @@ impl<'h> Worker<'h> {
         let mm = self.host.raw();
         match mm.pin_page(space, at, Touch::Write) {
             Ok(pinned) => {
+                // Relaxed, here and below: the pin keeps the page, and mm's locks order who writes and who reads it. Were they not to,
+                // a stamp would be missing, which is what this test is for.
                 for word in words_of(&pinned) {
                     mm.machine().arena().word(word).store(stamp, Ordering::Relaxed);
                 }
