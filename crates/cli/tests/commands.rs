@@ -154,7 +154,7 @@ fn captures_and_traces_are_held_against_mm() {
 #[test]
 fn tables_list_what_there_is() {
     assert!(stdout(&["machines"]).contains("epyc-7w83"));
-    assert!(stdout(&["machines", "show", "xeon-8260"]).contains("MACHINES"));
+    assert!(stdout(&["machines", "show", "xeon-8260"]).contains("docs/machines.md#intel-cascade-lake"));
     assert!(stdout(&["knobs"]).contains("vm.pcp_batch_scale_max"));
     insta::assert_snapshot!(stdout(&["knobs", "show", "vm.pcp_batch_scale_max"]));
     for words in [["machines", "--json"], ["knobs", "--json"]] {

@@ -1,5 +1,6 @@
-//! A program's heap whose large pieces ask for huge pages: a simulated machine's descriptors are one piece of some hundred
-//! MiB, looked at all over. Seed 000's loop at 1/16 takes 9 to 13 % less time with it (measured by glibc's own tunable).
+//! A program's heap whose large pieces ask for huge pages: a simulated machine's descriptors are one piece of some
+//! hundred MiB, looked at all over. Experiment `pcp-batch` at 1/16 takes 9 to 13 % less time with it (measured by glibc's
+//! own tunable).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 

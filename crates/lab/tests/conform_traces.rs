@@ -1,5 +1,5 @@
-//! mm against the page traces of stock kernels, and of the kernel with seed 000's sysctl: it refills and drains as they
-//! did. Each figure that the project claims is held here.
+//! mm against the page traces of stock kernels, and of the kernel with `vm.pcp_batch_scale_max`: it refills and drains as
+//! they did. Each figure that the project claims is held here.
 
 use std::path::PathBuf;
 

@@ -85,5 +85,5 @@ fn copies_on_a_large_machine_meet_at_list_lock() {
     let workload = workload();
     let acquired = |policy: &str| played(&workload, "xeon-spr", policy, 12).locks["list"].acquired;
     let (base, patched) = (acquired("linux-6.5"), acquired("linux-6.5+slub-cpu-partial-4x"));
-    assert!(2 * patched < base, "seed 001's second patch keeps more on the CPUs: {base} and {patched}");
+    assert!(2 * patched < base, "Feng Tang's second patch keeps more on the CPUs: {base} and {patched}");
 }

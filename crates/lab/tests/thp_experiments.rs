@@ -1,5 +1,5 @@
-//! The experiment of seed 004 made small: nodes of 8 GiB in place of 64. What it says of policies must stay within bands; in
-//! full it is in docs/results.md.
+//! The experiment of docs/published.md#rientjes-2014 made small: nodes of 8 GiB in place of 64. What it says of policies
+//! must stay within bands; in full it is in docs/results.md.
 
 mod small;
 

@@ -1,4 +1,4 @@
-//! The experiments of other machines' compaction (seed 004) that come along, made small: what they say must stay within bands.
+//! The experiments of other machines' compaction that come along, made small: what they say must stay within bands.
 
 mod small;
 

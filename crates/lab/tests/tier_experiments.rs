@@ -1,5 +1,5 @@
-//! The experiments of seed 002: what was published of 8 GiB, and what is predicted of freehold, must stay within bands. In full
-//! they are in docs/results.md.
+//! The experiments of docs/published.md#raghavendra-2024: what was published of 8 GiB, and what is predicted of freehold,
+//! must stay within bands. In full they are in docs/results.md.
 
 mod small;
 

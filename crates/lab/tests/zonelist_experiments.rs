@@ -1,5 +1,5 @@
-//! The experiments of seed 003 that come along, made small: what they say must stay within bands. In full they are in
-//! docs/results.md.
+//! The experiments of docs/published.md#gorman-2014 that come along, made small: what they say must stay within bands. In
+//! full they are in docs/results.md.
 
 mod small;
 

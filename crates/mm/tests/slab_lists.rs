@@ -1,4 +1,4 @@
-//! Limits of the lists of partial slabs (facts/ALGORITHMS.md 3.3, 3.4), at which no trace arrives exactly.
+//! Limits of the lists of partial slabs (docs/rules/slab.md#partial-slabs-of-a-node), at which no trace arrives exactly.
 
 use freehold_mm as mm;
 

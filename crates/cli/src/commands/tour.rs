@@ -1,7 +1,7 @@
-//! `freehold try`: records the Python loop of seed 000 at a size that takes seconds here, replays it with ten copies on
-//! two machines with `vm.pcp_batch_scale_max` at 5 and at 0, and says what changed and how sure we are. What was
-//! published was measured with loops of 6 GiB, so nothing of the recording is set beside it: the post's own loop is, on
-//! a scale model of the post's machines.
+//! `freehold try`: records the Python loop of Yafang Shao's post (docs/published.md#shao-2024) at a size that takes
+//! seconds here, replays it with ten copies on two machines with `vm.pcp_batch_scale_max` at 5 and at 0, and says what
+//! changed and how sure we are. What was published was measured with loops of 6 GiB, so nothing of the recording is set
+//! beside it: the post's own loop is, on a scale model of the post's machines.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ use crate::common::{Failure, Verdict, command_line, machine, note, policy, prese
 use crate::output::Destination;
 use crate::progress::Bar;
 
-/// The machines of the seed that ran with both values.
+/// The machines of the post that ran with both values.
 const MACHINES: [&str; 2] = ["epyc-7w83", "xeon-8260-1n"];
-/// The experiment that has the seed's figures.
+/// The experiment that has the post's figures.
 const POST: &str = "pcp-batch";
 /// The post's machines and its loop are divided by this, as in the experiment: at 1/32 the EPYC's second cache level would be
 /// smaller than its first.
@@ -103,7 +103,7 @@ fn obtain(global: &Global, options: &Try, file: &Path) -> Result<(), Failure> {
         note(global, "taking the recording that comes with freehold");
         return bundled(file);
     }
-    note(global, &format!("recording seed 000's Python loop over {} MiB …", options.mib));
+    note(global, &format!("recording Yafang Shao's Python loop over {} MiB …", options.mib));
     match capture(global, record_options(options.mib, file)) {
         Ok(summary) if summary.events > 0 => {
             note(global, &format!("recorded {} events, {} lost", summary.events, summary.lost));
@@ -128,7 +128,7 @@ fn bundled(file: &Path) -> Result<(), Failure> {
     Destination::of(file)?.write(BUNDLED)
 }
 
-/// One round of the seed's loop, over `mib` MiB instead of 6 GiB.
+/// One round of the post's loop, over `mib` MiB instead of 6 GiB.
 fn record_options(mib: u32, file: &Path) -> RecordOptions {
     let program = format!("import mmap; n={mib}<<20; m=mmap.mmap(-1,n); m[:]=b'\\xff'*n; m.close()");
     let command = [python(), "-c", &program].map(Into::into).to_vec();

@@ -22,7 +22,8 @@ pub fn read(text: &str) -> Result<Latency, String> {
     let [mean, total, count] = last_line.ok_or("has no line 'avg = … nsecs, total: … nsecs, count: …'")?;
     check_rows(&latency.log2)?;
     let sum: u64 = latency.log2.iter().fold(0, |sum, row| sum.saturating_add(row.1));
-    // The tool reads rows and sums one after the other while spans go on ending: seed 000's differ by 3 in 1305242.
+    // The tool reads rows and sums one after the other while spans go on ending: Yafang Shao's
+    // (docs/published.md#shao-2024) differ by 3 in 1305242.
     if sum.abs_diff(count) > count / 1000 {
         return Err(format!("its rows add up to {sum}, and its last line says {count}"));
     }

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_change_has_an_interval() {
-        // Seed 003, Mean 10 and Mean 1: the first lies outside of its interval, the second does not.
+        // docs/published.md#gorman-2014, 10 warehouses and 1: the first lies outside of its interval, the second does not.
         let moments = |mean, stddev| Moments { mean, stddev, count: 4 };
         let ten = moments(124_432.5, 7434.03).change_percent(moments(140_904.0, 5171.91)).unwrap();
         assert!((ten.0 - 13.24).abs() < 0.01 && (8.5..10.0).contains(&ten.1), "{ten:?}");

@@ -1,5 +1,6 @@
-//! Two kinds of program on one host, seed 000's production case: services that want short latencies, and a throughput job
-//! one of whose parts exits with all its memory. Tasks of the services are the group `latency`, the job's `throughput`.
+//! Two kinds of program on one host, the production case of docs/published.md#shao-2024: services that want short
+//! latencies, and a throughput job one of whose parts exits with all its memory. Tasks of the services are the group
+//! `latency`, the job's `throughput`.
 //!
 //! Each service is two tasks on two CPUs: one takes requests at a steady rate and allocates some blocks for each, the
 //! other frees them when the request is done, as a thread that reads from a socket frees what the CPU that the network

@@ -66,7 +66,7 @@ pub enum Sharing {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WorkloadSpec {
-    /// Seed 000's Python script.
+    /// Yafang Shao's Python script.
     PythonLoop(PythonLoop),
     /// will-it-scale's page_fault1 and page_fault2.
     PageFault(PageFault),
@@ -100,9 +100,9 @@ pub enum WorkloadSpec {
     Thpscale(Thpscale),
     /// The test of proactive compaction.
     Proactive(Proactive),
-    /// Seed 004's test: ranges of huge pages on fragmented memory.
+    /// David Rientjes' test: ranges of huge pages on fragmented memory.
     ThpFault(ThpFault),
-    /// Seed 002's programs: memory on a slow node, used by a statistical model.
+    /// Raghavendra K T's programs: memory on a slow node, used by a statistical model.
     HotPages(HotPages),
 }
 

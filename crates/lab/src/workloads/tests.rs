@@ -181,7 +181,7 @@ fn parameters_that_cannot_be_are_refused() {
     assert_eq!(said, "workload: order is 11, but must be from 0 to 10");
 }
 
-/// Seed 000's loop in small, with rounds behind it when the clock starts, or simulated time before it is measured.
+/// Yafang Shao's loop in small, with rounds behind it when the clock starts, or simulated time before it is measured.
 fn python(machine: &str, rounds_before: u32, mib: u32, warm_up_ms: u64) -> Scene {
     let workload = format!(
         "kind = 'python-loop'\nprocesses = 10\nmib = {mib}\nstagger_ms = 1000\nrounds_before = {rounds_before}\n"

@@ -1,5 +1,5 @@
 //! Putting attempts off after failures: after n of them in a row, 2^n attempts are let pass, up to 64, before the next
-//! (facts/ALGORITHMS.md 4).
+//! (docs/rules/compaction.md).
 
 use super::{Outcome, ZoneCompact};
 use crate::ground::ids::Order;

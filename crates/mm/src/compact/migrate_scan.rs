@@ -1,5 +1,5 @@
 //! The migrate scanner: from the low end of a zone up, a pageblock at a time, it takes pages off their lists that can be moved
-//! (facts/ALGORITHMS.md 4, "Isolation").
+//! (docs/rules/compaction.md#isolation).
 
 use super::control::{By, Control};
 use super::{CLUSTER_MAX, block_of};

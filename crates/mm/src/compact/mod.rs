@@ -1,4 +1,4 @@
-//! Compaction: making large free blocks by moving pages (facts/ALGORITHMS.md 4, docs/compaction-history.md). Two scanners go
+//! Compaction: making large free blocks by moving pages (docs/rules/compaction.md, docs/compaction-history.md). Two scanners go
 //! through a zone towards each other: one takes pages off its low end, the other finds free frames for them at its high
 //! end. Where they meet, the zone is done.
 //!
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `suitable` and `defer` decide whether it is worth trying, `finished` when it has been enough, `fast` looks at free lists before
-//! it walks. What differs between kernels, and what seed 004's thread proposed, is in [`crate::rules::policy::CompactRules`].
+//! it walks. What differs between kernels, and what the thread of 2014 proposed, is in [`crate::rules::policy::CompactRules`].
 //! `+compact-summary` goes another way and needs no scanners: `summary` is what is known of each pageblock, `pick` chooses one,
 //! `complete` empties it.
 

@@ -1,5 +1,5 @@
 //! Compaction that nobody asked for (since 5.9): as long as a node's free memory is in pieces, its kcompactd looks every
-//! 500 ms and makes huge blocks, so that requests find some (`vm.compaction_proactiveness`; facts/ALGORITHMS.md 4).
+//! 500 ms and makes huge blocks, so that requests find some (`vm.compaction_proactiveness`; docs/rules/compaction.md).
 //!
 //! Linux's kcompactd looks all the time. This one is woken by a vmstat tick that finds the node's counters above the mark,
 //! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it.

@@ -1,4 +1,4 @@
-//! How fragmented memory is for huge pages, as proactive compaction counts it (facts/ALGORITHMS.md 4).
+//! How fragmented memory is for huge pages, as proactive compaction counts it (docs/rules/compaction.md).
 
 use crate::ground::ids::{Node, Order};
 use crate::ground::machine::Machine;

@@ -21,7 +21,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// How fragmented `zone` is for a block of `order`: near 0 where a failing request lacks memory, near 1000 where it lacks
-    /// a block; -1000 where there is one (`extfrag` in debugfs; facts/ALGORITHMS.md 4).
+    /// a block; -1000 where there is one (`extfrag` in debugfs; docs/rules/compaction.md).
     pub fn fragmentation_index(&self, zone: &Zone<M>, order: Order) -> i32 {
         let (mut blocks, mut pages, mut enough) = (0_u64, 0_u64, 0_u64);
         for size in Order::ZERO.to(Order::MAX) {

@@ -2,7 +2,7 @@
 //! active, those to go next. A page in a batch is held there by a reference.
 //!
 //! A batch is of 14 pages, 15 since 4.16 and 31 since 6.10 (the first two from memory, the third as
-//! facts/ALGORITHMS.md 1.5 has it); a huge page sends the batch that it came into on its way at once.
+//! docs/rules/page-lists.md#frees has it); a huge page sends the batch that it came into on its way at once.
 
 use super::{End, VecId};
 use crate::ground::ids::{Cpu, Order, Pfn};

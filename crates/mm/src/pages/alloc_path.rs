@@ -1,8 +1,8 @@
 //! The path of a request: the zones in order, the pageset or the buddy lists of the first that may serve it, and the
-//! slow path when none may (facts/ALGORITHMS.md 1.4, 2.2, 2.6).
+//! slow path when none may (docs/rules/page-lists.md#refills, docs/rules/reclaim.md#slow-path).
 //!
-//! There is nothing to reclaim yet: the slow path wakes kswapd, goes down to the min mark, empties all pagesets, gives
-//! up the highatomic reserve, and then fails.
+//! Nothing here waits, reclaims or compacts. A request that no zone serves above its low mark goes to `slow_path`, which
+//! comes back here with lower marks each time that it has made room.
 
 use alloc::vec::Vec;
 

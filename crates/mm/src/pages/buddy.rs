@@ -1,5 +1,6 @@
 //! The buddy allocator: free blocks of orders 0 to 10 by type, splitting and merging, all under the zone lock
-//! (facts/ALGORITHMS.md 2.1). A zone has one such set of lists in Linux, and one for each of its arenas elsewhere.
+//! (docs/rules/buddy-and-fallback.md#free-lists). A zone has one such set of lists in Linux, and one for each of its
+//! arenas elsewhere.
 
 use crate::ground::ids::{MAX_PAGE_ORDER, MigrateType, Order, Pfn};
 use crate::ground::machine::{Access, Line, LineKind, Machine};

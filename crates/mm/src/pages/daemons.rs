@@ -52,7 +52,7 @@ impl<M: Machine> Mm<M> {
         self.give_back(cx.zone, pageset, decayed, self.decay_hold());
     }
 
-    /// Seed 000's series lets the decay free a batch at a time, years before mainline did.
+    /// Yafang Shao's series lets the decay free a batch at a time, years before mainline did.
     fn decay_hold(&self) -> HoldRule {
         match self.policy.rules().scale {
             ScaleRule::Series => HoldRule::Batch,

@@ -113,7 +113,7 @@ mod tests {
     use crate::rules::knobs::{Knob, Knobs};
     use crate::rules::policy::Policy;
 
-    /// The machine of seed 003's run as far as it is known: four nodes of 16 GiB, 3 GiB of node 0 below 4 GiB, in a
+    /// The machine of Mel Gorman's run as far as it is known: four nodes of 16 GiB, 3 GiB of node 0 below 4 GiB, in a
     /// smaller scale (an eighth).
     fn mm(policy: &str, order: u64) -> Mm<Bare> {
         let nodes = [NodeSize { bytes: 2 << 30, cpus: 2 }; 4];

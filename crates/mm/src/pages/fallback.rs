@@ -1,5 +1,5 @@
 //! What happens when the free lists of a request's own type are empty: claim a pageblock of another type, or steal a
-//! single block from one (facts/ALGORITHMS.md 2.2), and the watermark boost that follows (2.4).
+//! single block from one (docs/rules/buddy-and-fallback.md#fallback), and the watermark boost that follows (#boost there).
 //!
 //! The two passes in this order are Linux 6.15's; what was before them, and reaches other pages, is in [`largest`]
 //! (docs/rules/buddy-and-fallback.md).

@@ -1,5 +1,5 @@
 //! The path of a freed block: to the calling CPU's pageset, or straight to the buddy lists where pagesets do not cache
-//! its order or the pageset's lock is taken (facts/ALGORITHMS.md 1.5).
+//! its order or the pageset's lock is taken (docs/rules/page-lists.md#frees).
 
 use crate::ground::ids::{MigrateType, Order, Pfn};
 use crate::ground::machine::{Machine, Span, Work};

@@ -1,4 +1,5 @@
-//! Pageblocks kept for atomic requests of higher orders: at most 1 % of a zone (facts/ALGORITHMS.md 2.6).
+//! Pageblocks kept for atomic requests of higher orders: at most 1 % of a zone
+//! (docs/rules/buddy-and-fallback.md#highatomic-reserve).
 
 use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;

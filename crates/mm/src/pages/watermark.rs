@@ -1,5 +1,5 @@
 //! How much memory each zone keeps free, and for whom: `min_free_kbytes`, the min, low, high and promo marks, and what
-//! a lower zone keeps from requests that could have used a higher one (facts/ALGORITHMS.md 2.3 and 6).
+//! a lower zone keeps from requests that could have used a higher one (docs/rules/watermarks-and-zonelists.md#marks).
 
 use crate::ground::ids::{PAGEBLOCK_PAGES, ZoneKind};
 use crate::ground::topology::{NodeSpec, Topology, WordSize, ZoneSpec};

@@ -1,5 +1,5 @@
 //! What a request goes through when no zone has a block above its mark (the kernel's `__alloc_pages_slowpath`,
-//! facts/ALGORITHMS.md 2.6).
+//! docs/rules/reclaim.md#slow-path).
 //!
 //! It wakes kswapd and goes down to the min mark. What may wait then reclaims for itself, as long as that gets it
 //! anywhere; empties all pagesets; gives up stocks of the slab allocator and the highatomic reserve; and fails. Where

@@ -1,5 +1,5 @@
 //! Which rules are in force. A policy is a name, `linux-6.18`, from which every rule follows through its history of
-//! kernel versions (facts/ALGORITHMS.md 1.2 to 1.7, 2.5); what no version has is a part, `linux-6.18+yield`, and stands in
+//! kernel versions (docs/rules/); what no version has is a part, `linux-6.18+yield`, and stands in
 //! [`parts`]. To add a rule: an enum here, its history, a field of [`Rules`], and a `match` at the one place where the
 //! mechanism differs.
 
@@ -182,7 +182,7 @@ const CHECK: &[Since<CheckRule>] = &[
 pub enum ScaleRule {
     /// As mainline does: `free_count` may overshoot by one block; decay is bounded by the scaled batch.
     Mainline,
-    /// As seed 000's series does: `free_count` stops at the bound; decay keeps the default scale of 5 and frees a batch
+    /// As Yafang Shao's series does: `free_count` stops at the bound; decay keeps the default scale of 5 and frees a batch
     /// at a time.
     Series,
 }
@@ -223,7 +223,7 @@ pub enum ArenaRule {
     Several,
 }
 
-/// Names of seed 002's series, with the kernel that each was posted for.
+/// Names of the kmmscand series, with the kernel that each was posted for.
 pub fn kmmscand() -> impl Iterator<Item = (&'static str, Version)> {
     tier::KMMSCAND.iter().map(|(name, _, version)| (*name, *version))
 }
@@ -356,7 +356,7 @@ pub const EXAMPLE_POLICIES: &[&str] = &[
 ];
 
 impl Policy {
-    /// Reads `linux-X.Y`, from [`OLDEST`] to [`NEWEST`], `kmmscand-vN` (seed 002, on the kernel that it was posted for), or
+    /// Reads `linux-X.Y`, from [`OLDEST`] to [`NEWEST`], `kmmscand-vN` (on the kernel that it was posted for), or
     /// `freehold`, with any of the parts on top that [`parts`] lists: `linux-6.11+pcp_batch_scale_max`, `linux-6.18+yield+touch`.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! The revisions of seed 002's daemon, kmmscand (kscand from the third on): what each does differently, as data. Figures are
-//! the post's own where they are in it, else from ALGORITHMS.md section 5.
+//! The revisions of kmmscand (kscand from the third on): what each does differently, as data. Figures are
+//! the post's own where they are in it, else from docs/rules/numa-balancing-and-tiers.md.
 
 use crate::ground::ids::Nanos;
 
@@ -114,8 +114,8 @@ pub const V0: Revision = Revision {
 /// V0 before it: every scan is of the whole address space.
 pub const V0_NOTHROTTLE: Revision = Revision { size: None, goes_on_above: None, ..V0 };
 
-/// V1 (March 2025). What is not in ALGORITHMS.md (pause, threshold, smoothing) is as in its patches of the period and the size,
-/// which have 16 ms, 256 pages and a 16th.
+/// V1 (March 2025). What docs/rules/numa-balancing-and-tiers.md#kmmscand calls not found (pause, threshold, smoothing) is
+/// as in its patches of the period and the size, which have 16 ms, 256 pages and a 16th.
 pub const V1: Revision = Revision {
     size: Some(Span3 { min: 256 * MIB, first: GIB, max: 4 * GIB }),
     period: Span3 { min: ms(500), first: ms(2000), max: ms(5000) },

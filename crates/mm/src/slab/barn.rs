@@ -1,5 +1,5 @@
 //! A node's barn: its stock of full and of empty sheaves, which CPUs exchange there in one hold of the barn's lock
-//! (facts/ALGORITHMS.md 3.6).
+//! (docs/rules/slab.md#sheaves).
 
 use super::SlabCx;
 use super::chain::NONE;

@@ -1,6 +1,6 @@
 //! Allocation with CPU slabs (up to 6.19): each CPU has a slab of its own, whose free objects it hands out without a
 //! lock, and a few partial ones in reserve; then comes its node's list, other nodes', the page allocator
-//! (facts/ALGORITHMS.md 3.4).
+//! (docs/rules/slab.md#paths-with-slabs-of-cpus).
 
 use super::SlabCx;
 use super::chain::{Chain, NONE};

@@ -1,5 +1,6 @@
 //! Objects go back: to the calling CPU's slab if they are of it, else to their own slab's list, which mostly needs no
-//! lock; the node's `list_lock` is taken when a slab gets onto its list or may leave it (facts/ALGORITHMS.md 3.4).
+//! lock; the node's `list_lock` is taken when a slab gets onto its list or may leave it
+//! (docs/rules/slab.md#paths-with-slabs-of-cpus).
 
 use super::SlabCx;
 use super::cache::NodeCache;

@@ -14,7 +14,7 @@ pub struct AskedSheaves {
     pub since: Version,
 }
 
-/// All that ask. facts/ALGORITHMS.md 3.6 names both; the captures of 6.18.15 print 32 for these two of 241 caches and 0
+/// All that ask. docs/rules/slab.md#sheaves names both; the captures of 6.18.15 print 32 for these two of 241 caches and 0
 /// for the others, those of 7.2.13 print 32 for `maple_node`, where its size alone would give 28.
 pub const ASKED_SHEAVES: [AskedSheaves; 2] = [
     AskedSheaves { cache: "maple_node", capacity: 32, since: Version::new(6, 18) },

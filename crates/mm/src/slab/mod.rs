@@ -1,5 +1,5 @@
 //! The slab allocator: caches of objects of one size, which take their pages from the page allocator
-//! (facts/ALGORITHMS.md 3).
+//! (docs/rules/slab.md).
 //!
 //! ```text
 //!   kmem_cache_alloc ─▶ sheaf ──▶ CPU slab ─▶ CPU partial ─▶ node partial ─▶ page allocator

@@ -1,5 +1,5 @@
 //! A node's partial slabs, under `list_lock`: CPUs take slabs from here and bring back what they have too many of. This
-//! is the lock that seed 001 is about.
+//! is the lock that docs/published.md#tang-2023 is about.
 
 use super::SlabCx;
 use super::cache::NodeCache;

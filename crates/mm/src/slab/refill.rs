@@ -1,5 +1,5 @@
 //! Sheaves are filled from slabs: through CPU slabs where there are any, else (from 7.0) from the node's partial slabs,
-//! taken off its list in one hold for as many objects as are wanted (facts/ALGORITHMS.md 3.6).
+//! taken off its list in one hold for as many objects as are wanted (docs/rules/slab.md#sheaves).
 
 use super::SlabCx;
 use super::cache::NodeCache;

@@ -1,5 +1,5 @@
 //! Sheaves: a CPU's arrays of free objects. Allocation takes from the main one, frees go there; a spare one, full or
-//! empty, stands behind it, and the node's barn behind that (facts/ALGORITHMS.md 3.6). A sheaf is an object of a
+//! empty, stands behind it, and the node's barn behind that (docs/rules/slab.md#sheaves). A sheaf is an object of a
 //! `kmalloc` cache, so it costs memory as it does in the kernel.
 //!
 //! ```text

@@ -1,5 +1,5 @@
 //! How large a cache's slabs are and how much of them is kept where, from the stride of its objects, the policy and the
-//! number of CPUs (facts/ALGORITHMS.md 3.1 to 3.3, 3.5, 3.6).
+//! number of CPUs (docs/rules/slab.md).
 
 use crate::ground::ids::{Order, PAGE_SIZE};
 use crate::ground::topology::Topology;
@@ -10,11 +10,11 @@ use crate::slab::spec::{CacheFlags, CacheSpec};
 
 /// Objects that a slab's counters can count.
 const OBJECTS_MAX: u32 = 32_767;
-/// From so many CPUs on a system is a large one, to seed 001's patches.
+/// From so many CPUs on a system is a large one, to Feng Tang's patches (docs/published.md#tang-2023).
 const LARGE_SYSTEM_CPUS: u32 = 32;
 /// Partial slabs that a node keeps at least and at most.
 const NODE_PARTIAL: (u32, u32) = (5, 10);
-/// What seed 001's third patch computes on its machine: two nodes of 112 CPUs.
+/// What Feng Tang's third patch computes on its machine: two nodes of 112 CPUs.
 const NODE_PARTIAL_EVERYWHERE: u32 = 64;
 /// Out of 1024 times that local slabs run out, how often other nodes are asked before the page allocator is.
 const REMOTE_NODE_DEFRAG_RATIO: u32 = 1000;
@@ -233,7 +233,7 @@ mod tests {
         CacheSizing::compute(policy.rules(), &Knobs::default(), system, &CacheSpec::new("x", size))
     }
 
-    /// The examples of facts/ALGORITHMS.md 3.1 to 3.5, on the post's machine.
+    /// The examples of docs/rules/slab.md, on the post's machine.
     #[test]
     fn the_posts_machine() {
         let base = sizing("linux-6.5", 224, 256);

@@ -1,6 +1,7 @@
-//! The kernel's NUMA balancing, the baseline of seed 002: a task's pages are made to fault, a window of addresses at a time, and
-//! a fault says who uses a page and how soon. In mode 2 (memory tiering) only pages of slow nodes fault, and hot ones are
-//! promoted; in mode 1 all do, and move to where they are used. ALGORITHMS.md section 5; what is not there is from memory.
+//! The kernel's NUMA balancing, the baseline of docs/published.md#raghavendra-2024: a task's pages are made to fault, a
+//! window of addresses at a time, and a fault says who uses a page and how soon. In mode 2 (memory tiering) only pages of
+//! slow nodes fault, and hot ones are promoted; in mode 1 all do, and move to where they are used
+//! (docs/rules/numa-balancing-and-tiers.md; what is not there is from memory).
 
 use alloc::vec::Vec;
 

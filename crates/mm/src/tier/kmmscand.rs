@@ -1,5 +1,6 @@
-//! Seed 002's daemon: scans address spaces in turn, whole areas from where the last scan ended, and wants the pages of slow
-//! nodes that it finds hot. What a scan is worth decides when the next one comes and how far it goes ([`Slot`]).
+//! kmmscand, the daemon of docs/published.md#raghavendra-2024: scans address spaces in turn, whole areas from where the
+//! last scan ended, and wants the pages of slow nodes that it finds hot. What a scan is worth decides when the next one
+//! comes and how far it goes ([`Slot`]).
 //!
 //! Because a scan's size is looked at only behind an area, one large area makes it inert; and where a scan of V0 has found
 //! more than 100 useful pages when it has its size, it goes on to the end of the address space. Both are the post's.

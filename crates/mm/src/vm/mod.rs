@@ -7,10 +7,10 @@
 //!                                └─▶ huge, copy on write    └─▶ rmap: back to the entries, for reclaim and migration
 //! ```
 //!
-//! `region` is the map of an address space, `table` and `entry` its page tables, `fault` and `huge` what a touch does (`thp`
-//! says who gets huge pages, `khugepaged` and `collapse` make some of small ones),
-//! `zap` unmapping, `fork` copies, `file` the page cache, `writeback` the way of dirty pages, `swap` the slots. Modelled
-//! where the seeds' costs lie: there is no executable code, no protection but read-only sharing, no NUMA hints yet.
+//! `region` is the map of an address space, `table` and `entry` its page tables, `fault` and `huge` what a touch does
+//! (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap` unmapping, `fork` copies,
+//! `file` the page cache, `writeback` the way of dirty pages, `swap` the slots. Modelled where the cost of the published
+//! workloads lies: there is no executable code, no protection but read-only sharing, no NUMA hints yet.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
 //! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears

@@ -1,5 +1,6 @@
-//! What drivers of 32-bit devices ask for, as far as seed 003 names them: sizes, rates, how urgent, how long held. The shapes
-//! of the requests are those of the kernel's drivers; the rates and times are estimates.
+//! What drivers of 32-bit devices ask for, as far as Mel Gorman (docs/published.md#gorman-2014) names them: sizes, rates,
+//! how urgent, how long held. The shapes of the requests are those of the kernel's drivers; the rates and times are
+//! estimates.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Seed 003's trade-off: devices that reach only 32 bits of address, beside a program that fills memory. Requests of the
-//! devices' drivers are the group `devices`, the program is `fill`.
+//! The trade-off of docs/published.md#gorman-2014: devices that reach only 32 bits of address, beside a program that
+//! fills memory. Requests of the devices' drivers are the group `devices`, the program is `fill`.
 //!
 //! The program starts on a node, takes anonymous memory and reads a file as it goes, and then works: it accesses its memory at
 //! random, gives some back and takes it anew, and reads and writes on in the file. Where its memory lies is what zonelist order decides; what of it lies in

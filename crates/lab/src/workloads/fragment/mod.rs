@@ -197,7 +197,7 @@ fn placement(stage: &Stage, node: Node) -> Placement {
     Placement { node: Some(node), allowed }
 }
 
-/// The fragmentation index of free blocks by order for a request of `order`, in thousandths (facts/ALGORITHMS.md 4):
+/// The fragmentation index of free blocks by order for a request of `order`, in thousandths (docs/rules/compaction.md):
 /// towards 0 memory is what is missing, towards 1000 it is there in pieces; -1000 if there is a block.
 pub(super) fn index_of(blocks: &[u64], order: Order) -> i32 {
     let number: u64 = blocks.iter().sum();

@@ -20,7 +20,7 @@ const SPEC: Fragment = Fragment {
     index: 982,
 };
 
-/// The machine of seed 003 with 1 GiB in each of its four nodes.
+/// The machine of Mel Gorman's SPECjbb with 1 GiB in each of its four nodes.
 fn stage(policy: &str) -> (Sim, Rc<Stage>) {
     let text = Profile::load("westmere-ex").unwrap().to_toml();
     let profile = Profile::parse("small", &text.replace("memory_mib = 16384", "memory_mib = 1024")).unwrap();

@@ -1,6 +1,6 @@
-//! Seed 002's programs: their memory begins on a slow node, their threads touch it by a statistical model, and promotion is to
-//! bring what they touch to fast nodes. abench of the post is one process of 64 threads that goes over all of its memory, in random
-//! order, so many times.
+//! The programs of docs/published.md#raghavendra-2024: their memory begins on a slow node, their threads touch it by a
+//! statistical model, and promotion is to bring what they touch to fast nodes. abench of the post is one process of 64
+//! threads that goes over all of its memory, in random order, so many times.
 //!
 //! `completion` is how long a process takes for its accesses, from the start of the clock, in ns; `scan`, `migrate`, `hint-scan`
 //! and `hint-fault` are the times that promotion spent, all threads together, and `overhead` is their sum; the counters

@@ -1,6 +1,6 @@
-//! Processes and what the kernel keeps for them: page tables, kernel objects, metadata of file systems. On a 32-bit machine all of
-//! that must be low memory, which is what seed 003 keeps zone order for: "processes on node 0 will deplete the Normal zone
-//! due to normal activity".
+//! Processes and what the kernel keeps for them: page tables, kernel objects, metadata of file systems. On a 32-bit
+//! machine all of that must be low memory, which is what docs/published.md#gorman-2014 keeps zone order for: "processes
+//! on node 0 will deplete the Normal zone due to normal activity".
 //!
 //! Each process takes its anonymous memory when it starts, and the kernel has stacks and small objects for it. Then it works for
 //! a while: it touches a segment of shared memory that all have (a database's buffers), a page here and there, so that in time

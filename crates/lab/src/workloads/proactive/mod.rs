@@ -1,5 +1,6 @@
-//! The test of proactive compaction (RESULTS case 10): memory is filled, three quarters of each 2 MiB are given back, and then
-//! somebody asks for all of the rest in huge pages. docs/compaction-history.md says what is known of the original.
+//! The test of proactive compaction (docs/published.md#gupta-2020): memory is filled, three quarters of each 2 MiB are
+//! given back, and then somebody asks for all of the rest in huge pages. docs/compaction-history.md says what is known of
+//! the original.
 //!
 //! Memory is filled before the clock starts, page by page, on each node for itself. Who asks waits for `settle_ms`, in which
 //! compaction that nobody asked for may begin. Then the *driver* takes blocks of 2 MiB from the page allocator, one after the other,

@@ -1,4 +1,4 @@
-//! Seed 000's script, in so many processes:
+//! Yafang Shao's script (docs/published.md#shao-2024), in so many processes:
 //!
 //! ```python
 //! while True:

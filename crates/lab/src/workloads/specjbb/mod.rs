@@ -1,5 +1,6 @@
-//! SPECjbb with several JVMs, as mmtests runs it and seed 003 shows it: each JVM has so many warehouses, a thread each, and
-//! what counts is how many operations a JVM does in a second. It is measured with 1, 10, 19 … warehouses, one after the other.
+//! SPECjbb with several JVMs, as mmtests runs it and docs/published.md#gorman-2014 shows it: each JVM has so many
+//! warehouses, a thread each, and what counts is how many operations a JVM does in a second. It is measured with 1, 10,
+//! 19 … warehouses, one after the other.
 //!
 //! A JVM's heap is touched by its collector's threads before it begins (huge pages where there are any), then its
 //! warehouses work. An operation is time of the thread's own, dependent reads over the warehouses' live data, which lie

@@ -1,4 +1,4 @@
-//! What SPECjbb's JVMs do, in short runs on the machine of seed 003.
+//! What SPECjbb's JVMs do, in short runs on the machine of Mel Gorman's post.
 
 use mm::{Knob, Nanos, Policy};
 use sim::Profile;

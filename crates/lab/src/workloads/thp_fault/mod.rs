@@ -1,6 +1,6 @@
-//! Seed 004's test: a program faults ranges of anonymous memory in, 64 MiB each, on a machine whose memory is fragmented
-//! ([`super::fragment`]) and whose CPUs others want too. Each first touch of 2 MiB asks for a huge page; where there is none, 512
-//! small faults take its place.
+//! David Rientjes' test (docs/published.md#rientjes-2014): a program faults ranges of anonymous memory in, 64 MiB each,
+//! on a machine whose memory is fragmented ([`super::fragment`]) and whose CPUs others want too. Each first touch of 2
+//! MiB asks for a huge page; where there is none, 512 small faults take its place.
 //!
 //! Besides the program there are `load` tasks on its CPU that always want to run, so that a fault that takes longer than a time
 //! slice has to wait for theirs: what a kernel does at that moment is one of the thread's questions.

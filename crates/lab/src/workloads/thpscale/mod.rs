@@ -1,5 +1,6 @@
-//! mmtests' thpscale: huge pages asked for by so many threads at a time, in memory that consists of halves of blocks. It is what
-//! the compaction of Linux 5.1 was measured by (RESULTS case 9); docs/compaction-history.md says what the original does.
+//! mmtests' thpscale: huge pages asked for by so many threads at a time, in memory that consists of halves of blocks. It
+//! is what the compaction of Linux 5.1 was measured by (docs/published.md#gorman-2019); docs/compaction-history.md says
+//! what the original does.
 //!
 //! For each number of threads a process comes, and goes when it is done. Its threads write anonymous memory, give back the
 //! first half of each 2 MiB, and read a file through a mapping; that fills memory. When all have, each touches the

@@ -1,5 +1,5 @@
 //! The free side of a pageset: keep the block, and give some back to the buddy lists when there are too many
-//! (facts/ALGORITHMS.md 1.5).
+//! (docs/rules/page-lists.md#frees).
 
 use super::gather::GoesOn;
 use super::refill::Beside;

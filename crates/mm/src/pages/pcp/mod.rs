@@ -1,5 +1,5 @@
 //! A CPU's page lists of a zone: pages allocated and freed without the zone lock, exchanged with the buddy lists in
-//! batches (facts/ALGORITHMS.md 1). The lists are here; how large a batch is and how many pages they keep in `sizing`;
+//! batches (docs/rules/page-lists.md). The lists are here; how large a batch is and how many pages they keep in `sizing`;
 //! how refills and drains grow and shrink in `tuning`; the refill in `refill`, the drain in `drain`.
 
 mod drain;

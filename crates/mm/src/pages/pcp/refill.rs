@@ -1,5 +1,5 @@
 //! The allocation side of a pageset: take a block, or first refill the list from the buddy lists
-//! (facts/ALGORITHMS.md 1.4).
+//! (docs/rules/page-lists.md#refills).
 
 use super::{Pcp, Turn};
 use crate::ground::ids::{Order, Pfn};

@@ -1,5 +1,5 @@
 //! How many pages a pageset takes at a time and may keep, from the zone's size and the CPUs that share it
-//! (facts/ALGORITHMS.md 1.2).
+//! (docs/rules/page-lists.md#sizes).
 
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::{BatchRule, HighRule, Rules};

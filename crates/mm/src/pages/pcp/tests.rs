@@ -1,4 +1,4 @@
-//! The sizes and sequences of facts/ALGORITHMS.md section 1, seen through [`Mm`](crate::Mm).
+//! The sizes and sequences of docs/rules/page-lists.md, seen through [`Mm`](crate::Mm).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -239,7 +239,8 @@ fn the_second_small_block_in_a_row_empties_the_pageset() {
     mm.check().unwrap();
 }
 
-/// RESULTS case 22: what Mel Gorman's trace of the 5.14 series shows per hold of the zone lock, with high at 814.
+/// What Mel Gorman's trace of the 5.14 series shows per hold of the zone lock, with high at 814
+/// (docs/published.md#gorman-2021).
 #[test]
 fn drains_double_as_in_the_published_trace() {
     let policy = Policy::parse("linux-5.14").unwrap();

@@ -1,4 +1,4 @@
-//! How a pageset sizes its refills and drains: counts alone, no pages. Each rule of facts/ALGORITHMS.md 1.2 to 1.6 is a
+//! How a pageset sizes its refills and drains: counts alone, no pages. Each rule of docs/rules/page-lists.md is a
 //! step of this state, so that it can be followed, tested and compared with a kernel's without an allocator around it.
 
 use super::sizing::PageSizing;
@@ -52,7 +52,7 @@ pub struct Tuning {
     pub free_count: u32,
 }
 
-/// The scale that seed 000's series leaves in the decay of `high`, whatever the knob says.
+/// The scale that Yafang Shao's series (docs/published.md#shao-2024) leaves in the decay of `high`, whatever the knob says.
 const SERIES_DECAY_SCALE: u32 = 5;
 
 impl Tuning {

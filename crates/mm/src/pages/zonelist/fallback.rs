@@ -1,5 +1,5 @@
 //! In which order a task asks nodes: the nearest first, those that others already fall back to later among equals
-//! (facts/ALGORITHMS.md 2.5).
+//! (docs/rules/watermarks-and-zonelists.md#zonelists).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -62,7 +62,7 @@ mod tests {
         orders.into_iter().map(|order| order.into_iter().map(|node| node.0).collect()).collect()
     }
 
-    /// Two sockets of two nodes, as in RESULTS case 15.
+    /// Two sockets of two nodes, as in docs/published.md#ramakrishnan-2021.
     fn two_by_two() -> Vec<Vec<u32>> {
         vec![vec![10, 12, 32, 32], vec![12, 10, 32, 32], vec![32, 32, 10, 12], vec![32, 32, 12, 10]]
     }

@@ -1,6 +1,6 @@
-//! Whom a request asks, in order: for each node, the zones of all nodes, by node or by kind (facts/ALGORITHMS.md 2.5).
-//! `fallback` orders the nodes, `order` says which of the two orders is in force, `mask` is the set of nodes that a
-//! request may use, `log` says it all in the kernel's words.
+//! Whom a request asks, in order: for each node, the zones of all nodes, by node or by kind
+//! (docs/rules/watermarks-and-zonelists.md#zonelists). `fallback` orders the nodes, `order` says which of the two orders
+//! is in force, `mask` is the set of nodes that a request may use, `log` says it all in the kernel's words.
 //!
 //! Both orders are built at boot, and one word says which holds: `vm.numa_zonelist_order` can change while others read.
 
@@ -185,7 +185,7 @@ mod tests {
     fn a_32_bit_machine_keeps_its_low_memory_to_the_last() {
         let nodes = [NodeSize { bytes: 2 << 30, cpus: 1 }; 2];
         let topology = Topology::x86_32(&nodes, 0, vec![vec![10, 20], vec![20, 10]]).unwrap();
-        // The heuristics see a node without Normal and choose node order: what seed 003 puts right.
+        // The heuristics see a node without Normal and choose node order: what Mel Gorman's patch puts right.
         assert_eq!(
             words(&zonelists(&topology, "linux-3.17"), 0),
             ["0:HighMem", "0:Normal", "0:DMA", "1:HighMem"]

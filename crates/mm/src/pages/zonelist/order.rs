@@ -1,5 +1,5 @@
-//! Node order or zone order. The heuristics are those that seed 003's patch removes, condition by condition, each with the
-//! count that it uses: managed pages in the first pass, present ones in the second.
+//! Node order or zone order. The heuristics are those that Mel Gorman's patch (docs/published.md#gorman-2014) removes,
+//! condition by condition, each with the count that it uses: managed pages in the first pass, present ones in the second.
 
 use core::fmt;
 

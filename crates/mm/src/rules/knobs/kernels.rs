@@ -66,7 +66,7 @@ impl Knob {
         match self {
             // Commit c843966c556d, June 2020; from memory.
             Self::Swappiness => [limited(101..=200, Kernels::since(5, 8)), None],
-            // facts/ALGORITHMS.md 3: c9bff3eebc09 left the order by node alone.
+            // docs/rules/watermarks-and-zonelists.md#zonelists: c9bff3eebc09 left the order by node alone.
             Self::NumaZonelistOrder => [limited(2..=2, Kernels::before(4, 14)), None],
             // `defer` is 444eb2a449ef, March 2016; `defer+madvise` 21440d7eb904, February 2017; both from memory.
             Self::HugeDefrag => [limited(2..=2, Kernels::since(4, 6)), limited(3..=3, Kernels::since(4, 11))],

@@ -2,8 +2,9 @@
 
 use super::{Kernels, Knob, KnobSpec, StandsFor};
 
-/// Every knob, in the order of [`Knob`]. `percpu_pagelist_high_fraction` and the scale of watermarks have their first kernels
-/// from facts (ALGORITHMS.md 1.2, RESULTS-2.md case 34); the other dates of `kernels` are from memory, unchecked.
+/// Every knob, in the order of [`Knob`]. `percpu_pagelist_high_fraction` and the scale of watermarks have their first
+/// kernels from docs/rules/page-lists.md#sizes and docs/published.md#weiner-2016; the other dates of `kernels` are from
+/// memory, unchecked.
 pub const KNOBS: [KnobSpec; 44] = [
     KnobSpec {
         knob: Knob::PcpBatchScaleMax,
@@ -329,7 +330,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
                   +compact-tuned-budget",
         kernels: None,
-        stands_for: StandsFor::Nothing("seed 004 proposes 1 GiB"),
+        stands_for: StandsFor::Nothing("David Rientjes proposes 1 GiB (May 2014)"),
     },
     KnobSpec {
         knob: Knob::KhugepagedPagesToScan,
@@ -472,7 +473,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         unit: "ms",
         meaning: "From one scan of an address space to the next, at least (kmmscand-vN; 0: as the revision has it)",
         kernels: None,
-        stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
+        stands_for: StandsFor::Nothing("the kmmscand series, which was not merged, has a constant"),
     },
     KnobSpec {
         knob: Knob::KmmscandPeriodMax,
@@ -483,7 +484,7 @@ pub const KNOBS: [KnobSpec; 44] = [
         unit: "ms",
         meaning: "The same, at most",
         kernels: None,
-        stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
+        stands_for: StandsFor::Nothing("the kmmscand series, which was not merged, has a constant"),
     },
     KnobSpec {
         knob: Knob::KmmscandSizeMax,
@@ -494,6 +495,6 @@ pub const KNOBS: [KnobSpec; 44] = [
         unit: "MiB",
         meaning: "Addresses of a scan, at most, where the revision bounds them (0: as the revision has it)",
         kernels: None,
-        stands_for: StandsFor::Nothing("seed 002's series, which was not merged, has a constant"),
+        stands_for: StandsFor::Nothing("the kmmscand series, which was not merged, has a constant"),
     },
 ];

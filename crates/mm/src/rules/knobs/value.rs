@@ -132,7 +132,7 @@ impl Knob {
     pub fn unit_bytes(self) -> Option<u64> {
         match self.spec().unit {
             "KiB" => Some(1 << 10),
-            // The kernel's MB of a rate are of 2^20 bytes, too (facts/ALGORITHMS.md 6.3).
+            // The kernel's MB of a rate are of 2^20 bytes, too (docs/rules/numa-balancing-and-tiers.md#numa-balancing).
             "MiB" | "MB/s" => Some(1 << 20),
             "pages" => Some(crate::ground::ids::PAGE_SIZE),
             _ => None,

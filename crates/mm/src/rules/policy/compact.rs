@@ -1,5 +1,5 @@
-//! The rules of compaction and their history (docs/compaction-history.md, facts/ALGORITHMS.md 4), and what seed 004's thread
-//! proposed: no kernel has those, each is a part of its own in [`super::parts`].
+//! The rules of compaction and their history (docs/compaction-history.md, docs/rules/compaction.md), and what the thread
+//! of 2014 proposed: no kernel has those, each is a part of its own in [`super::parts`].
 
 use super::in_force::{List, Of};
 use super::{Mechanism, v};

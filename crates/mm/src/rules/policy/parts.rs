@@ -35,7 +35,7 @@ const SMALL_DESCRIPTOR_BYTES: u32 = 16;
 pub const PARTS: &[Part] = &[
     Part {
         name: "pcp_batch_scale_max",
-        meaning: "Seed 000's series of three patches, as it was sent in July 2024",
+        meaning: "Yafang Shao's series of three patches, as it was sent in July 2024",
         set: |rules| rules.scale = ScaleRule::Series,
         pays: false,
     },
@@ -91,7 +91,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "slub-order",
-        meaning: "Seed 001's first patch as its text has it: slabs of order 4 at most instead of 3, and twice the objects \
+        meaning: "Tang 2023, first patch as its text has it: slabs of order 4 at most instead of 3, and twice the objects \
                   where there are 32 CPUs or more",
         set: slub_order,
         pays: false,
@@ -107,7 +107,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "slub-cpu-partial",
-        meaning: "Seed 001's second patch: CPU partial slabs may hold twice the objects where there are 32 CPUs or more",
+        meaning: "Tang 2023, second patch: CPU partial slabs may hold twice the objects where there are 32 CPUs or more",
         set: |rules| rules.slab.cpu_partial_scale *= 2,
         pays: false,
     },
@@ -119,7 +119,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "slub-node-partial",
-        meaning: "Seed 001's third patch: a node keeps as many partial slabs as it has CPUs, to twice that, instead of 5 to \
+        meaning: "Tang 2023, third patch: a node keeps as many partial slabs as it has CPUs, to twice that, instead of 5 to \
                   10",
         set: |rules| rules.slab.node_partial = NodePartialRule::ByCpus,
         pays: false,
@@ -139,7 +139,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "compact-whole-direct",
-        meaning: "Seed 004: direct compaction isolates all of a block of the wanted order before anything moves, and puts \
+        meaning: "Rientjes 2014: direct compaction isolates all of a block of the wanted order before anything moves, and puts \
                   back what will not make one",
         set: |rules| rules.compact.isolation = IsolationRule::WholeDirect,
         pays: false,
@@ -152,26 +152,26 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "compact-skip",
-        meaning: "Seed 004: asynchronous compaction goes on at the next block of the wanted order when a page cannot be \
+        meaning: "Rientjes 2014: asynchronous compaction goes on at the next block of the wanted order when a page cannot be \
                   isolated",
         set: |rules| rules.compact.failed_page = FailedPageRule::NextBlock,
         pays: false,
     },
     Part {
         name: "compact-no-resched",
-        meaning: "Seed 004: compaction does not end because its time slice has",
+        meaning: "Rientjes 2014: compaction does not end because its time slice has",
         set: |rules| rules.compact.resched = ReschedRule::Ignored,
         pays: false,
     },
     Part {
         name: "compact-budget",
-        meaning: "Seed 004: a call scans freehold.compact_budget_mib at most",
+        meaning: "Rientjes 2014: a call scans freehold.compact_budget_mib at most",
         set: |rules| rules.compact.budget = BudgetRule::Fixed,
         pays: false,
     },
     Part {
         name: "compact-tuned-budget",
-        meaning: "Seed 004: what a call scans doubles with success and halves with failure; nothing is deferred",
+        meaning: "Rientjes 2014: what a call scans doubles with success and halves with failure; nothing is deferred",
         set: |rules| {
             rules.compact.budget = BudgetRule::Tuned;
             rules.compact.defer = DeferRule::None;
@@ -180,25 +180,25 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "compact-defer-async",
-        meaning: "Seed 004: failures of asynchronous compaction put later attempts off, too",
+        meaning: "Rientjes 2014: failures of asynchronous compaction put later attempts off, too",
         set: |rules| rules.compact.defer = DeferRule::All,
         pays: false,
     },
     Part {
         name: "compact-reclaim-second",
-        meaning: "Seed 004: a huge fault reclaims after compaction failed, and does not compact again",
+        meaning: "Rientjes 2014: a huge fault reclaims after compaction failed, and does not compact again",
         set: |rules| rules.compact.second_try = SecondTryRule::None,
         pays: false,
     },
     Part {
         name: "compact-kswapd-sync",
-        meaning: "Seed 004: kswapd waits for locks and pages when it compacts",
+        meaning: "Rientjes 2014: kswapd waits for locks and pages when it compacts",
         set: |rules| rules.compact.background = BackgroundRule::KswapdSync,
         pays: false,
     },
     Part {
         name: "compact-capture",
-        meaning: "Seed 004: the block that compaction completes goes to the request that it was completed for (mainline \
+        meaning: "Rientjes 2014: the block that compaction completes goes to the request that it was completed for (mainline \
                   since 5.1)",
         set: |rules| rules.compact.capture = CaptureRule::Captured,
         pays: false,
@@ -215,7 +215,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "compact-thp-suitable",
-        meaning: "Seed 004: for a huge fault a zone needs room for two blocks above its high mark, and no success is \
+        meaning: "Rientjes 2014: for a huge fault a zone needs room for two blocks above its high mark, and no success is \
                   believed without a block",
         set: |rules| rules.compact.suitable = SuitableRule::KnowsFaults,
         pays: false,

@@ -1,5 +1,5 @@
 //! The rules of the LRU lists and of reclaim, and their history. The versions are from memory (unchecked) where
-//! facts/ALGORITHMS.md does not have them.
+//! docs/rules/reclaim.md does not have them.
 
 use super::in_force::{List, Of};
 use super::{Mechanism, v};

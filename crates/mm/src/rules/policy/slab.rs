@@ -1,4 +1,4 @@
-//! The rules of the slab allocator and their history (facts/ALGORITHMS.md 3.1 to 3.6). Where a version is not said there,
+//! The rules of the slab allocator and their history (docs/rules/slab.md). Where a version is not said there,
 //! the rule says where it is from.
 
 use super::in_force::{List, Of};
@@ -106,12 +106,12 @@ pub enum GraceRule {
 pub enum NodePartialRule {
     /// 5 to 10, by the objects' size.
     BySize,
-    /// From the number of CPUs a node has, rounded down to a power of two, to twice that; 5 to 10 at least. Seed 001's
+    /// From the number of CPUs a node has, rounded down to a power of two, to twice that; 5 to 10 at least. Feng Tang's
     /// third patch.
     ByCpus,
 }
 
-/// On which machines the settings of seed 001's patches hold.
+/// On which machines the settings of Feng Tang's patches hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlabScopeRule {
     /// On those with 32 CPUs or more, as the patches have it.

@@ -1,5 +1,6 @@
 //! The rules about nodes and zones and their history: in which order they are asked, what each keeps free, how requests
-//! are spread over them (facts/ALGORITHMS.md 2.2 to 2.6). Where a version is not said there, the rule says where it is from.
+//! are spread over them (docs/rules/watermarks-and-zonelists.md). Where a version is not said there, the rule says where
+//! it is from.
 
 use super::v;
 use crate::ground::version::Since;
@@ -19,9 +20,9 @@ pub(super) const NODE_LOAD: &[Since<NodeLoadRule>] =
 /// Which order zonelists have where `vm.numa_zonelist_order` leaves it open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZonelistOrderRule {
-    /// By how much DMA and DMA32 memory there is, and where: what seed 003 removes.
+    /// By how much DMA and DMA32 memory there is, and where: what Mel Gorman's patch removes.
     Auto,
-    /// Node order on 64-bit machines, zone order on 32-bit ones: seed 003's patch.
+    /// Node order on 64-bit machines, zone order on 32-bit ones: Mel Gorman's patch (docs/published.md#gorman-2014).
     ByWordSize,
     /// Node order; there is no other.
     Node,

@@ -1,4 +1,4 @@
-//! Seed 002's daemon and its revisions: what a scan goes over, and when the next one comes.
+//! kmmscand and its revisions: what a scan goes over, and when the next one comes.
 
 use super::super::*;
 use super::world::*;
