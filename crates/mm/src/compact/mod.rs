@@ -1,6 +1,6 @@
-//! Compaction: making large free blocks by moving pages (docs/rules/compaction.md, docs/compaction-history.md). Two scanners go
-//! through a zone towards each other: one takes pages off its low end, the other finds free frames for them at its high
-//! end. Where they meet, the zone is done.
+//! Compaction: making large free blocks by moving pages (docs/rules/compaction.md, docs/compaction-history.md). Two
+//! scanners go through a zone towards each other: one takes pages off its low end, the other finds free frames for them
+//! at its high end. Where they meet, the zone is done.
 //!
 //! ```text
 //!   slow path ─▶ direct ─┐                 ┌─▶ migrate_scan ─▶ (isolated) ─┐
@@ -8,10 +8,10 @@
 //!   kcompactd, by hand ──┘   at a time     └─▶ free_scan ────▶ (targets) ──┘
 //! ```
 //!
-//! `suitable` and `defer` decide whether it is worth trying, `finished` when it has been enough, `fast` looks at free lists before
-//! it walks. What differs between kernels, and what the thread of 2014 proposed, is in [`crate::rules::policy::CompactRules`].
-//! `+compact-summary` goes another way and needs no scanners: `summary` is what is known of each pageblock, `pick` chooses one,
-//! `complete` empties it.
+//! `suitable` and `defer` decide whether it is worth trying, `finished` when it has been enough, `fast` looks at free
+//! lists before it walks. What differs between kernels, and what the thread of 2014 proposed, is in
+//! [`crate::rules::policy::CompactRules`]. `+compact-summary` goes another way and needs no scanners: `summary` is what
+//! is known of each pageblock, `pick` chooses one, `complete` empties it.
 
 mod background;
 mod census;

@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Controllers see the world through [`Ground`] alone and know neither [`crate::Mm`] nor the simulator: the same code
-//! drives real processes. `kmmscand` is Raghavendra K T's daemon, its revisions are data (`rules::revision`); `slot` what it keeps of an
-//! address space, with the four cases by which period and size of scans change; `hot` its tests of what is hot; `balancing`
-//! the kernel's own NUMA balancing, modes 1 and 2; `regions` and `seeker` are ours. Facts: docs/rules/numa-balancing-and-tiers.md.
+//! drives real processes. `kmmscand` is Raghavendra K T's daemon, its revisions are data (`rules::revision`); `slot` what
+//! it keeps of an address space, with the four cases by which period and size of scans change; `hot` its tests of what is
+//! hot; `balancing` the kernel's own NUMA balancing, modes 1 and 2; `regions` and `seeker` are ours. Facts:
+//! docs/rules/numa-balancing-and-tiers.md.
 
 mod balancing;
 mod feedback;

@@ -1,6 +1,7 @@
 //! The rules.
 
 mod arrows;
+mod citations;
 mod files;
 mod pages;
 mod paths;
@@ -8,6 +9,7 @@ mod shape;
 mod source;
 
 pub use arrows::{arrows, core_alone, who_parses, who_prints};
+pub use citations::citations_lead_somewhere;
 pub use files::{docs_name_what_is, known_files};
 pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
@@ -20,7 +22,7 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 14] = [
+pub const ALL: [Rule; 15] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
@@ -30,6 +32,7 @@ pub const ALL: [Rule; 14] = [
     ("no-machine-paths", no_machine_paths),
     ("known-files", known_files),
     ("docs-name-what-is", docs_name_what_is),
+    ("citations-lead-somewhere", citations_lead_somewhere),
     ("arrows", arrows),
     ("core-alone", core_alone),
     ("who-parses", who_parses),
