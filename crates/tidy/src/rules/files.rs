@@ -58,7 +58,8 @@ pub fn docs_name_what_is(tree: &Tree) -> Vec<Finding> {
     let mut found = vec![];
     for page in tree.ending_in(".md") {
         for (index, line) in page.text.lines().enumerate() {
-            for path in paths_in(line).filter(|path| !exists(tree, path)) {
+            let paths = paths_in(line).filter(|path| !exists(tree, path));
+            for path in paths.chain(ends_in(line).filter(|end| !ends_a_path(tree, end))) {
                 found.push(Finding {
                     rule: "docs-name-what-is",
                     path: page.path.clone(),
@@ -74,7 +75,9 @@ pub fn docs_name_what_is(tree: &Tree) -> Vec<Finding> {
 /// The words of `line` that are paths from the repository's root, without a pattern or a placeholder in them.
 fn paths_in(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split(|c: char| !(c.is_alphanumeric() || "/._-*{}<>$".contains(c)));
-    let paths = words.map(|word| word.trim_end_matches(['.', '/'])).filter(|word| {
+    // A link from a page goes up first.
+    let words = words.map(|word| word.trim_start_matches("../").trim_end_matches(['.', '/']));
+    let paths = words.filter(|word| {
         CHECKED.iter().any(|folder| word.starts_with(folder)) && !word.contains(['*', '{', '<', '$'])
     });
     // NAME stands for any name.
@@ -82,6 +85,21 @@ fn paths_in(line: &str) -> impl Iterator<Item = &str> {
         !path.split(['/', '.']).any(|part| {
             part.len() > 1 && part == part.to_uppercase() && part.chars().any(char::is_alphabetic)
         })
+    })
+}
+
+/// The words of `line` that are Rust files without the path to them: `pcp/refill.rs`.
+fn ends_in(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.split(|c: char| !(c.is_alphanumeric() || "/._-*{}<>$".contains(c)));
+    let files =
+        words.filter(|word| word.strip_suffix(".rs").is_some() && !word.contains(['*', '{', '<', '$']));
+    files.filter(|word| !word.starts_with('.') && !CHECKED.iter().any(|folder| word.starts_with(folder)))
+}
+
+/// Whether a file's path is `end`, or ends in it after a folder.
+fn ends_a_path(tree: &Tree, end: &str) -> bool {
+    tree.files.iter().any(|file| {
+        file.path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/'))
     })
 }
 
@@ -119,5 +137,19 @@ mod tests {
         assert_eq!(found[0], (1, "names crates/a/src/b.rs, which does not exist".to_owned()));
         assert_eq!(found[1], (2, "names docs/gone.md, which does not exist".to_owned()));
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn links_and_ends_of_paths_that_are_gone_are_found() {
+        let tree = Tree::of(&[
+            ("crates/a/src/pcp/refill.rs", ""),
+            (
+                "docs/page.md",
+                "| pcp/refill.rs, refill.rs | `cp/refill.rs`, *.rs | ../docs/page.md, ../docs/gone.md, .rs |",
+            ),
+        ]);
+        let found: Vec<String> = docs_name_what_is(&tree).into_iter().map(|found| found.what).collect();
+        let gone = ["names docs/gone.md, which does not exist", "names cp/refill.rs, which does not exist"];
+        assert_eq!(found, gone);
     }
 }

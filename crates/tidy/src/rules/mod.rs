@@ -7,6 +7,7 @@ mod pages;
 mod paths;
 mod shape;
 mod source;
+mod walks;
 
 pub use arrows::{arrows, core_alone, who_parses, who_prints};
 pub use citations::citations_lead_somewhere;
@@ -15,6 +16,7 @@ pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
 pub use shape::{file_length, median_length, module_opening};
 pub use source::{finished_code, oldest_rust, safety_comment};
+pub use walks::walks_lead_through;
 
 use crate::{Finding, Tree};
 
@@ -22,7 +24,7 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 15] = [
+pub const ALL: [Rule; 16] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
@@ -33,6 +35,7 @@ pub const ALL: [Rule; 15] = [
     ("known-files", known_files),
     ("docs-name-what-is", docs_name_what_is),
     ("citations-lead-somewhere", citations_lead_somewhere),
+    ("walks-lead-through", walks_lead_through),
     ("arrows", arrows),
     ("core-alone", core_alone),
     ("who-parses", who_parses),
