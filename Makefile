@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 
-.PHONY: help setup try build test lint bench results evidence fuzz shuttle tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence fuzz shuttle seeded-bugs tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -14,6 +14,7 @@ help:
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
+	@echo "make seeded-bugs whether those schedules find bugs that are put in on purpose: some minutes"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
 	@echo "make readme      the README's output, made anew"
@@ -53,6 +54,9 @@ SHUTTLE_SCHEDULES ?= 4000
 
 shuttle: setup
 	FREEHOLD_SHUTTLE_SCHEDULES=$(SHUTTLE_SCHEDULES) scripts/shuttle.sh
+
+seeded-bugs: setup
+	$(CARGO) run -q --locked -p freehold-tidy --bin seeded-bugs
 
 tsan:
 	scripts/tsan.sh

@@ -13,7 +13,7 @@ use freehold_mm::{Knob, Node, Order, Request, Urgency};
 use shuttle::sync::Arc;
 
 /// A schedule goes over a thousand descriptors.
-const OF_ZONES: usize = 80;
+const OF_ZONES: usize = 8;
 
 /// Kernels with other rules for scanners, capture and searches, and ours.
 const POLICIES: [&str; 4] = ["linux-3.15", "linux-4.20", "linux-6.18", "freehold"];

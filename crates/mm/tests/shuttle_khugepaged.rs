@@ -15,7 +15,7 @@ use freehold_mm::vm::{MapSpec, Touch, Vpn};
 use shuttle::sync::Arc;
 
 /// A schedule is of hundreds of descriptors and entries.
-const OF_HUGE: usize = 40;
+const OF_HUGE: usize = 4;
 
 /// A table of small pages of which a few are there: the first five hold 1 to 5. From now on it may be huge.
 fn sparse() -> (Arc<Tiny>, Space, Vpn) {
