@@ -5,6 +5,7 @@ mod citations;
 mod files;
 mod pages;
 mod paths;
+mod published;
 mod shape;
 mod source;
 mod walks;
@@ -14,6 +15,7 @@ pub use citations::citations_lead_somewhere;
 pub use files::{docs_name_what_is, known_files};
 pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
+pub use published::figures_are_published;
 pub use shape::{file_length, median_length, module_opening};
 pub use source::{finished_code, oldest_rust, safety_comment};
 pub use walks::walks_lead_through;
@@ -24,7 +26,7 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 16] = [
+pub const ALL: [Rule; 17] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
@@ -35,6 +37,7 @@ pub const ALL: [Rule; 16] = [
     ("known-files", known_files),
     ("docs-name-what-is", docs_name_what_is),
     ("citations-lead-somewhere", citations_lead_somewhere),
+    ("figures-are-published", figures_are_published),
     ("walks-lead-through", walks_lead_through),
     ("arrows", arrows),
     ("core-alone", core_alone),
