@@ -186,8 +186,13 @@ pub struct KnobTally {
     pub consulted: u64,
     /// Those of them in which its default would have decided otherwise.
     pub differed: u64,
-    /// The nearest that a decision came to being another than the default's, of those that compare figures and were not.
+    /// The nearest that a decision came to being another than the default's, of those that compare figures and were not:
+    /// measured by the mark, for small zones have small marks.
     pub nearest: Option<Margin>,
+    /// The least figure that such a decision compared.
+    pub least_seen: Option<u64>,
+    /// The greatest.
+    pub most_seen: Option<u64>,
     /// Decisions that compared a figure at or above both marks, its own and the default's.
     pub above: u64,
     /// Those that compared one below both.
@@ -205,7 +210,9 @@ impl KnobTally {
         let is_above = margin.seen >= margin.mark.max(margin.default_mark);
         self.above += u64::from(is_above);
         self.below += u64::from(!is_above);
-        if self.nearest.is_none_or(|nearest| margin.distance() < nearest.distance()) {
+        self.least_seen = Some(self.least_seen.map_or(margin.seen, |least| least.min(margin.seen)));
+        self.most_seen = Some(self.most_seen.map_or(margin.seen, |most| most.max(margin.seen)));
+        if self.nearest.is_none_or(|nearest| margin.is_nearer_than(&nearest)) {
             self.nearest = Some(margin);
         }
     }

@@ -39,8 +39,9 @@ pub(super) fn sentence(compares: Compares, tally: &KnobTally) -> Option<String> 
     let (what, said) = compares.words()?;
     let Margin { seen, mark, default_mark } = tally.nearest?;
     let came = match (tally.above, tally.below) {
-        (_, 0) => format!("{what} never came below {}", said(seen)),
-        (0, _) => format!("{what} never came above {}", said(seen)),
+        // Zones have marks of their own, so that the nearest need not be the least.
+        (_, 0) if tally.least_seen == Some(seen) => format!("{what} never came below {}", said(seen)),
+        (0, _) if tally.most_seen == Some(seen) => format!("{what} never came above {}", said(seen)),
         _ => format!("{what} was {} at the nearest", said(seen)),
     };
     let default =
@@ -82,7 +83,16 @@ mod tests {
     fn tally(margin: [u64; 3], sides: (u64, u64)) -> KnobTally {
         let [seen, mark, default_mark] = margin;
         let nearest = Some(Margin { seen, mark, default_mark });
-        KnobTally { consulted: 3, nearest, above: sides.0, below: sides.1, ..KnobTally::default() }
+        let (least_seen, most_seen) = (Some(seen), Some(seen));
+        KnobTally {
+            consulted: 3,
+            nearest,
+            least_seen,
+            most_seen,
+            above: sides.0,
+            below: sides.1,
+            ..KnobTally::default()
+        }
     }
 
     #[test]
@@ -94,6 +104,7 @@ mod tests {
             sentence(Compares::Pages("a list"), &tally([12, 10, 20], (1, 2))),
             sentence(Compares::Time("the run"), &tally([9_500_000, 2_000_000_000, 1_000_000_000], (0, 1))),
             sentence(Compares::Nothing, &tally([0, 0, 0], (1, 0))),
+            sentence(free, &KnobTally { least_seen: Some(9000), ..tally([18_000, 8192, 8192], (3, 0)) }),
             sentence(free, &KnobTally::default()),
         ];
         let said: Vec<String> = said.into_iter().flatten().collect();
@@ -102,6 +113,7 @@ mod tests {
         the score never came above 12; the mark is 80
         a list was 12 pages at the nearest; the mark is 10 pages, 20 pages by default
         the run never came above 9.5 ms; the mark is 2 s, 1 s by default
+        a zone's free memory was 70 MiB at the nearest; the mark is 32 MiB
         ");
     }
 }

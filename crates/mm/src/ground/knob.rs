@@ -127,7 +127,19 @@ pub struct Margin {
 impl Margin {
     /// How far what was seen is from where the decision would turn: from the nearer of the two marks.
     pub fn distance(&self) -> u64 {
-        self.seen.abs_diff(self.mark).min(self.seen.abs_diff(self.default_mark))
+        self.seen.abs_diff(self.nearer_mark())
+    }
+
+    /// Whether it came nearer than `other` as a part of the mark. In pages the smallest zone would always be the nearest, for
+    /// there are few from nothing to its marks.
+    pub fn is_nearer_than(&self, other: &Self) -> bool {
+        let weighed = |of: &Self, by: &Self| u128::from(of.distance()) * u128::from(by.nearer_mark().max(1));
+        weighed(self, other) < weighed(other, self)
+    }
+
+    fn nearer_mark(&self) -> u64 {
+        let is_own = self.seen.abs_diff(self.mark) <= self.seen.abs_diff(self.default_mark);
+        if is_own { self.mark } else { self.default_mark }
     }
 }
 
@@ -153,5 +165,12 @@ mod tests {
     fn the_distance_is_that_to_the_nearer_mark() {
         let margin = |seen| Margin { seen, mark: 100, default_mark: 40 }.distance();
         assert_eq!([10, 60, 90, 150].map(margin), [30, 20, 10, 50]);
+    }
+
+    #[test]
+    fn an_empty_list_with_a_small_mark_is_not_the_nearest() {
+        let [empty, half] =
+            [(0, 7), (1000, 2000)].map(|(seen, mark)| Margin { seen, mark, default_mark: mark });
+        assert!(half.is_nearer_than(&empty) && !empty.is_nearer_than(&half) && !half.is_nearer_than(&half));
     }
 }

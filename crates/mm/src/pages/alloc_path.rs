@@ -141,6 +141,22 @@ impl<M: Machine> Mm<M> {
         self.machine.knob_used(knob, KnobUse::of(&ids(zonelist), &ids(by_default)));
     }
 
+    /// Nothing was found among the zones that take turns, which are those that the zonelist begins with: tells a machine that
+    /// watches whether other zones would have had a turn by default. Which zone serves the request then does not show it.
+    fn watch_turns(&self, search: Search<'_>, zonelist: &[ZoneId]) {
+        let knob = Knob::NumaZonelistOrder;
+        if !self.knobs.is_set(knob) {
+            return;
+        }
+        let had_turns = |zones: &[ZoneId]| {
+            let mut asked = self.candidates_of(zones, search.request, search.node).peekable();
+            let node = asked.peek().map(|zone| zone.node);
+            asked.take_while(|zone| Some(zone.node) == node).map(|zone| zone.id).collect::<Vec<_>>()
+        };
+        let by_default = self.zonelists.ids_by_default(search.node);
+        self.machine.knob_used(knob, KnobUse::of(&had_turns(zonelist), &had_turns(by_default)));
+    }
+
     /// Where zones take turns, or the preferred zone is a low one that has its price.
     #[inline(never)]
     fn search_with_care(
@@ -238,6 +254,9 @@ impl<M: Machine> Mm<M> {
             } else if let Some(pfn) = self.try_zone(search, zone, preferred) {
                 return Some((pfn, zone.id));
             }
+        }
+        if M::WATCHES_KNOBS {
+            self.watch_turns(search, zonelist);
         }
         if passed_by {
             let of_node = self.zones.iter().filter(|zone| zone.node == preferred.node);
