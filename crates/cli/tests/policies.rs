@@ -20,6 +20,33 @@ fn the_list_has_the_range_of_kernels_every_part_and_what_freehold_is() {
 }
 
 #[test]
+fn the_list_says_which_kernels_were_held_against_what() {
+    let table = lab::evidence::Table::bundled();
+    let text = stdout(&["policies"]);
+    let document: serde_json::Value = serde_json::from_str(&stdout(&["policies", "--json"])).unwrap();
+    let held = document["held"].as_array().unwrap();
+    assert_eq!(held.len(), table.held.len());
+    for (of, json) in table.held.iter().zip(held) {
+        assert_eq!((&json["policy"], &json["equal"]), (&of.policy.as_str().into(), &of.equal.into()));
+        let line = text.lines().find(|line| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(of.policy.as_str()) && words.next() == Some(of.check.name())
+        });
+        let line =
+            line.unwrap_or_else(|| panic!("{} by {} is missing from\n{text}", of.policy, of.check.name()));
+        let sum = |figure: fn(&lab::evidence::Held) -> u64| -> u64 {
+            let alike =
+                table.held.iter().filter(|other| (&other.policy, other.check) == (&of.policy, of.check));
+            alike.map(figure).sum()
+        };
+        let figures: Vec<u64> =
+            line.split_whitespace().skip(3).take(2).map(|word| word.parse().unwrap()).collect();
+        assert_eq!(figures, [sum(|of| of.equal), sum(|of| of.compared)], "{line}");
+    }
+    assert!(table.held.iter().any(|of| of.policy == "linux-6.18") && !text.contains("linux-6.6 "), "{text}");
+}
+
+#[test]
 fn a_policy_shows_every_rule_with_the_kernels_in_which_it_holds() {
     let text = stdout(&["policies", "show", "linux-6.1+yield"]);
     let line = |name: &str| {

@@ -4,26 +4,55 @@ use std::fmt::Write as _;
 
 use lab::measurements::{Label, MechanismLabel, Run};
 use mm::policy::Mechanism;
+use serde::Serialize;
 
 use crate::style::Style;
 use crate::table::Table;
 
+/// What is said of one policy on one machine.
+#[derive(Serialize)]
+pub(crate) struct OfPolicy {
+    /// The policy and the machine.
+    pub(crate) title: String,
+    /// A row for what each mechanism did and one for how long that took.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A label with what it is of.
+#[derive(Serialize)]
+pub(crate) struct Row {
+    /// The mechanism; empty in its second row.
+    mechanism: &'static str,
+    /// `counts` or `times`.
+    what: &'static str,
+    label: &'static str,
+    reason: String,
+}
+
 /// A table for each machine and policy that differ in their labels; empty where the runs' own labels say it all.
 pub fn text(style: Style, runs: &[&Run]) -> String {
-    let mut said: Vec<(String, Table)> = vec![];
-    for run in runs.iter().filter(|run| !is_said(run)) {
-        let title = format!("{} on {}", run.policy, run.machine);
-        if said.iter().any(|(other, _)| *other == title) {
-            continue;
-        }
-        said.push((title, of_run(run)));
-    }
     let mut out = String::new();
-    for (title, table) in said {
-        let _ = writeln!(out, "{}", style.heading(&format!("how sure, by mechanism: {title}")));
-        out += &table.text(2, style.columns());
+    for of in by_policy(runs) {
+        let mut table = Table::new(["<", "<", "<", "<"]);
+        for row in of.rows {
+            table.row([row.mechanism, row.what, row.label, &row.reason]);
+        }
+        let _ = writeln!(out, "{}", style.heading(&format!("how sure, by mechanism: {}", of.title)));
+        out += &table.without_heads().text(2, style.columns());
     }
     out
+}
+
+/// The same as data.
+pub(crate) fn by_policy(runs: &[&Run]) -> Vec<OfPolicy> {
+    let mut said: Vec<OfPolicy> = vec![];
+    for run in runs.iter().filter(|run| !is_said(run)) {
+        let title = format!("{} on {}", run.policy, run.machine);
+        if said.iter().all(|of| of.title != title) {
+            said.push(OfPolicy { title, rows: of_run(run) });
+        }
+    }
+    said
 }
 
 /// Whether the run's own label says all that there is to say.
@@ -32,22 +61,16 @@ fn is_said(run: &Run) -> bool {
     labels.all(|of| of.reason == run.confidence_reason)
 }
 
-fn of_run(run: &Run) -> Table {
-    let mut table = Table::new(["<", "<", "<", "<"]);
-    for mechanism in Mechanism::ALL {
-        if let Some(of) = run.labels.get(mechanism.name()) {
-            rows(&mut table, mechanism, of);
-        }
-    }
-    table.without_heads()
+fn of_run(run: &Run) -> Vec<Row> {
+    let known = Mechanism::ALL.into_iter();
+    known.filter_map(|of| Some(rows(of, run.labels.get(of.name())?))).flatten().collect()
 }
 
-fn rows(table: &mut Table, mechanism: Mechanism, of: &MechanismLabel) {
-    let row = |first: &str, what: &str, label: &Label| {
-        [first.to_owned(), what.to_owned(), label.label.name().to_owned(), label.reason.clone()]
+fn rows(mechanism: Mechanism, of: &MechanismLabel) -> impl Iterator<Item = Row> {
+    let row = |mechanism: &'static str, what: &'static str, of: &Label| {
+        let (label, reason) = (of.label.name(), of.reason.clone());
+        Row { mechanism, what, label, reason }
     };
-    table.row(row(mechanism.words(), "counts", &of.counts));
-    if let Some(times) = &of.times {
-        table.row(row("", "times", times));
-    }
+    let counts = row(mechanism.words(), "counts", &of.counts);
+    std::iter::once(counts).chain(of.times.as_ref().map(|times| row("", "times", times)))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use lab::evidence::{Check, Held};
 use lab::measurements::Label;
 use mm::Policy;
 use mm::policy::parts::PARTS;
@@ -10,13 +11,15 @@ use mm::policy::{DEFAULT_POLICY, FREEHOLD, Mechanism, NEWEST, OLDEST, Origin, Ru
 use crate::style::Style;
 use crate::table::{Table, wrap};
 
-/// Kernels, series and parts, and what `freehold` is made of.
-pub fn list(style: Style) -> String {
+/// Kernels, which of them were `held` against the real one, series and parts, and what `freehold` is made of.
+pub fn list(style: Style, held: &[Held]) -> String {
     let mut out = style.heading("kernels");
     let _ = writeln!(
         out,
         "\n  linux-{OLDEST} to linux-{NEWEST}, the newest whose rules have been read; {DEFAULT_POLICY} where nothing is said"
     );
+    let _ = writeln!(out, "\n{}", style.heading("held against the kernel itself; all others were not"));
+    out += &held_table(held).text(2, style.columns());
     let series: Vec<String> = kmmscand().map(|(name, kernel)| format!("{name} (on {kernel})")).collect();
     let _ = writeln!(out, "\n{}\n  {}", style.heading("series that were posted"), series.join(", "));
     let _ = writeln!(out, "\n{}", style.heading("parts, which go on top of any of these"));
@@ -32,6 +35,28 @@ pub fn list(style: Style) -> String {
         let _ = writeln!(out, "  {line}");
     }
     out
+}
+
+/// A row for each policy and kind of check: how many figures were equal, and of which mechanisms.
+fn held_table(held: &[Held]) -> Table {
+    let mut table = Table::new(["<policy", "<by", "files", "equal", "of", "<of which mechanisms"]);
+    let mut said: Vec<(&str, Check)> = vec![];
+    for of in held {
+        let key = (of.policy.as_str(), of.check);
+        if said.contains(&key) {
+            continue;
+        }
+        said.push(key);
+        let alike = held.iter().filter(|other| (other.policy.as_str(), other.check) == key);
+        let sum = |figure: fn(&Held) -> u64| alike.clone().map(figure).sum::<u64>().to_string();
+        // A file tells of several mechanisms.
+        let files = alike.clone().map(|of| of.files).max().unwrap_or_default().to_string();
+        let (equal, compared) = (sum(|of| of.equal), sum(|of| of.compared));
+        let mechanisms: Vec<&str> = alike.map(|of| of.mechanism.words()).collect();
+        let (policy, check) = (of.policy.clone(), of.check.name().to_owned());
+        table.row([policy, check, files, equal, compared, mechanisms.join(", ")]);
+    }
+    table
 }
 
 /// Every rule in force under `policy`, by mechanism, and how sure it is what they do and, where `labels` has it, how long it

@@ -3,7 +3,7 @@
 mod fixture;
 
 use freehold_report::html;
-use lab::measurements::Document;
+use lab::measurements::{Confidence, Document, Label, MechanismLabel};
 
 fn page(document: &Document) -> String {
     html::page(document).expect("a page")
@@ -60,6 +60,39 @@ fn names_cannot_break_out_of_the_page() {
     let page = page(&document);
     assert!(!page.contains("<script>alert") && !page.contains("<img") && !page.contains("<i>"), "{page}");
     assert_eq!(embedded(&page), document);
+}
+
+#[test]
+fn every_mechanism_has_its_labels_with_their_reasons() {
+    let mut document = fixture::document();
+    for run in &mut document.runs {
+        let counts = Label::new(Confidence::Exact, "887 of 887 figures of traces are equal");
+        let times = Label::new(Confidence::Extrapolated, "no figure was published of <this> machine");
+        let of = MechanismLabel { counts, times: Some(times), ..MechanismLabel::default() };
+        run.labels.insert("page-lists".into(), of.clone());
+        run.labels.insert("zonelists".into(), MechanismLabel { times: None, ..of });
+    }
+    let page = page(&document);
+    let heading = "<h3>How sure, by mechanism <small>linux-6.18 on epyc-7w83</small></h3>";
+    assert_eq!(page.matches(heading).count(), 1, "six runs of one policy say it once");
+    let row = |mechanism: &str, what: &str, label: &str, reason: &str| {
+        format!(
+            "<tr><td class=\"left\">{mechanism}</td><td class=\"left\">{what}</td><td class=\"left {label}\"><b>{label}</b></td>\
+             <td class=\"about\">{reason}</td></tr>"
+        )
+    };
+    let (exact, none) =
+        ("887 of 887 figures of traces are equal", "no figure was published of &lt;this&gt; machine");
+    for row in [
+        row("page lists", "counts", "exact", exact),
+        row("", "times", "extrapolated", none),
+        row("zonelists", "counts", "exact", exact),
+    ] {
+        assert!(page.contains(&row), "{row} is missing from\n{page}");
+    }
+    let (table, _) = page.split_once(heading).unwrap().1.split_once("</table>").unwrap();
+    assert_eq!(table.matches("<tr>").count(), 3, "what has no times has no row of them");
+    assert!(table.contains("class=\"sure\""));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `freehold policies`.
 
-use lab::evidence::{Judgement, Table};
+use lab::evidence::{Held, Judgement, Table};
 use lab::measurements::Label;
 use mm::Policy;
 use mm::policy::parts::PARTS;
@@ -13,7 +13,10 @@ use crate::common::{Failure, Verdict, machine, policy, show};
 
 pub(crate) fn run(global: &Global, options: &Policies) -> Result<Verdict, Failure> {
     match &options.what {
-        None | Some(PoliciesWhat::List) => show(global, "Policies", &listed(), report::policies::list)?,
+        None | Some(PoliciesWhat::List) => {
+            let held = &Table::bundled().held;
+            show(global, "Policies", &listed(held), |style| report::policies::list(style, held))?;
+        }
         Some(PoliciesWhat::Show { policy: name, machine: on }) => {
             let policy = policy(name)?;
             let profile = on.as_deref().map(machine).transpose()?;
@@ -26,12 +29,23 @@ pub(crate) fn run(global: &Global, options: &Policies) -> Result<Verdict, Failur
     Ok(Verdict::Fine)
 }
 
-fn listed() -> Value {
+fn listed(held: &[Held]) -> Value {
+    let of_kernel = |held: &Held| {
+        json!({
+            "policy": held.policy,
+            "check": held.check.name(),
+            "mechanism": held.mechanism.name(),
+            "files": held.files,
+            "compared": held.compared,
+            "equal": held.equal,
+        })
+    };
     let part = |part: &mm::policy::parts::Part| json!({ "name": part.name, "meaning": part.meaning, "freehold": part.is_in_freehold() });
     let series = |(name, version): (&str, mm::version::Version)| json!({ "name": name, "kernel": version.to_string() });
     json!({
         "oldest": format!("linux-{OLDEST}"),
         "newest": format!("linux-{NEWEST}"),
+        "held": held.iter().map(of_kernel).collect::<Vec<_>>(),
         "series": kmmscand().map(series).collect::<Vec<_>>(),
         "parts": PARTS.iter().map(part).collect::<Vec<_>>(),
     })

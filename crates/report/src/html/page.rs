@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::style::Style;
 use crate::table::Table;
-use crate::{changes, counters, heading, knob_uses, latency, locks, memory, published, units};
+use crate::{changes, counters, heading, knob_uses, labels, latency, locks, memory, published, units};
 
 use super::svg;
 
@@ -16,6 +16,8 @@ pub(super) struct Page {
     version: String,
     command: String,
     label: Option<Label>,
+    /// How sure each mechanism is, by policy and machine.
+    labels: Vec<labels::OfPolicy>,
     /// What is to be known first.
     notes: Vec<String>,
     /// What the terminal shows, where nothing is drawn.
@@ -108,6 +110,7 @@ impl Page {
             version: document.freehold.clone(),
             command: document.command.clone(),
             label,
+            labels: labels::by_policy(&document.runs.iter().collect::<Vec<_>>()),
             notes: document.notes.clone(),
             text: String::new(),
             scenes: scenes.iter().map(part).collect(),
