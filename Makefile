@@ -2,8 +2,10 @@
 # Everything here is a line or two around cargo or a script under scripts/.
 
 CARGO := scripts/cargo
+# In the order of the columns in docs/knobs.md.
+RECORDINGS := python-loop-128m git-clone redis compiler
 
-.PHONY: help setup try build test lint bench results evidence fuzz shuttle seeded-bugs tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence knobs recordings fuzz shuttle seeded-bugs tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -12,6 +14,8 @@ help:
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, three seeds each, into docs/results.md"
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
+	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
+	@echo "make recordings  redis.rec and compiler.rec anew; root, redis-server, gcc"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
 	@echo "make seeded-bugs whether those schedules find bugs that are put in on purpose: some minutes"
@@ -46,6 +50,12 @@ results: build
 
 evidence: build
 	target/release/freehold evidence --conformance conformance -o crates/lab/src/evidence/held.toml
+
+knobs: build
+	target/release/freehold knobs page $(RECORDINGS:%=recordings/%.rec) --machine kvm-genoa-2c,xeon-snb -o docs/knobs.md
+
+recordings: build
+	scripts/recordings
 
 fuzz:
 	scripts/fuzz

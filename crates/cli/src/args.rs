@@ -458,6 +458,22 @@ pub(crate) enum KnobsWhat {
         #[arg(value_name = "VALUE")]
         value: Option<String>,
     },
+    /// What each does to recordings at its ends, as a page: `make knobs`
+    #[command(hide = true)]
+    Page(KnobPage),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KnobPage {
+    /// The recordings
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The machines
+    #[arg(long, required = true, value_name = "M[,M…]", value_delimiter = ',')]
+    pub(crate) machine: Vec<String>,
+    /// The page to write
+    #[arg(short, long, value_name = "FILE.md")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -17,6 +17,7 @@ pub mod replay;
 mod results;
 pub mod scene;
 pub mod stage;
+pub mod survey;
 pub mod validate;
 pub mod workload;
 pub mod workloads;

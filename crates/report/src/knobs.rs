@@ -82,7 +82,8 @@ pub fn commands(knob: Knob, value: Option<u64>, here: Option<&KnobFile>) -> Vec<
     values.into_iter().filter_map(|value| knob.command(value, line)).collect()
 }
 
-fn range(spec: &KnobSpec) -> String {
+/// The values that a knob takes, in words.
+pub(crate) fn range(spec: &KnobSpec) -> String {
     const LARGEST: u64 = i32::MAX as u64;
     let words: Vec<&str> = spec.knob.words().iter().map(|word| word.word).collect();
     match spec.max {

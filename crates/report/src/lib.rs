@@ -18,6 +18,7 @@ pub mod heat;
 pub mod histogram;
 pub mod html;
 pub mod inspect;
+pub mod knob_page;
 pub mod knob_uses;
 pub mod knobs;
 pub mod labels;

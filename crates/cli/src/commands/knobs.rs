@@ -1,11 +1,16 @@
 //! `freehold knobs`.
 
 use host::KnobFile;
+use lab::measurements::Run;
+use lab::survey::Survey;
 use mm::{KNOBS, Knob};
 use serde::Serialize;
 
-use crate::args::{Global, Knobs, KnobsWhat};
-use crate::common::{Failure, Verdict, show};
+use super::replay::workload;
+use crate::args::{Global, KnobPage, Knobs, KnobsWhat};
+use crate::common::{Failure, Verdict, machine, note, show};
+use crate::output::Destination;
+use crate::progress::Bar;
 
 /// A knob as `--json` prints it.
 #[derive(Serialize)]
@@ -33,6 +38,7 @@ pub(crate) fn run(global: &Global, options: &Knobs) -> Result<Verdict, Failure> 
     match &options.what {
         None | Some(KnobsWhat::List) => list(global),
         Some(KnobsWhat::Show { knob, value }) => one(global, knob, value.as_deref()),
+        Some(KnobsWhat::Page(options)) => page(global, options),
     }
 }
 
@@ -53,6 +59,21 @@ fn one(global: &Global, name: &str, value: Option<&str>) -> Result<Verdict, Fail
     let to_set = report::knobs::commands(knob, value, here.as_ref());
     let entry = Entry { here: holds, to_set, ..entry(knob) };
     show(global, name, &[entry], |style| report::knobs::show(style, knob, value, here.as_ref()))?;
+    Ok(Verdict::Fine)
+}
+
+/// The page of what every knob does to recordings.
+fn page(global: &Global, options: &KnobPage) -> Result<Verdict, Failure> {
+    let output = Destination::of(&options.output)?;
+    let workloads = options.files.iter().map(|file| workload(file)).collect::<Result<Vec<_>, _>>()?;
+    let machines = options.machine.iter().map(|name| machine(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut survey = Survey::of(workloads, machines);
+    let bar = Bar::new(global, survey.simulations() as u64);
+    let done = |run: &Run| bar.step(format!("{} on {} {}", run.workload, run.machine, run.variant));
+    survey.simulate(|_| true, &done).map_err(Failure::of)?;
+    bar.done();
+    output.write(report::knob_page::markdown(survey.trials()).as_bytes())?;
+    note(global, &format!("{} is written", options.output.display()));
     Ok(Verdict::Fine)
 }
 

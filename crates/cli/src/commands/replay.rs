@@ -7,7 +7,6 @@ use lab::measurements::{Document, Run, means};
 use lab::replay::{Plan, parse_changes, parse_cpu_list, parse_settings, replay_all};
 use lab::workload::{HostCosts, Workload, from_recording};
 use sim::Profile;
-use trace::Meta;
 
 use crate::args::{Global, Replay};
 use crate::common::{Failure, Verdict, command_line, knob, machine, policy, present, recording};
@@ -86,7 +85,7 @@ fn plan(draft: &Plan, options: &Replay, profile: Profile) -> Result<Plan, Failur
 /// The workload that a recording is, with what recording cost taken out of it.
 pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
     let mut reader = recording(path)?;
-    let costs = host_costs(reader.meta())?;
+    let costs = HostCosts::of(reader.meta(), &machine(STAND_IN)?);
     let name =
         path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned());
     let workload = from_recording(&mut reader, &name, costs).map_err(|error| Failure::at(path, error))?;
@@ -97,20 +96,6 @@ pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
         ));
     }
     Ok(Arc::new(workload))
-}
-
-/// What the recorded machine spent on recording (as it measured itself), on the allocator and on clearing (as
-/// [`STAND_IN`] has it, for want of one of that very machine).
-fn host_costs(meta: &Meta) -> Result<HostCosts, Failure> {
-    let host = machine(STAND_IN)?;
-    Ok(HostCosts {
-        event_ns: meta.cost.map_or(0.0, |cost| cost.ns_per_event),
-        alloc_ns: host.value("path.page_alloc_ns"),
-        free_ns: host.value("path.page_free_ns"),
-        clear_page_ns: mm::ids::PAGE_SIZE as f64 / host.value("memory.clear_gbps"),
-        object_alloc_ns: host.value("path.slab_alloc_ns"),
-        object_free_ns: host.value("path.slab_free_ns"),
-    })
 }
 
 /// Runs every variant of every plan with every seed, `jobs` at a time (0: as many as there are CPUs).

@@ -1,7 +1,9 @@
 //! How much of the time between two events of a task was its own: not the recorder's, not the allocator's, not spent off
 //! the CPU.
 
-use trace::{EventKind, SwitchState};
+use mm::ids::PAGE_SIZE;
+use sim::Profile;
+use trace::{EventKind, Meta, SwitchState};
 
 /// What the recorded machine spent per operation, to be taken out of a task's own time, in ns.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,6 +32,19 @@ impl HostCosts {
         object_alloc_ns: 0.0,
         object_free_ns: 0.0,
     };
+
+    /// What the machine of a recording spent: on recording as it measured itself, on the allocator and on clearing as the
+    /// profile `host` has it, for want of one of that very machine.
+    pub fn of(meta: &Meta, host: &Profile) -> Self {
+        Self {
+            event_ns: meta.cost.map_or(0.0, |cost| cost.ns_per_event),
+            alloc_ns: host.value("path.page_alloc_ns"),
+            free_ns: host.value("path.page_free_ns"),
+            clear_page_ns: PAGE_SIZE as f64 / host.value("memory.clear_gbps"),
+            object_alloc_ns: host.value("path.slab_alloc_ns"),
+            object_free_ns: host.value("path.slab_free_ns"),
+        }
+    }
 }
 
 /// Where a task is.

@@ -1,0 +1,244 @@
+//! What every knob does to recordings, at its ends: each value that is tried is a simulation of its own, beside one of the
+//! same policy with nothing set. `docs/knobs.md` is made of it.
+//!
+//! A survey knows at once what is refused, which takes no simulation; [`Survey::simulate`] runs the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mm::policy::DEFAULT_POLICY;
+use mm::{KNOBS, Knob, Policy};
+use rayon::prelude::*;
+use sim::Profile;
+
+use crate::measurements::{FAILED_ALLOCATIONS, KnobUses, Run};
+use crate::replay::{Plan, ReplayError, Setting, Variant, replay};
+use crate::workload::Workload;
+
+/// The last longterm kernel with both orders of zonelists.
+const CHOOSES_ORDER: &str = "linux-4.4";
+/// A revision of kmmscand that bounds the addresses of a scan.
+const KMMSCAND: &str = "kmmscand-v0";
+
+/// All knobs at their ends, on some workloads and machines.
+#[derive(Debug)]
+pub struct Survey {
+    workloads: Vec<Arc<Workload>>,
+    machines: Vec<Profile>,
+    trials: Vec<Trial>,
+}
+
+/// One knob with one value, on one workload and one machine.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The knob.
+    pub knob: Knob,
+    /// Its value.
+    pub value: u64,
+    /// The policy: [`policy_of`] the knob.
+    pub policy: &'static str,
+    /// The workload's name.
+    pub workload: String,
+    /// The machine's name.
+    pub machine: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    ground: Ground,
+}
+
+/// What came of a trial.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// The knob cannot act there; the text says what is missing.
+    Refused(String),
+    /// It can, and was not simulated yet.
+    NotRun,
+    /// It was simulated.
+    Ran(Ran),
+}
+
+/// What a simulation with one knob set came to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ran {
+    /// What the knob did.
+    pub uses: KnobUses,
+    /// Whether that can be seen.
+    pub figures: Figures,
+    /// Allocations for which there was no memory.
+    pub failed: u64,
+}
+
+/// The figures of a run beside those of a run in which nothing was set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Figures {
+    /// All are the same.
+    Alike,
+    /// At least one is another.
+    Different,
+}
+
+/// The values with which `knob` is tried: each that has a word, or else its least and its greatest. In the default's place,
+/// which decides as the default does, stands the value next to it.
+pub fn ends(knob: Knob) -> Vec<u64> {
+    let spec = knob.spec();
+    let is_other = |value: &u64| *value != spec.default && knob.check(*value).is_ok();
+    if !knob.words().is_empty() {
+        return knob.words().iter().map(|word| word.value).filter(is_other).collect();
+    }
+    let least = (spec.min..=spec.max).find(is_other);
+    let greatest = (spec.min..=spec.max).rev().find(is_other);
+    let mut values: Vec<u64> = least.into_iter().chain(greatest).collect();
+    values.dedup();
+    values
+}
+
+/// The policy under which `knob` is tried: Linux's where it has the knob, or else one whose rules read it.
+pub const fn policy_of(knob: Knob) -> &'static str {
+    match knob {
+        Knob::PcpBatchScaleMax => "linux-6.18+pcp_batch_scale_max",
+        Knob::NumaZonelistOrder => CHOOSES_ORDER,
+        Knob::Arenas => "linux-6.18+arenas",
+        Knob::CompactBudget => "linux-6.18+compact-budget",
+        Knob::PromoteScanShare | Knob::PromotePeriod => "linux-6.18+promote",
+        Knob::KmmscandPeriodMin | Knob::KmmscandPeriodMax | Knob::KmmscandSizeMax => KMMSCAND,
+        _ => DEFAULT_POLICY,
+    }
+}
+
+/// What a trial is set beside: a run of the same, with nothing set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Ground {
+    /// Which workload, from 0.
+    workload: usize,
+    /// Which machine, from 0.
+    machine: usize,
+    policy: &'static str,
+}
+
+impl Survey {
+    /// Every knob at its ends with each of `workloads` on each of `machines`; what is refused is known.
+    pub fn of(workloads: Vec<Arc<Workload>>, machines: Vec<Profile>) -> Self {
+        let mut survey = Self { workloads, machines, trials: vec![] };
+        for knob in KNOBS.iter().map(|spec| spec.knob) {
+            for workload in 0..survey.workloads.len() {
+                for machine in 0..survey.machines.len() {
+                    let ground = Ground { workload, machine, policy: policy_of(knob) };
+                    let trials: Vec<Trial> =
+                        ends(knob).into_iter().map(|value| survey.trial((knob, value), ground)).collect();
+                    survey.trials.extend(trials);
+                }
+            }
+        }
+        survey
+    }
+
+    /// All trials, by knob, workload, machine and value.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// How many simulations all of it takes.
+    pub fn simulations(&self) -> usize {
+        let to_run = self.trials.iter().filter(|trial| trial.outcome == Outcome::NotRun);
+        let grounds: BTreeSet<Ground> = to_run.clone().map(|trial| trial.ground).collect();
+        to_run.count() + grounds.len()
+    }
+
+    /// Simulates the trials that are `wanted` and not refused, as many at a time as the present rayon pool has threads. `done`
+    /// hears of each simulation that ends.
+    ///
+    /// # Errors
+    /// The first simulation's that could not be.
+    pub fn simulate(
+        &mut self,
+        wanted: impl Fn(&Trial) -> bool,
+        done: &(dyn Fn(&Run) + Sync),
+    ) -> Result<(), ReplayError> {
+        let is_wanted = |trial: &Trial| trial.outcome == Outcome::NotRun && wanted(trial);
+        let indices: Vec<usize> = (0..self.trials.len()).filter(|&at| is_wanted(&self.trials[at])).collect();
+        let grounds: BTreeSet<Ground> = indices.iter().map(|&at| self.trials[at].ground).collect();
+        let run = |ground: &Ground, knobs: &[(Knob, u64)]| {
+            let run = self.run(*ground, knobs)?;
+            done(&run);
+            Ok(run)
+        };
+        let by_default: BTreeMap<Ground, Run> = grounds
+            .par_iter()
+            .map(|ground| Ok((*ground, figures(run(ground, &[])?))))
+            .collect::<Result<_, ReplayError>>()?;
+        let outcome = |&at: &usize| {
+            let Trial { knob, value, ground, .. } = &self.trials[at];
+            Ok((at, Outcome::Ran(ran(*knob, run(ground, &[(*knob, *value)])?, &by_default[ground]))))
+        };
+        let outcomes: Vec<_> = indices.par_iter().map(outcome).collect::<Result<_, ReplayError>>()?;
+        for (at, outcome) in outcomes {
+            self.trials[at].outcome = outcome;
+        }
+        Ok(())
+    }
+
+    fn trial(&self, (knob, value): (Knob, u64), ground: Ground) -> Trial {
+        let plan = Plan { settings: vec![Setting { knob, values: vec![value] }], ..self.plan(ground) };
+        let refusal = plan.refusals(&self.workloads[ground.workload]).into_iter().next();
+        Trial {
+            knob,
+            value,
+            policy: ground.policy,
+            workload: self.workloads[ground.workload].name.clone(),
+            machine: self.machines[ground.machine].name().to_owned(),
+            outcome: refusal.map_or(Outcome::NotRun, |refusal| Outcome::Refused(refusal.missing)),
+            ground,
+        }
+    }
+
+    fn plan(&self, ground: Ground) -> Plan {
+        let policy = Policy::parse(ground.policy).expect("policy_of names policies that there are");
+        Plan::new(self.machines[ground.machine].clone(), policy)
+    }
+
+    fn run(&self, ground: Ground, knobs: &[(Knob, u64)]) -> Result<Run, ReplayError> {
+        let settings = knobs.iter().map(|&(knob, value)| Setting { knob, values: vec![value] }).collect();
+        let plan = Plan { settings, ..self.plan(ground) };
+        replay(&self.workloads[ground.workload], &plan, &Variant { knobs: knobs.to_vec() })
+    }
+}
+
+/// What setting `knob` did in `run`, whose like with nothing set had the figures `beside`.
+fn ran(knob: Knob, run: Run, beside: &Run) -> Ran {
+    let uses = run.knob_uses.get(knob.spec().name).cloned().unwrap_or_default();
+    let failed = run.omissions.get(FAILED_ALLOCATIONS).copied().unwrap_or(0);
+    let figures = if figures(run) == *beside { Figures::Alike } else { Figures::Different };
+    Ran { uses, figures, failed }
+}
+
+/// A run without what says which it is and how long it took to simulate.
+fn figures(run: Run) -> Run {
+    Run {
+        variant: String::new(),
+        knobs: BTreeMap::new(),
+        knob_uses: BTreeMap::new(),
+        notes: vec![],
+        wall_ns: 0,
+        ..run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_knob_is_tried_at_its_default_or_where_no_rule_reads_it() {
+        for spec in &KNOBS {
+            let values = ends(spec.knob);
+            assert!(!values.is_empty() && !values.contains(&spec.default), "{}: {values:?}", spec.name);
+            let policy = Policy::parse(policy_of(spec.knob)).unwrap();
+            for value in values {
+                assert_eq!(policy.check_knob(spec.knob, value), Ok(()), "{}", policy.name());
+            }
+        }
+        assert_eq!(ends(Knob::PercpuPagelistHighFraction), [8, 2_147_483_647]);
+        assert_eq!(ends(Knob::HugeDefrag), [1, 2, 3, 4, 5]);
+        assert_eq!(ends(Knob::KhugepagedMaxPtesNone), [0, 510]);
+    }
+}
