@@ -187,3 +187,23 @@ impl Topology {
         Ok(())
     }
 }
+
+#[cfg(test)]
+impl Topology {
+    /// For tests: a node with zones of `kinds`, of `pages` each, and so many CPUs.
+    pub(crate) fn one_node(kinds: &[ZoneKind], pages: u32, cpus: usize) -> Self {
+        let zone = |(&kind, place): (&ZoneKind, u32)| ZoneSpec {
+            kind,
+            start: Pfn(place * pages),
+            spanned: pages,
+            present: pages,
+            managed: pages,
+        };
+        Self {
+            word: WordSize::Bits64,
+            nodes: vec![NodeSpec { zones: kinds.iter().zip(0..).map(zone).collect() }],
+            cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; cpus],
+            distance: vec![vec![10]],
+        }
+    }
+}

@@ -2,18 +2,11 @@ use super::*;
 use crate::ground::ids::Order;
 use crate::lru::ReclaimEvent;
 use crate::lru::page::Mapping;
-use crate::{Bare, CpuSpec, Knobs, NodeSpec, Policy, Request, Topology, ZoneSpec};
+use crate::{Bare, Knobs, Policy, Request, Topology};
 
 /// One node with two zones, two CPUs.
 fn mm(policy: &str) -> Mm<Bare> {
-    let zone =
-        |kind, start| ZoneSpec { kind, start: Pfn(start), spanned: 4096, present: 4096, managed: 4096 };
-    let topology = Topology {
-        word: crate::WordSize::Bits64,
-        nodes: vec![NodeSpec { zones: vec![zone(ZoneKind::Dma32, 0), zone(ZoneKind::Normal, 4096)] }],
-        cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; 2],
-        distance: vec![vec![10]],
-    };
+    let topology = Topology::one_node(&[ZoneKind::Dma32, ZoneKind::Normal], 4096, 2);
     Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap()
 }
 

@@ -47,31 +47,18 @@ impl<M: Machine> Mm<M> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
 
     use super::*;
-    use crate::ground::ids::{Node, ZoneKind};
-    use crate::ground::topology::WordSize;
+    use crate::ground::ids::ZoneKind;
+
     use crate::pages::zone::AllocFlags;
     use crate::pages::zone_watch::Level;
-    use crate::{Bare, CpuSpec, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
+    use crate::{Bare, Knobs, Policy, Request, Topology, Urgency};
 
     const PAGES: u32 = 65_536;
 
     fn mm(policy: &str) -> Mm<Bare> {
-        let zone = ZoneSpec {
-            kind: ZoneKind::Normal,
-            start: Pfn(0),
-            spanned: PAGES,
-            present: PAGES,
-            managed: PAGES,
-        };
-        let topology = Topology {
-            word: WordSize::Bits64,
-            nodes: vec![NodeSpec { zones: vec![zone] }],
-            cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }],
-            distance: vec![vec![10]],
-        };
+        let topology = Topology::one_node(&[ZoneKind::Normal], PAGES, 1);
         Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap()
     }
 

@@ -6,23 +6,14 @@ use alloc::vec::Vec;
 use super::Arenas;
 use crate::ground::sync::Relaxed;
 use crate::{
-    Bare, Cpu, CpuSpec, Knob, Knobs, MigrateType, Mm, Node, NodeSpec, Order, Pfn, Policy, Request, Topology,
-    Urgency, ZoneKind, ZoneSpec,
+    Bare, Cpu, Knob, Knobs, MigrateType, Mm, Order, Pfn, Policy, Request, Topology, Urgency, ZoneKind,
 };
 
 const RANGE: u32 = Order::MAX.pages();
 
 /// One Normal zone of so many ranges and so many arenas, four CPUs, hardly a reserve.
 fn mm(policy: &str, ranges: u32, arenas: u64) -> Mm<Bare> {
-    let pages = ranges * RANGE;
-    let zone =
-        ZoneSpec { kind: ZoneKind::Normal, start: Pfn(0), spanned: pages, present: pages, managed: pages };
-    let topology = Topology {
-        word: crate::WordSize::Bits64,
-        nodes: vec![NodeSpec { zones: vec![zone] }],
-        cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }; 4],
-        distance: vec![vec![10]],
-    };
+    let topology = Topology::one_node(&[ZoneKind::Normal], ranges * RANGE, 4);
     let knobs = Knobs::default();
     knobs.set(Knob::MinFreeKbytes, 1).unwrap();
     knobs.set(Knob::WatermarkScaleFactor, 1).unwrap();

@@ -86,14 +86,13 @@ impl FreeAreas {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
 
     use super::*;
-    use crate::ground::ids::{Cpu, Node, PAGEBLOCK_PAGES, ZoneId, ZoneKind};
-    use crate::ground::topology::WordSize;
+    use crate::ground::ids::{Cpu, PAGEBLOCK_PAGES, ZoneId, ZoneKind};
+
     use crate::pages::fallback::SearchMode;
     use crate::pages::frame::{FrameKind, FrameState};
-    use crate::{Bare, CpuSpec, Knobs, Mm, NodeSpec, Policy, Topology, ZoneSpec};
+    use crate::{Bare, Knobs, Mm, Policy, Topology};
 
     const PAGES: u32 = 4096;
     const LARGE: Order = Order::new(5).unwrap();
@@ -104,19 +103,7 @@ mod tests {
     const SINGLE: Pfn = Pfn(PAGEBLOCK_PAGES + 1);
 
     fn mm(policy: &str) -> Mm<Bare> {
-        let zone = ZoneSpec {
-            kind: ZoneKind::Normal,
-            start: Pfn(0),
-            spanned: PAGES,
-            present: PAGES,
-            managed: PAGES,
-        };
-        let topology = Topology {
-            word: WordSize::Bits64,
-            nodes: vec![NodeSpec { zones: vec![zone] }],
-            cpus: vec![CpuSpec { node: Node(0), cache_slice: 0 }],
-            distance: vec![vec![10]],
-        };
+        let topology = Topology::one_node(&[ZoneKind::Normal], PAGES, 1);
         Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap()
     }
 
