@@ -8,8 +8,12 @@ use freehold_lab::conform::{FileKind, FileOutcome, conform_file, conform_trace, 
 const TRACE: &str = "linux-6.12-knob-c2-1G-slab";
 
 fn file(kind: &str) -> PathBuf {
+    file_of(TRACE, kind)
+}
+
+fn file_of(trace: &str, kind: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conformance/traces");
-    folder.join(format!("{TRACE}.{kind}"))
+    folder.join(format!("{trace}.{kind}"))
 }
 
 fn trace() -> String {
@@ -36,6 +40,55 @@ fn the_slabs_of_vm_area_struct() {
         outcome.notes[0],
         "alloc_fastpath: kernel 9040, freehold 7773 in the trace; 1267 are of those who read the counters"
     );
+}
+
+/// Two nodes: objects made on the one and freed on the other.
+#[test]
+fn slabs_of_two_nodes() {
+    for (trace, figures, note) in [
+        // Nobody but those traced used the cache, and two CPUs did nothing.
+        ("linux-6.12-c4-2n-idle-slab", 5544, "alloc_slowpath: kernel 232, freehold 231 in the trace"),
+        ("linux-6.12-c2-2n-dice-slab", 11_181, "asked for 3 times, passed over 1 times"),
+        ("linux-6.12-c4-2n-readers-slab", 2277, "of CPU 1: kernel 0, freehold 10; the readers freed up to"),
+    ] {
+        let outcome = conform_file(&file_of(trace, "csv.xz")).unwrap();
+        assert_eq!(differences(&outcome), [""; 0], "{trace}");
+        assert_eq!((outcome.compared, outcome.equal), (figures, figures), "{trace}");
+        assert!(outcome.notes.iter().any(|text| text.contains(note)), "{trace}: {:?}", outcome.notes);
+    }
+}
+
+/// Each of what a two-node trace taught, taken away, shows.
+#[test]
+fn other_nodes_differ() {
+    for (trace, rule, from, to) in [
+        (
+            "linux-6.12-c4-2n-idle-slab",
+            "idle CPUs have slabs",
+            "cpu_slabs=4 N0=2 N1=2",
+            "cpu_slabs=2 N0=1 N1=1",
+        ),
+        (
+            "linux-6.12-c4-2n-idle-slab",
+            "who did nothing counts nothing",
+            "free_frozen=248 C0=97",
+            "free_frozen=247 C0=96",
+        ),
+        ("linux-6.12-c4-2n-readers-slab", "nodes of CPUs", "memdev=m1,cpus=2-3", "memdev=m1,cpus=0-3"),
+        (
+            "linux-6.12-c2-2n-dice-slab",
+            "nodes of slabs",
+            "cpu_slabs=14 N0=12 N1=2",
+            "cpu_slabs=14 N0=1 N1=13",
+        ),
+    ] {
+        let beside = std::fs::read_to_string(file_of(trace, "txt")).unwrap();
+        let changed = beside.replacen(from, to, 1);
+        assert_ne!(changed, beside, "{rule}");
+        let events = unpack(std::fs::read(file_of(trace, "csv.xz")).unwrap()).unwrap();
+        let outcome = conform_trace(&events, &changed).unwrap();
+        assert!(!outcome.differences.is_empty(), "{rule}");
+    }
 }
 
 /// What a kernel of other rules would have counted is not what this one did.

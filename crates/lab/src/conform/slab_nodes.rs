@@ -32,7 +32,8 @@ impl SlabNodes {
     /// Of the text beside a trace and the cache's files in it.
     pub(super) fn of(text: &str, files: [&Attributes; 2]) -> Result<Self, FormatError> {
         let told = match said(&Sections::of(text))? {
-            said if said.is_empty() => Emulated::find(text)?.cpus,
+            // Three of our own guests read `cpulist` in a way that gave nothing.
+            said if said.iter().all(Vec::is_empty) => Emulated::find(text)?.cpus,
             said => said,
         };
         let highest = |letter| files.iter().filter_map(|files| files.highest(letter)).max();
@@ -63,6 +64,16 @@ impl SlabNodes {
     /// How many CPUs there are.
     pub(super) fn cpus(&self) -> usize {
         self.of_cpu.len()
+    }
+
+    /// How many nodes there are.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// The node of a CPU.
+    pub(super) fn node_of(&self, cpu: u16) -> Node {
+        self.of_cpu.get(usize::from(cpu)).copied().unwrap_or(Node(0))
     }
 
     /// Such a machine.

@@ -1,31 +1,23 @@
 //! Gives mm the allocations and frees of a slab trace, CPU by CPU, and compares: which slab each object is of, what the
 //! SLUB_STATS counters came to, and what /sys/kernel/slab says in the end.
 //!
-//! The counters are of a longer time than the trace: who read them began a process for each, before the trace and after
-//! it, and those use the cache too. Their objects come from the CPUs' slabs and go back there, so that they show in six
-//! counters only ([`PATHS`]); of all others every count must be equal. Of the six, what the trace's own objects did is
-//! compared object by object, for it follows from the slabs that they are of.
+//! The counters are of a longer time than the trace, which shows in six of them ([`Paths`]); of all others every count must
+//! be equal. Of the six, what the trace's own objects did is compared object by object, for it follows from the slabs that
+//! they are of.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use mm::slab::{CacheFlags, CacheId, CacheSpec, SlabEvent};
-use mm::{Addr, Bare, Cpu, Knobs, Mm, Policy};
+use mm::{Addr, Bare, Cpu, Knobs, Mm, Node, Policy};
 
 use super::capture::kernel_version;
 use super::outcome::{FileKind, FileOutcome};
 use super::sections::FormatError;
-use super::slab_start::{SlabNumbers, StartSlab, infer};
-use super::slab_trace::{self, SlabBeside, SlabTraceEvent, SlabTraceKind};
-
-/// The counters in which objects that a CPU allocates from its slab, and frees to some CPU's slab, show.
-const PATHS: [SlabEvent; 6] = [
-    SlabEvent::AllocFastpath,
-    SlabEvent::AllocSlowpath,
-    SlabEvent::AllocRefill,
-    SlabEvent::FreeFastpath,
-    SlabEvent::FreeSlowpath,
-    SlabEvent::FreeFrozen,
-];
+use super::slab_dice::{ASKS, DECLINES, SlabDice};
+use super::slab_nodes::SlabNodes;
+use super::slab_paths::{PathCount, Paths};
+use super::slab_start::{SlabNumbers, StartSlabs};
+use super::slab_trace::{self, Attributes, SlabBeside, SlabTraceEvent, SlabTraceKind};
 
 /// Files of a cache that must be the same to the letter in the end.
 const FILES: [&str; 14] = [
@@ -65,9 +57,9 @@ pub(super) fn conform(trace: &str, beside: &str) -> Result<FileOutcome, FormatEr
             format!("the text beside it: objs_per_slab is {}, not 1 to {OBJECTS_MAX}", numbers.objects);
         return Err(FormatError::new(0, what));
     }
-    let start = infer(&events, numbers)?;
+    let start = StartSlabs::infer(&events, numbers)?;
     let mut run = Run::new(&beside, &events, numbers)?;
-    run.set_up(&start)?;
+    run.set_up(&start, &beside)?;
     let before = run.counters();
     let mut outcome = FileOutcome::new(FileKind::SlabTrace);
     outcome.policy = run.mm.policy().name().to_string();
@@ -77,20 +69,14 @@ pub(super) fn conform(trace: &str, beside: &str) -> Result<FileOutcome, FormatEr
     Ok(outcome)
 }
 
-/// How often something happened, in all there and in the trace here.
-#[derive(Clone, Copy, Debug)]
-struct PathCount {
-    kernel: u64,
-    freehold: u64,
-}
-
 /// mm, and which of its objects and slabs are which of the kernel's.
 struct Run {
     machine: Bare,
     mm: Mm<Bare>,
     cache: CacheId,
-    cpus: usize,
+    nodes: SlabNodes,
     numbers: SlabNumbers,
+    dice: SlabDice,
     objects: HashMap<u64, Addr>,
     pairs: Pairs,
 }
@@ -146,8 +132,8 @@ impl Run {
                 .with(CacheFlags::NO_MERGE)
         };
         let cache = mm.create_cache(spec).map_err(|error| broken(error.to_string()))?;
-        let (objects, pairs) = (HashMap::new(), Pairs::default());
-        Ok(Self { machine, mm, cache, cpus: nodes.cpus(), numbers, objects, pairs })
+        let (objects, pairs, dice) = (HashMap::new(), Pairs::default(), SlabDice::default());
+        Ok(Self { machine, mm, cache, nodes, numbers, dice, objects, pairs })
     }
 
     fn alloc(&mut self, cpu: u16) -> Result<Addr, FormatError> {
@@ -160,9 +146,12 @@ impl Run {
         self.mm.kmem_cache_free(self.cache, object).map_err(|error| FormatError::new(0, error.to_string()))
     }
 
-    /// Gives each CPU the slab that it had.
-    fn set_up(&mut self, start: &BTreeMap<u16, StartSlab>) -> Result<(), FormatError> {
-        for (&cpu, slab) in start {
+    /// Gives each CPU the slab that it had: what was in it where the trace tells, for others any.
+    fn set_up(&mut self, start: &StartSlabs, beside: &SlabBeside) -> Result<(), FormatError> {
+        self.machine.fix_random(DECLINES);
+        for (&cpu, slab) in &start.of_cpu {
+            let local = self.nodes.node_of(cpu);
+            self.dice.home(slab.slab, local);
             let freed_later = slab.freed_later.iter().copied().map(Some);
             let in_use = freed_later.chain((0..slab.kept).map(|_| None));
             for address in in_use {
@@ -173,11 +162,20 @@ impl Run {
                 }
             }
             if slab.freed_later.is_empty() && slab.kept == 0 {
-                let object = self.alloc(cpu)?;
-                self.free(cpu, object)?;
+                self.touch(cpu)?;
             }
         }
+        for cpu in start.idle(&self.nodes, beside)? {
+            self.touch(cpu)?;
+        }
+        self.machine.take_drawn();
         Ok(())
+    }
+
+    /// Gives a CPU a slab of which nothing is in use.
+    fn touch(&mut self, cpu: u16) -> Result<(), FormatError> {
+        let object = self.alloc(cpu)?;
+        self.free(cpu, object)
     }
 
     fn feed(&mut self, events: &[SlabTraceEvent], outcome: &mut FileOutcome) -> Result<(), FormatError> {
@@ -208,12 +206,41 @@ impl Run {
 
     /// Whether the object is of the same slab as the kernel's, and mm's slab.
     fn alloc_traced(&mut self, event: &SlabTraceEvent) -> Result<(bool, u64), FormatError> {
+        let kernel = self.numbers.of(event.object);
+        let local = self.nodes.node_of(event.cpu);
+        let elsewhere = self.dice.home(kernel, local) != local;
+        self.machine.fix_random(if elsewhere { ASKS } else { DECLINES });
         let object = self.alloc(event.cpu)?;
+        if self.machine.take_drawn() > 0 {
+            self.note_throw(elsewhere, local)?;
+        }
         if self.objects.insert(event.object, object).is_some() {
             return Err(FormatError::new(event.line as usize, "it allocates an object that is in use"));
         }
         let freehold = self.numbers.of(object.0);
-        Ok((self.pairs.alloc(self.numbers.of(event.object), freehold), freehold))
+        Ok((self.pairs.alloc(kernel, freehold), freehold))
+    }
+
+    /// mm threw dice, which fell as the kernel's.
+    fn note_throw(&mut self, elsewhere: bool, local: Node) -> Result<(), FormatError> {
+        if elsewhere {
+            self.dice.asked();
+            return Ok(());
+        }
+        let least = self.mm.cache(self.cache).map_or(0, |cache| cache.sizing().min_partial);
+        let partial = self.files()?.counts_by("partial", 'N', self.nodes.nodes())?.unwrap_or_default();
+        let others = (0..).zip(&partial).filter(|(node, _)| Node(*node) != local);
+        if others.into_iter().any(|(_, &slabs)| slabs > u64::from(least)) {
+            self.dice.declined();
+        }
+        Ok(())
+    }
+
+    /// The cache's files as mm has them.
+    fn files(&self) -> Result<Attributes, FormatError> {
+        let files = self.mm.slab_attributes(self.cache);
+        let files = files.map_err(|error| FormatError::new(0, error.to_string()))?;
+        Ok(files.into_iter().map(|file| (file.name.to_string(), file.value)).collect())
     }
 
     fn free_traced(&mut self, event: &SlabTraceEvent) -> Result<(), FormatError> {
@@ -236,69 +263,31 @@ impl Run {
         before: &[Vec<u64>],
         outcome: &mut FileOutcome,
     ) -> Result<(), FormatError> {
-        let mut paths = BTreeMap::new();
+        let mut paths = Paths::default();
         for ((event, before), after) in SlabEvent::ALL.iter().zip(before).zip(self.counters()) {
             let name = event.name();
-            let kernel = (beside.before.counts(name, self.cpus)?, beside.after.counts(name, self.cpus)?);
+            let kernel = (
+                beside.before.counts(name, self.nodes.cpus())?,
+                beside.after.counts(name, self.nodes.cpus())?,
+            );
             let (Some(kernel_before), Some(kernel_after)) = kernel else { continue };
-            for cpu in 0..self.cpus {
+            for cpu in 0..self.nodes.cpus() {
                 let kernel = kernel_after[cpu].saturating_sub(kernel_before[cpu]);
                 let freehold = after[cpu] - before[cpu];
-                let what = || format!("{name} of CPU {cpu}");
-                if PATHS.contains(event) {
-                    paths.insert((*event, cpu), PathCount { kernel, freehold });
-                } else {
-                    outcome.compare(what, kernel, freehold);
+                if !paths.keep(*event, cpu, PathCount { kernel, freehold }) {
+                    outcome.compare(|| format!("{name} of CPU {cpu}"), kernel, freehold);
                 }
             }
         }
-        self.compare_paths(&paths, outcome);
+        paths.compare(beside.after.order(), outcome);
+        self.dice.compare(outcome);
         Ok(())
     }
 
-    /// The six counters to which those outside of the trace add: there is no more in the trace than in all, and all frees
-    /// of the others that were not to the CPU's own slab were to another CPU's, for any other would show in the lists of
-    /// partial slabs, and those are equal.
-    fn compare_paths(&self, paths: &BTreeMap<(SlabEvent, usize), PathCount>, outcome: &mut FileOutcome) {
-        for (&(event, cpu), count) in paths {
-            if count.freehold <= count.kernel {
-                outcome.agree();
-            } else {
-                outcome.differ(format!("{} of CPU {cpu}", event.name()), count.kernel, count.freehold);
-            }
-        }
-        for cpu in 0..self.cpus {
-            let count = |event| paths.get(&(event, cpu)).copied();
-            let frees = (count(SlabEvent::FreeSlowpath), count(SlabEvent::FreeFrozen));
-            if let (Some(slow), Some(frozen)) = frees {
-                let beyond = |slow: u64, frozen: u64| slow.saturating_sub(frozen);
-                outcome.compare(
-                    || format!("free_slowpath less free_frozen of CPU {cpu}"),
-                    beyond(slow.kernel, frozen.kernel),
-                    beyond(slow.freehold, frozen.freehold),
-                );
-            }
-        }
-        for event in PATHS {
-            let counts = (0..self.cpus).filter_map(|cpu| paths.get(&(event, cpu)));
-            let (kernel, freehold) =
-                counts.fold((0, 0), |sum, count| (sum.0 + count.kernel, sum.1 + count.freehold));
-            if kernel > 0 {
-                outcome.notes.push(format!(
-                    "{}: kernel {kernel}, freehold {freehold} in the trace; {} are of those who read the counters",
-                    event.name(),
-                    kernel.saturating_sub(freehold),
-                ));
-            }
-        }
-    }
-
     fn compare_files(&self, beside: &SlabBeside, outcome: &mut FileOutcome) -> Result<(), FormatError> {
-        let files = self.mm.slab_attributes(self.cache);
-        let files = files.map_err(|error| FormatError::new(0, error.to_string()))?;
+        let files = self.files()?;
         for name in FILES {
-            let ours = files.iter().find(|file| file.name == name).map(|file| file.value.as_str());
-            if let (Some(kernel), Some(freehold)) = (beside.after.get(name), ours) {
+            if let (Some(kernel), Some(freehold)) = (beside.after.get(name), files.get(name)) {
                 outcome.compare(|| format!("{name} in the end"), kernel, freehold);
             }
         }

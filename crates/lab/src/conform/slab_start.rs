@@ -6,8 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mm::Node;
+
 use super::sections::FormatError;
-use super::slab_trace::{SlabTraceEvent, SlabTraceKind};
+use super::slab_nodes::SlabNodes;
+use super::slab_trace::{SlabBeside, SlabTraceEvent, SlabTraceKind};
 
 /// The slab of a CPU when the trace began.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -35,11 +38,35 @@ impl SlabNumbers {
     }
 }
 
-/// The slabs of the CPUs that allocate at all.
-pub(super) fn infer(
-    events: &[SlabTraceEvent],
-    numbers: SlabNumbers,
-) -> Result<BTreeMap<u16, StartSlab>, FormatError> {
+/// The slabs of all CPUs when the trace began.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct StartSlabs {
+    /// Of each CPU that allocates at all.
+    pub(super) of_cpu: BTreeMap<u16, StartSlab>,
+}
+
+impl StartSlabs {
+    /// From the events.
+    pub(super) fn infer(events: &[SlabTraceEvent], numbers: SlabNumbers) -> Result<Self, FormatError> {
+        Ok(Self { of_cpu: of_cpus(events, numbers)? })
+    }
+
+    /// CPUs that allocate nothing in the trace and had a slab all the same: the first of those of each node, as many as
+    /// `cpu_slabs` says that there are beside the others'.
+    pub(super) fn idle(&self, nodes: &SlabNodes, beside: &SlabBeside) -> Result<Vec<u16>, FormatError> {
+        let slabs = beside.before.counts_by("cpu_slabs", 'N', nodes.nodes())?.unwrap_or_default();
+        let mut idle = vec![];
+        for (node, slabs) in (0..).zip(slabs) {
+            let cpus = (0..nodes.cpus() as u16).filter(|&cpu| nodes.node_of(cpu) == Node(node));
+            let (known, others): (Vec<u16>, Vec<u16>) = cpus.partition(|cpu| self.of_cpu.contains_key(cpu));
+            let more = slabs.saturating_sub(known.len() as u64);
+            idle.extend(others.into_iter().take(usize::try_from(more).unwrap_or(usize::MAX)));
+        }
+        Ok(idle)
+    }
+}
+
+fn of_cpus(events: &[SlabTraceEvent], numbers: SlabNumbers) -> Result<BTreeMap<u16, StartSlab>, FormatError> {
     let mut slabs = BTreeMap::<u16, StartSlab>::new();
     let mut left = BTreeSet::new();
     for event in events.iter().filter(|event| event.kind == SlabTraceKind::Alloc) {
@@ -115,7 +142,7 @@ mod tests {
             event(0, Alloc, 0x30),
             event(0, Free, 0x10),
         ];
-        let start = infer(&events, numbers).unwrap();
+        let start = StartSlabs::infer(&events, numbers).unwrap().of_cpu;
         assert_eq!(
             start[&0],
             StartSlab { slab: 1, freed_later: vec![0x11], kept: 2 },
@@ -123,6 +150,18 @@ mod tests {
         );
         assert_eq!(start[&1], StartSlab { slab: 2, freed_later: vec![], kept: 0 });
         let elsewhere = [events[0], event(0, Free, 0x99)];
-        assert!(infer(&elsewhere, numbers).is_err());
+        assert!(StartSlabs::infer(&elsewhere, numbers).is_err());
+    }
+
+    #[test]
+    fn idle_cpus_have_slabs_where_the_files_say() {
+        let cpus = "@@cpus\nnode0 cpulist=0-1\nnode1 cpulist=2-3\n@@slab-after\n@@slab-before\ncpu_slabs=";
+        let start = StartSlabs { of_cpu: BTreeMap::from([(0, StartSlab::default())]) };
+        for (files, idle) in
+            [("4 N0=2 N1=2", &[1, 2, 3][..]), ("2 N0=1 N1=1", &[2]), ("1 N0=1", &[]), ("0", &[])]
+        {
+            let beside = SlabBeside::parse(&format!("{cpus}{files}\n")).unwrap();
+            assert_eq!(start.idle(&beside.nodes, &beside).unwrap(), idle, "{files}");
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! Reads a slab trace: one allocation or free of a cache's object a line, `seconds,cpu,task,event,object`; and the text
 //! beside it, with what /sys/kernel/slab said of the cache before and after.
 
-use std::collections::BTreeMap;
-
 use super::sections::{FormatError, Section, Sections, clip, number};
 use super::slab_nodes::SlabNodes;
+use super::slab_paths::FileOrder;
 
 /// A line of a slab trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,9 +78,15 @@ pub(super) struct SlabBeside {
     pub(super) nodes: SlabNodes,
 }
 
-/// The files of a cache: name and text.
+/// The files of a cache, name and text, in the order in which they were read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Attributes(BTreeMap<String, String>);
+pub(super) struct Attributes(Vec<(String, String)>);
+
+impl FromIterator<(String, String)> for Attributes {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(files: I) -> Self {
+        Self(files.into_iter().collect())
+    }
+}
 
 impl SlabBeside {
     pub(super) fn parse(text: &str) -> Result<Self, FormatError> {
@@ -96,12 +101,20 @@ impl SlabBeside {
 impl Attributes {
     fn of(section: &Section<'_>) -> Self {
         let pairs = section.lines.iter().filter_map(|(_, text)| text.split_once('='));
-        Self(pairs.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())).collect())
+        pairs.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())).collect()
     }
 
     /// The text of a file, if there is one.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.0.iter().find(|(file, _)| file == name).map(|(_, text)| text.as_str())
+    }
+
+    /// How many files were read, and where those of frees stand among them.
+    pub(super) fn order(&self) -> FileOrder {
+        let place = |name| self.0.iter().position(|(file, _)| file == name);
+        let between = place("free_frozen").zip(place("free_slowpath"));
+        let between_frees = between.map_or(0, |(frozen, slow)| slow.abs_diff(frozen) as u64);
+        FileOrder { files: self.0.len() as u64, between_frees }
     }
 
     /// The number that a file begins with.
@@ -112,21 +125,31 @@ impl Attributes {
 
     /// The highest index that a count by CPU (`C`) or by node (`N`) has in any file.
     pub(super) fn highest(&self, letter: char) -> Option<u16> {
-        let words = self.0.values().flat_map(|text| text.split_whitespace());
+        let words = self.0.iter().flat_map(|(_, text)| text.split_whitespace());
         let indices = words.filter_map(|word| word.strip_prefix(letter)?.split_once('=')?.0.parse().ok());
         indices.max()
     }
 
     /// What each of `cpus` CPUs counted, `81 C0=32 C1=49`; `None` if there is no such counter.
     pub(super) fn counts(&self, name: &str, cpus: usize) -> Result<Option<Vec<u64>>, FormatError> {
+        self.counts_by(name, 'C', cpus)
+    }
+
+    /// The counts of a file by CPU (`C`) or by node (`N`), of `parts` of them; `None` if there is no such file.
+    pub(super) fn counts_by(
+        &self,
+        name: &str,
+        letter: char,
+        parts: usize,
+    ) -> Result<Option<Vec<u64>>, FormatError> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        let mut counts = vec![0; cpus];
+        let mut counts = vec![0; parts];
         for word in text.split_whitespace().skip(1) {
             let broken = || FormatError::new(0, format!("{name} says '{}'", clip(word)));
-            let (cpu, count) =
-                word.strip_prefix('C').and_then(|word| word.split_once('=')).ok_or_else(broken)?;
-            let cpu: usize = number(0, "the CPU", cpu)?;
-            *counts.get_mut(cpu).ok_or_else(broken)? = number(0, name, count)?;
+            let (part, count) =
+                word.strip_prefix(letter).and_then(|word| word.split_once('=')).ok_or_else(broken)?;
+            let part: usize = number(0, name, part)?;
+            *counts.get_mut(part).ok_or_else(broken)? = number(0, name, count)?;
         }
         Ok(Some(counts))
     }

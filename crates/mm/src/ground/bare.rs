@@ -29,6 +29,9 @@ struct State {
     /// Words of memory, those that were stored.
     words: RefCell<BTreeMap<u64, u64>>,
     waited_for: Cell<u32>,
+    fixed: Cell<Option<u64>>,
+    drawn: Cell<u32>,
+    slept: Cell<u64>,
 }
 
 /// A machine for one thread. Clones are the same machine.
@@ -44,6 +47,21 @@ impl Bare {
     /// The next `looks` looks at who waits for a lock will find somebody.
     pub fn pretend_waiters(&self, looks: u32) {
         self.0.waited_for.set(looks);
+    }
+
+    /// From now on every random number is `number`: who follows a kernel knows how its dice fell.
+    pub fn fix_random(&self, number: u64) {
+        self.0.fixed.set(Some(number));
+    }
+
+    /// Random numbers drawn since the last call.
+    pub fn take_drawn(&self) -> u32 {
+        self.0.drawn.take()
+    }
+
+    /// How long tasks asked to sleep at most, in all, since the last call.
+    pub fn take_slept(&self) -> Nanos {
+        Nanos(self.0.slept.take())
     }
 
     /// The refills and drains since the last call, in order.
@@ -81,6 +99,10 @@ unsafe impl Machine for Bare {
     }
 
     fn random(&self) -> u64 {
+        self.0.drawn.set(self.0.drawn.get() + 1);
+        if let Some(number) = self.0.fixed.get() {
+            return number;
+        }
         // splitmix64: enough for a machine on which nothing is timed.
         let seed = self.0.seed.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.seed.set(seed);
@@ -129,7 +151,9 @@ unsafe impl Machine for Bare {
 
     fn copy(&self, _from: Pfn, _to: Pfn, _order: Order) {}
 
-    fn block(&self, _at_most: Nanos) {}
+    fn block(&self, at_most: Nanos) {
+        self.0.slept.set(self.0.slept.get() + at_most.0);
+    }
 
     fn wake(&self, daemon: Daemon) {
         self.0.woken.borrow_mut().push(daemon);

@@ -11,6 +11,7 @@ use super::node::Slabs;
 use super::spec::CacheFlags;
 use super::stat::SlabEvent;
 use super::{SlabCx, SlabError};
+use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
 use crate::mm::Mm;
@@ -169,11 +170,14 @@ impl<M: Machine> SlabCx<'_, M> {
         let mut counts: Vec<NodeCounts> = self.cache.nodes.iter().map(|node| self.counts_of(node)).collect();
         for cpu in &self.cache.cpus {
             let local = cpu.local.lock_local(self.machine());
-            let Slabs { first, len } = local.partial;
-            let mut partial = Slabs { first, len };
-            let slabs = core::iter::from_fn(|| partial.pop(self));
-            for head in local.slab.into_iter().chain(slabs) {
+            if let Some(head) = local.slab {
                 counts[usize::from(self.node_of(head).0)].cpu_slabs += 1;
+            }
+            // As the kernel does, which looks at the first one and the count that this one carries
+            // (`show_slab_objects`): all of a CPU's partial slabs count where the first lies.
+            let Slabs { first, len } = local.partial;
+            if len > 0 {
+                counts[usize::from(self.node_of(Pfn(first)).0)].cpu_slabs += u64::from(len);
             }
         }
         counts
