@@ -7,6 +7,8 @@
 mod alloc_loop;
 mod colocated;
 mod dma_devices;
+#[cfg(test)]
+mod extremes;
 mod fragment;
 mod hot_pages;
 mod kernel_memory;
