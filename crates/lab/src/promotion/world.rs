@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved, Wanted};
 use mm::vm::SpaceId;
-use mm::{Knob, KnobUse, Machine, Nanos, Node, TaskId, ZoneKind};
+use mm::{Knob, KnobUse, Machine, Nanos, Node, TaskId};
 use sim::profile::Place;
 use sim::{Path, SimMachine};
 
@@ -192,12 +192,7 @@ impl World {
     /// kswapd is told if not.
     fn has_room(&self, node: Node, mode: Mode) -> bool {
         let mm = &self.stage.mm;
-        let mut zones = mm.zones().iter().filter(|zone| zone.node() == node);
-        let has_room = zones.any(|zone| {
-            let kept = zone.protection()[ZoneKind::Movable.index()];
-            let is_above = |high: u32| zone.free_pages() > high + zone.boost() + kept + 1;
-            zone.decide_by_marks(self.machine(), |marks| is_above(marks.high))
-        });
+        let has_room = mm.has_room_above_high(node);
         if !has_room && mode != Mode::Normal {
             mm.make_room(node);
         }

@@ -109,7 +109,7 @@ impl<M: Machine> Mm<M> {
 
     /// Waits where the first node's reserves are nearly used up, so that many requests do not all reclaim at once
     /// (`throttle_direct_reclaim`, since 3.6; unchecked).
-    fn throttle(&self, search: Search<'_>) {
+    pub(super) fn throttle(&self, search: Search<'_>) {
         let mut zones = self.candidates(search.request, search.node);
         let Some(zone) = zones.find(|zone| zone.kind <= ZoneKind::Normal) else { return };
         let mut without_kswapd = 0;

@@ -80,6 +80,17 @@ impl<M: Machine> Mm<M> {
         self.wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
     }
 
+    /// Whether a zone of `node` may take a page more and stay above its high mark and what it keeps from movable pages
+    /// (`migrate_balanced_pgdat`).
+    pub fn has_room_above_high(&self, node: Node) -> bool {
+        let mut zones = self.zones.iter().filter(|zone| zone.node == node);
+        zones.any(|zone| {
+            let kept = zone.protection()[ZoneKind::Movable.index()];
+            let is_above = |high: u32| zone.free_pages() > high + zone.boost() + kept + 1;
+            zone.decide_by_marks(&self.machine, |marks| is_above(marks.high))
+        })
+    }
+
     /// Pages were to be promoted to `node`, and there is no room above its high mark.
     pub fn make_room(&self, node: Node) {
         self.wake_kswapd(node);

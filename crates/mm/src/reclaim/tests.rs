@@ -302,3 +302,69 @@ fn since_5_16_a_request_waits_a_jiffy_and_only_where_writing_cannot_keep_up() {
     );
     assert_eq!(congestion("linux-6.18", false, again), None, "there is enough else");
 }
+
+/// A search by a request of a program, as it stands at the min mark.
+fn at_min(mm: &Mm<Bare>) -> Nanos {
+    let flags = crate::pages::zone::AllocFlags::NONE;
+    let mark = crate::pages::alloc_path::Mark::Min;
+    let request = Request::USER;
+    mm.machine().take_slept();
+    mm.throttle(crate::pages::alloc_path::Search { request: &request, node: Node(0), mark, flags });
+    mm.machine().take_slept()
+}
+
+#[test]
+fn a_request_waits_for_kswapd_while_half_of_the_min_marks_is_not_free() {
+    let mm = mm("linux-6.18");
+    fill(&mm);
+    assert_eq!(at_min(&mm), Nanos(0), "the min marks are free");
+    mm.set_knob(Knob::MinFreeKbytes, 16_384).unwrap();
+    let marks = || mm.zones.iter().map(|zone| zone.mark_min().pages).sum::<u32>();
+    let free = || mm.zones.iter().map(Zone::free_pages).sum::<u32>();
+    assert!(free() > 0 && free() <= marks() / 2);
+    mm.machine().take_woken();
+    assert_eq!(at_min(&mm), Nanos(1_000_000_000), "a second, where nobody runs kswapd");
+    assert_eq!(mm.machine().take_woken()[0], Daemon::Kswapd(Node(0)));
+    mm.kill(TaskId(0));
+    assert_eq!(at_min(&mm), Nanos(0), "who was killed goes on");
+    mm.forget_task(TaskId(0));
+    mm.reclaim.node(Node(0)).failures.store(MAX_RECLAIM_RETRIES, crate::ground::sync::Relaxed);
+    assert_eq!(at_min(&mm), Nanos(0), "kswapd has given up");
+}
+
+#[test]
+fn no_wait_where_nothing_could_be_freed() {
+    let mm = mm("linux-6.18");
+    let held: Vec<Pfn> =
+        core::iter::from_fn(|| mm.alloc(Request { urgency: Urgency::NoWait, ..Request::USER }).ok())
+            .collect();
+    assert!(!held.is_empty());
+    mm.set_knob(Knob::MinFreeKbytes, 16_384).unwrap();
+    let marks: u32 = mm.zones.iter().map(|zone| zone.mark_min().pages).sum();
+    assert!(mm.zones.iter().map(Zone::free_pages).sum::<u32>() <= marks / 2);
+    assert_eq!(at_min(&mm), Nanos(0), "no page of these could go");
+}
+
+#[test]
+fn a_page_moves_only_to_a_zone_above_its_high_mark_and_reserve() {
+    let room = |reserve_ratio| {
+        let mm = mm("linux-6.18");
+        mm.set_knob(Knob::LowmemReserveDma32, reserve_ratio).unwrap();
+        let request = Request { urgency: Urgency::NoWait, highest: ZoneKind::Dma32, ..Request::USER };
+        // Normal to its low mark, then DMA32 page by page: the reserve is not kept from those who can use no other.
+        while mm.zones[1].free_pages() > mm.zones[1].mark_high().pages {
+            mm.alloc(Request { highest: ZoneKind::Normal, ..request }).unwrap();
+        }
+        while mm.has_room_above_high(Node(0)) {
+            mm.alloc(request).unwrap();
+        }
+        let zone = &mm.zones[0];
+        let kept = zone.protection()[ZoneKind::Movable.index()];
+        (zone.free_pages() - zone.mark_high().pages, kept)
+    };
+    let ((small, kept_small), (large, kept_large)) = (room(256), room(8));
+    assert!(kept_large > 8 * kept_small && kept_small > 0);
+    // The last refill of a pageset goes by batches.
+    assert!(small <= kept_small + 1 && small + 64 > kept_small, "{small} {kept_small}");
+    assert!(large <= kept_large + 1 && large + 64 > kept_large, "{large} {kept_large}");
+}
