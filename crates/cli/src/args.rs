@@ -265,6 +265,9 @@ pub(crate) struct LabHow {
     /// Say where the means of refills and drains come from
     #[arg(long)]
     pub(crate) explain: bool,
+    /// Run knobs all the same that cannot act on a variant's workload, machine or policy; every output says so
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Threads that simulate side by side; the results do not depend on it
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub(crate) jobs: usize,
@@ -406,6 +409,9 @@ pub(crate) struct Contention {
     /// Set a knob; with several values, or several times, every combination is measured
     #[arg(long, value_name = "KNOB=V[,V…]")]
     pub(crate) set: Vec<String>,
+    /// Measure knobs all the same that cannot act here; every output says so
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Pages that each thread allocates before it frees them
     #[arg(long, default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(1..=1 << 24), value_name = "N")]
     pub(crate) pages: u32,

@@ -298,6 +298,46 @@ fn policies_contend_on_this_machine() {
     let wrong = common::refusal(&["bench", "contention", "--policy", "linux-6.18+yeild"]);
     assert!(wrong.contains("linux-6.18+yield"), "{wrong}");
     common::refusal(&["bench", "contention", "--threads", "0"]);
+    let cannot = [&words[..], &["--policy", "linux-6.18", "--set", "vm.swappiness=10"]].concat();
+    let refused = common::refusal(&cannot);
+    let why =
+        "vm.swappiness cannot act here: the workload has no address spaces; --force measures it all the same";
+    assert!(refused.contains(why), "{refused}");
+    let forced = Document::from_json(&stdout(&[&cannot[..], &["--force", "--json"]].concat())).unwrap();
+    assert!(forced.notes[0].contains("by force: vm.swappiness cannot act here"), "{:?}", forced.notes);
+    let uses = &forced.runs[0].knob_uses["vm.swappiness"];
+    assert_eq!(uses.outcome, lab::measurements::KnobOutcome::RefusedButForced);
+}
+
+#[test]
+fn threads_that_find_no_page_are_told_of() {
+    let words = ["bench", "contention", "--rounds", "1", "--slice-ms", "1", "--threads", "1", "--policy"];
+    let set = ["linux-6.18", "--set", "vm.min_free_kbytes=8388608", "--quiet"];
+    let output = common::freehold(&[&words[..], &set].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("requests of threads found no page, in all runs"), "{said}");
+}
+
+#[test]
+fn an_experiment_whose_knob_cannot_act_runs_by_force_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f.toml");
+    let text = "name = 'forced'\ntitle = 't'\nabout = 'a'\nsource = 's'\nmachine = 'kvm-genoa-2c'\n\
+                run_ms = 1\nseeds = 1\n\
+                [workload]\nkind = 'alloc-loop'\ntasks = 1\nblocks = 9\n\
+                [[variant]]\nname = 'v'\nknobs = { 'vm.swappiness' = 10 }\n";
+    std::fs::write(&file, text).unwrap();
+    let words = ["lab", "run", file.to_str().unwrap(), "--quiet"];
+    let refused = common::refusal(&words);
+    let why =
+        "vm.swappiness cannot act here: the workload has no address spaces; --force runs it all the same";
+    assert!(refused.contains(why), "{refused}");
+    let text = stdout(&[&words[..], &["--force"]].concat());
+    assert!(text.contains("forced, variant v: by force: vm.swappiness cannot act here"), "{text}");
+    let document = Document::from_json(&stdout(&[&words[..], &["--force", "--json"]].concat())).unwrap();
+    let uses = &document.runs[0].knob_uses["vm.swappiness"];
+    assert_eq!(uses.outcome, lab::measurements::KnobOutcome::RefusedButForced);
 }
 
 #[test]

@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use host::bench::contention::{Outcome, Plan, Slice, Variant};
 use host::probe::Hardware;
 use mm::policy::{DEFAULT_POLICY, EXAMPLE_POLICIES, FREEHOLD};
-use mm::{Knob, Policy};
+use mm::{Knob, Policy, Topology};
 
-use crate::measurements::{Confidence, Document, Latency, LockStat, Run, Sample, Throughput};
+use crate::measurements::{
+    Confidence, Document, Latency, LockStat, REQUESTS_WITHOUT_A_PAGE, Run, Sample, Throughput,
+};
+use crate::reach::{self, Brings, Refusal, Where};
 use crate::replay::{Setting, combinations};
 use crate::results;
 
@@ -33,6 +36,32 @@ pub fn variants(policies: &[Policy], settings: &[Setting]) -> Vec<Variant> {
         combined.map(|set| Variant { policy: policy.clone(), knobs: set.knobs }).collect::<Vec<_>>()
     };
     policies.iter().flat_map(with).collect()
+}
+
+/// The knobs of each variant of `plan` that cannot act on threads that allocate pages from one zone `topology`, and why.
+pub fn refusals(plan: &Plan, topology: &Topology) -> Vec<Vec<Refusal>> {
+    let brings = Brings::default();
+    let of = |variant: &Variant| {
+        reach::refusals(&Where { brings, topology, policy: &variant.policy, set: &variant.knobs })
+    };
+    plan.variants.iter().map(of).collect()
+}
+
+/// Says in `document`, which is that of `plan`, which knobs were measured by force.
+pub fn mark_forced(document: &mut Document, plan: &Plan, refused: &[Vec<Refusal>]) {
+    for (variant, refused) in plan.variants.iter().zip(refused) {
+        let (policy, knobs) = (variant.policy.name(), results::knobs(&variant.knobs));
+        let of_variant = |run: &&mut Run| run.policy == policy && run.knobs == knobs;
+        for run in document.runs.iter_mut().filter(of_variant) {
+            reach::mark_forced(&mut run.knob_uses, refused);
+        }
+        for refusal in refused {
+            let note = format!("{policy}: by force: {refusal}");
+            if !document.notes.contains(&note) {
+                document.notes.push(note);
+            }
+        }
+    }
 }
 
 /// The document of what was measured; `command` is the command line. Fewer threads come first; a round is a repetition.
@@ -83,7 +112,7 @@ fn run(plan: &Plan, slice: &Slice) -> Run {
 }
 
 fn omissions(slice: &Slice) -> BTreeMap<String, u64> {
-    let counts = [("requests_without_a_page", slice.failed), ("spans_not_noted_down", slice.lost)];
+    let counts = [(REQUESTS_WITHOUT_A_PAGE, slice.failed), ("spans_not_noted_down", slice.lost)];
     counts.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
 }
 

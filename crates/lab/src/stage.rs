@@ -34,6 +34,8 @@ pub struct Stage {
     pub tasks: Cell<u32>,
     /// Expedited grace periods so far, each of which interrupts every CPU.
     pub expedited: Cell<u64>,
+    /// When the first round of freehold's promotion was over, until the second begins.
+    pub first_round: Cell<Option<Nanos>>,
     /// The numbers that say when each CPU's vmstat tick first comes.
     tick_numbers: RefCell<Vec<u64>>,
 }
@@ -64,12 +66,22 @@ impl Stage {
             end: Cell::new(Nanos(u64::MAX)),
             tasks: Cell::new(0),
             expedited: Cell::new(0),
+            first_round: Cell::new(None),
             tick_numbers: RefCell::default(),
         })
     }
 
-    /// The run is over: says what `vm.stat_interval` did, which decides when the first tick comes. Most runs are shorter.
-    pub fn note_ticks(&self) {
+    /// The run is over: says what knobs did that decide when something first comes, or comes again. Runs may be shorter.
+    pub fn note_waits(&self) {
+        self.note_ticks();
+        if let Some(round) = self.first_round.get() {
+            let by = (Knob::PromotePeriod, self.machine().now().0 - round.0);
+            let is_due = |period: u64| by.1 >= period;
+            self.mm.knobs().decide_by(self.machine(), by, |ms| ms * 1_000_000, is_due);
+        }
+    }
+
+    fn note_ticks(&self) {
         let numbers = self.tick_numbers.borrow();
         let first = |seconds: u64| {
             let first = numbers.iter().map(|number| number % (seconds * 1_000_000_000));

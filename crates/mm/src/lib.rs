@@ -46,6 +46,7 @@ pub use pages::pcp::{PageSizing, Pressure, Setting, Tuning};
 pub use pages::request::{AllocError, FreeError, Request, Urgency};
 pub use pages::stat::Counters;
 pub use pages::zone::Zone;
+pub use pages::zone_watch::decide_by_sum_of_marks;
 pub use pages::zonelist::{NodeMask, OrderChoice, OrderReason, ZonelistOrder, Zonelists};
 pub use rules::knobs::{KNOBS, Knob, KnobError, KnobUse, Knobs, Margin, Verdict};
 pub use rules::policy::{Policy, PolicyError};

@@ -27,7 +27,9 @@ pub fn page(document: &Document, of: &Account) -> String {
     // The heading is Markdown's own.
     let text = text.split_once('\n').map_or(text.as_str(), |(_, rest)| rest);
     let text = text.trim_end();
-    format!("# {}\n{}\n\n{LINKS}\n\n```\n{text}\n```\n", of.name, of.title)
+    let own = |note: &&String| note.starts_with(&format!("{}, ", of.name));
+    let notes: String = document.notes.iter().filter(own).map(|note| format!("**{note}**\n\n")).collect();
+    format!("# {}\n{}\n\n{LINKS}\n\n{notes}```\n{text}\n```\n", of.name, of.title)
 }
 
 const LINKS: &str = "Simulated; [what roles, scores and \u{b1} mean](../results.md), [what the model leaves out](../model.md).";

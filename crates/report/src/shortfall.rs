@@ -1,6 +1,6 @@
 //! What a run fell short of, in the one line that stands on stderr beside exit status 1.
 
-use lab::measurements::{CHANGES_NOT_REACHED, FAILED_ALLOCATIONS, Run};
+use lab::measurements::{CHANGES_NOT_REACHED, FAILED_ALLOCATIONS, REQUESTS_WITHOUT_A_PAGE, Run};
 
 /// What fell short in any of `runs`, and what to do; `None` if nothing did.
 pub fn line(runs: &[Run]) -> Option<String> {
@@ -18,6 +18,14 @@ pub fn line(runs: &[Run]) -> Option<String> {
         parts.push(format!(
             "{failed} allocations found no memory, in {}: take a machine with more of it, or fewer copies",
             where_in(FAILED_ALLOCATIONS)
+        ));
+    }
+    let without = sum(REQUESTS_WITHOUT_A_PAGE);
+    if without > 0 {
+        parts.push(format!(
+            "{without} requests of threads found no page, in {}: their speeds are of less work; keep less free \
+             (vm.min_free_kbytes, vm.watermark_scale_factor), or take fewer --pages",
+            where_in(REQUESTS_WITHOUT_A_PAGE)
         ));
     }
     if sum(CHANGES_NOT_REACHED) > 0 {
@@ -47,6 +55,8 @@ mod tests {
             run(&[(FAILED_ALLOCATIONS, 839_347), (CHANGES_NOT_REACHED, 1)]),
             run(&[(CHANGES_NOT_REACHED, 1)]),
         ];
+        let threads = [run(&[(REQUESTS_WITHOUT_A_PAGE, 7)]), run(&[])];
+        insta::assert_snapshot!(line(&threads).unwrap(), @"fell short: 7 requests of threads found no page, in 1 of 2 runs: their speeds are of less work; keep less free (vm.min_free_kbytes, vm.watermark_scale_factor), or take fewer --pages");
         insta::assert_snapshot!(line(&runs).unwrap(), @"fell short: 839347 allocations found no memory, in 1 of 2 runs: take a machine with more of it, or fewer copies; a change of --at was never reached, in all runs: they end after 2.000 ms at most; give an earlier time, or more --repeat");
     }
 }

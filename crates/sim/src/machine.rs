@@ -170,9 +170,14 @@ impl SimMachine {
         self.0.measurements()
     }
 
-    /// Forgets what has been measured so far.
+    /// Forgets what has been measured so far, except for what knobs did: what they decided before lasts.
     pub fn reset_measurements(&self) {
         self.0.reset_measurements();
+    }
+
+    /// Forgets what `knob` did: it gets another value.
+    pub fn forget_knob(&self, knob: Knob) {
+        self.0.forget_knob(knob);
     }
 }
 

@@ -34,6 +34,10 @@ fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
         rounds: options.rounds,
         slice: Duration::from_millis(options.slice_ms),
     };
+    let refused = lab::contention::refusals(&plan, &plan.topology().map_err(Failure::of)?);
+    if let Some(refusal) = refused.iter().flatten().next().filter(|_| !options.force) {
+        return Err(Failure::of(format!("{refusal}; --force measures it all the same")));
+    }
     let slices = plan.threads.len() * plan.variants.len() * plan.rounds as usize;
     let bar = Bar::new(global, slices as u64);
     let name = |variant: usize| plan.variants[variant].policy.name().to_owned();
@@ -42,10 +46,16 @@ fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
     });
     bar.done();
     let outcome = outcome.map_err(Failure::of)?;
-    let document = lab::contention::document(command_line(), &plan, &outcome, &Hardware::this());
+    let mut document = lab::contention::document(command_line(), &plan, &outcome, &Hardware::this());
+    lab::contention::mark_forced(&mut document, &plan, &refused);
     present(global, &document, |style| report::contention::text(style, &document))?;
-    let short = outcome.slices.iter().any(|slice| slice.failed > 0);
-    Ok(if short { Verdict::FellShort } else { Verdict::Fine })
+    Ok(match report::shortfall::line(&document.runs) {
+        Some(short) => {
+            eprintln!("freehold: {short}");
+            Verdict::FellShort
+        }
+        None => Verdict::Fine,
+    })
 }
 
 /// What is set against each other.

@@ -75,6 +75,7 @@ fn perform(
         machines: how.machine.iter().map(|name| machine_or_this(global, name)).collect::<Result<_, _>>()?,
         seeds: how.seeds,
         first_seed: global.seed,
+        forced: how.force,
         detail: if how.explain { Detail::Explained } else { Detail::Results },
     };
     let bar = Bar::new(global, experiment::simulations(&experiments, &options) as u64);

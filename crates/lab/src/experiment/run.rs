@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use mm::Knob;
 use rayon::prelude::*;
 use sim::Profile;
 
@@ -15,6 +16,7 @@ use super::spec::{Experiment, Histogram, Variant};
 use super::sweep;
 use crate::evidence::{self, Checked, Claim, Table};
 use crate::measurements::{Account, Document, HistogramPair, Latency};
+use crate::reach::mark_forced;
 use crate::scene::Outcome;
 
 /// How experiments are to be run.
@@ -28,6 +30,8 @@ pub struct Options {
     pub first_seed: u64,
     /// Whether to say where means come from.
     pub detail: Detail,
+    /// Whether knobs that cannot act are to run all the same.
+    pub forced: bool,
 }
 
 /// How much is said.
@@ -41,7 +45,7 @@ pub enum Detail {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { machines: vec![], seeds: None, first_seed: 1, detail: Detail::Results }
+        Self { machines: vec![], seeds: None, first_seed: 1, detail: Detail::Results, forced: false }
     }
 }
 
@@ -67,10 +71,31 @@ pub fn run(
     options: &Options,
     done: &(dyn Fn(&str) + Sync),
 ) -> Result<Document, ExperimentError> {
+    let mut notes = vec![];
     for experiment in &experiments {
-        check_knobs(&experiment.clone().on(&options.machines))?;
+        let moved = experiment.clone().on(&options.machines);
+        if !options.forced {
+            check_knobs(&moved)?;
+        }
+        notes.extend(forced_notes(&moved));
     }
-    run_with(experiments, options, &super::perform::perform, done)
+    let ran = run_with(experiments, options, &super::perform::perform, done)?;
+    Ok(Document { notes, ..ran })
+}
+
+/// A line for each knob that ran by force, with the first variant that it did in.
+fn forced_notes(experiment: &Experiment) -> Vec<String> {
+    let cells = experiment.sweeps.iter().flat_map(|sweep| &sweep.cells);
+    let mut said: Vec<(Knob, String)> = vec![];
+    for variant in experiment.variants.iter().chain(cells) {
+        for refusal in super::perform::refused(variant) {
+            if said.iter().all(|(knob, _)| *knob != refusal.knob) {
+                let note = format!("{}, variant {}: by force: {refusal}", experiment.name, variant.name);
+                said.push((refusal.knob, note));
+            }
+        }
+    }
+    said.into_iter().map(|(_, note)| note).collect()
 }
 
 /// Checks that each knob that a variant sets can act there.
@@ -78,7 +103,7 @@ pub(super) fn check_knobs(experiment: &Experiment) -> Result<(), ExperimentError
     let cells = experiment.sweeps.iter().flat_map(|sweep| &sweep.cells);
     for variant in experiment.variants.iter().chain(cells) {
         if let Some(refusal) = super::perform::refused(variant).first() {
-            let problem = format!("variant {}: {refusal}", variant.name);
+            let problem = format!("variant {}: {refusal}; --force runs it all the same", variant.name);
             return Err(ExperimentError::new(&experiment.file, problem));
         }
     }
@@ -156,11 +181,13 @@ fn repetition(
         let (got, asked) = (outcomes.len(), variant.phases.len());
         return Err(failed(format!("{got} phases were simulated of {asked}")));
     }
+    let refused = super::perform::refused(variant);
     for (phase, outcome) in outcomes.iter_mut().enumerate() {
         let run = &mut outcome.run;
         run.experiment.clone_from(&experiment.name);
         run.variant = variant.case_name(phase);
         run.seed = seed;
+        mark_forced(&mut run.knob_uses, &refused);
         let setup = &variant.setup;
         evidence::label(run, Table::bundled(), &setup.policy, &setup.profile, Checked::ByRows);
         Claim { label: variant.confidence, because: &variant.because, about: setup.tests() }.bound(run);

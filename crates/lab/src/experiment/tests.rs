@@ -544,5 +544,5 @@ fn a_knob_that_cannot_act_is_an_error_that_names_the_file_and_the_variant() {
     let text = SMALL.replace("vm.pcp_batch_scale_max\" = 0", "vm.swappiness\" = 0");
     let experiment = Experiment::parse("small.toml", &text).unwrap();
     let error = super::run::check_knobs(&experiment).unwrap_err();
-    insta::assert_snapshot!(error, @"small.toml: variant zero: vm.swappiness cannot act here: the workload has no address spaces");
+    insta::assert_snapshot!(error, @"small.toml: variant zero: vm.swappiness cannot act here: the workload has no address spaces; --force runs it all the same");
 }

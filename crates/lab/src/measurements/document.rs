@@ -121,6 +121,9 @@ pub const CHANGES_NOT_REACHED: &str = "changes_not_reached";
 /// The omission of allocations for which there was no page.
 pub const FAILED_ALLOCATIONS: &str = "failed_allocations";
 
+/// The omission of requests of real threads for which there was no page.
+pub const REQUESTS_WITHOUT_A_PAGE: &str = "requests_without_a_page";
+
 impl Run {
     /// The counter `name`; of one that is kept by zone, the sum over the kinds of zone; 0 if there is none.
     pub fn counter(&self, name: &str) -> u64 {

@@ -22,7 +22,7 @@ pub use change::{Change, Figure, Mean, Told, changes, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
     CHANGES_NOT_REACHED, Confidence, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Memory, Moved,
-    ReadError, Run, Throughput, least_confidence,
+    REQUESTS_WITHOUT_A_PAGE, ReadError, Run, Throughput, least_confidence,
 };
 pub use experiment::{
     Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,

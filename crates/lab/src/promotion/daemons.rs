@@ -104,7 +104,13 @@ fn spawn_seeker(sim: &Sim, world: &Rc<World>) {
     let seeking = Rc::clone(world);
     background(sim, "kpromoted", move || {
         let mut seeker = Seeker::new(budget, seeking.machine().random());
-        while !seeking.stage.is_over() {
+        for number in 0_u64.. {
+            if seeking.stage.is_over() {
+                break;
+            }
+            if number > 0 {
+                seeking.watch_pause();
+            }
             for space in seeking.newborn.take() {
                 seeker.enter(space);
             }
@@ -114,7 +120,10 @@ fn spawn_seeker(sim: &Sim, world: &Rc<World>) {
             let pause = seeker.round(&*seeking, waiting, &mut want);
             let spent = Nanos(seeking.machine().now().0 - start.0);
             seeking.spent("scan", spent);
-            seeking.watch_round(spent);
+            seeking.watch_round(spent, budget);
+            if number == 0 {
+                seeking.stage.first_round.set(Some(seeking.machine().now()));
+            }
             seeking.machine().sleep(pause);
         }
     });
@@ -131,19 +140,33 @@ fn spawn_seeker(sim: &Sim, world: &Rc<World>) {
 }
 
 impl World {
-    /// A round of freehold's promotion took `spent`. One that was not bounded by its budget, nor would have been by the
-    /// default's, would have looked at the same.
-    fn watch_round(&self, spent: Nanos) {
-        let (knobs, machine) = (self.stage.mm.knobs(), self.machine());
-        let period = knobs.decide(machine, Knob::PromotePeriod, |ms| ms);
+    /// A pause of freehold's promotion is over: with another period it would have been over at another time. (That it is not
+    /// over when a run ends is in [`crate::stage::Stage::note_waits`].)
+    fn watch_pause(&self) {
+        self.stage.first_round.set(None);
+        self.stage.mm.knobs().decide(self.machine(), Knob::PromotePeriod, |ms| ms);
+    }
+
+    /// A round of freehold's promotion with this `budget` took `spent`. One that was not bounded by its budget, nor would have
+    /// been by a default's, would have looked at the same.
+    fn watch_round(&self, spent: Nanos, budget: Budget) {
         // Of a round's share a quarter is for asking.
-        let asking = |permille: u64| period * 1000 * permille / 4;
-        let by = (Knob::PromoteScanShare, spent.0);
-        if knobs.is_set(by.0) {
-            let (mark, default_mark) = (asking(knobs.get(by.0)), asking(by.0.spec().default));
+        let asking = |budget: Budget| budget.period.0 * budget.permille / 1000 / 4;
+        let share = Budget { permille: Knob::PromoteScanShare.spec().default, ..budget };
+        let period = Nanos(Knob::PromotePeriod.spec().default * 1_000_000);
+        let pace = Budget { period, ..budget };
+        for (knob, by_default) in [(Knob::PromoteScanShare, share), (Knob::PromotePeriod, pace)] {
+            let (mark, default_mark) = (asking(budget), asking(by_default));
             let is_bounded = mark != default_mark && spent.0 >= mark.min(default_mark);
-            let margin = Margin { seen: spent.0, mark, default_mark };
-            machine.knob_used(by.0, KnobUse::of(&is_bounded, &false).with(margin));
+            let used = KnobUse::of(&is_bounded, &false);
+            // Of the period it is said how long the pause was.
+            let used = match knob {
+                Knob::PromoteScanShare => used.with(Margin { seen: spent.0, mark, default_mark }),
+                _ => used,
+            };
+            if self.stage.mm.knobs().is_set(knob) {
+                self.machine().knob_used(knob, used);
+            }
         }
     }
 

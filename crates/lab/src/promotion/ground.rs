@@ -3,7 +3,7 @@
 use mm::ids::{PAGE_SIZE, PAGEBLOCK_PAGES};
 use mm::tier::{Area, Ground, PageRange, Seen, Stayed};
 use mm::vm::{SpaceId, Vpn};
-use mm::{Knob, KnobUse, Machine, MigrateError, Nanos, Node};
+use mm::{Knob, KnobUse, Machine, MigrateError, Nanos, Node, decide_by_sum_of_marks};
 use sim::Path;
 
 use super::program::Program;
@@ -144,8 +144,13 @@ impl Ground for World {
 
     fn room(&self, node: Node) -> u64 {
         let zones = self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
-        let room = |zone: &mm::Zone<_>| zone.free_pages().saturating_sub(zone.watermarks().promo);
-        zones.map(|zone| u64::from(room(zone))).sum::<u64>() * PAGE_SIZE * u64::from(self.grain)
+        zones.map(|zone| self.room_of(zone, zone.watermarks())).sum()
+    }
+
+    fn has_room(&self, node: Node, bytes: u64) -> bool {
+        let zones = || self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
+        let of = |zone: &mm::Zone<_>, marks| self.room_of(zone, marks);
+        decide_by_sum_of_marks(self.machine(), zones, of, |room| room >= bytes)
     }
 
     fn size(&self, node: Node) -> u64 {

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use mm::ids::PAGE_SIZE;
 use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved, Wanted};
 use mm::vm::SpaceId;
-use mm::{Knob, KnobUse, Machine, Nanos, Node, TaskId};
+use mm::watermark::Watermarks;
+use mm::{Knob, KnobUse, Machine, Nanos, Node, TaskId, Zone};
 use sim::profile::Place;
 use sim::{Path, SimMachine};
 
@@ -197,6 +199,11 @@ impl World {
             mm.make_room(node);
         }
         has_room
+    }
+
+    /// Bytes free of `zone` above the mark up to which promotion may fill it, with these marks.
+    pub(super) fn room_of(&self, zone: &Zone<SimMachine>, marks: Watermarks) -> u64 {
+        u64::from(zone.free_pages().saturating_sub(marks.promo)) * PAGE_SIZE * u64::from(self.grain)
     }
 
     fn mark_window(&self, program: &Program, balancing: &RefCell<Balancing>) {

@@ -15,6 +15,8 @@ pub struct Brings {
     pub files: bool,
     /// Address spaces that are looked through for pages in use, so that these can be promoted.
     pub programs: bool,
+    /// The vmstat tick and the other daemons. Threads on real cores have none (`bench contention`).
+    pub daemons: bool,
     /// Whether it is a recording, in which there is nothing but what was asked of the allocators.
     pub is_recording: bool,
 }
@@ -24,12 +26,12 @@ impl Brings {
     pub fn of_recording(workload: &Workload) -> Self {
         let is_slab = |action: &Action| matches!(action, Action::AllocObject { .. });
         let slabs = workload.tasks.iter().flat_map(|task| &task.ops).any(|op| is_slab(&op.action));
-        Self { slabs, is_recording: true, ..Self::default() }
+        Self { slabs, daemons: true, is_recording: true, ..Self::default() }
     }
 
     /// What a workload of an experiment brings.
     pub fn of_workload(spec: &WorkloadSpec) -> Self {
-        let pages = Self::default();
+        let pages = Self { daemons: true, ..Self::default() };
         let slabs = Self { slabs: true, ..pages };
         let spaces = Self { spaces: true, ..pages };
         match spec {
@@ -38,16 +40,14 @@ impl Brings {
             | WorkloadSpec::AllocLoop(_)
             | WorkloadSpec::ProducerConsumer(_)
             | WorkloadSpec::ProcessChurn(_)
-            | WorkloadSpec::Colocated(_) => pages,
+            | WorkloadSpec::Colocated(_)
+            | WorkloadSpec::Stream(_) => pages,
             WorkloadSpec::Mmap1(_)
             | WorkloadSpec::Mmap2(_)
             | WorkloadSpec::Brk1(_)
             | WorkloadSpec::Hackbench(_)
             | WorkloadSpec::SlabBulk(_) => slabs,
-            WorkloadSpec::Stream(_)
-            | WorkloadSpec::Specjbb(_)
-            | WorkloadSpec::Proactive(_)
-            | WorkloadSpec::ThpFault(_) => spaces,
+            WorkloadSpec::Specjbb(_) | WorkloadSpec::Proactive(_) | WorkloadSpec::ThpFault(_) => spaces,
             WorkloadSpec::DmaDevices(_) | WorkloadSpec::KernelMemory(_) | WorkloadSpec::Thpscale(_) => {
                 Self { files: true, ..spaces }
             }

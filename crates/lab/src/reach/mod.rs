@@ -61,6 +61,15 @@ fn aside(knob: Knob, place: &Where<'_>) -> String {
     String::new()
 }
 
+/// Says in `uses` of each knob that was `refused` that it ran by force.
+pub(crate) fn mark_forced(uses: &mut BTreeMap<String, KnobUses>, refused: &[Refusal]) {
+    for Refusal { knob, missing } in refused {
+        let uses = uses.entry(knob.spec().name.to_owned()).or_default();
+        (uses.outcome, uses.nearest) = (KnobOutcome::RefusedButForced, missing.clone());
+        uses.distance = None;
+    }
+}
+
 /// What each of the knobs that were `set` did, by its name; `refused` are those that cannot act and were forced.
 pub(crate) fn uses(
     set: impl IntoIterator<Item = Knob>,

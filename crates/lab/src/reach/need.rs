@@ -24,6 +24,8 @@ pub struct Where<'a> {
 /// One thing that a knob cannot act without.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Need {
+    /// Daemons and ticks.
+    Daemons,
     /// Slab objects.
     Slabs,
     /// Address spaces.
@@ -53,6 +55,7 @@ impl Need {
     pub(super) fn missing(&self, place: &Where<'_>) -> Option<String> {
         let Where { brings, topology, policy, .. } = *place;
         let (has, text) = match *self {
+            Self::Daemons => (brings.daemons, "there are no daemons and no ticks here"),
             Self::Slabs if brings.is_recording => {
                 (brings.slabs, "the recording has no slab events (record --events page,sched,slab has them)")
             }

@@ -6,7 +6,7 @@ use sim::Profile;
 use super::{Brings, Where, refusals};
 
 const RECORDING: Brings =
-    Brings { slabs: false, spaces: false, files: false, programs: false, is_recording: true };
+    Brings { slabs: false, spaces: false, files: false, programs: false, daemons: true, is_recording: true };
 
 /// Names of the knobs that `brings` refuses on `machine` under `policy`, each set alone.
 fn refused(brings: Brings, machine: &str, policy: &str) -> Vec<&'static str> {

@@ -112,7 +112,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     });
     let first_start = spawn_copies(&sim, &play, plan);
     let summary = sim.run(None).map_err(ReplayError::Sim)?;
-    play.stage.note_ticks();
+    play.stage.note_waits();
     let measured = sim.measurements();
     let simulated = Nanos(summary.now.0 - first_start.0);
     let changes_not_reached = plan.changes.len() as u64 - changed.get();

@@ -158,6 +158,7 @@ fn begin(stage: &Stage, scene: &Scene, index: usize) {
         stage.end.set(stage.machine().now());
     }
     for &(knob, value) in scene.phases.get(index).map_or(&[][..], |phase| &phase.set) {
+        stage.machine().forget_knob(knob);
         stage.mm.set_knob(knob, value).expect("knobs of phases were checked");
     }
     stage.machine().reset_measurements();
@@ -166,7 +167,7 @@ fn begin(stage: &Stage, scene: &Scene, index: usize) {
 
 /// What the phase `index` measured. Reading counters takes locks, so it comes after the measurements.
 fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
-    stage.note_ticks();
+    stage.note_waits();
     let measured = stage.machine().measurements();
     let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
     // Counting takes time, in which tasks go on.

@@ -33,11 +33,14 @@ enum Looked {
 }
 
 impl<M: Machine> Mm<M> {
-    /// Whether anybody compacts unasked: the policy does, the knob is not 0, and there are pages that could move.
+    /// Whether anybody could compact unasked: the policy lets it, and there are pages that could move.
+    fn may_be_proactive(&self) -> bool {
+        self.policy.rules().compact.proactive == ProactiveRule::ByScore && self.has_pages()
+    }
+
+    /// Whether anybody does: the knob is not 0.
     fn is_proactive(&self) -> bool {
-        self.policy.rules().compact.proactive == ProactiveRule::ByScore
-            && self.has_pages()
-            && self.knobs.decide(&self.machine, Knob::CompactionProactiveness, |eagerness| eagerness > 0)
+        self.may_be_proactive() && self.knobs.get(Knob::CompactionProactiveness) > 0
     }
 
     /// The vmstat tick of `cpu`: that of a node's first CPU looks whether its kcompactd has anything to look at. Counters
@@ -46,9 +49,10 @@ impl<M: Machine> Mm<M> {
         let node = self.topology.cpus[usize::from(cpu.0)].node;
         let is_first =
             self.topology.cpus.iter().position(|other| other.node == node) == Some(usize::from(cpu.0));
-        if !is_first || !self.is_proactive() || self.machine.now() < self.compaction.asked(node).due() {
+        if !is_first || !self.may_be_proactive() || self.machine.now() < self.compaction.asked(node).due() {
             return;
         }
+        // With the knob at 0 no score is above the mark.
         if self.is_fragmented(self.score_by_counters(node)) {
             self.machine.wake(Daemon::Kcompactd(node));
         }
@@ -91,6 +95,9 @@ impl<M: Machine> Mm<M> {
 
     fn look_at_node(&self, node: Node) -> Looked {
         if !self.is_proactive() {
+            if M::WATCHES_KNOBS && self.may_be_proactive() {
+                self.is_fragmented(self.score_by_counters(node));
+            }
             return Looked::Fine;
         }
         let before = self.fragmentation_score(node);

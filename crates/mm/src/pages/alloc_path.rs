@@ -37,6 +37,19 @@ pub(crate) struct Search<'a> {
     pub(crate) flags: AllocFlags,
 }
 
+/// Whether a block was free where a request looked first: if so, it does not matter how hard it would have tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FirstLook {
+    Found,
+    FoundNone,
+}
+
+/// What came of a request.
+pub(crate) struct Served {
+    pub(crate) block: Result<Pfn, AllocError>,
+    pub(crate) first_look: FirstLook,
+}
+
 impl<M: Machine> Mm<M> {
     /// Allocates a block and gives its first frame.
     ///
@@ -44,6 +57,12 @@ impl<M: Machine> Mm<M> {
     /// If there is no block and there will not be one; see [`AllocError`].
     #[inline]
     pub fn alloc(&self, request: Request) -> Result<Pfn, AllocError> {
+        self.serve(request).block
+    }
+
+    /// [`Mm::alloc`], which says how it went.
+    #[inline]
+    pub(crate) fn serve(&self, request: Request) -> Served {
         let since = self.machine.enter(Span::PageAlloc);
         let node = request.node.unwrap_or_else(|| self.local_node());
         let flags = match request.urgency {
@@ -51,9 +70,9 @@ impl<M: Machine> Mm<M> {
             _ => AllocFlags::KSWAPD,
         };
         let search = Search { request: &request, node, mark: Mark::Low, flags };
-        let found = match self.search(search) {
-            Some(block) => Ok(block),
-            None => self.alloc_slow(search),
+        let (found, first_look) = match self.search(search) {
+            Some(block) => (Ok(block), FirstLook::Found),
+            None => (self.alloc_slow(search), FirstLook::FoundNone),
         };
         let mut work = Work { order: request.order, migratetype: request.migratetype, ..Work::default() };
         let result = found.map(|(pfn, zone)| {
@@ -65,7 +84,7 @@ impl<M: Machine> Mm<M> {
         if let (Ok(pfn), true) = (result, request.zero) {
             self.machine.clear(pfn, request.order);
         }
-        result
+        Served { block: result, first_look }
     }
 
     /// The node of the CPU that this runs on.

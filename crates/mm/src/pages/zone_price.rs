@@ -20,7 +20,7 @@ use crate::ground::topology::Topology;
 use crate::mm::Mm;
 use crate::pages::request::Request;
 use crate::pages::stat::Counters;
-use crate::pages::watermark::PROTECTION_COLUMNS;
+use crate::pages::watermark::{PROTECTION_COLUMNS, Watermarks};
 use crate::pages::zone::{AllocFlags, Zone};
 use crate::rules::policy::ZonePriceRule;
 
@@ -197,13 +197,18 @@ impl<M: Machine> Zone<M> {
     }
 
     /// What is to be free for bound requests: the low mark without boost and the protection against user memory, in pages.
-    pub(crate) fn reserve_mark(&self) -> u32 {
-        self.watermarks().low + self.protection()[ZoneKind::Movable.index()].min(self.managed / MOST)
+    fn reserve_mark(&self, marks: Watermarks, kept: u32) -> u32 {
+        marks.low + self.bounded_reserve(kept)
+    }
+
+    /// Of what is `kept` from user memory, what counts as a reserve.
+    pub(crate) fn bounded_reserve(&self, kept: u32) -> u32 {
+        kept.min(self.managed / MOST)
     }
 
     /// The vmstat tick of `cpu`, and of the machine if it is the first's; says whether there is a demand, and less free
     /// than it was seen to take.
-    fn tick_low(&self, cpu: Cpu) -> bool {
+    fn tick_low(&self, machine: &M, cpu: Cpu) -> bool {
         let Some(low) = &self.low else { return false };
         low.fold(cpu);
         if cpu != Cpu(0) {
@@ -214,7 +219,9 @@ impl<M: Machine> Zone<M> {
             self.set_protection(low.protection(self.managed));
         }
         low.set_shortage(Shortage::None);
-        reserve > 0 && self.free_pages() < self.reserve_mark()
+        let free = self.free_pages();
+        let is_short = |marks: Watermarks, kept: u32| free < self.reserve_mark(marks, kept);
+        reserve > 0 && self.decide_by_kept(machine, ZoneKind::Movable, is_short)
     }
 }
 
@@ -236,8 +243,11 @@ impl<M: Machine> Mm<M> {
             taken.count(self.machine.now(), request.order.pages());
         }
         // Half of the reserve is for the time until kswapd has restored it.
-        let (low_mark, all) = (preferred.watermarks().low, preferred.reserve_mark());
-        if flags.has(AllocFlags::KSWAPD) && preferred.free_pages() < low_mark + (all - low_mark) / 2 {
+        let free = preferred.free_pages();
+        let is_short = |marks: Watermarks, kept: u32| free < marks.low + preferred.bounded_reserve(kept) / 2;
+        if flags.has(AllocFlags::KSWAPD)
+            && preferred.decide_by_kept(&self.machine, ZoneKind::Movable, is_short)
+        {
             self.tell_of_shortage(preferred);
         }
     }
@@ -255,7 +265,7 @@ impl<M: Machine> Mm<M> {
     /// The vmstat tick of `cpu`.
     pub(crate) fn tick_low_zones(&self, cpu: Cpu) {
         for zone in &self.zones {
-            if zone.tick_low(cpu) {
+            if zone.tick_low(&self.machine, cpu) {
                 self.tell_of_shortage(zone);
             }
         }

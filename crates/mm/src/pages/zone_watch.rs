@@ -182,6 +182,33 @@ impl<M: Machine> Zone<M> {
         made
     }
 
+    /// Decides by the zone's marks, boost apart, and by what it keeps from requests up to `highest`; `decision` must have no
+    /// effect.
+    #[inline]
+    pub fn decide_by_kept<D: PartialEq>(
+        &self,
+        machine: &M,
+        highest: ZoneKind,
+        decision: impl Fn(Watermarks, u32) -> D,
+    ) -> D {
+        let kept = self.protection()[highest.index()];
+        if M::WATCHES_KNOBS {
+            if let Some((knob, other)) = self.kept_by_default(kept, highest) {
+                let marks = self.watermarks();
+                machine.knob_used(knob, KnobUse::of(&decision(marks, kept), &decision(marks, other)));
+            }
+        }
+        self.decide_by_marks(machine, |marks| decision(marks, kept))
+    }
+
+    /// What the zone would keep from requests up to `highest` by default, where it keeps `kept`. What a low zone has learned to
+    /// keep stays, where that is more than Linux's.
+    fn kept_by_default(&self, kept: u32, highest: ZoneKind) -> Option<(Knob, u32)> {
+        let other = self.watch.as_ref()?.reserve.get()?[highest.index()];
+        let has_learned = kept > self.least_protection(highest);
+        Some((reserve_knob(self.kind)?, if has_learned { kept.max(other) } else { other }))
+    }
+
     /// `seen` pages were held against `level` and what is `kept` from requests up to `highest`: tells what the default of
     /// each knob would have decided. `decision` gets both figures and must have no effect.
     pub(crate) fn watch_level(
@@ -191,7 +218,9 @@ impl<M: Machine> Zone<M> {
         (level, kept, highest): (Level, u32, ZoneKind),
         decision: impl Fn(u32, u32) -> bool,
     ) {
-        let Some(watch) = self.watch.as_deref().filter(|_| !self.is_offline()) else { return };
+        if self.watch.is_none() || self.is_offline() {
+            return;
+        }
         let made = decision(level.pages, kept);
         let tell = |knob: Knob, other: (u32, u32)| {
             let by_default = decision(other.0, other.1);
@@ -204,11 +233,8 @@ impl<M: Machine> Zone<M> {
         for (knob, marks) in self.marks_by_default() {
             tell(knob, (level.with(&now, &marks), kept));
         }
-        if let (Some(knob), Some(reserve)) = (reserve_knob(self.kind), watch.reserve.get()) {
-            // What a low zone has learned to keep stays, where that is more than Linux's.
-            let linux = self.least_protection(highest);
-            let other = reserve[highest.index()];
-            tell(knob, (level.pages, if kept > linux { kept.max(other) } else { other }));
+        if let Some((knob, other)) = self.kept_by_default(kept, highest) {
+            tell(knob, (level.pages, other));
         }
     }
 }
@@ -228,6 +254,27 @@ pub(crate) fn decide_by_sum<'a, M: Machine + 'a, Zones: Iterator<Item = &'a Zone
                 Some(mark(zone).with(&zone.watermarks(), &watched.find(|(of, _)| *of == knob)?.1))
             };
             if let Some(sum) = zones().map(by_default).sum::<Option<u32>>() {
+                machine.knob_used(knob, KnobUse::of(&made, &decision(sum)));
+            }
+        }
+    }
+    made
+}
+
+/// Decides by the sum of what `of` makes of the marks of each of `zones`; `decision` must have no effect.
+pub fn decide_by_sum_of_marks<'a, M: Machine + 'a, Zones: Iterator<Item = &'a Zone<M>>, D: PartialEq>(
+    machine: &M,
+    zones: impl Fn() -> Zones,
+    of: impl Fn(&Zone<M>, Watermarks) -> u64,
+    decision: impl Fn(u64) -> D,
+) -> D {
+    let made = decision(zones().map(|zone| of(zone, zone.watermarks())).sum());
+    if M::WATCHES_KNOBS {
+        for knob in MARK_KNOBS {
+            let by_default = |zone: &Zone<M>| {
+                Some(of(zone, zone.marks_by_default().find(|(watched, _)| *watched == knob)?.1))
+            };
+            if let Some(sum) = zones().map(by_default).sum::<Option<u64>>() {
                 machine.knob_used(knob, KnobUse::of(&made, &decision(sum)));
             }
         }

@@ -64,9 +64,9 @@ impl<M: Machine> Mm<M> {
     fn restore(&self, zone: &Zone<M>, low: &LowZone) {
         loop {
             // Above the high mark the node counts as balanced, and nothing is evicted.
-            let (reserve, free) = (zone.reserve_mark() - zone.watermarks().low, zone.free_pages());
-            let missing = zone.decide_by_marks(&self.machine, |marks| {
-                (reserve + marks.high.max(marks.low) + 1).saturating_sub(free)
+            let free = zone.free_pages();
+            let missing = zone.decide_by_kept(&self.machine, ZoneKind::Movable, |marks, kept| {
+                (zone.bounded_reserve(kept) + marks.high.max(marks.low) + 1).saturating_sub(free)
             });
             if missing == 0 {
                 return zone.set_boost(0);

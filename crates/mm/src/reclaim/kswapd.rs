@@ -85,9 +85,8 @@ impl<M: Machine> Mm<M> {
     pub fn has_room_above_high(&self, node: Node) -> bool {
         let mut zones = self.zones.iter().filter(|zone| zone.node == node);
         zones.any(|zone| {
-            let kept = zone.protection()[ZoneKind::Movable.index()];
-            let is_above = |high: u32| zone.free_pages() > high + zone.boost() + kept + 1;
-            zone.decide_by_marks(&self.machine, |marks| is_above(marks.high))
+            let is_above = |high: u32, kept: u32| zone.free_pages() > high + zone.boost() + kept + 1;
+            zone.decide_by_kept(&self.machine, ZoneKind::Movable, |marks, kept| is_above(marks.high, kept))
         })
     }
 

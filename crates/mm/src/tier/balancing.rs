@@ -312,7 +312,7 @@ impl Balancing {
         let (now, settings) = (ground.now(), self.settings);
         let enough = ENOUGH_BYTES.max(ground.size(fault.by) / ENOUGH_SHARE);
         let node = &mut self.promotions[usize::from(fault.by.0)];
-        if ground.room(fault.by) >= enough {
+        if ground.has_room(fault.by, enough) {
             node.threshold = settings.hot;
             return true;
         }

@@ -108,6 +108,11 @@ pub trait Ground {
     /// Bytes free on `node` above the mark up to which promotion may fill it.
     fn room(&self, node: Node) -> u64;
 
+    /// Whether `node` has so many bytes of [`Ground::room`].
+    fn has_room(&self, node: Node, bytes: u64) -> bool {
+        self.room(node) >= bytes
+    }
+
     /// Bytes of memory that `node` has.
     fn size(&self, node: Node) -> u64;
 

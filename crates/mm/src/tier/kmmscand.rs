@@ -147,10 +147,10 @@ impl Kmmscand {
                 slot.target.or_else(|| fast(ground).next()).unwrap_or(Node(0))
             }
         };
-        if self.revision.target == TargetRule::MostAccessed || ground.room(preferred) > 0 {
+        if self.revision.target == TargetRule::MostAccessed || ground.has_room(preferred, 1) {
             return preferred;
         }
-        fast(ground).find(|&node| ground.room(node) > 0).unwrap_or(preferred)
+        fast(ground).find(|&node| ground.has_room(node, 1)).unwrap_or(preferred)
     }
 }
 

@@ -167,7 +167,7 @@ impl Seeker {
     /// Sweeps until the time `until`: first what was swept a round or more ago, then the regions with most to gain. Where there is
     /// no room for what it would find, it does not begin: what is swept once and never again would pile up.
     fn sweep(&mut self, ground: &impl Ground, until: u64, want: &mut impl FnMut(WantedPage)) {
-        if !fast(ground).any(|node| ground.room(node) > 0) {
+        if !fast(ground).any(|node| ground.has_room(node, 1)) {
             return;
         }
         let period = self.budget.period;
@@ -200,7 +200,7 @@ impl Known {
     /// there; if there is no room where threads run, the one with most room.
     fn target(&mut self, ground: &impl Ground) -> Option<Node> {
         self.strides.resize(usize::from(ground.nodes()), 0);
-        let with_room = || fast(ground).filter(|&node| ground.room(node) > 0);
+        let with_room = || fast(ground).filter(|&node| ground.has_room(node, 1));
         let threads = |node: Node| u64::from(ground.threads_on(self.space, node));
         let served = |node: &Node| (self.strides[usize::from(node.0)] + 1) * 1024 / threads(*node).max(1);
         let near = with_room().filter(|&node| threads(node) > 0).min_by_key(served);

@@ -24,7 +24,7 @@ impl<M: Machine> Mm<M> {
         }
         self.wake_khugepaged();
         self.machine.spend(Chore::Fault, 1);
-        let Ok(pfn) = self.alloc(self.huge_request(&site.region)) else {
+        let Ok(pfn) = self.alloc_huge(&site.region) else {
             SlowEvents::bump(&self.vm.events.thp_fault_fallback);
             return None;
         };

@@ -4,10 +4,11 @@
 
 use super::region::{HugePages, Region};
 use super::{Backing, Vpn};
-use crate::ground::ids::PAGEBLOCK_PAGES;
+use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
 use crate::mm::Mm;
-use crate::pages::request::{Request, Urgency};
+use crate::pages::alloc_path::{FirstLook, Served};
+use crate::pages::request::{AllocError, Request, Urgency};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::HugeFaultRule;
 
@@ -78,13 +79,17 @@ impl<M: Machine> Mm<M> {
             && self.knobs.decide(&self.machine, Knob::TransparentHugepage, by_setting)
     }
 
-    /// What a fault in `region` asks for a huge page with.
-    pub(super) fn huge_request(&self, region: &Region<M>) -> Request {
+    /// A huge page for a fault in `region`, if there is one and however hard the fault may try for it.
+    pub(super) fn alloc_huge(&self, region: &Region<M>) -> Result<Pfn, AllocError> {
         let rule = self.policy.rules().reclaim.huge_fault;
         let urgency_at = |setting: u64| Defrag::new(setting, rule).urgency(region.huge, rule);
-        let urgency = self.knobs.decide(&self.machine, Knob::HugeDefrag, urgency_at);
+        let urgency = urgency_at(self.knobs.get(Knob::HugeDefrag));
         let placement = region.placement;
-        Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP }
+        let request = Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP };
+        let Served { block, first_look } = self.serve(request);
+        let mattered = |setting| (first_look == FirstLook::FoundNone).then(|| urgency_at(setting));
+        self.knobs.decide(&self.machine, Knob::HugeDefrag, mattered);
+        block
     }
 }
 

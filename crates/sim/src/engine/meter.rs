@@ -62,7 +62,8 @@ pub(super) struct Meter {
     pub(super) groups: Vec<[SpanStats; Span::COUNT]>,
     spent: [Spent; SPANS],
     pub(super) yields: u64,
-    /// By knob; empty until one is used.
+    /// By knob; empty until one is used. What a knob decided before the clock starts shapes what is measured later, so this
+    /// is never reset.
     pub(super) knobs: Vec<KnobTally>,
     /// When measuring began.
     pub(super) since: Ticks,
@@ -81,6 +82,13 @@ impl Meter {
             self.knobs = vec![KnobTally::default(); mm::KNOBS.len()];
         }
         self.knobs[knob as usize].count(used);
+    }
+
+    /// `knob` gets another value: what the one before did does not count for this one.
+    pub(super) fn forget_knob(&mut self, knob: Knob) {
+        if let Some(tally) = self.knobs.get_mut(knob as usize) {
+            *tally = KnobTally::default();
+        }
     }
 
     pub(super) fn span(&mut self, group: u16, span: Span, latency: Nanos, work: Work) {
@@ -136,7 +144,7 @@ impl Meter {
     /// Forgets everything measured before `now`.
     pub(super) fn reset(&mut self, now: Ticks) {
         let groups = self.groups.len();
-        *self = Self { since: now, ..Self::default() };
+        *self = Self { since: now, knobs: core::mem::take(&mut self.knobs), ..Self::default() };
         self.groups.resize_with(groups, Default::default);
     }
 }

@@ -81,6 +81,10 @@ impl Core {
         }
     }
 
+    pub(crate) fn forget_knob(&self, knob: Knob) {
+        self.meter.borrow_mut().forget_knob(knob);
+    }
+
     /// Forgets what has been measured; time goes on.
     pub(crate) fn reset_measurements(&self) {
         let now = self.clock.get();

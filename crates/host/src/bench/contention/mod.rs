@@ -131,10 +131,8 @@ pub struct Outcome {
 /// # Errors
 /// The memory cannot be had.
 pub fn run(plan: &Plan, mut progress: impl FnMut(&Slice)) -> Result<Outcome, HostError> {
-    let most = plan.threads.iter().copied().max().unwrap_or(1).max(1);
     let system = System::this();
-    let wanted = zone_pages(most, system.cpus(), plan.pages);
-    let zone_pages = u32::try_from(wanted).map_err(|_| HostError::Size(wanted << PAGE_SHIFT))?;
+    let zone_pages = plan.zone_pages(system.cpus())?;
     let ground = Ground::new(&system, zone_pages)?;
     let mut outcome = Outcome { slices: vec![], cpus: ground.cpus.clone(), unpinned: 0, zone_pages };
     for round in 0..plan.rounds.max(1) {
@@ -153,6 +151,25 @@ pub fn run(plan: &Plan, mut progress: impl FnMut(&Slice)) -> Result<Outcome, Hos
     }
     outcome.slices.sort_by_key(|slice| (slice.round, slice.threads, slice.variant));
     Ok(outcome)
+}
+
+impl Plan {
+    /// Pages of the zone on a machine with so many CPUs.
+    fn zone_pages(&self, cpus: usize) -> Result<u32, HostError> {
+        let most = self.threads.iter().copied().max().unwrap_or(1).max(1);
+        let wanted = zone_pages(most, cpus, self.pages);
+        u32::try_from(wanted).map_err(|_| HostError::Size(wanted << PAGE_SHIFT))
+    }
+
+    /// What is measured on: this machine's CPUs on one node with one zone.
+    ///
+    /// # Errors
+    /// More pages than a zone can have.
+    pub fn topology(&self) -> Result<Topology, HostError> {
+        let system = System::this();
+        let pages = self.zone_pages(system.cpus())?;
+        Ok(one_zone(&system.topology(pages), pages))
+    }
 }
 
 /// What all variants stand on: memory that is there, and the topology.

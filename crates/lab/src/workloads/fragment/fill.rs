@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mm::vm::{AddressSpace, File, FileKind, MapSpec, Placement, Vpn};
-use mm::{MigrateType, Node, Order, Pfn, Request};
+use mm::{MigrateType, Node, Order, Pfn, Request, Zone};
 use sim::SimMachine;
 
 use super::{BLOCK, Fragment, Remains, WHOLE, is_asked, pages_of, placement};
@@ -162,7 +162,11 @@ impl<'a> Filling<'a> {
     /// What is left free of the node's zones: what they keep, and a few pageblocks, which are broken up later.
     fn kept_free(&self) -> u64 {
         let zones = self.stage.mm.zones().iter().filter(|zone| zone.node() == self.node && is_asked(zone));
-        zones.map(|zone| u64::from(zone.watermarks().high) + u64::from(2 * BLOCK)).sum()
+        let kept = |zone: &Zone<SimMachine>| {
+            let high = zone.decide_by_marks(self.stage.mm.machine(), |marks| marks.high);
+            u64::from(high) + u64::from(2 * BLOCK)
+        };
+        zones.map(kept).sum()
     }
 }
 

@@ -134,7 +134,11 @@ impl<'a> Holes<'a> {
         mm.lru_drain_all();
         mm.drain_all();
         let zone = self.zone(remains.node);
-        while self.index(remains.node) == -1000 && zone.free_pages() > zone.watermarks().high + 4 * BLOCK {
+        let has_enough = || {
+            let free = zone.free_pages();
+            zone.decide_by_marks(mm.machine(), |marks| free > marks.high + 4 * BLOCK)
+        };
+        while self.index(remains.node) == -1000 && has_enough() {
             if !self.break_up(remains) {
                 break;
             }

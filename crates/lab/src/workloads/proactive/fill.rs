@@ -103,8 +103,9 @@ pub(super) fn free_pages(stage: &Stage, node: Node) -> u64 {
 /// what page tables and CPUs' lists may take at once.
 fn kept(stage: &Stage, node: Node) -> u64 {
     let of = |zone: &Zone<SimMachine>| {
-        let protection = zone.protection()[ZoneKind::Movable as usize];
-        u64::from(zone.watermarks().high) + u64::from(protection) + u64::from(4 * PAGEBLOCK_PAGES)
+        zone.decide_by_kept(stage.mm.machine(), ZoneKind::Movable, |marks, kept| {
+            u64::from(marks.high) + u64::from(kept) + u64::from(4 * PAGEBLOCK_PAGES)
+        })
     };
     zones(stage, node).map(of).sum()
 }

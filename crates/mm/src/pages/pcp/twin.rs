@@ -91,7 +91,7 @@ impl Pcp {
                 let by_default = step(&mut twin.tuning, setting);
                 let used = KnobUse::of(&made, &by_default);
                 // Of knobs of marks it is free memory that is said, not what lists hold.
-                let is_of_lists = !MARK_KNOBS.contains(&twin.knob);
+                let is_of_lists = !MARK_KNOBS.contains(&twin.knob) && twin.says(count);
                 let margin = is_of_lists.then(|| twin.margin(&self.tuning, (made, scale)));
                 cx.cx.machine.knob_used(twin.knob, margin.map_or(used, |margin| used.with(margin)));
             }
@@ -103,6 +103,12 @@ impl Pcp {
 impl Twin {
     fn setting<'a>(&self, setting: Setting<'a>) -> Setting<'a> {
         if self.knob == Knob::PcpBatchScaleMax { Setting { scale: SCALE, ..setting } } else { setting }
+    }
+
+    /// Whether how near it came is worth a word. Of the sizes of a list that was empty it is not: nothing could go back, and
+    /// the lists of small zones that nobody uses have the lowest marks.
+    fn says(&self, count: u32) -> bool {
+        self.knob == Knob::PcpBatchScaleMax || count > 0
     }
 
     /// For the scale, what was `moved` and the most that may be at the scale in force; for sizes, what is on the lists and
