@@ -79,7 +79,7 @@ impl<M: Machine> Mm<M> {
         let reclaim = Reclaim::new(&machine, &topology);
         let compaction = Compaction::new(topology.nodes.len(), zones.iter().map(Zone::managed_span));
         let oom_reports = OomReports::new(&machine);
-        let blocks = Pageblocks::new(end, policy.rules());
+        let blocks = Pageblocks::new(end, &topology, policy.rules());
         let mm = Self {
             machine,
             slabs,

@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use crate::ground::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Line, LineKind, Machine};
 use crate::ground::sync::{AtomicU8, Relaxed};
-use crate::pages::summary::Summary;
+use crate::ground::topology::Topology;
+use crate::pages::summary::{Meeting, Summary};
 use crate::rules::policy::{FindRule, Rules};
 
 /// Pageblocks whose bits share a cache line in the kernel, at 4 bits each.
@@ -22,11 +23,12 @@ pub(crate) struct Pageblocks {
 }
 
 impl Pageblocks {
-    /// Blocks of the frames below `end`, all movable, as after boot.
-    pub(crate) fn new(end: Pfn, rules: &Rules) -> Self {
+    /// Blocks of the frames of `topology`, all below `end`, all movable, as after boot.
+    pub(crate) fn new(end: Pfn, topology: &Topology, rules: &Rules) -> Self {
         let count = (u64::from(end.0)).div_ceil(u64::from(PAGEBLOCK_PAGES));
         let types = (0..count).map(|_| AtomicU8::new(MigrateType::Movable as u8)).collect();
-        let summary = (rules.compact.find == FindRule::Summary).then(|| Summary::new(end));
+        let summary =
+            (rules.compact.find == FindRule::Summary).then(|| Summary::new(end, Meeting::of(topology)));
         Self { types, summary }
     }
 

@@ -9,16 +9,19 @@
 //! that is not movable until it comes back, or until it is freed to a list of movable pages. So both counts change where pages
 //! pass between pagesets and buddy lists, in batches and under the zone lock, but not where a pageset serves a request. Only
 //! a page whose freed state differs from how it was allocated (it was taken from a pageblock of another type) is
-//! counted on its own: without the lock, which is why `fixed` changes atomically and `free` need not.
+//! counted on its own: without the lock, which is why `fixed` changes atomically and `free` need not, unless zones meet within a
+//! pageblock: then two locks guard one word.
 //!
 //! What else cannot move, pinned pages above all, is not counted: an attempt at such a block fails before anything has
 //! moved, and puts the block off for a while (`tried`).
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use crate::ground::ids::{Nanos, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Line, LineKind, Machine};
 use crate::ground::sync::{AtomicU16, Relaxed};
+use crate::ground::topology::Topology;
 use crate::ground::zeroed::{Zeroable, zeroed};
 use crate::pages::frame::Mobility;
 
@@ -41,7 +44,7 @@ const TICK_SHIFT: u32 = 24;
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Word {
-    /// Pages on the buddy lists; changes under the zone lock.
+    /// Pages on the buddy lists; changes under the zone's lock, or the zones'.
     free: AtomicU16,
     /// Pages that cannot move.
     fixed: AtomicU16,
@@ -69,13 +72,49 @@ pub(crate) struct BlockUse {
 pub(crate) struct Summary {
     words: Box<[Word]>,
     tried: Box<[AtomicU16]>,
+    zones: Meeting,
+}
+
+/// Where zones meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Meeting {
+    /// At ends of pageblocks, as on all but tiny machines.
+    BetweenBlocks,
+    /// Some within a pageblock.
+    WithinBlocks,
+}
+
+impl Meeting {
+    /// Where the zones of `topology` meet.
+    pub(crate) fn of(topology: &Topology) -> Self {
+        let zones = topology.nodes.iter().flat_map(|node| &node.zones);
+        let mut spans: Vec<(u32, u32)> =
+            zones.map(|zone| (zone.start.0, zone.start.0 + zone.spanned)).collect();
+        spans.sort_unstable();
+        let block = |pfn: u32| pfn >> PAGEBLOCK_ORDER;
+        let meet = |pair: &[(u32, u32)]| block(pair[0].1 - 1) == block(pair[1].0);
+        if spans.windows(2).any(meet) { Self::WithinBlocks } else { Self::BetweenBlocks }
+    }
 }
 
 impl Summary {
     /// Of the frames below `end`, none of which is free.
-    pub(crate) fn new(end: Pfn) -> Self {
+    pub(crate) fn new(end: Pfn, zones: Meeting) -> Self {
         let blocks = end.0.div_ceil(PAGEBLOCK_PAGES) as usize;
-        Self { words: zeroed(blocks), tried: zeroed(blocks) }
+        Self { words: zeroed(blocks), tried: zeroed(blocks), zones }
+    }
+
+    /// Adds `pages`, modulo 2^16, to those on the buddy lists. The caller holds the zone lock.
+    #[inline]
+    fn add_free(&self, word: &Word, pages: u16) {
+        match self.zones {
+            // Relaxed: the zone lock orders it, and who reads without it takes it for a hint.
+            Meeting::BetweenBlocks => word.free.store(word.free.load(Relaxed).wrapping_add(pages), Relaxed),
+            // Who holds another zone's lock may be here, too.
+            Meeting::WithinBlocks => {
+                word.free.fetch_add(pages, Relaxed);
+            }
+        }
     }
 
     #[inline]
@@ -88,7 +127,7 @@ impl Summary {
     pub(crate) fn join<M: Machine>(&self, machine: &M, (pfn, pages): (Pfn, u16), was: Mobility) {
         machine.touch(line(pfn), Access::Store);
         let word = self.word(pfn);
-        word.free.store(word.free.load(Relaxed).wrapping_add(pages), Relaxed);
+        self.add_free(word, pages);
         if was == Mobility::Fixed {
             word.fixed.fetch_sub(pages, Relaxed);
         }
@@ -99,7 +138,7 @@ impl Summary {
     pub(crate) fn leave<M: Machine>(&self, machine: &M, (pfn, pages): (Pfn, u16), is: Mobility) {
         machine.touch(line(pfn), Access::Store);
         let word = self.word(pfn);
-        word.free.store(word.free.load(Relaxed).wrapping_sub(pages), Relaxed);
+        self.add_free(word, pages.wrapping_neg());
         if is == Mobility::Fixed {
             word.fixed.fetch_add(pages, Relaxed);
         }
@@ -211,10 +250,11 @@ fn line(pfn: Pfn) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::ids::ZoneKind;
 
     #[test]
     fn a_block_that_fails_is_left_alone_for_longer_each_time() {
-        let summary = Summary::new(Pfn(PAGEBLOCK_PAGES));
+        let summary = Summary::new(Pfn(PAGEBLOCK_PAGES), Meeting::BetweenBlocks);
         let at = |tick: u64| Nanos(tick << TICK_SHIFT);
         let mut now = 4000;
         for failure in 0..9 {
@@ -229,5 +269,14 @@ mod tests {
         assert!(summary.claim(0));
         summary.forgive(0);
         assert!(!summary.is_put_off(0, at(now)));
+    }
+
+    #[test]
+    fn zones_that_share_a_pageblock_share_a_word() {
+        let kinds = [ZoneKind::Dma, ZoneKind::Normal];
+        let meeting = |pages: u32| Meeting::of(&Topology::one_node(&kinds, pages, 1));
+        assert_eq!(meeting(PAGEBLOCK_PAGES), Meeting::BetweenBlocks);
+        assert_eq!(meeting(PAGEBLOCK_PAGES / 2), Meeting::WithinBlocks);
+        assert_eq!(meeting(PAGEBLOCK_PAGES + 1), Meeting::WithinBlocks);
     }
 }
