@@ -28,7 +28,7 @@ pub fn page(document: &Document, of: &Account) -> String {
     let text = text.split_once('\n').map_or(text.as_str(), |(_, rest)| rest);
     let text = text.trim_end();
     let own = |note: &&String| note.starts_with(&format!("{}, ", of.name));
-    let notes: String = document.notes.iter().filter(own).map(|note| format!("**{note}**\n\n")).collect();
+    let notes: String = document.notes.iter().filter(own).flat_map(|note| ["**", note, "**\n\n"]).collect();
     format!("# {}\n{}\n\n{LINKS}\n\n{notes}```\n{text}\n```\n", of.name, of.title)
 }
 
