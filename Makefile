@@ -12,7 +12,7 @@ help:
 	@echo "make test        all tests"
 	@echo "make lint        format, clippy, documentation, rules of the house"
 	@echo "make bench       the allocator on this machine, then every benchmark"
-	@echo "make results     all experiments, three seeds each, into docs/results.md"
+	@echo "make results     all experiments, three seeds each, into docs/results.md and docs/results/"
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make recordings  redis.rec and compiler.rec anew; root, redis-server, gcc"

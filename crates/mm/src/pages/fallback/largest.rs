@@ -161,18 +161,25 @@ mod tests {
         assert_eq!(unmovable("linux-7.2"), smallest);
     }
 
+    /// After a movable page was taken where nothing is free but a small block of an unmovable pageblock.
+    fn after_a_stranger(policy: &str) -> Mm<Bare> {
+        let mm = mm(policy);
+        let cx = mm.zone_cx(ZoneId(0));
+        let mut free = mm.zones[0].arenas.only().unwrap().lock(mm.machine());
+        while free.take_smallest(cx, Order::MAX, MigrateType::Movable).is_some() {}
+        mm.blocks.set(mm.machine(), Pfn(0), MigrateType::Unmovable);
+        free.add(cx, BESIDE, SMALL, MigrateType::Unmovable, crate::pages::buddy::Place::Head);
+        let ask = Ask { order: Order::ZERO, migratetype: MigrateType::Movable, flags: AllocFlags::NONE };
+        assert_eq!(free.take(cx, ask, &mut SearchMode::default()), Some(BESIDE));
+        drop(free);
+        mm
+    }
+
     #[test]
     fn what_is_left_of_a_block_came_along_until_6_9() {
-        // The pageblocks are to belong to others first, so that a movable request is the stranger.
         let rest = |policy: &str| {
-            let mm = mm(policy);
-            let cx = mm.zone_cx(ZoneId(0));
-            let mut free = mm.zones[0].arenas.only().unwrap().lock(mm.machine());
-            while free.take_smallest(cx, Order::MAX, MigrateType::Movable).is_some() {}
-            mm.blocks.set(mm.machine(), Pfn(0), MigrateType::Unmovable);
-            free.add(cx, BESIDE, SMALL, MigrateType::Unmovable, crate::pages::buddy::Place::Head);
-            let ask = Ask { order: Order::ZERO, migratetype: MigrateType::Movable, flags: AllocFlags::NONE };
-            assert_eq!(free.take(cx, ask, &mut SearchMode::default()), Some(BESIDE));
+            let mm = after_a_stranger(policy);
+            let free = mm.zones[0].arenas.only().unwrap().lock(mm.machine());
             [MigrateType::Movable, MigrateType::Unmovable].map(|own| free.list(Order::ZERO, own).len())
         };
         assert_eq!(rest("linux-6.6"), [1, 0]);
@@ -182,17 +189,7 @@ mod tests {
 
     #[test]
     fn marks_rise_for_each_part_of_a_pageblock_before_6_12_and_then_in_claims_only() {
-        let boost = |policy: &str| {
-            let mm = mm(policy);
-            let cx = mm.zone_cx(ZoneId(0));
-            let mut free = mm.zones[0].arenas.only().unwrap().lock(mm.machine());
-            while free.take_smallest(cx, Order::MAX, MigrateType::Movable).is_some() {}
-            mm.blocks.set(mm.machine(), Pfn(0), MigrateType::Unmovable);
-            free.add(cx, BESIDE, SMALL, MigrateType::Unmovable, crate::pages::buddy::Place::Head);
-            let ask = Ask { order: Order::ZERO, migratetype: MigrateType::Movable, flags: AllocFlags::NONE };
-            free.take(cx, ask, &mut SearchMode::default()).unwrap();
-            mm.zones[0].boost()
-        };
+        let boost = |policy: &str| after_a_stranger(policy).zones[0].boost();
         assert_eq!((boost("linux-4.20"), boost("linux-6.1")), (0, PAGEBLOCK_PAGES));
         assert_eq!((boost("linux-6.11"), boost("linux-6.18")), (PAGEBLOCK_PAGES, 0));
     }
