@@ -83,7 +83,7 @@ fn kswapd(mm: &Mm<HostMachine>, shared: &Shared, node: Node) {
 
 fn vmstat(mm: &Mm<HostMachine>, shared: &Shared) {
     loop {
-        let interval = Duration::from_nanos(mm.stat_interval_ns());
+        let interval = Duration::from_nanos(mm.pages().stat_interval_ns());
         if shared.tick.wait(&shared.stop, Some(interval)) == Woken::Stopped {
             return;
         }

@@ -217,7 +217,7 @@ impl<'h> Pages<'h> {
     /// Makes single pages of it.
     pub fn split(self) -> Vec<Pages<'h>> {
         let (host, first, order) = (self.host, self.pfn, self.order);
-        let split = host.mm.split(first, order);
+        let split = host.mm.pages().split(first, order);
         debug_assert_eq!(split, Ok(()), "a block that is owned can be split");
         if split.is_err() {
             return vec![self];

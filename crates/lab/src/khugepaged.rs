@@ -43,7 +43,7 @@ mod tests {
             let mut taken: Vec<Pfn> = std::iter::from_fn(|| mm.alloc(request).ok()).collect();
             // One that all but a page of is free is none any more.
             let broken = taken.pop().expect("memory");
-            mm.split(broken, Order::PAGEBLOCK).unwrap();
+            mm.pages().split(broken, Order::PAGEBLOCK).unwrap();
             (1..PAGEBLOCK_PAGES).for_each(|page| mm.free(broken.add(page), Order::ZERO).unwrap());
             let space = mm.new_space();
             let start = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();

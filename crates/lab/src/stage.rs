@@ -141,7 +141,7 @@ impl Stage {
 
     fn spawn_working(self: &Rc<Self>, sim: &Sim) {
         let (asked, ticking) = (Rc::clone(self), Rc::clone(self));
-        let interval = move || Nanos(asked.mm.stat_interval_ns());
+        let interval = move || Nanos(asked.mm.pages().stat_interval_ns());
         let numbers = sim.every(interval, "vmstat", move || {
             ticking.mm.vmstat_tick(ticking.machine().cpu());
         });

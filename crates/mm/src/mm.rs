@@ -1,58 +1,38 @@
-//! Setting up: descriptors, zones with all their managed pages free, pagesets, zonelists; and what follows anew when a
-//! knob changes.
+//! The memory manager: the rooms put together, and what they ask of each other upward.
 
-use alloc::boxed::Box;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use crate::compact::Compaction;
-use crate::ground::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
+use crate::ground::ids::{Cpu, Node, Order, Pfn, ZoneKind};
 use crate::ground::machine::{LockClass, Machine};
-use crate::ground::once::Once;
-use crate::ground::sync::{Locked, Relaxed};
-use crate::ground::topology::{NodeSpec, Topology, ZoneSpec};
+use crate::ground::sync::Locked;
+use crate::ground::topology::Topology;
 use crate::lru::Lru;
-use crate::lru::page::{Page, Pages};
-use crate::pages::arena::{Arenas, Division};
-use crate::pages::buddy::{Place, ZoneCx};
-use crate::pages::fair::Turn;
-use crate::pages::frame::{MemMap, Mobility};
+use crate::lru::page::Page;
+use crate::pages::alloc_path::Search;
+use crate::pages::frame::MemMap;
 use crate::pages::pageblock::Pageblocks;
-use crate::pages::pcp::{self, PageSizing, Pageset};
-use crate::pages::stat::stat_threshold;
-use crate::pages::watermark::{protection, watermarks};
-use crate::pages::zone::{AllocFlags, Cx, Zone, ZoneParts};
-use crate::pages::zone_price::LowZone;
-use crate::pages::zonelist::{OrderChoice, Zonelists};
+use crate::pages::request::{AllocError, FreeError, Request};
+use crate::pages::zone::{Zone, ZoneBlock};
+use crate::pages::{Above, Pages};
 use crate::reclaim::Reclaim;
 use crate::rules::knobs::{KNOBS, Knob, KnobError, Knobs};
-use crate::rules::policy::{FairRule, MixingRule, Policy, Rules};
+use crate::rules::policy::{Policy, Rules};
 use crate::slab::SlabAllocator;
 use crate::views::oom::OomReports;
 use crate::vm::Vm;
-use crate::vm::mempolicy::InterleaveWeights;
 
 /// A memory manager on a machine.
 pub struct Mm<M: Machine> {
-    pub(crate) machine: M,
-    pub(crate) topology: Topology,
-    pub(crate) policy: Policy,
-    pub(crate) knobs: Knobs,
-    /// Held while knobs change: what follows from them is computed from one set of values.
-    knobs_change: Locked<M, ()>,
-    pub(crate) map: MemMap,
-    pub(crate) blocks: Pageblocks,
-    /// Made when the first address space or file is.
-    pages: Once<Pages>,
-    pub(crate) vm: Vm<M>,
-    pub(crate) zones: Box<[Zone<M>]>,
+    pages: Pages<M>,
     pub(crate) slabs: SlabAllocator<M>,
     pub(crate) lru: Lru<M>,
-    pub(crate) reclaim: Reclaim<M>,
+    pub(crate) vm: Vm<M>,
     pub(crate) compaction: Compaction,
+    pub(crate) reclaim: Reclaim<M>,
     pub(crate) oom_reports: OomReports<M>,
-    pub(crate) zonelists: Zonelists,
-    pub(crate) weights: InterleaveWeights,
+    /// Held while knobs change: what follows from them is computed from one set of values.
+    knobs_change: Locked<M, ()>,
 }
 
 impl<M: Machine> Mm<M> {
@@ -67,131 +47,20 @@ impl<M: Machine> Mm<M> {
             let check = policy.check_knob(spec.knob, knobs.get(spec.knob));
             check.map_err(|error| error.to_string())?;
         }
-        let zones = zones(&machine, &topology, policy.rules(), &knobs);
-        let end = Pfn(zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
-        let knobs_change = Locked::new(&machine, LockClass::Other, 0, ());
-        let zonelists = Zonelists::new(&topology, policy.rules());
-        let weights = InterleaveWeights::new(topology.nodes.len());
-        let slabs = SlabAllocator::new(&machine, topology.cpus.len());
-        let sizes = (topology.nodes.len(), zones.len(), topology.cpus.len());
-        let lru = Lru::new(&machine, policy.rules().reclaim.lru, sizes);
-        let vm = Vm::new(&machine, zones.len());
-        let reclaim = Reclaim::new(&machine, &topology);
-        let compaction = Compaction::new(topology.nodes.len(), zones.iter().map(Zone::managed_span));
-        let oom_reports = OomReports::new(&machine);
-        let blocks = Pageblocks::new(end, &topology, policy.rules());
+        let pages = Pages::new(machine, topology, policy, knobs);
+        let (machine, topology) = (pages.machine(), pages.topology());
         let mm = Self {
-            machine,
-            slabs,
-            lru,
-            reclaim,
-            compaction,
-            oom_reports,
-            topology,
-            policy,
-            knobs,
-            knobs_change,
-            map: MemMap::new(end),
-            blocks,
-            pages: Once::default(),
-            vm,
-            zones,
-            zonelists,
-            weights,
+            slabs: SlabAllocator::new(machine, topology.cpus.len()),
+            lru: Lru::new(&pages),
+            vm: Vm::new(machine, topology.nodes.len(), pages.zones().len()),
+            compaction: Compaction::new(topology.nodes.len(), pages.zones().iter().map(Zone::managed_span)),
+            reclaim: Reclaim::new(machine, topology),
+            oom_reports: OomReports::new(machine),
+            knobs_change: Locked::new(machine, LockClass::Other, 0, ()),
+            pages,
         };
-        mm.apply_knobs();
-        for zone in &mm.zones {
-            mm.set_cache_slices(zone);
-            mm.free_boot_memory(zone);
-        }
+        mm.resize_caches();
         Ok(mm)
-    }
-
-    /// Frees a zone's managed pages in the largest blocks, lowest first.
-    fn free_boot_memory(&self, zone: &Zone<M>) {
-        let cx = ZoneCx { cx: self.cx(), zone };
-        let span = zone.managed_span();
-        let mut pfn = span.start;
-        while pfn < span.end {
-            let aligned = if pfn == 0 { u32::from(Order::MAX.get()) } else { pfn.trailing_zeros() };
-            let fits = (span.end - pfn).ilog2();
-            let order = Order::new(aligned.min(fits).min(u32::from(Order::MAX.get())) as u8);
-            let order = order.expect("no larger than the largest");
-            let mut free = zone.arenas.lock_owner(&self.machine, Pfn(pfn));
-            free.add(cx, Pfn(pfn), order, MigrateType::Movable, Place::Tail);
-            if let Some(summary) = self.blocks.summary() {
-                summary.join_any(&self.machine, (Pfn(pfn), order), Mobility::Movable);
-            }
-            pfn += order.pages();
-        }
-        zone.stat.reset_free(zone.managed);
-    }
-
-    fn set_cache_slices(&self, zone: &Zone<M>) {
-        for (pageset, cpu) in zone.pagesets.iter().zip(&self.topology.cpus) {
-            pageset.pcp.lock(&self.machine).set_cache_slice::<M>(cpu.cache_slice);
-        }
-    }
-
-    /// Computes all that follows from knobs: marks, protection, pageset sizes, the zonelists' order.
-    fn apply_knobs(&self) {
-        let rules = self.policy.rules();
-        let order = self.knobs.get(Knob::NumaZonelistOrder);
-        self.zonelists.choose(&self.topology, rules, order);
-        for zone in &self.zones {
-            let marks = watermarks(&self.topology, &self.knobs, rules, zone.kind, zone.managed);
-            zone.set_marks(marks);
-            zone.rewatch(&self.topology, rules, &self.knobs);
-            self.apply_protection(zone);
-            zone.reset_turn(&self.machine, self.machine.cpu());
-            let sizing = self.page_sizing(zone, &self.knobs, marks.low);
-            let watched = self.page_sizings_by_default(zone);
-            for pageset in &zone.pagesets {
-                pageset.pcp.lock(&self.machine).resize(sizing, &watched);
-            }
-            self.assign_homes(zone);
-        }
-        self.resize_caches();
-    }
-
-    /// Computes what `zone` keeps from requests that could use a higher one.
-    pub(crate) fn apply_protection(&self, zone: &Zone<M>) {
-        let node = &self.topology.nodes[usize::from(zone.node.0)];
-        zone.set_linux_protection(protection(node, &self.knobs, zone.kind));
-    }
-
-    /// Spreads the CPUs over the arenas of `zone` that are to be homes: those of its node one by one, for they use it
-    /// most.
-    fn assign_homes(&self, zone: &Zone<M>) {
-        let before = zone.arenas.homes();
-        let homes = zone.arenas.set_homes(self.knobs.get(Knob::Arenas) as u32);
-        if homes == before {
-            // Where CPUs have moved on their own, they stay.
-            return;
-        }
-        let mut local = 0;
-        for ((pageset, cpu), number) in zone.pagesets.iter().zip(&self.topology.cpus).zip(0..) {
-            let rank = if cpu.node == zone.node { local } else { number };
-            local += u32::from(cpu.node == zone.node);
-            pageset.home.store(rank % homes, Relaxed);
-        }
-    }
-
-    fn page_sizing(&self, zone: &Zone<M>, knobs: &Knobs, low: u32) -> PageSizing {
-        let local = self.topology.cpus_that_share(zone.node);
-        PageSizing::compute(self.policy.rules(), knobs, zone.managed, low, local as u32)
-    }
-
-    /// The sizes of pagesets with each knob at its default that they follow from and somebody set, where that is watched.
-    fn page_sizings_by_default(&self, zone: &Zone<M>) -> Vec<(Knob, PageSizing)> {
-        if !M::WATCHES_KNOBS {
-            return Vec::new();
-        }
-        let rules = self.policy.rules();
-        pcp::watched(rules, &self.knobs, |knobs| {
-            let marks = watermarks(&self.topology, knobs, rules, zone.kind, zone.managed);
-            self.page_sizing(zone, knobs, marks.low)
-        })
     }
 
     /// Gives `value` to `knob`, as writing to the sysctl does; all that follows from it is computed anew.
@@ -199,161 +68,148 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If the value is out of the knob's range, or the policy's kernel does not take it.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
-        self.policy.check_knob(knob, value)?;
-        let _change = self.knobs_change.lock(&self.machine);
-        self.knobs.set(knob, value)?;
-        self.apply_knobs();
+        self.policy().check_knob(knob, value)?;
+        let _change = self.knobs_change.lock(self.machine());
+        self.knobs().set(knob, value)?;
+        self.pages.apply_knobs();
+        self.resize_caches();
         Ok(())
     }
 
+    /// The page allocator.
     #[inline]
-    pub(crate) fn cx(&self) -> Cx<'_, M> {
-        Cx {
-            machine: &self.machine,
-            map: &self.map,
-            blocks: &self.blocks,
-            knobs: &self.knobs,
-            rules: self.policy.rules(),
-        }
+    pub fn pages(&self) -> &Pages<M> {
+        &self.pages
     }
 
+    /// Allocates a block and gives its first frame.
+    ///
+    /// # Errors
+    /// If there is no block and there will not be one; see [`AllocError`].
     #[inline]
-    pub(crate) fn zone_cx(&self, zone: ZoneId) -> ZoneCx<'_, M> {
-        ZoneCx { cx: self.cx(), zone: &self.zones[usize::from(zone.0)] }
+    pub fn alloc(&self, request: Request) -> Result<Pfn, AllocError> {
+        self.pages.alloc(self, request)
+    }
+
+    /// Frees the block of `order` at `pfn`.
+    ///
+    /// # Errors
+    /// If that block is not allocated; then nothing was changed.
+    #[inline]
+    pub fn free(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        self.pages.free(pfn, order)
+    }
+
+    /// Frees blocks together: [`Pages::free_batch`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn free_batch(&self, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
+        self.pages.free_batch(blocks)
+    }
+
+    /// Empties every pageset of every CPU (the kernel's `drain_all_pages`).
+    pub fn drain_all(&self) {
+        self.pages.drain_all();
+    }
+
+    /// The vmstat tick of `cpu`, to be called every [`Pages::stat_interval_ns`]: folds its counters, lets what it keeps decay.
+    pub fn vmstat_tick(&self, cpu: Cpu) {
+        self.pages.vmstat_tick(self, cpu);
+        self.tick_compaction(cpu);
+        self.tick_stocks(cpu);
     }
 
     /// The machine that this runs on.
+    #[inline]
     pub fn machine(&self) -> &M {
-        &self.machine
+        self.pages.machine()
     }
 
     /// What this was told of the machine.
+    #[inline]
     pub fn topology(&self) -> &Topology {
-        &self.topology
+        self.pages.topology()
     }
 
     /// The policy in force.
+    #[inline]
     pub fn policy(&self) -> &Policy {
-        &self.policy
+        self.pages.policy()
+    }
+
+    /// The rules of that policy.
+    #[inline]
+    pub(crate) fn rules(&self) -> &Rules {
+        self.pages.policy().rules()
     }
 
     /// The knobs' values; [`Mm::set_knob`] changes them.
+    #[inline]
     pub fn knobs(&self) -> &Knobs {
-        &self.knobs
+        self.pages.knobs()
     }
 
     /// The frame descriptors.
+    #[inline]
     pub fn map(&self) -> &MemMap {
-        &self.map
+        self.pages.map()
+    }
+
+    #[inline]
+    pub(crate) fn blocks(&self) -> &Pageblocks {
+        self.pages.blocks()
     }
 
     /// What is known of the page at `pfn` besides its descriptor.
     #[inline]
     pub(crate) fn page(&self, pfn: Pfn) -> &Page {
-        let end = || Pfn(self.zones.iter().map(|zone| zone.span().end).max().unwrap_or(0));
-        self.pages.get_or(|| Pages::new(end())).page(pfn)
+        self.lru.page(pfn)
     }
 
-    /// Whether the pages' table exists: some address space or file has been made.
+    /// Whether some address space or file has been made: there are pages that could be reclaimed.
+    #[inline]
     pub(crate) fn has_pages(&self) -> bool {
-        self.pages.get().is_some()
+        self.lru.has_pages()
     }
 
-    /// The type of the pageblock that `pfn` is in.
-    pub fn pageblock(&self, pfn: Pfn) -> MigrateType {
-        self.blocks.get(pfn)
-    }
-
-    /// The populated zones, by [`ZoneId`].
+    /// The populated zones, by [`crate::ZoneId`].
+    #[inline]
     pub fn zones(&self) -> &[Zone<M>] {
-        &self.zones
+        self.pages.zones()
     }
 
     /// The zone of `kind` on `node`, if it is populated.
     pub fn zone(&self, node: Node, kind: ZoneKind) -> Option<&Zone<M>> {
-        self.zones.iter().find(|zone| zone.node == node && zone.kind == kind)
+        self.pages.zone(node, kind)
     }
 
     /// The zone whose span `pfn` is in.
     pub fn zone_of(&self, pfn: Pfn) -> Option<&Zone<M>> {
-        self.zones.iter().find(|zone| zone.span().contains(&pfn.0))
+        self.pages.zone_of(pfn)
+    }
+}
+
+impl<M: Machine> Above<M> for Mm<M> {
+    fn wake_kswapd(&self, node: Node) {
+        self.wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
     }
 
-    /// The nodes that a task on `node` asks, in order ("Fallback order" in the kernel's log).
-    pub fn fallback_order(&self, node: Node) -> &[Node] {
-        self.zonelists.fallback(node)
+    fn has_users(&self) -> bool {
+        self.has_pages()
     }
 
-    /// The zones that a task on `node` asks, in order.
-    pub fn zonelist(&self, node: Node) -> impl Iterator<Item = (Node, ZoneKind)> {
-        self.zonelists.zones(node)
-    }
-
-    /// The order that zonelists have, and what decided it.
-    pub fn zonelist_order(&self) -> OrderChoice {
-        let setting = self.knobs.get(Knob::NumaZonelistOrder);
-        OrderChoice::by_setting(&self.topology, self.policy.rules().zonelist_order, setting)
+    fn alloc_slow(&self, search: Search<'_>) -> Result<ZoneBlock, AllocError> {
+        self.make_room_for(search)
     }
 }
 
 impl<M: Machine> core::fmt::Debug for Mm<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Mm")
-            .field("policy", &self.policy.name())
-            .field("zones", &self.zones)
+            .field("policy", &self.policy().name())
+            .field("zones", &self.zones())
             .finish_non_exhaustive()
     }
-}
-
-fn zones<M: Machine>(machine: &M, topology: &Topology, rules: &Rules, knobs: &Knobs) -> Box<[Zone<M>]> {
-    let specs = topology.nodes.iter().enumerate().flat_map(|(node, spec): (usize, &NodeSpec)| {
-        spec.zones.iter().map(move |zone: &ZoneSpec| (Node(node as u16), *zone))
-    });
-    specs
-        .enumerate()
-        .map(|(id, (node, spec))| {
-            let local = topology.cpus_that_share(node) as u32;
-            let divided = |knobs: &Knobs| Division::new(rules, knobs, spec.start, spec.managed, local);
-            let division = (divided(knobs), divided(&knobs.with_default(Knob::Arenas)));
-            zone(machine, (topology, rules), ZoneId(id as u16), node, (spec, division))
-        })
-        .collect()
-}
-
-fn zone<M: Machine>(
-    machine: &M,
-    (topology, rules): (&Topology, &Rules),
-    id: ZoneId,
-    node: Node,
-    (spec, division): (ZoneSpec, (Division, Division)),
-) -> Zone<M> {
-    let threshold = stat_threshold(topology.cpus.len(), spec.managed);
-    let cpus = (0..topology.cpus.len()).map(|cpu| Cpu(cpu as u16));
-    let pagesets = cpus.map(|cpu| Pageset::new(machine, id, cpu, threshold)).collect();
-    let arenas = Arenas::new(machine, (id, spec.start), division);
-    let mut first_try = AllocFlags::NONE;
-    if rules.mixing == MixingRule::Avoided && avoids_mixing(topology, node, spec.kind) {
-        first_try = first_try.with(AllocFlags::NOFRAGMENT);
-    }
-    let turn = match rules.fair {
-        FairRule::ZoneBatches => {
-            first_try = first_try.with(AllocFlags::FAIR);
-            Some(Turn::new(topology.cpus.len(), threshold))
-        }
-        FairRule::Unfair => None,
-    };
-    let low = LowZone::new(topology, rules.zone_price, spec.kind);
-    if low.is_some() {
-        first_try = first_try.with(AllocFlags::LOW);
-    }
-    let withheld = rules.withheld;
-    Zone::new(ZoneParts { id, node, spec, first_try, turn, low, withheld, arenas, pagesets })
-}
-
-/// Whether a request that prefers the zone of `kind` on `node` should first leave it rather than mix types there: if that
-/// is Normal, and there is a DMA32 on the same node to go to (or only one node).
-fn avoids_mixing(topology: &Topology, node: Node, kind: ZoneKind) -> bool {
-    let zones = &topology.nodes[usize::from(node.0)].zones;
-    let elsewhere = topology.nodes.len() == 1 || zones.iter().any(|zone| zone.kind == ZoneKind::Dma32);
-    kind == ZoneKind::Normal && elsewhere
 }

@@ -90,7 +90,7 @@ fn the_cheapest_block_is_emptied_and_nothing_else_moves() {
         let (space, at) = full(&mm, pages);
         // What is left, too, so that there is no whole block.
         let rest: Vec<Pfn> =
-            std::iter::from_fn(|| mm.rmqueue(mm.zones()[0].id(), Order::ZERO, MigrateType::Movable))
+            std::iter::from_fn(|| mm.pages().rmqueue(mm.zones()[0].id(), Order::ZERO, MigrateType::Movable))
                 .take((BLOCK - 64) as usize)
                 .collect();
         // Block 5 loses three quarters of its pages, the others every fourth.

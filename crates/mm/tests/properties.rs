@@ -113,10 +113,10 @@ fn run(model: &mut Model, step: &Step) {
         Step::Kswapd(node) => model.mm.kswapd(Node(node)),
         Step::Reclaim(node, active) => {
             let state = if active { ReclaimState::Active } else { ReclaimState::Idle };
-            model.mm.set_reclaim_active(Node(node), state);
+            model.mm.pages().set_reclaim_active(Node(node), state);
         }
         Step::DrainAll => model.mm.drain_all(),
-        Step::DrainCpu(cpu) => model.mm.drain_cpu(Cpu(cpu % cpus)),
+        Step::DrainCpu(cpu) => model.mm.pages().drain_cpu(Cpu(cpu % cpus)),
         Step::Waiters(looks) => model.mm.machine().pretend_waiters(looks),
         Step::SetKnob(knob, value) => {
             let taken = model.mm.policy().check_knob(knob, value);
@@ -197,7 +197,7 @@ fn a_counter_below_zero_adds_up() {
     }
     model.mm.machine().set_cpu(Cpu(1));
     model.free_all();
-    model.mm.drain_cpu(Cpu(1));
+    model.mm.pages().drain_cpu(Cpu(1));
     model.mm.machine().set_cpu(Cpu(0));
     while model.alloc(Request::USER).is_ok() {}
     assert!(!model.held.is_empty());

@@ -203,7 +203,7 @@ fn disturbed(disturb: impl Fn(&Tiny) + Send + Sync + Copy + 'static) {
 fn remote_drains() {
     disturbed(|mm| {
         mm.drain_all();
-        mm.drain_cpu(Cpu(0));
+        mm.pages().drain_cpu(Cpu(0));
     });
 }
 
@@ -272,7 +272,7 @@ fn split_blocks() {
     explore(|| {
         let mm = tiny(1024, Cpus::Pinned, "linux-6.18");
         let (pfn, size) = alloc(&mm, 1, Request::USER.of_order(order(2))).unwrap();
-        mm.split(pfn, size).unwrap();
+        mm.pages().split(pfn, size).unwrap();
         let threads: Vec<_> = [[0, 2], [1, 3]]
             .into_iter()
             .zip(0..)
@@ -280,7 +280,7 @@ fn split_blocks() {
                 let mm = Arc::clone(&mm);
                 on_cpu(cpu, move || {
                     free_all(&mm, pages.map(|page| (pfn.add(page), Order::ZERO)));
-                    mm.drain_cpu(Cpu(cpu));
+                    mm.pages().drain_cpu(Cpu(cpu));
                 })
             })
             .collect();

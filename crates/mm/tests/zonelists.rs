@@ -30,7 +30,7 @@ fn mm_of(nodes: &[&[(ZoneKind, u32)]], policy: &str) -> Mm<Bare> {
 }
 
 fn choice(nodes: &[&[(ZoneKind, u32)]], policy: &str) -> (ZonelistOrder, OrderReason) {
-    let choice = mm_of(nodes, policy).zonelist_order();
+    let choice = mm_of(nodes, policy).pages().zonelist_order();
     (choice.order, choice.reason)
 }
 
@@ -87,7 +87,7 @@ fn pages_come_in_the_order_that_is_said() {
     for (policy, order) in [("linux-3.17", 2), ("linux-3.11", 1), ("linux-3.11", 2), ("linux-4.13", 2)] {
         let mm = mm_of(&[SCARCE, PLAIN], policy);
         mm.set_knob(Knob::NumaZonelistOrder, order).unwrap();
-        let said: Vec<_> = mm.zonelist(Node(0)).map(|(node, kind)| (node.0, kind)).collect();
+        let said: Vec<_> = mm.pages().zonelist(Node(0)).map(|(node, kind)| (node.0, kind)).collect();
         assert_eq!(path(&mm, Request::USER), said, "{policy}, order {order}");
         mm.check().unwrap();
     }
@@ -96,11 +96,11 @@ fn pages_come_in_the_order_that_is_said() {
 #[test]
 fn the_order_changes_in_mid_run() {
     let mm = mm_of(&[SCARCE, PLAIN], "linux-4.13");
-    let second = |mm: &Mm<Bare>| mm.zonelist(Node(0)).nth(1);
+    let second = |mm: &Mm<Bare>| mm.pages().zonelist(Node(0)).nth(1);
     assert_eq!(second(&mm), Some((Node(0), Dma32)));
     mm.set_knob(Knob::NumaZonelistOrder, 2).unwrap();
     assert_eq!(second(&mm), Some((Node(1), Normal)));
-    assert_eq!(mm.zonelist_order().reason, OrderReason::Asked);
+    assert_eq!(mm.pages().zonelist_order().reason, OrderReason::Asked);
     mm.set_knob(Knob::NumaZonelistOrder, 0).unwrap();
     assert_eq!(second(&mm), Some((Node(0), Dma32)));
 }
@@ -149,7 +149,7 @@ fn a_32_bit_machine_prints_its_own_columns() {
 #[test]
 fn a_node_with_only_low_memory_serves_its_own() {
     let mm = mm_of(&[&[(Dma32, 8192)], PLAIN], "linux-6.18");
-    let zones: Vec<_> = mm.zonelist(Node(0)).collect();
+    let zones: Vec<_> = mm.pages().zonelist(Node(0)).collect();
     assert_eq!(zones, [(Node(0), Dma32), (Node(1), Normal)]);
     assert_eq!(path(&mm, Request::KERNEL), [(0, Dma32), (1, Normal)]);
     let low = Request { highest: Dma32, node: Some(Node(1)), ..Request::KERNEL };
@@ -159,10 +159,10 @@ fn a_node_with_only_low_memory_serves_its_own() {
 #[test]
 fn a_node_without_memory_asks_its_neighbours() {
     let mm = mm_of(&[PLAIN, &[], PLAIN], "linux-6.18");
-    assert_eq!(mm.fallback_order(Node(1)), [Node(2), Node(0)]);
+    assert_eq!(mm.pages().fallback_order(Node(1)), [Node(2), Node(0)]);
     let here = Request { node: Some(Node(1)), ..Request::KERNEL };
     assert_eq!(path(&mm, here), [(2, Normal), (0, Normal)]);
     let only = Request { this_node: true, ..here.of_order(Order::ZERO) };
     assert_eq!(mm.alloc(only), Err(AllocError::NoZone));
-    assert_eq!(mm.fallback_order(Node(9)), []);
+    assert_eq!(mm.pages().fallback_order(Node(9)), []);
 }

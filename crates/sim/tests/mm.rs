@@ -41,7 +41,7 @@ fn page_loop_under(
     }
     let tick = Rc::clone(&mm);
     let here = sim.machine();
-    let interval = Nanos(mm.stat_interval_ns());
+    let interval = Nanos(mm.pages().stat_interval_ns());
     sim.every(move || interval, "vmstat", move || tick.vmstat_tick(mm::Machine::cpu(&here)));
     sim.run(None).unwrap();
     mm.check().unwrap();

@@ -193,7 +193,7 @@ impl Copy {
     fn split(&self, block: BlockId, parts: BlockId, order: Order) {
         let frame = self.frame(block);
         if let Some(pfn) = frame {
-            self.stage().mm.split(pfn, order).expect("the workload splits only what it holds");
+            self.stage().mm.pages().split(pfn, order).expect("the workload splits only what it holds");
         }
         let mut blocks = self.blocks.borrow_mut();
         blocks[block.0 as usize] = GONE;

@@ -133,7 +133,7 @@ fn schedule(
 /// For each node, the nodes that its requests ask, in order.
 fn zonelists(stage: &Stage) -> impl Iterator<Item = (String, Vec<u64>)> {
     let order = |node: u16| {
-        let asked = stage.mm.fallback_order(Node(node)).iter().map(|node| u64::from(node.0));
+        let asked = stage.mm.pages().fallback_order(Node(node)).iter().map(|node| u64::from(node.0));
         (format!("zonelist.{node}"), asked.collect())
     };
     (0..stage.mm.topology().nodes.len() as u16).map(order)

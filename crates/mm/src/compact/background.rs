@@ -45,7 +45,7 @@ impl<M: Machine> Mm<M> {
     /// Compacts all of `node`, as writing to `vm.compact_memory` does for every node.
     pub fn compact_node(&self, node: Node) {
         self.lru_drain_all();
-        for zone in self.zones.iter().filter(|zone| zone.node == node) {
+        for zone in self.zones().iter().filter(|zone| zone.node == node) {
             let goal = Goal {
                 by: By::Hand,
                 mode: Mode::SyncLight,
@@ -62,12 +62,12 @@ impl<M: Machine> Mm<M> {
     /// kswapd of `node` goes to sleep, having worked for a block of `order`: whoever compacts in the background is told, and
     /// what direct compaction found to be worn out is forgotten.
     pub(crate) fn compact_after_reclaim(&self, node: Node, order: Order, highest: ZoneKind) {
-        for zone in self.zones.iter().filter(|zone| zone.node == node) {
+        for zone in self.zones().iter().filter(|zone| zone.node == node) {
             if self.compaction.of(zone.id).flush_skip.load(Relaxed) == 1 {
                 self.forget_skipped(zone);
             }
         }
-        match self.policy.rules().compact.background {
+        match self.rules().compact.background {
             BackgroundRule::Kcompactd => self.wake_kcompactd(node, order, highest),
             BackgroundRule::Kswapd => {
                 self.compact_in_background(node, (order, highest), (By::Kswapd, Mode::Async));
@@ -80,14 +80,14 @@ impl<M: Machine> Mm<M> {
 
     /// A block of `order` is wanted on `node`, in some zone up to `highest`.
     pub(crate) fn wake_kcompactd(&self, node: Node, order: Order, highest: ZoneKind) {
-        let old = self.policy.rules().compact.background != BackgroundRule::Kcompactd;
+        let old = self.rules().compact.background != BackgroundRule::Kcompactd;
         if order == Order::ZERO || old || !self.has_pages() {
             return;
         }
         let worth = |zone: &Zone<M>| self.is_worth_it(zone, order);
         if self.zones_of(node, highest).any(worth) {
             self.compaction.asked(node).ask(order, highest);
-            self.machine.wake(Daemon::Kcompactd(node));
+            self.machine().wake(Daemon::Kcompactd(node));
         }
     }
 

@@ -53,9 +53,9 @@ impl<M: Machine> Mm<M> {
 
     /// The block that `pfn` is in, which begins there or is larger than a pageblock, and the frame behind it.
     fn block_over(&self, pfn: Pfn) -> (FrameState, Pfn) {
-        let state = self.map.frame(pfn).state();
+        let state = self.map().frame(pfn).state();
         let head = pfn.align_down(Order::MAX);
-        let whole = self.map.frame(head).state();
+        let whole = self.map().frame(head).state();
         if state.kind == FrameKind::Tail
             && head.0 + whole.order.pages() > pfn.0
             && whole.kind != FrameKind::Tail

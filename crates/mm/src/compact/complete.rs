@@ -102,16 +102,16 @@ impl<M: Machine> Mm<M> {
     /// are to do it.
     pub(super) fn complete_for(&self, zone: &Zone<M>, goal: Goal) -> Option<Ran> {
         let order = order_for(&goal)?;
-        self.blocks.summary()?;
+        self.blocks().summary()?;
         if zone.is_offline() || !self.has_room(zone, &goal, order) {
             return Some(Outcome::Skipped.into());
         }
         if goal.order.is_some()
-            && zone.watermark_ok(&self.machine, order, goal.mark, goal.highest, AllocFlags::NONE)
+            && zone.watermark_ok(self.machine(), order, goal.mark, goal.highest, AllocFlags::NONE)
         {
             return Some(Outcome::Success.into());
         }
-        let since = self.machine.enter(Span::Compact);
+        let since = self.machine().enter(Span::Compact);
         let mut attempts = Attempts {
             goal,
             order,
@@ -128,7 +128,7 @@ impl<M: Machine> Mm<M> {
             _ => self.complete_ahead(zone, &mut attempts).into(),
         };
         let work = Work { zone: zone.id, order, migratetype: goal.migratetype, count: attempts.moved };
-        self.machine.leave(Span::Compact, since, work);
+        self.machine().leave(Span::Compact, since, work);
         // Smaller blocks may be had where no whole pageblock could be emptied.
         (ran.outcome == Outcome::Success || order == Order::PAGEBLOCK).then_some(ran)
     }
@@ -136,7 +136,7 @@ impl<M: Machine> Mm<M> {
     /// Whether the request may take so many single pages: that is what becomes of the block.
     fn has_room(&self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
         let mark = goal.mark + order.pages();
-        zone.watermark_ok(&self.machine, Order::ZERO, mark, goal.highest, AllocFlags::NONE)
+        zone.watermark_ok(self.machine(), Order::ZERO, mark, goal.highest, AllocFlags::NONE)
     }
 
     /// Completes some blocks and puts them on the free lists.
@@ -144,7 +144,7 @@ impl<M: Machine> Mm<M> {
         let mut done = 0;
         while !self.is_enough_ahead(zone, attempts.goal.by, done) {
             let Some(pfn) = self.complete_one(zone, attempts) else { break };
-            self.free_to_buddy(ZoneCx { cx: self.cx(), zone }, pfn, attempts.order);
+            self.pages().free_to_buddy(ZoneCx { cx: self.pages().cx(), zone }, pfn, attempts.order);
             done += 1;
             if !self.has_room(zone, &attempts.goal, attempts.order) {
                 break;
@@ -199,10 +199,10 @@ impl<M: Machine> Mm<M> {
             (_, Look::Busy) => Emptied::Busy,
             (part, Look::Moves(_)) => self.empty(zone, part, attempts),
         };
-        if let Some(summary) = self.blocks.summary() {
+        if let Some(summary) = self.blocks().summary() {
             match emptied {
                 Emptied::Whole(_) => summary.forgive(block),
-                Emptied::Stays => summary.put_off(block, self.machine.now()),
+                Emptied::Stays => summary.put_off(block, self.machine().now()),
                 Emptied::Busy | Emptied::NoRoom => summary.release(block),
             }
         }
@@ -211,7 +211,7 @@ impl<M: Machine> Mm<M> {
 
     /// Of the parts of a pageblock that are aligned to `order`, the one that costs least to empty.
     fn cheapest_part(&self, zone: &Zone<M>, start: Pfn, order: Order) -> (Pfn, Look) {
-        let ordinary = self.blocks.read(&self.machine, start).index() < MigrateType::PCP_COUNT;
+        let ordinary = self.blocks().read(self.machine(), start).index() < MigrateType::PCP_COUNT;
         if !ordinary {
             return (start, Look::Stays);
         }
@@ -230,8 +230,8 @@ impl<M: Machine> Mm<M> {
                 break Look::Moves(moves);
             }
             looked += 1;
-            self.cx().mem().touch(pfn, Access::Read);
-            let state = self.map.frame(pfn).state();
+            self.pages().cx().mem().touch(pfn, Access::Read);
+            let state = self.map().frame(pfn).state();
             match state.kind {
                 FrameKind::Free if state.order < order => pfn = pfn.add(state.order.pages()),
                 // As a whole it is somebody else's by now, or about to be.
@@ -243,7 +243,7 @@ impl<M: Machine> Mm<M> {
                 },
             }
         };
-        self.machine.spend(Chore::MigrateScan, looked);
+        self.machine().spend(Chore::MigrateScan, looked);
         self.compaction.count(zone.id, CompactEvent::MigrateScanned, u64::from(looked));
         look
     }
@@ -311,7 +311,7 @@ impl<M: Machine> Mm<M> {
         let mut isolator = Isolator::new(self);
         let mut pfn = emptying.start;
         while pfn < end {
-            let state = self.map.frame(pfn).state();
+            let state = self.map().frame(pfn).state();
             match state.kind {
                 FrameKind::Free => emptying.seen.push((pfn, state.order)),
                 FrameKind::Allocated if state.order == Order::ZERO => {
@@ -334,11 +334,11 @@ impl<M: Machine> Mm<M> {
     /// could have freed a page has lost it to us.
     fn take_free_between(&self, emptying: &mut Emptying<'_, M>) {
         let zone = emptying.zone;
-        let cx = ZoneCx { cx: self.cx(), zone };
-        let mut lists = zone.arenas.lock_owner(&self.machine, emptying.start);
+        let cx = ZoneCx { cx: self.pages().cx(), zone };
+        let mut lists = zone.arenas.lock_owner(self.machine(), emptying.start);
         let mut taken = 0;
         for (pfn, order) in emptying.seen.drain(..) {
-            let state = self.map.frame(pfn).state();
+            let state = self.map().frame(pfn).state();
             let same = state.kind == FrameKind::Free && state.order == order && state.zone == zone.id;
             if !same || order >= emptying.order || lists.number() != zone.arenas.owner(pfn) {
                 break;
@@ -348,18 +348,18 @@ impl<M: Machine> Mm<M> {
             emptying.free.push((pfn, order));
             taken += order.pages();
         }
-        let pageset = &zone.pagesets[usize::from(self.machine.cpu().0)];
+        let pageset = &zone.pagesets[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(taken as i32));
     }
 
     /// A block that was just removed from its list is the caller's, as one of movable pages.
     fn take_off_lists(&self, cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
         let migratetype = MigrateType::Movable;
-        if let Some(summary) = self.blocks.summary() {
-            summary.leave(&self.machine, (pfn, order.pages() as u16), Mobility::Movable);
+        if let Some(summary) = self.blocks().summary() {
+            summary.leave(self.machine(), (pfn, order.pages() as u16), Mobility::Movable);
         }
         let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: cx.zone.id };
-        self.map.frame(pfn).set_state(state);
+        self.map().frame(pfn).set_state(state);
     }
 
     /// Finds a frame for every page, in the blocks that are to be filled.
@@ -381,8 +381,8 @@ impl<M: Machine> Mm<M> {
         let mut pfn = start;
         while pfn < start.add(Order::PAGEBLOCK.pages()) && pages < wanted {
             looked += 1;
-            self.cx().mem().touch(pfn, Access::Read);
-            let state = self.map.frame(pfn).state();
+            self.pages().cx().mem().touch(pfn, Access::Read);
+            let state = self.map().frame(pfn).state();
             if state.kind == FrameKind::Free && state.order < Order::PAGEBLOCK {
                 seen.push(pfn);
                 pages += state.order.pages();
@@ -391,17 +391,17 @@ impl<M: Machine> Mm<M> {
                 pfn = pfn.add(1);
             }
         }
-        self.machine.spend(Chore::FreeScan, looked);
+        self.machine().spend(Chore::FreeScan, looked);
         self.compaction.count(emptying.zone.id, CompactEvent::FreeScanned, u64::from(looked));
         if seen.is_empty() {
             return 0;
         }
         let zone = emptying.zone;
-        let cx = ZoneCx { cx: self.cx(), zone };
+        let cx = ZoneCx { cx: self.pages().cx(), zone };
         let before = emptying.targets.len();
-        let mut lists = zone.arenas.lock_owner(&self.machine, start);
+        let mut lists = zone.arenas.lock_owner(self.machine(), start);
         for pfn in seen {
-            let state = self.map.frame(pfn).state();
+            let state = self.map().frame(pfn).state();
             let is_free = state.kind == FrameKind::Free && state.zone == zone.id;
             if !is_free
                 || state.order >= Order::PAGEBLOCK
@@ -420,7 +420,7 @@ impl<M: Machine> Mm<M> {
             wanted -= order.pages();
         }
         let taken = emptying.targets.len() - before;
-        let pageset = &zone.pagesets[usize::from(self.machine.cpu().0)];
+        let pageset = &zone.pagesets[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(taken as i32));
         taken as u32
     }
@@ -428,7 +428,7 @@ impl<M: Machine> Mm<M> {
     /// Moves every page. If one stays after all, the others have moved in vain.
     fn move_all(&self, emptying: &mut Emptying<'_, M>, mode: Mode) -> Result<(), Emptied> {
         let zone = emptying.zone;
-        let since = self.machine.enter(Span::Migrate);
+        let since = self.machine().enter(Span::Migrate);
         self.compaction.count(zone.id, CompactEvent::Isolated, emptying.pages.len() as u64);
         self.compaction.count(zone.id, CompactEvent::Rounds, 1);
         let mut result = Ok(());
@@ -449,7 +449,7 @@ impl<M: Machine> Mm<M> {
         if result.is_ok() {
             self.compaction.count(zone.id, CompactEvent::Completing, u64::from(count));
         }
-        self.machine.leave(Span::Migrate, since, Work { zone: zone.id, count, ..Work::default() });
+        self.machine().leave(Span::Migrate, since, Work { zone: zone.id, count, ..Work::default() });
         result
     }
 
@@ -457,16 +457,16 @@ impl<M: Machine> Mm<M> {
     fn join_up(&self, emptying: &Emptying<'_, M>, migratetype: MigrateType) -> Pfn {
         let Emptying { zone, start, order, .. } = *emptying;
         let parts = emptying.free.iter().map(|&(pfn, _)| pfn).chain(emptying.vacated.iter().copied());
-        parts.filter(|&pfn| pfn != start).for_each(|pfn| self.map.frame(pfn).set_tail());
+        parts.filter(|&pfn| pfn != start).for_each(|pfn| self.map().frame(pfn).set_tail());
         let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id };
-        self.map.frame(start).set_state(state);
-        let mut lists = zone.arenas.lock_owner(&self.machine, start);
+        self.map().frame(start).set_state(state);
+        let mut lists = zone.arenas.lock_owner(self.machine(), start);
         lists.events.pgalloc += u64::from(order.pages());
-        if let Some(summary) = self.blocks.summary() {
-            summary.retype(&self.machine, (start, order), (Mobility::Movable, Mobility::of(migratetype)));
+        if let Some(summary) = self.blocks().summary() {
+            summary.retype(self.machine(), (start, order), (Mobility::Movable, Mobility::of(migratetype)));
         }
-        if order == Order::PAGEBLOCK && self.blocks.get(start) != migratetype {
-            self.blocks.set(&self.machine, start, migratetype);
+        if order == Order::PAGEBLOCK && self.blocks().get(start) != migratetype {
+            self.blocks().set(self.machine(), start, migratetype);
         }
         start
     }
@@ -474,14 +474,14 @@ impl<M: Machine> Mm<M> {
     /// All that was taken in hand goes back.
     fn let_go(&self, emptying: Emptying<'_, M>) {
         let zone = emptying.zone;
-        let cx = ZoneCx { cx: self.cx(), zone };
+        let cx = ZoneCx { cx: self.pages().cx(), zone };
         self.compaction.count(zone.id, CompactEvent::PutBack, emptying.pages.len() as u64);
         for (pfn, alone) in emptying.pages {
             self.put_back_page(pfn, alone);
         }
         let frames = emptying.targets.into_iter().chain(emptying.vacated).map(|pfn| (pfn, Order::ZERO));
         for (pfn, order) in emptying.free.into_iter().chain(frames) {
-            self.free_to_buddy(cx, pfn, order);
+            self.pages().free_to_buddy(cx, pfn, order);
         }
     }
 
@@ -489,7 +489,7 @@ impl<M: Machine> Mm<M> {
     /// how many pages would have to move. Nothing moves: a door for measurements and tests. `None`: there is none, or the
     /// policy keeps no count.
     pub fn find_block_to_empty(&self, zone: &Zone<M>) -> Option<(Pfn, u32)> {
-        let summary = self.blocks.summary()?;
+        let summary = self.blocks().summary()?;
         self.compaction.of(zone.id).picks.forget();
         let mut looking = Looking::new();
         loop {

@@ -55,12 +55,12 @@ impl<M: Machine> Mm<M> {
         if tried.outcome <= Outcome::Deferred {
             return tried;
         }
-        let zone = &self.zones[usize::from(id.0)];
+        let zone = &self.zones()[usize::from(id.0)];
         self.compaction.count(zone.id, CompactEvent::Stall, 1);
         tried.block = ran.captured.map(|pfn| (pfn, zone.id)).or_else(|| {
             // What it moved from may be on this CPU's lists still.
-            self.drain_cpu(self.machine.cpu());
-            self.search(search)
+            self.pages().drain_cpu(self.machine().cpu());
+            self.pages().search(self, search)
         });
         if let Some((_, id)) = tried.block {
             self.compaction.count(zone.id, CompactEvent::Success, 1);
@@ -89,16 +89,16 @@ impl<M: Machine> Mm<M> {
 
     /// The zones in turn; the best that came of it, and where.
     fn compact_zones(&self, search: Search<'_>, attempt: Attempt) -> Option<(ZoneId, Ran)> {
-        let rules = &self.policy.rules().compact;
+        let rules = &self.rules().compact;
         let order = search.request.order;
-        let preferred = self.candidates(search.request, search.node).next()?;
+        let preferred = self.pages().candidates(search.request, search.node).next()?;
         let mut best = (preferred.id, Ran::from(Outcome::Skipped));
         if rules.defer_scope == DeferScopeRule::Preferred
             && self.compaction.is_put_off(preferred.id, order, attempt)
         {
             return Some((preferred.id, Outcome::Deferred.into()));
         }
-        for zone in self.candidates(search.request, search.node) {
+        for zone in self.pages().candidates(search.request, search.node) {
             if rules.defer_scope == DeferScopeRule::Zone
                 && self.compaction.is_put_off(zone.id, order, attempt)
             {
@@ -123,7 +123,7 @@ impl<M: Machine> Mm<M> {
                 ReschedRule::AbortsAtPage | ReschedRule::Aborts | ReschedRule::AbortsCall => {
                     ran.outcome == Outcome::Contended
                 }
-                ReschedRule::EndsWithZone => self.machine.need_resched(),
+                ReschedRule::EndsWithZone => self.machine().need_resched(),
                 ReschedRule::Ignored => false,
             };
             if attempt == Attempt::Async && slice_over() {
@@ -157,10 +157,10 @@ impl<M: Machine> Mm<M> {
         pfn: Pfn,
         (order, migratetype): (Order, MigrateType),
     ) -> Option<Pfn> {
-        let cx = ZoneCx { cx: self.cx(), zone };
-        let mut free = zone.arenas.lock_owner(&self.machine, pfn);
+        let cx = ZoneCx { cx: self.pages().cx(), zone };
+        let mut free = zone.arenas.lock_owner(self.machine(), pfn);
         let head = order.to(Order::MAX).map(|size| pfn.align_down(size)).find(|&head| {
-            let state = self.map.get(head).map(crate::Frame::state);
+            let state = self.map().get(head).map(crate::Frame::state);
             state.is_some_and(|state| {
                 state.kind == FrameKind::Free
                     && state.order >= order
@@ -172,16 +172,16 @@ impl<M: Machine> Mm<M> {
         if free.number() != zone.arenas.owner(head) {
             return None;
         }
-        let state = self.map.frame(head).state();
+        let state = self.map().frame(head).state();
         free.remove(cx, head);
         free.expand(cx, head, order, state.order, state.migratetype);
-        if let Some(summary) = self.blocks.summary() {
-            summary.leave_any(&self.machine, (head, order), Mobility::of(migratetype));
+        if let Some(summary) = self.blocks().summary() {
+            summary.leave_any(self.machine(), (head, order), Mobility::of(migratetype));
         }
         let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id };
-        self.map.frame(head).set_state(state);
+        self.map().frame(head).set_state(state);
         free.events.pgalloc += u64::from(order.pages());
-        let pageset = &zone.pagesets[usize::from(self.machine.cpu().0)];
+        let pageset = &zone.pagesets[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(order.pages() as i32));
         drop(free);
         self.compaction.count(zone.id, CompactEvent::Captured, 1);

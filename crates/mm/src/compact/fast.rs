@@ -44,7 +44,7 @@ impl<M: Machine> Mm<M> {
         {
             return None;
         }
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         let span = control.free_pfn.0.saturating_sub(at.0);
         let reach = if at.0 == zone.managed_span().start { span / 2 } else { span / 8 };
         let below = Pfn(at.0 + reach).align_down(Order::PAGEBLOCK);
@@ -65,12 +65,12 @@ impl<M: Machine> Mm<M> {
 
     /// A block below `below` with a free piece of a good size, among the first entries of the free lists.
     fn search_low_pieces(&self, control: &mut Control, order: Order, below: Pfn) -> Option<Pfn> {
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         let most = limit(control.fast.misses);
         let least = Order::new(PAGE_ALLOC_COSTLY_ORDER).unwrap_or(Order::ZERO);
         let mut seen = 0;
         for lists in zone.arenas.all() {
-            let lists = lists.lock(&self.machine);
+            let lists = lists.lock(self.machine());
             for size in least.to(order).rev().filter(|size| *size < order.min(Order::PAGEBLOCK)) {
                 let mut next = lists.list(size, MigrateType::Movable).first();
                 while let Some(pfn) = next {
@@ -78,17 +78,17 @@ impl<M: Machine> Mm<M> {
                     if seen > most {
                         return None;
                     }
-                    self.cx().mem().touch(pfn, Access::Read);
+                    self.pages().cx().mem().touch(pfn, Access::Read);
                     let start = pfn.align_down(Order::PAGEBLOCK);
                     let good = start < below
                         && start.0 >= zone.managed_span().start
-                        && !self.blocks.is_skipped(&self.machine, pfn);
+                        && !self.blocks().is_skipped(self.machine(), pfn);
                     if good {
                         // The next search is to find another one.
-                        self.blocks.set_skipped(&self.machine, pfn);
+                        self.blocks().set_skipped(self.machine(), pfn);
                         return Some(start);
                     }
-                    next = List::after(&self.map, pfn);
+                    next = List::after(self.map(), pfn);
                 }
             }
         }
@@ -101,7 +101,7 @@ impl<M: Machine> Mm<M> {
         if control.targets.len() >= control.isolated.len() {
             return;
         }
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         let (at, from) = (control.free_pfn.0, control.migrate_pfn.0);
         let distance = at.saturating_sub(from);
         let low = Pfn(at - distance / 4).align_down(Order::PAGEBLOCK);
@@ -143,9 +143,9 @@ impl<M: Machine> Mm<M> {
         (low, least): (Pfn, Pfn),
         search: &mut FreeSearch,
     ) -> u32 {
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         for lists in zone.arenas.all() {
-            let mut lists = lists.lock(&self.machine);
+            let mut lists = lists.lock(self.machine());
             let picked = self.pick_near(&lists, (size, most), (low, least), search);
             let Some((pfn, _)) = picked else { continue };
             let Some(taken) = self.take_off(control, &mut lists, pfn) else { continue };
@@ -168,14 +168,14 @@ impl<M: Machine> Mm<M> {
             let Some(pfn) = next else { break };
             search.scanned += 1;
             search.highest = search.highest.max(pfn.0);
-            self.cx().mem().touch(pfn, Access::Read);
+            self.pages().cx().mem().touch(pfn, Access::Read);
             if pfn >= low {
                 return Some((pfn, size));
             }
             if pfn >= least && search.high.is_none_or(|(high, _)| pfn > high) {
                 search.high = Some((pfn, size));
             }
-            next = List::before(&self.map, pfn);
+            next = List::before(self.map(), pfn);
         }
         search.high
     }
@@ -188,15 +188,15 @@ impl<M: Machine> Mm<M> {
             return;
         }
         // The zone's last block need not be a whole one.
-        let zone_end = self.zones[usize::from(control.zone.0)].managed_span().end;
+        let zone_end = self.zones()[usize::from(control.zone.0)].managed_span().end;
         let end = (start.0 + PAGEBLOCK_PAGES).min(zone_end);
         let mut free: Vec<Pfn> = Vec::new();
         let mut pfn = start;
         while pfn.0 < end {
-            self.cx().mem().touch(pfn, Access::Read);
+            self.pages().cx().mem().touch(pfn, Access::Read);
             control.scanned.free += 1;
             control.unpaid += 1;
-            let state = self.map.frame(pfn).state();
+            let state = self.map().frame(pfn).state();
             let is_free = state.kind == crate::pages::frame::FrameKind::Free;
             if is_free {
                 free.push(pfn);

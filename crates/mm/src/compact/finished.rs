@@ -16,7 +16,7 @@ const CLAIM_ORDER: u8 = Order::PAGEBLOCK.get() / 2;
 impl<M: Machine> Mm<M> {
     /// Whether `control` is done, and with what.
     pub(super) fn finished(&self, control: &Control) -> Option<Outcome> {
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         if control.captured.is_some() {
             return Some(Outcome::Success);
         }
@@ -30,7 +30,7 @@ impl<M: Machine> Mm<M> {
         if control.goal.by == By::Proactive {
             return self.finished_proactive(zone);
         }
-        if control.contended || self.is_killed(self.machine.task()) {
+        if control.contended || self.is_killed(self.machine().task()) {
             return Some(Outcome::Contended);
         }
         let order = control.goal.order?;
@@ -46,7 +46,7 @@ impl<M: Machine> Mm<M> {
         if zone.has_flag(zone_flag::RECLAIM_ACTIVE) {
             return Some(Outcome::PartialSkipped);
         }
-        let enough = self.policy.rules().compact.proactive == ProactiveRule::Never
+        let enough = self.rules().compact.proactive == ProactiveRule::Never
             || self.is_defragmented(self.fragmentation_score_of(zone));
         enough.then_some(Outcome::Success)
     }
@@ -55,7 +55,7 @@ impl<M: Machine> Mm<M> {
     pub(super) fn has_block_for(&self, zone: &Zone<M>, order: Order, migratetype: MigrateType) -> bool {
         let claims = |size: Order| size.get() >= CLAIM_ORDER || migratetype != MigrateType::Movable;
         zone.arenas.all().any(|free| {
-            let free = free.lock(&self.machine);
+            let free = free.lock(self.machine());
             order.to(Order::MAX).any(|size| {
                 let has = |other: MigrateType| !free.list(size, other).is_empty();
                 has(migratetype)

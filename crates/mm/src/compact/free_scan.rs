@@ -25,11 +25,11 @@ type Held<'a, M> = Option<Guard<'a, M, FreeAreas>>;
 impl<M: Machine> Mm<M> {
     /// Takes as many free frames as there are pages to move, as far as there are any.
     pub(super) fn isolate_targets(&self, control: &mut Control) {
-        if self.policy.rules().compact.find != FindRule::Walk {
+        if self.rules().compact.find != FindRule::Walk {
             self.fast_targets(control);
         }
         let lowest = control.migrate_pfn.add(PAGEBLOCK_PAGES - 1).align_down(Order::PAGEBLOCK);
-        let zone_end = Pfn(self.zones[usize::from(control.zone.0)].managed_span().end);
+        let zone_end = Pfn(self.zones()[usize::from(control.zone.0)].managed_span().end);
         let mut stride = self.first_stride(control);
         let mut looked = 0;
         while control.targets.len() < control.isolated.len() {
@@ -49,9 +49,9 @@ impl<M: Machine> Mm<M> {
                 let next = self.take_free_in(control, (from, end), stride);
                 self.pay_for_scan(control, Chore::FreeScan);
                 let found = control.targets.len() > before;
-                let done_with = !found || self.policy.rules().compact.find != FindRule::Walk;
+                let done_with = !found || self.rules().compact.find != FindRule::Walk;
                 if next >= end && from == start && done_with {
-                    self.blocks.set_skipped(&self.machine, start);
+                    self.blocks().set_skipped(self.machine(), start);
                 }
                 if next < end && !control.contended && control.targets.len() >= control.isolated.len() {
                     control.free_pfn = next;
@@ -70,12 +70,12 @@ impl<M: Machine> Mm<M> {
     }
 
     fn first_stride(&self, control: &Control) -> u32 {
-        let walks = self.policy.rules().compact.find == FindRule::Walk;
+        let walks = self.rules().compact.find == FindRule::Walk;
         if control.is_async() && !walks { STRIDE_MAX } else { 1 }
     }
 
     fn next_stride(&self, stride: u32, found: bool) -> u32 {
-        match self.policy.rules().compact.find {
+        match self.rules().compact.find {
             FindRule::Walk => 1,
             _ if found => 1,
             _ => (stride * 2).min(STRIDE_MAX),
@@ -84,15 +84,15 @@ impl<M: Machine> Mm<M> {
 
     /// Whether the pageblock at `start` is one to move pages to.
     pub(super) fn is_target(&self, control: &Control, start: Pfn) -> bool {
-        if !control.ignores_skip() && self.blocks.is_skipped(&self.machine, start) {
+        if !control.ignores_skip() && self.blocks().is_skipped(self.machine(), start) {
             return false;
         }
-        self.cx().mem().touch(start, Access::Read);
-        let FrameState { kind, order, .. } = self.map.frame(start).state();
+        self.pages().cx().mem().touch(start, Access::Read);
+        let FrameState { kind, order, .. } = self.map().frame(start).state();
         if kind == FrameKind::Free && order >= Order::PAGEBLOCK {
             return false;
         }
-        let migratetype = self.blocks.read(&self.machine, start);
+        let migratetype = self.blocks().read(self.machine(), start);
         control.goal.effort == Effort::AnyBlock
             || matches!(migratetype, MigrateType::Movable | MigrateType::Cma)
     }
@@ -115,8 +115,8 @@ impl<M: Machine> Mm<M> {
             seen += 1;
             control.scanned.free += 1;
             control.unpaid += 1;
-            self.cx().mem().touch(pfn, Access::Read);
-            let state = self.map.frame(pfn).state();
+            self.pages().cx().mem().touch(pfn, Access::Read);
+            let state = self.map().frame(pfn).state();
             let taken = state.kind == FrameKind::Free && self.take_free_block(control, &mut held, pfn);
             if taken {
                 pfn = pfn.add(state.order.pages());
@@ -132,12 +132,12 @@ impl<M: Machine> Mm<M> {
 
     /// Takes the free block at `pfn` off its list, if it still is one and the zone can spare it.
     fn take_free_block<'a>(&'a self, control: &mut Control, held: &mut Held<'a, M>, pfn: Pfn) -> bool {
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         let owner = zone.arenas.owner(pfn);
         if held.as_ref().is_some_and(|lists| lists.number() != owner) {
             *held = None;
         }
-        let lists = held.get_or_insert_with(|| zone.arenas.lock_owner(&self.machine, pfn));
+        let lists = held.get_or_insert_with(|| zone.arenas.lock_owner(self.machine(), pfn));
         if lists.number() != zone.arenas.owner(pfn) {
             return false;
         }
@@ -147,16 +147,16 @@ impl<M: Machine> Mm<M> {
     /// Takes the free block at `pfn` off `lists`, which are locked and its own, as single frames to move pages to. `None`: it
     /// is none any more, or the zone has too little free.
     pub(super) fn take_off(&self, control: &mut Control, lists: &mut FreeAreas, pfn: Pfn) -> Option<u32> {
-        let cx = self.zone_cx(control.zone);
-        let state = self.map.frame(pfn).state();
+        let cx = self.pages().zone_cx(control.zone);
+        let state = self.map().frame(pfn).state();
         let is_free =
             state.kind == FrameKind::Free && state.order < Order::PAGEBLOCK && state.zone == cx.zone.id;
         if !is_free || !self.can_spare(cx.zone, state.order) {
             return None;
         }
         lists.remove(cx, pfn);
-        if let Some(summary) = self.blocks.summary() {
-            summary.leave(&self.machine, (pfn, state.order.pages() as u16), Mobility::Movable);
+        if let Some(summary) = self.blocks().summary() {
+            summary.leave(self.machine(), (pfn, state.order.pages() as u16), Mobility::Movable);
         }
         let single = FrameState {
             kind: FrameKind::Allocated,
@@ -166,10 +166,10 @@ impl<M: Machine> Mm<M> {
         };
         let pages = state.order.pages();
         for page in 0..pages {
-            self.map.frame(pfn.add(page)).set_state(single);
+            self.map().frame(pfn.add(page)).set_state(single);
             control.targets.push(pfn.add(page));
         }
-        let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
+        let pageset = &cx.zone.pagesets[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(pages as i32));
         self.compaction.count(cx.zone.id, CompactEvent::Isolated, u64::from(pages));
         Some(pages)
@@ -178,7 +178,7 @@ impl<M: Machine> Mm<M> {
     /// Whether so many pages may be taken off the free lists for the time being (`__isolate_free_page`).
     fn can_spare(&self, zone: &Zone<M>, order: Order) -> bool {
         let mark = Level::min(zone.watermarks().min) + order.pages();
-        zone.watermark_ok(&self.machine, Order::ZERO, mark, zone.kind, AllocFlags::NONE)
+        zone.watermark_ok(self.machine(), Order::ZERO, mark, zone.kind, AllocFlags::NONE)
     }
 
     /// Gives back the frames that no page moved to; the free scanner goes on above them next time.

@@ -74,7 +74,7 @@ impl Aligned {
 impl<M: Machine> Mm<M> {
     /// Goes on from `control.migrate_pfn` to the next block with pages to move, and isolates some.
     pub(super) fn isolate_to_migrate(&self, control: &mut Control) -> Search {
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         let mut from = self.fast_migrate_block(control).unwrap_or(control.migrate_pfn);
         let mut looked = 0;
         loop {
@@ -107,10 +107,10 @@ impl<M: Machine> Mm<M> {
 
     /// Whether the pageblock at `start` is one to take pages from.
     fn is_source(&self, control: &Control, start: Pfn) -> bool {
-        if !control.ignores_skip() && self.blocks.is_skipped(&self.machine, start) {
+        if !control.ignores_skip() && self.blocks().is_skipped(self.machine(), start) {
             return false;
         }
-        let migratetype = self.blocks.read(&self.machine, start);
+        let migratetype = self.blocks().read(self.machine(), start);
         if self.large_block_at(control, start) {
             return false;
         }
@@ -118,8 +118,7 @@ impl<M: Machine> Mm<M> {
         if control.goal.mode != Mode::Async {
             return true;
         }
-        let own_kind =
-            self.policy.rules().compact.source == SourceRule::OwnKind && control.goal.by == By::Direct;
+        let own_kind = self.rules().compact.source == SourceRule::OwnKind && control.goal.by == By::Direct;
         match control.goal.migratetype {
             wanted if own_kind && wanted != MigrateType::Movable => migratetype == wanted,
             _ => movable,
@@ -130,19 +129,19 @@ impl<M: Machine> Mm<M> {
     fn large_block_at(&self, control: &Control, start: Pfn) -> bool {
         let head = start.align_down(Order::MAX);
         let large = |pfn: Pfn| {
-            self.cx().mem().touch(pfn, Access::Read);
-            let state = self.map.frame(pfn).state();
+            self.pages().cx().mem().touch(pfn, Access::Read);
+            let state = self.map().frame(pfn).state();
             state.kind != FrameKind::Tail && state.order >= Order::PAGEBLOCK
         };
         let whole = control.block_order() <= Order::PAGEBLOCK;
         whole
             && (large(start)
-                || head != start && large(head) && self.map.frame(head).state().order == Order::MAX)
+                || head != start && large(head) && self.map().frame(head).state().order == Order::MAX)
     }
 
     /// How a page that cannot be isolated is met.
     fn failing(&self, control: &Control) -> Failing {
-        let rules = &self.policy.rules().compact;
+        let rules = &self.rules().compact;
         let direct = control.goal.by == By::Direct;
         let skips = rules.failed_page == FailedPageRule::NextBlock && control.is_async();
         match rules.isolation {
@@ -160,7 +159,7 @@ impl<M: Machine> Mm<M> {
 
     /// Whether all of a block is to be isolated before any of it moves.
     fn wants_whole(&self, control: &Control) -> bool {
-        match self.policy.rules().compact.isolation {
+        match self.rules().compact.isolation {
             IsolationRule::WholeDirect => control.is_async() && control.goal.by == By::Direct,
             IsolationRule::WholeAsync => control.is_async(),
             _ => false,
@@ -239,11 +238,11 @@ impl<M: Machine> Mm<M> {
 
     /// What is at `pfn`, as far as can be told without a lock. `by_block`: a free block is passed at once in any case.
     fn look_at(&self, pfn: Pfn, by_block: bool) -> Seen {
-        self.cx().mem().touch(pfn, Access::Read);
-        let FrameState { kind, order, .. } = self.map.frame(pfn).state();
+        self.pages().cx().mem().touch(pfn, Access::Read);
+        let FrameState { kind, order, .. } = self.map().frame(pfn).state();
         match kind {
             FrameKind::Free => {
-                let by_block = by_block || self.policy.rules().compact.free_step == FreeStepRule::Block;
+                let by_block = by_block || self.rules().compact.free_step == FreeStepRule::Block;
                 Seen::Free(if by_block { order.pages() } else { 1 })
             }
             FrameKind::Allocated if order == Order::ZERO && self.has_pages() => {
@@ -269,14 +268,14 @@ impl<M: Machine> Mm<M> {
     }
 
     pub(super) fn pay_for_scan(&self, control: &mut Control, chore: Chore) {
-        self.machine.spend(chore, core::mem::take(&mut control.unpaid));
+        self.machine().spend(chore, core::mem::take(&mut control.unpaid));
     }
 
     /// Whether the compaction is to end early: contended, or its time slice is over and the policy minds.
     pub(super) fn should_stop(&self, control: &mut Control) -> bool {
-        let rule = self.policy.rules().compact.resched;
+        let rule = self.rules().compact.resched;
         let minds = matches!(rule, ReschedRule::Aborts | ReschedRule::AbortsCall) && control.is_async();
-        if minds && self.machine.need_resched() {
+        if minds && self.machine().need_resched() {
             control.contended = true;
         }
         control.contended
@@ -285,23 +284,23 @@ impl<M: Machine> Mm<M> {
     /// Before 3.16: `cond_resched` at the start of a block. Others have run, or will before this task goes on; the slice from
     /// here on is a new one.
     fn forget_slice(&self, control: &Control) {
-        let rule = self.policy.rules().compact.resched;
+        let rule = self.rules().compact.resched;
         if rule == ReschedRule::AbortsAtPage && control.is_async() {
-            self.machine.need_resched();
+            self.machine().need_resched();
         }
     }
 
     /// Before 3.16: the LRU lock is not taken by who should let others run.
     fn stops_at_page(&self, control: &mut Control) -> bool {
-        let rule = self.policy.rules().compact.resched;
-        let stops = rule == ReschedRule::AbortsAtPage && control.is_async() && self.machine.need_resched();
+        let rule = self.rules().compact.resched;
+        let stops = rule == ReschedRule::AbortsAtPage && control.is_async() && self.machine().need_resched();
         control.contended |= stops;
         stops
     }
 
     /// What was isolated from the `first` on goes back to its lists.
     pub(super) fn put_back_from(&self, control: &mut Control, first: usize) {
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let zone = &self.zones()[usize::from(control.zone.0)];
         let back = control.isolated.len().saturating_sub(first);
         self.compaction.count(zone.id, CompactEvent::PutBack, back as u64);
         for (pfn, alone) in control.isolated.drain(first..) {
@@ -312,12 +311,12 @@ impl<M: Machine> Mm<M> {
     /// A stretch of a pageblock was looked at: where nothing was found in all of it, it is skipped from now on; the
     /// remembered position follows.
     fn note_scanned(&self, zone: &Zone<M>, control: &mut Control, (from, to): (Pfn, Pfn)) {
-        let rules = &self.policy.rules().compact;
+        let rules = &self.rules().compact;
         let (start, end) = block_of(from);
         let nothing = control.isolated.is_empty();
         let done_with = from == start && nothing || control.finish_block;
         if to == end && done_with && control.goal.by != By::Hand {
-            self.blocks.set_skipped(&self.machine, start);
+            self.blocks().set_skipped(self.machine(), start);
         }
         let follows = match rules.pcp_drain {
             PcpDrainRule::EachBlock => to == end,
@@ -342,15 +341,15 @@ impl<M: Machine> Mm<M> {
     /// A pageblock was passed by. Before 3.19 the remembered position follows where that was for its skip bit; where it was for
     /// its type, which other modes may not mind, only that of asynchronous compaction does, if it has one of its own.
     fn note_passed(&self, zone: &Zone<M>, control: &mut Control, (start, end): (Pfn, Pfn)) {
-        let rules = &self.policy.rules().compact;
+        let rules = &self.rules().compact;
         if rules.pcp_drain == PcpDrainRule::EachBlock || control.positions_fixed {
             return;
         }
         let own = rules.position == PositionRule::PerMode && control.goal.mode == Mode::Async;
         if own {
             self.compaction.of(zone.id).migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
-        } else if self.blocks.is_skipped(&self.machine, start)
-            || self.blocks.get(start) == MigrateType::Movable
+        } else if self.blocks().is_skipped(self.machine(), start)
+            || self.blocks().get(start) == MigrateType::Movable
         {
             self.compaction
                 .of(zone.id)
@@ -364,7 +363,7 @@ impl<M: Machine> Mm<M> {
 
     /// Where free lists are looked at first: a block near the scanner with pieces that would make it whole.
     fn fast_migrate_block(&self, control: &mut Control) -> Option<Pfn> {
-        let looks = self.policy.rules().compact.find != FindRule::Walk;
+        let looks = self.rules().compact.find != FindRule::Walk;
         if looks { self.find_migrate_block(control) } else { None }
     }
 }

@@ -29,8 +29,8 @@ pub(super) enum Moved {
 impl<M: Machine> Mm<M> {
     /// Moves what is isolated, and puts back what cannot be.
     pub(super) fn move_isolated(&self, control: &mut Control) -> Moved {
-        let since = self.machine.enter(Span::Migrate);
-        let zone = &self.zones[usize::from(control.zone.0)];
+        let since = self.machine().enter(Span::Migrate);
+        let zone = &self.zones()[usize::from(control.zone.0)];
         let isolated = control.isolated.len() as u64;
         self.compaction.count(zone.id, CompactEvent::Isolated, isolated);
         let before = control.moved;
@@ -64,7 +64,7 @@ impl<M: Machine> Mm<M> {
         }
         let count = control.moved - before;
         self.compaction.count(zone.id, CompactEvent::Moved, u64::from(count));
-        self.machine.leave(
+        self.machine().leave(
             Span::Migrate,
             since,
             Work { zone: zone.id, order: Order::ZERO, count, ..Work::default() },
@@ -85,11 +85,11 @@ impl<M: Machine> Mm<M> {
     fn try_to_move(&self, mode: Mode, attempt: impl Fn() -> Result<(), MigrateError>) -> bool {
         let passes = if mode == Mode::Async { PASSES_ASYNC } else { PASSES };
         for pass in 1..=passes {
-            self.machine.spend(Chore::Migrate, 1);
+            self.machine().spend(Chore::Migrate, 1);
             match attempt() {
                 Ok(()) => return true,
                 Err(MigrateError::Busy) if mode > Mode::Async && pass < passes => {
-                    self.machine.block(PAGE_WAIT);
+                    self.machine().block(PAGE_WAIT);
                 }
                 Err(MigrateError::Busy | MigrateError::Pinned) => {}
                 Err(_) => return false,

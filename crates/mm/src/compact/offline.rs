@@ -54,11 +54,11 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// Why it stays in use; then it serves requests as before, though pages may have moved.
     pub fn offline_node(&self, node: Node) -> Result<u64, OfflineError> {
-        let has = |node: Node| self.zones.iter().any(|zone| zone.node == node && !zone.is_offline());
+        let has = |node: Node| self.zones().iter().any(|zone| zone.node == node && !zone.is_offline());
         if !has(node) {
             return Err(OfflineError::NoMemory(node));
         }
-        if !self.zones.iter().any(|zone| zone.node != node && has(zone.node)) {
+        if !self.zones().iter().any(|zone| zone.node != node && has(zone.node)) {
             return Err(OfflineError::Last(node));
         }
         self.zones_on(node).for_each(Zone::set_offline);
@@ -76,18 +76,18 @@ impl<M: Machine> Mm<M> {
     /// Puts the memory of `node` back into use.
     pub fn online_node(&self, node: Node) {
         for zone in self.zones_on(node).filter(|zone| zone.clear_flag(zone_flag::OFFLINE)) {
-            self.apply_protection(zone);
+            self.pages().apply_protection(zone);
         }
     }
 
     fn zones_on(&self, node: Node) -> impl Iterator<Item = &Zone<M>> {
-        self.zones.iter().filter(move |zone| zone.node == node)
+        self.zones().iter().filter(move |zone| zone.node == node)
     }
 
     /// Pages of `node` that somebody holds.
     fn held_on(&self, node: Node) -> u64 {
         let held = |zone: &Zone<M>| {
-            let pcp = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(&self.machine).count()));
+            let pcp = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(self.machine()).count()));
             u64::from(zone.managed).saturating_sub(zone.free_pages_exact() + pcp.sum::<u64>())
         };
         self.zones_on(node).map(held).sum()
@@ -103,7 +103,7 @@ impl<M: Machine> Mm<M> {
         let span = zone.managed_span();
         let (mut at, mut moved) = (span.start, 0);
         while at < span.end {
-            let state = self.map.frame(Pfn(at)).state();
+            let state = self.map().frame(Pfn(at)).state();
             if state.kind == FrameKind::Allocated && self.evacuate_page(zone.node, Pfn(at)) {
                 moved += u64::from(state.order.pages());
             }

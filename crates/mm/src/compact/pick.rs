@@ -178,7 +178,7 @@ fn whole_blocks<M: Machine>(zone: &Zone<M>) -> core::ops::Range<u32> {
 impl<M: Machine> Mm<M> {
     /// The block of `zone` that costs least to empty; it is claimed for the caller.
     pub(super) fn pick_to_empty(&self, zone: &Zone<M>, looking: &mut Looking) -> Option<u32> {
-        let summary = self.blocks.summary()?;
+        let summary = self.blocks().summary()?;
         loop {
             while let Some(block) = self.compaction.of(zone.id).picks.to_empty.first() {
                 if looking.failures == Failures::Forgotten {
@@ -205,7 +205,7 @@ impl<M: Machine> Mm<M> {
 
     /// The block of `zone` that should be filled next; `looked`: whether all of them were looked at already.
     pub(super) fn pick_to_fill(&self, zone: &Zone<M>, looked: &mut bool) -> Option<u32> {
-        let summary = self.blocks.summary()?;
+        let summary = self.blocks().summary()?;
         loop {
             while let Some(block) = self.compaction.of(zone.id).picks.to_fill.first() {
                 let worth = price_of_filling(self.read_block(summary, block)).is_some();
@@ -222,13 +222,13 @@ impl<M: Machine> Mm<M> {
     }
 
     fn read_block(&self, summary: &Summary, block: u32) -> BlockUse {
-        self.machine.touch(Summary::line(block), Access::Read);
+        self.machine().touch(Summary::line(block), Access::Read);
         summary.block(block)
     }
 
     fn is_put_off(&self, summary: &Summary, block: u32) -> bool {
-        self.machine.touch(summary.tried_line(block), Access::Read);
-        summary.is_put_off(block, self.machine.now())
+        self.machine().touch(summary.tried_line(block), Access::Read);
+        summary.is_put_off(block, self.machine().now())
     }
 
     /// Looks at all words of `zone` and remembers the best blocks to empty and to fill. A line of words is charged as a
@@ -239,8 +239,8 @@ impl<M: Machine> Mm<M> {
         let blocks = whole_blocks(zone);
         for block in blocks.clone() {
             if block % BLOCKS_PER_LINE == 0 || block == blocks.start {
-                self.machine.touch(Summary::line(block), Access::Read);
-                self.machine.spend(Chore::MigrateScan, 1);
+                self.machine().touch(Summary::line(block), Access::Read);
+                self.machine().spend(Chore::MigrateScan, 1);
             }
             let word = summary.block(block);
             if let Some(price) = price_of_emptying(word).filter(|&price| to_empty.wants(price)) {
@@ -249,7 +249,7 @@ impl<M: Machine> Mm<M> {
                 }
             }
             if let Some(price) = price_of_filling(word).filter(|&price| to_fill.wants(price)) {
-                if self.blocks.read(&self.machine, Pfn(block << PAGEBLOCK_ORDER)) == MigrateType::Movable {
+                if self.blocks().read(self.machine(), Pfn(block << PAGEBLOCK_ORDER)) == MigrateType::Movable {
                     to_fill.insert(price, block);
                 }
             }

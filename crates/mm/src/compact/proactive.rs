@@ -35,32 +35,32 @@ enum Looked {
 impl<M: Machine> Mm<M> {
     /// Whether anybody could compact unasked: the policy lets it, and there are pages that could move.
     fn may_be_proactive(&self) -> bool {
-        self.policy.rules().compact.proactive == ProactiveRule::ByScore && self.has_pages()
+        self.rules().compact.proactive == ProactiveRule::ByScore && self.has_pages()
     }
 
     /// Whether anybody does: the knob is not 0.
     fn is_proactive(&self) -> bool {
-        self.may_be_proactive() && self.knobs.get(Knob::CompactionProactiveness) > 0
+        self.may_be_proactive() && self.knobs().get(Knob::CompactionProactiveness) > 0
     }
 
     /// The vmstat tick of `cpu`: that of a node's first CPU looks whether its kcompactd has anything to look at. Counters
     /// are read as they are, without a lock.
     pub(crate) fn tick_compaction(&self, cpu: Cpu) {
-        let node = self.topology.cpus[usize::from(cpu.0)].node;
+        let node = self.topology().cpus[usize::from(cpu.0)].node;
         let is_first =
-            self.topology.cpus.iter().position(|other| other.node == node) == Some(usize::from(cpu.0));
-        if !is_first || !self.may_be_proactive() || self.machine.now() < self.compaction.asked(node).due() {
+            self.topology().cpus.iter().position(|other| other.node == node) == Some(usize::from(cpu.0));
+        if !is_first || !self.may_be_proactive() || self.machine().now() < self.compaction.asked(node).due() {
             return;
         }
         // With the knob at 0 no score is above the mark.
         if self.is_fragmented(self.score_by_counters(node)) {
-            self.machine.wake(Daemon::Kcompactd(node));
+            self.machine().wake(Daemon::Kcompactd(node));
         }
     }
 
     /// [`Mm::fragmentation_score`] by the zones' counters, which other CPUs may be ahead of.
     fn score_by_counters(&self, node: Node) -> u32 {
-        let zones = || self.zones.iter().filter(|zone| zone.node == node);
+        let zones = || self.zones().iter().filter(|zone| zone.node == node);
         let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
         let weighed = |zone: &Zone<M>| {
             let (free, large) = (u64::from(zone.free_pages()), u64::from(zone.stat.free_large()));
@@ -73,7 +73,7 @@ impl<M: Machine> Mm<M> {
     /// What kcompactd of `node` does besides what it is asked for ([`Mm::kcompactd`]). Gives how long it sleeps then;
     /// `None`: until it is woken.
     pub fn compact_proactively(&self, node: Node) -> Option<Nanos> {
-        let (asked, now) = (self.compaction.asked(node), self.machine.now());
+        let (asked, now) = (self.compaction.asked(node), self.machine().now());
         if now < asked.due() {
             return Some(Nanos(asked.due().0 - now.0));
         }
@@ -82,14 +82,14 @@ impl<M: Machine> Mm<M> {
             Looked::Busy | Looked::Progress => INTERVAL,
             Looked::NoProgress => BACK_OFF,
         };
-        asked.set_due(Nanos(self.machine.now().0 + pause.0));
+        asked.set_due(Nanos(self.machine().now().0 + pause.0));
         Some(pause)
     }
 
     /// kcompactd of `node` was at work: it looks again after the usual time.
     pub(super) fn look_soon(&self, node: Node) {
         if self.is_proactive() {
-            self.compaction.asked(node).set_due(Nanos(self.machine.now().0 + INTERVAL.0));
+            self.compaction.asked(node).set_due(Nanos(self.machine().now().0 + INTERVAL.0));
         }
     }
 
@@ -104,7 +104,7 @@ impl<M: Machine> Mm<M> {
         if !self.is_fragmented(before) {
             return Looked::Fine;
         }
-        let zones = || self.zones.iter().filter(|zone| zone.node == node && !zone.is_offline());
+        let zones = || self.zones().iter().filter(|zone| zone.node == node && !zone.is_offline());
         if zones().any(|zone| zone.has_flag(zone_flag::RECLAIM_ACTIVE)) {
             return Looked::Busy;
         }

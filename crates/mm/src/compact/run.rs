@@ -38,7 +38,7 @@ impl<M: Machine> Mm<M> {
         if let Err(outcome) = self.is_suitable(zone, &goal) {
             return outcome.into();
         }
-        let since = self.machine.enter(Span::Compact);
+        let since = self.machine().enter(Span::Compact);
         if goal.order.is_some_and(|order| self.compaction.of(zone.id).is_restarting(order))
             && goal.by != By::Kswapd
         {
@@ -58,14 +58,14 @@ impl<M: Machine> Mm<M> {
             migratetype: goal.migratetype,
             count: control.moved,
         };
-        self.machine.leave(Span::Compact, since, work);
+        self.machine().leave(Span::Compact, since, work);
         Ran { outcome, captured: control.captured }
     }
 
     /// Clears all that is remembered of the zone's blocks and positions (`__reset_isolation_suitable`).
     pub(super) fn forget_skipped(&self, zone: &Zone<M>) {
         self.compaction.of(zone.id).flush_skip.store(0, Relaxed);
-        self.blocks.clear_skipped(&self.machine, zone.managed_span());
+        self.blocks().clear_skipped(self.machine(), zone.managed_span());
         self.compaction.of(zone.id).reset_positions(zone.managed_span());
     }
 
@@ -90,7 +90,7 @@ impl<M: Machine> Mm<M> {
         let mut control = Control::new(goal, zone.id, at);
         control.whole |= whole;
         // What this CPU keeps back would be met as pages that stay.
-        self.lru_drain_cpu(self.machine.cpu());
+        self.lru_drain_cpu(self.machine().cpu());
         control
     }
 
@@ -133,7 +133,7 @@ impl<M: Machine> Mm<M> {
         let block_end = from.align_down(order).add(order.pages());
         let only_whole = control.is_async()
             && control.goal.by == By::Direct
-            && self.policy.rules().compact.isolation == IsolationRule::SkipOnFailure;
+            && self.rules().compact.isolation == IsolationRule::SkipOnFailure;
         if moved == Moved::Some && only_whole && control.migrate_pfn < block_end {
             control.migrate_pfn = block_end;
             control.undrained = None;
@@ -148,12 +148,12 @@ impl<M: Machine> Mm<M> {
         if control.goal.order.is_none() {
             return;
         }
-        let rules = &self.policy.rules().compact;
+        let rules = &self.rules().compact;
         let captures = rules.capture == CaptureRule::Captured && control.goal.by == By::Direct;
         if captures || rules.pcp_drain == PcpDrainRule::EachBlock {
-            let cpu = self.machine.cpu();
+            let cpu = self.machine().cpu();
             self.lru_drain_cpu(cpu);
-            self.drain_pageset(zone, cpu);
+            self.pages().drain_pageset(zone, cpu);
             control.undrained = None;
         }
         if captures && control.captured.is_none() {
@@ -165,7 +165,7 @@ impl<M: Machine> Mm<M> {
 
     /// How many pages a call may look at.
     fn budget(&self, zone: &Zone<M>) -> Budget {
-        match self.policy.rules().compact.budget {
+        match self.rules().compact.budget {
             BudgetRule::Unbounded => Budget::Pages(u64::MAX),
             BudgetRule::Fixed => Budget::AsSet,
             BudgetRule::Tuned => match self.compaction.of(zone.id).budget.load(Relaxed) {
@@ -181,13 +181,13 @@ impl<M: Machine> Mm<M> {
             Budget::Pages(pages) => scanned >= pages,
             Budget::AsSet => {
                 let by = (Knob::CompactBudget, scanned);
-                self.knobs.decide_by(&self.machine, by, budget_of, |pages| scanned >= pages)
+                self.knobs().decide_by(self.machine(), by, budget_of, |pages| scanned >= pages)
             }
         }
     }
 
     fn tune_budget(&self, zone: &Zone<M>, control: &Control, outcome: Outcome) {
-        if self.policy.rules().compact.budget != BudgetRule::Tuned || control.goal.by != By::Direct {
+        if self.rules().compact.budget != BudgetRule::Tuned || control.goal.by != By::Direct {
             return;
         }
         let after = |now: u64| {
@@ -198,7 +198,7 @@ impl<M: Machine> Mm<M> {
         let next = match self.compaction.of(zone.id).budget.load(Relaxed) {
             0 => {
                 let by_knob = |mib: u64| after(budget_of(mib));
-                self.knobs.decide(&self.machine, Knob::CompactBudget, by_knob)
+                self.knobs().decide(self.machine(), Knob::CompactBudget, by_knob)
             }
             pages => after(pages.into()),
         };

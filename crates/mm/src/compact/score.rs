@@ -12,7 +12,7 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn fragmentation_score_of(&self, zone: &Zone<M>) -> u32 {
         let (mut free, mut useful) = (0_u64, 0_u64);
         for lists in zone.arenas.all() {
-            let lists = lists.lock(&self.machine);
+            let lists = lists.lock(self.machine());
             for order in Order::ZERO.to(Order::MAX) {
                 let pages = u64::from(lists.nr_free(order)) << order.get();
                 free += pages;
@@ -26,7 +26,7 @@ impl<M: Machine> Mm<M> {
 
     /// The score of `node`: that of its zones, each by its share of the node's present pages.
     pub fn fragmentation_score(&self, node: Node) -> u32 {
-        let zones = || self.zones.iter().filter(|zone| zone.node == node);
+        let zones = || self.zones().iter().filter(|zone| zone.node == node);
         let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
         let weighed = |zone: &Zone<M>| {
             u64::from(self.fragmentation_score_of(zone)) * u64::from(zone.present) / (present + 1)
@@ -50,7 +50,7 @@ impl<M: Machine> Mm<M> {
 
     fn decide_by_score(&self, score: u32, mark: fn(u64) -> u64, decision: impl Fn(u64) -> bool) -> bool {
         let by = (Knob::CompactionProactiveness, score.into());
-        self.knobs.decide_by(&self.machine, by, mark, decision)
+        self.knobs().decide_by(self.machine(), by, mark, decision)
     }
 }
 

@@ -14,7 +14,7 @@ impl<M: Machine> Mm<M> {
     /// Free pages that compaction for `order` needs above a mark (`compact_gap`).
     pub(crate) fn compact_gap(&self, order: Order) -> u32 {
         let twice = 2 << order.get();
-        match self.policy.rules().compact.gap {
+        match self.rules().compact.gap {
             GapRule::TwiceTheBlock => twice,
             GapRule::AtMostACluster => twice.min(CLUSTER_MAX as u32),
         }
@@ -26,7 +26,7 @@ impl<M: Machine> Mm<M> {
         let (mut blocks, mut pages, mut enough) = (0_u64, 0_u64, 0_u64);
         for size in Order::ZERO.to(Order::MAX) {
             let count: u64 =
-                zone.arenas.all().map(|free| u64::from(free.lock(&self.machine).nr_free(size))).sum();
+                zone.arenas.all().map(|free| u64::from(free.lock(self.machine()).nr_free(size))).sum();
             blocks += count;
             pages += count << size.get();
             if size >= order {
@@ -49,7 +49,7 @@ impl<M: Machine> Mm<M> {
         if zone.is_offline() {
             return Err(Outcome::Skipped);
         }
-        if zone.watermark_ok(&self.machine, order, goal.mark, goal.highest, AllocFlags::NONE)
+        if zone.watermark_ok(self.machine(), order, goal.mark, goal.highest, AllocFlags::NONE)
             && self.is_believed(zone, goal, order)
         {
             return Err(Outcome::Success);
@@ -57,7 +57,7 @@ impl<M: Machine> Mm<M> {
         let costly = order.get() > PAGE_ALLOC_COSTLY_ORDER;
         let more = if costly { zone.mark_low() - zone.mark_min() } else { Level::default() };
         let room = goal.mark + more + self.wanted_room(zone, order);
-        if !zone.watermark_ok(&self.machine, Order::ZERO, room, goal.highest, AllocFlags::NONE) {
+        if !zone.watermark_ok(self.machine(), Order::ZERO, room, goal.highest, AllocFlags::NONE) {
             return Err(Outcome::Skipped);
         }
         if costly && self.lacks_memory(self.fragmentation_index(zone, order)) {
@@ -70,23 +70,23 @@ impl<M: Machine> Mm<M> {
     fn lacks_memory(&self, index: i32) -> bool {
         let Ok(seen) = u64::try_from(index) else { return false };
         let by = (Knob::ExtfragThreshold, seen);
-        self.knobs.decide_by(&self.machine, by, |threshold| threshold, |threshold| seen <= threshold)
+        self.knobs().decide_by(self.machine(), by, |threshold| threshold, |threshold| seen <= threshold)
     }
 
     /// Free pages that are wanted above the mark.
     fn wanted_room(&self, zone: &Zone<M>, order: Order) -> Level {
         let gap = Level::default() + self.compact_gap(order);
         let for_fault =
-            self.policy.rules().compact.suitable == SuitableRule::KnowsFaults && order == Order::PAGEBLOCK;
+            self.rules().compact.suitable == SuitableRule::KnowsFaults && order == Order::PAGEBLOCK;
         if for_fault { gap + (zone.mark_high() - zone.mark_min()) } else { gap }
     }
 
     /// Whether what the counters say of a block is to be believed without a look at the lists.
     fn is_believed(&self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
-        match self.policy.rules().compact.suitable {
+        match self.rules().compact.suitable {
             SuitableRule::AnyRequest => true,
             SuitableRule::KnowsFaults => zone.arenas.all().any(|free| {
-                let free = free.lock(&self.machine);
+                let free = free.lock(self.machine());
                 order.to(Order::MAX).any(|order| !free.list(order, goal.migratetype).is_empty())
             }),
         }

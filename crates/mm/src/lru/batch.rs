@@ -38,8 +38,7 @@ impl<M: Machine> Mm<M> {
     /// reference and keeps it.
     pub(crate) fn lru_add(&self, pfn: Pfn) {
         let page = self.page(pfn);
-        if matches!(page.mapping(), Mapping::Anon(_)) && self.policy.rules().reclaim.anon == AnonRule::Active
-        {
+        if matches!(page.mapping(), Mapping::Anon(_)) && self.rules().reclaim.anon == AnonRule::Active {
             page.set(PageFlag::Active);
         }
         page.get();
@@ -73,19 +72,19 @@ impl<M: Machine> Mm<M> {
     /// A page that this CPU's batch of new ones holds comes to the active list straight away; one in another CPU's
     /// batch stays as it is, as in the kernel.
     fn activate_in_batch(&self, pfn: Pfn) {
-        let batches = self.lru.batches(self.machine.cpu()).lock(&self.machine);
+        let batches = self.lru.batches(self.machine().cpu()).lock(self.machine());
         if batches.0[Move::Add as usize].pages().contains(&pfn) {
             self.page(pfn).set(PageFlag::Active);
         }
     }
 
     fn batch(&self, movement: Move, pfn: Pfn) {
-        let huge = self.map.frame(pfn).state().order > Order::ZERO;
+        let huge = self.map().frame(pfn).state().order > Order::ZERO;
         let full = {
-            let mut batches = self.lru.batches(self.machine.cpu()).lock(&self.machine);
+            let mut batches = self.lru.batches(self.machine().cpu()).lock(self.machine());
             let batch = &mut batches.0[movement as usize];
             batch.push(pfn);
-            let full = huge || batch.len() >= self.policy.rules().reclaim.batch.pages();
+            let full = huge || batch.len() >= self.rules().reclaim.batch.pages();
             full.then(|| batch.take())
         };
         if let Some(run) = full {
@@ -96,21 +95,21 @@ impl<M: Machine> Mm<M> {
     /// Sends all that `cpu` keeps back to the lists.
     pub fn lru_drain_cpu(&self, cpu: Cpu) {
         for movement in Move::ALL {
-            let run = self.lru.batches(cpu).lock(&self.machine).0[movement as usize].take();
+            let run = self.lru.batches(cpu).lock(self.machine()).0[movement as usize].take();
             self.carry_out(movement, &run);
         }
     }
 
     /// Sends all that any CPU keeps back to the lists (the kernel's `lru_add_drain_all`).
     pub fn lru_drain_all(&self) {
-        for cpu in 0..self.topology.cpus.len() {
+        for cpu in 0..self.topology().cpus.len() {
             self.lru_drain_cpu(Cpu(cpu as u16));
         }
     }
 
     /// One hold of a list's lock for each stretch of pages of one set of lists; then the batch's references go.
     fn carry_out(&self, movement: Move, run: &Run) {
-        let vec = |pfn: Pfn| self.vec_of(self.map.frame(pfn).state());
+        let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
         for stretch in run.pages().chunk_by(|&one, &next| vec(one) == vec(next)) {
             self.carry_out_in(vec(stretch[0]), movement, stretch);
         }
@@ -118,7 +117,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn carry_out_in(&self, vec: VecId, movement: Move, pages: &[Pfn]) {
-        let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+        let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
         for &pfn in pages {
             let page = self.page(pfn);
             // A page may have been isolated since it came into the batch: then it is for its isolator to put it back.
@@ -128,13 +127,13 @@ impl<M: Machine> Mm<M> {
                     self.unlist_page(&mut lists, pfn);
                     page.set(PageFlag::Active);
                     self.list_page(&mut lists, pfn, End::Head);
-                    self.lru.count(&self.map, pfn, ReclaimEvent::Activate);
+                    self.lru.count(self.map(), pfn, ReclaimEvent::Activate);
                 }
                 Move::Rotate if page.has(PageFlag::Lru) => {
                     self.unlist_page(&mut lists, pfn);
                     page.clear(PageFlag::Active);
                     self.list_page(&mut lists, pfn, End::Tail);
-                    self.lru.count(&self.map, pfn, ReclaimEvent::Rotate);
+                    self.lru.count(self.map(), pfn, ReclaimEvent::Rotate);
                 }
                 Move::Add | Move::Activate | Move::Rotate => {}
             }

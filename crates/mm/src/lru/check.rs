@@ -16,13 +16,13 @@ use crate::pages::list::List;
 impl<M: Machine> Mm<M> {
     /// Checks every list against the pages' own words; to be called while nothing else runs.
     pub(crate) fn check_lru(&self) -> Result<(), String> {
-        let mut sizes = vec![[0u32; LruList::COUNT]; self.zones.len()];
+        let mut sizes = vec![[0u32; LruList::COUNT]; self.zones().len()];
         let mut listed = 0u32;
         for (number, vec) in self.lru.vecs.iter().enumerate() {
-            let lists = vec.lists.lock(&self.machine);
+            let lists = vec.lists.lock(self.machine());
             listed += self.check_vec(VecId(number as u16), &lists, &mut sizes)?;
         }
-        for (zone, sizes) in self.zones.iter().zip(&sizes) {
+        for (zone, sizes) in self.zones().iter().zip(&sizes) {
             for list in LruList::ALL {
                 let (said, found) = (self.lru.zone_size(zone.id, list), sizes[list.index()]);
                 if said != found {
@@ -41,7 +41,7 @@ impl<M: Machine> Mm<M> {
         let mut listed = 0;
         for list in LruList::ALL {
             let belongs = |pfn: Pfn| {
-                let (state, page) = (self.map.frame(pfn).state(), self.page(pfn));
+                let (state, page) = (self.map().frame(pfn).state(), self.page(pfn));
                 state.kind == FrameKind::Allocated
                     && self.vec_of(state) == vec
                     && page.has(PageFlag::Lru)
@@ -51,14 +51,14 @@ impl<M: Machine> Mm<M> {
             let entries = &lists.0[list.index()];
             let (mut next, mut last, mut count) = (entries.first(), None, 0);
             while let Some(pfn) = next {
-                if !belongs(pfn) || List::before(&self.map, pfn) != last || count >= entries.len() {
+                if !belongs(pfn) || List::before(self.map(), pfn) != last || count >= entries.len() {
                     return Err(format!("{pfn} does not belong on {} of set {}", list.name(), vec.index()));
                 }
-                let state = self.map.frame(pfn).state();
+                let state = self.map().frame(pfn).state();
                 sizes[usize::from(state.zone.0)][list.index()] += state.order.pages();
                 count += 1;
                 last = Some(pfn);
-                next = List::after(&self.map, pfn);
+                next = List::after(self.map(), pfn);
             }
             if count != entries.len() || last != entries.last() {
                 return Err(format!(
@@ -79,11 +79,11 @@ impl<M: Machine> Mm<M> {
             return Ok(0);
         }
         let mut flagged = 0;
-        for zone in &self.zones {
+        for zone in self.zones() {
             let span = zone.managed_span();
             let mut pfn = span.start;
             while pfn < span.end {
-                let state = self.map.frame(Pfn(pfn)).state();
+                let state = self.map().frame(Pfn(pfn)).state();
                 if self.page(Pfn(pfn)).has(PageFlag::Lru) {
                     if state.kind != FrameKind::Allocated {
                         return Err(format!(

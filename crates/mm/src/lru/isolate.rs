@@ -86,20 +86,20 @@ impl<M: Machine> Mm<M> {
         let mut isolated = Isolated::default();
         let mut skipped = 0;
         {
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+            let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
             let mut left = lists.0[list.index()].len();
             while left > 0 && isolated.scanned < most && !isolated.run.is_full() && skipped < MOST_SKIPPED {
                 left -= 1;
                 let Some(pfn) = lists.0[list.index()].last() else { break };
-                let state = self.map.frame(pfn).state();
-                if self.zones[usize::from(state.zone.0)].kind > highest {
+                let state = self.map().frame(pfn).state();
+                if self.zones()[usize::from(state.zone.0)].kind > highest {
                     skipped += state.order.pages();
-                    self.lru.count(&self.map, pfn, ReclaimEvent::Skip);
+                    self.lru.count(self.map(), pfn, ReclaimEvent::Skip);
                     self.to_head(&mut lists, list, pfn);
                     continue;
                 }
                 isolated.scanned += state.order.pages();
-                self.lru.count(&self.map, pfn, event);
+                self.lru.count(self.map(), pfn, event);
                 if self.page(pfn).try_get() {
                     self.unlist_page(&mut lists, pfn);
                     isolated.run.push(pfn);
@@ -115,7 +115,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn to_head(&self, lists: &mut Lists, list: LruList, pfn: Pfn) {
-        let mem = self.cx().mem();
+        let mem = self.pages().cx().mem();
         let list: &mut List = &mut lists.0[list.index()];
         list.remove(mem, pfn);
         list.push_front(mem, pfn);
@@ -128,7 +128,7 @@ impl<M: Machine> Mm<M> {
             return;
         }
         {
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+            let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
             for &pfn in run.pages() {
                 let page = self.page(pfn);
                 if page.has(PageFlag::Lru) {
@@ -140,7 +140,7 @@ impl<M: Machine> Mm<M> {
                     _ => None,
                 };
                 if let Some(event) = changed {
-                    self.lru.count(&self.map, pfn, event);
+                    self.lru.count(self.map(), pfn, event);
                 }
                 self.list_page(&mut lists, pfn, End::Head);
             }
@@ -182,7 +182,7 @@ impl<'a, M: Machine> Isolator<'a, M> {
             return None;
         }
         // Whose frame it is does not change while there is a reference.
-        let vec = mm.vec_of(mm.map.frame(pfn).state());
+        let vec = mm.vec_of(mm.map().frame(pfn).state());
         let lists = self.lists(vec);
         if !page.has(PageFlag::Lru) {
             // That may be the last reference, and whoever frees the page may want the lock.
@@ -190,7 +190,7 @@ impl<'a, M: Machine> Isolator<'a, M> {
             mm.put_page(pfn);
             return None;
         }
-        let alone = Alone { vec, list: LruList::of(page), pages: mm.map.frame(pfn).state().order.pages() };
+        let alone = Alone { vec, list: LruList::of(page), pages: mm.map().frame(pfn).state().order.pages() };
         mm.unlist_page(lists, pfn);
         mm.lru.vecs[vec.index()].isolated[usize::from(alone.list.is_file())].fetch_add(alone.pages, Relaxed);
         Some(alone)
@@ -201,7 +201,7 @@ impl<'a, M: Machine> Isolator<'a, M> {
         if self.held.as_ref().is_some_and(|(held, _)| *held != vec) {
             self.let_go();
         }
-        let lock = || (vec, mm.lru.vecs[vec.index()].lists.lock(&mm.machine));
+        let lock = || (vec, mm.lru.vecs[vec.index()].lists.lock(mm.machine()));
         &mut self.held.get_or_insert_with(lock).1
     }
 

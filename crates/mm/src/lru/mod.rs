@@ -27,9 +27,11 @@ use alloc::boxed::Box;
 
 use crate::ground::ids::{Cpu, Node, Pfn, ZoneId, ZoneKind};
 use crate::ground::machine::{LockClass, Machine};
+use crate::ground::once::Once;
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
-use crate::lru::page::{Page, PageFlag};
+use crate::lru::page::{Lines, Page, PageFlag};
 use crate::mm::Mm;
+use crate::pages::Pages;
 use crate::pages::frame::FrameState;
 use crate::pages::list::List;
 use crate::pages::zone::Zone;
@@ -138,11 +140,18 @@ pub(crate) struct Lru<M: Machine> {
     cpus: Box<[Locked<M, CpuBatches>]>,
     /// What happened to pages, by zone.
     events: Box<[ReclaimEvents]>,
+    /// What is known of pages besides their descriptors; made when the first address space or file is.
+    lines: Once<Lines>,
+    /// Frames that have a line there.
+    end: Pfn,
 }
 
 impl<M: Machine> Lru<M> {
-    /// Empty lists, for so many nodes, zones and CPUs.
-    pub(crate) fn new(machine: &M, rule: LruRule, (nodes, zones, cpus): (usize, usize, usize)) -> Self {
+    /// Empty lists, for pages of `pages`.
+    pub(crate) fn new(pages: &Pages<M>) -> Self {
+        let (machine, rule) = (pages.machine(), pages.policy().rules().reclaim.lru);
+        let topology = pages.topology();
+        let (nodes, zones, cpus) = (topology.nodes.len(), pages.zones().len(), topology.cpus.len());
         let vecs = match rule {
             LruRule::PerNode => nodes,
             LruRule::PerZone => zones,
@@ -158,7 +167,21 @@ impl<M: Machine> Lru<M> {
             sizes: (0..zones).map(|_| Default::default()).collect(),
             cpus: (0..cpus as u32).map(batches).collect(),
             events: (0..zones).map(|_| ReclaimEvents::default()).collect(),
+            lines: Once::default(),
+            end: pages.map().end(),
         }
+    }
+
+    /// What is known of the page at `pfn` besides its descriptor.
+    #[inline]
+    pub(crate) fn page(&self, pfn: Pfn) -> &Page {
+        self.lines.get_or(|| Lines::new(self.end)).page(pfn)
+    }
+
+    /// Whether anything was ever asked of a page: some address space or file has been made.
+    #[inline]
+    pub(crate) fn has_pages(&self) -> bool {
+        self.lines.get().is_some()
     }
 
     fn batches(&self, cpu: Cpu) -> &Locked<M, CpuBatches> {
@@ -186,28 +209,28 @@ impl<M: Machine> Mm<M> {
     }
 
     fn vec_of(&self, state: FrameState) -> VecId {
-        self.vec_of_zone(&self.zones[usize::from(state.zone.0)])
+        self.vec_of_zone(&self.zones()[usize::from(state.zone.0)])
     }
 
     /// Base pages on a list of the zones of `vec` up to `highest`.
     pub(crate) fn list_size(&self, vec: VecId, list: LruList, highest: ZoneKind) -> u32 {
         let counted = |zone: &&Zone<M>| self.vec_of_zone(zone) == vec && zone.kind <= highest;
-        self.zones.iter().filter(counted).map(|zone| self.lru.zone_size(zone.id, list)).sum()
+        self.zones().iter().filter(counted).map(|zone| self.lru.zone_size(zone.id, list)).sum()
     }
 
     /// Base pages of the lists of `node` of this kind.
     pub(crate) fn node_list_size(&self, node: Node, list: LruList) -> u32 {
-        let zones = self.zones.iter().filter(|zone| zone.node == node);
+        let zones = self.zones().iter().filter(|zone| zone.node == node);
         zones.map(|zone| self.lru.zone_size(zone.id, list)).sum()
     }
 
     /// Puts a page on its list, whose lock is held.
     fn list_page(&self, lists: &mut Lists, pfn: Pfn, end: End) {
-        let (page, state) = (self.page(pfn), self.map.frame(pfn).state());
+        let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
         let list = LruList::of(page);
         match end {
-            End::Head => lists.0[list.index()].push_front(self.cx().mem(), pfn),
-            End::Tail => lists.0[list.index()].push_back(self.cx().mem(), pfn),
+            End::Head => lists.0[list.index()].push_front(self.pages().cx().mem(), pfn),
+            End::Tail => lists.0[list.index()].push_back(self.pages().cx().mem(), pfn),
         }
         page.set(PageFlag::Lru);
         self.lru.sizes[usize::from(state.zone.0)][list.index()].fetch_add(state.order.pages(), Relaxed);
@@ -215,9 +238,9 @@ impl<M: Machine> Mm<M> {
 
     /// Takes a page off its list, whose lock is held.
     fn unlist_page(&self, lists: &mut Lists, pfn: Pfn) {
-        let (page, state) = (self.page(pfn), self.map.frame(pfn).state());
+        let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
         let list = LruList::of(page);
-        lists.0[list.index()].remove(self.cx().mem(), pfn);
+        lists.0[list.index()].remove(self.pages().cx().mem(), pfn);
         page.clear(PageFlag::Lru);
         self.lru.sizes[usize::from(state.zone.0)][list.index()].fetch_sub(state.order.pages(), Relaxed);
     }
@@ -225,12 +248,12 @@ impl<M: Machine> Mm<M> {
     /// The last references to all of `pages` are gone: each leaves its list, and a stretch of one set takes its lock once
     /// (`release_pages`).
     pub(crate) fn lru_forget_each(&self, pages: &[Pfn]) {
-        let vec = |pfn: Pfn| self.vec_of(self.map.frame(pfn).state());
+        let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
         for stretch in pages.chunk_by(|&one, &next| vec(one) == vec(next)) {
             if !stretch.iter().any(|&pfn| self.page(pfn).has(PageFlag::Lru)) {
                 continue;
             }
-            let mut lists = self.lru.vecs[vec(stretch[0]).index()].lists.lock(&self.machine);
+            let mut lists = self.lru.vecs[vec(stretch[0]).index()].lists.lock(self.machine());
             for &pfn in stretch.iter().filter(|pfn| self.page(**pfn).has(PageFlag::Lru)) {
                 self.unlist_page(&mut lists, pfn);
             }
@@ -242,8 +265,8 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn lru_forget(&self, pfn: Pfn) {
         let page = self.page(pfn);
         if page.has(PageFlag::Lru) {
-            let vec = self.vec_of(self.map.frame(pfn).state());
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(&self.machine);
+            let vec = self.vec_of(self.map().frame(pfn).state());
+            let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
             // Somebody may have isolated it in the meantime, where it gives references still.
             if page.has(PageFlag::Lru) {
                 self.unlist_page(&mut lists, pfn);

@@ -180,9 +180,9 @@ impl Page {
 
 /// The lines of all frames.
 #[derive(Debug)]
-pub(crate) struct Pages(Box<[Page]>);
+pub(crate) struct Lines(Box<[Page]>);
 
-impl Pages {
+impl Lines {
     /// Lines for the frames below `end`.
     pub(crate) fn new(end: Pfn) -> Self {
         Self(zeroed(end.0 as usize))

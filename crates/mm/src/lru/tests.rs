@@ -97,7 +97,7 @@ fn the_oldest_are_isolated_and_come_back_to_the_head() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..40).map(|_| file_page(&mm, Request::USER)).collect();
     mm.lru_drain_all();
-    let vec = mm.vec_of_zone(&mm.zones[0]);
+    let vec = mm.vec_of_zone(&mm.zones()[0]);
     let take = |most| mm.isolate(vec, LruList::InactiveFile, (most, ZoneKind::Movable), ReclaimEvent::Skip);
     let oldest = take(5);
     assert_eq!(oldest.run.pages(), &pages[..5]);
@@ -122,7 +122,7 @@ fn pages_of_too_high_a_zone_are_passed_over() {
         let high = [file_page(&mm, Request::USER), file_page(&mm, Request::USER)];
         let wanted = file_page(&mm, low);
         mm.lru_drain_all();
-        let vec = mm.vec_of_zone(&mm.zones[0]);
+        let vec = mm.vec_of_zone(&mm.zones()[0]);
         let found = mm.isolate(vec, LruList::InactiveFile, (32, ZoneKind::Dma32), ReclaimEvent::Activate);
         assert_eq!((found.run.pages(), found.scanned), (&[wanted][..], 1), "{policy}");
         assert_eq!(counter(&mm, "pgskip_normal"), skipped, "{policy}");
@@ -151,7 +151,7 @@ fn a_page_whose_writeback_ended_goes_next() {
     mm.lru_rotate(pages[20]);
     mm.lru_drain_all();
     assert_eq!(counter(&mm, "pgrotated"), 1);
-    let vec = mm.vec_of_zone(&mm.zones[0]);
+    let vec = mm.vec_of_zone(&mm.zones()[0]);
     let first = mm.isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
     assert_eq!(first.run.pages(), &[pages[20]]);
     mm.put_back(vec, &first.run, Generation::Inactive);
@@ -162,7 +162,7 @@ fn a_page_whose_writeback_ended_goes_next() {
 fn isolated_pages_may_change_sides() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
-    let vec = mm.vec_of_zone(&mm.zones[0]);
+    let vec = mm.vec_of_zone(&mm.zones()[0]);
     let moved = |list, most, to| {
         let found = mm.isolate(vec, list, (most, ZoneKind::Movable), ReclaimEvent::Skip);
         mm.put_back(vec, &found.run, to);
@@ -180,7 +180,7 @@ fn isolated_pages_may_change_sides() {
 fn who_comes_second_leaves_a_page_where_it_is() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
-    let vec = mm.vec_of_zone(&mm.zones[0]);
+    let vec = mm.vec_of_zone(&mm.zones()[0]);
     let found = mm.isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
     // As a huge page does that could not be split.
     mm.lru_add(pages[0]);

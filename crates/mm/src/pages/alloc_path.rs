@@ -1,22 +1,22 @@
 //! The path of a request: the zones in order, the pageset or the buddy lists of the first that may serve it, and the
-//! slow path when none may (docs/rules/page-lists.md#refills, docs/rules/reclaim.md#slow-path).
+//! those above ([`Above`]) when none may (docs/rules/page-lists.md#refills, docs/rules/reclaim.md#slow-path).
 //!
-//! Nothing here waits, reclaims or compacts. A request that no zone serves above its low mark goes to `slow_path`, which
-//! comes back here with lower marks each time that it has made room.
+//! Nothing here waits, reclaims or compacts. A request that no zone serves above its low mark goes to [`Above::alloc_slow`],
+//! which comes back here with lower marks each time that it has made room.
 
 use alloc::vec::Vec;
 
 use crate::ground::ids::{Cpu, Node, Order, Pfn, ZoneId};
 use crate::ground::machine::{Machine, Span, Work};
-use crate::mm::Mm;
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::pages::fallback::Ask;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};
 use crate::pages::pcp::Pcp;
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::pages::stat::{Events, SlowEvents};
-use crate::pages::zone::{AllocFlags, Zone, zone_flag};
+use crate::pages::zone::{AllocFlags, Zone, ZoneBlock, zone_flag};
 use crate::pages::zone_watch::Level;
+use crate::pages::{Above, Pages};
 use crate::rules::knobs::{Knob, KnobUse};
 use crate::rules::policy::AtomicBoostRule;
 
@@ -50,19 +50,19 @@ pub(crate) struct Served {
     pub(crate) first_look: FirstLook,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine> Pages<M> {
     /// Allocates a block and gives its first frame.
     ///
     /// # Errors
     /// If there is no block and there will not be one; see [`AllocError`].
     #[inline]
-    pub fn alloc(&self, request: Request) -> Result<Pfn, AllocError> {
-        self.serve(request).block
+    pub(crate) fn alloc(&self, above: &impl Above<M>, request: Request) -> Result<Pfn, AllocError> {
+        self.serve(above, request).block
     }
 
-    /// [`Mm::alloc`], which says how it went.
+    /// [`Pages::alloc`], which says how it went.
     #[inline]
-    pub(crate) fn serve(&self, request: Request) -> Served {
+    pub(crate) fn serve(&self, above: &impl Above<M>, request: Request) -> Served {
         let since = self.machine.enter(Span::PageAlloc);
         let node = request.node.unwrap_or_else(|| self.local_node());
         let flags = match request.urgency {
@@ -70,9 +70,9 @@ impl<M: Machine> Mm<M> {
             _ => AllocFlags::KSWAPD,
         };
         let search = Search { request: &request, node, mark: Mark::Low, flags };
-        let (found, first_look) = match self.search(search) {
+        let (found, first_look) = match self.search(above, search) {
             Some(block) => (Ok(block), FirstLook::Found),
-            None => (self.alloc_slow(search), FirstLook::FoundNone),
+            None => (above.alloc_slow(search), FirstLook::FoundNone),
         };
         let mut work = Work { order: request.order, migratetype: request.migratetype, ..Work::default() };
         let result = found.map(|(pfn, zone)| {
@@ -125,15 +125,15 @@ impl<M: Machine> Mm<M> {
 
     /// Asks the zones in order (the kernel's `get_page_from_freelist`).
     #[inline]
-    pub(crate) fn search(&self, search: Search<'_>) -> Option<(Pfn, ZoneId)> {
+    pub(crate) fn search(&self, above: &impl Above<M>, search: Search<'_>) -> Option<ZoneBlock> {
         // One zonelist from here on: another may come into force meanwhile.
         let zonelist = self.zonelists.ids(search.node);
         let preferred = self.candidates_of(zonelist, search.request, search.node).next()?;
         let search = Search { flags: search.flags.with(preferred.first_try), ..search };
         let found = if search.flags.has(AllocFlags::FAIR.with(AllocFlags::LOW)) {
-            self.search_with_care(search, zonelist, preferred)
+            self.search_with_care(above, search, zonelist, preferred)
         } else {
-            self.search_all(search, zonelist, preferred)
+            self.search_all(above, search, zonelist, preferred)
         };
         if M::WATCHES_KNOBS {
             self.watch_order(search, zonelist, found.map(|(_, zone)| zone));
@@ -180,29 +180,31 @@ impl<M: Machine> Mm<M> {
     #[inline(never)]
     fn search_with_care(
         &self,
+        above: &impl Above<M>,
         search: Search<'_>,
         zonelist: &[ZoneId],
         preferred: &Zone<M>,
-    ) -> Option<(Pfn, ZoneId)> {
+    ) -> Option<ZoneBlock> {
         let found = if search.flags.has(AllocFlags::FAIR) {
-            self.search_in_turn(search, zonelist, preferred)
+            self.search_in_turn(above, search, zonelist, preferred)
         } else {
-            self.search_all(search, zonelist, preferred)
+            self.search_all(above, search, zonelist, preferred)
         };
-        self.note_low(search.request, preferred, search.flags, found.map(|(_, zone)| zone));
+        self.note_low(above, search.request, preferred, search.flags, found.map(|(_, zone)| zone));
         found
     }
 
     #[inline]
     fn search_all(
         &self,
+        above: &impl Above<M>,
         search: Search<'_>,
         zonelist: &[ZoneId],
         preferred: &Zone<M>,
-    ) -> Option<(Pfn, ZoneId)> {
-        match self.try_zone(search, preferred, preferred) {
+    ) -> Option<ZoneBlock> {
+        match self.try_zone(above, search, preferred, preferred) {
             Some(pfn) => Some((pfn, preferred.id)),
-            None => self.search_on(search, zonelist, preferred),
+            None => self.search_on(above, search, zonelist, preferred),
         }
     }
 
@@ -210,10 +212,11 @@ impl<M: Machine> Mm<M> {
     #[inline(never)]
     fn search_on(
         &self,
+        above: &impl Above<M>,
         search: Search<'_>,
         zonelist: &[ZoneId],
         preferred: &Zone<M>,
-    ) -> Option<(Pfn, ZoneId)> {
+    ) -> Option<ZoneBlock> {
         let mut search = search;
         let mut asked = 1;
         loop {
@@ -223,7 +226,7 @@ impl<M: Machine> Mm<M> {
                 if avoids_mixing && zone.node != preferred.node {
                     break;
                 }
-                if let Some(pfn) = self.try_zone(search, zone, preferred) {
+                if let Some(pfn) = self.try_zone(above, search, zone, preferred) {
                     return Some((pfn, zone.id));
                 }
             }
@@ -239,17 +242,18 @@ impl<M: Machine> Mm<M> {
     #[inline(never)]
     fn search_in_turn(
         &self,
+        above: &impl Above<M>,
         search: Search<'_>,
         zonelist: &[ZoneId],
         preferred: &Zone<M>,
-    ) -> Option<(Pfn, ZoneId)> {
+    ) -> Option<ZoneBlock> {
         let mut found = None;
         if search.mark == Mark::Low {
-            found = self.search_fairly(search, zonelist, preferred);
+            found = self.search_fairly(above, search, zonelist, preferred);
         }
         if found.is_none() {
             let search = Search { flags: search.flags.without(AllocFlags::FAIR), ..search };
-            found = self.search_all(search, zonelist, preferred);
+            found = self.search_all(above, search, zonelist, preferred);
         }
         if let Some((_, zone)) = found {
             self.zones[usize::from(zone.0)].count_turn(&self.machine, search.request.order);
@@ -261,16 +265,17 @@ impl<M: Machine> Mm<M> {
     /// anew.
     fn search_fairly(
         &self,
+        above: &impl Above<M>,
         search: Search<'_>,
         zonelist: &[ZoneId],
         preferred: &Zone<M>,
-    ) -> Option<(Pfn, ZoneId)> {
+    ) -> Option<ZoneBlock> {
         let candidates = self.candidates_of(zonelist, search.request, search.node);
         let mut passed_by = false;
         for zone in candidates.take_while(|zone| zone.node == preferred.node) {
             if zone.is_turn_over() {
                 passed_by = true;
-            } else if let Some(pfn) = self.try_zone(search, zone, preferred) {
+            } else if let Some(pfn) = self.try_zone(above, search, zone, preferred) {
                 return Some((pfn, zone.id));
             }
         }
@@ -287,7 +292,13 @@ impl<M: Machine> Mm<M> {
     }
 
     #[inline]
-    pub(crate) fn try_zone(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> Option<Pfn> {
+    pub(crate) fn try_zone(
+        &self,
+        above: &impl Above<M>,
+        search: Search<'_>,
+        zone: &Zone<M>,
+        preferred: &Zone<M>,
+    ) -> Option<Pfn> {
         let Request { order, highest, .. } = *search.request;
         let ok = |mark: Level| zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
         let free_enough = !zone.has_flag(zone_flag::BELOW_HIGH) && {
@@ -308,7 +319,7 @@ impl<M: Machine> Mm<M> {
         }
         let pfn = self.take(search, zone, preferred)?;
         if zone.clear_flag(zone_flag::BOOSTED) {
-            self.wake_kswapd(zone.node);
+            above.wake_kswapd(zone.node);
         }
         if search.flags.has(AllocFlags::HIGHATOMIC) && order > Order::ZERO {
             self.reserve_highatomic(zone, pfn);

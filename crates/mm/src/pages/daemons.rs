@@ -3,19 +3,19 @@
 
 use crate::ground::ids::{Cpu, Node, ZoneId};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::pcp::{Pageset, Tuning};
 use crate::pages::stat::SlowEvents;
 use crate::pages::zone::{Zone, zone_flag};
+use crate::pages::{Above, Pages};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{HoldRule, ScaleRule};
 
 /// Idle ticks after which a CPU gives a remote zone's pages back.
 const EXPIRE_TICKS: u8 = 3;
 
-impl<M: Machine> Mm<M> {
-    /// The vmstat tick of `cpu`, to be called every [`Mm::stat_interval_ns`]: folds its counters, lets its pagesets decay.
-    pub fn vmstat_tick(&self, cpu: Cpu) {
+impl<M: Machine> Pages<M> {
+    /// The vmstat tick of `cpu`: folds its counters, lets its pagesets decay.
+    pub(crate) fn vmstat_tick(&self, above: &impl Above<M>, cpu: Cpu) {
         self.knobs.decide(&self.machine, Knob::StatInterval, |interval| interval);
         let local = self.topology.cpus[usize::from(cpu.0)].node;
         for zone in &self.zones {
@@ -30,9 +30,7 @@ impl<M: Machine> Mm<M> {
             let expired = self.expired_pages(zone, pageset, local);
             self.give_back(zone, pageset, expired, HoldRule::Whole);
         }
-        self.tick_low_zones(cpu);
-        self.tick_compaction(cpu);
-        self.tick_stocks(cpu);
+        self.tick_low_zones(above, cpu);
     }
 
     /// Pages of a remote zone's pageset that nobody has used for some ticks, and that are to be freed now.

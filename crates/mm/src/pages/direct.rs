@@ -3,14 +3,14 @@
 
 use crate::ground::ids::{Cpu, MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
+use crate::pages::Pages;
 use crate::pages::fallback::Ask;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};
 use crate::pages::pcp::Pcp;
 use crate::pages::request::FreeError;
 use crate::pages::zone::{AllocFlags, zone_flag};
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine> Pages<M> {
     /// Takes a block from `zone` through this CPU's pageset, whatever the watermarks say; sets and clears nothing but
     /// the pageset's own state. `None` if the zone has none.
     pub fn rmqueue(&self, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {

@@ -240,6 +240,11 @@ impl MemMap {
         Self { frames: zeroed(end.0 as usize) }
     }
 
+    /// Just behind the last frame.
+    pub(crate) fn end(&self) -> Pfn {
+        Pfn(self.frames.len() as u32)
+    }
+
     /// The descriptor of `pfn`.
     ///
     /// # Panics

@@ -4,14 +4,14 @@
 use crate::ground::ids::{MigrateType, Order, Pfn};
 use crate::ground::machine::{Machine, Span, Work};
 use crate::ground::sync::Guard;
-use crate::mm::Mm;
+use crate::pages::Pages;
 use crate::pages::buddy::ZoneCx;
 use crate::pages::frame::{FrameKind, FrameState};
 use crate::pages::pcp::{Freed, Pageset, Pcp};
 use crate::pages::request::FreeError;
 use crate::rules::policy::HoldRule;
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine> Pages<M> {
     /// Frees the block of `order` at `pfn`.
     ///
     /// # Errors

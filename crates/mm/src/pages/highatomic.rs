@@ -4,12 +4,12 @@
 use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Locked;
-use crate::mm::Mm;
+use crate::pages::Pages;
 use crate::pages::buddy::FreeAreas;
 use crate::pages::zone::Zone;
 use crate::rules::policy::HighAtomicRule;
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine> Pages<M> {
     /// An atomic request got a block at `pfn` of `zone`: its pageblock is kept for the next ones, if the zone's share
     /// allows another.
     #[cold]
@@ -53,7 +53,7 @@ mod tests {
 
     use crate::pages::zone::AllocFlags;
     use crate::pages::zone_watch::Level;
-    use crate::{Bare, Knobs, Policy, Request, Topology, Urgency};
+    use crate::{Bare, Knobs, Mm, Policy, Request, Topology, Urgency};
 
     const PAGES: u32 = 65_536;
 
@@ -65,7 +65,7 @@ mod tests {
     /// Whether a request may leave 300 pages above `mark`, where 512 are reserved and 100 of these are free.
     fn leaves_300(policy: &str, flags: AllocFlags) -> bool {
         let mm = mm(policy);
-        let zone = &mm.zones[0];
+        let zone = &mm.zones()[0];
         assert!(zone.stat.reserve_highatomic(PAGEBLOCK_PAGES, PAGEBLOCK_PAGES));
         zone.stat.add_highatomic(100);
         let mark = Level::default() + (zone.free_pages() - 300);
@@ -92,7 +92,7 @@ mod tests {
         let gets = |policy: &str, request: Request| {
             let mm = mm(policy);
             // Three eighths of this are more than there is.
-            mm.zones[0].set_boost(4 * PAGES);
+            mm.zones()[0].set_boost(4 * PAGES);
             mm.alloc(request).is_ok()
         };
         let atomic = Request { urgency: Urgency::Atomic, ..Request::KERNEL };

@@ -13,6 +13,7 @@
 
 pub(crate) mod alloc_path;
 pub(crate) mod arena;
+mod boot;
 pub(crate) mod buddy;
 pub(crate) mod daemons;
 mod direct;
@@ -32,3 +33,149 @@ pub(crate) mod zone;
 pub(crate) mod zone_price;
 pub(crate) mod zone_watch;
 pub mod zonelist;
+
+use alloc::boxed::Box;
+
+use crate::ground::ids::{MigrateType, Node, Pfn, ZoneId, ZoneKind};
+use crate::ground::machine::Machine;
+use crate::ground::topology::Topology;
+use crate::rules::knobs::{Knob, Knobs};
+use crate::rules::policy::Policy;
+
+use alloc_path::Search;
+use buddy::ZoneCx;
+use frame::MemMap;
+use pageblock::Pageblocks;
+use request::AllocError;
+use zone::{Cx, Zone, ZoneBlock};
+use zonelist::{OrderChoice, Zonelists};
+
+/// The page allocator of a machine.
+pub struct Pages<M: Machine> {
+    machine: M,
+    topology: Topology,
+    policy: Policy,
+    knobs: Knobs,
+    map: MemMap,
+    blocks: Pageblocks,
+    zones: Box<[Zone<M>]>,
+    zonelists: Zonelists,
+}
+
+/// What the page allocator asks of those above it. It knows nothing of who answers.
+pub(crate) trait Above<M: Machine> {
+    /// A request found too little free memory on `node`, or a fragmented zone there: kswapd is to see to it.
+    fn wake_kswapd(&self, node: Node);
+
+    /// Whether pages were ever given to somebody that they could be taken from: to an address space or a file.
+    fn has_users(&self) -> bool;
+
+    /// `search` found no block above the low mark of any zone: room is made for it, if that can be done.
+    ///
+    /// # Errors
+    /// There is no block, and there will not be one.
+    fn alloc_slow(&self, search: Search<'_>) -> Result<ZoneBlock, AllocError>;
+}
+
+impl<M: Machine> Pages<M> {
+    #[inline]
+    pub(crate) fn cx(&self) -> Cx<'_, M> {
+        Cx {
+            machine: &self.machine,
+            map: &self.map,
+            blocks: &self.blocks,
+            knobs: &self.knobs,
+            rules: self.policy.rules(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn zone_cx(&self, zone: ZoneId) -> ZoneCx<'_, M> {
+        ZoneCx { cx: self.cx(), zone: &self.zones[usize::from(zone.0)] }
+    }
+
+    /// The machine that this runs on.
+    #[inline]
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// What this was told of the machine.
+    #[inline]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The policy in force.
+    #[inline]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The knobs' values; [`crate::Mm::set_knob`] changes them.
+    #[inline]
+    pub fn knobs(&self) -> &Knobs {
+        &self.knobs
+    }
+
+    /// The frame descriptors.
+    #[inline]
+    pub fn map(&self) -> &MemMap {
+        &self.map
+    }
+
+    /// What is known of pageblocks.
+    #[inline]
+    pub(crate) fn blocks(&self) -> &Pageblocks {
+        &self.blocks
+    }
+
+    /// The type of the pageblock that `pfn` is in.
+    pub fn pageblock(&self, pfn: Pfn) -> MigrateType {
+        self.blocks.get(pfn)
+    }
+
+    /// The populated zones, by [`ZoneId`].
+    #[inline]
+    pub fn zones(&self) -> &[Zone<M>] {
+        &self.zones
+    }
+
+    /// The zone of `kind` on `node`, if it is populated.
+    pub fn zone(&self, node: Node, kind: ZoneKind) -> Option<&Zone<M>> {
+        self.zones.iter().find(|zone| zone.node == node && zone.kind == kind)
+    }
+
+    /// The zone whose span `pfn` is in.
+    pub fn zone_of(&self, pfn: Pfn) -> Option<&Zone<M>> {
+        self.zones.iter().find(|zone| zone.span().contains(&pfn.0))
+    }
+
+    /// The nodes that a task on `node` asks, in order ("Fallback order" in the kernel's log).
+    pub fn fallback_order(&self, node: Node) -> &[Node] {
+        self.zonelists.fallback(node)
+    }
+
+    /// The zones that a task on `node` asks, in order.
+    pub fn zonelist(&self, node: Node) -> impl Iterator<Item = (Node, ZoneKind)> {
+        self.zonelists.zones(node)
+    }
+
+    /// The zones that requests ask, by node.
+    #[inline]
+    pub(crate) fn zonelists(&self) -> &Zonelists {
+        &self.zonelists
+    }
+
+    /// The order that zonelists have, and what decided it.
+    pub fn zonelist_order(&self) -> OrderChoice {
+        let setting = self.knobs.get(Knob::NumaZonelistOrder);
+        OrderChoice::by_setting(&self.topology, self.policy.rules().zonelist_order, setting)
+    }
+}
+
+impl<M: Machine> core::fmt::Debug for Pages<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Pages").field("zones", &self.zones).finish_non_exhaustive()
+    }
+}

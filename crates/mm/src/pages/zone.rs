@@ -101,6 +101,9 @@ impl AllocFlags {
 /// What an offline zone keeps from everybody: more than any zone has, and small enough to be added to a mark.
 const ALL_OF_IT: u32 = 1 << 30;
 
+/// A block that was found, and its zone.
+pub(crate) type ZoneBlock = (Pfn, ZoneId);
+
 /// Flags of a zone.
 pub(crate) mod zone_flag {
     /// Free pages are under the high mark: pagesets do not grow.

@@ -17,11 +17,11 @@ use crate::ground::ids::{Cpu, Nanos, Node, ZoneId, ZoneKind};
 use crate::ground::machine::{Daemon, Machine};
 use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
 use crate::ground::topology::Topology;
-use crate::mm::Mm;
 use crate::pages::request::Request;
 use crate::pages::stat::Counters;
 use crate::pages::watermark::{PROTECTION_COLUMNS, Watermarks};
 use crate::pages::zone::{AllocFlags, Zone};
+use crate::pages::{Above, Pages};
 use crate::rules::policy::ZonePriceRule;
 
 /// How long it may take until kswapd has moved guests out: it is told when half of the reserve is gone, and the other half is
@@ -225,10 +225,11 @@ impl<M: Machine> Zone<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine> Pages<M> {
     /// `request`, which prefers a low zone, was served, or not at the low mark.
-    pub(crate) fn note_low(
+    pub(super) fn note_low(
         &self,
+        above: &impl Above<M>,
         request: &Request,
         preferred: &Zone<M>,
         flags: AllocFlags,
@@ -248,25 +249,25 @@ impl<M: Machine> Mm<M> {
         if flags.has(AllocFlags::KSWAPD)
             && preferred.decide_by_kept(&self.machine, ZoneKind::Movable, is_short)
         {
-            self.tell_of_shortage(preferred);
+            self.tell_of_shortage(above, preferred);
         }
     }
 
     /// kswapd is to move guests out of `zone`, unless that was tried since the last tick and nothing came of it.
-    fn tell_of_shortage(&self, zone: &Zone<M>) {
+    fn tell_of_shortage(&self, above: &impl Above<M>, zone: &Zone<M>) {
         let Some(low) = &zone.low else { return };
         let (none, told) = (Shortage::None as u32, Shortage::Told as u32);
         let is_news = low.shortage.compare_exchange(none, told, Relaxed, Relaxed).is_ok();
-        if is_news && self.has_pages() {
+        if is_news && above.has_users() {
             self.machine.wake(Daemon::Kswapd(zone.node));
         }
     }
 
     /// The vmstat tick of `cpu`.
-    pub(crate) fn tick_low_zones(&self, cpu: Cpu) {
+    pub(super) fn tick_low_zones(&self, above: &impl Above<M>, cpu: Cpu) {
         for zone in &self.zones {
             if zone.tick_low(&self.machine, cpu) {
-                self.tell_of_shortage(zone);
+                self.tell_of_shortage(above, zone);
             }
         }
     }

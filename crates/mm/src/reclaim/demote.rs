@@ -32,18 +32,18 @@ impl<M: Machine> Mm<M> {
     pub(super) fn slower_node(&self, node: Node) -> Option<Node> {
         let target = self.reclaim.slower[usize::from(node.0)]?;
         let is_on = |setting: u64| setting == 1;
-        self.knobs.decide(&self.machine, Knob::DemotionEnabled, is_on).then_some(target)
+        self.knobs().decide(self.machine(), Knob::DemotionEnabled, is_on).then_some(target)
     }
 
     /// Where the page at `pfn` would be demoted to.
     pub(super) fn demotion_target(&self, pfn: Pfn) -> Option<Node> {
-        self.slower_node(self.zones[usize::from(self.map.frame(pfn).state().zone.0)].node)
+        self.slower_node(self.zones()[usize::from(self.map().frame(pfn).state().zone.0)].node)
     }
 
     /// Moves an isolated page to slower memory, if there is room; says whether it did. That node's kswapd makes room for
     /// the next ones.
     pub(super) fn demote(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
-        let FrameState { order, zone, .. } = self.map.frame(pfn).state();
+        let FrameState { order, zone, .. } = self.map().frame(pfn).state();
         let node = self.demotion_target(pfn);
         let request = Request { node, this_node: true, urgency: Urgency::NoWait, ..Request::USER };
         if self.migrate_to(pfn, request).is_err() {

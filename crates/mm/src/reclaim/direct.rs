@@ -26,14 +26,14 @@ const THROTTLE_PAUSES: u32 = 100;
 impl<M: Machine> Mm<M> {
     /// Frees pages for `search`; gives how many base pages it freed.
     pub(crate) fn direct_reclaim(&self, search: Search<'_>) -> u32 {
-        let since = self.machine.enter(Span::DirectReclaim);
+        let since = self.machine().enter(Span::DirectReclaim);
         self.throttle(search);
         // On a machine of a few pages, all that could go may be in a batch.
-        self.lru_drain_cpu(self.machine.cpu());
+        self.lru_drain_cpu(self.machine().cpu());
         let mut scan = Scan::new(Reclaimer::Direct, search.request.order, search.request.highest);
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
-            if self.is_killed(self.machine.task()) {
+            if self.is_killed(self.machine().task()) {
                 break;
             }
             let Some(met) = self.shrink_zones(search, &mut scan) else { break };
@@ -42,18 +42,18 @@ impl<M: Machine> Mm<M> {
             }
             self.shrink_slabs(&scan);
             if let Some(wait) = self.congestion_wait(search, met) {
-                self.machine.block(wait);
+                self.machine().block(wait);
             }
         }
         let work = Work { order: search.request.order, count: scan.reclaimed, ..Work::default() };
-        self.machine.leave(Span::DirectReclaim, since, work);
+        self.machine().leave(Span::DirectReclaim, since, work);
         scan.reclaimed
     }
 
     /// How long a request waits for pages to be written after a pass that met so many of them, if it does.
     pub(super) fn congestion_wait(&self, search: Search<'_>, met: Met) -> Option<Nanos> {
-        let zone = self.candidates(search.request, search.node).next()?;
-        let waits = match self.policy.rules().reclaim.congestion {
+        let zone = self.pages().candidates(search.request, search.node).next()?;
+        let waits = match self.rules().reclaim.congestion {
             CongestionRule::WaitsLong => {
                 return (met.taken > 0 && met.dirty + met.writeback >= met.taken).then_some(WRITEBACK_WAIT);
             }
@@ -74,12 +74,12 @@ impl<M: Machine> Mm<M> {
     fn shrink_zones(&self, search: Search<'_>, scan: &mut Scan) -> Option<Met> {
         let mut met = None;
         let mut last = None;
-        for zone in self.candidates(search.request, search.node) {
+        for zone in self.pages().candidates(search.request, search.node) {
             // That would be for compaction to make.
             if scan.order.get() > PAGE_ALLOC_COSTLY_ORDER && self.has_gap(zone, scan.order, scan.highest) {
                 continue;
             }
-            match self.policy.rules().reclaim.lru {
+            match self.rules().reclaim.lru {
                 LruRule::PerNode if last == Some(zone.node) => continue,
                 LruRule::PerNode => self.shrink_node(zone.node, scan),
                 LruRule::PerZone => self.shrink_zone(zone, scan),
@@ -110,15 +110,15 @@ impl<M: Machine> Mm<M> {
     /// Waits where the first node's reserves are nearly used up, so that many requests do not all reclaim at once
     /// (`throttle_direct_reclaim`, since 3.6; unchecked).
     pub(super) fn throttle(&self, search: Search<'_>) {
-        let mut zones = self.candidates(search.request, search.node);
+        let mut zones = self.pages().candidates(search.request, search.node);
         let Some(zone) = zones.find(|zone| zone.kind <= ZoneKind::Normal) else { return };
         let mut without_kswapd = 0;
         while without_kswapd < THROTTLE_PAUSES {
-            if self.may_reclaim_directly(zone.node) || self.is_killed(self.machine.task()) {
+            if self.may_reclaim_directly(zone.node) || self.is_killed(self.machine().task()) {
                 return;
             }
             self.wake_kswapd_for(zone.node, crate::ground::ids::Order::ZERO, ZoneKind::Normal);
-            self.machine.block(THROTTLE_PAUSE);
+            self.machine().block(THROTTLE_PAUSE);
             let works = self.zones_of(zone.node, ZoneKind::Normal).any(Zone::is_being_reclaimed);
             without_kswapd = if works { 0 } else { without_kswapd + 1 };
         }
@@ -132,6 +132,6 @@ impl<M: Machine> Mm<M> {
         }
         let zones = || self.zones_of(node, ZoneKind::Normal).filter(|zone| self.reclaimable_pages(zone) > 0);
         let free: u32 = zones().map(Zone::free_pages).sum();
-        decide_by_sum(&self.machine, zones, Zone::mark_min, |reserve| reserve == 0 || free > reserve / 2)
+        decide_by_sum(self.machine(), zones, Zone::mark_min, |reserve| reserve == 0 || free > reserve / 2)
     }
 }

@@ -50,7 +50,7 @@ impl<M: Machine> Mm<M> {
     /// kswapd of `node` restores what low zones keep for those who can go nowhere else. Says whether it was asked to.
     pub(super) fn restore_low_zones(&self, node: Node) -> bool {
         let mut asked = false;
-        for (zone, low) in self.low_zones(node) {
+        for (zone, low) in self.pages().low_zones(node) {
             let told = low.take_shortage();
             asked |= told;
             // The reserve is what a boost of the marks is for: nothing need be evicted for that.
@@ -65,7 +65,7 @@ impl<M: Machine> Mm<M> {
         loop {
             // Above the high mark the node counts as balanced, and nothing is evicted.
             let free = zone.free_pages();
-            let missing = zone.decide_by_kept(&self.machine, ZoneKind::Movable, |marks, kept| {
+            let missing = zone.decide_by_kept(self.machine(), ZoneKind::Movable, |marks, kept| {
                 (zone.bounded_reserve(kept) + marks.high.max(marks.low) + 1).saturating_sub(free)
             });
             if missing == 0 {
@@ -81,7 +81,7 @@ impl<M: Machine> Mm<M> {
     /// Makes room for `search` in the low zones that it is bound to; gives how many base pages left. Nothing is evicted.
     pub(crate) fn ask_guests_to_leave(&self, search: Search<'_>, asking: Asking) -> u32 {
         let pages = search.request.order.pages().max(SWAP_CLUSTER_MAX as u32);
-        let zones = self.candidates(search.request, search.node);
+        let zones = self.pages().candidates(search.request, search.node);
         let mut low_zones = zones.filter_map(|zone| Some((zone, zone.low.as_ref()?)));
         let moved = low_zones.find_map(|(zone, low)| {
             if !low.binds(search.request.highest) || asking == Asking::First && low.gave_up() {
@@ -103,7 +103,7 @@ impl<M: Machine> Mm<M> {
         if self.nearest_room(zone, Order::ZERO, aim.mark).is_none() {
             return 0;
         }
-        let cpu = self.machine.cpu();
+        let cpu = self.machine().cpu();
         self.lru_drain_cpu(cpu);
         let (mut moved, mut looked) = (0, 0);
         while moved < aim.pages && looked < zone.managed {
@@ -124,7 +124,7 @@ impl<M: Machine> Mm<M> {
         }
         low.moved.fetch_add(u64::from(moved), Relaxed);
         // Others find them on the zone's lists only.
-        self.drain_pageset(zone, cpu);
+        self.pages().drain_pageset(zone, cpu);
         moved
     }
 
@@ -139,8 +139,8 @@ impl<M: Machine> Mm<M> {
         let (mut at, mut moved) = (stretch.start, 0);
         while at < stretch.end && moved < aim.pages {
             let pfn = zone.start.add(at);
-            let state = self.map.frame(pfn).state();
-            self.machine.touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
+            let state = self.map().frame(pfn).state();
+            self.machine().touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
             at += if state.kind == FrameKind::Tail { 1 } else { state.order.pages() };
             if state.kind == FrameKind::Allocated && self.is_guest(pfn, low, who) {
                 moved += self.move_guest(zone, pfn, aim.mark);
@@ -171,7 +171,7 @@ impl<M: Machine> Mm<M> {
     /// Moves one page; gives its base pages, 0 if it stayed.
     fn move_guest(&self, zone: &Zone<M>, pfn: Pfn, mark: Mark) -> u32 {
         let Some(isolated) = self.isolate_page(pfn) else { return 0 };
-        self.machine.spend(Chore::ReclaimPage, 1);
+        self.machine().spend(Chore::ReclaimPage, 1);
         let order = self.order_of(pfn);
         let Some(to) = self.nearest_room(zone, order, mark).and_then(|to| self.take_for_guest(to, order))
         else {
@@ -193,19 +193,19 @@ impl<M: Machine> Mm<M> {
 
     /// The nearest zone that is not low and has room for a block of `order` above the mark.
     fn nearest_room(&self, low: &Zone<M>, order: Order, mark: Mark) -> Option<&Zone<M>> {
-        self.candidates(&Request::USER, low.node).find(|zone| {
+        self.pages().candidates(&Request::USER, low.node).find(|zone| {
             let mark = match mark {
                 Mark::Low => zone.mark_high(),
                 Mark::Min => zone.mark_low(),
             };
             zone.low.is_none()
-                && zone.watermark_ok(&self.machine, order, mark, ZoneKind::Movable, AllocFlags::NONE)
+                && zone.watermark_ok(self.machine(), order, mark, ZoneKind::Movable, AllocFlags::NONE)
         })
     }
 
     fn take_for_guest(&self, zone: &Zone<M>, order: Order) -> Option<Pfn> {
         let request = Request::USER.of_order(order);
         let search = Search { request: &request, node: zone.node, mark: Mark::Low, flags: AllocFlags::NONE };
-        self.try_zone(search, zone, zone)
+        self.pages().try_zone(self, search, zone, zone)
     }
 }

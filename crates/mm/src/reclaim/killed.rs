@@ -27,7 +27,7 @@ impl<M: Machine> Mm<M> {
     /// no block at hand. One that sleeps on the machine finds out when it wakes, after 100 ms at most.
     pub fn kill(&self, task: TaskId) {
         let killed = &self.reclaim.killed;
-        let mut tasks = killed.tasks.lock(&self.machine);
+        let mut tasks = killed.tasks.lock(self.machine());
         tasks.insert(task);
         killed.count.store(tasks.len() as u32, Relaxed);
     }
@@ -35,7 +35,7 @@ impl<M: Machine> Mm<M> {
     /// `task` has ended: its number may be another's from now on.
     pub fn forget_task(&self, task: TaskId) {
         let killed = &self.reclaim.killed;
-        let mut tasks = killed.tasks.lock(&self.machine);
+        let mut tasks = killed.tasks.lock(self.machine());
         tasks.remove(&task);
         killed.count.store(tasks.len() as u32, Relaxed);
     }
@@ -43,6 +43,6 @@ impl<M: Machine> Mm<M> {
     /// Whether `task` has been killed (`fatal_signal_pending`).
     pub fn is_killed(&self, task: TaskId) -> bool {
         let killed = &self.reclaim.killed;
-        killed.count.load(Relaxed) > 0 && killed.tasks.lock(&self.machine).contains(&task)
+        killed.count.load(Relaxed) > 0 && killed.tasks.lock(self.machine()).contains(&task)
     }
 }

@@ -75,40 +75,35 @@ impl<M: Machine> Reclaim<M> {
 }
 
 impl<M: Machine> Mm<M> {
-    /// A request finds too little free memory on `node`, or a fragmented zone there: kswapd is to see to it.
-    pub(crate) fn wake_kswapd(&self, node: Node) {
+    /// Pages were to be promoted to `node`, and there is no room above its high mark.
+    pub fn make_room(&self, node: Node) {
         self.wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
     }
 
     /// Whether a zone of `node` may take a page more and stay above its high mark and what it keeps from movable pages
     /// (`migrate_balanced_pgdat`).
     pub fn has_room_above_high(&self, node: Node) -> bool {
-        let mut zones = self.zones.iter().filter(|zone| zone.node == node);
+        let mut zones = self.zones().iter().filter(|zone| zone.node == node);
         zones.any(|zone| {
             let is_above = |high: u32, kept: u32| zone.free_pages() > high + zone.boost() + kept + 1;
-            zone.decide_by_kept(&self.machine, ZoneKind::Movable, |marks, kept| is_above(marks.high, kept))
+            zone.decide_by_kept(self.machine(), ZoneKind::Movable, |marks, kept| is_above(marks.high, kept))
         })
     }
 
-    /// Pages were to be promoted to `node`, and there is no room above its high mark.
-    pub fn make_room(&self, node: Node) {
-        self.wake_kswapd(node);
-    }
-
-    /// The same for a block of `order` from a zone up to `highest`. Where kswapd has given up, or the node is in balance
+    /// kswapd of `node` is to make room for a block of `order` from a zone up to `highest`. Where kswapd has given up, or the node is in balance
     /// for this, it sleeps on.
     pub(crate) fn wake_kswapd_for(&self, node: Node, order: Order, highest: ZoneKind) {
         if !self.has_pages() {
             // Nothing can be reclaimed; it takes back boosts.
             self.count_kswapd_run(node);
-            self.machine.wake(Daemon::Kswapd(node));
+            self.machine().wake(Daemon::Kswapd(node));
             return;
         }
         let (state, goal) = (self.reclaim.node(node), Goal { order, highest });
         state.ask(goal);
         let boosted = self.zones_of(node, highest).any(|zone| zone.boost() > 0);
         if !self.kswapd_gave_up(node) && (boosted || !self.is_balanced(node, goal)) {
-            self.machine.wake(Daemon::Kswapd(node));
+            self.machine().wake(Daemon::Kswapd(node));
         }
     }
 
@@ -118,7 +113,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn count_kswapd_run(&self, node: Node) {
-        if let Some(zone) = self.zones.iter().find(|zone| zone.node == node) {
+        if let Some(zone) = self.zones().iter().find(|zone| zone.node == node) {
             SlowEvents::bump(&zone.stat.slow.kswapd_wakes);
         }
     }
@@ -154,7 +149,7 @@ impl<M: Machine> Mm<M> {
     /// The first, short sleep; says whether kswapd may go to sleep for good.
     fn sleep_briefly(&self, node: Node, goal: Goal) -> bool {
         let state = self.reclaim.node(node);
-        self.machine.block(SHORT_SLEEP);
+        self.machine().block(SHORT_SLEEP);
         if state.was_asked() {
             // Woken before its time: what is left to do counts still.
             state.ask(goal);
@@ -173,7 +168,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn take_back_boosts(&self, node: Node) {
-        for zone in self.zones.iter().filter(|zone| zone.node == node) {
+        for zone in self.zones().iter().filter(|zone| zone.node == node) {
             zone.set_flag(zone_flag::RECLAIM_ACTIVE);
             zone.set_boost(0);
             zone.clear_flag(zone_flag::RECLAIM_ACTIVE);
@@ -186,7 +181,7 @@ impl<M: Machine> Mm<M> {
         if zones.peek().is_none() {
             return true;
         }
-        match self.policy.rules().reclaim.lru {
+        match self.rules().reclaim.lru {
             LruRule::PerNode => zones.any(|zone| self.is_zone_balanced(zone, goal)),
             LruRule::PerZone if goal.order == Order::ZERO => {
                 zones.all(|zone| self.is_zone_balanced(zone, goal))
@@ -204,9 +199,9 @@ impl<M: Machine> Mm<M> {
     fn is_zone_balanced(&self, zone: &Zone<M>, goal: Goal) -> bool {
         // Where pages come up from slower memory, there should be room for them (since 5.18, which brought mode 2).
         let by_tiers = |mode: u64| mode & NUMA_BALANCING_TIERS != 0;
-        let promotes = self.knobs.decide(&self.machine, Knob::NumaBalancing, by_tiers);
+        let promotes = self.knobs().decide(self.machine(), Knob::NumaBalancing, by_tiers);
         let mark = if promotes { zone.mark_promo() } else { zone.mark_high() };
-        zone.watermark_ok(&self.machine, goal.order, mark, goal.highest, AllocFlags::NONE)
+        zone.watermark_ok(self.machine(), goal.order, mark, goal.highest, AllocFlags::NONE)
     }
 
     /// Reclaims until `node` is in balance or there is nothing more to try (`balance_pgdat`); gives the order that it
@@ -215,7 +210,7 @@ impl<M: Machine> Mm<M> {
         self.count_kswapd_run(node);
         let boosts: alloc::vec::Vec<(&Zone<M>, u32)> =
             self.zones_of(node, goal.highest).map(|zone| (zone, zone.boost())).collect();
-        self.set_reclaim_active(node, ReclaimState::Active);
+        self.pages().set_reclaim_active(node, ReclaimState::Active);
         let mut boost: u32 = boosts.iter().map(|(_, pages)| pages).sum();
         let mut scan = kswapd_scan(goal, boost);
         while scan.priority > 0 {
@@ -248,12 +243,12 @@ impl<M: Machine> Mm<M> {
     fn kswapd_pass(&self, node: Node, scan: &mut Scan) -> bool {
         let wanted = |zone: &Zone<M>| {
             let by_high = |high: u32| (high + zone.boost()).max(SWAP_CLUSTER_MAX as u32);
-            zone.decide_by_marks(&self.machine, |marks| by_high(marks.high))
+            zone.decide_by_marks(self.machine(), |marks| by_high(marks.high))
         };
         scan.to_reclaim = self.zones_of(node, scan.highest).map(wanted).sum();
         scan.scanned = 0;
         scan.met = Met::default();
-        match self.policy.rules().reclaim.lru {
+        match self.rules().reclaim.lru {
             LruRule::PerNode => self.shrink_node(node, scan),
             LruRule::PerZone => {
                 let goal = Goal { order: scan.order, highest: scan.highest };
@@ -277,7 +272,7 @@ impl<M: Machine> Mm<M> {
         for (zone, pages) in boosts {
             zone.set_boost(zone.boost().saturating_sub(*pages));
         }
-        self.set_reclaim_active(node, ReclaimState::Idle);
+        self.pages().set_reclaim_active(node, ReclaimState::Idle);
         if boosts.iter().any(|(_, pages)| *pages > 0) {
             // There should be room now to put together what mixing types took apart.
             self.wake_kcompactd(node, Order::PAGEBLOCK, scan.highest);
@@ -285,7 +280,7 @@ impl<M: Machine> Mm<M> {
         let goal = Goal { order: scan.order, highest: scan.highest };
         if scan.reclaimed == 0 && !self.is_balanced(node, goal) {
             self.reclaim.node(node).failures.fetch_add(1, Relaxed);
-            self.machine.block(NOTHING_FREED);
+            self.machine().block(NOTHING_FREED);
         }
     }
 }

@@ -49,11 +49,11 @@ impl<M: Machine> Mm<M> {
 
     fn scan_targets(&self, vec: VecId, scan: &Scan) -> PerList {
         let state = self.reclaim.vec(vec);
-        let zones = || self.zones.iter().filter(|zone| self.vec_of_zone(zone) == vec);
+        let zones = || self.zones().iter().filter(|zone| self.vec_of_zone(zone) == vec);
         let sizes = self.sizes(vec, scan.highest);
         let weighing = Weighing {
             priority: scan.priority,
-            swappiness: self.knobs.get(Knob::Swappiness) as u32,
+            swappiness: self.knobs().get(Knob::Swappiness) as u32,
             room_for_anon: scan.may_swap && self.has_room_for_anon_in(vec),
             cost: [state.cost[0].load(Relaxed), state.cost[1].load(Relaxed)],
             free: zones().map(Zone::free_pages).sum(),
@@ -61,14 +61,14 @@ impl<M: Machine> Mm<M> {
         };
         if M::WATCHES_KNOBS {
             let by_marks = |high: u32| scan_counts(sizes, Weighing { high, ..weighing });
-            decide_by_sum(&self.machine, zones, Zone::mark_high, by_marks);
+            decide_by_sum(self.machine(), zones, Zone::mark_high, by_marks);
         }
         let by = |swappiness: u64| scan_counts(sizes, Weighing { swappiness: swappiness as u32, ..weighing });
-        self.knobs.decide(&self.machine, Knob::Swappiness, by)
+        self.knobs().decide(self.machine(), Knob::Swappiness, by)
     }
 
     fn has_room_for_anon_in(&self, vec: VecId) -> bool {
-        let mut zones = self.zones.iter().filter(|zone| self.vec_of_zone(zone) == vec);
+        let mut zones = self.zones().iter().filter(|zone| self.vec_of_zone(zone) == vec);
         zones.next().is_some_and(|zone| self.has_room_for_anon(zone.node))
     }
 
@@ -88,7 +88,7 @@ impl<M: Machine> Mm<M> {
     /// who is used again before the inactive list's end comes back. (The kernel spares executable pages; there are none
     /// here.)
     fn age(&self, vec: VecId, list: LruList, most: u32, scan: &Scan) {
-        self.lru_drain_cpu(self.machine.cpu());
+        self.lru_drain_cpu(self.machine().cpu());
         let isolated = self.isolate(vec, list, (most, scan.highest), ReclaimEvent::Refill);
         for &pfn in isolated.run.pages() {
             self.referenced(pfn);
@@ -100,9 +100,9 @@ impl<M: Machine> Mm<M> {
     /// Frees what it can of the oldest pages of an inactive list.
     fn shrink_inactive(&self, vec: VecId, list: LruList, most: u32, scan: &mut Scan) {
         if scan.by == Reclaimer::Direct && self.too_many_isolated(vec, list) {
-            self.machine.block(ISOLATED_WAIT);
+            self.machine().block(ISOLATED_WAIT);
         }
-        self.lru_drain_cpu(self.machine.cpu());
+        self.lru_drain_cpu(self.machine().cpu());
         let event = match scan.by {
             Reclaimer::Kswapd => ReclaimEvent::ScanKswapd,
             Reclaimer::Direct => ReclaimEvent::ScanDirect,

@@ -158,7 +158,7 @@ impl<M: Machine> Reclaim<M> {
 impl<M: Machine> Mm<M> {
     /// The zones of `node` up to `highest`, the highest first.
     pub(crate) fn zones_of(&self, node: Node, highest: ZoneKind) -> impl Iterator<Item = &Zone<M>> {
-        self.zones.iter().rev().filter(move |zone| zone.node == node && zone.kind <= highest)
+        self.zones().iter().rev().filter(move |zone| zone.node == node && zone.kind <= highest)
     }
 
     /// Base pages of `zone` that reclaim could free: those of files, and anonymous ones where there is room for them.
@@ -177,7 +177,7 @@ impl<M: Machine> Mm<M> {
     /// Frees pages of `node`: one pass over its lists at the scan's priority.
     fn shrink_node(&self, node: Node, scan: &mut Scan) {
         let before = scan.reclaimed;
-        match self.policy.rules().reclaim.lru {
+        match self.rules().reclaim.lru {
             LruRule::PerNode => {
                 let Some(zone) = self.zones_of(node, scan.highest).next() else { return };
                 self.shrink_for_order(self.vec_of_zone(zone), node, scan);
@@ -228,7 +228,7 @@ impl<M: Machine> Mm<M> {
     /// Whether `zone` has free pages enough above its low mark to make a block of `order` from.
     fn has_gap(&self, zone: &Zone<M>, order: Order, highest: ZoneKind) -> bool {
         let mark = zone.mark_low() + self.compact_gap(order);
-        zone.watermark_ok(&self.machine, Order::ZERO, mark, highest, crate::pages::zone::AllocFlags::NONE)
+        zone.watermark_ok(self.machine(), Order::ZERO, mark, highest, crate::pages::zone::AllocFlags::NONE)
     }
 
     /// Whether dirty pages are in the way, or pages that are being written, and what follows: the flusher is told, kswapd
@@ -242,7 +242,7 @@ impl<M: Machine> Mm<M> {
         if scan.by == Reclaimer::Kswapd {
             state.writeback.store(u32::from(writeback == taken), Relaxed);
             if immediate > 0 {
-                self.machine.block(direct::WRITEBACK_WAIT);
+                self.machine().block(direct::WRITEBACK_WAIT);
             }
         }
         if dirty > 0 {

@@ -63,7 +63,7 @@ impl<M: Machine> Mm<M> {
         let mut freed = [(Pfn(0), Order::ZERO); crate::lru::SWAP_CLUSTER_MAX];
         let mut blocks = 0;
         for &pfn in run.pages() {
-            self.machine.spend(Chore::ReclaimPage, 1);
+            self.machine().spend(Chore::ReclaimPage, 1);
             let mut fate = self.judge(pfn, scan, Demotion::First, &mut outcome);
             if fate == Fate::Demote {
                 if self.demote(pfn, scan, &mut outcome) {
@@ -87,7 +87,7 @@ impl<M: Machine> Mm<M> {
 
     /// Nobody else has the page any more; gives the order of its frame, for freeing.
     fn end_of_life(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Order {
-        let order = self.map.frame(pfn).state().order;
+        let order = self.map().frame(pfn).state().order;
         self.lru_forget(pfn);
         self.page(pfn).clear_mapping();
         outcome.freed += order.pages();
@@ -95,7 +95,7 @@ impl<M: Machine> Mm<M> {
             Reclaimer::Kswapd => ReclaimEvent::StealKswapd,
             Reclaimer::Direct => ReclaimEvent::StealDirect,
         };
-        self.lru.count(&self.map, pfn, event);
+        self.lru.count(self.map(), pfn, event);
         order
     }
 
@@ -147,7 +147,7 @@ impl<M: Machine> Mm<M> {
             let counts = read && !page.has(PageFlag::SwapBacked);
             return if counts { Use::Read } else { Use::None };
         }
-        let anon_at_once = self.policy.rules().reclaim.anon == AnonRule::Active;
+        let anon_at_once = self.rules().reclaim.anon == AnonRule::Active;
         if page.has(PageFlag::SwapBacked) && anon_at_once {
             return Use::Often;
         }
@@ -158,7 +158,7 @@ impl<M: Machine> Mm<M> {
     /// A page that is being written will be freed when that ends. If this is not the first time that one is met, kswapd is
     /// faster than the disk.
     fn met_writeback(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Fate {
-        let (page, pages) = (self.page(pfn), self.map.frame(pfn).state().order.pages());
+        let (page, pages) = (self.page(pfn), self.map().frame(pfn).state().order.pages());
         outcome.met.writeback += pages;
         let all_are = self.reclaim.vec(scan.vec).writeback.load(Relaxed) == 1;
         if !page.set(PageFlag::Reclaim) {
@@ -182,7 +182,7 @@ impl<M: Machine> Mm<M> {
     /// in swap is there at once: its writing takes no time here. A huge page is split first; the other parts follow in
     /// their turn.
     fn swap_out(&self, pfn: Pfn, outcome: &mut Outcome) -> bool {
-        if self.map.frame(pfn).state().order > Order::ZERO && !self.split_huge_page(pfn) {
+        if self.map().frame(pfn).state().order > Order::ZERO && !self.split_huge_page(pfn) {
             return false;
         }
         let Some(slot) = self.swap_slot() else { return false };

@@ -35,12 +35,12 @@ struct Rounds {
 
 impl<M: Machine> Mm<M> {
     #[cold]
-    pub(crate) fn alloc_slow(&self, search: Search<'_>) -> Result<Block, AllocError> {
+    pub(crate) fn make_room_for(&self, search: Search<'_>) -> Result<Block, AllocError> {
         let request = search.request;
-        let first = self.candidates(request, search.node).next().ok_or(AllocError::NoZone)?;
+        let first = self.pages().candidates(request, search.node).next().ok_or(AllocError::NoZone)?;
         self.wake_all_kswapds(search);
         let search = Search { mark: Mark::Min, flags: search.flags.with(urgent(request)), ..search };
-        if let Some(block) = self.search(search) {
+        if let Some(block) = self.pages().search(self, search) {
             return Ok(block);
         }
         let result = match request.urgency {
@@ -61,7 +61,7 @@ impl<M: Machine> Mm<M> {
             return;
         }
         let mut last = None;
-        for zone in self.candidates(search.request, search.node) {
+        for zone in self.pages().candidates(search.request, search.node) {
             // Where there is nothing to reclaim it is woken for each zone: it costs next to nothing there.
             if last != Some(zone.node) || !self.has_pages() {
                 self.wake_kswapd_for(zone.node, search.request.order, search.request.highest);
@@ -77,7 +77,7 @@ impl<M: Machine> Mm<M> {
         }
         let mut rounds = Rounds::default();
         loop {
-            if self.is_killed(self.machine.task()) {
+            if self.is_killed(self.machine().task()) {
                 return Err(AllocError::Killed);
             }
             SlowEvents::bump(&first.stat.slow.allocstall);
@@ -101,7 +101,7 @@ impl<M: Machine> Mm<M> {
             }
             self.wake_all_kswapds(search);
             if freed == 0 {
-                self.machine.block(NOTHING_FREED);
+                self.machine().block(NOTHING_FREED);
             }
         }
         if search.request.urgency == Urgency::TriesHard {
@@ -124,7 +124,7 @@ impl<M: Machine> Mm<M> {
         if tried.block.is_some() || urgency != Urgency::Tries {
             return Ok(tried.block);
         }
-        let hopeless = match self.policy.rules().compact.resched {
+        let hopeless = match self.rules().compact.resched {
             ReschedRule::AbortsAtPage | ReschedRule::Aborts => {
                 matches!(tried.outcome, Outcome::Deferred | Outcome::Contended)
             }
@@ -140,7 +140,7 @@ impl<M: Machine> Mm<M> {
         if search.request.order == Order::ZERO {
             return None;
         }
-        let attempt = match (search.request.urgency, self.policy.rules().compact.second_try) {
+        let attempt = match (search.request.urgency, self.rules().compact.second_try) {
             (Urgency::Tries, SecondTryRule::None) => return None,
             (Urgency::Tries, SecondTryRule::Async) => Attempt::Async,
             _ if rounds.all > 1 && search.request.order.get() <= PAGE_ALLOC_COSTLY_ORDER => Attempt::Whole,
@@ -152,7 +152,7 @@ impl<M: Machine> Mm<M> {
     /// Looks again if guests of low memory have made room.
     fn search_after_guests(&self, search: Search<'_>, asking: Asking) -> Option<Block> {
         if self.has_pages() && self.ask_guests_to_leave(search, asking) > 0 {
-            self.search(search)
+            self.pages().search(self, search)
         } else {
             None
         }
@@ -161,7 +161,7 @@ impl<M: Machine> Mm<M> {
     /// Looks again after `freed` pages were; in the first round also in what CPUs hold back.
     fn search_after(&self, search: Search<'_>, freed: u32, rounds: Rounds) -> Option<Block> {
         if freed > 0 {
-            if let Some(block) = self.search(search) {
+            if let Some(block) = self.pages().search(self, search) {
                 return Some(block);
             }
         }
@@ -173,7 +173,7 @@ impl<M: Machine> Mm<M> {
             self.lru_drain_all();
         }
         self.drain_all();
-        self.search(search)
+        self.pages().search(self, search)
     }
 
     /// Whether another round may help (`should_reclaim_retry`): some zone would be above its min mark if all that can be
@@ -186,12 +186,12 @@ impl<M: Machine> Mm<M> {
         if gives_up || !self.has_pages() {
             return false;
         }
-        self.candidates(search.request, search.node).any(|zone| {
+        self.pages().candidates(search.request, search.node).any(|zone| {
             let available = zone.free_pages() + self.reclaimable_pages(zone);
             let (mark, kept) = (zone.mark_min(), zone.least_protection(highest));
             let is_enough = |mark: u32, kept: u32| available > mark + kept;
             if M::WATCHES_KNOBS {
-                zone.watch_level(&self.machine, available, (mark, kept, highest), is_enough);
+                zone.watch_level(self.machine(), available, (mark, kept, highest), is_enough);
             }
             is_enough(mark.pages, kept)
         })
@@ -203,11 +203,11 @@ impl<M: Machine> Mm<M> {
             return Some(block);
         }
         if self.give_up_stocks() {
-            if let Some(block) = self.search(search) {
+            if let Some(block) = self.pages().search(self, search) {
                 return Some(block);
             }
         }
-        if self.unreserve_highatomic() { self.search(search) } else { None }
+        if self.pages().unreserve_highatomic() { self.pages().search(self, search) } else { None }
     }
 }
 

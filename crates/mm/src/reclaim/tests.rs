@@ -66,20 +66,20 @@ fn kswapd_brings_zones_back_to_the_high_mark() {
     for policy in POLICIES {
         let mm = mm(policy);
         let (_file, pages) = fill(&mm);
-        assert!(mm.zones.iter().all(|zone| zone.free_pages() <= zone.mark_low().pages + 64), "{policy}");
+        assert!(mm.zones().iter().all(|zone| zone.free_pages() <= zone.mark_low().pages + 64), "{policy}");
         mm.kswapd(Node(0));
         let high = |zone: &Zone<Bare>| zone.free_pages() > zone.mark_high().pages;
         if policy == "linux-4.4" {
-            assert!(mm.zones.iter().all(high), "{policy}");
+            assert!(mm.zones().iter().all(high), "{policy}");
             assert!(mm.counters().get("pgsteal_kswapd_dma32") > 0);
         } else {
-            assert!(mm.zones.iter().any(high), "{policy}");
+            assert!(mm.zones().iter().any(high), "{policy}");
         }
         let freed = counter(&mm, "pgsteal_kswapd");
         assert!(freed > 0 && freed <= counter(&mm, "pgscan_kswapd"), "{policy}");
         assert_eq!(mm.memory_use().held(), u64::from(pages) - freed, "{policy}");
         assert_eq!(counter(&mm, "pgscan_direct"), 0);
-        assert!(mm.zones.iter().all(|zone| !zone.has_flag(crate::pages::zone::zone_flag::RECLAIM_ACTIVE)));
+        assert!(mm.zones().iter().all(|zone| !zone.has_flag(crate::pages::zone::zone_flag::RECLAIM_ACTIVE)));
         mm.check().unwrap();
     }
 }
@@ -152,7 +152,7 @@ fn kswapd_leaves_dirty_pages_to_the_flusher_and_may_give_up_meanwhile() {
     assert!(mm.machine().take_woken().contains(&Daemon::Flusher));
     assert_eq!(file.cached_pages(&mm), u64::from(pages), "none is lost");
     assert!(mm.kswapd_gave_up(Node(0)));
-    mm.wake_kswapd(Node(0));
+    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
     assert_eq!(mm.machine().take_woken(), []);
     mm.check().unwrap();
     // The disk is done with them: they go first.
@@ -217,7 +217,7 @@ fn who_was_killed_waits_no_more() {
     mm.kill(TaskId(0));
     assert_eq!(mm.alloc(Request::USER), Err(AllocError::Killed));
     mm.free(held[0], Order::ZERO).unwrap();
-    mm.drain_cpu(Cpu(0));
+    mm.pages().drain_cpu(Cpu(0));
     mm.check().unwrap();
     mm.forget_task(TaskId(0));
     assert!(!mm.is_killed(TaskId(0)));
@@ -263,7 +263,7 @@ fn where_pages_are_promoted_kswapd_goes_on_to_the_promo_mark() {
     fill(&mm);
     mm.kswapd(Node(0));
     let above =
-        |mark: fn(&Zone<Bare>) -> Level| mm.zones.iter().any(|zone| zone.free_pages() > mark(zone).pages);
+        |mark: fn(&Zone<Bare>) -> Level| mm.zones().iter().any(|zone| zone.free_pages() > mark(zone).pages);
     assert!(above(Zone::mark_high) && !above(Zone::mark_promo));
     mm.set_knob(Knob::NumaBalancing, 1).unwrap();
     mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
@@ -319,8 +319,8 @@ fn a_request_waits_for_kswapd_while_half_of_the_min_marks_is_not_free() {
     fill(&mm);
     assert_eq!(at_min(&mm), Nanos(0), "the min marks are free");
     mm.set_knob(Knob::MinFreeKbytes, 16_384).unwrap();
-    let marks = || mm.zones.iter().map(|zone| zone.mark_min().pages).sum::<u32>();
-    let free = || mm.zones.iter().map(Zone::free_pages).sum::<u32>();
+    let marks = || mm.zones().iter().map(|zone| zone.mark_min().pages).sum::<u32>();
+    let free = || mm.zones().iter().map(Zone::free_pages).sum::<u32>();
     assert!(free() > 0 && free() <= marks() / 2);
     mm.machine().take_woken();
     assert_eq!(at_min(&mm), Nanos(1_000_000_000), "a second, where nobody runs kswapd");
@@ -340,8 +340,8 @@ fn no_wait_where_nothing_could_be_freed() {
             .collect();
     assert!(!held.is_empty());
     mm.set_knob(Knob::MinFreeKbytes, 16_384).unwrap();
-    let marks: u32 = mm.zones.iter().map(|zone| zone.mark_min().pages).sum();
-    assert!(mm.zones.iter().map(Zone::free_pages).sum::<u32>() <= marks / 2);
+    let marks: u32 = mm.zones().iter().map(|zone| zone.mark_min().pages).sum();
+    assert!(mm.zones().iter().map(Zone::free_pages).sum::<u32>() <= marks / 2);
     assert_eq!(at_min(&mm), Nanos(0), "no page of these could go");
 }
 
@@ -352,13 +352,13 @@ fn a_page_moves_only_to_a_zone_above_its_high_mark_and_reserve() {
         mm.set_knob(Knob::LowmemReserveDma32, reserve_ratio).unwrap();
         let request = Request { urgency: Urgency::NoWait, highest: ZoneKind::Dma32, ..Request::USER };
         // Normal to its low mark, then DMA32 page by page: the reserve is not kept from those who can use no other.
-        while mm.zones[1].free_pages() > mm.zones[1].mark_high().pages {
+        while mm.zones()[1].free_pages() > mm.zones()[1].mark_high().pages {
             mm.alloc(Request { highest: ZoneKind::Normal, ..request }).unwrap();
         }
         while mm.has_room_above_high(Node(0)) {
             mm.alloc(request).unwrap();
         }
-        let zone = &mm.zones[0];
+        let zone = &mm.zones()[0];
         let kept = zone.protection()[ZoneKind::Movable.index()];
         (zone.free_pages() - zone.mark_high().pages, kept)
     };

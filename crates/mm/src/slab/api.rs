@@ -30,10 +30,10 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub fn kmem_cache_alloc_node(&self, id: CacheId, node: Option<Node>) -> Result<Addr, SlabError> {
         let cx = self.slab_cx(id)?;
-        let since = self.machine.enter(Span::SlabAlloc);
+        let since = self.machine().enter(Span::SlabAlloc);
         let object = cx.alloc_object(node);
         let work = Work { count: u32::from(object.is_ok()), ..Work::default() };
-        self.machine.leave(Span::SlabAlloc, since, work);
+        self.machine().leave(Span::SlabAlloc, since, work);
         Ok(object?)
     }
 
@@ -48,13 +48,13 @@ impl<M: Machine> Mm<M> {
         mut put: impl FnMut(Addr),
     ) -> Result<(), SlabError> {
         let cx = self.slab_cx(id)?;
-        let since = self.machine.enter(Span::SlabAlloc);
+        let since = self.machine().enter(Span::SlabAlloc);
         let mut given = 0;
         let done = cx.alloc_many(count, |object| {
             given += 1;
             put(object);
         });
-        self.machine.leave(Span::SlabAlloc, since, Work { count: given, ..Work::default() });
+        self.machine().leave(Span::SlabAlloc, since, Work { count: given, ..Work::default() });
         Ok(done?)
     }
 
@@ -78,9 +78,9 @@ impl<M: Machine> Mm<M> {
             self.object_of(id, *object)?;
         }
         let cx = self.slab_cx(id)?;
-        let since = self.machine.enter(Span::SlabFree);
+        let since = self.machine().enter(Span::SlabFree);
         let freed = cx.free_many(objects);
-        self.machine.leave(Span::SlabFree, since, Work { count: objects.len() as u32, ..Work::default() });
+        self.machine().leave(Span::SlabFree, since, Work { count: objects.len() as u32, ..Work::default() });
         freed
     }
 
@@ -119,12 +119,12 @@ impl<M: Machine> Mm<M> {
     /// If it is not an object of that cache.
     pub fn kfree_rcu(&self, id: CacheId, object: Addr) -> Result<(), SlabError> {
         let (cx, head) = self.object_of(id, object)?;
-        let since = self.machine.enter(Span::SlabFree);
+        let since = self.machine().enter(Span::SlabFree);
         let in_sheaf = cx.sheaves_serve(head) && cx.free_to_rcu_sheaf(object);
         if !in_sheaf {
             self.slabs.defer_object(cx, object);
         }
-        self.machine.leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
+        self.machine().leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
         Ok(())
     }
 
@@ -154,9 +154,9 @@ impl<M: Machine> Mm<M> {
 
     #[inline]
     fn free_checked(&self, cx: SlabCx<'_, M>, head: Pfn, object: Addr) -> Result<(), SlabError> {
-        let since = self.machine.enter(Span::SlabFree);
+        let since = self.machine().enter(Span::SlabFree);
         let freed = cx.free_object_checked(head, object);
-        self.machine.leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
+        self.machine().leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
         freed
     }
 }
@@ -164,7 +164,7 @@ impl<M: Machine> Mm<M> {
 impl<M: Machine> SlabCx<'_, M> {
     #[inline]
     pub(super) fn alloc_object(self, node: Option<Node>) -> Result<Addr, AllocError> {
-        if self.cache.has_sheaves() && node.is_none_or(|node| node == self.mm.local_node()) {
+        if self.cache.has_sheaves() && node.is_none_or(|node| node == self.mm.pages().local_node()) {
             if let Some(object) = self.alloc_from_sheaves() {
                 return Ok(object);
             }
@@ -236,7 +236,7 @@ impl<M: Machine> SlabCx<'_, M> {
     #[inline]
     pub(super) fn sheaves_serve(self, head: Pfn) -> bool {
         self.cache.has_sheaves()
-            && (self.cache.nodes.len() == 1 || self.node_of(head) == self.mm.local_node())
+            && (self.cache.nodes.len() == 1 || self.node_of(head) == self.mm.pages().local_node())
     }
 
     /// An object for a sheaf to be made of.

@@ -217,7 +217,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// The barn of the CPU's node.
     pub(super) fn barn(self) -> &'a Barn<M> {
-        &self.cache.nodes[usize::from(self.mm.local_node().0)].barn
+        &self.cache.nodes[usize::from(self.mm.pages().local_node().0)].barn
     }
 }
 

@@ -82,7 +82,7 @@ impl<M: Machine> Mm<M> {
     pub fn slab_events(&self, id: CacheId, event: SlabEvent) -> alloc::vec::Vec<u64> {
         let Some(cache) = self.cache(id) else { return alloc::vec::Vec::new() };
         let of_cpu = |cpu: usize| {
-            let local = cache.cpus[cpu].local.lock_local(&self.machine);
+            let local = cache.cpus[cpu].local.lock_local(self.machine());
             let beside = match event {
                 SlabEvent::AllocFastpath => local.fast_allocs,
                 SlabEvent::FreeFastpath => local.fast_frees,
@@ -225,7 +225,7 @@ impl<M: Machine> SlabCx<'_, M> {
 
     /// Goes over all frames of the machine for slabs of the cache.
     fn walk_slabs(self, seen: &mut Seen) -> Result<(), String> {
-        for zone in &self.mm.zones {
+        for zone in self.mm.zones() {
             let span = zone.managed_span();
             let mut pfn = span.start;
             while pfn < span.end {

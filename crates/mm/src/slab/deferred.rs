@@ -118,7 +118,7 @@ fn joined<M: Machine>(mm: &Mm<M>, first: Batch, then: Batch) -> Batch {
     }
     let mut slab = then.slabs;
     while slab != NO_FRAME {
-        let frame = mm.map.frame(Pfn(slab));
+        let frame = mm.map().frame(Pfn(slab));
         let next = frame.next.load(Relaxed);
         frame.next.store(all.slabs, Relaxed);
         all.slabs = slab;
@@ -173,7 +173,7 @@ impl<M: Machine> SlabAllocator<M> {
     /// Queues a slab, of which no object is in use, on this CPU.
     pub(super) fn defer_slab(&self, mm: &Mm<M>, head: Pfn) {
         let mut queue = self.deferred.lock(mm, usize::from(mm.machine().cpu().0));
-        mm.map.frame(head).next.store(queue.batches[0].slabs, Relaxed);
+        mm.map().frame(head).next.store(queue.batches[0].slabs, Relaxed);
         queue.batches[0].slabs = head.0;
     }
 
@@ -184,7 +184,7 @@ impl<M: Machine> SlabAllocator<M> {
                 let mut slab = batch.slabs;
                 while slab != NO_FRAME {
                     look(Pfn(slab));
-                    slab = mm.map.frame(Pfn(slab)).next.load(Relaxed);
+                    slab = mm.map().frame(Pfn(slab)).next.load(Relaxed);
                 }
             }
         }
@@ -227,13 +227,13 @@ impl<M: Machine> Mm<M> {
     /// Objects of this CPU that wait for a grace period to end, those in sheaves and those that need not wait any more
     /// not counted.
     pub fn deferred_here(&self) -> u32 {
-        let queue = self.slabs.deferred.lock(self, usize::from(self.machine.cpu().0));
+        let queue = self.slabs.deferred.lock(self, usize::from(self.machine().cpu().0));
         queue.batches[0].objects + queue.batches[1].objects
     }
 
     /// Frees up to `most` of this CPU's objects whose grace period has ended, sheaves and slabs whole; how many it freed.
     pub fn run_deferred(&self, most: u32) -> u32 {
-        self.run_deferred_of(usize::from(self.machine.cpu().0), most)
+        self.run_deferred_of(usize::from(self.machine().cpu().0), most)
     }
 
     fn run_deferred_of(&self, cpu: usize, most: u32) -> u32 {
@@ -244,7 +244,7 @@ impl<M: Machine> Mm<M> {
             let ready = &mut queue.batches[2];
             let object = ready.first;
             let Some((cx, head)) = self.slab_of(object).filter(|_| object != NONE) else { break };
-            ready.first = cx.cache.next(&self.machine, object);
+            ready.first = cx.cache.next(self.machine(), object);
             ready.objects -= 1;
             ready.bytes -= u64::from(cx.cache.stride);
             if ready.first == NONE {
@@ -266,16 +266,16 @@ impl<M: Machine> Mm<M> {
         let mut slab = core::mem::replace(&mut ready.slabs, NO_FRAME);
         drop(queue);
         while sheaf != NONE {
-            let next = Sheaf::linked(&self.machine, sheaf);
-            let cache = self.machine.load(sheaf.add(SHEAF_CACHE)) as usize;
+            let next = Sheaf::linked(self.machine(), sheaf);
+            let cache = self.machine().load(sheaf.add(SHEAF_CACHE)) as usize;
             if let Some(cache) = self.slabs.caches.get(cache) {
-                SlabCx { mm: self, cache }.put_away(Sheaf::noted(&self.machine, sheaf));
+                SlabCx { mm: self, cache }.put_away(Sheaf::noted(self.machine(), sheaf));
             }
             sheaf = next;
         }
         while slab != NO_FRAME {
             let head = Pfn(slab);
-            slab = self.map.frame(head).next.load(Relaxed);
+            slab = self.map().frame(head).next.load(Relaxed);
             if let Some(cx) = self.slab_at(head) {
                 cx.free_pages(head);
             }

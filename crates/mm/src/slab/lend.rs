@@ -43,26 +43,26 @@ impl<M: Machine> Mm<M> {
         if !cx.cache.has_sheaves() {
             return Err(SlabError::NoSheaves(id));
         }
-        let since = self.machine.enter(Span::SlabAlloc);
+        let since = self.machine().enter(Span::SlabAlloc);
         let lent = cx.lend(count);
         let work = Work { count: lent.as_ref().map_or(0, LentSheaf::len), ..Work::default() };
-        self.machine.leave(Span::SlabAlloc, since, work);
+        self.machine().leave(Span::SlabAlloc, since, work);
         Ok(lent?)
     }
 
     /// An object from a borrowed sheaf, `None` once it is empty.
     pub fn alloc_from_sheaf(&self, lent: &mut LentSheaf) -> Option<Addr> {
-        lent.sheaf.pop(&self.machine)
+        lent.sheaf.pop(self.machine())
     }
 
     /// Brings a borrowed sheaf back, with what is left in it.
     #[allow(clippy::needless_pass_by_value, reason = "nobody may use it afterwards")]
     pub fn return_sheaf(&self, lent: LentSheaf) {
         if let Ok(cx) = self.slab_cx(lent.cache) {
-            let since = self.machine.enter(Span::SlabFree);
+            let since = self.machine().enter(Span::SlabFree);
             let count = lent.sheaf.len;
             cx.take_back(&lent);
-            self.machine.leave(Span::SlabFree, since, Work { count, ..Work::default() });
+            self.machine().leave(Span::SlabFree, since, Work { count, ..Work::default() });
         }
     }
 }

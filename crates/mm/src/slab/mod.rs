@@ -132,28 +132,28 @@ impl<M: Machine> Copy for SlabCx<'_, M> {}
 impl<'a, M: Machine> SlabCx<'a, M> {
     #[inline]
     fn machine(self) -> &'a M {
-        &self.mm.machine
+        self.mm.machine()
     }
 
     #[inline]
     fn map(self) -> &'a MemMap {
-        &self.mm.map
+        self.mm.map()
     }
 
     #[inline]
     fn mem(self) -> Mem<'a, M> {
-        Mem { map: &self.mm.map, machine: &self.mm.machine }
+        Mem { map: self.mm.map(), machine: self.mm.machine() }
     }
 
     #[inline]
     fn rules(self) -> &'a SlabRules {
-        &self.mm.policy.rules().slab
+        &self.mm.rules().slab
     }
 
     /// The node that a frame is on.
     #[inline]
     fn node_of(self, head: Pfn) -> Node {
-        self.mm.zones[usize::from(self.map().frame(head).state().zone.0)].node
+        self.mm.zones()[usize::from(self.map().frame(head).state().zone.0)].node
     }
 
     /// The order of the slab at `head`.

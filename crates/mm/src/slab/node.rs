@@ -76,7 +76,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// Slabs for this CPU from the list of `node`, else, now and then, from those of other nodes.
     pub(super) fn take_partial(self, node: Option<Node>) -> Option<Taken> {
-        let local = node.unwrap_or_else(|| self.mm.local_node());
+        let local = node.unwrap_or_else(|| self.mm.pages().local_node());
         let home = &self.cache.nodes[usize::from(local.0)];
         let taken = if self.nr_partial(home) > 0 { self.take_from(home, Wait::AsLongAsNeeded) } else { None };
         if taken.is_some() || node.is_some() {
@@ -97,7 +97,8 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         if !self.asks_elsewhere() {
             return None;
         }
-        let nodes = self.mm.fallback_order(local).iter().map(|node| &self.cache.nodes[usize::from(node.0)]);
+        let nodes =
+            self.mm.pages().fallback_order(local).iter().map(|node| &self.cache.nodes[usize::from(node.0)]);
         let wait = match self.rules().remote_refill {
             RemoteRefillRule::Waits => Wait::AsLongAsNeeded,
             RemoteRefillRule::Tries => Wait::Never,

@@ -21,7 +21,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         if self.rules().cpu_slabs == CpuSlabRule::WithPartials {
             return self.alloc_many_from_slabs(want, put);
         }
-        let local = self.mm.local_node();
+        let local = self.mm.pages().local_node();
         let home = &self.cache.nodes[usize::from(local.0)];
         let mut left = want;
         if self.nr_partial(home) > 0 {
@@ -37,13 +37,13 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     }
 
     fn refill_elsewhere(self, want: u32, put: &mut impl FnMut(Addr)) -> u32 {
-        let local = self.mm.local_node();
+        let local = self.mm.pages().local_node();
         let wait = match self.rules().remote_refill {
             RemoteRefillRule::Waits => Wait::AsLongAsNeeded,
             RemoteRefillRule::Tries => Wait::Never,
         };
         let mut left = want;
-        for node in self.mm.fallback_order(local) {
+        for node in self.mm.pages().fallback_order(local) {
             let node = &self.cache.nodes[usize::from(node.0)];
             if left > 0 && self.has_spare(node) {
                 left -= self.refill_from(node, left, wait, put);
@@ -143,7 +143,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     /// One object without CPU slabs or sheaves: from the node's list, another's, or a new slab.
     pub(super) fn alloc_single(self, node: Option<crate::ground::ids::Node>) -> Result<Addr, AllocError> {
         self.count(SlabEvent::AllocSlowpath, 1);
-        let local = node.unwrap_or_else(|| self.mm.local_node());
+        let local = node.unwrap_or_else(|| self.mm.pages().local_node());
         let home = &self.cache.nodes[usize::from(local.0)];
         if self.nr_partial(home) > 0 {
             if let Some(object) = self.take_single(home) {

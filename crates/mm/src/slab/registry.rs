@@ -62,10 +62,10 @@ impl<M: Machine> Mm<M> {
     pub fn create_cache(&self, spec: CacheSpec) -> Result<CacheId, SlabError> {
         spec.check().map_err(SlabError::Spec)?;
         // Not for long, and by itself: a CPU's lock is taken under it, which nobody holds who comes here.
-        let _making = self.slabs.making.lock_local(&self.machine);
+        let _making = self.slabs.making.lock_local(self.machine());
         self.make_kmalloc(KmallocKind::Normal)?;
         if let Some(cache) = self.slabs.caches.iter().find(|cache| merge::can_share(cache.spec(), &spec)) {
-            cache.aliases.lock(&self.machine).push(spec.name);
+            cache.aliases.lock(self.machine()).push(spec.name);
             return Ok(cache.id);
         }
         let id = self.add_cache(spec)?;
@@ -86,7 +86,7 @@ impl<M: Machine> Mm<M> {
     /// The cache called `name`, or sharing its slabs with one that was asked for under that name.
     pub fn cache_named(&self, name: &str) -> Option<&Cache<M>> {
         let aliased =
-            |cache: &&Cache<M>| cache.aliases.lock(&self.machine).iter().any(|alias: &String| alias == name);
+            |cache: &&Cache<M>| cache.aliases.lock(self.machine()).iter().any(|alias: &String| alias == name);
         self.caches().find(|cache| cache.spec.name == name).or_else(|| self.caches().find(aliased))
     }
 
@@ -96,7 +96,7 @@ impl<M: Machine> Mm<M> {
     /// If there can be no more caches.
     pub fn kmalloc_cache(&self, class: KmallocClass) -> Result<&Cache<M>, SlabError> {
         if self.slabs.class(class).is_none() {
-            let _making = self.slabs.making.lock_local(&self.machine);
+            let _making = self.slabs.making.lock_local(self.machine());
             self.make_kmalloc(KmallocKind::Normal)?;
             self.make_kmalloc(class.kind())?;
         }
@@ -108,7 +108,7 @@ impl<M: Machine> Mm<M> {
         let missing = |class: &KmallocClass| self.slabs.class(*class).is_none();
         let mut made = Vec::new();
         for class in KmallocClass::row(kind).filter(missing) {
-            let id = self.add_cache(class.spec(self.policy.rules()))?;
+            let id = self.add_cache(class.spec(self.rules()))?;
             self.slabs.kmalloc[class.number()].store(u32::from(id.0) + 1, Release);
             made.push(id);
         }
@@ -124,19 +124,19 @@ impl<M: Machine> Mm<M> {
         }
         let id = CacheId(self.slabs.caches.len() as u16);
         let ground = Ground {
-            machine: &self.machine,
-            cpus: self.topology.cpus.len(),
-            nodes: self.topology.nodes.len(),
+            machine: self.machine(),
+            cpus: self.topology().cpus.len(),
+            nodes: self.topology().nodes.len(),
         };
         let sizing = self.cache_sizing(&spec);
-        let (rules, system) = (self.policy.rules(), SlabSystem::of(&self.topology));
-        let watch = CacheWatch::new::<M>(rules, &self.knobs, system, &spec);
+        let (rules, system) = (self.rules(), SlabSystem::of(self.topology()));
+        let watch = CacheWatch::new::<M>(rules, self.knobs(), system, &spec);
         self.slabs.caches.push(Cache::new(&ground, id, spec, (sizing, watch)));
         Ok(id)
     }
 
     fn cache_sizing(&self, spec: &CacheSpec) -> CacheSizing {
-        CacheSizing::compute(self.policy.rules(), &self.knobs, SlabSystem::of(&self.topology), spec)
+        CacheSizing::compute(self.rules(), self.knobs(), SlabSystem::of(self.topology()), spec)
     }
 
     /// What follows anew when a knob changes: limits, not orders, which a cache keeps for life.
@@ -144,8 +144,8 @@ impl<M: Machine> Mm<M> {
         for cache in self.slabs.caches.iter() {
             cache.resize(Limits::of(&self.cache_sizing(&cache.spec)));
             if let Some(watch) = &cache.watch {
-                let system = SlabSystem::of(&self.topology);
-                watch.update(self.policy.rules(), &self.knobs, system, &cache.spec);
+                let system = SlabSystem::of(self.topology());
+                watch.update(self.rules(), self.knobs(), system, &cache.spec);
             }
         }
     }
@@ -156,7 +156,7 @@ impl<M: Machine> Mm<M> {
         let cx = SlabCx { mm: self, cache };
         for cpu in &cache.cpus {
             let sheaf = cx.new_sheaf().map(Sheaf::empty);
-            cpu.local.lock_local(&self.machine).sheaves.main = sheaf;
+            cpu.local.lock_local(self.machine()).sheaves.main = sheaf;
         }
     }
 
@@ -171,11 +171,11 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub(super) fn slab_around(&self, at: Addr) -> Option<SlabPlace> {
         let head = at.pfn();
-        match self.map.get(head)?.slab_part() {
+        match self.map().get(head)?.slab_part() {
             SlabPart::Head { cache, order } => Some(SlabPlace { head, cache: CacheId(cache), order }),
             SlabPart::Tail { order } => {
                 let head = head.align_down(order);
-                match self.map.get(head)?.slab_part() {
+                match self.map().get(head)?.slab_part() {
                     SlabPart::Head { cache, order } => Some(SlabPlace { head, cache: CacheId(cache), order }),
                     SlabPart::Tail { .. } | SlabPart::None => None,
                 }
@@ -188,7 +188,7 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub(super) fn slab_head(&self, at: Addr) -> Option<Pfn> {
         let pfn = at.pfn();
-        let frame = self.map.get(pfn)?;
+        let frame = self.map().get(pfn)?;
         if frame.slab_cache().is_some() {
             return Some(pfn);
         }
@@ -206,7 +206,7 @@ impl<M: Machine> Mm<M> {
     /// The cache of the slab that begins at `head`.
     #[inline]
     pub(super) fn slab_at(&self, head: Pfn) -> Option<SlabCx<'_, M>> {
-        let number = self.map.get(head)?.slab_cache()?;
+        let number = self.map().get(head)?.slab_cache()?;
         let cache = self.slabs.caches.get(usize::from(number))?;
         Some(SlabCx { mm: self, cache })
     }

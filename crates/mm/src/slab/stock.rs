@@ -191,7 +191,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     /// An object from this CPU's stock, which is filled where it is dry.
     #[inline]
     pub(super) fn alloc_from_stock(self, node: Option<Node>) -> Result<Addr, AllocError> {
-        if node.is_some_and(|node| node != self.mm.local_node()) {
+        if node.is_some_and(|node| node != self.mm.pages().local_node()) {
             return self.alloc_single(node);
         }
         let mut cpu = self.lock_cpu();
@@ -234,7 +234,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// All free objects of a slab: of the first of the node's list, or of a new one.
     fn row_from_slabs(self) -> Result<Row, AllocError> {
-        let home = &self.cache.nodes[usize::from(self.mm.local_node().0)];
+        let home = &self.cache.nodes[usize::from(self.mm.pages().local_node().0)];
         if self.nr_partial(home) > 0 {
             let mut slabs = self.take_for(home, 1, Wait::AsLongAsNeeded);
             if let Some(head) = slabs.pop(self) {
@@ -250,7 +250,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// Objects that a stock may hold at most.
     fn most(self) -> u32 {
-        let pages: u64 = self.mm.zones.iter().map(|zone| u64::from(zone.managed)).sum();
+        let pages: u64 = self.mm.zones().iter().map(|zone| u64::from(zone.managed)).sum();
         let bytes = pages * PAGE_SIZE / MEMORY_SHARE / self.cache.cpus.len() as u64;
         (bytes / u64::from(self.cache.stride)).min(1 << 20) as u32
     }
@@ -258,7 +258,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     /// Frees an object to this CPU's stock; what is too much there goes on.
     #[inline]
     pub(super) fn free_to_stock(self, head: Pfn, object: Addr) {
-        if self.cache.nodes.len() > 1 && self.node_of(head) != self.mm.local_node() {
+        if self.cache.nodes.len() > 1 && self.node_of(head) != self.mm.pages().local_node() {
             return self.free_away(head, object);
         }
         let mut cpu = self.lock_cpu();
@@ -310,7 +310,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// The depot of the CPU's node.
     fn depot(self) -> &'a Depot<M> {
-        &self.cache.nodes[usize::from(self.mm.local_node().0)].depot
+        &self.cache.nodes[usize::from(self.mm.pages().local_node().0)].depot
     }
 
     /// A tick of CPU number `cpu`: half of what it did not need since the last one goes back to slabs, and so does a

@@ -13,7 +13,7 @@ use crate::pages::zone::Zone;
 impl<M: Machine> Mm<M> {
     /// Compares what is kept of the pageblocks of `zone` with their descriptors.
     pub(crate) fn check_summary(&self, zone: &Zone<M>) -> Result<(), String> {
-        let Some(summary) = self.blocks.summary() else { return Ok(()) };
+        let Some(summary) = self.blocks().summary() else { return Ok(()) };
         let span = zone.managed_span();
         for block in span.start >> PAGEBLOCK_ORDER..span.end.div_ceil(PAGEBLOCK_PAGES) {
             let start = block << PAGEBLOCK_ORDER;
@@ -55,7 +55,7 @@ impl<M: Machine> Mm<M> {
     /// The block that `pfn`, aligned to a pageblock or the end of a block, is in.
     fn head_over(&self, pfn: Pfn) -> Option<(Pfn, FrameState)> {
         let begins = |head: Pfn| {
-            let state = self.map.get(head)?.state();
+            let state = self.map().get(head)?.state();
             (state.kind != FrameKind::Tail && head.0 + state.order.pages() > pfn.0).then_some((head, state))
         };
         // A block above a pageblock begins in the one before.

@@ -34,7 +34,7 @@ impl<M: Machine> Mm<M> {
     pub fn check(&self) -> Result<ZonePages, String> {
         let mut sum = ZonePages::default();
         self.check_lru()?;
-        for zone in &self.zones {
+        for zone in self.zones() {
             let pages = self.check_zone(zone).map_err(|what| format!("{zone:?}: {what}"))?;
             sum.free += pages.free;
             sum.pcp += pages.pcp;
@@ -48,7 +48,7 @@ impl<M: Machine> Mm<M> {
         self.check_summary(zone)?;
         let (mut free, mut large) = (0, 0);
         for areas in zone.arenas.all() {
-            let areas = areas.lock(&self.machine);
+            let areas = areas.lock(self.machine());
             large +=
                 Order::PAGEBLOCK.to(Order::MAX).map(|order| areas.nr_free(order) << order.get()).sum::<u32>();
             let pages = self.check_free_lists(zone, &areas);
@@ -57,7 +57,7 @@ impl<M: Machine> Mm<M> {
         let mut pcp = 0;
         let mut held_back = 0;
         for (cpu, pageset) in zone.pagesets.iter().enumerate() {
-            let guard = pageset.pcp.lock(&self.machine);
+            let guard = pageset.pcp.lock(self.machine());
             pcp +=
                 self.check_pageset(zone, &guard).map_err(|what| format!("pageset of cpu {cpu}: {what}"))?;
             held_back += i64::from(pageset.free_diff.load(Relaxed));
@@ -85,7 +85,7 @@ impl<M: Machine> Mm<M> {
         let span = zone.managed_span();
         let mut pfn = span.start;
         while pfn < span.end {
-            let state = self.map.frame(Pfn(pfn)).state();
+            let state = self.map().frame(Pfn(pfn)).state();
             let size = state.order.pages();
             if state.kind == FrameKind::Tail {
                 return Err(format!("{} is in no block", Pfn(pfn)));
@@ -115,13 +115,13 @@ impl<M: Machine> Mm<M> {
             return Ok(());
         }
         let buddy = pfn.buddy(state.order);
-        let Some(frame) = self.map.get(buddy) else { return Ok(()) };
+        let Some(frame) = self.map().get(buddy) else { return Ok(()) };
         let other = frame.state();
         let both_free =
             other.kind == FrameKind::Free && other.order == state.order && other.zone == state.zone;
-        let ordinary = |pfn| self.blocks.get(pfn).index() < MigrateType::PCP_COUNT;
+        let ordinary = |pfn| self.blocks().get(pfn).index() < MigrateType::PCP_COUNT;
         let may_merge = state.order < Order::PAGEBLOCK
-            || self.blocks.get(pfn) == self.blocks.get(buddy)
+            || self.blocks().get(pfn) == self.blocks().get(buddy)
             || ordinary(pfn) && ordinary(buddy);
         // Converting a pageblock's type puts whole blocks side by side that a later free merges.
         let converted = state.order >= Order::PAGEBLOCK;
@@ -172,10 +172,10 @@ impl<M: Machine> Mm<M> {
         let mut blocks = 0;
         let (mut next, mut last) = (list.first(), None);
         while let Some(pfn) = next {
-            if !belongs(pfn, self.map.frame(pfn).state()) {
-                return Err(format!("{pfn} does not belong: {:?}", self.map.frame(pfn).state()));
+            if !belongs(pfn, self.map().frame(pfn).state()) {
+                return Err(format!("{pfn} does not belong: {:?}", self.map().frame(pfn).state()));
             }
-            if List::before(&self.map, pfn) != last {
+            if List::before(self.map(), pfn) != last {
                 return Err(format!("{pfn} does not link back"));
             }
             blocks += 1;
@@ -183,7 +183,7 @@ impl<M: Machine> Mm<M> {
                 return Err(format!("more blocks than its count of {}", list.len()));
             }
             last = Some(pfn);
-            next = List::after(&self.map, pfn);
+            next = List::after(self.map(), pfn);
         }
         if blocks != list.len() || last != list.last() {
             return Err(format!("{blocks} blocks, but its count is {}", list.len()));

@@ -28,7 +28,7 @@ impl<M: Machine> Mm<M> {
     /// All counters. Takes every lock once, one after the other.
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::default();
-        for zone in &self.zones {
+        for zone in self.zones() {
             let events = self.zone_events(zone);
             counters.add("nr_free_pages", zone.free_pages_exact());
             counters.add("numa_hit", events.numa_hit);
@@ -60,10 +60,10 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn zone_events(&self, zone: &Zone<M>) -> Events {
         let mut events = Events::default();
         for free in zone.arenas.all() {
-            events.add(&free.lock(&self.machine).events);
+            events.add(&free.lock(self.machine()).events);
         }
         for pageset in &zone.pagesets {
-            events.add(&pageset.pcp.lock(&self.machine).events);
+            events.add(&pageset.pcp.lock(self.machine()).events);
         }
         events
     }
@@ -71,11 +71,11 @@ impl<M: Machine> Mm<M> {
     /// Where memory is now.
     pub fn memory_use(&self) -> MemoryUse {
         let mut memory = MemoryUse::default();
-        for zone in &self.zones {
+        for zone in self.zones() {
             memory.managed += u64::from(zone.managed);
             memory.free += zone.free_pages_exact();
             for pageset in &zone.pagesets {
-                memory.pcp += u64::from(pageset.pcp.lock(&self.machine).count());
+                memory.pcp += u64::from(pageset.pcp.lock(self.machine()).count());
             }
         }
         memory

@@ -66,7 +66,7 @@ impl<M: Machine> OomReports<M> {
 impl<M: Machine> Mm<M> {
     /// The last four reports of requests that found no memory, oldest first.
     pub fn oom_reports(&self) -> Vec<String> {
-        self.oom_reports.kept.lock(&self.machine).reports.iter().cloned().collect()
+        self.oom_reports.kept.lock(self.machine()).reports.iter().cloned().collect()
     }
 
     /// `search` found nothing, and nothing more can be done.
@@ -74,12 +74,12 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn report_out_of_memory(&self, search: Search<'_>) {
         let reports = &self.oom_reports;
         reports.count.fetch_add(1, Relaxed);
-        if !reports.kept.lock(&self.machine).may_report(self.machine.now()) {
+        if !reports.kept.lock(self.machine()).may_report(self.machine().now()) {
             return;
         }
         let mut text = self.opening(search);
         text.push_str(&self.mem_info());
-        let mut kept = reports.kept.lock(&self.machine);
+        let mut kept = reports.kept.lock(self.machine());
         if kept.reports.len() == KEPT {
             kept.reports.pop_front();
         }
@@ -88,7 +88,7 @@ impl<M: Machine> Mm<M> {
 
     /// The kernel kills for no costly order; it only says that there is none.
     fn opening(&self, search: Search<'_>) -> String {
-        let (request, task) = (search.request, self.machine.task().0);
+        let (request, task) = (search.request, self.machine().task().0);
         let (gfp, order, node) = (gfp_words(request), request.order.get(), search.node.0);
         let mut text = String::new();
         if order > PAGE_ALLOC_COSTLY_ORDER {
@@ -111,18 +111,18 @@ impl<M: Machine> Mm<M> {
     pub fn mem_info(&self) -> String {
         let mut text = String::from("Mem-Info:\n");
         self.put_sums(&mut text);
-        for node in 0..self.topology.nodes.len() {
+        for node in 0..self.topology().nodes.len() {
             self.put_node(&mut text, Node(node as u16));
         }
-        for zone in &self.zones {
+        for zone in self.zones() {
             self.put_zone_marks(&mut text, zone);
         }
-        for zone in &self.zones {
+        for zone in self.zones() {
             self.put_blocks(&mut text, zone);
         }
         let (used, size) = self.swap_pages();
-        let ram: u64 = self.zones.iter().map(|zone| u64::from(zone.present)).sum();
-        let managed: u64 = self.zones.iter().map(|zone| u64::from(zone.managed)).sum();
+        let ram: u64 = self.zones().iter().map(|zone| u64::from(zone.present)).sum();
+        let managed: u64 = self.zones().iter().map(|zone| u64::from(zone.managed)).sum();
         put(&mut text, format_args!("{} total pagecache pages\n", self.file_pages()));
         put(
             &mut text,
@@ -138,7 +138,7 @@ impl<M: Machine> Mm<M> {
 
     fn put_sums(&self, text: &mut String) {
         let sum =
-            |list| self.zones.iter().map(|zone| u64::from(self.lru.zone_size(zone.id, list))).sum::<u64>();
+            |list| self.zones().iter().map(|zone| u64::from(self.lru.zone_size(zone.id, list))).sum::<u64>();
         let (dirty, memory) = (self.dirty_pages(), self.memory_use());
         put(
             text,
@@ -174,7 +174,7 @@ impl<M: Machine> Mm<M> {
 
     fn put_zone_marks(&self, text: &mut String, zone: &Zone<M>) {
         let (marks, boost) = (zone.watermarks(), zone.boost());
-        let pcp: u64 = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(&self.machine).count())).sum();
+        let pcp: u64 = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(self.machine()).count())).sum();
         put(text, format_args!("Node {} {}", zone.node.0, zone.kind.name()));
         let rows = [
             (" free", zone.free_pages_exact()),
@@ -197,7 +197,7 @@ impl<M: Machine> Mm<M> {
             put(text, format_args!("{name}:{}kB", kib(pages)));
         }
         text.push_str("\nlowmem_reserve[]:");
-        for pages in columns(self.topology.word, zone.protection()) {
+        for pages in columns(self.topology().word, zone.protection()) {
             put(text, format_args!(" {pages}"));
         }
         text.push('\n');

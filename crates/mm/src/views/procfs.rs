@@ -25,7 +25,7 @@ impl<M: Machine> Mm<M> {
     /// /proc/buddyinfo: free blocks by order.
     pub fn buddyinfo(&self) -> String {
         let mut text = String::new();
-        for zone in &self.zones {
+        for zone in self.zones() {
             let blocks = self.blocks_of(zone);
             put(&mut text, format_args!("Node {}, zone {:>8} ", zone.node.0, zone.kind.name()));
             for by_type in blocks {
@@ -39,8 +39,8 @@ impl<M: Machine> Mm<M> {
     /// /proc/pagetypeinfo: free blocks by order and type, and pageblocks by type, node by node.
     pub fn pagetypeinfo(&self) -> String {
         let mut text = String::new();
-        for node in 0..self.topology.nodes.len() {
-            let mut zones = self.zones.iter().filter(|zone| usize::from(zone.node.0) == node).peekable();
+        for node in 0..self.topology().nodes.len() {
+            let mut zones = self.zones().iter().filter(|zone| usize::from(zone.node.0) == node).peekable();
             if zones.peek().is_some() {
                 self.put_page_types(&mut text, &zones.collect::<Vec<_>>());
             }
@@ -87,7 +87,7 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn blocks_of(&self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
         let mut blocks = [[0; MigrateType::COUNT]; Order::MAX.index() + 1];
         for free in zone.arenas.all() {
-            let free = free.lock(&self.machine);
+            let free = free.lock(self.machine());
             for order in Order::ZERO.to(Order::MAX) {
                 for migratetype in MigrateType::ALL {
                     blocks[order.index()][migratetype.index()] += free.list(order, migratetype).len();
@@ -100,7 +100,7 @@ impl<M: Machine> Mm<M> {
     /// Free blocks by order, over all zones.
     pub fn free_blocks(&self) -> [u64; Order::MAX.index() + 1] {
         let mut sum = [0; Order::MAX.index() + 1];
-        for zone in &self.zones {
+        for zone in self.zones() {
             for (blocks, by_type) in sum.iter_mut().zip(self.blocks_of(zone)) {
                 *blocks += by_type.iter().map(|&blocks| u64::from(blocks)).sum::<u64>();
             }
@@ -116,15 +116,15 @@ impl<M: Machine> Mm<M> {
     fn count_blocks(&self, zone: &Zone<M>, migratetype: MigrateType) -> usize {
         let first = zone.span().start.next_multiple_of(PAGEBLOCK_PAGES).saturating_sub(PAGEBLOCK_PAGES);
         let blocks = (first..zone.span().end).step_by(PAGEBLOCK_PAGES as usize);
-        blocks.filter(|&pfn| self.blocks.get(Pfn(pfn)) == migratetype).count()
+        blocks.filter(|&pfn| self.blocks().get(Pfn(pfn)) == migratetype).count()
     }
 
     /// /proc/zoneinfo, empty zones included.
     pub fn zoneinfo(&self) -> String {
         let mut text = String::new();
-        for node in 0..self.topology.nodes.len() {
+        for node in 0..self.topology().nodes.len() {
             let node = Node(node as u16);
-            for &kind in self.topology.word.zone_kinds() {
+            for &kind in self.topology().word.zone_kinds() {
                 put(&mut text, format_args!("Node {}, zone {:>8}\n", node.0, kind.name()));
                 match self.zone(node, kind) {
                     Some(zone) => self.put_zone(&mut text, zone),
@@ -153,7 +153,7 @@ impl<M: Machine> Mm<M> {
         for (name, pages) in rows {
             put(text, format_args!("        {name:<8} {pages}\n"));
         }
-        put_protection(text, self.topology.word, zone.protection());
+        put_protection(text, self.topology().word, zone.protection());
         put(text, format_args!("      nr_free_pages {free}\n"));
         let foreign = zone.stat.numa_foreign.load(crate::ground::sync::Relaxed);
         let numa = [
@@ -169,7 +169,7 @@ impl<M: Machine> Mm<M> {
         }
         text.push_str("  pagesets\n");
         for (cpu, pageset) in zone.pagesets.iter().enumerate() {
-            let sizing = zone.pageset_sizing(&self.machine, Cpu(cpu as u16));
+            let sizing = zone.pageset_sizing(self.machine(), Cpu(cpu as u16));
             put(text, format_args!("    cpu: {cpu}\n"));
             let rows = [
                 ("count:", sizing.count),
@@ -187,7 +187,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn put_empty_zone(&self, text: &mut String, node: Node, kind: ZoneKind) {
-        let marks = watermarks(&self.topology, &self.knobs, self.policy.rules(), kind, 0);
+        let marks = watermarks(self.topology(), self.knobs(), self.rules(), kind, 0);
         let rows = [
             ("boost", 0),
             ("min", marks.min),
@@ -203,8 +203,8 @@ impl<M: Machine> Mm<M> {
         for (name, pages) in rows {
             put(text, format_args!("        {name:<8} {pages}\n"));
         }
-        let kept = protection(&self.topology.nodes[usize::from(node.0)], &self.knobs, kind);
-        put_protection(text, self.topology.word, kept);
+        let kept = protection(&self.topology().nodes[usize::from(node.0)], self.knobs(), kind);
+        put_protection(text, self.topology().word, kept);
     }
 
     /// /proc/vmstat.

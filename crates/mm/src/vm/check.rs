@@ -39,7 +39,7 @@ impl<M: Machine> Mm<M> {
             self.check_space(&space, &mut walk)?;
         }
         let files: Vec<Arc<File<M>>> = {
-            let files = self.vm.files.lock_local(&self.machine);
+            let files = self.vm.files.lock_local(self.machine());
             files.values().map(Arc::clone).collect()
         };
         for file in files {
@@ -58,10 +58,10 @@ impl<M: Machine> Mm<M> {
 
     /// All address spaces that have not ended.
     pub fn spaces(&self) -> Vec<Arc<AddressSpace<M>>> {
-        let families: Vec<_> = self.vm.families.lock_local(&self.machine).values().map(Arc::clone).collect();
+        let families: Vec<_> = self.vm.families.lock_local(self.machine()).values().map(Arc::clone).collect();
         let mut spaces = alloc::vec![];
         for family in families {
-            spaces.extend(family.members.lock_local(&self.machine).iter().map(Arc::clone));
+            spaces.extend(family.members.lock_local(self.machine()).iter().map(Arc::clone));
         }
         spaces
     }
@@ -70,7 +70,7 @@ impl<M: Machine> Mm<M> {
         let (mut resident, mut tables, mut swapped) = (0, 0, 0);
         for (first, table) in space.tables.within(Vpn(0), Vpn(u32::MAX)) {
             let entries = self.check_table(space, (first, table))?;
-            tables += u64::from(table.lock(&self.machine).state.frame.is_some());
+            tables += u64::from(table.lock(self.machine()).state.frame.is_some());
             for entry in entries {
                 if let Some(slot) = entry.slot() {
                     swapped += 1;
@@ -97,7 +97,7 @@ impl<M: Machine> Mm<M> {
     /// The entries of a table that are not empty.
     fn check_table(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Result<Vec<Entry>, String> {
         let (first, table) = place;
-        let held = table.lock(&self.machine);
+        let held = table.lock(self.machine());
         let huge = held.huge();
         let entries: Vec<Entry> = if huge == Entry::NONE {
             (0..PAGEBLOCK_PAGES)
@@ -121,7 +121,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn check_file(&self, file: &File<M>, walk: &mut Walk) -> Result<(), String> {
-        let state = file.state.lock_local(&self.machine);
+        let state = file.state.lock_local(self.machine());
         for (&index, &pfn) in &state.pages {
             let page = self.page(pfn);
             if (page.mapping(), page.index()) != (Mapping::File(file.id.0), index) {

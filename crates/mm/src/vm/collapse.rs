@@ -35,10 +35,10 @@ impl<M: Machine> Mm<M> {
     /// with up to 64.
     pub(super) fn collapse(&self, space: &AddressSpace<M>, start: Vpn) -> Collapse {
         let Some(table) = space.table(start) else { return Collapse::Stays };
-        let Some(node) = self.worth_collapsing(space, &table.lock(&self.machine), start) else {
+        let Some(node) = self.worth_collapsing(space, &table.lock(self.machine()), start) else {
             return Collapse::Stays;
         };
-        let Some(placement) = space.region_of(&self.machine, start).map(|(region, _)| region.placement)
+        let Some(placement) = space.region_of(self.machine(), start).map(|(region, _)| region.placement)
         else {
             return Collapse::Stays;
         };
@@ -66,7 +66,7 @@ impl<M: Machine> Mm<M> {
         if held.huge() != Entry::NONE || held.state.used == 0 || held.state.frame.is_none() {
             return None;
         }
-        let mut on_nodes = alloc::vec![0_u32; self.topology.nodes.len()];
+        let mut on_nodes = alloc::vec![0_u32; self.topology().nodes.len()];
         let (mut empty, mut touched) = (0_u32, false);
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
             let entry = held.entry(vpn);
@@ -75,7 +75,7 @@ impl<M: Machine> Mm<M> {
                 continue;
             }
             // The look that compaction's scanner takes at a page is the like of this one.
-            self.machine.spend(Chore::MigrateScan, 1);
+            self.machine().spend(Chore::MigrateScan, 1);
             if !self.may_collapse(space, vpn, entry) {
                 return None;
             }
@@ -84,7 +84,7 @@ impl<M: Machine> Mm<M> {
         }
         let by = (Knob::KhugepagedMaxPtesNone, empty.into());
         let is_too_empty = |most: u64| u64::from(empty) > most;
-        if !touched || self.knobs.decide_by(&self.machine, by, |most| most, is_too_empty) {
+        if !touched || self.knobs().decide_by(self.machine(), by, |most| most, is_too_empty) {
             return None;
         }
         // The first of those with the most.
@@ -98,7 +98,7 @@ impl<M: Machine> Mm<M> {
             return false;
         }
         let pfn = entry.pfn();
-        self.machine.touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
+        self.machine().touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
         let page = self.page(pfn);
         (page.mapping(), page.index()) == (Mapping::Anon(space.family), vpn.0) && page.refs() == 1
     }
@@ -107,14 +107,14 @@ impl<M: Machine> Mm<M> {
     fn put_in_place(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>), huge: Pfn) -> bool {
         let (start, table) = place;
         // The kernel's mmap_lock, for writing.
-        let _changes = space.changes.lock_local(&self.machine);
-        let region = space.region_of(&self.machine, start).map(|(region, _)| region);
+        let _changes = space.changes.lock_local(self.machine());
+        let region = space.region_of(self.machine(), start).map(|(region, _)| region);
         let Some(region) = region.filter(|region| region.has_table(start) && self.may_be_huge(region)) else {
             return false;
         };
         let Some(taken) = self.take_small_pages(space, place) else { return false };
         self.fill(huge, &taken);
-        let mut held = table.lock(&self.machine);
+        let mut held = table.lock(self.machine());
         let came = |(slot, entry): (usize, &Entry)| {
             *entry == Entry::NONE && held.entry(start.add(slot as u32)) != Entry::NONE
         };
@@ -142,7 +142,7 @@ impl<M: Machine> Mm<M> {
     /// were, `None` if a page has another reference; then nothing has changed.
     fn take_small_pages(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Option<Vec<Entry>> {
         let (start, table) = place;
-        let mut held = table.lock(&self.machine);
+        let mut held = table.lock(self.machine());
         self.worth_collapsing(space, &held, start)?;
         let mut taken = Vec::with_capacity(PAGEBLOCK_PAGES as usize);
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
@@ -151,7 +151,7 @@ impl<M: Machine> Mm<M> {
                 taken.push(entry);
                 continue;
             }
-            self.machine.spend(Chore::RmapStep, 1);
+            self.machine().spend(Chore::RmapStep, 1);
             // With the processor's latest bits; from here on it writes no more.
             let last = held.set(vpn, entry.migrating());
             if !self.page(last.pfn()).freeze(1) {
@@ -176,10 +176,10 @@ impl<M: Machine> Mm<M> {
     fn fill(&self, huge: Pfn, taken: &[Entry]) {
         for (entry, slot) in taken.iter().zip(0..) {
             match entry {
-                &Entry::NONE => self.machine.clear(huge.add(slot), Order::ZERO),
+                &Entry::NONE => self.machine().clear(huge.add(slot), Order::ZERO),
                 entry => {
-                    self.machine.spend(Chore::Migrate, 1);
-                    self.machine.copy(entry.pfn(), huge.add(slot), Order::ZERO);
+                    self.machine().spend(Chore::Migrate, 1);
+                    self.machine().copy(entry.pfn(), huge.add(slot), Order::ZERO);
                 }
             }
         }

@@ -193,7 +193,7 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If nothing is mapped there, or there is no memory.
     pub fn fault(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Faulted, FaultError> {
-        let since = self.machine.enter(Span::Fault);
+        let since = self.machine().enter(Span::Fault);
         let result = loop {
             match self.try_fault(space, vpn, touch) {
                 Ok(Some(done)) => break Ok(done),
@@ -206,7 +206,7 @@ impl<M: Machine> Mm<M> {
             SlowEvents::bump(&self.vm.events.pgmajfault);
         }
         let work = Work { count: u32::from(result.is_ok()), ..Work::default() };
-        self.machine.leave(Span::Fault, since, work);
+        self.machine().leave(Span::Fault, since, work);
         result
     }
 
@@ -221,8 +221,8 @@ impl<M: Machine> Mm<M> {
     }
 
     fn try_fault(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Attempt {
-        let (region, generation) = space.region_of(&self.machine, vpn).ok_or(FaultError::NoRegion(vpn))?;
-        let table = space.tables.get_or_make(&self.machine, vpn);
+        let (region, generation) = space.region_of(self.machine(), vpn).ok_or(FaultError::NoRegion(vpn))?;
+        let table = space.tables.get_or_make(self.machine(), vpn);
         let site = Site { space, region, generation, table, vpn, touch };
         self.ensure_table(&site)?;
         let (entry, size) = table.entry_and_size(vpn);
@@ -233,7 +233,7 @@ impl<M: Machine> Mm<M> {
             return self.swap_in(&site, entry, slot);
         }
         if entry.migrating_from().is_some() {
-            self.machine.block(MIGRATION_WAIT);
+            self.machine().block(MIGRATION_WAIT);
             return Ok(None);
         }
         match (&site.region.backing, touch) {
@@ -250,11 +250,11 @@ impl<M: Machine> Mm<M> {
 
     /// Gives the table of `site` its frame.
     fn ensure_table(&self, site: &Site<'_, M>) -> Result<(), FaultError> {
-        if site.table.lock(&self.machine).state.frame.is_some() {
+        if site.table.lock(self.machine()).state.frame.is_some() {
             return Ok(());
         }
         let frame = self.alloc(self.table_request())?;
-        let mut held = site.table.lock(&self.machine);
+        let mut held = site.table.lock(self.machine());
         if held.state.frame.is_none() && site.space.generation() == site.generation {
             held.state.frame = Some(frame);
             site.space.count_tables(1);
@@ -271,12 +271,12 @@ impl<M: Machine> Mm<M> {
         if M::WATCHES_KNOBS {
             // Where no zone is high, both may use the same ones.
             let highest = |request: Request| {
-                let kinds = self.zones.iter().map(|zone| zone.kind);
+                let kinds = self.zones().iter().map(|zone| zone.kind);
                 kinds.filter(|&kind| kind <= request.highest).max()
             };
-            self.knobs.decide(&self.machine, Knob::Highpte, |setting| highest(request_at(setting)));
+            self.knobs().decide(self.machine(), Knob::Highpte, |setting| highest(request_at(setting)));
         }
-        Request { zero: true, ..request_at(self.knobs.get(Knob::Highpte)) }
+        Request { zero: true, ..request_at(self.knobs().get(Knob::Highpte)) }
     }
 
     /// The request for a page of `region`.
@@ -285,7 +285,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn fault_anonymous(&self, site: &Site<'_, M>) -> Attempt {
-        self.machine.spend(Chore::Fault, 1);
+        self.machine().spend(Chore::Fault, 1);
         let pfn = self.alloc(Request { zero: true, ..Self::page_request(&site.region) })?;
         self.install_new(site, Entry::NONE, pfn, FaultKind::Minor)
     }
@@ -295,7 +295,7 @@ impl<M: Machine> Mm<M> {
         let page = self.page(pfn);
         page.init(Mapping::Anon(site.space.family), site.vpn.0, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
-        let Some(mut held) = site.lock(&self.machine, expected) else {
+        let Some(mut held) = site.lock(self.machine(), expected) else {
             self.put_page(pfn);
             return Ok(None);
         };
@@ -308,7 +308,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn swap_in(&self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
-        self.machine.spend(Chore::Fault, 1);
+        self.machine().spend(Chore::Fault, 1);
         let pfn = self.alloc(Self::page_request(&site.region))?;
         let installed = self.install_new(site, entry, pfn, FaultKind::Major)?;
         if installed.is_some() {
@@ -326,8 +326,8 @@ impl<M: Machine> Mm<M> {
         if site.touch == Touch::Read || entry.has(bit::WRITE) {
             return done(pfn, FaultKind::Spurious);
         }
-        self.machine.spend(Chore::Fault, 1);
-        let Some(mut held) = site.lock(&self.machine, entry) else { return Ok(None) };
+        self.machine().spend(Chore::Fault, 1);
+        let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
         let head = entry.head();
         let page = self.page(head);
         let shared_file = matches!(site.region.backing, Backing::Shared { .. });
@@ -357,7 +357,7 @@ impl<M: Machine> Mm<M> {
     /// Puts a copy of `from` in the place of `entry`.
     fn copy_page(&self, site: &Site<'_, M>, entry: Entry, from: Pfn) -> Attempt {
         let pfn = self.alloc(Self::page_request(&site.region))?;
-        self.machine.copy(from, pfn, Order::ZERO);
+        self.machine().copy(from, pfn, Order::ZERO);
         let copied = self.install_new(site, entry, pfn, FaultKind::Copied)?;
         if copied.is_some() && entry.is_present() {
             let old = entry.head();
@@ -369,13 +369,13 @@ impl<M: Machine> Mm<M> {
     }
 
     fn fault_file(&self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
-        self.machine.spend(Chore::SharedFault, 1);
+        self.machine().spend(Chore::SharedFault, 1);
         let index = first + (site.vpn.0 - site.region.start.0);
         let (pfn, hit) = self.file_page(file, index, site.region.placement)?;
         // The reference that the look-up gave becomes the entry's.
         let shared = matches!(site.region.backing, Backing::Shared { .. });
         let bits = if shared { site.bits() } else { bit::ACCESSED };
-        let Some(mut held) = site.lock(&self.machine, Entry::NONE) else {
+        let Some(mut held) = site.lock(self.machine(), Entry::NONE) else {
             self.put_page(pfn);
             return Ok(None);
         };
@@ -390,7 +390,7 @@ impl<M: Machine> Mm<M> {
 
     /// The first write to a private mapping of a file: a copy of the file's page.
     fn copy_from_file(&self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
-        self.machine.spend(Chore::Fault, 1);
+        self.machine().spend(Chore::Fault, 1);
         let index = first + (site.vpn.0 - site.region.start.0);
         let (from, hit) = self.file_page(file, index, site.region.placement)?;
         let copied = self.copy_page(site, Entry::NONE, from);

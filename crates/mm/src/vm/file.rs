@@ -82,7 +82,7 @@ impl<M: Machine> File<M> {
 
     /// Pages in memory.
     pub fn cached_pages(&self, mm: &Mm<M>) -> u64 {
-        self.state.lock_local(&mm.machine).pages.len() as u64
+        self.state.lock_local(mm.machine()).pages.len() as u64
     }
 
     pub(super) fn add_mapper(&self, machine: &M, space: &Arc<AddressSpace<M>>, region: &Region<M>) {
@@ -124,16 +124,16 @@ impl<M: Machine> Mm<M> {
         let file = Arc::new(File {
             id,
             kind,
-            state: Locked::new(&self.machine, LockClass::PageCache, id.0, FileState::default()),
-            mappers: Locked::new(&self.machine, LockClass::Rmap, id.0, Vec::new()),
+            state: Locked::new(self.machine(), LockClass::PageCache, id.0, FileState::default()),
+            mappers: Locked::new(self.machine(), LockClass::Rmap, id.0, Vec::new()),
         });
-        self.vm.files.lock_local(&self.machine).insert(id.0, Arc::clone(&file));
+        self.vm.files.lock_local(self.machine()).insert(id.0, Arc::clone(&file));
         file
     }
 
     /// The file numbered `id`, while it is there.
     pub(crate) fn file(&self, id: u32) -> Option<Arc<File<M>>> {
-        self.vm.files.lock_local(&self.machine).get(&id).map(Arc::clone)
+        self.vm.files.lock_local(self.machine()).get(&id).map(Arc::clone)
     }
 
     /// Reads page `index` of `file` by a system call: it is in the page cache afterwards, and was used.
@@ -177,7 +177,7 @@ impl<M: Machine> Mm<M> {
         page.init(Mapping::File(file.id.0), index, file.flags());
         page.note_placement(placement);
         page.get();
-        let mut state = file.state.lock_local(&self.machine);
+        let mut state = file.state.lock_local(self.machine());
         if let Some(&other) = state.pages.get(&index) {
             self.page(other).get();
             drop(state);
@@ -197,14 +197,14 @@ impl<M: Machine> Mm<M> {
     }
 
     fn find_page(&self, file: &File<M>, index: u32) -> Option<Pfn> {
-        let state = file.state.lock_local(&self.machine);
+        let state = file.state.lock_local(self.machine());
         let pfn = *state.pages.get(&index)?;
         self.page(pfn).get();
         Some(pfn)
     }
 
     pub(super) fn count_file(&self, pfn: Pfn, pages: i64) {
-        self.vm.zone(self.map.frame(pfn).state().zone).file.fetch_add(pages, Relaxed);
+        self.vm.zone(self.map().frame(pfn).state().zone).file.fetch_add(pages, Relaxed);
     }
 
     /// Takes the page at `pfn` out of its file or from swap's side, if nobody but the caller (and its file) refers to it
@@ -219,7 +219,7 @@ impl<M: Machine> Mm<M> {
 
     fn remove_from(&self, file: &File<M>, pfn: Pfn) -> bool {
         let page = self.page(pfn);
-        let mut state = file.state.lock_local(&self.machine);
+        let mut state = file.state.lock_local(self.machine());
         // One that has left the file already has no reference of the file's any more.
         if state.pages.get(&page.index()) != Some(&pfn) || !page.freeze(2) {
             return false;
@@ -237,7 +237,7 @@ impl<M: Machine> Mm<M> {
 
     /// Puts `to` in the place of `from` in `file`, if nobody but the caller and the file refers to `from`.
     pub(crate) fn replace_in(&self, file: &File<M>, from: Pfn, to: Pfn) -> bool {
-        let mut state = file.state.lock_local(&self.machine);
+        let mut state = file.state.lock_local(self.machine());
         let page = self.page(from);
         if state.pages.get(&page.index()) != Some(&from) || !page.freeze(2) {
             return false;
@@ -267,15 +267,15 @@ impl<M: Machine> Mm<M> {
 
     /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
     pub fn drop_file(&self, file: &File<M>) {
-        self.vm.files.lock_local(&self.machine).remove(&file.id.0);
+        self.vm.files.lock_local(self.machine()).remove(&file.id.0);
         let pages = {
-            let mut state = file.state.lock_local(&self.machine);
+            let mut state = file.state.lock_local(self.machine());
             state.dirty.clear();
             core::mem::take(&mut state.pages)
         };
         let pages: Vec<Pfn> = pages.into_values().collect();
         for chunk in pages.chunks(15) {
-            self.machine.spend(Chore::Truncate, chunk.len() as u32);
+            self.machine().spend(Chore::Truncate, chunk.len() as u32);
             for &pfn in chunk {
                 self.forget_dirty(pfn);
                 self.count_file(pfn, -1);

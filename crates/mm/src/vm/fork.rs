@@ -47,12 +47,12 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If there is no memory for its page tables, or it promises too much; then there is no copy.
     pub fn fork(&self, parent: &AddressSpace<M>) -> Result<Arc<AddressSpace<M>>, ForkError> {
-        self.machine.spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Syscall, 1);
         // A member of the family before it has pages: who looks for the entries of a page finds all.
         let child = self.new_relative(parent);
         // The kernel holds the parent's mmap_lock for writing all the while; nothing is mapped or unmapped meanwhile.
-        let changes = parent.changes.lock_local(&self.machine);
-        let regions = parent.regions.lock_local(&self.machine);
+        let changes = parent.changes.lock_local(self.machine());
+        let regions = parent.regions.lock_local(self.machine());
         // A fault that copies a page must not go by an entry that has let writes through since.
         parent.next_generation();
         let copied = regions.iter().try_for_each(|region| self.fork_region(parent, &child, region));
@@ -72,9 +72,9 @@ impl<M: Machine> Mm<M> {
     ) -> Result<(), ForkError> {
         self.commit(region.committed()).map_err(ForkError::Map)?;
         if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
-            file.add_mapper(&self.machine, child, region);
+            file.add_mapper(self.machine(), child, region);
         }
-        child.regions.lock_local(&self.machine).insert(region.clone());
+        child.regions.lock_local(self.machine()).insert(region.clone());
         if matches!(region.backing, Backing::Shared { .. }) {
             return Ok(());
         }
@@ -91,17 +91,17 @@ impl<M: Machine> Mm<M> {
         child: &AddressSpace<M>,
         range: (Vpn, Vpn),
     ) -> Result<(), ForkError> {
-        let table = child.tables.get_or_make(&self.machine, range.0);
-        if parent.1.lock(&self.machine).state.used == 0 {
+        let table = child.tables.get_or_make(self.machine(), range.0);
+        if parent.1.lock(self.machine()).state.used == 0 {
             return Ok(());
         }
-        if table.lock(&self.machine).state.frame.is_none() {
+        if table.lock(self.machine()).state.frame.is_none() {
             let frame = self.alloc(self.table_request()).map_err(ForkError::Alloc)?;
-            table.lock(&self.machine).state.frame = Some(frame);
+            table.lock(self.machine()).state.frame = Some(frame);
             child.count_tables(1);
         }
-        let mut from = parent.1.lock(&self.machine);
-        let mut to = table.lock(&self.machine);
+        let mut from = parent.1.lock(self.machine());
+        let mut to = table.lock(self.machine());
         if from.huge() != Entry::NONE {
             // Cleared in place, for the processor may set its bits at any time.
             let entry = from.clear_bits(range.0, bit::WRITE);
@@ -127,7 +127,7 @@ impl<M: Machine> Mm<M> {
         if entry.is_present() {
             let head = entry.head();
             let page = self.page(head);
-            self.machine.touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
+            self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
             page.get();
             page.add_mapped();
             child.count_placed(self.node_of_page(head), i64::from(order.pages()));

@@ -19,11 +19,11 @@ impl<M: Machine> Mm<M> {
     pub(super) fn fault_huge(&self, site: &Site<'_, M>) -> Option<Faulted> {
         let start = site.vpn.table_start();
         let wanted = site.region.has_table(start) && self.may_be_huge(&site.region);
-        if !wanted || site.table.lock(&self.machine).state.used > 0 {
+        if !wanted || site.table.lock(self.machine()).state.used > 0 {
             return None;
         }
         self.wake_khugepaged();
-        self.machine.spend(Chore::Fault, 1);
+        self.machine().spend(Chore::Fault, 1);
         let Ok(pfn) = self.alloc_huge(&site.region) else {
             SlowEvents::bump(&self.vm.events.thp_fault_fallback);
             return None;
@@ -31,7 +31,7 @@ impl<M: Machine> Mm<M> {
         let page = self.page(pfn);
         page.init(Mapping::Anon(site.space.family), start.0, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
-        let held = site.lock(&self.machine, Entry::NONE).filter(|held| held.state.used == 0);
+        let held = site.lock(self.machine(), Entry::NONE).filter(|held| held.state.used == 0);
         let Some(mut held) = held else {
             self.put_page(pfn);
             return None;
@@ -88,7 +88,7 @@ impl<M: Machine> Mm<M> {
         let (dirty, placed) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed));
         // Off its list, where it is found by its head; who meets it there gets no reference.
         self.lru_forget(head);
-        self.split(head, Order::PAGEBLOCK).expect("a mapped huge page is an allocated block");
+        self.pages().split(head, Order::PAGEBLOCK).expect("a mapped huge page is an allocated block");
         for part in 0..PAGEBLOCK_PAGES {
             let (pfn, vpn) = (head.add(part), start.add(part));
             let page = self.page(pfn);
@@ -111,11 +111,11 @@ impl<M: Machine> Mm<M> {
         let page = self.page(head);
         let Mapping::Anon(family) = page.mapping() else { return false };
         let Some(family) = self.family(family) else { return false };
-        let members = family.members.lock_local(&self.machine);
+        let members = family.members.lock_local(self.machine());
         let vpn = Vpn(page.index());
         members.iter().any(|space| {
             let Some(table) = space.table(vpn) else { return false };
-            let mut held = table.lock(&self.machine);
+            let mut held = table.lock(self.machine());
             if held.huge().is_present() && held.huge().pfn() == head {
                 self.split_entry(space, vpn, &mut held);
             }
@@ -127,7 +127,7 @@ impl<M: Machine> Mm<M> {
     /// Splits the huge page that maps `vpn` of `space`, if one does. Says whether there was one.
     pub fn split_huge(&self, space: &AddressSpace<M>, vpn: Vpn) -> bool {
         let Some(table) = space.tables.get(vpn) else { return false };
-        let mut held = table.lock(&self.machine);
+        let mut held = table.lock(self.machine());
         let there = held.huge().is_present();
         self.split_table(space, vpn, &mut held);
         there

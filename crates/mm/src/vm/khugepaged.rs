@@ -52,7 +52,7 @@ impl<M: Machine> Mm<M> {
     pub(super) fn wake_khugepaged(&self) {
         let works = &self.vm.khugepaged.works;
         if works.load(Relaxed) == 0 && works.swap(1, Relaxed) == 0 {
-            self.machine.wake(Daemon::Khugepaged);
+            self.machine().wake(Daemon::Khugepaged);
         }
     }
 
@@ -67,7 +67,7 @@ impl<M: Machine> Mm<M> {
         // What a CPU holds back from the lists has a reference more.
         self.lru_drain_all();
         let mut done = 0;
-        let mut next = *state.next.lock_local(&self.machine);
+        let mut next = *state.next.lock_local(self.machine());
         let sleep = loop {
             let is_whole = next == Position::default();
             if let Some(sleep) = self.scan_spaces(&spaces, &mut next, &mut done) {
@@ -79,12 +79,12 @@ impl<M: Machine> Mm<M> {
                 break self.scan_sleep();
             }
         };
-        *state.next.lock_local(&self.machine) = next;
+        *state.next.lock_local(self.machine()) = next;
         Some(sleep)
     }
 
     fn scan_sleep(&self) -> Nanos {
-        self.knobs.decide(&self.machine, Knob::KhugepagedScanSleep, |ms| Nanos(ms * 1_000_000))
+        self.knobs().decide(self.machine(), Knob::KhugepagedScanSleep, |ms| Nanos(ms * 1_000_000))
     }
 
     /// Address spaces with a region that may be huge, by number.
@@ -97,7 +97,7 @@ impl<M: Machine> Mm<M> {
 
     /// The tables of `space` that lie in regions that may be huge: the first of each region, and the end of its last.
     fn ranges_to_scan(&self, space: &AddressSpace<M>) -> Vec<(Vpn, Vpn)> {
-        let regions = space.regions.lock_local(&self.machine);
+        let regions = space.regions.lock_local(self.machine());
         let ranges = regions.iter().filter(|region| self.may_be_huge(region)).filter_map(|region| {
             let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
             let end = region.end.table_start();
@@ -122,7 +122,7 @@ impl<M: Machine> Mm<M> {
                     *next = Position { space: space.id, table };
                     let after = *done + u64::from(PAGEBLOCK_PAGES);
                     let by = (Knob::KhugepagedPagesToScan, after);
-                    if self.knobs.decide_by(&self.machine, by, |most| most, |most| after > most) {
+                    if self.knobs().decide_by(self.machine(), by, |most| most, |most| after > most) {
                         return Some(self.scan_sleep());
                     }
                     *done = after;

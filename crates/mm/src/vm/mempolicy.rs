@@ -159,7 +159,7 @@ impl<M: Machine> Mm<M> {
         let mask = match policy {
             MemPolicy::Local => return Ok(()),
             MemPolicy::Preferred(node) | MemPolicy::ThisNode(node) => {
-                if usize::from(node.0) >= self.topology.nodes.len() {
+                if usize::from(node.0) >= self.topology().nodes.len() {
                     return Err(MemPolicyError::NoNode(node));
                 }
                 if let MemPolicy::Preferred(_) = policy {
@@ -173,7 +173,7 @@ impl<M: Machine> Mm<M> {
             | MemPolicy::Interleave(mask)
             | MemPolicy::WeightedInterleave(mask) => mask,
         };
-        if mask.and(self.zonelists.with_memory()).is_empty() {
+        if mask.and(self.pages().zonelists().with_memory()).is_empty() {
             return Err(MemPolicyError::NoMemory);
         }
         Ok(())
@@ -181,7 +181,7 @@ impl<M: Machine> Mm<M> {
 
     /// The weight of `node` in weighted interleave; 1 where nobody set it.
     pub fn interleave_weight(&self, node: Node) -> u32 {
-        u32::from(self.weights.get(node))
+        u32::from(self.vm.weights.get(node))
     }
 
     /// Gives `node` a weight, 1 to 255 pages a turn.
@@ -189,7 +189,7 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If there is no such node, or the weight is another.
     pub fn set_interleave_weight(&self, node: Node, weight: u32) -> Result<(), MemPolicyError> {
-        let slot = self.weights.0.get(usize::from(node.0)).ok_or(MemPolicyError::NoNode(node))?;
+        let slot = self.vm.weights.0.get(usize::from(node.0)).ok_or(MemPolicyError::NoNode(node))?;
         let pages = u8::try_from(weight).ok().filter(|&pages| pages > 0);
         slot.store(pages.ok_or(MemPolicyError::Weight(weight))?, Relaxed);
         Ok(())
@@ -228,7 +228,7 @@ impl<M: Machine> Mm<M> {
     /// `request` as `policy` places it: the node to ask first, and the nodes that may be used. Of preferred-many it is the
     /// first of two attempts. `None` if no node is left.
     pub fn place(&self, policy: MemPolicy, by: InterleaveBy<'_>, request: Request) -> Option<Request> {
-        let usable = request.allowed.and(self.zonelists.with_memory());
+        let usable = request.allowed.and(self.pages().zonelists().with_memory());
         let at = |node| Request { node: Some(node), ..request };
         let within = |mask: NodeMask| Request { allowed: request.allowed.and(mask), ..request };
         let left = |mask: NodeMask| Some(mask.and(usable)).filter(|nodes| !nodes.is_empty());
@@ -237,7 +237,7 @@ impl<M: Machine> Mm<M> {
             MemPolicy::Preferred(node) => Some(at(node)),
             MemPolicy::ThisNode(node) => Some(Request { this_node: true, ..at(node) }),
             // What must be in a lower zone is had where that is.
-            MemPolicy::Bind(_) if request.highest < self.zonelists.policy_zone() => Some(request),
+            MemPolicy::Bind(_) if request.highest < self.pages().zonelists().policy_zone() => Some(request),
             MemPolicy::Bind(mask) => left(mask).map(within),
             MemPolicy::PreferredMany(mask) => Some(left(mask).map_or(request, within)),
             MemPolicy::Interleave(mask) => {
@@ -246,7 +246,7 @@ impl<M: Machine> Mm<M> {
             }
             MemPolicy::WeightedInterleave(mask) => {
                 let nodes = left(mask)?;
-                by.node(nodes, |node| self.weights.get(node)).map(at)
+                by.node(nodes, |node| self.vm.weights.get(node)).map(at)
             }
         }
     }

@@ -149,7 +149,7 @@ impl<M: Machine> Mm<M> {
         let set = CARRIED.iter().copied().filter(|&flag| page.has(flag));
         let mut flags = [PageFlag::SwapBacked; CARRIED.len()];
         let count = set.zip(&mut flags).map(|(flag, slot)| *slot = flag).count();
-        self.machine.copy(from, to, self.order_of(from));
+        self.machine().copy(from, to, self.order_of(from));
         self.page(to).init(page.mapping(), page.index(), &flags[..count]);
     }
 }

@@ -39,7 +39,7 @@ impl<M: Machine> Mm<M> {
 
     /// Pins what is mapped at `vpn` and may be touched so, if anything is.
     pub(crate) fn pin_mapped(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Option<Pinned> {
-        let held = space.table(vpn)?.lock(&self.machine);
+        let held = space.table(vpn)?.lock(self.machine());
         let entry = held.entry(vpn);
         let allowed = entry.is_present() && (touch == Touch::Read || entry.has(bit::WRITE));
         let within = if held.huge().is_present() { vpn.slot() as u32 } else { 0 };

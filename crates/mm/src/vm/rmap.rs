@@ -30,12 +30,12 @@ impl<M: Machine> Mm<M> {
             Mapping::None => {}
             Mapping::Anon(family) => {
                 let Some(family) = self.family(family) else { return };
-                let members = family.members.lock_local(&self.machine);
+                let members = family.members.lock_local(self.machine());
                 let _ = members.iter().try_for_each(|space| then(space, Vpn(page.index())));
             }
             Mapping::File(id) => {
                 let Some(file) = self.file(id) else { return };
-                let mappers = file.mappers.lock_local(&self.machine);
+                let mappers = file.mappers.lock_local(self.machine());
                 let mut places =
                     mappers.iter().filter_map(|mapper| Some((&mapper.space, mapper.vpn(page.index())?)));
                 let _ = places.try_for_each(|(space, vpn)| then(space, vpn));
@@ -51,11 +51,11 @@ impl<M: Machine> Mm<M> {
                 return ControlFlow::Break(());
             }
             let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
-            let mut held = table.lock(&self.machine);
+            let mut held = table.lock(self.machine());
             for part in parts(held.huge(), self.order_of(pfn), vpn) {
                 let entry = held.entry(part);
                 if entry.is_present() && entry.head() == pfn {
-                    self.machine.spend(Chore::RmapStep, 1);
+                    self.machine().spend(Chore::RmapStep, 1);
                     touched += u32::from(held.clear_bits(part, bit::ACCESSED).has(bit::ACCESSED));
                     left = left.saturating_sub(1);
                 }
@@ -81,14 +81,14 @@ impl<M: Machine> Mm<M> {
     fn unmap_in(&self, pfn: Pfn, place: (&AddressSpace<M>, Vpn), leave: Leave) {
         let (space, vpn) = place;
         let Some(table) = space.table(vpn) else { return };
-        let mut held = table.lock(&self.machine);
+        let mut held = table.lock(self.machine());
         let huge = held.huge();
         for part in parts(huge, self.order_of(pfn), vpn) {
             let entry = held.entry(part);
             if !entry.is_present() || entry.head() != pfn {
                 continue;
             }
-            self.machine.spend(Chore::RmapStep, 1);
+            self.machine().spend(Chore::RmapStep, 1);
             let left = match leave {
                 Leave::Nothing => Entry::NONE,
                 Leave::Migration => entry.migrating(),
@@ -125,14 +125,14 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn remap(&self, old: Pfn, new: Pfn) {
         self.each_place(old, |space, vpn| {
             let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
-            let mut held = table.lock(&self.machine);
+            let mut held = table.lock(self.machine());
             let huge = held.huge();
             for part in parts(huge, self.order_of(old), vpn) {
                 let entry = held.entry(part);
                 if entry.migrating_from() != Some(old) {
                     continue;
                 }
-                self.machine.spend(Chore::RmapStep, 1);
+                self.machine().spend(Chore::RmapStep, 1);
                 let moved = Pfn(new.0 + (entry.pfn().0 - old.0));
                 let mapped = Entry::of(moved, entry.0 & (bit::WRITE | bit::PART)).with(bit::ACCESSED);
                 let page = self.page(new);

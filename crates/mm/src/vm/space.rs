@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::khugepaged::Khugepaged;
+use super::mempolicy::InterleaveWeights;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, Table};
 use super::{File, FileId, SpaceId, Swap, Touch, Vpn};
@@ -33,6 +34,7 @@ pub(crate) struct Vm<M: Machine> {
     /// 1 if reclaim asked for dirty pages to be written since the flusher last looked.
     pub(super) flush_asked: AtomicU32,
     pub(super) khugepaged: Khugepaged<M>,
+    pub(super) weights: InterleaveWeights,
     pub(crate) events: super::fault::VmEvents,
 }
 
@@ -45,7 +47,7 @@ pub(super) struct ZonePages {
 }
 
 impl<M: Machine> Vm<M> {
-    pub(crate) fn new(machine: &M, zones: usize) -> Self {
+    pub(crate) fn new(machine: &M, nodes: usize, zones: usize) -> Self {
         Self {
             next_space: AtomicU32::new(0),
             next_file: AtomicU32::new(0),
@@ -56,6 +58,7 @@ impl<M: Machine> Vm<M> {
             zones: (0..zones).map(|_| ZonePages::default()).collect(),
             flush_asked: AtomicU32::new(0),
             khugepaged: Khugepaged::new(machine),
+            weights: InterleaveWeights::new(nodes),
             events: super::fault::VmEvents::default(),
         }
     }
@@ -229,33 +232,33 @@ impl<M: Machine> Mm<M> {
     /// An empty address space, of a family of its own.
     pub fn new_space(&self) -> Arc<AddressSpace<M>> {
         let id = SpaceId(self.vm.next_space.fetch_add(1, Relaxed));
-        let space = Arc::new(AddressSpace::new(&self.machine, id, None, self.topology.nodes.len()));
-        let members = Locked::new(&self.machine, LockClass::Rmap, id.0, alloc::vec![Arc::clone(&space)]);
-        self.vm.families.lock_local(&self.machine).insert(id.0, Arc::new(Family { members }));
+        let space = Arc::new(AddressSpace::new(self.machine(), id, None, self.topology().nodes.len()));
+        let members = Locked::new(self.machine(), LockClass::Rmap, id.0, alloc::vec![Arc::clone(&space)]);
+        self.vm.families.lock_local(self.machine()).insert(id.0, Arc::new(Family { members }));
         space
     }
 
     /// An empty address space of the family of `parent`.
     pub(super) fn new_relative(&self, parent: &AddressSpace<M>) -> Arc<AddressSpace<M>> {
         let id = SpaceId(self.vm.next_space.fetch_add(1, Relaxed));
-        let nodes = self.topology.nodes.len();
-        let space = Arc::new(AddressSpace::new(&self.machine, id, Some(parent.family), nodes));
+        let nodes = self.topology().nodes.len();
+        let space = Arc::new(AddressSpace::new(self.machine(), id, Some(parent.family), nodes));
         if let Some(family) = self.family(parent.family) {
-            family.members.lock_local(&self.machine).push(Arc::clone(&space));
+            family.members.lock_local(self.machine()).push(Arc::clone(&space));
         }
         space
     }
 
     /// The family numbered `number`, if any of it lives.
     pub(crate) fn family(&self, number: u32) -> Option<Arc<Family<M>>> {
-        self.vm.families.lock_local(&self.machine).get(&number).map(Arc::clone)
+        self.vm.families.lock_local(self.machine()).get(&number).map(Arc::clone)
     }
 
     /// `space` has no more pages: it leaves its family.
     pub(super) fn leave_family(&self, space: &AddressSpace<M>) {
-        let mut families = self.vm.families.lock_local(&self.machine);
+        let mut families = self.vm.families.lock_local(self.machine());
         let Some(family) = families.get(&space.family).map(Arc::clone) else { return };
-        let mut members = family.members.lock_local(&self.machine);
+        let mut members = family.members.lock_local(self.machine());
         members.retain(|member| member.id != space.id);
         if members.is_empty() {
             families.remove(&space.family);
@@ -267,19 +270,19 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If there is no room, or too much is promised already.
     pub fn mmap(&self, space: &Arc<AddressSpace<M>>, spec: MapSpec<M>) -> Result<Vpn, MapError> {
-        self.machine.spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Syscall, 1);
         if spec.pages == 0 {
             return Err(MapError::Size);
         }
         let MapSpec { pages, backing, placement, huge } = spec;
         let region = |start: Vpn| Region { start, end: start.add(pages), backing, placement, huge };
-        let _changes = space.changes.lock_local(&self.machine);
-        let mut regions = space.regions.lock_local(&self.machine);
+        let _changes = space.changes.lock_local(self.machine());
+        let mut regions = space.regions.lock_local(self.machine());
         let region = region(regions.gap(pages).ok_or(MapError::NoRoom)?);
         self.commit(region.committed())?;
         let start = region.start;
         if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
-            file.add_mapper(&self.machine, space, &region);
+            file.add_mapper(self.machine(), space, &region);
         }
         regions.insert(region);
         Ok(start)
@@ -288,11 +291,11 @@ impl<M: Machine> Mm<M> {
     /// Says of the `pages` from `start` on of `space`, as far as they are mapped, whether they may be huge (`madvise`).
     /// What is there already stays as it is.
     pub fn advise(&self, space: &AddressSpace<M>, start: Vpn, pages: u32, huge: HugePages) {
-        self.machine.spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Syscall, 1);
         let end = Vpn(start.0.saturating_add(pages));
-        let _changes = space.changes.lock_local(&self.machine);
+        let _changes = space.changes.lock_local(self.machine());
         {
-            let mut regions = space.regions.lock_local(&self.machine);
+            let mut regions = space.regions.lock_local(self.machine());
             for region in regions.take(start, end) {
                 regions.insert(Region { huge, ..region });
             }
@@ -307,12 +310,12 @@ impl<M: Machine> Mm<M> {
 
     /// Takes the `pages` from `start` on out of `space`, which need not all be mapped, and gives their memory back.
     pub fn munmap(&self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
-        self.machine.spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Syscall, 1);
         let end = Vpn(start.0.saturating_add(pages));
         // Nothing is mapped in the place before the entries are gone: they would be taken for the new region's.
-        let _changes = space.changes.lock_local(&self.machine);
+        let _changes = space.changes.lock_local(self.machine());
         let (gone, neighbours) = {
-            let mut regions = space.regions.lock_local(&self.machine);
+            let mut regions = space.regions.lock_local(self.machine());
             let gone = regions.take(start, end);
             space.next_generation();
             (gone, regions.neighbours(start, end))
@@ -321,7 +324,7 @@ impl<M: Machine> Mm<M> {
             self.zap(space, region.start, region.end);
             self.uncommit(region.committed());
             if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
-                file.forget_mapper(&self.machine, space, (start, end));
+                file.forget_mapper(self.machine(), space, (start, end));
             }
         }
         self.free_tables(space, (start, end), neighbours);
@@ -342,10 +345,10 @@ impl<M: Machine> Mm<M> {
             // What is surely too much: a single request of more than there is.
             0 => i64::from(pages) <= memory + swap,
             1 => true,
-            _ => is_within(self.knobs.get(Knob::OvercommitRatio)),
+            _ => is_within(self.knobs().get(Knob::OvercommitRatio)),
         };
-        let fits = self.knobs.decide(&self.machine, Knob::OvercommitMemory, fits_in);
-        if self.knobs.get(Knob::OvercommitMemory) == 2 {
+        let fits = self.knobs().decide(self.machine(), Knob::OvercommitMemory, fits_in);
+        if self.knobs().get(Knob::OvercommitMemory) == 2 {
             self.note_overcommit_ratio(after, memory, swap);
         }
         if fits {
@@ -360,7 +363,7 @@ impl<M: Machine> Mm<M> {
         if M::WATCHES_KNOBS {
             let limit = |ratio: u64| (memory * ratio as i64 / 100 + swap) as u64;
             let by = (Knob::OvercommitRatio, after.max(0) as u64);
-            self.knobs.decide_by(&self.machine, by, limit, |limit| after <= limit as i64);
+            self.knobs().decide_by(self.machine(), by, limit, |limit| after <= limit as i64);
         }
     }
 
@@ -374,7 +377,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn managed_pages(&self) -> u64 {
-        self.zones.iter().map(|zone| u64::from(zone.managed)).sum()
+        self.zones().iter().map(|zone| u64::from(zone.managed)).sum()
     }
 
     /// The node of the page that is mapped at `vpn` of `space`; `None` where none is, or it is on its way.
@@ -385,11 +388,11 @@ impl<M: Machine> Mm<M> {
 
     /// The order of the page whose head is `pfn`.
     pub(crate) fn order_of(&self, pfn: Pfn) -> Order {
-        self.map.frame(pfn).state().order
+        self.map().frame(pfn).state().order
     }
 
     /// The node of `pfn`.
     pub(crate) fn node_of_page(&self, pfn: Pfn) -> Node {
-        self.zones[usize::from(self.map.frame(pfn).state().zone.0)].node
+        self.zones()[usize::from(self.map().frame(pfn).state().zone.0)].node
     }
 }

@@ -49,7 +49,7 @@ impl<M: Machine> Mm<M> {
 
     /// A free slot with one reference, the caller's.
     pub(crate) fn swap_slot(&self) -> Option<u32> {
-        let mut slots = self.vm.swap.slots.lock_local(&self.machine);
+        let mut slots = self.vm.swap.slots.lock_local(self.machine());
         if slots.used.len() as u32 >= self.vm.swap.size() {
             return None;
         }
@@ -61,14 +61,14 @@ impl<M: Machine> Mm<M> {
 
     /// One more entry refers to `slot`.
     pub(crate) fn swap_get(&self, slot: u32) {
-        if let Some(refs) = self.vm.swap.slots.lock_local(&self.machine).used.get_mut(&slot) {
+        if let Some(refs) = self.vm.swap.slots.lock_local(self.machine()).used.get_mut(&slot) {
             *refs += 1;
         }
     }
 
     /// One reference to `slot` fewer; without any it is free.
     pub(crate) fn swap_free(&self, slot: u32) {
-        let mut slots = self.vm.swap.slots.lock_local(&self.machine);
+        let mut slots = self.vm.swap.slots.lock_local(self.machine());
         let Some(refs) = slots.used.get_mut(&slot) else { return };
         *refs -= 1;
         if *refs == 0 {
@@ -79,6 +79,6 @@ impl<M: Machine> Mm<M> {
 
     /// Pages of swap in use and in all.
     pub fn swap_pages(&self) -> (u32, u32) {
-        (self.vm.swap.used(&self.machine), self.vm.swap.size())
+        (self.vm.swap.used(self.machine()), self.vm.swap.size())
     }
 }

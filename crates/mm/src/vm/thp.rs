@@ -76,19 +76,19 @@ impl<M: Machine> Mm<M> {
             (_, HugePages::AsConfigured | HugePages::Advised | HugePages::Never) => false,
         };
         matches!(region.backing, Backing::Anonymous)
-            && self.knobs.decide(&self.machine, Knob::TransparentHugepage, by_setting)
+            && self.knobs().decide(self.machine(), Knob::TransparentHugepage, by_setting)
     }
 
     /// A huge page for a fault in `region`, if there is one and however hard the fault may try for it.
     pub(super) fn alloc_huge(&self, region: &Region<M>) -> Result<Pfn, AllocError> {
-        let rule = self.policy.rules().reclaim.huge_fault;
+        let rule = self.rules().reclaim.huge_fault;
         let urgency_at = |setting: u64| Defrag::new(setting, rule).urgency(region.huge, rule);
-        let urgency = urgency_at(self.knobs.get(Knob::HugeDefrag));
+        let urgency = urgency_at(self.knobs().get(Knob::HugeDefrag));
         let placement = region.placement;
         let request = Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP };
-        let Served { block, first_look } = self.serve(request);
+        let Served { block, first_look } = self.pages().serve(self, request);
         let mattered = |setting| (first_look == FirstLook::FoundNone).then(|| urgency_at(setting));
-        self.knobs.decide(&self.machine, Knob::HugeDefrag, mattered);
+        self.knobs().decide(self.machine(), Knob::HugeDefrag, mattered);
         block
     }
 }

@@ -38,11 +38,11 @@ impl<M: Machine> Mm<M> {
         }
         let first = self.count_dirty(pfn, 1) == 0;
         if let Some(file) = self.file(id) {
-            file.state.lock_local(&self.machine).dirty.insert(page.index());
+            file.state.lock_local(self.machine()).dirty.insert(page.index());
         }
         if first {
             // It sleeps without a clock while nothing is dirty.
-            self.machine.wake(Daemon::Flusher);
+            self.machine().wake(Daemon::Flusher);
         }
     }
 
@@ -65,11 +65,11 @@ impl<M: Machine> Mm<M> {
 
     /// Gives how many of the zone's pages were dirty before.
     fn count_dirty(&self, pfn: Pfn, pages: i64) -> i64 {
-        self.vm.zone(self.map.frame(pfn).state().zone).dirty.fetch_add(pages, Relaxed)
+        self.vm.zone(self.map().frame(pfn).state().zone).dirty.fetch_add(pages, Relaxed)
     }
 
     fn count_writeback(&self, pfn: Pfn, pages: i64) {
-        self.vm.zone(self.map.frame(pfn).state().zone).writeback.fetch_add(pages, Relaxed);
+        self.vm.zone(self.map().frame(pfn).state().zone).writeback.fetch_add(pages, Relaxed);
     }
 
     /// Dirty pages and those being written, of the whole machine.
@@ -97,7 +97,7 @@ impl<M: Machine> Mm<M> {
     /// How many pages may be dirty before writers wait, at `ratio` percent of free memory and page cache, HighMem apart
     /// (`vm.highmem_is_dirtyable` is 0).
     fn dirty_limit(&self, ratio: u64) -> u64 {
-        let zones = self.zones.iter().zip(&self.vm.zones);
+        let zones = self.zones().iter().zip(&self.vm.zones);
         let low = zones.filter(|(zone, _)| zone.kind <= ZoneKind::Normal || zone.kind == ZoneKind::Movable);
         let pages =
             low.map(|(zone, pages)| u64::from(zone.free_pages()) + pages.file.load(Relaxed).max(0) as u64);
@@ -108,7 +108,7 @@ impl<M: Machine> Mm<M> {
     pub fn wants_writeback(&self) -> bool {
         let dirty = self.dirty_pages().dirty;
         let by = (Knob::DirtyBackgroundRatio, dirty);
-        self.knobs.decide_by(&self.machine, by, |ratio| self.dirty_limit(ratio), |limit| dirty > limit)
+        self.knobs().decide_by(self.machine(), by, |ratio| self.dirty_limit(ratio), |limit| dirty > limit)
     }
 
     /// Waits while more is dirty than `vm.dirty_ratio` allows.
@@ -117,21 +117,21 @@ impl<M: Machine> Mm<M> {
             let DirtyPages { dirty, writeback } = self.dirty_pages();
             let by = (Knob::DirtyRatio, dirty + writeback);
             let limit = |ratio| self.dirty_limit(ratio);
-            if self.knobs.decide_by(&self.machine, by, limit, |limit| dirty + writeback <= limit) {
+            if self.knobs().decide_by(self.machine(), by, limit, |limit| dirty + writeback <= limit) {
                 break;
             }
-            self.machine.wake(Daemon::Flusher);
-            self.machine.block(PAUSE);
+            self.machine().wake(Daemon::Flusher);
+            self.machine().block(PAUSE);
         }
         if self.wants_writeback() {
-            self.machine.wake(Daemon::Flusher);
+            self.machine().wake(Daemon::Flusher);
         }
     }
 
     /// Reclaim found nothing but dirty pages: all of them are to be written, however few they are.
     pub(crate) fn wake_flusher(&self) {
         self.vm.flush_asked.store(1, Relaxed);
-        self.machine.wake(Daemon::Flusher);
+        self.machine().wake(Daemon::Flusher);
     }
 
     /// How many pages the flusher is to write because reclaim asked since this was last called: all that are dirty now,
@@ -144,7 +144,7 @@ impl<M: Machine> Mm<M> {
     /// told.
     pub fn take_dirty(&self, most: usize) -> Vec<Pfn> {
         let files: Vec<Arc<File<M>>> = {
-            let files = self.vm.files.lock_local(&self.machine);
+            let files = self.vm.files.lock_local(self.machine());
             files.values().map(Arc::clone).collect()
         };
         let mut taken = alloc::vec![];
@@ -158,7 +158,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn take_one(&self, file: &File<M>) -> Option<Pfn> {
-        let mut state = file.state.lock_local(&self.machine);
+        let mut state = file.state.lock_local(self.machine());
         while let Some(index) = state.dirty.pop_first() {
             let Some(&pfn) = state.pages.get(&index) else { continue };
             if self.take_for_writing(pfn) {

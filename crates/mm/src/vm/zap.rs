@@ -25,7 +25,7 @@ impl<M: Machine> Mm<M> {
     /// Gives the memory of the `pages` from `start` on back; what is mapped stays so, and reads as zeros when it is touched
     /// again (`MADV_DONTNEED`; of a file's region, what the file has).
     pub fn discard(&self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
-        self.machine.spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Syscall, 1);
         self.zap(space, start, Vpn(start.0.saturating_add(pages)));
     }
 
@@ -42,7 +42,7 @@ impl<M: Machine> Mm<M> {
 
     fn zap_table(&self, space: &AddressSpace<M>, table: &Table<M>, range: (Vpn, Vpn), gone: &mut Gone) {
         let (start, end) = range;
-        let mut held = table.lock(&self.machine);
+        let mut held = table.lock(self.machine());
         if held.huge() != Entry::NONE {
             if end.0 - start.0 == PAGEBLOCK_PAGES {
                 let entry = held.set_huge(Entry::NONE);
@@ -77,8 +77,8 @@ impl<M: Machine> Mm<M> {
             return;
         }
         let head = entry.head();
-        self.machine.spend(Chore::Unmap, 1);
-        self.machine.touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
+        self.machine().spend(Chore::Unmap, 1);
+        self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
         space.count_placed(self.node_of_page(head), -i64::from(order.pages()));
         space.count_huge(-i64::from(order == Order::PAGEBLOCK));
         let page = self.page(head);
@@ -106,7 +106,7 @@ impl<M: Machine> Mm<M> {
                 count += 1;
             }
             self.lru_forget_each(&last[..count]);
-            let blocks = last.map(|pfn| (pfn, self.map.frame(pfn).state().order));
+            let blocks = last.map(|pfn| (pfn, self.map().frame(pfn).state().order));
             for &(pfn, _) in &blocks[..count] {
                 self.page(pfn).clear_mapping();
             }
@@ -133,7 +133,7 @@ impl<M: Machine> Mm<M> {
     pub(crate) fn forget_page(&self, pfn: Pfn) -> Order {
         self.lru_forget(pfn);
         self.page(pfn).clear_mapping();
-        self.map.frame(pfn).state().order
+        self.map().frame(pfn).state().order
     }
 
     /// Frees the frames of tables between the pages `range` that no region needs any more; the regions beside it end and
@@ -144,7 +144,7 @@ impl<M: Machine> Mm<M> {
             if first < neighbours.0 || last > neighbours.1.0 {
                 continue;
             }
-            let mut held = table.lock(&self.machine);
+            let mut held = table.lock(self.machine());
             let frame = if held.state.used == 0 { held.state.frame.take() } else { None };
             drop(held);
             if let Some(frame) = frame {

@@ -164,7 +164,7 @@ impl Model {
 
     /// Asks for a block, and looks whether it is one that may be given.
     pub(crate) fn alloc(&mut self, request: Request) -> Result<Pfn, AllocError> {
-        let node = request.node.unwrap_or_else(|| self.mm.local_node());
+        let node = request.node.unwrap_or_else(|| self.mm.pages().local_node());
         let result = self.mm.alloc(request);
         match result {
             Ok(pfn) => self.take(pfn, request, node),
@@ -243,7 +243,7 @@ impl Model {
     }
 
     pub(crate) fn split(&mut self, (pfn, order): (Pfn, Order)) {
-        assert_eq!(self.mm.split(pfn, order), Ok(()));
+        assert_eq!(self.mm.pages().split(pfn, order), Ok(()));
         self.held.remove(&pfn.0);
         self.held.extend((0..order.pages()).map(|page| (pfn.0 + page, Order::ZERO)));
     }

@@ -38,7 +38,7 @@ impl<'a> Blocks<'a> {
             for (list, count) in
                 initial_lists(story, pageset, telling.sizes[index].count, hidden.more(pageset))
             {
-                mm.place_on_pageset(at, list.order(), list.migratetype(), count);
+                mm.pages().place_on_pageset(at, list.order(), list.migratetype(), count);
             }
         }
         for (zone, counts) in story.in_use.iter().enumerate() {
@@ -53,13 +53,13 @@ impl<'a> Blocks<'a> {
         let short = || FormatError::new(0, "more pages were in use than zoneinfo-before leaves room for");
         for order in Order::ZERO.to(Order::MAX).rev() {
             for _ in 0..counts[order.index()] {
-                let pfn = mm.rmqueue_buddy(id, order, MigrateType::Movable).ok_or_else(short)?;
+                let pfn = mm.pages().rmqueue_buddy(id, order, MigrateType::Movable).ok_or_else(short)?;
                 self.before[zone][order.index()].push(pfn);
             }
         }
         for order in Order::ZERO.to(Order::MAX).rev() {
             while mm.zones()[zone].free_pages_exact() >= free + u64::from(order.pages()) {
-                if mm.rmqueue_buddy(id, order, MigrateType::Movable).is_none() {
+                if mm.pages().rmqueue_buddy(id, order, MigrateType::Movable).is_none() {
                     break;
                 }
             }
@@ -104,7 +104,7 @@ impl<'a> Blocks<'a> {
         let Ok(page) = self.trace.pfns.binary_search(&head) else { return };
         let Some((block, _)) = self.of_page[page].take() else { return };
         self.large.remove(&head);
-        if mm.split(block, whole).is_err() {
+        if mm.pages().split(block, whole).is_err() {
             return;
         }
         for part in 0..whole.pages() {

@@ -77,7 +77,7 @@ fn the_kernel_has_blocks_of_its_own_and_pages_in_those_of_others() {
     let fragmented = SPEC.apply(&stage).unwrap();
     let of_type = |wanted| {
         let kernel = fragmented.nodes.iter().flat_map(|node| &node.kernel);
-        kernel.filter(|(pfn, _)| stage.mm.pageblock(*pfn) == wanted).count()
+        kernel.filter(|(pfn, _)| stage.mm.pages().pageblock(*pfn) == wanted).count()
     };
     assert!(of_type(MigrateType::Unmovable) > 10_000, "{}", of_type(MigrateType::Unmovable));
     // 1 % of 4 GiB, as far as holes in its own blocks were too few.

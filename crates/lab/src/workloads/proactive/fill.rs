@@ -70,7 +70,7 @@ impl Lying {
             blocks.push(block);
         }
         for block in blocks {
-            mm.split(block, Order::PAGEBLOCK).expect("the block was allocated above");
+            mm.pages().split(block, Order::PAGEBLOCK).expect("the block was allocated above");
             for page in 0..PAGEBLOCK_PAGES {
                 if page < holes {
                     mm.free(block.add(page), Order::ZERO).expect("a page of a split block");

@@ -22,20 +22,20 @@ fn mm(policy: &str, ranges: u32, arenas: u64) -> Mm<Bare> {
 }
 
 fn arenas(mm: &Mm<Bare>) -> &Arenas<Bare> {
-    &mm.zones[0].arenas
+    &mm.zones()[0].arenas
 }
 
 /// Ranges by the arena that owns them.
 fn owned(mm: &Mm<Bare>) -> Vec<u32> {
     let mut owned = vec![0; arenas(mm).count() as usize];
-    for range in 0..mm.zones[0].managed / RANGE {
+    for range in 0..mm.zones()[0].managed / RANGE {
         owned[arenas(mm).owner(Pfn(range * RANGE)) as usize] += 1;
     }
     owned
 }
 
 fn home(mm: &Mm<Bare>, cpu: usize) -> u32 {
-    mm.zones[0].pagesets[cpu].home.load(Relaxed)
+    mm.zones()[0].pagesets[cpu].home.load(Relaxed)
 }
 
 /// Asks for up to `most` blocks on `cpu`.
@@ -64,8 +64,8 @@ fn one_cpu_can_have_all_memory() {
             let mm = mm(policy, 12, 6);
             let got = take(&mm, 2, Request::USER.of_order(order), usize::MAX).len() as u32;
             // What is left is the reserve, and what the CPU has not yet told the zone's counter.
-            let held_back = mm.zones[0].pagesets[2].stat_threshold as u32;
-            let reserve = mm.zones[0].watermarks().min + held_back + order.pages();
+            let held_back = mm.zones()[0].pagesets[2].stat_threshold as u32;
+            let reserve = mm.zones()[0].watermarks().min + held_back + order.pages();
             assert!(got * order.pages() + reserve >= 12 * RANGE, "{policy}, {order}: {got}");
             mm.check().unwrap();
         }
@@ -156,7 +156,7 @@ fn kernel_memory_has_ranges_in_each_arena_while_there_are_plenty() {
     for cpu in 0..4 {
         for pfn in take(&mm, cpu, Request::KERNEL, 100) {
             assert_eq!(arenas(&mm).owner(pfn), u32::from(cpu));
-            assert_eq!(mm.pageblock(pfn), MigrateType::Unmovable);
+            assert_eq!(mm.pages().pageblock(pfn), MigrateType::Unmovable);
         }
     }
     let counters = mm.counters();
@@ -185,7 +185,7 @@ fn the_atomic_reserve_is_the_zones() {
     let atomic = Request { urgency: Urgency::Atomic, ..Request::KERNEL }.of_order(Order::new(3).unwrap());
     mm.set_knob(Knob::MinFreeKbytes, 16 << 10).unwrap();
     let reserved = || {
-        let blocks = (0..60 * RANGE).step_by(512).map(|pfn| mm.pageblock(Pfn(pfn)));
+        let blocks = (0..60 * RANGE).step_by(512).map(|pfn| mm.pages().pageblock(Pfn(pfn)));
         blocks.filter(|&kind| kind == MigrateType::HighAtomic).count()
     };
     let all = take(&mm, 3, Request::KERNEL, usize::MAX);

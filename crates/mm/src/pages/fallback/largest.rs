@@ -116,8 +116,8 @@ mod tests {
     ) -> ([Pfn; N], MigrateType) {
         let mm = mm(policy);
         mm.machine().set_cpu(Cpu(0));
-        let zone = &mm.zones[0];
-        let cx = mm.zone_cx(ZoneId(0));
+        let zone = &mm.zones()[0];
+        let cx = mm.pages().zone_cx(ZoneId(0));
         let mut free = zone.arenas.only().unwrap().lock(mm.machine());
         while let Some(pfn) = free.take_smallest(cx, Order::MAX, MigrateType::Movable) {
             for page in 0..Order::MAX.pages() {
@@ -138,7 +138,7 @@ mod tests {
             let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
             free.take(cx, ask, &mut SearchMode::default()).unwrap()
         });
-        (taken, mm.blocks.get(Pfn(0)))
+        (taken, mm.blocks().get(Pfn(0)))
     }
 
     #[test]
@@ -164,10 +164,10 @@ mod tests {
     /// After a movable page was taken where nothing is free but a small block of an unmovable pageblock.
     fn after_a_stranger(policy: &str) -> Mm<Bare> {
         let mm = mm(policy);
-        let cx = mm.zone_cx(ZoneId(0));
-        let mut free = mm.zones[0].arenas.only().unwrap().lock(mm.machine());
+        let cx = mm.pages().zone_cx(ZoneId(0));
+        let mut free = mm.zones()[0].arenas.only().unwrap().lock(mm.machine());
         while free.take_smallest(cx, Order::MAX, MigrateType::Movable).is_some() {}
-        mm.blocks.set(mm.machine(), Pfn(0), MigrateType::Unmovable);
+        mm.blocks().set(mm.machine(), Pfn(0), MigrateType::Unmovable);
         free.add(cx, BESIDE, SMALL, MigrateType::Unmovable, crate::pages::buddy::Place::Head);
         let ask = Ask { order: Order::ZERO, migratetype: MigrateType::Movable, flags: AllocFlags::NONE };
         assert_eq!(free.take(cx, ask, &mut SearchMode::default()), Some(BESIDE));
@@ -179,7 +179,7 @@ mod tests {
     fn what_is_left_of_a_block_came_along_until_6_9() {
         let rest = |policy: &str| {
             let mm = after_a_stranger(policy);
-            let free = mm.zones[0].arenas.only().unwrap().lock(mm.machine());
+            let free = mm.zones()[0].arenas.only().unwrap().lock(mm.machine());
             [MigrateType::Movable, MigrateType::Unmovable].map(|own| free.list(Order::ZERO, own).len())
         };
         assert_eq!(rest("linux-6.6"), [1, 0]);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn marks_rise_for_each_part_of_a_pageblock_before_6_12_and_then_in_claims_only() {
-        let boost = |policy: &str| after_a_stranger(policy).zones[0].boost();
+        let boost = |policy: &str| after_a_stranger(policy).zones()[0].boost();
         assert_eq!((boost("linux-4.20"), boost("linux-6.1")), (0, PAGEBLOCK_PAGES));
         assert_eq!((boost("linux-6.11"), boost("linux-6.18")), (PAGEBLOCK_PAGES, 0));
     }
