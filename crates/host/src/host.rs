@@ -173,7 +173,7 @@ impl Host {
     pub fn check(&self) -> Result<ZonePages, String> {
         let mut daemons = self.daemons.lock().unwrap_or_else(PoisonError::into_inner);
         let running = daemons.take().is_some();
-        let result = self.mm.check_caches().and_then(|()| self.mm.check());
+        let result = self.mm.slabs().check_caches().and_then(|()| self.mm.check());
         if running {
             let started = Daemons::start(Arc::clone(&self.mm));
             *daemons = Some(started.map_err(|error| HostError::Daemon(error).to_string())?);

@@ -18,7 +18,7 @@ impl Host {
     /// If there cannot be such a cache, or none more.
     pub fn cache(&self, spec: CacheSpec) -> Result<ObjectCache<'_>, SlabError> {
         let bytes = spec.object_size;
-        let id = self.raw().create_cache(spec)?;
+        let id = self.raw().slabs().create_cache(spec)?;
         Ok(ObjectCache { host: self, id, bytes })
     }
 
@@ -28,7 +28,7 @@ impl Host {
     /// If no class serves this size, or there can be no more caches.
     pub fn kmalloc_cache(&self, size: u32) -> Result<ObjectCache<'_>, SlabError> {
         let class = KmallocClass::of(KmallocKind::Normal, size).ok_or(SlabError::Size(size))?;
-        let id = self.raw().kmalloc_cache(class)?.id();
+        let id = self.raw().slabs().kmalloc_cache(class)?.id();
         Ok(ObjectCache { host: self, id, bytes: size })
     }
 
@@ -42,24 +42,24 @@ impl Host {
 
     /// Gives back what all caches hold for speed; slabs that then remain.
     pub fn shrink_caches(&self) -> u32 {
-        self.raw().shrink_all()
+        self.raw().slabs().shrink_all()
     }
 
     /// An RCU grace period has ended, says the caller, and the next one begins. An object that was deferred is free for
     /// use once a grace period has ended that began after that.
     pub fn end_grace_period(&self) {
-        self.raw().end_grace_period();
+        self.raw().slabs().end_grace_period();
     }
 
     /// Frees up to `most` deferred objects of this thread's CPU that have waited long enough, those in sheaves whole
     /// sheaves at a time and not counted; how many it freed.
     pub fn run_deferred(&self, most: u32) -> u32 {
-        self.raw().run_deferred(most)
+        self.raw().slabs().run_deferred(most)
     }
 
     /// Frees all deferred objects that have waited long enough.
     pub fn run_all_deferred(&self) {
-        self.raw().run_all_deferred();
+        self.raw().slabs().run_all_deferred();
     }
 }
 
@@ -88,7 +88,7 @@ impl<'h> ObjectCache<'h> {
     /// If there is no memory.
     #[inline]
     pub fn alloc(self) -> Result<Object<'h>, SlabError> {
-        Ok(self.own(self.host.raw().kmem_cache_alloc(self.id)?))
+        Ok(self.own(self.host.raw().slabs().kmem_cache_alloc(self.id)?))
     }
 
     /// Allocates `count` objects into `objects`.
@@ -96,14 +96,14 @@ impl<'h> ObjectCache<'h> {
     /// # Errors
     /// If memory ran out: those that there were are in `objects`.
     pub fn alloc_many(self, count: u32, objects: &mut Vec<Object<'h>>) -> Result<(), SlabError> {
-        self.host.raw().kmem_cache_alloc_bulk(self.id, count, |at| objects.push(self.own(at)))
+        self.host.raw().slabs().kmem_cache_alloc_bulk(self.id, count, |at| objects.push(self.own(at)))
     }
 
     /// Frees objects together. Those of other caches are freed one by one.
     pub fn free_many(self, objects: Vec<Object<'h>>) {
         let (ours, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| object.is_of(self));
         let mut ours: Vec<Addr> = ours.into_iter().map(Object::into_address).collect();
-        let freed = self.host.raw().kmem_cache_free_bulk(self.id, &mut ours);
+        let freed = self.host.raw().slabs().kmem_cache_free_bulk(self.id, &mut ours);
         debug_assert_eq!(freed, Ok(()), "objects that are owned can be freed");
         drop(others);
     }
@@ -113,13 +113,13 @@ impl<'h> ObjectCache<'h> {
     /// # Errors
     /// If there is no memory, or the policy gives the cache no sheaves.
     pub fn prefill(self, count: u32) -> Result<Prefilled<'h>, SlabError> {
-        let lent = self.host.raw().prefill_sheaf(self.id, count)?;
+        let lent = self.host.raw().slabs().prefill_sheaf(self.id, count)?;
         Ok(Prefilled { cache: self, lent: Some(lent) })
     }
 
     /// Gives back what the cache holds for speed; slabs that then remain.
     pub fn shrink(self) -> u32 {
-        self.host.raw().shrink_cache(self.id).unwrap_or(0)
+        self.host.raw().slabs().shrink_cache(self.id).unwrap_or(0)
     }
 
     /// Walks the cache's invariants and says where its memory is. No other thread may use the cache meanwhile, or it may
@@ -128,7 +128,7 @@ impl<'h> ObjectCache<'h> {
     /// # Errors
     /// The first invariant that does not hold, in one line.
     pub fn check(self) -> Result<SlabUse, String> {
-        self.host.raw().check_cache(self.id)
+        self.host.raw().slabs().check_cache(self.id)
     }
 
     /// The object at `at`, which was allocated just now for whoever gets this.
@@ -160,14 +160,14 @@ impl<'h> Object<'h> {
     /// Frees it after a grace period: see [`Host::end_grace_period`].
     pub fn defer(self) {
         let cache = self.cache;
-        let deferred = cache.host.raw().kfree_rcu(cache.id, self.into_address());
+        let deferred = cache.host.raw().slabs().kfree_rcu(cache.id, self.into_address());
         debug_assert_eq!(deferred, Ok(()), "an object that is owned can be freed");
     }
 
     /// The same, never gathered with others: what `call_rcu` for each object does.
     pub fn defer_by_itself(self) {
         let cache = self.cache;
-        let deferred = cache.host.raw().free_deferred(cache.id, self.into_address());
+        let deferred = cache.host.raw().slabs().free_deferred(cache.id, self.into_address());
         debug_assert_eq!(deferred, Ok(()), "an object that is owned can be freed");
     }
 
@@ -209,7 +209,7 @@ impl DerefMut for Object<'_> {
 impl Drop for Object<'_> {
     #[inline]
     fn drop(&mut self) {
-        let freed = self.cache.host.raw().kmem_cache_free(self.cache.id, self.at);
+        let freed = self.cache.host.raw().slabs().kmem_cache_free(self.cache.id, self.at);
         debug_assert_eq!(freed, Ok(()), "an object that is owned can be freed");
     }
 }
@@ -241,7 +241,7 @@ impl<'h> Prefilled<'h> {
 
     /// Takes one.
     pub fn take(&mut self) -> Option<Object<'h>> {
-        let at = self.cache.host.raw().alloc_from_sheaf(self.lent.as_mut()?)?;
+        let at = self.cache.host.raw().slabs().alloc_from_sheaf(self.lent.as_mut()?)?;
         Some(self.cache.own(at))
     }
 }
@@ -249,7 +249,7 @@ impl<'h> Prefilled<'h> {
 impl Drop for Prefilled<'_> {
     fn drop(&mut self) {
         if let Some(lent) = self.lent.take() {
-            self.cache.host.raw().return_sheaf(lent);
+            self.cache.host.raw().slabs().return_sheaf(lent);
         }
     }
 }

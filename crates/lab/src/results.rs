@@ -13,7 +13,7 @@ pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memo
     let seconds = simulated.0 as f64 / 1e9;
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let operations = stage.tally.operations();
-    let slab_pages = stage.mm.slab_pages();
+    let slab_pages = stage.mm.slabs().slab_pages();
     Run {
         simulated_ns: simulated.0,
         operations,

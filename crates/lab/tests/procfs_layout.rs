@@ -93,31 +93,31 @@ fn mm_with_slabs(policy: &str) -> (Mm<Bare>, CacheId) {
     let policy = Policy::parse(policy).unwrap();
     let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
     let spec = CacheSpec::new("vm_area_struct", 168).with(CacheFlags::ACCOUNTED).with_sheaves(32);
-    let cache = mm.create_cache(spec).unwrap();
+    let cache = mm.slabs().create_cache(spec).unwrap();
     mm.machine().set_cpu(Cpu(0));
-    let objects: Vec<_> = (0..60).map(|_| mm.kmem_cache_alloc(cache).unwrap()).collect();
+    let objects: Vec<_> = (0..60).map(|_| mm.slabs().kmem_cache_alloc(cache).unwrap()).collect();
     mm.machine().set_cpu(Cpu(1));
-    mm.kmem_cache_alloc(cache).unwrap();
-    mm.kmem_cache_free(cache, objects[0]).unwrap();
-    mm.kmem_cache_free(cache, objects[59]).unwrap();
-    mm.kmalloc(KmallocKind::Normal, 100).unwrap();
+    mm.slabs().kmem_cache_alloc(cache).unwrap();
+    mm.slabs().kmem_cache_free(cache, objects[0]).unwrap();
+    mm.slabs().kmem_cache_free(cache, objects[59]).unwrap();
+    mm.slabs().kmalloc(KmallocKind::Normal, 100).unwrap();
     (mm, cache)
 }
 
 #[test]
 fn slabinfo_is_in_the_kernels_columns() {
     let (mm, _) = mm_with_slabs("linux-6.12");
-    insta::assert_snapshot!("slabinfo", mm.slabinfo());
+    insta::assert_snapshot!("slabinfo", mm.slabs().slabinfo());
     // As linux-6.18.44 printed it.
     let theirs = "vm_area_struct      1551   2016    192   21    1 : tunables    0    0    0 : slabdata     96     96      0";
-    let slabinfo = mm.slabinfo();
+    let slabinfo = mm.slabs().slabinfo();
     let ours = slabinfo.lines().find(|line| line.starts_with("vm_area_struct")).unwrap();
     assert_eq!((shape(ours), ours.len()), (shape(theirs), theirs.len()));
 }
 
 fn attributes(policy: &str) -> String {
     let (mm, cache) = mm_with_slabs(policy);
-    let files = mm.slab_attributes(cache).unwrap();
+    let files = mm.slabs().slab_attributes(cache).unwrap();
     files.iter().fold(String::new(), |text, file| text + file.name + "=" + &file.value + "\n")
 }
 

@@ -18,14 +18,14 @@ use crate::pages::{Above, Pages};
 use crate::reclaim::Reclaim;
 use crate::rules::knobs::{KNOBS, Knob, KnobError, Knobs};
 use crate::rules::policy::{Policy, Rules};
-use crate::slab::SlabAllocator;
+use crate::slab::{SlabAllocator, SlabDoor, SlabGround};
 use crate::views::oom::OomReports;
 use crate::vm::Vm;
 
 /// A memory manager on a machine.
 pub struct Mm<M: Machine> {
     pages: Pages<M>,
-    pub(crate) slabs: SlabAllocator<M>,
+    slab_allocator: SlabAllocator<M>,
     pub(crate) lru: Lru<M>,
     pub(crate) vm: Vm<M>,
     pub(crate) compaction: Compaction,
@@ -50,7 +50,7 @@ impl<M: Machine> Mm<M> {
         let pages = Pages::new(machine, topology, policy, knobs);
         let (machine, topology) = (pages.machine(), pages.topology());
         let mm = Self {
-            slabs: SlabAllocator::new(machine, topology.cpus.len()),
+            slab_allocator: SlabAllocator::new(machine, topology.cpus.len()),
             lru: Lru::new(&pages),
             vm: Vm::new(machine, topology.nodes.len(), pages.zones().len()),
             compaction: Compaction::new(topology.nodes.len(), pages.zones().iter().map(Zone::managed_span)),
@@ -59,7 +59,7 @@ impl<M: Machine> Mm<M> {
             knobs_change: Locked::new(machine, LockClass::Other, 0, ()),
             pages,
         };
-        mm.resize_caches();
+        mm.slabs().resize_caches();
         Ok(mm)
     }
 
@@ -72,7 +72,7 @@ impl<M: Machine> Mm<M> {
         let _change = self.knobs_change.lock(self.machine());
         self.knobs().set(knob, value)?;
         self.pages.apply_knobs();
-        self.resize_caches();
+        self.slabs().resize_caches();
         Ok(())
     }
 
@@ -80,6 +80,12 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub fn pages(&self) -> &Pages<M> {
         &self.pages
+    }
+
+    /// The slab allocator.
+    #[inline]
+    pub fn slabs(&self) -> SlabDoor<'_, M, Self> {
+        SlabDoor::on(self)
     }
 
     /// Allocates a block and gives its first frame.
@@ -118,7 +124,7 @@ impl<M: Machine> Mm<M> {
     pub fn vmstat_tick(&self, cpu: Cpu) {
         self.pages.vmstat_tick(self, cpu);
         self.tick_compaction(cpu);
-        self.tick_stocks(cpu);
+        self.slabs().tick_stocks(cpu);
     }
 
     /// The machine that this runs on.
@@ -202,6 +208,18 @@ impl<M: Machine> Above<M> for Mm<M> {
 
     fn alloc_slow(&self, search: Search<'_>) -> Result<ZoneBlock, AllocError> {
         self.make_room_for(search)
+    }
+}
+
+impl<M: Machine> SlabGround<M> for Mm<M> {
+    #[inline]
+    fn pages(&self) -> &Pages<M> {
+        &self.pages
+    }
+
+    #[inline]
+    fn slab_allocator(&self) -> &SlabAllocator<M> {
+        &self.slab_allocator
     }
 }
 

@@ -24,7 +24,7 @@ fn spec() -> CacheSpec {
 
 /// Takes an object for `me`, and writes to it: at its ends, and where a free one holds its link.
 fn take(mm: &Tiny, id: CacheId, me: u32) -> Addr {
-    let object = mm.kmem_cache_alloc(id).unwrap();
+    let object = mm.slabs().kmem_cache_alloc(id).unwrap();
     hold(mm, object, me);
     object
 }
@@ -54,7 +54,7 @@ fn leave(mm: &Tiny, object: Addr) -> Addr {
 }
 
 fn free(mm: &Tiny, id: CacheId, object: Addr) {
-    mm.kmem_cache_free(id, leave(mm, object)).unwrap();
+    mm.slabs().kmem_cache_free(id, leave(mm, object)).unwrap();
 }
 
 fn free_all(mm: &Tiny, id: CacheId, objects: impl IntoIterator<Item = Addr>) {
@@ -63,23 +63,23 @@ fn free_all(mm: &Tiny, id: CacheId, objects: impl IntoIterator<Item = Addr>) {
 
 /// All was freed: it comes back, and every invariant holds on the way.
 fn check_whole(mm: &Tiny) {
-    mm.check_caches().unwrap();
+    mm.slabs().check_caches().unwrap();
     // Sheaves that gather deferred objects begin to wait when they are flushed, and their slabs after that.
     for _ in 0..3 {
-        mm.end_grace_period();
-        mm.end_grace_period();
-        mm.run_all_deferred();
-        mm.shrink_all();
+        mm.slabs().end_grace_period();
+        mm.slabs().end_grace_period();
+        mm.slabs().run_all_deferred();
+        mm.slabs().shrink_all();
     }
-    mm.check_caches().unwrap();
+    mm.slabs().check_caches().unwrap();
     let (mut in_use, mut sheaves) = (0, 0);
-    for cache in mm.caches() {
-        in_use += mm.check_cache(cache.id()).unwrap().in_use;
+    for cache in mm.slabs().caches() {
+        in_use += mm.slabs().check_cache(cache.id()).unwrap().in_use;
         sheaves += if cache.sizing().sheaf_capacity > 0 { 2 } else { 0 };
     }
     assert_eq!(in_use, sheaves, "objects in use, and CPUs' sheaves");
     mm.drain_all();
-    assert_eq!(mm.check().unwrap().allocated, mm.slab_pages());
+    assert_eq!(mm.check().unwrap().allocated, mm.slabs().slab_pages());
 }
 
 /// Two threads, each on its CPU, do `work` on a cache that `prepare` has made ready.
@@ -90,7 +90,7 @@ fn two<T: Clone + Send + 'static>(
 ) {
     explore(move || {
         let mm = mm();
-        let id = mm.create_cache(spec()).unwrap();
+        let id = mm.slabs().create_cache(spec()).unwrap();
         let threads = prepare(&mm, id)
             .into_iter()
             .zip(0..)
@@ -210,7 +210,7 @@ fn refills_meet_frees() {
             |mm, id| {
                 let [first, second] = full_slabs(mm, id, 2);
                 free_all(mm, id, first);
-                mm.shrink_cache(id).unwrap();
+                mm.slabs().shrink_cache(id).unwrap();
                 [vec![], second]
             },
             |mm, id, me, objects| {
@@ -254,16 +254,20 @@ fn deferred_frees_meet_who_runs_them() {
             |mm, id, me, objects: Vec<Addr>| {
                 for (number, object) in objects.iter().enumerate() {
                     let object = leave(mm, *object);
-                    if number % 2 == 0 { mm.kfree_rcu(id, object) } else { mm.free_deferred(id, object) }
-                        .unwrap();
+                    if number % 2 == 0 {
+                        mm.slabs().kfree_rcu(id, object)
+                    } else {
+                        mm.slabs().free_deferred(id, object)
+                    }
+                    .unwrap();
                 }
                 if me == 2 {
-                    mm.end_grace_period();
-                    mm.end_grace_period();
-                    mm.run_all_deferred();
+                    mm.slabs().end_grace_period();
+                    mm.slabs().end_grace_period();
+                    mm.slabs().run_all_deferred();
                 }
                 let held = [take(mm, id, me), take(mm, id, me)];
-                mm.run_deferred(2);
+                mm.slabs().run_deferred(2);
                 free_all(mm, id, held);
             },
         );
@@ -284,7 +288,7 @@ fn caches_shrink_in_mid_run() {
                 } else {
                     mm.set_knob(Knob::CpuPartialScale, 0).unwrap();
                     free_all(mm, id, objects);
-                    mm.shrink_cache(id).unwrap();
+                    mm.slabs().shrink_cache(id).unwrap();
                     mm.vmstat_tick(freehold_mm::Cpu(0));
                     free_late(mm, id);
                 }
@@ -302,24 +306,24 @@ fn objects_are_set_aside() {
             |_, _| [2, 5],
             |mm, id, me, count| {
                 let mut held = vec![];
-                match mm.prefill_sheaf(id, count) {
+                match mm.slabs().prefill_sheaf(id, count) {
                     Ok(mut lent) => {
-                        held.extend((1..count).map(|_| mm.alloc_from_sheaf(&mut lent).unwrap()));
+                        held.extend((1..count).map(|_| mm.slabs().alloc_from_sheaf(&mut lent).unwrap()));
                         held.iter().for_each(|object| hold(mm, *object, me));
-                        mm.return_sheaf(lent);
+                        mm.slabs().return_sheaf(lent);
                     }
                     Err(_) => {
                         let put = |object| {
                             hold(mm, object, me);
                             held.push(object);
                         };
-                        mm.kmem_cache_alloc_bulk(id, count, put).unwrap();
+                        mm.slabs().kmem_cache_alloc_bulk(id, count, put).unwrap();
                     }
                 }
                 for object in &held {
                     leave(mm, *object);
                 }
-                mm.kmem_cache_free_bulk(id, &mut held).unwrap();
+                mm.slabs().kmem_cache_free_bulk(id, &mut held).unwrap();
             },
         );
     }
@@ -338,16 +342,16 @@ fn caches_are_made_at_once() {
                 .map(|((name, size), cpu)| {
                     let (mm, made) = (Arc::clone(&mm), Arc::clone(&made));
                     on_cpu(cpu, move || {
-                        let object = mm.kmalloc(KmallocKind::Accounted, size).unwrap();
+                        let object = mm.slabs().kmalloc(KmallocKind::Accounted, size).unwrap();
                         let spec = CacheSpec::new(name, size);
                         let [shared, own] = [spec.clone(), spec.with(CacheFlags::NO_MERGE)]
-                            .map(|spec| mm.create_cache(spec).unwrap());
+                            .map(|spec| mm.slabs().create_cache(spec).unwrap());
                         made.lock().unwrap().extend([shared, own]);
                         for id in [shared, own] {
-                            let object = mm.kmem_cache_alloc(id).unwrap();
-                            mm.kmem_cache_free(id, object).unwrap();
+                            let object = mm.slabs().kmem_cache_alloc(id).unwrap();
+                            mm.slabs().kmem_cache_free(id, object).unwrap();
                         }
-                        mm.kfree(object).unwrap();
+                        mm.slabs().kfree(object).unwrap();
                     })
                 })
                 .collect();
@@ -358,7 +362,7 @@ fn caches_are_made_at_once() {
             assert_eq!(made.len(), 3, "100 and 104 bytes share slabs unless they must not");
             let rows = [KmallocKind::Normal, KmallocKind::Accounted];
             let classes = rows.into_iter().flat_map(KmallocClass::row).count();
-            assert_eq!(mm.caches().count(), made.len() + classes);
+            assert_eq!(mm.slabs().caches().count(), made.len() + classes);
             check_whole(&mm);
         });
     }
@@ -370,21 +374,21 @@ fn a_double_free_is_found_from_two_sides() {
     for policy in ["linux-6.12", "linux-7.2", "freehold"] {
         explore(move || {
             let mm = tiny(FRAMES, Cpus::Pinned, policy);
-            let id = mm.create_cache(CacheSpec::new("watched", 60).with(CacheFlags::DEBUG)).unwrap();
-            let object = mm.kmem_cache_alloc(id).unwrap();
+            let id = mm.slabs().create_cache(CacheSpec::new("watched", 60).with(CacheFlags::DEBUG)).unwrap();
+            let object = mm.slabs().kmem_cache_alloc(id).unwrap();
             let found: Arc<Mutex<u32>> = Arc::default();
             let threads = (0..2)
                 .map(|cpu| {
                     let (mm, found) = (Arc::clone(&mm), Arc::clone(&found));
                     on_cpu(cpu, move || {
-                        let refused = mm.kmem_cache_free(id, object).is_err();
+                        let refused = mm.slabs().kmem_cache_free(id, object).is_err();
                         *found.lock().unwrap() += u32::from(refused);
                     })
                 })
                 .collect();
             join(threads);
             assert_eq!(*found.lock().unwrap(), 1);
-            let frees: u64 = mm.slab_events(id, SlabEvent::FreeSlowpath).iter().sum();
+            let frees: u64 = mm.slabs().slab_events(id, SlabEvent::FreeSlowpath).iter().sum();
             assert_eq!(frees, 1);
             check_whole(&mm);
         });

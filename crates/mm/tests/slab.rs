@@ -74,7 +74,7 @@ impl Life {
         ];
         let caches = specs.into_iter().map(|spec| {
             let bytes = spec.object_size;
-            (mm.create_cache(spec).unwrap(), bytes)
+            (mm.slabs().create_cache(spec).unwrap(), bytes)
         });
         Self { caches: caches.collect(), mm, held: BTreeMap::new(), deferred: BTreeMap::new(), stamp: 0 }
     }
@@ -92,7 +92,7 @@ impl Life {
     }
 
     fn alloc(&mut self, cache: usize, node: Option<Node>) {
-        match self.mm.kmem_cache_alloc_node(self.caches[cache].0, node) {
+        match self.mm.slabs().kmem_cache_alloc_node(self.caches[cache].0, node) {
             Ok(object) => self.hold(cache, object),
             Err(error) => assert!(matches!(error, SlabError::Memory(_)), "{error}"),
         }
@@ -101,7 +101,8 @@ impl Life {
     fn alloc_bulk(&mut self, cache: usize, count: u32) {
         let mut objects = vec![];
         // What there was before memory ran out is ours.
-        let _ = self.mm.kmem_cache_alloc_bulk(self.caches[cache].0, count, |object| objects.push(object));
+        let _ =
+            self.mm.slabs().kmem_cache_alloc_bulk(self.caches[cache].0, count, |object| objects.push(object));
         for object in objects {
             self.hold(cache, object);
         }
@@ -117,7 +118,7 @@ impl Life {
 
     fn free(&mut self, choice: usize) {
         if let Some((object, cache)) = self.take(choice) {
-            self.mm.kmem_cache_free(self.caches[cache].0, object).unwrap();
+            self.mm.slabs().kmem_cache_free(self.caches[cache].0, object).unwrap();
         }
     }
 
@@ -129,45 +130,45 @@ impl Life {
             let Some((object, _)) = same.and_then(|choice| self.take(choice)) else { break };
             objects.push(object);
         }
-        self.mm.kmem_cache_free_bulk(self.caches[cache].0, &mut objects).unwrap();
+        self.mm.slabs().kmem_cache_free_bulk(self.caches[cache].0, &mut objects).unwrap();
     }
 
     fn defer(&mut self, choice: usize, in_sheaf: bool) {
         let Some((object, cache)) = self.take(choice) else { return };
         let id = self.caches[cache].0;
         if in_sheaf {
-            self.mm.kfree_rcu(id, object).unwrap();
+            self.mm.slabs().kfree_rcu(id, object).unwrap();
         } else {
-            self.mm.free_deferred(id, object).unwrap();
+            self.mm.slabs().free_deferred(id, object).unwrap();
         }
         self.deferred.insert(object.0, cache);
     }
 
     fn run_deferred(&mut self) {
-        self.mm.end_grace_period();
-        self.mm.end_grace_period();
-        self.mm.run_all_deferred();
+        self.mm.slabs().end_grace_period();
+        self.mm.slabs().end_grace_period();
+        self.mm.slabs().run_all_deferred();
         // Those in sheaves that are not full yet still wait; the model learns of it when they are handed out.
         self.deferred.clear();
     }
 
     fn lend(&mut self, cache: usize, count: u32, used: u32) {
-        let Ok(mut lent) = self.mm.prefill_sheaf(self.caches[cache].0, count) else { return };
+        let Ok(mut lent) = self.mm.slabs().prefill_sheaf(self.caches[cache].0, count) else { return };
         assert!(lent.len() >= count);
         for _ in 0..used.min(count) {
-            let object = self.mm.alloc_from_sheaf(&mut lent).expect("as many as were asked for");
+            let object = self.mm.slabs().alloc_from_sheaf(&mut lent).expect("as many as were asked for");
             self.hold(cache, object);
         }
-        self.mm.return_sheaf(lent);
+        self.mm.slabs().return_sheaf(lent);
     }
 
     fn check(&self) {
-        self.mm.check_caches().unwrap();
+        self.mm.slabs().check_caches().unwrap();
         self.mm.check().unwrap();
         let in_use: u64 = self
             .caches
             .iter()
-            .map(|(id, _)| self.mm.check_cache(*id).unwrap())
+            .map(|(id, _)| self.mm.slabs().check_cache(*id).unwrap())
             .map(|used| used.in_use - used.deferred)
             .sum();
         assert_eq!(in_use, self.held.len() as u64);
@@ -179,17 +180,17 @@ impl Life {
             self.free(0);
         }
         self.run_deferred();
-        self.mm.shrink_all();
+        self.mm.slabs().shrink_all();
         self.run_deferred();
         // Slabs whose objects waited in sheaves that the first round flushed.
-        self.mm.shrink_all();
+        self.mm.slabs().shrink_all();
         self.run_deferred();
         for (id, _) in &self.caches {
-            assert_eq!(self.mm.check_cache(*id).unwrap().slabs, 0, "slabs of {id:?} stayed");
+            assert_eq!(self.mm.slabs().check_cache(*id).unwrap().slabs, 0, "slabs of {id:?} stayed");
         }
         // Main sheaves are what remains, one for each CPU and cache that has them.
         let sheaves = self.mm.memory_use().held();
-        assert_eq!(self.mm.slab_pages(), sheaves);
+        assert_eq!(self.mm.slabs().slab_pages(), sheaves);
         assert_eq!(self.mm.check().unwrap().allocated, sheaves);
     }
 }
@@ -236,7 +237,7 @@ fn live(policy: &str, pages: u32, steps: &[Step]) {
             Step::RunDeferred => life.run_deferred(),
             Step::Lend(cache, count, used) => life.lend(cache, count, used),
             Step::Shrink(cache) => {
-                life.mm.shrink_cache(life.caches[cache].0).unwrap();
+                life.mm.slabs().shrink_cache(life.caches[cache].0).unwrap();
             }
             Step::Tick => life.mm.vmstat_tick(life.mm.machine().cpu()),
         }
@@ -267,37 +268,37 @@ fn one_cpu(policy: &str) -> Mm<Bare> {
 fn what_is_no_object_is_refused() {
     let mm = one_cpu("linux-6.18");
     let (one, other) = (
-        mm.create_cache(CacheSpec::new("one", 64)).unwrap(),
-        mm.create_cache(CacheSpec::new("other", 72)).unwrap(),
+        mm.slabs().create_cache(CacheSpec::new("one", 64)).unwrap(),
+        mm.slabs().create_cache(CacheSpec::new("other", 72)).unwrap(),
     );
-    let object = mm.kmem_cache_alloc(one).unwrap();
-    assert_eq!(mm.kmem_cache_free(other, object), Err(SlabError::WrongCache(object, one)));
-    assert_eq!(mm.kmem_cache_free(one, object.add(8)), Err(SlabError::NotAnObject(object.add(8))));
-    assert_eq!(mm.kfree(Addr(u64::MAX)), Err(SlabError::NotAnObject(Addr(u64::MAX))));
-    assert_eq!(mm.kmem_cache_alloc(CacheId(999)), Err(SlabError::NoCache(CacheId(999))));
-    assert_eq!(mm.kmalloc(KmallocKind::Normal, 8193), Err(SlabError::Size(8193)));
-    mm.kmem_cache_free(one, object).unwrap();
+    let object = mm.slabs().kmem_cache_alloc(one).unwrap();
+    assert_eq!(mm.slabs().kmem_cache_free(other, object), Err(SlabError::WrongCache(object, one)));
+    assert_eq!(mm.slabs().kmem_cache_free(one, object.add(8)), Err(SlabError::NotAnObject(object.add(8))));
+    assert_eq!(mm.slabs().kfree(Addr(u64::MAX)), Err(SlabError::NotAnObject(Addr(u64::MAX))));
+    assert_eq!(mm.slabs().kmem_cache_alloc(CacheId(999)), Err(SlabError::NoCache(CacheId(999))));
+    assert_eq!(mm.slabs().kmalloc(KmallocKind::Normal, 8193), Err(SlabError::Size(8193)));
+    mm.slabs().kmem_cache_free(one, object).unwrap();
 }
 
 #[test]
 fn debugging_finds_misuse() {
     for policy in POLICIES {
         let mm = one_cpu(policy);
-        let id = mm.create_cache(CacheSpec::new("watched", 60).with(CacheFlags::DEBUG)).unwrap();
-        let object = mm.kmem_cache_alloc(id).unwrap();
+        let id = mm.slabs().create_cache(CacheSpec::new("watched", 60).with(CacheFlags::DEBUG)).unwrap();
+        let object = mm.slabs().kmem_cache_alloc(id).unwrap();
         let word = object.add(56);
         let mine = mm.machine().load(word);
         mm.machine().store(word, 0);
-        assert_eq!(mm.kmem_cache_free(id, object), Err(SlabError::RedZone(object)), "{policy}");
+        assert_eq!(mm.slabs().kmem_cache_free(id, object), Err(SlabError::RedZone(object)), "{policy}");
         mm.machine().store(word, mine);
-        mm.kmem_cache_free(id, object).unwrap();
-        assert_eq!(mm.kmem_cache_free(id, object), Err(SlabError::DoubleFree(object)), "{policy}");
+        mm.slabs().kmem_cache_free(id, object).unwrap();
+        assert_eq!(mm.slabs().kmem_cache_free(id, object), Err(SlabError::DoubleFree(object)), "{policy}");
         // Written to while free: it does not come back.
         mm.machine().store(object, 1);
-        let next = mm.kmem_cache_alloc(id).unwrap();
+        let next = mm.slabs().kmem_cache_alloc(id).unwrap();
         assert_ne!(next, object, "{policy}");
-        mm.kmem_cache_free(id, next).unwrap();
-        mm.check_caches().unwrap();
+        mm.slabs().kmem_cache_free(id, next).unwrap();
+        mm.slabs().check_caches().unwrap();
     }
 }
 
@@ -306,24 +307,24 @@ fn debugging_finds_misuse() {
 fn slow_paths_are_counted_as_the_kernel_does() {
     let mm = small(0, 4096, 2, "linux-6.12").mm;
     let spec = CacheSpec { slab_size: Some(168), ..CacheSpec::new("vm_area_struct", 168) };
-    let id = mm.create_cache(spec).unwrap();
-    let count = |event| mm.slab_events(id, event);
-    let objects: Vec<Addr> = (0..48).map(|_| mm.kmem_cache_alloc(id).unwrap()).collect();
+    let id = mm.slabs().create_cache(spec).unwrap();
+    let count = |event| mm.slabs().slab_events(id, event);
+    let objects: Vec<Addr> = (0..48).map(|_| mm.slabs().kmem_cache_alloc(id).unwrap()).collect();
     assert_eq!(count(SlabEvent::AllocSlab), [2, 0]);
     assert_eq!(count(SlabEvent::AllocSlowpath), [2, 0]);
     assert_eq!(count(SlabEvent::AllocFastpath), [46, 0]);
     mm.machine().set_cpu(Cpu(1));
     // The second slab is CPU 0's own: frozen. The first is full, and joins the partial slabs of CPU 1.
-    mm.kmem_cache_free(id, objects[47]).unwrap();
-    mm.kmem_cache_free(id, objects[0]).unwrap();
+    mm.slabs().kmem_cache_free(id, objects[47]).unwrap();
+    mm.slabs().kmem_cache_free(id, objects[0]).unwrap();
     assert_eq!(count(SlabEvent::FreeFrozen), [0, 1]);
     assert_eq!(count(SlabEvent::CpuPartialFree), [0, 1]);
-    assert_eq!(mm.kmem_cache_alloc(id).unwrap(), objects[0]);
+    assert_eq!(mm.slabs().kmem_cache_alloc(id).unwrap(), objects[0]);
     assert_eq!(count(SlabEvent::CpuPartialAlloc), [0, 1]);
     mm.machine().set_cpu(Cpu(0));
-    assert_eq!(mm.kmem_cache_alloc(id).unwrap(), objects[47]);
+    assert_eq!(mm.slabs().kmem_cache_alloc(id).unwrap(), objects[47]);
     assert_eq!(count(SlabEvent::AllocRefill), [1, 0]);
-    mm.check_caches().unwrap();
+    mm.slabs().check_caches().unwrap();
 }
 
 /// Bursts of frees, as grace periods bring them: after one of them a stock keeps all that the next round needs, and ticks
@@ -333,27 +334,27 @@ fn a_stock_keeps_what_its_cpu_needs() {
     // Less than its share of a small machine's memory.
     const BURST: usize = 900;
     let mm = one_cpu("freehold");
-    let id = mm.create_cache(CacheSpec::new("node", 256)).unwrap();
+    let id = mm.slabs().create_cache(CacheSpec::new("node", 256)).unwrap();
     let burst = || {
-        let objects: Vec<Addr> = (0..BURST).map(|_| mm.kmem_cache_alloc(id).unwrap()).collect();
-        let slow = mm.slab_events(id, SlabEvent::FreeSlowpath)[0];
+        let objects: Vec<Addr> = (0..BURST).map(|_| mm.slabs().kmem_cache_alloc(id).unwrap()).collect();
+        let slow = mm.slabs().slab_events(id, SlabEvent::FreeSlowpath)[0];
         for object in objects {
-            mm.kmem_cache_free(id, object).unwrap();
+            mm.slabs().kmem_cache_free(id, object).unwrap();
         }
-        mm.slab_events(id, SlabEvent::FreeSlowpath)[0] - slow
+        mm.slabs().slab_events(id, SlabEvent::FreeSlowpath)[0] - slow
     };
     assert!(burst() > 0, "at first a stock is small");
     burst();
     assert_eq!(burst(), 0, "by now it holds all of it");
-    let slabs = mm.check_cache(id).unwrap().slabs;
-    let slow = |event| mm.slab_events(id, event)[0];
+    let slabs = mm.slabs().check_cache(id).unwrap().slabs;
+    let slow = |event| mm.slabs().slab_events(id, event)[0];
     let before = slow(SlabEvent::AllocSlab);
     burst();
     assert_eq!(slow(SlabEvent::AllocSlab), before);
     for _ in 0..16 {
         mm.vmstat_tick(Cpu(0));
     }
-    let idle = mm.check_cache(id).unwrap();
+    let idle = mm.slabs().check_cache(id).unwrap();
     assert!(idle.slabs * 4 < slabs, "{} slabs stay of {slabs}", idle.slabs);
 }
 
@@ -362,17 +363,17 @@ fn a_stock_keeps_what_its_cpu_needs() {
 fn a_backlog_asks_for_a_grace_period() {
     let asked = |policy| {
         let mm = one_cpu(policy);
-        let id = mm.create_cache(CacheSpec::new("node", 256)).unwrap();
+        let id = mm.slabs().create_cache(CacheSpec::new("node", 256)).unwrap();
         let defer = |count: u32| {
             for _ in 0..count {
-                mm.free_deferred(id, mm.kmem_cache_alloc(id).unwrap()).unwrap();
+                mm.slabs().free_deferred(id, mm.slabs().kmem_cache_alloc(id).unwrap()).unwrap();
             }
             mm.machine().take_woken().iter().filter(|daemon| **daemon == Daemon::Rcu).count()
         };
         let few = defer(512);
         let many = defer(512);
-        mm.end_grace_period();
-        (few, many, defer(1), mm.grace_period_wanted())
+        mm.slabs().end_grace_period();
+        (few, many, defer(1), mm.slabs().grace_period_wanted())
     };
     assert_eq!(asked("freehold"), (0, 1, 1, true));
     assert_eq!(asked("linux-6.18"), (0, 0, 0, false));

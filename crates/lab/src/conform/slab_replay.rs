@@ -131,19 +131,22 @@ impl Run {
                 .aligned(beside.before.need("align")?)
                 .with(CacheFlags::NO_MERGE)
         };
-        let cache = mm.create_cache(spec).map_err(|error| broken(error.to_string()))?;
+        let cache = mm.slabs().create_cache(spec).map_err(|error| broken(error.to_string()))?;
         let (objects, pairs, dice) = (HashMap::new(), Pairs::default(), SlabDice::default());
         Ok(Self { machine, mm, cache, nodes, numbers, dice, objects, pairs })
     }
 
     fn alloc(&mut self, cpu: u16) -> Result<Addr, FormatError> {
         self.machine.set_cpu(Cpu(cpu));
-        self.mm.kmem_cache_alloc(self.cache).map_err(|error| FormatError::new(0, error.to_string()))
+        self.mm.slabs().kmem_cache_alloc(self.cache).map_err(|error| FormatError::new(0, error.to_string()))
     }
 
     fn free(&mut self, cpu: u16, object: Addr) -> Result<(), FormatError> {
         self.machine.set_cpu(Cpu(cpu));
-        self.mm.kmem_cache_free(self.cache, object).map_err(|error| FormatError::new(0, error.to_string()))
+        self.mm
+            .slabs()
+            .kmem_cache_free(self.cache, object)
+            .map_err(|error| FormatError::new(0, error.to_string()))
     }
 
     /// Gives each CPU the slab that it had: what was in it where the trace tells, for others any.
@@ -227,7 +230,7 @@ impl Run {
             self.dice.asked();
             return Ok(());
         }
-        let least = self.mm.cache(self.cache).map_or(0, |cache| cache.sizing().min_partial);
+        let least = self.mm.slabs().cache(self.cache).map_or(0, |cache| cache.sizing().min_partial);
         let partial = self.files()?.counts_by("partial", 'N', self.nodes.nodes())?.unwrap_or_default();
         let others = (0..).zip(&partial).filter(|(node, _)| Node(*node) != local);
         if others.into_iter().any(|(_, &slabs)| slabs > u64::from(least)) {
@@ -238,7 +241,7 @@ impl Run {
 
     /// The cache's files as mm has them.
     fn files(&self) -> Result<Attributes, FormatError> {
-        let files = self.mm.slab_attributes(self.cache);
+        let files = self.mm.slabs().slab_attributes(self.cache);
         let files = files.map_err(|error| FormatError::new(0, error.to_string()))?;
         Ok(files.into_iter().map(|file| (file.name.to_string(), file.value)).collect())
     }
@@ -253,7 +256,7 @@ impl Run {
 
     /// Each counter, of each CPU.
     fn counters(&self) -> Vec<Vec<u64>> {
-        SlabEvent::ALL.iter().map(|event| self.mm.slab_events(self.cache, *event)).collect()
+        SlabEvent::ALL.iter().map(|event| self.mm.slabs().slab_events(self.cache, *event)).collect()
     }
 
     /// Compares the counters that mm had when the trace began and has now with the kernel's.

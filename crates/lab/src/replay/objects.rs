@@ -34,7 +34,8 @@ impl Objects {
     /// Asks for an object. One that cannot be had is counted.
     pub(super) fn alloc(&self, play: &Play, object: ObjectId, cache: u16) {
         let stage = &play.stage;
-        let got = play.caches[usize::from(cache)].and_then(|cache| stage.mm.kmem_cache_alloc(cache).ok());
+        let got =
+            play.caches[usize::from(cache)].and_then(|cache| stage.mm.slabs().kmem_cache_alloc(cache).ok());
         let state = if let Some(Addr(at)) = got {
             stage.tally.did(1);
             at
@@ -61,7 +62,7 @@ impl Objects {
         }
         let at = std::mem::replace(&mut self.at.borrow_mut()[object.0 as usize], GONE);
         if at < GONE {
-            stage.mm.kfree(Addr(at)).expect("the workload frees only what it holds");
+            stage.mm.slabs().kfree(Addr(at)).expect("the workload frees only what it holds");
             stage.tally.did(1);
         } else {
             stage.tally.had_nothing_to_give();
@@ -74,7 +75,7 @@ impl Objects {
         for object in 0..count {
             let at = std::mem::replace(&mut self.at.borrow_mut()[object], NOT_YET);
             if at < GONE {
-                stage.mm.kfree(Addr(at)).expect("an object that is held can be freed");
+                stage.mm.slabs().kfree(Addr(at)).expect("an object that is held can be freed");
             }
         }
     }
@@ -83,14 +84,14 @@ impl Objects {
 /// Makes the workload's caches on `stage`; those for which there is no memory are not there.
 pub(super) fn make_caches(stage: &Stage, workload: &Workload) -> Vec<Option<CacheId>> {
     let make = |cache: &ObjectCache| match cache {
-        ObjectCache::Kmalloc(class) => stage.mm.kmalloc_cache(*class).ok().map(mm::slab::Cache::id),
+        ObjectCache::Kmalloc(class) => stage.mm.slabs().kmalloc_cache(*class).ok().map(mm::slab::Cache::id),
         ObjectCache::Named(spec) => {
             let mut spec = spec.clone();
             // Whether those that ask for sheaves get them is for the policy to say.
             let asked = known::ASKED_SHEAVES.iter().find(|asked| asked.cache == spec.name);
             spec.sheaf_capacity = asked.map(|asked| asked.capacity);
             spec.flags = spec.flags.with(known::bootstrap_flags(&spec.name));
-            stage.mm.create_cache(spec).ok()
+            stage.mm.slabs().create_cache(spec).ok()
         }
     };
     workload.caches.iter().map(make).collect()
@@ -99,8 +100,8 @@ pub(super) fn make_caches(stage: &Stage, workload: &Workload) -> Vec<Option<Cach
 /// What slabs went through, over all caches and CPUs: `slab_alloc_slowpath` and so on, as in a scene.
 pub(super) fn counters(stage: &Stage) -> impl Iterator<Item = (String, u64)> {
     SlabEvent::ALL.iter().filter_map(|event| {
-        let of_cache = |id| stage.mm.slab_events(id, *event).into_iter().sum::<u64>();
-        let count = stage.mm.caches().map(|cache| of_cache(cache.id())).sum::<u64>();
+        let of_cache = |id| stage.mm.slabs().slab_events(id, *event).into_iter().sum::<u64>();
+        let count = stage.mm.slabs().caches().map(|cache| of_cache(cache.id())).sum::<u64>();
         (count > 0).then(|| (format!("slab_{}", event.name()), count))
     })
 }

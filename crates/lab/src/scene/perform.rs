@@ -203,8 +203,11 @@ fn counters(stage: &Stage) -> BTreeMap<String, u64> {
 fn slab_counters(stage: &Stage) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for &event in SlabEvent::ALL {
-        let caches =
-            stage.mm.caches().map(|cache| stage.mm.slab_events(cache.id(), event).iter().sum::<u64>());
+        let caches = stage
+            .mm
+            .slabs()
+            .caches()
+            .map(|cache| stage.mm.slabs().slab_events(cache.id(), event).iter().sum::<u64>());
         let count = caches.sum();
         if count > 0 {
             counters.insert(format!("slab_{}", event.name()), count);

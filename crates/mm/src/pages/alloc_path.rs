@@ -29,7 +29,7 @@ pub(crate) enum Mark {
 
 /// A request on its way through the zones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Search<'a> {
+pub struct Search<'a> {
     pub(crate) request: &'a Request,
     /// The node asked first.
     pub(crate) node: Node,

@@ -42,7 +42,7 @@ use crate::ground::topology::Topology;
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::Policy;
 
-use alloc_path::Search;
+pub use alloc_path::Search;
 use buddy::ZoneCx;
 use frame::MemMap;
 use pageblock::Pageblocks;
@@ -63,7 +63,7 @@ pub struct Pages<M: Machine> {
 }
 
 /// What the page allocator asks of those above it. It knows nothing of who answers.
-pub(crate) trait Above<M: Machine> {
+pub trait Above<M: Machine> {
     /// A request found too little free memory on `node`, or a fragmented zone there: kswapd is to see to it.
     fn wake_kswapd(&self, node: Node);
 

@@ -102,7 +102,7 @@ impl AllocFlags {
 const ALL_OF_IT: u32 = 1 << 30;
 
 /// A block that was found, and its zone.
-pub(crate) type ZoneBlock = (Pfn, ZoneId);
+pub type ZoneBlock = (Pfn, ZoneId);
 
 /// Flags of a zone.
 pub(crate) mod zone_flag {

@@ -202,7 +202,7 @@ impl<M: Machine> Mm<M> {
         if let Some(block) = self.search_after_guests(search, Asking::Last) {
             return Some(block);
         }
-        if self.give_up_stocks() {
+        if self.slabs().give_up_stocks() {
             if let Some(block) = self.pages().search(self, search) {
                 return Some(block);
             }

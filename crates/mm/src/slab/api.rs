@@ -7,19 +7,19 @@ use super::chain::Chain;
 use super::kmalloc::{KmallocClass, KmallocKind};
 use super::registry::SlabPlace;
 use super::stat::SlabEvent;
+use super::{SlabDoor, SlabGround};
 use crate::ground::ids::{Addr, Node, Pfn};
 use crate::ground::machine::{Machine, Span, Work};
-use crate::mm::Mm;
 use crate::pages::request::AllocError;
 use crate::rules::policy::CpuSlabRule;
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// An object of cache `id`, from the CPU's node if it can be.
     ///
     /// # Errors
     /// If there is no memory, or no such cache.
     #[inline]
-    pub fn kmem_cache_alloc(&self, id: CacheId) -> Result<Addr, SlabError> {
+    pub fn kmem_cache_alloc(self, id: CacheId) -> Result<Addr, SlabError> {
         self.kmem_cache_alloc_node(id, None)
     }
 
@@ -28,7 +28,7 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// As there.
     #[inline]
-    pub fn kmem_cache_alloc_node(&self, id: CacheId, node: Option<Node>) -> Result<Addr, SlabError> {
+    pub fn kmem_cache_alloc_node(self, id: CacheId, node: Option<Node>) -> Result<Addr, SlabError> {
         let cx = self.slab_cx(id)?;
         let since = self.machine().enter(Span::SlabAlloc);
         let object = cx.alloc_object(node);
@@ -42,7 +42,7 @@ impl<M: Machine> Mm<M> {
     /// # Errors
     /// If memory ran out: those that there were have been handed out, and are the caller's.
     pub fn kmem_cache_alloc_bulk(
-        &self,
+        self,
         id: CacheId,
         count: u32,
         mut put: impl FnMut(Addr),
@@ -64,7 +64,7 @@ impl<M: Machine> Mm<M> {
     /// If it is not an object of that cache; with debugging on, also if it is free or was written to where it must not
     /// be. Then nothing was changed.
     #[inline]
-    pub fn kmem_cache_free(&self, id: CacheId, object: Addr) -> Result<(), SlabError> {
+    pub fn kmem_cache_free(self, id: CacheId, object: Addr) -> Result<(), SlabError> {
         let (cx, head) = self.object_of(id, object)?;
         self.free_checked(cx, head, object)
     }
@@ -73,7 +73,7 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If one is not an object of that cache: then none was freed.
-    pub fn kmem_cache_free_bulk(&self, id: CacheId, objects: &mut [Addr]) -> Result<(), SlabError> {
+    pub fn kmem_cache_free_bulk(self, id: CacheId, objects: &mut [Addr]) -> Result<(), SlabError> {
         for object in objects.iter() {
             self.object_of(id, *object)?;
         }
@@ -88,7 +88,7 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If there is no memory; or `size` is 0 or more than the largest class, 8192 bytes: whole pages serve that.
-    pub fn kmalloc(&self, kind: KmallocKind, size: u32) -> Result<Addr, SlabError> {
+    pub fn kmalloc(self, kind: KmallocKind, size: u32) -> Result<Addr, SlabError> {
         let class = KmallocClass::of(kind, size).ok_or(SlabError::Size(size))?;
         self.kmem_cache_alloc(self.kmalloc_cache(class)?.id)
     }
@@ -96,8 +96,8 @@ impl<M: Machine> Mm<M> {
     /// Frees an object, whatever its cache.
     ///
     /// # Errors
-    /// If it is not an object of any cache; or as [`Mm::kmem_cache_free`].
-    pub fn kfree(&self, object: Addr) -> Result<(), SlabError> {
+    /// If it is not an object of any cache; or as [`SlabDoor::kmem_cache_free`].
+    pub fn kfree(self, object: Addr) -> Result<(), SlabError> {
         let place = self.slab_around(object).ok_or(SlabError::NotAnObject(object))?;
         self.free_checked(self.object_at(place, object)?, place.head, object)
     }
@@ -106,9 +106,9 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If it is not an object of that cache.
-    pub fn free_deferred(&self, id: CacheId, object: Addr) -> Result<(), SlabError> {
+    pub fn free_deferred(self, id: CacheId, object: Addr) -> Result<(), SlabError> {
         let (cx, _) = self.object_of(id, object)?;
-        self.slabs.defer_object(cx, object);
+        self.own().defer_object(cx, object);
         Ok(())
     }
 
@@ -117,26 +117,26 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If it is not an object of that cache.
-    pub fn kfree_rcu(&self, id: CacheId, object: Addr) -> Result<(), SlabError> {
+    pub fn kfree_rcu(self, id: CacheId, object: Addr) -> Result<(), SlabError> {
         let (cx, head) = self.object_of(id, object)?;
         let since = self.machine().enter(Span::SlabFree);
         let in_sheaf = cx.sheaves_serve(head) && cx.free_to_rcu_sheaf(object);
         if !in_sheaf {
-            self.slabs.defer_object(cx, object);
+            self.own().defer_object(cx, object);
         }
         self.machine().leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
         Ok(())
     }
 
     #[inline]
-    pub(super) fn slab_cx(&self, id: CacheId) -> Result<SlabCx<'_, M>, SlabError> {
+    pub(super) fn slab_cx(self, id: CacheId) -> Result<SlabCx<'a, M, G>, SlabError> {
         let cache = self.cache(id).ok_or(SlabError::NoCache(id))?;
-        Ok(SlabCx { mm: self, cache })
+        Ok(SlabCx { slabs: self, cache })
     }
 
     /// The cache `id` and the slab that `object` is of.
     #[inline]
-    fn object_of(&self, id: CacheId, object: Addr) -> Result<(SlabCx<'_, M>, Pfn), SlabError> {
+    fn object_of(self, id: CacheId, object: Addr) -> Result<(SlabCx<'a, M, G>, Pfn), SlabError> {
         let place = self.slab_around(object).ok_or(SlabError::NotAnObject(object))?;
         if place.cache != id {
             return Err(SlabError::WrongCache(object, place.cache));
@@ -146,14 +146,14 @@ impl<M: Machine> Mm<M> {
 
     /// The cache of the slab at `place`, if an object of it begins at `object`.
     #[inline]
-    fn object_at(&self, place: SlabPlace, object: Addr) -> Result<SlabCx<'_, M>, SlabError> {
+    fn object_at(self, place: SlabPlace, object: Addr) -> Result<SlabCx<'a, M, G>, SlabError> {
         let cx = self.slab_cx(place.cache)?;
         cx.cache.number(place.head, place.order, object).ok_or(SlabError::NotAnObject(object))?;
         Ok(cx)
     }
 
     #[inline]
-    fn free_checked(&self, cx: SlabCx<'_, M>, head: Pfn, object: Addr) -> Result<(), SlabError> {
+    fn free_checked(self, cx: SlabCx<'a, M, G>, head: Pfn, object: Addr) -> Result<(), SlabError> {
         let since = self.machine().enter(Span::SlabFree);
         let freed = cx.free_object_checked(head, object);
         self.machine().leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
@@ -161,10 +161,10 @@ impl<M: Machine> Mm<M> {
     }
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     #[inline]
     pub(super) fn alloc_object(self, node: Option<Node>) -> Result<Addr, AllocError> {
-        if self.cache.has_sheaves() && node.is_none_or(|node| node == self.mm.pages().local_node()) {
+        if self.cache.has_sheaves() && node.is_none_or(|node| node == self.slabs.pages().local_node()) {
             if let Some(object) = self.alloc_from_sheaves() {
                 return Ok(object);
             }
@@ -200,7 +200,7 @@ impl<M: Machine> SlabCx<'_, M> {
     fn free_many(self, objects: &mut [Addr]) -> Result<(), SlabError> {
         if self.cache.has_sheaves() || self.stock_serves() || self.cache.spec.is_debug() {
             for object in objects.iter() {
-                if let Some(head) = self.mm.slab_head(*object) {
+                if let Some(head) = self.slabs.slab_head(*object) {
                     self.free_object_checked(head, *object)?;
                 }
             }
@@ -236,7 +236,7 @@ impl<M: Machine> SlabCx<'_, M> {
     #[inline]
     pub(super) fn sheaves_serve(self, head: Pfn) -> bool {
         self.cache.has_sheaves()
-            && (self.cache.nodes.len() == 1 || self.node_of(head) == self.mm.pages().local_node())
+            && (self.cache.nodes.len() == 1 || self.node_of(head) == self.slabs.pages().local_node())
     }
 
     /// An object for a sheaf to be made of.
@@ -279,7 +279,7 @@ impl<M: Machine> SlabCx<'_, M> {
         }
         drop(cpu);
         if let Some(sheaf) = full {
-            self.mm.slabs.defer_sheaf(self, sheaf);
+            self.slabs.own().defer_sheaf(self, sheaf);
         }
         self.count(SlabEvent::FreeRcuSheaf, 1);
         true

@@ -2,6 +2,7 @@
 //! (docs/rules/slab.md#sheaves).
 
 use super::SlabCx;
+use super::SlabGround;
 use super::chain::NONE;
 use super::sheaf::Sheaf;
 use super::stat::SlabEvent;
@@ -117,7 +118,7 @@ impl<M: Machine> Barn<M> {
     }
 }
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// Gives an empty sheaf for a full one, if the barn has any.
     pub(super) fn barn_full_for_empty(self, empty: Option<Addr>) -> Option<Addr> {
         let (barn, machine) = (self.barn(), self.machine());
@@ -217,7 +218,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// The barn of the CPU's node.
     pub(super) fn barn(self) -> &'a Barn<M> {
-        &self.cache.nodes[usize::from(self.mm.pages().local_node().0)].barn
+        &self.cache.nodes[usize::from(self.slabs.pages().local_node().0)].barn
     }
 }
 

@@ -1,5 +1,6 @@
 //! Walking every invariant of the slab allocator, and counting what is where. To be called while nothing else runs.
 
+use super::{SlabDoor, SlabGround};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -13,7 +14,6 @@ use super::word::SlabWord;
 use crate::ground::ids::{Addr, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
-use crate::mm::Mm;
 use crate::pages::frame::FrameKind;
 use crate::pages::list::List;
 
@@ -59,13 +59,13 @@ struct Seen {
     used: SlabUse,
 }
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// Checks every invariant of a cache, and says where its memory is. Debugging and lent sheaves apart, an object that
     /// is in use by its slab's count and in no sheaf or CPU's hands is the user's.
     ///
     /// # Errors
     /// The first invariant that does not hold, in one line.
-    pub fn check_cache(&self, id: CacheId) -> Result<SlabUse, String> {
+    pub fn check_cache(self, id: CacheId) -> Result<SlabUse, String> {
         let cx = self.slab_cx(id).map_err(|error| format!("{error}"))?;
         cx.check().map_err(|what| format!("cache {}: {what}", cx.cache.spec().name))
     }
@@ -73,13 +73,13 @@ impl<M: Machine> Mm<M> {
     /// Checks every cache.
     ///
     /// # Errors
-    /// As [`Mm::check_cache`].
-    pub fn check_caches(&self) -> Result<(), String> {
+    /// As [`SlabDoor::check_cache`].
+    pub fn check_caches(self) -> Result<(), String> {
         self.caches().try_for_each(|cache| self.check_cache(cache.id()).map(drop))
     }
 
     /// Counter `event` of cache `id`, of each CPU.
-    pub fn slab_events(&self, id: CacheId, event: SlabEvent) -> alloc::vec::Vec<u64> {
+    pub fn slab_events(self, id: CacheId, event: SlabEvent) -> alloc::vec::Vec<u64> {
         let Some(cache) = self.cache(id) else { return alloc::vec::Vec::new() };
         let of_cpu = |cpu: usize| {
             let local = cache.cpus[cpu].local.lock_local(self.machine());
@@ -97,12 +97,12 @@ impl<M: Machine> Mm<M> {
 
     /// Counter `event` of all caches and CPUs together, as of a moment ago. Takes no lock, so that fast paths, which count
     /// under their CPU's, are not in it.
-    pub fn slab_events_seen(&self, event: SlabEvent) -> u64 {
+    pub fn slab_events_seen(self, event: SlabEvent) -> u64 {
         self.caches().flat_map(|cache| &cache.cpus).map(|cpu| cpu.stats.get(event)).sum()
     }
 
     /// Pages of all slabs, as of a moment ago.
-    pub fn slab_pages(&self) -> u64 {
+    pub fn slab_pages(self) -> u64 {
         let of = |cache: &Cache<M>| {
             cache.nodes.iter().map(|node| u64::from(node.pages.load(Relaxed))).sum::<u64>()
         };
@@ -110,13 +110,13 @@ impl<M: Machine> Mm<M> {
     }
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     fn check(self) -> Result<SlabUse, String> {
         let mut seen = Seen::default();
         self.walk_cpus(&mut seen)?;
         self.walk_nodes(&mut seen)?;
         let mut waiting = alloc::vec::Vec::new();
-        self.mm.slabs.each_deferred_slab(self.mm, |head| waiting.push(head));
+        self.slabs.own().each_deferred_slab(self.slabs, |head| waiting.push(head));
         waiting
             .into_iter()
             .filter(|head| self.owns(*head))
@@ -209,15 +209,15 @@ impl<M: Machine> SlabCx<'_, M> {
             return Err(String::from("an object is in sheaves or stocks twice"));
         }
         for object in &objects {
-            let head = self.mm.slab_head(*object).filter(|head| self.owns(*head));
+            let head = self.slabs.slab_head(*object).filter(|head| self.owns(*head));
             let head =
                 head.ok_or_else(|| format!("{object} is in a sheaf or stock, but of no slab of the cache"))?;
             *seen.aside.entry(head.0).or_default() += 1;
         }
         seen.used.in_sheaves = objects.len() as u64;
         let mut deferred = 0;
-        self.mm.slabs.each_deferred(self.mm, |object| {
-            deferred += u64::from(self.mm.slab_head(object).is_some_and(|head| self.owns(head)));
+        self.slabs.own().each_deferred(self.slabs, |object| {
+            deferred += u64::from(self.slabs.slab_head(object).is_some_and(|head| self.owns(head)));
         });
         seen.used.deferred += deferred;
         Ok(())
@@ -225,7 +225,7 @@ impl<M: Machine> SlabCx<'_, M> {
 
     /// Goes over all frames of the machine for slabs of the cache.
     fn walk_slabs(self, seen: &mut Seen) -> Result<(), String> {
-        for zone in self.mm.zones() {
+        for zone in self.slabs.zones() {
             let span = zone.managed_span();
             let mut pfn = span.start;
             while pfn < span.end {
@@ -287,8 +287,11 @@ impl<M: Machine> SlabCx<'_, M> {
         let mut met = alloc::vec![false; self.cache.objects(order) as usize];
         let mut free = 0;
         while at != NONE {
-            let number =
-                if self.mm.slab_head(at) == Some(head) { self.cache.number(head, order, at) } else { None };
+            let number = if self.slabs.slab_head(at) == Some(head) {
+                self.cache.number(head, order, at)
+            } else {
+                None
+            };
             let number = number.ok_or_else(|| format!("{head}: its free list leads to {at}"))?;
             if core::mem::replace(&mut met[number as usize], true) {
                 return Err(format!("{head}: object {number} is on its free list twice"));

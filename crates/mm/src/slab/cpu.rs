@@ -3,6 +3,7 @@
 //! (docs/rules/slab.md#paths-with-slabs-of-cpus).
 
 use super::SlabCx;
+use super::SlabGround;
 use super::chain::{Chain, NONE};
 use super::node::{Slabs, Taken};
 use super::sheaf::CpuSheaves;
@@ -45,7 +46,7 @@ impl CpuSlab {
     }
 }
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// This CPU's part of the cache.
     #[inline]
     pub(super) fn lock_cpu(self) -> Guard<'a, M, CpuSlab> {

@@ -9,6 +9,7 @@
 
 use super::SlabCx;
 use super::SlabError;
+use super::SlabGround;
 use super::chain::{Chain, NONE};
 use super::{CacheFlags, CacheSpec};
 use crate::ground::ids::{Addr, Node, Pfn};
@@ -37,7 +38,7 @@ pub(super) fn marked_bytes(spec: &CacheSpec) -> u32 {
     red_zone(spec).end
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     /// An object, after a look at whether anybody wrote to it while it was free. One that was written to is kept out of
     /// use, and the next is tried.
     pub(super) fn alloc_debug(self, node: Option<Node>) -> Result<Addr, AllocError> {

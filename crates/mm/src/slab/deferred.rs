@@ -4,6 +4,7 @@
 //! Bursts are what makes `list_lock` busy under mmap1: while a grace period lasts nothing comes back, so that CPUs empty
 //! their partial slabs, and at its end all of it comes back at once.
 
+use super::{SlabDoor, SlabGround};
 use alloc::boxed::Box;
 
 use super::SlabCx;
@@ -13,7 +14,6 @@ use super::sheaf::Sheaf;
 use crate::ground::ids::{Addr, Pfn};
 use crate::ground::machine::{Daemon, LockClass, Machine};
 use crate::ground::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Guard, Locked, Relaxed};
-use crate::mm::Mm;
 use crate::pages::frame::NONE as NO_FRAME;
 use crate::rules::policy::GraceRule;
 
@@ -74,12 +74,12 @@ impl<M: Machine> Deferred<M> {
         Self { ended: AtomicU64::new(0), wanted: AtomicU32::new(0), queues: (0..cpus).map(queue).collect() }
     }
 
-    fn lock<'a>(&'a self, mm: &'a Mm<M>, cpu: usize) -> Guard<'a, M, Queue> {
-        let mut queue = self.queues[cpu].lock_local(mm.machine());
+    fn lock<'a, G: SlabGround<M>>(&'a self, slabs: SlabDoor<'a, M, G>, cpu: usize) -> Guard<'a, M, Queue> {
+        let mut queue = self.queues[cpu].lock_local(slabs.machine());
         let ended = self.ended.load(Acquire);
         while queue.period < ended {
             queue.period += 1;
-            queue.age(mm);
+            queue.age(slabs);
         }
         queue
     }
@@ -87,14 +87,14 @@ impl<M: Machine> Deferred<M> {
 
 impl Queue {
     /// Another grace period has ended.
-    fn age<M: Machine>(&mut self, mm: &Mm<M>) {
+    fn age<M: Machine, G: SlabGround<M>>(&mut self, slabs: SlabDoor<'_, M, G>) {
         let [new, old, ready] = self.batches;
-        self.batches = [Batch::EMPTY, new, joined(mm, ready, old)];
+        self.batches = [Batch::EMPTY, new, joined(slabs, ready, old)];
     }
 }
 
 /// All of `first`, then all of `then`.
-fn joined<M: Machine>(mm: &Mm<M>, first: Batch, then: Batch) -> Batch {
+fn joined<M: Machine, G: SlabGround<M>>(slabs: SlabDoor<'_, M, G>, first: Batch, then: Batch) -> Batch {
     if first.is_empty() {
         return then;
     }
@@ -103,7 +103,7 @@ fn joined<M: Machine>(mm: &Mm<M>, first: Batch, then: Batch) -> Batch {
         if first.last == NONE {
             all.first = then.first;
         } else {
-            set_next(mm, first.last, then.first);
+            set_next(slabs, first.last, then.first);
         }
         all.last = then.last;
         all.objects += then.objects;
@@ -111,14 +111,14 @@ fn joined<M: Machine>(mm: &Mm<M>, first: Batch, then: Batch) -> Batch {
     }
     let mut sheaf = then.sheaves;
     while sheaf != NONE {
-        let next = Sheaf::linked(mm.machine(), sheaf);
-        Sheaf::link(mm.machine(), sheaf, all.sheaves);
+        let next = Sheaf::linked(slabs.machine(), sheaf);
+        Sheaf::link(slabs.machine(), sheaf, all.sheaves);
         all.sheaves = sheaf;
         sheaf = next;
     }
     let mut slab = then.slabs;
     while slab != NO_FRAME {
-        let frame = mm.map().frame(Pfn(slab));
+        let frame = slabs.map().frame(Pfn(slab));
         let next = frame.next.load(Relaxed);
         frame.next.store(all.slabs, Relaxed);
         all.slabs = slab;
@@ -127,21 +127,21 @@ fn joined<M: Machine>(mm: &Mm<M>, first: Batch, then: Batch) -> Batch {
     all
 }
 
-fn set_next<M: Machine>(mm: &Mm<M>, object: Addr, next: Addr) {
-    if let Some((cx, _)) = mm.slab_of(object) {
-        cx.cache.set_next(mm.machine(), object, next);
+fn set_next<M: Machine, G: SlabGround<M>>(slabs: SlabDoor<'_, M, G>, object: Addr, next: Addr) {
+    if let Some((cx, _)) = slabs.slab_of(object) {
+        cx.cache.set_next(slabs.machine(), object, next);
     }
 }
 
 impl<M: Machine> SlabAllocator<M> {
     /// Queues an object of the cache on this CPU.
-    pub(super) fn defer_object(&self, cx: SlabCx<'_, M>, object: Addr) {
-        let mut queue = self.deferred.lock(cx.mm, usize::from(cx.machine().cpu().0));
+    pub(super) fn defer_object<G: SlabGround<M>>(&self, cx: SlabCx<'_, M, G>, object: Addr) {
+        let mut queue = self.deferred.lock(cx.slabs, usize::from(cx.machine().cpu().0));
         cx.cache.set_next(cx.machine(), object, NONE);
         let batch = &mut queue.batches[0];
         match batch.last {
             NONE => batch.first = object,
-            last => set_next(cx.mm, last, object),
+            last => set_next(cx.slabs, last, object),
         }
         batch.last = object;
         batch.objects += 1;
@@ -149,21 +149,21 @@ impl<M: Machine> SlabAllocator<M> {
         let waiting = queue.batches[0].bytes + queue.batches[1].bytes;
         drop(queue);
         if waiting > BACKLOG && cx.rules().grace == GraceRule::Hurries {
-            self.hurry(cx.mm);
+            self.hurry(cx.slabs);
         }
     }
 
     /// Asks for a grace period, unless somebody has already.
     #[inline(never)]
-    fn hurry(&self, mm: &Mm<M>) {
+    fn hurry<G: SlabGround<M>>(&self, slabs: SlabDoor<'_, M, G>) {
         if self.deferred.wanted.load(Relaxed) == 0 && self.deferred.wanted.swap(1, Relaxed) == 0 {
-            mm.machine().wake(Daemon::Rcu);
+            slabs.machine().wake(Daemon::Rcu);
         }
     }
 
     /// Queues a sheaf of the cache's objects on this CPU.
-    pub(super) fn defer_sheaf(&self, cx: SlabCx<'_, M>, sheaf: Sheaf) {
-        let mut queue = self.deferred.lock(cx.mm, usize::from(cx.machine().cpu().0));
+    pub(super) fn defer_sheaf<G: SlabGround<M>>(&self, cx: SlabCx<'_, M, G>, sheaf: Sheaf) {
+        let mut queue = self.deferred.lock(cx.slabs, usize::from(cx.machine().cpu().0));
         sheaf.note_len(cx.machine());
         cx.machine().store(sheaf.at.add(SHEAF_CACHE), u64::from(cx.cache.id.0));
         Sheaf::link(cx.machine(), sheaf.at, queue.batches[0].sheaves);
@@ -171,76 +171,85 @@ impl<M: Machine> SlabAllocator<M> {
     }
 
     /// Queues a slab, of which no object is in use, on this CPU.
-    pub(super) fn defer_slab(&self, mm: &Mm<M>, head: Pfn) {
-        let mut queue = self.deferred.lock(mm, usize::from(mm.machine().cpu().0));
-        mm.map().frame(head).next.store(queue.batches[0].slabs, Relaxed);
+    pub(super) fn defer_slab<G: SlabGround<M>>(&self, slabs: SlabDoor<'_, M, G>, head: Pfn) {
+        let mut queue = self.deferred.lock(slabs, usize::from(slabs.machine().cpu().0));
+        slabs.map().frame(head).next.store(queue.batches[0].slabs, Relaxed);
         queue.batches[0].slabs = head.0;
     }
 
     /// Looks at every slab that waits.
-    pub(super) fn each_deferred_slab(&self, mm: &Mm<M>, mut look: impl FnMut(Pfn)) {
+    pub(super) fn each_deferred_slab<G: SlabGround<M>>(
+        &self,
+        slabs: SlabDoor<'_, M, G>,
+        mut look: impl FnMut(Pfn),
+    ) {
         for cpu in 0..self.deferred.queues.len() {
-            for batch in &self.deferred.lock(mm, cpu).batches {
+            for batch in &self.deferred.lock(slabs, cpu).batches {
                 let mut slab = batch.slabs;
                 while slab != NO_FRAME {
                     look(Pfn(slab));
-                    slab = mm.map().frame(Pfn(slab)).next.load(Relaxed);
+                    slab = slabs.map().frame(Pfn(slab)).next.load(Relaxed);
                 }
             }
         }
     }
 
     /// Looks at every object that waits, in sheaves and by itself.
-    pub(super) fn each_deferred(&self, mm: &Mm<M>, mut look: impl FnMut(Addr)) {
+    pub(super) fn each_deferred<G: SlabGround<M>>(
+        &self,
+        slabs: SlabDoor<'_, M, G>,
+        mut look: impl FnMut(Addr),
+    ) {
         for cpu in 0..self.deferred.queues.len() {
-            let queue = self.deferred.lock(mm, cpu);
+            let queue = self.deferred.lock(slabs, cpu);
             for batch in &queue.batches {
                 let mut object = batch.first;
                 while object != NONE {
                     look(object);
-                    object = mm.slab_of(object).map_or(NONE, |(cx, _)| cx.cache.next(mm.machine(), object));
+                    object =
+                        slabs.slab_of(object).map_or(NONE, |(cx, _)| cx.cache.next(slabs.machine(), object));
                 }
                 let mut sheaf = batch.sheaves;
                 while sheaf != NONE {
-                    let objects = Sheaf::noted(mm.machine(), sheaf);
-                    (0..objects.len).for_each(|number| look(objects.get(mm.machine(), number)));
-                    sheaf = Sheaf::linked(mm.machine(), sheaf);
+                    let objects = Sheaf::noted(slabs.machine(), sheaf);
+                    (0..objects.len).for_each(|number| look(objects.get(slabs.machine(), number)));
+                    sheaf = Sheaf::linked(slabs.machine(), sheaf);
                 }
             }
         }
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// An RCU grace period has ended, and the next one has begun: what was queued before the one that ended began may be
-    /// freed. Whoever plays RCU says this; [`Mm::run_deferred`] frees.
-    pub fn end_grace_period(&self) {
-        self.slabs.deferred.wanted.store(0, Relaxed);
-        self.slabs.deferred.ended.fetch_add(1, AcqRel);
+    /// freed. Whoever plays RCU says this; [`SlabDoor::run_deferred`] frees.
+    pub fn end_grace_period(self) {
+        self.own().deferred.wanted.store(0, Relaxed);
+        self.own().deferred.ended.fetch_add(1, AcqRel);
     }
 
     /// Whether a CPU has asked for the present grace period to be hurried; [`Daemon::Rcu`] was woken then.
-    pub fn grace_period_wanted(&self) -> bool {
-        self.slabs.deferred.wanted.load(Relaxed) != 0
+    pub fn grace_period_wanted(self) -> bool {
+        self.own().deferred.wanted.load(Relaxed) != 0
     }
 
     /// Objects of this CPU that wait for a grace period to end, those in sheaves and those that need not wait any more
     /// not counted.
-    pub fn deferred_here(&self) -> u32 {
-        let queue = self.slabs.deferred.lock(self, usize::from(self.machine().cpu().0));
+    pub fn deferred_here(self) -> u32 {
+        let queue = self.own().deferred.lock(self, usize::from(self.machine().cpu().0));
         queue.batches[0].objects + queue.batches[1].objects
     }
 
     /// Frees up to `most` of this CPU's objects whose grace period has ended, sheaves and slabs whole; how many it freed.
-    pub fn run_deferred(&self, most: u32) -> u32 {
+    pub fn run_deferred(self, most: u32) -> u32 {
         self.run_deferred_of(usize::from(self.machine().cpu().0), most)
     }
 
-    fn run_deferred_of(&self, cpu: usize, most: u32) -> u32 {
+    fn run_deferred_of(self, cpu: usize, most: u32) -> u32 {
         self.run_whole(cpu);
         let mut freed = 0;
         while freed < most {
-            let mut queue = self.slabs.deferred.lock(self, cpu);
+            let mut queue = self.own().deferred.lock(self, cpu);
             let ready = &mut queue.batches[2];
             let object = ready.first;
             let Some((cx, head)) = self.slab_of(object).filter(|_| object != NONE) else { break };
@@ -259,8 +268,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Sheaves go to the barn where it has room, else their objects to slabs; slabs go to the page allocator.
-    fn run_whole(&self, cpu: usize) {
-        let mut queue = self.slabs.deferred.lock(self, cpu);
+    fn run_whole(self, cpu: usize) {
+        let mut queue = self.own().deferred.lock(self, cpu);
         let ready = &mut queue.batches[2];
         let mut sheaf = core::mem::replace(&mut ready.sheaves, NONE);
         let mut slab = core::mem::replace(&mut ready.slabs, NO_FRAME);
@@ -268,8 +277,8 @@ impl<M: Machine> Mm<M> {
         while sheaf != NONE {
             let next = Sheaf::linked(self.machine(), sheaf);
             let cache = self.machine().load(sheaf.add(SHEAF_CACHE)) as usize;
-            if let Some(cache) = self.slabs.caches.get(cache) {
-                SlabCx { mm: self, cache }.put_away(Sheaf::noted(self.machine(), sheaf));
+            if let Some(cache) = self.own().caches.get(cache) {
+                SlabCx { slabs: self, cache }.put_away(Sheaf::noted(self.machine(), sheaf));
             }
             sheaf = next;
         }
@@ -283,8 +292,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Frees all of every CPU's that has waited long enough, on this CPU.
-    pub fn run_all_deferred(&self) {
-        for cpu in 0..self.slabs.deferred.queues.len() {
+    pub fn run_all_deferred(self) {
+        for cpu in 0..self.own().deferred.queues.len() {
             self.run_deferred_of(cpu, u32::MAX);
         }
     }

@@ -3,6 +3,7 @@
 //! (docs/rules/slab.md#paths-with-slabs-of-cpus).
 
 use super::SlabCx;
+use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::node::{End, Partials};
@@ -31,7 +32,7 @@ impl Change {
     }
 }
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// Frees objects of the slab at `head`.
     #[inline]
     pub(super) fn free_to_slabs(self, head: Pfn, chain: Chain) {
@@ -148,12 +149,12 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     fn gather(self, objects: &mut [Addr]) -> Option<(Pfn, Chain)> {
         const LOOK_AHEAD: u32 = 3;
         let (last, others) = objects.split_last_mut()?;
-        let head = self.mm.slab_head(*last)?;
+        let head = self.slabs.slab_head(*last)?;
         let mut chain = Chain::one(*last);
         *last = NONE;
         let mut strangers = 0;
         for object in others.iter_mut().rev().filter(|object| **object != NONE) {
-            if self.mm.slab_head(*object) == Some(head) {
+            if self.slabs.slab_head(*object) == Some(head) {
                 chain.push(self.machine(), self.cache, *object);
                 *object = NONE;
             } else {

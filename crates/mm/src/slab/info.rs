@@ -1,6 +1,7 @@
 //! /proc/slabinfo and the files under /sys/kernel/slab, SLUB_STATS among them, in the kernel's own layout. To be called
 //! while nothing else runs on a machine with real threads: counts of several CPUs are not of one moment otherwise.
 
+use super::{SlabDoor, SlabGround};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,7 +15,6 @@ use super::{SlabCx, SlabError};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
-use crate::mm::Mm;
 use crate::pages::list::List;
 use crate::rules::policy::{CpuSlabRule, SheafRule};
 
@@ -43,17 +43,17 @@ const HEADING: &str = "slabinfo - version: 2.1\n\
     # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> \
     <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n";
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// /proc/slabinfo: a line for each cache, the newest first. As the kernel does, it counts as active what is not free
     /// in a node's partial slabs.
-    pub fn slabinfo(&self) -> String {
+    pub fn slabinfo(self) -> String {
         let mut lines: Vec<String> = self.caches().map(|cache| self.slabinfo_line(cache)).collect();
         lines.reverse();
         HEADING.to_string() + &lines.concat()
     }
 
-    fn slabinfo_line(&self, cache: &Cache<M>) -> String {
-        let counts = SlabCx { mm: self, cache }.node_counts();
+    fn slabinfo_line(self, cache: &Cache<M>) -> String {
+        let counts = SlabCx { slabs: self, cache }.node_counts();
         let sum = |of: fn(&NodeCounts) -> u64| counts.iter().map(of).sum::<u64>();
         let (slabs, objects) = (sum(|node| node.slabs), sum(|node| node.objects));
         let active = objects.saturating_sub(sum(|node| node.partial_free));
@@ -75,7 +75,7 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If there is no such cache.
-    pub fn slab_attributes(&self, id: CacheId) -> Result<Vec<SlabAttribute>, SlabError> {
+    pub fn slab_attributes(self, id: CacheId) -> Result<Vec<SlabAttribute>, SlabError> {
         let cx = self.slab_cx(id)?;
         let mut attributes = sizes(cx);
         attributes.extend(flags(cx.cache.spec.flags));
@@ -91,7 +91,7 @@ impl<M: Machine> Mm<M> {
 }
 
 /// What was computed when the cache was made.
-fn sizes<M: Machine>(cx: SlabCx<'_, M>) -> Vec<SlabAttribute> {
+fn sizes<M: Machine, G: SlabGround<M>>(cx: SlabCx<'_, M, G>) -> Vec<SlabAttribute> {
     let sizing = cx.cache.sizing();
     let numbers = [
         ("align", cx.cache.spec.alignment()),
@@ -126,7 +126,7 @@ fn flags(flags: CacheFlags) -> impl Iterator<Item = SlabAttribute> {
 }
 
 /// Where its memory is.
-fn states<M: Machine>(cx: SlabCx<'_, M>) -> Vec<SlabAttribute> {
+fn states<M: Machine, G: SlabGround<M>>(cx: SlabCx<'_, M, G>) -> Vec<SlabAttribute> {
     let counts = cx.node_counts();
     let by_node = |name, of: fn(&NodeCounts) -> u64| {
         attribute(name, listed(counts.iter().map(of).sum(), 'N', counts.iter().map(of)))
@@ -157,7 +157,7 @@ fn listed(sum: u64, letter: char, parts: impl Iterator<Item = u64>) -> String {
     text
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     /// Whether a kernel with these rules has such a counter.
     fn counts(self, event: SlabEvent) -> bool {
         if event.is_of_sheaves() {

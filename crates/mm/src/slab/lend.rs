@@ -6,12 +6,12 @@ use super::SlabError;
 use super::cache::CacheId;
 use super::sheaf::Sheaf;
 use super::stat::SlabEvent;
+use super::{SlabDoor, SlabGround};
 use crate::ground::ids::Addr;
 use crate::ground::machine::{Machine, Span, Work};
-use crate::mm::Mm;
 use crate::pages::request::AllocError;
 
-/// A sheaf that was lent; to be brought back by [`Mm::return_sheaf`].
+/// A sheaf that was lent; to be brought back by [`SlabDoor::return_sheaf`].
 #[derive(Debug)]
 #[must_use = "its objects are lost if it is not brought back"]
 pub struct LentSheaf {
@@ -33,12 +33,12 @@ impl LentSheaf {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// Borrows a sheaf of cache `id` with at least `count` objects in it.
     ///
     /// # Errors
     /// If there is no memory, no such cache, or the cache has no sheaves.
-    pub fn prefill_sheaf(&self, id: CacheId, count: u32) -> Result<LentSheaf, SlabError> {
+    pub fn prefill_sheaf(self, id: CacheId, count: u32) -> Result<LentSheaf, SlabError> {
         let cx = self.slab_cx(id)?;
         if !cx.cache.has_sheaves() {
             return Err(SlabError::NoSheaves(id));
@@ -51,13 +51,13 @@ impl<M: Machine> Mm<M> {
     }
 
     /// An object from a borrowed sheaf, `None` once it is empty.
-    pub fn alloc_from_sheaf(&self, lent: &mut LentSheaf) -> Option<Addr> {
+    pub fn alloc_from_sheaf(self, lent: &mut LentSheaf) -> Option<Addr> {
         lent.sheaf.pop(self.machine())
     }
 
     /// Brings a borrowed sheaf back, with what is left in it.
     #[allow(clippy::needless_pass_by_value, reason = "nobody may use it afterwards")]
-    pub fn return_sheaf(&self, lent: LentSheaf) {
+    pub fn return_sheaf(self, lent: LentSheaf) {
         if let Ok(cx) = self.slab_cx(lent.cache) {
             let since = self.machine().enter(Span::SlabFree);
             let count = lent.sheaf.len;
@@ -67,7 +67,7 @@ impl<M: Machine> Mm<M> {
     }
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     fn lend(self, count: u32) -> Result<LentSheaf, AllocError> {
         let capacity = self.capacity().max(count);
         let mut sheaf = if count > self.capacity() {

@@ -45,23 +45,27 @@ mod watch;
 mod word;
 
 use core::fmt;
+use core::marker::PhantomData;
 
 pub use cache::{Cache, CacheId};
 pub use check::SlabUse;
 pub use info::SlabAttribute;
 pub use lend::LentSheaf;
-pub(crate) use registry::SlabAllocator;
+pub use registry::SlabAllocator;
 pub use sizing::{CacheSizing, SlabSystem};
 pub use spec::{CacheFlags, CacheSpec, SpecError};
 pub use stat::SlabEvent;
 
 use crate::ground::ids::{Addr, Node, Order, Pfn};
 use crate::ground::machine::{Access, Machine};
-use crate::mm::Mm;
+use crate::ground::topology::Topology;
 use crate::pages::frame::MemMap;
 use crate::pages::list::Mem;
-use crate::pages::request::AllocError;
-use crate::rules::policy::SlabRules;
+use crate::pages::request::{AllocError, Request};
+use crate::pages::zone::Zone;
+use crate::pages::{Above, Pages};
+use crate::rules::knobs::Knobs;
+use crate::rules::policy::{Rules, SlabRules};
 use word::SlabWord;
 
 /// Why an object was not handed out or taken back. Nothing was changed.
@@ -114,46 +118,123 @@ impl fmt::Display for SlabError {
 
 impl core::error::Error for SlabError {}
 
-/// A cache and the memory manager around it: what all paths here work with.
-#[derive(Debug)]
-pub(crate) struct SlabCx<'a, M: Machine> {
-    mm: &'a Mm<M>,
-    cache: &'a Cache<M>,
+/// What the slab allocator stands on: pages, whoever makes room for them, and the place where its own state is kept.
+pub trait SlabGround<M: Machine>: Above<M> {
+    /// Where slabs come from.
+    fn pages(&self) -> &Pages<M>;
+
+    /// The slab allocator's own.
+    fn slab_allocator(&self) -> &SlabAllocator<M>;
 }
 
-impl<M: Machine> Clone for SlabCx<'_, M> {
+/// The slab allocator at work: its state, on its ground. As large as a reference; generic over the ground, so that it
+/// knows the page allocator and nothing else of a memory manager.
+#[derive(Debug)]
+pub struct SlabDoor<'a, M, G> {
+    ground: &'a G,
+    machine: PhantomData<&'a M>,
+}
+
+impl<M, G> Clone for SlabDoor<'_, M, G> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M: Machine> Copy for SlabCx<'_, M> {}
+impl<M, G> Copy for SlabDoor<'_, M, G> {}
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
+    /// The slab allocator of `ground`.
+    #[inline]
+    pub(crate) fn on(ground: &'a G) -> Self {
+        Self { ground, machine: PhantomData }
+    }
+
+    #[inline]
+    fn own(self) -> &'a SlabAllocator<M> {
+        self.ground.slab_allocator()
+    }
+
+    #[inline]
+    fn pages(self) -> &'a Pages<M> {
+        self.ground.pages()
+    }
+
+    /// A block from the page allocator.
+    #[inline]
+    fn alloc_pages(self, request: Request) -> Result<Pfn, AllocError> {
+        self.pages().alloc(self.ground, request)
+    }
+
     #[inline]
     fn machine(self) -> &'a M {
-        self.mm.machine()
+        self.pages().machine()
     }
 
     #[inline]
     fn map(self) -> &'a MemMap {
-        self.mm.map()
+        self.pages().map()
+    }
+
+    #[inline]
+    fn rules(self) -> &'a Rules {
+        self.pages().policy().rules()
+    }
+
+    fn topology(self) -> &'a Topology {
+        self.pages().topology()
+    }
+
+    fn knobs(self) -> &'a Knobs {
+        self.pages().knobs()
+    }
+
+    #[inline]
+    fn zones(self) -> &'a [Zone<M>] {
+        self.pages().zones()
+    }
+}
+
+/// A cache and the slab allocator around it: what all paths here work with.
+#[derive(Debug)]
+pub(crate) struct SlabCx<'a, M: Machine, G> {
+    slabs: SlabDoor<'a, M, G>,
+    cache: &'a Cache<M>,
+}
+
+impl<M: Machine, G> Clone for SlabCx<'_, M, G> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Machine, G> Copy for SlabCx<'_, M, G> {}
+
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
+    #[inline]
+    fn machine(self) -> &'a M {
+        self.slabs.machine()
+    }
+
+    #[inline]
+    fn map(self) -> &'a MemMap {
+        self.slabs.map()
     }
 
     #[inline]
     fn mem(self) -> Mem<'a, M> {
-        Mem { map: self.mm.map(), machine: self.mm.machine() }
+        Mem { map: self.slabs.map(), machine: self.slabs.machine() }
     }
 
     #[inline]
     fn rules(self) -> &'a SlabRules {
-        &self.mm.rules().slab
+        &self.slabs.rules().slab
     }
 
     /// The node that a frame is on.
     #[inline]
     fn node_of(self, head: Pfn) -> Node {
-        self.mm.zones()[usize::from(self.map().frame(head).state().zone.0)].node
+        self.slabs.zones()[usize::from(self.map().frame(head).state().zone.0)].node
     }
 
     /// The order of the slab at `head`.

@@ -2,6 +2,7 @@
 //! is the lock that docs/published.md#tang-2023 is about.
 
 use super::SlabCx;
+use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::stat::SlabEvent;
@@ -31,7 +32,7 @@ impl Slabs {
     pub(super) const EMPTY: Self = Self { first: NO_FRAME, len: 0 };
 
     /// Puts `head` before the others.
-    pub(super) fn push<M: Machine>(&mut self, cx: SlabCx<'_, M>, head: Pfn) {
+    pub(super) fn push<M: Machine, G: SlabGround<M>>(&mut self, cx: SlabCx<'_, M, G>, head: Pfn) {
         cx.mem().touch(head, Access::Write);
         cx.map().frame(head).next.store(self.first, Relaxed);
         self.first = head.0;
@@ -39,7 +40,7 @@ impl Slabs {
     }
 
     /// Takes the first one.
-    pub(super) fn pop<M: Machine>(&mut self, cx: SlabCx<'_, M>) -> Option<Pfn> {
+    pub(super) fn pop<M: Machine, G: SlabGround<M>>(&mut self, cx: SlabCx<'_, M, G>) -> Option<Pfn> {
         let head = Pfn(self.first);
         if self.first == NO_FRAME {
             return None;
@@ -60,7 +61,7 @@ pub(super) struct Taken {
     pub(super) more: Slabs,
 }
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// Takes `list_lock` of a node.
     pub(super) fn lock_list(self, node: &'a NodeCache<M>) -> Guard<'a, M, Partials> {
         let guard = node.partial.lock(self.machine());
@@ -76,7 +77,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// Slabs for this CPU from the list of `node`, else, now and then, from those of other nodes.
     pub(super) fn take_partial(self, node: Option<Node>) -> Option<Taken> {
-        let local = node.unwrap_or_else(|| self.mm.pages().local_node());
+        let local = node.unwrap_or_else(|| self.slabs.pages().local_node());
         let home = &self.cache.nodes[usize::from(local.0)];
         let taken = if self.nr_partial(home) > 0 { self.take_from(home, Wait::AsLongAsNeeded) } else { None };
         if taken.is_some() || node.is_some() {
@@ -97,8 +98,12 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         if !self.asks_elsewhere() {
             return None;
         }
-        let nodes =
-            self.mm.pages().fallback_order(local).iter().map(|node| &self.cache.nodes[usize::from(node.0)]);
+        let nodes = self
+            .slabs
+            .pages()
+            .fallback_order(local)
+            .iter()
+            .map(|node| &self.cache.nodes[usize::from(node.0)]);
         let wait = match self.rules().remote_refill {
             RemoteRefillRule::Waits => Wait::AsLongAsNeeded,
             RemoteRefillRule::Tries => Wait::Never,
@@ -319,13 +324,13 @@ mod tests {
         let topology = Topology::x86(&nodes, 1 << 20, distance).unwrap();
         let policy = Policy::parse(policy).unwrap();
         let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
-        let id = mm.create_cache(CacheSpec::new("vma", 168).with(CacheFlags::NO_MERGE)).unwrap();
-        let objects = mm.cache(id).unwrap().sizing().objects as usize;
+        let id = mm.slabs().create_cache(CacheSpec::new("vma", 168).with(CacheFlags::NO_MERGE)).unwrap();
+        let objects = mm.slabs().cache(id).unwrap().sizing().objects as usize;
         for _ in left..objects {
-            mm.kmem_cache_alloc(id).unwrap();
+            mm.slabs().kmem_cache_alloc(id).unwrap();
         }
-        let cx = mm.slab_cx(id).unwrap();
-        let leaves = || mm.kmem_cache_alloc_node(id, Some(Node(1))).unwrap();
+        let cx = mm.slabs().slab_cx(id).unwrap();
+        let leaves = || mm.slabs().kmem_cache_alloc_node(id, Some(Node(1))).unwrap();
         let guard = cx.lock_list(&cx.cache.nodes[0]);
         let takes_lock = std::panic::catch_unwind(std::panic::AssertUnwindSafe(leaves)).is_err();
         drop(guard);

@@ -1,6 +1,7 @@
 //! Slabs come from the page allocator and go back to it.
 
 use super::SlabCx;
+use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::stat::SlabEvent;
@@ -18,7 +19,7 @@ pub(super) struct NewSlab {
     pub(super) chain: Chain,
 }
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// A slab from the page allocator, from `node` if it can be; its word says that all of its objects are in use.
     pub(super) fn new_slab(self, node: Option<Node>) -> Result<NewSlab, AllocError> {
         let cache = self.cache;
@@ -51,11 +52,11 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         self.watch_order();
         if higher {
             let patient = Request { urgency: Urgency::NoWait, ..request };
-            if let Ok(head) = self.mm.alloc(patient.of_order(sizing.order)) {
+            if let Ok(head) = self.slabs.alloc_pages(patient.of_order(sizing.order)) {
                 return Ok((head, sizing.order));
             }
         }
-        let head = self.mm.alloc(request.of_order(sizing.min_order))?;
+        let head = self.slabs.alloc_pages(request.of_order(sizing.min_order))?;
         if higher {
             self.count(SlabEvent::OrderFallback, 1);
         }
@@ -100,7 +101,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     pub(super) fn discard(self, head: Pfn) {
         self.count(SlabEvent::FreeSlab, 1);
         if self.cache.spec.flags.has(super::CacheFlags::TYPESAFE_BY_RCU) {
-            self.mm.slabs.defer_slab(self.mm, head);
+            self.slabs.own().defer_slab(self.slabs, head);
         } else {
             self.free_pages(head);
         }
@@ -119,7 +120,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         let migratetype = self.page_request(None).migratetype;
         let block = FrameState { kind: FrameKind::Allocated, migratetype, ..state };
         self.map().frame(head).set_state(block);
-        let freed = self.mm.free(head, state.order);
+        let freed = self.slabs.pages().free(head, state.order);
         debug_assert!(freed.is_ok(), "a slab's block was just marked as allocated");
     }
 }

@@ -2,6 +2,7 @@
 //! taken off its list in one hold for as many objects as are wanted (docs/rules/slab.md#sheaves).
 
 use super::SlabCx;
+use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::NONE;
 use super::node::{End, Slabs, Wait};
@@ -12,7 +13,7 @@ use crate::ground::sync::Relaxed;
 use crate::pages::request::AllocError;
 use crate::rules::policy::{CpuSlabRule, RemoteRefillRule};
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// Hands `want` objects to `put`.
     ///
     /// # Errors
@@ -21,7 +22,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
         if self.rules().cpu_slabs == CpuSlabRule::WithPartials {
             return self.alloc_many_from_slabs(want, put);
         }
-        let local = self.mm.pages().local_node();
+        let local = self.slabs.pages().local_node();
         let home = &self.cache.nodes[usize::from(local.0)];
         let mut left = want;
         if self.nr_partial(home) > 0 {
@@ -37,13 +38,13 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     }
 
     fn refill_elsewhere(self, want: u32, put: &mut impl FnMut(Addr)) -> u32 {
-        let local = self.mm.pages().local_node();
+        let local = self.slabs.pages().local_node();
         let wait = match self.rules().remote_refill {
             RemoteRefillRule::Waits => Wait::AsLongAsNeeded,
             RemoteRefillRule::Tries => Wait::Never,
         };
         let mut left = want;
-        for node in self.mm.pages().fallback_order(local) {
+        for node in self.slabs.pages().fallback_order(local) {
             let node = &self.cache.nodes[usize::from(node.0)];
             if left > 0 && self.has_spare(node) {
                 left -= self.refill_from(node, left, wait, put);
@@ -143,7 +144,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     /// One object without CPU slabs or sheaves: from the node's list, another's, or a new slab.
     pub(super) fn alloc_single(self, node: Option<crate::ground::ids::Node>) -> Result<Addr, AllocError> {
         self.count(SlabEvent::AllocSlowpath, 1);
-        let local = node.unwrap_or_else(|| self.mm.pages().local_node());
+        let local = node.unwrap_or_else(|| self.slabs.pages().local_node());
         let home = &self.cache.nodes[usize::from(local.0)];
         if self.nr_partial(home) > 0 {
             if let Some(object) = self.take_single(home) {

@@ -1,5 +1,6 @@
 //! All caches: made, found by number, and those of `kmalloc` by size.
 
+use super::{SlabDoor, SlabGround};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -14,7 +15,6 @@ use super::{CacheSizing, CacheSpec, SlabCx, SlabError, SlabSystem};
 use crate::ground::ids::{Addr, Order, Pfn};
 use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::{Acquire, AtomicU32, Locked, Release};
-use crate::mm::Mm;
 use crate::pages::frame::{Frame, FrameKind, SlabPart};
 
 /// Classes of all rows of `kmalloc`.
@@ -29,7 +29,7 @@ pub(super) struct SlabPlace {
 }
 
 /// The slab allocator's part of the memory manager.
-pub(crate) struct SlabAllocator<M: Machine> {
+pub struct SlabAllocator<M: Machine> {
     pub(super) caches: Slots<Cache<M>>,
     pub(super) deferred: Deferred<M>,
     /// Held while a cache is made.
@@ -54,17 +54,17 @@ impl<M: Machine> SlabAllocator<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// Makes a cache, or finds one whose slabs it can share.
     ///
     /// # Errors
     /// If there cannot be such a cache, or none more.
-    pub fn create_cache(&self, spec: CacheSpec) -> Result<CacheId, SlabError> {
+    pub fn create_cache(self, spec: CacheSpec) -> Result<CacheId, SlabError> {
         spec.check().map_err(SlabError::Spec)?;
         // Not for long, and by itself: a CPU's lock is taken under it, which nobody holds who comes here.
-        let _making = self.slabs.making.lock_local(self.machine());
+        let _making = self.own().making.lock_local(self.machine());
         self.make_kmalloc(KmallocKind::Normal)?;
-        if let Some(cache) = self.slabs.caches.iter().find(|cache| merge::can_share(cache.spec(), &spec)) {
+        if let Some(cache) = self.own().caches.iter().find(|cache| merge::can_share(cache.spec(), &spec)) {
             cache.aliases.lock(self.machine()).push(spec.name);
             return Ok(cache.id);
         }
@@ -74,17 +74,17 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The cache numbered `id`, if there is one.
-    pub fn cache(&self, id: CacheId) -> Option<&Cache<M>> {
-        self.slabs.caches.get(usize::from(id.0))
+    pub fn cache(self, id: CacheId) -> Option<&'a Cache<M>> {
+        self.own().caches.get(usize::from(id.0))
     }
 
     /// All caches.
-    pub fn caches(&self) -> impl Iterator<Item = &Cache<M>> {
-        self.slabs.caches.iter()
+    pub fn caches(self) -> impl Iterator<Item = &'a Cache<M>> {
+        self.own().caches.iter()
     }
 
     /// The cache called `name`, or sharing its slabs with one that was asked for under that name.
-    pub fn cache_named(&self, name: &str) -> Option<&Cache<M>> {
+    pub fn cache_named(self, name: &str) -> Option<&'a Cache<M>> {
         let aliased =
             |cache: &&Cache<M>| cache.aliases.lock(self.machine()).iter().any(|alias: &String| alias == name);
         self.caches().find(|cache| cache.spec.name == name).or_else(|| self.caches().find(aliased))
@@ -94,22 +94,22 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If there can be no more caches.
-    pub fn kmalloc_cache(&self, class: KmallocClass) -> Result<&Cache<M>, SlabError> {
-        if self.slabs.class(class).is_none() {
-            let _making = self.slabs.making.lock_local(self.machine());
+    pub fn kmalloc_cache(self, class: KmallocClass) -> Result<&'a Cache<M>, SlabError> {
+        if self.own().class(class).is_none() {
+            let _making = self.own().making.lock_local(self.machine());
             self.make_kmalloc(KmallocKind::Normal)?;
             self.make_kmalloc(class.kind())?;
         }
-        self.slabs.class(class).ok_or(SlabError::TooManyCaches)
+        self.own().class(class).ok_or(SlabError::TooManyCaches)
     }
 
     /// Makes a row of `kmalloc` caches, where it is not there yet. Sheaves come last: they are objects of such caches.
-    fn make_kmalloc(&self, kind: KmallocKind) -> Result<(), SlabError> {
-        let missing = |class: &KmallocClass| self.slabs.class(*class).is_none();
+    fn make_kmalloc(self, kind: KmallocKind) -> Result<(), SlabError> {
+        let missing = |class: &KmallocClass| self.own().class(*class).is_none();
         let mut made = Vec::new();
         for class in KmallocClass::row(kind).filter(missing) {
             let id = self.add_cache(class.spec(self.rules()))?;
-            self.slabs.kmalloc[class.number()].store(u32::from(id.0) + 1, Release);
+            self.own().kmalloc[class.number()].store(u32::from(id.0) + 1, Release);
             made.push(id);
         }
         for id in made {
@@ -118,11 +118,11 @@ impl<M: Machine> Mm<M> {
         Ok(())
     }
 
-    fn add_cache(&self, spec: CacheSpec) -> Result<CacheId, SlabError> {
-        if !self.slabs.caches.has_room() {
+    fn add_cache(self, spec: CacheSpec) -> Result<CacheId, SlabError> {
+        if !self.own().caches.has_room() {
             return Err(SlabError::TooManyCaches);
         }
-        let id = CacheId(self.slabs.caches.len() as u16);
+        let id = CacheId(self.own().caches.len() as u16);
         let ground = Ground {
             machine: self.machine(),
             cpus: self.topology().cpus.len(),
@@ -131,17 +131,17 @@ impl<M: Machine> Mm<M> {
         let sizing = self.cache_sizing(&spec);
         let (rules, system) = (self.rules(), SlabSystem::of(self.topology()));
         let watch = CacheWatch::new::<M>(rules, self.knobs(), system, &spec);
-        self.slabs.caches.push(Cache::new(&ground, id, spec, (sizing, watch)));
+        self.own().caches.push(Cache::new(&ground, id, spec, (sizing, watch)));
         Ok(id)
     }
 
-    fn cache_sizing(&self, spec: &CacheSpec) -> CacheSizing {
+    fn cache_sizing(self, spec: &CacheSpec) -> CacheSizing {
         CacheSizing::compute(self.rules(), self.knobs(), SlabSystem::of(self.topology()), spec)
     }
 
     /// What follows anew when a knob changes: limits, not orders, which a cache keeps for life.
-    pub(crate) fn resize_caches(&self) {
-        for cache in self.slabs.caches.iter() {
+    pub(crate) fn resize_caches(self) {
+        for cache in self.own().caches.iter() {
             cache.resize(Limits::of(&self.cache_sizing(&cache.spec)));
             if let Some(watch) = &cache.watch {
                 let system = SlabSystem::of(self.topology());
@@ -151,9 +151,9 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Every CPU gets its main sheaf. One for which there is no memory goes without.
-    fn give_sheaves(&self, id: CacheId) {
+    fn give_sheaves(self, id: CacheId) {
         let Some(cache) = self.cache(id).filter(|cache| cache.has_sheaves()) else { return };
-        let cx = SlabCx { mm: self, cache };
+        let cx = SlabCx { slabs: self, cache };
         for cpu in &cache.cpus {
             let sheaf = cx.new_sheaf().map(Sheaf::empty);
             cpu.local.lock_local(self.machine()).sheaves.main = sheaf;
@@ -161,15 +161,15 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The cache that sheaves of `capacity` objects are from.
-    pub(super) fn sheaf_store(&self, capacity: u32) -> Option<SlabCx<'_, M>> {
+    pub(super) fn sheaf_store(self, capacity: u32) -> Option<SlabCx<'a, M, G>> {
         let bytes = HEADER + POINTER * u64::from(capacity);
         let class = KmallocClass::of(KmallocKind::Normal, u32::try_from(bytes).ok()?)?;
-        Some(SlabCx { mm: self, cache: self.slabs.class(class)? })
+        Some(SlabCx { slabs: self, cache: self.own().class(class)? })
     }
 
     /// The slab that `at` lies in, if it lies in one.
     #[inline]
-    pub(super) fn slab_around(&self, at: Addr) -> Option<SlabPlace> {
+    pub(super) fn slab_around(self, at: Addr) -> Option<SlabPlace> {
         let head = at.pfn();
         match self.map().get(head)?.slab_part() {
             SlabPart::Head { cache, order } => Some(SlabPlace { head, cache: CacheId(cache), order }),
@@ -186,7 +186,7 @@ impl<M: Machine> Mm<M> {
 
     /// The first frame of the slab that `at` lies in, if it lies in one: with less to work out than [`Self::slab_around`].
     #[inline]
-    pub(super) fn slab_head(&self, at: Addr) -> Option<Pfn> {
+    pub(super) fn slab_head(self, at: Addr) -> Option<Pfn> {
         let pfn = at.pfn();
         let frame = self.map().get(pfn)?;
         if frame.slab_cache().is_some() {
@@ -198,16 +198,16 @@ impl<M: Machine> Mm<M> {
 
     /// The slab that `at` lies in and its cache.
     #[inline]
-    pub(super) fn slab_of(&self, at: Addr) -> Option<(SlabCx<'_, M>, Pfn)> {
+    pub(super) fn slab_of(self, at: Addr) -> Option<(SlabCx<'a, M, G>, Pfn)> {
         let place = self.slab_around(at)?;
-        Some((SlabCx { mm: self, cache: self.cache(place.cache)? }, place.head))
+        Some((SlabCx { slabs: self, cache: self.cache(place.cache)? }, place.head))
     }
 
     /// The cache of the slab that begins at `head`.
     #[inline]
-    pub(super) fn slab_at(&self, head: Pfn) -> Option<SlabCx<'_, M>> {
+    pub(super) fn slab_at(self, head: Pfn) -> Option<SlabCx<'a, M, G>> {
         let number = self.map().get(head)?.slab_cache()?;
-        let cache = self.slabs.caches.get(usize::from(number))?;
-        Some(SlabCx { mm: self, cache })
+        let cache = self.own().caches.get(usize::from(number))?;
+        Some(SlabCx { slabs: self, cache })
     }
 }

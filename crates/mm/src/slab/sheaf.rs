@@ -8,6 +8,7 @@
 //! ```
 
 use super::SlabCx;
+use super::SlabGround;
 use super::barn::NoExchange;
 use super::cpu::CpuSlab;
 use super::stat::SlabEvent;
@@ -85,7 +86,7 @@ pub(super) struct CpuSheaves {
     pub(super) frees: u64,
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     /// Objects of a full sheaf.
     #[inline]
     pub(super) fn capacity(self) -> u32 {
@@ -283,14 +284,14 @@ impl<M: Machine> SlabCx<'_, M> {
 
     /// The same for `capacity` objects.
     pub(super) fn new_sheaf_of(self, capacity: u32) -> Option<Addr> {
-        let store = self.mm.sheaf_store(capacity)?;
+        let store = self.slabs.sheaf_store(capacity)?;
         let at = store.alloc_bare().ok()?;
         self.count(SlabEvent::SheafAlloc, 1);
         Some(at)
     }
 
     pub(super) fn free_sheaf(self, sheaf: Addr) {
-        if let Some((store, head)) = self.mm.slab_of(sheaf) {
+        if let Some((store, head)) = self.slabs.slab_of(sheaf) {
             store.free_bare(head, sheaf);
             self.count(SlabEvent::SheafFree, 1);
         }
@@ -313,7 +314,7 @@ impl<M: Machine> SlabCx<'_, M> {
             self.put_away_empty(spare.at);
         }
         if let Some(sheaf) = rcu {
-            self.mm.slabs.defer_sheaf(self, sheaf);
+            self.slabs.own().defer_sheaf(self, sheaf);
         }
     }
 

@@ -5,18 +5,18 @@ use super::SlabCx;
 use super::SlabError;
 use super::cache::{CacheId, NodeCache};
 use super::node::{End, Slabs};
+use super::{SlabDoor, SlabGround};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::list::List;
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// Flushes every CPU's part of cache `id` and its barns, gives empty slabs back, and sorts the others so that the
     /// fullest are used first. Slabs that then remain.
     ///
     /// # Errors
     /// If there is no such cache.
-    pub fn shrink_cache(&self, id: CacheId) -> Result<u32, SlabError> {
+    pub fn shrink_cache(self, id: CacheId) -> Result<u32, SlabError> {
         let cx = self.slab_cx(id)?;
         let cpus = 0..cx.cache.cpus.len();
         if cx.cache.has_sheaves() {
@@ -32,13 +32,13 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Shrinks all caches; slabs that then remain.
-    pub fn shrink_all(&self) -> u32 {
+    pub fn shrink_all(self) -> u32 {
         let each = |cache: &super::Cache<M>| self.shrink_cache(cache.id()).unwrap_or(0);
         self.caches().map(each).sum()
     }
 }
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     fn shrink_node(self, node: &'a NodeCache<M>) {
         /// Slabs with so many free objects or fewer are sorted.
         const SORTED: usize = 32;

@@ -11,6 +11,7 @@
 //! trips under the node's lock. Here, a stock that has to fetch objects after it gave some away may keep that many more from
 //! then on; one that was never empty between two ticks gives half of its surplus back to the slabs and keeps less.
 
+use super::{SlabDoor, SlabGround};
 use alloc::boxed::Box;
 
 use super::SlabCx;
@@ -21,7 +22,6 @@ use super::stat::SlabEvent;
 use crate::ground::ids::{Addr, Cpu, Node, PAGE_SIZE, Pfn};
 use crate::ground::machine::{Access, Line, LineKind, LockClass, Machine};
 use crate::ground::sync::{AtomicU32, Guard, Locked, Relaxed};
-use crate::mm::Mm;
 use crate::pages::request::AllocError;
 use crate::rules::policy::StockRule;
 
@@ -187,11 +187,11 @@ pub(super) const fn bundle(stride: u32) -> u32 {
     }
 }
 
-impl<'a, M: Machine> SlabCx<'a, M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// An object from this CPU's stock, which is filled where it is dry.
     #[inline]
     pub(super) fn alloc_from_stock(self, node: Option<Node>) -> Result<Addr, AllocError> {
-        if node.is_some_and(|node| node != self.mm.pages().local_node()) {
+        if node.is_some_and(|node| node != self.slabs.pages().local_node()) {
             return self.alloc_single(node);
         }
         let mut cpu = self.lock_cpu();
@@ -234,7 +234,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// All free objects of a slab: of the first of the node's list, or of a new one.
     fn row_from_slabs(self) -> Result<Row, AllocError> {
-        let home = &self.cache.nodes[usize::from(self.mm.pages().local_node().0)];
+        let home = &self.cache.nodes[usize::from(self.slabs.pages().local_node().0)];
         if self.nr_partial(home) > 0 {
             let mut slabs = self.take_for(home, 1, Wait::AsLongAsNeeded);
             if let Some(head) = slabs.pop(self) {
@@ -250,7 +250,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// Objects that a stock may hold at most.
     fn most(self) -> u32 {
-        let pages: u64 = self.mm.zones().iter().map(|zone| u64::from(zone.managed)).sum();
+        let pages: u64 = self.slabs.zones().iter().map(|zone| u64::from(zone.managed)).sum();
         let bytes = pages * PAGE_SIZE / MEMORY_SHARE / self.cache.cpus.len() as u64;
         (bytes / u64::from(self.cache.stride)).min(1 << 20) as u32
     }
@@ -258,7 +258,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     /// Frees an object to this CPU's stock; what is too much there goes on.
     #[inline]
     pub(super) fn free_to_stock(self, head: Pfn, object: Addr) {
-        if self.cache.nodes.len() > 1 && self.node_of(head) != self.mm.pages().local_node() {
+        if self.cache.nodes.len() > 1 && self.node_of(head) != self.slabs.pages().local_node() {
             return self.free_away(head, object);
         }
         let mut cpu = self.lock_cpu();
@@ -310,7 +310,7 @@ impl<'a, M: Machine> SlabCx<'a, M> {
 
     /// The depot of the CPU's node.
     fn depot(self) -> &'a Depot<M> {
-        &self.cache.nodes[usize::from(self.mm.pages().local_node().0)].depot
+        &self.cache.nodes[usize::from(self.slabs.pages().local_node().0)].depot
     }
 
     /// A tick of CPU number `cpu`: half of what it did not need since the last one goes back to slabs, and so does a
@@ -384,11 +384,11 @@ impl<'a, M: Machine> SlabCx<'a, M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// What a tick of `cpu` does to its stocks.
-    pub(crate) fn tick_stocks(&self, cpu: Cpu) {
+    pub(crate) fn tick_stocks(self, cpu: Cpu) {
         for cache in self.caches() {
-            let cx = SlabCx { mm: self, cache };
+            let cx = SlabCx { slabs: self, cache };
             if cx.stock_serves() {
                 cx.tick_stock(usize::from(cpu.0));
             }
@@ -396,8 +396,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Puts all stocks back into slabs, and empty slabs back among the pages: memory is short. Whether there were any.
-    pub(crate) fn give_up_stocks(&self) -> bool {
-        let stocked = |cache: &&Cache<M>| SlabCx { mm: self, cache: *cache }.stock_serves();
+    pub(crate) fn give_up_stocks(self) -> bool {
+        let stocked = |cache: &&Cache<M>| SlabCx { slabs: self, cache: *cache }.stock_serves();
         let pages = self.slab_pages();
         for cache in self.caches().filter(stocked) {
             // Only a cache that there is not could fail.

@@ -1,6 +1,7 @@
 //! What a cache's limits and orders would be with a knob at its default, kept beside those in force on machines that
 //! watch knobs ([`Machine::WATCHES_KNOBS`]) and compared wherever a limit decides.
 
+use super::SlabGround;
 use alloc::boxed::Box;
 
 use super::cache::Cache;
@@ -128,7 +129,7 @@ impl<M: Machine> Cache<M> {
     }
 }
 
-impl<M: Machine> SlabCx<'_, M> {
+impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     /// A slab is asked for.
     pub(super) fn watch_order(self) {
         if M::WATCHES_KNOBS {

@@ -152,7 +152,15 @@ impl<M: Machine> Mm<M> {
                 dirty.writeback,
             ),
         );
-        put(text, format_args!(" slab:{} free:{} free_pcp:{}\n", self.slab_pages(), memory.free, memory.pcp));
+        put(
+            text,
+            format_args!(
+                " slab:{} free:{} free_pcp:{}\n",
+                self.slabs().slab_pages(),
+                memory.free,
+                memory.pcp
+            ),
+        );
     }
 
     fn put_node(&self, text: &mut String, node: Node) {

@@ -114,7 +114,7 @@ impl Freehold {
         let host = Host::new((2 * pages + 16_384) << PAGE_SHIFT, policy.clone(), Knobs::default())?;
         // SAFETY: this is the host's only user, and it frees what it allocated here.
         let mm = Arc::clone(unsafe { host.mm() });
-        let cache = mm.create_cache(spec).map_err(|error| HostError::Cache(error.to_string()))?;
+        let cache = mm.slabs().create_cache(spec).map_err(|error| HostError::Cache(error.to_string()))?;
         Ok(Self { name, mm, cache, _host: host })
     }
 }
@@ -128,12 +128,12 @@ impl ObjectSource for Freehold {
 
     #[inline]
     fn alloc(&self) -> u64 {
-        self.mm.kmem_cache_alloc(self.cache).map_or(NO_OBJECT, |object| object.0)
+        self.mm.slabs().kmem_cache_alloc(self.cache).map_or(NO_OBJECT, |object| object.0)
     }
 
     #[inline]
     fn free(&self, object: u64) {
-        let freed = self.mm.kmem_cache_free(self.cache, Addr(object));
+        let freed = self.mm.slabs().kmem_cache_free(self.cache, Addr(object));
         debug_assert!(freed.is_ok() || object == NO_OBJECT);
     }
 
@@ -146,7 +146,12 @@ impl ObjectSource for Freehold {
     fn get(&self, objects: &mut Vec<Addr>) {
         while objects.len() < objects.capacity() {
             let batch = (objects.capacity() - objects.len()).min(BATCH) as u32;
-            if self.mm.kmem_cache_alloc_bulk(self.cache, batch, |object| objects.push(object)).is_err() {
+            if self
+                .mm
+                .slabs()
+                .kmem_cache_alloc_bulk(self.cache, batch, |object| objects.push(object))
+                .is_err()
+            {
                 return;
             }
         }
@@ -154,7 +159,7 @@ impl ObjectSource for Freehold {
 
     fn put(&self, objects: &mut Vec<Addr>) {
         for batch in objects.chunks_mut(BATCH) {
-            let freed = self.mm.kmem_cache_free_bulk(self.cache, batch);
+            let freed = self.mm.slabs().kmem_cache_free_bulk(self.cache, batch);
             debug_assert_eq!(freed, Ok(()));
         }
         objects.clear();

@@ -201,8 +201,8 @@ fn check_end(host: &Host, grace: &GracePeriods) -> Result<(), String> {
     host.drain_all();
     let allocated = host.check()?.allocated;
     let (mut in_use, mut sheaves) = (0, 0);
-    for cache in host.raw().caches() {
-        let used = host.raw().check_cache(cache.id())?;
+    for cache in host.raw().slabs().caches() {
+        let used = host.raw().slabs().check_cache(cache.id())?;
         if cache.sizing().sheaf_capacity > 0 {
             sheaves += host.topology().cpus.len() as u64;
         }
@@ -213,7 +213,7 @@ fn check_end(host: &Host, grace: &GracePeriods) -> Result<(), String> {
             "in the end {in_use} objects are in use, of which {sheaves} may be CPUs' sheaves"
         ));
     }
-    let pages = host.raw().slab_pages();
+    let pages = host.raw().slabs().slab_pages();
     if allocated != pages {
         return Err(format!("in the end {allocated} pages are allocated, but caches have {pages}"));
     }

@@ -41,12 +41,12 @@ pub(super) fn start(sim: &Sim, stage: &Rc<Stage>, grace_us: u32) -> Result<(), S
             }
             if stage.machine().now().0 >= next {
                 next += period;
-            } else if stage.mm.grace_period_wanted() {
+            } else if stage.mm.slabs().grace_period_wanted() {
                 expedite(&stage);
             } else {
                 continue;
             }
-            stage.mm.end_grace_period();
+            stage.mm.slabs().end_grace_period();
         }
     });
     Ok(())
@@ -92,7 +92,7 @@ impl Ticks {
         machine.charge(Path::Interrupt);
         let began = machine.now();
         let left_over = loop {
-            let ran = stage.mm.run_deferred(BATCH);
+            let ran = stage.mm.slabs().run_deferred(BATCH);
             machine.compute(Nanos(self.callback.0 * u64::from(ran)));
             if ran < BATCH {
                 break false;
