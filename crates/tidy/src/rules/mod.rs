@@ -6,6 +6,7 @@ mod files;
 mod pages;
 mod paths;
 mod published;
+mod rooms;
 mod shape;
 mod source;
 mod walks;
@@ -16,6 +17,7 @@ pub use files::{docs_name_what_is, known_files};
 pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
 pub use published::figures_are_published;
+pub use rooms::{mm_is_thin, rooms};
 pub use shape::{file_length, median_length, module_opening};
 pub use source::{finished_code, oldest_rust, safety_comment};
 pub use walks::walks_lead_through;
@@ -26,7 +28,7 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 17] = [
+pub const ALL: [Rule; 19] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
@@ -40,6 +42,8 @@ pub const ALL: [Rule; 17] = [
     ("figures-are-published", figures_are_published),
     ("walks-lead-through", walks_lead_through),
     ("arrows", arrows),
+    ("rooms", rooms),
+    ("mm-is-thin", mm_is_thin),
     ("core-alone", core_alone),
     ("who-parses", who_parses),
     ("who-prints", who_prints),
