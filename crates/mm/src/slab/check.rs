@@ -59,7 +59,7 @@ struct Seen {
     used: SlabUse,
 }
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
+impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// Checks every invariant of a cache, and says where its memory is. Debugging and lent sheaves apart, an object that
     /// is in use by its slab's count and in no sheaf or CPU's hands is the user's.
     ///

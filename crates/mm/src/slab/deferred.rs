@@ -220,7 +220,7 @@ impl<M: Machine> SlabAllocator<M> {
     }
 }
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
+impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// An RCU grace period has ended, and the next one has begun: what was queued before the one that ended began may be
     /// freed. Whoever plays RCU says this; [`SlabDoor::run_deferred`] frees.
     pub fn end_grace_period(self) {

@@ -43,7 +43,7 @@ const HEADING: &str = "slabinfo - version: 2.1\n\
     # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> \
     <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n";
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
+impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// /proc/slabinfo: a line for each cache, the newest first. As the kernel does, it counts as active what is not free
     /// in a node's partial slabs.
     pub fn slabinfo(self) -> String {

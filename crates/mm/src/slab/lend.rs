@@ -33,7 +33,7 @@ impl LentSheaf {
     }
 }
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
+impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// Borrows a sheaf of cache `id` with at least `count` objects in it.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
 use crate::pages::list::List;
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
+impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// Flushes every CPU's part of cache `id` and its barns, gives empty slabs back, and sorts the others so that the
     /// fullest are used first. Slabs that then remain.
     ///

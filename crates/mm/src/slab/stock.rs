@@ -384,7 +384,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     }
 }
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
+impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// What a tick of `cpu` does to its stocks.
     pub(crate) fn tick_stocks(self, cpu: Cpu) {
         for cache in self.caches() {
