@@ -76,7 +76,8 @@ fn measure(global: &Global) -> Result<This, Failure> {
     bar.step("measuring this machine, 5 to 20 seconds".into());
     let probe = host::probe::run(|what| bar.step(format!("measuring this machine: {what}")));
     bar.done();
-    let probed = lab::probe::profile(&probe.map_err(Failure::of)?, THIS).map_err(Failure::of)?;
+    let probed =
+        lab::this_machine::probe::profile(&probe.map_err(Failure::of)?, THIS).map_err(Failure::of)?;
     Ok(This { profile: probed.profile, notes: probed.notes })
 }
 

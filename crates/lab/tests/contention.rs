@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use freehold_lab::contention::{default_variants, document, variants};
 use freehold_lab::measurements::{Confidence, Document};
 use freehold_lab::replay::parse_setting;
+use freehold_lab::this_machine::contention::{default_variants, document, variants};
 use host::bench::contention::{Outcome, Plan, Slice, ZoneLock};
 use host::probe::Hardware;
 use mm::Policy;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use freehold_lab::probe::{NOT_MEASURED, describe, profile};
+use freehold_lab::this_machine::probe::{NOT_MEASURED, describe, profile};
 use host::probe::{Absent, Caches, CpuPlace, Grade, Hardware, Measured, NodeMemory, Probe, Spread};
 use mm::{Knobs, Mm, Order, Policy, Request, Span};
 use sim::profile::{FIGURES, SmtNumbering};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lab::measurements::KnobOutcome;
-use lab::survey::{Figures, Outcome, Ran, Trial};
+use lab::replay::survey::{Figures, Outcome, Ran, Trial};
 use mm::knobs::{KNOBS, Knob, KnobSpec};
 
 use crate::knobs::range;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lab::probe::Probed;
+use lab::this_machine::probe::Probed;
 use sim::{Figure, Kind, Profile};
 
 use crate::style::Style;
@@ -42,7 +42,7 @@ pub fn probed(style: Style, probed: &Probed) -> String {
     let mut inherited = Table::new(["<not measured here", "value", "<origin"]);
     for (spec, figure) in profile.figures() {
         let value = figure.value.to_string();
-        if figure.source.contains(lab::probe::NOT_MEASURED) {
+        if figure.source.contains(lab::this_machine::probe::NOT_MEASURED) {
             inherited.row([spec.key.to_owned(), value, figure.kind.name().to_owned()]);
         } else {
             let mut row = vec![spec.key.to_owned(), value];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_report::knob_page::markdown;
 use lab::measurements::KnobOutcome;
-use lab::survey::{Figures, Outcome, Survey, Trial};
+use lab::replay::survey::{Figures, Outcome, Survey, Trial};
 use lab::workload::{HostCosts, Workload, from_recording};
 use sim::Profile;
 use trace::Reader;

@@ -39,7 +39,7 @@ fn probe() -> Probe {
 
 #[test]
 fn a_probe_in_full() {
-    let probed = lab::probe::profile(&probe(), "mine").unwrap();
+    let probed = lab::this_machine::probe::profile(&probe(), "mine").unwrap();
     let text = machines::probed(Style::plain(), &probed);
     let (measured, inherited) = text.split_once("not measured here").unwrap();
     insta::assert_snapshot!(measured);

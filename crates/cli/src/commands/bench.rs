@@ -34,7 +34,7 @@ fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
         rounds: options.rounds,
         slice: Duration::from_millis(options.slice_ms),
     };
-    let refused = lab::contention::refusals(&plan, &plan.topology().map_err(Failure::of)?);
+    let refused = lab::this_machine::contention::refusals(&plan, &plan.topology().map_err(Failure::of)?);
     if let Some(refusal) = refused.iter().flatten().next().filter(|_| !options.force) {
         return Err(Failure::of(format!("{refusal}; --force measures it all the same")));
     }
@@ -46,8 +46,9 @@ fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
     });
     bar.done();
     let outcome = outcome.map_err(Failure::of)?;
-    let mut document = lab::contention::document(command_line(), &plan, &outcome, &Hardware::this());
-    lab::contention::mark_forced(&mut document, &plan, &refused);
+    let mut document =
+        lab::this_machine::contention::document(command_line(), &plan, &outcome, &Hardware::this());
+    lab::this_machine::contention::mark_forced(&mut document, &plan, &refused);
     present(global, &document, |style| report::contention::text(style, &document))?;
     Ok(match report::shortfall::line(&document.runs) {
         Some(short) => {
@@ -64,15 +65,15 @@ fn contenders(options: &Contention) -> Result<Vec<Variant>, Failure> {
     let mut policies = options.policy.iter().map(|name| policy(name)).collect::<Result<Vec<_>, _>>()?;
     if policies.is_empty() {
         if settings.is_empty() {
-            return Ok(lab::contention::default_variants());
+            return Ok(lab::this_machine::contention::default_variants());
         }
-        for variant in lab::contention::default_variants() {
+        for variant in lab::this_machine::contention::default_variants() {
             if !policies.contains(&variant.policy) {
                 policies.push(variant.policy);
             }
         }
     }
-    Ok(lab::contention::variants(&policies, &settings))
+    Ok(lab::this_machine::contention::variants(&policies, &settings))
 }
 
 /// What an allocation and a free cost.

@@ -2,7 +2,7 @@
 
 use host::KnobFile;
 use lab::measurements::Run;
-use lab::survey::Survey;
+use lab::replay::survey::Survey;
 use mm::{KNOBS, Knob};
 use serde::Serialize;
 

@@ -72,7 +72,7 @@ fn probe(global: &Global, output: Option<&Path>) -> Result<Verdict, Failure> {
     bar.done();
     let probe = probe.map_err(Failure::of)?;
     let name = output.and_then(Path::file_stem).map_or("probed".into(), |stem| stem.to_string_lossy());
-    let probed = lab::probe::profile(&probe, &name).map_err(Failure::of)?;
+    let probed = lab::this_machine::probe::profile(&probe, &name).map_err(Failure::of)?;
     if let Some(destination) = destination {
         destination.write(probed.profile.to_toml().as_bytes())?;
     }

@@ -2,7 +2,7 @@
 //!
 //! Everything is measured from user space, by threads that are kept on their CPUs, several times over; the median is the
 //! figure. What cannot be seen from here, or what this machine does not have, is listed in [`Probe::absent`] with the
-//! reason. Figures are named as a machine profile names them; `lab::probe` makes a profile of them.
+//! reason. Figures are named as a machine profile names them; `lab::this_machine::probe` makes a profile of them.
 
 mod affinity;
 mod busy;

@@ -3,11 +3,11 @@
 use mm::{Node, Order, ZoneKind};
 use trace::{EventKind as Recorded, Meta};
 
-use super::beside::{Beside, spans_said};
 use super::outcome::FileOutcome;
-use super::sections::{FormatError, Section};
-use super::trace_csv::{Event, EventKind, PageTrace};
-use super::zoneinfo::{self, ZoneInfo};
+use crate::conform::read::beside::{Beside, spans_said};
+use crate::conform::read::sections::{FormatError, Section};
+use crate::conform::read::trace_csv::{Event, EventKind, PageTrace};
+use crate::conform::read::zoneinfo::{self, ZoneInfo};
 
 /// A recording of everybody's page events on a machine, from beginning to end.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct Live<'a> {
 /// # Errors
 /// If the recording has no page event or does not describe its machine, or the kernel is one without rules.
 pub fn conform_recording(live: Live<'_>) -> Result<FileOutcome, FormatError> {
-    super::conform_parsed(&page_trace(live.events)?, &beside(live)?)
+    super::pages::conform(&page_trace(live.events)?, &beside(live)?)
 }
 
 fn page_trace(events: &[trace::Event]) -> Result<PageTrace, FormatError> {

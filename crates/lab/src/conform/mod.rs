@@ -5,47 +5,31 @@
 //! frees and must refill and drain as the kernel did. A *slab trace* is every allocation and free of a cache's objects: mm
 //! must take them from the same slabs by the same paths. [`conform_file`] tells them apart by content.
 
-mod beside;
-mod capture;
-mod counts;
-mod fit;
-mod hidden;
-mod infer;
-mod life;
-mod lists;
 mod live;
 mod outcome;
+mod pages;
 pub mod params;
-mod replay;
-mod runs;
-mod sections;
-mod slab_dice;
-mod slab_nodes;
-mod slab_paths;
-mod slab_replay;
-mod slab_start;
-mod slab_trace;
+mod read;
 mod slabs;
-mod story;
-mod trace_csv;
-mod zoneinfo;
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::counts::Telling;
-use self::sections::Sections;
+use self::read::sections::Sections;
+use self::read::{slab_trace, trace_csv};
 
-pub use beside::Beside;
-pub(crate) use capture::kernel_version;
-pub use capture::{Capture, CaptureNode};
 pub use live::{Live, conform_recording};
-pub use outcome::{Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides, Tally};
-pub use sections::FormatError;
-pub use slabs::{CachesCompared, SlabCacheInfo};
-pub use trace_csv::{Event, EventKind, PageTrace, unpack};
-pub use zoneinfo::{PagesetInfo, ZoneInfo};
+pub use outcome::{
+    CachesCompared, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides, Tally,
+};
+pub use read::beside::Beside;
+pub(crate) use read::capture::kernel_version;
+pub use read::capture::{Capture, CaptureNode};
+pub use read::sections::FormatError;
+pub use read::slab_cache::SlabCacheInfo;
+pub use read::trace_csv::{Event, EventKind, PageTrace, unpack};
+pub use read::zoneinfo::{PagesetInfo, ZoneInfo};
 
 /// Why a file could not be held against mm: one line that names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,32 +80,11 @@ fn is_beside_trace(text: &str) -> bool {
 /// If either cannot be read, or the kernel is one without rules.
 pub fn conform_trace(trace: &str, beside: &str) -> Result<FileOutcome, FormatError> {
     if slab_trace::is_slab_trace(trace) {
-        return slab_replay::conform(trace, beside);
+        return slabs::replay::conform(trace, beside);
     }
     let beside =
         Beside::parse(beside).map_err(|cause| FormatError::new(0, format!("the text beside it: {cause}")))?;
-    conform_parsed(&PageTrace::parse(trace)?, &beside)
-}
-
-fn conform_parsed(trace: &PageTrace, beside: &Beside) -> Result<FileOutcome, FormatError> {
-    let prepared = replay::prepare(beside)?;
-    let story = infer::infer(trace, beside, prepared.shape);
-    let mm = prepared.mm()?;
-    let sizes = prepared.sizes(&mm, beside);
-    let telling = Telling {
-        trace,
-        beside,
-        story: &story,
-        policy: &prepared.policy,
-        sizes: &sizes,
-        scale: prepared.scale,
-    };
-    let hidden = fit::fit(telling);
-    let mut outcome = FileOutcome::new(FileKind::PageTrace);
-    outcome.policy = prepared.policy.name().to_string();
-    replay::compare_sizes(&mm, beside, &mut outcome);
-    replay::replay(telling, &hidden, &mm, &mut outcome)?;
-    Ok(outcome)
+    pages::conform(&PageTrace::parse(trace)?, &beside)
 }
 
 fn error(path: &Path, what: String) -> ConformError {

@@ -6,8 +6,6 @@ use std::fmt;
 use mm::policy::Mechanism;
 use serde::Serialize;
 
-use super::slabs::CachesCompared;
-
 /// The outcome of one file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FileOutcome {
@@ -42,7 +40,7 @@ pub struct FileOutcome {
 }
 
 impl FileOutcome {
-    pub(super) fn new(kind: FileKind) -> Self {
+    pub(in crate::conform) fn new(kind: FileKind) -> Self {
         Self {
             file: String::new(),
             kind,
@@ -63,7 +61,7 @@ impl FileOutcome {
     }
 
     /// Counts a figure that was equal.
-    pub(super) fn agree(&mut self) {
+    pub(in crate::conform) fn agree(&mut self) {
         self.compared += 1;
         self.equal += 1;
         if let Some(tally) = self.tally() {
@@ -73,7 +71,7 @@ impl FileOutcome {
     }
 
     /// Counts a figure that was not.
-    pub(super) fn differ(
+    pub(in crate::conform) fn differ(
         &mut self,
         what: impl Into<String>,
         kernel: impl Into<Figure>,
@@ -95,7 +93,7 @@ impl FileOutcome {
     }
 
     /// Compares two figures; `what` is only asked for if they differ.
-    pub(super) fn compare<F: Into<Figure> + PartialEq>(
+    pub(in crate::conform) fn compare<F: Into<Figure> + PartialEq>(
         &mut self,
         what: impl FnOnce() -> String,
         kernel: F,
@@ -126,6 +124,15 @@ pub enum FileKind {
     SlabTrace,
     /// The text beside a trace; it is read with the trace.
     BesideTrace,
+}
+
+/// How many caches were compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct CachesCompared {
+    /// All of them.
+    pub compared: u64,
+    /// Those of which every figure was equal.
+    pub equal: u64,
 }
 
 /// A figure on which kernel and mm disagree.
@@ -198,7 +205,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    pub(super) fn add(&mut self, pages: u64) {
+    pub(in crate::conform) fn add(&mut self, pages: u64) {
         self.count += 1;
         self.pages += pages;
     }

@@ -4,11 +4,11 @@ use mm::policy::{Mechanism, Rules};
 use mm::watermark::{Watermarks, protection, watermarks};
 use mm::{Knobs, NodeSpec, PageSizing, Policy, Topology, ZoneKind, zonelist};
 
-use super::capture::Capture;
 use super::outcome::{FileKind, FileOutcome};
-use super::sections::FormatError;
-use super::slabs;
-use super::zoneinfo::ZoneInfo;
+use crate::conform::read::capture::Capture;
+use crate::conform::read::sections::FormatError;
+use crate::conform::read::zoneinfo::ZoneInfo;
+use crate::conform::slabs::sizing;
 
 /// What mm computes with.
 struct Ground<'a> {
@@ -38,7 +38,7 @@ pub fn compare(capture: &Capture) -> Result<FileOutcome, FormatError> {
     }
     compare_fallback(&ground, capture, &mut outcome);
     outcome.mechanism = Some(Mechanism::Slabs);
-    slabs::compare(capture, &policy, &mut outcome)?;
+    sizing::compare(capture, &policy, &mut outcome)?;
     Ok(outcome)
 }
 

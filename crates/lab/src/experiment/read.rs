@@ -17,8 +17,8 @@ use super::parameters::overlaid;
 use super::published;
 use super::spec::{Criterion, Experiment, Setup, Sweep, Variant};
 use crate::measurements::{Confidence, NotCompared};
-use crate::placement::parse_cpu_list;
 use crate::scene::Phase;
+use crate::stage::placement::parse_cpu_list;
 
 pub(super) type Read<T> = Result<T, ExperimentError>;
 

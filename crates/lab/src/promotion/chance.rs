@@ -1,7 +1,7 @@
 //! Chances in whole numbers, the same to the bit on every machine: whether something that happens so often on average has
 //! happened at all, and how often it will have happened when it first does.
 
-use crate::workloads::Random;
+use crate::stage::Random;
 
 /// Fixed-point one of counts.
 pub(super) const ONE: u64 = 1 << 20;

@@ -9,7 +9,7 @@ use mm::vm::Vpn;
 
 use super::chance;
 use super::program::Program;
-use crate::workloads::Random;
+use crate::stage::Random;
 
 /// A page that will fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -13,14 +13,13 @@
 //! see all 32, and looking at it, moving it and faulting on it cost 32 times as much. docs/promotion.md has the model.
 
 mod chance;
-mod daemons;
 mod ground;
 mod hints;
 mod program;
+mod rounds;
 mod segment;
 mod world;
 
-pub(crate) use daemons::spawn;
 pub(crate) use program::{Program, ProgramSpec};
 pub(crate) use segment::RegionSpec;
 pub(crate) use world::World;

@@ -12,8 +12,8 @@ use sim::SimMachine;
 use super::chance;
 use super::hints::Hints;
 use super::segment::{RegionSpec, Segment};
+use crate::stage::Random;
 use crate::stage::Stage;
-use crate::workloads::Random;
 
 /// Where a program's memory lies at first, and how it is used.
 #[derive(Clone, Debug)]

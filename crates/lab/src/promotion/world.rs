@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mm::ids::PAGE_SIZE;
-use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved, Wanted};
+use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved, Wanted, WantedPage};
 use mm::vm::SpaceId;
 use mm::watermark::Watermarks;
 use mm::{Knob, KnobUse, Machine, Nanos, Node, TaskId, Zone};
@@ -13,8 +13,8 @@ use sim::profile::Place;
 use sim::{Path, SimMachine};
 
 use super::program::Program;
+use crate::stage::Random;
 use crate::stage::Stage;
-use crate::workloads::Random;
 
 /// The knobs of NUMA balancing.
 const KNOBS: [Knob; 7] = [
@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) stage: Rc<Stage>,
     programs: RefCell<Vec<Rc<Program>>>,
     /// Programs that no scanner knows yet.
-    pub(super) newborn: RefCell<Vec<SpaceId>>,
+    newborn: RefCell<Vec<SpaceId>>,
     pub(super) wanted: RefCell<Wanted>,
     pub(super) random: RefCell<Random>,
     /// Modelled pages promoted since the last flush, by the thread that moved them: two may be at it.
@@ -97,6 +97,21 @@ impl World {
         self.programs.borrow_mut().retain(|other| other.id() != program.id());
         self.wanted.borrow_mut().forget(program.id());
         self.stage.mm.exit(&program.space);
+    }
+
+    /// Programs that no scanner knows yet; it does from now on.
+    pub(crate) fn take_newborn(&self) -> Vec<SpaceId> {
+        self.newborn.take()
+    }
+
+    /// A scanner wants `page` on a fast node.
+    pub(crate) fn want(&self, page: WantedPage) {
+        self.wanted.borrow_mut().push(page);
+    }
+
+    /// Pages of 4 KiB that are wanted and were not moved yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.wanted.borrow().len() * self.grain as usize
     }
 
     /// The program of `space`, while it lives.
@@ -247,7 +262,7 @@ impl World {
     }
 
     /// What somebody spent on `name`; all of it together is the sample `overhead`.
-    pub(super) fn spent(&self, name: &str, time: Nanos) {
+    pub(crate) fn spent(&self, name: &str, time: Nanos) {
         if time.0 > 0 {
             self.stage.tally.spent(name, time);
             self.stage.tally.spent("overhead", time);

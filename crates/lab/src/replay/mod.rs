@@ -9,10 +9,11 @@ mod outcome;
 mod plan;
 mod player;
 mod run;
+pub mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use crate::placement::{CpuListError, parse_cpu_list};
+pub use crate::stage::placement::{CpuListError, parse_cpu_list};
 pub use plan::{
     Change, ParseSettingError, Plan, Setting, Variant, combinations, parse_change, parse_changes,
     parse_setting, parse_settings,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use mm::Addr;
-use mm::slab::{CacheId, SlabEvent, known};
+use mm::slab::{CacheId, known};
 use sim::WaitQueue;
 
 use super::player::Play;
@@ -95,13 +95,4 @@ pub(super) fn make_caches(stage: &Stage, workload: &Workload) -> Vec<Option<Cach
         }
     };
     workload.caches.iter().map(make).collect()
-}
-
-/// What slabs went through, over all caches and CPUs: `slab_alloc_slowpath` and so on, as in a scene.
-pub(super) fn counters(stage: &Stage) -> impl Iterator<Item = (String, u64)> {
-    SlabEvent::ALL.iter().filter_map(|event| {
-        let of_cache = |id| stage.mm.slabs().slab_events(id, *event).into_iter().sum::<u64>();
-        let count = stage.mm.slabs().caches().map(|cache| of_cache(cache.id())).sum::<u64>();
-        (count > 0).then(|| (format!("slab_{}", event.name()), count))
-    })
 }

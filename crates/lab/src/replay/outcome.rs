@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use mm::Nanos;
 use sim::Measurements;
 
-use super::objects;
 use super::plan::{Change, Plan, Variant};
 use super::player::Play;
+use crate::drive::figures;
 use crate::evidence::{self, Checked, Table};
 use crate::measurements::{CHANGES_NOT_REACHED, Run};
 use crate::reach::{self, Refusal};
-use crate::results;
 
 /// What a run is made of.
 pub(super) struct Parts<'a> {
@@ -39,12 +38,12 @@ pub(super) fn run(parts: &Parts<'_>) -> Run {
         policy: plan.policy.name().to_owned(),
         variant: variant.name(),
         seed: plan.seed,
-        knobs: results::knobs(&variant.knobs),
+        knobs: figures::knobs(&variant.knobs),
         notes: notes(plan, variant),
         knob_uses: reach::uses(set, refused, measured),
-        counters: stage.mm.counters().0.into_iter().chain(objects::counters(stage)).collect(),
+        counters: stage.mm.counters().0.into_iter().chain(figures::slab_counters(stage)).collect(),
         omissions: omissions(play, *changes_not_reached),
-        ..results::run(stage, measured, *simulated, stage.mm.memory_use())
+        ..figures::run(stage, measured, *simulated, stage.mm.memory_use())
     };
     evidence::label(&mut run, Table::bundled(), &plan.policy, &plan.profile, Checked::ByRows);
     run
@@ -61,11 +60,11 @@ fn workload_name(plan: &Plan, play: &Play) -> String {
 
 /// What no mainline kernel has, and what changes while it runs.
 fn notes(plan: &Plan, variant: &Variant) -> Vec<String> {
-    let mut notes = results::not_in_mainline(&variant.knobs);
+    let mut notes = figures::not_in_mainline(&variant.knobs);
     for Change { at, knob, value } in &plan.changes {
         let change =
             format!("{}={} from {} ms on", knob.spec().name, knob.written(*value), at.0 as f64 / 1e6);
-        notes.push(match results::not_in_mainline(&[(*knob, *value)]).first() {
+        notes.push(match figures::not_in_mainline(&[(*knob, *value)]).first() {
             Some(lacking) => format!("{change}; {lacking}"),
             None => change,
         });

@@ -14,6 +14,7 @@ use super::objects::make_caches;
 use super::outcome;
 use super::plan::{Plan, Variant};
 use super::player::{Copy, Play};
+use crate::daemons;
 use crate::measurements::Run;
 use crate::reach::Refusal;
 use crate::stage::Stage;
@@ -94,7 +95,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
     let caches = make_caches(&stage, workload);
     // Setting up took locks too.
     sim.reset_measurements();
-    stage.spawn_daemons(&sim);
+    daemons::start(&sim, &stage);
     let changed = Rc::new(Cell::new(0));
     for change in &plan.changes {
         let (stage, changed, change) = (Rc::clone(&stage), Rc::clone(&changed), *change);

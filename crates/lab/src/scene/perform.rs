@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use mm::slab::SlabEvent;
 use mm::{Knob, Machine, Nanos, Node, Span};
 use sim::{Measurements, Sim, SimOptions, SpanRecord};
 
 use super::{Outcome, Scene, SceneError};
+use crate::daemons;
+use crate::drive::figures;
 use crate::measurements::{Confidence, Run};
+use crate::reach;
 use crate::stage::Stage;
-use crate::{reach, results};
 
 /// Refills and drains of a phase that are noted in order, each kind; an exact sequence is a few at its beginning.
 const NOTED_MAX: usize = 100_000;
@@ -46,7 +47,7 @@ fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError>
     let mut sim = Sim::new(&scene.profile, options);
     let stage = Stage::new(&sim, &scene.profile, &scene.policy, &scene.knobs, &scene.cpus);
     let stage = Rc::new(stage.map_err(SceneError::Setup)?);
-    stage.spawn_daemons(&sim);
+    daemons::start(&sim, &stage);
     let end = Nanos(scene.warm_up.0 + scene.phases.iter().map(|phase| phase.length.0).sum::<u64>());
     let snapshots = Rc::new(RefCell::new(vec![]));
     if let Some(notes) = &notes {
@@ -63,7 +64,7 @@ fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError>
     if let Some(last) = outcomes.last_mut() {
         // They are a lock for each event, cache and CPU, which busy tasks may hold: in simulated time some 100 ms on a
         // large machine, for all of which tasks would go on.
-        last.run.counters.extend(slab_counters(&stage));
+        last.run.counters.extend(figures::slab_counters(&stage));
     }
     for outcome in &mut outcomes {
         outcome.run.wall_ns = began.elapsed().as_nanos() as u64;
@@ -113,7 +114,7 @@ fn schedule(
             if let Some(ended) = index.checked_sub(1) {
                 let mut outcome = take(&stage, &played, ended);
                 if index < played.phases.len() {
-                    outcome.run.counters.extend(slab_counters(&stage));
+                    outcome.run.counters.extend(figures::slab_counters(&stage));
                 }
                 let noted = notes.take().into_iter();
                 outcome.run.sequences = noted.map(|(span, sizes)| (span.to_owned(), sizes)).collect();
@@ -171,7 +172,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     let measured = stage.machine().measurements();
     let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
     // Counting takes time, in which tasks go on.
-    let done = results::run(stage, &measured, measured.simulated, memory);
+    let done = figures::run(stage, &measured, measured.simulated, memory);
     let mut run = Run {
         workload: scene.workload.title(),
         machine: scene.profile.name().to_owned(),
@@ -181,8 +182,8 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
         seed: scene.seed,
         confidence: Confidence::Extrapolated,
         confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
-        knobs: results::knobs(&knobs_in(scene, index)),
-        notes: results::not_in_mainline(&knobs_in(scene, index)),
+        knobs: figures::knobs(&knobs_in(scene, index)),
+        notes: figures::not_in_mainline(&knobs_in(scene, index)),
         knob_uses: reach::uses(knobs_in(scene, index).into_iter().map(|(knob, _)| knob), &[], &measured),
         counters: counters(stage),
         omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
@@ -196,23 +197,6 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
 fn counters(stage: &Stage) -> BTreeMap<String, u64> {
     let mut counters = stage.mm.counters().0;
     counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
-    counters
-}
-
-/// Those of all slab caches together, under the names of SLUB_STATS: `slab_alloc_slab`.
-fn slab_counters(stage: &Stage) -> BTreeMap<String, u64> {
-    let mut counters = BTreeMap::new();
-    for &event in SlabEvent::ALL {
-        let caches = stage
-            .mm
-            .slabs()
-            .caches()
-            .map(|cache| stage.mm.slabs().slab_events(cache.id(), event).iter().sum::<u64>());
-        let count = caches.sum();
-        if count > 0 {
-            counters.insert(format!("slab_{}", event.name()), count);
-        }
-    }
     counters
 }
 
@@ -235,7 +219,7 @@ fn by_group(scene: &Scene, measured: &Measurements) -> Vec<(String, crate::measu
         for span in mm::Span::ALL {
             let histogram = &spans[span as usize].latency;
             if histogram.count() > 0 {
-                latencies.push((format!("{name}/{}", span.name()), results::latency(histogram)));
+                latencies.push((format!("{name}/{}", span.name()), figures::latency(histogram)));
             }
         }
     }

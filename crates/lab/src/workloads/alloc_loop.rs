@@ -10,8 +10,8 @@ use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
 use super::mapping::get;
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// Parameters of the loop.

@@ -19,8 +19,8 @@ use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, WaitQueue};
 
 use super::mapping::{Backing, Mapping, get};
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// Names of the groups, by number.

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use sim::{Sim, SimLock, TaskSpec};
 
 use super::mapping::{Backing, Mapping};
-use super::random::Random;
 use super::{Sharing, within};
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// What is mapped.

@@ -15,8 +15,8 @@ use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec};
 
 use super::mapping::{Backing, Mapping, get};
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// Parameters of the processes.

@@ -18,10 +18,10 @@ use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, WaitQueue};
 
 use super::mapping::get;
-use super::random::Random;
 use super::within;
-use crate::placement::{Pairing, pairs};
+use crate::stage::Random;
 use crate::stage::Stage;
+use crate::stage::placement::{Pairing, pairs};
 
 /// Parameters of the messages.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]

@@ -21,8 +21,8 @@ use mm::Cpu;
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 use devices::Device;

@@ -7,8 +7,8 @@ use mm::{MigrateType, Node, Order, Pfn, Request, Zone};
 use sim::SimMachine;
 
 use super::{BLOCK, Fragment, Remains, WHOLE, is_asked, pages_of, placement};
+use crate::stage::Random;
 use crate::stage::Stage;
-use crate::workloads::random::Random;
 
 /// Pages of a process lie together in pieces of so many, and between them those of files, which are read more or less ahead:
 /// estimates.

@@ -7,8 +7,8 @@ use sim::SimMachine;
 
 use super::fill::kernel_request;
 use super::{BLOCK, Fragment, Remains, index_of, is_asked, largest_zone, pages_of, placement};
+use crate::stage::Random;
 use crate::stage::Stage;
-use crate::workloads::random::Random;
 
 /// How often the index is looked at on the way to the goal.
 const LOOKS: u64 = 128;

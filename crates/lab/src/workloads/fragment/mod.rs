@@ -23,8 +23,8 @@ use mm::{Knob, Node, NodeMask, Order, Pfn, Zone, ZoneKind};
 use serde::Deserialize;
 use sim::SimMachine;
 
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// Parts that shares are counted in.

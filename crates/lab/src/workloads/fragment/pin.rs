@@ -3,8 +3,8 @@
 use mm::vm::{MapSpec, Touch, Vpn};
 
 use super::{Remains, WHOLE, placement};
+use crate::stage::Random;
 use crate::stage::Stage;
-use crate::workloads::random::Random;
 
 /// Pins all that is left of the memory that is to stay, and `busy` of 10,000 pages of the file.
 pub(super) fn pin(stage: &Stage, busy: u32, remains: &mut Remains, random: &mut Random) {

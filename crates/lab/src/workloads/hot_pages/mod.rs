@@ -21,7 +21,8 @@ use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
 use super::within;
-use crate::promotion::{self, Program, ProgramSpec, RegionSpec, World};
+use crate::daemons;
+use crate::promotion::{Program, ProgramSpec, RegionSpec, World};
 use crate::stage::Stage;
 use thread::Running;
 
@@ -106,7 +107,7 @@ impl HotPages {
         for name in ["accesses_fast", "accesses_slow", "pgpromote_success", "numa_hint_faults"] {
             stage.tally.note(name, 0);
         }
-        promotion::spawn(sim, &world);
+        daemons::promotion::start(sim, &world);
         Ok(())
     }
 

@@ -21,8 +21,8 @@ use mm::vm::FileKind;
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 use process::{Files, Process};

@@ -12,9 +12,9 @@ use mm::{Nanos, Order};
 use sim::{Path, SimMachine, Traffic};
 
 use super::{PythonLoop, Round};
+use crate::stage::Random;
 use crate::stage::Stage;
 use crate::workloads::mapping::BATCH;
-use crate::workloads::random::Random;
 
 /// What a page costs in each part of a round, ns.
 struct Prices {

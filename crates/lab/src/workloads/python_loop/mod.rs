@@ -23,8 +23,8 @@ use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, Traffic};
 
 use super::mapping::{Backing, Mapping};
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// Parameters of the script.

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
 use super::super::alloc_loop::{FreeOrder, Whose};
-use super::super::random::Random;
 use super::super::within;
 use super::objects::{self, Object};
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// Parameters of the loop.

@@ -18,9 +18,9 @@ use mm::{Access, Nanos};
 use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, WaitQueue};
 
-use super::super::random::Random;
 use super::super::within;
 use super::objects::{self, Object};
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// How messages travel.

@@ -5,7 +5,6 @@ mod bulk;
 mod calls;
 mod hackbench;
 mod objects;
-mod rcu;
 mod regions;
 #[cfg(test)]
 mod tests;

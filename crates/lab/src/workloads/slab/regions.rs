@@ -14,11 +14,11 @@ use mm::{Access, LockClass, Machine, Nanos};
 use serde::Deserialize;
 use sim::{Path, Sim, SimLock, TaskSpec};
 
-use super::super::random::Random;
 use super::super::{Sharing, within};
 use super::calls::{BRK_UP, Kernel, MAP, Step, UNMAP};
 use super::objects::{self, Object};
-use super::rcu::{self, Ticks};
+use crate::daemons::rcu::{self, Ticks};
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// Parameters of mmap1 and mmap2.
@@ -88,7 +88,8 @@ impl Regions {
         let kernel = Kernel::of(&self.kernel)?;
         let gather = self.gather.unwrap_or_else(|| kernel.gathers_nodes());
         let caches = Caches::new(stage, kernel)?;
-        rcu::start(sim, stage, self.grace_us)?;
+        let period = within("grace_us", self.grace_us.into(), 100..=10_000_000)? * 1000;
+        rcu::start(sim, stage, Nanos(period));
         stage.tasks.set(self.tasks);
         let shared = stage.machine().new_lock(LockClass::Other, 1);
         for number in 0..self.tasks {

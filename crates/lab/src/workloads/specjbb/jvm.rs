@@ -9,8 +9,8 @@ use mm::vm::{AddressSpace, FaultKind, MapSpec, Touch, Vpn};
 use mm::{Cpu, Machine, Nanos, Node};
 use sim::{AccessMix, Pattern, SimMachine, TaskSpec, WaitQueue};
 
-use super::super::random::Random;
 use super::{Crew, Shared};
+use crate::stage::Random;
 
 /// Operations that a thread does in one go; it looks after the rest of the world in between.
 const OPERATIONS: u64 = 16;

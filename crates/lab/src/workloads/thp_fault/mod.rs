@@ -31,8 +31,8 @@ use serde::Deserialize;
 use sim::{Sim, SimMachine, TaskSpec};
 
 use super::fragment::Fragment;
-use super::random::Random;
 use super::within;
+use crate::stage::Random;
 use crate::stage::Stage;
 
 /// What the program is counted by.

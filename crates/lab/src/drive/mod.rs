@@ -1,0 +1,3 @@
+//! What every simulation has in common, a replay's and a scene's.
+
+pub(crate) mod figures;

@@ -1,0 +1,126 @@
+//! The ground that tasks of every kind stand on: the memory manager on a simulated machine, where tasks are placed, the
+//! disk, and what they have done so far. A replay plays a recording on it, a scene a workload of an experiment.
+
+mod disk;
+pub(crate) mod placement;
+mod random;
+mod tally;
+
+use std::cell::{Cell, RefCell};
+
+use mm::{Cpu, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
+use sim::profile::Place;
+use sim::{Profile, Sim, SimMachine};
+
+pub use disk::Disk;
+pub(crate) use random::Random;
+pub use tally::Tally;
+
+use self::placement::spread;
+
+/// The memory manager and what all tasks share.
+pub struct Stage {
+    /// The memory manager.
+    pub mm: Mm<SimMachine>,
+    /// The nodes that tasks may take memory from.
+    pub allowed: NodeMask,
+    /// The CPUs that tasks are placed on, in turn.
+    pub cpus: Vec<Cpu>,
+    /// Where every CPU of the machine is, by number.
+    pub places: Vec<Place>,
+    /// Where files are.
+    pub disk: Disk,
+    /// What tasks have done.
+    pub tally: Tally,
+    /// From when on tasks are to come to an end.
+    pub end: Cell<Nanos>,
+    /// Tasks of the workload, where it says so; 0 otherwise.
+    pub tasks: Cell<u32>,
+    /// Expedited grace periods so far, each of which interrupts every CPU.
+    pub expedited: Cell<u64>,
+    /// When the first round of freehold's promotion was over, until the second begins.
+    pub first_round: Cell<Option<Nanos>>,
+    /// The numbers that say when each CPU's vmstat tick first comes.
+    tick_numbers: RefCell<Vec<u64>>,
+}
+
+impl Stage {
+    /// Sets the memory manager up on `sim`, which was made from `profile`. `cpus` may be empty: the profile's own.
+    ///
+    /// # Errors
+    /// A knob out of its range, an impossible machine.
+    pub fn new(
+        sim: &Sim,
+        profile: &Profile,
+        policy: &Policy,
+        knobs: &[(Knob, u64)],
+        cpus: &[Cpu],
+    ) -> Result<Self, String> {
+        let values = Knobs::default();
+        for &(knob, value) in knobs {
+            values.set(knob, value).map_err(|error| error.to_string())?;
+        }
+        Ok(Self {
+            mm: Mm::new(sim.machine(), profile.topology(), policy.clone(), values)?,
+            allowed: allowed_nodes(profile),
+            cpus: spread(profile, cpus),
+            places: profile.shape().places(),
+            disk: Disk::default(),
+            tally: Tally::default(),
+            end: Cell::new(Nanos(u64::MAX)),
+            tasks: Cell::new(0),
+            expedited: Cell::new(0),
+            first_round: Cell::new(None),
+            tick_numbers: RefCell::default(),
+        })
+    }
+
+    /// The run is over: says what knobs did that decide when something first comes, or comes again. Runs may be shorter.
+    pub fn note_waits(&self) {
+        self.note_ticks();
+        if let Some(round) = self.first_round.get() {
+            let by = (Knob::PromotePeriod, self.machine().now().0 - round.0);
+            let is_due = |period: u64| by.1 >= period;
+            self.mm.knobs().decide_by(self.machine(), by, |ms| ms * 1_000_000, is_due);
+        }
+    }
+
+    /// The numbers that say when each CPU's vmstat tick first comes.
+    pub(crate) fn note_first_ticks(&self, numbers: Vec<u64>) {
+        self.tick_numbers.replace(numbers);
+    }
+
+    fn note_ticks(&self) {
+        let numbers = self.tick_numbers.borrow();
+        let first = |seconds: u64| {
+            let first = numbers.iter().map(|number| number % (seconds * 1_000_000_000));
+            first.min().unwrap_or(u64::MAX)
+        };
+        let now = self.machine().now().0;
+        self.mm.knobs().decide_by(self.machine(), (Knob::StatInterval, now), first, |first| now >= first);
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &SimMachine {
+        self.mm.machine()
+    }
+
+    /// Whether tasks are to come to an end.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.machine().now() >= self.end.get()
+    }
+
+    /// The CPU of the task `number`.
+    pub fn cpu(&self, number: u32) -> Cpu {
+        self.cpus[number as usize % self.cpus.len()]
+    }
+}
+
+/// The nodes that the profile lets its tasks take memory from.
+fn allowed_nodes(profile: &Profile) -> NodeMask {
+    match &profile.shape().cpuset_nodes {
+        None => NodeMask::ALL,
+        Some(nodes) => nodes.iter().map(|&node| Node(node as u16)).collect(),
+    }
+}
