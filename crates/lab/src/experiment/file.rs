@@ -17,6 +17,10 @@ use crate::measurements::{Confidence, Role};
 pub(super) struct File {
     /// Lower-case letters, digits and dashes.
     pub(super) name: Spanned<String>,
+    /// Its place among those that come with the program: the smallest runs first.
+    #[serde(default)]
+    #[expect(dead_code, reason = "the build script puts them in order")]
+    order: u32,
     /// A line.
     pub(super) title: String,
     /// What was published, on what, and what is left out here.

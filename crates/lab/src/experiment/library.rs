@@ -11,32 +11,8 @@ use super::spec::Experiment;
 /// Longest file that is read; five histograms take 20 KiB.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The experiments compiled in, in the order in which all are run.
-const BUNDLED: &[(&str, &str)] = &[
-    ("pcp-batch", include_str!("../../../../experiments/pcp-batch.toml")),
-    ("pcp-batch-cpus", include_str!("../../../../experiments/pcp-batch-cpus.toml")),
-    ("pcp-batch-colocated", include_str!("../../../../experiments/pcp-batch-colocated.toml")),
-    ("pcp-hold", include_str!("../../../../experiments/pcp-hold.toml")),
-    ("pcp-autotune", include_str!("../../../../experiments/pcp-autotune.toml")),
-    ("pcp-free-high", include_str!("../../../../experiments/pcp-free-high.toml")),
-    ("pcp-policies", include_str!("../../../../experiments/pcp-policies.toml")),
-    ("pcp-sequence", include_str!("../../../../experiments/pcp-sequence.toml")),
-    ("zonelist-order", include_str!("../../../../experiments/zonelist-order.toml")),
-    ("zonelist-start", include_str!("../../../../experiments/zonelist-start.toml")),
-    ("zonelist-load", include_str!("../../../../experiments/zonelist-load.toml")),
-    ("slub-list-lock", include_str!("../../../../experiments/slub-list-lock.toml")),
-    ("slub-sheaves", include_str!("../../../../experiments/slub-sheaves.toml")),
-    ("slub-small", include_str!("../../../../experiments/slub-small.toml")),
-    ("zonelist-dma32", include_str!("../../../../experiments/zonelist-dma32.toml")),
-    ("zonelist-32bit", include_str!("../../../../experiments/zonelist-32bit.toml")),
-    ("thpscale", include_str!("../../../../experiments/thpscale.toml")),
-    ("proactive", include_str!("../../../../experiments/proactive.toml")),
-    ("thp-fault", include_str!("../../../../experiments/thp-fault.toml")),
-    ("thp-movable", include_str!("../../../../experiments/thp-movable.toml")),
-    ("kmmscand", include_str!("../../../../experiments/kmmscand.toml")),
-    ("hot-pages", include_str!("../../../../experiments/hot-pages.toml")),
-    ("kmmscand-v1", include_str!("../../../../experiments/kmmscand-v1.toml")),
-];
+/// The experiments of `experiments/`, compiled in, in the order in which all are run: each file's `order`.
+const BUNDLED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
 impl Experiment {
     /// The names of those that come with the program.

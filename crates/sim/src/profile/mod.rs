@@ -55,30 +55,8 @@ pub struct Profile {
     topology: Topology,
 }
 
-/// The profiles compiled in. Those without a topology are only there to be extended.
-const BUILTIN: &[(&str, &str)] = &[
-    ("coffee-lake", include_str!("../../../../machines/coffee-lake.toml")),
-    ("comet-lake", include_str!("../../../../machines/comet-lake.toml")),
-    ("common", include_str!("../../../../machines/common.toml")),
-    ("epyc-2s-4n", include_str!("../../../../machines/epyc-2s-4n.toml")),
-    ("epyc-2s-512", include_str!("../../../../machines/epyc-2s-512.toml")),
-    ("epyc-512-cxl", include_str!("../../../../machines/epyc-512-cxl.toml")),
-    ("epyc-7742", include_str!("../../../../machines/epyc-7742.toml")),
-    ("epyc-7763", include_str!("../../../../machines/epyc-7763.toml")),
-    ("epyc-7w83", include_str!("../../../../machines/epyc-7w83.toml")),
-    ("epyc-9654", include_str!("../../../../machines/epyc-9654.toml")),
-    ("kvm-genoa-2c", include_str!("../../../../machines/kvm-genoa-2c.toml")),
-    ("numa-32bit", include_str!("../../../../machines/numa-32bit.toml")),
-    ("skylake-1s", include_str!("../../../../machines/skylake-1s.toml")),
-    ("westmere-ex", include_str!("../../../../machines/westmere-ex.toml")),
-    ("xeon-80-1t", include_str!("../../../../machines/xeon-80-1t.toml")),
-    ("xeon-8260", include_str!("../../../../machines/xeon-8260.toml")),
-    ("xeon-8260-1n", include_str!("../../../../machines/xeon-8260-1n.toml")),
-    ("xeon-icx", include_str!("../../../../machines/xeon-icx.toml")),
-    ("xeon-snb", include_str!("../../../../machines/xeon-snb.toml")),
-    ("xeon-snb-32g", include_str!("../../../../machines/xeon-snb-32g.toml")),
-    ("xeon-spr", include_str!("../../../../machines/xeon-spr.toml")),
-];
+/// The profiles of `machines/`, compiled in, by name. Those without a topology are only there to be extended.
+const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
 
 impl Profile {
     /// The machines that come with the program, in alphabetical order.
