@@ -49,7 +49,7 @@ pub use pages::zone::{Zone, ZoneBlock};
 pub use pages::zone_watch::decide_by_sum_of_marks;
 pub use pages::zonelist::{NodeMask, OrderChoice, OrderReason, ZonelistOrder, Zonelists};
 pub use pages::{Above, Pages, Search};
-pub use rules::knobs::{KNOBS, Knob, KnobError, KnobUse, Knobs, Margin, Verdict};
+pub use rules::knobs::{KNOBS, Knob, KnobError, KnobId, KnobUse, Knobs, Margin, Verdict};
 pub use rules::policy::{Policy, PolicyError};
 pub use views::check::ZonePages;
 pub use views::counters::MemoryUse;

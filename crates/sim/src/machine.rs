@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use mm::{
-    Access, Addr, Cpu, Daemon, Knob, KnobUse, Line, LockClass, Machine, Nanos, Order, Pfn, Span, TaskId, Work,
+    Access, Addr, Cpu, Daemon, Knob, KnobId, KnobUse, Line, LockClass, Machine, Nanos, Order, Pfn, Span,
+    TaskId, Work,
 };
 use rand_xoshiro::rand_core::Rng;
 
@@ -296,8 +297,8 @@ unsafe impl Machine for SimMachine {
 
     const WATCHES_KNOBS: bool = true;
 
-    fn knob_used(&self, knob: Knob, used: KnobUse) {
-        self.0.knob_used(knob, used);
+    fn knob_used(&self, knob: impl Into<KnobId>, used: KnobUse) {
+        self.0.knob_used(knob.into(), used);
     }
 
     #[inline]

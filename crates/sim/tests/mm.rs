@@ -18,7 +18,7 @@ fn page_loop_under(
 ) -> (Measurements, Rc<Mm<SimMachine>>) {
     let profile = Profile::load(machine).unwrap();
     let policy = Policy::parse(policy).unwrap();
-    let descriptor_bytes = policy.rules().descriptor_bytes;
+    let descriptor_bytes = policy.rules().lists.descriptor_bytes;
     let mut sim = Sim::new(&profile, SimOptions { descriptor_bytes, ..SimOptions::default() });
     let mm = Rc::new(Mm::new(sim.machine(), profile.topology(), policy, Knobs::default()).unwrap());
     mm.set_knob(Knob::PcpBatchScaleMax, scale).unwrap();

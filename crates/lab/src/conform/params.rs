@@ -102,7 +102,7 @@ fn compare_pagesets(ground: &Ground<'_>, zone: &ZoneInfo, low: u32, outcome: &mu
 }
 
 fn compare_fallback(ground: &Ground<'_>, capture: &Capture, outcome: &mut FileOutcome) {
-    let orders = zonelist::fallback_orders(ground.topology, ground.rules.node_load);
+    let orders = zonelist::fallback_orders(ground.topology, ground.rules.zone.node_load);
     for (node, kernel) in &capture.fallback {
         // A machine of one node has one order.
         outcome.mechanism = (kernel.len() > 1).then_some(Mechanism::Zonelists);

@@ -22,7 +22,7 @@ const RECLAIM_TICK: Nanos = Nanos(500_000_000);
 
 /// Starts what the policy says looks for hot pages.
 pub(crate) fn start(sim: &Sim, world: &Rc<World>) {
-    let rule = world.stage.mm.policy().rules().promotion;
+    let rule = world.stage.mm.policy().rules().tier.promotion;
     if let Some(revision) = rule.revision() {
         let knobs = world.stage.mm.knobs();
         let in_force = configured(revision, |knob| knobs.get(knob));

@@ -1,42 +1,26 @@
 //! How near a knob came to deciding otherwise, in words.
 
 use mm::Margin;
+use mm::knobs::Compares;
 use sim::KnobTally;
-
-/// What a knob's decisions compare with a mark.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Compares {
-    /// Nothing: they are not about figures.
-    Nothing,
-    /// Memory, counted in pages.
-    Memory(&'static str),
-    /// A time in ns.
-    Time(&'static str),
-    /// Pages, as a number.
-    Pages(&'static str),
-    /// A bare number.
-    Number(&'static str),
-}
 
 /// How a figure is said.
 type Said = fn(u64) -> String;
 
-impl Compares {
-    /// What is compared, and how its figures are said.
-    fn words(self) -> Option<(&'static str, Said)> {
-        match self {
-            Self::Nothing => None,
-            Self::Memory(what) => Some((what, memory)),
-            Self::Time(what) => Some((what, time)),
-            Self::Pages(what) => Some((what, |pages| format!("{pages} pages"))),
-            Self::Number(what) => Some((what, |number| number.to_string())),
-        }
+/// What is compared, and how its figures are said.
+fn words(compares: Compares) -> Option<(&'static str, Said)> {
+    match compares {
+        Compares::Nothing => None,
+        Compares::Memory(what) => Some((what, memory)),
+        Compares::Time(what) => Some((what, time)),
+        Compares::Pages(what) => Some((what, |pages| format!("{pages} pages"))),
+        Compares::Number(what) => Some((what, |number| number.to_string())),
     }
 }
 
 /// The sentence, where decisions compared anything.
 pub(super) fn sentence(compares: Compares, tally: &KnobTally) -> Option<String> {
-    let (what, said) = compares.words()?;
+    let (what, said) = words(compares)?;
     let Margin { seen, mark, default_mark } = tally.nearest?;
     let came = match (tally.above, tally.below) {
         // Zones have marks of their own, so that the nearest need not be the least.

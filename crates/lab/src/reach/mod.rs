@@ -7,7 +7,6 @@
 mod brings;
 mod margin;
 mod need;
-mod table;
 #[cfg(test)]
 mod tests;
 
@@ -43,7 +42,7 @@ impl std::error::Error for Refusal {}
 pub fn refusals(place: &Where<'_>) -> Vec<Refusal> {
     let mut refused: Vec<Refusal> = vec![];
     for &(knob, _) in place.set {
-        let missing = table::reach(knob).needs.iter().find_map(|need| need.missing(place));
+        let missing = knob.spec().needs.iter().find_map(|need| need::missing(need, place));
         if let Some(missing) = missing.filter(|_| refused.iter().all(|refusal| refusal.knob != knob)) {
             let missing = missing + &aside(knob, place);
             refused.push(Refusal { knob, missing });
@@ -87,7 +86,7 @@ fn of_tally(knob: Knob, tally: KnobTally, refusal: Option<&Refusal>) -> KnobUses
     let (outcome, nearest) = match refusal {
         Some(refusal) => (KnobOutcome::RefusedButForced, Some(refusal.missing.clone())),
         None if tally.differed > 0 => (KnobOutcome::Acted, None),
-        None => (KnobOutcome::Consulted, margin::sentence(table::reach(knob).compares, &tally)),
+        None => (KnobOutcome::Consulted, margin::sentence(knob.spec().compares, &tally)),
     };
     let distance = tally.nearest.map(|margin| margin.distance());
     KnobUses {

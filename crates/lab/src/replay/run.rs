@@ -87,7 +87,7 @@ pub fn replay(workload: &Arc<Workload>, plan: &Plan, variant: &Variant) -> Resul
         return Err(ReplayError::Refused(refusal.clone()));
     }
     let began = Instant::now();
-    let descriptor_bytes = plan.policy.rules().descriptor_bytes;
+    let descriptor_bytes = plan.policy.rules().lists.descriptor_bytes;
     let mut sim =
         Sim::new(&plan.profile, SimOptions { seed: plan.seed, descriptor_bytes, ..SimOptions::default() });
     let stage = Stage::new(&sim, &plan.profile, &plan.policy, &variant.knobs, &plan.cpus);

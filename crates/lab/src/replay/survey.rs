@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mm::policy::DEFAULT_POLICY;
 use mm::{KNOBS, Knob, Policy};
 use rayon::prelude::*;
 use sim::Profile;
@@ -14,11 +13,6 @@ use sim::Profile;
 use crate::measurements::{FAILED_ALLOCATIONS, KnobUses, Run};
 use crate::replay::{Plan, ReplayError, Setting, Variant, replay};
 use crate::workload::Workload;
-
-/// The last longterm kernel with both orders of zonelists.
-const CHOOSES_ORDER: &str = "linux-4.4";
-/// A revision of kmmscand that bounds the addresses of a scan.
-const KMMSCAND: &str = "kmmscand-v0";
 
 /// All knobs at their ends, on some workloads and machines.
 #[derive(Debug)]
@@ -93,16 +87,8 @@ pub fn ends(knob: Knob) -> Vec<u64> {
 }
 
 /// The policy under which `knob` is tried: Linux's where it has the knob, or else one whose rules read it.
-pub const fn policy_of(knob: Knob) -> &'static str {
-    match knob {
-        Knob::PcpBatchScaleMax => "linux-6.18+pcp_batch_scale_max",
-        Knob::NumaZonelistOrder => CHOOSES_ORDER,
-        Knob::Arenas => "linux-6.18+arenas",
-        Knob::CompactBudget => "linux-6.18+compact-budget",
-        Knob::PromoteScanShare | Knob::PromotePeriod => "linux-6.18+promote",
-        Knob::KmmscandPeriodMin | Knob::KmmscandPeriodMax | Knob::KmmscandSizeMax => KMMSCAND,
-        _ => DEFAULT_POLICY,
-    }
+pub fn policy_of(knob: Knob) -> &'static str {
+    knob.spec().tried_under
 }
 
 /// What a trial is set beside: a run of the same, with nothing set.

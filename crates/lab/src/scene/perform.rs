@@ -42,7 +42,7 @@ fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError>
     check(scene)?;
     let scene = &shrunk(scene)?;
     let began = Instant::now();
-    let descriptor_bytes = scene.policy.rules().descriptor_bytes;
+    let descriptor_bytes = scene.policy.rules().lists.descriptor_bytes;
     let options = SimOptions { seed: scene.seed, descriptor_bytes, ..SimOptions::default() };
     let mut sim = Sim::new(&scene.profile, options);
     let stage = Stage::new(&sim, &scene.profile, &scene.policy, &scene.knobs, &scene.cpus);

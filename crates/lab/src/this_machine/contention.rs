@@ -142,8 +142,8 @@ fn reason(plan: &Plan, outcome: &Outcome) -> String {
              times in them, the speed of one thread has not"
         ));
     }
-    let linux = Policy::default().rules().descriptor_bytes;
-    if plan.variants.iter().any(|variant| variant.policy.rules().descriptor_bytes != linux) {
+    let linux = Policy::default().rules().lists.descriptor_bytes;
+    if plan.variants.iter().any(|variant| variant.policy.rules().lists.descriptor_bytes != linux) {
         let small =
             "; frame descriptors have 16 bytes here under every policy: a smaller one changes nothing";
         said.push(small.to_owned());

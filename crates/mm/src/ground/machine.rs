@@ -5,7 +5,7 @@
 //! once for each, so that on the host [`Machine::touch`] and spans vanish and a lock is a real one.
 
 use crate::ground::ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId};
-use crate::ground::knob::{Knob, KnobUse};
+use crate::ground::knob::{KnobId, KnobUse};
 
 /// A machine that memory management runs on.
 ///
@@ -76,7 +76,7 @@ pub unsafe trait Machine {
     const WATCHES_KNOBS: bool = false;
     /// A rule read `knob`, which somebody set; `used` says what the default would have decided.
     #[inline]
-    fn knob_used(&self, knob: Knob, used: KnobUse) {
+    fn knob_used(&self, knob: impl Into<KnobId>, used: KnobUse) {
         let _ = (knob, used);
     }
 

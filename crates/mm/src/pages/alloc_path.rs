@@ -338,7 +338,7 @@ impl<M: Machine> Pages<M> {
         let without_boost = order == Order::ZERO
             && zone.boost() > 0
             && search.flags.has(AllocFlags::MIN_RESERVE)
-            && self.policy.rules().atomic_boost == AtomicBoostRule::Ignored;
+            && self.policy.rules().zone.atomic_boost == AtomicBoostRule::Ignored;
         if without_boost {
             let mark = Level::min(zone.watermarks().min);
             return zone.watermark_ok(&self.machine, order, mark, highest, search.flags);
@@ -359,7 +359,7 @@ impl<M: Machine> Pages<M> {
         let cpu = self.machine.cpu();
         let pageset = &zone.pagesets[usize::from(cpu.0)];
         let mut pfn = None;
-        if Pcp::caches(self.policy.rules().pcp_orders, order) {
+        if Pcp::caches(self.policy.rules().lists.pcp_orders, order) {
             if let Some(mut pcp) = pageset.pcp.try_lock(&self.machine) {
                 pfn = pcp.alloc(cx, pageset.beside(), ask);
                 if let Some(pfn) = pfn {

@@ -154,21 +154,21 @@ fn zone<M: Machine>(
     let pagesets = cpus.map(|cpu| Pageset::new(machine, id, cpu, threshold)).collect();
     let arenas = Arenas::new(machine, (id, spec.start), division);
     let mut first_try = AllocFlags::NONE;
-    if rules.mixing == MixingRule::Avoided && avoids_mixing(topology, node, spec.kind) {
+    if rules.zone.mixing == MixingRule::Avoided && avoids_mixing(topology, node, spec.kind) {
         first_try = first_try.with(AllocFlags::NOFRAGMENT);
     }
-    let turn = match rules.fair {
+    let turn = match rules.zone.fair {
         FairRule::ZoneBatches => {
             first_try = first_try.with(AllocFlags::FAIR);
             Some(Turn::new(topology.cpus.len(), threshold))
         }
         FairRule::Unfair => None,
     };
-    let low = LowZone::new(topology, rules.zone_price, spec.kind);
+    let low = LowZone::new(topology, rules.zone.zone_price, spec.kind);
     if low.is_some() {
         first_try = first_try.with(AllocFlags::LOW);
     }
-    let withheld = rules.withheld;
+    let withheld = rules.zone.withheld;
     Zone::new(ZoneParts { id, node, spec, first_try, turn, low, withheld, arenas, pagesets })
 }
 

@@ -52,9 +52,9 @@ impl<M: Machine> Pages<M> {
 
     /// Yafang Shao's series lets the decay free a batch at a time, years before mainline did.
     fn decay_hold(&self) -> HoldRule {
-        match self.policy.rules().scale {
+        match self.policy.rules().lists.scale {
             ScaleRule::Series => HoldRule::Batch,
-            ScaleRule::Mainline => self.policy.rules().hold,
+            ScaleRule::Mainline => self.policy.rules().lists.hold,
         }
     }
 

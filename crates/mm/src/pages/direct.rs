@@ -17,7 +17,7 @@ impl<M: Machine> Pages<M> {
         let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
         let cx = self.zone_cx(zone);
         let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
-        if !Pcp::caches(self.policy.rules().pcp_orders, order) {
+        if !Pcp::caches(self.policy.rules().lists.pcp_orders, order) {
             return self.rmqueue_buddy(zone, order, migratetype);
         }
         let pfn = pageset.pcp.lock(&self.machine).alloc(cx, pageset.beside(), ask)?;
@@ -100,7 +100,7 @@ impl<M: Machine> Pages<M> {
         blocks: u32,
     ) -> u32 {
         let cx = self.zone_cx(at.0);
-        let orders = self.policy.rules().pcp_orders;
+        let orders = self.policy.rules().lists.pcp_orders;
         for taken in 0..blocks {
             let pageset = &cx.zone.pagesets[usize::from(at.1.0)];
             let mut pcp = pageset.pcp.lock(&self.machine);

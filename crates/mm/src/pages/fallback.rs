@@ -75,7 +75,7 @@ impl FreeAreas {
         ask: Ask,
         mode: &mut SearchMode,
     ) -> Option<Pfn> {
-        if cx.cx.rules.fallback != FallbackRule::ClaimOrSmallest {
+        if cx.cx.rules.zone.fallback != FallbackRule::ClaimOrSmallest {
             return self.take_from_largest(cx, ask);
         }
         if *mode <= SearchMode::Claim {
@@ -258,7 +258,7 @@ fn count_block<M: Machine>(cx: ZoneCx<'_, M>, start: Pfn) -> (u32, u32) {
 
 /// Types are about to mix in a pageblock: raises the marks where the rules say so, and has kswapd told.
 fn answer_mixing<M: Machine>(cx: ZoneCx<'_, M>, ask: Ask) {
-    if cx.cx.rules.mixing != MixingRule::Avoided {
+    if cx.cx.rules.zone.mixing != MixingRule::Avoided {
         return;
     }
     if let Some(pages) = boosted(cx) {

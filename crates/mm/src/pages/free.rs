@@ -54,7 +54,7 @@ impl<M: Machine> Pages<M> {
             let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
             // A run of one zone's blocks pays for the lock once, as the kernel frees batches of folios.
             let same_zone = matches!(&held, Some((held, _)) if held.zone.id == cx.zone.id);
-            let cached = Pcp::caches(self.policy.rules().pcp_orders, order);
+            let cached = Pcp::caches(self.policy.rules().lists.pcp_orders, order);
             let target = match held.take() {
                 Some((_, guard)) if same_zone && cached => {
                     self.pageset_type(cx, pfn).map(|kind| (guard, kind))
@@ -117,7 +117,7 @@ impl<M: Machine> Pages<M> {
         pfn: Pfn,
         order: Order,
     ) -> Option<(Guard<'a, M, Pcp>, MigrateType)> {
-        if !Pcp::caches(self.policy.rules().pcp_orders, order) {
+        if !Pcp::caches(self.policy.rules().lists.pcp_orders, order) {
             return None;
         }
         let migratetype = self.pageset_type(cx, pfn)?;
@@ -153,7 +153,7 @@ impl<M: Machine> Pages<M> {
         mut pcp: Guard<'a, M, Pcp>,
         freed: Freed,
     ) -> Option<Guard<'a, M, Pcp>> {
-        let rule = self.policy.rules().hold;
+        let rule = self.policy.rules().lists.hold;
         let cpu = self.machine.cpu();
         let mut left = freed.to_drain;
         loop {

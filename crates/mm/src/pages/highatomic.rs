@@ -15,7 +15,7 @@ impl<M: Machine> Pages<M> {
     #[cold]
     pub(crate) fn reserve_highatomic(&self, zone: &Zone<M>, pfn: Pfn) {
         let percent = zone.managed / 100;
-        if percent < PAGEBLOCK_PAGES || self.policy.rules().highatomic == HighAtomicRule::None {
+        if percent < PAGEBLOCK_PAGES || self.policy.rules().zone.highatomic == HighAtomicRule::None {
             return;
         }
         let most = percent.next_multiple_of(PAGEBLOCK_PAGES);

@@ -170,7 +170,7 @@ impl<M: Machine> Pages<M> {
     /// The order that zonelists have, and what decided it.
     pub fn zonelist_order(&self) -> OrderChoice {
         let setting = self.knobs.get(Knob::NumaZonelistOrder);
-        OrderChoice::by_setting(&self.topology, self.policy.rules().zonelist_order, setting)
+        OrderChoice::by_setting(&self.topology, self.policy.rules().zone.zonelist_order, setting)
     }
 }
 

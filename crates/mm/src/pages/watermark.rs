@@ -30,7 +30,7 @@ fn is_low(word: WordSize, rules: &Rules, kind: ZoneKind) -> bool {
     match kind {
         ZoneKind::HighMem => false,
         // On a 32-bit machine it is taken from high memory.
-        ZoneKind::Movable => rules.movable_marks == MovableMarksRule::Shared && word == WordSize::Bits64,
+        ZoneKind::Movable => rules.zone.movable_marks == MovableMarksRule::Shared && word == WordSize::Bits64,
         ZoneKind::Dma | ZoneKind::Dma32 | ZoneKind::Normal => true,
     }
 }
@@ -52,7 +52,7 @@ fn buffer_pages(topology: &Topology) -> u64 {
 /// and at least what khugepaged asks for where it runs (5 % of low memory at most).
 pub fn default_min_free_kbytes(topology: &Topology, knobs: &Knobs, rules: &Rules) -> u64 {
     let lowmem = buffer_pages(topology);
-    let most = match rules.min_free {
+    let most = match rules.zone.min_free {
         MinFreeRule::UpTo64Mib => 65_536,
         MinFreeRule::UpTo256Mib => 262_144,
     };
@@ -90,7 +90,7 @@ pub fn watermarks(
     } else {
         (managed / 1024).clamp(HIGH_MIN.0, HIGH_MIN.1)
     };
-    let distances = match rules.mark_distance {
+    let distances = match rules.zone.mark_distance {
         MarkDistanceRule::QuarterOfMin => [share / 4, share / 2, share * 3 / 4],
         MarkDistanceRule::Scaled => {
             let by_scale = managed * knobs.get(Knob::WatermarkScaleFactor) / 10_000;

@@ -87,7 +87,7 @@ pub(crate) const MARK_KNOBS: [Knob; 3] =
 pub(crate) fn makes_marks(knob: Knob, rules: &Rules, knobs: &Knobs) -> bool {
     match knob {
         Knob::MinFreeKbytes => true,
-        Knob::WatermarkScaleFactor => rules.mark_distance == MarkDistanceRule::Scaled,
+        Knob::WatermarkScaleFactor => rules.zone.mark_distance == MarkDistanceRule::Scaled,
         Knob::TransparentHugepage => knobs.get(Knob::MinFreeKbytes) == 0,
         _ => false,
     }

@@ -1,22 +1,24 @@
-//! Every tunable, in one table: its name, range, default, meaning, and what it stands for in Linux. To add one: a
-//! variant of [`Knob`] (`ground/knob.rs`, for the seam names it), its line in [`KNOBS`] (`table`) in the same place, and its use.
+//! Every tunable, in one table: its name, range, default, meaning, what it stands for in Linux, and what it needs to act. To
+//! add one: an entry of the table (`table`), and its use.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 
-pub use crate::ground::knob::{Knob, KnobUse, Margin, Verdict};
+pub use crate::ground::knob::{KnobId, KnobUse, Margin, Verdict};
 use crate::ground::sync::{AtomicU64, Relaxed};
 
 mod kernels;
+mod need;
 mod table;
 mod value;
 #[cfg(test)]
 mod value_tests;
 mod watch;
 
-pub use kernels::Kernels;
-pub use table::KNOBS;
-pub use value::{Word, Written};
+pub use kernels::{Kernels, Limited};
+pub use need::{Compares, Need};
+pub use table::{KNOBS, Knob};
+pub use value::Written;
 
 /// What a knob stands for in Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +61,17 @@ impl fmt::Display for StandsFor {
     }
 }
 
+/// A value that has a word of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// The value.
+    pub value: u64,
+    /// Its word.
+    pub word: &'static str,
+    /// Whether the kernel's file takes the word; what is ours alone, such as "as the kernel chooses", it does not.
+    pub in_file: bool,
+}
+
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct KnobSpec {
@@ -70,16 +83,30 @@ pub struct KnobSpec {
     pub min: u64,
     /// The largest value.
     pub max: u64,
+    /// The first and the last of values between these that it does not take.
+    pub gap: Option<(u64, u64)>,
     /// The value where nothing is said.
     pub default: u64,
+    /// A value that stands for what the kernel computes by itself. Its file does not take it.
+    pub computed: Option<u64>,
     /// Unit of the value; empty for a bare number.
     pub unit: &'static str,
     /// What it does.
     pub meaning: &'static str,
     /// The mainline kernels that have it; `None` where only a patch had it, or it is a constant of the build.
     pub kernels: Option<Kernels>,
+    /// Values that only some of these take.
+    pub limited: &'static [Limited],
     /// What it stands for.
     pub stands_for: StandsFor,
+    /// The values that have words; empty where all are numbers.
+    pub words: &'static [Word],
+    /// All that it cannot act without; the first that is missing is named.
+    pub needs: &'static [Need],
+    /// What its decisions compare with a mark.
+    pub compares: Compares,
+    /// A policy under which it can be tried: Linux's where that has the knob, or else one whose rules read it.
+    pub tried_under: &'static str,
 }
 
 impl Knob {
@@ -103,7 +130,7 @@ impl Knob {
     /// If it is out of range.
     pub fn check(self, value: u64) -> Result<(), KnobError> {
         let spec = self.spec();
-        let gap = self == Self::PercpuPagelistHighFraction && (1..8).contains(&value);
+        let gap = spec.gap.is_some_and(|(first, last)| (first..=last).contains(&value));
         if gap || value < spec.min || value > spec.max {
             return Err(KnobError::OutOfRange { knob: self, value });
         }
@@ -173,10 +200,7 @@ impl fmt::Display for KnobError {
             Self::OutOfRange { knob, value } => {
                 let spec = knob.spec();
                 write!(f, "{} = {value} is out of range: {} to {}", spec.name, spec.min, spec.max)?;
-                if *knob == Knob::PercpuPagelistHighFraction {
-                    f.write_str(", without 1 to 7")?;
-                }
-                Ok(())
+                spec.gap.map_or(Ok(()), |(first, last)| write!(f, ", without {first} to {last}"))
             }
             Self::Unreadable { knob, text } => {
                 write!(f, "{} = {text} cannot be: it takes ", knob.spec().name)?;

@@ -1,11 +1,12 @@
 //! Which rules are in force. A policy is a name, `linux-6.18`, from which every rule follows through its history of
 //! kernel versions (docs/rules/); what no version has is a part, `linux-6.18+yield`, and stands in
-//! [`parts`]. To add a rule: an enum here, its history, a field of [`Rules`], and a `match` at the one place where the
-//! mechanism differs.
+//! [`parts`]. To add a rule or a part: all that is said of it in the file of its mechanism (`lists`, `zone`, `tier`, `reclaim`,
+//! `compact`, `slab`), and a `match` at the one place where the mechanism differs.
 
 mod compact;
 mod error;
 mod in_force;
+mod lists;
 mod mechanism;
 pub mod parts;
 mod reclaim;
@@ -15,32 +16,18 @@ mod zone;
 
 use alloc::string::{String, ToString};
 
-use crate::ground::version::{Since, Version, at};
+use crate::ground::version::Version;
 use crate::rules::knobs::{Knob, KnobError};
 
-use zone::{
-    ATOMIC_BOOST, FAIR, FALLBACK, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NODE_LOAD,
-    WITHHELD, ZONELIST_ORDER,
-};
-
-pub use compact::{
-    BackgroundRule, BudgetRule, CaptureRule, CompactRules, DeferRule, DeferScopeRule, FailedPageRule,
-    FindRule, FreeStepRule, GapRule, IsolationRule, PcpDrainRule, PositionRule, ProactiveRule, ReschedRule,
-    SecondTryRule, SourceRule, SuitableRule,
-};
+pub use compact::*;
 pub use error::{PolicyError, Refusal, check_version};
 pub use in_force::{Origin, RuleInForce};
+pub use lists::*;
 pub use mechanism::Mechanism;
-pub use reclaim::{AnonRule, CongestionRule, HugeFaultRule, LruBatchRule, LruRule, ReclaimRules};
-pub use slab::{
-    CpuSlabRule, FreezeRule, GraceRule, KmallocAlignRule, NodePartialRule, RemoteRefillRule, SheafRule,
-    SlabOrderRule, SlabRules, SlabScopeRule, StockRule,
-};
-pub use tier::PromotionRule;
-pub use zone::{
-    AtomicBoostRule, FairRule, FallbackRule, HighAtomicRule, MarkDistanceRule, MinFreeRule, MixingRule,
-    MovableMarksRule, NodeLoadRule, WithheldRule, ZonePriceRule, ZonelistOrderRule,
-};
+pub use reclaim::*;
+pub use slab::*;
+pub use tier::{PromotionRule, TierRules};
+pub use zone::*;
 
 /// The oldest kernel that has rules. Before 3.2, slabs had no CPU partial lists; this is left out.
 pub const OLDEST: Version = v(3, 0);
@@ -51,178 +38,6 @@ const fn v(major: u8, minor: u8) -> Version {
     Version::new(major, minor)
 }
 
-/// How many pages a pageset's batch is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BatchRule {
-    /// At most 512 KiB / 4 (31 pages).
-    Half,
-    /// A quarter of at most 1 MiB, times 1.5, rounded down to a power of two, less 1 (63 pages).
-    Quarter,
-    /// The same from a cap of 256 KiB; as small zones go by 1/4096 of their pages (63 pages).
-    Capped,
-}
-
-const BATCH: &[Since<BatchRule>] = &[
-    Since(v(2, 6), BatchRule::Half),
-    Since(v(4, 19), BatchRule::Quarter),
-    Since(v(6, 19), BatchRule::Capped),
-];
-
-/// How many pages a pageset may keep.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HighRule {
-    /// Six batches.
-    SixBatches,
-    /// The zone's low watermark, divided among the node's CPUs.
-    LowWatermark,
-    /// Tuned between that and an eighth of the zone divided among the node's CPUs.
-    AutoTuned,
-}
-
-const HIGH: &[Since<HighRule>] = &[
-    Since(v(2, 6), HighRule::SixBatches),
-    Since(v(5, 14), HighRule::LowWatermark),
-    Since(v(6, 7), HighRule::AutoTuned),
-];
-
-/// Which orders pagesets cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PcpOrders {
-    /// Single pages.
-    Zero,
-    /// Orders 0 to 3 and huge pages on one list.
-    WithHuge,
-    /// Orders 0 to 3, huge pages on two lists (movable or not).
-    WithTwoHuge,
-}
-
-const PCP_ORDERS: &[Since<PcpOrders>] = &[
-    Since(v(2, 6), PcpOrders::Zero),
-    Since(v(5, 14), PcpOrders::WithHuge),
-    Since(v(6, 10), PcpOrders::WithTwoHuge),
-];
-
-/// How a refill sizes itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RefillRule {
-    /// One batch.
-    Batch,
-    /// Batches that double with every refill (`alloc_factor`).
-    Doubling,
-}
-
-const REFILL: &[Since<RefillRule>] =
-    &[Since(v(2, 6), RefillRule::Batch), Since(v(6, 7), RefillRule::Doubling)];
-
-/// How a drain on the free path sizes itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DrainRule {
-    /// One batch.
-    Batch,
-    /// Batches that double with every drain (`free_factor`), halved by an allocation.
-    FreeFactor,
-    /// As many pages as were freed of late (`free_count`), halved by an allocation.
-    FreeCount,
-}
-
-const DRAIN: &[Since<DrainRule>] = &[
-    Since(v(2, 6), DrainRule::Batch),
-    Since(v(5, 14), DrainRule::FreeFactor),
-    Since(v(6, 7), DrainRule::FreeCount),
-];
-
-/// When frees of orders 1 to 3 in a row empty the pageset.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FreeHighRule {
-    /// Never.
-    Never,
-    /// At every such free, once a drain has happened.
-    AfterDrain,
-    /// At the second in a row, with `free_count` at a batch or more.
-    Sequence,
-    /// The same, with `free_count` at a batch and half of `high_min`.
-    LongSequence,
-}
-
-const FREE_HIGH: &[Since<FreeHighRule>] = &[
-    Since(v(2, 6), FreeHighRule::Never),
-    Since(v(5, 18), FreeHighRule::AfterDrain),
-    Since(v(6, 7), FreeHighRule::Sequence),
-    Since(v(6, 16), FreeHighRule::LongSequence),
-];
-
-/// How much is given back in one hold of the zone lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HoldRule {
-    /// All of it.
-    Whole,
-    /// A batch; then both locks are let go and the pageset's is tried again.
-    Batch,
-}
-
-const HOLD: &[Since<HoldRule>] = &[Since(v(2, 6), HoldRule::Whole), Since(v(6, 19), HoldRule::Batch)];
-
-/// Whether the pages of a refill are checked one by one under the zone lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CheckRule {
-    /// Not under the lock.
-    Outside,
-    /// Every base page, under the lock.
-    UnderLock,
-}
-
-const CHECK: &[Since<CheckRule>] = &[
-    Since(v(2, 6), CheckRule::Outside),
-    Since(v(5, 18), CheckRule::UnderLock),
-    Since(v(6, 3), CheckRule::Outside),
-];
-
-/// How `vm.pcp_batch_scale_max` bounds `free_count` and the decay of `high`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ScaleRule {
-    /// As mainline does: `free_count` may overshoot by one block; decay is bounded by the scaled batch.
-    Mainline,
-    /// As Yafang Shao's series does: `free_count` stops at the bound; decay keeps the default scale of 5 and frees a batch
-    /// at a time.
-    Series,
-}
-
-/// What a hold of the zone lock does about CPUs that wait for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum YieldRule {
-    /// Nothing: it ends when its work is done, and batches grow so that there are fewer holds.
-    Never,
-    /// It ends early for them; batches do not grow.
-    ToWaiters,
-}
-
-/// When descriptors that a drain will need are brought into the cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TouchRule {
-    /// When the work comes to them, under the zone lock.
-    UnderLock,
-    /// Before the lock is taken.
-    Ahead,
-}
-
-/// Whether a zone is divided into smaller ones.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZonesRule {
-    /// It is one piece.
-    Whole,
-    /// It has parts, each with free lists and a lock of its own, that begin and end at fixed addresses.
-    Divided,
-}
-
-/// How many sets of free lists a zone, or a part of one, has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ArenaRule {
-    /// One.
-    One,
-    /// Several, each with a lock, between which whole ranges of memory move.
-    Several,
-}
-
 /// Names of the kmmscand series, with the kernel that each was posted for.
 pub fn kmmscand() -> impl Iterator<Item = (&'static str, Version)> {
     tier::KMMSCAND.iter().map(|(name, _, version)| (*name, *version))
@@ -230,78 +45,31 @@ pub fn kmmscand() -> impl Iterator<Item = (&'static str, Version)> {
 
 /// The rules that a policy puts in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "each field is documented at its type")]
 pub struct Rules {
-    pub batch: BatchRule,
-    pub high: HighRule,
-    pub pcp_orders: PcpOrders,
-    pub refill: RefillRule,
-    pub drain: DrainRule,
-    pub free_high: FreeHighRule,
-    pub hold: HoldRule,
-    pub node_load: NodeLoadRule,
-    pub check: CheckRule,
-    pub zonelist_order: ZonelistOrderRule,
-    pub zone_price: ZonePriceRule,
-    pub fair: FairRule,
-    pub movable_marks: MovableMarksRule,
-    pub mark_distance: MarkDistanceRule,
-    pub min_free: MinFreeRule,
-    pub mixing: MixingRule,
-    pub fallback: FallbackRule,
-    pub highatomic: HighAtomicRule,
-    pub withheld: WithheldRule,
-    pub atomic_boost: AtomicBoostRule,
-    pub scale: ScaleRule,
-    pub yields: YieldRule,
-    pub touch: TouchRule,
-    pub zones: ZonesRule,
-    pub arenas: ArenaRule,
-    /// Bytes of a frame descriptor in that kernel, which decides how many share a cache line.
-    pub descriptor_bytes: u32,
+    /// Those of page lists and free lists.
+    pub lists: ListRules,
+    /// Those of zones.
+    pub zone: ZoneRules,
+    /// Those of which pages belong on which node.
+    pub tier: TierRules,
     /// Those of the LRU lists and of reclaim.
     pub reclaim: ReclaimRules,
     /// Those of compaction.
     pub compact: CompactRules,
     /// Those of the slab allocator.
     pub slab: SlabRules,
-    pub promotion: PromotionRule,
 }
 
 impl Rules {
     /// The rules of mainline Linux `version`.
     pub fn linux(version: Version) -> Self {
         Self {
-            batch: at(BATCH, version),
-            high: at(HIGH, version),
-            pcp_orders: at(PCP_ORDERS, version),
-            refill: at(REFILL, version),
-            drain: at(DRAIN, version),
-            free_high: at(FREE_HIGH, version),
-            hold: at(HOLD, version),
-            node_load: at(NODE_LOAD, version),
-            check: at(CHECK, version),
-            zonelist_order: at(ZONELIST_ORDER, version),
-            zone_price: ZonePriceRule::None,
-            fair: at(FAIR, version),
-            movable_marks: at(MOVABLE_MARKS, version),
-            mark_distance: at(MARK_DISTANCE, version),
-            min_free: at(MIN_FREE, version),
-            mixing: at(MIXING, version),
-            fallback: at(FALLBACK, version),
-            highatomic: at(HIGHATOMIC, version),
-            withheld: at(WITHHELD, version),
-            atomic_boost: at(ATOMIC_BOOST, version),
-            scale: ScaleRule::Mainline,
-            yields: YieldRule::Never,
-            touch: TouchRule::UnderLock,
-            zones: ZonesRule::Whole,
-            arenas: ArenaRule::One,
-            descriptor_bytes: 64,
+            lists: ListRules::linux(version),
+            zone: ZoneRules::linux(version),
+            tier: TierRules::LINUX,
             reclaim: ReclaimRules::linux(version),
             compact: CompactRules::linux(version),
             slab: SlabRules::linux(version),
-            promotion: PromotionRule::Balancing,
         }
     }
 }
@@ -425,7 +193,8 @@ fn base(name: &str) -> Result<(Version, Rules), Refusal> {
         return Ok((FREEHOLD_KERNEL, parts::freehold()));
     }
     if let Some((_, promotion, version)) = tier::KMMSCAND.iter().find(|(known, ..)| *known == name) {
-        return Ok((*version, Rules { promotion: *promotion, ..Rules::linux(*version) }));
+        let tier = TierRules { promotion: *promotion };
+        return Ok((*version, Rules { tier, ..Rules::linux(*version) }));
     }
     let number = name.strip_prefix("linux-").ok_or(Refusal::Unknown)?;
     let well_formed = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -447,21 +216,21 @@ mod tests {
     #[test]
     fn names_pick_rules_by_version() {
         let rules = |name| *Policy::parse(name).unwrap().rules();
-        assert_eq!(rules("linux-6.1").high, HighRule::LowWatermark);
-        assert_eq!(rules("linux-6.1").check, CheckRule::UnderLock);
-        assert_eq!(rules("linux-6.11").free_high, FreeHighRule::Sequence);
-        assert_eq!(rules("linux-6.18").free_high, FreeHighRule::LongSequence);
-        assert_eq!(rules("linux-6.18").hold, HoldRule::Whole);
-        assert_eq!(rules("linux-6.19").hold, HoldRule::Batch);
-        assert_eq!(rules("linux-6.9").pcp_orders, PcpOrders::WithHuge);
-        assert_eq!(rules("linux-6.11+pcp_batch_scale_max").scale, ScaleRule::Series);
-        assert_eq!(rules("linux-5.15").node_load, NodeLoadRule::Overwritten);
-        assert_eq!(rules("linux-3.17").zonelist_order, ZonelistOrderRule::Auto);
-        assert_eq!(rules("linux-4.13").zonelist_order, ZonelistOrderRule::ByWordSize);
-        assert_eq!(rules("linux-4.14").zonelist_order, ZonelistOrderRule::Node);
-        assert_eq!(rules("linux-3.11").fair, FairRule::Unfair);
-        assert_eq!(rules("linux-4.7").fair, FairRule::ZoneBatches);
-        assert_eq!(rules("linux-4.8").fair, FairRule::Unfair);
+        assert_eq!(rules("linux-6.1").lists.high, HighRule::LowWatermark);
+        assert_eq!(rules("linux-6.1").lists.check, CheckRule::UnderLock);
+        assert_eq!(rules("linux-6.11").lists.free_high, FreeHighRule::Sequence);
+        assert_eq!(rules("linux-6.18").lists.free_high, FreeHighRule::LongSequence);
+        assert_eq!(rules("linux-6.18").lists.hold, HoldRule::Whole);
+        assert_eq!(rules("linux-6.19").lists.hold, HoldRule::Batch);
+        assert_eq!(rules("linux-6.9").lists.pcp_orders, PcpOrders::WithHuge);
+        assert_eq!(rules("linux-6.11+pcp_batch_scale_max").lists.scale, ScaleRule::Series);
+        assert_eq!(rules("linux-5.15").zone.node_load, NodeLoadRule::Overwritten);
+        assert_eq!(rules("linux-3.17").zone.zonelist_order, ZonelistOrderRule::Auto);
+        assert_eq!(rules("linux-4.13").zone.zonelist_order, ZonelistOrderRule::ByWordSize);
+        assert_eq!(rules("linux-4.14").zone.zonelist_order, ZonelistOrderRule::Node);
+        assert_eq!(rules("linux-3.11").zone.fair, FairRule::Unfair);
+        assert_eq!(rules("linux-4.7").zone.fair, FairRule::ZoneBatches);
+        assert_eq!(rules("linux-4.8").zone.fair, FairRule::Unfair);
     }
 
     #[test]
@@ -469,10 +238,10 @@ mod tests {
         let rules = |name| *Policy::parse(name).unwrap().rules();
         let both = rules("linux-6.12+yield+touch");
         assert_eq!(both, rules("linux-6.12+touch+yield"));
-        assert_eq!((both.yields, both.touch), (YieldRule::ToWaiters, TouchRule::Ahead));
-        assert_eq!((both.high, both.descriptor_bytes), (HighRule::AutoTuned, 64));
-        assert_eq!(rules("linux-7.2+small-descriptors").descriptor_bytes, 16);
-        assert_eq!(rules("linux-6.11+pcp_batch_scale_max+yield").scale, ScaleRule::Series);
+        assert_eq!((both.lists.yields, both.lists.touch), (YieldRule::ToWaiters, TouchRule::Ahead));
+        assert_eq!((both.lists.high, both.lists.descriptor_bytes), (HighRule::AutoTuned, 64));
+        assert_eq!(rules("linux-7.2+small-descriptors").lists.descriptor_bytes, 16);
+        assert_eq!(rules("linux-6.11+pcp_batch_scale_max+yield").lists.scale, ScaleRule::Series);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is measured while the simulation runs; [`Measurements`] is made from it.
 
-use mm::{Knob, KnobUse, LockClass, Nanos, Span, TaskId, Work};
+use mm::{Knob, KnobId, KnobUse, LockClass, Nanos, Span, TaskId, Work};
 
 use crate::histogram::Histogram;
 use crate::lines::SPANS;
@@ -77,11 +77,11 @@ impl Meter {
         }
     }
 
-    pub(super) fn knob(&mut self, knob: Knob, used: KnobUse) {
+    pub(super) fn knob(&mut self, knob: KnobId, used: KnobUse) {
         if self.knobs.is_empty() {
             self.knobs = vec![KnobTally::default(); mm::KNOBS.len()];
         }
-        self.knobs[knob as usize].count(used);
+        self.knobs[usize::from(knob.0)].count(used);
     }
 
     /// `knob` gets another value: what the one before did does not count for this one.

@@ -1,6 +1,6 @@
 //! Spans and fixed costs as they happen, and the measurements made of everything counted.
 
-use mm::{Cpu, Knob, KnobUse, Nanos, Span};
+use mm::{Cpu, Knob, KnobId, KnobUse, Nanos, Span};
 
 use super::meter::SpanRecord;
 use super::{Core, NO_SPANS};
@@ -44,7 +44,7 @@ impl Core {
     }
 
     /// A rule read a knob that somebody set. It costs nothing.
-    pub(crate) fn knob_used(&self, knob: Knob, used: KnobUse) {
+    pub(crate) fn knob_used(&self, knob: KnobId, used: KnobUse) {
         self.meter.borrow_mut().knob(knob, used);
     }
 

@@ -28,7 +28,7 @@ impl Division {
             set => set,
         };
         let count = wanted.min(pages / size).clamp(1, ARENAS_MAX);
-        let (parts, each) = match (rules.zones, rules.arenas) {
+        let (parts, each) = match (rules.lists.zones, rules.lists.arenas) {
             (ZonesRule::Whole, ArenaRule::One) => (1, 1),
             (ZonesRule::Divided, ArenaRule::One) => (count, 1),
             (ZonesRule::Whole, ArenaRule::Several) => (1, count),

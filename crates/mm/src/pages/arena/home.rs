@@ -36,7 +36,7 @@ impl<M: Machine> Arenas<M> {
     pub(crate) fn watch(&self, cx: ZoneCx<'_, M>) {
         let is_divided = || {
             let rules = cx.cx.rules;
-            rules.arenas != ArenaRule::One || rules.zones != ZonesRule::Whole
+            rules.lists.arenas != ArenaRule::One || rules.lists.zones != ZonesRule::Whole
         };
         if M::WATCHES_KNOBS && cx.cx.knobs.is_set(Knob::Arenas) && is_divided() {
             let (now, by_default) = ((self.count(), self.homes()), (self.count_by_default, self.count()));

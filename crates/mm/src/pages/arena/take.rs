@@ -46,7 +46,7 @@ impl<M: Machine> Arenas<M> {
         want: Want<'_>,
         put: P,
     ) -> u32 {
-        let turn = Turn::new(cx.cx.rules.yields);
+        let turn = Turn::new(cx.cx.rules.lists.yields);
         let mut search = Search { cx, ask: want.ask, left: want.blocks, taken: 0, turn, put };
         let mut free = self.lock_home(cx, want);
         let home = free.number();

@@ -63,7 +63,7 @@ impl FreeAreas {
         if is_mostly_alike(cx, start, ask.migratetype, old) {
             SlowEvents::bump(&counters.claims);
             self.convert_block(cx, start, ask.migratetype);
-        } else if cx.cx.rules.fallback == FallbackRule::LargestWithNeighbours {
+        } else if cx.cx.rules.zone.fallback == FallbackRule::LargestWithNeighbours {
             SlowEvents::bump(&counters.steals);
             self.move_free(cx, start, ask.migratetype);
         } else {
@@ -74,7 +74,7 @@ impl FreeAreas {
 
     /// Cuts the request off `found`; to whose lists the rest goes is the rule's to say.
     fn take_alone<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, found: Foreign) -> Pfn {
-        let rest = match cx.cx.rules.fallback {
+        let rest = match cx.cx.rules.zone.fallback {
             FallbackRule::LargestWithNeighbours => ask.migratetype,
             FallbackRule::LargestAlone | FallbackRule::ClaimOrSmallest => found.migratetype,
         };

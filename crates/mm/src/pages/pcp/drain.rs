@@ -35,7 +35,7 @@ impl Pcp {
     ) -> Freed {
         let rules = cx.cx.rules;
         self.touch(cx.cx.machine);
-        let index = Self::list_index(rules.pcp_orders, order, migratetype);
+        let index = Self::list_index(rules.lists.pcp_orders, order, migratetype);
         self.touch_list(cx.cx.machine, index);
         // In front: it was used last, so the next request finds it in the cache.
         self.lists[index].push_front(cx.cx.mem(), pfn);
@@ -66,7 +66,7 @@ impl Pcp {
         // A request for more than there is would go around the lists for ever, with the zone lock held.
         let pages = pages.min(self.count());
         let since = machine.enter(Span::Drain);
-        let freed = match (cx.cx.rules.touch, cx.zone.arenas.only()) {
+        let freed = match (cx.cx.rules.lists.touch, cx.zone.arenas.only()) {
             (TouchRule::UnderLock, Some(free)) => {
                 let free = free.lock(machine);
                 self.drain_at_once(cx, beside, free, (pages, from % LISTS))
@@ -87,7 +87,7 @@ impl Pcp {
         (pages, from): (u32, usize),
     ) -> u32 {
         let (machine, summary) = (cx.cx.machine, cx.cx.blocks.summary());
-        let mut turn = Turn::new(cx.cx.rules.yields);
+        let mut turn = Turn::new(cx.cx.rules.lists.yields);
         let (mut freed, mut index) = (0, from);
         'turn: while freed < pages {
             let (order, was) = (Self::list_order(index), Self::list_mobility(index));
@@ -122,10 +122,10 @@ impl Pcp {
         (pages, from): (u32, usize),
     ) -> u32 {
         let (mut freed, mut index) = (0, from);
-        let mut turn = Turn::new(cx.cx.rules.yields);
+        let mut turn = Turn::new(cx.cx.rules.lists.yields);
         while freed < pages {
             let mut gathered = self.gather(cx, pages - freed, &mut index);
-            if cx.cx.rules.touch == TouchRule::Ahead {
+            if cx.cx.rules.lists.touch == TouchRule::Ahead {
                 gathered.fetch(cx);
             }
             let (pages, goes_on) = gathered.free(cx, &mut turn);

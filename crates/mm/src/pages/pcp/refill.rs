@@ -35,7 +35,7 @@ impl Pcp {
     ) -> Option<Pfn> {
         self.touch(cx.cx.machine);
         self.prepare::<M>(|tuning| tuning.allocating(cx.cx.rules));
-        let index = Self::list_index(cx.cx.rules.pcp_orders, ask.order, ask.migratetype);
+        let index = Self::list_index(cx.cx.rules.lists.pcp_orders, ask.order, ask.migratetype);
         self.touch_list(cx.cx.machine, index);
         if self.lists[index].is_empty() {
             // Such a request may take from reserves, which are not for a list that anybody takes from next.
@@ -62,7 +62,7 @@ impl Pcp {
         ask: Ask,
         blocks: u32,
     ) -> u32 {
-        let index = Self::list_index(cx.cx.rules.pcp_orders, ask.order, ask.migratetype);
+        let index = Self::list_index(cx.cx.rules.lists.pcp_orders, ask.order, ask.migratetype);
         let placed = self.refill_from_buddy(cx, beside, ask, index, blocks);
         self.tuning.count += placed << ask.order.get();
         placed
@@ -90,7 +90,7 @@ impl Pcp {
         let pages = |taken: u32| (taken << ask.order.get()) as i32;
         let taken = if let Some(free) = cx.zone.arenas.only() {
             let mut free = free.lock(machine);
-            let mut turn = Turn::new(cx.cx.rules.yields);
+            let mut turn = Turn::new(cx.cx.rules.lists.yields);
             // What the search for one block learnt (that its own lists are empty) holds for the next, as long as the lock is held.
             let (mut mode, mut taken) = (SearchMode::default(), 0);
             while taken < blocks {
@@ -117,7 +117,7 @@ impl Pcp {
     /// Puts a block from the buddy lists last on the list for `ask`, which `to` names.
     #[inline]
     fn put_cold<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, to: Destination<'_>, pfn: Pfn) {
-        if cx.cx.rules.check == CheckRule::UnderLock {
+        if cx.cx.rules.lists.check == CheckRule::UnderLock {
             check_pages(cx, pfn, ask.order);
         }
         // Behind: blocks come off the buddy lists in ascending order, and are handed out so.

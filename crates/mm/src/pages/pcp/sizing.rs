@@ -26,7 +26,7 @@ impl PageSizing {
     /// Sizes for a CPU of a zone with `managed` pages and a low mark of `low_wmark` pages, shared by `local_cpus`.
     pub fn compute(rules: &Rules, knobs: &Knobs, managed: u32, low_wmark: u32, local_cpus: u32) -> Self {
         let batch = match knobs.get(Knob::PcpBatch) as u32 {
-            0 => batch(rules.batch, managed),
+            0 => batch(rules.lists.batch, managed),
             set => set,
         };
         let least = 4 * batch;
@@ -37,7 +37,7 @@ impl PageSizing {
             0 => by_fraction,
             batches => Some(batches * batch),
         };
-        let (high_min, high_max) = match (rules.high, by_batches) {
+        let (high_min, high_max) = match (rules.lists.high, by_batches) {
             (_, Some(high)) => (high, high),
             (HighRule::SixBatches, None) => (6 * batch, 6 * batch),
             (HighRule::LowWatermark, None) => (share(low_wmark), share(low_wmark)),

@@ -91,7 +91,7 @@ impl Tuning {
     /// A block is asked for.
     #[inline]
     pub fn allocating(&mut self, rules: &Rules) {
-        match rules.drain {
+        match rules.lists.drain {
             DrainRule::FreeCount => self.free_count >>= 1,
             DrainRule::FreeFactor => self.free_factor >>= 1,
             DrainRule::Batch => {}
@@ -107,8 +107,8 @@ impl Tuning {
         }
         let mut pages = self.batch;
         // Who gives way to others need not grow to spare them.
-        let grows = order == Order::ZERO && setting.rules.yields == YieldRule::Never;
-        if setting.rules.refill == RefillRule::Doubling {
+        let grows = order == Order::ZERO && setting.rules.lists.yields == YieldRule::Never;
+        if setting.rules.lists.refill == RefillRule::Doubling {
             if grows {
                 pages = self.batch << self.alloc_factor;
             }
@@ -133,7 +133,7 @@ impl Tuning {
     pub fn freed(&mut self, setting: Setting<'_>, order: Order) -> u32 {
         self.alloc_factor >>= 1;
         self.count += order.pages();
-        let free_high = self.note_high_order(setting.rules.free_high, order);
+        let free_high = self.note_high_order(setting.rules.lists.free_high, order);
         self.note_freed(setting, order);
         let high = self.drain_mark(setting, free_high);
         if self.count < high { 0 } else { self.drain_size(setting, high, free_high) }
@@ -162,13 +162,13 @@ impl Tuning {
 
     #[inline]
     fn note_freed(&mut self, setting: Setting<'_>, order: Order) {
-        if setting.rules.drain != DrainRule::FreeCount {
+        if setting.rules.lists.drain != DrainRule::FreeCount {
             return;
         }
         let most = self.batch << setting.scale;
         if self.free_count < most {
             self.free_count += order.pages();
-            if setting.rules.scale == ScaleRule::Series {
+            if setting.rules.lists.scale == ScaleRule::Series {
                 self.free_count = self.free_count.min(most);
             }
         }
@@ -206,12 +206,12 @@ impl Tuning {
     /// How many pages go back (the kernel's `nr_pcp_free`).
     fn drain_size(&mut self, setting: Setting<'_>, high: u32, free_high: bool) -> u32 {
         let scaled = self.batch << setting.scale;
-        match setting.rules.drain {
+        match setting.rules.lists.drain {
             DrainRule::FreeCount if free_high => self.count.min(scaled),
             DrainRule::FreeFactor if free_high => self.count,
             _ if high < self.batch => 1,
             DrainRule::Batch => self.batch,
-            _ if setting.rules.yields == YieldRule::ToWaiters => self.batch.min(high - self.batch),
+            _ if setting.rules.lists.yields == YieldRule::ToWaiters => self.batch.min(high - self.batch),
             DrainRule::FreeCount => self.free_count.max(self.batch).min(high - self.batch),
             DrainRule::FreeFactor => {
                 let most = high - self.batch;
@@ -227,11 +227,11 @@ impl Tuning {
     /// The vmstat tick: `high` falls by an eighth at most. Gives the pages that are now too many
     /// (the kernel's `decay_pcp_high`).
     pub fn decay(&mut self, setting: Setting<'_>) -> u32 {
-        if setting.rules.high != HighRule::AutoTuned {
+        if setting.rules.lists.high != HighRule::AutoTuned {
             return 0;
         }
         if self.high > self.high_min {
-            let scale = match setting.rules.scale {
+            let scale = match setting.rules.lists.scale {
                 ScaleRule::Mainline => setting.scale,
                 ScaleRule::Series => SERIES_DECAY_SCALE,
             };

@@ -30,7 +30,7 @@ fn tunes(knob: Knob, rules: &Rules, knobs: &Knobs) -> bool {
         }
         // Lists of all CPUs together hold as much as the low mark keeps free.
         knob if MARK_KNOBS.contains(&knob) => {
-            rules.high != HighRule::SixBatches && makes_marks(knob, rules, knobs)
+            rules.lists.high != HighRule::SixBatches && makes_marks(knob, rules, knobs)
         }
         _ => false,
     }

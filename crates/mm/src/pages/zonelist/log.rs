@@ -28,7 +28,7 @@ impl Zonelists {
         }
         let zones = || topology.nodes.iter().flat_map(|node| &node.zones);
         write!(text, "Built {} zonelists", topology.nodes.len())?;
-        let pages: u64 = if rules.zonelist_order == ZonelistOrderRule::Node {
+        let pages: u64 = if rules.zone.zonelist_order == ZonelistOrderRule::Node {
             zones().map(|zone| u64::from(zone.present)).sum()
         } else {
             write!(text, " in {} order", self.order().name())?;
@@ -40,9 +40,9 @@ impl Zonelists {
 
     /// Chooses the order by `setting` (the value of `vm.numa_zonelist_order`) and puts it in force.
     pub fn choose(&self, topology: &Topology, rules: &Rules, setting: u64) -> OrderChoice {
-        let choice = OrderChoice::by_setting(topology, rules.zonelist_order, setting);
+        let choice = OrderChoice::by_setting(topology, rules.zone.zonelist_order, setting);
         self.put_in_force(choice.order);
-        let by_default = OrderChoice::by_rule(topology, rules.zonelist_order).order;
+        let by_default = OrderChoice::by_rule(topology, rules.zone.zonelist_order).order;
         self.first_by_default.store(self.start(by_default), Relaxed);
         choice
     }

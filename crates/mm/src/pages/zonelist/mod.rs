@@ -40,7 +40,7 @@ pub struct Zonelists {
 impl Zonelists {
     /// The zonelists of `topology`, in the order that `rules` choose where nobody sets it.
     pub fn new(topology: &Topology, rules: &Rules) -> Self {
-        let fallback = fallback_orders(topology, rules.node_load);
+        let fallback = fallback_orders(topology, rules.zone.node_load);
         let zones: Vec<(Node, ZoneKind)> = (0..)
             .map(Node)
             .zip(&topology.nodes)
@@ -54,7 +54,7 @@ impl Zonelists {
         let policy_zone = kinds.max().unwrap_or(ZoneKind::Movable);
         let (first, first_by_default) = (AtomicU32::new(0), AtomicU32::new(0));
         let built = Self { fallback, zones, lists, first, first_by_default, with_memory, policy_zone };
-        built.put_in_force(OrderChoice::by_rule(topology, rules.zonelist_order).order);
+        built.put_in_force(OrderChoice::by_rule(topology, rules.zone.zonelist_order).order);
         built
     }
 

@@ -1,5 +1,5 @@
 //! Which mainline kernels have a knob, and which of them take which of its values. Dates that stand in no table of facts
-//! are from memory and unchecked; the lines say which.
+//! are from memory and unchecked; the lines of the table say which.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -47,35 +47,26 @@ impl fmt::Display for Kernels {
 }
 
 /// Values that only some of the kernels take which have the knob.
-#[derive(Clone, Debug)]
-struct Limited {
-    values: RangeInclusive<u64>,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limited {
+    first: u64,
+    last: u64,
     kernels: Kernels,
+}
+
+impl Limited {
+    /// Only `kernels` take `values`.
+    pub(super) const fn of(values: RangeInclusive<u64>, kernels: Kernels) -> Self {
+        Self { first: *values.start(), last: *values.end(), kernels }
+    }
 }
 
 impl Knob {
     /// The kernels that take `value`, of those that have the knob.
     pub fn kernels_that_take(self, value: u64) -> Kernels {
-        let mut limited = self.limited().into_iter().flatten();
-        limited.rfind(|limited| limited.values.contains(&value)).map_or(Kernels::ALL, |it| it.kernels)
-    }
-
-    /// Where the range of values is not the same in all kernels.
-    fn limited(self) -> [Option<Limited>; 2] {
-        let limited = |values, kernels| Some(Limited { values, kernels });
-        match self {
-            // Commit c843966c556d, June 2020; from memory.
-            Self::Swappiness => [limited(101..=200, Kernels::since(5, 8)), None],
-            // docs/rules/watermarks-and-zonelists.md#zonelists: c9bff3eebc09 left the order by node alone.
-            Self::NumaZonelistOrder => [limited(2..=2, Kernels::before(4, 14)), None],
-            // `defer` is 444eb2a449ef, March 2016; `defer+madvise` 21440d7eb904, February 2017; both from memory.
-            Self::HugeDefrag => [limited(2..=2, Kernels::since(4, 6)), limited(3..=3, Kernels::since(4, 11))],
-            // Commit 39c65a94cd96, January 2022; from memory.
-            Self::WatermarkScaleFactor => [limited(1001..=3000, Kernels::since(5, 17)), None],
-            // Memory tiering, c574bbe917036, March 2022; from memory.
-            Self::NumaBalancing => [limited(2..=3, Kernels::since(5, 18)), None],
-            _ => [None, None],
-        }
+        let mut limited = self.spec().limited.iter();
+        let last = limited.rfind(|limited| (limited.first..=limited.last).contains(&value));
+        last.map_or(Kernels::ALL, |limited| limited.kernels)
     }
 }
 

@@ -1,500 +1,478 @@
-//! The table of tunables.
+//! The table of tunables: all that is known of each but what it does, which is said where its value is read.
 
-use super::{Kernels, Knob, KnobSpec, StandsFor};
+use super::StandsFor::{BootParameter, Nothing, Sysctl, SysctlNumber, Sysfs};
+use super::need::Need::{
+    self, Daemons, Files, HighMem, OrderOfZones, Other, Programs, RoomForAnon, Slabs, SlowNode, Spaces,
+    ZoneBelowAnother,
+};
+use super::need::{
+    ARENAS, AVOIDS_MIXING, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE,
+    REGIONS, SCALED_MARKS,
+};
+use super::{Kernels, KnobSpec, Limited, Word};
+use crate::ground::ids::ZoneKind;
+use crate::ground::knob::KnobId;
+use crate::rules::policy::DEFAULT_POLICY;
 
-/// Every knob, in the order of [`Knob`]. `percpu_pagelist_high_fraction` and the scale of watermarks have their first
-/// kernels from docs/rules/page-lists.md#sizes and docs/published.md#weiner-2016; the other dates of `kernels` are from
-/// memory, unchecked.
-pub const KNOBS: [KnobSpec; 44] = [
-    KnobSpec {
-        knob: Knob::PcpBatchScaleMax,
+const INT_MAX: u64 = i32::MAX as u64;
+const UINT_MAX: u64 = u32::MAX as u64;
+
+/// What a knob has where its line says nothing else.
+const MAINLINE: KnobSpec = KnobSpec {
+    knob: Knob::PcpBatchScaleMax,
+    name: "",
+    min: 0,
+    max: 0,
+    gap: None,
+    default: 0,
+    computed: None,
+    unit: "",
+    meaning: "",
+    kernels: Some(Kernels::ALL),
+    limited: &[],
+    stands_for: Nothing(""),
+    words: &[],
+    needs: &[],
+    compares: Compares::Nothing,
+    tried_under: DEFAULT_POLICY,
+};
+/// The same for one that no mainline kernel has.
+const PATCHED: KnobSpec = KnobSpec { kernels: None, ..MAINLINE };
+
+const fn word(value: u64, word: &'static str) -> Word {
+    Word { value, word, in_file: true }
+}
+
+const ZONELIST_ORDER: &[Word] = &[word(0, "default"), word(1, "node"), word(2, "zone")];
+const HUGE_ENABLED: &[Word] = &[word(0, "never"), word(1, "always"), word(2, "madvise")];
+const HUGE_DEFRAG: &[Word] = &[
+    Word { value: 0, word: "default", in_file: false },
+    word(1, "always"),
+    word(2, "defer"),
+    word(3, "defer+madvise"),
+    word(4, "madvise"),
+    word(5, "never"),
+];
+const TRUTH: &[Word] = &[word(0, "false"), word(1, "true")];
+
+const FREE: Compares = Compares::Memory("a zone's free memory");
+const LISTED: Compares = Compares::Pages("a CPU's page list");
+const DIRTY: Compares = Compares::Memory("dirty memory");
+
+/// Whoever looks for huge pages looks only where some are allowed.
+const ALLOWS_HUGE: Need = Other(
+    Knob::TransparentHugepage,
+    |value| value != 0,
+    "transparent_hugepage.enabled is 0, and huge pages are nobody's",
+);
+const BALANCES: Need = Other(
+    Knob::NumaBalancing,
+    |value| value != 0,
+    "kernel.numa_balancing is 0, and nothing is made to fault",
+);
+const BALANCES_BY_HEAT: Need = Other(
+    Knob::NumaBalancing,
+    |value| value >= 2,
+    "kernel.numa_balancing is below 2, and pages move by who uses them, not by heat",
+);
+const STRICT: Need = Other(
+    Knob::OvercommitMemory,
+    |value| value == 2,
+    "vm.overcommit_memory is not 2, and only then does the ratio count",
+);
+
+/// Makes [`Knob`] and [`KNOBS`] of the same lines: variant, what holds where the line says nothing, what it says.
+macro_rules! knobs {
+    ($($knob:ident: $base:ident { name: $name:literal, $($field:ident: $value:expr,)* })*) => {
+        /// A tunable.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Knob {
+            $(#[doc = concat!("`", $name, "`")] $knob,)*
+        }
+
+        /// Every knob, in the order of [`Knob`]. `percpu_pagelist_high_fraction` and the scale of watermarks have their first
+        /// kernels from docs/rules/page-lists.md#sizes and docs/published.md#weiner-2016; the other dates of `kernels` are
+        /// from memory, unchecked.
+        pub const KNOBS: [KnobSpec; [$(Knob::$knob),*].len()] =
+            [$(KnobSpec { knob: Knob::$knob, name: $name, $($field: $value,)* ..$base }),*];
+    };
+}
+
+impl From<Knob> for KnobId {
+    fn from(knob: Knob) -> Self {
+        Self(knob as u8)
+    }
+}
+
+knobs! {
+    PcpBatchScaleMax: PATCHED {
         name: "vm.pcp_batch_scale_max",
-        min: 0,
-        max: 6,
-        default: 5,
-        unit: "",
+        max: 6, default: 5,
         meaning: "A refill or drain of a CPU's page list moves at most batch << this many pages under zone->lock",
-        kernels: None,
-        stands_for: StandsFor::Nothing("CONFIG_PCP_BATCH_SCALE_MAX at build time"),
-    },
-    KnobSpec {
-        knob: Knob::PercpuPagelistHighFraction,
+        stands_for: Nothing("CONFIG_PCP_BATCH_SCALE_MAX at build time"),
+        compares: Compares::Pages("a refill or drain"),
+        tried_under: "linux-6.18+pcp_batch_scale_max",
+    }
+    PercpuPagelistHighFraction: MAINLINE {
         name: "vm.percpu_pagelist_high_fraction",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 0,
-        unit: "",
+        max: INT_MAX,
+        gap: Some((1, 7)),
         meaning: "If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off",
         kernels: Some(Kernels::since(5, 14)),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"),
-    },
-    KnobSpec {
-        knob: Knob::MinFreeKbytes,
+        stands_for: Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"),
+        compares: LISTED,
+    }
+    MinFreeKbytes: MAINLINE {
         name: "vm.min_free_kbytes",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 0,
-        unit: "KiB",
+        max: INT_MAX, unit: "KiB",
+        computed: Some(0),
         meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/min_free_kbytes"),
-    },
-    KnobSpec {
-        knob: Knob::WatermarkScaleFactor,
+        stands_for: Sysctl("/proc/sys/vm/min_free_kbytes"),
+        compares: FREE,
+    }
+    WatermarkScaleFactor: MAINLINE {
         name: "vm.watermark_scale_factor",
-        min: 1,
-        max: 3000,
-        default: 10,
-        unit: "1/10000 of a zone",
+        min: 1, max: 3000, default: 10, unit: "1/10000 of a zone",
         meaning: "Distance between the min, low and high watermarks",
         kernels: Some(Kernels::since(4, 6)),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_scale_factor"),
-    },
-    KnobSpec {
-        knob: Knob::WatermarkBoostFactor,
+        stands_for: Sysctl("/proc/sys/vm/watermark_scale_factor"),
+        // Commit 39c65a94cd96, January 2022; from memory.
+        limited: &[Limited::of(1001..=3000, Kernels::since(5, 17))],
+        needs: &[SCALED_MARKS],
+        compares: FREE,
+    }
+    WatermarkBoostFactor: MAINLINE {
         name: "vm.watermark_boost_factor",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 15000,
-        unit: "1/10000 of the high watermark",
+        max: INT_MAX, default: 15000, unit: "1/10000 of the high watermark",
         meaning: "Upper limit of what is reclaimed ahead when requests of different mobility mix in a pageblock",
         kernels: Some(Kernels::since(5, 0)),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/watermark_boost_factor"),
-    },
-    KnobSpec {
-        knob: Knob::LowmemReserveDma,
+        stands_for: Sysctl("/proc/sys/vm/watermark_boost_factor"),
+        needs: &[AVOIDS_MIXING],
+    }
+    LowmemReserveDma: MAINLINE {
         name: "vm.lowmem_reserve_ratio.dma",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 256,
-        unit: "",
+        max: INT_MAX, default: 256,
         meaning: "DMA keeps 1/this of the memory above it from requests that could use that; 0: nothing",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 0 },
-    },
-    KnobSpec {
-        knob: Knob::LowmemReserveDma32,
+        stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 0 },
+        needs: &[ZoneBelowAnother(ZoneKind::Dma)],
+        compares: FREE,
+    }
+    LowmemReserveDma32: MAINLINE {
         name: "vm.lowmem_reserve_ratio.dma32",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 256,
-        unit: "",
+        max: INT_MAX, default: 256,
         meaning: "The same for DMA32",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 1 },
-    },
-    KnobSpec {
-        knob: Knob::LowmemReserveNormal,
+        stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 1 },
+        needs: &[ZoneBelowAnother(ZoneKind::Dma32)],
+        compares: FREE,
+    }
+    LowmemReserveNormal: MAINLINE {
         name: "vm.lowmem_reserve_ratio.normal",
-        min: 0,
-        max: i32::MAX as u64,
-        default: 32,
-        unit: "",
+        max: INT_MAX, default: 32,
         meaning: "The same for Normal, against requests that could use HighMem or Movable",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 2 },
-    },
-    KnobSpec {
-        knob: Knob::NumaZonelistOrder,
+        stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 2 },
+        needs: &[ZoneBelowAnother(ZoneKind::Normal)],
+        compares: FREE,
+    }
+    NumaZonelistOrder: MAINLINE {
         name: "vm.numa_zonelist_order",
-        min: 0,
         max: 2,
-        default: 0,
-        unit: "",
         meaning: "node (1): a request asks all zones of the nearest node first; zone (2): the highest zones of all nodes first; \
                   default (0): as the kernel chooses",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/numa_zonelist_order"),
-    },
-    KnobSpec {
-        knob: Knob::StatInterval,
+        stands_for: Sysctl("/proc/sys/vm/numa_zonelist_order"),
+        words: ZONELIST_ORDER,
+        // docs/rules/watermarks-and-zonelists.md#zonelists: c9bff3eebc09 left the order by node alone.
+        limited: &[Limited::of(2..=2, Kernels::before(4, 14))],
+        needs: &[CHOOSES_ORDER, OrderOfZones],
+        // The last longterm kernel with both orders.
+        tried_under: "linux-4.4",
+    }
+    StatInterval: MAINLINE {
         name: "vm.stat_interval",
-        min: 1,
-        max: i32::MAX as u64,
-        default: 1,
-        unit: "s",
+        min: 1, max: INT_MAX, default: 1, unit: "s",
         meaning: "How often each CPU folds its counters and lets its page lists decay",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/stat_interval"),
-    },
-    KnobSpec {
-        knob: Knob::TransparentHugepage,
+        stands_for: Sysctl("/proc/sys/vm/stat_interval"),
+        needs: &[Daemons],
+        compares: Compares::Time("the run's length"),
+    }
+    TransparentHugepage: MAINLINE {
         name: "transparent_hugepage.enabled",
-        min: 0,
-        max: 2,
-        default: 1,
-        unit: "",
+        max: 2, default: 1,
         meaning: "Who gets huge pages: never (0) nobody, always (1) all, madvise (2) programs that ask. If not never, \
                   khugepaged runs, which raises min_free_kbytes where that was not set by hand",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
-    },
-    KnobSpec {
-        knob: Knob::PcpBatch,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
+        words: HUGE_ENABLED,
+        needs: &[Spaces],
+        compares: FREE,
+    }
+    PcpBatch: PATCHED {
         name: "freehold.pcp_batch",
-        min: 0,
-        max: 65_535,
-        default: 0,
-        unit: "pages",
+        max: 65_535, unit: "pages",
         meaning: "Pages of a pageset's batch in every zone; 0: from the zone's size",
-        kernels: None,
-        stands_for: StandsFor::Nothing("zone_batchsize() at build time"),
-    },
-    KnobSpec {
-        knob: Knob::PcpHighBatches,
+        stands_for: Nothing("zone_batchsize() at build time"),
+        compares: LISTED,
+    }
+    PcpHighBatches: PATCHED {
         name: "freehold.pcp_high_batches",
-        min: 0,
-        max: 65_535,
-        default: 0,
-        unit: "batches",
+        max: 65_535, unit: "batches",
         meaning: "A pageset may hold this many batches, without tuning; 0: from the zone and its CPUs",
-        kernels: None,
-        stands_for: StandsFor::Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
-    },
-    KnobSpec {
-        knob: Knob::Arenas,
+        stands_for: Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
+        compares: LISTED,
+    }
+    Arenas: PATCHED {
         name: "freehold.arenas",
-        min: 0,
         max: 64,
-        default: 0,
-        unit: "",
         meaning: "Into how many sets of free lists +arenas or +zones divides a zone, 0: one a CPU of its node, 128 MiB each \
                   at least. Changed in mid-run, it is how many of them CPUs begin with",
-        kernels: None,
-        stands_for: StandsFor::Nothing("each zone has one set"),
-    },
-    KnobSpec {
-        knob: Knob::Highpte,
+        stands_for: Nothing("each zone has one set"),
+        needs: &[ARENAS],
+        tried_under: "linux-6.18+arenas",
+    }
+    Highpte: PATCHED {
         name: "freehold.highpte",
-        min: 0,
         max: 1,
-        default: 0,
-        unit: "",
         meaning: "Whether page tables of a 32-bit machine may be in HighMem",
-        kernels: None,
-        stands_for: StandsFor::Nothing("CONFIG_HIGHPTE at build time"),
-    },
-    KnobSpec {
-        knob: Knob::SlabMaxOrder,
+        stands_for: Nothing("CONFIG_HIGHPTE at build time"),
+        needs: &[HighMem, Spaces],
+    }
+    SlabMaxOrder: MAINLINE {
         name: "slab_max_order",
-        min: 0,
         max: 10,
-        default: 0,
-        unit: "",
         meaning: "Slabs are of this order at most where one object fits into less; 0: the policy's, 3 in mainline",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::BootParameter("slab_max_order= (slub_max_order= in older kernels)"),
-    },
-    KnobSpec {
-        knob: Knob::SlabMinObjects,
+        stands_for: BootParameter("slab_max_order= (slub_max_order= in older kernels)"),
+        needs: &[Slabs],
+    }
+    SlabMinObjects: MAINLINE {
         name: "slab_min_objects",
-        min: 0,
-        max: 32_767,
-        default: 0,
-        unit: "objects",
+        max: 32_767, unit: "objects",
         meaning: "How many objects a slab should hold as far as its largest order allows; 0: from the number of CPUs",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::BootParameter("slab_min_objects= (slub_min_objects= in older kernels)"),
-    },
-    KnobSpec {
-        knob: Knob::CpuPartialScale,
+        stands_for: BootParameter("slab_min_objects= (slub_min_objects= in older kernels)"),
+        needs: &[Slabs],
+    }
+    CpuPartialScale: PATCHED {
         name: "freehold.cpu_partial_scale",
-        min: 0,
-        max: 64,
-        default: 1,
-        unit: "",
+        max: 64, default: 1,
         meaning: "CPU partial slabs may hold this many times the objects; 0: there are none",
-        kernels: None,
-        stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/cpu_partial sets one cache"),
-    },
-    KnobSpec {
-        knob: Knob::NodePartialScale,
+        stands_for: Nothing("/sys/kernel/slab/CACHE/cpu_partial sets one cache"),
+        needs: &[CPU_SLABS, Slabs],
+    }
+    NodePartialScale: PATCHED {
         name: "freehold.node_partial_scale",
-        min: 0,
-        max: 64,
-        default: 1,
-        unit: "",
+        max: 64, default: 1,
         meaning: "A node keeps this many times the partial slabs before it gives empty ones back; 0: it keeps none",
-        kernels: None,
-        stands_for: StandsFor::Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
-    },
-    KnobSpec {
-        knob: Knob::OvercommitMemory,
+        stands_for: Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
+        needs: &[Slabs],
+    }
+    OvercommitMemory: MAINLINE {
         name: "vm.overcommit_memory",
-        min: 0,
         max: 2,
-        default: 0,
-        unit: "",
         meaning: "How much memory may be promised: 0 no single request larger than memory and swap, 1 any amount, 2 no \
                   more in all than swap and vm.overcommit_ratio of memory",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_memory"),
-    },
-    KnobSpec {
-        knob: Knob::OvercommitRatio,
+        stands_for: Sysctl("/proc/sys/vm/overcommit_memory"),
+        needs: &[Spaces],
+    }
+    OvercommitRatio: MAINLINE {
         name: "vm.overcommit_ratio",
-        min: 0,
-        max: 100_000,
-        default: 50,
-        unit: "percent",
+        max: 100_000, default: 50, unit: "percent",
         meaning: "Part of memory that may be promised where vm.overcommit_memory is 2",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/overcommit_ratio"),
-    },
-    KnobSpec {
-        knob: Knob::DirtyRatio,
+        stands_for: Sysctl("/proc/sys/vm/overcommit_ratio"),
+        needs: &[Spaces, STRICT],
+        compares: Compares::Memory("memory promised"),
+    }
+    DirtyRatio: MAINLINE {
         name: "vm.dirty_ratio",
-        min: 0,
-        max: 100,
-        default: 20,
-        unit: "percent",
+        max: 100, default: 20, unit: "percent",
         meaning: "Part of free memory and page cache that may be dirty or under writeback before writers wait",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_ratio"),
-    },
-    KnobSpec {
-        knob: Knob::DirtyBackgroundRatio,
+        stands_for: Sysctl("/proc/sys/vm/dirty_ratio"),
+        needs: &[Files],
+        compares: DIRTY,
+    }
+    DirtyBackgroundRatio: MAINLINE {
         name: "vm.dirty_background_ratio",
-        min: 0,
-        max: 100,
-        default: 10,
-        unit: "percent",
+        max: 100, default: 10, unit: "percent",
         meaning: "The same before the flusher begins to write",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/dirty_background_ratio"),
-    },
-    KnobSpec {
-        knob: Knob::Swappiness,
+        stands_for: Sysctl("/proc/sys/vm/dirty_background_ratio"),
+        needs: &[Files],
+        compares: DIRTY,
+    }
+    Swappiness: MAINLINE {
         name: "vm.swappiness",
-        min: 0,
-        max: 200,
-        default: 60,
-        unit: "",
+        max: 200, default: 60,
         meaning: "Weight of anonymous memory against files in reclaim, 100: both alike; 0: files only",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/swappiness"),
-    },
-    KnobSpec {
-        knob: Knob::DemotionEnabled,
+        stands_for: Sysctl("/proc/sys/vm/swappiness"),
+        // Commit c843966c556d, June 2020; from memory.
+        limited: &[Limited::of(101..=200, Kernels::since(5, 8))],
+        needs: &[Spaces, RoomForAnon(Knob::DemotionEnabled)],
+    }
+    DemotionEnabled: MAINLINE {
         name: "numa.demotion_enabled",
-        min: 0,
         max: 1,
-        default: 0,
-        unit: "",
         meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any",
         kernels: Some(Kernels::since(5, 15)),
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
-    },
-    KnobSpec {
-        knob: Knob::ExtfragThreshold,
+        stands_for: Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
+        words: TRUTH,
+        needs: &[Spaces, SlowNode],
+    }
+    ExtfragThreshold: MAINLINE {
         name: "vm.extfrag_threshold",
-        min: 0,
-        max: 1000,
-        default: 500,
-        unit: "1/1000",
+        max: 1000, default: 500, unit: "1/1000",
         meaning: "A zone whose fragmentation index is no higher is not compacted: it lacks memory rather than order",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/extfrag_threshold"),
-    },
-    KnobSpec {
-        knob: Knob::CompactionProactiveness,
+        stands_for: Sysctl("/proc/sys/vm/extfrag_threshold"),
+        needs: &[Spaces],
+        compares: Compares::Number("a zone's fragmentation index"),
+    }
+    CompactionProactiveness: MAINLINE {
         name: "vm.compaction_proactiveness",
-        min: 0,
-        max: 100,
-        default: 20,
-        unit: "",
+        max: 100, default: 20,
         meaning: "How eagerly kcompactd makes huge blocks before anybody asks; 0: never",
         kernels: Some(Kernels::since(5, 9)),
-        stands_for: StandsFor::Sysctl("/proc/sys/vm/compaction_proactiveness"),
-    },
-    KnobSpec {
-        knob: Knob::HugeDefrag,
+        stands_for: Sysctl("/proc/sys/vm/compaction_proactiveness"),
+        needs: &[PROACTIVE, Spaces],
+        compares: Compares::Number("the score of memory in pieces"),
+    }
+    HugeDefrag: MAINLINE {
         name: "transparent_hugepage.defrag",
-        min: 0,
         max: 5,
-        default: 0,
-        unit: "",
         meaning: "What a fault does for a huge page that is not free. always (1): compacts; defer (2): wakes daemons; \
                   defer+madvise (3): compacts where a program asked, else wakes daemons; madvise (4): compacts where a \
                   program asked; never (5): nothing; default (0): as the kernel chooses (always before 4.6, then madvise)",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"),
-    },
-    KnobSpec {
-        knob: Knob::CompactBudget,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"),
+        words: HUGE_DEFRAG,
+        // `defer` is 444eb2a449ef, March 2016; `defer+madvise` 21440d7eb904, February 2017; both from memory.
+        limited: &[Limited::of(2..=2, Kernels::since(4, 6)), Limited::of(3..=3, Kernels::since(4, 11))],
+        needs: &[Spaces, ALLOWS_HUGE],
+    }
+    CompactBudget: PATCHED {
         name: "freehold.compact_budget_mib",
-        min: 1,
-        max: 1 << 20,
-        default: 1024,
-        unit: "MiB",
+        min: 1, max: 1 << 20, default: 1024, unit: "MiB",
         meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
                   +compact-tuned-budget",
-        kernels: None,
-        stands_for: StandsFor::Nothing("David Rientjes proposes 1 GiB (May 2014)"),
-    },
-    KnobSpec {
-        knob: Knob::KhugepagedPagesToScan,
+        stands_for: Nothing("David Rientjes proposes 1 GiB (May 2014)"),
+        needs: &[BUDGET, Spaces],
+        compares: Compares::Memory("memory scanned by a call of compaction"),
+        tried_under: "linux-6.18+compact-budget",
+    }
+    KhugepagedPagesToScan: MAINLINE {
         name: "transparent_hugepage.khugepaged.pages_to_scan",
-        min: 1,
-        max: u32::MAX as u64,
-        default: 4096,
-        unit: "pages",
+        min: 1, max: UINT_MAX, default: 4096, unit: "pages",
         meaning: "How much of address spaces a round of khugepaged looks at; less than 512: nothing",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
-    },
-    KnobSpec {
-        knob: Knob::KhugepagedScanSleep,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
+        needs: &[Spaces, ALLOWS_HUGE],
+        compares: Compares::Pages("a round of khugepaged"),
+    }
+    KhugepagedScanSleep: MAINLINE {
         name: "transparent_hugepage.khugepaged.scan_sleep_millisecs",
-        min: 1,
-        max: u32::MAX as u64,
-        default: 10_000,
-        unit: "ms",
+        min: 1, max: UINT_MAX, default: 10_000, unit: "ms",
         meaning: "How long khugepaged sleeps between two rounds",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
-    },
-    KnobSpec {
-        knob: Knob::KhugepagedMaxPtesNone,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
+        needs: &[Spaces, ALLOWS_HUGE],
+    }
+    KhugepagedMaxPtesNone: MAINLINE {
         name: "transparent_hugepage.khugepaged.max_ptes_none",
-        min: 0,
-        max: 511,
-        default: 511,
-        unit: "pages",
+        max: 511, default: 511, unit: "pages",
         meaning: "How many of 512 pages need not be there for khugepaged to put a huge one in their place",
-        kernels: Some(Kernels::ALL),
-        stands_for: StandsFor::Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
-    },
-    KnobSpec {
-        knob: Knob::NumaBalancing,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
+        needs: &[Spaces, ALLOWS_HUGE],
+        compares: Compares::Pages("what was missing of a huge page"),
+    }
+    NumaBalancing: MAINLINE {
         name: "kernel.numa_balancing",
-        min: 0,
-        max: 3,
-        default: 1,
-        unit: "",
-        meaning: "Whether tasks' pages are made to fault now and then: 1 moves them to the nodes that use them, 2 moves hot ones from slow nodes to fast ones, 3 does both",
+        max: 3, default: 1,
+        meaning: "Whether tasks' pages are made to fault now and then: 1 moves them to the nodes that use them, 2 moves hot \
+                  ones from slow nodes to fast ones, 3 does both",
         kernels: Some(Kernels::since(3, 14)),
-        stands_for: StandsFor::Sysctl("/proc/sys/kernel/numa_balancing"),
-    },
-    KnobSpec {
-        knob: Knob::PromoteRateLimit,
+        stands_for: Sysctl("/proc/sys/kernel/numa_balancing"),
+        // Memory tiering, c574bbe917036, March 2022; from memory.
+        limited: &[Limited::of(2..=3, Kernels::since(5, 18))],
+        needs: &[Spaces],
+    }
+    PromoteRateLimit: MAINLINE {
         name: "kernel.numa_balancing_promote_rate_limit_MBps",
-        min: 0,
-        max: 1_048_576,
-        default: 65_536,
-        unit: "MB/s",
+        max: 1_048_576, default: 65_536, unit: "MB/s",
         meaning: "What NUMA balancing promotes to a node in a second, at most, once the node is short of memory",
         kernels: Some(Kernels::since(6, 1)),
-        stands_for: StandsFor::Sysctl("/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"),
-    },
-    KnobSpec {
-        knob: Knob::BalancingScanDelay,
+        stands_for: Sysctl("/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"),
+        needs: &[Programs, BALANCES_BY_HEAT, SlowNode],
+    }
+    BalancingScanDelay: MAINLINE {
         name: "numa_balancing.scan_delay_ms",
-        min: 0,
-        max: 600_000,
-        default: 1000,
-        unit: "ms",
+        max: 600_000, default: 1000, unit: "ms",
         meaning: "From the birth of an address space to NUMA balancing's first window, and to kmmscand's first scan",
         kernels: Some(Kernels::since(3, 8)),
-        stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms"),
-    },
-    KnobSpec {
-        knob: Knob::BalancingPeriodMin,
+        stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms"),
+        needs: &[Programs],
+    }
+    BalancingPeriodMin: MAINLINE {
         name: "numa_balancing.scan_period_min_ms",
-        min: 10,
-        max: 600_000,
-        default: 1000,
-        unit: "ms",
+        min: 10, max: 600_000, default: 1000, unit: "ms",
         meaning: "From one window of an address space to the next, at least",
         kernels: Some(Kernels::since(3, 8)),
-        stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"),
-    },
-    KnobSpec {
-        knob: Knob::BalancingPeriodMax,
+        stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"),
+        needs: &[Programs, BALANCES],
+    }
+    BalancingPeriodMax: MAINLINE {
         name: "numa_balancing.scan_period_max_ms",
-        min: 10,
-        max: 600_000,
-        default: 60_000,
-        unit: "ms",
+        min: 10, max: 600_000, default: 60_000, unit: "ms",
         meaning: "The same, at most; how often the threshold of hot pages is looked at",
         kernels: Some(Kernels::since(3, 8)),
-        stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"),
-    },
-    KnobSpec {
-        knob: Knob::BalancingScanSize,
+        stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"),
+        needs: &[Programs, BALANCES],
+    }
+    BalancingScanSize: MAINLINE {
         name: "numa_balancing.scan_size_mb",
-        min: 1,
-        max: 1_048_576,
-        default: 256,
-        unit: "MiB",
+        min: 1, max: 1_048_576, default: 256, unit: "MiB",
         meaning: "Memory that a window makes fault",
         kernels: Some(Kernels::since(3, 8)),
-        stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"),
-    },
-    KnobSpec {
-        knob: Knob::BalancingHotThreshold,
+        stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"),
+        needs: &[Programs, BALANCES],
+    }
+    BalancingHotThreshold: MAINLINE {
         name: "numa_balancing.hot_threshold_ms",
-        min: 1,
-        max: 600_000,
-        default: 1000,
-        unit: "ms",
+        min: 1, max: 600_000, default: 1000, unit: "ms",
         meaning: "A page of a slow node is hot that faults so soon after it was marked",
         kernels: Some(Kernels::since(6, 1)),
-        stands_for: StandsFor::Sysfs("/sys/kernel/debug/sched/numa_balancing/hot_threshold_ms"),
-    },
-    KnobSpec {
-        knob: Knob::PromoteScanShare,
+        stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/hot_threshold_ms"),
+        needs: &[Programs, BALANCES_BY_HEAT, SlowNode],
+    }
+    PromoteScanShare: PATCHED {
         name: "freehold.promote_scan_permille",
-        min: 1,
-        max: 1000,
-        default: 100,
-        unit: "1/1000",
+        min: 1, max: 1000, default: 100, unit: "1/1000",
         meaning: "What looking for pages to promote may take of one CPU's time (+promote)",
-        kernels: None,
-        stands_for: StandsFor::Nothing("kmmscand was to bound it by scan_size and the scan period"),
-    },
-    KnobSpec {
-        knob: Knob::PromotePeriod,
+        stands_for: Nothing("kmmscand was to bound it by scan_size and the scan period"),
+        needs: &[REGIONS, Programs],
+        compares: Compares::Time("a round of looking"),
+        tried_under: "linux-6.18+promote",
+    }
+    PromotePeriod: PATCHED {
         name: "freehold.promote_period_ms",
-        min: 10,
-        max: 60_000,
-        default: 50,
-        unit: "ms",
+        min: 10, max: 60_000, default: 50, unit: "ms",
         meaning: "From one round of looking for pages to promote to the next (+promote)",
-        kernels: None,
-        stands_for: StandsFor::Nothing("kmmscand's scan_period_ms was to be one"),
-    },
-    KnobSpec {
-        knob: Knob::KmmscandPeriodMin,
+        stands_for: Nothing("kmmscand's scan_period_ms was to be one"),
+        needs: &[REGIONS, Programs],
+        compares: Compares::Time("the first pause"),
+        tried_under: "linux-6.18+promote",
+    }
+    KmmscandPeriodMin: PATCHED {
         name: "kmmscand.scan_period_min_ms",
-        min: 0,
-        max: 600_000,
-        default: 0,
-        unit: "ms",
+        max: 600_000, unit: "ms",
         meaning: "From one scan of an address space to the next, at least (kmmscand-vN; 0: as the revision has it)",
-        kernels: None,
-        stands_for: StandsFor::Nothing("the kmmscand series, which was not merged, has a constant"),
-    },
-    KnobSpec {
-        knob: Knob::KmmscandPeriodMax,
+        stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
+        needs: &[KMMSCAND, Programs],
+        tried_under: "kmmscand-v0",
+    }
+    KmmscandPeriodMax: PATCHED {
         name: "kmmscand.scan_period_max_ms",
-        min: 0,
-        max: 600_000,
-        default: 0,
-        unit: "ms",
+        max: 600_000, unit: "ms",
         meaning: "The same, at most",
-        kernels: None,
-        stands_for: StandsFor::Nothing("the kmmscand series, which was not merged, has a constant"),
-    },
-    KnobSpec {
-        knob: Knob::KmmscandSizeMax,
+        stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
+        needs: &[KMMSCAND, Programs],
+        tried_under: "kmmscand-v0",
+    }
+    KmmscandSizeMax: PATCHED {
         name: "kmmscand.scan_size_max_mb",
-        min: 0,
-        max: 16_777_216,
-        default: 0,
-        unit: "MiB",
+        max: 16_777_216, unit: "MiB",
         meaning: "Addresses of a scan, at most, where the revision bounds them (0: as the revision has it)",
-        kernels: None,
-        stands_for: StandsFor::Nothing("the kmmscand series, which was not merged, has a constant"),
-    },
-];
+        stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
+        needs: &[KMMSCAND_BOUNDED, Programs],
+        tried_under: "kmmscand-v0",
+    }
+}

@@ -6,37 +6,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{KNOBS, Knob, KnobError, StandsFor};
+use super::{KNOBS, Knob, KnobError, StandsFor, Word};
 
 /// A range may stand for this many values: each of them is a simulation.
 const LARGEST_RANGE: u64 = 1000;
-
-/// A value that has a word of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Word {
-    /// The value.
-    pub value: u64,
-    /// Its word.
-    pub word: &'static str,
-    /// Whether the kernel's file takes the word; what is ours alone, such as "as the kernel chooses", it does not.
-    pub in_file: bool,
-}
-
-const fn word(value: u64, word: &'static str) -> Word {
-    Word { value, word, in_file: true }
-}
-
-const ZONELIST_ORDER: &[Word] = &[word(0, "default"), word(1, "node"), word(2, "zone")];
-const HUGE_ENABLED: &[Word] = &[word(0, "never"), word(1, "always"), word(2, "madvise")];
-const HUGE_DEFRAG: &[Word] = &[
-    Word { value: 0, word: "default", in_file: false },
-    word(1, "always"),
-    word(2, "defer"),
-    word(3, "defer+madvise"),
-    word(4, "madvise"),
-    word(5, "never"),
-];
-const TRUTH: &[Word] = &[word(0, "false"), word(1, "true")];
 
 /// A value with its knob, printed as it is written: the word where there is one, else the number. [`Knob::parse_one`]
 /// reads it back.
@@ -59,14 +32,8 @@ impl fmt::Display for Written {
 
 impl Knob {
     /// The values that have words; empty where all are numbers.
-    pub const fn words(self) -> &'static [Word] {
-        match self {
-            Self::NumaZonelistOrder => ZONELIST_ORDER,
-            Self::TransparentHugepage => HUGE_ENABLED,
-            Self::HugeDefrag => HUGE_DEFRAG,
-            Self::DemotionEnabled => TRUTH,
-            _ => &[],
-        }
+    pub fn words(self) -> &'static [Word] {
+        self.spec().words
     }
 
     /// `value` as it is written.
@@ -143,7 +110,7 @@ impl Knob {
     /// number of several; without it the others are the kernel's defaults. `None` where no file takes it: there is none,
     /// or the value means "as the kernel chooses".
     pub fn command(self, value: u64, line: Option<&str>) -> Option<String> {
-        let computed = matches!(self, Self::MinFreeKbytes) && value == 0;
+        let computed = self.spec().computed == Some(value);
         let ours = self.words().iter().any(|word| word.value == value && !word.in_file);
         if computed || ours {
             return None;

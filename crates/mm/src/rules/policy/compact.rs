@@ -1,8 +1,9 @@
 //! The rules of compaction and their history (docs/compaction-history.md, docs/rules/compaction.md), and what the thread
-//! of 2014 proposed: no kernel has those, each is a part of its own in [`super::parts`].
+//! of 2014 proposed: no kernel has those, each is a part of its own.
 
 use super::in_force::{List, Of};
-use super::{Mechanism, v};
+use super::parts::Part;
+use super::{Mechanism, PcpOrders, Rules, v};
 use crate::ground::version::{Since, Version, at};
 
 /// Where the scanners go on from.
@@ -102,6 +103,13 @@ pub enum BudgetRule {
     Fixed,
     /// Begins with that; success doubles it, failure halves it. It takes the place of deferral.
     Tuned,
+}
+
+impl BudgetRule {
+    /// Whether a call has a budget.
+    pub fn is_bounded(self) -> bool {
+        self != Self::Unbounded
+    }
 }
 
 /// Which failures put later attempts off.
@@ -312,5 +320,107 @@ impl CompactRules {
         to.constant(suits, SuitableRule::AnyRequest, suitable);
         to.add(Of("proactive", OURS, "whether it happens unasked"), PROACTIVE, proactive);
         to.add(Of("gap", OURS, "room above a mark that it is said to need"), GAP, gap);
+    }
+}
+
+/// Parts of compaction.
+pub(super) const PARTS: &[Part] = &[
+    Part {
+        name: "compact-whole-direct",
+        meaning: "Rientjes 2014: direct compaction isolates all of a block of the wanted order before anything moves, and puts \
+                  back what will not make one",
+        set: |rules| rules.compact.isolation = IsolationRule::WholeDirect,
+        pays: false,
+    },
+    Part {
+        name: "compact-whole-async",
+        meaning: "The same for all asynchronous compaction, kswapd's too: the thread's other reading",
+        set: |rules| rules.compact.isolation = IsolationRule::WholeAsync,
+        pays: false,
+    },
+    Part {
+        name: "compact-skip",
+        meaning: "Rientjes 2014: asynchronous compaction goes on at the next block of the wanted order when a page cannot be \
+                  isolated",
+        set: |rules| rules.compact.failed_page = FailedPageRule::NextBlock,
+        pays: false,
+    },
+    Part {
+        name: "compact-no-resched",
+        meaning: "Rientjes 2014: compaction does not end because its time slice has",
+        set: |rules| rules.compact.resched = ReschedRule::Ignored,
+        pays: false,
+    },
+    Part {
+        name: "compact-budget",
+        meaning: "Rientjes 2014: a call scans freehold.compact_budget_mib at most",
+        set: |rules| rules.compact.budget = BudgetRule::Fixed,
+        pays: false,
+    },
+    Part {
+        name: "compact-tuned-budget",
+        meaning: "Rientjes 2014: what a call scans doubles with success and halves with failure; nothing is deferred",
+        set: |rules| {
+            rules.compact.budget = BudgetRule::Tuned;
+            rules.compact.defer = DeferRule::None;
+        },
+        pays: false,
+    },
+    Part {
+        name: "compact-defer-async",
+        meaning: "Rientjes 2014: failures of asynchronous compaction put later attempts off, too",
+        set: |rules| rules.compact.defer = DeferRule::All,
+        pays: false,
+    },
+    Part {
+        name: "compact-reclaim-second",
+        meaning: "Rientjes 2014: a huge fault reclaims after compaction failed, and does not compact again",
+        set: |rules| rules.compact.second_try = SecondTryRule::None,
+        pays: false,
+    },
+    Part {
+        name: "compact-kswapd-sync",
+        meaning: "Rientjes 2014: kswapd waits for locks and pages when it compacts",
+        set: |rules| rules.compact.background = BackgroundRule::KswapdSync,
+        pays: false,
+    },
+    Part {
+        name: "compact-capture",
+        meaning: "Rientjes 2014: the block that compaction completes goes to the request that it was completed for (mainline \
+                  since 5.1)",
+        set: |rules| rules.compact.capture = CaptureRule::Captured,
+        pays: false,
+    },
+    Part {
+        name: "compact-free-lists",
+        meaning: "Compaction looks at the free lists before it walks, and goes on when its time slice is over: Linux 5.1's \
+                  series without capture",
+        set: |rules| {
+            rules.compact.find = FindRule::FreeLists;
+            rules.compact.resched = ReschedRule::EndsWithZone;
+        },
+        pays: false,
+    },
+    Part {
+        name: "compact-thp-suitable",
+        meaning: "Rientjes 2014: for a huge fault a zone needs room for two blocks above its high mark, and no success is \
+                  believed without a block",
+        set: |rules| rules.compact.suitable = SuitableRule::KnowsFaults,
+        pays: false,
+    },
+    Part {
+        name: "compact-summary",
+        meaning: "Allocation and freeing keep count of each pageblock's free and immovable pages; compaction empties the \
+                  block that costs least, moves only what completes one, and fills the fullest",
+        set: compact_summary,
+        pays: true,
+    },
+];
+
+/// The counts say of a pageset's list whether its pages can move, so huge pages have two lists with it, as since 6.10.
+fn compact_summary(rules: &mut Rules) {
+    rules.compact.find = FindRule::Summary;
+    if rules.lists.pcp_orders == PcpOrders::WithHuge {
+        rules.lists.pcp_orders = PcpOrders::WithTwoHuge;
     }
 }

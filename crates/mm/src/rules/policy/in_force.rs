@@ -8,14 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use super::zone::{
-    ATOMIC_BOOST, FAIR, FALLBACK, HIGHATOMIC, MARK_DISTANCE, MIN_FREE, MIXING, MOVABLE_MARKS, NODE_LOAD,
-    WITHHELD, ZONELIST_ORDER,
-};
-use super::{
-    ArenaRule, BATCH, CHECK, DRAIN, FREE_HIGH, HIGH, HOLD, Mechanism, PCP_ORDERS, Policy, PromotionRule,
-    REFILL, Rules, ScaleRule, TouchRule, YieldRule, ZonePriceRule, ZonesRule,
-};
+use super::{Mechanism, Policy, Rules};
 use crate::ground::version::{Since, Version};
 
 /// A rule in force.
@@ -51,10 +44,13 @@ impl Policy {
     /// Every rule in force, mechanism by mechanism as they stand in [`Rules`].
     pub fn rules_in_force(&self) -> Vec<RuleInForce> {
         let mut list = List { version: self.kernel(), rules: Vec::new() };
-        list.pages(self.rules());
-        self.rules().reclaim.list(&mut list);
-        self.rules().compact.list(&mut list);
-        self.rules().slab.list(&mut list);
+        let Rules { lists, zone, tier, reclaim, compact, slab } = self.rules();
+        lists.list(&mut list);
+        zone.list(&mut list);
+        tier.list(&mut list);
+        reclaim.list(&mut list);
+        compact.list(&mut list);
+        slab.list(&mut list);
         list.rules
     }
 
@@ -99,88 +95,6 @@ impl List {
     fn push<R: Debug>(&mut self, Of(name, mechanisms, question): Of, value: R, origin: Origin) {
         let answer = words(&format!("{value:?}"));
         self.rules.push(RuleInForce { name, mechanisms, question, answer, origin });
-    }
-
-    fn pages(&mut self, rules: &Rules) {
-        use Mechanism::{Compaction, PageLists, Promotion, Watermarks, Zonelists};
-        let Rules {
-            batch,
-            high,
-            pcp_orders,
-            refill,
-            drain,
-            free_high,
-            hold,
-            node_load,
-            check,
-            zonelist_order,
-            zone_price,
-            fair,
-            movable_marks,
-            mark_distance,
-            min_free,
-            mixing,
-            fallback,
-            highatomic,
-            withheld,
-            atomic_boost,
-            scale,
-            yields,
-            touch,
-            zones,
-            arenas,
-            descriptor_bytes,
-            reclaim: _,
-            compact: _,
-            slab: _,
-            promotion,
-        } = *rules;
-        self.add(Of("batch", &[PageLists], "pages of a page list's batch"), BATCH, batch);
-        self.add(Of("high", &[PageLists], "pages that a page list may keep"), HIGH, high);
-        self.add(Of("pcp-orders", &[PageLists], "orders that page lists hold"), PCP_ORDERS, pcp_orders);
-        self.add(Of("refill", &[PageLists], "pages of a refill"), REFILL, refill);
-        self.add(Of("drain", &[PageLists], "pages of a drain"), DRAIN, drain);
-        self.add(
-            Of("free-high", &[PageLists], "when frees of orders 1 to 3 empty a list"),
-            FREE_HIGH,
-            free_high,
-        );
-        self.add(Of("hold", &[PageLists], "pages given back in one hold of the zone lock"), HOLD, hold);
-        self.add(Of("check", &[PageLists], "where a refill's pages are checked"), CHECK, check);
-        let scale_of = Of("scale", &[PageLists], "how vm.pcp_batch_scale_max bounds drains and decay");
-        self.constant(scale_of, ScaleRule::Mainline, scale);
-        let yields_of = Of("yields", &[PageLists], "whether a hold ends for CPUs that wait");
-        self.constant(yields_of, YieldRule::Never, yields);
-        let touch_of = Of("touch", &[PageLists], "when a drain reads descriptors");
-        self.constant(touch_of, TouchRule::UnderLock, touch);
-        self.constant(Of("zones", &[PageLists], "whether a zone has parts"), ZonesRule::Whole, zones);
-        self.constant(Of("arenas", &[PageLists], "sets of free lists in a zone"), ArenaRule::One, arenas);
-        let bytes_of = Of("descriptor-bytes", &Mechanism::ALL, "bytes of a frame descriptor");
-        self.constant(bytes_of, 64, descriptor_bytes);
-        let marks_of = Of("movable-marks", &[Watermarks], "how the marks treat a Movable zone");
-        self.add(marks_of, MOVABLE_MARKS, movable_marks);
-        let distance_of = Of("mark-distance", &[Watermarks], "how far low and high marks are from min");
-        self.add(distance_of, MARK_DISTANCE, mark_distance);
-        self.add(Of("min-free", &[Watermarks], "largest min_free_kbytes by itself"), MIN_FREE, min_free);
-        let mixing_of = Of("mixing", &[Watermarks, Compaction], "what is done about mixed pageblocks");
-        self.add(mixing_of, MIXING, mixing);
-        let atomic_of = Of("highatomic", &[Watermarks], "blocks kept for atomic requests");
-        self.add(atomic_of, HIGHATOMIC, highatomic);
-        let withheld_of = Of("withheld", &[Watermarks], "which free pages do not count for a request");
-        self.add(withheld_of, WITHHELD, withheld);
-        let boost_of = Of("atomic-boost", &[Watermarks], "which requests may go below the mark");
-        self.add(boost_of, ATOMIC_BOOST, atomic_boost);
-        let fallback_of = Of("fallback", &[Compaction], "which block of another type is taken");
-        self.add(fallback_of, FALLBACK, fallback);
-        let load_of = Of("node-load", &[Zonelists], "how equal distances are told apart");
-        self.add(load_of, NODE_LOAD, node_load);
-        let order_of = Of("zonelist-order", &[Zonelists], "node order or zone order by default");
-        self.add(order_of, ZONELIST_ORDER, zonelist_order);
-        self.add(Of("fair", &[Zonelists], "whether zones of a node take turns"), FAIR, fair);
-        let price_of = Of("zone-price", &[Zonelists], "what low zones keep by what was seen");
-        self.constant(price_of, ZonePriceRule::None, zone_price);
-        let promotion_of = Of("promotion", &[Promotion], "who looks for hot pages besides NUMA balancing");
-        self.constant(promotion_of, PromotionRule::Balancing, promotion);
     }
 }
 

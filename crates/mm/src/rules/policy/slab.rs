@@ -2,7 +2,8 @@
 //! the rule says where it is from.
 
 use super::in_force::{List, Of};
-use super::{Mechanism, v};
+use super::parts::Part;
+use super::{Mechanism, Rules, v};
 use crate::ground::version::{Since, Version, at};
 
 /// How a slab's order follows from the size of its objects.
@@ -38,6 +39,13 @@ pub enum CpuSlabRule {
     WithPartials,
     /// Neither: what is not in sheaves is in the nodes' lists.
     None,
+}
+
+impl CpuSlabRule {
+    /// Whether CPUs have slabs.
+    pub fn exist(self) -> bool {
+        self != Self::None
+    }
 }
 
 const CPU_SLABS: &[Since<CpuSlabRule>] =
@@ -203,6 +211,74 @@ impl SlabRules {
         let where_ = Of("slab-scope", OURS, "machines on which those scales hold");
         to.constant(where_, SlabScopeRule::LargeSystems, scope);
     }
+}
+
+/// Parts of the slab allocator.
+pub(super) const PARTS: &[Part] = &[
+    Part {
+        name: "slab-stock",
+        meaning: "Each CPU keeps as many free objects of a cache as it was seen to need, linked through themselves, in \
+                  the place of sheaves, CPU slabs and CPU partial slabs",
+        set: |rules| {
+            rules.slab.cpu_slabs = CpuSlabRule::None;
+            rules.slab.sheaves = SheafRule::None;
+            rules.slab.stock = StockRule::Adaptive;
+        },
+        pays: true,
+    },
+    Part {
+        name: "rcu-hurry",
+        meaning: "A CPU with more than 128 KiB of objects waiting for a grace period asks for an expedited one",
+        set: |rules| rules.slab.grace = GraceRule::Hurries,
+        pays: true,
+    },
+    Part {
+        name: "slub-order",
+        meaning: "Tang 2023, first patch as its text has it: slabs of order 4 at most instead of 3, and twice the objects \
+                  where there are 32 CPUs or more",
+        set: slub_order,
+        pays: false,
+    },
+    Part {
+        name: "slub-order-mailed",
+        meaning: "The same as the diff has it, which doubles what CPU partial slabs may hold too",
+        set: |rules| {
+            slub_order(rules);
+            rules.slab.cpu_partial_scale *= 2;
+        },
+        pays: false,
+    },
+    Part {
+        name: "slub-cpu-partial",
+        meaning: "Tang 2023, second patch: CPU partial slabs may hold twice the objects where there are 32 CPUs or more",
+        set: |rules| rules.slab.cpu_partial_scale *= 2,
+        pays: false,
+    },
+    Part {
+        name: "slub-cpu-partial-4x",
+        meaning: "The same with four times the objects, which the post measured too",
+        set: |rules| rules.slab.cpu_partial_scale *= 4,
+        pays: false,
+    },
+    Part {
+        name: "slub-node-partial",
+        meaning: "Tang 2023, third patch: a node keeps as many partial slabs as it has CPUs, to twice that, instead of 5 to \
+                  10",
+        set: |rules| rules.slab.node_partial = NodePartialRule::ByCpus,
+        pays: false,
+    },
+    Part {
+        name: "slub-everywhere",
+        meaning: "What the slub parts above set for large machines holds on every one; nodes keep 64 to 128 partial slabs",
+        set: |rules| rules.slab.scope = SlabScopeRule::Everywhere,
+        pays: false,
+    },
+];
+
+/// The first patch as described: the largest order holds on any machine, the doubling on large ones.
+fn slub_order(rules: &mut Rules) {
+    rules.slab.max_order = 4;
+    rules.slab.objects_scale = 2;
 }
 
 #[cfg(test)]

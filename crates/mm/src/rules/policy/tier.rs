@@ -1,5 +1,8 @@
 //! How pages in use on slow nodes come back to fast ones. What each rule does is in [`crate::tier`].
 
+use super::in_force::{List, Of};
+use super::mechanism::Mechanism;
+use super::parts::Part;
 use super::v;
 use crate::ground::version::Version;
 use crate::rules::revision::{self, Revision};
@@ -33,6 +36,11 @@ pub(super) const KMMSCAND: &[(&str, PromotionRule, Version)] = &[
 ];
 
 impl PromotionRule {
+    /// Whether pages are looked for by regions.
+    pub fn is_by_regions(self) -> bool {
+        self == Self::Regions
+    }
+
     /// kmmscand's revision, where that is who looks.
     pub const fn revision(self) -> Option<Revision> {
         Some(match self {
@@ -45,3 +53,31 @@ impl PromotionRule {
         })
     }
 }
+
+/// The rules of which pages belong on which node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct TierRules {
+    pub promotion: PromotionRule,
+}
+
+impl TierRules {
+    /// Those of mainline Linux.
+    pub(super) const LINUX: Self = Self { promotion: PromotionRule::Balancing };
+
+    pub(super) fn list(self, to: &mut List) {
+        let Self { promotion } = self;
+        let promotion_of =
+            Of("promotion", &[Mechanism::Promotion], "who looks for hot pages besides NUMA balancing");
+        to.constant(promotion_of, PromotionRule::Balancing, promotion);
+    }
+}
+
+/// Parts of it.
+pub(super) const PARTS: &[Part] = &[Part {
+    name: "promote",
+    meaning: "Pages of slow nodes are promoted by regions: a few pages of each are asked, the densest are swept, what two sweeps \
+                  find in use moves",
+    set: |rules| rules.tier.promotion = PromotionRule::Regions,
+    pays: true,
+}];

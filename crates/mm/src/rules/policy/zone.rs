@@ -2,8 +2,11 @@
 //! are spread over them (docs/rules/watermarks-and-zonelists.md). Where a version is not said there, the rule says where
 //! it is from.
 
+use super::in_force::{List, Of};
+use super::mechanism::Mechanism;
+use super::parts::Part;
 use super::v;
-use crate::ground::version::Since;
+use crate::ground::version::{Since, Version, at};
 
 /// What a zonelist remembers of the nodes that others already fall back to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +17,7 @@ pub enum NodeLoadRule {
     Accumulated,
 }
 
-pub(super) const NODE_LOAD: &[Since<NodeLoadRule>] =
+const NODE_LOAD: &[Since<NodeLoadRule>] =
     &[Since(v(2, 6), NodeLoadRule::Overwritten), Since(v(5, 16), NodeLoadRule::Accumulated)];
 
 /// Which order zonelists have where `vm.numa_zonelist_order` leaves it open.
@@ -28,7 +31,7 @@ pub enum ZonelistOrderRule {
     Node,
 }
 
-pub(super) const ZONELIST_ORDER: &[Since<ZonelistOrderRule>] = &[
+const ZONELIST_ORDER: &[Since<ZonelistOrderRule>] = &[
     Since(v(2, 6), ZonelistOrderRule::Auto),
     Since(v(3, 18), ZonelistOrderRule::ByWordSize),
     Since(v(4, 14), ZonelistOrderRule::Node),
@@ -53,7 +56,7 @@ pub enum FairRule {
     ZoneBatches,
 }
 
-pub(super) const FAIR: &[Since<FairRule>] = &[
+const FAIR: &[Since<FairRule>] = &[
     Since(v(2, 6), FairRule::Unfair),
     Since(v(3, 12), FairRule::ZoneBatches),
     Since(v(4, 8), FairRule::Unfair),
@@ -69,7 +72,7 @@ pub enum MovableMarksRule {
     Own,
 }
 
-pub(super) const MOVABLE_MARKS: &[Since<MovableMarksRule>] =
+const MOVABLE_MARKS: &[Since<MovableMarksRule>] =
     &[Since(v(2, 6), MovableMarksRule::Shared), Since(v(6, 6), MovableMarksRule::Own)];
 
 /// How far a zone's low and high marks are from its min mark.
@@ -82,7 +85,7 @@ pub enum MarkDistanceRule {
 }
 
 /// Commit 795ae7a0de6b of March 2016; from memory.
-pub(super) const MARK_DISTANCE: &[Since<MarkDistanceRule>] =
+const MARK_DISTANCE: &[Since<MarkDistanceRule>] =
     &[Since(v(2, 6), MarkDistanceRule::QuarterOfMin), Since(v(4, 6), MarkDistanceRule::Scaled)];
 
 /// The largest `min_free_kbytes` that follows from memory size.
@@ -95,7 +98,7 @@ pub enum MinFreeRule {
 }
 
 /// Commit ee8eb9a5fe86 of April 2020; from memory.
-pub(super) const MIN_FREE: &[Since<MinFreeRule>] =
+const MIN_FREE: &[Since<MinFreeRule>] =
     &[Since(v(2, 6), MinFreeRule::UpTo64Mib), Since(v(5, 8), MinFreeRule::UpTo256Mib)];
 
 /// From where a request takes a block of another type when its own lists are empty. Movable requests that find nothing
@@ -115,7 +118,7 @@ pub enum FallbackRule {
 /// Commits c0cd6f557b90 (6.10) and c2f6ea38fc1b (6.15). Read in 6.1, 6.6, 6.12.117 and 6.18; that the first ends with 6.9
 /// is from memory. Stable 6.12 has the newer rule; 6.13 and 6.14 stand as they were released. Before 4.13 movable
 /// requests took the largest block too (from memory), which is not told apart.
-pub(super) const FALLBACK: &[Since<FallbackRule>] = &[
+const FALLBACK: &[Since<FallbackRule>] = &[
     Since(v(2, 6), FallbackRule::LargestWithNeighbours),
     Since(v(6, 10), FallbackRule::LargestAlone),
     Since(v(6, 12), FallbackRule::ClaimOrSmallest),
@@ -133,7 +136,7 @@ pub enum MixingRule {
 }
 
 /// Commits 6bb154504f8b and 1c30844d2dfe of December 2018; from memory.
-pub(super) const MIXING: &[Since<MixingRule>] =
+const MIXING: &[Since<MixingRule>] =
     &[Since(v(2, 6), MixingRule::Accepted), Since(v(5, 0), MixingRule::Avoided)];
 
 /// Whether pageblocks are kept for atomic requests of higher orders.
@@ -146,7 +149,7 @@ pub enum HighAtomicRule {
 }
 
 /// Commit 0aaa29a56e4f of November 2015; from memory.
-pub(super) const HIGHATOMIC: &[Since<HighAtomicRule>] =
+const HIGHATOMIC: &[Since<HighAtomicRule>] =
     &[Since(v(2, 6), HighAtomicRule::None), Since(v(4, 4), HighAtomicRule::Reserved)];
 
 /// What of the highatomic reserve does not count as free for requests that may not use any reserve.
@@ -159,7 +162,7 @@ pub enum WithheldRule {
 }
 
 /// Read in 6.1, 6.6 (the first) and 6.12.117 (the second); that no version between has it is from memory.
-pub(super) const WITHHELD: &[Since<WithheldRule>] =
+const WITHHELD: &[Since<WithheldRule>] =
     &[Since(v(2, 6), WithheldRule::Reserved), Since(v(6, 12), WithheldRule::FreeOnly)];
 
 /// Whether marks that were raised against mixing hold for atomic requests for single pages too.
@@ -173,5 +176,92 @@ pub enum AtomicBoostRule {
 
 /// Commit f80b08fc4453 of June 2020, from memory; read in 6.1 (`__GFP_ATOMIC`) and 6.6 (`__GFP_HIGH`), which no request here
 /// has without the other.
-pub(super) const ATOMIC_BOOST: &[Since<AtomicBoostRule>] =
+const ATOMIC_BOOST: &[Since<AtomicBoostRule>] =
     &[Since(v(2, 6), AtomicBoostRule::Counts), Since(v(5, 9), AtomicBoostRule::Ignored)];
+
+/// The rules of zones: marks, mixing, the order in which they are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct ZoneRules {
+    pub movable_marks: MovableMarksRule,
+    pub mark_distance: MarkDistanceRule,
+    pub min_free: MinFreeRule,
+    pub mixing: MixingRule,
+    pub highatomic: HighAtomicRule,
+    pub withheld: WithheldRule,
+    pub atomic_boost: AtomicBoostRule,
+    pub fallback: FallbackRule,
+    pub node_load: NodeLoadRule,
+    pub zonelist_order: ZonelistOrderRule,
+    pub fair: FairRule,
+    pub zone_price: ZonePriceRule,
+}
+
+impl ZoneRules {
+    /// The rules of mainline Linux `version`.
+    pub(super) fn linux(version: Version) -> Self {
+        Self {
+            movable_marks: at(MOVABLE_MARKS, version),
+            mark_distance: at(MARK_DISTANCE, version),
+            min_free: at(MIN_FREE, version),
+            mixing: at(MIXING, version),
+            highatomic: at(HIGHATOMIC, version),
+            withheld: at(WITHHELD, version),
+            atomic_boost: at(ATOMIC_BOOST, version),
+            fallback: at(FALLBACK, version),
+            node_load: at(NODE_LOAD, version),
+            zonelist_order: at(ZONELIST_ORDER, version),
+            fair: at(FAIR, version),
+            zone_price: ZonePriceRule::None,
+        }
+    }
+
+    pub(super) fn list(&self, to: &mut List) {
+        use Mechanism::{Compaction, Watermarks, Zonelists};
+        let Self {
+            movable_marks,
+            mark_distance,
+            min_free,
+            mixing,
+            highatomic,
+            withheld,
+            atomic_boost,
+            fallback,
+            node_load,
+            zonelist_order,
+            fair,
+            zone_price,
+        } = *self;
+        let marks_of = Of("movable-marks", &[Watermarks], "how the marks treat a Movable zone");
+        to.add(marks_of, MOVABLE_MARKS, movable_marks);
+        let distance_of = Of("mark-distance", &[Watermarks], "how far low and high marks are from min");
+        to.add(distance_of, MARK_DISTANCE, mark_distance);
+        to.add(Of("min-free", &[Watermarks], "largest min_free_kbytes by itself"), MIN_FREE, min_free);
+        let mixing_of = Of("mixing", &[Watermarks, Compaction], "what is done about mixed pageblocks");
+        to.add(mixing_of, MIXING, mixing);
+        let atomic_of = Of("highatomic", &[Watermarks], "blocks kept for atomic requests");
+        to.add(atomic_of, HIGHATOMIC, highatomic);
+        let withheld_of = Of("withheld", &[Watermarks], "which free pages do not count for a request");
+        to.add(withheld_of, WITHHELD, withheld);
+        let boost_of = Of("atomic-boost", &[Watermarks], "which requests may go below the mark");
+        to.add(boost_of, ATOMIC_BOOST, atomic_boost);
+        let fallback_of = Of("fallback", &[Compaction], "which block of another type is taken");
+        to.add(fallback_of, FALLBACK, fallback);
+        let load_of = Of("node-load", &[Zonelists], "how equal distances are told apart");
+        to.add(load_of, NODE_LOAD, node_load);
+        let order_of = Of("zonelist-order", &[Zonelists], "node order or zone order by default");
+        to.add(order_of, ZONELIST_ORDER, zonelist_order);
+        to.add(Of("fair", &[Zonelists], "whether zones of a node take turns"), FAIR, fair);
+        let price_of = Of("zone-price", &[Zonelists], "what low zones keep by what was seen");
+        to.constant(price_of, ZonePriceRule::None, zone_price);
+    }
+}
+
+/// Parts of zones.
+pub(super) const PARTS: &[Part] = &[Part {
+    name: "zone-price",
+    meaning: "Low zones keep free what requests that can use nothing else were seen to take of late; pages that could be \
+                  elsewhere are moved out when they need more",
+    set: |rules| rules.zone.zone_price = ZonePriceRule::Learned,
+    pays: true,
+}];

@@ -44,8 +44,11 @@ pub(in super::super) fn prepare(beside: &Beside) -> Result<Prepared, FormatError
     let set = |knob, value| knobs.set(knob, value).map_err(|error| FormatError::new(0, error.to_string()));
     set(Knob::PcpBatchScaleMax, u64::from(scale))?;
     set(Knob::MinFreeKbytes, min_free_kbytes(beside, &policy, &topology))?;
-    let shape =
-        Shape { zones: beside.before.len(), cpus: topology.cpus.len(), orders: policy.rules().pcp_orders };
+    let shape = Shape {
+        zones: beside.before.len(),
+        cpus: topology.cpus.len(),
+        orders: policy.rules().lists.pcp_orders,
+    };
     if shape.pagesets() > MOST_PAGESETS {
         let what =
             format!("{} pagesets are more than the {MOST_PAGESETS} that can be followed", shape.pagesets());
@@ -105,7 +108,7 @@ pub(in super::super) fn compare_sizes(mm: &Mm<Bare>, beside: &Beside, outcome: &
 /// The `vm.min_free_kbytes` from which most of what zoneinfo prints follows, in KiB. A zone whose marks are raised for the
 /// moment does not agree with the others.
 fn min_free_kbytes(beside: &Beside, policy: &Policy, topology: &Topology) -> u64 {
-    let all_share = policy.rules().movable_marks == MovableMarksRule::Shared;
+    let all_share = policy.rules().zone.movable_marks == MovableMarksRule::Shared;
     let shares = |zone: &&ZoneInfo| {
         zone.name != ZoneKind::HighMem.name() && (all_share || zone.name != ZoneKind::Movable.name())
     };

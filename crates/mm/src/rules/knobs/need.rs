@@ -1,0 +1,88 @@
+//! What a knob cannot act without, and what its decisions compare: data. What is missing at a place, and how it is said, is
+//! for who knows workloads and machines.
+
+use super::Knob;
+use crate::ground::ids::ZoneKind;
+use crate::rules::policy::{MarkDistanceRule, MixingRule, ProactiveRule, Rules, ZonelistOrderRule};
+
+/// One thing that a knob cannot act without.
+#[derive(Clone, Copy, Debug)]
+pub enum Need {
+    /// Daemons and ticks.
+    Daemons,
+    /// Slab objects.
+    Slabs,
+    /// Address spaces.
+    Spaces,
+    /// Files that are written to.
+    Files,
+    /// Address spaces that are looked through for pages in use.
+    Programs,
+    /// A node without CPUs, whose memory is slower.
+    SlowNode,
+    /// A zone of this kind, and a higher one on its node.
+    ZoneBelowAnother(ZoneKind),
+    /// A zone of HighMem.
+    HighMem,
+    /// More than one node, one of which has more than one zone.
+    OrderOfZones,
+    /// Somewhere for anonymous pages to go when they are reclaimed: slower memory, where this knob at 1 demotes to it.
+    RoomForAnon(Knob),
+    /// A policy that has a rule; the text says which policies lack it, or have it.
+    Rule(fn(&Rules) -> bool, &'static str),
+    /// Another knob at a value for which the first says yes; the text says which.
+    Other(Knob, fn(u64) -> bool, &'static str),
+}
+
+/// What a knob's decisions compare with a mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compares {
+    /// Nothing: they are not about figures.
+    Nothing,
+    /// Memory, counted in pages.
+    Memory(&'static str),
+    /// A time in ns.
+    Time(&'static str),
+    /// Pages, as a number.
+    Pages(&'static str),
+    /// A bare number.
+    Number(&'static str),
+}
+
+/// Rules that knobs need, with what policies lack them.
+pub(super) const SCALED_MARKS: Need = Need::Rule(
+    |rules| rules.zone.mark_distance == MarkDistanceRule::Scaled,
+    "before 4.6 the distance of marks is a quarter of the lowest",
+);
+pub(super) const AVOIDS_MIXING: Need =
+    Need::Rule(|rules| rules.zone.mixing == MixingRule::Avoided, "before 5.0 marks are never boosted");
+pub(super) const CHOOSES_ORDER: Need = Need::Rule(
+    |rules| rules.zone.zonelist_order != ZonelistOrderRule::Node,
+    "since 4.14 there is only node order",
+);
+pub(super) const ARENAS: Need = Need::Rule(
+    |rules| rules.lists.divides_zones(),
+    "a zone has one set of free lists (+arenas and +zones divide it)",
+);
+pub(super) const CPU_SLABS: Need =
+    Need::Rule(|rules| rules.slab.cpu_slabs.exist(), "since 7.0 CPUs keep sheaves and no partial slabs");
+pub(super) const PROACTIVE: Need = Need::Rule(
+    |rules| rules.compact.proactive == ProactiveRule::ByScore,
+    "it does not compact by score unasked (Linux does since 5.9)",
+);
+pub(super) const BUDGET: Need = Need::Rule(
+    |rules| rules.compact.budget.is_bounded(),
+    "a call of compaction has no budget (+compact-budget and +compact-tuned-budget have one)",
+);
+pub(super) const REGIONS: Need = Need::Rule(
+    |rules| rules.tier.promotion.is_by_regions(),
+    "nothing looks for pages by regions (+promote does)",
+);
+pub(super) const KMMSCAND: Need = Need::Rule(
+    |rules| rules.tier.promotion.revision().is_some(),
+    "there is no kmmscand (kmmscand-vN has it)",
+);
+pub(super) const KMMSCAND_BOUNDED: Need = Need::Rule(
+    |rules| rules.tier.promotion.revision().is_some_and(|revision| revision.size.is_some()),
+    "nothing bounds the addresses of a scan (kmmscand-vN does)",
+);
