@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use trace::tracefs::flags::GfpTable;
 use trace::tracefs::format::Format;
-use trace::tracefs::schema::Schema;
+use trace::Schema;
 
 fuzz_target!(|bytes: &[u8]| {
     let at = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());

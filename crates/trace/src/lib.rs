@@ -23,7 +23,7 @@ pub use capture::{
     Group, Progress, RecordOptions, Status, Summary, Target, event_cost, record, stop_on_signals,
 };
 pub use error::{ReadError, RecordError};
-pub use event::{Event, EventKind, NameId, SwitchState, Task};
+pub use event::{Decoded, Event, EventKind, NameId, SwitchState, Task};
 pub use format::{Damage, Events, How, Reader, Writer, Written};
 pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};
@@ -31,3 +31,4 @@ pub use inspect::{Inspection, inspect};
 pub use mask::{Mask, mask};
 pub use meta::{CacheInfo, Keep, Meta, NodeInfo, Outcome, RecordingCost, ZoneSpan};
 pub use slabs::{SlabPages, slab_pages};
+pub use stream::schema::Schema;

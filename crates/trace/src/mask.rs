@@ -12,7 +12,8 @@ use std::io::{self, Read, Seek, Write};
 use mm::{Pfn, TaskId};
 
 use crate::error::{ReadError, RecordError};
-use crate::event::{Event, EventKind, Task};
+use crate::event::field::Hide;
+use crate::event::{Event, Task};
 use crate::format::{Reader, Writer, Written};
 use crate::meta::{Meta, Outcome, ZoneSpan};
 
@@ -89,7 +90,32 @@ impl Mask {
         hasher.finish()
     }
 
-    fn pfn(&mut self, pfn: Pfn) -> Pfn {
+    /// `event` under the mask.
+    #[must_use]
+    pub fn event(&mut self, mut event: Event) -> Event {
+        event.kind.hide(self);
+        event
+    }
+
+    /// A task under the mask: `task-1` and so on, its numbers those of the recording. The idle task stays what it is.
+    #[must_use]
+    pub fn task(&self, id: TaskId, task: &Task) -> Task {
+        if task.tid == 0 {
+            return task.clone();
+        }
+        let number = id.0 + 1;
+        Task { pid: number, tid: number, name: format!("task-{number}"), in_workload: task.in_workload }
+    }
+
+    /// A description under the mask: without the command line. What it says of the machine stays.
+    #[must_use]
+    pub fn meta(meta: &Meta) -> Meta {
+        Meta { command: vec![], masked: true, ..meta.clone() }
+    }
+}
+
+impl Hide for Mask {
+    fn frame(&mut self, pfn: Pfn) -> Pfn {
         let (unit, offset) = (pfn.0 / UNIT_PAGES, pfn.0 % UNIT_PAGES);
         for zone in &self.zones {
             if let Some(place) =
@@ -110,48 +136,9 @@ impl Mask {
         if address == 0 { 0 } else { self.hash(1, address) }
     }
 
-    /// `event` under the mask.
-    #[must_use]
-    pub fn event(&mut self, mut event: Event) -> Event {
-        match &mut event.kind {
-            EventKind::PageAlloc { pfn, .. }
-            | EventKind::PageFree { pfn, .. }
-            | EventKind::PageFreeBatched { pfn }
-            | EventKind::ZoneLocked { pfn, .. }
-            | EventKind::PcpuDrain { pfn, .. } => *pfn = self.pfn(*pfn),
-            EventKind::Fault { address, ip, .. } => {
-                // The page's identity stays, the offset within it goes.
-                *address = self.hash(2, *address >> mm::ids::PAGE_SHIFT) << mm::ids::PAGE_SHIFT;
-                *ip = self.address(*ip);
-            }
-            EventKind::SlabAlloc { object: address, .. }
-            | EventKind::SlabFree { object: address, .. }
-            | EventKind::ContentionBegin { lock: address, .. }
-            | EventKind::ContentionEnd { lock: address, .. } => *address = self.address(*address),
-            EventKind::PageAllocFailed { .. }
-            | EventKind::Switch { .. }
-            | EventKind::Fork { .. }
-            | EventKind::Exit
-            | EventKind::Mark { .. }
-            | EventKind::Lost { .. } => {}
-        }
-        event
-    }
-
-    /// A task under the mask: `task-1` and so on, its numbers those of the recording. The idle task stays what it is.
-    #[must_use]
-    pub fn task(&self, id: TaskId, task: &Task) -> Task {
-        if task.tid == 0 {
-            return task.clone();
-        }
-        let number = id.0 + 1;
-        Task { pid: number, tid: number, name: format!("task-{number}"), in_workload: task.in_workload }
-    }
-
-    /// A description under the mask: without the command line. What it says of the machine stays.
-    #[must_use]
-    pub fn meta(meta: &Meta) -> Meta {
-        Meta { command: vec![], masked: true, ..meta.clone() }
+    /// The page's identity stays, the offset within it goes.
+    fn touched(&self, address: u64) -> u64 {
+        self.hash(2, address >> mm::ids::PAGE_SHIFT) << mm::ids::PAGE_SHIFT
     }
 }
 

@@ -8,7 +8,6 @@
 mod calibrate;
 pub(crate) mod child;
 mod drain;
-mod groups;
 pub(crate) mod host;
 mod options;
 mod output;
@@ -18,6 +17,6 @@ mod ring;
 mod session;
 pub mod zoneinfo;
 
-pub use groups::Group;
+pub use crate::event::Group;
 pub use options::{Progress, RecordOptions, Status, Summary, Target};
 pub use session::{event_cost, record, stop_on_signals};

@@ -23,9 +23,9 @@ use crate::mask::Mask;
 use crate::meta::{Meta, Outcome};
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::record::{Layout, Origin};
+use crate::stream::schema::Schema;
 use crate::stream::sort::Sorter;
 use crate::tracefs::mount;
-use crate::tracefs::schema::Schema;
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(100);
@@ -95,7 +95,7 @@ fn tracepoints(options: &RecordOptions) -> Result<(Schema, Vec<u16>, Vec<String>
         };
         schema.add(&format).map_err(RecordError::Missing)?;
         ids.push(format.id);
-        names.push((*name).to_owned());
+        names.push(name.to_owned());
     }
     if !schema.knows_gfp() {
         return Err(RecordError::Missing("this kernel's table of gfp flags cannot be read".into()));

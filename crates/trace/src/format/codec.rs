@@ -4,6 +4,8 @@
 //! the CPU of the event before, the task that this CPU ran last, the attributes (order, type, flags …) that this kind
 //! last had on this CPU.
 
+use crate::event::field::Frames;
+
 /// The bits of a tag that hold the kind: [`crate::EventKind::index`].
 pub(super) const TAG_KIND: u8 = 0x1f;
 /// The attributes are not the kind's last ones on this CPU; they follow in [`Column::Attr`].
@@ -48,8 +50,18 @@ pub(super) enum Column {
 impl Column {
     /// How many columns there are.
     pub(super) const COUNT: usize = 13;
-    /// Those whose values are differences to the CPU's last one start here …
-    pub(super) const FIRST_PFN: usize = Self::Alloc as usize;
-    /// … and there are so many.
+    /// How many hold frames.
     pub(super) const PFN_COUNT: usize = 5;
+
+    /// The column of these frames.
+    #[inline]
+    pub(super) const fn of_frames(of: Frames) -> Self {
+        match of {
+            Frames::Allocated => Self::Alloc,
+            Frames::Freed => Self::Free,
+            Frames::Batched => Self::Batched,
+            Frames::Locked => Self::Locked,
+            Frames::Drained => Self::Drained,
+        }
+    }
 }

@@ -4,10 +4,10 @@ use mm::{Cpu, Nanos, Pfn, TaskId};
 
 use super::CHUNK_EVENTS;
 use super::codec::{Column, TAG_ATTR, TAG_CPU, TAG_KIND, TAG_TASK};
-use super::context::{Attr, Context};
+use super::context::Context;
 use super::varint::Cursor;
-use crate::event::{Event, EventKind, NameId, SwitchState};
-use crate::gfp::Gfp;
+use crate::event::field::{Attr, Frames, Source};
+use crate::event::{Event, EventKind, NameId};
 
 /// What an event may refer to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,7 +113,7 @@ impl Decoder {
         }
         if tag & TAG_TASK != 0 {
             let task = self.take(Column::Task);
-            self.context().task = self.task(task)?;
+            self.context().task = self.known_task(task)?;
         }
         let kind = usize::from(tag & TAG_KIND);
         if kind >= EventKind::COUNT {
@@ -124,7 +124,7 @@ impl Decoder {
         }
         let task = self.contexts[self.cpu].task;
         let attr = self.contexts[self.cpu].attr[kind];
-        let kind = self.kind(kind, attr)?;
+        let kind = EventKind::take(kind, &attr, self)?;
         if self.columns[Column::Time as usize].is_overrun() {
             return None;
         }
@@ -163,75 +163,31 @@ impl Decoder {
 
     fn change_attr(&mut self, kind: usize) -> Option<()> {
         let mut attr = Attr { first: self.take(Column::Attr), rest: [0; 4] };
-        if kind == KIND_SLAB_ALLOC {
+        if EventKind::has_rest(kind) {
             attr.rest.fill_with(|| self.columns[Column::Attr as usize].next(&self.bytes) as u32);
         }
         self.context().attr[kind] = attr;
         (!self.columns[Column::Attr as usize].is_overrun()).then_some(())
     }
 
-    #[inline]
-    fn kind(&mut self, kind: usize, attr: Attr) -> Option<EventKind> {
-        Some(match kind {
-            0 => EventKind::PageAlloc {
-                pfn: self.pfn(Column::Alloc)?,
-                order: attr.order()?,
-                migratetype: attr.migratetype()?,
-                gfp: attr.gfp(),
-            },
-            2 => EventKind::PageFree { pfn: self.pfn(Column::Free)?, order: attr.order()? },
-            3 => EventKind::PageFreeBatched { pfn: self.pfn(Column::Batched)? },
-            4 => EventKind::ZoneLocked {
-                pfn: self.pfn(Column::Locked)?,
-                order: attr.order()?,
-                migratetype: attr.migratetype()?,
-                percpu_refill: attr.first >> 8 != 0,
-            },
-            5 => EventKind::PcpuDrain {
-                pfn: self.pfn(Column::Drained)?,
-                order: attr.order()?,
-                migratetype: attr.migratetype()?,
-            },
-            _ => return self.rare_kind(kind, attr),
-        })
+    fn other(&mut self, limit: u32) -> Option<u32> {
+        let value = self.take(Column::Other);
+        let fits = value < u64::from(limit) && !self.columns[Column::Other as usize].is_overrun();
+        fits.then_some(value as u32)
     }
 
-    fn rare_kind(&mut self, kind: usize, attr: Attr) -> Option<EventKind> {
-        Some(match kind {
-            1 => EventKind::PageAllocFailed {
-                order: attr.order()?,
-                migratetype: attr.migratetype()?,
-                gfp: attr.gfp(),
-            },
-            6 => {
-                let next = self.other(self.limits.tasks).map(TaskId)?;
-                self.context().task = next;
-                EventKind::Switch { next, state: SwitchState::from_index(attr.first)? }
-            }
-            7 => EventKind::Fork { child: self.other(self.limits.tasks).map(TaskId)? },
-            8 => EventKind::Exit,
-            9 => EventKind::Fault { address: self.address()?, ip: self.ip()?, error_code: attr.first as u32 },
-            KIND_SLAB_ALLOC => EventKind::SlabAlloc {
-                object: self.address()?,
-                cache: self.cache(attr)?,
-                requested: attr.rest[0],
-                allocated: attr.rest[1],
-                gfp: Gfp(attr.rest[2]),
-                node: (attr.rest[3] as u16).wrapping_sub(1) as i16,
-            },
-            11 => EventKind::SlabFree { object: self.address()?, cache: self.cache(attr)? },
-            12 => EventKind::ContentionBegin { lock: self.address()?, flags: attr.first as u32 },
-            13 => EventKind::ContentionEnd { lock: self.address()?, result: attr.first as u32 as i32 },
-            14 => EventKind::Mark { text: self.other(self.limits.names).map(NameId)? },
-            15 => EventKind::Lost { count: attr.first },
-            _ => return None,
-        })
+    fn known_task(&self, task: u64) -> Option<TaskId> {
+        let fits = task < u64::from(self.limits.tasks) && !self.columns[Column::Task as usize].is_overrun();
+        fits.then_some(TaskId(task as u32))
     }
+}
 
+impl Source for Decoder {
     #[inline]
-    fn pfn(&mut self, column: Column) -> Option<Pfn> {
+    fn frame(&mut self, of: Frames) -> Option<Pfn> {
+        let column = Column::of_frames(of);
         let delta = self.columns[column as usize].next_signed(&self.bytes);
-        let last = &mut self.contexts[self.cpu].pfn[column as usize - Column::FIRST_PFN];
+        let last = &mut self.contexts[self.cpu].pfn[of as usize];
         let pfn = i64::from(*last).checked_add(delta)?;
         *last = u32::try_from(pfn).ok()?;
         if self.columns[column as usize].is_overrun() { None } else { Some(Pfn(*last)) }
@@ -245,7 +201,7 @@ impl Decoder {
         if self.columns[Column::Address as usize].is_overrun() { None } else { Some(address) }
     }
 
-    fn ip(&mut self) -> Option<u64> {
+    fn instruction(&mut self) -> Option<u64> {
         let delta = self.columns[Column::Ip as usize].next_signed(&self.bytes);
         let context = self.context();
         context.ip = context.ip.wrapping_add(delta as u64);
@@ -253,20 +209,21 @@ impl Decoder {
         if self.columns[Column::Ip as usize].is_overrun() { None } else { Some(ip) }
     }
 
-    fn other(&mut self, limit: u32) -> Option<u32> {
-        let value = self.take(Column::Other);
-        let fits = value < u64::from(limit) && !self.columns[Column::Other as usize].is_overrun();
-        fits.then_some(value as u32)
+    fn task(&mut self) -> Option<TaskId> {
+        self.other(self.limits.tasks).map(TaskId)
     }
 
-    fn task(&self, task: u64) -> Option<TaskId> {
-        let fits = task < u64::from(self.limits.tasks) && !self.columns[Column::Task as usize].is_overrun();
-        fits.then_some(TaskId(task as u32))
+    fn next_task(&mut self) -> Option<TaskId> {
+        let next = self.other(self.limits.tasks).map(TaskId)?;
+        self.context().task = next;
+        Some(next)
     }
 
-    fn cache(&self, attr: Attr) -> Option<NameId> {
-        (attr.first < u64::from(self.limits.names)).then(|| attr.cache())
+    fn name(&mut self) -> Option<NameId> {
+        self.other(self.limits.names).map(NameId)
+    }
+
+    fn name_of(&self, number: u64) -> Option<NameId> {
+        (number < u64::from(self.limits.names)).then_some(NameId(number as u32))
     }
 }
-
-const KIND_SLAB_ALLOC: usize = 10;

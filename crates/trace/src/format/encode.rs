@@ -3,8 +3,9 @@
 use mm::{Cpu, Pfn, TaskId};
 
 use super::codec::{Column, TAG_ATTR, TAG_CPU, TAG_TASK};
-use super::context::{Attr, Context};
+use super::context::Context;
 use super::varint::{put, zigzag};
+use crate::event::field::{Frames, Sink};
 use crate::event::{Event, EventKind};
 
 /// Collects the events of one chunk.
@@ -49,48 +50,21 @@ impl Encoder {
         }
         tag |= self.push_attr(cpu, event);
         self.columns[Column::Tag as usize].push(tag);
-        self.push_fields(cpu, &event.kind);
+        event.kind.put(self);
     }
 
     fn push_attr(&mut self, cpu: usize, event: &Event) -> u8 {
-        let attr = Attr::of(event);
+        let attr = event.kind.attr();
         let last = &mut self.contexts[cpu].attr[event.kind.index()];
         if *last == attr {
             return 0;
         }
         *last = attr;
         self.put(Column::Attr, attr.first);
-        if matches!(event.kind, EventKind::SlabAlloc { .. }) {
+        if EventKind::has_rest(event.kind.index()) {
             attr.rest.iter().for_each(|&value| self.put(Column::Attr, u64::from(value)));
         }
         TAG_ATTR
-    }
-
-    fn push_fields(&mut self, cpu: usize, kind: &EventKind) {
-        match *kind {
-            EventKind::PageAlloc { pfn, .. } => self.put_pfn(cpu, Column::Alloc, pfn),
-            EventKind::PageFree { pfn, .. } => self.put_pfn(cpu, Column::Free, pfn),
-            EventKind::PageFreeBatched { pfn } => self.put_pfn(cpu, Column::Batched, pfn),
-            EventKind::ZoneLocked { pfn, .. } => self.put_pfn(cpu, Column::Locked, pfn),
-            EventKind::PcpuDrain { pfn, .. } => self.put_pfn(cpu, Column::Drained, pfn),
-            EventKind::Switch { next, .. } => {
-                self.put(Column::Other, u64::from(next.0));
-                self.contexts[cpu].task = next;
-            }
-            EventKind::Fork { child: TaskId(other) } => self.put(Column::Other, u64::from(other)),
-            EventKind::Mark { text } => self.put(Column::Other, u64::from(text.0)),
-            EventKind::Fault { address, ip, .. } => {
-                self.put_address(cpu, address);
-                let delta = ip.wrapping_sub(self.contexts[cpu].ip);
-                self.contexts[cpu].ip = ip;
-                self.put_signed(Column::Ip, delta as i64);
-            }
-            EventKind::SlabAlloc { object: address, .. }
-            | EventKind::SlabFree { object: address, .. }
-            | EventKind::ContentionBegin { lock: address, .. }
-            | EventKind::ContentionEnd { lock: address, .. } => self.put_address(cpu, address),
-            EventKind::PageAllocFailed { .. } | EventKind::Exit | EventKind::Lost { .. } => {}
-        }
     }
 
     #[inline]
@@ -103,17 +77,9 @@ impl Encoder {
         self.put(column, zigzag(value));
     }
 
-    fn put_pfn(&mut self, cpu: usize, column: Column, pfn: Pfn) {
-        let last = &mut self.contexts[cpu].pfn[column as usize - Column::FIRST_PFN];
-        let delta = i64::from(pfn.0) - i64::from(*last);
-        *last = pfn.0;
-        self.put_signed(column, delta);
-    }
-
-    fn put_address(&mut self, cpu: usize, address: u64) {
-        let delta = address.wrapping_sub(self.contexts[cpu].address);
-        self.contexts[cpu].address = address;
-        self.put_signed(Column::Address, delta as i64);
+    /// What the CPU of the event was last seen to do.
+    fn context(&mut self) -> &mut Context {
+        &mut self.contexts[usize::from(self.cpu.0)]
     }
 
     /// Events added since the last [`Encoder::finish`].
@@ -148,5 +114,34 @@ impl Encoder {
         self.cpu = Cpu(0);
         self.count = 0;
         self.highest_time = 0;
+    }
+}
+
+impl Sink for Encoder {
+    #[inline]
+    fn frame(&mut self, of: Frames, pfn: Pfn) {
+        let last = &mut self.context().pfn[of as usize];
+        let delta = i64::from(pfn.0) - i64::from(*last);
+        *last = pfn.0;
+        self.put_signed(Column::of_frames(of), delta);
+    }
+
+    fn number(&mut self, value: u32) {
+        self.put(Column::Other, u64::from(value));
+    }
+
+    fn next_task(&mut self, task: TaskId) {
+        self.number(task.0);
+        self.context().task = task;
+    }
+
+    fn address(&mut self, address: u64) {
+        let last = core::mem::replace(&mut self.context().address, address);
+        self.put_signed(Column::Address, address.wrapping_sub(last) as i64);
+    }
+
+    fn instruction(&mut self, ip: u64) {
+        let last = core::mem::replace(&mut self.context().ip, ip);
+        self.put_signed(Column::Ip, ip.wrapping_sub(last) as i64);
     }
 }

@@ -17,8 +17,8 @@ use crate::format::{Writer, Written};
 use crate::meta::{Keep, Meta, Outcome};
 use crate::stream::assemble::{Assembler, Counts, Membership};
 use crate::stream::record::Record;
+use crate::stream::schema::Schema;
 use crate::stream::sort::Sorter;
-use crate::tracefs::schema::Schema;
 use file::{Clock, PerfFile};
 
 /// The name of a process of perf's that is about to become the command.

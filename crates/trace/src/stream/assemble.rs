@@ -8,12 +8,12 @@ use mm::{Cpu, Nanos, Pfn};
 
 use super::pages::PageSet;
 use super::record::{Origin, Record};
+use super::schema::{NotDecoded, Schema};
 use super::tasks::{TaskRef, Tasks};
-use crate::event::{Event, EventKind, NameId, Task};
+use crate::event::{Decoded, Event, EventKind, NameId, Task};
 use crate::format::Writer;
 use crate::mask::Mask;
 use crate::meta::Keep;
-use crate::tracefs::schema::{Decoded, NotDecoded, Schema};
 
 /// Frees of one CPU that may still be repeated as batched: the kernel's batches are no longer than 31.
 const RECENT_FREES: usize = 32;

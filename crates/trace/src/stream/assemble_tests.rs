@@ -7,8 +7,8 @@ use super::record::{Origin, Record};
 use crate::event::{EventKind, Task};
 use crate::format::{Reader, Writer};
 use crate::meta::{Keep, Meta, Outcome};
+use crate::stream::schema::Schema;
 use crate::tracefs::format::Format;
-use crate::tracefs::schema::Schema;
 
 const HEAD: &str = "format:\n\
     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\

@@ -36,27 +36,8 @@ impl Group {
     }
 
     /// The tracepoints. Older kernels lack `lock:*` and have two more for slab; see `Group::is_optional`.
-    pub const fn tracepoints(self) -> &'static [&'static str] {
-        match self {
-            Self::Page => &[
-                "kmem:mm_page_alloc",
-                "kmem:mm_page_free",
-                "kmem:mm_page_free_batched",
-                "kmem:mm_page_alloc_zone_locked",
-                "kmem:mm_page_pcpu_drain",
-            ],
-            Self::Fault => &["exceptions:page_fault_user"],
-            Self::Sched => &["sched:sched_switch"],
-            Self::Slab => &[
-                "kmem:kmem_cache_alloc",
-                "kmem:kmem_cache_free",
-                "kmem:kmalloc",
-                "kmem:kfree",
-                "kmem:kmem_cache_alloc_node",
-                "kmem:kmalloc_node",
-            ],
-            Self::Lock => &["lock:contention_begin", "lock:contention_end"],
-        }
+    pub fn tracepoints(self) -> impl Iterator<Item = &'static str> {
+        super::tracepoints().filter(move |of| of.group == self).map(|of| of.name)
     }
 
     /// Whether kernels that record fine may lack `tracepoint`: Linux 6.1 folded the `_node` ones into the others.

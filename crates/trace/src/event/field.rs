@@ -1,0 +1,298 @@
+//! Where a field of an event is kept in a recording, and what a mask makes of it. The table of kinds names a place for each
+//! field; who writes, reads and masks events implements what places ask for.
+
+use mm::{MigrateType, Order, Pfn, TaskId};
+
+use super::{NameId, SwitchState};
+use crate::gfp::Gfp;
+
+/// The fields of an event that repeat: up to five numbers, whose meaning depends on the kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Attr {
+    /// Order + 16 × migratetype + 256 × (gfp, or 1 for a refill) of page events; the state of a switch; the error code of
+    /// a fault; the flags or the result of lock events; the count of a loss; the cache of slab events.
+    pub(crate) first: u64,
+    /// Bytes requested, bytes allocated, gfp and node of a slab allocation; otherwise zero and not stored.
+    pub(crate) rest: [u32; 4],
+}
+
+/// Which kind of page event a frame belongs to: each has a column of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Frames {
+    Allocated,
+    Freed,
+    Batched,
+    Locked,
+    Drained,
+}
+
+/// Takes the fields that do not repeat.
+pub(crate) trait Sink {
+    /// The frame of a page event.
+    fn frame(&mut self, of: Frames, pfn: Pfn);
+    /// A number of a task or a name.
+    fn number(&mut self, value: u32);
+    /// The task that the CPU runs from here on.
+    fn next_task(&mut self, task: TaskId);
+    /// An address.
+    fn address(&mut self, address: u64);
+    /// An instruction pointer.
+    fn instruction(&mut self, ip: u64);
+}
+
+/// Gives them back, in the same order; `None` where one is missing or cannot be.
+pub(crate) trait Source {
+    /// The frame of a page event.
+    fn frame(&mut self, of: Frames) -> Option<Pfn>;
+    /// A task.
+    fn task(&mut self) -> Option<TaskId>;
+    /// The task that the CPU runs from here on.
+    fn next_task(&mut self) -> Option<TaskId>;
+    /// A name.
+    fn name(&mut self) -> Option<NameId>;
+    /// A name with this number.
+    fn name_of(&self, number: u64) -> Option<NameId>;
+    /// An address.
+    fn address(&mut self) -> Option<u64>;
+    /// An instruction pointer.
+    fn instruction(&mut self) -> Option<u64>;
+}
+
+/// Renames what says whose recording it is.
+pub(crate) trait Hide {
+    /// Another frame.
+    fn frame(&mut self, pfn: Pfn) -> Pfn;
+    /// Another address.
+    fn address(&self, address: u64) -> u64;
+    /// Another address that a program touched, in the same page as those of the same page.
+    fn touched(&self, address: u64) -> u64;
+}
+
+/// Where a field of type `T` is kept: in the attributes, or by itself.
+pub(crate) trait Place<T: Copy> {
+    /// Whether it is in the attributes' second part.
+    const IN_REST: bool = false;
+    /// Puts it into the attributes.
+    fn attr(_value: T, _attr: &mut Attr) {}
+    /// Puts it into what is stored by itself.
+    fn put(_value: T, _into: &mut impl Sink) {}
+    /// Gets it from either.
+    fn take(attr: &Attr, from: &mut impl Source) -> Option<T>;
+    /// What a mask makes of it.
+    fn hide(_value: &mut T, _mask: &mut impl Hide) {}
+}
+
+/// A frame, in the column of the kind numbered so in [`Frames`].
+pub(super) struct Frame<const OF: u8>;
+pub(super) const ALLOCATED: u8 = 0;
+pub(super) const FREED: u8 = 1;
+pub(super) const BATCHED: u8 = 2;
+pub(super) const LOCKED: u8 = 3;
+pub(super) const DRAINED: u8 = 4;
+
+impl<const OF: u8> Frame<OF> {
+    const FRAMES: Frames = match OF {
+        ALLOCATED => Frames::Allocated,
+        FREED => Frames::Freed,
+        BATCHED => Frames::Batched,
+        LOCKED => Frames::Locked,
+        _ => Frames::Drained,
+    };
+}
+
+impl<const OF: u8> Place<Pfn> for Frame<OF> {
+    #[inline]
+    fn put(value: Pfn, into: &mut impl Sink) {
+        into.frame(Self::FRAMES, value);
+    }
+    #[inline]
+    fn take(_attr: &Attr, from: &mut impl Source) -> Option<Pfn> {
+        from.frame(Self::FRAMES)
+    }
+    fn hide(value: &mut Pfn, mask: &mut impl Hide) {
+        *value = mask.frame(*value);
+    }
+}
+
+/// The order, type and flags of a page event: parts of the first attribute.
+pub(super) struct Packed;
+
+impl Place<Order> for Packed {
+    #[inline]
+    fn attr(value: Order, attr: &mut Attr) {
+        attr.first |= u64::from(value.get());
+    }
+    #[inline]
+    fn take(attr: &Attr, _from: &mut impl Source) -> Option<Order> {
+        Order::new(attr.first as u8 & 15)
+    }
+}
+
+impl Place<MigrateType> for Packed {
+    #[inline]
+    fn attr(value: MigrateType, attr: &mut Attr) {
+        attr.first |= (value as u64) << 4;
+    }
+    #[inline]
+    fn take(attr: &Attr, _from: &mut impl Source) -> Option<MigrateType> {
+        MigrateType::from_index(attr.first as u8 >> 4)
+    }
+}
+
+impl Place<Gfp> for Packed {
+    #[inline]
+    fn attr(value: Gfp, attr: &mut Attr) {
+        attr.first |= u64::from(value.0) << 8;
+    }
+    #[inline]
+    fn take(attr: &Attr, _from: &mut impl Source) -> Option<Gfp> {
+        Some(Gfp((attr.first >> 8) as u32))
+    }
+}
+
+impl Place<bool> for Packed {
+    #[inline]
+    fn attr(value: bool, attr: &mut Attr) {
+        attr.first |= u64::from(value) << 8;
+    }
+    #[inline]
+    fn take(attr: &Attr, _from: &mut impl Source) -> Option<bool> {
+        Some(attr.first >> 8 != 0)
+    }
+}
+
+/// The whole of the first attribute.
+pub(super) struct Whole;
+
+macro_rules! whole {
+    ($($type:ty: |$value:ident| $put:expr, |$first:ident| $take:expr;)*) => {
+        $(impl Place<$type> for Whole {
+            fn attr($value: $type, attr: &mut Attr) {
+                attr.first = $put;
+            }
+            fn take(attr: &Attr, _from: &mut impl Source) -> Option<$type> {
+                let $first = attr.first;
+                $take
+            }
+        })*
+    };
+}
+
+whole! {
+    u64: |value| value, |first| Some(first);
+    u32: |value| u64::from(value), |first| Some(first as u32);
+    i32: |value| u64::from(value as u32), |first| Some(first as u32 as i32);
+    SwitchState: |value| value as u64, |first| SwitchState::from_index(first);
+}
+
+impl Place<NameId> for Whole {
+    fn attr(value: NameId, attr: &mut Attr) {
+        attr.first = u64::from(value.0);
+    }
+    fn take(attr: &Attr, from: &mut impl Source) -> Option<NameId> {
+        from.name_of(attr.first)
+    }
+}
+
+/// One of the attributes' second part.
+pub(super) struct Rest<const INDEX: usize>;
+
+macro_rules! rest {
+    ($($type:ty: |$value:ident| $put:expr, |$stored:ident| $take:expr;)*) => {
+        $(impl<const INDEX: usize> Place<$type> for Rest<INDEX> {
+            const IN_REST: bool = true;
+            fn attr($value: $type, attr: &mut Attr) {
+                attr.rest[INDEX] = $put;
+            }
+            fn take(attr: &Attr, _from: &mut impl Source) -> Option<$type> {
+                let $stored = attr.rest[INDEX];
+                Some($take)
+            }
+        })*
+    };
+}
+
+rest! {
+    u32: |value| value, |stored| stored;
+    Gfp: |value| value.0, |stored| Gfp(stored);
+    // A node is stored as one more, for -1 is the most frequent.
+    i16: |value| u32::from(value.wrapping_add(1) as u16), |stored| (stored as u16).wrapping_sub(1) as i16;
+}
+
+/// A number of a task or a name.
+pub(super) struct Number;
+
+impl Place<TaskId> for Number {
+    fn put(value: TaskId, into: &mut impl Sink) {
+        into.number(value.0);
+    }
+    fn take(_attr: &Attr, from: &mut impl Source) -> Option<TaskId> {
+        from.task()
+    }
+}
+
+impl Place<NameId> for Number {
+    fn put(value: NameId, into: &mut impl Sink) {
+        into.number(value.0);
+    }
+    fn take(_attr: &Attr, from: &mut impl Source) -> Option<NameId> {
+        from.name()
+    }
+}
+
+/// The task that the CPU runs from here on.
+pub(super) struct NextTask;
+
+impl Place<TaskId> for NextTask {
+    fn put(value: TaskId, into: &mut impl Sink) {
+        into.next_task(value);
+    }
+    fn take(_attr: &Attr, from: &mut impl Source) -> Option<TaskId> {
+        from.next_task()
+    }
+}
+
+/// An address of the kernel's.
+pub(super) struct Address;
+
+impl Place<u64> for Address {
+    fn put(value: u64, into: &mut impl Sink) {
+        into.address(value);
+    }
+    fn take(_attr: &Attr, from: &mut impl Source) -> Option<u64> {
+        from.address()
+    }
+    fn hide(value: &mut u64, mask: &mut impl Hide) {
+        *value = mask.address(*value);
+    }
+}
+
+/// An address that a program touched.
+pub(super) struct Touched;
+
+impl Place<u64> for Touched {
+    fn put(value: u64, into: &mut impl Sink) {
+        into.address(value);
+    }
+    fn take(_attr: &Attr, from: &mut impl Source) -> Option<u64> {
+        from.address()
+    }
+    fn hide(value: &mut u64, mask: &mut impl Hide) {
+        *value = mask.touched(*value);
+    }
+}
+
+/// An instruction pointer.
+pub(super) struct Instruction;
+
+impl Place<u64> for Instruction {
+    fn put(value: u64, into: &mut impl Sink) {
+        into.instruction(value);
+    }
+    fn take(_attr: &Attr, from: &mut impl Source) -> Option<u64> {
+        from.instruction()
+    }
+    fn hide(value: &mut u64, mask: &mut impl Hide) {
+        *value = mask.address(*value);
+    }
+}

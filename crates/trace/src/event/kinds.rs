@@ -1,0 +1,381 @@
+//! Every kind of event: the table that encoding, decoding, masking, capture and import follow. To add a kind: an entry at
+//! the end, and what a replay makes of it.
+
+use mm::{MigrateType, Order, Pfn, TaskId};
+
+use super::field::{
+    ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, Frame, Hide, Instruction, LOCKED, NextTask, Number,
+    Packed, Place, Rest, Sink, Source, Touched, Whole,
+};
+use super::tracepoint::{Decoded, Tracepoint};
+use super::{Group, NameId, SwitchState};
+use crate::gfp::Gfp;
+use crate::tracefs::sample::Sample;
+use Decoded::Event;
+
+/// Makes [`EventKind`] of the table, and what reads and writes one.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal $({
+        $($(#[$field_doc:meta])* $field:ident: $type:ty => $place:ty,)*
+    })? from [$($tracepoint:expr),* $(,)?])*) => {
+        /// What happened. Addresses are the kernel's own, unless the recording is masked.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum EventKind {
+            $($(#[$doc])* $kind $({ $($(#[$field_doc])* $field: $type,)* })?,)*
+        }
+
+        #[derive(Clone, Copy)]
+        enum Index {
+            $($kind,)*
+        }
+
+        impl Index {
+            const ALL: [Self; EventKind::COUNT] = [$(Self::$kind),*];
+        }
+
+        impl EventKind {
+            /// How many kinds there are.
+            pub const COUNT: usize = [$(Index::$kind),*].len();
+            /// The kinds' names, by [`EventKind::index`].
+            pub const NAMES: [&'static str; Self::COUNT] = [$($name),*];
+            /// Which kinds have attributes in the second part.
+            const HAVE_REST: [bool; Self::COUNT] = [$(false $($(|| <$place as Place<$type>>::IN_REST)*)?),*];
+            /// The tracepoints that each kind comes from.
+            const TRACEPOINTS: [&'static [Tracepoint]; Self::COUNT] = [$(&[$($tracepoint),*]),*];
+
+            /// The kind's number, as recordings have it.
+            #[inline]
+            pub const fn index(&self) -> usize {
+                match self {
+                    $(Self::$kind { .. } => Index::$kind as usize,)*
+                }
+            }
+
+            /// The fields that repeat.
+            #[inline]
+            pub(crate) fn attr(&self) -> Attr {
+                let mut attr = Attr::default();
+                match *self {
+                    $(Self::$kind { $($($field),*)? } => {
+                        $($(<$place as Place<$type>>::attr($field, &mut attr);)*)?
+                    })*
+                }
+                attr
+            }
+
+            /// Hands on the other fields.
+            #[inline]
+            pub(crate) fn put(&self, into: &mut impl Sink) {
+                match *self {
+                    $(Self::$kind { $($($field),*)? } => {
+                        $($(<$place as Place<$type>>::put($field, into);)*)?
+                    })*
+                }
+            }
+
+            /// The event of the kind with this number, of its attributes and the other fields.
+            #[inline]
+            pub(crate) fn take(index: usize, attr: &Attr, from: &mut impl Source) -> Option<Self> {
+                Some(match Index::ALL.get(index)? {
+                    $(Index::$kind => Self::$kind { $($($field: <$place as Place<$type>>::take(attr, from)?),*)? },)*
+                })
+            }
+
+            /// Renames what says whose recording it is.
+            pub(crate) fn hide(&mut self, mask: &mut impl Hide) {
+                match self {
+                    $(Self::$kind { $($($field),*)? } => {
+                        $($(<$place as Place<$type>>::hide($field, mask);)*)?
+                    })*
+                }
+            }
+        }
+    };
+}
+
+impl EventKind {
+    /// The kind's name: `page_alloc`, `page_free` …
+    pub const fn name(&self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+
+    /// Whether the kind with this number has attributes in the second part.
+    #[inline]
+    pub(crate) const fn has_rest(index: usize) -> bool {
+        Self::HAVE_REST[index]
+    }
+}
+
+/// Every tracepoint that an event comes from.
+pub(crate) fn tracepoints() -> impl Iterator<Item = &'static Tracepoint> {
+    EventKind::TRACEPOINTS.iter().copied().flatten()
+}
+
+/// What the tracepoints of allocated objects have in common; older kernels have four.
+const SLAB_ALLOC: Tracepoint = Tracepoint {
+    group: Group::Slab,
+    name: "",
+    needed: &["ptr", "bytes_req", "bytes_alloc", "gfp_flags"],
+    optional: &["node", "name"],
+    read: slab_alloc,
+};
+/// The same of freed ones.
+const SLAB_FREE: Tracepoint = Tracepoint {
+    group: Group::Slab,
+    name: "",
+    needed: &["ptr"],
+    optional: &["name"],
+    read: |of| Some(slab(EventKind::SlabFree { object: of.number(0)?, cache: NameId::NONE }, of.text(1))),
+};
+
+kinds! {
+    /// A block of pages was handed out (`kmem:mm_page_alloc`). The type is the one asked for.
+    PageAlloc = "page_alloc" {
+        /// First frame.
+        pfn: Pfn => Frame<ALLOCATED>,
+        /// Order of the block.
+        order: Order => Packed,
+        /// Type of the request.
+        migratetype: MigrateType => Packed,
+        /// Flags of the request.
+        gfp: Gfp => Packed,
+    } from [
+        Tracepoint {
+            group: Group::Page,
+            name: "kmem:mm_page_alloc",
+            needed: &["pfn", "order", "migratetype", "gfp_flags"],
+            optional: &[],
+            read: page_alloc,
+        },
+    ]
+    /// A request for pages failed (`kmem:mm_page_alloc` without a page).
+    PageAllocFailed = "page_alloc_failed" {
+        /// Order of the request.
+        order: Order => Packed,
+        /// Type of the request.
+        migratetype: MigrateType => Packed,
+        /// Flags of the request.
+        gfp: Gfp => Packed,
+    } from []
+    /// A block of pages was freed (`kmem:mm_page_free`). A block may come back in smaller pieces than it went out.
+    PageFree = "page_free" {
+        /// First frame.
+        pfn: Pfn => Frame<FREED>,
+        /// Order of the block.
+        order: Order => Packed,
+    } from [
+        Tracepoint {
+            group: Group::Page,
+            name: "kmem:mm_page_free",
+            needed: &["pfn", "order"],
+            optional: &[],
+            read: |of| Some(Event(EventKind::PageFree { pfn: of.pfn(0)?, order: of.order(1)? })),
+        },
+    ]
+    /// A page that was freed as one of a batch (`kmem:mm_page_free_batched`); repeats a [`EventKind::PageFree`].
+    PageFreeBatched = "page_free_batched" {
+        /// First frame.
+        pfn: Pfn => Frame<BATCHED>,
+    } from [
+        Tracepoint {
+            group: Group::Page,
+            name: "kmem:mm_page_free_batched",
+            needed: &["pfn"],
+            optional: &[],
+            read: |of| Some(Event(EventKind::PageFreeBatched { pfn: of.pfn(0)? })),
+        },
+    ]
+    /// A block was taken from the buddy lists (`kmem:mm_page_alloc_zone_locked`).
+    ZoneLocked = "zone_locked" {
+        /// First frame.
+        pfn: Pfn => Frame<LOCKED>,
+        /// Order of the block.
+        order: Order => Packed,
+        /// Type of the request.
+        migratetype: MigrateType => Packed,
+        /// Whether it went to a per-CPU list.
+        percpu_refill: bool => Packed,
+    } from [
+        Tracepoint {
+            group: Group::Page,
+            name: "kmem:mm_page_alloc_zone_locked",
+            needed: &["pfn", "order", "migratetype"],
+            optional: &["percpu_refill"],
+            read: zone_locked,
+        },
+    ]
+    /// A block went from a per-CPU list back to the buddy lists (`kmem:mm_page_pcpu_drain`).
+    PcpuDrain = "pcpu_drain" {
+        /// First frame.
+        pfn: Pfn => Frame<DRAINED>,
+        /// Order of the block.
+        order: Order => Packed,
+        /// Type of the block's pageblock.
+        migratetype: MigrateType => Packed,
+    } from [
+        Tracepoint {
+            group: Group::Page,
+            name: "kmem:mm_page_pcpu_drain",
+            needed: &["pfn", "order", "migratetype"],
+            optional: &[],
+            read: |of| {
+                let (pfn, order, migratetype) = (of.pfn(0)?, of.order(1)?, of.migratetype(2)?);
+                Some(Event(EventKind::PcpuDrain { pfn, order, migratetype }))
+            },
+        },
+    ]
+    /// The CPU went from the event's task to another (`sched:sched_switch`).
+    Switch = "switch" {
+        /// Who runs now.
+        next: TaskId => NextTask,
+        /// How the event's task, who ran until now, stays behind.
+        state: SwitchState => Whole,
+    } from [
+        Tracepoint {
+            group: Group::Sched,
+            name: "sched:sched_switch",
+            needed: &["next_pid", "prev_state", "next_comm", "prev_comm"],
+            optional: &[],
+            read: |of| {
+                Some(Decoded::Switch {
+                    next_tid: of.short(0)?,
+                    state: SwitchState::from_prev_state(of.number(1)?),
+                    next_name: of.text(2)?,
+                    prev_name: of.text(3)?,
+                })
+            },
+        },
+    ]
+    /// The event's task made another.
+    Fork = "fork" {
+        /// The new task.
+        child: TaskId => Number,
+    } from []
+    /// The event's task ended.
+    Exit = "exit" from []
+    /// The event's task touched an address that was not mapped (`exceptions:page_fault_user`).
+    Fault = "fault" {
+        /// The address touched.
+        address: u64 => Touched,
+        /// The instruction that touched it.
+        ip: u64 => Instruction,
+        /// The CPU's error code: 1 protection, 2 write, 4 user, 16 instruction.
+        error_code: u32 => Whole,
+    } from [
+        Tracepoint {
+            group: Group::Fault,
+            name: "exceptions:page_fault_user",
+            needed: &["address", "ip", "error_code"],
+            optional: &[],
+            read: |of| {
+                let (address, ip, error_code) = (of.number(0)?, of.number(1)?, of.number(2)? as u32);
+                Some(Event(EventKind::Fault { address, ip, error_code }))
+            },
+        },
+    ]
+    /// An object was handed out (`kmem:kmem_cache_alloc`, `kmem:kmalloc`).
+    SlabAlloc = "slab_alloc" {
+        /// The object's address.
+        object: u64 => Address,
+        /// Its cache, [`NameId::NONE`] for kmalloc.
+        cache: NameId => Whole,
+        /// Bytes asked for.
+        requested: u32 => Rest<0>,
+        /// Bytes that the object takes.
+        allocated: u32 => Rest<1>,
+        /// Flags of the request.
+        gfp: Gfp => Rest<2>,
+        /// The node asked for; -1 for any.
+        node: i16 => Rest<3>,
+    } from [
+        Tracepoint { name: "kmem:kmem_cache_alloc", ..SLAB_ALLOC },
+        Tracepoint { name: "kmem:kmalloc", ..SLAB_ALLOC },
+        Tracepoint { name: "kmem:kmem_cache_alloc_node", ..SLAB_ALLOC },
+        Tracepoint { name: "kmem:kmalloc_node", ..SLAB_ALLOC },
+    ]
+    /// An object was given back (`kmem:kmem_cache_free`, `kmem:kfree`).
+    SlabFree = "slab_free" {
+        /// The object's address.
+        object: u64 => Address,
+        /// Its cache, [`NameId::NONE`] for kfree.
+        cache: NameId => Whole,
+    } from [
+        Tracepoint { name: "kmem:kmem_cache_free", ..SLAB_FREE },
+        Tracepoint { name: "kmem:kfree", ..SLAB_FREE },
+    ]
+    /// The event's task begins to wait for a lock (`lock:contention_begin`).
+    ContentionBegin = "contention_begin" {
+        /// The lock's address.
+        lock: u64 => Address,
+        /// Its kind: 1 spin, 2 read, 4 write, 8 real-time, 16 per CPU, 32 mutex.
+        flags: u32 => Whole,
+    } from [
+        Tracepoint {
+            group: Group::Lock,
+            name: "lock:contention_begin",
+            needed: &["lock_addr", "flags"],
+            optional: &[],
+            read: |of| {
+                Some(Event(EventKind::ContentionBegin { lock: of.number(0)?, flags: of.number(1)? as u32 }))
+            },
+        },
+    ]
+    /// The wait is over (`lock:contention_end`).
+    ContentionEnd = "contention_end" {
+        /// The lock's address.
+        lock: u64 => Address,
+        /// 0 if the lock was got, otherwise a negative error.
+        result: i32 => Whole,
+    } from [
+        Tracepoint {
+            group: Group::Lock,
+            name: "lock:contention_end",
+            needed: &["lock_addr", "ret"],
+            optional: &[],
+            read: |of| {
+                Some(Event(EventKind::ContentionEnd { lock: of.number(0)?, result: of.number(1)? as i32 }))
+            },
+        },
+    ]
+    /// Whoever recorded wrote something down, such as a knob that was changed (`knob=value`).
+    Mark = "mark" {
+        /// What was written.
+        text: NameId => Number,
+    } from []
+    /// So many events were lost on the CPU before this time.
+    Lost = "lost" {
+        /// How many.
+        count: u64 => Whole,
+    } from []
+}
+
+fn page_alloc<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
+    let (order, migratetype, gfp) = (of.order(1)?, of.migratetype(2)?, of.gfp(3)?);
+    Some(Event(if of.number(0)? == u64::MAX {
+        EventKind::PageAllocFailed { order, migratetype, gfp }
+    } else {
+        EventKind::PageAlloc { pfn: of.pfn(0)?, order, migratetype, gfp }
+    }))
+}
+
+fn zone_locked<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
+    let (pfn, order, migratetype) = (of.pfn(0)?, of.order(1)?, of.migratetype(2)?);
+    let percpu_refill = of.number(3).map_or(order == Order::ZERO, |refill| refill != 0);
+    Some(Event(EventKind::ZoneLocked { pfn, order, migratetype, percpu_refill }))
+}
+
+fn slab_alloc<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
+    let kind = EventKind::SlabAlloc {
+        object: of.number(0)?,
+        cache: NameId::NONE,
+        requested: of.short(1)?,
+        allocated: of.short(2)?,
+        gfp: of.gfp(3)?,
+        node: of.number(4).map_or(-1, |node| node as i16),
+    };
+    Some(slab(kind, of.text(5)))
+}
+
+fn slab(kind: EventKind, cache: Option<&[u8]>) -> Decoded<'_> {
+    cache.map_or(Event(kind), |cache| Decoded::Slab(kind, cache))
+}
