@@ -54,12 +54,12 @@ impl Fragmented {
         let policy = Policy::parse(policy).expect("a policy's name");
         let topology = descriptors::topology(NODES, FRAMES);
         let mm = Mm::new(Descriptors, topology, policy, knobs).expect("a machine of four nodes");
-        let space = mm.new_space();
+        let space = mm.spaces().new_space();
         let count = NODES * FRAMES - SPARE;
-        let start = mm.mmap(&space, MapSpec::anonymous(count)).expect("32 bits of page numbers").0;
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(count)).expect("32 bits of page numbers").0;
         // The last ones may not be there.
-        let _ = mm.populate(&space, Vpn(start), count);
-        mm.lru_drain_all();
+        let _ = mm.spaces().populate(&space, Vpn(start), count);
+        mm.lru().lru_drain_all();
         let made = Self { mm, space, pages: start..start + count };
         made.pollute();
         made.give_back(|frame| mixed(frame) % HOLES == 0);
@@ -87,11 +87,11 @@ impl Fragmented {
         let mut gone = 0;
         for page in self.pages.clone() {
             if self.space.access(Vpn(page), Touch::Read).is_some_and(|frame| goes(frame.0)) {
-                self.mm.munmap(&self.space, Vpn(page), 1);
+                self.mm.spaces().munmap(&self.space, Vpn(page), 1);
                 gone += 1;
             }
         }
-        self.mm.lru_drain_all();
+        self.mm.lru().lru_drain_all();
         self.mm.drain_all();
         gone
     }
@@ -104,12 +104,13 @@ impl Fragmented {
         let first = Pfn(u32::from(LAST.0) * FRAMES);
         let there =
             |page: &u32| self.space.access(Vpn(*page), Touch::Read).is_some_and(|frame| frame >= first);
-        let pin = |page: u32| self.mm.pin_page(&self.space, Vpn(page), Touch::Read).expect("it is mapped");
+        let pin =
+            |page: u32| self.mm.rmap().pin_page(&self.space, Vpn(page), Touch::Read).expect("it is mapped");
         self.pages.clone().filter(there).map(pin).collect()
     }
 
     fn counter(&self, name: &str) -> u64 {
-        let counters = self.mm.counters();
+        let counters = self.mm.views().counters();
         let of_name = counters.0.iter().filter(|(counter, _)| counter.starts_with(name));
         of_name.map(|(_, count)| count).sum()
     }
@@ -152,13 +153,13 @@ fn walk() -> (Duration, u64) {
     let pins = made.pin_all();
     let times = (0..WALKS).map(|_| {
         let start = Instant::now();
-        made.mm.compact_node(LAST);
+        made.mm.compaction().compact_node(LAST);
         start.elapsed()
     });
     let time = median(times.collect());
     let pages = made.counter("compact_migrate_scanned") / WALKS as u64;
     for pinned in pins {
-        made.mm.unpin_page(pinned);
+        made.mm.rmap().unpin_page(pinned);
     }
     (time, pages)
 }
@@ -166,10 +167,10 @@ fn walk() -> (Duration, u64) {
 /// A look at all blocks: its time, the pages that would have to move; and then a huge page, served.
 fn find() -> Option<(Duration, u32, (Duration, u64))> {
     let made = Fragmented::new("linux-6.18+compact-summary");
-    let (_, moves) = made.mm.find_block_to_empty(made.zone())?;
+    let (_, moves) = made.mm.emptying().find_block_to_empty(made.zone())?;
     let times = (0..FINDS).map(|_| {
         let start = Instant::now();
-        std::hint::black_box(made.mm.find_block_to_empty(made.zone()));
+        std::hint::black_box(made.mm.emptying().find_block_to_empty(made.zone()));
         start.elapsed()
     });
     let time = median(times.collect());

@@ -94,7 +94,7 @@ fn work(case: &Case, policy: &str) {
     let mm = mm.expect("a machine of one node");
     let (places, mut blocks) = (places(case), vec![Pfn(0); case.blocks]);
     counted_work(&mm, case, &places, &mut blocks);
-    mm.check().expect("nothing is lost");
+    mm.views().check().expect("nothing is lost");
 }
 
 /// Instructions of `case` under `policy`, per block; `None` where there is no valgrind.

@@ -77,7 +77,7 @@ impl fmt::Debug for Daemons {
 fn kswapd(mm: &Mm<HostMachine>, shared: &Shared, node: Node) {
     let signal = &mm.machine().kswapd()[usize::from(node.0)];
     while signal.wait(&shared.stop, None) != Woken::Stopped {
-        mm.kswapd(node);
+        mm.reclaim().kswapd(node);
     }
 }
 

@@ -141,12 +141,12 @@ impl Host {
 
     /// Where memory is.
     pub fn memory_use(&self) -> MemoryUse {
-        self.mm.memory_use()
+        self.mm.views().memory_use()
     }
 
     /// Counters under vmstat's names.
     pub fn counters(&self) -> Counters {
-        self.mm.counters()
+        self.mm.views().counters()
     }
 
     /// What the allocator was told of the machine.
@@ -173,7 +173,7 @@ impl Host {
     pub fn check(&self) -> Result<ZonePages, String> {
         let mut daemons = self.daemons.lock().unwrap_or_else(PoisonError::into_inner);
         let running = daemons.take().is_some();
-        let result = self.mm.slabs().check_caches().and_then(|()| self.mm.check());
+        let result = self.mm.slabs().check_caches().and_then(|()| self.mm.views().check());
         if running {
             let started = Daemons::start(Arc::clone(&self.mm));
             *daemons = Some(started.map_err(|error| HostError::Daemon(error).to_string())?);

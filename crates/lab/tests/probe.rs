@@ -157,7 +157,7 @@ fn nodes_without_memory_or_cpus_simulate() {
         task.free_batch(&taken).unwrap();
     });
     sim.run(None).unwrap();
-    mm.check().unwrap();
+    mm.views().check().unwrap();
     assert!(sim.measurements().span(Span::Refill).latency.count() > 0);
 }
 
@@ -168,5 +168,5 @@ fn this_machine_probed_simulates() {
     assert_eq!(profile, probed.profile);
     let sim = Sim::new(&profile, SimOptions::default());
     let mm = Mm::new(sim.machine(), profile.topology(), Policy::default(), Knobs::default()).unwrap();
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }

@@ -52,7 +52,9 @@ fn tables_are_aligned_as_the_kernels() {
     for name in CAPTURES {
         let text = capture(name);
         let mm = mm(&text);
-        for (section_name, ours) in [("buddyinfo", mm.buddyinfo()), ("pagetypeinfo", mm.pagetypeinfo())] {
+        for (section_name, ours) in
+            [("buddyinfo", mm.views().buddyinfo()), ("pagetypeinfo", mm.views().pagetypeinfo())]
+        {
             let theirs = section(&text, section_name);
             let ours: Vec<&str> = ours.lines().collect();
             assert_eq!(ours.len(), theirs.len(), "{name}, {section_name}");
@@ -70,7 +72,7 @@ fn zoneinfo_has_the_kernels_lines_in_the_kernels_order() {
         let text = capture(name);
         // Counters that mm does not keep, the Device zone and node statistics are missing; what is there is the same.
         let theirs: Vec<String> = section(&text, "zoneinfo").into_iter().map(indented_shape).collect();
-        let zoneinfo = mm(&text).zoneinfo();
+        let zoneinfo = mm(&text).views().zoneinfo();
         let mut from = 0;
         for line in zoneinfo.lines() {
             let wanted = indented_shape(line);

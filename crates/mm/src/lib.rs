@@ -16,6 +16,7 @@
 
 extern crate alloc;
 
+mod cache;
 mod compact;
 mod ground;
 mod lru;
@@ -34,11 +35,15 @@ pub use rules::{knobs, policy};
 pub use views::{oom, procfs};
 pub use vm::mempolicy;
 
-pub use compact::{BlockContents, OfflineError};
+pub use cache::{FilesDoor, FilesGround, PageCache};
+pub use compact::{
+    BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor, OfflineError,
+};
 pub use ground::bare::Bare;
 pub use ground::ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
 pub use ground::machine::{Access, Chore, Daemon, Line, LineKind, LockClass, Machine, Span, Work};
 pub use ground::topology::{CpuSpec, Firmware, NodeSize, NodeSpec, Topology, WordSize, ZoneSpec};
+pub use lru::{Lru, LruDoor, LruGround};
 pub use mm::Mm;
 pub use pages::daemons::ReclaimState;
 pub use pages::frame::{Frame, FrameKind, FrameState, MemMap};
@@ -48,10 +53,13 @@ pub use pages::stat::Counters;
 pub use pages::zone::{Zone, ZoneBlock};
 pub use pages::zone_watch::decide_by_sum_of_marks;
 pub use pages::zonelist::{NodeMask, OrderChoice, OrderReason, ZonelistOrder, Zonelists};
-pub use pages::{Above, Pages, Search};
+pub use pages::{Above, Pages, PagesGround, Search};
+pub use reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
 pub use rules::knobs::{KNOBS, Knob, KnobError, KnobId, KnobUse, Knobs, Margin, Verdict};
 pub use rules::policy::{Policy, PolicyError};
 pub use views::check::ZonePages;
 pub use views::counters::MemoryUse;
+pub use views::{ViewsDoor, ViewsGround};
 pub use vm::mempolicy::{InterleaveBy, InterleaveCursor, MemPolicy, MemPolicyError};
 pub use vm::migrate::MigrateError;
+pub use vm::{CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, Vm};

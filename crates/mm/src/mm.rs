@@ -2,35 +2,36 @@
 
 use alloc::string::{String, ToString};
 
-use crate::compact::Compaction;
+use crate::cache::{FilesDoor, FilesGround, PageCache};
+use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
 use crate::ground::ids::{Cpu, Node, Order, Pfn, ZoneKind};
 use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::Locked;
 use crate::ground::topology::Topology;
-use crate::lru::Lru;
-use crate::lru::page::Page;
+use crate::lru::{Lru, LruDoor, LruGround};
 use crate::pages::alloc_path::Search;
 use crate::pages::frame::MemMap;
-use crate::pages::pageblock::Pageblocks;
 use crate::pages::request::{AllocError, FreeError, Request};
 use crate::pages::zone::{Zone, ZoneBlock};
-use crate::pages::{Above, Pages};
-use crate::reclaim::Reclaim;
+use crate::pages::{Above, Pages, PagesGround};
+use crate::reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
 use crate::rules::knobs::{KNOBS, Knob, KnobError, Knobs};
-use crate::rules::policy::{Policy, Rules};
+use crate::rules::policy::Policy;
 use crate::slab::{SlabAllocator, SlabDoor, SlabGround};
 use crate::views::oom::OomReports;
-use crate::vm::Vm;
+use crate::views::{ViewsDoor, ViewsGround};
+use crate::vm::{CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, Vm};
 
 /// A memory manager on a machine.
 pub struct Mm<M: Machine> {
     pages: Pages<M>,
     slab_allocator: SlabAllocator<M>,
-    pub(crate) lru: Lru<M>,
-    pub(crate) vm: Vm<M>,
-    pub(crate) compaction: Compaction,
-    pub(crate) reclaim: Reclaim<M>,
-    pub(crate) oom_reports: OomReports<M>,
+    lru: Lru<M>,
+    page_cache: PageCache<M>,
+    vm: Vm<M>,
+    compaction: Compaction,
+    reclaim: Reclaim,
+    oom_reports: OomReports<M>,
     /// Held while knobs change: what follows from them is computed from one set of values.
     knobs_change: Locked<M, ()>,
 }
@@ -52,9 +53,10 @@ impl<M: Machine> Mm<M> {
         let mm = Self {
             slab_allocator: SlabAllocator::new(machine, topology.cpus.len()),
             lru: Lru::new(&pages),
-            vm: Vm::new(machine, topology.nodes.len(), pages.zones().len()),
+            page_cache: PageCache::new(machine, pages.zones().len()),
+            vm: Vm::new(machine, topology.nodes.len()),
             compaction: Compaction::new(topology.nodes.len(), pages.zones().iter().map(Zone::managed_span)),
-            reclaim: Reclaim::new(machine, topology),
+            reclaim: Reclaim::new(topology),
             oom_reports: OomReports::new(machine),
             knobs_change: Locked::new(machine, LockClass::Other, 0, ()),
             pages,
@@ -86,6 +88,66 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub fn slabs(&self) -> SlabDoor<'_, M, Self> {
         SlabDoor::on(self)
+    }
+
+    /// The lists that reclaim looks through.
+    #[inline]
+    pub fn lru(&self) -> LruDoor<'_, M, Self> {
+        LruDoor::on(self)
+    }
+
+    /// Files and their pages.
+    #[inline]
+    pub fn files(&self) -> FilesDoor<'_, M, Self> {
+        FilesDoor::on(self)
+    }
+
+    /// Address spaces.
+    #[inline]
+    pub fn spaces(&self) -> SpacesDoor<'_, M, Self> {
+        SpacesDoor::on(self)
+    }
+
+    /// Pages and those who map them.
+    #[inline]
+    pub fn rmap(&self) -> RmapDoor<'_, M, Self> {
+        RmapDoor::on(self)
+    }
+
+    /// khugepaged.
+    #[inline]
+    pub fn collapses(&self) -> CollapseDoor<'_, M, Self> {
+        CollapseDoor::on(self)
+    }
+
+    /// Compaction.
+    #[inline]
+    pub fn compaction(&self) -> CompactDoor<'_, M, Self> {
+        CompactDoor::on(self)
+    }
+
+    /// Emptying single pageblocks.
+    #[inline]
+    pub fn emptying(&self) -> EmptyDoor<'_, M, Self> {
+        EmptyDoor::on(self)
+    }
+
+    /// Nodes out of use.
+    #[inline]
+    pub fn offlining(&self) -> OfflineDoor<'_, M, Self> {
+        OfflineDoor::on(self)
+    }
+
+    /// Reclaim.
+    #[inline]
+    pub fn reclaim(&self) -> ReclaimDoor<'_, M, Self> {
+        ReclaimDoor::on(self)
+    }
+
+    /// What others see: files of /proc, counters, the walk over all invariants.
+    #[inline]
+    pub fn views(&self) -> ViewsDoor<'_, M, Self> {
+        ViewsDoor::on(self)
     }
 
     /// Allocates a block and gives its first frame.
@@ -123,7 +185,7 @@ impl<M: Machine> Mm<M> {
     /// The vmstat tick of `cpu`, to be called every [`Pages::stat_interval_ns`]: folds its counters, lets what it keeps decay.
     pub fn vmstat_tick(&self, cpu: Cpu) {
         self.pages.vmstat_tick(self, cpu);
-        self.tick_compaction(cpu);
+        self.compaction().tick_compaction(cpu);
         self.slabs().tick_stocks(cpu);
     }
 
@@ -145,12 +207,6 @@ impl<M: Machine> Mm<M> {
         self.pages.policy()
     }
 
-    /// The rules of that policy.
-    #[inline]
-    pub(crate) fn rules(&self) -> &Rules {
-        self.pages.policy().rules()
-    }
-
     /// The knobs' values; [`Mm::set_knob`] changes them.
     #[inline]
     pub fn knobs(&self) -> &Knobs {
@@ -161,23 +217,6 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub fn map(&self) -> &MemMap {
         self.pages.map()
-    }
-
-    #[inline]
-    pub(crate) fn blocks(&self) -> &Pageblocks {
-        self.pages.blocks()
-    }
-
-    /// What is known of the page at `pfn` besides its descriptor.
-    #[inline]
-    pub(crate) fn page(&self, pfn: Pfn) -> &Page {
-        self.lru.page(pfn)
-    }
-
-    /// Whether some address space or file has been made: there are pages that could be reclaimed.
-    #[inline]
-    pub(crate) fn has_pages(&self) -> bool {
-        self.lru.has_pages()
     }
 
     /// The populated zones, by [`crate::ZoneId`].
@@ -199,27 +238,75 @@ impl<M: Machine> Mm<M> {
 
 impl<M: Machine> Above<M> for Mm<M> {
     fn wake_kswapd(&self, node: Node) {
-        self.wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
+        self.reclaim().wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
     }
 
     fn has_users(&self) -> bool {
-        self.has_pages()
+        self.lru.has_pages()
     }
 
     fn alloc_slow(&self, search: Search<'_>) -> Result<ZoneBlock, AllocError> {
-        self.make_room_for(search)
+        self.reclaim().make_room_for(search)
+    }
+}
+
+impl<M: Machine> PagesGround<M> for Mm<M> {
+    #[inline]
+    fn pages(&self) -> &Pages<M> {
+        &self.pages
     }
 }
 
 impl<M: Machine> SlabGround<M> for Mm<M> {
     #[inline]
-    fn pages(&self) -> &Pages<M> {
-        &self.pages
-    }
-
-    #[inline]
     fn slab_allocator(&self) -> &SlabAllocator<M> {
         &self.slab_allocator
+    }
+}
+
+impl<M: Machine> LruGround<M> for Mm<M> {
+    #[inline]
+    fn lru_lists(&self) -> &Lru<M> {
+        &self.lru
+    }
+}
+
+impl<M: Machine> FilesGround<M> for Mm<M> {
+    #[inline]
+    fn page_cache(&self) -> &PageCache<M> {
+        &self.page_cache
+    }
+}
+
+impl<M: Machine> SpacesGround<M> for Mm<M> {
+    #[inline]
+    fn address_spaces(&self) -> &Vm<M> {
+        &self.vm
+    }
+}
+
+impl<M: Machine> CompactGround<M> for Mm<M> {
+    #[inline]
+    fn compaction_state(&self) -> &Compaction {
+        &self.compaction
+    }
+}
+
+impl<M: Machine> ReclaimGround<M> for Mm<M> {
+    #[inline]
+    fn reclaim_state(&self) -> &Reclaim {
+        &self.reclaim
+    }
+
+    fn out_of_memory(&self, search: Search<'_>) {
+        self.views().report_out_of_memory(search);
+    }
+}
+
+impl<M: Machine> ViewsGround<M> for Mm<M> {
+    #[inline]
+    fn oom_reports(&self) -> &OomReports<M> {
+        &self.oom_reports
     }
 }
 

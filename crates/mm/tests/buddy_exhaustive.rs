@@ -72,7 +72,7 @@ fn all_sequences(case: &Case) -> u32 {
                 }
                 None => model.free(model.pick(chosen - case.asks.len()).unwrap()),
             }
-            model.mm.check().unwrap();
+            model.mm.views().check().unwrap();
         }
         model.free_all();
         model.mm.drain_all();
@@ -151,7 +151,7 @@ fn four_pairs_in_every_order() {
         while !model.held.is_empty() {
             let chosen = choices.below(model.held.len());
             model.free(model.pick(chosen).unwrap());
-            model.mm.check().unwrap();
+            model.mm.views().check().unwrap();
         }
         assert_eq!(free_blocks(&model.mm), boot);
         assert!(model.mm.free(Pfn(0), Order::ZERO).is_err(), "freed already");

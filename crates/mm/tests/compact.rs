@@ -225,7 +225,7 @@ impl World {
         knobs.set(Knob::OvercommitMemory, 1).unwrap();
         let mm =
             Mm::new(Remembering::default(), shape.topology(), Policy::parse(policy).unwrap(), knobs).unwrap();
-        let program = Program { space: mm.new_space(), pages: BTreeMap::new() };
+        let program = Program { space: mm.spaces().new_space(), pages: BTreeMap::new() };
         Self { mm, programs: vec![program], pinned: vec![], blocks: vec![], numbers: 0 }
     }
 
@@ -241,7 +241,7 @@ impl World {
                 let program = of(space, &self.programs);
                 let program = &mut self.programs[program];
                 let spec = MapSpec { huge, ..MapSpec::anonymous(pages) };
-                let at = self.mm.mmap(&program.space, spec).unwrap();
+                let at = self.mm.spaces().mmap(&program.space, spec).unwrap();
                 program.pages.extend((at.0..at.0 + pages).map(|vpn| (vpn, 0)));
             }
             Event::Write { space, at, pages, stride } => {
@@ -254,31 +254,32 @@ impl World {
                 let program = of(space, &self.programs);
                 let program = &mut self.programs[program];
                 for vpn in program.pick(at, pages, stride) {
-                    self.mm.munmap(&program.space, vpn, 1);
+                    self.mm.spaces().munmap(&program.space, vpn, 1);
                     program.pages.remove(&vpn.0);
                 }
             }
             Event::Fork { space } if self.programs.len() < 3 => {
                 let parent = &self.programs[of(space, &self.programs)];
-                if let Ok(space) = self.mm.fork(&parent.space) {
+                if let Ok(space) = self.mm.spaces().fork(&parent.space) {
                     let pages = parent.pages.clone();
                     self.programs.push(Program { space, pages });
                 }
             }
             Event::Exit { space } => {
                 let program = of(space, &self.programs);
-                self.mm.exit(&self.programs[program].space);
-                self.programs[program] = Program { space: self.mm.new_space(), pages: BTreeMap::new() };
+                self.mm.spaces().exit(&self.programs[program].space);
+                self.programs[program] =
+                    Program { space: self.mm.spaces().new_space(), pages: BTreeMap::new() };
             }
             Event::Pin { space, at } => {
                 let program = &self.programs[of(space, &self.programs)];
                 for vpn in program.pick(at, 1, 1) {
-                    self.pinned.extend(self.mm.pin_page(&program.space, vpn, Touch::Read).ok());
+                    self.pinned.extend(self.mm.rmap().pin_page(&program.space, vpn, Touch::Read).ok());
                 }
             }
             Event::Unpin { nth } if !self.pinned.is_empty() => {
                 let nth = nth % self.pinned.len();
-                self.mm.unpin_page(self.pinned.swap_remove(nth));
+                self.mm.rmap().unpin_page(self.pinned.swap_remove(nth));
             }
             Event::Alloc { order, migratetype, urgency } => self.alloc(order, migratetype, urgency),
             Event::Free { nth } if !self.blocks.is_empty() => {
@@ -291,7 +292,7 @@ impl World {
                 let program = &self.programs[of(space, &self.programs)];
                 if let Some(start) = program.pick(at, 1, 1).first().copied() {
                     let start = Vpn(start.0 & !(PAGEBLOCK_PAGES - 1));
-                    self.mm.advise(&program.space, start, pages, huge);
+                    self.mm.spaces().advise(&program.space, start, pages, huge);
                 }
             }
             Event::Compact(compaction) => self.compact(compaction),
@@ -329,15 +330,15 @@ impl World {
     fn compact(&mut self, compaction: Compaction) {
         let mm = &self.mm;
         match compaction {
-            Compaction::Hand => mm.compact_node(Node(0)),
-            Compaction::Kcompactd => mm.kcompactd(Node(0)),
+            Compaction::Hand => mm.compaction().compact_node(Node(0)),
+            Compaction::Kcompactd => mm.compaction().kcompactd(Node(0)),
             Compaction::Proactive => {
-                mm.compact_proactively(Node(0));
+                mm.compaction().compact_proactively(Node(0));
             }
             Compaction::Khugepaged => {
-                mm.khugepaged();
+                mm.collapses().khugepaged();
             }
-            Compaction::Kswapd => mm.kswapd(Node(0)),
+            Compaction::Kswapd => mm.reclaim().kswapd(Node(0)),
             Compaction::Request(urgency) => {
                 if let Ok(pfn) = mm.alloc(Request { urgency, ..Request::THP }) {
                     for page in 0..PAGEBLOCK_PAGES {
@@ -352,10 +353,10 @@ impl World {
     fn play(&mut self) {
         for daemon in self.mm.machine().bare.take_woken() {
             match daemon {
-                Daemon::Kswapd(node) => self.mm.kswapd(node),
-                Daemon::Kcompactd(node) => self.mm.kcompactd(node),
+                Daemon::Kswapd(node) => self.mm.reclaim().kswapd(node),
+                Daemon::Kcompactd(node) => self.mm.compaction().kcompactd(node),
                 Daemon::Khugepaged => {
-                    self.mm.khugepaged();
+                    self.mm.collapses().khugepaged();
                 }
                 _ => {}
             }
@@ -364,8 +365,8 @@ impl World {
 
     /// All is as it was left.
     fn check(&self) {
-        self.mm.check().unwrap();
-        self.mm.check_vm().unwrap();
+        self.mm.views().check().unwrap();
+        self.mm.spaces().check_vm().unwrap();
         let machine = self.mm.machine();
         for block in &self.blocks {
             assert_eq!(
@@ -400,19 +401,22 @@ impl World {
     fn end(mut self) {
         self.check();
         for pinned in self.pinned.drain(..) {
-            self.mm.unpin_page(pinned);
+            self.mm.rmap().unpin_page(pinned);
         }
         for program in &self.programs {
-            self.mm.exit(&program.space);
+            self.mm.spaces().exit(&program.space);
         }
         for block in self.blocks.drain(..) {
             self.mm.free(block.pfn, block.order).unwrap();
         }
-        self.mm.lru_drain_all();
-        let used = self.mm.memory_use();
-        assert_eq!((used.held(), self.mm.committed_pages(), self.mm.swap_pages().0), (0, 0, 0));
+        self.mm.lru().lru_drain_all();
+        let used = self.mm.views().memory_use();
+        assert_eq!(
+            (used.held(), self.mm.spaces().committed_pages(), self.mm.spaces().swap_pages().0),
+            (0, 0, 0)
+        );
         self.mm.drain_all();
-        let pages = self.mm.check().unwrap();
+        let pages = self.mm.views().check().unwrap();
         assert_eq!((pages.free, pages.pcp, pages.allocated), (used.managed, 0, 0));
     }
 }
@@ -460,7 +464,7 @@ fn lives_have_compactions_in_them() {
         for event in &events {
             world.go(event);
         }
-        let counters = world.mm.counters();
+        let counters = world.mm.views().counters();
         sums.iter_mut().zip(names).for_each(|(sum, name)| *sum += counters.get(name));
         world.end();
     }

@@ -42,16 +42,16 @@ fn machine(policy: &str, blocks: u32) -> Mm<Bare> {
 }
 
 fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
-    mm.counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
+    mm.views().counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
 }
 
 /// A program that has touched nearly all memory; gives it, and where its pages begin and how many there are.
 fn full(mm: &Mm<Bare>, pages: u32) -> (Arc<AddressSpace<Bare>>, Vpn) {
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::anonymous(pages)).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
     // The last ones may not be there: the reserve is nobody's.
-    let _ = mm.populate(&space, at, pages);
-    mm.lru_drain_all();
+    let _ = mm.spaces().populate(&space, at, pages);
+    mm.lru().lru_drain_all();
     (space, at)
 }
 
@@ -60,10 +60,10 @@ fn punch(mm: &Mm<Bare>, space: &AddressSpace<Bare>, (at, pages): (Vpn, u32), goe
     for page in 0..pages {
         let vpn = Vpn(at.0 + page);
         if space.access(vpn, Touch::Read).is_some_and(&goes) {
-            mm.munmap(space, vpn, 1);
+            mm.spaces().munmap(space, vpn, 1);
         }
     }
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     mm.drain_all();
 }
 
@@ -78,8 +78,8 @@ fn free_all(mm: &Mm<Bare>, blocks: Vec<Pfn>, order: Order) {
 }
 
 fn check(mm: &Mm<Bare>) {
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn the_cheapest_block_is_emptied_and_nothing_else_moves() {
         assert_eq!(counter(&mm, "compact_pages_moved"), u64::from(BLOCK / 4), "{policy}");
         assert_eq!(counter(&mm, "freehold_compact_completing"), u64::from(BLOCK / 4), "{policy}");
         check(&mm);
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         free_all(&mm, rest, Order::ZERO);
         mm.free(Pfn(5 * BLOCK), Order::PAGEBLOCK).unwrap();
         check(&mm);
@@ -120,7 +120,7 @@ fn a_pinned_page_costs_no_moves() {
         .filter_map(|page| {
             let vpn = Vpn(at.0 + page);
             let pfn = space.access(vpn, Touch::Read)?;
-            (pfn.0 == 5 * BLOCK).then(|| mm.pin_page(&space, vpn, Touch::Read).unwrap())
+            (pfn.0 == 5 * BLOCK).then(|| mm.rmap().pin_page(&space, vpn, Touch::Read).unwrap())
         })
         .collect();
     assert_eq!(pinned.len(), 1);
@@ -130,9 +130,9 @@ fn a_pinned_page_costs_no_moves() {
     assert_eq!(counter(&mm, "freehold_compact_put_back"), 0, "it was seen before anything was isolated");
     check(&mm);
     for pinned in pinned {
-        mm.unpin_page(pinned);
+        mm.rmap().unpin_page(pinned);
     }
-    mm.exit(&space);
+    mm.spaces().exit(&space);
 }
 
 /// Every block but one has a pinned page, which no count knows of, and that one is the dearest: it is found, and pages of no other
@@ -149,7 +149,7 @@ fn the_one_block_without_a_pin_is_found() {
         let vpn = Vpn(at.0 + page);
         let pins = |pfn: Pfn| pfn.0 % BLOCK == 0 && pfn.0 / BLOCK != 77;
         if space.access(vpn, Touch::Read).is_some_and(pins) {
-            pinned.push(mm.pin_page(&space, vpn, Touch::Read).unwrap());
+            pinned.push(mm.rmap().pin_page(&space, vpn, Touch::Read).unwrap());
         }
     }
     assert!(pinned.len() > 190);
@@ -158,9 +158,9 @@ fn the_one_block_without_a_pin_is_found() {
     assert_eq!(moved, counter(&mm, "freehold_compact_completing"));
     assert!(moved > u64::from(BLOCK) * 3 / 4);
     for pinned in pinned {
-        mm.unpin_page(pinned);
+        mm.rmap().unpin_page(pinned);
     }
-    mm.exit(&space);
+    mm.spaces().exit(&space);
     check(&mm);
 }
 
@@ -172,7 +172,7 @@ fn there_is_a_block_as_long_as_one_can_be_emptied() {
         let pages = 32 * BLOCK - 200;
         let (space, at) = full(&mm, pages);
         punch(&mm, &space, (at, pages), |pfn| pfn.0 % 3 == 0);
-        let free = mm.memory_use().free;
+        let free = mm.views().memory_use().free;
         let blocks: Vec<Pfn> = std::iter::from_fn(|| huge(&mm)).collect();
         // The last one leaves less than the reserve, or than what CPUs have not told yet.
         let possible = (free / u64::from(BLOCK)) as usize;
@@ -181,7 +181,7 @@ fn there_is_a_block_as_long_as_one_can_be_emptied() {
             (counter(&mm, "compact_pages_moved"), counter(&mm, "freehold_compact_completing"));
         assert_eq!(moved, completing, "{policy}");
         check(&mm);
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         free_all(&mm, blocks, Order::PAGEBLOCK);
         check(&mm);
     }
@@ -201,7 +201,7 @@ fn where_every_block_has_a_fixed_page_nothing_moves() {
     assert_eq!(huge(&mm), None);
     assert_eq!(counter(&mm, "compact_pages_moved"), 0);
     check(&mm);
-    mm.exit(&space);
+    mm.spaces().exit(&space);
     free_all(&mm, stays, Order::ZERO);
     check(&mm);
 }
@@ -256,14 +256,14 @@ proptest! {
             match step {
                 Step::Map(pages) => {
                     // Where memory runs short, some are not there.
-                    let at = mm.mmap(&space, MapSpec::anonymous(pages)).unwrap();
-                    let _ = mm.populate(&space, at, pages);
+                    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
+                    let _ = mm.spaces().populate(&space, at, pages);
                     maps.push((at, pages));
                 }
                 Step::Unmap(map, page, pages) => {
                     let (at, size) = maps[map % maps.len()];
                     let page = page % size;
-                    mm.munmap(&space, Vpn(at.0 + page), pages.min(size - page));
+                    mm.spaces().munmap(&space, Vpn(at.0 + page), pages.min(size - page));
                 }
                 Step::Alloc(request) => {
                     if let Ok(pfn) = mm.alloc(request) {
@@ -279,32 +279,32 @@ proptest! {
                     let (at, size) = maps[map % maps.len()];
                     let vpn = Vpn(at.0 + page % size);
                     if space.access(vpn, Touch::Read).is_some() {
-                        pinned.push(mm.pin_page(&space, vpn, Touch::Read).unwrap());
+                        pinned.push(mm.rmap().pin_page(&space, vpn, Touch::Read).unwrap());
                     }
                 }
                 Step::Unpin => {
                     if let Some(pinned) = pinned.pop() {
-                        mm.unpin_page(pinned);
+                        mm.rmap().unpin_page(pinned);
                     }
                 }
                 Step::SetCpu(cpu) => mm.machine().set_cpu(Cpu(cpu)),
                 Step::DrainAll => mm.drain_all(),
-                Step::Kcompactd => mm.kcompactd(Node(0)),
-                Step::CompactNode => mm.compact_node(Node(0)),
+                Step::Kcompactd => mm.compaction().kcompactd(Node(0)),
+                Step::CompactNode => mm.compaction().compact_node(Node(0)),
                 Step::Free(_) => {}
             }
             check(&mm);
         }
         for pinned in pinned {
- mm.unpin_page(pinned);
+ mm.rmap().unpin_page(pinned);
  }
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         for (pfn, order) in held {
  mm.free(pfn, order).unwrap();
  }
-        mm.lru_drain_all();
+        mm.lru().lru_drain_all();
         mm.drain_all();
         check(&mm);
-        prop_assert_eq!(mm.memory_use().free, mm.memory_use().managed);
+        prop_assert_eq!(mm.views().memory_use().free, mm.views().memory_use().managed);
     }
 }

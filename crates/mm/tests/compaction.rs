@@ -42,16 +42,16 @@ fn stays(page: u32, keep: u32) -> bool {
 
 /// Small pages over all but the last 32 MiB of free memory, of which one in `keep` stays.
 fn in_pieces(mm: &Mm<Bare>, keep: u32) -> (Arc<AddressSpace<Bare>>, Vpn, u32) {
-    let free = mm.memory_use().free as u32;
-    let space = mm.new_space();
+    let free = mm.views().memory_use().free as u32;
+    let space = mm.spaces().new_space();
     let pages = (free - (32 << 8)) & !(PAGEBLOCK_PAGES - 1);
-    let start = mm.mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
-    mm.populate(&space, start, pages).unwrap();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
+    mm.spaces().populate(&space, start, pages).unwrap();
     // The rest is taken in whole blocks, so that only pieces are left.
     for page in (0..pages).filter(|&page| !stays(page, keep)) {
-        mm.munmap(&space, start.add(page), 1);
+        mm.spaces().munmap(&space, start.add(page), 1);
     }
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     mm.drain_all();
     (space, start, pages)
 }
@@ -63,12 +63,12 @@ fn take_blocks(mm: &Mm<Bare>) -> Vec<freehold_mm::Pfn> {
 }
 
 fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
-    mm.counters().get(name)
+    mm.views().counters().get(name)
 }
 
 fn check(mm: &Mm<Bare>) {
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 #[test]
@@ -88,13 +88,13 @@ fn pieces_become_blocks_under_every_policy() {
             mm.free(block, Order::PAGEBLOCK).unwrap();
         }
         assert_eq!(
-            mm.touch_page(&space, start, Touch::Read).unwrap().1,
+            mm.spaces().touch_page(&space, start, Touch::Read).unwrap().1,
             None,
             "{policy}: it is where it was"
         );
-        mm.exit(&space);
-        mm.lru_drain_all();
-        assert_eq!(mm.memory_use().held(), 0, "{policy}");
+        mm.spaces().exit(&space);
+        mm.lru().lru_drain_all();
+        assert_eq!(mm.views().memory_use().held(), 0, "{policy}");
         check(&mm);
     }
 }
@@ -106,26 +106,26 @@ fn pinned_pages_stay_and_their_blocks_too() {
         let (space, start, pages) = in_pieces(&mm, 4);
         let pins: Vec<Pinned> = (0..pages)
             .filter(|&page| stays(page, 128))
-            .map(|page| mm.pin_page(&space, start.add(page), Touch::Write).unwrap())
+            .map(|page| mm.rmap().pin_page(&space, start.add(page), Touch::Write).unwrap())
             .collect();
         let frames: Vec<_> = pins.iter().map(Pinned::frame).collect();
         let whole = take_blocks(&mm);
         assert_eq!(mm.alloc(Request::THP), Err(AllocError::WouldWait), "{policy}");
-        mm.compact_node(Node(0));
+        mm.compaction().compact_node(Node(0));
         let pinned = (0..pages).filter(|&page| stays(page, 128));
         for (frame, page) in frames.iter().zip(pinned) {
-            let now = mm.pin_page(&space, start.add(page), Touch::Read).unwrap();
+            let now = mm.rmap().pin_page(&space, start.add(page), Touch::Read).unwrap();
             assert_eq!(now.frame(), *frame, "{policy}: a pinned page stays");
-            mm.unpin_page(now);
+            mm.rmap().unpin_page(now);
         }
         check(&mm);
         for pin in pins {
-            mm.unpin_page(pin);
+            mm.rmap().unpin_page(pin);
         }
         for block in whole {
             mm.free(block, Order::PAGEBLOCK).unwrap();
         }
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         check(&mm);
     }
 }
@@ -137,9 +137,9 @@ fn all_of_a_node_is_compacted_by_hand() {
         let (_space, _, _) = in_pieces(&mm, 4);
         let zone = &mm.zones()[mm.zones().len() - 1];
         let whole = take_blocks(&mm);
-        assert!(mm.fragmentation_index(zone, Order::PAGEBLOCK) > 500, "{policy}");
-        mm.compact_node(Node(0));
-        assert_eq!(mm.fragmentation_index(zone, Order::PAGEBLOCK), -1000, "{policy}");
+        assert!(mm.compaction().fragmentation_index(zone, Order::PAGEBLOCK) > 500, "{policy}");
+        mm.compaction().compact_node(Node(0));
+        assert_eq!(mm.compaction().fragmentation_index(zone, Order::PAGEBLOCK), -1000, "{policy}");
         // Three quarters of the pieces' memory is free.
         assert!(take_blocks(&mm).len() > 130, "{policy}");
         assert!(!whole.is_empty());
@@ -155,11 +155,11 @@ fn whole_blocks_or_nothing() {
         let (space, start, pages) = in_pieces(&mm, 8);
         let mut pins = vec![];
         for page in (0..pages).filter(|&page| stays(page, 8)) {
-            let pin = mm.pin_page(&space, start.add(page), Touch::Write).unwrap();
+            let pin = mm.rmap().pin_page(&space, start.add(page), Touch::Write).unwrap();
             if pin.frame().0 % PAGEBLOCK_PAGES >= PAGEBLOCK_PAGES - 24 {
                 pins.push(pin);
             } else {
-                mm.unpin_page(pin);
+                mm.rmap().unpin_page(pin);
             }
         }
         let _whole = take_blocks(&mm);
@@ -181,7 +181,7 @@ fn failures_put_attempts_off() {
         let (space, start, pages) = in_pieces(&mm, 4);
         let _pins: Vec<Pinned> = (0..pages)
             .filter(|&page| stays(page, 64))
-            .map(|page| mm.pin_page(&space, start.add(page), Touch::Write).unwrap())
+            .map(|page| mm.rmap().pin_page(&space, start.add(page), Touch::Write).unwrap())
             .collect();
         let _whole = take_blocks(&mm);
         (0..40).for_each(|_| assert!(mm.alloc(Request::THP).is_err()));
@@ -198,14 +198,14 @@ fn a_census_counts_every_page_of_a_block_once() {
     let mm = machine("linux-6.18");
     let (space, start, pages) = in_pieces(&mm, 4);
     let middle = (pages / 2..pages).find(|&page| stays(page, 4)).unwrap();
-    let pin = mm.pin_page(&space, start.add(middle), Touch::Write).unwrap();
-    let all = || mm.zones().iter().flat_map(|zone| mm.block_contents(zone));
+    let pin = mm.rmap().pin_page(&space, start.add(middle), Touch::Write).unwrap();
+    let all = || mm.zones().iter().flat_map(|zone| mm.emptying().block_contents(zone));
     assert!(all().all(|block| block.free + block.movable + block.fixed == PAGEBLOCK_PAGES));
     let movable: u64 = all().map(|block| u64::from(block.movable)).sum();
     let outside = space.resident_pages() - 1 - movable;
     assert!(outside < 4 * u64::from(PAGEBLOCK_PAGES), "{outside} pages in blocks at the ends of zones");
     let of_pin = all().find(|block| block.start == pin.frame().align_down(Order::PAGEBLOCK)).unwrap();
     assert!(of_pin.fixed >= 1 && of_pin.movable > 0);
-    mm.unpin_page(pin);
+    mm.rmap().unpin_page(pin);
     assert_eq!(all().map(|block| u64::from(block.movable)).sum::<u64>(), movable + 1, "it can move now");
 }

@@ -28,30 +28,33 @@ fn machine() -> Mm<Remembering> {
 /// `tables` of small pages in a region that asked for huge ones only after they were written to; every `stride`th page is
 /// there. Gives what each page holds, too.
 fn small_pages(mm: &Mm<Remembering>, tables: u32, stride: u32) -> (Space, Vpn, Vec<u32>) {
-    let space = mm.new_space();
+    let space = mm.spaces().new_space();
     let pages = tables * PAGEBLOCK_PAGES;
-    let at = mm.mmap(&space, MapSpec::anonymous(pages)).unwrap();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
     let mut numbers = vec![0; pages as usize];
     for page in (0..pages).step_by(stride as usize) {
         numbers[page as usize] = page + 1;
         write(mm, &space, at.add(page), page + 1).unwrap();
     }
     assert_eq!(space.huge_pages(), 0);
-    mm.advise(&space, at, pages, HugePages::Advised);
+    mm.spaces().advise(&space, at, pages, HugePages::Advised);
     (space, at, numbers)
 }
 
 fn check(mm: &Mm<Remembering>) {
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 fn end(mm: &Mm<Remembering>, spaces: &[&Space]) {
     for space in spaces {
-        mm.exit(space);
+        mm.spaces().exit(space);
     }
-    mm.lru_drain_all();
-    assert_eq!((mm.memory_use().held(), mm.committed_pages(), mm.swap_pages().0), (0, 0, 0));
+    mm.lru().lru_drain_all();
+    assert_eq!(
+        (mm.views().memory_use().held(), mm.spaces().committed_pages(), mm.spaces().swap_pages().0),
+        (0, 0, 0)
+    );
     check(mm);
 }
 
@@ -60,18 +63,18 @@ fn small_pages_become_a_huge_one_that_holds_what_they_held() {
     for stride in [1, 3, 511] {
         let mm = machine();
         let (space, at, numbers) = small_pages(&mm, 2, stride);
-        assert_eq!(mm.khugepaged(), Some(Nanos(10 * SECOND)));
+        assert_eq!(mm.collapses().khugepaged(), Some(Nanos(10 * SECOND)));
         check(&mm);
         assert_eq!((space.huge_pages(), space.resident_pages()), (2, 2 * u64::from(PAGEBLOCK_PAGES)));
-        let counters = mm.counters();
+        let counters = mm.views().counters();
         assert_eq!((counters.get("thp_collapse_alloc"), counters.get("khugepaged_pages_collapsed")), (2, 2));
         assert_eq!(counters.get("khugepaged_full_scans"), 1);
-        mm.lru_drain_all();
+        mm.lru().lru_drain_all();
         // Two huge pages and the frames of two tables; all small pages are free again.
-        assert_eq!(mm.memory_use().held(), 2 * u64::from(PAGEBLOCK_PAGES) + 2);
+        assert_eq!(mm.views().memory_use().held(), 2 * u64::from(PAGEBLOCK_PAGES) + 2);
         assert_holds(&mm, &space, at, &numbers);
         // What is one page can be taken apart again, and put together.
-        mm.munmap(&space, at.add(5), 1);
+        mm.spaces().munmap(&space, at.add(5), 1);
         assert_eq!(space.huge_pages(), 1);
         check(&mm);
         end(&mm, &[&space]);
@@ -81,7 +84,7 @@ fn small_pages_become_a_huge_one_that_holds_what_they_held() {
 /// Runs a round and says how many huge pages it made.
 fn made(mm: &Mm<Remembering>, space: &Space) -> u64 {
     let before = space.huge_pages();
-    mm.khugepaged();
+    mm.collapses().khugepaged();
     check(mm);
     space.huge_pages() - before
 }
@@ -89,15 +92,15 @@ fn made(mm: &Mm<Remembering>, space: &Space) -> u64 {
 #[test]
 fn what_somebody_else_has_stays() {
     let mm = machine();
-    mm.set_swap(10);
+    mm.spaces().set_swap(10);
     let (space, at, numbers) = small_pages(&mm, 1, 1);
-    let pinned = mm.pin_page(&space, at.add(100), Touch::Read).unwrap();
+    let pinned = mm.rmap().pin_page(&space, at.add(100), Touch::Read).unwrap();
     assert_eq!(made(&mm, &space), 0, "a pinned page");
-    mm.unpin_page(pinned);
-    let child = mm.fork(&space).unwrap();
+    mm.rmap().unpin_page(pinned);
+    let child = mm.spaces().fork(&space).unwrap();
     assert_eq!((made(&mm, &space), child.huge_pages()), (0, 0), "shared pages");
     assert_holds(&mm, &child, at, &numbers);
-    mm.exit(&child);
+    mm.spaces().exit(&child);
     // Nobody else maps them now, though they may not be written to without a fault.
     assert_eq!(made(&mm, &space), 1);
     assert_holds(&mm, &space, at, &numbers);
@@ -116,7 +119,7 @@ fn too_little_is_left_alone() {
     assert_holds(&mm, &space, at, &numbers);
     // A table that two regions share, of which one does not want any.
     let (other, at, _) = small_pages(&mm, 1, 1);
-    mm.advise(&other, at.add(7), 1, HugePages::Never);
+    mm.spaces().advise(&other, at.add(7), 1, HugePages::Never);
     assert_eq!(made(&mm, &other), 0);
     assert_eq!(other.huge_pages(), 0);
     end(&mm, &[&space, &other]);
@@ -126,19 +129,19 @@ fn too_little_is_left_alone() {
 fn pages_in_swap_are_not_read_back_for_it() {
     let mm = machine();
     mm.set_knob(Knob::OvercommitMemory, 1).unwrap();
-    mm.set_swap(1 << 20);
+    mm.spaces().set_swap(1 << 20);
     let (space, at, _) = small_pages(&mm, 1, 1);
     // More than there is memory.
-    let hog = mm.new_space();
+    let hog = mm.spaces().new_space();
     let pages = 64 * PAGEBLOCK_PAGES;
-    let start = mm.mmap(&hog, MapSpec::anonymous(pages).small()).unwrap();
-    mm.populate(&hog, start, pages).unwrap();
-    mm.exit(&hog);
+    let start = mm.spaces().mmap(&hog, MapSpec::anonymous(pages).small()).unwrap();
+    mm.spaces().populate(&hog, start, pages).unwrap();
+    mm.spaces().exit(&hog);
     assert!(space.swapped_pages() > 0);
     // The rest of its pages were used since.
-    mm.touch_page(&space, at, Touch::Read).unwrap();
+    mm.spaces().touch_page(&space, at, Touch::Read).unwrap();
     assert_eq!(made(&mm, &space), 0);
-    mm.populate(&space, at, PAGEBLOCK_PAGES).unwrap();
+    mm.spaces().populate(&space, at, PAGEBLOCK_PAGES).unwrap();
     assert_eq!(made(&mm, &space), 1);
     end(&mm, &[&space]);
 }
@@ -152,7 +155,7 @@ fn a_round_looks_at_so_many_pages_and_goes_on_where_it_ended() {
     let (other, _, _) = small_pages(&mm, 2, 1);
     let rounds: Vec<(u64, u64)> = (0..3)
         .map(|_| {
-            assert_eq!(mm.khugepaged(), Some(Nanos(7_000_000)));
+            assert_eq!(mm.collapses().khugepaged(), Some(Nanos(7_000_000)));
             check(&mm);
             (one.huge_pages(), other.huge_pages())
         })
@@ -160,16 +163,16 @@ fn a_round_looks_at_so_many_pages_and_goes_on_where_it_ended() {
     assert_eq!(rounds, [(2, 0), (3, 1), (3, 2)]);
     assert_holds(&mm, &one, at, &first);
     end(&mm, &[&one, &other]);
-    assert_eq!(mm.khugepaged(), None, "no region is left");
+    assert_eq!(mm.collapses().khugepaged(), None, "no region is left");
 }
 
 #[test]
 fn it_is_woken_by_the_first_fault_and_pauses_when_it_finds_no_huge_page() {
     let mm = machine();
     let spec = || MapSpec::anonymous(PAGEBLOCK_PAGES).advised();
-    let space = mm.new_space();
-    let at = mm.mmap(&space, spec()).unwrap();
-    mm.touch_page(&space, at, Touch::Write).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, spec()).unwrap();
+    mm.spaces().touch_page(&space, at, Touch::Write).unwrap();
     assert_eq!(space.huge_pages(), 1);
     let woken = || mm.machine().bare.take_woken().into_iter().filter(|daemon| *daemon == Daemon::Khugepaged);
     assert_eq!(woken().count(), 1, "with the fault, though it got its page");
@@ -180,18 +183,22 @@ fn it_is_woken_by_the_first_fault_and_pauses_when_it_finds_no_huge_page() {
         mm.free(pfn, Order::ZERO).unwrap();
     }
     for _ in 0..2 {
-        let at = mm.mmap(&space, spec()).unwrap();
-        mm.touch_page(&space, at, Touch::Write).unwrap();
+        let at = mm.spaces().mmap(&space, spec()).unwrap();
+        mm.spaces().touch_page(&space, at, Touch::Write).unwrap();
     }
-    assert_eq!((mm.counters().get("thp_fault_fallback"), woken().count()), (2, 0), "it has not slept since");
-    assert_eq!(mm.khugepaged(), Some(Nanos(60 * SECOND)));
-    assert_eq!(mm.counters().get("thp_collapse_alloc_failed"), 1);
+    assert_eq!(
+        (mm.views().counters().get("thp_fault_fallback"), woken().count()),
+        (2, 0),
+        "it has not slept since"
+    );
+    assert_eq!(mm.collapses().khugepaged(), Some(Nanos(60 * SECOND)));
+    assert_eq!(mm.views().counters().get("thp_collapse_alloc_failed"), 1);
     check(&mm);
     for pfn in kept {
         mm.free(pfn, Order::ZERO).unwrap();
     }
     mm.drain_all();
-    assert_eq!(mm.khugepaged(), Some(Nanos(10 * SECOND)));
+    assert_eq!(mm.collapses().khugepaged(), Some(Nanos(10 * SECOND)));
     assert_eq!(space.huge_pages(), 3);
     end(&mm, &[&space]);
 }

@@ -31,7 +31,7 @@ fn mask(nodes: &[u16]) -> NodeMask {
 }
 
 fn node(mm: &Mm<Bare>, policy: MemPolicy, request: Request) -> Result<u16, AllocError> {
-    let pfn = mm.alloc_by(policy, InterleaveBy::Index(0), request)?;
+    let pfn = mm.spaces().alloc_by(policy, InterleaveBy::Index(0), request)?;
     Ok(mm.zone_of(pfn).unwrap().node().0)
 }
 
@@ -71,33 +71,37 @@ fn nodes_without_memory_take_no_turn() {
     let mm = mm();
     let cursor = InterleaveCursor::default();
     let turns = |policy, count| -> Vec<u16> {
-        let pfns = (0..count).map(|_| mm.alloc_by(policy, InterleaveBy::Task(&cursor), Request::USER));
+        let pfns =
+            (0..count).map(|_| mm.spaces().alloc_by(policy, InterleaveBy::Task(&cursor), Request::USER));
         pfns.map(|pfn| mm.zone_of(pfn.unwrap()).unwrap().node().0).collect()
     };
     assert_eq!(turns(MemPolicy::Interleave(mask(&[0, 1, 2, 3])), 6), [0, 2, 3, 0, 2, 3]);
-    assert_eq!(mm.counters().get("numa_interleave"), 6);
+    assert_eq!(mm.views().counters().get("numa_interleave"), 6);
     assert_eq!(turns(MemPolicy::Local, 1), [0]);
-    assert_eq!(mm.counters().get("numa_interleave"), 6);
+    assert_eq!(mm.views().counters().get("numa_interleave"), 6);
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
     let mm = mm();
-    assert_eq!(mm.check_mempolicy(MemPolicy::Bind(mask(&[1]))), Err(MemPolicyError::NoMemory));
-    assert_eq!(mm.check_mempolicy(MemPolicy::Interleave(mask(&[]))), Err(MemPolicyError::NoMemory));
-    assert_eq!(mm.check_mempolicy(MemPolicy::ThisNode(Node(1))), Err(MemPolicyError::NoMemory));
-    assert_eq!(mm.check_mempolicy(MemPolicy::Preferred(Node(1))), Ok(()));
-    assert_eq!(mm.check_mempolicy(MemPolicy::Preferred(Node(300))), Err(MemPolicyError::NoNode(Node(300))));
+    assert_eq!(mm.spaces().check_mempolicy(MemPolicy::Bind(mask(&[1]))), Err(MemPolicyError::NoMemory));
+    assert_eq!(mm.spaces().check_mempolicy(MemPolicy::Interleave(mask(&[]))), Err(MemPolicyError::NoMemory));
+    assert_eq!(mm.spaces().check_mempolicy(MemPolicy::ThisNode(Node(1))), Err(MemPolicyError::NoMemory));
+    assert_eq!(mm.spaces().check_mempolicy(MemPolicy::Preferred(Node(1))), Ok(()));
+    assert_eq!(
+        mm.spaces().check_mempolicy(MemPolicy::Preferred(Node(300))),
+        Err(MemPolicyError::NoNode(Node(300)))
+    );
     assert_eq!(node(&mm, MemPolicy::Bind(mask(&[1])), Request::USER), Err(AllocError::NoZone));
     assert_eq!(node(&mm, MemPolicy::Preferred(Node(300)), Request::USER), Err(AllocError::NoZone));
     let here = Request { allowed: mask(&[2]), ..Request::USER };
     assert_eq!(node(&mm, MemPolicy::Interleave(mask(&[0, 3])), here), Err(AllocError::NoZone));
     // A preference is no more than that.
     assert_eq!(node(&mm, MemPolicy::PreferredMany(mask(&[0, 3])), here), Ok(2));
-    assert_eq!(mm.set_interleave_weight(Node(2), 0), Err(MemPolicyError::Weight(0)));
-    assert_eq!(mm.set_interleave_weight(Node(2), 256), Err(MemPolicyError::Weight(256)));
-    assert_eq!(mm.set_interleave_weight(Node(4), 2), Err(MemPolicyError::NoNode(Node(4))));
-    assert_eq!(mm.interleave_weight(Node(2)), 1);
+    assert_eq!(mm.spaces().set_interleave_weight(Node(2), 0), Err(MemPolicyError::Weight(0)));
+    assert_eq!(mm.spaces().set_interleave_weight(Node(2), 256), Err(MemPolicyError::Weight(256)));
+    assert_eq!(mm.spaces().set_interleave_weight(Node(4), 2), Err(MemPolicyError::NoNode(Node(4))));
+    assert_eq!(mm.spaces().interleave_weight(Node(2)), 1);
 }
 
 proptest! {
@@ -109,7 +113,7 @@ proptest! {
         let mm = mm();
         let nodes = [0u16, 2, 3];
         for (&node, &weight) in nodes.iter().zip(&weights) {
-            mm.set_interleave_weight(Node(node), weight).unwrap();
+            mm.spaces().set_interleave_weight(Node(node), weight).unwrap();
         }
         let policy = MemPolicy::WeightedInterleave(mask(&[0, 1, 2, 3]));
         let cursor = InterleaveCursor::default();
@@ -119,7 +123,7 @@ proptest! {
             for index in 0..pages {
                 let place = InterleaveBy::Index(u64::from(index));
                 let by = if by_place { place } else { InterleaveBy::Task(&cursor) };
-                let placed = mm.place(policy, by, Request::USER).unwrap();
+                let placed = mm.spaces().place(policy, by, Request::USER).unwrap();
                 got[usize::from(placed.node.unwrap().0)] += 1;
             }
             let wanted = [weights[0] * rounds, 0, weights[1] * rounds, weights[2] * rounds];

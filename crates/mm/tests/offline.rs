@@ -21,23 +21,23 @@ fn on_node_1() -> Placement {
 fn pages_move_and_programs_go_on() {
     for policy in ["linux-4.4", "linux-6.18", "freehold"] {
         let mm = machine(policy);
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         (0..100).for_each(|page| {
-            mm.write_file(&file, page, on_node_1()).unwrap();
+            mm.files().write_file(&file, page, on_node_1()).unwrap();
         });
-        let (parent, pages) = (mm.new_space(), 4 * PAGEBLOCK_PAGES);
-        let start = mm.mmap(&parent, MapSpec::anonymous(pages).placed(on_node_1())).unwrap();
-        let small = mm.mmap(&parent, MapSpec::anonymous(700).placed(on_node_1()).small()).unwrap();
-        mm.populate(&parent, start, pages).unwrap();
-        mm.populate(&parent, small, 700).unwrap();
-        let child = mm.fork(&parent).unwrap();
+        let (parent, pages) = (mm.spaces().new_space(), 4 * PAGEBLOCK_PAGES);
+        let start = mm.spaces().mmap(&parent, MapSpec::anonymous(pages).placed(on_node_1())).unwrap();
+        let small = mm.spaces().mmap(&parent, MapSpec::anonymous(700).placed(on_node_1()).small()).unwrap();
+        mm.spaces().populate(&parent, start, pages).unwrap();
+        mm.spaces().populate(&parent, small, 700).unwrap();
+        let child = mm.spaces().fork(&parent).unwrap();
         assert_eq!(parent.pages_on(Node(1)), u64::from(pages) + 700);
         // Page tables are on node 0, where the CPU is: nothing of node 1 has to stay.
-        let moved = mm.offline_node(Node(1)).unwrap();
+        let moved = mm.offlining().offline_node(Node(1)).unwrap();
         assert_eq!(moved, u64::from(pages) + 700 + 100, "{policy}");
         assert_eq!((parent.pages_on(Node(1)), child.pages_on(Node(1))), (0, 0));
-        mm.check().unwrap();
-        mm.check_vm().unwrap();
+        mm.views().check().unwrap();
+        mm.spaces().check_vm().unwrap();
         // A knob that changes does not bring it back.
         mm.set_knob(Knob::MinFreeKbytes, 4096).unwrap();
         let asked = Request { node: Some(Node(1)), ..Request::USER };
@@ -46,16 +46,16 @@ fn pages_move_and_programs_go_on() {
         mm.free(elsewhere, Order::ZERO).unwrap();
         let bound = mm.alloc(Request { this_node: true, ..asked });
         assert_eq!(bound, Err(AllocError::OutOfMemory), "{policy}");
-        assert!(mm.touch_page(&child, start.add(7), Touch::Write).is_ok());
-        mm.online_node(Node(1));
+        assert!(mm.spaces().touch_page(&child, start.add(7), Touch::Write).is_ok());
+        mm.offlining().online_node(Node(1));
         let back = mm.alloc(Request { this_node: true, ..asked }).unwrap();
         mm.free(back, Order::ZERO).unwrap();
-        mm.exit(&parent);
-        mm.exit(&child);
-        mm.drop_file(&file);
-        mm.lru_drain_all();
-        assert_eq!(mm.memory_use().held(), 0, "{policy}");
-        mm.check().unwrap();
+        mm.spaces().exit(&parent);
+        mm.spaces().exit(&child);
+        mm.files().drop_file(&file);
+        mm.lru().lru_drain_all();
+        assert_eq!(mm.views().memory_use().held(), 0, "{policy}");
+        mm.views().check().unwrap();
     }
 }
 
@@ -63,24 +63,24 @@ fn pages_move_and_programs_go_on() {
 fn what_cannot_move_keeps_a_node_in_use() {
     let mm = machine("linux-6.18");
     let kernel = mm.alloc(Request { node: Some(Node(1)), ..Request::KERNEL }).unwrap();
-    let space = mm.new_space();
-    let start = mm.mmap(&space, MapSpec::anonymous(100).placed(on_node_1()).small()).unwrap();
-    mm.populate(&space, start, 100).unwrap();
-    assert_eq!(mm.offline_node(Node(1)), Err(OfflineError::InUse { node: Node(1), pages: 1 }));
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(100).placed(on_node_1()).small()).unwrap();
+    mm.spaces().populate(&space, start, 100).unwrap();
+    assert_eq!(mm.offlining().offline_node(Node(1)), Err(OfflineError::InUse { node: Node(1), pages: 1 }));
     let served = mm.alloc(Request { node: Some(Node(1)), this_node: true, ..Request::USER }).unwrap();
     mm.free(served, Order::ZERO).unwrap();
     mm.free(kernel, Order::ZERO).unwrap();
     // Its pages have moved already.
-    assert_eq!(mm.offline_node(Node(1)), Ok(0));
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    assert_eq!(mm.offlining().offline_node(Node(1)), Ok(0));
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 #[test]
 fn nodes_that_cannot_go_are_named() {
     let mm = machine("linux-6.18");
-    assert_eq!(mm.offline_node(Node(7)), Err(OfflineError::NoMemory(Node(7))));
-    mm.offline_node(Node(0)).unwrap();
-    assert_eq!(mm.offline_node(Node(0)), Err(OfflineError::NoMemory(Node(0))));
-    assert_eq!(mm.offline_node(Node(1)), Err(OfflineError::Last(Node(1))));
+    assert_eq!(mm.offlining().offline_node(Node(7)), Err(OfflineError::NoMemory(Node(7))));
+    mm.offlining().offline_node(Node(0)).unwrap();
+    assert_eq!(mm.offlining().offline_node(Node(0)), Err(OfflineError::NoMemory(Node(0))));
+    assert_eq!(mm.offlining().offline_node(Node(1)), Err(OfflineError::Last(Node(1))));
 }

@@ -23,16 +23,16 @@ fn machine(policy: &str) -> Mm<Remembering> {
 
 /// A program has one in four pages left of most of memory: what is free is in pieces.
 fn in_pieces(mm: &Mm<Remembering>) -> (Arc<AddressSpace<Remembering>>, Vpn, u32) {
-    let space = mm.new_space();
-    let pages = (mm.memory_use().free as u32 - 3 * PAGEBLOCK_PAGES) & !3;
-    let at = mm.mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
+    let space = mm.spaces().new_space();
+    let pages = (mm.views().memory_use().free as u32 - 3 * PAGEBLOCK_PAGES) & !3;
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
     for page in 0..pages {
         write(mm, &space, at.add(page), page).unwrap();
     }
     for page in (0..pages).step_by(4) {
-        mm.munmap(&space, at.add(page), 3);
+        mm.spaces().munmap(&space, at.add(page), 3);
     }
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     mm.drain_all();
     (space, at, pages)
 }
@@ -45,8 +45,8 @@ fn tick_wakes(mm: &Mm<Remembering>, cpu: u16) -> bool {
 }
 
 fn check(mm: &Mm<Remembering>) {
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 #[test]
@@ -56,23 +56,23 @@ fn memory_in_pieces_is_put_together_until_little_is_in_pieces() {
         let (space, at, pages) = in_pieces(&mm);
         mm.set_knob(Knob::CompactionProactiveness, proactiveness).unwrap();
         check(&mm);
-        assert!(mm.fragmentation_score(Node(0)) > 90);
+        assert!(mm.compaction().fragmentation_score(Node(0)) > 90);
         assert!(!tick_wakes(&mm, 1), "one CPU of a node looks");
         assert!(tick_wakes(&mm, 0));
-        assert_eq!(mm.compact_proactively(Node(0)), Some(INTERVAL));
+        assert_eq!(mm.compaction().compact_proactively(Node(0)), Some(INTERVAL));
         check(&mm);
-        let score = mm.fragmentation_score(Node(0));
+        let score = mm.compaction().fragmentation_score(Node(0));
         assert!(u64::from(score) <= 100 - proactiveness + 1, "{score} at {proactiveness}");
         // No more than that: it costs.
         assert!(u64::from(score) + 12 > 100 - proactiveness, "{score} at {proactiveness}");
-        let counters = mm.counters();
+        let counters = mm.views().counters();
         assert!(counters.get("compact_daemon_migrate_scanned") > 0);
         assert_eq!((counters.get("compact_stall"), counters.get("compact_daemon_wake")), (0, 0));
         for page in (3..pages).step_by(4) {
             assert_eq!(read(&mm, &space, at.add(page)), Ok(page));
         }
         assert!(!tick_wakes(&mm, 0), "it was there");
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         check(&mm);
     }
 }
@@ -90,9 +90,9 @@ fn nobody_compacts_unasked_where_it_is_not_wanted() {
         }
         let (space, _, _) = in_pieces(&mm);
         assert_eq!(tick_wakes(&mm, 0), wanted, "{policy}");
-        assert_eq!(mm.compact_proactively(Node(0)).is_some(), wanted, "{policy}");
-        assert_eq!(mm.counters().get("compact_pages_moved") > 0, wanted, "{policy}");
-        mm.exit(&space);
+        assert_eq!(mm.compaction().compact_proactively(Node(0)).is_some(), wanted, "{policy}");
+        assert_eq!(mm.views().counters().get("compact_pages_moved") > 0, wanted, "{policy}");
+        mm.spaces().exit(&space);
     }
 }
 
@@ -103,29 +103,29 @@ fn where_nothing_helps_it_pauses_for_half_a_minute() {
     // Every page that is left is somebody's to work with.
     let pinned: Vec<_> = (3..pages)
         .step_by(4)
-        .map(|page| mm.pin_page(&space, at.add(page), freehold_mm::vm::Touch::Read).unwrap())
+        .map(|page| mm.rmap().pin_page(&space, at.add(page), freehold_mm::vm::Touch::Read).unwrap())
         .collect();
-    assert_eq!(mm.compact_proactively(Node(0)), Some(Nanos(32_000_000_000)));
+    assert_eq!(mm.compaction().compact_proactively(Node(0)), Some(Nanos(32_000_000_000)));
     // No time passes on this machine: it is not due again.
-    assert_eq!(mm.compact_proactively(Node(0)), Some(Nanos(32_000_000_000)));
+    assert_eq!(mm.compaction().compact_proactively(Node(0)), Some(Nanos(32_000_000_000)));
     assert!(!tick_wakes(&mm, 0));
     check(&mm);
     for page in pinned {
-        mm.unpin_page(page);
+        mm.rmap().unpin_page(page);
     }
-    mm.exit(&space);
+    mm.spaces().exit(&space);
 }
 
 #[test]
 fn whole_memory_wakes_nobody() {
     let mm = machine("linux-6.18");
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::anonymous(20_000).small()).unwrap();
-    mm.populate(&space, at, 20_000).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(20_000).small()).unwrap();
+    mm.spaces().populate(&space, at, 20_000).unwrap();
     assert!(!tick_wakes(&mm, 0));
-    assert_eq!(mm.compact_proactively(Node(0)), None);
-    assert_eq!(mm.counters().get("compact_migrate_scanned"), 0);
-    mm.exit(&space);
+    assert_eq!(mm.compaction().compact_proactively(Node(0)), None);
+    assert_eq!(mm.views().counters().get("compact_migrate_scanned"), 0);
+    mm.spaces().exit(&space);
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn ours_moves_unasked_only_what_completes_blocks() {
     let mm = machine("freehold");
     let (space, at, pages) = in_pieces(&mm);
     mm.set_knob(Knob::CompactionProactiveness, 50).unwrap();
-    assert_eq!(mm.compact_proactively(Node(0)), Some(INTERVAL));
-    let score = mm.fragmentation_score(Node(0));
+    assert_eq!(mm.compaction().compact_proactively(Node(0)), Some(INTERVAL));
+    let score = mm.compaction().fragmentation_score(Node(0));
     assert!((38..=51).contains(&score), "{score}");
-    let count = |name: &str| mm.counters().get(name);
+    let count = |name: &str| mm.views().counters().get(name);
     assert!(count("compact_pages_moved") > 0);
     assert_eq!(count("compact_pages_moved"), count("freehold_compact_completing"));
     assert_eq!(count("freehold_compact_unasked"), 1);
@@ -144,5 +144,5 @@ fn ours_moves_unasked_only_what_completes_blocks() {
         assert_eq!(read(&mm, &space, at.add(page)), Ok(page));
     }
     check(&mm);
-    mm.exit(&space);
+    mm.spaces().exit(&space);
 }

@@ -110,7 +110,7 @@ fn run(model: &mut Model, step: &Step) {
         }
         Step::SetCpu(cpu) => model.mm.machine().set_cpu(Cpu(cpu % cpus)),
         Step::Tick(cpu) => model.mm.vmstat_tick(Cpu(cpu % cpus)),
-        Step::Kswapd(node) => model.mm.kswapd(Node(node)),
+        Step::Kswapd(node) => model.mm.reclaim().kswapd(Node(node)),
         Step::Reclaim(node, active) => {
             let state = if active { ReclaimState::Active } else { ReclaimState::Idle };
             model.mm.pages().set_reclaim_active(Node(node), state);
@@ -156,7 +156,7 @@ proptest! {
         model.check();
         model.mm.drain_all();
         model.check();
-        prop_assert_eq!(model.mm.memory_use().free, model.mm.memory_use().managed);
+        prop_assert_eq!(model.mm.views().memory_use().free, model.mm.views().memory_use().managed);
         assert_as_after_boot(&free_blocks(&model.mm), &boot);
     }
 
@@ -177,7 +177,7 @@ proptest! {
         model.free_all();
         model.mm.drain_all();
         for node in 0..3 {
-            model.mm.kswapd(Node(node));
+            model.mm.reclaim().kswapd(Node(node));
         }
         model.check();
         assert_as_after_boot(&free_blocks(&model.mm), &boot);

@@ -27,7 +27,7 @@ fn machine(policy: &str, nodes: &[(u64, u32)], huge: u64, swap: u32) -> Mm<Bare>
     knobs.set(Knob::MinFreeKbytes, 1024).unwrap();
     knobs.set(Knob::OvercommitMemory, 1).unwrap();
     let mm = Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
-    mm.set_swap(swap);
+    mm.spaces().set_swap(swap);
     mm
 }
 
@@ -35,10 +35,10 @@ fn machine(policy: &str, nodes: &[(u64, u32)], huge: u64, swap: u32) -> Mm<Bare>
 fn play(mm: &Mm<Bare>) {
     for daemon in mm.machine().take_woken() {
         match daemon {
-            Daemon::Kswapd(node) => mm.kswapd(node),
+            Daemon::Kswapd(node) => mm.reclaim().kswapd(node),
             Daemon::Flusher => loop {
-                let pages = mm.take_dirty(64);
-                mm.written(&pages);
+                let pages = mm.files().take_dirty(64);
+                mm.files().written(&pages);
                 if pages.is_empty() {
                     break;
                 }
@@ -49,27 +49,27 @@ fn play(mm: &Mm<Bare>) {
 }
 
 fn check(mm: &Mm<Bare>) {
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 /// The sum of the counters whose names begin so: of all zones, where they are counted by zone.
 fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
-    mm.counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
+    mm.views().counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
 }
 
 fn read(mm: &Mm<Bare>, file: &File<Bare>, pages: std::ops::Range<u32>) {
     for page in pages {
-        mm.read_file(file, page, Placement::default()).unwrap();
+        mm.files().read_file(file, page, Placement::default()).unwrap();
         play(mm);
     }
 }
 
 /// What is in memory and not free belongs to somebody.
 fn assert_nothing_lost(mm: &Mm<Bare>, file: &File<Bare>, spaces: &[Arc<AddressSpace<Bare>>]) {
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     let spaces: u64 = spaces.iter().map(|space| space.resident_pages() + space.table_pages()).sum();
-    assert_eq!(mm.memory_use().held(), file.cached_pages(mm) + spaces);
+    assert_eq!(mm.views().memory_use().held(), file.cached_pages(mm.machine()) + spaces);
     check(mm);
 }
 
@@ -77,22 +77,22 @@ fn assert_nothing_lost(mm: &Mm<Bare>, file: &File<Bare>, spaces: &[Arc<AddressSp
 fn a_cache_larger_than_memory_keeps_the_newest() {
     for policy in POLICIES {
         let mm = machine(policy, &[(32, 1)], 0, 0);
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         read(&mm, &file, 0..30_000);
         assert_eq!(counter(&mm, "freehold_oom"), 0);
         let (direct, kswapd) = (counter(&mm, "pgsteal_direct"), counter(&mm, "pgsteal_kswapd"));
         assert!(direct < kswapd / 10, "{policy}: kswapd keeps up, {direct} of {kswapd}");
         let stolen = direct + kswapd;
         assert_nothing_lost(&mm, &file, &[]);
-        assert_eq!(file.cached_pages(&mm) + stolen, 30_000, "{policy}");
-        let newest = mm.read_file(&file, 29_999, Placement::default()).unwrap();
+        assert_eq!(file.cached_pages(mm.machine()) + stolen, 30_000, "{policy}");
+        let newest = mm.files().read_file(&file, 29_999, Placement::default()).unwrap();
         assert_eq!(
-            (newest, mm.read_file(&file, 0, Placement::default()).unwrap()),
+            (newest, mm.files().read_file(&file, 0, Placement::default()).unwrap()),
             (Cached::Hit, Cached::Miss)
         );
-        mm.drop_file(&file);
-        mm.lru_drain_all();
-        assert_eq!(mm.memory_use().held(), 0, "{policy}");
+        mm.files().drop_file(&file);
+        mm.lru().lru_drain_all();
+        assert_eq!(mm.views().memory_use().held(), 0, "{policy}");
         check(&mm);
     }
 }
@@ -101,13 +101,13 @@ fn a_cache_larger_than_memory_keeps_the_newest() {
 fn pages_in_use_survive_a_stream_of_others() {
     for policy in POLICIES {
         let mm = machine(policy, &[(32, 1)], 0, 0);
-        let file = mm.new_file(FileKind::Disk);
-        let space = mm.new_space();
-        let start = mm.mmap(&space, MapSpec::shared(&file, 200)).unwrap();
+        let file = mm.files().new_file(FileKind::Disk);
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::shared(&file, 200)).unwrap();
         let mut faults = 0;
         for round in 0..200 {
             for page in 0..200 {
-                let touched = mm.touch_page(&space, start.add(page), Touch::Read).unwrap();
+                let touched = mm.spaces().touch_page(&space, start.add(page), Touch::Read).unwrap();
                 faults += u32::from(round > 20 && touched.1.is_some());
             }
             read(&mm, &file, 1000 + round * 200..1200 + round * 200);
@@ -119,8 +119,8 @@ fn pages_in_use_survive_a_stream_of_others() {
 
 /// As [`assert_nothing_lost`] where the space maps nothing but the file.
 fn assert_nothing_lost_shared(mm: &Mm<Bare>, file: &File<Bare>, space: &AddressSpace<Bare>) {
-    mm.lru_drain_all();
-    assert_eq!(mm.memory_use().held(), file.cached_pages(mm) + space.table_pages());
+    mm.lru().lru_drain_all();
+    assert_eq!(mm.views().memory_use().held(), file.cached_pages(mm.machine()) + space.table_pages());
     check(mm);
 }
 
@@ -129,22 +129,22 @@ fn a_program_larger_than_memory_goes_to_swap() {
     for policy in POLICIES {
         for huge in [0, 1] {
             let mm = machine(policy, &[(48, 1)], huge, 100_000);
-            let file = mm.new_file(FileKind::Disk);
-            let space = mm.new_space();
-            let start = mm.mmap(&space, MapSpec::anonymous(30_000)).unwrap();
+            let file = mm.files().new_file(FileKind::Disk);
+            let space = mm.spaces().new_space();
+            let start = mm.spaces().mmap(&space, MapSpec::anonymous(30_000)).unwrap();
             for page in 0..30_000 {
-                mm.touch_page(&space, start.add(page), Touch::Write).unwrap();
+                mm.spaces().touch_page(&space, start.add(page), Touch::Write).unwrap();
                 play(&mm);
             }
             assert!(space.swapped_pages() > 15_000, "{policy}: {}", space.swapped_pages());
             assert_eq!(space.swapped_pages() + space.resident_pages(), 30_000, "{policy}");
-            assert_eq!(mm.swap_pages().0 as u64, space.swapped_pages(), "{policy}");
+            assert_eq!(mm.spaces().swap_pages().0 as u64, space.swapped_pages(), "{policy}");
             assert_nothing_lost(&mm, &file, &[Arc::clone(&space)]);
-            let back = mm.touch_page(&space, start, Touch::Read).unwrap();
+            let back = mm.spaces().touch_page(&space, start, Touch::Read).unwrap();
             assert_eq!(back.1, Some(freehold_mm::vm::FaultKind::Major), "{policy}");
-            mm.exit(&space);
-            mm.lru_drain_all();
-            assert_eq!((mm.memory_use().held(), mm.swap_pages().0), (0, 0), "{policy}");
+            mm.spaces().exit(&space);
+            mm.lru().lru_drain_all();
+            assert_eq!((mm.views().memory_use().held(), mm.spaces().swap_pages().0), (0, 0), "{policy}");
             check(&mm);
         }
     }
@@ -154,24 +154,24 @@ fn a_program_larger_than_memory_goes_to_swap() {
 fn without_swap_a_program_larger_than_memory_ends_in_an_error() {
     for policy in POLICIES {
         let mm = machine(policy, &[(32, 1)], 0, 0);
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         read(&mm, &file, 0..4000);
-        let space = mm.new_space();
-        let start = mm.mmap(&space, MapSpec::anonymous(20_000)).unwrap();
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(20_000)).unwrap();
         let got = (0..20_000).take_while(|&page| {
             play(&mm);
-            mm.touch_page(&space, start.add(page), Touch::Write).is_ok()
+            mm.spaces().touch_page(&space, start.add(page), Touch::Write).is_ok()
         });
         let got = got.count();
         assert!((7000..8100).contains(&got), "{policy}: {got}");
-        assert!(file.cached_pages(&mm) < 64, "{policy}: the cache went first");
-        let report = mm.oom_reports().pop().unwrap();
+        assert!(file.cached_pages(mm.machine()) < 64, "{policy}: the cache went first");
+        let report = mm.views().oom_reports().pop().unwrap();
         assert!(
             report.contains("invoked oom-killer: gfp_mask=GFP_HIGHUSER_MOVABLE|__GFP_ZERO, order=0"),
             "{report}"
         );
         assert_nothing_lost(&mm, &file, &[Arc::clone(&space)]);
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         read(&mm, &file, 0..4000);
         check(&mm);
     }
@@ -182,7 +182,7 @@ fn every_zone_can_be_used_up_and_reclaimed() {
     for policy in POLICIES {
         for highest in [ZoneKind::Dma, ZoneKind::Dma32] {
             let mm = machine(policy, &[(3072, 1)], 0, 0);
-            let file = mm.new_file(FileKind::Disk);
+            let file = mm.files().new_file(FileKind::Disk);
             // A boost would stay where nothing is left for kswapd to free.
             if mm.policy().check_knob(Knob::WatermarkBoostFactor, 0).is_ok() {
                 mm.set_knob(Knob::WatermarkBoostFactor, 0).unwrap();
@@ -210,15 +210,15 @@ fn every_zone_can_be_used_up_and_reclaimed() {
 fn dirty_pages_are_written_before_they_go() {
     for policy in POLICIES {
         let mm = machine(policy, &[(32, 1)], 0, 0);
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         for page in 0..20_000 {
-            mm.write_file(&file, page, Placement::default()).unwrap();
+            mm.files().write_file(&file, page, Placement::default()).unwrap();
             play(&mm);
         }
         assert!(counter(&mm, "pgsteal") > 10_000, "{policy}");
         assert_nothing_lost(&mm, &file, &[]);
-        mm.drop_file(&file);
-        assert_eq!(mm.dirty_pages(), DirtyPages::default());
+        mm.files().drop_file(&file);
+        assert_eq!(mm.files().dirty_pages(), DirtyPages::default());
     }
 }
 
@@ -227,12 +227,12 @@ fn cold_pages_go_to_slower_memory_before_they_go_at_all() {
     for enabled in [0, 1] {
         let mm = machine("linux-6.18", &[(64, 2), (64, 0)], 0, 0);
         mm.set_knob(Knob::DemotionEnabled, enabled).unwrap();
-        let space = mm.new_space();
+        let space = mm.spaces().new_space();
         let near = Placement { node: Some(Node(0)), ..Placement::default() };
         let near = Placement { allowed: freehold_mm::NodeMask::only(Node(0)), ..near };
-        let start = mm.mmap(&space, MapSpec::anonymous(25_000).placed(near)).unwrap();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(25_000).placed(near)).unwrap();
         let got = (0..25_000).take_while(|&page| {
-            let fine = mm.touch_page(&space, start.add(page), Touch::Write).is_ok();
+            let fine = mm.spaces().touch_page(&space, start.add(page), Touch::Write).is_ok();
             play(&mm);
             fine
         });
@@ -246,9 +246,9 @@ fn cold_pages_go_to_slower_memory_before_they_go_at_all() {
             assert!(got < 16_500 && demoted == 0, "{got} {demoted}");
         }
         check(&mm);
-        mm.exit(&space);
-        mm.lru_drain_all();
-        assert_eq!(mm.memory_use().held(), 0);
+        mm.spaces().exit(&space);
+        mm.lru().lru_drain_all();
+        assert_eq!(mm.views().memory_use().held(), 0);
         check(&mm);
     }
 }
@@ -256,17 +256,17 @@ fn cold_pages_go_to_slower_memory_before_they_go_at_all() {
 #[test]
 fn a_task_that_is_killed_keeps_what_it_has_and_gets_no_more() {
     let mm = machine("linux-6.18", &[(32, 1)], 0, 0);
-    let space = mm.new_space();
-    let start = mm.mmap(&space, MapSpec::anonymous(20_000)).unwrap();
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(20_000)).unwrap();
     let mut page = 0;
-    while mm.touch_page(&space, start.add(page), Touch::Write).is_ok() {
+    while mm.spaces().touch_page(&space, start.add(page), Touch::Write).is_ok() {
         page += 1;
     }
-    mm.kill(TaskId(0));
+    mm.pages().kill(TaskId(0));
     assert_eq!(mm.alloc(Request::USER), Err(AllocError::Killed));
     check(&mm);
-    mm.exit(&space);
-    mm.forget_task(TaskId(0));
+    mm.spaces().exit(&space);
+    mm.pages().forget_task(TaskId(0));
     assert!(mm.alloc(Request::USER).is_ok());
     check(&mm);
 }
@@ -275,17 +275,21 @@ fn a_task_that_is_killed_keeps_what_it_has_and_gets_no_more() {
 fn blocks_of_higher_orders_are_freed_for() {
     for policy in POLICIES {
         let mm = machine(policy, &[(64, 1)], 0, 0);
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         read(&mm, &file, 0..30_000);
         let order = common::order(3);
         let got = (0..200).filter(|_| mm.alloc(Request::KERNEL.of_order(order)).is_ok()).count();
         assert_eq!(got, 200, "{policy}");
         // A huge page is not worth the whole cache.
-        let mut cached = file.cached_pages(&mm);
+        let mut cached = file.cached_pages(mm.machine());
         while mm.alloc(Request::THP).is_ok() {
-            cached = file.cached_pages(&mm);
+            cached = file.cached_pages(mm.machine());
         }
-        assert!(file.cached_pages(&mm) + 2048 > cached, "{policy}: {} of {cached}", file.cached_pages(&mm));
+        assert!(
+            file.cached_pages(mm.machine()) + 2048 > cached,
+            "{policy}: {} of {cached}",
+            file.cached_pages(mm.machine())
+        );
         check(&mm);
     }
 }
@@ -344,41 +348,41 @@ proptest! {
         if mm.policy().check_knob(Knob::DemotionEnabled, demotion).is_ok() {
             mm.set_knob(Knob::DemotionEnabled, demotion).unwrap();
         }
-        let file = mm.new_file(FileKind::Disk);
-        let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.new_space()];
+        let file = mm.files().new_file(FileKind::Disk);
+        let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.spaces().new_space()];
         let mut held: Vec<(Pfn, Order)> = vec![];
         let at_page = |at: u32| Vpn(PAGEBLOCK_PAGES + at);
         for event in events {
             let of = |space: usize| space % spaces.len();
             match event {
                 Event::Map { pages } => {
-                    let _ = mm.mmap(&spaces[spaces.len() - 1], MapSpec::anonymous(pages));
+                    let _ = mm.spaces().mmap(&spaces[spaces.len() - 1], MapSpec::anonymous(pages));
                 }
                 Event::Touch { space, at, pages, write } => {
                     let touch = if write { Touch::Write } else { Touch::Read };
                     let space = &spaces[of(space)];
-                    let _ = (at..at + pages).try_for_each(|page| mm.touch_page(space, at_page(page), touch).map(|_| ()));
+                    let _ = (at..at + pages).try_for_each(|page| mm.spaces().touch_page(space, at_page(page), touch).map(|_| ()));
                 }
-                Event::Unmap { space, at, pages } => mm.munmap(&spaces[of(space)], at_page(at), pages),
+                Event::Unmap { space, at, pages } => mm.spaces().munmap(&spaces[of(space)], at_page(at), pages),
                 Event::Fork { space } => {
                     if spaces.len() < 3 {
-                        spaces.extend(mm.fork(&spaces[of(space)]).ok());
+                        spaces.extend(mm.spaces().fork(&spaces[of(space)]).ok());
                     }
                 }
                 Event::Exit { space } => {
                     let index = of(space);
-                    mm.exit(&spaces[index]);
-                    spaces[index] = mm.new_space();
+                    mm.spaces().exit(&spaces[index]);
+                    spaces[index] = mm.spaces().new_space();
                 }
                 Event::Read { at, pages } => {
-                    let _ = (at..at + pages).try_for_each(|page| mm.read_file(&file, page, Placement::default()).map(|_| ()));
+                    let _ = (at..at + pages).try_for_each(|page| mm.files().read_file(&file, page, Placement::default()).map(|_| ()));
                 }
                 Event::Write { at, pages } => {
-                    let _ = (at..at + pages).try_for_each(|page| mm.write_file(&file, page, Placement::default()).map(|_| ()));
+                    let _ = (at..at + pages).try_for_each(|page| mm.files().write_file(&file, page, Placement::default()).map(|_| ()));
                 }
                 Event::MapFile { space, private } => {
                     let spec = if private { MapSpec::private(&file, 4000) } else { MapSpec::shared(&file, 4000) };
-                    let _ = mm.mmap(&spaces[of(space)], spec);
+                    let _ = mm.spaces().mmap(&spaces[of(space)], spec);
                 }
                 Event::Daemons => play(&mm),
                 Event::Kernel { order } => {
@@ -387,19 +391,19 @@ proptest! {
                 }
                 Event::Free => held.drain(..).for_each(|(pfn, order)| mm.free(pfn, order).unwrap()),
                 Event::Tick => mm.vmstat_tick(Cpu(0)),
-                Event::Swap { pages } => mm.set_swap(pages),
+                Event::Swap { pages } => mm.spaces().set_swap(pages),
             }
-            prop_assert_eq!(mm.check().map(|_| ()), Ok(()));
-            prop_assert_eq!(mm.check_vm(), Ok(()));
+            prop_assert_eq!(mm.views().check().map(|_| ()), Ok(()));
+            prop_assert_eq!(mm.spaces().check_vm(), Ok(()));
         }
         for space in &spaces {
-            mm.exit(space);
+            mm.spaces().exit(space);
         }
         held.drain(..).for_each(|(pfn, order)| mm.free(pfn, order).unwrap());
-        mm.drop_file(&file);
-        mm.lru_drain_all();
-        prop_assert_eq!(mm.check().map(|_| ()), Ok(()));
-        prop_assert_eq!((mm.memory_use().held(), mm.committed_pages(), mm.swap_pages().0), (0, 0, 0));
+        mm.files().drop_file(&file);
+        mm.lru().lru_drain_all();
+        prop_assert_eq!(mm.views().check().map(|_| ()), Ok(()));
+        prop_assert_eq!((mm.views().memory_use().held(), mm.spaces().committed_pages(), mm.spaces().swap_pages().0), (0, 0, 0));
     }
 }
 
@@ -408,8 +412,9 @@ fn a_zone_of_a_few_pages_is_reclaimed_too() {
     let small = common::small(0, 16, 1, "linux-6.18");
     let mm = &small.mm;
     mm.set_knob(Knob::MinFreeKbytes, 16).unwrap();
-    let file = mm.new_file(FileKind::Disk);
-    let failed = (0..30).filter(|&page| mm.read_file(&file, page, Placement::default()).is_err()).count();
-    assert_eq!(failed, 0, "{}", mm.oom_reports().pop().unwrap_or_default());
+    let file = mm.files().new_file(FileKind::Disk);
+    let failed =
+        (0..30).filter(|&page| mm.files().read_file(&file, page, Placement::default()).is_err()).count();
+    assert_eq!(failed, 0, "{}", mm.views().oom_reports().pop().unwrap_or_default());
     check(mm);
 }

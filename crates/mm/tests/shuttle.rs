@@ -121,13 +121,13 @@ fn borrowing(mode: Cpus, policy: &'static str, large: Request) -> u64 {
         free_all(&mm, left);
         check_whole(&mm);
         assert_eq!(whole_ranges(&mm), 6, "contiguity is kept");
-        most.fetch_max(mm.counters().get("freehold_ranges_borrowed"), Ordering::Relaxed);
+        most.fetch_max(mm.views().counters().get("freehold_ranges_borrowed"), Ordering::Relaxed);
     });
     borrowed.load(Ordering::Relaxed)
 }
 
 fn whole_ranges(mm: &Tiny) -> u32 {
-    mm.buddyinfo().split_whitespace().last().unwrap().parse().unwrap()
+    mm.views().buddyinfo().split_whitespace().last().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn remote_drains() {
 fn ticks_of_another_cpu() {
     disturbed(|mm| {
         mm.vmstat_tick(Cpu(0));
-        mm.kswapd(Node(0));
+        mm.reclaim().kswapd(Node(0));
         mm.vmstat_tick(Cpu(0));
     });
 }

@@ -26,15 +26,15 @@ const KEPT: u32 = 6;
 fn in_pieces(policy: &str) -> (Arc<Tiny>, Space, Vpn) {
     let mm = tiny(3 * PAGEBLOCK_PAGES + 100, Cpus::Pinned, policy);
     mm.set_knob(Knob::TransparentHugepage, 0).unwrap();
-    let space = mm.new_space();
+    let space = mm.spaces().new_space();
     let between = 150;
-    let at = mm.mmap(&space, MapSpec::anonymous(KEPT * between).small()).unwrap();
-    mm.populate(&space, at, KEPT * between).unwrap();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(KEPT * between).small()).unwrap();
+    mm.spaces().populate(&space, at, KEPT * between).unwrap();
     for page in 0..KEPT {
-        mm.munmap(&space, at.add(page * between + 1), between - 1);
+        mm.spaces().munmap(&space, at.add(page * between + 1), between - 1);
         write(&mm, &space, at.add(page * between), page + 1);
     }
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     mm.drain_all();
     (mm, space, at)
 }
@@ -47,7 +47,7 @@ fn end(mm: &Tiny, spaces: &[&Space]) {
     exit_all(mm, spaces);
     mm.drain_all();
     // (Frames that pages move to are counted when they are freed and not when they are taken, as in the kernel.)
-    let pages = mm.check().unwrap();
+    let pages = mm.views().check().unwrap();
     let managed = mm.zones().iter().map(|zone| u64::from(zone.managed())).sum();
     assert_eq!((pages.free, pages.pcp, pages.allocated), (managed, 0, 0));
 }
@@ -63,28 +63,28 @@ fn compaction_beside_faults_and_pins() {
             let writer = (Arc::clone(&mm), Arc::clone(&space));
             let pinner = (Arc::clone(&mm), Arc::clone(&space));
             join(vec![
-                on_cpu(0, move || compactor.compact_node(Node(0))),
+                on_cpu(0, move || compactor.compaction().compact_node(Node(0))),
                 on_cpu(1, move || {
                     let (mm, space) = writer;
                     write(&mm, &space, kept(at, 0), 11);
                     assert_eq!(read(&mm, &space, kept(at, 0)).unwrap(), 11);
-                    mm.munmap(&space, kept(at, 1), 1);
-                    let again = mm.mmap(&space, MapSpec::anonymous(1).small()).unwrap();
+                    mm.spaces().munmap(&space, kept(at, 1), 1);
+                    let again = mm.spaces().mmap(&space, MapSpec::anonymous(1).small()).unwrap();
                     write(&mm, &space, again, 12);
                     assert_eq!(read(&mm, &space, again).unwrap(), 12);
                 }),
                 on_cpu(1, move || {
                     let (mm, space) = pinner;
-                    let pinned = mm.pin_page(&space, kept(at, 3), Touch::Write).unwrap();
+                    let pinned = mm.rmap().pin_page(&space, kept(at, 3), Touch::Write).unwrap();
                     shuttle::thread::yield_now();
-                    let now = mm.pin_page(&space, kept(at, 3), Touch::Read).unwrap();
+                    let now = mm.rmap().pin_page(&space, kept(at, 3), Touch::Read).unwrap();
                     assert_eq!(now.frame(), pinned.frame(), "a pinned page stays");
-                    mm.unpin_page(now);
+                    mm.rmap().unpin_page(now);
                     mm.machine().contents[pinned.frame().0 as usize].store(14, Ordering::Relaxed);
-                    mm.unpin_page(pinned);
+                    mm.rmap().unpin_page(pinned);
                 }),
             ]);
-            MOVED.fetch_add(mm.counters().get("compact_pages_moved"), Ordering::Relaxed);
+            MOVED.fetch_add(mm.views().counters().get("compact_pages_moved"), Ordering::Relaxed);
             let seen = [0, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)).unwrap());
             assert_eq!(seen, [11, 3, 14, 5, 6]);
             end(&mm, &[&space]);
@@ -160,23 +160,23 @@ fn compaction_beside_a_family() {
             let other = Arc::clone(&mm);
             let forker = (Arc::clone(&mm), Arc::clone(&space));
             join(vec![
-                on_cpu(0, move || compactor.compact_node(Node(0))),
+                on_cpu(0, move || compactor.compaction().compact_node(Node(0))),
                 on_cpu(1, move || {
-                    other.compact_proactively(Node(0));
-                    other.kcompactd(Node(0));
+                    other.compaction().compact_proactively(Node(0));
+                    other.compaction().kcompactd(Node(0));
                 }),
                 on_cpu(1, move || {
                     let (mm, space) = forker;
-                    let child = mm.fork(&space).unwrap();
+                    let child = mm.spaces().fork(&space).unwrap();
                     write(&mm, &child, kept(at, 2), 33);
                     assert_eq!(
                         (read(&mm, &child, kept(at, 2)).unwrap(), read(&mm, &child, kept(at, 4)).unwrap()),
                         (33, 5)
                     );
-                    mm.exit(&child);
+                    mm.spaces().exit(&child);
                 }),
             ]);
-            MOVED.fetch_add(mm.counters().get("compact_pages_moved"), Ordering::Relaxed);
+            MOVED.fetch_add(mm.views().counters().get("compact_pages_moved"), Ordering::Relaxed);
             let seen = [0, 1, 2, 3, 4, 5].map(|page| read(&mm, &space, kept(at, page)).unwrap());
             assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
             end(&mm, &[&space]);

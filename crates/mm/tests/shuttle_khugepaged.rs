@@ -21,11 +21,11 @@ const OF_HUGE: usize = 4;
 fn sparse() -> (Arc<Tiny>, Space, Vpn) {
     let mm = tiny(4 * PAGEBLOCK_PAGES, Cpus::Pinned, "linux-6.18");
     mm.set_knob(Knob::TransparentHugepage, 0).unwrap();
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
     (0..5).for_each(|page| write(&mm, &space, at.add(page), page + 1));
     mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     (mm, space, at)
 }
 
@@ -47,7 +47,7 @@ impl Ends {
     }
 
     fn note(&self, mm: &Tiny) {
-        let collapsed = mm.counters().get("khugepaged_pages_collapsed");
+        let collapsed = mm.views().counters().get("khugepaged_pages_collapsed");
         self.collapsed.fetch_add(collapsed, Ordering::Relaxed);
         self.stayed.fetch_add(u64::from(collapsed == 0), Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ fn faults_beside_a_collapse() {
         let writer = (Arc::clone(&mm), Arc::clone(&space));
         join(vec![
             on_cpu(0, move || {
-                daemon.khugepaged();
+                daemon.collapses().khugepaged();
             }),
             on_cpu(1, move || {
                 let (mm, space) = faulter;
@@ -104,12 +104,12 @@ fn unmapping_beside_a_collapse() {
         let unmapper = (Arc::clone(&mm), Arc::clone(&space));
         join(vec![
             on_cpu(0, move || {
-                daemon.khugepaged();
+                daemon.collapses().khugepaged();
             }),
             on_cpu(1, move || {
                 let (mm, space) = unmapper;
-                mm.munmap(&space, at.add(1), 2);
-                let again = mm.mmap(&space, MapSpec::anonymous(1).small()).unwrap();
+                mm.spaces().munmap(&space, at.add(1), 2);
+                let again = mm.spaces().mmap(&space, MapSpec::anonymous(1).small()).unwrap();
                 assert_eq!(again, at.add(1));
                 assert_eq!(read(&mm, &space, again).unwrap(), 0);
                 write(&mm, &space, again, 8);
@@ -134,25 +134,25 @@ fn pins_and_forks_beside_a_collapse() {
         let forker = (Arc::clone(&mm), Arc::clone(&space));
         join(vec![
             on_cpu(0, move || {
-                daemon.khugepaged();
+                daemon.collapses().khugepaged();
             }),
             on_cpu(1, move || {
                 let (mm, space) = pinner;
-                let pinned = mm.pin_page(&space, at.add(3), Touch::Read).unwrap();
+                let pinned = mm.rmap().pin_page(&space, at.add(3), Touch::Read).unwrap();
                 shuttle::thread::yield_now();
                 let frame = pinned.frame();
-                let again = mm.pin_page(&space, at.add(3), Touch::Read).unwrap();
+                let again = mm.rmap().pin_page(&space, at.add(3), Touch::Read).unwrap();
                 assert_eq!(again.frame(), frame, "a pinned page stays");
-                mm.unpin_page(again);
-                mm.unpin_page(pinned);
+                mm.rmap().unpin_page(again);
+                mm.rmap().unpin_page(pinned);
             }),
             on_cpu(0, move || {
                 let (mm, space) = forker;
-                let child = mm.fork(&space).unwrap();
+                let child = mm.spaces().fork(&space).unwrap();
                 assert_eq!(read(&mm, &child, at).unwrap(), 1);
                 write(&mm, &child, at.add(1), 6);
                 assert_eq!(read(&mm, &child, at.add(1)).unwrap(), 6);
-                mm.exit(&child);
+                mm.spaces().exit(&child);
             }),
         ]);
         ENDS.note(&mm);
@@ -173,16 +173,16 @@ fn migration_beside_a_collapse() {
         let mover = (Arc::clone(&mm), Arc::clone(&space));
         join(vec![
             on_cpu(0, move || {
-                one.khugepaged();
+                one.collapses().khugepaged();
             }),
             on_cpu(1, move || {
-                other.khugepaged();
+                other.collapses().khugepaged();
             }),
             on_cpu(1, move || {
                 // To another frame of the same node.
                 let (mm, space) = mover;
                 for page in 0..5 {
-                    let _ = mm.move_page(&space, at.add(page), freehold_mm::Node(0));
+                    let _ = mm.rmap().move_page(&space, at.add(page), freehold_mm::Node(0));
                 }
             }),
         ]);

@@ -14,22 +14,22 @@ use shuttle::sync::Arc;
 
 /// Reads pages of a file of one's own, some twice, and ends the file.
 fn read_and_drop(mm: &Tiny, pages: u32) {
-    let file = mm.new_file(FileKind::Disk);
+    let file = mm.files().new_file(FileKind::Disk);
     for page in 0..pages {
         // Out of memory is an answer: the other one's pages may all be in use at the moment.
-        let _ = mm.read_file(&file, page, Placement::default());
-        let _ = mm.read_file(&file, page / 2, Placement::default());
+        let _ = mm.files().read_file(&file, page, Placement::default());
+        let _ = mm.files().read_file(&file, page / 2, Placement::default());
     }
-    mm.drop_file(&file);
+    mm.files().drop_file(&file);
 }
 
 /// Adds the pages that reclaim freed to `reclaimed`: a test in which there are none in any schedule shows nothing.
 fn end(mm: &Tiny, reclaimed: &AtomicU64) {
-    let counters = mm.counters();
+    let counters = mm.views().counters();
     let freed = counters.0.iter().filter(|(name, _)| name.starts_with("pgsteal"));
     reclaimed.fetch_add(freed.map(|(_, pages)| pages).sum(), Ordering::Relaxed);
-    mm.lru_drain_all();
-    mm.check_vm().unwrap();
+    mm.lru().lru_drain_all();
+    mm.spaces().check_vm().unwrap();
     check_whole(mm);
 }
 
@@ -59,8 +59,8 @@ fn kswapd_and_drains_beside_a_reader() {
             on_cpu(0, move || read_and_drop(&reader, 10)),
             on_cpu(1, move || {
                 for _ in 0..2 {
-                    daemon.lru_drain_all();
-                    daemon.kswapd(Node(0));
+                    daemon.lru().lru_drain_all();
+                    daemon.reclaim().kswapd(Node(0));
                 }
             }),
         ];

@@ -79,7 +79,7 @@ fn check_whole(mm: &Tiny) {
     }
     assert_eq!(in_use, sheaves, "objects in use, and CPUs' sheaves");
     mm.drain_all();
-    assert_eq!(mm.check().unwrap().allocated, mm.slabs().slab_pages());
+    assert_eq!(mm.views().check().unwrap().allocated, mm.slabs().slab_pages());
 }
 
 /// Two threads, each on its CPU, do `work` on a cache that `prepare` has made ready.

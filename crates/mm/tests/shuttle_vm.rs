@@ -19,16 +19,19 @@ use shuttle::sync::Arc;
 
 /// All address spaces and files have ended.
 fn end(mm: &Tiny) {
-    mm.check_vm().unwrap();
-    mm.lru_drain_all();
-    mm.check_vm().unwrap();
-    assert_eq!((mm.spaces().len(), mm.committed_pages(), mm.swap_pages().0), (0, 0, 0));
+    mm.spaces().check_vm().unwrap();
+    mm.lru().lru_drain_all();
+    mm.spaces().check_vm().unwrap();
+    assert_eq!(
+        (mm.spaces().all_spaces().len(), mm.spaces().committed_pages(), mm.spaces().swap_pages().0),
+        (0, 0, 0)
+    );
     check_whole(mm);
 }
 
 fn small(mm: &Tiny, pages: u32) -> (Space, Vpn) {
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
     (space, at)
 }
 
@@ -47,23 +50,23 @@ fn a_region_in_the_place_of_one_that_goes() {
                 on_cpu(0, move || {
                     let (mm, space) = faulter;
                     (0..3).for_each(|page| {
-                        let _ = mm.touch_page(&space, at.add(page), Touch::Write);
+                        let _ = mm.spaces().touch_page(&space, at.add(page), Touch::Write);
                     });
                 }),
                 on_cpu(1, move || {
                     let (mm, space) = unmapper;
-                    mm.munmap(&space, at.add(1), 2);
+                    mm.spaces().munmap(&space, at.add(1), 2);
                 }),
                 on_cpu(1, move || {
                     let (mm, space) = mapper;
-                    let new = mm.mmap(&space, MapSpec::anonymous(2).small()).unwrap();
+                    let new = mm.spaces().mmap(&space, MapSpec::anonymous(2).small()).unwrap();
                     assert_eq!(read(&mm, &space, new), Ok(0));
                     write(&mm, &space, new, 9);
                     assert_eq!(read(&mm, &space, new), Ok(9));
-                    mm.munmap(&space, new, 2);
+                    mm.spaces().munmap(&space, new, 2);
                 }),
             ]);
-            mm.exit(&space);
+            mm.spaces().exit(&space);
             end(&mm);
         });
     }
@@ -74,30 +77,30 @@ fn a_region_in_the_place_of_one_that_goes() {
 fn a_page_that_goes_as_it_comes() {
     explore(|| {
         let mm = tiny(32, Cpus::Pinned, "linux-6.18");
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         let (space, at) = small(&mm, 2);
-        let shared = mm.mmap(&space, MapSpec::shared(&file, 2)).unwrap();
+        let shared = mm.spaces().mmap(&space, MapSpec::shared(&file, 2)).unwrap();
         let faulter = (Arc::clone(&mm), Arc::clone(&space));
         let unmapper = (Arc::clone(&mm), Arc::clone(&space));
         let dropper = (Arc::clone(&mm), Arc::clone(&file));
         join(vec![
             on_cpu(0, move || {
                 let (mm, space) = faulter;
-                let _ = mm.touch_page(&space, at, Touch::Write);
-                let _ = mm.touch_page(&space, shared, Touch::Read);
-                let _ = mm.touch_page(&space, shared, Touch::Write);
+                let _ = mm.spaces().touch_page(&space, at, Touch::Write);
+                let _ = mm.spaces().touch_page(&space, shared, Touch::Read);
+                let _ = mm.spaces().touch_page(&space, shared, Touch::Write);
             }),
             on_cpu(1, move || {
                 let (mm, space) = unmapper;
-                mm.munmap(&space, at, 2);
-                mm.munmap(&space, shared, 2);
+                mm.spaces().munmap(&space, at, 2);
+                mm.spaces().munmap(&space, shared, 2);
                 // Somebody else's page, maybe in the frame that was given back.
                 let (mm, file) = dropper;
-                mm.read_file(&file, 7, Placement::default()).unwrap();
+                mm.files().read_file(&file, 7, Placement::default()).unwrap();
             }),
         ]);
-        mm.exit(&space);
-        mm.drop_file(&file);
+        mm.spaces().exit(&space);
+        mm.files().drop_file(&file);
         end(&mm);
     });
 }
@@ -114,20 +117,20 @@ fn fork_beside_the_parents_faults() {
         join(vec![
             on_cpu(0, move || {
                 let (mm, space) = forker;
-                let child = mm.fork(&space).unwrap();
+                let child = mm.spaces().fork(&space).unwrap();
                 write(&mm, &child, at, 5);
                 assert_eq!(read(&mm, &child, at), Ok(5));
-                mm.exit(&child);
+                mm.spaces().exit(&child);
             }),
             on_cpu(1, move || {
                 let (mm, space) = writer;
-                let _ = mm.touch_page(&space, at.add(1), Touch::Write);
-                mm.munmap(&space, at.add(2), 1);
+                let _ = mm.spaces().touch_page(&space, at.add(1), Touch::Write);
+                mm.spaces().munmap(&space, at.add(2), 1);
                 assert_eq!(read(&mm, &space, at), Ok(1));
             }),
         ]);
         assert_eq!(read(&mm, &space, at), Ok(1));
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         end(&mm);
     });
 }
@@ -139,25 +142,25 @@ fn copies_are_of_what_was_written_last() {
         let mm = tiny(32, Cpus::Pinned, "linux-6.18");
         let (space, at) = small(&mm, 1);
         write(&mm, &space, at, 1);
-        let child = mm.fork(&space).unwrap();
+        let child = mm.spaces().fork(&space).unwrap();
         let toucher = (Arc::clone(&mm), Arc::clone(&space));
         let ender = (Arc::clone(&mm), Arc::clone(&child));
         let writer = (Arc::clone(&mm), Arc::clone(&space));
         join(vec![
             on_cpu(0, move || {
-                let _ = toucher.0.touch_page(&toucher.1, at, Touch::Write);
+                let _ = toucher.0.spaces().touch_page(&toucher.1, at, Touch::Write);
             }),
-            on_cpu(1, move || ender.0.exit(&ender.1)),
+            on_cpu(1, move || ender.0.spaces().exit(&ender.1)),
             on_cpu(1, move || {
                 let (mm, space) = writer;
                 write(&mm, &space, at, 2);
-                let child = mm.fork(&space).unwrap();
+                let child = mm.spaces().fork(&space).unwrap();
                 assert_eq!(read(&mm, &child, at), Ok(2));
-                mm.exit(&child);
+                mm.spaces().exit(&child);
             }),
         ]);
         assert_eq!(read(&mm, &space, at), Ok(2));
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         end(&mm);
     });
 }
@@ -171,8 +174,8 @@ fn a_shared_page_that_moves() {
         let (parent, at) = small(&mm, 2);
         write(&mm, &parent, at, 1);
         write(&mm, &parent, at.add(1), 1);
-        let child = mm.fork(&parent).unwrap();
-        mm.lru_drain_all();
+        let child = mm.spaces().fork(&parent).unwrap();
+        mm.lru().lru_drain_all();
         let mover = (Arc::clone(&mm), Arc::clone(&parent));
         let writer = (Arc::clone(&mm), Arc::clone(&child));
         let forker = (Arc::clone(&mm), Arc::clone(&parent));
@@ -180,7 +183,7 @@ fn a_shared_page_that_moves() {
             on_cpu(0, move || {
                 let (mm, space) = mover;
                 for page in 0..2 {
-                    let moved = mm.move_page(&space, at.add(page), Node(1));
+                    let moved = mm.rmap().move_page(&space, at.add(page), Node(1));
                     MOVED.fetch_add(u64::from(moved.is_ok()), Ordering::Relaxed);
                     assert_ne!(moved, Err(MigrateError::Unmovable));
                 }
@@ -192,18 +195,18 @@ fn a_shared_page_that_moves() {
             }),
             on_cpu(0, move || {
                 let (mm, space) = forker;
-                let third = mm.fork(&space).unwrap();
+                let third = mm.spaces().fork(&space).unwrap();
                 assert_eq!(read(&mm, &third, at), Ok(1));
                 write(&mm, &third, at.add(1), 3);
-                mm.exit(&third);
+                mm.spaces().exit(&third);
             }),
         ]);
         let seen =
             [(&parent, at), (&child, at), (&parent, at.add(1))].map(|(space, at)| read(&mm, space, at));
         assert_eq!(seen, [Ok(1), Ok(2), Ok(1)]);
-        mm.check_vm().unwrap();
-        mm.exit(&parent);
-        mm.exit(&child);
+        mm.spaces().check_vm().unwrap();
+        mm.spaces().exit(&parent);
+        mm.spaces().exit(&child);
         end(&mm);
     });
     assert_met(MOVED.load(Ordering::Relaxed));
@@ -215,32 +218,32 @@ fn swap_beside_a_family() {
     static SWAPPED: AtomicU64 = AtomicU64::new(0);
     explore(|| {
         let mm = tiny(24, Cpus::Pinned, "linux-6.18");
-        mm.set_swap(40);
+        mm.spaces().set_swap(40);
         let (space, at) = small(&mm, 12);
-        mm.populate(&space, at, 8).unwrap();
-        mm.lru_drain_all();
+        mm.spaces().populate(&space, at, 8).unwrap();
+        mm.lru().lru_drain_all();
         let toucher = (Arc::clone(&mm), Arc::clone(&space));
         let forker = (Arc::clone(&mm), Arc::clone(&space));
         join(vec![
             on_cpu(0, move || {
                 let (mm, space) = toucher;
                 (0..12).for_each(|page| {
-                    let _ = mm.touch_page(&space, at.add(page), Touch::Write);
+                    let _ = mm.spaces().touch_page(&space, at.add(page), Touch::Write);
                 });
-                mm.kswapd(Node(0));
+                mm.reclaim().kswapd(Node(0));
             }),
             on_cpu(1, move || {
                 let (mm, space) = forker;
-                if let Ok(child) = mm.fork(&space) {
-                    let _ = mm.touch_page(&child, at, Touch::Write);
-                    mm.kswapd(Node(0));
-                    mm.exit(&child);
+                if let Ok(child) = mm.spaces().fork(&space) {
+                    let _ = mm.spaces().touch_page(&child, at, Touch::Write);
+                    mm.reclaim().kswapd(Node(0));
+                    mm.spaces().exit(&child);
                 }
             }),
         ]);
-        SWAPPED.fetch_add(mm.counters().get("pswpout"), Ordering::Relaxed);
-        mm.check_vm().unwrap();
-        mm.exit(&space);
+        SWAPPED.fetch_add(mm.views().counters().get("pswpout"), Ordering::Relaxed);
+        mm.spaces().check_vm().unwrap();
+        mm.spaces().exit(&space);
         end(&mm);
     });
     assert_met(SWAPPED.load(Ordering::Relaxed));
@@ -252,11 +255,11 @@ fn files_end_while_reclaim_has_their_pages() {
     static RECLAIMED: AtomicU64 = AtomicU64::new(0);
     explore(|| {
         let mm = tiny(12, Cpus::Pinned, "linux-6.18");
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         for page in 0..6 {
-            mm.read_file(&file, page, Placement::default()).unwrap();
+            mm.files().read_file(&file, page, Placement::default()).unwrap();
         }
-        mm.lru_drain_all();
+        mm.lru().lru_drain_all();
         let ender = (Arc::clone(&mm), Arc::clone(&file));
         let daemon = Arc::clone(&mm);
         join(vec![
@@ -264,13 +267,13 @@ fn files_end_while_reclaim_has_their_pages() {
                 let (mm, file) = ender;
                 // Reclaim takes a while to come to a page.
                 (0..mm.machine().random() % 400).for_each(|_| mm.machine().block(Nanos(0)));
-                mm.drop_file(&file);
+                mm.files().drop_file(&file);
             }),
-            on_cpu(1, move || daemon.kswapd(Node(0))),
+            on_cpu(1, move || daemon.reclaim().kswapd(Node(0))),
         ]);
-        let counters = mm.counters();
+        let counters = mm.views().counters();
         RECLAIMED.fetch_add(counters.get("pgsteal_kswapd"), Ordering::Relaxed);
-        assert_eq!(mm.file_pages(), 0);
+        assert_eq!(mm.files().file_pages(), 0);
         end(&mm);
     });
     assert_met(RECLAIMED.load(Ordering::Relaxed));
@@ -281,36 +284,39 @@ fn mapped_files_are_written_and_reclaimed() {
     static RECLAIMED: AtomicU64 = AtomicU64::new(0);
     explore(|| {
         let mm = tiny(16, Cpus::Pinned, "linux-6.18");
-        let file = mm.new_file(FileKind::Disk);
-        let space = mm.new_space();
-        let shared = mm.mmap(&space, MapSpec::shared(&file, 3)).unwrap();
-        let private = mm.mmap(&space, MapSpec::private(&file, 3)).unwrap();
+        let file = mm.files().new_file(FileKind::Disk);
+        let space = mm.spaces().new_space();
+        let shared = mm.spaces().mmap(&space, MapSpec::shared(&file, 3)).unwrap();
+        let private = mm.spaces().mmap(&space, MapSpec::private(&file, 3)).unwrap();
         let user = (Arc::clone(&mm), Arc::clone(&space), Arc::clone(&file));
         let daemon = Arc::clone(&mm);
         join(vec![
             on_cpu(0, move || {
                 let (mm, space, file) = user;
                 for page in 0..3 {
-                    let _ = mm.touch_page(&space, shared.add(page), Touch::Write);
-                    let _ = mm.touch_page(&space, private.add(page), Touch::Read);
-                    let _ = mm.touch_page(&space, private.add(page), Touch::Write);
-                    let _ = mm.write_file(&file, 3 + page, Placement::default());
+                    let _ = mm.spaces().touch_page(&space, shared.add(page), Touch::Write);
+                    let _ = mm.spaces().touch_page(&space, private.add(page), Touch::Read);
+                    let _ = mm.spaces().touch_page(&space, private.add(page), Touch::Write);
+                    let _ = mm.files().write_file(&file, 3 + page, Placement::default());
                 }
             }),
             on_cpu(1, move || {
                 for _ in 0..2 {
-                    let taken = daemon.take_dirty(2);
-                    daemon.written(&taken);
-                    daemon.lru_drain_all();
-                    daemon.kswapd(Node(0));
+                    let taken = daemon.files().take_dirty(2);
+                    daemon.files().written(&taken);
+                    daemon.lru().lru_drain_all();
+                    daemon.reclaim().kswapd(Node(0));
                 }
             }),
         ]);
-        RECLAIMED.fetch_add(mm.counters().get("pgsteal_kswapd"), Ordering::Relaxed);
-        mm.check_vm().unwrap();
-        mm.exit(&space);
-        mm.drop_file(&file);
-        assert_eq!((mm.file_pages(), mm.dirty_pages().dirty, mm.dirty_pages().writeback), (0, 0, 0));
+        RECLAIMED.fetch_add(mm.views().counters().get("pgsteal_kswapd"), Ordering::Relaxed);
+        mm.spaces().check_vm().unwrap();
+        mm.spaces().exit(&space);
+        mm.files().drop_file(&file);
+        assert_eq!(
+            (mm.files().file_pages(), mm.files().dirty_pages().dirty, mm.files().dirty_pages().writeback),
+            (0, 0, 0)
+        );
         end(&mm);
     });
     assert_met(RECLAIMED.load(Ordering::Relaxed));
@@ -326,30 +332,30 @@ fn a_huge_page_that_moves_and_is_taken_apart() {
     explore_some(OF_HUGE, || {
         let mm = on_nodes(&[3 * PAGEBLOCK_PAGES, 3 * PAGEBLOCK_PAGES], Cpus::Pinned, "linux-6.18");
         mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
-        let space = mm.new_space();
-        let at = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
         write(&mm, &space, at.add(5), 7);
         assert_eq!(space.huge_pages(), 1);
-        mm.lru_drain_all();
+        mm.lru().lru_drain_all();
         let mover = (Arc::clone(&mm), Arc::clone(&space));
         let unmapper = (Arc::clone(&mm), Arc::clone(&space));
         join(vec![
             on_cpu(0, move || {
-                let moved = mover.0.move_page(&mover.1, at.add(5), Node(1));
+                let moved = mover.0.rmap().move_page(&mover.1, at.add(5), Node(1));
                 MOVED.fetch_add(u64::from(moved.is_ok()), Ordering::Relaxed);
             }),
             on_cpu(1, move || {
                 let (mm, space) = unmapper;
-                mm.munmap(&space, at, 1);
-                let again = mm.mmap(&space, MapSpec::anonymous(1).small()).unwrap();
+                mm.spaces().munmap(&space, at, 1);
+                let again = mm.spaces().mmap(&space, MapSpec::anonymous(1).small()).unwrap();
                 assert_eq!(again, at);
-                let _ = mm.touch_page(&space, again, Touch::Write);
+                let _ = mm.spaces().touch_page(&space, again, Touch::Write);
                 assert_eq!(read(&mm, &space, at.add(5)), Ok(7));
             }),
         ]);
         assert_eq!(read(&mm, &space, at.add(5)), Ok(7));
-        mm.check_vm().unwrap();
-        mm.exit(&space);
+        mm.spaces().check_vm().unwrap();
+        mm.spaces().exit(&space);
         end(&mm);
     });
     assert_met(MOVED.load(Ordering::Relaxed));

@@ -164,7 +164,7 @@ impl Life {
 
     fn check(&self) {
         self.mm.slabs().check_caches().unwrap();
-        self.mm.check().unwrap();
+        self.mm.views().check().unwrap();
         let in_use: u64 = self
             .caches
             .iter()
@@ -189,9 +189,9 @@ impl Life {
             assert_eq!(self.mm.slabs().check_cache(*id).unwrap().slabs, 0, "slabs of {id:?} stayed");
         }
         // Main sheaves are what remains, one for each CPU and cache that has them.
-        let sheaves = self.mm.memory_use().held();
+        let sheaves = self.mm.views().memory_use().held();
         assert_eq!(self.mm.slabs().slab_pages(), sheaves);
-        assert_eq!(self.mm.check().unwrap().allocated, sheaves);
+        assert_eq!(self.mm.views().check().unwrap().allocated, sheaves);
     }
 }
 

@@ -24,24 +24,24 @@ fn machine(huge: u64) -> Mm<Bare> {
 
 /// Pages handed out, once no CPU keeps any back for the LRU lists.
 fn held(mm: &Mm<Bare>) -> u64 {
-    mm.lru_drain_all();
-    mm.memory_use().held()
+    mm.lru().lru_drain_all();
+    mm.views().memory_use().held()
 }
 
 fn check(mm: &Mm<Bare>) {
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 fn touch(mm: &Mm<Bare>, space: &AddressSpace<Bare>, vpn: Vpn, touch: Touch) -> Option<FaultKind> {
-    mm.touch_page(space, vpn, touch).unwrap().1
+    mm.spaces().touch_page(space, vpn, touch).unwrap().1
 }
 
 #[test]
 fn a_page_is_faulted_in_once_and_given_back() {
     let mm = machine(0);
-    let space = mm.new_space();
-    let start = mm.mmap(&space, MapSpec::anonymous(1000)).unwrap();
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(1000)).unwrap();
     for page in 0..1000 {
         assert_eq!(touch(&mm, &space, start.add(page), Touch::Write), Some(FaultKind::Minor));
         assert_eq!(touch(&mm, &space, start.add(page), Touch::Write), None);
@@ -49,32 +49,32 @@ fn a_page_is_faulted_in_once_and_given_back() {
     assert_eq!((space.resident_pages(), space.table_pages()), (1000, 2));
     assert_eq!(held(&mm), 1002);
     check(&mm);
-    mm.munmap(&space, start.add(10), 20);
+    mm.spaces().munmap(&space, start.add(10), 20);
     assert_eq!(space.resident_pages(), 980);
-    let gone = mm.touch_page(&space, start.add(10), Touch::Read);
+    let gone = mm.spaces().touch_page(&space, start.add(10), Touch::Read);
     assert_eq!(gone.unwrap_err(), FaultError::NoRegion(start.add(10)));
     check(&mm);
-    mm.exit(&space);
-    assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
+    mm.spaces().exit(&space);
+    assert_eq!((held(&mm), mm.spaces().committed_pages()), (0, 0));
     check(&mm);
 }
 
 #[test]
 fn a_fault_in_an_aligned_region_gets_a_huge_page() {
     let mm = machine(1);
-    let space = mm.new_space();
-    let start = mm.mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES + 5)).unwrap();
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES + 5)).unwrap();
     assert_eq!(touch(&mm, &space, start.add(700), Touch::Write), Some(FaultKind::Huge));
     assert_eq!(touch(&mm, &space, start.add(2 * PAGEBLOCK_PAGES), Touch::Write), Some(FaultKind::Minor));
     assert_eq!((space.resident_pages(), space.huge_pages()), (513, 1));
     check(&mm);
     // Part of it goes: the entry and the page are split, the rest stays.
-    mm.munmap(&space, start.add(PAGEBLOCK_PAGES), 12);
+    mm.spaces().munmap(&space, start.add(PAGEBLOCK_PAGES), 12);
     assert_eq!((space.resident_pages(), space.huge_pages()), (501, 0));
     assert_eq!(touch(&mm, &space, start.add(700), Touch::Write), None);
     assert_eq!(held(&mm), 501 + 2);
     check(&mm);
-    mm.exit(&space);
+    mm.spaces().exit(&space);
     assert_eq!(held(&mm), 0);
 }
 
@@ -83,16 +83,16 @@ fn a_program_asks_for_huge_pages_where_the_setting_leaves_it_to_programs() {
     // Never, always, if asked: for a region that says nothing, one that asks, one that does not want any.
     for (setting, wanted) in [(0, [0, 0, 0]), (1, [1, 1, 0]), (2, [0, 1, 0])] {
         let mm = machine(setting);
-        let space = mm.new_space();
+        let space = mm.spaces().new_space();
         let spec = || MapSpec::anonymous(PAGEBLOCK_PAGES);
         let got = [spec(), spec().advised(), spec().small()].map(|spec| {
-            let (at, before) = (mm.mmap(&space, spec).unwrap(), space.huge_pages());
+            let (at, before) = (mm.spaces().mmap(&space, spec).unwrap(), space.huge_pages());
             touch(&mm, &space, at, Touch::Write);
             space.huge_pages() - before
         });
         assert_eq!(got, wanted, "{setting}");
         check(&mm);
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         assert_eq!(held(&mm), 0);
     }
 }
@@ -100,35 +100,35 @@ fn a_program_asks_for_huge_pages_where_the_setting_leaves_it_to_programs() {
 #[test]
 fn advice_holds_for_the_pages_that_it_was_given_for() {
     let mm = machine(2);
-    let space = mm.new_space();
-    let start = mm.mmap(&space, MapSpec::anonymous(4 * PAGEBLOCK_PAGES)).unwrap();
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(4 * PAGEBLOCK_PAGES)).unwrap();
     let of = |table| start.add(table * PAGEBLOCK_PAGES);
     // The second and third table's, a page of which is told otherwise afterwards.
-    mm.advise(&space, of(1), 2 * PAGEBLOCK_PAGES, HugePages::Advised);
-    mm.advise(&space, of(2).add(7), 1, HugePages::Never);
+    mm.spaces().advise(&space, of(1), 2 * PAGEBLOCK_PAGES, HugePages::Advised);
+    mm.spaces().advise(&space, of(2).add(7), 1, HugePages::Never);
     let kinds = [0, 1, 2, 3].map(|table| touch(&mm, &space, of(table), Touch::Write));
     let (minor, huge) = (Some(FaultKind::Minor), Some(FaultKind::Huge));
     assert_eq!(kinds, [minor, huge, minor, minor]);
     check(&mm);
-    mm.exit(&space);
-    assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
+    mm.spaces().exit(&space);
+    assert_eq!((held(&mm), mm.spaces().committed_pages()), (0, 0));
 }
 
 #[test]
 fn advice_for_part_of_a_huge_page_takes_it_apart() {
     let mm = machine(1);
-    let space = mm.new_space();
-    let start = mm.mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES)).unwrap();
-    mm.populate(&space, start, 2 * PAGEBLOCK_PAGES).unwrap();
-    mm.advise(&space, start.add(9), PAGEBLOCK_PAGES - 9, HugePages::Never);
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES)).unwrap();
+    mm.spaces().populate(&space, start, 2 * PAGEBLOCK_PAGES).unwrap();
+    mm.spaces().advise(&space, start.add(9), PAGEBLOCK_PAGES - 9, HugePages::Never);
     assert_eq!((space.huge_pages(), space.resident_pages()), (1, u64::from(2 * PAGEBLOCK_PAGES)));
     // Two regions share a table now: a fork must not take what it maps for both.
-    let child = mm.fork(&space).unwrap();
+    let child = mm.spaces().fork(&space).unwrap();
     assert_eq!((child.huge_pages(), child.resident_pages()), (1, u64::from(2 * PAGEBLOCK_PAGES)));
     check(&mm);
-    mm.exit(&child);
-    mm.exit(&space);
-    assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
+    mm.spaces().exit(&child);
+    mm.spaces().exit(&space);
+    assert_eq!((held(&mm), mm.spaces().committed_pages()), (0, 0));
 }
 
 #[test]
@@ -139,16 +139,16 @@ fn page_tables_may_be_in_high_memory_only_if_the_kernel_was_built_so() {
         let knobs = Knobs::default();
         knobs.set(Knob::Highpte, highpte).unwrap();
         let mm = Mm::new(Bare::default(), topology, Policy::default(), knobs).unwrap();
-        let space = mm.new_space();
-        let start = mm.mmap(&space, MapSpec::anonymous(4 * PAGEBLOCK_PAGES).small()).unwrap();
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(4 * PAGEBLOCK_PAGES).small()).unwrap();
         for table in 0..4 {
             touch(&mm, &space, start.add(table * PAGEBLOCK_PAGES), Touch::Write);
         }
-        let allocated = mm.counters().0;
+        let allocated = mm.views().counters().0;
         let of = |name: &str| allocated.get(name).copied().unwrap_or(0);
         let tables_low = 4 * (1 - highpte);
         assert_eq!((of("pgalloc_normal"), of("pgalloc_high")), (tables_low, 8 - tables_low), "{highpte}");
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         assert_eq!(held(&mm), 0);
         check(&mm);
     }
@@ -158,24 +158,25 @@ fn page_tables_may_be_in_high_memory_only_if_the_kernel_was_built_so() {
 fn forked_pages_are_copied_by_who_writes_first() {
     for huge in [0, 1] {
         let mm = machine(huge);
-        let parent = mm.new_space();
-        let start = mm.mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-        mm.populate(&parent, start, PAGEBLOCK_PAGES).unwrap();
-        let child = mm.fork(&parent).unwrap();
-        let of =
-            |space: &AddressSpace<Bare>, page| mm.touch_page(space, start.add(page), Touch::Read).unwrap().0;
+        let parent = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        mm.spaces().populate(&parent, start, PAGEBLOCK_PAGES).unwrap();
+        let child = mm.spaces().fork(&parent).unwrap();
+        let of = |space: &AddressSpace<Bare>, page| {
+            mm.spaces().touch_page(space, start.add(page), Touch::Read).unwrap().0
+        };
         assert_eq!(of(&parent, 3), of(&child, 3));
         check(&mm);
         assert_eq!(touch(&mm, &child, start.add(3), Touch::Write), Some(FaultKind::Copied));
         assert_ne!(of(&parent, 3), of(&child, 3));
         assert_eq!(of(&parent, 4), of(&child, 4));
         check(&mm);
-        mm.exit(&parent);
+        mm.spaces().exit(&parent);
         check(&mm);
         // The one that is left owns what it writes to; parts of what is still a huge page are copied all the same.
         let owned = if huge == 1 { FaultKind::Copied } else { FaultKind::Spurious };
         assert_eq!(touch(&mm, &child, start.add(4), Touch::Write), Some(owned));
-        mm.exit(&child);
+        mm.spaces().exit(&child);
         assert_eq!(held(&mm), 0);
     }
 }
@@ -183,63 +184,64 @@ fn forked_pages_are_copied_by_who_writes_first() {
 #[test]
 fn a_file_is_read_once_and_shared() {
     let mm = machine(0);
-    let file = mm.new_file(FileKind::Disk);
+    let file = mm.files().new_file(FileKind::Disk);
     let here = Placement::default();
-    assert_eq!(mm.read_file(&file, 7, here).unwrap(), Cached::Miss);
-    assert_eq!(mm.read_file(&file, 7, here).unwrap(), Cached::Hit);
-    let (one, other) = (mm.new_space(), mm.new_space());
-    let shared = mm.mmap(&one, MapSpec::shared(&file, 10)).unwrap();
-    let private = mm.mmap(&other, MapSpec::private(&file, 10)).unwrap();
+    assert_eq!(mm.files().read_file(&file, 7, here).unwrap(), Cached::Miss);
+    assert_eq!(mm.files().read_file(&file, 7, here).unwrap(), Cached::Hit);
+    let (one, other) = (mm.spaces().new_space(), mm.spaces().new_space());
+    let shared = mm.spaces().mmap(&one, MapSpec::shared(&file, 10)).unwrap();
+    let private = mm.spaces().mmap(&other, MapSpec::private(&file, 10)).unwrap();
     assert_eq!(touch(&mm, &one, shared.add(7), Touch::Write), Some(FaultKind::Minor));
-    assert_eq!(mm.dirty_pages(), DirtyPages { dirty: 1, writeback: 0 });
-    let seen = mm.touch_page(&other, private.add(7), Touch::Read).unwrap().0;
-    assert_eq!(seen, mm.touch_page(&one, shared.add(7), Touch::Read).unwrap().0);
+    assert_eq!(mm.files().dirty_pages(), DirtyPages { dirty: 1, writeback: 0 });
+    let seen = mm.spaces().touch_page(&other, private.add(7), Touch::Read).unwrap().0;
+    assert_eq!(seen, mm.spaces().touch_page(&one, shared.add(7), Touch::Read).unwrap().0);
     assert_eq!(touch(&mm, &other, private.add(7), Touch::Write), Some(FaultKind::Copied));
-    assert_ne!(seen, mm.touch_page(&other, private.add(7), Touch::Read).unwrap().0);
+    assert_ne!(seen, mm.spaces().touch_page(&other, private.add(7), Touch::Read).unwrap().0);
     assert_eq!(touch(&mm, &other, private.add(8), Touch::Write), Some(FaultKind::Major));
     check(&mm);
-    mm.exit(&one);
-    mm.exit(&other);
-    assert_eq!((mm.file_pages(), held(&mm)), (2, 2));
-    let written = mm.take_dirty(10);
-    assert_eq!(mm.dirty_pages(), DirtyPages { dirty: 0, writeback: 1 });
-    mm.written(&written);
+    mm.spaces().exit(&one);
+    mm.spaces().exit(&other);
+    assert_eq!((mm.files().file_pages(), held(&mm)), (2, 2));
+    let written = mm.files().take_dirty(10);
+    assert_eq!(mm.files().dirty_pages(), DirtyPages { dirty: 0, writeback: 1 });
+    mm.files().written(&written);
     check(&mm);
-    mm.drop_file(&file);
-    assert_eq!((mm.file_pages(), held(&mm), mm.dirty_pages()), (0, 0, DirtyPages::default()));
+    mm.files().drop_file(&file);
+    assert_eq!((mm.files().file_pages(), held(&mm), mm.files().dirty_pages()), (0, 0, DirtyPages::default()));
 }
 
 #[test]
 fn promises_are_kept_within_bounds() {
     let mm = machine(0);
-    let space = mm.new_space();
-    assert_eq!(mm.mmap(&space, MapSpec::anonymous(0)), Err(MapError::Size));
+    let space = mm.spaces().new_space();
+    assert_eq!(mm.spaces().mmap(&space, MapSpec::anonymous(0)), Err(MapError::Size));
     // More than the whole machine at once, by the heuristic.
-    assert_eq!(mm.mmap(&space, MapSpec::anonymous(1 << 20)), Err(MapError::Overcommit));
-    mm.mmap(&space, MapSpec::anonymous(40_000)).unwrap();
-    mm.mmap(&space, MapSpec::anonymous(40_000)).unwrap();
+    assert_eq!(mm.spaces().mmap(&space, MapSpec::anonymous(1 << 20)), Err(MapError::Overcommit));
+    mm.spaces().mmap(&space, MapSpec::anonymous(40_000)).unwrap();
+    mm.spaces().mmap(&space, MapSpec::anonymous(40_000)).unwrap();
     mm.set_knob(Knob::OvercommitMemory, 2).unwrap();
-    assert_eq!(mm.mmap(&space, MapSpec::anonymous(1)), Err(MapError::Overcommit));
+    assert_eq!(mm.spaces().mmap(&space, MapSpec::anonymous(1)), Err(MapError::Overcommit));
     mm.set_knob(Knob::OvercommitMemory, 1).unwrap();
-    mm.mmap(&space, MapSpec::anonymous(1 << 25)).unwrap();
-    mm.exit(&space);
-    assert_eq!(mm.committed_pages(), 0);
+    mm.spaces().mmap(&space, MapSpec::anonymous(1 << 25)).unwrap();
+    mm.spaces().exit(&space);
+    assert_eq!(mm.spaces().committed_pages(), 0);
 }
 
 #[test]
 fn exhaustion_is_an_error_and_nothing_leaks() {
     let mm = machine(0);
-    let space = mm.new_space();
+    let space = mm.spaces().new_space();
     let pages = 70_000;
     mm.set_knob(Knob::OvercommitMemory, 1).unwrap();
-    let start = mm.mmap(&space, MapSpec::anonymous(pages)).unwrap();
-    let got =
-        (0..pages).take_while(|&page| mm.touch_page(&space, start.add(page), Touch::Write).is_ok()).count();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
+    let got = (0..pages)
+        .take_while(|&page| mm.spaces().touch_page(&space, start.add(page), Touch::Write).is_ok())
+        .count();
     assert!((50_000..pages as usize).contains(&got), "{got}");
     check(&mm);
-    let failed = mm.touch_page(&space, start.add(pages - 1), Touch::Write);
+    let failed = mm.spaces().touch_page(&space, start.add(pages - 1), Touch::Write);
     assert!(matches!(failed, Err(FaultError::Alloc(_))), "{failed:?}");
-    mm.exit(&space);
+    mm.spaces().exit(&space);
     assert_eq!(held(&mm), 0);
     check(&mm);
 }
@@ -280,60 +282,60 @@ proptest! {
     #[test]
     fn lives_of_address_spaces(events in prop::collection::vec(event(), 1..60), huge in 0..2u64) {
         let mm = machine(huge);
-        let file = mm.new_file(FileKind::Disk);
-        let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.new_space()];
+        let file = mm.files().new_file(FileKind::Disk);
+        let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.spaces().new_space()];
         for event in events {
             let of = |space: usize| space % spaces.len();
             match event {
                 Event::Map { space, pages } => {
-                    mm.mmap(&spaces[of(space)], MapSpec::anonymous(pages)).unwrap();
+                    mm.spaces().mmap(&spaces[of(space)], MapSpec::anonymous(pages)).unwrap();
                 }
                 Event::Touch { space, at, write } => {
                     let touch = if write { Touch::Write } else { Touch::Read };
                     let at = Vpn(PAGEBLOCK_PAGES + at);
                     for page in 0..9 {
-                        let touched = mm.touch_page(&spaces[of(space)], at.add(page), touch);
+                        let touched = mm.spaces().touch_page(&spaces[of(space)], at.add(page), touch);
                         let fine = matches!(touched, Ok(_) | Err(FaultError::NoRegion(_)));
                         prop_assert!(fine, "{:?}", touched);
                     }
                 }
                 Event::Unmap { space, at, pages } => {
-                    mm.munmap(&spaces[of(space)], Vpn(PAGEBLOCK_PAGES + at), pages);
+                    mm.spaces().munmap(&spaces[of(space)], Vpn(PAGEBLOCK_PAGES + at), pages);
                 }
                 Event::Fork { space } if spaces.len() < 4 => {
-                    let child = mm.fork(&spaces[of(space)]).unwrap();
+                    let child = mm.spaces().fork(&spaces[of(space)]).unwrap();
                     spaces.push(child);
                 }
                 Event::Fork { .. } => {}
                 Event::Exit { space } => {
-                    mm.exit(&spaces[of(space)]);
+                    mm.spaces().exit(&spaces[of(space)]);
                     let index = of(space);
-                    spaces[index] = mm.new_space();
+                    spaces[index] = mm.spaces().new_space();
                 }
                 Event::Split { space, at } => {
-                    mm.split_huge(&spaces[of(space)], Vpn(PAGEBLOCK_PAGES + at));
+                    mm.spaces().split_huge(&spaces[of(space)], Vpn(PAGEBLOCK_PAGES + at));
                 }
                 Event::ReadFile { at } => {
-                    mm.read_file(&file, at, Placement::default()).unwrap();
+                    mm.files().read_file(&file, at, Placement::default()).unwrap();
                 }
                 Event::MapFile { space, private } => {
                     let spec = if private { MapSpec::private(&file, 64) } else { MapSpec::shared(&file, 64) };
-                    mm.mmap(&spaces[of(space)], spec).unwrap();
+                    mm.spaces().mmap(&spaces[of(space)], spec).unwrap();
                 }
                 Event::Write { pages } => {
-                    let taken = mm.take_dirty(pages);
-                    mm.written(&taken);
+                    let taken = mm.files().take_dirty(pages);
+                    mm.files().written(&taken);
                 }
             }
-            let checked = mm.check_vm();
+            let checked = mm.spaces().check_vm();
             prop_assert!(checked.is_ok(), "{:?}", checked);
         }
         for space in &spaces {
-            mm.exit(space);
+            mm.spaces().exit(space);
         }
-        mm.drop_file(&file);
-        let checked = mm.check();
+        mm.files().drop_file(&file);
+        let checked = mm.views().check();
         prop_assert!(checked.is_ok(), "{:?}", checked);
-        prop_assert_eq!((held(&mm), mm.committed_pages()), (0, 0));
+        prop_assert_eq!((held(&mm), mm.spaces().committed_pages()), (0, 0));
     }
 }

@@ -33,7 +33,7 @@ fn tick(mm: &Mm<Bare>) {
 }
 
 fn reserve(mm: &Mm<Bare>) -> u64 {
-    mm.counters().get("freehold_low_reserve")
+    mm.views().counters().get("freehold_low_reserve")
 }
 
 fn free_of(mm: &Mm<Bare>, kind: ZoneKind) -> u64 {
@@ -61,16 +61,16 @@ fn demand(mm: &Mm<Bare>, pages: u32) {
 
 /// A program on node 0 that touches so many pages of memory, placed by `placement`.
 fn program(mm: &Mm<Bare>, pages: u32, placement: Placement) -> (Arc<AddressSpace<Bare>>, Vpn) {
-    let space = mm.new_space();
-    let start = mm.mmap(&space, MapSpec::anonymous(pages).placed(placement)).unwrap();
-    mm.populate(&space, start, pages).unwrap();
-    mm.lru_drain_all();
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages).placed(placement)).unwrap();
+    mm.spaces().populate(&space, start, pages).unwrap();
+    mm.lru().lru_drain_all();
     (space, start)
 }
 
 fn check(mm: &Mm<Bare>) {
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 #[test]
@@ -143,17 +143,17 @@ fn guests_are_moved_out_for_who_may_wait() {
         // There is no swap: nothing else can be done for them.
         let held = take(&mm, BOUND, 12_000);
         assert_eq!(held.len() == 12_000, served, "{policy}: {}", held.len());
-        let moved = mm.counters().get("freehold_low_moved");
+        let moved = mm.views().counters().get("freehold_low_moved");
         assert_eq!(moved > 8000, served, "{policy}: {moved}");
         assert_eq!(before - space.pages_on(Node(0)), moved);
         assert_eq!(space.resident_pages(), 80_000, "nobody lost a page");
-        assert_eq!(mm.counters().get("freehold_oom"), u64::from(!served));
-        assert!(mm.touch_page(&space, start, Touch::Write).unwrap().1.is_none());
+        assert_eq!(mm.views().counters().get("freehold_oom"), u64::from(!served));
+        assert!(mm.spaces().touch_page(&space, start, Touch::Write).unwrap().1.is_none());
         check(&mm);
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         give(&mm, &held);
-        mm.lru_drain_all();
-        assert_eq!(mm.memory_use().held(), 0);
+        mm.lru().lru_drain_all();
+        assert_eq!(mm.views().memory_use().held(), 0);
         check(&mm);
     }
 }
@@ -168,10 +168,10 @@ fn kswapd_restores_the_reserve() {
     mm.machine().take_woken();
     tick(&mm);
     assert!(!mm.machine().take_woken().is_empty());
-    mm.kswapd(Node(0));
+    mm.reclaim().kswapd(Node(0));
     assert!(free_of(&mm, ZoneKind::Dma32) >= 300, "{}", free_of(&mm, ZoneKind::Dma32));
-    assert!(mm.counters().get("freehold_low_moved") > 0);
-    assert_eq!(mm.counters().get("pgscan_kswapd"), 0, "nobody was evicted");
+    assert!(mm.views().counters().get("freehold_low_moved") > 0);
+    assert_eq!(mm.views().counters().get("pgscan_kswapd"), 0, "nobody was evicted");
     give(&mm, &held);
     check(&mm);
 }
@@ -183,7 +183,7 @@ fn pages_that_were_placed_stay_where_they_were_put() {
     let (space, _) = program(&mm, 60_000, here);
     let held = take(&mm, BOUND, 12_000);
     assert!(held.len() < 12_000);
-    assert_eq!((space.pages_on(Node(0)), mm.counters().get("freehold_low_moved")), (60_000, 0));
+    assert_eq!((space.pages_on(Node(0)), mm.views().counters().get("freehold_low_moved")), (60_000, 0));
     assert_eq!(mm.alloc(BOUND), Err(AllocError::OutOfMemory));
     check(&mm);
 }
@@ -210,9 +210,9 @@ fn low_memory_of_a_32_bit_machine_is_kept_for_the_kernel() {
         knobs.set(Knob::TransparentHugepage, 0).unwrap();
         let mm = Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
         let (space, _) = program(&mm, 300_000, Placement::default());
-        let metadata = mm.new_file(FileKind::Metadata);
+        let metadata = mm.files().new_file(FileKind::Metadata);
         (0..1000).for_each(|page| {
-            mm.read_file(&metadata, page, Placement::default()).unwrap();
+            mm.files().read_file(&metadata, page, Placement::default()).unwrap();
         });
         let held = take(&mm, Request::KERNEL, 100_000);
         assert_eq!(held.len() == 100_000, served, "{policy}: {}", held.len());
@@ -251,18 +251,18 @@ proptest! {
     #[test]
     fn nothing_is_lost_in_random_lives(steps in proptest::collection::vec(step(), 1..60)) {
         let mm = machine(PRICE);
-        let space = mm.new_space();
-        let start = mm.mmap(&space, MapSpec::anonymous(70 * 2048)).unwrap();
-        let file = mm.new_file(FileKind::Disk);
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(70 * 2048)).unwrap();
+        let file = mm.files().new_file(FileKind::Disk);
         let mut held = vec![];
         for step in steps {
             match step {
                 // Memory may be short: then fewer pages are touched.
-                Step::Touch(part) => drop(mm.populate(&space, start.add(part * 2048), 2048)),
-                Step::Unmap(part) => mm.munmap(&space, start.add(part * 2048), 1024),
+                Step::Touch(part) => drop(mm.spaces().populate(&space, start.add(part * 2048), 2048)),
+                Step::Unmap(part) => mm.spaces().munmap(&space, start.add(part * 2048), 1024),
                 Step::Read(part) => {
                     for page in part * 1024..(part + 1) * 1024 {
-                        let _ = mm.read_file(&file, page, Placement::default());
+                        let _ = mm.files().read_file(&file, page, Placement::default());
                     }
                 }
                 Step::Bound(pages) => held.extend(take(&mm, BOUND, pages)),
@@ -271,18 +271,18 @@ proptest! {
                 }
                 Step::GiveBack => give(&mm, &core::mem::take(&mut held)),
                 Step::Tick => tick(&mm),
-                Step::Kswapd => mm.kswapd(Node(0)),
+                Step::Kswapd => mm.reclaim().kswapd(Node(0)),
             }
         }
         check(&mm);
         let mapped = space.resident_pages() + space.table_pages();
-        mm.lru_drain_all();
-        prop_assert_eq!(mm.memory_use().held(), mapped + file.cached_pages(&mm) + held.len() as u64);
-        mm.exit(&space);
-        mm.drop_file(&file);
+        mm.lru().lru_drain_all();
+        prop_assert_eq!(mm.views().memory_use().held(), mapped + file.cached_pages(mm.machine()) + held.len() as u64);
+        mm.spaces().exit(&space);
+        mm.files().drop_file(&file);
         give(&mm, &held);
-        mm.lru_drain_all();
-        prop_assert_eq!(mm.memory_use().held(), 0);
+        mm.lru().lru_drain_all();
+        prop_assert_eq!(mm.views().memory_use().held(), 0);
         check(&mm);
     }
 }

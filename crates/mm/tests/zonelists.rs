@@ -89,7 +89,7 @@ fn pages_come_in_the_order_that_is_said() {
         mm.set_knob(Knob::NumaZonelistOrder, order).unwrap();
         let said: Vec<_> = mm.pages().zonelist(Node(0)).map(|(node, kind)| (node.0, kind)).collect();
         assert_eq!(path(&mm, Request::USER), said, "{policy}, order {order}");
-        mm.check().unwrap();
+        mm.views().check().unwrap();
     }
 }
 
@@ -136,14 +136,14 @@ fn a_32_bit_machine_prints_its_own_columns() {
     let topology = Topology::x86_32(&nodes, 0, vec![vec![10, 20], vec![20, 10]]).unwrap();
     let policy = Policy::parse("linux-3.17").unwrap();
     let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
-    let info = mm.zoneinfo();
+    let info = mm.views().zoneinfo();
     let heads: Vec<&str> = info.lines().filter(|line| line.starts_with("Node 0")).collect();
     assert_eq!(heads.len(), 4, "{info}");
     assert!(heads[2].ends_with("HighMem") && !info.contains("DMA32"), "{info}");
     let kept = info.lines().find(|line| line.contains("protection")).unwrap();
     assert_eq!(kept.matches(',').count(), 3, "{kept}");
     mm.alloc(Request::USER).unwrap();
-    assert_eq!(mm.counters().get("pgalloc_high"), 1);
+    assert_eq!(mm.views().counters().get("pgalloc_high"), 1);
 }
 
 #[test]

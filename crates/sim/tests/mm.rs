@@ -44,7 +44,7 @@ fn page_loop_under(
     let interval = Nanos(mm.pages().stat_interval_ns());
     sim.every(move || interval, "vmstat", move || tick.vmstat_tick(mm::Machine::cpu(&here)));
     sim.run(None).unwrap();
-    mm.check().unwrap();
+    mm.views().check().unwrap();
     (sim.measurements(), mm)
 }
 
@@ -81,7 +81,7 @@ fn freehold_needs_no_choice_between_latency_and_throughput() {
         assert!(waited(&five) > 0 && waited(&ours) * 10 <= waited(&five), "{machine}: {}", waited(&ours));
         let large = |mm: &Mm<SimMachine>| {
             mm.drain_all();
-            mm.free_blocks()[9] + 2 * mm.free_blocks()[10]
+            mm.views().free_blocks()[9] + 2 * mm.views().free_blocks()[10]
         };
         assert!(large(&ours_mm) >= large(&five_mm), "{machine}");
         let again = run("freehold", 0).0;

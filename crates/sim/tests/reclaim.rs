@@ -30,12 +30,12 @@ fn machine(policy: &str, swap: u32) -> (Sim, Rc<Memory>) {
     }
     let sim = Sim::new(&profile, SimOptions::default());
     let mm = Rc::new(Mm::new(sim.machine(), topology, Policy::parse(policy).unwrap(), knobs).unwrap());
-    mm.set_swap(swap);
+    mm.spaces().set_swap(swap);
     for node in (0..mm.topology().nodes.len()).map(|node| Node(node as u16)) {
         let mm = Rc::clone(&mm);
         let body = move || loop {
             mm.machine().block(Nanos(u64::MAX));
-            mm.kswapd(node);
+            mm.reclaim().kswapd(node);
         };
         sim.spawn_daemon(Daemon::Kswapd(node), TaskSpec::new(format!("kswapd{}", node.0)), body);
     }
@@ -48,12 +48,12 @@ fn with_disk(sim: &mut Sim, mm: &Rc<Memory>) {
     let body = move || loop {
         mm.machine().block(Nanos(u64::MAX));
         loop {
-            let pages = mm.take_dirty(32);
+            let pages = mm.files().take_dirty(32);
             if pages.is_empty() {
                 break;
             }
             mm.machine().block(Nanos(1_000_000));
-            mm.written(&pages);
+            mm.files().written(&pages);
         }
     };
     sim.spawn_daemon(Daemon::Flusher, TaskSpec::new("flusher"), body);
@@ -69,29 +69,29 @@ fn all_at_once(policy: &str) -> (Measurements, Counters) {
     for number in 0..6u32 {
         let mm = Rc::clone(&mm);
         let body = move || {
-            let file = mm.new_file(FileKind::Disk);
-            let space = mm.new_space();
-            let start = mm.mmap(&space, MapSpec::anonymous(12_000)).unwrap();
+            let file = mm.files().new_file(FileKind::Disk);
+            let space = mm.spaces().new_space();
+            let start = mm.spaces().mmap(&space, MapSpec::anonymous(12_000)).unwrap();
             for page in 0..12_000 {
                 match number % 3 {
-                    0 => drop(mm.read_file(&file, page, Placement::default()).unwrap()),
-                    1 => drop(mm.write_file(&file, page, Placement::default()).unwrap()),
-                    _ => drop(mm.touch_page(&space, start.add(page), Touch::Write).unwrap()),
+                    0 => drop(mm.files().read_file(&file, page, Placement::default()).unwrap()),
+                    1 => drop(mm.files().write_file(&file, page, Placement::default()).unwrap()),
+                    _ => drop(mm.spaces().touch_page(&space, start.add(page), Touch::Write).unwrap()),
                 }
             }
-            mm.exit(&space);
-            mm.drop_file(&file);
+            mm.spaces().exit(&space);
+            mm.files().drop_file(&file);
         };
         sim.spawn(TaskSpec::new(format!("task/{number}")).at(Nanos(u64::from(number) * 777)), body);
     }
     sim.run(None).unwrap();
-    mm.lru_drain_all();
-    mm.check().unwrap();
-    mm.check_vm().unwrap();
+    mm.lru().lru_drain_all();
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
     // Pages that the disk has in hand are its own still.
-    let in_hand = mm.dirty_pages().writeback;
-    assert_eq!((mm.memory_use().held() - in_hand, mm.swap_pages().0), (0, 0), "{policy}");
-    (sim.measurements(), mm.counters())
+    let in_hand = mm.files().dirty_pages().writeback;
+    assert_eq!((mm.views().memory_use().held() - in_hand, mm.spaces().swap_pages().0), (0, 0), "{policy}");
+    (sim.measurements(), mm.views().counters())
 }
 
 fn sum(counters: &Counters, name: &str) -> u64 {
@@ -124,20 +124,20 @@ fn a_task_that_is_killed_while_it_waits_leaves_with_an_error() {
         sim.spawn(TaskSpec::new("victim"), move || {
             victim.set(mm.machine().task());
             mm.set_knob(Knob::DirtyRatio, 100).unwrap();
-            let file = mm.new_file(FileKind::Disk);
+            let file = mm.files().new_file(FileKind::Disk);
             let mut page = 0;
-            while mm.write_file(&file, page, Placement::default()).is_ok() {
+            while mm.files().write_file(&file, page, Placement::default()).is_ok() {
                 page += 1;
             }
             ended.set(Some((mm.alloc(Request::USER), mm.machine().now())));
-            mm.forget_task(victim.get());
-            mm.drop_file(&file);
+            mm.pages().forget_task(victim.get());
+            mm.files().drop_file(&file);
         });
     }
     {
         let mm = Rc::clone(&mm);
         sim.spawn(TaskSpec::new("killer").at(Nanos(100_000_000)), move || {
-            mm.kill(victim.get());
+            mm.pages().kill(victim.get());
             mm.machine().unblock(victim.get());
         });
     }
@@ -145,7 +145,7 @@ fn a_task_that_is_killed_while_it_waits_leaves_with_an_error() {
     let (result, when) = ended.get().unwrap();
     assert_eq!(result, Err(AllocError::Killed));
     assert!(when.0 < 1_000_000_000, "{when:?}");
-    mm.lru_drain_all();
-    mm.check().unwrap();
-    assert_eq!(mm.memory_use().held(), 0);
+    mm.lru().lru_drain_all();
+    mm.views().check().unwrap();
+    assert_eq!(mm.views().memory_use().held(), 0);
 }

@@ -23,8 +23,8 @@ pub(crate) fn run(stage: &Stage) -> ! {
         if expired {
             dirty_since = now;
         }
-        write(stage, if expired { stage.mm.dirty_pages().dirty } else { 0 });
-        if stage.mm.dirty_pages().dirty > 0 {
+        write(stage, if expired { stage.mm.files().dirty_pages().dirty } else { 0 });
+        if stage.mm.files().dirty_pages().dirty > 0 {
             stage.machine().block(INTERVAL);
         } else {
             stage.machine().block(Nanos(u64::MAX));
@@ -37,16 +37,16 @@ pub(crate) fn run(stage: &Stage) -> ! {
 fn write(stage: &Stage, mut due: u64) {
     let mm = &stage.mm;
     loop {
-        due = due.max(mm.take_flush_request());
-        if due == 0 && !mm.wants_writeback() {
+        due = due.max(mm.files().take_flush_request());
+        if due == 0 && !mm.files().wants_writeback() {
             return;
         }
-        let taken = mm.take_dirty(ROUND);
+        let taken = mm.files().take_dirty(ROUND);
         if taken.is_empty() {
             return;
         }
         stage.disk.transfer(stage.machine(), taken.len() as u64);
-        mm.written(&taken);
+        mm.files().written(&taken);
         due = due.saturating_sub(taken.len() as u64);
     }
 }

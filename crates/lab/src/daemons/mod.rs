@@ -76,15 +76,15 @@ fn start_when_woken(
 fn kswapd(stage: &Stage, node: Node) -> ! {
     loop {
         stage.machine().block(UNTIL_WOKEN);
-        stage.mm.kswapd(node);
+        stage.mm.reclaim().kswapd(node);
     }
 }
 
 /// What it is asked for when it is woken, and what [`mm::Mm::compact_proactively`] finds to do besides.
 fn kcompactd(stage: &Stage, node: Node) -> ! {
     loop {
-        stage.mm.kcompactd(node);
-        let pause = stage.mm.compact_proactively(node);
+        stage.mm.compaction().kcompactd(node);
+        let pause = stage.mm.compaction().compact_proactively(node);
         stage.machine().block(pause.unwrap_or(UNTIL_WOKEN));
     }
 }
@@ -92,7 +92,7 @@ fn kcompactd(stage: &Stage, node: Node) -> ! {
 /// Rounds with pauses as [`mm::Mm::khugepaged`] says, and sleep without a clock where no address space may have huge pages.
 fn khugepaged(stage: &Stage) -> ! {
     loop {
-        let pause = stage.mm.khugepaged();
+        let pause = stage.mm.collapses().khugepaged();
         stage.machine().block(pause.unwrap_or(UNTIL_WOKEN));
     }
 }

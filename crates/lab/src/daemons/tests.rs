@@ -63,19 +63,19 @@ fn clean_after(knobs: &[(Knob, u64)], pages: u32) -> u64 {
     let clean = Rc::new(Cell::new(0));
     let at = Rc::clone(&clean);
     sim.spawn(TaskSpec::new("writer"), move || {
-        let file = seen.mm.new_file(FileKind::Disk);
+        let file = seen.mm.files().new_file(FileKind::Disk);
         for page in 0..pages {
-            seen.mm.write_file(&file, page, Placement::default()).expect("memory");
+            seen.mm.files().write_file(&file, page, Placement::default()).expect("memory");
         }
-        assert_ne!(seen.mm.dirty_pages(), DirtyPages::default());
-        while seen.mm.dirty_pages() != DirtyPages::default() {
+        assert_ne!(seen.mm.files().dirty_pages(), DirtyPages::default());
+        while seen.mm.files().dirty_pages() != DirtyPages::default() {
             machine.sleep(Nanos(1_000_000));
         }
         at.set(machine.now().0 / 1_000_000);
-        seen.mm.drop_file(&file);
+        seen.mm.files().drop_file(&file);
     });
     sim.run(None).unwrap();
-    stage.mm.check().unwrap();
+    stage.mm.views().check().unwrap();
     clean.get()
 }
 
@@ -107,9 +107,9 @@ fn a_huge_page_comes_a_minute_after_none_was_to_be_had() {
         let broken = taken.pop().expect("memory");
         mm.pages().split(broken, Order::PAGEBLOCK).unwrap();
         (1..PAGEBLOCK_PAGES).for_each(|page| mm.free(broken.add(page), Order::ZERO).unwrap());
-        let space = mm.new_space();
-        let start = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-        mm.touch_page(&space, start, Touch::Write).unwrap();
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        mm.spaces().touch_page(&space, start, Touch::Write).unwrap();
         assert_eq!((space.resident_pages(), space.huge_pages()), (1, 0));
         seen.machine().sleep(Nanos(15 * SECOND));
         for pfn in taken {
@@ -119,12 +119,12 @@ fn a_huge_page_comes_a_minute_after_none_was_to_be_had() {
             seen.machine().sleep(Nanos(SECOND));
         }
         at.set(seen.machine().now().0 / SECOND);
-        mm.exit(&space);
+        mm.spaces().exit(&space);
         mm.free(broken, Order::ZERO).unwrap();
     });
     sim.run(None).unwrap();
-    stage.mm.check().unwrap();
-    assert_eq!(stage.mm.counters().get("thp_collapse_alloc_failed"), 1);
+    stage.mm.views().check().unwrap();
+    assert_eq!(stage.mm.views().counters().get("thp_collapse_alloc_failed"), 1);
     // When it was woken the page was on its way still; 10 s later there was no huge page, a minute after that there was.
     assert!((70..73).contains(&came.get()), "{} s", came.get());
 }
@@ -144,29 +144,29 @@ fn scores(policy: &str, proactiveness: u64) -> Vec<u32> {
     let (seen, noted) = (Rc::clone(&stage), Rc::clone(&scores));
     sim.spawn(TaskSpec::new("program"), move || {
         let mm = &seen.mm;
-        let space = mm.new_space();
+        let space = mm.spaces().new_space();
         // What is left over is taken in whole blocks.
         let request = Request { urgency: Urgency::Never, ..Request::USER };
         let pages = 200 * PAGEBLOCK_PAGES;
-        let start = mm.mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
-        mm.populate(&space, start, pages).unwrap();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
+        mm.spaces().populate(&space, start, pages).unwrap();
         let blocks = std::iter::from_fn(|| mm.alloc(request.of_order(Order::PAGEBLOCK)).ok());
         let blocks: Vec<Pfn> = blocks.collect();
         for page in (0..pages).step_by(4) {
-            mm.munmap(&space, start.add(page), 3);
+            mm.spaces().munmap(&space, start.add(page), 3);
         }
         for _ in 0..16 {
             seen.machine().sleep(Nanos(250_000_000));
-            noted.borrow_mut().push(mm.fragmentation_score(Node(0)));
+            noted.borrow_mut().push(mm.compaction().fragmentation_score(Node(0)));
         }
         for block in blocks {
             mm.free(block, Order::PAGEBLOCK).unwrap();
         }
-        mm.exit(&space);
+        mm.spaces().exit(&space);
     });
     sim.run(None).unwrap();
-    stage.mm.check().unwrap();
-    stage.mm.check_vm().unwrap();
+    stage.mm.views().check().unwrap();
+    stage.mm.spaces().check_vm().unwrap();
     scores.take()
 }
 

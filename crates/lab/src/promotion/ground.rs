@@ -23,7 +23,7 @@ impl World {
     ) -> Result<u32, Stayed> {
         let machine = self.machine();
         let start = machine.now();
-        let moved = self.stage.mm.move_page(&program.space, vpn, node);
+        let moved = self.stage.mm.rmap().move_page(&program.space, vpn, node);
         let took = machine.now().0 - start.0;
         machine.compute(Nanos(took * u64::from(self.grain - 1)));
         machine.charge_times(Path::Promote, self.grain);

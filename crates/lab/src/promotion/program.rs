@@ -84,7 +84,7 @@ impl Program {
     /// # Errors
     /// If the node has not so much memory.
     pub(crate) fn new(stage: &Stage, spec: &ProgramSpec<'_>) -> Result<Self, String> {
-        let space = stage.mm.new_space();
+        let space = stage.mm.spaces().new_space();
         let nodes = stage.mm.topology().nodes.len();
         let mut program = Self {
             space,
@@ -275,8 +275,8 @@ fn fill(stage: &Stage, space: &Arc<AddressSpace<SimMachine>>, pages: u32, node: 
     let mm = &stage.mm;
     let only = Placement { node: Some(node), allowed: [node].into_iter().collect::<NodeMask>() };
     let spec = MapSpec::anonymous(pages).small().placed(only);
-    let start = mm.mmap(space, spec).map_err(|error| format!("workload: {error}"))?;
-    let filled = mm.populate(space, start, pages);
+    let start = mm.spaces().mmap(space, spec).map_err(|error| format!("workload: {error}"))?;
+    let filled = mm.spaces().populate(space, start, pages);
     filled.map_err(|error| format!("workload: {pages} pages of node {}: {error}", node.0))?;
     Ok(start)
 }

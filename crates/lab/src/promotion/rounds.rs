@@ -77,7 +77,7 @@ impl World {
             if chance::happened(expected, &mut self.random.borrow_mut()) {
                 program.space.access(vpn, Touch::Read);
             }
-            let node = self.stage.mm.node_at(&program.space, vpn);
+            let node = self.stage.mm.spaces().node_at(&program.space, vpn);
             if let Some(node) = node.filter(|node| node.0 != program.pages[page].node.get()) {
                 program.moved(page, node);
             }

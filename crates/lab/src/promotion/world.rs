@@ -96,7 +96,7 @@ impl World {
         program.lives.set(false);
         self.programs.borrow_mut().retain(|other| other.id() != program.id());
         self.wanted.borrow_mut().forget(program.id());
-        self.stage.mm.exit(&program.space);
+        self.stage.mm.spaces().exit(&program.space);
     }
 
     /// Programs that no scanner knows yet; it does from now on.
@@ -209,9 +209,9 @@ impl World {
     /// kswapd is told if not.
     fn has_room(&self, node: Node, mode: Mode) -> bool {
         let mm = &self.stage.mm;
-        let has_room = mm.has_room_above_high(node);
+        let has_room = mm.reclaim().has_room_above_high(node);
         if !has_room && mode != Mode::Normal {
-            mm.make_room(node);
+            mm.reclaim().make_room(node);
         }
         has_room
     }

@@ -41,9 +41,9 @@ pub(super) fn run(parts: &Parts<'_>) -> Run {
         knobs: figures::knobs(&variant.knobs),
         notes: notes(plan, variant),
         knob_uses: reach::uses(set, refused, measured),
-        counters: stage.mm.counters().0.into_iter().chain(figures::slab_counters(stage)).collect(),
+        counters: stage.mm.views().counters().0.into_iter().chain(figures::slab_counters(stage)).collect(),
         omissions: omissions(play, *changes_not_reached),
-        ..figures::run(stage, measured, *simulated, stage.mm.memory_use())
+        ..figures::run(stage, measured, *simulated, stage.mm.views().memory_use())
     };
     evidence::label(&mut run, Table::bundled(), &plan.policy, &plan.profile, Checked::ByRows);
     run

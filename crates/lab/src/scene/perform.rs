@@ -170,7 +170,7 @@ fn begin(stage: &Stage, scene: &Scene, index: usize) {
 fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
     stage.note_waits();
     let measured = stage.machine().measurements();
-    let (phase, memory) = (&scene.phases[index], stage.mm.memory_use());
+    let (phase, memory) = (&scene.phases[index], stage.mm.views().memory_use());
     // Counting takes time, in which tasks go on.
     let done = figures::run(stage, &measured, measured.simulated, memory);
     let mut run = Run {
@@ -195,7 +195,7 @@ fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
 
 /// vmstat's counters, and what the workload noted.
 fn counters(stage: &Stage) -> BTreeMap<String, u64> {
-    let mut counters = stage.mm.counters().0;
+    let mut counters = stage.mm.views().counters().0;
     counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
     counters
 }

@@ -1,11 +1,11 @@
 //! Compaction that no request waits for: kswapd's before 4.6, kcompactd's since, and the whole machine's by hand.
 
 use super::control::{By, Effort, Goal};
+use super::{CompactDoor, CompactGround};
 use super::{CompactEvent, Mode, Outcome};
 use crate::ground::ids::{MigrateType, Nanos, Node, Order, ZoneKind};
 use crate::ground::machine::{Daemon, Machine};
 use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
-use crate::mm::Mm;
 use crate::pages::zone::Zone;
 use crate::rules::policy::BackgroundRule;
 
@@ -41,10 +41,10 @@ impl Asked {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Compacts all of `node`, as writing to `vm.compact_memory` does for every node.
-    pub fn compact_node(&self, node: Node) {
-        self.lru_drain_all();
+    pub fn compact_node(self, node: Node) {
+        self.lru().lru_drain_all();
         for zone in self.zones().iter().filter(|zone| zone.node == node) {
             let goal = Goal {
                 by: By::Hand,
@@ -61,9 +61,9 @@ impl<M: Machine> Mm<M> {
 
     /// kswapd of `node` goes to sleep, having worked for a block of `order`: whoever compacts in the background is told, and
     /// what direct compaction found to be worn out is forgotten.
-    pub(crate) fn compact_after_reclaim(&self, node: Node, order: Order, highest: ZoneKind) {
+    pub(crate) fn compact_after_reclaim(self, node: Node, order: Order, highest: ZoneKind) {
         for zone in self.zones().iter().filter(|zone| zone.node == node) {
-            if self.compaction.of(zone.id).flush_skip.load(Relaxed) == 1 {
+            if self.own().of(zone.id).flush_skip.load(Relaxed) == 1 {
                 self.forget_skipped(zone);
             }
         }
@@ -79,28 +79,28 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A block of `order` is wanted on `node`, in some zone up to `highest`.
-    pub(crate) fn wake_kcompactd(&self, node: Node, order: Order, highest: ZoneKind) {
+    pub(crate) fn wake_kcompactd(self, node: Node, order: Order, highest: ZoneKind) {
         let old = self.rules().compact.background != BackgroundRule::Kcompactd;
-        if order == Order::ZERO || old || !self.has_pages() {
+        if order == Order::ZERO || old || !self.lru().has_pages() {
             return;
         }
         let worth = |zone: &Zone<M>| self.is_worth_it(zone, order);
-        if self.zones_of(node, highest).any(worth) {
-            self.compaction.asked(node).ask(order, highest);
+        if self.pages().zones_of(node, highest).any(worth) {
+            self.own().asked(node).ask(order, highest);
             self.machine().wake(Daemon::Kcompactd(node));
         }
     }
 
-    fn is_worth_it(&self, zone: &Zone<M>, order: Order) -> bool {
+    fn is_worth_it(self, zone: &Zone<M>, order: Order) -> bool {
         self.is_suitable(zone, &background_goal(zone, (order, zone.kind), (By::Kcompactd, Mode::SyncLight)))
             .is_ok()
     }
 
     /// What kcompactd of `node` does when woken; returns when it goes back to sleep.
-    pub fn kcompactd(&self, node: Node) {
-        while let Some((order, highest)) = self.compaction.asked(node).take() {
-            if let Some(zone) = self.zones_of(node, highest).next() {
-                self.compaction.count(zone.id, CompactEvent::DaemonWake, 1);
+    pub fn kcompactd(self, node: Node) {
+        while let Some((order, highest)) = self.own().asked(node).take() {
+            if let Some(zone) = self.pages().zones_of(node, highest).next() {
+                self.own().count(zone.id, CompactEvent::DaemonWake, 1);
             }
             self.compact_in_background(node, (order, highest), (By::Kcompactd, Mode::SyncLight));
             self.look_soon(node);
@@ -108,22 +108,22 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Every zone of `node` that lacks a block (`compact_pgdat`, `kcompactd_do_work`).
-    fn compact_in_background(&self, node: Node, wanted: (Order, ZoneKind), (by, mode): (By, Mode)) {
+    fn compact_in_background(self, node: Node, wanted: (Order, ZoneKind), (by, mode): (By, Mode)) {
         let (order, highest) = wanted;
         if order == Order::ZERO {
             return;
         }
-        for zone in self.zones_of(node, highest) {
-            if self.compaction.of(zone.id).is_deferred(order) {
+        for zone in self.pages().zones_of(node, highest) {
+            if self.own().of(zone.id).is_deferred(order) {
                 continue;
             }
             let ran = self.compact_zone(zone, background_goal(zone, wanted, (by, mode)));
             match ran.outcome {
-                Outcome::Success => self.compaction.of(zone.id).note_allocated(order),
+                Outcome::Success => self.own().of(zone.id).note_allocated(order),
                 Outcome::Complete | Outcome::PartialSkipped => {
-                    self.drain_all();
+                    self.pages().drain_all();
                     if mode == Mode::SyncLight {
-                        self.compaction.of(zone.id).defer(order);
+                        self.own().of(zone.id).defer(order);
                     }
                 }
                 _ => {}

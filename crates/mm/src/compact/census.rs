@@ -1,10 +1,10 @@
 //! What is in each pageblock, by a walk over all descriptors: what compaction could make of a zone if it knew everything. For
 //! measurements and tests; nothing is charged for it.
 
+use super::{CompactGround, EmptyDoor};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::pages::frame::{FrameKind, FrameState};
 use crate::pages::zone::Zone;
 
@@ -21,18 +21,18 @@ pub struct BlockContents {
     pub fixed: u32,
 }
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: CompactGround<M>> EmptyDoor<'a, M, G> {
     /// What is in each of the pageblocks that are wholly `zone`'s, as far as can be told without a lock.
-    pub fn block_contents<'a>(&'a self, zone: &'a Zone<M>) -> impl Iterator<Item = BlockContents> + 'a {
+    pub fn block_contents(self, zone: &'a Zone<M>) -> impl Iterator<Item = BlockContents> + 'a {
         let span = zone.managed_span();
         let first = span.start.next_multiple_of(PAGEBLOCK_PAGES);
         let starts = (first..span.end).step_by(PAGEBLOCK_PAGES as usize);
         starts
             .filter(move |start| start + PAGEBLOCK_PAGES <= span.end)
-            .map(|start| self.contents_of(Pfn(start)))
+            .map(move |start| self.contents_of(Pfn(start)))
     }
 
-    fn contents_of(&self, start: Pfn) -> BlockContents {
+    fn contents_of(self, start: Pfn) -> BlockContents {
         let mut contents = BlockContents { start, ..BlockContents::default() };
         let end = start.add(PAGEBLOCK_PAGES);
         let mut pfn = start;
@@ -52,7 +52,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The block that `pfn` is in, which begins there or is larger than a pageblock, and the frame behind it.
-    fn block_over(&self, pfn: Pfn) -> (FrameState, Pfn) {
+    fn block_over(self, pfn: Pfn) -> (FrameState, Pfn) {
         let state = self.map().frame(pfn).state();
         let head = pfn.align_down(Order::MAX);
         let whole = self.map().frame(head).state();
@@ -66,11 +66,11 @@ impl<M: Machine> Mm<M> {
         (state, pfn.add(pages))
     }
 
-    fn could_move(&self, pfn: Pfn) -> bool {
-        if !self.has_pages() {
+    fn could_move(self, pfn: Pfn) -> bool {
+        if !self.lru().has_pages() {
             return false;
         }
-        let page = self.page(pfn);
+        let page = self.lru().page(pfn);
         let own = match page.mapping() {
             Mapping::None => return false,
             Mapping::Anon(_) => 0,

@@ -17,11 +17,11 @@ use super::control::{By, Goal};
 use super::pick::Looking;
 use super::run::Ran;
 use super::{CLUSTER_MAX, CompactEvent, Mode, Outcome};
+use super::{CompactGround, EmptyDoor};
 use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
 use crate::ground::machine::{Access, Chore, Machine, Span, Work};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Alone, Isolator};
-use crate::mm::Mm;
 use crate::pages::buddy::ZoneCx;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};
 use crate::pages::zone::{AllocFlags, Zone};
@@ -97,10 +97,10 @@ fn order_for(goal: &Goal) -> Option<Order> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     /// Completes a block of `zone` for `goal`, by what is known of its pageblocks. `None`: not for such a goal; the scanners
     /// are to do it.
-    pub(super) fn complete_for(&self, zone: &Zone<M>, goal: Goal) -> Option<Ran> {
+    pub(super) fn complete_for(self, zone: &Zone<M>, goal: Goal) -> Option<Ran> {
         let order = order_for(&goal)?;
         self.blocks().summary()?;
         if zone.is_offline() || !self.has_room(zone, &goal, order) {
@@ -122,7 +122,7 @@ impl<M: Machine> Mm<M> {
         };
         let ran = match goal.by {
             By::Direct => self.complete_one(zone, &mut attempts).map_or(Outcome::Contended.into(), |pfn| {
-                self.compaction.count(zone.id, CompactEvent::Captured, 1);
+                self.own().count(zone.id, CompactEvent::Captured, 1);
                 Ran { outcome: Outcome::Success, captured: Some(pfn) }
             }),
             _ => self.complete_ahead(zone, &mut attempts).into(),
@@ -134,13 +134,13 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether the request may take so many single pages: that is what becomes of the block.
-    fn has_room(&self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
+    fn has_room(self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
         let mark = goal.mark + order.pages();
         zone.watermark_ok(self.machine(), Order::ZERO, mark, goal.highest, AllocFlags::NONE)
     }
 
     /// Completes some blocks and puts them on the free lists.
-    fn complete_ahead(&self, zone: &Zone<M>, attempts: &mut Attempts) -> Outcome {
+    fn complete_ahead(self, zone: &Zone<M>, attempts: &mut Attempts) -> Outcome {
         let mut done = 0;
         while !self.is_enough_ahead(zone, attempts.goal.by, done) {
             let Some(pfn) = self.complete_one(zone, attempts) else { break };
@@ -154,28 +154,28 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether so many blocks are enough: a few for whoever asked, else until little of what is free is in pieces.
-    fn is_enough_ahead(&self, zone: &Zone<M>, by: By, done: u32) -> bool {
+    fn is_enough_ahead(self, zone: &Zone<M>, by: By, done: u32) -> bool {
         match by {
-            By::Proactive => self.finished_proactive(zone).is_some(),
+            By::Proactive => self.compaction().finished_proactive(zone).is_some(),
             _ => done == AHEAD,
         }
     }
 
     /// Empties the cheapest block of `zone` that lets itself be emptied; if there is none, once more when CPUs hold nothing back.
-    fn complete_one(&self, zone: &Zone<M>, attempts: &mut Attempts) -> Option<Pfn> {
+    fn complete_one(self, zone: &Zone<M>, attempts: &mut Attempts) -> Option<Pfn> {
         let found = self.empty_cheapest(zone, attempts);
         if found.is_some() || core::mem::replace(&mut attempts.drained, true) {
             return found;
         }
         // Pages that were freed of late make blocks look dearer, or busy, as long as they are on CPUs' lists.
-        self.lru_drain_all();
-        self.drain_all();
-        self.compaction.of(zone.id).picks.forget();
+        self.lru().lru_drain_all();
+        self.pages().drain_all();
+        self.own().of(zone.id).picks.forget();
         (attempts.looking, attempts.looked_to_fill) = (Looking::new(), false);
         self.empty_cheapest(zone, attempts)
     }
 
-    fn empty_cheapest(&self, zone: &Zone<M>, attempts: &mut Attempts) -> Option<Pfn> {
+    fn empty_cheapest(self, zone: &Zone<M>, attempts: &mut Attempts) -> Option<Pfn> {
         let mut busy = 0;
         while let Some(block) = self.pick_to_empty(zone, &mut attempts.looking) {
             match self.empty_block(zone, block, attempts) {
@@ -192,7 +192,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Empties the pageblock numbered `block`, which is claimed, or as much of it as is wanted; ends the claim.
-    fn empty_block(&self, zone: &Zone<M>, block: u32, attempts: &mut Attempts) -> Emptied {
+    fn empty_block(self, zone: &Zone<M>, block: u32, attempts: &mut Attempts) -> Emptied {
         let start = Pfn(block << PAGEBLOCK_ORDER);
         let emptied = match self.cheapest_part(zone, start, attempts.order) {
             (_, Look::Stays) => Emptied::Stays,
@@ -210,7 +210,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Of the parts of a pageblock that are aligned to `order`, the one that costs least to empty.
-    fn cheapest_part(&self, zone: &Zone<M>, start: Pfn, order: Order) -> (Pfn, Look) {
+    fn cheapest_part(self, zone: &Zone<M>, start: Pfn, order: Order) -> (Pfn, Look) {
         let ordinary = self.blocks().read(self.machine(), start).index() < MigrateType::PCP_COUNT;
         if !ordinary {
             return (start, Look::Stays);
@@ -222,7 +222,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// What the frames of the block of `order` at `start` are, as far as can be told without a lock.
-    fn look_over(&self, zone: &Zone<M>, start: Pfn, order: Order) -> Look {
+    fn look_over(self, zone: &Zone<M>, start: Pfn, order: Order) -> Look {
         let end = start.add(order.pages());
         let (mut pfn, mut moves, mut looked) = (start, 0, 0);
         let look = loop {
@@ -244,16 +244,16 @@ impl<M: Machine> Mm<M> {
             }
         };
         self.machine().spend(Chore::MigrateScan, looked);
-        self.compaction.count(zone.id, CompactEvent::MigrateScanned, u64::from(looked));
+        self.own().count(zone.id, CompactEvent::MigrateScanned, u64::from(looked));
         look
     }
 
-    fn look_at_page(&self, zone: &Zone<M>, pfn: Pfn, state: FrameState) -> Look {
+    fn look_at_page(self, zone: &Zone<M>, pfn: Pfn, state: FrameState) -> Look {
         let single = state.order == Order::ZERO && state.zone == zone.id;
-        if !single || Mobility::of(state.migratetype) == Mobility::Fixed || !self.has_pages() {
+        if !single || Mobility::of(state.migratetype) == Mobility::Fixed || !self.lru().has_pages() {
             return Look::Stays;
         }
-        let page = self.page(pfn);
+        let page = self.lru().page(pfn);
         let own = match page.mapping() {
             Mapping::None => return Look::Stays,
             Mapping::Anon(_) => 0,
@@ -269,7 +269,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Empties the block of the wanted order at `start`, all of whose pages seemed to be such as move.
-    fn empty(&self, zone: &Zone<M>, start: Pfn, attempts: &mut Attempts) -> Emptied {
+    fn empty(self, zone: &Zone<M>, start: Pfn, attempts: &mut Attempts) -> Emptied {
         let mut emptying = Emptying {
             zone,
             start,
@@ -295,7 +295,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Isolates the pages, takes the free frames between them, and finds as many elsewhere.
-    fn take_in_hand(&self, emptying: &mut Emptying<'_, M>, attempts: &mut Attempts) -> Result<(), Emptied> {
+    fn take_in_hand(self, emptying: &mut Emptying<'_, M>, attempts: &mut Attempts) -> Result<(), Emptied> {
         self.isolate_all(emptying)?;
         self.take_free_between(emptying);
         let free: u32 = emptying.free.iter().map(|(_, order)| order.pages()).sum();
@@ -306,9 +306,9 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Isolates all pages, and notes the free blocks between them.
-    fn isolate_all(&self, emptying: &mut Emptying<'_, M>) -> Result<(), Emptied> {
+    fn isolate_all(self, emptying: &mut Emptying<'_, M>) -> Result<(), Emptied> {
         let end = emptying.start.add(emptying.order.pages());
-        let mut isolator = Isolator::new(self);
+        let mut isolator = Isolator::new(self.lru());
         let mut pfn = emptying.start;
         while pfn < end {
             let state = self.map().frame(pfn).state();
@@ -332,7 +332,7 @@ impl<M: Machine> Mm<M> {
 
     /// Takes the free blocks that were seen between the pages, if all of them are there still. No more can have come: who
     /// could have freed a page has lost it to us.
-    fn take_free_between(&self, emptying: &mut Emptying<'_, M>) {
+    fn take_free_between(self, emptying: &mut Emptying<'_, M>) {
         let zone = emptying.zone;
         let cx = ZoneCx { cx: self.pages().cx(), zone };
         let mut lists = zone.arenas.lock_owner(self.machine(), emptying.start);
@@ -353,7 +353,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A block that was just removed from its list is the caller's, as one of movable pages.
-    fn take_off_lists(&self, cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
+    fn take_off_lists(self, cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
         let migratetype = MigrateType::Movable;
         if let Some(summary) = self.blocks().summary() {
             summary.leave(self.machine(), (pfn, order.pages() as u16), Mobility::Movable);
@@ -363,11 +363,11 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Finds a frame for every page, in the blocks that are to be filled.
-    fn find_targets(&self, emptying: &mut Emptying<'_, M>, looked: &mut bool) -> Result<(), Emptied> {
+    fn find_targets(self, emptying: &mut Emptying<'_, M>, looked: &mut bool) -> Result<(), Emptied> {
         while emptying.targets.len() < emptying.pages.len() {
             let block = self.pick_to_fill(emptying.zone, looked).ok_or(Emptied::NoRoom)?;
             if self.take_targets_in(emptying, Pfn(block << PAGEBLOCK_ORDER)) == 0 {
-                self.compaction.of(emptying.zone.id).picks.pass_filled(block);
+                self.own().of(emptying.zone.id).picks.pass_filled(block);
             }
         }
         Ok(())
@@ -375,7 +375,7 @@ impl<M: Machine> Mm<M> {
 
     /// Takes free frames of the pageblock at `start`, as many as are wanted still; gives how many there were. They are looked
     /// for without the lock, and taken with it.
-    fn take_targets_in(&self, emptying: &mut Emptying<'_, M>, start: Pfn) -> u32 {
+    fn take_targets_in(self, emptying: &mut Emptying<'_, M>, start: Pfn) -> u32 {
         let mut wanted = (emptying.pages.len() - emptying.targets.len()) as u32;
         let (mut seen, mut looked, mut pages) = (Vec::new(), 0, 0);
         let mut pfn = start;
@@ -392,7 +392,7 @@ impl<M: Machine> Mm<M> {
             }
         }
         self.machine().spend(Chore::FreeScan, looked);
-        self.compaction.count(emptying.zone.id, CompactEvent::FreeScanned, u64::from(looked));
+        self.own().count(emptying.zone.id, CompactEvent::FreeScanned, u64::from(looked));
         if seen.is_empty() {
             return 0;
         }
@@ -426,18 +426,18 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Moves every page. If one stays after all, the others have moved in vain.
-    fn move_all(&self, emptying: &mut Emptying<'_, M>, mode: Mode) -> Result<(), Emptied> {
+    fn move_all(self, emptying: &mut Emptying<'_, M>, mode: Mode) -> Result<(), Emptied> {
         let zone = emptying.zone;
         let since = self.machine().enter(Span::Migrate);
-        self.compaction.count(zone.id, CompactEvent::Isolated, emptying.pages.len() as u64);
-        self.compaction.count(zone.id, CompactEvent::Rounds, 1);
+        self.own().count(zone.id, CompactEvent::Isolated, emptying.pages.len() as u64);
+        self.own().count(zone.id, CompactEvent::Rounds, 1);
         let mut result = Ok(());
         while let (Some((from, alone)), Some(to)) = (emptying.pages.pop(), emptying.targets.pop()) {
-            if self.move_away(mode, from, to) {
-                self.end_isolation_of(alone);
+            if self.compaction().move_away(mode, from, to) {
+                self.lru().end_isolation_of(alone);
                 emptying.vacated.push(from);
             } else {
-                self.compaction.count(zone.id, CompactEvent::MoveFailed, 1);
+                self.own().count(zone.id, CompactEvent::MoveFailed, 1);
                 emptying.pages.push((from, alone));
                 emptying.targets.push(to);
                 result = Err(Emptied::Stays);
@@ -445,16 +445,16 @@ impl<M: Machine> Mm<M> {
             }
         }
         let count = emptying.vacated.len() as u32;
-        self.compaction.count(zone.id, CompactEvent::Moved, u64::from(count));
+        self.own().count(zone.id, CompactEvent::Moved, u64::from(count));
         if result.is_ok() {
-            self.compaction.count(zone.id, CompactEvent::Completing, u64::from(count));
+            self.own().count(zone.id, CompactEvent::Completing, u64::from(count));
         }
         self.machine().leave(Span::Migrate, since, Work { zone: zone.id, count, ..Work::default() });
         result
     }
 
     /// All frames of the stretch are in hand: they become one block, allocated as `migratetype`.
-    fn join_up(&self, emptying: &Emptying<'_, M>, migratetype: MigrateType) -> Pfn {
+    fn join_up(self, emptying: &Emptying<'_, M>, migratetype: MigrateType) -> Pfn {
         let Emptying { zone, start, order, .. } = *emptying;
         let parts = emptying.free.iter().map(|&(pfn, _)| pfn).chain(emptying.vacated.iter().copied());
         parts.filter(|&pfn| pfn != start).for_each(|pfn| self.map().frame(pfn).set_tail());
@@ -472,12 +472,12 @@ impl<M: Machine> Mm<M> {
     }
 
     /// All that was taken in hand goes back.
-    fn let_go(&self, emptying: Emptying<'_, M>) {
+    fn let_go(self, emptying: Emptying<'_, M>) {
         let zone = emptying.zone;
         let cx = ZoneCx { cx: self.pages().cx(), zone };
-        self.compaction.count(zone.id, CompactEvent::PutBack, emptying.pages.len() as u64);
+        self.own().count(zone.id, CompactEvent::PutBack, emptying.pages.len() as u64);
         for (pfn, alone) in emptying.pages {
-            self.put_back_page(pfn, alone);
+            self.lru().put_back_page(pfn, alone);
         }
         let frames = emptying.targets.into_iter().chain(emptying.vacated).map(|pfn| (pfn, Order::ZERO));
         for (pfn, order) in emptying.free.into_iter().chain(frames) {
@@ -488,9 +488,9 @@ impl<M: Machine> Mm<M> {
     /// Looks anew at what is known of the pageblocks of `zone` and gives the one that costs least to empty, looked over, and
     /// how many pages would have to move. Nothing moves: a door for measurements and tests. `None`: there is none, or the
     /// policy keeps no count.
-    pub fn find_block_to_empty(&self, zone: &Zone<M>) -> Option<(Pfn, u32)> {
+    pub fn find_block_to_empty(self, zone: &Zone<M>) -> Option<(Pfn, u32)> {
         let summary = self.blocks().summary()?;
-        self.compaction.of(zone.id).picks.forget();
+        self.own().of(zone.id).picks.forget();
         let mut looking = Looking::new();
         loop {
             let block = self.pick_to_empty(zone, &mut looking)?;

@@ -3,10 +3,10 @@
 
 use super::control::{By, Effort, Goal};
 use super::run::Ran;
+use super::{CompactDoor, CompactGround};
 use super::{CompactEvent, Compaction, Mode, Outcome};
 use crate::ground::ids::{MigrateType, Order, Pfn, ZoneId};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::alloc_path::{Mark, Search};
 use crate::pages::buddy::ZoneCx;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};
@@ -42,12 +42,12 @@ pub(crate) struct Tried {
     pub(crate) outcome: Outcome,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Compacts for `search` and asks the zones again.
-    pub(crate) fn direct_compact(&self, search: Search<'_>, attempt: Attempt) -> Tried {
+    pub(crate) fn direct_compact(self, search: Search<'_>, attempt: Attempt) -> Tried {
         let order = search.request.order;
         let mut tried = Tried { block: None, outcome: Outcome::Skipped };
-        if order == Order::ZERO || !self.has_pages() {
+        if order == Order::ZERO || !self.lru().has_pages() {
             return tried;
         }
         let Some((id, ran)) = self.compact_zones(search, attempt) else { return tried };
@@ -56,19 +56,19 @@ impl<M: Machine> Mm<M> {
             return tried;
         }
         let zone = &self.zones()[usize::from(id.0)];
-        self.compaction.count(zone.id, CompactEvent::Stall, 1);
+        self.own().count(zone.id, CompactEvent::Stall, 1);
         tried.block = ran.captured.map(|pfn| (pfn, zone.id)).or_else(|| {
             // What it moved from may be on this CPU's lists still.
             self.pages().drain_cpu(self.machine().cpu());
-            self.pages().search(self, search)
+            self.pages().search(self.ground, search)
         });
         if let Some((_, id)) = tried.block {
-            self.compaction.count(zone.id, CompactEvent::Success, 1);
-            self.compaction.of(id).note_allocated(order);
+            self.own().count(zone.id, CompactEvent::Success, 1);
+            self.own().of(id).note_allocated(order);
         } else {
-            self.compaction.count(zone.id, CompactEvent::Fail, 1);
+            self.own().count(zone.id, CompactEvent::Fail, 1);
             if tried.outcome == Outcome::Success {
-                self.compaction.count(zone.id, self.why_lost(zone, search), 1);
+                self.own().count(zone.id, self.why_lost(zone, search), 1);
             }
         }
         tried
@@ -76,7 +76,7 @@ impl<M: Machine> Mm<M> {
 
     /// Compaction said that there is a block, and the search found none: the two checks race with others' allocations, and
     /// with what CPUs have not told the zone's counter yet.
-    fn why_lost(&self, zone: &Zone<M>, search: Search<'_>) -> CompactEvent {
+    fn why_lost(self, zone: &Zone<M>, search: Search<'_>) -> CompactEvent {
         let Request { order, migratetype, highest, .. } = *search.request;
         if !self.has_block_for(zone, order, migratetype) {
             return CompactEvent::LostRace;
@@ -88,20 +88,18 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The zones in turn; the best that came of it, and where.
-    fn compact_zones(&self, search: Search<'_>, attempt: Attempt) -> Option<(ZoneId, Ran)> {
+    fn compact_zones(self, search: Search<'_>, attempt: Attempt) -> Option<(ZoneId, Ran)> {
         let rules = &self.rules().compact;
         let order = search.request.order;
         let preferred = self.pages().candidates(search.request, search.node).next()?;
         let mut best = (preferred.id, Ran::from(Outcome::Skipped));
         if rules.defer_scope == DeferScopeRule::Preferred
-            && self.compaction.is_put_off(preferred.id, order, attempt)
+            && self.own().is_put_off(preferred.id, order, attempt)
         {
             return Some((preferred.id, Outcome::Deferred.into()));
         }
         for zone in self.pages().candidates(search.request, search.node) {
-            if rules.defer_scope == DeferScopeRule::Zone
-                && self.compaction.is_put_off(zone.id, order, attempt)
-            {
+            if rules.defer_scope == DeferScopeRule::Zone && self.own().is_put_off(zone.id, order, attempt) {
                 if best.1.outcome < Outcome::Deferred {
                     best = (zone.id, Outcome::Deferred.into());
                 }
@@ -112,12 +110,12 @@ impl<M: Machine> Mm<M> {
                 best = (zone.id, ran);
             }
             if ran.outcome == Outcome::Success {
-                self.compaction.of(zone.id).note_success(order);
+                self.own().of(zone.id).note_success(order);
                 break;
             }
             if rules.defer.counts(ran.outcome, attempt == Attempt::Async) {
                 let put_off = if rules.defer_scope == DeferScopeRule::Zone { zone } else { preferred };
-                self.compaction.of(put_off.id).defer(order);
+                self.own().of(put_off.id).defer(order);
             }
             let slice_over = || match rules.resched {
                 ReschedRule::AbortsAtPage | ReschedRule::Aborts | ReschedRule::AbortsCall => {
@@ -133,7 +131,7 @@ impl<M: Machine> Mm<M> {
         Some(best)
     }
 
-    fn compact_for(&self, zone: &Zone<M>, search: Search<'_>, attempt: Attempt) -> Ran {
+    fn compact_for(self, zone: &Zone<M>, search: Search<'_>, attempt: Attempt) -> Ran {
         let request = search.request;
         let goal = Goal {
             by: By::Direct,
@@ -152,7 +150,7 @@ impl<M: Machine> Mm<M> {
 
     /// Takes the block of `order` at `pfn`, if all of it is free by now, past the free lists' queue.
     pub(super) fn capture(
-        &self,
+        self,
         zone: &Zone<M>,
         pfn: Pfn,
         (order, migratetype): (Order, MigrateType),
@@ -184,7 +182,7 @@ impl<M: Machine> Mm<M> {
         let pageset = &zone.pagesets[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(order.pages() as i32));
         drop(free);
-        self.compaction.count(zone.id, CompactEvent::Captured, 1);
+        self.own().count(zone.id, CompactEvent::Captured, 1);
         Some(head)
     }
 }
@@ -201,6 +199,7 @@ mod tests {
     use super::*;
     use crate::ground::ids::Node;
     use crate::ground::sync::Relaxed;
+    use crate::mm::Mm;
     use crate::{Bare, Knobs, NodeSize, Policy, Topology, ZoneKind};
 
     #[test]
@@ -221,12 +220,12 @@ mod tests {
         let needed = zone.mark_min().pages + Request::THP.order.pages();
         let hold_back = |pages: i32| zone.pagesets[1].free_diff.store(pages, Relaxed);
         zone.stat.reset_free(needed - 1);
-        assert_eq!(mm.why_lost(zone, search), CompactEvent::LostToMark);
+        assert_eq!(mm.compaction().why_lost(zone, search), CompactEvent::LostToMark);
         hold_back(1);
-        assert_eq!(mm.why_lost(zone, search), CompactEvent::LostToDrift);
+        assert_eq!(mm.compaction().why_lost(zone, search), CompactEvent::LostToDrift);
         hold_back(0);
         zone.stat.reset_free(zone.managed);
         while mm.alloc(Request { urgency: crate::Urgency::Never, ..Request::THP }).is_ok() {}
-        assert_eq!(mm.why_lost(zone, search), CompactEvent::LostRace);
+        assert_eq!(mm.compaction().why_lost(zone, search), CompactEvent::LostRace);
     }
 }

@@ -91,7 +91,7 @@ impl CompactEvents {
 
 impl Compaction {
     /// Adds what compaction of `zone` counted.
-    pub(crate) fn add_counters(&self, zone: ZoneId, counters: &mut Counters) {
+    pub(super) fn add_counters(&self, zone: ZoneId, counters: &mut Counters) {
         let events = &self.of(zone).events;
         for (event, name) in CompactEvent::NAMES {
             counters.add(name, events.get(event));

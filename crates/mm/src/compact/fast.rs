@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use super::CLUSTER_MAX;
 use super::control::{Control, Start};
+use super::{CompactDoor, CompactGround};
 use crate::ground::ids::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Machine};
-use crate::mm::Mm;
 use crate::pages::buddy::FreeAreas;
 use crate::pages::list::List;
 
@@ -29,9 +29,9 @@ fn limit(misses: u32) -> u32 {
     (CLUSTER_MAX as u32).checked_shr(misses).unwrap_or(0) + 1
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// The pageblock to go on with, by the free lists; `None`: where the scanner is.
-    pub(super) fn find_migrate_block(&self, control: &mut Control) -> Option<Pfn> {
+    pub(super) fn find_migrate_block(self, control: &mut Control) -> Option<Pfn> {
         let order = control.goal.order?;
         let at = control.migrate_pfn;
         let fits = control.goal.migratetype == MigrateType::Movable || order >= Order::PAGEBLOCK;
@@ -64,7 +64,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A block below `below` with a free piece of a good size, among the first entries of the free lists.
-    fn search_low_pieces(&self, control: &mut Control, order: Order, below: Pfn) -> Option<Pfn> {
+    fn search_low_pieces(self, control: &mut Control, order: Order, below: Pfn) -> Option<Pfn> {
         let zone = &self.zones()[usize::from(control.zone.0)];
         let most = limit(control.fast.misses);
         let least = Order::new(PAGE_ALLOC_COSTLY_ORDER).unwrap_or(Order::ZERO);
@@ -96,7 +96,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Takes frames for the isolated pages from the free lists, if some are near the free scanner.
-    pub(super) fn fast_targets(&self, control: &mut Control) {
+    pub(super) fn fast_targets(self, control: &mut Control) {
         let Some(order) = control.goal.order.filter(|order| *order > Order::ZERO) else { return };
         if control.targets.len() >= control.isolated.len() {
             return;
@@ -137,7 +137,7 @@ impl<M: Machine> Mm<M> {
     /// Looks at up to `most` free pieces of `size` from the list's tail, takes the first that is near enough, or the best
     /// that is not too far, and then what else its pageblock has.
     fn take_near(
-        &self,
+        self,
         control: &mut Control,
         (size, most): (Order, u32),
         (low, least): (Pfn, Pfn),
@@ -156,7 +156,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn pick_near(
-        &self,
+        self,
         lists: &FreeAreas,
         (size, most): (Order, u32),
         (low, least): (Pfn, Pfn),
@@ -181,7 +181,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Takes what else is free in the pageblock of `near`, as far as frames are wanted.
-    fn take_around(&self, control: &mut Control, lists: &mut FreeAreas, near: Pfn) {
+    fn take_around(self, control: &mut Control, lists: &mut FreeAreas, near: Pfn) {
         let start = near.align_down(Order::PAGEBLOCK);
         let migrate_end = control.migrate_pfn.add(PAGEBLOCK_PAGES - 1).align_down(Order::PAGEBLOCK);
         if start < migrate_end || control.targets.len() >= control.isolated.len() {

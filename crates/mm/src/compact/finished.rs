@@ -1,11 +1,11 @@
 //! When a compaction of a zone is over.
 
 use super::control::{By, Control};
+use super::{CompactDoor, CompactGround};
 use super::{Outcome, block_of};
 use crate::ground::ids::{MigrateType, Order};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
-use crate::mm::Mm;
 use crate::pages::fallback::fallbacks;
 use crate::pages::zone::{Zone, zone_flag};
 use crate::rules::policy::ProactiveRule;
@@ -13,24 +13,24 @@ use crate::rules::policy::ProactiveRule;
 /// From this order on a block of another type is taken over with its pageblock (half of a pageblock's order).
 const CLAIM_ORDER: u8 = Order::PAGEBLOCK.get() / 2;
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Whether `control` is done, and with what.
-    pub(super) fn finished(&self, control: &Control) -> Option<Outcome> {
+    pub(super) fn finished(self, control: &Control) -> Option<Outcome> {
         let zone = &self.zones()[usize::from(control.zone.0)];
         if control.captured.is_some() {
             return Some(Outcome::Success);
         }
         if control.have_met() {
-            self.compaction.of(zone.id).reset_positions(zone.managed_span());
+            self.own().of(zone.id).reset_positions(zone.managed_span());
             if control.goal.by == By::Direct {
-                self.compaction.of(zone.id).flush_skip.store(1, Relaxed);
+                self.own().of(zone.id).flush_skip.store(1, Relaxed);
             }
             return Some(if control.whole { Outcome::Complete } else { Outcome::PartialSkipped });
         }
         if control.goal.by == By::Proactive {
             return self.finished_proactive(zone);
         }
-        if control.contended || self.is_killed(self.machine().task()) {
+        if control.contended || self.pages().is_killed(self.machine().task()) {
             return Some(Outcome::Contended);
         }
         let order = control.goal.order?;
@@ -42,7 +42,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Nobody asked: kswapd's work goes before it, and it ends where little is fragmented.
-    pub(super) fn finished_proactive(&self, zone: &Zone<M>) -> Option<Outcome> {
+    pub(super) fn finished_proactive(self, zone: &Zone<M>) -> Option<Outcome> {
         if zone.has_flag(zone_flag::RECLAIM_ACTIVE) {
             return Some(Outcome::PartialSkipped);
         }
@@ -52,7 +52,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether a request of `migratetype` could be given a block of `order`: of its own type, or one that it may claim.
-    pub(super) fn has_block_for(&self, zone: &Zone<M>, order: Order, migratetype: MigrateType) -> bool {
+    pub(super) fn has_block_for(self, zone: &Zone<M>, order: Order, migratetype: MigrateType) -> bool {
         let claims = |size: Order| size.get() >= CLAIM_ORDER || migratetype != MigrateType::Movable;
         zone.arenas.all().any(|free| {
             let free = free.lock(self.machine());

@@ -3,10 +3,10 @@
 
 use super::control::{Control, Effort};
 use super::{CLUSTER_MAX, CompactEvent, block_of};
+use super::{CompactDoor, CompactGround};
 use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Machine};
 use crate::ground::sync::Guard;
-use crate::mm::Mm;
 use crate::pages::buddy::FreeAreas;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};
 use crate::pages::zone::{AllocFlags, Zone};
@@ -22,9 +22,9 @@ const STRIDE_MAX: u32 = CLUSTER_MAX as u32;
 /// The lock of the present block's free lists, as long as it is held.
 type Held<'a, M> = Option<Guard<'a, M, FreeAreas>>;
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: CompactGround<M>> CompactDoor<'a, M, G> {
     /// Takes as many free frames as there are pages to move, as far as there are any.
-    pub(super) fn isolate_targets(&self, control: &mut Control) {
+    pub(super) fn isolate_targets(self, control: &mut Control) {
         if self.rules().compact.find != FindRule::Walk {
             self.fast_targets(control);
         }
@@ -69,12 +69,12 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    fn first_stride(&self, control: &Control) -> u32 {
+    fn first_stride(self, control: &Control) -> u32 {
         let walks = self.rules().compact.find == FindRule::Walk;
         if control.is_async() && !walks { STRIDE_MAX } else { 1 }
     }
 
-    fn next_stride(&self, stride: u32, found: bool) -> u32 {
+    fn next_stride(self, stride: u32, found: bool) -> u32 {
         match self.rules().compact.find {
             FindRule::Walk => 1,
             _ if found => 1,
@@ -83,7 +83,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether the pageblock at `start` is one to move pages to.
-    pub(super) fn is_target(&self, control: &Control, start: Pfn) -> bool {
+    pub(super) fn is_target(self, control: &Control, start: Pfn) -> bool {
         if !control.ignores_skip() && self.blocks().is_skipped(self.machine(), start) {
             return false;
         }
@@ -98,7 +98,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Takes free frames of `from..end`, looking at every `stride`-th; gives where to go on.
-    fn take_free_in(&self, control: &mut Control, (from, end): (Pfn, Pfn), stride: u32) -> Pfn {
+    fn take_free_in(self, control: &mut Control, (from, end): (Pfn, Pfn), stride: u32) -> Pfn {
         let mut held = None;
         let mut pfn = from;
         let mut seen = 0;
@@ -131,7 +131,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Takes the free block at `pfn` off its list, if it still is one and the zone can spare it.
-    fn take_free_block<'a>(&'a self, control: &mut Control, held: &mut Held<'a, M>, pfn: Pfn) -> bool {
+    fn take_free_block(self, control: &mut Control, held: &mut Held<'a, M>, pfn: Pfn) -> bool {
         let zone = &self.zones()[usize::from(control.zone.0)];
         let owner = zone.arenas.owner(pfn);
         if held.as_ref().is_some_and(|lists| lists.number() != owner) {
@@ -146,7 +146,7 @@ impl<M: Machine> Mm<M> {
 
     /// Takes the free block at `pfn` off `lists`, which are locked and its own, as single frames to move pages to. `None`: it
     /// is none any more, or the zone has too little free.
-    pub(super) fn take_off(&self, control: &mut Control, lists: &mut FreeAreas, pfn: Pfn) -> Option<u32> {
+    pub(super) fn take_off(self, control: &mut Control, lists: &mut FreeAreas, pfn: Pfn) -> Option<u32> {
         let cx = self.pages().zone_cx(control.zone);
         let state = self.map().frame(pfn).state();
         let is_free =
@@ -171,22 +171,22 @@ impl<M: Machine> Mm<M> {
         }
         let pageset = &cx.zone.pagesets[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(pages as i32));
-        self.compaction.count(cx.zone.id, CompactEvent::Isolated, u64::from(pages));
+        self.own().count(cx.zone.id, CompactEvent::Isolated, u64::from(pages));
         Some(pages)
     }
 
     /// Whether so many pages may be taken off the free lists for the time being (`__isolate_free_page`).
-    fn can_spare(&self, zone: &Zone<M>, order: Order) -> bool {
+    fn can_spare(self, zone: &Zone<M>, order: Order) -> bool {
         let mark = Level::min(zone.watermarks().min) + order.pages();
         zone.watermark_ok(self.machine(), Order::ZERO, mark, zone.kind, AllocFlags::NONE)
     }
 
     /// Gives back the frames that no page moved to; the free scanner goes on above them next time.
-    pub(super) fn release_targets(&self, control: &mut Control) {
+    pub(super) fn release_targets(self, control: &mut Control) {
         let mut highest = control.free_pfn;
         for pfn in control.targets.drain(..) {
             highest = highest.max(pfn);
-            self.free(pfn, Order::ZERO).expect("a frame to move to is nobody else's");
+            self.pages().free(pfn, Order::ZERO).expect("a frame to move to is nobody else's");
         }
         control.free_pfn = control.free_pfn.max(highest.align_down(Order::PAGEBLOCK));
     }

@@ -3,12 +3,12 @@
 
 use super::control::{By, Control};
 use super::{CLUSTER_MAX, block_of};
+use super::{CompactDoor, CompactGround};
 use crate::ground::ids::{MigrateType, Order, Pfn};
 use crate::ground::machine::{Access, Chore, Machine};
 use crate::ground::sync::Relaxed;
 use crate::lru::Isolator;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::pages::frame::{FrameKind, FrameState};
 use crate::pages::zone::Zone;
 use crate::rules::policy::{
@@ -71,9 +71,9 @@ impl Aligned {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Goes on from `control.migrate_pfn` to the next block with pages to move, and isolates some.
-    pub(super) fn isolate_to_migrate(&self, control: &mut Control) -> Search {
+    pub(super) fn isolate_to_migrate(self, control: &mut Control) -> Search {
         let zone = &self.zones()[usize::from(control.zone.0)];
         let mut from = self.fast_migrate_block(control).unwrap_or(control.migrate_pfn);
         let mut looked = 0;
@@ -89,7 +89,7 @@ impl<M: Machine> Mm<M> {
                 return Search::Abort;
             }
             if from == start && !self.is_source(control, start) {
-                self.compaction.count(zone.id, CompactEvent::Rounds, 1);
+                self.own().count(zone.id, CompactEvent::Rounds, 1);
                 self.note_passed(zone, control, (start, end));
                 from = end;
                 continue;
@@ -99,14 +99,14 @@ impl<M: Machine> Mm<M> {
                 return Search::Abort;
             };
             control.migrate_pfn = next;
-            self.compaction.count(zone.id, CompactEvent::Rounds, 1);
+            self.own().count(zone.id, CompactEvent::Rounds, 1);
             self.note_scanned(zone, control, (from, next));
             return if control.isolated.is_empty() { Search::Nothing } else { Search::Found };
         }
     }
 
     /// Whether the pageblock at `start` is one to take pages from.
-    fn is_source(&self, control: &Control, start: Pfn) -> bool {
+    fn is_source(self, control: &Control, start: Pfn) -> bool {
         if !control.ignores_skip() && self.blocks().is_skipped(self.machine(), start) {
             return false;
         }
@@ -126,7 +126,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether the pageblock at `start` is one block, free or allocated, or a part of one.
-    fn large_block_at(&self, control: &Control, start: Pfn) -> bool {
+    fn large_block_at(self, control: &Control, start: Pfn) -> bool {
         let head = start.align_down(Order::MAX);
         let large = |pfn: Pfn| {
             self.pages().cx().mem().touch(pfn, Access::Read);
@@ -140,7 +140,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// How a page that cannot be isolated is met.
-    fn failing(&self, control: &Control) -> Failing {
+    fn failing(self, control: &Control) -> Failing {
         let rules = &self.rules().compact;
         let direct = control.goal.by == By::Direct;
         let skips = rules.failed_page == FailedPageRule::NextBlock && control.is_async();
@@ -158,7 +158,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether all of a block is to be isolated before any of it moves.
-    fn wants_whole(&self, control: &Control) -> bool {
+    fn wants_whole(self, control: &Control) -> bool {
         match self.rules().compact.isolation {
             IsolationRule::WholeDirect => control.is_async() && control.goal.by == By::Direct,
             IsolationRule::WholeAsync => control.is_async(),
@@ -167,10 +167,10 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Isolates pages of `from..end`, within one pageblock; gives where to go on. `None`: contended.
-    fn isolate_block(&self, control: &mut Control, (from, end): (Pfn, Pfn)) -> Option<Pfn> {
+    fn isolate_block(self, control: &mut Control, (from, end): (Pfn, Pfn)) -> Option<Pfn> {
         let failing = self.failing(control);
         let most = if self.wants_whole(control) || control.finish_block { usize::MAX } else { CLUSTER_MAX };
-        let mut isolator = Isolator::new(self);
+        let mut isolator = Isolator::new(self.lru());
         let mut block = Aligned::over(from, control);
         let mut pfn = from;
         while pfn < end && control.isolated.len() < most {
@@ -225,9 +225,9 @@ impl<M: Machine> Mm<M> {
 
     /// The scanner is through with an aligned block: where it counts as a whole and a page of it stays, the others go back.
     fn leave(
-        &self,
+        self,
         control: &mut Control,
-        isolator: &mut Isolator<'_, M>,
+        isolator: &mut Isolator<'_, M, G>,
         (failing, block): (Failing, &Aligned),
     ) {
         if block.failed && failing == Failing::PutBack {
@@ -237,7 +237,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// What is at `pfn`, as far as can be told without a lock. `by_block`: a free block is passed at once in any case.
-    fn look_at(&self, pfn: Pfn, by_block: bool) -> Seen {
+    fn look_at(self, pfn: Pfn, by_block: bool) -> Seen {
         self.pages().cx().mem().touch(pfn, Access::Read);
         let FrameState { kind, order, .. } = self.map().frame(pfn).state();
         match kind {
@@ -245,8 +245,8 @@ impl<M: Machine> Mm<M> {
                 let by_block = by_block || self.rules().compact.free_step == FreeStepRule::Block;
                 Seen::Free(if by_block { order.pages() } else { 1 })
             }
-            FrameKind::Allocated if order == Order::ZERO && self.has_pages() => {
-                let page = self.page(pfn);
+            FrameKind::Allocated if order == Order::ZERO && self.lru().has_pages() => {
+                let page = self.lru().page(pfn);
                 let pinned = matches!(page.mapping(), Mapping::Anon(_)) && page.refs() > page.mapped();
                 if page.has(PageFlag::Lru) && !pinned { Seen::Listed } else { Seen::Stays(1) }
             }
@@ -257,7 +257,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// At the end of a run of pages: lets others have the lock, and looks whether to stop.
-    fn pause_scan(&self, control: &mut Control, isolator: &mut Isolator<'_, M>) -> bool {
+    fn pause_scan(self, control: &mut Control, isolator: &mut Isolator<'_, M, G>) -> bool {
         let contended = isolator.is_contended();
         isolator.let_go();
         self.pay_for_scan(control, Chore::MigrateScan);
@@ -267,12 +267,12 @@ impl<M: Machine> Mm<M> {
         self.should_stop(control)
     }
 
-    pub(super) fn pay_for_scan(&self, control: &mut Control, chore: Chore) {
+    pub(super) fn pay_for_scan(self, control: &mut Control, chore: Chore) {
         self.machine().spend(chore, core::mem::take(&mut control.unpaid));
     }
 
     /// Whether the compaction is to end early: contended, or its time slice is over and the policy minds.
-    pub(super) fn should_stop(&self, control: &mut Control) -> bool {
+    pub(super) fn should_stop(self, control: &mut Control) -> bool {
         let rule = self.rules().compact.resched;
         let minds = matches!(rule, ReschedRule::Aborts | ReschedRule::AbortsCall) && control.is_async();
         if minds && self.machine().need_resched() {
@@ -283,7 +283,7 @@ impl<M: Machine> Mm<M> {
 
     /// Before 3.16: `cond_resched` at the start of a block. Others have run, or will before this task goes on; the slice from
     /// here on is a new one.
-    fn forget_slice(&self, control: &Control) {
+    fn forget_slice(self, control: &Control) {
         let rule = self.rules().compact.resched;
         if rule == ReschedRule::AbortsAtPage && control.is_async() {
             self.machine().need_resched();
@@ -291,7 +291,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Before 3.16: the LRU lock is not taken by who should let others run.
-    fn stops_at_page(&self, control: &mut Control) -> bool {
+    fn stops_at_page(self, control: &mut Control) -> bool {
         let rule = self.rules().compact.resched;
         let stops = rule == ReschedRule::AbortsAtPage && control.is_async() && self.machine().need_resched();
         control.contended |= stops;
@@ -299,18 +299,18 @@ impl<M: Machine> Mm<M> {
     }
 
     /// What was isolated from the `first` on goes back to its lists.
-    pub(super) fn put_back_from(&self, control: &mut Control, first: usize) {
+    pub(super) fn put_back_from(self, control: &mut Control, first: usize) {
         let zone = &self.zones()[usize::from(control.zone.0)];
         let back = control.isolated.len().saturating_sub(first);
-        self.compaction.count(zone.id, CompactEvent::PutBack, back as u64);
+        self.own().count(zone.id, CompactEvent::PutBack, back as u64);
         for (pfn, alone) in control.isolated.drain(first..) {
-            self.put_back_page(pfn, alone);
+            self.lru().put_back_page(pfn, alone);
         }
     }
 
     /// A stretch of a pageblock was looked at: where nothing was found in all of it, it is skipped from now on; the
     /// remembered position follows.
-    fn note_scanned(&self, zone: &Zone<M>, control: &mut Control, (from, to): (Pfn, Pfn)) {
+    fn note_scanned(self, zone: &Zone<M>, control: &mut Control, (from, to): (Pfn, Pfn)) {
         let rules = &self.rules().compact;
         let (start, end) = block_of(from);
         let nothing = control.isolated.is_empty();
@@ -334,35 +334,31 @@ impl<M: Machine> Mm<M> {
             _ => &[0, 1],
         };
         for &mode in sets {
-            self.compaction.of(zone.id).migrate[mode].fetch_max(to.0, Relaxed);
+            self.own().of(zone.id).migrate[mode].fetch_max(to.0, Relaxed);
         }
     }
 
     /// A pageblock was passed by. Before 3.19 the remembered position follows where that was for its skip bit; where it was for
     /// its type, which other modes may not mind, only that of asynchronous compaction does, if it has one of its own.
-    fn note_passed(&self, zone: &Zone<M>, control: &mut Control, (start, end): (Pfn, Pfn)) {
+    fn note_passed(self, zone: &Zone<M>, control: &mut Control, (start, end): (Pfn, Pfn)) {
         let rules = &self.rules().compact;
         if rules.pcp_drain == PcpDrainRule::EachBlock || control.positions_fixed {
             return;
         }
         let own = rules.position == PositionRule::PerMode && control.goal.mode == Mode::Async;
         if own {
-            self.compaction.of(zone.id).migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
+            self.own().of(zone.id).migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
         } else if self.blocks().is_skipped(self.machine(), start)
             || self.blocks().get(start) == MigrateType::Movable
         {
-            self.compaction
-                .of(zone.id)
-                .migrate
-                .iter()
-                .for_each(|position| _ = position.fetch_max(end.0, Relaxed));
+            self.own().of(zone.id).migrate.iter().for_each(|position| _ = position.fetch_max(end.0, Relaxed));
         } else {
             control.positions_fixed = true;
         }
     }
 
     /// Where free lists are looked at first: a block near the scanner with pieces that would make it whole.
-    fn fast_migrate_block(&self, control: &mut Control) -> Option<Pfn> {
+    fn fast_migrate_block(self, control: &mut Control) -> Option<Pfn> {
         let looks = self.rules().compact.find != FindRule::Walk;
         if looks { self.find_migrate_block(control) } else { None }
     }

@@ -38,6 +38,12 @@ use core::ops::Range;
 use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 use crate::ground::sync::{AtomicU32, Relaxed};
 
+use crate::ground::machine::Machine;
+use crate::lru::LruDoor;
+use crate::pages::door;
+use crate::pages::stat::Counters;
+use crate::vm::{RmapDoor, SpacesGround};
+
 use background::Asked;
 pub use census::BlockContents;
 pub(crate) use direct::Attempt;
@@ -75,7 +81,7 @@ pub(crate) enum Outcome {
 
 /// What compaction remembers, of zones and of nodes.
 #[derive(Debug)]
-pub(crate) struct Compaction {
+pub struct Compaction {
     zones: Box<[ZoneCompact]>,
     /// What each node's kcompactd is asked for.
     asked: Box<[Asked]>,
@@ -96,6 +102,40 @@ impl Compaction {
 
     fn asked(&self, node: Node) -> &Asked {
         &self.asked[usize::from(node.0)]
+    }
+}
+
+/// What compaction stands on.
+pub trait CompactGround<M: Machine>: SpacesGround<M> {
+    /// Compaction's own.
+    fn compaction_state(&self) -> &Compaction;
+}
+
+door! {
+    /// Compaction of zones by two scanners, and by whom it is asked.
+    CompactDoor on CompactGround, Compaction: compaction_state, to {
+        lru: LruDoor, rmap: RmapDoor, emptying: EmptyDoor
+    }
+}
+
+door! {
+    /// Emptying single pageblocks, by the summary.
+    EmptyDoor on CompactGround, Compaction: compaction_state, to {
+        lru: LruDoor, rmap: RmapDoor, compaction: CompactDoor
+    }
+}
+
+door! {
+    /// Taking a node's memory out of use, and giving it back.
+    OfflineDoor on CompactGround, Compaction: compaction_state, to {
+        lru: LruDoor, rmap: RmapDoor, compaction: CompactDoor
+    }
+}
+
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
+    /// Adds what was counted in `zone`.
+    pub(crate) fn add_counters(self, zone: ZoneId, counters: &mut Counters) {
+        self.own().add_counters(zone, counters);
     }
 }
 

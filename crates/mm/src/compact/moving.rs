@@ -1,10 +1,10 @@
 //! Moving the isolated pages to the frames found for them (`migrate_pages`).
 
 use super::control::Control;
+use super::{CompactDoor, CompactGround};
 use super::{CompactEvent, Mode};
 use crate::ground::ids::{Nanos, Order, Pfn};
 use crate::ground::machine::{Chore, Machine, Span, Work};
-use crate::mm::Mm;
 use crate::vm::migrate::MigrateError;
 
 /// Passes over pages that could not be moved at once: asynchronously, and where it waits for them (10 in the kernel, 3 for
@@ -26,13 +26,13 @@ pub(super) enum Moved {
     NoTarget,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Moves what is isolated, and puts back what cannot be.
-    pub(super) fn move_isolated(&self, control: &mut Control) -> Moved {
+    pub(super) fn move_isolated(self, control: &mut Control) -> Moved {
         let since = self.machine().enter(Span::Migrate);
         let zone = &self.zones()[usize::from(control.zone.0)];
         let isolated = control.isolated.len() as u64;
-        self.compaction.count(zone.id, CompactEvent::Isolated, isolated);
+        self.own().count(zone.id, CompactEvent::Isolated, isolated);
         let before = control.moved;
         let mut result = Moved::All;
         // The targets are found while all that is isolated is still counted: as many as that.
@@ -48,22 +48,22 @@ impl<M: Machine> Mm<M> {
                 continue;
             };
             if self.move_one(control.goal.mode, pfn, to) {
-                self.end_isolation_of(alone);
+                self.lru().end_isolation_of(alone);
                 control.moved += 1;
             } else {
-                self.put_back_page(pfn, alone);
+                self.lru().put_back_page(pfn, alone);
                 control.targets.push(to);
-                self.compaction.count(zone.id, CompactEvent::MoveFailed, 1);
+                self.own().count(zone.id, CompactEvent::MoveFailed, 1);
                 result = Moved::Some;
             }
         }
         let left = control.isolated.len() as u64;
-        self.compaction.count(zone.id, CompactEvent::MoveFailed, left);
+        self.own().count(zone.id, CompactEvent::MoveFailed, left);
         for (pfn, alone) in control.isolated.drain(..) {
-            self.put_back_page(pfn, alone);
+            self.lru().put_back_page(pfn, alone);
         }
         let count = control.moved - before;
-        self.compaction.count(zone.id, CompactEvent::Moved, u64::from(count));
+        self.own().count(zone.id, CompactEvent::Moved, u64::from(count));
         self.machine().leave(
             Span::Migrate,
             since,
@@ -73,16 +73,16 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Moves one page; a page that is in somebody's hands is tried again.
-    fn move_one(&self, mode: Mode, from: Pfn, to: Pfn) -> bool {
-        self.try_to_move(mode, || self.migrate_page(from, to))
+    fn move_one(self, mode: Mode, from: Pfn, to: Pfn) -> bool {
+        self.try_to_move(mode, || self.rmap().migrate_page(from, to))
     }
 
     /// The same; the frame at `from` is the caller's then.
-    pub(super) fn move_away(&self, mode: Mode, from: Pfn, to: Pfn) -> bool {
-        self.try_to_move(mode, || self.migrate_away(from, to))
+    pub(super) fn move_away(self, mode: Mode, from: Pfn, to: Pfn) -> bool {
+        self.try_to_move(mode, || self.rmap().migrate_away(from, to))
     }
 
-    fn try_to_move(&self, mode: Mode, attempt: impl Fn() -> Result<(), MigrateError>) -> bool {
+    fn try_to_move(self, mode: Mode, attempt: impl Fn() -> Result<(), MigrateError>) -> bool {
         let passes = if mode == Mode::Async { PASSES_ASYNC } else { PASSES };
         for pass in 1..=passes {
             self.machine().spend(Chore::Migrate, 1);

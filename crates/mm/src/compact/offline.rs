@@ -6,9 +6,9 @@
 
 use core::fmt;
 
+use super::{CompactGround, OfflineDoor};
 use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::frame::FrameKind;
 use crate::pages::request::Request;
 use crate::pages::zone::{Zone, zone_flag};
@@ -47,13 +47,13 @@ impl core::error::Error for OfflineError {}
 /// How often the lists are gone through: what was busy at first may not be later.
 const ROUNDS: u32 = 3;
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: CompactGround<M>> OfflineDoor<'a, M, G> {
     /// Takes the memory of `node` out of use; gives the pages that were moved to other nodes. Others may allocate and
     /// free meanwhile.
     ///
     /// # Errors
     /// Why it stays in use; then it serves requests as before, though pages may have moved.
-    pub fn offline_node(&self, node: Node) -> Result<u64, OfflineError> {
+    pub fn offline_node(self, node: Node) -> Result<u64, OfflineError> {
         let has = |node: Node| self.zones().iter().any(|zone| zone.node == node && !zone.is_offline());
         if !has(node) {
             return Err(OfflineError::NoMemory(node));
@@ -63,7 +63,7 @@ impl<M: Machine> Mm<M> {
         }
         self.zones_on(node).for_each(Zone::set_offline);
         let moved = (0..ROUNDS).map(|_| self.evacuate(node)).sum();
-        self.drain_all();
+        self.pages().drain_all();
         match self.held_on(node) {
             0 => Ok(moved),
             pages => {
@@ -74,18 +74,18 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Puts the memory of `node` back into use.
-    pub fn online_node(&self, node: Node) {
+    pub fn online_node(self, node: Node) {
         for zone in self.zones_on(node).filter(|zone| zone.clear_flag(zone_flag::OFFLINE)) {
             self.pages().apply_protection(zone);
         }
     }
 
-    fn zones_on(&self, node: Node) -> impl Iterator<Item = &Zone<M>> {
+    fn zones_on(self, node: Node) -> impl Iterator<Item = &'a Zone<M>> {
         self.zones().iter().filter(move |zone| zone.node == node)
     }
 
     /// Pages of `node` that somebody holds.
-    fn held_on(&self, node: Node) -> u64 {
+    fn held_on(self, node: Node) -> u64 {
         let held = |zone: &Zone<M>| {
             let pcp = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(self.machine()).count()));
             u64::from(zone.managed).saturating_sub(zone.free_pages_exact() + pcp.sum::<u64>())
@@ -94,12 +94,12 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Moves what is on LRU lists from `node` to other nodes; gives the pages that went.
-    fn evacuate(&self, node: Node) -> u64 {
-        self.lru_drain_all();
+    fn evacuate(self, node: Node) -> u64 {
+        self.lru().lru_drain_all();
         self.zones_on(node).map(|zone| self.evacuate_zone(zone)).sum()
     }
 
-    fn evacuate_zone(&self, zone: &Zone<M>) -> u64 {
+    fn evacuate_zone(self, zone: &Zone<M>) -> u64 {
         let span = zone.managed_span();
         let (mut at, mut moved) = (span.start, 0);
         while at < span.end {
@@ -114,14 +114,14 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Moves the page at `pfn`, if it is on a list and may go; says whether it did.
-    fn evacuate_page(&self, node: Node, pfn: Pfn) -> bool {
-        let Some(isolated) = self.isolate_page(pfn) else { return false };
+    fn evacuate_page(self, node: Node, pfn: Pfn) -> bool {
+        let Some(isolated) = self.lru().isolate_page(pfn) else { return false };
         let request = Request { allowed: NodeMask::ALL.without(node), ..Request::USER };
-        if self.migrate_to(pfn, request).is_err() {
-            self.put_back_page(pfn, isolated);
+        if self.rmap().migrate_to(pfn, request).is_err() {
+            self.lru().put_back_page(pfn, isolated);
             return false;
         }
-        self.end_isolation_of(isolated);
+        self.lru().end_isolation_of(isolated);
         true
     }
 }

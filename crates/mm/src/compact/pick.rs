@@ -8,10 +8,10 @@
 //! meanwhile makes a choice less than the best, and never a wrong one, for a block's word is read again when it is picked.
 
 use super::CompactEvent;
+use super::{CompactGround, EmptyDoor};
 use crate::ground::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Machine};
 use crate::ground::sync::{AtomicU32, Relaxed};
-use crate::mm::Mm;
 use crate::pages::summary::{BLOCKS_PER_LINE, BlockUse, Summary};
 use crate::pages::zone::Zone;
 
@@ -175,16 +175,16 @@ fn whole_blocks<M: Machine>(zone: &Zone<M>) -> core::ops::Range<u32> {
     span.start.div_ceil(PAGEBLOCK_PAGES)..span.end >> PAGEBLOCK_ORDER
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     /// The block of `zone` that costs least to empty; it is claimed for the caller.
-    pub(super) fn pick_to_empty(&self, zone: &Zone<M>, looking: &mut Looking) -> Option<u32> {
+    pub(super) fn pick_to_empty(self, zone: &Zone<M>, looking: &mut Looking) -> Option<u32> {
         let summary = self.blocks().summary()?;
         loop {
-            while let Some(block) = self.compaction.of(zone.id).picks.to_empty.first() {
+            while let Some(block) = self.own().of(zone.id).picks.to_empty.first() {
                 if looking.failures == Failures::Forgotten {
                     looking.last_picks = looking.last_picks.checked_sub(1)?;
                 }
-                self.compaction.of(zone.id).picks.to_empty.pass(block);
+                self.own().of(zone.id).picks.to_empty.pass(block);
                 let price = price_of_emptying(self.read_block(summary, block));
                 let blamed = looking.failures == Failures::Matter && self.is_put_off(summary, block);
                 if price.is_some() && !blamed && summary.claim(block) {
@@ -196,7 +196,7 @@ impl<M: Machine> Mm<M> {
             }
             looking.looks = looking.looks.checked_sub(1)?;
             self.look(zone, summary, Failures::Matter);
-            if self.compaction.of(zone.id).picks.to_empty.first().is_none() {
+            if self.own().of(zone.id).picks.to_empty.first().is_none() {
                 looking.failures = Failures::Forgotten;
                 self.look(zone, summary, Failures::Forgotten);
             }
@@ -204,15 +204,15 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The block of `zone` that should be filled next; `looked`: whether all of them were looked at already.
-    pub(super) fn pick_to_fill(&self, zone: &Zone<M>, looked: &mut bool) -> Option<u32> {
+    pub(super) fn pick_to_fill(self, zone: &Zone<M>, looked: &mut bool) -> Option<u32> {
         let summary = self.blocks().summary()?;
         loop {
-            while let Some(block) = self.compaction.of(zone.id).picks.to_fill.first() {
+            while let Some(block) = self.own().of(zone.id).picks.to_fill.first() {
                 let worth = price_of_filling(self.read_block(summary, block)).is_some();
                 if worth && !summary.is_claimed(block) {
                     return Some(block);
                 }
-                self.compaction.of(zone.id).picks.to_fill.pass(block);
+                self.own().of(zone.id).picks.to_fill.pass(block);
             }
             if core::mem::replace(looked, true) {
                 return None;
@@ -221,20 +221,20 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    fn read_block(&self, summary: &Summary, block: u32) -> BlockUse {
+    fn read_block(self, summary: &Summary, block: u32) -> BlockUse {
         self.machine().touch(Summary::line(block), Access::Read);
         summary.block(block)
     }
 
-    fn is_put_off(&self, summary: &Summary, block: u32) -> bool {
+    fn is_put_off(self, summary: &Summary, block: u32) -> bool {
         self.machine().touch(summary.tried_line(block), Access::Read);
         summary.is_put_off(block, self.machine().now())
     }
 
     /// Looks at all words of `zone` and remembers the best blocks to empty and to fill. A line of words is charged as a
     /// descriptor that a scanner looks at.
-    fn look(&self, zone: &Zone<M>, summary: &Summary, failures: Failures) {
-        self.compaction.count(zone.id, CompactEvent::Look, 1);
+    fn look(self, zone: &Zone<M>, summary: &Summary, failures: Failures) {
+        self.own().count(zone.id, CompactEvent::Look, 1);
         let (mut to_empty, mut to_fill) = (Best::new(), Best::new());
         let blocks = whole_blocks(zone);
         for block in blocks.clone() {
@@ -254,8 +254,8 @@ impl<M: Machine> Mm<M> {
                 }
             }
         }
-        self.compaction.of(zone.id).picks.to_empty.replace(&to_empty);
-        self.compaction.of(zone.id).picks.to_fill.replace(&to_fill);
+        self.own().of(zone.id).picks.to_empty.replace(&to_empty);
+        self.own().of(zone.id).picks.to_fill.replace(&to_fill);
     }
 }
 

@@ -5,10 +5,10 @@
 //! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it.
 
 use super::control::{By, Effort, Goal};
+use super::{CompactDoor, CompactGround};
 use super::{CompactEvent, Mode};
 use crate::ground::ids::{Cpu, MigrateType, Nanos, Node, ZoneKind};
 use crate::ground::machine::{Daemon, Machine};
-use crate::mm::Mm;
 use crate::pages::zone::{Zone, zone_flag};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::ProactiveRule;
@@ -32,24 +32,24 @@ enum Looked {
     NoProgress,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Whether anybody could compact unasked: the policy lets it, and there are pages that could move.
-    fn may_be_proactive(&self) -> bool {
-        self.rules().compact.proactive == ProactiveRule::ByScore && self.has_pages()
+    fn may_be_proactive(self) -> bool {
+        self.rules().compact.proactive == ProactiveRule::ByScore && self.lru().has_pages()
     }
 
     /// Whether anybody does: the knob is not 0.
-    fn is_proactive(&self) -> bool {
+    fn is_proactive(self) -> bool {
         self.may_be_proactive() && self.knobs().get(Knob::CompactionProactiveness) > 0
     }
 
     /// The vmstat tick of `cpu`: that of a node's first CPU looks whether its kcompactd has anything to look at. Counters
     /// are read as they are, without a lock.
-    pub(crate) fn tick_compaction(&self, cpu: Cpu) {
+    pub(crate) fn tick_compaction(self, cpu: Cpu) {
         let node = self.topology().cpus[usize::from(cpu.0)].node;
         let is_first =
             self.topology().cpus.iter().position(|other| other.node == node) == Some(usize::from(cpu.0));
-        if !is_first || !self.may_be_proactive() || self.machine().now() < self.compaction.asked(node).due() {
+        if !is_first || !self.may_be_proactive() || self.machine().now() < self.own().asked(node).due() {
             return;
         }
         // With the knob at 0 no score is above the mark.
@@ -58,8 +58,8 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    /// [`Mm::fragmentation_score`] by the zones' counters, which other CPUs may be ahead of.
-    fn score_by_counters(&self, node: Node) -> u32 {
+    /// [`CompactDoor::fragmentation_score`] by the zones' counters, which other CPUs may be ahead of.
+    fn score_by_counters(self, node: Node) -> u32 {
         let zones = || self.zones().iter().filter(|zone| zone.node == node);
         let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
         let weighed = |zone: &Zone<M>| {
@@ -70,10 +70,10 @@ impl<M: Machine> Mm<M> {
         zones().map(weighed).sum::<u64>() as u32
     }
 
-    /// What kcompactd of `node` does besides what it is asked for ([`Mm::kcompactd`]). Gives how long it sleeps then;
+    /// What kcompactd of `node` does besides what it is asked for ([`CompactDoor::kcompactd`]). Gives how long it sleeps then;
     /// `None`: until it is woken.
-    pub fn compact_proactively(&self, node: Node) -> Option<Nanos> {
-        let (asked, now) = (self.compaction.asked(node), self.machine().now());
+    pub fn compact_proactively(self, node: Node) -> Option<Nanos> {
+        let (asked, now) = (self.own().asked(node), self.machine().now());
         if now < asked.due() {
             return Some(Nanos(asked.due().0 - now.0));
         }
@@ -87,13 +87,13 @@ impl<M: Machine> Mm<M> {
     }
 
     /// kcompactd of `node` was at work: it looks again after the usual time.
-    pub(super) fn look_soon(&self, node: Node) {
+    pub(super) fn look_soon(self, node: Node) {
         if self.is_proactive() {
-            self.compaction.asked(node).set_due(Nanos(self.machine().now().0 + INTERVAL.0));
+            self.own().asked(node).set_due(Nanos(self.machine().now().0 + INTERVAL.0));
         }
     }
 
-    fn look_at_node(&self, node: Node) -> Looked {
+    fn look_at_node(self, node: Node) -> Looked {
         if !self.is_proactive() {
             if M::WATCHES_KNOBS && self.may_be_proactive() {
                 self.is_fragmented(self.score_by_counters(node));
@@ -109,7 +109,7 @@ impl<M: Machine> Mm<M> {
             return Looked::Busy;
         }
         if let Some(zone) = zones().next() {
-            self.compaction.count(zone.id, CompactEvent::Unasked, 1);
+            self.own().count(zone.id, CompactEvent::Unasked, 1);
         }
         for zone in zones() {
             self.compact_zone(zone, proactive_goal(zone));

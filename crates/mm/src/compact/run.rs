@@ -3,11 +3,11 @@
 use super::control::{By, Control, Effort, Goal};
 use super::migrate_scan::Search;
 use super::moving::Moved;
+use super::{CompactDoor, CompactGround};
 use super::{CompactEvent, Compaction, Outcome, block_of};
 use crate::ground::ids::{PAGE_SIZE, Pfn, ZoneId};
 use crate::ground::machine::{Machine, Span, Work};
 use crate::ground::sync::Relaxed;
-use crate::mm::Mm;
 use crate::pages::zone::Zone;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{BudgetRule, CaptureRule, IsolationRule, PcpDrainRule};
@@ -29,17 +29,17 @@ impl From<Outcome> for Ran {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Compacts `zone` for `goal`, if that is worth trying.
-    pub(crate) fn compact_zone(&self, zone: &Zone<M>, goal: Goal) -> Ran {
-        if let Some(ran) = self.complete_for(zone, goal) {
+    pub(crate) fn compact_zone(self, zone: &Zone<M>, goal: Goal) -> Ran {
+        if let Some(ran) = self.emptying().complete_for(zone, goal) {
             return ran;
         }
         if let Err(outcome) = self.is_suitable(zone, &goal) {
             return outcome.into();
         }
         let since = self.machine().enter(Span::Compact);
-        if goal.order.is_some_and(|order| self.compaction.of(zone.id).is_restarting(order))
+        if goal.order.is_some_and(|order| self.own().of(zone.id).is_restarting(order))
             && goal.by != By::Kswapd
         {
             self.forget_skipped(zone);
@@ -49,9 +49,9 @@ impl<M: Machine> Mm<M> {
         self.release_targets(&mut control);
         let back = control.free_pfn.0.min(super::last_block(&zone.managed_span()).0);
         if !control.have_met() {
-            self.compaction.of(zone.id).free.store(back, Relaxed);
+            self.own().of(zone.id).free.store(back, Relaxed);
         }
-        self.compaction.count_scanned(zone.id, &control);
+        self.own().count_scanned(zone.id, &control);
         let work = Work {
             zone: zone.id,
             order: control.block_order(),
@@ -63,23 +63,21 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Clears all that is remembered of the zone's blocks and positions (`__reset_isolation_suitable`).
-    pub(super) fn forget_skipped(&self, zone: &Zone<M>) {
-        self.compaction.of(zone.id).flush_skip.store(0, Relaxed);
+    pub(super) fn forget_skipped(self, zone: &Zone<M>) {
+        self.own().of(zone.id).flush_skip.store(0, Relaxed);
         self.blocks().clear_skipped(self.machine(), zone.managed_span());
-        self.compaction.of(zone.id).reset_positions(zone.managed_span());
+        self.own().of(zone.id).reset_positions(zone.managed_span());
     }
 
-    fn begin(&self, zone: &Zone<M>, goal: Goal) -> Control {
+    fn begin(self, zone: &Zone<M>, goal: Goal) -> Control {
         let span = zone.managed_span();
         let last = super::last_block(&span);
         let ends = (Pfn(span.start), last);
         if goal.effort > Effort::Usual {
             return Control::new(goal, zone.id, ends);
         }
-        let mut at = (
-            self.compaction.of(zone.id).migrate_position(goal.mode),
-            self.compaction.of(zone.id).free_position(),
-        );
+        let mut at =
+            (self.own().of(zone.id).migrate_position(goal.mode), self.own().of(zone.id).free_position());
         if at.1 < ends.0 || at.1 > last {
             at.1 = last;
         }
@@ -90,11 +88,11 @@ impl<M: Machine> Mm<M> {
         let mut control = Control::new(goal, zone.id, at);
         control.whole |= whole;
         // What this CPU keeps back would be met as pages that stay.
-        self.lru_drain_cpu(self.machine().cpu());
+        self.lru().lru_drain_cpu(self.machine().cpu());
         control
     }
 
-    fn run(&self, zone: &Zone<M>, control: &mut Control) -> Outcome {
+    fn run(self, zone: &Zone<M>, control: &mut Control) -> Outcome {
         let budget = self.budget(zone);
         let outcome = loop {
             if let Some(outcome) = self.finished(control) {
@@ -128,7 +126,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A page of a block stayed: the rest of that block is in vain where only whole ones count.
-    fn after_round(&self, control: &mut Control, from: Pfn, moved: Moved) {
+    fn after_round(self, control: &mut Control, from: Pfn, moved: Moved) {
         let order = control.block_order();
         let block_end = from.align_down(order).add(order.pages());
         let only_whole = control.is_async()
@@ -143,7 +141,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Pages of a block that is behind the scanner leave the pageset, so that they merge; the block is captured if it did.
-    fn drain_behind(&self, zone: &Zone<M>, control: &mut Control) {
+    fn drain_behind(self, zone: &Zone<M>, control: &mut Control) {
         let Some(end) = control.undrained.filter(|end| control.migrate_pfn >= *end) else { return };
         if control.goal.order.is_none() {
             return;
@@ -152,7 +150,7 @@ impl<M: Machine> Mm<M> {
         let captures = rules.capture == CaptureRule::Captured && control.goal.by == By::Direct;
         if captures || rules.pcp_drain == PcpDrainRule::EachBlock {
             let cpu = self.machine().cpu();
-            self.lru_drain_cpu(cpu);
+            self.lru().lru_drain_cpu(cpu);
             self.pages().drain_pageset(zone, cpu);
             control.undrained = None;
         }
@@ -164,11 +162,11 @@ impl<M: Machine> Mm<M> {
     }
 
     /// How many pages a call may look at.
-    fn budget(&self, zone: &Zone<M>) -> Budget {
+    fn budget(self, zone: &Zone<M>) -> Budget {
         match self.rules().compact.budget {
             BudgetRule::Unbounded => Budget::Pages(u64::MAX),
             BudgetRule::Fixed => Budget::AsSet,
-            BudgetRule::Tuned => match self.compaction.of(zone.id).budget.load(Relaxed) {
+            BudgetRule::Tuned => match self.own().of(zone.id).budget.load(Relaxed) {
                 0 => Budget::AsSet,
                 pages => Budget::Pages(pages.into()),
             },
@@ -176,7 +174,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether a call that looked at so many pages may look at no more.
-    fn is_spent(&self, budget: Budget, scanned: u64) -> bool {
+    fn is_spent(self, budget: Budget, scanned: u64) -> bool {
         match budget {
             Budget::Pages(pages) => scanned >= pages,
             Budget::AsSet => {
@@ -186,7 +184,7 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    fn tune_budget(&self, zone: &Zone<M>, control: &Control, outcome: Outcome) {
+    fn tune_budget(self, zone: &Zone<M>, control: &Control, outcome: Outcome) {
         if self.rules().compact.budget != BudgetRule::Tuned || control.goal.by != By::Direct {
             return;
         }
@@ -195,14 +193,14 @@ impl<M: Machine> Mm<M> {
             let next = if outcome == Outcome::Success { now.saturating_mul(2) } else { now / 2 };
             next.clamp(BUDGET_MIN.min(zone.managed), zone.managed).max(1)
         };
-        let next = match self.compaction.of(zone.id).budget.load(Relaxed) {
+        let next = match self.own().of(zone.id).budget.load(Relaxed) {
             0 => {
                 let by_knob = |mib: u64| after(budget_of(mib));
                 self.knobs().decide(self.machine(), Knob::CompactBudget, by_knob)
             }
             pages => after(pages.into()),
         };
-        self.compaction.of(zone.id).budget.store(next, Relaxed);
+        self.own().of(zone.id).budget.store(next, Relaxed);
     }
 }
 

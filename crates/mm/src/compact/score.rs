@@ -1,15 +1,15 @@
 //! How fragmented memory is for huge pages, as proactive compaction counts it (docs/rules/compaction.md).
 
+use super::{CompactDoor, CompactGround};
 use crate::ground::ids::{Node, Order};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::zone::Zone;
 use crate::rules::knobs::Knob;
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Percent of `zone`'s free memory that is in blocks below a huge page's order (`extfrag_for_order`); 0 where nothing is
     /// free.
-    pub(crate) fn fragmentation_score_of(&self, zone: &Zone<M>) -> u32 {
+    pub(crate) fn fragmentation_score_of(self, zone: &Zone<M>) -> u32 {
         let (mut free, mut useful) = (0_u64, 0_u64);
         for lists in zone.arenas.all() {
             let lists = lists.lock(self.machine());
@@ -25,7 +25,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The score of `node`: that of its zones, each by its share of the node's present pages.
-    pub fn fragmentation_score(&self, node: Node) -> u32 {
+    pub fn fragmentation_score(self, node: Node) -> u32 {
         let zones = || self.zones().iter().filter(|zone| zone.node == node);
         let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
         let weighed = |zone: &Zone<M>| {
@@ -35,12 +35,12 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether memory of this score is in one piece enough for proactive compaction to end.
-    pub(crate) fn is_defragmented(&self, score: u32) -> bool {
+    pub(crate) fn is_defragmented(self, score: u32) -> bool {
         self.decide_by_score(score, proactive_low, |low| u64::from(score) <= low)
     }
 
     /// Whether memory of this score is in pieces enough for proactive compaction to begin.
-    pub(crate) fn is_fragmented(&self, score: u32) -> bool {
+    pub(crate) fn is_fragmented(self, score: u32) -> bool {
         let high = |proactiveness: u64| {
             let low = proactive_low(proactiveness);
             (low + (low / 2).min(10)).min(100)
@@ -48,7 +48,7 @@ impl<M: Machine> Mm<M> {
         self.decide_by_score(score, high, |high| u64::from(score) > high)
     }
 
-    fn decide_by_score(&self, score: u32, mark: fn(u64) -> u64, decision: impl Fn(u64) -> bool) -> bool {
+    fn decide_by_score(self, score: u32, mark: fn(u64) -> u64, decision: impl Fn(u64) -> bool) -> bool {
         let by = (Knob::CompactionProactiveness, score.into());
         self.knobs().decide_by(self.machine(), by, mark, decision)
     }

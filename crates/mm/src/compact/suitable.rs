@@ -2,17 +2,17 @@
 
 use super::control::Goal;
 use super::{CLUSTER_MAX, Outcome};
+use super::{CompactDoor, CompactGround};
 use crate::ground::ids::{Order, PAGE_ALLOC_COSTLY_ORDER};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::zone::{AllocFlags, Zone};
 use crate::pages::zone_watch::Level;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{GapRule, SuitableRule};
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Free pages that compaction for `order` needs above a mark (`compact_gap`).
-    pub(crate) fn compact_gap(&self, order: Order) -> u32 {
+    pub(crate) fn compact_gap(self, order: Order) -> u32 {
         let twice = 2 << order.get();
         match self.rules().compact.gap {
             GapRule::TwiceTheBlock => twice,
@@ -22,7 +22,7 @@ impl<M: Machine> Mm<M> {
 
     /// How fragmented `zone` is for a block of `order`: near 0 where a failing request lacks memory, near 1000 where it lacks
     /// a block; -1000 where there is one (`extfrag` in debugfs; docs/rules/compaction.md).
-    pub fn fragmentation_index(&self, zone: &Zone<M>, order: Order) -> i32 {
+    pub fn fragmentation_index(self, zone: &Zone<M>, order: Order) -> i32 {
         let (mut blocks, mut pages, mut enough) = (0_u64, 0_u64, 0_u64);
         for size in Order::ZERO.to(Order::MAX) {
             let count: u64 =
@@ -44,7 +44,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether `zone` should be compacted for `goal`. `Err`: why not, [`Outcome::Success`] where there is a block already.
-    pub(super) fn is_suitable(&self, zone: &Zone<M>, goal: &Goal) -> Result<(), Outcome> {
+    pub(super) fn is_suitable(self, zone: &Zone<M>, goal: &Goal) -> Result<(), Outcome> {
         let Some(order) = goal.order else { return Ok(()) };
         if zone.is_offline() {
             return Err(Outcome::Skipped);
@@ -67,14 +67,14 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether a zone of fragmentation `index` lacks memory rather than order.
-    fn lacks_memory(&self, index: i32) -> bool {
+    fn lacks_memory(self, index: i32) -> bool {
         let Ok(seen) = u64::try_from(index) else { return false };
         let by = (Knob::ExtfragThreshold, seen);
         self.knobs().decide_by(self.machine(), by, |threshold| threshold, |threshold| seen <= threshold)
     }
 
     /// Free pages that are wanted above the mark.
-    fn wanted_room(&self, zone: &Zone<M>, order: Order) -> Level {
+    fn wanted_room(self, zone: &Zone<M>, order: Order) -> Level {
         let gap = Level::default() + self.compact_gap(order);
         let for_fault =
             self.rules().compact.suitable == SuitableRule::KnowsFaults && order == Order::PAGEBLOCK;
@@ -82,7 +82,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether what the counters say of a block is to be believed without a look at the lists.
-    fn is_believed(&self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
+    fn is_believed(self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
         match self.rules().compact.suitable {
             SuitableRule::AnyRequest => true,
             SuitableRule::KnowsFaults => zone.arenas.all().any(|free| {
@@ -97,6 +97,7 @@ impl<M: Machine> Mm<M> {
 mod tests {
     use super::*;
     use crate::ground::topology::NodeSize;
+    use crate::mm::Mm;
     use crate::{Bare, Knobs, Policy, Topology};
 
     #[test]
@@ -106,7 +107,7 @@ mod tests {
             let topology = Topology::x86(&nodes, 1 << 20, alloc::vec![alloc::vec![10]]).unwrap();
             let policy = Policy::parse(policy).unwrap();
             let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
-            mm.compact_gap(Order::new(order).unwrap())
+            mm.compaction().compact_gap(Order::new(order).unwrap())
         };
         assert_eq!([gap("linux-7.1", 9), gap("linux-7.2", 9)], [1024, 32]);
         assert_eq!([gap("linux-7.1", 3), gap("linux-7.2", 3)], [16, 16]);

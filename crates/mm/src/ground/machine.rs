@@ -251,7 +251,7 @@ pub enum Daemon {
     Khugepaged,
     /// Who writes dirty pages to their files.
     Flusher,
-    /// Whoever ends grace periods ([`crate::Mm::end_grace_period`]): one is wanted soon.
+    /// Whoever ends grace periods ([`crate::slab::SlabDoor::end_grace_period`]): one is wanted soon.
     Rcu,
 }
 

@@ -5,11 +5,11 @@
 //! docs/rules/page-lists.md#frees has it); a huge page sends the batch that it came into on its way at once.
 
 use super::{End, VecId};
+use super::{LruDoor, LruGround};
 use crate::ground::ids::{Cpu, Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::lru::ReclaimEvent;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::rules::policy::AnonRule;
 
 use super::isolate::Run;
@@ -33,10 +33,10 @@ impl Move {
 #[derive(Debug, Default)]
 pub(super) struct CpuBatches([Run; Move::ALL.len()]);
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// A new page of an address space or a file comes to the lists, by way of the CPU's batch. The caller has a
     /// reference and keeps it.
-    pub(crate) fn lru_add(&self, pfn: Pfn) {
+    pub(crate) fn lru_add(self, pfn: Pfn) {
         let page = self.page(pfn);
         if matches!(page.mapping(), Mapping::Anon(_)) && self.rules().reclaim.anon == AnonRule::Active {
             page.set(PageFlag::Active);
@@ -46,7 +46,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A read or write call used a page of a file: the first time it is Referenced, the second time it is to be active.
-    pub(crate) fn mark_accessed(&self, pfn: Pfn) {
+    pub(crate) fn mark_accessed(self, pfn: Pfn) {
         let page = self.page(pfn);
         if page.set(PageFlag::Referenced) || page.has(PageFlag::Active) {
             return;
@@ -61,7 +61,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The page was written back, and reclaim waits for it: it is to go next. The caller has a reference.
-    pub(crate) fn lru_rotate(&self, pfn: Pfn) {
+    pub(crate) fn lru_rotate(self, pfn: Pfn) {
         let page = self.page(pfn);
         if page.has(PageFlag::Lru) && !page.has(PageFlag::Dirty) {
             page.get();
@@ -71,17 +71,17 @@ impl<M: Machine> Mm<M> {
 
     /// A page that this CPU's batch of new ones holds comes to the active list straight away; one in another CPU's
     /// batch stays as it is, as in the kernel.
-    fn activate_in_batch(&self, pfn: Pfn) {
-        let batches = self.lru.batches(self.machine().cpu()).lock(self.machine());
+    fn activate_in_batch(self, pfn: Pfn) {
+        let batches = self.own().batches(self.machine().cpu()).lock(self.machine());
         if batches.0[Move::Add as usize].pages().contains(&pfn) {
             self.page(pfn).set(PageFlag::Active);
         }
     }
 
-    fn batch(&self, movement: Move, pfn: Pfn) {
+    fn batch(self, movement: Move, pfn: Pfn) {
         let huge = self.map().frame(pfn).state().order > Order::ZERO;
         let full = {
-            let mut batches = self.lru.batches(self.machine().cpu()).lock(self.machine());
+            let mut batches = self.own().batches(self.machine().cpu()).lock(self.machine());
             let batch = &mut batches.0[movement as usize];
             batch.push(pfn);
             let full = huge || batch.len() >= self.rules().reclaim.batch.pages();
@@ -93,22 +93,22 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Sends all that `cpu` keeps back to the lists.
-    pub fn lru_drain_cpu(&self, cpu: Cpu) {
+    pub fn lru_drain_cpu(self, cpu: Cpu) {
         for movement in Move::ALL {
-            let run = self.lru.batches(cpu).lock(self.machine()).0[movement as usize].take();
+            let run = self.own().batches(cpu).lock(self.machine()).0[movement as usize].take();
             self.carry_out(movement, &run);
         }
     }
 
     /// Sends all that any CPU keeps back to the lists (the kernel's `lru_add_drain_all`).
-    pub fn lru_drain_all(&self) {
+    pub fn lru_drain_all(self) {
         for cpu in 0..self.topology().cpus.len() {
             self.lru_drain_cpu(Cpu(cpu as u16));
         }
     }
 
     /// One hold of a list's lock for each stretch of pages of one set of lists; then the batch's references go.
-    fn carry_out(&self, movement: Move, run: &Run) {
+    fn carry_out(self, movement: Move, run: &Run) {
         let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
         for stretch in run.pages().chunk_by(|&one, &next| vec(one) == vec(next)) {
             self.carry_out_in(vec(stretch[0]), movement, stretch);
@@ -116,8 +116,8 @@ impl<M: Machine> Mm<M> {
         self.put_pages(run.pages());
     }
 
-    fn carry_out_in(&self, vec: VecId, movement: Move, pages: &[Pfn]) {
-        let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
+    fn carry_out_in(self, vec: VecId, movement: Move, pages: &[Pfn]) {
+        let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
         for &pfn in pages {
             let page = self.page(pfn);
             // A page may have been isolated since it came into the batch: then it is for its isolator to put it back.
@@ -127,13 +127,13 @@ impl<M: Machine> Mm<M> {
                     self.unlist_page(&mut lists, pfn);
                     page.set(PageFlag::Active);
                     self.list_page(&mut lists, pfn, End::Head);
-                    self.lru.count(self.map(), pfn, ReclaimEvent::Activate);
+                    self.own().count(self.map(), pfn, ReclaimEvent::Activate);
                 }
                 Move::Rotate if page.has(PageFlag::Lru) => {
                     self.unlist_page(&mut lists, pfn);
                     page.clear(PageFlag::Active);
                     self.list_page(&mut lists, pfn, End::Tail);
-                    self.lru.count(self.map(), pfn, ReclaimEvent::Rotate);
+                    self.own().count(self.map(), pfn, ReclaimEvent::Rotate);
                 }
                 Move::Add | Move::Activate | Move::Rotate => {}
             }

@@ -6,25 +6,25 @@ use alloc::string::String;
 use alloc::vec;
 
 use super::{Lists, LruList, VecId};
+use super::{LruDoor, LruGround};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
 use crate::lru::page::PageFlag;
-use crate::mm::Mm;
 use crate::pages::frame::FrameKind;
 use crate::pages::list::List;
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Checks every list against the pages' own words; to be called while nothing else runs.
-    pub(crate) fn check_lru(&self) -> Result<(), String> {
+    pub(crate) fn check_lru(self) -> Result<(), String> {
         let mut sizes = vec![[0u32; LruList::COUNT]; self.zones().len()];
         let mut listed = 0u32;
-        for (number, vec) in self.lru.vecs.iter().enumerate() {
+        for (number, vec) in self.own().vecs.iter().enumerate() {
             let lists = vec.lists.lock(self.machine());
             listed += self.check_vec(VecId(number as u16), &lists, &mut sizes)?;
         }
         for (zone, sizes) in self.zones().iter().zip(&sizes) {
             for list in LruList::ALL {
-                let (said, found) = (self.lru.zone_size(zone.id, list), sizes[list.index()]);
+                let (said, found) = (self.own().zone_size(zone.id, list), sizes[list.index()]);
                 if said != found {
                     return Err(format!("{zone:?}: {} is {said}, but {found} pages are there", list.name()));
                 }
@@ -37,7 +37,7 @@ impl<M: Machine> Mm<M> {
         Ok(())
     }
 
-    fn check_vec(&self, vec: VecId, lists: &Lists, sizes: &mut [[u32; 4]]) -> Result<u32, String> {
+    fn check_vec(self, vec: VecId, lists: &Lists, sizes: &mut [[u32; 4]]) -> Result<u32, String> {
         let mut listed = 0;
         for list in LruList::ALL {
             let belongs = |pfn: Pfn| {
@@ -74,7 +74,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Heads of blocks that say that they are on a list.
-    fn count_flagged(&self) -> Result<u32, String> {
+    fn count_flagged(self) -> Result<u32, String> {
         if !self.has_pages() {
             return Ok(0);
         }

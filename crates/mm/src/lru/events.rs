@@ -96,18 +96,18 @@ impl ReclaimEvents {
 
 impl<M: Machine> Lru<M> {
     /// What was counted in `zone`.
-    pub(crate) fn events(&self, zone: ZoneId) -> &ReclaimEvents {
+    pub(super) fn events(&self, zone: ZoneId) -> &ReclaimEvents {
         &self.events[usize::from(zone.0)]
     }
 
     /// `event` happened to the block at `pfn` of `map`.
-    pub(crate) fn count(&self, map: &MemMap, pfn: Pfn, event: ReclaimEvent) {
+    pub(super) fn count(&self, map: &MemMap, pfn: Pfn, event: ReclaimEvent) {
         let state = map.frame(pfn).state();
         self.events(state.zone).count(event, state.order.pages());
     }
 
     /// Adds what was counted in `zone`, which is of `kind`, and what is on its lists.
-    pub(crate) fn add_counters(&self, (zone, kind): (ZoneId, ZoneKind), counters: &mut Counters) {
+    pub(super) fn add_counters(&self, (zone, kind): (ZoneId, ZoneKind), counters: &mut Counters) {
         for event in ReclaimEvent::ALL {
             let pages = self.events(zone).get(event);
             if event.is_by_zone(self.rule) {

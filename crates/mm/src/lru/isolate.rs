@@ -2,12 +2,12 @@
 //! and is on no list; it stays what it is to everybody else.
 
 use super::{End, Lists, LruList, VecId};
+use super::{LruDoor, LruGround};
 use crate::ground::ids::{Pfn, ZoneKind};
 use crate::ground::machine::Machine;
 use crate::ground::sync::{Guard, Relaxed};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::PageFlag;
-use crate::mm::Mm;
 use crate::pages::list::List;
 
 /// Blocks that reclaim works on together.
@@ -73,11 +73,11 @@ pub(crate) struct Isolated {
     pub(crate) scanned: u32,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Takes blocks off the tail of a list until `most` base pages have been looked at or the run is full; blocks of
     /// zones above `highest` are passed over and go back to the head.
     pub(crate) fn isolate(
-        &self,
+        self,
         vec: VecId,
         list: LruList,
         (most, highest): (u32, ZoneKind),
@@ -86,7 +86,7 @@ impl<M: Machine> Mm<M> {
         let mut isolated = Isolated::default();
         let mut skipped = 0;
         {
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
+            let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
             let mut left = lists.0[list.index()].len();
             while left > 0 && isolated.scanned < most && !isolated.run.is_full() && skipped < MOST_SKIPPED {
                 left -= 1;
@@ -94,12 +94,12 @@ impl<M: Machine> Mm<M> {
                 let state = self.map().frame(pfn).state();
                 if self.zones()[usize::from(state.zone.0)].kind > highest {
                     skipped += state.order.pages();
-                    self.lru.count(self.map(), pfn, ReclaimEvent::Skip);
+                    self.own().count(self.map(), pfn, ReclaimEvent::Skip);
                     self.to_head(&mut lists, list, pfn);
                     continue;
                 }
                 isolated.scanned += state.order.pages();
-                self.lru.count(self.map(), pfn, event);
+                self.own().count(self.map(), pfn, event);
                 if self.page(pfn).try_get() {
                     self.unlist_page(&mut lists, pfn);
                     isolated.run.push(pfn);
@@ -110,11 +110,11 @@ impl<M: Machine> Mm<M> {
                 }
             }
         }
-        self.lru.vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_add(isolated.taken, Relaxed);
+        self.own().vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_add(isolated.taken, Relaxed);
         isolated
     }
 
-    fn to_head(&self, lists: &mut Lists, list: LruList, pfn: Pfn) {
+    fn to_head(self, lists: &mut Lists, list: LruList, pfn: Pfn) {
         let mem = self.pages().cx().mem();
         let list: &mut List = &mut lists.0[list.index()];
         list.remove(mem, pfn);
@@ -123,12 +123,12 @@ impl<M: Machine> Mm<M> {
 
     /// Brings isolated blocks of `vec` back to the head of an active or an inactive list, and gives their references
     /// back.
-    pub(crate) fn put_back(&self, vec: VecId, run: &Run, to: Generation) {
+    pub(crate) fn put_back(self, vec: VecId, run: &Run, to: Generation) {
         if run.len() == 0 {
             return;
         }
         {
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
+            let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
             for &pfn in run.pages() {
                 let page = self.page(pfn);
                 if page.has(PageFlag::Lru) {
@@ -140,7 +140,7 @@ impl<M: Machine> Mm<M> {
                     _ => None,
                 };
                 if let Some(event) = changed {
-                    self.lru.count(self.map(), pfn, event);
+                    self.own().count(self.map(), pfn, event);
                 }
                 self.list_page(&mut lists, pfn, End::Head);
             }
@@ -149,8 +149,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// So many isolated base pages are back or gone.
-    pub(crate) fn end_isolation(&self, vec: VecId, list: LruList, isolated: &Isolated) {
-        self.lru.vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);
+    pub(crate) fn end_isolation(self, vec: VecId, list: LruList, isolated: &Isolated) {
+        self.own().vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);
     }
 }
 
@@ -163,45 +163,46 @@ pub(crate) struct Alone {
 }
 
 /// Takes pages off their lists one after the other, and keeps the lists' lock between them.
-pub(crate) struct Isolator<'a, M: Machine> {
-    mm: &'a Mm<M>,
+pub(crate) struct Isolator<'a, M: Machine, G> {
+    lru: LruDoor<'a, M, G>,
     held: Option<(VecId, Guard<'a, M, Lists>)>,
 }
 
-impl<'a, M: Machine> Isolator<'a, M> {
+impl<'a, M: Machine, G: LruGround<M>> Isolator<'a, M, G> {
     /// Holds no lock yet.
-    pub(crate) fn new(mm: &'a Mm<M>) -> Self {
-        Self { mm, held: None }
+    pub(crate) fn new(lru: LruDoor<'a, M, G>) -> Self {
+        Self { lru, held: None }
     }
 
     /// Takes the page at `pfn` off its list, with a reference for the caller; `None` if it is on none or on its way out.
     pub(crate) fn isolate(&mut self, pfn: Pfn) -> Option<Alone> {
-        let mm = self.mm;
-        let page = mm.page(pfn);
+        let lru = self.lru;
+        let page = lru.page(pfn);
         if !page.has(PageFlag::Lru) || !page.try_get() {
             return None;
         }
         // Whose frame it is does not change while there is a reference.
-        let vec = mm.vec_of(mm.map().frame(pfn).state());
+        let vec = lru.vec_of(lru.map().frame(pfn).state());
         let lists = self.lists(vec);
         if !page.has(PageFlag::Lru) {
             // That may be the last reference, and whoever frees the page may want the lock.
             self.let_go();
-            mm.put_page(pfn);
+            lru.put_page(pfn);
             return None;
         }
-        let alone = Alone { vec, list: LruList::of(page), pages: mm.map().frame(pfn).state().order.pages() };
-        mm.unlist_page(lists, pfn);
-        mm.lru.vecs[vec.index()].isolated[usize::from(alone.list.is_file())].fetch_add(alone.pages, Relaxed);
+        let alone = Alone { vec, list: LruList::of(page), pages: lru.map().frame(pfn).state().order.pages() };
+        lru.unlist_page(lists, pfn);
+        lru.own().vecs[vec.index()].isolated[usize::from(alone.list.is_file())]
+            .fetch_add(alone.pages, Relaxed);
         Some(alone)
     }
 
     fn lists(&mut self, vec: VecId) -> &mut Lists {
-        let mm = self.mm;
+        let lru = self.lru;
         if self.held.as_ref().is_some_and(|(held, _)| *held != vec) {
             self.let_go();
         }
-        let lock = || (vec, mm.lru.vecs[vec.index()].lists.lock(mm.machine()));
+        let lock = || (vec, lru.own().vecs[vec.index()].lists.lock(lru.machine()));
         &mut self.held.get_or_insert_with(lock).1
     }
 
@@ -221,14 +222,14 @@ impl<'a, M: Machine> Isolator<'a, M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Takes the page at `pfn` off its list, with a reference for the caller; `None` if it is on none or on its way out.
-    pub(crate) fn isolate_page(&self, pfn: Pfn) -> Option<Alone> {
+    pub(crate) fn isolate_page(self, pfn: Pfn) -> Option<Alone> {
         Isolator::new(self).isolate(pfn)
     }
 
     /// The page at `pfn` goes back to the list that it came from, and its reference is given back.
-    pub(crate) fn put_back_page(&self, pfn: Pfn, alone: Alone) {
+    pub(crate) fn put_back_page(self, pfn: Pfn, alone: Alone) {
         let mut run = Run::default();
         run.push(pfn);
         let generation = if alone.list.is_active() { Generation::Active } else { Generation::Inactive };
@@ -237,8 +238,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The isolated page is back or gone.
-    pub(crate) fn end_isolation_of(&self, alone: Alone) {
-        let isolated = &self.lru.vecs[alone.vec.index()].isolated[usize::from(alone.list.is_file())];
+    pub(crate) fn end_isolation_of(self, alone: Alone) {
+        let isolated = &self.own().vecs[alone.vec.index()].isolated[usize::from(alone.list.is_file())];
         isolated.fetch_sub(alone.pages, Relaxed);
     }
 }

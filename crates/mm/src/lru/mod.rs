@@ -9,7 +9,7 @@
 //!                               isolated ─▶ freed, or put back
 //! ```
 //!
-//! A list holds no reference: who frees a page takes it off ([`Mm::lru_forget`]), and who takes a page off to work with
+//! A list holds no reference: who frees a page takes it off ([`LruDoor::lru_forget`]), and who takes a page off to work with
 //! it (`isolate`) gets a reference first, which a page on its way out refuses. The flag Lru is set exactly while a page
 //! is on a list, and changes under the list's lock. Active changes under that lock too, or under the lock of the batch that
 //! a new page is in. A page that is split or migrated may come to a list by itself while somebody has it isolated; who
@@ -20,6 +20,7 @@ mod check;
 mod events;
 mod isolate;
 pub(crate) mod page;
+mod refs;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
@@ -30,11 +31,11 @@ use crate::ground::machine::{LockClass, Machine};
 use crate::ground::once::Once;
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
 use crate::lru::page::{Lines, Page, PageFlag};
-use crate::mm::Mm;
-use crate::pages::Pages;
 use crate::pages::frame::FrameState;
 use crate::pages::list::List;
+use crate::pages::stat::Counters;
 use crate::pages::zone::Zone;
+use crate::pages::{Pages, PagesGround, door};
 use crate::rules::policy::LruRule;
 
 use batch::CpuBatches;
@@ -132,7 +133,7 @@ struct LruVec<M: Machine> {
 
 /// All lists of the machine.
 #[derive(Debug)]
-pub(crate) struct Lru<M: Machine> {
+pub struct Lru<M: Machine> {
     rule: LruRule,
     vecs: Box<[LruVec<M>]>,
     /// Base pages on the lists, by zone: read without a lock.
@@ -189,43 +190,91 @@ impl<M: Machine> Lru<M> {
     }
 
     /// Base pages on a zone's lists of this kind.
-    pub(crate) fn zone_size(&self, zone: ZoneId, list: LruList) -> u32 {
+    fn zone_size(&self, zone: ZoneId, list: LruList) -> u32 {
         self.sizes[usize::from(zone.0)][list.index()].load(Relaxed)
     }
 
     /// Base pages of `list`'s kind that are isolated.
-    pub(crate) fn isolated(&self, vec: VecId, list: LruList) -> u32 {
+    fn isolated(&self, vec: VecId, list: LruList) -> u32 {
         self.vecs[vec.index()].isolated[usize::from(list.is_file())].load(Relaxed)
     }
 }
 
-impl<M: Machine> Mm<M> {
+/// What the lists stand on.
+pub trait LruGround<M: Machine>: PagesGround<M> {
+    /// The lists' own.
+    fn lru_lists(&self) -> &Lru<M>;
+}
+
+door! {
+    /// The lists, and the references of pages.
+    LruDoor on LruGround, Lru<M>: lru_lists, to {}
+}
+
+impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
+    /// What is known of the page at `pfn` besides its descriptor.
+    #[inline]
+    pub(crate) fn page(self, pfn: Pfn) -> &'a Page {
+        self.own().page(pfn)
+    }
+
+    /// Whether some address space or file has been made: there are pages that could be reclaimed.
+    #[inline]
+    pub(crate) fn has_pages(self) -> bool {
+        self.own().has_pages()
+    }
+
+    /// Base pages of `zone` on lists of this kind.
+    pub(crate) fn zone_size(self, zone: ZoneId, list: LruList) -> u32 {
+        self.own().zone_size(zone, list)
+    }
+
+    /// Base pages of `list`'s kind that are isolated.
+    pub(crate) fn isolated(self, vec: VecId, list: LruList) -> u32 {
+        self.own().isolated(vec, list)
+    }
+
+    /// `event` happened to the block at `pfn`.
+    pub(crate) fn count(self, pfn: Pfn, event: ReclaimEvent) {
+        self.own().count(self.map(), pfn, event);
+    }
+
+    /// What was counted in `zone`.
+    pub(crate) fn events(self, zone: ZoneId) -> &'a ReclaimEvents {
+        self.own().events(zone)
+    }
+
+    /// Adds what was counted in `zone`, and what is on its lists.
+    pub(crate) fn add_counters(self, zone: &Zone<M>, counters: &mut Counters) {
+        self.own().add_counters((zone.id, zone.kind), counters);
+    }
+
     /// The set of lists that pages of `zone` are on.
-    pub(crate) fn vec_of_zone(&self, zone: &Zone<M>) -> VecId {
-        match self.lru.rule {
+    pub(crate) fn vec_of_zone(self, zone: &Zone<M>) -> VecId {
+        match self.own().rule {
             LruRule::PerNode => VecId(zone.node.0),
             LruRule::PerZone => VecId(zone.id.0),
         }
     }
 
-    fn vec_of(&self, state: FrameState) -> VecId {
+    fn vec_of(self, state: FrameState) -> VecId {
         self.vec_of_zone(&self.zones()[usize::from(state.zone.0)])
     }
 
     /// Base pages on a list of the zones of `vec` up to `highest`.
-    pub(crate) fn list_size(&self, vec: VecId, list: LruList, highest: ZoneKind) -> u32 {
+    pub(crate) fn list_size(self, vec: VecId, list: LruList, highest: ZoneKind) -> u32 {
         let counted = |zone: &&Zone<M>| self.vec_of_zone(zone) == vec && zone.kind <= highest;
-        self.zones().iter().filter(counted).map(|zone| self.lru.zone_size(zone.id, list)).sum()
+        self.zones().iter().filter(counted).map(|zone| self.own().zone_size(zone.id, list)).sum()
     }
 
     /// Base pages of the lists of `node` of this kind.
-    pub(crate) fn node_list_size(&self, node: Node, list: LruList) -> u32 {
+    pub(crate) fn node_list_size(self, node: Node, list: LruList) -> u32 {
         let zones = self.zones().iter().filter(|zone| zone.node == node);
-        zones.map(|zone| self.lru.zone_size(zone.id, list)).sum()
+        zones.map(|zone| self.own().zone_size(zone.id, list)).sum()
     }
 
     /// Puts a page on its list, whose lock is held.
-    fn list_page(&self, lists: &mut Lists, pfn: Pfn, end: End) {
+    fn list_page(self, lists: &mut Lists, pfn: Pfn, end: End) {
         let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
         let list = LruList::of(page);
         match end {
@@ -233,27 +282,27 @@ impl<M: Machine> Mm<M> {
             End::Tail => lists.0[list.index()].push_back(self.pages().cx().mem(), pfn),
         }
         page.set(PageFlag::Lru);
-        self.lru.sizes[usize::from(state.zone.0)][list.index()].fetch_add(state.order.pages(), Relaxed);
+        self.own().sizes[usize::from(state.zone.0)][list.index()].fetch_add(state.order.pages(), Relaxed);
     }
 
     /// Takes a page off its list, whose lock is held.
-    fn unlist_page(&self, lists: &mut Lists, pfn: Pfn) {
+    fn unlist_page(self, lists: &mut Lists, pfn: Pfn) {
         let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
         let list = LruList::of(page);
         lists.0[list.index()].remove(self.pages().cx().mem(), pfn);
         page.clear(PageFlag::Lru);
-        self.lru.sizes[usize::from(state.zone.0)][list.index()].fetch_sub(state.order.pages(), Relaxed);
+        self.own().sizes[usize::from(state.zone.0)][list.index()].fetch_sub(state.order.pages(), Relaxed);
     }
 
     /// The last references to all of `pages` are gone: each leaves its list, and a stretch of one set takes its lock once
     /// (`release_pages`).
-    pub(crate) fn lru_forget_each(&self, pages: &[Pfn]) {
+    pub(crate) fn lru_forget_each(self, pages: &[Pfn]) {
         let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
         for stretch in pages.chunk_by(|&one, &next| vec(one) == vec(next)) {
             if !stretch.iter().any(|&pfn| self.page(pfn).has(PageFlag::Lru)) {
                 continue;
             }
-            let mut lists = self.lru.vecs[vec(stretch[0]).index()].lists.lock(self.machine());
+            let mut lists = self.own().vecs[vec(stretch[0]).index()].lists.lock(self.machine());
             for &pfn in stretch.iter().filter(|pfn| self.page(**pfn).has(PageFlag::Lru)) {
                 self.unlist_page(&mut lists, pfn);
             }
@@ -262,11 +311,11 @@ impl<M: Machine> Mm<M> {
 
     /// The page leaves its list, if it is on one: the last reference to it is gone and the caller is about to free it, or
     /// to make several pages of it.
-    pub(crate) fn lru_forget(&self, pfn: Pfn) {
+    pub(crate) fn lru_forget(self, pfn: Pfn) {
         let page = self.page(pfn);
         if page.has(PageFlag::Lru) {
             let vec = self.vec_of(self.map().frame(pfn).state());
-            let mut lists = self.lru.vecs[vec.index()].lists.lock(self.machine());
+            let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
             // Somebody may have isolated it in the meantime, where it gives references still.
             if page.has(PageFlag::Lru) {
                 self.unlist_page(&mut lists, pfn);

@@ -4,13 +4,15 @@
 //!
 //! A page of an address space or of a file is counted by its references: one for each entry of a page table that maps
 //! it, one for its file, one for each that works with it or pins it. Who gives the last one back frees it
-//! (`Mm::put_page`). Only the head of a huge page has a line here.
+//! (`LruDoor::put_page`). Only the head of a huge page has a line here.
 
 use alloc::boxed::Box;
 
 use crate::ground::ids::Pfn;
 use crate::ground::sync::{AcqRel, Acquire, AtomicU32, Relaxed, Release};
 use crate::ground::zeroed::{Zeroable, zeroed};
+use crate::pages::request::Placement;
+use crate::pages::zonelist::NodeMask;
 
 /// What a page belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -79,6 +81,13 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// The page was allocated by `placement`.
+    pub(crate) fn note_placement(&self, placement: Placement) {
+        if placement.allowed != NodeMask::ALL {
+            self.set(PageFlag::Placed);
+        }
+    }
+
     /// The page begins its life: one reference, its maker's, and no flag but those of `flags`.
     pub(crate) fn init(&self, mapping: Mapping, index: u32, flags: &[PageFlag]) {
         self.flags.store(flags.iter().fold(0, |bits, &flag| bits | flag as u32), Relaxed);

@@ -2,6 +2,7 @@ use super::*;
 use crate::ground::ids::Order;
 use crate::lru::ReclaimEvent;
 use crate::lru::page::Mapping;
+use crate::mm::Mm;
 use crate::{Bare, Knobs, Policy, Request, Topology};
 
 /// One node with two zones, two CPUs.
@@ -12,20 +13,20 @@ fn mm(policy: &str) -> Mm<Bare> {
 
 fn file_page(mm: &Mm<Bare>, request: Request) -> Pfn {
     let pfn = mm.alloc(request).unwrap();
-    mm.page(pfn).init(Mapping::File(0), pfn.0, &[]);
-    mm.lru_add(pfn);
+    mm.lru().page(pfn).init(Mapping::File(0), pfn.0, &[]);
+    mm.lru().lru_add(pfn);
     pfn
 }
 
 fn anon_page(mm: &Mm<Bare>, order: Order) -> Pfn {
     let pfn = mm.alloc(Request::USER.of_order(order)).unwrap();
-    mm.page(pfn).init(Mapping::Anon(0), pfn.0, &[PageFlag::SwapBacked]);
-    mm.lru_add(pfn);
+    mm.lru().page(pfn).init(Mapping::Anon(0), pfn.0, &[PageFlag::SwapBacked]);
+    mm.lru().lru_add(pfn);
     pfn
 }
 
 fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
-    mm.counters().get(name)
+    mm.views().counters().get(name)
 }
 
 #[test]
@@ -38,8 +39,8 @@ fn pages_reach_the_list_a_batch_at_a_time() {
         assert_eq!(counter(&mm, "nr_inactive_file"), 0, "{policy}");
         let last = file_page(&mm, Request::USER);
         assert_eq!(counter(&mm, "nr_inactive_file"), batch, "{policy}");
-        assert_eq!(mm.page(last).refs(), 1, "the batch let go of it");
-        mm.check().unwrap();
+        assert_eq!(mm.lru().page(last).refs(), 1, "the batch let go of it");
+        mm.views().check().unwrap();
     }
 }
 
@@ -49,7 +50,7 @@ fn a_huge_page_does_not_wait() {
     file_page(&mm, Request::USER);
     anon_page(&mm, Order::PAGEBLOCK);
     assert_eq!((counter(&mm, "nr_inactive_file"), counter(&mm, "nr_inactive_anon")), (1, 512));
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn anonymous_pages_begin_as_active_before_5_9() {
     for (policy, list) in [("linux-5.8", "nr_active_anon"), ("linux-5.9", "nr_inactive_anon")] {
         let mm = mm(policy);
         anon_page(&mm, Order::ZERO);
-        mm.lru_drain_all();
+        mm.lru().lru_drain_all();
         assert_eq!(counter(&mm, list), 1, "{policy}");
     }
 }
@@ -67,51 +68,52 @@ fn a_page_that_is_read_twice_becomes_active() {
     let mm = mm("linux-6.18");
     let (once, twice, early) =
         (file_page(&mm, Request::USER), file_page(&mm, Request::USER), file_page(&mm, Request::USER));
-    mm.mark_accessed(early);
-    mm.mark_accessed(early);
-    mm.lru_drain_all();
-    assert!(mm.page(early).has(PageFlag::Active), "in the batch of new pages still");
-    mm.mark_accessed(once);
-    mm.mark_accessed(twice);
-    mm.mark_accessed(twice);
-    mm.lru_drain_all();
+    mm.lru().mark_accessed(early);
+    mm.lru().mark_accessed(early);
+    mm.lru().lru_drain_all();
+    assert!(mm.lru().page(early).has(PageFlag::Active), "in the batch of new pages still");
+    mm.lru().mark_accessed(once);
+    mm.lru().mark_accessed(twice);
+    mm.lru().mark_accessed(twice);
+    mm.lru().lru_drain_all();
     assert_eq!((counter(&mm, "nr_inactive_file"), counter(&mm, "nr_active_file")), (1, 2));
     assert_eq!(counter(&mm, "pgactivate"), 1);
-    assert!(mm.page(once).has(PageFlag::Referenced) && !mm.page(twice).has(PageFlag::Referenced));
-    mm.check().unwrap();
+    assert!(mm.lru().page(once).has(PageFlag::Referenced) && !mm.lru().page(twice).has(PageFlag::Referenced));
+    mm.views().check().unwrap();
 }
 
 #[test]
 fn a_page_that_nobody_wants_any_more_goes_with_its_batch() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..3).map(|_| file_page(&mm, Request::USER)).collect();
-    assert!(pages.iter().all(|&pfn| !mm.page(pfn).put()), "the batch has it still");
-    assert_eq!(mm.memory_use().held(), 3);
-    mm.lru_drain_all();
-    assert_eq!((mm.memory_use().held(), counter(&mm, "nr_inactive_file")), (0, 0));
-    mm.check().unwrap();
+    assert!(pages.iter().all(|&pfn| !mm.lru().page(pfn).put()), "the batch has it still");
+    assert_eq!(mm.views().memory_use().held(), 3);
+    mm.lru().lru_drain_all();
+    assert_eq!((mm.views().memory_use().held(), counter(&mm, "nr_inactive_file")), (0, 0));
+    mm.views().check().unwrap();
 }
 
 #[test]
 fn the_oldest_are_isolated_and_come_back_to_the_head() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..40).map(|_| file_page(&mm, Request::USER)).collect();
-    mm.lru_drain_all();
-    let vec = mm.vec_of_zone(&mm.zones()[0]);
-    let take = |most| mm.isolate(vec, LruList::InactiveFile, (most, ZoneKind::Movable), ReclaimEvent::Skip);
+    mm.lru().lru_drain_all();
+    let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
+    let take =
+        |most| mm.lru().isolate(vec, LruList::InactiveFile, (most, ZoneKind::Movable), ReclaimEvent::Skip);
     let oldest = take(5);
     assert_eq!(oldest.run.pages(), &pages[..5]);
-    assert_eq!(mm.lru.isolated(vec, LruList::InactiveFile), 5);
+    assert_eq!(mm.lru().isolated(vec, LruList::InactiveFile), 5);
     assert_eq!(counter(&mm, "nr_inactive_file"), 35);
-    mm.check().unwrap();
-    mm.put_back(vec, &oldest.run, Generation::Inactive);
-    mm.end_isolation(vec, LruList::InactiveFile, &oldest);
-    assert_eq!(mm.lru.isolated(vec, LruList::InactiveFile), 0);
+    mm.views().check().unwrap();
+    mm.lru().put_back(vec, &oldest.run, Generation::Inactive);
+    mm.lru().end_isolation(vec, LruList::InactiveFile, &oldest);
+    assert_eq!(mm.lru().isolated(vec, LruList::InactiveFile), 0);
     let rest = take(100);
     assert_eq!(rest.run.pages(), &pages[5..37], "a run is of 32");
-    mm.put_back(vec, &rest.run, Generation::Inactive);
-    mm.end_isolation(vec, LruList::InactiveFile, &rest);
-    mm.check().unwrap();
+    mm.lru().put_back(vec, &rest.run, Generation::Inactive);
+    mm.lru().end_isolation(vec, LruList::InactiveFile, &rest);
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -121,15 +123,16 @@ fn pages_of_too_high_a_zone_are_passed_over() {
         let mm = mm(policy);
         let high = [file_page(&mm, Request::USER), file_page(&mm, Request::USER)];
         let wanted = file_page(&mm, low);
-        mm.lru_drain_all();
-        let vec = mm.vec_of_zone(&mm.zones()[0]);
-        let found = mm.isolate(vec, LruList::InactiveFile, (32, ZoneKind::Dma32), ReclaimEvent::Activate);
+        mm.lru().lru_drain_all();
+        let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
+        let found =
+            mm.lru().isolate(vec, LruList::InactiveFile, (32, ZoneKind::Dma32), ReclaimEvent::Activate);
         assert_eq!((found.run.pages(), found.scanned), (&[wanted][..], 1), "{policy}");
         assert_eq!(counter(&mm, "pgskip_normal"), skipped, "{policy}");
-        mm.put_back(vec, &found.run, Generation::Inactive);
-        mm.end_isolation(vec, LruList::InactiveFile, &found);
-        assert!(high.iter().all(|&pfn| mm.page(pfn).has(PageFlag::Lru)));
-        mm.check().unwrap();
+        mm.lru().put_back(vec, &found.run, Generation::Inactive);
+        mm.lru().end_isolation(vec, LruList::InactiveFile, &found);
+        assert!(high.iter().all(|&pfn| mm.lru().page(pfn).has(PageFlag::Lru)));
+        mm.views().check().unwrap();
     }
 }
 
@@ -137,69 +140,69 @@ fn pages_of_too_high_a_zone_are_passed_over() {
 fn who_frees_a_page_takes_it_off_its_list() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
-    assert!(mm.page(pages[7]).put());
-    mm.lru_forget(pages[7]);
+    assert!(mm.lru().page(pages[7]).put());
+    mm.lru().lru_forget(pages[7]);
     mm.free(pages[7], Order::ZERO).unwrap();
     assert_eq!(counter(&mm, "nr_inactive_file"), 30);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
 fn a_page_whose_writeback_ended_goes_next() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
-    mm.lru_rotate(pages[20]);
-    mm.lru_drain_all();
+    mm.lru().lru_rotate(pages[20]);
+    mm.lru().lru_drain_all();
     assert_eq!(counter(&mm, "pgrotated"), 1);
-    let vec = mm.vec_of_zone(&mm.zones()[0]);
-    let first = mm.isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
+    let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
+    let first = mm.lru().isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
     assert_eq!(first.run.pages(), &[pages[20]]);
-    mm.put_back(vec, &first.run, Generation::Inactive);
-    mm.end_isolation(vec, LruList::InactiveFile, &first);
+    mm.lru().put_back(vec, &first.run, Generation::Inactive);
+    mm.lru().end_isolation(vec, LruList::InactiveFile, &first);
 }
 
 #[test]
 fn isolated_pages_may_change_sides() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
-    let vec = mm.vec_of_zone(&mm.zones()[0]);
+    let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
     let moved = |list, most, to| {
-        let found = mm.isolate(vec, list, (most, ZoneKind::Movable), ReclaimEvent::Skip);
-        mm.put_back(vec, &found.run, to);
-        mm.end_isolation(vec, list, &found);
+        let found = mm.lru().isolate(vec, list, (most, ZoneKind::Movable), ReclaimEvent::Skip);
+        mm.lru().put_back(vec, &found.run, to);
+        mm.lru().end_isolation(vec, list, &found);
     };
     moved(LruList::InactiveFile, 5, Generation::Active);
     moved(LruList::ActiveFile, 2, Generation::Inactive);
     assert_eq!((counter(&mm, "nr_inactive_file"), counter(&mm, "nr_active_file")), (28, 3));
     assert_eq!((counter(&mm, "pgactivate"), counter(&mm, "pgdeactivate")), (5, 2));
-    assert!(mm.page(pages[4]).has(PageFlag::Active) && !mm.page(pages[0]).has(PageFlag::Active));
-    mm.check().unwrap();
+    assert!(mm.lru().page(pages[4]).has(PageFlag::Active) && !mm.lru().page(pages[0]).has(PageFlag::Active));
+    mm.views().check().unwrap();
 }
 
 #[test]
 fn who_comes_second_leaves_a_page_where_it_is() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
-    let vec = mm.vec_of_zone(&mm.zones()[0]);
-    let found = mm.isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
+    let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
+    let found = mm.lru().isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
     // As a huge page does that could not be split.
-    mm.lru_add(pages[0]);
-    mm.lru_drain_all();
-    mm.put_back(vec, &found.run, Generation::Active);
-    mm.end_isolation(vec, LruList::InactiveFile, &found);
-    assert!(!mm.page(pages[0]).has(PageFlag::Active));
-    assert_eq!((counter(&mm, "nr_inactive_file"), mm.page(pages[0]).refs()), (31, 1));
-    mm.check().unwrap();
+    mm.lru().lru_add(pages[0]);
+    mm.lru().lru_drain_all();
+    mm.lru().put_back(vec, &found.run, Generation::Active);
+    mm.lru().end_isolation(vec, LruList::InactiveFile, &found);
+    assert!(!mm.lru().page(pages[0]).has(PageFlag::Active));
+    assert_eq!((counter(&mm, "nr_inactive_file"), mm.lru().page(pages[0]).refs()), (31, 1));
+    mm.views().check().unwrap();
 }
 
 #[test]
 fn check_finds_a_wrong_flag() {
     let mm = mm("linux-6.18");
     let pfn = file_page(&mm, Request::USER);
-    mm.lru_drain_all();
-    mm.page(pfn).set(PageFlag::Active);
-    assert!(mm.check().unwrap_err().contains("does not belong on nr_inactive_file"));
-    mm.page(pfn).clear(PageFlag::Active);
-    mm.page(pfn).clear(PageFlag::Lru);
-    assert!(mm.check().is_err());
+    mm.lru().lru_drain_all();
+    mm.lru().page(pfn).set(PageFlag::Active);
+    assert!(mm.views().check().unwrap_err().contains("does not belong on nr_inactive_file"));
+    mm.lru().page(pfn).clear(PageFlag::Active);
+    mm.lru().page(pfn).clear(PageFlag::Lru);
+    assert!(mm.views().check().is_err());
 }

@@ -13,6 +13,7 @@ use crate::pages::arena::{Arenas, Division};
 use crate::pages::buddy::{Place, ZoneCx};
 use crate::pages::fair::Turn;
 use crate::pages::frame::{MemMap, Mobility};
+use crate::pages::killed::Killed;
 use crate::pages::pageblock::Pageblocks;
 use crate::pages::pcp::{self, PageSizing, Pageset};
 use crate::pages::stat::stat_threshold;
@@ -31,7 +32,8 @@ impl<M: Machine> Pages<M> {
         let zonelists = Zonelists::new(&topology, policy.rules());
         let blocks = Pageblocks::new(end, &topology, policy.rules());
         let map = MemMap::new(end);
-        let pages = Self { machine, topology, policy, knobs, map, blocks, zones, zonelists };
+        let killed = Killed::new(&machine);
+        let pages = Self { machine, topology, policy, knobs, map, blocks, zones, zonelists, killed };
         pages.apply_knobs();
         for zone in &pages.zones {
             pages.set_cache_slices(zone);

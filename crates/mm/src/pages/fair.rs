@@ -134,7 +134,7 @@ mod tests {
             mm.machine().set_cpu(Cpu((number % 2) as u16));
             mm.alloc(request).unwrap();
         }
-        let counters = mm.counters();
+        let counters = mm.views().counters();
         let (low, normal) = (counters.get("pgalloc_dma32"), counters.get("pgalloc_normal"));
         assert_eq!((counters.get("pgalloc_dma"), counters.get("numa_miss")), (0, 0));
         assert_eq!(low + normal, u64::from(count * order.pages()));
@@ -185,7 +185,7 @@ mod tests {
         nodes.dedup();
         // What is left above the min marks follows in the same order.
         assert_eq!(nodes[..5], [0, 1, 2, 3, 0]);
-        assert_eq!(mm.check().map(|_| ()), Ok(()));
+        assert_eq!(mm.views().check().map(|_| ()), Ok(()));
     }
 
     #[test]

@@ -17,11 +17,13 @@ mod boot;
 pub(crate) mod buddy;
 pub(crate) mod daemons;
 mod direct;
+mod door;
 pub(crate) mod fair;
 pub(crate) mod fallback;
 pub(crate) mod frame;
 mod free;
 mod highatomic;
+mod killed;
 pub(crate) mod list;
 pub(crate) mod pageblock;
 pub(crate) mod pcp;
@@ -36,7 +38,7 @@ pub mod zonelist;
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{MigrateType, Node, Pfn, ZoneId, ZoneKind};
+use crate::ground::ids::{MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
 use crate::ground::machine::Machine;
 use crate::ground::topology::Topology;
 use crate::rules::knobs::{Knob, Knobs};
@@ -44,7 +46,10 @@ use crate::rules::policy::Policy;
 
 pub use alloc_path::Search;
 use buddy::ZoneCx;
+pub use door::PagesGround;
+pub(crate) use door::door;
 use frame::MemMap;
+use killed::Killed;
 use pageblock::Pageblocks;
 use request::AllocError;
 use zone::{Cx, Zone, ZoneBlock};
@@ -60,6 +65,7 @@ pub struct Pages<M: Machine> {
     blocks: Pageblocks,
     zones: Box<[Zone<M>]>,
     zonelists: Zonelists,
+    killed: Killed<M>,
 }
 
 /// What the page allocator asks of those above it. It knows nothing of who answers.
@@ -141,9 +147,26 @@ impl<M: Machine> Pages<M> {
         &self.zones
     }
 
+    /// The order of the page whose head is `pfn`.
+    #[inline]
+    pub(crate) fn order_of(&self, pfn: Pfn) -> Order {
+        self.map.frame(pfn).state().order
+    }
+
+    /// The node of `pfn`.
+    #[inline]
+    pub(crate) fn node_of_page(&self, pfn: Pfn) -> Node {
+        self.zones[usize::from(self.map.frame(pfn).state().zone.0)].node
+    }
+
     /// The zone of `kind` on `node`, if it is populated.
     pub fn zone(&self, node: Node, kind: ZoneKind) -> Option<&Zone<M>> {
         self.zones.iter().find(|zone| zone.node == node && zone.kind == kind)
+    }
+
+    /// The zones of `node` up to `highest`, the highest first.
+    pub(crate) fn zones_of(&self, node: Node, highest: ZoneKind) -> impl Iterator<Item = &Zone<M>> {
+        self.zones.iter().rev().filter(move |zone| zone.node == node && zone.kind <= highest)
     }
 
     /// The zone whose span `pfn` is in.

@@ -24,6 +24,21 @@ pub enum Urgency {
     TriesHard,
 }
 
+/// Where memory is to come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// The node to ask first; `None`: that of the CPU that touches a page first.
+    pub node: Option<Node>,
+    /// The nodes that may be used.
+    pub allowed: NodeMask,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Self { node: None, allowed: NodeMask::ALL }
+    }
+}
+
 /// A request for a block of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
@@ -86,7 +101,7 @@ pub enum AllocError {
     OutOfMemory,
     /// The topology has no zone that the request allows.
     NoZone,
-    /// The task was killed while it waited ([`crate::Mm::kill`]).
+    /// The task was killed while it waited ([`crate::Pages::kill`]).
     Killed,
 }
 

@@ -5,12 +5,12 @@
 use alloc::boxed::Box;
 
 use super::pages::Outcome;
+use super::{ReclaimDoor, ReclaimGround};
 use super::{Reclaimer, Scan};
 use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::topology::Topology;
 use crate::lru::ReclaimEvent;
-use crate::mm::Mm;
 use crate::pages::frame::FrameState;
 use crate::pages::request::{Request, Urgency};
 use crate::rules::knobs::Knob;
@@ -27,33 +27,33 @@ pub(super) fn slower_nodes(topology: &Topology) -> Box<[Option<Node>]> {
     (0..topology.nodes.len()).map(target).collect()
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Where pages of `node` are demoted to, if they are.
-    pub(super) fn slower_node(&self, node: Node) -> Option<Node> {
-        let target = self.reclaim.slower[usize::from(node.0)]?;
+    pub(super) fn slower_node(self, node: Node) -> Option<Node> {
+        let target = self.own().slower[usize::from(node.0)]?;
         let is_on = |setting: u64| setting == 1;
         self.knobs().decide(self.machine(), Knob::DemotionEnabled, is_on).then_some(target)
     }
 
     /// Where the page at `pfn` would be demoted to.
-    pub(super) fn demotion_target(&self, pfn: Pfn) -> Option<Node> {
+    pub(super) fn demotion_target(self, pfn: Pfn) -> Option<Node> {
         self.slower_node(self.zones()[usize::from(self.map().frame(pfn).state().zone.0)].node)
     }
 
     /// Moves an isolated page to slower memory, if there is room; says whether it did. That node's kswapd makes room for
     /// the next ones.
-    pub(super) fn demote(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
+    pub(super) fn demote(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
         let FrameState { order, zone, .. } = self.map().frame(pfn).state();
         let node = self.demotion_target(pfn);
         let request = Request { node, this_node: true, urgency: Urgency::NoWait, ..Request::USER };
-        if self.migrate_to(pfn, request).is_err() {
+        if self.rmap().migrate_to(pfn, request).is_err() {
             return false;
         }
         let events = match scan.by {
             Reclaimer::Kswapd => [ReclaimEvent::DemoteKswapd, ReclaimEvent::StealKswapd],
             Reclaimer::Direct => [ReclaimEvent::DemoteDirect, ReclaimEvent::StealDirect],
         };
-        let counts = self.lru.events(zone);
+        let counts = self.lru().events(zone);
         for event in events {
             counts.count(event, order.pages());
         }

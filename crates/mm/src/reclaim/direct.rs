@@ -2,10 +2,10 @@
 //! 32 pages are free.
 
 use super::{DEF_PRIORITY, Met, Reclaimer, Scan};
+use super::{ReclaimDoor, ReclaimGround};
 use crate::ground::ids::{Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
 use crate::ground::machine::{Machine, Span, Work};
 use crate::ground::sync::Relaxed;
-use crate::mm::Mm;
 use crate::pages::alloc_path::Search;
 use crate::pages::zone::Zone;
 use crate::pages::zone_watch::decide_by_sum;
@@ -23,17 +23,17 @@ const JIFFY: Nanos = Nanos(4_000_000);
 const THROTTLE_PAUSE: Nanos = Nanos(10_000_000);
 const THROTTLE_PAUSES: u32 = 100;
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Frees pages for `search`; gives how many base pages it freed.
-    pub(crate) fn direct_reclaim(&self, search: Search<'_>) -> u32 {
+    pub(crate) fn direct_reclaim(self, search: Search<'_>) -> u32 {
         let since = self.machine().enter(Span::DirectReclaim);
         self.throttle(search);
         // On a machine of a few pages, all that could go may be in a batch.
-        self.lru_drain_cpu(self.machine().cpu());
+        self.lru().lru_drain_cpu(self.machine().cpu());
         let mut scan = Scan::new(Reclaimer::Direct, search.request.order, search.request.highest);
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
-            if self.is_killed(self.machine().task()) {
+            if self.pages().is_killed(self.machine().task()) {
                 break;
             }
             let Some(met) = self.shrink_zones(search, &mut scan) else { break };
@@ -51,7 +51,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// How long a request waits for pages to be written after a pass that met so many of them, if it does.
-    pub(super) fn congestion_wait(&self, search: Search<'_>, met: Met) -> Option<Nanos> {
+    pub(super) fn congestion_wait(self, search: Search<'_>, met: Met) -> Option<Nanos> {
         let zone = self.pages().candidates(search.request, search.node).next()?;
         let waits = match self.rules().reclaim.congestion {
             CongestionRule::WaitsLong => {
@@ -63,15 +63,15 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether at least half of what could be freed on `node` waits for being written, or is.
-    fn is_mostly_pending(&self, node: Node) -> bool {
-        let zones = || self.zones_of(node, ZoneKind::Movable);
+    fn is_mostly_pending(self, node: Node) -> bool {
+        let zones = || self.pages().zones_of(node, ZoneKind::Movable);
         let reclaimable: u64 = zones().map(|zone| u64::from(self.reclaimable_pages(zone))).sum();
-        2 * zones().map(|zone| self.pending_pages(zone.id)).sum::<u64>() > reclaimable
+        2 * zones().map(|zone| self.files().pending_pages(zone.id)).sum::<u64>() > reclaimable
     }
 
     /// One pass over the zones of `search` at the scan's priority, and what stood in the way. `None`: there is nothing to
     /// be gained, for each zone has pages enough and only lacks a block of the order.
-    fn shrink_zones(&self, search: Search<'_>, scan: &mut Scan) -> Option<Met> {
+    fn shrink_zones(self, search: Search<'_>, scan: &mut Scan) -> Option<Met> {
         let mut met = None;
         let mut last = None;
         for zone in self.pages().candidates(search.request, search.node) {
@@ -91,17 +91,17 @@ impl<M: Machine> Mm<M> {
     }
 
     /// One pass over the lists of a zone that has its own.
-    pub(super) fn shrink_zone(&self, zone: &Zone<M>, scan: &mut Scan) {
+    pub(super) fn shrink_zone(self, zone: &Zone<M>, scan: &mut Scan) {
         let before = scan.reclaimed;
-        self.shrink_for_order(self.vec_of_zone(zone), zone.node, scan);
+        self.shrink_for_order(self.lru().vec_of_zone(zone), zone.node, scan);
         if scan.reclaimed > before {
-            self.reclaim.node(zone.node).failures.store(0, Relaxed);
+            self.own().node(zone.node).failures.store(0, Relaxed);
         }
     }
 
     /// Gives back what slab caches hold for speed, once in a reclaimer's work, when the lists alone have not given enough
     /// in four passes. (The kernel's shrinkers are of caches of file names and inodes, which there are not here.)
-    pub(super) fn shrink_slabs(&self, scan: &Scan) {
+    pub(super) fn shrink_slabs(self, scan: &Scan) {
         if scan.priority == DEF_PRIORITY - 3 && self.slabs().slab_pages() > 0 {
             self.slabs().shrink_all();
         }
@@ -109,28 +109,29 @@ impl<M: Machine> Mm<M> {
 
     /// Waits where the first node's reserves are nearly used up, so that many requests do not all reclaim at once
     /// (`throttle_direct_reclaim`, since 3.6; unchecked).
-    pub(super) fn throttle(&self, search: Search<'_>) {
+    pub(super) fn throttle(self, search: Search<'_>) {
         let mut zones = self.pages().candidates(search.request, search.node);
         let Some(zone) = zones.find(|zone| zone.kind <= ZoneKind::Normal) else { return };
         let mut without_kswapd = 0;
         while without_kswapd < THROTTLE_PAUSES {
-            if self.may_reclaim_directly(zone.node) || self.is_killed(self.machine().task()) {
+            if self.may_reclaim_directly(zone.node) || self.pages().is_killed(self.machine().task()) {
                 return;
             }
             self.wake_kswapd_for(zone.node, crate::ground::ids::Order::ZERO, ZoneKind::Normal);
             self.machine().block(THROTTLE_PAUSE);
-            let works = self.zones_of(zone.node, ZoneKind::Normal).any(Zone::is_being_reclaimed);
+            let works = self.pages().zones_of(zone.node, ZoneKind::Normal).any(Zone::is_being_reclaimed);
             without_kswapd = if works { 0 } else { without_kswapd + 1 };
         }
     }
 
     /// Whether more is free on `node` than half of what the min marks of its zones keep, of those with pages that could be
     /// freed; and in any case where kswapd has given up.
-    fn may_reclaim_directly(&self, node: Node) -> bool {
+    fn may_reclaim_directly(self, node: Node) -> bool {
         if self.kswapd_gave_up(node) {
             return true;
         }
-        let zones = || self.zones_of(node, ZoneKind::Normal).filter(|zone| self.reclaimable_pages(zone) > 0);
+        let zones =
+            || self.pages().zones_of(node, ZoneKind::Normal).filter(|zone| self.reclaimable_pages(zone) > 0);
         let free: u32 = zones().map(Zone::free_pages).sum();
         decide_by_sum(self.machine(), zones, Zone::mark_min, |reserve| reserve == 0 || free > reserve / 2)
     }

@@ -5,12 +5,12 @@
 //! Guests are found by going over the zone's frames, as compaction does, for on a node's lists they stand among all others.
 //! Of a stretch, those that are not active leave first.
 
+use super::{ReclaimDoor, ReclaimGround};
 use crate::ground::ids::{Node, Order, Pfn, ZoneKind};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
 use crate::ground::sync::Relaxed;
 use crate::lru::SWAP_CLUSTER_MAX;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::pages::alloc_path::{Mark, Search};
 use crate::pages::frame::FrameKind;
 use crate::pages::request::Request;
@@ -46,9 +46,9 @@ pub(crate) enum Asking {
     Last,
 }
 
-impl<M: Machine> Mm<M> {
+impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
     /// kswapd of `node` restores what low zones keep for those who can go nowhere else. Says whether it was asked to.
-    pub(super) fn restore_low_zones(&self, node: Node) -> bool {
+    pub(super) fn restore_low_zones(self, node: Node) -> bool {
         let mut asked = false;
         for (zone, low) in self.pages().low_zones(node) {
             let told = low.take_shortage();
@@ -61,7 +61,7 @@ impl<M: Machine> Mm<M> {
         asked
     }
 
-    fn restore(&self, zone: &Zone<M>, low: &LowZone) {
+    fn restore(self, zone: &Zone<M>, low: &LowZone) {
         loop {
             // Above the high mark the node counts as balanced, and nothing is evicted.
             let free = zone.free_pages();
@@ -79,7 +79,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Makes room for `search` in the low zones that it is bound to; gives how many base pages left. Nothing is evicted.
-    pub(crate) fn ask_guests_to_leave(&self, search: Search<'_>, asking: Asking) -> u32 {
+    pub(crate) fn ask_guests_to_leave(self, search: Search<'_>, asking: Asking) -> u32 {
         let pages = search.request.order.pages().max(SWAP_CLUSTER_MAX as u32);
         let zones = self.pages().candidates(search.request, search.node);
         let mut low_zones = zones.filter_map(|zone| Some((zone, zone.low.as_ref()?)));
@@ -99,12 +99,12 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Moves guests out until `aim` is reached or all frames were looked at; gives how many base pages it moved.
-    fn move_out(&self, zone: &Zone<M>, low: &LowZone, aim: Aim) -> u32 {
+    fn move_out(self, zone: &Zone<M>, low: &LowZone, aim: Aim) -> u32 {
         if self.nearest_room(zone, Order::ZERO, aim.mark).is_none() {
             return 0;
         }
         let cpu = self.machine().cpu();
-        self.lru_drain_cpu(cpu);
+        self.lru().lru_drain_cpu(cpu);
         let (mut moved, mut looked) = (0, 0);
         while moved < aim.pages && looked < zone.managed {
             let from = low.cursor.load(Relaxed).min(zone.managed - 1);
@@ -130,7 +130,7 @@ impl<M: Machine> Mm<M> {
 
     /// Looks through a stretch, counted from the zone's start; gives how many pages it moved, and where it ended.
     fn move_out_of(
-        &self,
+        self,
         zone: &Zone<M>,
         low: &LowZone,
         (stretch, who): (core::ops::Range<u32>, Who),
@@ -150,8 +150,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether the page at `pfn` is on a list and could be in a higher zone than that of `low`. A hint: nobody holds it.
-    fn is_guest(&self, pfn: Pfn, low: &LowZone, who: Who) -> bool {
-        let page = self.page(pfn);
+    fn is_guest(self, pfn: Pfn, low: &LowZone, who: Who) -> bool {
+        let page = self.lru().page(pfn);
         if !page.has(PageFlag::Lru) || page.has(PageFlag::Placed) || page.has(PageFlag::Writeback) {
             return false;
         }
@@ -161,7 +161,7 @@ impl<M: Machine> Mm<M> {
         match page.mapping() {
             Mapping::None => false,
             Mapping::Anon(_) => true,
-            Mapping::File(id) => self.file(id).is_some_and(|file| match file.kind() {
+            Mapping::File(id) => self.files().file(id).is_some_and(|file| match file.kind() {
                 FileKind::Metadata => !low.binds(ZoneKind::Normal),
                 FileKind::Disk | FileKind::Memory => true,
             }),
@@ -169,30 +169,30 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Moves one page; gives its base pages, 0 if it stayed.
-    fn move_guest(&self, zone: &Zone<M>, pfn: Pfn, mark: Mark) -> u32 {
-        let Some(isolated) = self.isolate_page(pfn) else { return 0 };
+    fn move_guest(self, zone: &Zone<M>, pfn: Pfn, mark: Mark) -> u32 {
+        let Some(isolated) = self.lru().isolate_page(pfn) else { return 0 };
         self.machine().spend(Chore::ReclaimPage, 1);
-        let order = self.order_of(pfn);
+        let order = self.pages().order_of(pfn);
         let Some(to) = self.nearest_room(zone, order, mark).and_then(|to| self.take_for_guest(to, order))
         else {
             // In pieces it may find room.
             if order > Order::ZERO && self.nearest_room(zone, Order::ZERO, mark).is_some() {
-                self.split_huge_page(pfn);
+                self.spaces().split_huge_page(pfn);
             }
-            self.put_back_page(pfn, isolated);
+            self.lru().put_back_page(pfn, isolated);
             return 0;
         };
-        if self.migrate_page(pfn, to).is_err() {
-            self.free(to, order).expect("the frame was allocated above and shown to nobody");
-            self.put_back_page(pfn, isolated);
+        if self.rmap().migrate_page(pfn, to).is_err() {
+            self.pages().free(to, order).expect("the frame was allocated above and shown to nobody");
+            self.lru().put_back_page(pfn, isolated);
             return 0;
         }
-        self.end_isolation_of(isolated);
+        self.lru().end_isolation_of(isolated);
         order.pages()
     }
 
     /// The nearest zone that is not low and has room for a block of `order` above the mark.
-    fn nearest_room(&self, low: &Zone<M>, order: Order, mark: Mark) -> Option<&Zone<M>> {
+    fn nearest_room(self, low: &Zone<M>, order: Order, mark: Mark) -> Option<&'a Zone<M>> {
         self.pages().candidates(&Request::USER, low.node).find(|zone| {
             let mark = match mark {
                 Mark::Low => zone.mark_high(),
@@ -203,9 +203,9 @@ impl<M: Machine> Mm<M> {
         })
     }
 
-    fn take_for_guest(&self, zone: &Zone<M>, order: Order) -> Option<Pfn> {
+    fn take_for_guest(self, zone: &Zone<M>, order: Order) -> Option<Pfn> {
         let request = Request::USER.of_order(order);
         let search = Search { request: &request, node: zone.node, mark: Mark::Low, flags: AllocFlags::NONE };
-        self.pages().try_zone(self, search, zone, zone)
+        self.pages().try_zone(self.ground, search, zone, zone)
     }
 }

@@ -4,12 +4,12 @@
 //! Since 4.8 a node is in balance when any zone that would do is above its high mark; before, every zone had to be
 //! (for a block of a higher order: zones with a quarter of the pages).
 
-use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaim, Reclaimer, Scan};
+use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaimer, Scan};
+use super::{ReclaimDoor, ReclaimGround};
 use crate::ground::ids::{Nanos, Node, Order, ZoneKind};
 use crate::ground::machine::{Daemon, Machine};
 use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
 use crate::lru::SWAP_CLUSTER_MAX;
-use crate::mm::Mm;
 use crate::pages::daemons::ReclaimState;
 use crate::pages::stat::{Counters, SlowEvents};
 use crate::pages::zone::{AllocFlags, Zone, zone_flag};
@@ -64,25 +64,23 @@ impl NodeState {
     }
 }
 
-impl<M: Machine> Reclaim<M> {
+impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Adds what was counted of all kswapds.
-    pub(crate) fn add_counters(&self, counters: &mut Counters) {
-        for node in &self.nodes {
+    pub(crate) fn add_counters(self, counters: &mut Counters) {
+        for node in &self.own().nodes {
             counters.add("kswapd_low_wmark_hit_quickly", node.low_quickly.load(Relaxed));
             counters.add("kswapd_high_wmark_hit_quickly", node.high_quickly.load(Relaxed));
         }
     }
-}
 
-impl<M: Machine> Mm<M> {
     /// Pages were to be promoted to `node`, and there is no room above its high mark.
-    pub fn make_room(&self, node: Node) {
+    pub fn make_room(self, node: Node) {
         self.wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
     }
 
     /// Whether a zone of `node` may take a page more and stay above its high mark and what it keeps from movable pages
     /// (`migrate_balanced_pgdat`).
-    pub fn has_room_above_high(&self, node: Node) -> bool {
+    pub fn has_room_above_high(self, node: Node) -> bool {
         let mut zones = self.zones().iter().filter(|zone| zone.node == node);
         zones.any(|zone| {
             let is_above = |high: u32, kept: u32| zone.free_pages() > high + zone.boost() + kept + 1;
@@ -92,38 +90,38 @@ impl<M: Machine> Mm<M> {
 
     /// kswapd of `node` is to make room for a block of `order` from a zone up to `highest`. Where kswapd has given up, or the node is in balance
     /// for this, it sleeps on.
-    pub(crate) fn wake_kswapd_for(&self, node: Node, order: Order, highest: ZoneKind) {
-        if !self.has_pages() {
+    pub(crate) fn wake_kswapd_for(self, node: Node, order: Order, highest: ZoneKind) {
+        if !self.lru().has_pages() {
             // Nothing can be reclaimed; it takes back boosts.
             self.count_kswapd_run(node);
             self.machine().wake(Daemon::Kswapd(node));
             return;
         }
-        let (state, goal) = (self.reclaim.node(node), Goal { order, highest });
+        let (state, goal) = (self.own().node(node), Goal { order, highest });
         state.ask(goal);
-        let boosted = self.zones_of(node, highest).any(|zone| zone.boost() > 0);
+        let boosted = self.pages().zones_of(node, highest).any(|zone| zone.boost() > 0);
         if !self.kswapd_gave_up(node) && (boosted || !self.is_balanced(node, goal)) {
             self.machine().wake(Daemon::Kswapd(node));
         }
     }
 
     /// Whether kswapd of `node` has given up until somebody else frees something.
-    pub(crate) fn kswapd_gave_up(&self, node: Node) -> bool {
-        self.reclaim.node(node).failures.load(Relaxed) >= MAX_RECLAIM_RETRIES
+    pub(crate) fn kswapd_gave_up(self, node: Node) -> bool {
+        self.own().node(node).failures.load(Relaxed) >= MAX_RECLAIM_RETRIES
     }
 
-    fn count_kswapd_run(&self, node: Node) {
+    fn count_kswapd_run(self, node: Node) {
         if let Some(zone) = self.zones().iter().find(|zone| zone.node == node) {
             SlowEvents::bump(&zone.stat.slow.kswapd_wakes);
         }
     }
 
     /// What kswapd of `node` does when woken; returns when it goes to sleep until it is woken again.
-    pub fn kswapd(&self, node: Node) {
-        if !self.has_pages() {
+    pub fn kswapd(self, node: Node) {
+        if !self.lru().has_pages() {
             return self.take_back_boosts(node);
         }
-        let state = self.reclaim.node(node);
+        let state = self.own().node(node);
         if self.restore_low_zones(node) && !state.was_asked() {
             return;
         }
@@ -132,7 +130,7 @@ impl<M: Machine> Mm<M> {
         loop {
             self.restore_low_zones(node);
             let reached = self.balance(node, goal);
-            self.compact_after_reclaim(node, asked_for, goal.highest);
+            self.compaction().compact_after_reclaim(node, asked_for, goal.highest);
             if reached < goal.order {
                 // Hopeless for the order: single pages will do, unless somebody asks again.
                 goal = Goal { order: reached, ..goal };
@@ -147,8 +145,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The first, short sleep; says whether kswapd may go to sleep for good.
-    fn sleep_briefly(&self, node: Node, goal: Goal) -> bool {
-        let state = self.reclaim.node(node);
+    fn sleep_briefly(self, node: Node, goal: Goal) -> bool {
+        let state = self.own().node(node);
         self.machine().block(SHORT_SLEEP);
         if state.was_asked() {
             // Woken before its time: what is left to do counts still.
@@ -163,11 +161,11 @@ impl<M: Machine> Mm<M> {
         stays
     }
 
-    fn may_sleep(&self, node: Node, goal: Goal) -> bool {
+    fn may_sleep(self, node: Node, goal: Goal) -> bool {
         self.kswapd_gave_up(node) || self.is_balanced(node, goal)
     }
 
-    fn take_back_boosts(&self, node: Node) {
+    fn take_back_boosts(self, node: Node) {
         for zone in self.zones().iter().filter(|zone| zone.node == node) {
             zone.set_flag(zone_flag::RECLAIM_ACTIVE);
             zone.set_boost(0);
@@ -176,8 +174,8 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether enough is free on `node` for `goal` (`pgdat_balanced`).
-    fn is_balanced(&self, node: Node, goal: Goal) -> bool {
-        let mut zones = self.zones_of(node, goal.highest).peekable();
+    fn is_balanced(self, node: Node, goal: Goal) -> bool {
+        let mut zones = self.pages().zones_of(node, goal.highest).peekable();
         if zones.peek().is_none() {
             return true;
         }
@@ -190,13 +188,13 @@ impl<M: Machine> Mm<M> {
                 let pages = |balanced: u32, zone: &Zone<M>| {
                     balanced + if self.is_zone_balanced(zone, goal) { zone.managed } else { 0 }
                 };
-                let all: u32 = self.zones_of(node, goal.highest).map(|zone| zone.managed).sum();
+                let all: u32 = self.pages().zones_of(node, goal.highest).map(|zone| zone.managed).sum();
                 zones.fold(0, pages) >= all / 4
             }
         }
     }
 
-    fn is_zone_balanced(&self, zone: &Zone<M>, goal: Goal) -> bool {
+    fn is_zone_balanced(self, zone: &Zone<M>, goal: Goal) -> bool {
         // Where pages come up from slower memory, there should be room for them (since 5.18, which brought mode 2).
         let by_tiers = |mode: u64| mode & NUMA_BALANCING_TIERS != 0;
         let promotes = self.knobs().decide(self.machine(), Knob::NumaBalancing, by_tiers);
@@ -206,10 +204,10 @@ impl<M: Machine> Mm<M> {
 
     /// Reclaims until `node` is in balance or there is nothing more to try (`balance_pgdat`); gives the order that it
     /// ended with: 0 where it gave the asked one up.
-    fn balance(&self, node: Node, goal: Goal) -> Order {
+    fn balance(self, node: Node, goal: Goal) -> Order {
         self.count_kswapd_run(node);
         let boosts: alloc::vec::Vec<(&Zone<M>, u32)> =
-            self.zones_of(node, goal.highest).map(|zone| (zone, zone.boost())).collect();
+            self.pages().zones_of(node, goal.highest).map(|zone| (zone, zone.boost())).collect();
         self.pages().set_reclaim_active(node, ReclaimState::Active);
         let mut boost: u32 = boosts.iter().map(|(_, pages)| pages).sum();
         let mut scan = kswapd_scan(goal, boost);
@@ -240,27 +238,29 @@ impl<M: Machine> Mm<M> {
     }
 
     /// One pass at the scan's priority; says whether it looked at as many pages as were wanted (`kswapd_shrink_node`).
-    fn kswapd_pass(&self, node: Node, scan: &mut Scan) -> bool {
+    fn kswapd_pass(self, node: Node, scan: &mut Scan) -> bool {
         let wanted = |zone: &Zone<M>| {
             let by_high = |high: u32| (high + zone.boost()).max(SWAP_CLUSTER_MAX as u32);
             zone.decide_by_marks(self.machine(), |marks| by_high(marks.high))
         };
-        scan.to_reclaim = self.zones_of(node, scan.highest).map(wanted).sum();
+        scan.to_reclaim = self.pages().zones_of(node, scan.highest).map(wanted).sum();
         scan.scanned = 0;
         scan.met = Met::default();
         match self.rules().reclaim.lru {
             LruRule::PerNode => self.shrink_node(node, scan),
             LruRule::PerZone => {
                 let goal = Goal { order: scan.order, highest: scan.highest };
-                for zone in
-                    self.zones_of(node, scan.highest).filter(|zone| !self.is_zone_balanced(zone, goal))
+                for zone in self
+                    .pages()
+                    .zones_of(node, scan.highest)
+                    .filter(|zone| !self.is_zone_balanced(zone, goal))
                 {
                     self.shrink_zone(zone, scan);
                 }
             }
         }
         self.shrink_slabs(scan);
-        if scan.order > Order::ZERO && scan.reclaimed >= self.compact_gap(scan.order) {
+        if scan.order > Order::ZERO && scan.reclaimed >= self.compaction().compact_gap(scan.order) {
             // Enough for compaction to make a block from: single pages are all that is wanted from here on.
             scan.order = Order::ZERO;
         }
@@ -268,18 +268,18 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The end of a run: boosts are worked off, failures counted.
-    fn settle(&self, node: Node, boosts: &[(&Zone<M>, u32)], scan: &Scan) {
+    fn settle(self, node: Node, boosts: &[(&Zone<M>, u32)], scan: &Scan) {
         for (zone, pages) in boosts {
             zone.set_boost(zone.boost().saturating_sub(*pages));
         }
         self.pages().set_reclaim_active(node, ReclaimState::Idle);
         if boosts.iter().any(|(_, pages)| *pages > 0) {
             // There should be room now to put together what mixing types took apart.
-            self.wake_kcompactd(node, Order::PAGEBLOCK, scan.highest);
+            self.compaction().wake_kcompactd(node, Order::PAGEBLOCK, scan.highest);
         }
         let goal = Goal { order: scan.order, highest: scan.highest };
         if scan.reclaimed == 0 && !self.is_balanced(node, goal) {
-            self.reclaim.node(node).failures.fetch_add(1, Relaxed);
+            self.own().node(node).failures.fetch_add(1, Relaxed);
             self.machine().block(NOTHING_FREED);
         }
     }

@@ -3,12 +3,12 @@
 
 use super::balance::{PerList, Weighing, inactive_is_low, rest_in_proportion, scan_counts};
 use super::{DEF_PRIORITY, Reclaimer, Scan};
+use super::{ReclaimDoor, ReclaimGround};
 use crate::ground::ids::{Nanos, ZoneKind};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
 use crate::lru::ReclaimEvent;
 use crate::lru::{Generation, LruList, SWAP_CLUSTER_MAX, VecId};
-use crate::mm::Mm;
 use crate::pages::zone::Zone;
 use crate::pages::zone_watch::decide_by_sum;
 use crate::rules::knobs::Knob;
@@ -17,9 +17,9 @@ use crate::rules::knobs::Knob;
 /// (unchecked); the latter here.
 const ISOLATED_WAIT: Nanos = Nanos(20_000_000);
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Goes over the lists of `vec` once (`shrink_lruvec`).
-    pub(super) fn shrink_lists(&self, vec: VecId, scan: &mut Scan) {
+    pub(super) fn shrink_lists(self, vec: VecId, scan: &mut Scan) {
         let targets = self.scan_targets(vec, scan);
         let mut left = targets;
         // A request that only begins may find what it needs in the first lists.
@@ -47,9 +47,9 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    fn scan_targets(&self, vec: VecId, scan: &Scan) -> PerList {
-        let state = self.reclaim.vec(vec);
-        let zones = || self.zones().iter().filter(|zone| self.vec_of_zone(zone) == vec);
+    fn scan_targets(self, vec: VecId, scan: &Scan) -> PerList {
+        let state = self.own().vec(vec);
+        let zones = || self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone) == vec);
         let sizes = self.sizes(vec, scan.highest);
         let weighing = Weighing {
             priority: scan.priority,
@@ -67,16 +67,16 @@ impl<M: Machine> Mm<M> {
         self.knobs().decide(self.machine(), Knob::Swappiness, by)
     }
 
-    fn has_room_for_anon_in(&self, vec: VecId) -> bool {
-        let mut zones = self.zones().iter().filter(|zone| self.vec_of_zone(zone) == vec);
+    fn has_room_for_anon_in(self, vec: VecId) -> bool {
+        let mut zones = self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone) == vec);
         zones.next().is_some_and(|zone| self.has_room_for_anon(zone.node))
     }
 
-    fn sizes(&self, vec: VecId, highest: ZoneKind) -> PerList {
-        LruList::ALL.map(|list| self.list_size(vec, list, highest))
+    fn sizes(self, vec: VecId, highest: ZoneKind) -> PerList {
+        LruList::ALL.map(|list| self.lru().list_size(vec, list, highest))
     }
 
-    fn shrink_list(&self, vec: VecId, list: LruList, most: u32, scan: &mut Scan) {
+    fn shrink_list(self, vec: VecId, list: LruList, most: u32, scan: &mut Scan) {
         if !list.is_active() {
             self.shrink_inactive(vec, list, most, scan);
         } else if inactive_is_low(self.sizes(vec, scan.highest), list) {
@@ -87,32 +87,32 @@ impl<M: Machine> Mm<M> {
     /// Moves the oldest pages of an active list to the inactive one, used or not: their accessed bits are cleared, and
     /// who is used again before the inactive list's end comes back. (The kernel spares executable pages; there are none
     /// here.)
-    fn age(&self, vec: VecId, list: LruList, most: u32, scan: &Scan) {
-        self.lru_drain_cpu(self.machine().cpu());
-        let isolated = self.isolate(vec, list, (most, scan.highest), ReclaimEvent::Refill);
+    fn age(self, vec: VecId, list: LruList, most: u32, scan: &Scan) {
+        self.lru().lru_drain_cpu(self.machine().cpu());
+        let isolated = self.lru().isolate(vec, list, (most, scan.highest), ReclaimEvent::Refill);
         for &pfn in isolated.run.pages() {
-            self.referenced(pfn);
+            self.rmap().referenced(pfn);
         }
-        self.put_back(vec, &isolated.run, Generation::Inactive);
-        self.end_isolation(vec, list, &isolated);
+        self.lru().put_back(vec, &isolated.run, Generation::Inactive);
+        self.lru().end_isolation(vec, list, &isolated);
     }
 
     /// Frees what it can of the oldest pages of an inactive list.
-    fn shrink_inactive(&self, vec: VecId, list: LruList, most: u32, scan: &mut Scan) {
+    fn shrink_inactive(self, vec: VecId, list: LruList, most: u32, scan: &mut Scan) {
         if scan.by == Reclaimer::Direct && self.too_many_isolated(vec, list) {
             self.machine().block(ISOLATED_WAIT);
         }
-        self.lru_drain_cpu(self.machine().cpu());
+        self.lru().lru_drain_cpu(self.machine().cpu());
         let event = match scan.by {
             Reclaimer::Kswapd => ReclaimEvent::ScanKswapd,
             Reclaimer::Direct => ReclaimEvent::ScanDirect,
         };
-        let isolated = self.isolate(vec, list, (most, scan.highest), event);
+        let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
         scan.scanned += isolated.scanned;
         let outcome = self.shrink_pages(&isolated.run, scan);
-        self.put_back(vec, &outcome.active, Generation::Active);
-        self.put_back(vec, &outcome.inactive, Generation::Inactive);
-        self.end_isolation(vec, list, &isolated);
+        self.lru().put_back(vec, &outcome.active, Generation::Active);
+        self.lru().put_back(vec, &outcome.inactive, Generation::Inactive);
+        self.lru().end_isolation(vec, list, &isolated);
         scan.reclaimed += outcome.freed;
         scan.met.taken += isolated.taken;
         scan.met.add(outcome.met);
@@ -122,13 +122,13 @@ impl<M: Machine> Mm<M> {
 
     /// Whether so many pages are isolated that requests would find the lists empty though memory is full: more than an
     /// eighth of those that are still there.
-    fn too_many_isolated(&self, vec: VecId, list: LruList) -> bool {
-        self.lru.isolated(vec, list) > self.list_size(vec, list, ZoneKind::Movable) >> 3
+    fn too_many_isolated(self, vec: VecId, list: LruList) -> bool {
+        self.lru().isolated(vec, list) > self.lru().list_size(vec, list, ZoneKind::Movable) >> 3
     }
 
     /// What pages of `list`'s kind cost goes up; what is long ago counts for less.
-    fn note_cost(&self, vec: VecId, list: LruList, pages: u32) {
-        let cost = &self.reclaim.vec(vec).cost;
+    fn note_cost(self, vec: VecId, list: LruList, pages: u32) {
+        let cost = &self.own().vec(vec).cost;
         cost[usize::from(list.is_file())].fetch_add(pages, Relaxed);
         let [anon, file] = [cost[0].load(Relaxed), cost[1].load(Relaxed)];
         let listed: u32 = self.sizes(vec, ZoneKind::Movable).iter().sum();

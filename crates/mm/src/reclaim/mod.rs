@@ -14,7 +14,6 @@ mod balance;
 mod demote;
 mod direct;
 mod guests;
-mod killed;
 mod kswapd;
 mod lists;
 mod pages;
@@ -24,17 +23,21 @@ mod tests;
 
 use alloc::boxed::Box;
 
+use crate::cache::FilesDoor;
+use crate::compact::{CompactDoor, CompactGround};
 use crate::ground::ids::{Node, Order, ZoneKind};
 use crate::ground::machine::Machine;
 use crate::ground::sync::{AtomicU32, Relaxed};
 use crate::ground::topology::Topology;
-use crate::lru::{LruList, VecId};
-use crate::mm::Mm;
+use crate::lru::{LruDoor, LruList, VecId};
+use crate::pages::alloc_path::Search;
+use crate::pages::door;
 use crate::pages::zone::Zone;
 use crate::rules::policy::LruRule;
+use crate::slab::{SlabDoor, SlabGround};
+use crate::vm::{RmapDoor, SpacesDoor};
 
 pub(crate) use guests::Asking;
-use killed::Killed;
 use kswapd::NodeState;
 
 /// The priority that a reclaimer begins with: lists are looked through in parts of 1 / 2^12.
@@ -125,24 +128,22 @@ struct VecState {
 
 /// What reclaim remembers.
 #[derive(Debug)]
-pub(crate) struct Reclaim<M: Machine> {
+pub struct Reclaim {
     nodes: Box<[NodeState]>,
     vecs: Box<[VecState]>,
     /// For each node, where its pages are demoted to.
     slower: Box<[Option<Node>]>,
-    pub(crate) killed: Killed<M>,
 }
 
-impl<M: Machine> Reclaim<M> {
+impl Reclaim {
     /// Nothing has happened yet on this machine.
-    pub(crate) fn new(machine: &M, topology: &Topology) -> Self {
+    pub(crate) fn new(topology: &Topology) -> Self {
         let nodes = topology.nodes.len();
         let zones: usize = topology.nodes.iter().map(|node| node.zones.len()).sum();
         Self {
             slower: demote::slower_nodes(topology),
             nodes: (0..nodes).map(|_| NodeState::default()).collect(),
             vecs: (0..nodes.max(zones)).map(|_| VecState::default()).collect(),
-            killed: Killed::new(machine),
         }
     }
 
@@ -155,46 +156,57 @@ impl<M: Machine> Reclaim<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
-    /// The zones of `node` up to `highest`, the highest first.
-    pub(crate) fn zones_of(&self, node: Node, highest: ZoneKind) -> impl Iterator<Item = &Zone<M>> {
-        self.zones().iter().rev().filter(move |zone| zone.node == node && zone.kind <= highest)
-    }
+/// What reclaim stands on.
+pub trait ReclaimGround<M: Machine>: CompactGround<M> + SlabGround<M> {
+    /// Reclaim's own.
+    fn reclaim_state(&self) -> &Reclaim;
 
+    /// `search` fails, and nothing more can be done for it: whoever keeps reports is told.
+    fn out_of_memory(&self, search: Search<'_>);
+}
+
+door! {
+    /// Reclaim: kswapd, direct reclaim, and what a request tries when no block is at hand.
+    ReclaimDoor on ReclaimGround, Reclaim: reclaim_state, to {
+        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, compaction: CompactDoor, slabs: SlabDoor
+    }
+}
+
+impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Base pages of `zone` that reclaim could free: those of files, and anonymous ones where there is room for them.
-    pub(crate) fn reclaimable_pages(&self, zone: &Zone<M>) -> u32 {
+    pub(crate) fn reclaimable_pages(self, zone: &Zone<M>) -> u32 {
         let usable = |list: &LruList| list.is_file() || self.has_room_for_anon(zone.node);
-        let size = |list| self.lru.zone_size(zone.id, list);
+        let size = |list| self.lru().zone_size(zone.id, list);
         LruList::ALL.into_iter().filter(usable).map(size).sum()
     }
 
     /// Whether anonymous pages of `node` have anywhere to go: to swap, or to slower memory.
-    fn has_room_for_anon(&self, node: Node) -> bool {
-        let (used, size) = self.swap_pages();
+    fn has_room_for_anon(self, node: Node) -> bool {
+        let (used, size) = self.spaces().swap_pages();
         used < size || self.slower_node(node).is_some()
     }
 
     /// Frees pages of `node`: one pass over its lists at the scan's priority.
-    fn shrink_node(&self, node: Node, scan: &mut Scan) {
+    fn shrink_node(self, node: Node, scan: &mut Scan) {
         let before = scan.reclaimed;
         match self.rules().reclaim.lru {
             LruRule::PerNode => {
-                let Some(zone) = self.zones_of(node, scan.highest).next() else { return };
-                self.shrink_for_order(self.vec_of_zone(zone), node, scan);
+                let Some(zone) = self.pages().zones_of(node, scan.highest).next() else { return };
+                self.shrink_for_order(self.lru().vec_of_zone(zone), node, scan);
             }
             LruRule::PerZone => {
-                for zone in self.zones_of(node, scan.highest) {
-                    self.shrink_for_order(self.vec_of_zone(zone), node, scan);
+                for zone in self.pages().zones_of(node, scan.highest) {
+                    self.shrink_for_order(self.lru().vec_of_zone(zone), node, scan);
                 }
             }
         }
         if scan.reclaimed > before {
-            self.reclaim.node(node).failures.store(0, Relaxed);
+            self.own().node(node).failures.store(0, Relaxed);
         }
     }
 
     /// One pass over a set of lists, and more while that makes progress towards a block of a higher order.
-    fn shrink_for_order(&self, vec: VecId, node: Node, scan: &mut Scan) {
+    fn shrink_for_order(self, vec: VecId, node: Node, scan: &mut Scan) {
         scan.vec = vec;
         loop {
             let (reclaimed, scanned) = (scan.reclaimed, scan.scanned);
@@ -210,35 +222,37 @@ impl<M: Machine> Mm<M> {
 
     /// Whether more should be freed for a block of a higher order than one pass did (`should_continue_reclaim`): the
     /// kernel wants twice the block's pages, for compaction to work with.
-    fn should_continue(&self, vec: VecId, (node, freed): (Node, u32), scan: &Scan) -> bool {
+    fn should_continue(self, vec: VecId, (node, freed): (Node, u32), scan: &Scan) -> bool {
         let in_earnest = scan.order.get() > crate::ground::ids::PAGE_ALLOC_COSTLY_ORDER
             || scan.priority < DEF_PRIORITY - 2;
         if scan.order == Order::ZERO || !in_earnest || freed == 0 {
             return false;
         }
-        if self.zones_of(node, scan.highest).any(|zone| self.has_gap(zone, scan.order, scan.highest)) {
+        if self.pages().zones_of(node, scan.highest).any(|zone| self.has_gap(zone, scan.order, scan.highest))
+        {
             return false;
         }
         let mut lists = LruList::ALL.into_iter().filter(|list| !list.is_active());
-        let inactive = |list| self.list_size(vec, list, scan.highest);
+        let inactive = |list| self.lru().list_size(vec, list, scan.highest);
         let left: u32 = lists.by_ref().map(inactive).sum();
-        left > self.compact_gap(scan.order) && scan.reclaimed < self.compact_gap(scan.order)
+        left > self.compaction().compact_gap(scan.order)
+            && scan.reclaimed < self.compaction().compact_gap(scan.order)
     }
 
     /// Whether `zone` has free pages enough above its low mark to make a block of `order` from.
-    fn has_gap(&self, zone: &Zone<M>, order: Order, highest: ZoneKind) -> bool {
-        let mark = zone.mark_low() + self.compact_gap(order);
+    fn has_gap(self, zone: &Zone<M>, order: Order, highest: ZoneKind) -> bool {
+        let mark = zone.mark_low() + self.compaction().compact_gap(order);
         zone.watermark_ok(self.machine(), Order::ZERO, mark, highest, crate::pages::zone::AllocFlags::NONE)
     }
 
     /// Whether dirty pages are in the way, or pages that are being written, and what follows: the flusher is told, kswapd
     /// waits.
-    fn note_what_was_met(&self, vec: VecId, scan: &Scan) {
+    fn note_what_was_met(self, vec: VecId, scan: &Scan) {
         let Met { taken, dirty, writeback, immediate, .. } = scan.met;
         if taken == 0 {
             return;
         }
-        let state = self.reclaim.vec(vec);
+        let state = self.own().vec(vec);
         if scan.by == Reclaimer::Kswapd {
             state.writeback.store(u32::from(writeback == taken), Relaxed);
             if immediate > 0 {
@@ -246,7 +260,7 @@ impl<M: Machine> Mm<M> {
             }
         }
         if dirty > 0 {
-            self.wake_flusher();
+            self.files().wake_flusher();
         }
     }
 }

@@ -2,13 +2,13 @@
 //! back to the active list if they were, kept where they are otherwise (`shrink_folio_list`).
 
 use super::{Met, Reclaimer, Scan};
+use super::{ReclaimDoor, ReclaimGround};
 use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::ground::sync::Relaxed;
 use crate::lru::ReclaimEvent;
 use crate::lru::Run;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::rules::policy::AnonRule;
 use crate::vm::rmap::Leave;
 
@@ -56,9 +56,9 @@ pub(super) struct Outcome {
     pub(super) met: Met,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Decides over isolated pages and frees those that can go.
-    pub(super) fn shrink_pages(&self, run: &Run, scan: &Scan) -> Outcome {
+    pub(super) fn shrink_pages(self, run: &Run, scan: &Scan) -> Outcome {
         let mut outcome = Outcome::default();
         let mut freed = [(Pfn(0), Order::ZERO); crate::lru::SWAP_CLUSTER_MAX];
         let mut blocks = 0;
@@ -80,27 +80,27 @@ impl<M: Machine> Mm<M> {
                 Fate::Activate => outcome.active.push(pfn),
             }
         }
-        let result = self.free_batch(&freed[..blocks]);
+        let result = self.pages().free_batch(&freed[..blocks]);
         debug_assert_eq!(result, Ok(()), "pages that had references are allocated");
         outcome
     }
 
     /// Nobody else has the page any more; gives the order of its frame, for freeing.
-    fn end_of_life(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Order {
+    fn end_of_life(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Order {
         let order = self.map().frame(pfn).state().order;
-        self.lru_forget(pfn);
-        self.page(pfn).clear_mapping();
+        self.lru().lru_forget(pfn);
+        self.lru().page(pfn).clear_mapping();
         outcome.freed += order.pages();
         let event = match scan.by {
             Reclaimer::Kswapd => ReclaimEvent::StealKswapd,
             Reclaimer::Direct => ReclaimEvent::StealDirect,
         };
-        self.lru.count(self.map(), pfn, event);
+        self.lru().count(pfn, event);
         order
     }
 
-    fn judge(&self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
-        let page = self.page(pfn);
+    fn judge(self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
+        let page = self.lru().page(pfn);
         if !page.set(PageFlag::Locked) {
             return Fate::Keep;
         }
@@ -109,8 +109,8 @@ impl<M: Machine> Mm<M> {
         fate
     }
 
-    fn judge_locked(&self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
-        let page = self.page(pfn);
+    fn judge_locked(self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
+        let page = self.lru().page(pfn);
         if page.has(PageFlag::Writeback) {
             return self.met_writeback(pfn, scan, outcome);
         }
@@ -126,7 +126,7 @@ impl<M: Machine> Mm<M> {
         let unmapped = match page.mapping() {
             _ if page.mapped() == 0 => true,
             Mapping::Anon(_) => self.swap_out(pfn, outcome),
-            Mapping::File(_) => self.try_to_unmap(pfn, Leave::Nothing),
+            Mapping::File(_) => self.rmap().try_to_unmap(pfn, Leave::Nothing),
             Mapping::None => false,
         };
         if !unmapped {
@@ -135,14 +135,14 @@ impl<M: Machine> Mm<M> {
         if page.has(PageFlag::Dirty) && matches!(page.mapping(), Mapping::File(_)) {
             return self.met_dirty(pfn, outcome);
         }
-        if self.remove_mapping(pfn) { Fate::Free } else { Fate::Keep }
+        if self.files().remove_mapping(pfn) { Fate::Free } else { Fate::Keep }
     }
 
     /// How the page was used since this was last asked.
-    fn page_use(&self, pfn: Pfn) -> Use {
-        let page = self.page(pfn);
+    fn page_use(self, pfn: Pfn) -> Use {
+        let page = self.lru().page(pfn);
         let read = page.has(PageFlag::Referenced);
-        let entries = self.referenced(pfn).saturating_sub(u32::from(read));
+        let entries = self.rmap().referenced(pfn).saturating_sub(u32::from(read));
         if entries == 0 {
             let counts = read && !page.has(PageFlag::SwapBacked);
             return if counts { Use::Read } else { Use::None };
@@ -157,10 +157,10 @@ impl<M: Machine> Mm<M> {
 
     /// A page that is being written will be freed when that ends. If this is not the first time that one is met, kswapd is
     /// faster than the disk.
-    fn met_writeback(&self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Fate {
-        let (page, pages) = (self.page(pfn), self.map().frame(pfn).state().order.pages());
+    fn met_writeback(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Fate {
+        let (page, pages) = (self.lru().page(pfn), self.map().frame(pfn).state().order.pages());
         outcome.met.writeback += pages;
-        let all_are = self.reclaim.vec(scan.vec).writeback.load(Relaxed) == 1;
+        let all_are = self.own().vec(scan.vec).writeback.load(Relaxed) == 1;
         if !page.set(PageFlag::Reclaim) {
             outcome.met.again += pages;
             if scan.by == Reclaimer::Kswapd && all_are {
@@ -172,23 +172,23 @@ impl<M: Machine> Mm<M> {
 
     /// A dirty page of a file is left to the flusher, and goes first thing when it has been written. (Kernels before 6.16
     /// let kswapd write pages by itself where there was nothing else on the list.)
-    fn met_dirty(&self, pfn: Pfn, outcome: &mut Outcome) -> Fate {
+    fn met_dirty(self, pfn: Pfn, outcome: &mut Outcome) -> Fate {
         outcome.met.dirty += 1;
-        self.page(pfn).set(PageFlag::Reclaim);
+        self.lru().page(pfn).set(PageFlag::Reclaim);
         Fate::Activate
     }
 
     /// Puts a slot of swap in the place of all entries that map an anonymous page; says whether none does any more. What is
     /// in swap is there at once: its writing takes no time here. A huge page is split first; the other parts follow in
     /// their turn.
-    fn swap_out(&self, pfn: Pfn, outcome: &mut Outcome) -> bool {
-        if self.map().frame(pfn).state().order > Order::ZERO && !self.split_huge_page(pfn) {
+    fn swap_out(self, pfn: Pfn, outcome: &mut Outcome) -> bool {
+        if self.map().frame(pfn).state().order > Order::ZERO && !self.spaces().split_huge_page(pfn) {
             return false;
         }
-        let Some(slot) = self.swap_slot() else { return false };
-        let unmapped = self.try_to_unmap(pfn, Leave::Swap(slot));
+        let Some(slot) = self.spaces().swap_slot() else { return false };
+        let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(slot));
         // The entries have references of their own.
-        self.swap_free(slot);
+        self.spaces().swap_free(slot);
         if unmapped {
             outcome.written += 1;
         }

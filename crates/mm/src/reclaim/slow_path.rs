@@ -6,10 +6,10 @@
 //! memory has never been given to an address space or a file, there is nothing to reclaim, and it does not try. A block
 //! of several pages is compacted for, before and after reclaim; one of a costly order then fails after one round.
 
+use super::{ReclaimDoor, ReclaimGround};
 use crate::compact::{Attempt, Outcome};
 use crate::ground::ids::{MigrateType, Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::alloc_path::{Mark, Search};
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::pages::stat::SlowEvents;
@@ -33,14 +33,14 @@ struct Rounds {
     idle: u32,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     #[cold]
-    pub(crate) fn make_room_for(&self, search: Search<'_>) -> Result<Block, AllocError> {
+    pub(crate) fn make_room_for(self, search: Search<'_>) -> Result<Block, AllocError> {
         let request = search.request;
         let first = self.pages().candidates(request, search.node).next().ok_or(AllocError::NoZone)?;
         self.wake_all_kswapds(search);
         let search = Search { mark: Mark::Min, flags: search.flags.with(urgent(request)), ..search };
-        if let Some(block) = self.pages().search(self, search) {
+        if let Some(block) = self.pages().search(self.ground, search) {
             return Ok(block);
         }
         let result = match request.urgency {
@@ -50,20 +50,20 @@ impl<M: Machine> Mm<M> {
         if let Err(error) = result {
             SlowEvents::bump(&first.stat.slow.failed);
             if error == AllocError::OutOfMemory {
-                self.report_out_of_memory(search);
+                self.ground.out_of_memory(search);
             }
         }
         result
     }
 
-    fn wake_all_kswapds(&self, search: Search<'_>) {
+    fn wake_all_kswapds(self, search: Search<'_>) {
         if !search.flags.has(AllocFlags::KSWAPD) {
             return;
         }
         let mut last = None;
         for zone in self.pages().candidates(search.request, search.node) {
             // Where there is nothing to reclaim it is woken for each zone: it costs next to nothing there.
-            if last != Some(zone.node) || !self.has_pages() {
+            if last != Some(zone.node) || !self.lru().has_pages() {
                 self.wake_kswapd_for(zone.node, search.request.order, search.request.highest);
             }
             last = Some(zone.node);
@@ -71,20 +71,20 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Rounds of reclaim, until there is a block or no hope of one.
-    fn reclaim_and_retry(&self, search: Search<'_>, first: &Zone<M>) -> Result<Block, AllocError> {
+    fn reclaim_and_retry(self, search: Search<'_>, first: &Zone<M>) -> Result<Block, AllocError> {
         if let Some(block) = self.compact_first(search)? {
             return Ok(block);
         }
         let mut rounds = Rounds::default();
         loop {
-            if self.is_killed(self.machine().task()) {
+            if self.pages().is_killed(self.machine().task()) {
                 return Err(AllocError::Killed);
             }
             SlowEvents::bump(&first.stat.slow.allocstall);
             if let Some(block) = self.search_after_guests(search, Asking::First) {
                 return Ok(block);
             }
-            let freed = if self.has_pages() { self.direct_reclaim(search) } else { 0 };
+            let freed = if self.lru().has_pages() { self.direct_reclaim(search) } else { 0 };
             if let Some(block) = self.search_after(search, freed, rounds) {
                 return Ok(block);
             }
@@ -114,13 +114,13 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// A request that tries but once is not to go on: compaction was put off, or its time slice is over.
-    fn compact_first(&self, search: Search<'_>) -> Result<Option<Block>, AllocError> {
+    fn compact_first(self, search: Search<'_>) -> Result<Option<Block>, AllocError> {
         let Request { order, migratetype, urgency, .. } = *search.request;
         let costly = order.get() > PAGE_ALLOC_COSTLY_ORDER;
         if order == Order::ZERO || !costly && migratetype == MigrateType::Movable {
             return Ok(None);
         }
-        let tried = self.direct_compact(search, Attempt::Async);
+        let tried = self.compaction().direct_compact(search, Attempt::Async);
         if tried.block.is_some() || urgency != Urgency::Tries {
             return Ok(tried.block);
         }
@@ -136,7 +136,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Compaction after reclaim: harder in later rounds.
-    fn compact_again(&self, search: Search<'_>, rounds: Rounds) -> Option<Block> {
+    fn compact_again(self, search: Search<'_>, rounds: Rounds) -> Option<Block> {
         if search.request.order == Order::ZERO {
             return None;
         }
@@ -146,44 +146,44 @@ impl<M: Machine> Mm<M> {
             _ if rounds.all > 1 && search.request.order.get() <= PAGE_ALLOC_COSTLY_ORDER => Attempt::Whole,
             _ => Attempt::SyncLight,
         };
-        self.direct_compact(search, attempt).block
+        self.compaction().direct_compact(search, attempt).block
     }
 
     /// Looks again if guests of low memory have made room.
-    fn search_after_guests(&self, search: Search<'_>, asking: Asking) -> Option<Block> {
-        if self.has_pages() && self.ask_guests_to_leave(search, asking) > 0 {
-            self.pages().search(self, search)
+    fn search_after_guests(self, search: Search<'_>, asking: Asking) -> Option<Block> {
+        if self.lru().has_pages() && self.ask_guests_to_leave(search, asking) > 0 {
+            self.pages().search(self.ground, search)
         } else {
             None
         }
     }
 
     /// Looks again after `freed` pages were; in the first round also in what CPUs hold back.
-    fn search_after(&self, search: Search<'_>, freed: u32, rounds: Rounds) -> Option<Block> {
+    fn search_after(self, search: Search<'_>, freed: u32, rounds: Rounds) -> Option<Block> {
         if freed > 0 {
-            if let Some(block) = self.pages().search(self, search) {
+            if let Some(block) = self.pages().search(self.ground, search) {
                 return Some(block);
             }
         }
         if rounds.all > 0 || freed == 0 && search.request.urgency == Urgency::Tries {
             return None;
         }
-        if freed == 0 && self.has_pages() {
+        if freed == 0 && self.lru().has_pages() {
             // The next round finds what other CPUs' batches held.
-            self.lru_drain_all();
+            self.lru().lru_drain_all();
         }
-        self.drain_all();
-        self.pages().search(self, search)
+        self.pages().drain_all();
+        self.pages().search(self.ground, search)
     }
 
     /// Whether another round may help (`should_reclaim_retry`): some zone would be above its min mark if all that can be
     /// freed there were.
-    fn should_retry(&self, search: Search<'_>, rounds: Rounds) -> bool {
+    fn should_retry(self, search: Search<'_>, rounds: Rounds) -> bool {
         let Request { order, highest, .. } = *search.request;
         let gives_up = order.get() > PAGE_ALLOC_COSTLY_ORDER
             || order > Order::ZERO && rounds.all >= MOST_ROUNDS_FOR_ORDER
             || rounds.idle > MAX_RECLAIM_RETRIES;
-        if gives_up || !self.has_pages() {
+        if gives_up || !self.lru().has_pages() {
             return false;
         }
         self.pages().candidates(search.request, search.node).any(|zone| {
@@ -198,16 +198,16 @@ impl<M: Machine> Mm<M> {
     }
 
     /// What is left to try when memory cannot be reclaimed.
-    fn last_resorts(&self, search: Search<'_>) -> Option<Block> {
+    fn last_resorts(self, search: Search<'_>) -> Option<Block> {
         if let Some(block) = self.search_after_guests(search, Asking::Last) {
             return Some(block);
         }
         if self.slabs().give_up_stocks() {
-            if let Some(block) = self.pages().search(self, search) {
+            if let Some(block) = self.pages().search(self.ground, search) {
                 return Some(block);
             }
         }
-        if self.pages().unreserve_highatomic() { self.pages().search(self, search) } else { None }
+        if self.pages().unreserve_highatomic() { self.pages().search(self.ground, search) } else { None }
     }
 }
 

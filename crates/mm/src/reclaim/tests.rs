@@ -5,6 +5,7 @@ use crate::ground::ids::{Cpu, Nanos, Pfn, TaskId};
 use crate::ground::machine::Daemon;
 use crate::ground::topology::WordSize;
 use crate::lru::page::PageFlag;
+use crate::mm::Mm;
 use crate::pages::zone_watch::Level;
 use crate::vm::{Cached, File, FileKind, Placement};
 use crate::{AllocError, Bare, CpuSpec, Knob, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
@@ -28,37 +29,37 @@ fn mm(policy: &str) -> Mm<Bare> {
 
 /// Page `index` of `file` comes into memory by a read call.
 fn read(mm: &Mm<Bare>, file: &File<Bare>, index: u32) -> Cached {
-    mm.read_file(file, index, Placement::default()).unwrap()
+    mm.files().read_file(file, index, Placement::default()).unwrap()
 }
 
 /// Reads pages of a new file until kswapd is wanted; gives the file and how many pages of it were read.
 fn fill(mm: &Mm<Bare>) -> (Arc<File<Bare>>, u32) {
-    let file = mm.new_file(FileKind::Disk);
+    let file = mm.files().new_file(FileKind::Disk);
     let mut pages = 0;
     mm.machine().take_woken();
     while mm.machine().take_woken().is_empty() {
         read(mm, &file, pages);
         pages += 1;
     }
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     (file, pages)
 }
 
 /// The same with pages that differ from the disk.
 fn fill_dirty(mm: &Mm<Bare>) -> (Arc<File<Bare>>, u32) {
-    let file = mm.new_file(FileKind::Disk);
+    let file = mm.files().new_file(FileKind::Disk);
     let mut pages = 0;
     mm.machine().take_woken();
     while !mm.machine().take_woken().contains(&Daemon::Kswapd(Node(0))) {
-        mm.write_file(&file, pages, Placement::default()).unwrap();
+        mm.files().write_file(&file, pages, Placement::default()).unwrap();
         pages += 1;
     }
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     (file, pages)
 }
 
 fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
-    mm.counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
+    mm.views().counters().0.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum()
 }
 
 #[test]
@@ -67,20 +68,20 @@ fn kswapd_brings_zones_back_to_the_high_mark() {
         let mm = mm(policy);
         let (_file, pages) = fill(&mm);
         assert!(mm.zones().iter().all(|zone| zone.free_pages() <= zone.mark_low().pages + 64), "{policy}");
-        mm.kswapd(Node(0));
+        mm.reclaim().kswapd(Node(0));
         let high = |zone: &Zone<Bare>| zone.free_pages() > zone.mark_high().pages;
         if policy == "linux-4.4" {
             assert!(mm.zones().iter().all(high), "{policy}");
-            assert!(mm.counters().get("pgsteal_kswapd_dma32") > 0);
+            assert!(mm.views().counters().get("pgsteal_kswapd_dma32") > 0);
         } else {
             assert!(mm.zones().iter().any(high), "{policy}");
         }
         let freed = counter(&mm, "pgsteal_kswapd");
         assert!(freed > 0 && freed <= counter(&mm, "pgscan_kswapd"), "{policy}");
-        assert_eq!(mm.memory_use().held(), u64::from(pages) - freed, "{policy}");
+        assert_eq!(mm.views().memory_use().held(), u64::from(pages) - freed, "{policy}");
         assert_eq!(counter(&mm, "pgscan_direct"), 0);
         assert!(mm.zones().iter().all(|zone| !zone.has_flag(crate::pages::zone::zone_flag::RECLAIM_ACTIVE)));
-        mm.check().unwrap();
+        mm.views().check().unwrap();
     }
 }
 
@@ -88,10 +89,10 @@ fn kswapd_brings_zones_back_to_the_high_mark() {
 fn kswapd_sleeps_on_where_nothing_is_wanted() {
     let mm = mm("linux-6.18");
     fill(&mm);
-    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    mm.reclaim().wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
     assert_eq!(mm.machine().take_woken(), [Daemon::Kswapd(Node(0))]);
-    mm.kswapd(Node(0));
-    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    mm.reclaim().kswapd(Node(0));
+    mm.reclaim().wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
     assert_eq!(mm.machine().take_woken(), []);
 }
 
@@ -99,16 +100,16 @@ fn kswapd_sleeps_on_where_nothing_is_wanted() {
 fn requests_free_for_themselves_where_kswapd_does_not_run() {
     for policy in POLICIES {
         let mm = mm(policy);
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         for page in 0..20_000 {
             read(&mm, &file, page);
         }
         assert!(counter(&mm, "pgsteal_direct") > 10_000, "{policy}");
         assert_eq!(counter(&mm, "pgsteal_kswapd"), 0, "{policy}");
-        assert_eq!(mm.memory_use().held(), 20_000 - counter(&mm, "pgsteal_direct"), "{policy}");
+        assert_eq!(mm.views().memory_use().held(), 20_000 - counter(&mm, "pgsteal_direct"), "{policy}");
         assert!(counter(&mm, "allocstall") > 0);
         assert_eq!(counter(&mm, "freehold_oom"), 0);
-        mm.check().unwrap();
+        mm.views().check().unwrap();
     }
 }
 
@@ -117,14 +118,14 @@ fn pages_that_were_read_again_survive() {
     let mm = mm("linux-6.18");
     let (file, pages) = fill(&mm);
     (0..100).for_each(|page| assert_eq!(read(&mm, &file, page), Cached::Hit));
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     for page in pages..pages + 3000 {
         read(&mm, &file, page);
     }
-    assert!(file.cached_pages(&mm) < u64::from(pages) + 500);
+    assert!(file.cached_pages(mm.machine()) < u64::from(pages) + 500);
     (0..100).for_each(|page| assert_eq!(read(&mm, &file, page), Cached::Hit, "read twice, and the oldest"));
     assert!((100..200).all(|page| read(&mm, &file, page) == Cached::Miss));
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -137,10 +138,10 @@ fn a_request_for_low_memory_frees_low_memory() {
             mm.alloc(low).unwrap();
         }
         assert!(counter(&mm, "pgsteal_direct") > 500, "{policy}");
-        let of_normal = mm.lru.events(crate::ZoneId(1)).get(crate::lru::ReclaimEvent::StealDirect);
+        let of_normal = mm.lru().events(crate::ZoneId(1)).get(crate::lru::ReclaimEvent::StealDirect);
         assert_eq!(of_normal, 0, "{policy}");
         assert_eq!(counter(&mm, "pgskip_normal") > 0, policy != "linux-4.4", "{policy}");
-        mm.check().unwrap();
+        mm.views().check().unwrap();
     }
 }
 
@@ -148,23 +149,23 @@ fn a_request_for_low_memory_frees_low_memory() {
 fn kswapd_leaves_dirty_pages_to_the_flusher_and_may_give_up_meanwhile() {
     let mm = mm("linux-6.18");
     let (file, pages) = fill_dirty(&mm);
-    mm.kswapd(Node(0));
+    mm.reclaim().kswapd(Node(0));
     assert!(mm.machine().take_woken().contains(&Daemon::Flusher));
-    assert_eq!(file.cached_pages(&mm), u64::from(pages), "none is lost");
-    assert!(mm.kswapd_gave_up(Node(0)));
-    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    assert_eq!(file.cached_pages(mm.machine()), u64::from(pages), "none is lost");
+    assert!(mm.reclaim().kswapd_gave_up(Node(0)));
+    mm.reclaim().wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
     assert_eq!(mm.machine().take_woken(), []);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
     // The disk is done with them: they go first.
-    let written = mm.take_dirty(500);
-    assert!(written.iter().all(|&pfn| mm.page(pfn).has(PageFlag::Writeback)));
-    mm.written(&written);
+    let written = mm.files().take_dirty(500);
+    assert!(written.iter().all(|&pfn| mm.lru().page(pfn).has(PageFlag::Writeback)));
+    mm.files().written(&written);
     assert!(counter(&mm, "pgrotated") > 0);
     while counter(&mm, "pgsteal_direct") == 0 {
         mm.alloc(Request::USER).unwrap();
     }
-    assert!(!mm.kswapd_gave_up(Node(0)));
-    mm.check().unwrap();
+    assert!(!mm.reclaim().kswapd_gave_up(Node(0)));
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -177,22 +178,22 @@ fn a_huge_page_of_old_kernels_reclaims_but_wakes_nobody() {
     let scanned = counter(&mm, "pgscan_direct");
     assert!(mm.alloc(Request { urgency: Urgency::Never, ..Request::THP }).is_err());
     assert_eq!(counter(&mm, "pgscan_direct"), scanned);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
 fn out_of_memory_is_an_error_and_a_report() {
     for policy in POLICIES {
         let mm = mm(policy);
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         read(&mm, &file, 0);
         let held: Vec<Pfn> = core::iter::from_fn(|| mm.alloc(Request::USER).ok()).collect();
         assert_eq!(mm.alloc(Request::KERNEL), Err(AllocError::OutOfMemory), "{policy}");
         assert_eq!(counter(&mm, "freehold_oom"), 2);
-        let reports = mm.oom_reports();
+        let reports = mm.views().oom_reports();
         assert!(reports[0].starts_with("task 0 invoked oom-killer: gfp_mask=GFP_HIGHUSER_MOVABLE, order=0"));
         assert!(reports[1].starts_with("task 0 invoked oom-killer: gfp_mask=GFP_KERNEL, order=0"));
-        mm.check().unwrap();
+        mm.views().check().unwrap();
         for pfn in held {
             mm.free(pfn, Order::ZERO).unwrap();
         }
@@ -207,33 +208,33 @@ fn reports_are_few() {
     for _ in 0..30 {
         let _ = mm.alloc(Request::USER);
     }
-    assert_eq!((counter(&mm, "freehold_oom"), mm.oom_reports().len()), (31, 4));
+    assert_eq!((counter(&mm, "freehold_oom"), mm.views().oom_reports().len()), (31, 4));
 }
 
 #[test]
 fn who_was_killed_waits_no_more() {
     let mm = mm("linux-6.18");
     let held: Vec<Pfn> = core::iter::from_fn(|| mm.alloc(Request::USER).ok()).collect();
-    mm.kill(TaskId(0));
+    mm.pages().kill(TaskId(0));
     assert_eq!(mm.alloc(Request::USER), Err(AllocError::Killed));
     mm.free(held[0], Order::ZERO).unwrap();
     mm.pages().drain_cpu(Cpu(0));
-    mm.check().unwrap();
-    mm.forget_task(TaskId(0));
-    assert!(!mm.is_killed(TaskId(0)));
+    mm.views().check().unwrap();
+    mm.pages().forget_task(TaskId(0));
+    assert!(!mm.pages().is_killed(TaskId(0)));
 }
 
 #[test]
 fn a_report_has_the_kernels_shape() {
     let mm = mm("linux-6.18");
-    let file = mm.new_file(FileKind::Disk);
+    let file = mm.files().new_file(FileKind::Disk);
     read(&mm, &file, 0);
-    mm.lru_drain_all();
+    mm.lru().lru_drain_all();
     assert!(
         mm.alloc(Request { highest: ZoneKind::Dma, ..Request::KERNEL }).is_err(),
         "there is no such zone"
     );
-    assert_eq!(mm.oom_reports(), [""; 0]);
+    assert_eq!(mm.views().oom_reports(), [""; 0]);
     let expected = "\
 Mem-Info:
 active_anon:0 inactive_anon:0
@@ -253,7 +254,7 @@ Total swap = 0kB
 8192 pages RAM
 0 pages reserved
 ";
-    assert_eq!(mm.mem_info(), expected);
+    assert_eq!(mm.views().mem_info(), expected);
 }
 
 #[test]
@@ -261,19 +262,19 @@ fn where_pages_are_promoted_kswapd_goes_on_to_the_promo_mark() {
     let mm = mm("linux-6.18");
     mm.set_knob(Knob::MinFreeKbytes, 4096).unwrap();
     fill(&mm);
-    mm.kswapd(Node(0));
+    mm.reclaim().kswapd(Node(0));
     let above =
         |mark: fn(&Zone<Bare>) -> Level| mm.zones().iter().any(|zone| zone.free_pages() > mark(zone).pages);
     assert!(above(Zone::mark_high) && !above(Zone::mark_promo));
     mm.set_knob(Knob::NumaBalancing, 1).unwrap();
-    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    mm.reclaim().wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
     assert_eq!(mm.machine().take_woken(), [], "mode 1 promotes nothing");
     mm.set_knob(Knob::NumaBalancing, 2).unwrap();
-    mm.wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+    mm.reclaim().wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
     assert_eq!(mm.machine().take_woken(), [Daemon::Kswapd(Node(0))]);
-    mm.kswapd(Node(0));
+    mm.reclaim().kswapd(Node(0));
     assert!(above(Zone::mark_promo));
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 /// How long a request would wait after a pass that met `met`, on a machine full of dirty pages or of clean ones.
@@ -283,7 +284,7 @@ fn congestion(policy: &str, dirty: bool, met: Met) -> Option<Nanos> {
     let flags = crate::pages::zone::AllocFlags::NONE;
     let mark = crate::pages::alloc_path::Mark::Min;
     let search = crate::pages::alloc_path::Search { request: &Request::USER, node: Node(0), mark, flags };
-    mm.congestion_wait(search, met)
+    mm.reclaim().congestion_wait(search, met)
 }
 
 #[test]
@@ -309,7 +310,7 @@ fn at_min(mm: &Mm<Bare>) -> Nanos {
     let mark = crate::pages::alloc_path::Mark::Min;
     let request = Request::USER;
     mm.machine().take_slept();
-    mm.throttle(crate::pages::alloc_path::Search { request: &request, node: Node(0), mark, flags });
+    mm.reclaim().throttle(crate::pages::alloc_path::Search { request: &request, node: Node(0), mark, flags });
     mm.machine().take_slept()
 }
 
@@ -325,10 +326,10 @@ fn a_request_waits_for_kswapd_while_half_of_the_min_marks_is_not_free() {
     mm.machine().take_woken();
     assert_eq!(at_min(&mm), Nanos(1_000_000_000), "a second, where nobody runs kswapd");
     assert_eq!(mm.machine().take_woken()[0], Daemon::Kswapd(Node(0)));
-    mm.kill(TaskId(0));
+    mm.pages().kill(TaskId(0));
     assert_eq!(at_min(&mm), Nanos(0), "who was killed goes on");
-    mm.forget_task(TaskId(0));
-    mm.reclaim.node(Node(0)).failures.store(MAX_RECLAIM_RETRIES, crate::ground::sync::Relaxed);
+    mm.pages().forget_task(TaskId(0));
+    mm.reclaim().own().node(Node(0)).failures.store(MAX_RECLAIM_RETRIES, crate::ground::sync::Relaxed);
     assert_eq!(at_min(&mm), Nanos(0), "kswapd has given up");
 }
 
@@ -355,7 +356,7 @@ fn a_page_moves_only_to_a_zone_above_its_high_mark_and_reserve() {
         while mm.zones()[1].free_pages() > mm.zones()[1].mark_high().pages {
             mm.alloc(Request { highest: ZoneKind::Normal, ..request }).unwrap();
         }
-        while mm.has_room_above_high(Node(0)) {
+        while mm.reclaim().has_room_above_high(Node(0)) {
             mm.alloc(request).unwrap();
         }
         let zone = &mm.zones()[0];

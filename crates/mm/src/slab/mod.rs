@@ -63,7 +63,7 @@ use crate::pages::frame::MemMap;
 use crate::pages::list::Mem;
 use crate::pages::request::{AllocError, Request};
 use crate::pages::zone::Zone;
-use crate::pages::{Above, Pages};
+use crate::pages::{Pages, PagesGround};
 use crate::rules::knobs::Knobs;
 use crate::rules::policy::{Rules, SlabRules};
 use word::SlabWord;
@@ -119,10 +119,7 @@ impl fmt::Display for SlabError {
 impl core::error::Error for SlabError {}
 
 /// What the slab allocator stands on: pages, whoever makes room for them, and the place where its own state is kept.
-pub trait SlabGround<M: Machine>: Above<M> {
-    /// Where slabs come from.
-    fn pages(&self) -> &Pages<M>;
-
+pub trait SlabGround<M: Machine>: PagesGround<M> {
     /// The slab allocator's own.
     fn slab_allocator(&self) -> &SlabAllocator<M>;
 }

@@ -3,16 +3,16 @@
 use alloc::format;
 use alloc::string::String;
 
+use super::{ViewsDoor, ViewsGround};
 use crate::ground::ids::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};
 use crate::pages::summary::BlockUse;
 use crate::pages::zone::Zone;
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// Compares what is kept of the pageblocks of `zone` with their descriptors.
-    pub(crate) fn check_summary(&self, zone: &Zone<M>) -> Result<(), String> {
+    pub(crate) fn check_summary(self, zone: &Zone<M>) -> Result<(), String> {
         let Some(summary) = self.blocks().summary() else { return Ok(()) };
         let span = zone.managed_span();
         for block in span.start >> PAGEBLOCK_ORDER..span.end.div_ceil(PAGEBLOCK_PAGES) {
@@ -30,7 +30,7 @@ impl<M: Machine> Mm<M> {
         Ok(())
     }
 
-    fn count_block(&self, frames: core::ops::Range<u32>) -> BlockUse {
+    fn count_block(self, frames: core::ops::Range<u32>) -> BlockUse {
         let mut counts = BlockUse::default();
         let mut pfn = frames.start;
         while pfn < frames.end {
@@ -53,7 +53,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The block that `pfn`, aligned to a pageblock or the end of a block, is in.
-    fn head_over(&self, pfn: Pfn) -> Option<(Pfn, FrameState)> {
+    fn head_over(self, pfn: Pfn) -> Option<(Pfn, FrameState)> {
         let begins = |head: Pfn| {
             let state = self.map().get(head)?.state();
             (state.kind != FrameKind::Tail && head.0 + state.order.pages() > pfn.0).then_some((head, state))

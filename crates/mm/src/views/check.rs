@@ -4,10 +4,10 @@
 use alloc::format;
 use alloc::string::String;
 
+use super::{ViewsDoor, ViewsGround};
 use crate::ground::ids::{MigrateType, Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
-use crate::mm::Mm;
 use crate::pages::arena::{PIECES_STEP, Types};
 use crate::pages::buddy::FreeAreas;
 use crate::pages::frame::{FrameKind, FrameState};
@@ -26,14 +26,14 @@ pub struct ZonePages {
     pub allocated: u64,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// Checks every invariant, and gives the pages of all zones by what they are.
     ///
     /// # Errors
     /// The first that does not hold, in one line.
-    pub fn check(&self) -> Result<ZonePages, String> {
+    pub fn check(self) -> Result<ZonePages, String> {
         let mut sum = ZonePages::default();
-        self.check_lru()?;
+        self.lru().check_lru()?;
         for zone in self.zones() {
             let pages = self.check_zone(zone).map_err(|what| format!("{zone:?}: {what}"))?;
             sum.free += pages.free;
@@ -43,7 +43,7 @@ impl<M: Machine> Mm<M> {
         Ok(sum)
     }
 
-    fn check_zone(&self, zone: &Zone<M>) -> Result<ZonePages, String> {
+    fn check_zone(self, zone: &Zone<M>) -> Result<ZonePages, String> {
         let seen = self.scan(zone)?;
         self.check_summary(zone)?;
         let (mut free, mut large) = (0, 0);
@@ -80,7 +80,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Goes over the descriptors of the managed frames, block by block.
-    fn scan(&self, zone: &Zone<M>) -> Result<ZonePages, String> {
+    fn scan(self, zone: &Zone<M>) -> Result<ZonePages, String> {
         let mut pages = ZonePages::default();
         let span = zone.managed_span();
         let mut pfn = span.start;
@@ -110,7 +110,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A free block's buddy is not free too, unless their pageblocks' types forbid merging.
-    fn check_unmerged(&self, pfn: Pfn, state: FrameState) -> Result<(), String> {
+    fn check_unmerged(self, pfn: Pfn, state: FrameState) -> Result<(), String> {
         if state.order == Order::MAX {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl<M: Machine> Mm<M> {
         Ok(())
     }
 
-    fn check_free_lists(&self, zone: &Zone<M>, free: &FreeAreas) -> Result<u64, String> {
+    fn check_free_lists(self, zone: &Zone<M>, free: &FreeAreas) -> Result<u64, String> {
         let mut pages = 0;
         let hints = zone.arenas.hints(free.number());
         for order in Order::ZERO.to(Order::MAX) {
@@ -153,7 +153,7 @@ impl<M: Machine> Mm<M> {
         Ok(pages)
     }
 
-    fn check_pageset(&self, zone: &Zone<M>, pcp: &Pcp) -> Result<u64, String> {
+    fn check_pageset(self, zone: &Zone<M>, pcp: &Pcp) -> Result<u64, String> {
         let mut pages = 0;
         for (order, list) in pcp.lists() {
             let belongs = |_, state: FrameState| {
@@ -168,7 +168,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Walks a list both ways; gives its blocks.
-    fn walk(&self, list: &List, belongs: impl Fn(Pfn, FrameState) -> bool) -> Result<u32, String> {
+    fn walk(self, list: &List, belongs: impl Fn(Pfn, FrameState) -> bool) -> Result<u32, String> {
         let mut blocks = 0;
         let (mut next, mut last) = (list.first(), None);
         while let Some(pfn) = next {

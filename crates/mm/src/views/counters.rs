@@ -1,8 +1,8 @@
 //! Reading the counters of the whole machine under vmstat's names, and how much memory is where.
 
+use super::{ViewsDoor, ViewsGround};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
-use crate::mm::Mm;
 use crate::pages::stat::{Counters, Events};
 use crate::pages::zone::Zone;
 
@@ -24,9 +24,9 @@ impl MemoryUse {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// All counters. Takes every lock once, one after the other.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(self) -> Counters {
         let mut counters = Counters::default();
         for zone in self.zones() {
             let events = self.zone_events(zone);
@@ -41,23 +41,23 @@ impl<M: Machine> Mm<M> {
             counters.add_zone("allocstall", zone.kind, zone.stat.slow.allocstall.load(Relaxed));
             counters.add("pgfree", events.pgfree);
             counters.add("pageoutrun", zone.stat.slow.kswapd_wakes.load(Relaxed));
-            self.lru.add_counters((zone.id, zone.kind), &mut counters);
+            self.lru().add_counters(zone, &mut counters);
             zone.count_low(&mut counters);
-            self.compaction.add_counters(zone.id, &mut counters);
+            self.compaction().add_counters(zone.id, &mut counters);
             counters.add("freehold_alloc_failed", zone.stat.slow.failed.load(Relaxed));
             counters.add("freehold_drain_all", zone.stat.slow.drain_all.load(Relaxed));
             counters.add("freehold_pageblock_claims", zone.stat.slow.claims.load(Relaxed));
             counters.add("freehold_pageblock_steals", zone.stat.slow.steals.load(Relaxed));
             counters.add("freehold_ranges_borrowed", zone.stat.slow.borrowed.load(Relaxed));
         }
-        self.count_vm(&mut counters);
-        self.reclaim.add_counters(&mut counters);
-        counters.add("freehold_oom", self.oom_reports.count());
+        self.spaces().count_vm(&mut counters);
+        self.reclaim().add_counters(&mut counters);
+        counters.add("freehold_oom", self.own().count());
         counters
     }
 
     /// What was counted for `zone` on all CPUs.
-    pub(crate) fn zone_events(&self, zone: &Zone<M>) -> Events {
+    pub(crate) fn zone_events(self, zone: &Zone<M>) -> Events {
         let mut events = Events::default();
         for free in zone.arenas.all() {
             events.add(&free.lock(self.machine()).events);
@@ -69,7 +69,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Where memory is now.
-    pub fn memory_use(&self) -> MemoryUse {
+    pub fn memory_use(self) -> MemoryUse {
         let mut memory = MemoryUse::default();
         for zone in self.zones() {
             memory.managed += u64::from(zone.managed);

@@ -6,3 +6,26 @@ pub(crate) mod check;
 pub(crate) mod counters;
 pub mod oom;
 pub mod procfs;
+
+use crate::cache::FilesDoor;
+use crate::compact::CompactDoor;
+use crate::ground::machine::Machine;
+use crate::lru::LruDoor;
+use crate::pages::door;
+use crate::reclaim::{ReclaimDoor, ReclaimGround};
+use crate::slab::SlabDoor;
+use crate::vm::SpacesDoor;
+use oom::OomReports;
+
+/// What views look at.
+pub trait ViewsGround<M: Machine>: ReclaimGround<M> {
+    /// The reports of requests that failed.
+    fn oom_reports(&self) -> &OomReports<M>;
+}
+
+door! {
+    /// What others see.
+    ViewsDoor on ViewsGround, OomReports<M>: oom_reports, to {
+        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, compaction: CompactDoor, reclaim: ReclaimDoor, slabs: SlabDoor
+    }
+}

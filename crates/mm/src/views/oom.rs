@@ -8,11 +8,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use super::{ViewsDoor, ViewsGround};
 use crate::ground::ids::{MigrateType, Nanos, Node, Order, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
 use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::{AtomicU64, Locked, Relaxed};
 use crate::lru::LruList;
-use crate::mm::Mm;
 use crate::pages::alloc_path::Search;
 use crate::pages::request::Request;
 use crate::pages::zone::Zone;
@@ -28,7 +28,7 @@ const INTERVAL: Nanos = Nanos(5_000_000_000);
 
 /// The last reports.
 #[derive(Debug)]
-pub(crate) struct OomReports<M: Machine> {
+pub struct OomReports<M: Machine> {
     count: AtomicU64,
     kept: Locked<M, Kept>,
 }
@@ -63,16 +63,16 @@ impl<M: Machine> OomReports<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// The last four reports of requests that found no memory, oldest first.
-    pub fn oom_reports(&self) -> Vec<String> {
-        self.oom_reports.kept.lock(self.machine()).reports.iter().cloned().collect()
+    pub fn oom_reports(self) -> Vec<String> {
+        self.own().kept.lock(self.machine()).reports.iter().cloned().collect()
     }
 
     /// `search` found nothing, and nothing more can be done.
     #[cold]
-    pub(crate) fn report_out_of_memory(&self, search: Search<'_>) {
-        let reports = &self.oom_reports;
+    pub(crate) fn report_out_of_memory(self, search: Search<'_>) {
+        let reports = &self.own();
         reports.count.fetch_add(1, Relaxed);
         if !reports.kept.lock(self.machine()).may_report(self.machine().now()) {
             return;
@@ -87,7 +87,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The kernel kills for no costly order; it only says that there is none.
-    fn opening(&self, search: Search<'_>) -> String {
+    fn opening(self, search: Search<'_>) -> String {
         let (request, task) = (search.request, self.machine().task().0);
         let (gfp, order, node) = (gfp_words(request), request.order.get(), search.node.0);
         let mut text = String::new();
@@ -108,7 +108,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// How much memory is where and what of it could be freed, in the kernel's words (`show_mem`).
-    pub fn mem_info(&self) -> String {
+    pub fn mem_info(self) -> String {
         let mut text = String::from("Mem-Info:\n");
         self.put_sums(&mut text);
         for node in 0..self.topology().nodes.len() {
@@ -120,10 +120,10 @@ impl<M: Machine> Mm<M> {
         for zone in self.zones() {
             self.put_blocks(&mut text, zone);
         }
-        let (used, size) = self.swap_pages();
+        let (used, size) = self.spaces().swap_pages();
         let ram: u64 = self.zones().iter().map(|zone| u64::from(zone.present)).sum();
         let managed: u64 = self.zones().iter().map(|zone| u64::from(zone.managed)).sum();
-        put(&mut text, format_args!("{} total pagecache pages\n", self.file_pages()));
+        put(&mut text, format_args!("{} total pagecache pages\n", self.files().file_pages()));
         put(
             &mut text,
             format_args!(
@@ -136,10 +136,11 @@ impl<M: Machine> Mm<M> {
         text
     }
 
-    fn put_sums(&self, text: &mut String) {
-        let sum =
-            |list| self.zones().iter().map(|zone| u64::from(self.lru.zone_size(zone.id, list))).sum::<u64>();
-        let (dirty, memory) = (self.dirty_pages(), self.memory_use());
+    fn put_sums(self, text: &mut String) {
+        let sum = |list| {
+            self.zones().iter().map(|zone| u64::from(self.lru().zone_size(zone.id, list))).sum::<u64>()
+        };
+        let (dirty, memory) = (self.files().dirty_pages(), self.memory_use());
         put(
             text,
             format_args!(
@@ -163,8 +164,8 @@ impl<M: Machine> Mm<M> {
         );
     }
 
-    fn put_node(&self, text: &mut String, node: Node) {
-        let pages = |list| kib(self.node_list_size(node, list).into());
+    fn put_node(self, text: &mut String, node: Node) {
+        let pages = |list| kib(self.lru().node_list_size(node, list).into());
         put(
             text,
             format_args!(
@@ -175,12 +176,12 @@ impl<M: Machine> Mm<M> {
                 pages(LruList::InactiveAnon),
                 pages(LruList::ActiveFile),
                 pages(LruList::InactiveFile),
-                if self.kswapd_gave_up(node) { "yes" } else { "no" },
+                if self.reclaim().kswapd_gave_up(node) { "yes" } else { "no" },
             ),
         );
     }
 
-    fn put_zone_marks(&self, text: &mut String, zone: &Zone<M>) {
+    fn put_zone_marks(self, text: &mut String, zone: &Zone<M>) {
         let (marks, boost) = (zone.watermarks(), zone.boost());
         let pcp: u64 = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(self.machine()).count())).sum();
         put(text, format_args!("Node {} {}", zone.node.0, zone.kind.name()));
@@ -198,7 +199,7 @@ impl<M: Machine> Mm<M> {
             (" active_file", LruList::ActiveFile),
             (" inactive_file", LruList::InactiveFile),
         ];
-        let lists = lists.map(|(name, list)| (name, u64::from(self.lru.zone_size(zone.id, list))));
+        let lists = lists.map(|(name, list)| (name, u64::from(self.lru().zone_size(zone.id, list))));
         let sizes =
             [(" present", zone.present.into()), (" managed", zone.managed.into()), (" free_pcp", pcp)];
         for (name, pages) in rows.into_iter().chain(lists).chain(sizes) {
@@ -212,7 +213,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Free blocks by order, and the types of those that there are.
-    fn put_blocks(&self, text: &mut String, zone: &Zone<M>) {
+    fn put_blocks(self, text: &mut String, zone: &Zone<M>) {
         put(text, format_args!("Node {} {}:", zone.node.0, zone.kind.name()));
         let mut sum = 0;
         for (order, by_type) in Order::ZERO.to(Order::MAX).zip(self.blocks_of(zone)) {

@@ -5,10 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use super::{ViewsDoor, ViewsGround};
 use crate::ground::ids::{Cpu, MigrateType, Node, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneKind};
 use crate::ground::machine::Machine;
 use crate::ground::topology::WordSize;
-use crate::mm::Mm;
 use crate::pages::watermark::{PROTECTION_COLUMNS, protection, watermarks};
 use crate::pages::zone::Zone;
 
@@ -21,9 +21,9 @@ const SHOWN_TYPES: [MigrateType; 5] = [
     MigrateType::Isolate,
 ];
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// /proc/buddyinfo: free blocks by order.
-    pub fn buddyinfo(&self) -> String {
+    pub fn buddyinfo(self) -> String {
         let mut text = String::new();
         for zone in self.zones() {
             let blocks = self.blocks_of(zone);
@@ -37,7 +37,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// /proc/pagetypeinfo: free blocks by order and type, and pageblocks by type, node by node.
-    pub fn pagetypeinfo(&self) -> String {
+    pub fn pagetypeinfo(self) -> String {
         let mut text = String::new();
         for node in 0..self.topology().nodes.len() {
             let mut zones = self.zones().iter().filter(|zone| usize::from(zone.node.0) == node).peekable();
@@ -48,7 +48,7 @@ impl<M: Machine> Mm<M> {
         text
     }
 
-    fn put_page_types(&self, text: &mut String, zones: &[&Zone<M>]) {
+    fn put_page_types(self, text: &mut String, zones: &[&Zone<M>]) {
         put(
             text,
             format_args!("Page block order: {PAGEBLOCK_ORDER}\nPages per block:  {PAGEBLOCK_PAGES}\n\n"),
@@ -84,7 +84,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Free blocks of `zone` by order and type, over all of its arenas.
-    pub(crate) fn blocks_of(&self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
+    pub(crate) fn blocks_of(self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
         let mut blocks = [[0; MigrateType::COUNT]; Order::MAX.index() + 1];
         for free in zone.arenas.all() {
             let free = free.lock(self.machine());
@@ -98,7 +98,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Free blocks by order, over all zones.
-    pub fn free_blocks(&self) -> [u64; Order::MAX.index() + 1] {
+    pub fn free_blocks(self) -> [u64; Order::MAX.index() + 1] {
         let mut sum = [0; Order::MAX.index() + 1];
         for zone in self.zones() {
             for (blocks, by_type) in sum.iter_mut().zip(self.blocks_of(zone)) {
@@ -109,24 +109,24 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Free blocks of `zone` by order.
-    pub fn free_blocks_in(&self, zone: &Zone<M>) -> [u64; Order::MAX.index() + 1] {
+    pub fn free_blocks_in(self, zone: &Zone<M>) -> [u64; Order::MAX.index() + 1] {
         self.blocks_of(zone).map(|by_type| by_type.iter().map(|&blocks| u64::from(blocks)).sum())
     }
 
-    fn count_blocks(&self, zone: &Zone<M>, migratetype: MigrateType) -> usize {
+    fn count_blocks(self, zone: &Zone<M>, migratetype: MigrateType) -> usize {
         let first = zone.span().start.next_multiple_of(PAGEBLOCK_PAGES).saturating_sub(PAGEBLOCK_PAGES);
         let blocks = (first..zone.span().end).step_by(PAGEBLOCK_PAGES as usize);
         blocks.filter(|&pfn| self.blocks().get(Pfn(pfn)) == migratetype).count()
     }
 
     /// /proc/zoneinfo, empty zones included.
-    pub fn zoneinfo(&self) -> String {
+    pub fn zoneinfo(self) -> String {
         let mut text = String::new();
         for node in 0..self.topology().nodes.len() {
             let node = Node(node as u16);
             for &kind in self.topology().word.zone_kinds() {
                 put(&mut text, format_args!("Node {}, zone {:>8}\n", node.0, kind.name()));
-                match self.zone(node, kind) {
+                match self.pages().zone(node, kind) {
                     Some(zone) => self.put_zone(&mut text, zone),
                     None => self.put_empty_zone(&mut text, node, kind),
                 }
@@ -135,7 +135,7 @@ impl<M: Machine> Mm<M> {
         text
     }
 
-    fn put_zone(&self, text: &mut String, zone: &Zone<M>) {
+    fn put_zone(self, text: &mut String, zone: &Zone<M>) {
         let (free, marks, events) = (zone.free_pages_exact(), zone.watermarks(), self.zone_events(zone));
         let boost = zone.boost();
         let rows = [
@@ -186,7 +186,7 @@ impl<M: Machine> Mm<M> {
         put(text, format_args!("  node_unreclaimable:  0\n  start_pfn:           {}\n", zone.start.0));
     }
 
-    fn put_empty_zone(&self, text: &mut String, node: Node, kind: ZoneKind) {
+    fn put_empty_zone(self, text: &mut String, node: Node, kind: ZoneKind) {
         let marks = watermarks(self.topology(), self.knobs(), self.rules(), kind, 0);
         let rows = [
             ("boost", 0),
@@ -208,7 +208,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// /proc/vmstat.
-    pub fn vmstat(&self) -> String {
+    pub fn vmstat(self) -> String {
         let mut text = String::new();
         for (name, value) in &self.counters().0 {
             put(&mut text, format_args!("{name} {value}\n"));

@@ -9,11 +9,10 @@ use alloc::vec::Vec;
 
 use super::entry::Entry;
 use super::space::AddressSpace;
-use super::{File, Table, Vpn};
+use super::{SpacesDoor, SpacesGround};
+use super::{Table, Vpn};
 use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
-use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 
 /// What was found of a page.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,22 +27,18 @@ struct Walk {
     slots: BTreeMap<u32, u32>,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Checks all address spaces and files.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check_vm(&self) -> Result<(), String> {
+    pub fn check_vm(self) -> Result<(), String> {
         let mut walk = Walk::default();
-        for space in self.spaces() {
+        for space in self.all_spaces() {
             self.check_space(&space, &mut walk)?;
         }
-        let files: Vec<Arc<File<M>>> = {
-            let files = self.vm.files.lock_local(self.machine());
-            files.values().map(Arc::clone).collect()
-        };
-        for file in files {
-            self.check_file(&file, &mut walk)?;
+        for page in self.files().cached_pages()? {
+            walk.pages.entry(page.0).or_default().in_file += 1;
         }
         walk.pages.iter().try_for_each(|(&pfn, seen)| self.check_page(Pfn(pfn), *seen))?;
         let (used, _) = self.swap_pages();
@@ -57,8 +52,9 @@ impl<M: Machine> Mm<M> {
     }
 
     /// All address spaces that have not ended.
-    pub fn spaces(&self) -> Vec<Arc<AddressSpace<M>>> {
-        let families: Vec<_> = self.vm.families.lock_local(self.machine()).values().map(Arc::clone).collect();
+    pub fn all_spaces(self) -> Vec<Arc<AddressSpace<M>>> {
+        let families: Vec<_> =
+            self.own().families.lock_local(self.machine()).values().map(Arc::clone).collect();
         let mut spaces = alloc::vec![];
         for family in families {
             spaces.extend(family.members.lock_local(self.machine()).iter().map(Arc::clone));
@@ -66,7 +62,7 @@ impl<M: Machine> Mm<M> {
         spaces
     }
 
-    fn check_space(&self, space: &AddressSpace<M>, walk: &mut Walk) -> Result<(), String> {
+    fn check_space(self, space: &AddressSpace<M>, walk: &mut Walk) -> Result<(), String> {
         let (mut resident, mut tables, mut swapped) = (0, 0, 0);
         for (first, table) in space.tables.within(Vpn(0), Vpn(u32::MAX)) {
             let entries = self.check_table(space, (first, table))?;
@@ -95,7 +91,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The entries of a table that are not empty.
-    fn check_table(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Result<Vec<Entry>, String> {
+    fn check_table(self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Result<Vec<Entry>, String> {
         let (first, table) = place;
         let held = table.lock(self.machine());
         let huge = held.huge();
@@ -120,27 +116,8 @@ impl<M: Machine> Mm<M> {
         Ok(entries)
     }
 
-    fn check_file(&self, file: &File<M>, walk: &mut Walk) -> Result<(), String> {
-        let state = file.state.lock_local(self.machine());
-        for (&index, &pfn) in &state.pages {
-            let page = self.page(pfn);
-            if (page.mapping(), page.index()) != (Mapping::File(file.id.0), index) {
-                return Err(format!("{pfn} is page {index} of file {}, and does not know it", file.id.0));
-            }
-            let listed = state.dirty.contains(&index) || page.has(PageFlag::SwapBacked);
-            if page.has(PageFlag::Dirty) && !listed {
-                return Err(format!(
-                    "{pfn}, page {index} of file {}, is dirty and will not be written",
-                    file.id.0
-                ));
-            }
-            walk.pages.entry(pfn.0).or_default().in_file += 1;
-        }
-        Ok(())
-    }
-
-    fn check_page(&self, pfn: Pfn, seen: Seen) -> Result<(), String> {
-        let page = self.page(pfn);
+    fn check_page(self, pfn: Pfn, seen: Seen) -> Result<(), String> {
+        let page = self.lru().page(pfn);
         if page.mapped() != seen.mapped {
             return Err(format!("{pfn} counts {} mappings, but has {}", page.mapped(), seen.mapped));
         }

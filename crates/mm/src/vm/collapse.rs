@@ -10,10 +10,10 @@ use super::Vpn;
 use super::entry::{Entry, bit};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
+use super::{CollapseDoor, SpacesGround};
 use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::pages::request::{Request, Urgency};
 use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
@@ -29,11 +29,11 @@ pub(super) enum Collapse {
     NoMemory,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     /// Puts a huge page in the place of the pages of the table that begins at `start`, if enough are there, all are small
     /// ones of this address space alone, and one was used of late. Pages in swap are not read back for it, as Linux does
     /// with up to 64.
-    pub(super) fn collapse(&self, space: &AddressSpace<M>, start: Vpn) -> Collapse {
+    pub(super) fn collapse(self, space: &AddressSpace<M>, start: Vpn) -> Collapse {
         let Some(table) = space.table(start) else { return Collapse::Stays };
         let Some(node) = self.worth_collapsing(space, &table.lock(self.machine()), start) else {
             return Collapse::Stays;
@@ -50,19 +50,19 @@ impl<M: Machine> Mm<M> {
             ..Request::THP
         };
         let Ok(huge) = self.alloc(request) else {
-            SlowEvents::bump(&self.vm.events.thp_collapse_alloc_failed);
+            SlowEvents::bump(&self.own().events.thp_collapse_alloc_failed);
             return Collapse::NoMemory;
         };
-        SlowEvents::bump(&self.vm.events.thp_collapse_alloc);
+        SlowEvents::bump(&self.own().events.thp_collapse_alloc);
         if self.put_in_place(space, (start, table), huge) {
             return Collapse::Done;
         }
-        self.free(huge, Order::PAGEBLOCK).expect("the block was allocated above and shown to nobody");
+        self.pages().free(huge, Order::PAGEBLOCK).expect("the block was allocated above and shown to nobody");
         Collapse::Stays
     }
 
     /// The node that most of the table's pages are on, if a huge page may take their place.
-    fn worth_collapsing(&self, space: &AddressSpace<M>, held: &Held<'_, M>, start: Vpn) -> Option<Node> {
+    fn worth_collapsing(self, space: &AddressSpace<M>, held: &Held<'_, M>, start: Vpn) -> Option<Node> {
         if held.huge() != Entry::NONE || held.state.used == 0 || held.state.frame.is_none() {
             return None;
         }
@@ -80,7 +80,7 @@ impl<M: Machine> Mm<M> {
                 return None;
             }
             touched |= entry.has(bit::ACCESSED);
-            on_nodes[usize::from(self.node_of_page(entry.pfn()).0)] += 1;
+            on_nodes[usize::from(self.pages().node_of_page(entry.pfn()).0)] += 1;
         }
         let by = (Knob::KhugepagedMaxPtesNone, empty.into());
         let is_too_empty = |most: u64| u64::from(empty) > most;
@@ -93,23 +93,25 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether `entry` maps a small anonymous page that nothing else refers to, as far as can be seen.
-    fn may_collapse(&self, space: &AddressSpace<M>, vpn: Vpn, entry: Entry) -> bool {
+    fn may_collapse(self, space: &AddressSpace<M>, vpn: Vpn, entry: Entry) -> bool {
         if !entry.is_present() || entry.has(bit::PART) {
             return false;
         }
         let pfn = entry.pfn();
         self.machine().touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
-        let page = self.page(pfn);
+        let page = self.lru().page(pfn);
         (page.mapping(), page.index()) == (Mapping::Anon(space.family), vpn.0) && page.refs() == 1
     }
 
     /// Moves what the table maps to `huge` and maps that; says whether it did. If not, all is as before.
-    fn put_in_place(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>), huge: Pfn) -> bool {
+    fn put_in_place(self, space: &AddressSpace<M>, place: (Vpn, &Table<M>), huge: Pfn) -> bool {
         let (start, table) = place;
         // The kernel's mmap_lock, for writing.
         let _changes = space.changes.lock_local(self.machine());
         let region = space.region_of(self.machine(), start).map(|(region, _)| region);
-        let Some(region) = region.filter(|region| region.has_table(start) && self.may_be_huge(region)) else {
+        let Some(region) =
+            region.filter(|region| region.has_table(start) && self.spaces().may_be_huge(region))
+        else {
             return false;
         };
         let Some(taken) = self.take_small_pages(space, place) else { return false };
@@ -122,7 +124,7 @@ impl<M: Machine> Mm<M> {
             self.give_small_pages_back(&mut held, start, &taken);
             return false;
         }
-        let page = self.page(huge);
+        let page = self.lru().page(huge);
         page.init(Mapping::Anon(space.family), start.0, &[PageFlag::SwapBacked]);
         page.note_placement(region.placement);
         page.add_mapped();
@@ -130,9 +132,9 @@ impl<M: Machine> Mm<M> {
             held.set(start.add(slot), Entry::NONE);
         }
         held.set_huge(Entry::of(huge, bit::WRITE | bit::ACCESSED | bit::DIRTY));
-        space.count_mapped(self.node_of_page(huge), PAGEBLOCK_PAGES);
+        space.count_mapped(self.pages().node_of_page(huge), PAGEBLOCK_PAGES);
         // As in a fault: without the table's lock the page may be unmapped at once.
-        self.lru_add(huge);
+        self.lru().lru_add(huge);
         drop(held);
         self.free_small_pages(space, &taken);
         true
@@ -140,7 +142,7 @@ impl<M: Machine> Mm<M> {
 
     /// Marks all entries of the table as migrating and takes the one reference to each page. Gives the entries as they
     /// were, `None` if a page has another reference; then nothing has changed.
-    fn take_small_pages(&self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Option<Vec<Entry>> {
+    fn take_small_pages(self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Option<Vec<Entry>> {
         let (start, table) = place;
         let mut held = table.lock(self.machine());
         self.worth_collapsing(space, &held, start)?;
@@ -154,7 +156,7 @@ impl<M: Machine> Mm<M> {
             self.machine().spend(Chore::RmapStep, 1);
             // With the processor's latest bits; from here on it writes no more.
             let last = held.set(vpn, entry.migrating());
-            if !self.page(last.pfn()).freeze(1) {
+            if !self.lru().page(last.pfn()).freeze(1) {
                 held.set(vpn, last);
                 self.give_small_pages_back(&mut held, start, &taken);
                 return None;
@@ -165,15 +167,15 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Undoes [`Self::take_small_pages`] for the first entries of the table.
-    fn give_small_pages_back(&self, held: &mut Held<'_, M>, start: Vpn, taken: &[Entry]) {
+    fn give_small_pages_back(self, held: &mut Held<'_, M>, start: Vpn, taken: &[Entry]) {
         for (&entry, slot) in taken.iter().zip(0..).filter(|(entry, _)| **entry != Entry::NONE) {
-            self.page(entry.pfn()).unfreeze(1);
+            self.lru().page(entry.pfn()).unfreeze(1);
             held.set(start.add(slot), entry);
         }
     }
 
     /// Gives `huge` the contents of the pages of `taken`, and zeros where there was none.
-    fn fill(&self, huge: Pfn, taken: &[Entry]) {
+    fn fill(self, huge: Pfn, taken: &[Entry]) {
         for (entry, slot) in taken.iter().zip(0..) {
             match entry {
                 &Entry::NONE => self.machine().clear(huge.add(slot), Order::ZERO),
@@ -186,14 +188,14 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The pages of `taken` are mapped no more: their frames are free.
-    fn free_small_pages(&self, space: &AddressSpace<M>, taken: &[Entry]) {
+    fn free_small_pages(self, space: &AddressSpace<M>, taken: &[Entry]) {
         let pages = taken.iter().filter(|entry| **entry != Entry::NONE).map(|entry| entry.pfn());
         let pages: Vec<Pfn> = pages.collect();
         for &pfn in &pages {
-            space.count_placed(self.node_of_page(pfn), -1);
-            self.page(pfn).sub_mapped();
-            self.page(pfn).unfreeze(1);
+            space.count_placed(self.pages().node_of_page(pfn), -1);
+            self.lru().page(pfn).sub_mapped();
+            self.lru().page(pfn).unfreeze(1);
         }
-        self.put_pages(&pages);
+        self.lru().put_pages(&pages);
     }
 }

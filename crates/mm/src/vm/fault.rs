@@ -11,11 +11,11 @@ use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::table::{EntrySize, Held, Table};
 use super::{DirtyPages, File, Touch, Vpn};
+use super::{SpacesDoor, SpacesGround};
 use crate::ground::ids::{Nanos, Order, Pfn};
 use crate::ground::machine::{Chore, Machine, Span, Work};
 use crate::ground::sync::{AtomicU64, Relaxed};
 use crate::lru::page::{Mapping, Page, PageFlag};
-use crate::mm::Mm;
 use crate::pages::request::{AllocError, Request};
 use crate::pages::stat::{Counters, SlowEvents};
 use crate::rules::knobs::Knob;
@@ -169,14 +169,14 @@ fn is_ours(page: &Page) -> bool {
     alone
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Touches `vpn` of `space`, faulting if it must. `None` in [`Ok`] means that there was no fault.
     ///
     /// # Errors
-    /// As [`Mm::fault`].
+    /// As [`SpacesDoor::fault`].
     #[inline]
     pub fn touch_page(
-        &self,
+        self,
         space: &AddressSpace<M>,
         vpn: Vpn,
         touch: Touch,
@@ -192,7 +192,7 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If nothing is mapped there, or there is no memory.
-    pub fn fault(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Faulted, FaultError> {
+    pub fn fault(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Faulted, FaultError> {
         let since = self.machine().enter(Span::Fault);
         let result = loop {
             match self.try_fault(space, vpn, touch) {
@@ -201,9 +201,9 @@ impl<M: Machine> Mm<M> {
                 Err(error) => break Err(error),
             }
         };
-        SlowEvents::bump(&self.vm.events.pgfault);
+        SlowEvents::bump(&self.own().events.pgfault);
         if matches!(result, Ok(Faulted { kind: FaultKind::Major, .. })) {
-            SlowEvents::bump(&self.vm.events.pgmajfault);
+            SlowEvents::bump(&self.own().events.pgmajfault);
         }
         let work = Work { count: u32::from(result.is_ok()), ..Work::default() };
         self.machine().leave(Span::Fault, since, work);
@@ -211,16 +211,17 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Adds the events of address spaces, and where file pages are, to `counters`.
-    pub(crate) fn count_vm(&self, counters: &mut Counters) {
-        self.vm.events.report(counters);
-        let DirtyPages { dirty, writeback } = self.dirty_pages();
-        let now = [("nr_file_pages", self.file_pages()), ("nr_dirty", dirty), ("nr_writeback", writeback)];
+    pub(crate) fn count_vm(self, counters: &mut Counters) {
+        self.own().events.report(counters);
+        let DirtyPages { dirty, writeback } = self.files().dirty_pages();
+        let now =
+            [("nr_file_pages", self.files().file_pages()), ("nr_dirty", dirty), ("nr_writeback", writeback)];
         for (name, pages) in now.into_iter().filter(|(_, pages)| *pages > 0) {
             counters.add(name, pages);
         }
     }
 
-    fn try_fault(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Attempt {
+    fn try_fault(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Attempt {
         let (region, generation) = space.region_of(self.machine(), vpn).ok_or(FaultError::NoRegion(vpn))?;
         let table = space.tables.get_or_make(self.machine(), vpn);
         let site = Site { space, region, generation, table, vpn, touch };
@@ -249,7 +250,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Gives the table of `site` its frame.
-    fn ensure_table(&self, site: &Site<'_, M>) -> Result<(), FaultError> {
+    fn ensure_table(self, site: &Site<'_, M>) -> Result<(), FaultError> {
         if site.table.lock(self.machine()).state.frame.is_some() {
             return Ok(());
         }
@@ -261,12 +262,12 @@ impl<M: Machine> Mm<M> {
             return Ok(());
         }
         drop(held);
-        self.free(frame, Order::ZERO).expect("the frame was allocated above and shown to nobody");
+        self.pages().free(frame, Order::ZERO).expect("the frame was allocated above and shown to nobody");
         Ok(())
     }
 
     /// What page tables are allocated with.
-    pub(super) fn table_request(&self) -> Request {
+    pub(super) fn table_request(self) -> Request {
         let request_at = |setting: u64| if setting == 0 { Request::KERNEL } else { Request::HIGHUSER };
         if M::WATCHES_KNOBS {
             // Where no zone is high, both may use the same ones.
@@ -284,43 +285,43 @@ impl<M: Machine> Mm<M> {
         Request { node: region.placement.node, allowed: region.placement.allowed, ..Request::USER }
     }
 
-    fn fault_anonymous(&self, site: &Site<'_, M>) -> Attempt {
+    fn fault_anonymous(self, site: &Site<'_, M>) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
         let pfn = self.alloc(Request { zero: true, ..Self::page_request(&site.region) })?;
         self.install_new(site, Entry::NONE, pfn, FaultKind::Minor)
     }
 
     /// Maps `pfn`, which was just allocated for `site`, in the place of `expected`, or frees it again.
-    fn install_new(&self, site: &Site<'_, M>, expected: Entry, pfn: Pfn, kind: FaultKind) -> Attempt {
-        let page = self.page(pfn);
+    fn install_new(self, site: &Site<'_, M>, expected: Entry, pfn: Pfn, kind: FaultKind) -> Attempt {
+        let page = self.lru().page(pfn);
         page.init(Mapping::Anon(site.space.family), site.vpn.0, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
         let Some(mut held) = site.lock(self.machine(), expected) else {
-            self.put_page(pfn);
+            self.lru().put_page(pfn);
             return Ok(None);
         };
         page.add_mapped();
         held.set(site.vpn, Entry::of(pfn, bit::WRITE | bit::ACCESSED | bit::DIRTY));
         // The lock is held to the end: without it the page may be unmapped, and freed, as soon as the entry is set.
-        site.space.count_placed(self.node_of_page(pfn), 1);
-        self.lru_add(pfn);
+        site.space.count_placed(self.pages().node_of_page(pfn), 1);
+        self.lru().lru_add(pfn);
         done(pfn, kind)
     }
 
-    fn swap_in(&self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
+    fn swap_in(self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
         let pfn = self.alloc(Self::page_request(&site.region))?;
         let installed = self.install_new(site, entry, pfn, FaultKind::Major)?;
         if installed.is_some() {
             site.space.count_swapped(-1);
             self.swap_free(slot);
-            SlowEvents::bump(&self.vm.events.pswpin);
+            SlowEvents::bump(&self.own().events.pswpin);
         }
         Ok(installed)
     }
 
     /// A page is mapped, but perhaps not to be written to.
-    fn fault_present(&self, site: &Site<'_, M>, entry: Entry, size: EntrySize) -> Attempt {
+    fn fault_present(self, site: &Site<'_, M>, entry: Entry, size: EntrySize) -> Attempt {
         let huge = size == EntrySize::Huge;
         let pfn = if huge { entry.pfn().add(site.vpn.slot() as u32) } else { entry.pfn() };
         if site.touch == Touch::Read || entry.has(bit::WRITE) {
@@ -329,7 +330,7 @@ impl<M: Machine> Mm<M> {
         self.machine().spend(Chore::Fault, 1);
         let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
         let head = entry.head();
-        let page = self.page(head);
+        let page = self.lru().page(head);
         let shared_file = matches!(site.region.backing, Backing::Shared { .. });
         if shared_file || is_ours(page) {
             let now = held.entry(site.vpn).with(bit::WRITE | bit::DIRTY | bit::ACCESSED);
@@ -339,7 +340,7 @@ impl<M: Machine> Mm<M> {
                 held.set(site.vpn, now);
             }
             if shared_file {
-                self.mark_dirty(head);
+                self.files().mark_dirty(head);
             }
             return done(pfn, FaultKind::Spurious);
         }
@@ -350,51 +351,51 @@ impl<M: Machine> Mm<M> {
         page.get();
         drop(held);
         let copied = self.copy_page(site, entry, entry.pfn());
-        self.put_page(head);
+        self.lru().put_page(head);
         copied
     }
 
     /// Puts a copy of `from` in the place of `entry`.
-    fn copy_page(&self, site: &Site<'_, M>, entry: Entry, from: Pfn) -> Attempt {
+    fn copy_page(self, site: &Site<'_, M>, entry: Entry, from: Pfn) -> Attempt {
         let pfn = self.alloc(Self::page_request(&site.region))?;
         self.machine().copy(from, pfn, Order::ZERO);
         let copied = self.install_new(site, entry, pfn, FaultKind::Copied)?;
         if copied.is_some() && entry.is_present() {
             let old = entry.head();
-            site.space.count_placed(self.node_of_page(old), -1);
-            self.page(old).sub_mapped();
-            self.put_page(old);
+            site.space.count_placed(self.pages().node_of_page(old), -1);
+            self.lru().page(old).sub_mapped();
+            self.lru().put_page(old);
         }
         Ok(copied)
     }
 
-    fn fault_file(&self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
+    fn fault_file(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
         self.machine().spend(Chore::SharedFault, 1);
         let index = first + (site.vpn.0 - site.region.start.0);
-        let (pfn, hit) = self.file_page(file, index, site.region.placement)?;
+        let (pfn, hit) = self.files().file_page(file, index, site.region.placement)?;
         // The reference that the look-up gave becomes the entry's.
         let shared = matches!(site.region.backing, Backing::Shared { .. });
         let bits = if shared { site.bits() } else { bit::ACCESSED };
         let Some(mut held) = site.lock(self.machine(), Entry::NONE) else {
-            self.put_page(pfn);
+            self.lru().put_page(pfn);
             return Ok(None);
         };
-        self.page(pfn).add_mapped();
+        self.lru().page(pfn).add_mapped();
         held.set(site.vpn, Entry::of(pfn, bits));
-        site.space.count_placed(self.node_of_page(pfn), 1);
+        site.space.count_placed(self.pages().node_of_page(pfn), 1);
         if shared && site.touch == Touch::Write {
-            self.mark_dirty(pfn);
+            self.files().mark_dirty(pfn);
         }
         done(pfn, if hit { FaultKind::Minor } else { FaultKind::Major })
     }
 
     /// The first write to a private mapping of a file: a copy of the file's page.
-    fn copy_from_file(&self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
+    fn copy_from_file(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
         let index = first + (site.vpn.0 - site.region.start.0);
-        let (from, hit) = self.file_page(file, index, site.region.placement)?;
+        let (from, hit) = self.files().file_page(file, index, site.region.placement)?;
         let copied = self.copy_page(site, Entry::NONE, from);
-        self.put_page(from);
+        self.lru().put_page(from);
         let major = |done: Faulted| Faulted { kind: if hit { done.kind } else { FaultKind::Major }, ..done };
         copied.map(|done| done.map(major))
     }

@@ -7,9 +7,9 @@ use super::entry::{Entry, bit};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::{FaultError, MapError, Table, Vpn};
+use super::{SpacesDoor, SpacesGround};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
-use crate::mm::Mm;
 use crate::pages::request::AllocError;
 
 /// Why there is no second address space.
@@ -41,12 +41,12 @@ impl From<FaultError> for ForkError {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// A copy of `parent`.
     ///
     /// # Errors
     /// If there is no memory for its page tables, or it promises too much; then there is no copy.
-    pub fn fork(&self, parent: &AddressSpace<M>) -> Result<Arc<AddressSpace<M>>, ForkError> {
+    pub fn fork(self, parent: &AddressSpace<M>) -> Result<Arc<AddressSpace<M>>, ForkError> {
         self.machine().spend(Chore::Syscall, 1);
         // A member of the family before it has pages: who looks for the entries of a page finds all.
         let child = self.new_relative(parent);
@@ -65,15 +65,13 @@ impl<M: Machine> Mm<M> {
     }
 
     fn fork_region(
-        &self,
+        self,
         parent: &AddressSpace<M>,
         child: &Arc<AddressSpace<M>>,
         region: &Region<M>,
     ) -> Result<(), ForkError> {
         self.commit(region.committed()).map_err(ForkError::Map)?;
-        if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
-            file.add_mapper(self.machine(), child, region);
-        }
+        self.note_mapper(child, region);
         child.regions.lock_local(self.machine()).insert(region.clone());
         if matches!(region.backing, Backing::Shared { .. }) {
             return Ok(());
@@ -86,7 +84,7 @@ impl<M: Machine> Mm<M> {
     }
 
     fn fork_table(
-        &self,
+        self,
         parent: (&AddressSpace<M>, &Table<M>),
         child: &AddressSpace<M>,
         range: (Vpn, Vpn),
@@ -119,18 +117,18 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Another entry, of `child`, maps what `entry` maps; gives what it is.
-    fn share(&self, child: &AddressSpace<M>, entry: Entry, order: Order) -> Entry {
+    fn share(self, child: &AddressSpace<M>, entry: Entry, order: Order) -> Entry {
         if let Some(slot) = entry.slot() {
             self.swap_get(slot);
             child.count_swapped(1);
         }
         if entry.is_present() {
             let head = entry.head();
-            let page = self.page(head);
+            let page = self.lru().page(head);
             self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
             page.get();
             page.add_mapped();
-            child.count_placed(self.node_of_page(head), i64::from(order.pages()));
+            child.count_placed(self.pages().node_of_page(head), i64::from(order.pages()));
         }
         entry.without(bit::WRITE)
     }

@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 
 use super::collapse::Collapse;
 use super::space::AddressSpace;
+use super::{CollapseDoor, SpacesGround};
 use super::{SpaceId, Vpn};
 use crate::ground::ids::{Nanos, PAGEBLOCK_PAGES};
 use crate::ground::machine::{Daemon, LockClass, Machine};
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
-use crate::mm::Mm;
 use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
 
@@ -46,26 +46,26 @@ impl<M: Machine> Khugepaged<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     /// A fault is where a huge page may be: khugepaged is to look at its address space from now on.
     #[inline]
-    pub(super) fn wake_khugepaged(&self) {
-        let works = &self.vm.khugepaged.works;
+    pub(super) fn wake_khugepaged(self) {
+        let works = &self.own().khugepaged.works;
         if works.load(Relaxed) == 0 && works.swap(1, Relaxed) == 0 {
             self.machine().wake(Daemon::Khugepaged);
         }
     }
 
     /// A round of khugepaged; gives how long it sleeps then, `None` if until it is woken.
-    pub fn khugepaged(&self) -> Option<Nanos> {
-        let state = &self.vm.khugepaged;
+    pub fn khugepaged(self) -> Option<Nanos> {
+        let state = &self.own().khugepaged;
         let spaces = self.spaces_to_scan();
         if spaces.is_empty() {
             state.works.store(0, Relaxed);
             return None;
         }
         // What a CPU holds back from the lists has a reference more.
-        self.lru_drain_all();
+        self.lru().lru_drain_all();
         let mut done = 0;
         let mut next = *state.next.lock_local(self.machine());
         let sleep = loop {
@@ -73,7 +73,7 @@ impl<M: Machine> Mm<M> {
             if let Some(sleep) = self.scan_spaces(&spaces, &mut next, &mut done) {
                 break sleep;
             }
-            SlowEvents::bump(&self.vm.events.khugepaged_full_scans);
+            SlowEvents::bump(&self.own().events.khugepaged_full_scans);
             next = Position::default();
             if is_whole {
                 break self.scan_sleep();
@@ -83,22 +83,22 @@ impl<M: Machine> Mm<M> {
         Some(sleep)
     }
 
-    fn scan_sleep(&self) -> Nanos {
+    fn scan_sleep(self) -> Nanos {
         self.knobs().decide(self.machine(), Knob::KhugepagedScanSleep, |ms| Nanos(ms * 1_000_000))
     }
 
     /// Address spaces with a region that may be huge, by number.
-    fn spaces_to_scan(&self) -> Vec<Arc<AddressSpace<M>>> {
-        let mut spaces = self.spaces();
+    fn spaces_to_scan(self) -> Vec<Arc<AddressSpace<M>>> {
+        let mut spaces = self.spaces().all_spaces();
         spaces.retain(|space| !self.ranges_to_scan(space).is_empty());
         spaces.sort_unstable_by_key(|space| space.id.0);
         spaces
     }
 
     /// The tables of `space` that lie in regions that may be huge: the first of each region, and the end of its last.
-    fn ranges_to_scan(&self, space: &AddressSpace<M>) -> Vec<(Vpn, Vpn)> {
+    fn ranges_to_scan(self, space: &AddressSpace<M>) -> Vec<(Vpn, Vpn)> {
         let regions = space.regions.lock_local(self.machine());
-        let ranges = regions.iter().filter(|region| self.may_be_huge(region)).filter_map(|region| {
+        let ranges = regions.iter().filter(|region| self.spaces().may_be_huge(region)).filter_map(|region| {
             let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
             let end = region.end.table_start();
             (first < end).then_some((first, end))
@@ -109,7 +109,7 @@ impl<M: Machine> Mm<M> {
     /// Looks at tables from `next` on until it has looked at as many pages as a round may, with those that are `done`. Gives
     /// how long to sleep where it stopped; `None` where it came to the end.
     fn scan_spaces(
-        &self,
+        self,
         spaces: &[Arc<AddressSpace<M>>],
         next: &mut Position,
         done: &mut u64,
@@ -128,7 +128,7 @@ impl<M: Machine> Mm<M> {
                     *done = after;
                     next.table = table.add(PAGEBLOCK_PAGES);
                     match self.collapse(space, table) {
-                        Collapse::Done => SlowEvents::bump(&self.vm.events.khugepaged_pages_collapsed),
+                        Collapse::Done => SlowEvents::bump(&self.own().events.khugepaged_pages_collapsed),
                         Collapse::Stays => {}
                         Collapse::NoMemory => return Some(ALLOC_SLEEP),
                     }

@@ -5,10 +5,10 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use super::{SpacesDoor, SpacesGround};
 use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::{AtomicU8, AtomicU32, Relaxed};
-use crate::mm::Mm;
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::pages::stat::SlowEvents;
 use crate::pages::zonelist::NodeMask;
@@ -27,7 +27,7 @@ pub enum MemPolicy {
     Bind(NodeMask),
     /// On these nodes in turn; if that node is full, near it (`MPOL_INTERLEAVE`).
     Interleave(NodeMask),
-    /// The same, each node for as many pages as its weight ([`Mm::set_interleave_weight`]; `MPOL_WEIGHTED_INTERLEAVE`).
+    /// The same, each node for as many pages as its weight ([`SpacesDoor::set_interleave_weight`]; `MPOL_WEIGHTED_INTERLEAVE`).
     WeightedInterleave(NodeMask),
     /// On this node and on no other (`__GFP_THISNODE`).
     ThisNode(Node),
@@ -150,12 +150,12 @@ impl fmt::Display for MemPolicyError {
 
 impl core::error::Error for MemPolicyError {}
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Checks that memory can be had under `policy`.
     ///
     /// # Errors
     /// If it names a node that the machine does not have, or only nodes without memory.
-    pub fn check_mempolicy(&self, policy: MemPolicy) -> Result<(), MemPolicyError> {
+    pub fn check_mempolicy(self, policy: MemPolicy) -> Result<(), MemPolicyError> {
         let mask = match policy {
             MemPolicy::Local => return Ok(()),
             MemPolicy::Preferred(node) | MemPolicy::ThisNode(node) => {
@@ -180,16 +180,16 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The weight of `node` in weighted interleave; 1 where nobody set it.
-    pub fn interleave_weight(&self, node: Node) -> u32 {
-        u32::from(self.vm.weights.get(node))
+    pub fn interleave_weight(self, node: Node) -> u32 {
+        u32::from(self.own().weights.get(node))
     }
 
     /// Gives `node` a weight, 1 to 255 pages a turn.
     ///
     /// # Errors
     /// If there is no such node, or the weight is another.
-    pub fn set_interleave_weight(&self, node: Node, weight: u32) -> Result<(), MemPolicyError> {
-        let slot = self.vm.weights.0.get(usize::from(node.0)).ok_or(MemPolicyError::NoNode(node))?;
+    pub fn set_interleave_weight(self, node: Node, weight: u32) -> Result<(), MemPolicyError> {
+        let slot = self.own().weights.0.get(usize::from(node.0)).ok_or(MemPolicyError::NoNode(node))?;
         let pages = u8::try_from(weight).ok().filter(|&pages| pages > 0);
         slot.store(pages.ok_or(MemPolicyError::Weight(weight))?, Relaxed);
         Ok(())
@@ -199,9 +199,9 @@ impl<M: Machine> Mm<M> {
     /// nodes take turns.
     ///
     /// # Errors
-    /// As [`Mm::alloc`]; [`AllocError::NoZone`] too if no node that the request allows is the policy's.
+    /// As [`crate::Mm::alloc`]; [`AllocError::NoZone`] too if no node that the request allows is the policy's.
     pub fn alloc_by(
-        &self,
+        self,
         policy: MemPolicy,
         by: InterleaveBy<'_>,
         request: Request,
@@ -227,7 +227,7 @@ impl<M: Machine> Mm<M> {
 
     /// `request` as `policy` places it: the node to ask first, and the nodes that may be used. Of preferred-many it is the
     /// first of two attempts. `None` if no node is left.
-    pub fn place(&self, policy: MemPolicy, by: InterleaveBy<'_>, request: Request) -> Option<Request> {
+    pub fn place(self, policy: MemPolicy, by: InterleaveBy<'_>, request: Request) -> Option<Request> {
         let usable = request.allowed.and(self.pages().zonelists().with_memory());
         let at = |node| Request { node: Some(node), ..request };
         let within = |mask: NodeMask| Request { allowed: request.allowed.and(mask), ..request };
@@ -246,14 +246,14 @@ impl<M: Machine> Mm<M> {
             }
             MemPolicy::WeightedInterleave(mask) => {
                 let nodes = left(mask)?;
-                by.node(nodes, |node| self.vm.weights.get(node)).map(at)
+                by.node(nodes, |node| self.own().weights.get(node)).map(at)
             }
         }
     }
 
     /// Counts a page that came from the node whose turn it was.
-    fn count_interleaved(&self, pfn: Pfn, wanted: Option<Node>) {
-        if let Some(zone) = self.zone_of(pfn).filter(|zone| Some(zone.node) == wanted) {
+    fn count_interleaved(self, pfn: Pfn, wanted: Option<Node>) {
+        if let Some(zone) = self.pages().zone_of(pfn).filter(|zone| Some(zone.node) == wanted) {
             SlowEvents::bump(&zone.stat.numa_interleave);
         }
     }

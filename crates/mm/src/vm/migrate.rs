@@ -3,10 +3,10 @@
 
 use core::fmt;
 
+use super::{RmapDoor, SpacesGround};
 use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::Machine;
-use crate::lru::page::{Mapping, Page, PageFlag};
-use crate::mm::Mm;
+use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::request::{Request, Urgency};
 use crate::vm::rmap::Leave;
 use crate::vm::{AddressSpace, Touch, Vpn};
@@ -40,26 +40,16 @@ impl fmt::Display for MigrateError {
 
 impl core::error::Error for MigrateError {}
 
-/// Flags that go with a page's contents.
-const CARRIED: [PageFlag; 6] = [
-    PageFlag::Active,
-    PageFlag::Referenced,
-    PageFlag::Dirty,
-    PageFlag::SwapBacked,
-    PageFlag::Reclaim,
-    PageFlag::Placed,
-];
-
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Moves the page that is mapped at `vpn` of `space`, a huge one as a whole, to a frame of `node` (`move_pages`). One
-    /// that a CPU still keeps back from the LRU lists is busy; [`Mm::lru_drain_all`] sends it there.
+    /// that a CPU still keeps back from the LRU lists is busy; [`crate::LruDoor::lru_drain_all`] sends it there.
     ///
     /// # Errors
     /// Why it stayed where it was.
-    pub fn move_page(&self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
+    pub fn move_page(self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
         let pinned = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?;
         let from = pinned.head;
-        let isolated = self.isolate_page(from);
+        let isolated = self.lru().isolate_page(from);
         // The isolator's reference is the one that migration allows.
         self.unpin_page(pinned);
         let isolated = isolated.ok_or(MigrateError::Busy)?;
@@ -67,20 +57,20 @@ impl<M: Machine> Mm<M> {
             Request { node: Some(node), this_node: true, urgency: Urgency::NoWait, ..Request::USER };
         let moved = self.migrate_to(from, request);
         match moved {
-            Ok(()) => self.end_isolation_of(isolated),
-            Err(_) => self.put_back_page(from, isolated),
+            Ok(()) => self.lru().end_isolation_of(isolated),
+            Err(_) => self.lru().put_back_page(from, isolated),
         }
         moved
     }
 
     /// Moves an isolated page to a frame that `request`, of the page's order, is given; the caller ends its isolation. If
     /// the page stays, the caller puts it back on its list.
-    pub(crate) fn migrate_to(&self, from: Pfn, request: Request) -> Result<(), MigrateError> {
-        let order = self.order_of(from);
+    pub(crate) fn migrate_to(self, from: Pfn, request: Request) -> Result<(), MigrateError> {
+        let order = self.pages().order_of(from);
         let to = self.alloc(request.of_order(order)).map_err(|_| MigrateError::NoMemory)?;
         let moved = self.migrate_page(from, to);
         if moved.is_err() {
-            self.free(to, order).expect("the frame was allocated above and shown to nobody");
+            self.pages().free(to, order).expect("the frame was allocated above and shown to nobody");
         }
         moved
     }
@@ -91,24 +81,24 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// Why it stayed.
-    pub(crate) fn migrate_page(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
-        self.migrate_and(from, to, || self.free_page(from))
+    pub(crate) fn migrate_page(self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        self.migrate_and(from, to, || self.lru().free_page(from))
     }
 
     /// The same, but `from` is not freed: it is the caller's frame then, to which nobody refers.
     ///
     /// # Errors
     /// Why it stayed.
-    pub(crate) fn migrate_away(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+    pub(crate) fn migrate_away(self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
         let forget = || {
-            self.forget_page(from);
+            self.lru().forget_page(from);
         };
         self.migrate_and(from, to, forget)
     }
 
     /// What is done with the frame at `from` once the page has left it is the caller's to say.
-    fn migrate_and(&self, from: Pfn, to: Pfn, after: impl FnOnce()) -> Result<(), MigrateError> {
-        let page = self.page(from);
+    fn migrate_and(self, from: Pfn, to: Pfn, after: impl FnOnce()) -> Result<(), MigrateError> {
+        let page = self.lru().page(from);
         if page.mapping() == Mapping::None {
             return Err(MigrateError::Unmovable);
         }
@@ -122,34 +112,26 @@ impl<M: Machine> Mm<M> {
         page.clear(PageFlag::Locked);
         if moved {
             after();
-            self.lru_add(to);
-            self.put_page(to);
+            self.lru().lru_add(to);
+            self.lru().put_page(to);
         }
         error
     }
 
     /// Makes `to` what `from` is, unless somebody refers to that.
-    fn replace(&self, from: Pfn, to: Pfn) -> bool {
-        match self.page(from).mapping() {
+    fn replace(self, from: Pfn, to: Pfn) -> bool {
+        match self.lru().page(from).mapping() {
             Mapping::None => false,
             Mapping::Anon(_) => {
-                let alone = self.page(from).freeze(1);
+                let alone = self.lru().page(from).freeze(1);
                 if alone {
-                    self.carry_over(from, to);
+                    self.lru().carry_over(from, to);
                 }
                 alone
             }
-            Mapping::File(id) => self.file(id).is_some_and(|file| self.replace_in(&file, from, to)),
+            Mapping::File(id) => {
+                self.files().file(id).is_some_and(|file| self.files().replace_in(&file, from, to))
+            }
         }
-    }
-
-    /// Copies contents and flags; nobody can get at `from` meanwhile. `to` has one reference then, the caller's.
-    pub(crate) fn carry_over(&self, from: Pfn, to: Pfn) {
-        let page: &Page = self.page(from);
-        let set = CARRIED.iter().copied().filter(|&flag| page.has(flag));
-        let mut flags = [PageFlag::SwapBacked; CARRIED.len()];
-        let count = set.zip(&mut flags).map(|(flag, slot)| *slot = flag).count();
-        self.machine().copy(from, to, self.order_of(from));
-        self.page(to).init(page.mapping(), page.index(), &flags[..count]);
     }
 }

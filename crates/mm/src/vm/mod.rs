@@ -20,7 +20,6 @@ mod check;
 mod collapse;
 mod entry;
 mod fault;
-mod file;
 mod fork;
 mod huge;
 mod khugepaged;
@@ -35,21 +34,48 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod thp;
-mod writeback;
 mod zap;
 
+pub use crate::cache::{Cached, DirtyPages, File, FileKind};
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};
+pub use crate::pages::request::Placement;
 pub(crate) use entry::{Entry, bit};
 pub use fault::{FaultError, FaultKind, Faulted};
-pub use file::{Cached, File, FileKind};
 pub use fork::ForkError;
 pub use pin::Pinned;
-pub use region::{Backing, HugePages, MapSpec, Placement};
-pub(crate) use space::Vm;
+pub use region::{Backing, HugePages, MapSpec};
+pub use space::Vm;
 pub use space::{AddressSpace, MapError};
 pub(crate) use swap::Swap;
 pub(crate) use table::Table;
-pub use writeback::DirtyPages;
+
+use crate::cache::{FilesDoor, FilesGround};
+use crate::ground::machine::Machine;
+use crate::lru::LruDoor;
+use crate::pages::door;
+
+/// What address spaces stand on.
+pub trait SpacesGround<M: Machine>: FilesGround<M> {
+    /// The address spaces' own.
+    fn address_spaces(&self) -> &Vm<M>;
+}
+
+door! {
+    /// Address spaces: what programs do to them.
+    SpacesDoor on SpacesGround, Vm<M>: address_spaces, to {
+        lru: LruDoor, files: FilesDoor, rmap: RmapDoor, collapses: CollapseDoor
+    }
+}
+
+door! {
+    /// From a page back to those who map it: whether they used it, out of their tables, over to another frame.
+    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor }
+}
+
+door! {
+    /// khugepaged: huge pages made of small ones.
+    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor }
+}
 
 /// How memory is touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,11 +3,11 @@
 
 use super::space::AddressSpace;
 use super::{FaultError, Touch, Vpn, bit};
+use super::{RmapDoor, SpacesGround};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 
-/// A page that stays where it is. It is given back by [`Mm::unpin_page`]; one that is dropped stays for good.
+/// A page that stays where it is. It is given back by [`RmapDoor::unpin_page`]; one that is dropped stays for good.
 #[derive(Debug)]
 #[must_use = "a page that is not unpinned is never freed"]
 pub struct Pinned {
@@ -22,15 +22,15 @@ impl Pinned {
     }
 }
 
-impl<M: Machine> Mm<M> {
-    /// Touches `vpn` of `space` as [`Mm::touch_page`] does and keeps its page in its frame. A write through the frame of a
+impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
+    /// Touches `vpn` of `space` as [`crate::SpacesDoor::touch_page`] does and keeps its page in its frame. A write through the frame of a
     /// page that is forked meanwhile may be seen on both sides, as in Linux.
     ///
     /// # Errors
-    /// As [`Mm::fault`].
-    pub fn pin_page(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Pinned, FaultError> {
+    /// As [`crate::SpacesDoor::fault`].
+    pub fn pin_page(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Pinned, FaultError> {
         loop {
-            self.touch_page(space, vpn, touch)?;
+            self.spaces().touch_page(space, vpn, touch)?;
             if let Some(pinned) = self.pin_mapped(space, vpn, touch) {
                 return Ok(pinned);
             }
@@ -38,21 +38,21 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Pins what is mapped at `vpn` and may be touched so, if anything is.
-    pub(crate) fn pin_mapped(&self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Option<Pinned> {
+    pub(crate) fn pin_mapped(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Option<Pinned> {
         let held = space.table(vpn)?.lock(self.machine());
         let entry = held.entry(vpn);
         let allowed = entry.is_present() && (touch == Touch::Read || entry.has(bit::WRITE));
         let within = if held.huge().is_present() { vpn.slot() as u32 } else { 0 };
         allowed.then(|| {
             // The entry's own reference is there as long as its table's lock is held.
-            self.page(entry.head()).get();
+            self.lru().page(entry.head()).get();
             Pinned { frame: entry.pfn().add(within), head: entry.head() }
         })
     }
 
     /// The page of `pinned` may go its ways again.
     #[allow(clippy::needless_pass_by_value, reason = "a pin that was given back must not be used again")]
-    pub fn unpin_page(&self, pinned: Pinned) {
-        self.put_page(pinned.head);
+    pub fn unpin_page(self, pinned: Pinned) {
+        self.lru().put_page(pinned.head);
     }
 }

@@ -5,10 +5,9 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use super::{File, Vpn};
-use crate::ground::ids::{Node, PAGEBLOCK_PAGES};
+use crate::ground::ids::PAGEBLOCK_PAGES;
 use crate::ground::machine::Machine;
-use crate::lru::page::{Page, PageFlag};
-use crate::pages::zonelist::NodeMask;
+use crate::pages::request::Placement;
 
 /// What stands behind a region.
 #[derive(Debug)]
@@ -51,30 +50,6 @@ pub enum HugePages {
     Advised,
     /// Never (`MADV_NOHUGEPAGE`).
     Never,
-}
-
-/// Where a region's memory is to come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Placement {
-    /// The node to ask first; `None`: that of the CPU that touches a page first.
-    pub node: Option<Node>,
-    /// The nodes that may be used.
-    pub allowed: NodeMask,
-}
-
-impl Default for Placement {
-    fn default() -> Self {
-        Self { node: None, allowed: NodeMask::ALL }
-    }
-}
-
-impl Page {
-    /// The page was allocated by `placement`.
-    pub(super) fn note_placement(&self, placement: Placement) {
-        if placement.allowed != NodeMask::ALL {
-            self.set(PageFlag::Placed);
-        }
-    }
 }
 
 /// What to map.

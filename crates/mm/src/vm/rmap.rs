@@ -4,10 +4,10 @@
 
 use core::ops::ControlFlow;
 
+use super::{RmapDoor, SpacesGround};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::pages::stat::SlowEvents;
 use crate::vm::{AddressSpace, Entry, Vpn, bit};
 
@@ -22,37 +22,39 @@ pub(crate) enum Leave {
     Migration,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Calls `then` with every address space and virtual page that may map the page at `pfn`, until it breaks.
-    fn each_place(&self, pfn: Pfn, mut then: impl FnMut(&AddressSpace<M>, Vpn) -> ControlFlow<()>) {
-        let page = self.page(pfn);
+    fn each_place(self, pfn: Pfn, mut then: impl FnMut(&AddressSpace<M>, Vpn) -> ControlFlow<()>) {
+        let page = self.lru().page(pfn);
         match page.mapping() {
             Mapping::None => {}
             Mapping::Anon(family) => {
-                let Some(family) = self.family(family) else { return };
+                let Some(family) = self.spaces().family(family) else { return };
                 let members = family.members.lock_local(self.machine());
                 let _ = members.iter().try_for_each(|space| then(space, Vpn(page.index())));
             }
             Mapping::File(id) => {
-                let Some(file) = self.file(id) else { return };
+                let Some(file) = self.files().file(id) else { return };
                 let mappers = file.mappers.lock_local(self.machine());
-                let mut places =
-                    mappers.iter().filter_map(|mapper| Some((&mapper.space, mapper.vpn(page.index())?)));
-                let _ = places.try_for_each(|(space, vpn)| then(space, vpn));
+                let mut places = mappers.iter().filter_map(|mapper| {
+                    let vpn = mapper.vpn(page.index())?;
+                    Some((self.spaces().member(mapper.family, mapper.space)?, vpn))
+                });
+                let _ = places.try_for_each(|(space, vpn)| then(&space, vpn));
             }
         }
     }
 
     /// In how many entries the page at `pfn` was touched since this was last asked; their accessed bits are cleared.
-    pub(crate) fn referenced(&self, pfn: Pfn) -> u32 {
-        let (page, mut left, mut touched) = (self.page(pfn), self.page(pfn).mapped(), 0);
+    pub(crate) fn referenced(self, pfn: Pfn) -> u32 {
+        let (page, mut left, mut touched) = (self.lru().page(pfn), self.lru().page(pfn).mapped(), 0);
         self.each_place(pfn, |space, vpn| {
             if left == 0 {
                 return ControlFlow::Break(());
             }
             let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
             let mut held = table.lock(self.machine());
-            for part in parts(held.huge(), self.order_of(pfn), vpn) {
+            for part in parts(held.huge(), self.pages().order_of(pfn), vpn) {
                 let entry = held.entry(part);
                 if entry.is_present() && entry.head() == pfn {
                     self.machine().spend(Chore::RmapStep, 1);
@@ -67,23 +69,23 @@ impl<M: Machine> Mm<M> {
 
     /// Takes the page at `pfn`, which the caller holds a reference to, out of all page tables. What entries knew of
     /// writes goes to the page. Says whether none maps it any more.
-    pub(crate) fn try_to_unmap(&self, pfn: Pfn, leave: Leave) -> bool {
+    pub(crate) fn try_to_unmap(self, pfn: Pfn, leave: Leave) -> bool {
         self.each_place(pfn, |space, vpn| {
-            if self.page(pfn).mapped() == 0 {
+            if self.lru().page(pfn).mapped() == 0 {
                 return ControlFlow::Break(());
             }
             self.unmap_in(pfn, (space, vpn), leave);
             ControlFlow::Continue(())
         });
-        self.page(pfn).mapped() == 0
+        self.lru().page(pfn).mapped() == 0
     }
 
-    fn unmap_in(&self, pfn: Pfn, place: (&AddressSpace<M>, Vpn), leave: Leave) {
+    fn unmap_in(self, pfn: Pfn, place: (&AddressSpace<M>, Vpn), leave: Leave) {
         let (space, vpn) = place;
         let Some(table) = space.table(vpn) else { return };
         let mut held = table.lock(self.machine());
         let huge = held.huge();
-        for part in parts(huge, self.order_of(pfn), vpn) {
+        for part in parts(huge, self.pages().order_of(pfn), vpn) {
             let entry = held.entry(part);
             if !entry.is_present() || entry.head() != pfn {
                 continue;
@@ -101,33 +103,33 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The entry `last` mapped the page at `pfn` and has been replaced.
-    fn unmapped(&self, pfn: Pfn, space: &AddressSpace<M>, replaced: (Entry, Leave)) {
+    fn unmapped(self, pfn: Pfn, space: &AddressSpace<M>, replaced: (Entry, Leave)) {
         let (last, leave) = replaced;
         if last.has(bit::DIRTY) {
-            self.mark_dirty(pfn);
+            self.files().mark_dirty(pfn);
         }
         if let Leave::Swap(slot) = leave {
-            self.swap_get(slot);
+            self.spaces().swap_get(slot);
             space.count_swapped(1);
-            SlowEvents::bump(&self.vm.events.pswpout);
+            SlowEvents::bump(&self.own().events.pswpout);
         }
-        let whole = !last.has(bit::PART) && self.order_of(pfn).pages() > 1;
-        let pages = if whole { self.order_of(pfn).pages() } else { 1 };
-        space.count_unmapped(self.node_of_page(pfn), pages);
-        let page = self.page(pfn);
+        let whole = !last.has(bit::PART) && self.pages().order_of(pfn).pages() > 1;
+        let pages = if whole { self.pages().order_of(pfn).pages() } else { 1 };
+        space.count_unmapped(self.pages().node_of_page(pfn), pages);
+        let page = self.lru().page(pfn);
         page.sub_mapped();
         let last_reference = page.put();
         debug_assert!(!last_reference, "the caller has one");
     }
 
-    /// Puts `new` in the place of `old`, which [`Mm::try_to_unmap`] left marked as migrating, in all page tables. `old`
+    /// Puts `new` in the place of `old`, which [`RmapDoor::try_to_unmap`] left marked as migrating, in all page tables. `old`
     /// still says what it belongs to; each entry takes a reference to `new`.
-    pub(crate) fn remap(&self, old: Pfn, new: Pfn) {
+    pub(crate) fn remap(self, old: Pfn, new: Pfn) {
         self.each_place(old, |space, vpn| {
             let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
             let mut held = table.lock(self.machine());
             let huge = held.huge();
-            for part in parts(huge, self.order_of(old), vpn) {
+            for part in parts(huge, self.pages().order_of(old), vpn) {
                 let entry = held.entry(part);
                 if entry.migrating_from() != Some(old) {
                     continue;
@@ -135,7 +137,7 @@ impl<M: Machine> Mm<M> {
                 self.machine().spend(Chore::RmapStep, 1);
                 let moved = Pfn(new.0 + (entry.pfn().0 - old.0));
                 let mapped = Entry::of(moved, entry.0 & (bit::WRITE | bit::PART)).with(bit::ACCESSED);
-                let page = self.page(new);
+                let page = self.lru().page(new);
                 page.get();
                 page.add_mapped();
                 let whole = huge != Entry::NONE;
@@ -145,7 +147,7 @@ impl<M: Machine> Mm<M> {
                     held.set(part, mapped);
                 }
                 let pages = if whole { PAGEBLOCK_PAGES } else { 1 };
-                space.count_mapped(self.node_of_page(new), pages);
+                space.count_mapped(self.pages().node_of_page(new), pages);
             }
             ControlFlow::Continue(())
         });

@@ -11,64 +11,39 @@ use super::khugepaged::Khugepaged;
 use super::mempolicy::InterleaveWeights;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, Table};
-use super::{File, FileId, SpaceId, Swap, Touch, Vpn};
-use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
+use super::{SpaceId, Swap, Touch, Vpn};
+use super::{SpacesDoor, SpacesGround};
+use crate::cache::Mapper;
+use crate::ground::ids::{Node, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, LockClass, Machine};
 use crate::ground::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Release};
-use crate::mm::Mm;
 use crate::rules::knobs::Knob;
 
-/// What the address spaces and files of a machine have in common.
+/// What the address spaces of a machine have in common.
 #[derive(Debug)]
-pub(crate) struct Vm<M: Machine> {
+pub struct Vm<M: Machine> {
     next_space: AtomicU32,
-    next_file: AtomicU32,
     /// By number; a family's is that of its first space.
     pub(super) families: Locked<M, BTreeMap<u32, Arc<Family<M>>>>,
-    pub(super) files: Locked<M, BTreeMap<u32, Arc<File<M>>>>,
     /// Pages promised.
     committed: AtomicI64,
     pub(crate) swap: Swap<M>,
-    /// By zone.
-    pub(super) zones: Box<[ZonePages]>,
-    /// 1 if reclaim asked for dirty pages to be written since the flusher last looked.
-    pub(super) flush_asked: AtomicU32,
     pub(super) khugepaged: Khugepaged<M>,
     pub(super) weights: InterleaveWeights,
     pub(crate) events: super::fault::VmEvents,
 }
 
-/// Pages of files in a zone.
-#[derive(Debug, Default)]
-pub(super) struct ZonePages {
-    pub(super) file: AtomicI64,
-    pub(super) dirty: AtomicI64,
-    pub(super) writeback: AtomicI64,
-}
-
 impl<M: Machine> Vm<M> {
-    pub(crate) fn new(machine: &M, nodes: usize, zones: usize) -> Self {
+    pub(crate) fn new(machine: &M, nodes: usize) -> Self {
         Self {
             next_space: AtomicU32::new(0),
-            next_file: AtomicU32::new(0),
             families: Locked::new(machine, LockClass::Other, 1, BTreeMap::new()),
-            files: Locked::new(machine, LockClass::Other, 2, BTreeMap::new()),
             committed: AtomicI64::new(0),
             swap: Swap::new(machine),
-            zones: (0..zones).map(|_| ZonePages::default()).collect(),
-            flush_asked: AtomicU32::new(0),
             khugepaged: Khugepaged::new(machine),
             weights: InterleaveWeights::new(nodes),
             events: super::fault::VmEvents::default(),
         }
-    }
-
-    pub(super) fn new_file_id(&self) -> FileId {
-        FileId(self.next_file.fetch_add(1, Relaxed))
-    }
-
-    pub(super) fn zone(&self, zone: ZoneId) -> &ZonePages {
-        &self.zones[usize::from(zone.0)]
     }
 }
 
@@ -79,7 +54,7 @@ pub(crate) struct Family<M: Machine> {
     pub(crate) members: Locked<M, Vec<Arc<AddressSpace<M>>>>,
 }
 
-/// An address space. It ends with [`Mm::exit`]; one that is dropped without keeps its pages.
+/// An address space. It ends with [`SpacesDoor::exit`]; one that is dropped without keeps its pages.
 #[derive(Debug)]
 pub struct AddressSpace<M: Machine> {
     pub(crate) id: SpaceId,
@@ -228,19 +203,19 @@ impl fmt::Display for MapError {
 
 impl core::error::Error for MapError {}
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// An empty address space, of a family of its own.
-    pub fn new_space(&self) -> Arc<AddressSpace<M>> {
-        let id = SpaceId(self.vm.next_space.fetch_add(1, Relaxed));
+    pub fn new_space(self) -> Arc<AddressSpace<M>> {
+        let id = SpaceId(self.own().next_space.fetch_add(1, Relaxed));
         let space = Arc::new(AddressSpace::new(self.machine(), id, None, self.topology().nodes.len()));
         let members = Locked::new(self.machine(), LockClass::Rmap, id.0, alloc::vec![Arc::clone(&space)]);
-        self.vm.families.lock_local(self.machine()).insert(id.0, Arc::new(Family { members }));
+        self.own().families.lock_local(self.machine()).insert(id.0, Arc::new(Family { members }));
         space
     }
 
     /// An empty address space of the family of `parent`.
-    pub(super) fn new_relative(&self, parent: &AddressSpace<M>) -> Arc<AddressSpace<M>> {
-        let id = SpaceId(self.vm.next_space.fetch_add(1, Relaxed));
+    pub(super) fn new_relative(self, parent: &AddressSpace<M>) -> Arc<AddressSpace<M>> {
+        let id = SpaceId(self.own().next_space.fetch_add(1, Relaxed));
         let nodes = self.topology().nodes.len();
         let space = Arc::new(AddressSpace::new(self.machine(), id, Some(parent.family), nodes));
         if let Some(family) = self.family(parent.family) {
@@ -250,13 +225,20 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The family numbered `number`, if any of it lives.
-    pub(crate) fn family(&self, number: u32) -> Option<Arc<Family<M>>> {
-        self.vm.families.lock_local(self.machine()).get(&number).map(Arc::clone)
+    pub(crate) fn family(self, number: u32) -> Option<Arc<Family<M>>> {
+        self.own().families.lock_local(self.machine()).get(&number).map(Arc::clone)
+    }
+
+    /// The address space numbered `id` of the family numbered `family`, while it lives.
+    pub(super) fn member(self, family: u32, id: SpaceId) -> Option<Arc<AddressSpace<M>>> {
+        let family = self.family(family)?;
+        let members = family.members.lock_local(self.machine());
+        members.iter().find(|space| space.id == id).map(Arc::clone)
     }
 
     /// `space` has no more pages: it leaves its family.
-    pub(super) fn leave_family(&self, space: &AddressSpace<M>) {
-        let mut families = self.vm.families.lock_local(self.machine());
+    pub(super) fn leave_family(self, space: &AddressSpace<M>) {
+        let mut families = self.own().families.lock_local(self.machine());
         let Some(family) = families.get(&space.family).map(Arc::clone) else { return };
         let mut members = family.members.lock_local(self.machine());
         members.retain(|member| member.id != space.id);
@@ -269,7 +251,7 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If there is no room, or too much is promised already.
-    pub fn mmap(&self, space: &Arc<AddressSpace<M>>, spec: MapSpec<M>) -> Result<Vpn, MapError> {
+    pub fn mmap(self, space: &Arc<AddressSpace<M>>, spec: MapSpec<M>) -> Result<Vpn, MapError> {
         self.machine().spend(Chore::Syscall, 1);
         if spec.pages == 0 {
             return Err(MapError::Size);
@@ -281,16 +263,23 @@ impl<M: Machine> Mm<M> {
         let region = region(regions.gap(pages).ok_or(MapError::NoRoom)?);
         self.commit(region.committed())?;
         let start = region.start;
-        if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
-            file.add_mapper(self.machine(), space, &region);
-        }
+        self.note_mapper(space, &region);
         regions.insert(region);
         Ok(start)
     }
 
+    /// The file of `region`, if there is one, learns that `space` maps it.
+    pub(super) fn note_mapper(self, space: &AddressSpace<M>, region: &Region<M>) {
+        if let Backing::Shared { file, first } | Backing::Private { file, first } = &region.backing {
+            let (family, start, pages) = (space.family, region.start, region.pages());
+            let mapper = Mapper { family, space: space.id, start, pages, first: *first };
+            file.add_mapper(self.machine(), mapper);
+        }
+    }
+
     /// Says of the `pages` from `start` on of `space`, as far as they are mapped, whether they may be huge (`madvise`).
     /// What is there already stays as it is.
-    pub fn advise(&self, space: &AddressSpace<M>, start: Vpn, pages: u32, huge: HugePages) {
+    pub fn advise(self, space: &AddressSpace<M>, start: Vpn, pages: u32, huge: HugePages) {
         self.machine().spend(Chore::Syscall, 1);
         let end = Vpn(start.0.saturating_add(pages));
         let _changes = space.changes.lock_local(self.machine());
@@ -309,7 +298,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Takes the `pages` from `start` on out of `space`, which need not all be mapped, and gives their memory back.
-    pub fn munmap(&self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
+    pub fn munmap(self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
         self.machine().spend(Chore::Syscall, 1);
         let end = Vpn(start.0.saturating_add(pages));
         // Nothing is mapped in the place before the entries are gone: they would be taken for the new region's.
@@ -324,22 +313,22 @@ impl<M: Machine> Mm<M> {
             self.zap(space, region.start, region.end);
             self.uncommit(region.committed());
             if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
-                file.forget_mapper(self.machine(), space, (start, end));
+                file.forget_mapper(self.machine(), space.id, start, end);
             }
         }
         self.free_tables(space, (start, end), neighbours);
     }
 
     /// Ends `space`: all of its pages are given back, and it leaves its family. It can be used no more.
-    pub fn exit(&self, space: &AddressSpace<M>) {
+    pub fn exit(self, space: &AddressSpace<M>) {
         self.munmap(space, Vpn(0), u32::MAX);
         self.leave_family(space);
     }
 
     /// Promises `pages` more.
-    pub(super) fn commit(&self, pages: u32) -> Result<(), MapError> {
-        let after = self.vm.committed.fetch_add(i64::from(pages), Relaxed) + i64::from(pages);
-        let (memory, swap) = (self.managed_pages() as i64, i64::from(self.vm.swap.size()));
+    pub(super) fn commit(self, pages: u32) -> Result<(), MapError> {
+        let after = self.own().committed.fetch_add(i64::from(pages), Relaxed) + i64::from(pages);
+        let (memory, swap) = (self.managed_pages() as i64, i64::from(self.own().swap.size()));
         let is_within = |ratio: u64| after <= memory * ratio as i64 / 100 + swap;
         let fits_in = |mode: u64| match mode {
             // What is surely too much: a single request of more than there is.
@@ -359,7 +348,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Tells a machine that watches how near `vm.overcommit_ratio` was to refusing, where it counts.
-    fn note_overcommit_ratio(&self, after: i64, memory: i64, swap: i64) {
+    fn note_overcommit_ratio(self, after: i64, memory: i64, swap: i64) {
         if M::WATCHES_KNOBS {
             let limit = |ratio: u64| (memory * ratio as i64 / 100 + swap) as u64;
             let by = (Knob::OvercommitRatio, after.max(0) as u64);
@@ -367,32 +356,22 @@ impl<M: Machine> Mm<M> {
         }
     }
 
-    pub(super) fn uncommit(&self, pages: u32) {
-        self.vm.committed.fetch_sub(i64::from(pages), Relaxed);
+    pub(super) fn uncommit(self, pages: u32) {
+        self.own().committed.fetch_sub(i64::from(pages), Relaxed);
     }
 
     /// Pages promised to all address spaces (`Committed_AS`).
-    pub fn committed_pages(&self) -> u64 {
-        self.vm.committed.load(Relaxed).max(0) as u64
+    pub fn committed_pages(self) -> u64 {
+        self.own().committed.load(Relaxed).max(0) as u64
     }
 
-    fn managed_pages(&self) -> u64 {
+    fn managed_pages(self) -> u64 {
         self.zones().iter().map(|zone| u64::from(zone.managed)).sum()
     }
 
     /// The node of the page that is mapped at `vpn` of `space`; `None` where none is, or it is on its way.
-    pub fn node_at(&self, space: &AddressSpace<M>, vpn: Vpn) -> Option<Node> {
+    pub fn node_at(self, space: &AddressSpace<M>, vpn: Vpn) -> Option<Node> {
         let entry = space.table(vpn)?.entry(vpn);
-        entry.is_present().then(|| self.node_of_page(entry.head()))
-    }
-
-    /// The order of the page whose head is `pfn`.
-    pub(crate) fn order_of(&self, pfn: Pfn) -> Order {
-        self.map().frame(pfn).state().order
-    }
-
-    /// The node of `pfn`.
-    pub(crate) fn node_of_page(&self, pfn: Pfn) -> Node {
-        self.zones()[usize::from(self.map().frame(pfn).state().zone.0)].node
+        entry.is_present().then(|| self.pages().node_of_page(entry.head()))
     }
 }

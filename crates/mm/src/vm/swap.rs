@@ -3,9 +3,9 @@
 
 use alloc::collections::BTreeMap;
 
+use super::{SpacesDoor, SpacesGround};
 use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
-use crate::mm::Mm;
 
 /// The slots.
 #[derive(Debug)]
@@ -41,16 +41,16 @@ impl<M: Machine> Swap<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// From now on there are `pages` of swap (`swapon`). Fewer than are in use means that no more are given out.
-    pub fn set_swap(&self, pages: u32) {
-        self.vm.swap.size.store(pages, Relaxed);
+    pub fn set_swap(self, pages: u32) {
+        self.own().swap.size.store(pages, Relaxed);
     }
 
     /// A free slot with one reference, the caller's.
-    pub(crate) fn swap_slot(&self) -> Option<u32> {
-        let mut slots = self.vm.swap.slots.lock_local(self.machine());
-        if slots.used.len() as u32 >= self.vm.swap.size() {
+    pub(crate) fn swap_slot(self) -> Option<u32> {
+        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        if slots.used.len() as u32 >= self.own().swap.size() {
             return None;
         }
         let slot = slots.free.pop().unwrap_or(slots.next);
@@ -60,15 +60,15 @@ impl<M: Machine> Mm<M> {
     }
 
     /// One more entry refers to `slot`.
-    pub(crate) fn swap_get(&self, slot: u32) {
-        if let Some(refs) = self.vm.swap.slots.lock_local(self.machine()).used.get_mut(&slot) {
+    pub(crate) fn swap_get(self, slot: u32) {
+        if let Some(refs) = self.own().swap.slots.lock_local(self.machine()).used.get_mut(&slot) {
             *refs += 1;
         }
     }
 
     /// One reference to `slot` fewer; without any it is free.
-    pub(crate) fn swap_free(&self, slot: u32) {
-        let mut slots = self.vm.swap.slots.lock_local(self.machine());
+    pub(crate) fn swap_free(self, slot: u32) {
+        let mut slots = self.own().swap.slots.lock_local(self.machine());
         let Some(refs) = slots.used.get_mut(&slot) else { return };
         *refs -= 1;
         if *refs == 0 {
@@ -78,7 +78,7 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Pages of swap in use and in all.
-    pub fn swap_pages(&self) -> (u32, u32) {
-        (self.vm.swap.used(self.machine()), self.vm.swap.size())
+    pub fn swap_pages(self) -> (u32, u32) {
+        (self.own().swap.used(self.machine()), self.own().swap.size())
     }
 }

@@ -22,171 +22,171 @@ fn machine(huge: u64) -> Mm<Bare> {
 
 /// Pages handed out, once no CPU keeps any back for the LRU lists.
 fn held(mm: &Mm<Bare>) -> u64 {
-    mm.lru_drain_all();
-    mm.memory_use().held()
+    mm.lru().lru_drain_all();
+    mm.views().memory_use().held()
 }
 
 fn read(mm: &Mm<Bare>, space: &AddressSpace<Bare>, vpn: Vpn) -> (Pfn, Option<FaultKind>) {
-    mm.touch_page(space, vpn, Touch::Read).unwrap()
+    mm.spaces().touch_page(space, vpn, Touch::Read).unwrap()
 }
 
 #[test]
 fn a_touch_is_seen_once_by_all_who_share() {
     let mm = machine(0);
-    let parent = mm.new_space();
-    let at = mm.mmap(&parent, MapSpec::anonymous(4)).unwrap();
-    mm.populate(&parent, at, 4).unwrap();
-    let child = mm.fork(&parent).unwrap();
+    let parent = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&parent, MapSpec::anonymous(4)).unwrap();
+    mm.spaces().populate(&parent, at, 4).unwrap();
+    let child = mm.spaces().fork(&parent).unwrap();
     let (pfn, _) = read(&mm, &child, at);
-    assert_eq!(mm.referenced(pfn), 2);
-    assert_eq!(mm.referenced(pfn), 0);
+    assert_eq!(mm.rmap().referenced(pfn), 2);
+    assert_eq!(mm.rmap().referenced(pfn), 0);
     read(&mm, &child, at);
-    assert_eq!(mm.referenced(pfn), 1);
+    assert_eq!(mm.rmap().referenced(pfn), 1);
 }
 
 #[test]
 fn what_is_swapped_out_comes_back() {
     let mm = machine(0);
-    mm.set_swap(10);
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::anonymous(4)).unwrap();
-    mm.populate(&space, at, 4).unwrap();
-    let child = mm.fork(&space).unwrap();
+    mm.spaces().set_swap(10);
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(4)).unwrap();
+    mm.spaces().populate(&space, at, 4).unwrap();
+    let child = mm.spaces().fork(&space).unwrap();
     let (pfn, _) = read(&mm, &space, at);
-    mm.lru_drain_all();
-    mm.page(pfn).get();
-    let slot = mm.swap_slot().unwrap();
-    assert!(mm.try_to_unmap(pfn, Leave::Swap(slot)));
-    mm.swap_free(slot);
-    assert!(mm.remove_mapping(pfn));
-    mm.free_page(pfn);
-    mm.check_vm().unwrap();
-    assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.swap_pages().0), (1, 1, 1));
+    mm.lru().lru_drain_all();
+    mm.lru().page(pfn).get();
+    let slot = mm.spaces().swap_slot().unwrap();
+    assert!(mm.rmap().try_to_unmap(pfn, Leave::Swap(slot)));
+    mm.spaces().swap_free(slot);
+    assert!(mm.files().remove_mapping(pfn));
+    mm.lru().free_page(pfn);
+    mm.spaces().check_vm().unwrap();
+    assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.spaces().swap_pages().0), (1, 1, 1));
     assert_eq!(read(&mm, &child, at).1, Some(FaultKind::Major));
-    assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.swap_pages().0), (1, 0, 1));
-    mm.exit(&space);
-    mm.exit(&child);
-    assert_eq!((held(&mm), mm.swap_pages().0), (0, 0));
+    assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.spaces().swap_pages().0), (1, 0, 1));
+    mm.spaces().exit(&space);
+    mm.spaces().exit(&child);
+    assert_eq!((held(&mm), mm.spaces().swap_pages().0), (0, 0));
 }
 
 #[test]
 fn a_page_moves_and_all_who_map_it_follow() {
     for (huge, order) in [(0, Order::ZERO), (1, Order::PAGEBLOCK)] {
         let mm = machine(huge);
-        let parent = mm.new_space();
-        let at = mm.mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-        mm.populate(&parent, at, PAGEBLOCK_PAGES).unwrap();
-        let child = mm.fork(&parent).unwrap();
+        let parent = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        mm.spaces().populate(&parent, at, PAGEBLOCK_PAGES).unwrap();
+        let child = mm.spaces().fork(&parent).unwrap();
         let (from, _) = read(&mm, &parent, at);
         let to = mm.alloc(Request::USER.of_order(order)).unwrap();
-        mm.lru_drain_all();
-        mm.page(from).get();
+        mm.lru().lru_drain_all();
+        mm.lru().page(from).get();
         // A second reference pins it.
-        mm.page(from).get();
-        assert_eq!(mm.migrate_page(from, to), Err(MigrateError::Pinned));
-        mm.check_vm().unwrap();
+        mm.lru().page(from).get();
+        assert_eq!(mm.rmap().migrate_page(from, to), Err(MigrateError::Pinned));
+        mm.spaces().check_vm().unwrap();
         assert_eq!(read(&mm, &child, at).0, from);
-        mm.page(from).put();
-        mm.lru_drain_all();
-        mm.lru_forget(from);
-        mm.migrate_page(from, to).unwrap();
-        mm.check_vm().unwrap();
+        mm.lru().page(from).put();
+        mm.lru().lru_drain_all();
+        mm.lru().lru_forget(from);
+        mm.rmap().migrate_page(from, to).unwrap();
+        mm.spaces().check_vm().unwrap();
         assert_eq!((read(&mm, &parent, at).0, read(&mm, &child, at).0), (to, to));
-        mm.exit(&parent);
-        mm.exit(&child);
+        mm.spaces().exit(&parent);
+        mm.spaces().exit(&child);
         assert_eq!(held(&mm), 0);
-        mm.check().unwrap();
+        mm.views().check().unwrap();
     }
 }
 
 #[test]
 fn a_dirty_page_of_a_file_moves_and_is_written_later() {
     let mm = machine(0);
-    let file = mm.new_file(FileKind::Disk);
-    mm.write_file(&file, 3, Placement::default()).unwrap();
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::shared(&file, 4)).unwrap();
+    let file = mm.files().new_file(FileKind::Disk);
+    mm.files().write_file(&file, 3, Placement::default()).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::shared(&file, 4)).unwrap();
     let (from, _) = read(&mm, &space, at.add(3));
     let to = mm.alloc(Request::USER).unwrap();
-    mm.lru_drain_all();
-    mm.page(from).get();
-    mm.lru_forget(from);
-    mm.migrate_page(from, to).unwrap();
+    mm.lru().lru_drain_all();
+    mm.lru().page(from).get();
+    mm.lru().lru_forget(from);
+    mm.rmap().migrate_page(from, to).unwrap();
     assert_eq!(read(&mm, &space, at.add(3)).0, to);
-    assert_eq!(mm.take_dirty(10), [to]);
-    mm.written(&[to]);
-    mm.check_vm().unwrap();
-    mm.exit(&space);
-    mm.drop_file(&file);
+    assert_eq!(mm.files().take_dirty(10), [to]);
+    mm.files().written(&[to]);
+    mm.spaces().check_vm().unwrap();
+    mm.spaces().exit(&space);
+    mm.files().drop_file(&file);
     assert_eq!(held(&mm), 0);
 }
 
 #[test]
 fn a_clean_page_of_a_file_can_be_had_back_but_no_dirty_or_used_one() {
     let mm = machine(0);
-    let file = mm.new_file(FileKind::Disk);
-    mm.read_file(&file, 3, Placement::default()).unwrap();
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::shared(&file, 4)).unwrap();
+    let file = mm.files().new_file(FileKind::Disk);
+    mm.files().read_file(&file, 3, Placement::default()).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::shared(&file, 4)).unwrap();
     let (pfn, _) = read(&mm, &space, at.add(3));
-    mm.lru_drain_all();
-    mm.page(pfn).get();
-    assert!(!mm.remove_mapping(pfn), "it is mapped");
-    assert!(mm.try_to_unmap(pfn, Leave::Nothing));
-    mm.mark_dirty(pfn);
-    assert!(!mm.remove_mapping(pfn), "it is dirty");
-    mm.written(&mm.take_dirty(1));
-    assert!(mm.remove_mapping(pfn));
-    mm.free_page(pfn);
-    mm.exit(&space);
-    assert_eq!((mm.file_pages(), held(&mm)), (0, 0));
+    mm.lru().lru_drain_all();
+    mm.lru().page(pfn).get();
+    assert!(!mm.files().remove_mapping(pfn), "it is mapped");
+    assert!(mm.rmap().try_to_unmap(pfn, Leave::Nothing));
+    mm.files().mark_dirty(pfn);
+    assert!(!mm.files().remove_mapping(pfn), "it is dirty");
+    mm.files().written(&mm.files().take_dirty(1));
+    assert!(mm.files().remove_mapping(pfn));
+    mm.lru().free_page(pfn);
+    mm.spaces().exit(&space);
+    assert_eq!((mm.files().file_pages(), held(&mm)), (0, 0));
 }
 
 #[test]
 fn a_huge_page_is_split_for_who_has_a_reference() {
     let mm = machine(1);
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
     let (head, _) = read(&mm, &space, at);
-    mm.lru_drain_all();
-    mm.page(head).get();
-    assert!(mm.split_huge_page(head));
-    assert_eq!((mm.page(head).refs(), mm.page(head.add(1)).refs()), (2, 1));
-    mm.put_page(head);
-    mm.check_vm().unwrap();
-    mm.exit(&space);
+    mm.lru().lru_drain_all();
+    mm.lru().page(head).get();
+    assert!(mm.spaces().split_huge_page(head));
+    assert_eq!((mm.lru().page(head).refs(), mm.lru().page(head.add(1)).refs()), (2, 1));
+    mm.lru().put_page(head);
+    mm.spaces().check_vm().unwrap();
+    mm.spaces().exit(&space);
     assert_eq!(held(&mm), 0);
 }
 
 #[test]
 fn khugepaged_leaves_what_nobody_used_of_late() {
     let mm = machine(0);
-    let space = mm.new_space();
-    let at = mm.mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-    mm.populate(&space, at, PAGEBLOCK_PAGES).unwrap();
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    mm.spaces().populate(&space, at, PAGEBLOCK_PAGES).unwrap();
     for page in 0..PAGEBLOCK_PAGES {
         let pfn = space.table(at).unwrap().entry(at.add(page)).pfn();
-        assert_eq!(mm.referenced(pfn), 1);
+        assert_eq!(mm.rmap().referenced(pfn), 1);
     }
     mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
-    assert!(mm.khugepaged().is_some());
+    assert!(mm.collapses().khugepaged().is_some());
     assert_eq!(space.huge_pages(), 0);
     read(&mm, &space, at.add(9));
-    assert!(mm.khugepaged().is_some());
+    assert!(mm.collapses().khugepaged().is_some());
     assert_eq!(space.huge_pages(), 1);
-    mm.check_vm().unwrap();
-    mm.exit(&space);
+    mm.spaces().check_vm().unwrap();
+    mm.spaces().exit(&space);
     assert_eq!(held(&mm), 0);
 }
 
 #[test]
 fn what_is_discarded_is_gone_and_still_mapped() {
     let mm = machine(0);
-    let space = mm.new_space();
+    let space = mm.spaces().new_space();
     let before = held(&mm);
-    let at = mm.mmap(&space, MapSpec::anonymous(64)).unwrap();
-    mm.populate(&space, at, 64).unwrap();
-    mm.discard(&space, at.add(10), 20);
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(64)).unwrap();
+    mm.spaces().populate(&space, at, 64).unwrap();
+    mm.spaces().discard(&space, at.add(10), 20);
     assert_eq!(space.resident_pages(), 44);
     // A page table remains besides.
     assert_eq!(held(&mm), before + 45);
@@ -194,39 +194,39 @@ fn what_is_discarded_is_gone_and_still_mapped() {
         space.access(at.add(9), Touch::Read).is_some() && space.access(at.add(10), Touch::Read).is_none()
     );
     assert_eq!(read(&mm, &space, at.add(29)).1, Some(FaultKind::Minor));
-    mm.exit(&space);
+    mm.spaces().exit(&space);
     assert_eq!(held(&mm), before);
-    mm.check_vm().unwrap();
+    mm.spaces().check_vm().unwrap();
 }
 
 #[test]
 fn pages_of_a_file_are_forgotten_if_they_are_clean_and_nobodys() {
     let mm = machine(0);
-    let file = mm.new_file(FileKind::Disk);
-    let space = mm.new_space();
+    let file = mm.files().new_file(FileKind::Disk);
+    let space = mm.spaces().new_space();
     for page in 0..4 {
-        mm.read_file(&file, page, Placement::default()).unwrap();
+        mm.files().read_file(&file, page, Placement::default()).unwrap();
     }
-    mm.write_file(&file, 1, Placement::default()).unwrap();
-    let at = mm.mmap(&space, MapSpec::shared(&file, 3)).unwrap();
+    mm.files().write_file(&file, 1, Placement::default()).unwrap();
+    let at = mm.spaces().mmap(&space, MapSpec::shared(&file, 3)).unwrap();
     read(&mm, &space, at.add(2));
-    mm.lru_drain_all();
-    let forgotten = [0, 1, 2, 3, 4].map(|page| mm.forget_file_page(&file, page));
+    mm.lru().lru_drain_all();
+    let forgotten = [0, 1, 2, 3, 4].map(|page| mm.files().forget_file_page(&file, page));
     assert_eq!(
         forgotten,
         [true, false, false, true, false],
         "one is dirty, one mapped, and there is no fifth"
     );
-    assert_eq!(file.cached_pages(&mm), 2);
-    mm.check_vm().unwrap();
+    assert_eq!(file.cached_pages(mm.machine()), 2);
+    mm.spaces().check_vm().unwrap();
 }
 
 #[test]
 fn khugepaged_begins_with_the_first_fault_where_a_huge_page_may_be() {
     let woken = |thp: u64, pages: u32| {
         let mm = machine(thp);
-        let space = mm.new_space();
-        let at = mm.mmap(&space, MapSpec::anonymous(pages)).unwrap();
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
         mm.machine().take_woken();
         read(&mm, &space, at);
         (mm.machine().take_woken().contains(&Daemon::Khugepaged), space.huge_pages())

@@ -4,9 +4,9 @@
 
 use super::region::{HugePages, Region};
 use super::{Backing, Vpn};
+use super::{SpacesDoor, SpacesGround};
 use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
-use crate::mm::Mm;
 use crate::pages::alloc_path::{FirstLook, Served};
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::rules::knobs::Knob;
@@ -68,9 +68,9 @@ impl<M: Machine> Region<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Whether pages of `region` may be huge.
-    pub(super) fn may_be_huge(&self, region: &Region<M>) -> bool {
+    pub(super) fn may_be_huge(self, region: &Region<M>) -> bool {
         let by_setting = |setting: u64| match (setting, region.huge) {
             (ALWAYS, HugePages::AsConfigured) | (ALWAYS | MADVISE, HugePages::Advised) => true,
             (_, HugePages::AsConfigured | HugePages::Advised | HugePages::Never) => false,
@@ -80,13 +80,13 @@ impl<M: Machine> Mm<M> {
     }
 
     /// A huge page for a fault in `region`, if there is one and however hard the fault may try for it.
-    pub(super) fn alloc_huge(&self, region: &Region<M>) -> Result<Pfn, AllocError> {
+    pub(super) fn alloc_huge(self, region: &Region<M>) -> Result<Pfn, AllocError> {
         let rule = self.rules().reclaim.huge_fault;
         let urgency_at = |setting: u64| Defrag::new(setting, rule).urgency(region.huge, rule);
         let urgency = urgency_at(self.knobs().get(Knob::HugeDefrag));
         let placement = region.placement;
         let request = Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP };
-        let Served { block, first_look } = self.pages().serve(self, request);
+        let Served { block, first_look } = self.pages().serve(self.ground, request);
         let mattered = |setting| (first_look == FirstLook::FoundNone).then(|| urgency_at(setting));
         self.knobs().decide(self.machine(), Knob::HugeDefrag, mattered);
         block

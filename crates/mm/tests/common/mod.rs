@@ -179,7 +179,7 @@ impl Model {
             }
             Err(AllocError::OutOfMemory) => assert_eq!(request.urgency, Urgency::Waits),
             Err(AllocError::WouldWait) => assert_ne!(request.urgency, Urgency::Waits),
-            Err(AllocError::Killed) => assert!(self.mm.is_killed(TaskId(0))),
+            Err(AllocError::Killed) => assert!(self.mm.pages().is_killed(TaskId(0))),
         }
         result
     }
@@ -256,9 +256,9 @@ impl Model {
 
     /// Every invariant, and that the allocator's books are those of this model.
     pub(crate) fn check(&self) {
-        let pages = self.mm.check().unwrap_or_else(|what| panic!("{what}"));
+        let pages = self.mm.views().check().unwrap_or_else(|what| panic!("{what}"));
         assert_eq!(pages.allocated, self.pages_allocated - self.pages_freed);
-        let counters = self.mm.counters();
+        let counters = self.mm.views().counters();
         let sum = |prefix: &str| -> u64 {
             counters.0.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, value)| value).sum()
         };
@@ -268,7 +268,7 @@ impl Model {
         assert_eq!(counters.get("numa_local") + counters.get("numa_other"), self.allocations);
         assert_eq!(counters.get("numa_miss"), counters.get("numa_foreign"));
         assert_eq!(counters.get("nr_free_pages"), pages.free);
-        let used = self.mm.memory_use();
+        let used = self.mm.views().memory_use();
         assert_eq!((used.free, used.pcp, used.held()), (pages.free, pages.pcp, pages.allocated));
     }
 }
@@ -280,7 +280,7 @@ pub(crate) fn free_blocks(mm: &Mm<Bare>) -> Vec<[u64; 11]> {
             line.split_whitespace().skip(4).map(|number| number.parse().unwrap()).collect();
         numbers.try_into().expect("eleven orders")
     };
-    mm.buddyinfo().lines().map(row).collect()
+    mm.views().buddyinfo().lines().map(row).collect()
 }
 
 /// All memory is back as it was after boot: the same blocks below a pageblock, the same pages above. (Larger ones may

@@ -147,28 +147,28 @@ pub(crate) type Space = std::sync::Arc<AddressSpace<ShuttleMachine>>;
 
 /// Writes `number` to the page at `vpn`, if it can be had.
 pub(crate) fn write(mm: &Tiny, space: &Space, vpn: Vpn, number: u32) {
-    if let Ok(pinned) = mm.pin_page(space, vpn, Touch::Write) {
+    if let Ok(pinned) = mm.rmap().pin_page(space, vpn, Touch::Write) {
         mm.machine().contents[pinned.frame().0 as usize].store(number, Ordering::Relaxed);
-        mm.unpin_page(pinned);
+        mm.rmap().unpin_page(pinned);
     }
 }
 
 /// `spaces`, which are all that there are, end, and every reference is counted before and after.
 pub(crate) fn exit_all(mm: &Tiny, spaces: &[&Space]) {
-    mm.check_vm().unwrap();
+    mm.spaces().check_vm().unwrap();
     for space in spaces {
-        mm.exit(space);
+        mm.spaces().exit(space);
     }
-    mm.lru_drain_all();
-    mm.check_vm().unwrap();
-    assert_eq!((mm.spaces().len(), mm.committed_pages()), (0, 0));
+    mm.lru().lru_drain_all();
+    mm.spaces().check_vm().unwrap();
+    assert_eq!((mm.spaces().all_spaces().len(), mm.spaces().committed_pages()), (0, 0));
 }
 
 /// What the page at `vpn` holds.
 pub(crate) fn read(mm: &Tiny, space: &Space, vpn: Vpn) -> Result<u32, FaultError> {
-    let pinned = mm.pin_page(space, vpn, Touch::Read)?;
+    let pinned = mm.rmap().pin_page(space, vpn, Touch::Read)?;
     let number = mm.machine().contents[pinned.frame().0 as usize].load(Ordering::Relaxed);
-    mm.unpin_page(pinned);
+    mm.rmap().unpin_page(pinned);
     Ok(number)
 }
 
@@ -226,14 +226,14 @@ pub(crate) fn on_cpu(cpu: u16, run: impl FnOnce() + Send + 'static) -> thread::J
 
 /// Everything was freed: the allocator is whole, and all memory is back after a drain.
 pub(crate) fn check_whole(mm: &Tiny) {
-    let pages = mm.check().unwrap();
+    let pages = mm.views().check().unwrap();
     assert_eq!(pages.allocated, 0, "{pages:?}");
     mm.drain_all();
     let managed = mm.zones().iter().map(|zone| u64::from(zone.managed())).sum();
-    let pages = mm.check().unwrap();
+    let pages = mm.views().check().unwrap();
     assert_eq!((pages.free, pages.pcp), (managed, 0));
     assert_eq!(mm.zones().iter().map(|zone| zone.free_pages_exact()).sum::<u64>(), managed);
-    let counters = mm.counters();
+    let counters = mm.views().counters();
     assert_eq!(counters.get("pgalloc_normal"), counters.get("pgfree"));
 }
 

@@ -128,7 +128,7 @@ pub(crate) fn write(
     vpn: Vpn,
     number: u32,
 ) -> Result<(), FaultError> {
-    let (pfn, _) = mm.touch_page(space, vpn, Touch::Write)?;
+    let (pfn, _) = mm.spaces().touch_page(space, vpn, Touch::Write)?;
     mm.machine().write(pfn, number);
     Ok(())
 }
@@ -139,7 +139,7 @@ pub(crate) fn read(
     space: &AddressSpace<Remembering>,
     vpn: Vpn,
 ) -> Result<u32, FaultError> {
-    let (pfn, _) = mm.touch_page(space, vpn, Touch::Read)?;
+    let (pfn, _) = mm.spaces().touch_page(space, vpn, Touch::Read)?;
     Ok(mm.machine().read(pfn))
 }
 

@@ -17,7 +17,7 @@ pub use files::{docs_name_what_is, known_files};
 pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
 pub use published::figures_are_published;
-pub use rooms::{mm_is_thin, rooms};
+pub use rooms::{rooms, types_are_thin};
 pub use shape::{file_length, median_length, module_opening};
 pub use source::{finished_code, oldest_rust, safety_comment};
 pub use walks::walks_lead_through;
@@ -43,7 +43,7 @@ pub const ALL: [Rule; 19] = [
     ("walks-lead-through", walks_lead_through),
     ("arrows", arrows),
     ("rooms", rooms),
-    ("mm-is-thin", mm_is_thin),
+    ("types-are-thin", types_are_thin),
     ("core-alone", core_alone),
     ("who-parses", who_parses),
     ("who-prints", who_prints),

@@ -1,87 +1,69 @@
 //! The rooms of crates/mm/src, and which of them may import which.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::source::lines;
 use crate::{File, Finding, Tree};
 
 const SOURCES: &str = "crates/mm/src/";
-const HERE: &str = "crates/tidy/src/rules/rooms.rs";
 
 /// A room, and the rooms that it may import.
 type Room = (&'static str, &'static [&'static str]);
 
 /// From the ground up; `mm` is the file that puts them together.
-const ROOMS: [Room; 11] = [
+const ROOMS: [Room; 12] = [
     ("ground", &[]),
     ("rules", &["ground"]),
     ("pages", &["ground", "rules"]),
     ("slab", &["ground", "rules", "pages"]),
     ("lru", &["ground", "rules", "pages"]),
-    ("vm", &["ground", "rules", "pages", "lru"]),
+    ("cache", &["ground", "rules", "pages", "lru"]),
+    ("vm", &["ground", "rules", "pages", "lru", "cache"]),
     ("compact", &["ground", "rules", "pages", "lru", "vm"]),
-    ("reclaim", &["ground", "rules", "pages", "slab", "lru", "vm", "compact"]),
+    ("reclaim", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact"]),
     ("tier", &["ground", "rules"]),
-    ("views", &["ground", "rules", "pages", "slab", "lru", "vm", "compact", "reclaim"]),
-    ("mm", &["ground", "rules", "pages", "slab", "lru", "vm", "compact", "reclaim", "views"]),
+    ("views", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact", "reclaim"]),
+    ("mm", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact", "reclaim", "views"]),
 ];
 
-/// Arrows that run back up, and are to go. This list only ever gets shorter.
-const STILL: [(&str, &str); 5] =
-    [("lru", "mm"), ("vm", "mm"), ("compact", "mm"), ("reclaim", "mm"), ("views", "mm")];
+/// How many methods a type of mm may have, over all files: who needs more is two things.
+const METHODS: usize = 152;
 
-/// How many methods `Mm` may have, in whatever file. This figure only ever gets smaller.
-const MM_METHODS: usize = 395;
+/// How many `Mm` may have, which only puts rooms together.
+const MM_METHODS: usize = 60;
 
-/// `rooms`: the rooms of mm import from those below them only; what still does not is in a list, and so is in use.
+/// `types-are-thin`: no type of mm has so many methods that nobody knows them all, and `Mm` has few.
+pub fn types_are_thin(tree: &Tree) -> Vec<Finding> {
+    let mut methods: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for file in sources(tree) {
+        for name in methods_in(file) {
+            methods.entry(name).or_insert_with(|| (0, file.path.clone())).0 += 1;
+        }
+    }
+    let too_many = methods.into_iter().filter_map(|(name, (count, path))| {
+        let most = if name == "Mm" { MM_METHODS } else { METHODS };
+        let what = format!("{name} has {count} methods, more than {most}: it is two things");
+        (count > most).then_some(Finding { rule: "types-are-thin", path, line: 0, what })
+    });
+    too_many.collect()
+}
+
+/// `rooms`: the rooms of mm import from those below them only.
 pub fn rooms(tree: &Tree) -> Vec<Finding> {
-    held(tree, &STILL)
-}
-
-/// `mm-is-thin`: `Mm` has so many methods, and no more; where it has fewer, the figure goes down with it.
-pub fn mm_is_thin(tree: &Tree) -> Vec<Finding> {
-    thin(tree, MM_METHODS)
-}
-
-fn held(tree: &Tree, still: &[(&str, &str)]) -> Vec<Finding> {
     let mut found = vec![];
-    let mut used = BTreeSet::new();
     for file in sources(tree) {
         let Some(room) = room_of(file) else {
             let what = "stands in no room of mm: give it one, or draw a new room's arrows".to_owned();
             found.push(Finding { rule: "rooms", path: file.path.clone(), line: 0, what });
             continue;
         };
-        for (line, known) in imports(file) {
-            if known == room.0 || room.1.contains(&known) {
-                continue;
-            }
-            if still.contains(&(room.0, known)) {
-                used.insert((room.0, known));
-                continue;
-            }
+        let unknown = |known: &&str| *known != room.0 && !room.1.contains(known);
+        for (line, known) in imports(file).into_iter().filter(|(_, known)| unknown(known)) {
             let what = format!("{} may not know {known}", room.0);
             found.push(Finding { rule: "rooms", path: file.path.clone(), line, what });
         }
     }
-    if sources(tree).next().is_some() {
-        for (room, known) in still.iter().filter(|arrow| !used.contains(*arrow)) {
-            let what = format!("{room} does not know {known} any more: take the arrow off the list");
-            found.push(Finding { rule: "rooms", path: HERE.to_owned(), line: 0, what });
-        }
-    }
     found
-}
-
-fn thin(tree: &Tree, most: usize) -> Vec<Finding> {
-    let Some(home) = sources(tree).find(|file| file.path.ends_with("/mm.rs")) else { return vec![] };
-    let methods: usize = sources(tree).map(methods_of_mm).sum();
-    let what = match methods {
-        _ if methods > most => format!("Mm has {methods} methods, more than {most}: a room is their place"),
-        _ if methods < most => format!("Mm has {methods} methods: MM_METHODS is to be that"),
-        _ => return vec![],
-    };
-    vec![Finding { rule: "mm-is-thin", path: home.path.clone(), line: 0, what }]
 }
 
 /// mm's own files, the crate's root apart, which only hands names on, and tests.
@@ -121,21 +103,33 @@ fn imports(file: &File) -> Vec<(usize, &'static str)> {
     found
 }
 
-/// Functions in blocks `impl … Mm<M> {`, those of traits apart.
-fn methods_of_mm(file: &File) -> usize {
-    let mut within = false;
-    let mut methods = 0;
+/// For each function in a block `impl … Type<…> {` of `file`, those of traits apart, the type's name.
+fn methods_in(file: &File) -> Vec<String> {
+    let mut within = None;
+    let mut methods = vec![];
     for (_, code) in code(file) {
-        if code.starts_with("impl") {
-            within = code.ends_with(" Mm<M> {") && !code.contains(" for ");
+        if code.starts_with("impl") && code.ends_with('{') {
+            within = if code.contains(" for ") { None } else { type_of(&code) };
         } else if code == "}" {
-            within = false;
+            within = None;
         }
         let item = code.strip_prefix("    ").filter(|item| !item.starts_with(' '));
         let is_method = item.is_some_and(|item| item.starts_with("fn ") || item.contains(" fn "));
-        methods += usize::from(within && is_method);
+        methods.extend(within.clone().filter(|_| is_method));
     }
     methods
+}
+
+/// `Type` of `impl<…> Type<…> {`.
+fn type_of(code: &str) -> Option<String> {
+    let mut depth = 0;
+    let head = code.strip_prefix("impl")?.trim_end_matches('{').trim();
+    let generics = head.find(|c| {
+        depth += i32::from(c == '<') - i32::from(c == '>');
+        depth == 0
+    });
+    let name = if head.starts_with('<') { &head[generics? + 1..] } else { head };
+    Some(name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
 }
 
 #[cfg(test)]
@@ -151,36 +145,40 @@ mod tests {
         let text = "//! a\nuse crate::ground::ids::Pfn;\nuse crate::vm::{Vpn};\nfn f(mm: crate::Mm<M>) {}\n\
             // crate::reclaim::Reclaim\nmod tests {\n    use crate::slab::Slab;\n}\n";
         let tree = Tree::of(&[("crates/mm/src/pages/zone.rs", text)]);
-        let found = held(&tree, &[]);
+        let found = rooms(&tree);
         assert_eq!(what(&found), ["pages may not know vm", "pages may not know mm"]);
         assert_eq!([found[0].line, found[1].line], [3, 4]);
     }
 
     #[test]
-    fn an_arrow_on_the_list_is_let_be_as_long_as_it_is_there() {
-        let still = [("vm", "mm")];
-        let tree = Tree::of(&[("crates/mm/src/vm/fault.rs", "use crate::mm::Mm;\n")]);
-        assert_eq!(held(&tree, &still), []);
-        let tree = Tree::of(&[("crates/mm/src/vm/fault.rs", "use crate::pages::zone::Zone;\n")]);
-        assert_eq!(what(&held(&tree, &still)), ["vm does not know mm any more: take the arrow off the list"]);
-    }
-
-    #[test]
     fn a_file_without_a_room_is_found() {
         let tree = Tree::of(&[("crates/mm/src/attic.rs", ""), ("crates/mm/src/mm.rs", "")]);
-        let found = held(&tree, &[]);
+        let found = rooms(&tree);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].path, "crates/mm/src/attic.rs");
     }
 
     #[test]
-    fn methods_are_counted_in_every_room_and_those_of_traits_are_not() {
-        let mm = "impl<M: Machine> Mm<M> {\n    pub fn a(&self) {\n        fn inner() {}\n    }\n    fn b() {}\n}\n\
-            impl<M: Machine> Above<M> for Mm<M> {\n    fn c() {}\n}\n";
-        let vm = "impl<M: Machine> Mm<M> {\n    pub(crate) fn d(&self) {}\n}\nimpl Vm {\n    fn e() {}\n}\n";
-        let tree = Tree::of(&[("crates/mm/src/mm.rs", mm), ("crates/mm/src/vm/space.rs", vm)]);
-        assert_eq!(thin(&tree, 3), []);
-        assert_eq!(what(&thin(&tree, 4)), ["Mm has 3 methods: MM_METHODS is to be that"]);
-        assert_eq!(what(&thin(&tree, 2)), ["Mm has 3 methods, more than 2: a room is their place"]);
+    fn methods_of_a_type_are_counted_over_files_and_those_of_traits_are_not() {
+        let methods =
+            "    pub fn a(self) {\n        fn inner() {}\n    }\n    fn b() {}\n".repeat(METHODS / 4);
+        let head = "impl<'a, M: Machine, G: Ground<M>> Door<'a, M, G> {\n";
+        let block = format!("{head}{methods}}}\nimpl Clone for Door {{\n    fn c() {{}}\n}}\n");
+        let more = format!("{block}impl Door {{\n    fn d() {{}}\n}}\n");
+        let tree = |second: &str| {
+            Tree::of(&[("crates/mm/src/vm/space.rs", block.as_str()), ("crates/mm/src/vm/fault.rs", second)])
+        };
+        assert_eq!(types_are_thin(&tree(&block)), []);
+        assert_eq!(
+            what(&types_are_thin(&tree(&more))),
+            ["Door has {} methods, more than {METHODS}: it is two things"]
+        );
+    }
+
+    #[test]
+    fn mm_has_fewer() {
+        let text = format!("impl<M: Machine> Mm<M> {{\n{}}}\n", "    fn a() {}\n".repeat(MM_METHODS + 1));
+        let tree = Tree::of(&[("crates/mm/src/mm.rs", text.as_str())]);
+        assert_eq!(what(&types_are_thin(&tree)), ["Mm has 61 methods, more than 60: it is two things"]);
     }
 }

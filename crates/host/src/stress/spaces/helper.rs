@@ -26,10 +26,10 @@ pub(super) fn run(host: &Host, done: &AtomicBool) -> SpaceTally {
     while !done.load(Ordering::Relaxed) {
         tally.flushed += flush(host);
         let node = Node((round % nodes) as u16);
-        mm.kcompactd(node);
-        mm.compact_proactively(node);
-        mm.compact_node(node);
-        mm.khugepaged();
+        mm.compaction().kcompactd(node);
+        mm.compaction().compact_proactively(node);
+        mm.compaction().compact_node(node);
+        mm.collapses().khugepaged();
         round += 1;
         thread::sleep(PAUSE);
     }
@@ -40,14 +40,14 @@ pub(super) fn run(host: &Host, done: &AtomicBool) -> SpaceTally {
 /// Writes what reclaim or the limits want written; gives the pages.
 fn flush(host: &Host) -> u64 {
     let mm = host.raw();
-    let mut wanted = mm.take_flush_request();
+    let mut wanted = mm.files().take_flush_request();
     let mut written = 0;
-    while wanted > 0 || mm.wants_writeback() {
-        let pages = mm.take_dirty(WRITES);
+    while wanted > 0 || mm.files().wants_writeback() {
+        let pages = mm.files().take_dirty(WRITES);
         if pages.is_empty() {
             break;
         }
-        mm.written(&pages);
+        mm.files().written(&pages);
         written += pages.len() as u64;
         wanted = wanted.saturating_sub(pages.len() as u64);
     }

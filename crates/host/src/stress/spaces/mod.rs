@@ -115,8 +115,8 @@ struct Process {
 
 impl Process {
     fn new(host: &Host, memory: &Arc<File<HostMachine>>) -> Result<Self, String> {
-        let space = host.raw().new_space();
-        let counters = host.raw().mmap(&space, MapSpec::shared(memory, COUNTERS));
+        let space = host.raw().spaces().new_space();
+        let counters = host.raw().spaces().mmap(&space, MapSpec::shared(memory, COUNTERS));
         let counters = counters.map_err(|error| error.to_string())?;
         Ok(Self { space, forking: RwLock::new(()), counters })
     }
@@ -138,21 +138,21 @@ pub fn run(stress: &Stress) -> Result<SpaceTally, String> {
     // Threads promise more than there is and find out when they touch it.
     host.set_knob(Knob::OvercommitMemory, 1).map_err(|error| error.to_string())?;
     let mm = host.raw();
-    let memory = mm.new_file(FileKind::Memory);
+    let memory = mm.files().new_file(FileKind::Memory);
     let threads = stress.threads.max(1) as usize;
     let processes: Result<Vec<Process>, String> =
         (0..SHARED + threads).map(|_| Process::new(&host, &memory)).collect();
     let processes = processes?;
     let tally = run_threads(&host, &processes, stress)?;
-    mm.check_vm()?;
+    mm.spaces().check_vm()?;
     let counted = count(&host, &processes[0])?;
     if counted != tally.counted {
         return Err(format!("{} counts were made in shared memory, {counted} are there", tally.counted));
     }
     for process in &processes {
-        mm.exit(&process.space);
+        mm.spaces().exit(&process.space);
     }
-    mm.drop_file(&memory);
+    mm.files().drop_file(&memory);
     check_end(&host)?;
     Ok(tally)
 }
@@ -162,11 +162,11 @@ fn count(host: &Host, process: &Process) -> Result<u64, String> {
     let mut sum = 0;
     for page in 0..COUNTERS {
         let at = process.counters.add(page);
-        let pinned = host.raw().pin_page(&process.space, at, mm::vm::Touch::Read);
+        let pinned = host.raw().rmap().pin_page(&process.space, at, mm::vm::Touch::Read);
         let pinned = pinned.map_err(|error| error.to_string())?;
         let [word, _] = words_of(&pinned);
         sum += host.raw().machine().arena().word(word).load(Ordering::Relaxed);
-        host.raw().unpin_page(pinned);
+        host.raw().rmap().unpin_page(pinned);
     }
     Ok(sum)
 }
@@ -174,12 +174,12 @@ fn count(host: &Host, process: &Process) -> Result<u64, String> {
 fn check_end(host: &Host) -> Result<(), String> {
     let mm = host.raw();
     host.stop_daemons();
-    mm.lru_drain_all();
-    mm.check_vm()?;
+    mm.lru().lru_drain_all();
+    mm.spaces().check_vm()?;
     host.drain_all();
     let (managed, pages) = (host.memory_use().managed, host.check()?);
-    if (pages.free, pages.pcp, pages.allocated) != (managed, 0, 0) || mm.committed_pages() != 0 {
-        let promised = mm.committed_pages();
+    if (pages.free, pages.pcp, pages.allocated) != (managed, 0, 0) || mm.spaces().committed_pages() != 0 {
+        let promised = mm.spaces().committed_pages();
         return Err(format!(
             "{managed} pages are managed, but in the end there are {pages:?}, {promised} promised"
         ));
@@ -214,7 +214,7 @@ fn run_threads(host: &Host, processes: &[Process], stress: &Stress) -> Result<Sp
         }
         Ok(sum)
     });
-    let counters = host.raw().counters();
+    let counters = host.raw().views().counters();
     let (compacted, collapsed) =
         (counters.get("compact_pages_moved"), counters.get("khugepaged_pages_collapsed"));
     result.map(|sum| SpaceTally { compacted, collapsed, ..sum })

@@ -85,7 +85,7 @@ impl<'h> Worker<'h> {
                     700..=739 => self.unmap(),
                     740..=759 => self.fork(),
                     990..=996 => self.split(),
-                    _ => self.host.raw().lru_drain_all(),
+                    _ => self.host.raw().lru().lru_drain_all(),
                 }
                 Ok(())
             }
@@ -95,7 +95,7 @@ impl<'h> Worker<'h> {
     fn map(&mut self) -> Result<(), String> {
         let process = if self.rng.one_in(3) { self.own } else { self.rng.below(SHARED as u64) as usize };
         let pages = if self.rng.one_in(4) { PAGEBLOCK_PAGES } else { 1 + self.rng.below(40) as u32 };
-        let start = self.host.raw().mmap(&self.processes[process].space, MapSpec::anonymous(pages));
+        let start = self.host.raw().spaces().mmap(&self.processes[process].space, MapSpec::anonymous(pages));
         let start = start.map_err(|error| error.to_string())?;
         self.regions.push(Region { process, start, stamps: vec![Some(0); pages as usize] });
         Ok(())
@@ -118,14 +118,14 @@ impl<'h> Worker<'h> {
     /// Writes `stamp` to the page; says whether there was memory for it.
     fn stamp(&self, space: &Space, at: Vpn, stamp: u64) -> Result<bool, String> {
         let mm = self.host.raw();
-        match mm.pin_page(space, at, Touch::Write) {
+        match mm.rmap().pin_page(space, at, Touch::Write) {
             Ok(pinned) => {
                 // Relaxed, here and below: the pin keeps the page, and mm's locks order who writes and who reads it. Were they not to,
                 // a stamp would be missing, which is what this test is for.
                 for word in words_of(&pinned) {
                     mm.machine().arena().word(word).store(stamp, Ordering::Relaxed);
                 }
-                mm.unpin_page(pinned);
+                mm.rmap().unpin_page(pinned);
                 Ok(true)
             }
             Err(FaultError::Alloc(_)) => Ok(false),
@@ -139,7 +139,7 @@ impl<'h> Worker<'h> {
         let (process, at) = (self.regions[region].process, self.regions[region].start.add(page as u32));
         let process = &self.processes[process];
         // Beside forks first; the write itself waits for them.
-        let _ = self.host.raw().touch_page(&process.space, at, Touch::Write);
+        let _ = self.host.raw().spaces().touch_page(&process.space, at, Touch::Write);
         let written = {
             let _no_fork = process.forking.read().unwrap_or_else(PoisonError::into_inner);
             self.stamp(&process.space, at, stamp)?
@@ -165,7 +165,7 @@ impl<'h> Worker<'h> {
     fn check(&mut self, space: &Space, region: &Region, page: usize) -> Result<(), String> {
         let Some(wanted) = region.stamps[page] else { return Ok(()) };
         let (mm, at) = (self.host.raw(), region.start.add(page as u32));
-        let pinned = match mm.pin_page(space, at, Touch::Read) {
+        let pinned = match mm.rmap().pin_page(space, at, Touch::Read) {
             Ok(pinned) => pinned,
             Err(FaultError::Alloc(_)) if wanted == 0 => return Ok(()),
             Err(error) => return Err(format!("{at} of {:?} holds {wanted:#x}: {error}", space.id())),
@@ -180,7 +180,7 @@ impl<'h> Worker<'h> {
                 ));
             }
         }
-        mm.unpin_page(pinned);
+        mm.rmap().unpin_page(pinned);
         self.tally.checked += 1;
         Ok(())
     }
@@ -201,7 +201,7 @@ impl<'h> Worker<'h> {
         let ours = region.stamps[page..].iter().take(most).take_while(|stamp| stamp.is_some()).count();
         region.stamps[page..page + ours].fill(None);
         let space = &self.processes[region.process].space;
-        self.host.raw().munmap(space, region.start.add(page as u32), ours as u32);
+        self.host.raw().spaces().munmap(space, region.start.add(page as u32), ours as u32);
         self.tally.unmapped += ours as u64;
     }
 
@@ -209,7 +209,7 @@ impl<'h> Worker<'h> {
     fn unmap_all(&self, region: &Region) {
         let space = &self.processes[region.process].space;
         for page in (0..region.stamps.len()).filter(|&page| region.stamps[page].is_some()) {
-            self.host.raw().munmap(space, region.start.add(page as u32), 1);
+            self.host.raw().spaces().munmap(space, region.start.add(page as u32), 1);
         }
     }
 
@@ -221,7 +221,7 @@ impl<'h> Worker<'h> {
         let forked = {
             let process = &self.processes[process];
             let _no_write = process.forking.write().unwrap_or_else(PoisonError::into_inner);
-            self.host.raw().fork(&process.space)
+            self.host.raw().spaces().fork(&process.space)
         };
         let Ok(space) = forked else {
             self.tally.failed += 1;
@@ -262,7 +262,7 @@ impl<'h> Worker<'h> {
         for region in &child.regions {
             (0..region.stamps.len()).try_for_each(|page| self.check(&child.space, region, page))?;
         }
-        self.host.raw().exit(&child.space);
+        self.host.raw().spaces().exit(&child.space);
         Ok(())
     }
 
@@ -276,7 +276,7 @@ impl<'h> Worker<'h> {
         let node = Node(self.rng.below(self.host.topology().nodes.len() as u64) as u16);
         let at = Vpn(PAGEBLOCK_PAGES + self.rng.below(2048) as u32);
         for page in 0..8 {
-            match self.host.raw().move_page(space, at.add(page), node) {
+            match self.host.raw().rmap().move_page(space, at.add(page), node) {
                 Ok(()) => self.tally.moved += 1,
                 Err(MigrateError::Unmovable) => return Err(format!("{at} is mapped and cannot move")),
                 Err(_) => {}
@@ -289,18 +289,19 @@ impl<'h> Worker<'h> {
         let Some((region, page)) = self.pick() else { return };
         let region = &self.regions[region];
         let space = &self.processes[region.process].space;
-        self.tally.split += u64::from(self.host.raw().split_huge(space, region.start.add(page as u32)));
+        self.tally.split +=
+            u64::from(self.host.raw().spaces().split_huge(space, region.start.add(page as u32)));
     }
 
     /// Counts one in shared memory.
     fn count(&mut self) -> Result<(), String> {
         let process = &self.processes[self.rng.below(self.processes.len() as u64) as usize];
         let (mm, at) = (self.host.raw(), process.counters.add(self.rng.below(u64::from(COUNTERS)) as u32));
-        match mm.pin_page(&process.space, at, Touch::Write) {
+        match mm.rmap().pin_page(&process.space, at, Touch::Write) {
             Ok(pinned) => {
                 let [word, _] = words_of(&pinned);
                 mm.machine().arena().word(word).fetch_add(1, Ordering::Relaxed);
-                mm.unpin_page(pinned);
+                mm.rmap().unpin_page(pinned);
                 self.tally.counted += 1;
                 Ok(())
             }
@@ -312,20 +313,22 @@ impl<'h> Worker<'h> {
     /// Reads a file that is as large as what is left of memory may be, writes some of it through a mapping, and ends it.
     fn use_file(&mut self) -> Result<(), String> {
         let mm = self.host.raw();
-        let file = mm.new_file(FileKind::Disk);
+        let file = mm.files().new_file(FileKind::Disk);
         let pages = 1 + self.rng.below(200) as u32;
         for page in 0..pages {
-            self.tally.file_pages += u64::from(mm.read_file(&file, page, Placement::default()).is_ok());
+            self.tally.file_pages +=
+                u64::from(mm.files().read_file(&file, page, Placement::default()).is_ok());
         }
         let space = &self.processes[self.own].space;
-        let at = mm.mmap(space, MapSpec::shared(&file, pages)).map_err(|error| error.to_string())?;
+        let at = mm.spaces().mmap(space, MapSpec::shared(&file, pages)).map_err(|error| error.to_string())?;
         for page in (0..pages).step_by(3) {
-            self.tally.file_pages += u64::from(mm.touch_page(space, at.add(page), Touch::Write).is_ok());
+            self.tally.file_pages +=
+                u64::from(mm.spaces().touch_page(space, at.add(page), Touch::Write).is_ok());
         }
-        mm.munmap(space, at, pages);
-        let taken = mm.take_dirty(20);
-        mm.written(&taken);
-        mm.drop_file(&file);
+        mm.spaces().munmap(space, at, pages);
+        let taken = mm.files().take_dirty(20);
+        mm.files().written(&taken);
+        mm.files().drop_file(&file);
         Ok(())
     }
 }

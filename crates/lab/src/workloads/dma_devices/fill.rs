@@ -51,9 +51,9 @@ struct Running<'a> {
 impl Fill {
     pub(super) fn run(self, stage: &Stage, random: Random) {
         let mm = &stage.mm;
-        let space = mm.new_space();
-        let file = mm.new_file(FileKind::Disk);
-        let mapped = mm.mmap(&space, MapSpec::anonymous(self.anon));
+        let space = mm.spaces().new_space();
+        let file = mm.files().new_file(FileKind::Disk);
+        let mapped = mm.spaces().mmap(&space, MapSpec::anonymous(self.anon));
         if let Ok(start) = mapped {
             let mut running = Running {
                 stage,
@@ -75,8 +75,8 @@ impl Fill {
             // Nobody promises so much memory: there is no program.
             stage.tally.could_not_get();
         }
-        mm.exit(&space);
-        mm.drop_file(&file);
+        mm.spaces().exit(&space);
+        mm.files().drop_file(&file);
     }
 }
 
@@ -88,7 +88,7 @@ impl Running<'_> {
         let mut read = 0_u64;
         while touched < anon && !self.stage.is_over() {
             let pages = PAGEBLOCK_PAGES.min(anon - touched);
-            if self.stage.mm.populate(space, self.start.add(touched), pages).is_err() {
+            if self.stage.mm.spaces().populate(space, self.start.add(touched), pages).is_err() {
                 self.stage.tally.could_not_get();
                 return;
             }
@@ -133,15 +133,15 @@ impl Running<'_> {
         }
         let mm = &self.stage.mm;
         if self.shrinks {
-            mm.munmap(space, self.start.add(self.part * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES);
+            mm.spaces().munmap(space, self.start.add(self.part * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES);
             self.part = (self.part + 1) % parts;
             self.gone += 1;
             return;
         }
         self.gone -= 1;
         // Gaps of this size are the parts that are gone.
-        let mapped = mm.mmap(space, MapSpec::anonymous(PAGEBLOCK_PAGES));
-        let taken = mapped.is_ok_and(|at| mm.populate(space, at, PAGEBLOCK_PAGES).is_ok());
+        let mapped = mm.spaces().mmap(space, MapSpec::anonymous(PAGEBLOCK_PAGES));
+        let taken = mapped.is_ok_and(|at| mm.spaces().populate(space, at, PAGEBLOCK_PAGES).is_ok());
         if !taken {
             self.stage.tally.could_not_get();
         }
@@ -160,7 +160,7 @@ impl Running<'_> {
         let Stage { mm, disk, .. } = self.stage;
         let mut missing = 0;
         for page in self.next_piece() {
-            match mm.read_file(self.file, page, Placement::default()) {
+            match mm.files().read_file(self.file, page, Placement::default()) {
                 Ok(Cached::Hit) => {}
                 Ok(Cached::Miss) => missing += 1,
                 Err(_) => self.stage.tally.could_not_get(),
@@ -174,7 +174,7 @@ impl Running<'_> {
     /// Writes all of the next piece.
     fn write_piece(&mut self) {
         for page in self.next_piece() {
-            if self.stage.mm.write_file(self.file, page, Placement::default()).is_err() {
+            if self.stage.mm.files().write_file(self.file, page, Placement::default()).is_err() {
                 self.stage.tally.could_not_get();
             }
         }

@@ -48,9 +48,9 @@ impl<'a> Filling<'a> {
             node,
             from: placement(stage, node),
             random,
-            space: mm.new_space(),
-            huge: mm.new_space(),
-            file: mm.new_file(FileKind::Disk),
+            space: mm.spaces().new_space(),
+            huge: mm.spaces().new_space(),
+            file: mm.files().new_file(FileKind::Disk),
             anon: (Vpn::default(), 0),
             pinned: (Vpn::default(), 0),
             file_pages: 0,
@@ -82,9 +82,9 @@ impl<'a> Filling<'a> {
             return;
         }
         let spec = MapSpec::anonymous(pages).placed(self.from);
-        if let Ok(start) = self.stage.mm.mmap(&self.huge, spec) {
+        if let Ok(start) = self.stage.mm.spaces().mmap(&self.huge, spec) {
             // What cannot be had is missing from the share; the run's counters say so (thp_fault_fallback).
-            let _ = self.stage.mm.populate(&self.huge, start, pages);
+            let _ = self.stage.mm.spaces().populate(&self.huge, start, pages);
         }
     }
 
@@ -98,9 +98,10 @@ impl<'a> Filling<'a> {
         let share = |share| u64::from(share) * WHOLE / rest;
         let (of_file, of_pinned) = (share(self.spec.file), share(self.spec.pinned));
         let spec = || MapSpec::anonymous(room as u32).small().placed(self.from);
-        let (Ok(anon), Ok(pinned)) =
-            (self.stage.mm.mmap(&self.space, spec()), self.stage.mm.mmap(&self.space, spec()))
-        else {
+        let (Ok(anon), Ok(pinned)) = (
+            self.stage.mm.spaces().mmap(&self.space, spec()),
+            self.stage.mm.spaces().mmap(&self.space, spec()),
+        ) else {
             return;
         };
         (self.anon.0, self.pinned.0) = (anon, pinned);
@@ -137,13 +138,13 @@ impl<'a> Filling<'a> {
 
     /// Touches the next `pages` of a region of which `region` was touched; gives how many there were.
     fn populate(&self, region: (Vpn, u32), pages: u32) -> u32 {
-        let done = self.stage.mm.populate(&self.space, region.0.add(region.1), pages);
+        let done = self.stage.mm.spaces().populate(&self.space, region.0.add(region.1), pages);
         if done.is_ok() { pages } else { 0 }
     }
 
     fn read_piece(&mut self) {
         for _ in 0..FILE_PIECE {
-            if self.stage.mm.read_file(&self.file, self.file_pages, self.from).is_ok() {
+            if self.stage.mm.files().read_file(&self.file, self.file_pages, self.from).is_ok() {
                 self.file_pages += 1;
             }
         }

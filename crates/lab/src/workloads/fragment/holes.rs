@@ -107,8 +107,8 @@ impl<'a> Holes<'a> {
         }
         if at < anon + file {
             let first = (at - anon) as u32 / run * run;
-            let gone =
-                (first..first + run).filter(|&page| self.stage.mm.forget_file_page(&remains.file, page));
+            let gone = (first..first + run)
+                .filter(|&page| self.stage.mm.files().forget_file_page(&remains.file, page));
             return gone.count() as u64;
         }
         if remains.kernel.is_empty() {
@@ -124,14 +124,14 @@ impl<'a> Holes<'a> {
         let Some(frame) = remains.space.access(region.0.add(at), Touch::Read) else { return 0 };
         let first = at.saturating_sub(frame.0 % run);
         let before = remains.space.resident_pages();
-        self.stage.mm.discard(&remains.space, region.0.add(first), run.min(region.1 - first));
+        self.stage.mm.spaces().discard(&remains.space, region.0.add(first), run.min(region.1 - first));
         before - remains.space.resident_pages()
     }
 
     /// Nothing is kept back by a CPU, and no free block is as large as a pageblock.
     fn settle(&mut self, remains: &Remains) {
         let Stage { mm, .. } = self.stage;
-        mm.lru_drain_all();
+        mm.lru().lru_drain_all();
         mm.drain_all();
         let zone = self.zone(remains.node);
         let has_enough = || {
@@ -150,19 +150,21 @@ impl<'a> Holes<'a> {
     fn break_up(&mut self, remains: &Remains) -> bool {
         let Stage { mm, .. } = self.stage;
         let from = placement(self.stage, remains.node);
-        let Ok(start) = mm.mmap(&remains.huge, MapSpec::anonymous(BLOCK).placed(from)) else { return false };
-        let before = mm.free_blocks_in(self.zone(remains.node));
-        if mm.populate(&remains.huge, start, BLOCK).is_err() {
+        let Ok(start) = mm.spaces().mmap(&remains.huge, MapSpec::anonymous(BLOCK).placed(from)) else {
+            return false;
+        };
+        let before = mm.views().free_blocks_in(self.zone(remains.node));
+        if mm.spaces().populate(&remains.huge, start, BLOCK).is_err() {
             return false;
         }
-        mm.split_huge(&remains.huge, start);
-        mm.lru_drain_all();
+        mm.spaces().split_huge(&remains.huge, start);
+        mm.lru().lru_drain_all();
         let skew = self.random.below(2) as u32;
         for piece in (0..BLOCK / 8).filter(|piece| piece % 2 == skew) {
-            mm.discard(&remains.huge, start.add(piece * 8), 8);
+            mm.spaces().discard(&remains.huge, start.add(piece * 8), 8);
         }
         mm.drain_all();
-        large(&mm.free_blocks_in(self.zone(remains.node))) < large(&before)
+        large(&mm.views().free_blocks_in(self.zone(remains.node))) < large(&before)
     }
 
     fn zone(&self, node: Node) -> &'a Zone<SimMachine> {
@@ -175,7 +177,7 @@ impl<'a> Holes<'a> {
     }
 
     fn index(&self, node: Node) -> i32 {
-        index_of(&self.stage.mm.free_blocks_in(self.zone(node)), Order::PAGEBLOCK)
+        index_of(&self.stage.mm.views().free_blocks_in(self.zone(node)), Order::PAGEBLOCK)
     }
 }
 

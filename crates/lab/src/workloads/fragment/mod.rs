@@ -145,7 +145,7 @@ impl Fragment {
         holes.dig(&mut remains, holes::Goal::Free);
         pin::pin(stage, self.busy, &mut remains, &mut random);
         let zone = largest_zone(stage, node).expect("only nodes with memory are fragmented");
-        remains.index = index_of(&stage.mm.free_blocks_in(zone), Order::PAGEBLOCK);
+        remains.index = index_of(&stage.mm.views().free_blocks_in(zone), Order::PAGEBLOCK);
         remains.free = zone.free_pages_exact();
         remains
     }

@@ -18,18 +18,18 @@ pub(super) fn pin(stage: &Stage, busy: u32, remains: &mut Remains, random: &mut 
         return;
     }
     let spec = MapSpec::shared(&remains.file, remains.file_pages).placed(placement(stage, remains.node));
-    let Ok(start) = stage.mm.mmap(&remains.space, spec) else { return };
+    let Ok(start) = stage.mm.spaces().mmap(&remains.space, spec) else { return };
     for page in 0..remains.file_pages {
         if random.below(WHOLE) < u64::from(busy) {
             remains.stay += u64::from(keep(stage, remains, start.add(page)));
         }
     }
     // What is pinned need not be mapped.
-    stage.mm.munmap(&remains.space, start, remains.file_pages);
+    stage.mm.spaces().munmap(&remains.space, start, remains.file_pages);
 }
 
 /// Pins what is at `vpn`; says whether it could.
 fn keep(stage: &Stage, remains: &Remains, vpn: Vpn) -> bool {
-    let pinned = stage.mm.pin_page(&remains.space, vpn, Touch::Read);
+    let pinned = stage.mm.rmap().pin_page(&remains.space, vpn, Touch::Read);
     pinned.is_ok()
 }

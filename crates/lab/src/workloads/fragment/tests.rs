@@ -33,7 +33,7 @@ fn stage(policy: &str) -> (Sim, Rc<Stage>) {
 
 /// What /proc would say of memory.
 fn seen(stage: &Stage) -> (String, String) {
-    (stage.mm.buddyinfo(), stage.mm.pagetypeinfo())
+    (stage.mm.views().buddyinfo(), stage.mm.views().pagetypeinfo())
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn one_seed_gives_one_state_and_another_another() {
     let state = |seed| {
         let (_sim, stage) = stage("linux-3.16");
         Fragment { seed, ..SPEC }.apply(&stage).unwrap();
-        stage.mm.check().unwrap();
-        stage.mm.check_vm().unwrap();
+        stage.mm.views().check().unwrap();
+        stage.mm.spaces().check_vm().unwrap();
         seen(&stage)
     };
     let first = state(1);

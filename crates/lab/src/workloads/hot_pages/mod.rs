@@ -103,7 +103,7 @@ impl HotPages {
             }
         }
         // What is new is not yet on the lists that pages are taken off to be moved.
-        stage.mm.lru_drain_all();
+        stage.mm.lru().lru_drain_all();
         for name in ["accesses_fast", "accesses_slow", "pgpromote_success", "numa_hint_faults"] {
             stage.tally.note(name, 0);
         }

@@ -115,9 +115,9 @@ impl KernelMemory {
             stage.tally.note(name, 0);
         }
         let files = Rc::new(Files {
-            data: stage.mm.new_file(FileKind::Disk),
-            metadata: stage.mm.new_file(FileKind::Metadata),
-            shared: stage.mm.new_file(FileKind::Memory),
+            data: stage.mm.files().new_file(FileKind::Disk),
+            metadata: stage.mm.files().new_file(FileKind::Metadata),
+            shared: stage.mm.files().new_file(FileKind::Memory),
         });
         for number in 0..self.processes {
             let mut random = Random::new(stage.machine());

@@ -76,10 +76,10 @@ impl Process {
     pub(super) fn run(mut self) {
         let stage = Rc::clone(&self.stage);
         while !stage.is_over() {
-            let space = stage.mm.new_space();
+            let space = stage.mm.spaces().new_space();
             let mut kernel = Blocks::new();
             let killed = self.live(&space, &mut kernel).is_err();
-            stage.mm.exit(&space);
+            stage.mm.spaces().exit(&space);
             for (pfn, order) in kernel {
                 stage.mm.free(pfn, order).expect("an exit frees only what the process had");
             }
@@ -97,7 +97,12 @@ impl Process {
         let parts = (self.spec.shared_mib << 8) / PAGEBLOCK_PAGES;
         let shared = match parts {
             0 => None,
-            _ => Some(stage.mm.mmap(space, MapSpec::shared(&self.files.shared, parts * PAGEBLOCK_PAGES))?),
+            _ => Some(
+                stage
+                    .mm
+                    .spaces()
+                    .mmap(space, MapSpec::shared(&self.files.shared, parts * PAGEBLOCK_PAGES))?,
+            ),
         };
         let life = u64::from(self.spec.life_ms) * 1_000_000;
         let end = stage.machine().now().0 + life / 2 + self.random.below(life);
@@ -121,7 +126,7 @@ impl Process {
     ) -> Result<(), Killed> {
         let mm = &stage.mm;
         let anon = self.spec.anon_mib << 8;
-        let private = mm.mmap(space, MapSpec::anonymous(anon))?;
+        let private = mm.spaces().mmap(space, MapSpec::anonymous(anon))?;
         // The stack: two pages together.
         kernel.push(get(stage, Order::new(1).expect("order 1"))?);
         for step in 0..STEPS {
@@ -130,7 +135,7 @@ impl Process {
             }
             let part = |of: u32| of * step / STEPS..of * (step + 1) / STEPS;
             let pages = part(anon);
-            mm.populate(space, private.add(pages.start), pages.len() as u32)?;
+            mm.spaces().populate(space, private.add(pages.start), pages.len() as u32)?;
             for _ in part(self.spec.kernel_kib / 4) {
                 kernel.push(get(stage, Order::ZERO)?);
             }
@@ -148,7 +153,7 @@ impl Process {
     ) -> Result<(), Killed> {
         for _ in 0..PARTS_PER_ROUND {
             let part = self.random.below(u64::from(shared.1)) as u32;
-            stage.mm.touch_page(space, shared.0.add(part * PAGEBLOCK_PAGES), Touch::Write)?;
+            stage.mm.spaces().touch_page(space, shared.0.add(part * PAGEBLOCK_PAGES), Touch::Write)?;
         }
         Ok(())
     }
@@ -160,18 +165,18 @@ impl Process {
         let mut missing = 0;
         for _ in 0..METADATA_PER_PIECE {
             let page = self.random.below(u64::from(self.spec.metadata_mib) << 8) as u32;
-            missing += miss(stage.mm.read_file(&self.files.metadata, page, here)?);
+            missing += miss(stage.mm.files().read_file(&self.files.metadata, page, here)?);
             if writes {
-                stage.mm.write_file(&self.files.metadata, page, here)?;
+                stage.mm.files().write_file(&self.files.metadata, page, here)?;
             }
         }
         let pieces = (self.spec.file_mib << 8) / PIECE;
         let start = self.random.below(u64::from(pieces)) as u32 * PIECE;
         for page in start..start + PIECE {
             if writes {
-                stage.mm.write_file(&self.files.data, page, here)?;
+                stage.mm.files().write_file(&self.files.data, page, here)?;
             } else {
-                missing += miss(stage.mm.read_file(&self.files.data, page, here)?);
+                missing += miss(stage.mm.files().read_file(&self.files.data, page, here)?);
             }
         }
         if missing > 0 {

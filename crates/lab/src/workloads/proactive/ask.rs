@@ -86,11 +86,11 @@ fn drive(stage: &Stage, pause: &mut Pause) {
 
 /// A program touches and writes a heap of nearly all that is free.
 fn pretouch(stage: &Stage, pause: &mut Pause) {
-    let space = stage.mm.new_space();
+    let space = stage.mm.spaces().new_space();
     // 700 GiB of 762.
     let blocks = (free_blocks(stage) * 700 / 762) as u32;
     let spec = MapSpec::anonymous((blocks * PAGEBLOCK_PAGES).max(1)).advised();
-    let Ok(heap) = stage.mm.mmap(&space, spec) else {
+    let Ok(heap) = stage.mm.spaces().mmap(&space, spec) else {
         return stage.tally.could_not_get();
     };
     for block in 0..blocks {
@@ -99,10 +99,10 @@ fn pretouch(stage: &Stage, pause: &mut Pause) {
         }
         let start = stage.machine().now();
         let at = heap.add(block * PAGEBLOCK_PAGES);
-        let touched = stage.mm.touch_page(&space, at, Touch::Write);
+        let touched = stage.mm.spaces().touch_page(&space, at, Touch::Write);
         let done = match touched {
             Ok((_, Some(FaultKind::Huge))) => true,
-            Ok(_) => stage.mm.populate(&space, at.add(1), PAGEBLOCK_PAGES - 1).is_ok(),
+            Ok(_) => stage.mm.spaces().populate(&space, at.add(1), PAGEBLOCK_PAGES - 1).is_ok(),
             Err(_) => false,
         };
         if !done {
@@ -114,7 +114,7 @@ fn pretouch(stage: &Stage, pause: &mut Pause) {
         stage.tally.did(1);
         pause.take(stage);
     }
-    stage.mm.exit(&space);
+    stage.mm.spaces().exit(&space);
 }
 
 /// What AlwaysPreTouch does: a store to each small page of 2 MiB.
@@ -133,10 +133,10 @@ fn write_once(stage: &Stage) {
 fn by_hand(stage: &Stage) {
     for node in nodes(stage) {
         let start = stage.machine().now();
-        stage.mm.compact_node(node);
+        stage.mm.compaction().compact_node(node);
         stage.tally.sampled("compact-node", (stage.machine().now().0 - start.0) as f64);
     }
-    let blocks = stage.mm.free_blocks();
+    let blocks = stage.mm.views().free_blocks();
     let free: u64 = (0..).zip(blocks).map(|(order, count)| count << order).sum();
     let huge: u64 = (0..).zip(blocks).skip(9).map(|(order, count): (u32, u64)| count << order).sum();
     if free > 0 {

@@ -35,19 +35,19 @@ impl Lying {
     /// Small pages of a program, 2 MiB of addresses at a time.
     fn anonymous(&mut self, stage: &Stage, node: Node, holes: u32) {
         let mm = &stage.mm;
-        let space = mm.new_space();
+        let space = mm.spaces().new_space();
         let blocks = (free_pages(stage, node) / u64::from(PAGEBLOCK_PAGES)) as u32;
         let from = Placement { node: Some(node), allowed: [node].into_iter().collect::<NodeMask>() };
         let spec = MapSpec::anonymous(blocks * PAGEBLOCK_PAGES).small().placed(from);
-        let Ok(start) = mm.mmap(&space, spec) else { return };
+        let Ok(start) = mm.spaces().mmap(&space, spec) else { return };
         let mut last = 0;
         while last < blocks && free_pages(stage, node) > kept(stage, node) {
-            if mm.populate(&space, start.add(last * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES).is_err() {
+            if mm.spaces().populate(&space, start.add(last * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES).is_err() {
                 break;
             }
             last += 1;
         }
-        let punch = |block: u32| mm.munmap(&space, Vpn(start.0 + block * PAGEBLOCK_PAGES), holes);
+        let punch = |block: u32| mm.spaces().munmap(&space, Vpn(start.0 + block * PAGEBLOCK_PAGES), holes);
         (0..last).for_each(punch);
         self.spaces.push(space);
     }
@@ -57,10 +57,12 @@ impl Lying {
     fn kernel(&mut self, stage: &Stage, node: Node, holes: u32) {
         let mm = &stage.mm;
         let allowed = [node].into_iter().collect::<NodeMask>();
-        let space = mm.new_space();
+        let space = mm.spaces().new_space();
         let spec = MapSpec::anonymous(1).placed(Placement { node: Some(node), allowed });
-        if let Ok(start) = mm.mmap(&space, spec) {
-            mm.populate(&space, start, 1).expect("memory for a page of a machine that is not filled yet");
+        if let Ok(start) = mm.spaces().mmap(&space, spec) {
+            mm.spaces()
+                .populate(&space, start, 1)
+                .expect("memory for a page of a machine that is not filled yet");
         }
         self.spaces.push(space);
         let request = Request { node: Some(node), allowed, ..Request::KERNEL.of_order(Order::PAGEBLOCK) };
@@ -83,7 +85,7 @@ impl Lying {
 
     /// Gives everything back.
     pub(super) fn go(self, stage: &Stage) {
-        self.spaces.iter().for_each(|space| stage.mm.exit(space));
+        self.spaces.iter().for_each(|space| stage.mm.spaces().exit(space));
         for page in self.pages {
             stage.mm.free(page, Order::ZERO).expect("a page that was kept");
         }

@@ -72,14 +72,14 @@ impl Jvm {
     pub(super) fn main(self) {
         let stage = Rc::clone(&self.run.stage);
         for &warehouses in &self.run.spec.warehouses {
-            let space = stage.mm.new_space();
+            let space = stage.mm.spaces().new_space();
             self.touch_all(&space, warehouses);
             self.run.gate.pass(&stage);
             let heap = Rc::new(self.heap(&space, warehouses));
             let rate = self.measure(&heap, warehouses);
             stage.tally.sampled(&format!("warehouses-{warehouses}"), rate);
             self.run.gate.pass(&stage);
-            stage.mm.exit(&space);
+            stage.mm.spaces().exit(&space);
         }
         while !stage.is_over() {
             stage.machine().sleep(Nanos(10_000_000));
@@ -99,7 +99,7 @@ impl Jvm {
             .into_iter()
             .zip(sizes)
             .filter(|(_, pages)| *pages > 0)
-            .filter_map(|(map, pages)| Some((stage.mm.mmap(space, map).ok()?, pages)))
+            .filter_map(|(map, pages)| Some((stage.mm.spaces().mmap(space, map).ok()?, pages)))
             .collect();
         let regions = Rc::new(regions);
         for thread in 0..threads {
@@ -174,7 +174,7 @@ fn touch(
             stage.machine().compute(random.time_below(BETWEEN_TOUCHES));
         }
         let vpn = start.add(next);
-        let done = match stage.mm.touch_page(space, vpn, Touch::Write) {
+        let done = match stage.mm.spaces().touch_page(space, vpn, Touch::Write) {
             // To the end of the huge page.
             Ok((_, Some(FaultKind::Huge))) => PAGEBLOCK_PAGES - vpn.0 % PAGEBLOCK_PAGES,
             Ok(_) => 1,

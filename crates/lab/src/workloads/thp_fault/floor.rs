@@ -34,5 +34,5 @@ pub(super) fn floor(stage: &Stage, wanted: u32) -> Floor {
 
 /// Pages to move for each of the zone's pageblocks that has none which stays.
 fn to_move<'a>(stage: &'a Stage, zone: &'a Zone<SimMachine>) -> impl Iterator<Item = u32> + 'a {
-    stage.mm.block_contents(zone).filter(|block| block.fixed == 0).map(|block| block.movable)
+    stage.mm.emptying().block_contents(zone).filter(|block| block.fixed == 0).map(|block| block.movable)
 }

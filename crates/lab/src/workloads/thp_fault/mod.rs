@@ -145,7 +145,7 @@ struct Touched {
 
 impl Program {
     fn run(&self) {
-        let space = self.stage.mm.new_space();
+        let space = self.stage.mm.spaces().new_space();
         self.range(&space, &self.plain());
         for range in 0..self.spec.ranges {
             let began = self.stage.machine().now();
@@ -160,7 +160,7 @@ impl Program {
         while !self.stage.is_over() {
             self.stage.machine().sleep(LOAD_STEP);
         }
-        self.stage.mm.exit(&space);
+        self.stage.mm.spaces().exit(&space);
     }
 
     /// The least that the next range could cost.
@@ -188,7 +188,7 @@ impl Program {
     fn range(&self, space: &Arc<AddressSpace<SimMachine>>, kind: &Kind) {
         let Stage { mm, tally, .. } = &*self.stage;
         let spec = MapSpec { pages: kind.spec.pages, huge: kind.spec.huge, ..MapSpec::anonymous(1) };
-        let Ok(start) = mm.mmap(space, spec) else { return tally.could_not_get() };
+        let Ok(start) = mm.spaces().mmap(space, spec) else { return tally.could_not_get() };
         let (mut first, mut all) = (0, 0);
         for part in 0..kind.spec.pages / PAGEBLOCK_PAGES {
             if self.stage.is_over() {
@@ -220,13 +220,13 @@ impl Program {
         let Stage { mm, tally, .. } = &*self.stage;
         let machine = self.stage.machine();
         let began = machine.now();
-        let Ok((_, got)) = mm.touch_page(space, start, Touch::Write) else {
+        let Ok((_, got)) = mm.spaces().touch_page(space, start, Touch::Write) else {
             tally.could_not_get();
             return None;
         };
         let first = machine.now().0 - began.0;
         let huge = got == Some(FaultKind::Huge);
-        if !huge && mm.populate(space, start, PAGEBLOCK_PAGES).is_err() {
+        if !huge && mm.spaces().populate(space, start, PAGEBLOCK_PAGES).is_err() {
             tally.could_not_get();
             return None;
         }

@@ -145,9 +145,9 @@ impl Process {
     fn new(stage: &Rc<Stage>, holes: Holes, (threads, pages): (u32, u32)) -> Self {
         Self {
             stage: Rc::clone(stage),
-            space: stage.mm.new_space(),
+            space: stage.mm.spaces().new_space(),
             // Page caches are dropped before each number of threads.
-            file: stage.mm.new_file(FileKind::Disk),
+            file: stage.mm.files().new_file(FileKind::Disk),
             threads,
             holes,
             pages: pages / PAGEBLOCK_PAGES * PAGEBLOCK_PAGES,
@@ -172,8 +172,8 @@ impl Process {
             let percent = 100.0 * f64::from(huge) / f64::from(all);
             stage.tally.sampled(&format!("huge-{}", self.threads), percent);
         }
-        stage.mm.exit(&self.space);
-        stage.mm.drop_file(&self.file);
+        stage.mm.spaces().exit(&self.space);
+        stage.mm.files().drop_file(&self.file);
     }
 
     /// Counts one more in `of`, and waits until all have come.

@@ -49,15 +49,15 @@ impl Thread {
     fn fill(&self) -> Result<Vpn, Ended> {
         let Process { stage, space, pages, .. } = &*self.process;
         let mm = &stage.mm;
-        let first = mm.mmap(space, MapSpec::anonymous(*pages))?;
+        let first = mm.spaces().mmap(space, MapSpec::anonymous(*pages))?;
         for block in 0..pages / PAGEBLOCK_PAGES {
             self.go_on()?;
-            mm.populate(space, first.add(block * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES)?;
+            mm.spaces().populate(space, first.add(block * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES)?;
         }
         if self.process.holes == Holes::AtOnce {
             self.punch(first);
         }
-        let second = mm.mmap(space, MapSpec::anonymous(pages / 2).advised())?;
+        let second = mm.spaces().mmap(space, MapSpec::anonymous(pages / 2).advised())?;
         self.read_file(pages / 4)?;
         if self.process.holes == Holes::WhenShort {
             self.punch(first);
@@ -69,7 +69,7 @@ impl Thread {
     fn punch(&self, first: Vpn) {
         let Process { stage, space, pages, .. } = &*self.process;
         for block in 0..pages / PAGEBLOCK_PAGES {
-            stage.mm.munmap(space, first.add(block * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES / 2);
+            stage.mm.spaces().munmap(space, first.add(block * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES / 2);
         }
     }
 
@@ -77,12 +77,12 @@ impl Thread {
     fn read_file(&self, pages: u32) -> Result<(), Ended> {
         let Process { stage, space, file, .. } = &*self.process;
         let backing = Backing::Shared { file: Arc::clone(file), first: self.number * pages };
-        let start = stage.mm.mmap(space, MapSpec { backing, ..MapSpec::shared(file, pages) })?;
+        let start = stage.mm.spaces().mmap(space, MapSpec { backing, ..MapSpec::shared(file, pages) })?;
         for piece in (0..pages).step_by(PIECE as usize) {
             self.go_on()?;
             let mut missing = 0;
             for page in piece..pages.min(piece + PIECE) {
-                let done = stage.mm.touch_page(space, start.add(page), Touch::Read)?;
+                let done = stage.mm.spaces().touch_page(space, start.add(page), Touch::Read)?;
                 missing += u64::from(done.1 == Some(FaultKind::Major));
             }
             if missing > 0 {
@@ -115,10 +115,10 @@ impl Thread {
     /// Writes 2 MiB; says whether they are a huge page.
     fn write(&self, start: Vpn) -> Result<bool, Ended> {
         let Process { stage, space, .. } = &*self.process;
-        let touched = stage.mm.touch_page(space, start, Touch::Write)?;
+        let touched = stage.mm.spaces().touch_page(space, start, Touch::Write)?;
         let huge = touched.1 == Some(FaultKind::Huge);
         if !huge {
-            stage.mm.populate(space, start.add(1), PAGEBLOCK_PAGES - 1)?;
+            stage.mm.spaces().populate(space, start.add(1), PAGEBLOCK_PAGES - 1)?;
         }
         let node = stage.places[usize::from(stage.machine().cpu().0)].node;
         stage.machine().access(AccessMix {

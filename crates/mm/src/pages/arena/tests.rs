@@ -50,7 +50,7 @@ fn free(mm: &Mm<Bare>, blocks: impl IntoIterator<Item = Pfn>) {
 
 /// Free blocks of the largest order.
 fn whole(mm: &Mm<Bare>) -> u32 {
-    let info = mm.buddyinfo();
+    let info = mm.views().buddyinfo();
     info.split_whitespace().last().unwrap().parse().unwrap()
 }
 
@@ -67,7 +67,7 @@ fn one_cpu_can_have_all_memory() {
             let held_back = mm.zones()[0].pagesets[2].stat_threshold as u32;
             let reserve = mm.zones()[0].watermarks().min + held_back + order.pages();
             assert!(got * order.pages() + reserve >= 12 * RANGE, "{policy}, {order}: {got}");
-            mm.check().unwrap();
+            mm.views().check().unwrap();
         }
     }
 }
@@ -79,12 +79,12 @@ fn whole_ranges_move_to_where_they_are_needed() {
     let held = take(&mm, 1, Request::USER, 20 * RANGE as usize);
     let now = owned(&mm);
     assert!(now[1] >= 20 && now.iter().sum::<u32>() == 32, "{now:?}");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
     free(&mm, held);
     mm.drain_all();
     assert_eq!(whole(&mm), 32, "contiguity is kept");
     assert_eq!(owned(&mm), now, "they stay until somebody needs them");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn ranges_of_divided_zones_stay() {
     let held = take(&mm, 1, Request::USER, 20 * RANGE as usize);
     assert_eq!(held.len(), 20 * RANGE as usize);
     assert_eq!(owned(&mm), [8, 8, 8, 8]);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn ranges_move_only_within_a_part() {
     let now = owned(&mm);
     assert_eq!((now[0] + now[1], now[2], now[3]), (16, 8, 8));
     assert!(now[0] > 8);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_range_in_use_stays_with_its_arena() {
     free(&mm, [one]);
     mm.drain_all();
     assert_eq!(take(&mm, 0, Request::USER, 1), [one], "the last page is taken from where it is");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn pieces_are_used_up_before_more_ranges_are_broken() {
     free(&mm, got.into_iter().chain(kept));
     mm.drain_all();
     assert_eq!(whole(&mm), 64);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn kernel_memory_has_ranges_in_each_arena_while_there_are_plenty() {
             assert_eq!(mm.pages().pageblock(pfn), MigrateType::Unmovable);
         }
     }
-    let counters = mm.counters();
+    let counters = mm.views().counters();
     assert_eq!(counters.get("freehold_pageblock_claims"), 4);
     assert_eq!(counters.get("freehold_pageblock_steals"), 0);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn kernel_memory_shares_pageblocks_when_whole_ranges_are_few() {
     for cpu in 0..4 {
         assert_eq!(take(&mm, cpu, Request::KERNEL, 100).len(), 100);
     }
-    assert_eq!(mm.counters().get("freehold_pageblock_claims"), 1);
-    mm.check().unwrap();
+    assert_eq!(mm.views().counters().get("freehold_pageblock_claims"), 1);
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -194,13 +194,13 @@ fn the_atomic_reserve_is_the_zones() {
     assert_eq!(got.len(), 8);
     assert!((1..=2).contains(&reserved()), "1 % of the zone, rounded up to pageblocks: {}", reserved());
     assert_eq!(take(&mm, 1, atomic, 4).len(), 4, "another CPU finds it too");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
     free(&mm, all);
     mm.drain_all();
     let all = take(&mm, 2, Request::KERNEL, usize::MAX);
     assert_eq!(reserved(), 0, "it is given up before a request fails");
     assert!(!all.is_empty());
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn the_number_of_homes_changes_in_mid_run() {
     assert!(owned(&mm)[0] >= 30);
     mm.set_knob(Knob::Arenas, 64).unwrap();
     assert_eq!([0, 1, 2, 3].map(|cpu| home(&mm, cpu)), [0, 1, 2, 3]);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -221,6 +221,8 @@ fn views_sum_over_arenas() {
     let one = mm("linux-6.18", 32, 0);
     let four = mm("linux-6.18+arenas", 32, 4);
     assert_eq!(arenas(&four).count(), 4);
-    let views = |mm: &Mm<Bare>| [mm.buddyinfo(), mm.pagetypeinfo(), mm.zoneinfo(), mm.vmstat()];
+    let views = |mm: &Mm<Bare>| {
+        [mm.views().buddyinfo(), mm.views().pagetypeinfo(), mm.views().zoneinfo(), mm.views().vmstat()]
+    };
     assert_eq!(views(&one), views(&four));
 }

@@ -138,7 +138,7 @@ mod tests {
             let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
             free.take(cx, ask, &mut SearchMode::default()).unwrap()
         });
-        (taken, mm.blocks().get(Pfn(0)))
+        (taken, mm.pages().blocks().get(Pfn(0)))
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let cx = mm.pages().zone_cx(ZoneId(0));
         let mut free = mm.zones()[0].arenas.only().unwrap().lock(mm.machine());
         while free.take_smallest(cx, Order::MAX, MigrateType::Movable).is_some() {}
-        mm.blocks().set(mm.machine(), Pfn(0), MigrateType::Unmovable);
+        mm.pages().blocks().set(mm.machine(), Pfn(0), MigrateType::Unmovable);
         free.add(cx, BESIDE, SMALL, MigrateType::Unmovable, crate::pages::buddy::Place::Head);
         let ask = Ask { order: Order::ZERO, migratetype: MigrateType::Movable, flags: AllocFlags::NONE };
         assert_eq!(free.take(cx, ask, &mut SearchMode::default()), Some(BESIDE));

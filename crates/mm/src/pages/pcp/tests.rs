@@ -38,7 +38,7 @@ fn refills_double_up_to_the_scaled_batch() {
     let mm = mm("linux-6.18");
     alloc(&mm, 6000, 0);
     assert_eq!(counts(&mm, Span::Refill), [63, 126, 252, 504, 1008, 2016, 2016, 2016]);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn refills_of_higher_orders_take_a_batch_of_pages() {
     assert_eq!(counts(&mm, Span::Refill), [7, 2, 15]);
     alloc(&mm, 1, 5);
     assert_eq!(counts(&mm, Span::Refill), [], "order 5 goes to the buddy lists");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn drains_grow_with_what_was_freed() {
     let drains = counts(&mm, Span::Drain);
     assert!(drains.iter().all(|&pages| pages <= 2016), "{drains:?}");
     assert_eq!(drains.iter().max(), Some(&2016));
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn from_6_19_a_drain_holds_the_lock_for_a_batch() {
     }
     let drains = counts(&mm, Span::Drain);
     assert!(!drains.is_empty() && drains.iter().all(|&pages| pages <= 63), "{drains:?}");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn who_gives_way_needs_no_scale() {
         }
         let drains = counts(&mm, Span::Drain);
         assert!(!drains.is_empty() && drains.iter().all(|&pages| pages == 63), "{drains:?}");
-        mm.check().unwrap();
+        mm.views().check().unwrap();
     }
 }
 
@@ -123,7 +123,7 @@ fn a_hold_ends_early_for_those_who_wait() {
     // 64, and then whoever waited goes first; twice.
     let count = 8 * 63 - 2 * 64;
     assert_eq!(counts(&mm, Span::Drain), [64, 64, count]);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_large_batch_ends_early_for_those_who_wait() {
         mm.machine().pretend_waiters(2);
         alloc(&mm, 64 + 64 + 500, 0);
         assert_eq!(counts(&mm, Span::Refill), [64, 64, 500], "{policy}");
-        mm.check().unwrap();
+        mm.views().check().unwrap();
     }
 }
 
@@ -156,7 +156,7 @@ fn a_decay_cut_short_goes_on_with_the_next_tick() {
     let drained = counts(&mm, Span::Drain);
     assert!(drained.len() == 1 && drained[0] > 64, "{drained:?}");
     assert!(sizing().count <= sizing().high);
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 /// All free blocks by zone, order and type are the same whether descriptors were touched ahead or not.
@@ -183,8 +183,8 @@ fn touching_ahead_changes_nothing_but_time() {
             (of(Span::Refill), of(Span::Drain))
         };
         mm.drain_all();
-        mm.check().unwrap();
-        (refills, drains, mm.pagetypeinfo())
+        mm.views().check().unwrap();
+        (refills, drains, mm.views().pagetypeinfo())
     };
     let plain = run("linux-6.18");
     assert!(plain.1.len() > 10, "it drains: {:?}", plain.1);
@@ -203,7 +203,7 @@ fn before_6_7_refills_are_one_batch_and_drains_double() {
     let high = mm.zones().last().unwrap().pageset_sizing(mm.machine(), Cpu(0)).high;
     let most = high - 63;
     assert_eq!(drains[..6], [63, 126, 252, most, most, most], "doubling, until high less a batch bounds it");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn the_second_small_block_in_a_row_empties_the_pageset() {
         mm.free(pfn, Order::new(3).unwrap()).unwrap();
     }
     assert!(!counts(&mm, Span::Drain).is_empty(), "free_high drains although count is far below high");
-    mm.check().unwrap();
+    mm.views().check().unwrap();
 }
 
 /// What Mel Gorman's trace of the 5.14 series shows per hold of the zone lock, with high at 814

@@ -5,11 +5,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::File;
+use super::{FilesDoor, FilesGround};
 use crate::ground::ids::{Nanos, Pfn, ZoneId, ZoneKind};
 use crate::ground::machine::{Daemon, Machine};
 use crate::ground::sync::Relaxed;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
 use crate::rules::knobs::Knob;
 
 /// How long a writer waits each time, and how often at most before it goes on anyway: a second in all.
@@ -25,10 +25,10 @@ pub struct DirtyPages {
     pub writeback: u64,
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// The page differs from its file from now on.
-    pub(crate) fn mark_dirty(&self, pfn: Pfn) {
-        let page = self.page(pfn);
+    pub(crate) fn mark_dirty(self, pfn: Pfn) {
+        let page = self.lru().page(pfn);
         let Mapping::File(id) = page.mapping() else {
             page.set(PageFlag::Dirty);
             return;
@@ -47,16 +47,16 @@ impl<M: Machine> Mm<M> {
     }
 
     /// The page is no longer dirty, for its file is gone.
-    pub(super) fn forget_dirty(&self, pfn: Pfn) {
-        let page = self.page(pfn);
+    pub(super) fn forget_dirty(self, pfn: Pfn) {
+        let page = self.lru().page(pfn);
         if !page.has(PageFlag::SwapBacked) && page.clear(PageFlag::Dirty) {
             self.count_dirty(pfn, -1);
         }
     }
 
     /// What `from` was is `to` from now on.
-    pub(super) fn move_dirty(&self, from: Pfn, to: Pfn) {
-        let page = self.page(from);
+    pub(super) fn move_dirty(self, from: Pfn, to: Pfn) {
+        let page = self.lru().page(from);
         if !page.has(PageFlag::SwapBacked) && page.has(PageFlag::Dirty) {
             self.count_dirty(from, -1);
             self.count_dirty(to, 1);
@@ -64,19 +64,18 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Gives how many of the zone's pages were dirty before.
-    fn count_dirty(&self, pfn: Pfn, pages: i64) -> i64 {
-        self.vm.zone(self.map().frame(pfn).state().zone).dirty.fetch_add(pages, Relaxed)
+    fn count_dirty(self, pfn: Pfn, pages: i64) -> i64 {
+        self.own().zone(self.map().frame(pfn).state().zone).dirty.fetch_add(pages, Relaxed)
     }
 
-    fn count_writeback(&self, pfn: Pfn, pages: i64) {
-        self.vm.zone(self.map().frame(pfn).state().zone).writeback.fetch_add(pages, Relaxed);
+    fn count_writeback(self, pfn: Pfn, pages: i64) {
+        self.own().zone(self.map().frame(pfn).state().zone).writeback.fetch_add(pages, Relaxed);
     }
 
     /// Dirty pages and those being written, of the whole machine.
-    pub fn dirty_pages(&self) -> DirtyPages {
-        let sum = |read: fn(&super::space::ZonePages) -> i64| {
-            self.vm.zones.iter().map(read).sum::<i64>().max(0) as u64
-        };
+    pub fn dirty_pages(self) -> DirtyPages {
+        let sum =
+            |read: fn(&super::ZoneFiles) -> i64| self.own().zones.iter().map(read).sum::<i64>().max(0) as u64;
         DirtyPages {
             dirty: sum(|zone| zone.dirty.load(Relaxed)),
             writeback: sum(|zone| zone.writeback.load(Relaxed)),
@@ -84,20 +83,20 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Pages of files in memory.
-    pub fn file_pages(&self) -> u64 {
-        self.vm.zones.iter().map(|zone| zone.file.load(Relaxed)).sum::<i64>().max(0) as u64
+    pub fn file_pages(self) -> u64 {
+        self.own().zones.iter().map(|zone| zone.file.load(Relaxed)).sum::<i64>().max(0) as u64
     }
 
     /// Pages of `zone` that are dirty or being written.
-    pub(crate) fn pending_pages(&self, zone: ZoneId) -> u64 {
-        let zone = self.vm.zone(zone);
+    pub(crate) fn pending_pages(self, zone: ZoneId) -> u64 {
+        let zone = self.own().zone(zone);
         (zone.dirty.load(Relaxed) + zone.writeback.load(Relaxed)).max(0) as u64
     }
 
     /// How many pages may be dirty before writers wait, at `ratio` percent of free memory and page cache, HighMem apart
     /// (`vm.highmem_is_dirtyable` is 0).
-    fn dirty_limit(&self, ratio: u64) -> u64 {
-        let zones = self.zones().iter().zip(&self.vm.zones);
+    fn dirty_limit(self, ratio: u64) -> u64 {
+        let zones = self.zones().iter().zip(&self.own().zones);
         let low = zones.filter(|(zone, _)| zone.kind <= ZoneKind::Normal || zone.kind == ZoneKind::Movable);
         let pages =
             low.map(|(zone, pages)| u64::from(zone.free_pages()) + pages.file.load(Relaxed).max(0) as u64);
@@ -105,14 +104,14 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Whether the flusher should write though nobody asked (`vm.dirty_background_ratio`).
-    pub fn wants_writeback(&self) -> bool {
+    pub fn wants_writeback(self) -> bool {
         let dirty = self.dirty_pages().dirty;
         let by = (Knob::DirtyBackgroundRatio, dirty);
         self.knobs().decide_by(self.machine(), by, |ratio| self.dirty_limit(ratio), |limit| dirty > limit)
     }
 
     /// Waits while more is dirty than `vm.dirty_ratio` allows.
-    pub(super) fn balance_dirty(&self) {
+    pub(super) fn balance_dirty(self) {
         for _ in 0..PAUSES {
             let DirtyPages { dirty, writeback } = self.dirty_pages();
             let by = (Knob::DirtyRatio, dirty + writeback);
@@ -129,22 +128,22 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Reclaim found nothing but dirty pages: all of them are to be written, however few they are.
-    pub(crate) fn wake_flusher(&self) {
-        self.vm.flush_asked.store(1, Relaxed);
+    pub(crate) fn wake_flusher(self) {
+        self.own().flush_asked.store(1, Relaxed);
         self.machine().wake(Daemon::Flusher);
     }
 
     /// How many pages the flusher is to write because reclaim asked since this was last called: all that are dirty now,
     /// or none.
-    pub fn take_flush_request(&self) -> u64 {
-        if self.vm.flush_asked.swap(0, Relaxed) == 1 { self.dirty_pages().dirty } else { 0 }
+    pub fn take_flush_request(self) -> u64 {
+        if self.own().flush_asked.swap(0, Relaxed) == 1 { self.dirty_pages().dirty } else { 0 }
     }
 
-    /// Takes up to `most` dirty pages to be written, oldest file first; each is under writeback until [`Mm::written`] is
+    /// Takes up to `most` dirty pages to be written, oldest file first; each is under writeback until [`FilesDoor::written`] is
     /// told.
-    pub fn take_dirty(&self, most: usize) -> Vec<Pfn> {
+    pub fn take_dirty(self, most: usize) -> Vec<Pfn> {
         let files: Vec<Arc<File<M>>> = {
-            let files = self.vm.files.lock_local(self.machine());
+            let files = self.own().files.lock_local(self.machine());
             files.values().map(Arc::clone).collect()
         };
         let mut taken = alloc::vec![];
@@ -157,7 +156,7 @@ impl<M: Machine> Mm<M> {
         taken
     }
 
-    fn take_one(&self, file: &File<M>) -> Option<Pfn> {
+    fn take_one(self, file: &File<M>) -> Option<Pfn> {
         let mut state = file.state.lock_local(self.machine());
         while let Some(index) = state.dirty.pop_first() {
             let Some(&pfn) = state.pages.get(&index) else { continue };
@@ -168,8 +167,8 @@ impl<M: Machine> Mm<M> {
         None
     }
 
-    fn take_for_writing(&self, pfn: Pfn) -> bool {
-        let page = self.page(pfn);
+    fn take_for_writing(self, pfn: Pfn) -> bool {
+        let page = self.lru().page(pfn);
         if !page.clear(PageFlag::Dirty) {
             return false;
         }
@@ -180,15 +179,15 @@ impl<M: Machine> Mm<M> {
         true
     }
 
-    /// `pages`, which [`Mm::take_dirty`] gave, have been written.
-    pub fn written(&self, pages: &[Pfn]) {
+    /// `pages`, which [`FilesDoor::take_dirty`] gave, have been written.
+    pub fn written(self, pages: &[Pfn]) {
         for &pfn in pages {
-            self.page(pfn).clear(PageFlag::Writeback);
+            self.lru().page(pfn).clear(PageFlag::Writeback);
             self.count_writeback(pfn, -1);
-            if self.page(pfn).clear(PageFlag::Reclaim) {
-                self.lru_rotate(pfn);
+            if self.lru().page(pfn).clear(PageFlag::Reclaim) {
+                self.lru().lru_rotate(pfn);
             }
         }
-        self.put_pages(pages);
+        self.lru().put_pages(pages);
     }
 }

@@ -6,11 +6,11 @@ use alloc::collections::BTreeSet;
 use crate::ground::ids::TaskId;
 use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
-use crate::mm::Mm;
+use crate::pages::Pages;
 
 /// The tasks, and how many there are: nearly always none.
 #[derive(Debug)]
-pub(crate) struct Killed<M: Machine> {
+pub(super) struct Killed<M: Machine> {
     count: AtomicU32,
     tasks: Locked<M, BTreeSet<TaskId>>,
 }
@@ -22,27 +22,27 @@ impl<M: Machine> Killed<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
+impl<M: Machine> Pages<M> {
     /// `task` has been killed: its requests do not wait any more, but end in [`crate::AllocError::Killed`] where there is
     /// no block at hand. One that sleeps on the machine finds out when it wakes, after 100 ms at most.
     pub fn kill(&self, task: TaskId) {
-        let killed = &self.reclaim.killed;
-        let mut tasks = killed.tasks.lock(self.machine());
+        let killed = &self.killed;
+        let mut tasks = killed.tasks.lock(&self.machine);
         tasks.insert(task);
         killed.count.store(tasks.len() as u32, Relaxed);
     }
 
     /// `task` has ended: its number may be another's from now on.
     pub fn forget_task(&self, task: TaskId) {
-        let killed = &self.reclaim.killed;
-        let mut tasks = killed.tasks.lock(self.machine());
+        let killed = &self.killed;
+        let mut tasks = killed.tasks.lock(&self.machine);
         tasks.remove(&task);
         killed.count.store(tasks.len() as u32, Relaxed);
     }
 
     /// Whether `task` has been killed (`fatal_signal_pending`).
     pub fn is_killed(&self, task: TaskId) -> bool {
-        let killed = &self.reclaim.killed;
-        killed.count.load(Relaxed) > 0 && killed.tasks.lock(self.machine()).contains(&task)
+        let killed = &self.killed;
+        killed.count.load(Relaxed) > 0 && killed.tasks.lock(&self.machine).contains(&task)
     }
 }

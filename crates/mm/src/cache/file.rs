@@ -5,14 +5,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::region::{Placement, Region};
-use super::{AddressSpace, Backing, FileId, Vpn};
-use crate::ground::ids::{Pfn, ZoneKind};
+use super::{FilesDoor, FilesGround};
+use crate::ground::ids::{FileId, Pfn, SpaceId, Vpn, ZoneKind};
 use crate::ground::machine::{Chore, LockClass, Machine};
 use crate::ground::sync::{Locked, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::mm::Mm;
-use crate::pages::request::{AllocError, Request};
+use crate::pages::request::{AllocError, Placement, Request};
 
 /// What a file's pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +31,7 @@ pub struct File<M: Machine> {
     kind: FileKind,
     pub(super) state: Locked<M, FileState>,
     /// Under the kernel's `i_mmap` lock.
-    pub(crate) mappers: Locked<M, Vec<Mapper<M>>>,
+    pub(crate) mappers: Locked<M, Vec<Mapper>>,
 }
 
 /// A file's pages.
@@ -43,16 +41,21 @@ pub(super) struct FileState {
     pub(super) dirty: BTreeSet<u32>,
 }
 
-/// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case.
-#[derive(Debug)]
-pub(crate) struct Mapper<M: Machine> {
-    pub(crate) space: Arc<AddressSpace<M>>,
-    start: Vpn,
-    pages: u32,
-    first: u32,
+/// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case. Whose
+/// these address spaces are is not known here: the room above finds them by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapper {
+    /// The number of the family that the address space is of.
+    pub(crate) family: u32,
+    pub(crate) space: SpaceId,
+    /// The first page that is mapped.
+    pub(crate) start: Vpn,
+    pub(crate) pages: u32,
+    /// What of the file is there.
+    pub(crate) first: u32,
 }
 
-impl<M: Machine> Mapper<M> {
+impl Mapper {
     /// Where the file's page `index` would be.
     pub(crate) fn vpn(&self, index: u32) -> Option<Vpn> {
         let within = index.checked_sub(self.first)?;
@@ -81,23 +84,19 @@ impl<M: Machine> File<M> {
     }
 
     /// Pages in memory.
-    pub fn cached_pages(&self, mm: &Mm<M>) -> u64 {
-        self.state.lock_local(mm.machine()).pages.len() as u64
+    pub fn cached_pages(&self, machine: &M) -> u64 {
+        self.state.lock_local(machine).pages.len() as u64
     }
 
-    pub(super) fn add_mapper(&self, machine: &M, space: &Arc<AddressSpace<M>>, region: &Region<M>) {
-        let (Backing::Shared { first, .. } | Backing::Private { first, .. }) = region.backing else { return };
-        let (start, pages) = (region.start, region.pages());
-        let mapper = Mapper { space: Arc::clone(space), start, pages, first };
+    /// It is mapped there from now on.
+    pub(crate) fn add_mapper(&self, machine: &M, mapper: Mapper) {
         self.mappers.lock_local(machine).push(mapper);
     }
 
-    /// `space` maps nothing of this file any more from `range.0` to before `range.1`.
-    pub(super) fn forget_mapper(&self, machine: &M, space: &AddressSpace<M>, range: (Vpn, Vpn)) {
-        let covered =
-            |mapper: &Mapper<M>| range.0 <= mapper.start && mapper.start.add(mapper.pages) <= range.1;
-        let mut mappers = self.mappers.lock_local(machine);
-        mappers.retain(|mapper| mapper.space.id() != space.id() || !covered(mapper));
+    /// `space` maps nothing of this file any more from `start` to before `end`.
+    pub(crate) fn forget_mapper(&self, machine: &M, space: SpaceId, start: Vpn, end: Vpn) {
+        let covered = |mapper: &Mapper| start <= mapper.start && mapper.start.add(mapper.pages) <= end;
+        self.mappers.lock_local(machine).retain(|mapper| mapper.space != space || !covered(mapper));
     }
 
     fn request(&self, placement: Placement) -> Request {
@@ -117,33 +116,33 @@ impl<M: Machine> File<M> {
     }
 }
 
-impl<M: Machine> Mm<M> {
-    /// A file without pages in memory. It ends with [`Mm::drop_file`].
-    pub fn new_file(&self, kind: FileKind) -> Arc<File<M>> {
-        let id = self.vm.new_file_id();
+impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
+    /// A file without pages in memory. It ends with [`FilesDoor::drop_file`].
+    pub fn new_file(self, kind: FileKind) -> Arc<File<M>> {
+        let id = self.own().new_file_id();
         let file = Arc::new(File {
             id,
             kind,
             state: Locked::new(self.machine(), LockClass::PageCache, id.0, FileState::default()),
             mappers: Locked::new(self.machine(), LockClass::Rmap, id.0, Vec::new()),
         });
-        self.vm.files.lock_local(self.machine()).insert(id.0, Arc::clone(&file));
+        self.own().files.lock_local(self.machine()).insert(id.0, Arc::clone(&file));
         file
     }
 
     /// The file numbered `id`, while it is there.
-    pub(crate) fn file(&self, id: u32) -> Option<Arc<File<M>>> {
-        self.vm.files.lock_local(self.machine()).get(&id).map(Arc::clone)
+    pub(crate) fn file(self, id: u32) -> Option<Arc<File<M>>> {
+        self.own().files.lock_local(self.machine()).get(&id).map(Arc::clone)
     }
 
     /// Reads page `index` of `file` by a system call: it is in the page cache afterwards, and was used.
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn read_file(&self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
+    pub fn read_file(self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
         let (pfn, hit) = self.file_page(file, index, from)?;
-        self.mark_accessed(pfn);
-        self.put_page(pfn);
+        self.lru().mark_accessed(pfn);
+        self.lru().put_page(pfn);
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }
 
@@ -152,18 +151,18 @@ impl<M: Machine> Mm<M> {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn write_file(&self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
+    pub fn write_file(self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
         let (pfn, hit) = self.file_page(file, index, from)?;
         self.mark_dirty(pfn);
-        self.mark_accessed(pfn);
-        self.put_page(pfn);
+        self.lru().mark_accessed(pfn);
+        self.lru().put_page(pfn);
         self.balance_dirty();
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }
 
     /// The page `index` of `file` with a reference for the caller, and whether it was there.
-    pub(super) fn file_page(
-        &self,
+    pub(crate) fn file_page(
+        self,
         file: &File<M>,
         index: u32,
         placement: Placement,
@@ -172,53 +171,53 @@ impl<M: Machine> Mm<M> {
             return Ok((found, true));
         }
         let pfn = self.alloc(file.request(placement))?;
-        let page = self.page(pfn);
+        let page = self.lru().page(pfn);
         // The first reference is the file's.
         page.init(Mapping::File(file.id.0), index, file.flags());
         page.note_placement(placement);
         page.get();
         let mut state = file.state.lock_local(self.machine());
         if let Some(&other) = state.pages.get(&index) {
-            self.page(other).get();
+            self.lru().page(other).get();
             drop(state);
             page.put();
-            self.put_page(pfn);
+            self.lru().put_page(pfn);
             return Ok((other, true));
         }
         state.pages.insert(index, pfn);
         drop(state);
         self.count_file(pfn, 1);
         if file.kind == FileKind::Memory {
-            self.page(pfn).set(PageFlag::Dirty);
+            self.lru().page(pfn).set(PageFlag::Dirty);
         }
-        self.lru_add(pfn);
+        self.lru().lru_add(pfn);
         // Shared memory begins as zeros: there is nothing to wait for.
         Ok((pfn, file.kind == FileKind::Memory))
     }
 
-    fn find_page(&self, file: &File<M>, index: u32) -> Option<Pfn> {
+    fn find_page(self, file: &File<M>, index: u32) -> Option<Pfn> {
         let state = file.state.lock_local(self.machine());
         let pfn = *state.pages.get(&index)?;
-        self.page(pfn).get();
+        self.lru().page(pfn).get();
         Some(pfn)
     }
 
-    pub(super) fn count_file(&self, pfn: Pfn, pages: i64) {
-        self.vm.zone(self.map().frame(pfn).state().zone).file.fetch_add(pages, Relaxed);
+    pub(super) fn count_file(self, pfn: Pfn, pages: i64) {
+        self.own().zone(self.map().frame(pfn).state().zone).file.fetch_add(pages, Relaxed);
     }
 
     /// Takes the page at `pfn` out of its file or from swap's side, if nobody but the caller (and its file) refers to it
-    /// and its contents are safe. Then it is the caller's alone, to be freed by [`Mm::free_page`].
-    pub(crate) fn remove_mapping(&self, pfn: Pfn) -> bool {
-        let page = self.page(pfn);
+    /// and its contents are safe. Then it is the caller's alone, to be freed by [`LruDoor::free_page`].
+    pub(crate) fn remove_mapping(self, pfn: Pfn) -> bool {
+        let page = self.lru().page(pfn);
         match page.mapping() {
             Mapping::None | Mapping::Anon(_) => page.mapped() == 0 && page.freeze(1),
             Mapping::File(id) => self.file(id).is_some_and(|file| self.remove_from(&file, pfn)),
         }
     }
 
-    fn remove_from(&self, file: &File<M>, pfn: Pfn) -> bool {
-        let page = self.page(pfn);
+    fn remove_from(self, file: &File<M>, pfn: Pfn) -> bool {
+        let page = self.lru().page(pfn);
         let mut state = file.state.lock_local(self.machine());
         // One that has left the file already has no reference of the file's any more.
         if state.pages.get(&page.index()) != Some(&pfn) || !page.freeze(2) {
@@ -236,14 +235,14 @@ impl<M: Machine> Mm<M> {
     }
 
     /// Puts `to` in the place of `from` in `file`, if nobody but the caller and the file refers to `from`.
-    pub(crate) fn replace_in(&self, file: &File<M>, from: Pfn, to: Pfn) -> bool {
+    pub(crate) fn replace_in(self, file: &File<M>, from: Pfn, to: Pfn) -> bool {
         let mut state = file.state.lock_local(self.machine());
-        let page = self.page(from);
+        let page = self.lru().page(from);
         if state.pages.get(&page.index()) != Some(&from) || !page.freeze(2) {
             return false;
         }
-        self.carry_over(from, to);
-        self.page(to).get();
+        self.lru().carry_over(from, to);
+        self.lru().page(to).get();
         state.pages.insert(page.index(), to);
         drop(state);
         self.count_file(from, -1);
@@ -254,20 +253,20 @@ impl<M: Machine> Mm<M> {
 
     /// Drops page `index` of `file` from memory if it is clean and nobody maps it or works with it (`POSIX_FADV_DONTNEED`).
     /// Says whether it did.
-    pub fn forget_file_page(&self, file: &File<M>, index: u32) -> bool {
+    pub fn forget_file_page(self, file: &File<M>, index: u32) -> bool {
         let Some(pfn) = self.find_page(file, index) else { return false };
-        let alone = self.page(pfn).mapped() == 0 && self.remove_from(file, pfn);
+        let alone = self.lru().page(pfn).mapped() == 0 && self.remove_from(file, pfn);
         if alone {
-            self.free_page(pfn);
+            self.lru().free_page(pfn);
         } else {
-            self.put_page(pfn);
+            self.lru().put_page(pfn);
         }
         alone
     }
 
     /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
-    pub fn drop_file(&self, file: &File<M>) {
-        self.vm.files.lock_local(self.machine()).remove(&file.id.0);
+    pub fn drop_file(self, file: &File<M>) {
+        self.own().files.lock_local(self.machine()).remove(&file.id.0);
         let pages = {
             let mut state = file.state.lock_local(self.machine());
             state.dirty.clear();
@@ -280,7 +279,7 @@ impl<M: Machine> Mm<M> {
                 self.forget_dirty(pfn);
                 self.count_file(pfn, -1);
             }
-            self.put_pages(chunk);
+            self.lru().put_pages(chunk);
         }
     }
 }

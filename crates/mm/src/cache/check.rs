@@ -1,0 +1,48 @@
+//! Walking the files: every page knows its place in its file, and what is dirty will be written.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::{File, FilesDoor, FilesGround};
+use crate::ground::ids::Pfn;
+use crate::ground::machine::Machine;
+use crate::lru::page::{Mapping, PageFlag};
+
+impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
+    /// The pages of all files, each of which is where it says.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn cached_pages(self) -> Result<Vec<Pfn>, String> {
+        let files: Vec<Arc<File<M>>> = {
+            let files = self.own().files.lock_local(self.machine());
+            files.values().map(Arc::clone).collect()
+        };
+        let mut pages = Vec::new();
+        for file in files {
+            self.check_file(&file, &mut pages)?;
+        }
+        Ok(pages)
+    }
+
+    fn check_file(self, file: &File<M>, pages: &mut Vec<Pfn>) -> Result<(), String> {
+        let state = file.state.lock_local(self.machine());
+        for (&index, &pfn) in &state.pages {
+            let page = self.lru().page(pfn);
+            if (page.mapping(), page.index()) != (Mapping::File(file.id.0), index) {
+                return Err(format!("{pfn} is page {index} of file {}, and does not know it", file.id.0));
+            }
+            let listed = state.dirty.contains(&index) || page.has(PageFlag::SwapBacked);
+            if page.has(PageFlag::Dirty) && !listed {
+                return Err(format!(
+                    "{pfn}, page {index} of file {}, is dirty and will not be written",
+                    file.id.0
+                ));
+            }
+            pages.push(pfn);
+        }
+        Ok(())
+    }
+}

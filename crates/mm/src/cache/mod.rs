@@ -1,0 +1,79 @@
+//! The page cache: files and their pages, and the way of dirty pages to the disk.
+//!
+//! ```text
+//!   read, write, fault ─▶ file: page `index` there? ─▶ alloc, lru ─▶ dirty ─▶ flusher: take, written
+//!                                                                      ▲
+//!                                              who maps it is kept by number; rmap, above, finds them
+//! ```
+//!
+//! `file` finds, adds and removes pages; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
+//! whoever plays the disk.
+
+mod check;
+mod file;
+mod writeback;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use crate::ground::ids::{FileId, ZoneId};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::{AtomicI64, AtomicU32, Locked, Relaxed};
+use crate::lru::{LruDoor, LruGround};
+use crate::pages::door;
+
+pub(crate) use file::Mapper;
+pub use file::{Cached, File, FileKind};
+pub use writeback::DirtyPages;
+
+/// The files of a machine.
+#[derive(Debug)]
+pub struct PageCache<M: Machine> {
+    next_file: AtomicU32,
+    /// By number.
+    files: Locked<M, BTreeMap<u32, Arc<File<M>>>>,
+    /// By zone.
+    zones: Box<[ZoneFiles]>,
+    /// 1 if reclaim asked for dirty pages to be written since the flusher last looked.
+    flush_asked: AtomicU32,
+}
+
+/// Pages of files in a zone.
+#[derive(Debug, Default)]
+struct ZoneFiles {
+    file: AtomicI64,
+    dirty: AtomicI64,
+    writeback: AtomicI64,
+}
+
+impl<M: Machine> PageCache<M> {
+    /// No files yet, on a machine with so many zones.
+    pub(crate) fn new(machine: &M, zones: usize) -> Self {
+        Self {
+            next_file: AtomicU32::new(0),
+            files: Locked::new(machine, LockClass::Other, 2, BTreeMap::new()),
+            zones: (0..zones).map(|_| ZoneFiles::default()).collect(),
+            flush_asked: AtomicU32::new(0),
+        }
+    }
+
+    fn new_file_id(&self) -> FileId {
+        FileId(self.next_file.fetch_add(1, Relaxed))
+    }
+
+    fn zone(&self, zone: ZoneId) -> &ZoneFiles {
+        &self.zones[usize::from(zone.0)]
+    }
+}
+
+/// What the page cache stands on.
+pub trait FilesGround<M: Machine>: LruGround<M> {
+    /// The page cache's own.
+    fn page_cache(&self) -> &PageCache<M>;
+}
+
+door! {
+    /// Files and their pages.
+    FilesDoor on FilesGround, PageCache<M>: page_cache, to { lru: LruDoor }
+}

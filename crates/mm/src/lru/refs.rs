@@ -1,0 +1,75 @@
+//! References to pages: given back one by one or in batches, of which each holds a list's and a pageset's lock once
+//! (`release_pages`, `free_unref_folios`); a page's life ends with its last reference. And what goes over where a page moves
+//! to another frame.
+
+use super::{LruDoor, LruGround};
+use crate::ground::ids::{Order, Pfn};
+use crate::ground::machine::Machine;
+use crate::lru::page::{Page, PageFlag};
+
+/// Pages given back together: `FOLIO_BATCH_SIZE` since 6.10; 15 before, which nothing here depends on.
+const BATCH: usize = 31;
+
+/// Flags that go with a page's contents.
+const CARRIED: [PageFlag; 6] = [
+    PageFlag::Active,
+    PageFlag::Referenced,
+    PageFlag::Dirty,
+    PageFlag::SwapBacked,
+    PageFlag::Reclaim,
+    PageFlag::Placed,
+];
+
+impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
+    /// Gives back a reference to each of `pages`; those that were the last ones' frames are freed in batches.
+    pub(crate) fn put_pages(self, pages: &[Pfn]) {
+        for chunk in pages.chunks(BATCH) {
+            let mut last = [Pfn(0); BATCH];
+            let mut count = 0;
+            for &pfn in chunk.iter().filter(|pfn| self.page(**pfn).put()) {
+                last[count] = pfn;
+                count += 1;
+            }
+            self.lru_forget_each(&last[..count]);
+            let blocks = last.map(|pfn| (pfn, self.map().frame(pfn).state().order));
+            for &(pfn, _) in &blocks[..count] {
+                self.page(pfn).clear_mapping();
+            }
+            if count > 0 {
+                self.pages()
+                    .free_batch(&blocks[..count])
+                    .expect("a page with a reference is an allocated block");
+            }
+        }
+    }
+
+    /// Gives back a reference; frees the page's frame with the last one.
+    pub(crate) fn put_page(self, pfn: Pfn) {
+        if self.page(pfn).put() {
+            self.free_page(pfn);
+        }
+    }
+
+    /// Frees the frame of a page that nobody refers to any more.
+    pub(crate) fn free_page(self, pfn: Pfn) {
+        let order = self.forget_page(pfn);
+        self.pages().free(pfn, order).expect("a page that had a reference is an allocated block");
+    }
+
+    /// The page's life ends: what reclaim and rmap knew of it goes. Gives the order of its frame.
+    pub(crate) fn forget_page(self, pfn: Pfn) -> Order {
+        self.lru_forget(pfn);
+        self.page(pfn).clear_mapping();
+        self.map().frame(pfn).state().order
+    }
+
+    /// Copies contents and flags; nobody can get at `from` meanwhile. `to` has one reference then, the caller's.
+    pub(crate) fn carry_over(self, from: Pfn, to: Pfn) {
+        let page: &Page = self.page(from);
+        let set = CARRIED.iter().copied().filter(|&flag| page.has(flag));
+        let mut flags = [PageFlag::SwapBacked; CARRIED.len()];
+        let count = set.zip(&mut flags).map(|(flag, slot)| *slot = flag).count();
+        self.machine().copy(from, to, self.pages().order_of(from));
+        self.page(to).init(page.mapping(), page.index(), &flags[..count]);
+    }
+}
