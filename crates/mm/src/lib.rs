@@ -53,7 +53,7 @@ pub use pages::stat::Counters;
 pub use pages::zone::{Zone, ZoneBlock};
 pub use pages::zone_watch::decide_by_sum_of_marks;
 pub use pages::zonelist::{NodeMask, OrderChoice, OrderReason, ZonelistOrder, Zonelists};
-pub use pages::{Above, Pages, PagesGround, Search};
+pub use pages::{Above, Pages, PagesGround, Search, Steps};
 pub use reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
 pub use rules::knobs::{KNOBS, Knob, KnobError, KnobId, KnobUse, Knobs, Margin, Verdict};
 pub use rules::policy::{Policy, PolicyError};

@@ -89,10 +89,11 @@ fn the_cheapest_block_is_emptied_and_nothing_else_moves() {
         let pages = 15 * BLOCK;
         let (space, at) = full(&mm, pages);
         // What is left, too, so that there is no whole block.
-        let rest: Vec<Pfn> =
-            std::iter::from_fn(|| mm.pages().rmqueue(mm.zones()[0].id(), Order::ZERO, MigrateType::Movable))
-                .take((BLOCK - 64) as usize)
-                .collect();
+        let rest: Vec<Pfn> = std::iter::from_fn(|| {
+            mm.pages().steps().rmqueue(mm.zones()[0].id(), Order::ZERO, MigrateType::Movable)
+        })
+        .take((BLOCK - 64) as usize)
+        .collect();
         // Block 5 loses three quarters of its pages, the others every fourth.
         let goes = |pfn: Pfn| if pfn.0 / BLOCK == 5 { pfn.0 % 4 != 0 } else { pfn.0 % 4 == 0 };
         punch(&mm, &space, (at, pages), goes);

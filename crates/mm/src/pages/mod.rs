@@ -9,14 +9,13 @@
 //!
 //! `frame`, `list`, `pageblock` and `buddy` are the free lists, `arena` divides them among CPUs; `watermark` says what must
 //! stay free, `highatomic` what is kept for atomic requests, `zone_price` what low zones keep, `fair` whose turn it is;
-//! `daemons` is what no request waits for, `direct` has doors to single mechanisms, for conformance.
+//! `daemons` is what no request waits for, `steps` are single steps of the paths, for conformance.
 
 pub(crate) mod alloc_path;
 pub(crate) mod arena;
 mod boot;
 pub(crate) mod buddy;
 pub(crate) mod daemons;
-mod direct;
 mod door;
 pub(crate) mod fair;
 pub(crate) mod fallback;
@@ -29,6 +28,7 @@ pub(crate) mod pageblock;
 pub(crate) mod pcp;
 pub mod request;
 pub mod stat;
+mod steps;
 pub(crate) mod summary;
 pub mod watermark;
 pub(crate) mod zone;
@@ -52,6 +52,7 @@ use frame::MemMap;
 use killed::Killed;
 use pageblock::Pageblocks;
 use request::AllocError;
+pub use steps::Steps;
 use zone::{Cx, Zone, ZoneBlock};
 use zonelist::{OrderChoice, Zonelists};
 
@@ -98,6 +99,11 @@ impl<M: Machine> Pages<M> {
     #[inline]
     pub(crate) fn zone_cx(&self, zone: ZoneId) -> ZoneCx<'_, M> {
         ZoneCx { cx: self.cx(), zone: &self.zones[usize::from(zone.0)] }
+    }
+
+    /// Single steps of the paths of requests and frees.
+    pub fn steps(&self) -> Steps<'_, M> {
+        Steps { pages: self }
     }
 
     /// The machine that this runs on.

@@ -165,7 +165,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     #[inline]
     pub(super) fn alloc_object(self, node: Option<Node>) -> Result<Addr, AllocError> {
         if self.cache.has_sheaves() && node.is_none_or(|node| node == self.slabs.pages().local_node()) {
-            if let Some(object) = self.alloc_from_sheaves() {
+            if let Some(object) = self.sheaves().alloc_from_sheaves() {
                 return Ok(object);
             }
         }
@@ -175,14 +175,14 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     #[inline]
     pub(super) fn alloc_without_sheaves(self, node: Option<Node>) -> Result<Addr, AllocError> {
         if self.cache.spec.is_debug() {
-            return self.alloc_debug(node);
+            return self.debugging().alloc_debug(node);
         }
-        if self.stock_serves() {
-            return self.alloc_from_stock(node);
+        if self.stock().stock_serves() {
+            return self.stock().alloc_from_stock(node);
         }
         match self.rules().cpu_slabs {
             CpuSlabRule::WithPartials => self.alloc_from_slabs(node),
-            CpuSlabRule::None => self.alloc_single(node),
+            CpuSlabRule::None => self.sheaves().alloc_single(node),
         }
     }
 
@@ -198,7 +198,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     }
 
     fn free_many(self, objects: &mut [Addr]) -> Result<(), SlabError> {
-        if self.cache.has_sheaves() || self.stock_serves() || self.cache.spec.is_debug() {
+        if self.cache.has_sheaves() || self.stock().stock_serves() || self.cache.spec.is_debug() {
             for object in objects.iter() {
                 if let Some(head) = self.slabs.slab_head(*object) {
                     self.free_object_checked(head, *object)?;
@@ -214,7 +214,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     #[inline]
     pub(super) fn free_object_checked(self, head: Pfn, object: Addr) -> Result<(), SlabError> {
         if self.cache.spec.is_debug() {
-            return self.free_debug(head, object);
+            return self.debugging().free_debug(head, object);
         }
         self.free_object(head, object);
         Ok(())
@@ -223,11 +223,11 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     /// Frees an object of the slab at `head`.
     #[inline]
     fn free_object(self, head: Pfn, object: Addr) {
-        if self.sheaves_serve(head) && self.free_to_sheaves(object) {
+        if self.sheaves_serve(head) && self.sheaves().free_to_sheaves(object) {
             return;
         }
-        if self.stock_serves() {
-            return self.free_to_stock(head, object);
+        if self.stock().stock_serves() {
+            return self.stock().free_to_stock(head, object);
         }
         self.free_to_slabs(head, Chain::one(object));
     }
@@ -255,7 +255,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
         let mut cpu = self.lock_cpu();
         if cpu.sheaves.rcu.is_none() {
             drop(cpu);
-            let empty = self.barn_take_empty().or_else(|| self.new_sheaf());
+            let empty = self.sheaves().barn_take_empty().or_else(|| self.sheaves().new_sheaf());
             let Some(empty) = empty else {
                 self.count(SlabEvent::FreeRcuSheafFail, 1);
                 return false;
@@ -263,12 +263,12 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
             cpu = self.lock_cpu();
             if cpu.sheaves.rcu.is_some() {
                 drop(cpu);
-                self.put_away_empty(empty);
+                self.sheaves().put_away_empty(empty);
                 return self.free_to_rcu_sheaf(object);
             }
             cpu.sheaves.rcu = Some(super::sheaf::Sheaf::empty(empty));
         }
-        let capacity = self.capacity();
+        let capacity = self.sheaves().capacity();
         let mut full = None;
         if let Some(sheaf) = &mut cpu.sheaves.rcu {
             sheaf.push(self.machine(), object);

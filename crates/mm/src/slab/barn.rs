@@ -1,7 +1,7 @@
 //! A node's barn: its stock of full and of empty sheaves, which CPUs exchange there in one hold of the barn's lock
 //! (docs/rules/slab.md#sheaves).
 
-use super::SlabCx;
+use super::SheafCx;
 use super::SlabGround;
 use super::chain::NONE;
 use super::sheaf::Sheaf;
@@ -118,12 +118,12 @@ impl<M: Machine> Barn<M> {
     }
 }
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
+impl<'a, M: Machine, G: SlabGround<M>> SheafCx<'a, M, G> {
     /// Gives an empty sheaf for a full one, if the barn has any.
     pub(super) fn barn_full_for_empty(self, empty: Option<Addr>) -> Option<Addr> {
-        let (barn, machine) = (self.barn(), self.machine());
+        let (barn, machine) = (self.barn(), self.slab.machine());
         if barn.full(machine) == 0 {
-            self.count(SlabEvent::BarnGetFail, 1);
+            self.slab.count(SlabEvent::BarnGetFail, 1);
             return None;
         }
         let mut piles = barn.lock(machine);
@@ -133,15 +133,15 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
         }
         barn.told(&piles);
         drop(piles);
-        self.count(if full.is_some() { SlabEvent::BarnGet } else { SlabEvent::BarnGetFail }, 1);
+        self.slab.count(if full.is_some() { SlabEvent::BarnGet } else { SlabEvent::BarnGetFail }, 1);
         full
     }
 
     /// Gives a full sheaf for an empty one: if the barn has room, and an empty one.
     pub(super) fn barn_empty_for_full(self, full: Addr) -> Result<Addr, NoExchange> {
-        let (barn, machine) = (self.barn(), self.machine());
+        let (barn, machine) = (self.barn(), self.slab.machine());
         if barn.full(machine) >= MAX_FULL {
-            self.count(SlabEvent::BarnPutFail, 1);
+            self.slab.count(SlabEvent::BarnPutFail, 1);
             return Err(NoExchange::NoRoom);
         }
         if barn.empty(machine) == 0 {
@@ -155,13 +155,13 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
         barn.told(&piles);
         drop(piles);
         let empty = empty.ok_or(NoExchange::NoEmpty)?;
-        self.count(SlabEvent::BarnPut, 1);
+        self.slab.count(SlabEvent::BarnPut, 1);
         Ok(empty)
     }
 
     /// An empty sheaf, if the barn has any.
     pub(super) fn barn_take_empty(self) -> Option<Addr> {
-        let (barn, machine) = (self.barn(), self.machine());
+        let (barn, machine) = (self.barn(), self.slab.machine());
         if barn.empty(machine) == 0 {
             return None;
         }
@@ -173,7 +173,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     /// Any sheaf, a full one rather; whether it is full.
     pub(super) fn barn_take_any(self) -> Option<(Addr, bool)> {
-        let (barn, machine) = (self.barn(), self.machine());
+        let (barn, machine) = (self.barn(), self.slab.machine());
         if barn.full(machine) == 0 && barn.empty(machine) == 0 {
             return None;
         }
@@ -186,22 +186,22 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     /// Puts a full sheaf in; says whether there was room.
     pub(super) fn barn_put_full(self, full: Addr) -> bool {
-        let (barn, machine) = (self.barn(), self.machine());
+        let (barn, machine) = (self.barn(), self.slab.machine());
         if barn.full(machine) >= MAX_FULL {
-            self.count(SlabEvent::BarnPutFail, 1);
+            self.slab.count(SlabEvent::BarnPutFail, 1);
             return false;
         }
         let mut piles = barn.lock(machine);
         piles.full.push(machine, full);
         barn.told(&piles);
         drop(piles);
-        self.count(SlabEvent::BarnPut, 1);
+        self.slab.count(SlabEvent::BarnPut, 1);
         true
     }
 
     /// Puts an empty sheaf in; says whether there was room.
     pub(super) fn barn_put_empty(self, empty: Addr) -> bool {
-        let (barn, machine) = (self.barn(), self.machine());
+        let (barn, machine) = (self.barn(), self.slab.machine());
         if barn.empty(machine) >= MAX_EMPTY {
             return false;
         }
@@ -213,12 +213,12 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     /// Whether another full sheaf would be taken.
     pub(super) fn barn_has_room(self) -> bool {
-        self.barn().full(self.machine()) < MAX_FULL
+        self.barn().full(self.slab.machine()) < MAX_FULL
     }
 
     /// The barn of the CPU's node.
     pub(super) fn barn(self) -> &'a Barn<M> {
-        &self.cache.nodes[usize::from(self.slabs.pages().local_node().0)].barn
+        &self.slab.cache.nodes[usize::from(self.slab.slabs.pages().local_node().0)].barn
     }
 }
 

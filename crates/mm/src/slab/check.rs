@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use super::SlabCx;
+use super::ReadCx;
 use super::cache::{Cache, CacheId};
 use super::chain::NONE;
 use super::node::Slabs;
@@ -67,7 +67,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// The first invariant that does not hold, in one line.
     pub fn check_cache(self, id: CacheId) -> Result<SlabUse, String> {
         let cx = self.slab_cx(id).map_err(|error| format!("{error}"))?;
-        cx.check().map_err(|what| format!("cache {}: {what}", cx.cache.spec().name))
+        cx.reading().check().map_err(|what| format!("cache {}: {what}", cx.cache.spec().name))
     }
 
     /// Checks every cache.
@@ -110,16 +110,16 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     }
 }
 
-impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
+impl<M: Machine, G: SlabGround<M>> ReadCx<'_, M, G> {
     fn check(self) -> Result<SlabUse, String> {
         let mut seen = Seen::default();
         self.walk_cpus(&mut seen)?;
         self.walk_nodes(&mut seen)?;
         let mut waiting = alloc::vec::Vec::new();
-        self.slabs.own().each_deferred_slab(self.slabs, |head| waiting.push(head));
+        self.slab.slabs.own().each_deferred_slab(self.slab.slabs, |head| waiting.push(head));
         waiting
             .into_iter()
-            .filter(|head| self.owns(*head))
+            .filter(|head| self.slab.owns(*head))
             .try_for_each(|head| seen.hold(head, Holder::Deferred))?;
         self.walk_sheaves(&mut seen)?;
         self.walk_slabs(&mut seen)?;
@@ -127,15 +127,15 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     }
 
     fn walk_cpus(self, seen: &mut Seen) -> Result<(), String> {
-        for (number, cpu) in self.cache.cpus.iter().enumerate() {
-            let local = cpu.local.lock_local(self.machine());
+        for (number, cpu) in self.slab.cache.cpus.iter().enumerate() {
+            let local = cpu.local.lock_local(self.slab.machine());
             if let Some(head) = local.slab {
-                let chain = self.cache.chain_from(self.machine(), local.free);
+                let chain = self.slab.cache.chain_from(self.slab.machine(), local.free);
                 let free = chain.map_or(0, |chain| chain.len);
                 seen.hold(head, Holder::Cpu)?;
                 *seen.aside.entry(head.0).or_default() += free;
                 seen.used.on_cpus += u64::from(free);
-                if !self.look(head).is_frozen() {
+                if !self.slab.look(head).is_frozen() {
                     return Err(format!("the slab of cpu {number} at {head} is not frozen"));
                 }
             } else if local.free != NONE {
@@ -143,7 +143,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
             }
             let Slabs { first, len } = local.partial;
             let mut partial = Slabs { first, len };
-            while let Some(head) = partial.pop(self) {
+            while let Some(head) = partial.pop(self.slab) {
                 seen.hold(head, Holder::CpuPartial)?;
                 seen.used.cpu_partial_slabs += 1;
             }
@@ -155,23 +155,23 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     }
 
     fn walk_nodes(self, seen: &mut Seen) -> Result<(), String> {
-        for (number, node) in self.cache.nodes.iter().enumerate() {
-            let partials = self.lock_list(node);
+        for (number, node) in self.slab.cache.nodes.iter().enumerate() {
+            let partials = self.slab.lock_list(node);
             let mut next = partials.list.first();
             let mut count = 0;
             while let Some(head) = next {
                 seen.hold(head, Holder::Node)?;
-                let word = self.look(head);
+                let word = self.slab.look(head);
                 if !word.is_listed() || word.first_free().is_none() || word.is_frozen() {
                     return Err(format!(
                         "{head} is on the list of node {number}, but its word says {word:?}"
                     ));
                 }
-                if usize::from(self.node_of(head).0) != number {
+                if usize::from(self.slab.node_of(head).0) != number {
                     return Err(format!("{head} is on the list of node {number}, but of another"));
                 }
                 count += 1;
-                next = List::after(self.map(), head);
+                next = List::after(self.slab.map(), head);
             }
             if count != partials.list.len() || count != node.nr_partial.load(Relaxed) {
                 return Err(format!("node {number} has {count} partial slabs, but counts others"));
@@ -184,10 +184,12 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     fn walk_sheaves(self, seen: &mut Seen) -> Result<(), String> {
         let mut objects = alloc::vec::Vec::new();
         let mut full = alloc::vec::Vec::new();
-        for cpu in &self.cache.cpus {
-            let local = cpu.local.lock_local(self.machine());
+        for cpu in &self.slab.cache.cpus {
+            let local = cpu.local.lock_local(self.slab.machine());
             full.extend([local.sheaves.main, local.sheaves.spare].into_iter().flatten());
-            if let Some(spare) = local.sheaves.spare.filter(|spare| spare.len % self.capacity().max(1) != 0) {
+            if let Some(spare) =
+                local.sheaves.spare.filter(|spare| spare.len % self.slab.sheaves().capacity().max(1) != 0)
+            {
                 return Err(format!("a spare sheaf has {} objects: it must be full or empty", spare.len));
             }
             // What waits for a grace period is its user's no more, but not free either.
@@ -195,29 +197,29 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
                 seen.used.deferred += u64::from(rcu.len);
             }
         }
-        for node in &self.cache.nodes {
-            node.barn.each_full(self.machine(), |at| {
-                full.push(super::sheaf::Sheaf { at, len: self.capacity() });
+        for node in &self.slab.cache.nodes {
+            node.barn.each_full(self.slab.machine(), |at| {
+                full.push(super::sheaf::Sheaf { at, len: self.slab.sheaves().capacity() });
             });
         }
         for sheaf in full {
-            objects.extend((0..sheaf.len).map(|number| sheaf.get(self.machine(), number)));
+            objects.extend((0..sheaf.len).map(|number| sheaf.get(self.slab.machine(), number)));
         }
-        self.each_in_stock(|object| objects.push(object));
+        self.slab.stock().each_in_stock(|object| objects.push(object));
         objects.sort_unstable();
         if objects.windows(2).any(|two| two[0] == two[1]) {
             return Err(String::from("an object is in sheaves or stocks twice"));
         }
         for object in &objects {
-            let head = self.slabs.slab_head(*object).filter(|head| self.owns(*head));
+            let head = self.slab.slabs.slab_head(*object).filter(|head| self.slab.owns(*head));
             let head =
                 head.ok_or_else(|| format!("{object} is in a sheaf or stock, but of no slab of the cache"))?;
             *seen.aside.entry(head.0).or_default() += 1;
         }
         seen.used.in_sheaves = objects.len() as u64;
         let mut deferred = 0;
-        self.slabs.own().each_deferred(self.slabs, |object| {
-            deferred += u64::from(self.slabs.slab_head(object).is_some_and(|head| self.owns(head)));
+        self.slab.slabs.own().each_deferred(self.slab.slabs, |object| {
+            deferred += u64::from(self.slab.slabs.slab_head(object).is_some_and(|head| self.slab.owns(head)));
         });
         seen.used.deferred += deferred;
         Ok(())
@@ -225,20 +227,20 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// Goes over all frames of the machine for slabs of the cache.
     fn walk_slabs(self, seen: &mut Seen) -> Result<(), String> {
-        for zone in self.slabs.zones() {
+        for zone in self.slab.slabs.zones() {
             let span = zone.managed_span();
             let mut pfn = span.start;
             while pfn < span.end {
-                let state = self.map().frame(Pfn(pfn)).state();
-                if state.kind == FrameKind::Slab && self.owns(Pfn(pfn)) {
+                let state = self.slab.map().frame(Pfn(pfn)).state();
+                if state.kind == FrameKind::Slab && self.slab.owns(Pfn(pfn)) {
                     self.check_slab(seen, Pfn(pfn))?;
                 }
                 pfn += state.order.pages();
             }
         }
         let (slabs, pages) = (
-            u64::from(self.slabs()),
-            self.cache.nodes.iter().map(|node| u64::from(node.pages.load(Relaxed))).sum::<u64>(),
+            u64::from(self.slab.sheaves().slabs()),
+            self.slab.cache.nodes.iter().map(|node| u64::from(node.pages.load(Relaxed))).sum::<u64>(),
         );
         if (slabs, pages) != (seen.used.slabs, seen.used.pages) {
             return Err(format!(
@@ -250,8 +252,8 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     }
 
     fn check_slab(self, seen: &mut Seen, head: Pfn) -> Result<(), String> {
-        let (word, order) = (self.look(head), self.order_of(head));
-        let objects = self.cache.objects(order);
+        let (word, order) = (self.slab.look(head), self.slab.order_of(head));
+        let objects = self.slab.cache.objects(order);
         let free = self.free_of(head, word)?;
         let holder = seen.holders.get(&head.0).copied();
         if free + word.in_use() != objects {
@@ -282,13 +284,13 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// Objects on a slab's own list of free ones.
     fn free_of(self, head: Pfn, word: SlabWord) -> Result<u32, String> {
-        let order = self.order_of(head);
-        let mut at = word.first_free().map_or(NONE, |number| self.cache.object(head, number));
-        let mut met = alloc::vec![false; self.cache.objects(order) as usize];
+        let order = self.slab.order_of(head);
+        let mut at = word.first_free().map_or(NONE, |number| self.slab.cache.object(head, number));
+        let mut met = alloc::vec![false; self.slab.cache.objects(order) as usize];
         let mut free = 0;
         while at != NONE {
-            let number = if self.slabs.slab_head(at) == Some(head) {
-                self.cache.number(head, order, at)
+            let number = if self.slab.slabs.slab_head(at) == Some(head) {
+                self.slab.cache.number(head, order, at)
             } else {
                 None
             };
@@ -297,7 +299,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
                 return Err(format!("{head}: object {number} is on its free list twice"));
             }
             free += 1;
-            at = Addr(self.cache.next(self.machine(), at).0);
+            at = Addr(self.slab.cache.next(self.slab.machine(), at).0);
         }
         Ok(free)
     }

@@ -7,7 +7,7 @@
 //!   used:  the user's          0xcc …
 //! ```
 
-use super::SlabCx;
+use super::DebugCx;
 use super::SlabError;
 use super::SlabGround;
 use super::chain::{Chain, NONE};
@@ -38,40 +38,40 @@ pub(super) fn marked_bytes(spec: &CacheSpec) -> u32 {
     red_zone(spec).end
 }
 
-impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
+impl<M: Machine, G: SlabGround<M>> DebugCx<'_, M, G> {
     /// An object, after a look at whether anybody wrote to it while it was free. One that was written to is kept out of
     /// use, and the next is tried.
     pub(super) fn alloc_debug(self, node: Option<Node>) -> Result<Addr, AllocError> {
-        let _one_at_a_time = self.cache.debug.lock(self.machine());
+        let _one_at_a_time = self.slab.cache.debug.lock(self.slab.machine());
         loop {
-            let object = self.alloc_single(node)?;
+            let object = self.slab.sheaves().alloc_single(node)?;
             let clean = self.is_clean(object);
             self.mark(object, RED_USED);
             if clean {
                 return Ok(object);
             }
-            self.cache.spoilt.fetch_add(1, Relaxed);
+            self.slab.cache.spoilt.fetch_add(1, Relaxed);
         }
     }
 
     /// Frees an object, after a look at whether it is in use and whether its user wrote beyond its end.
     pub(super) fn free_debug(self, head: Pfn, object: Addr) -> Result<(), SlabError> {
-        let _one_at_a_time = self.cache.debug.lock(self.machine());
+        let _one_at_a_time = self.slab.cache.debug.lock(self.slab.machine());
         if self.is_free(head, object) {
             return Err(SlabError::DoubleFree(object));
         }
-        if !self.holds(object, red_zone(&self.cache.spec), RED_USED) {
+        if !self.holds(object, red_zone(&self.slab.cache.spec), RED_USED) {
             return Err(SlabError::RedZone(object));
         }
         self.mark(object, RED_FREE);
         self.poison(object);
-        self.free_slowly(head, Chain::one(object));
+        self.slab.free_slowly(head, Chain::one(object));
         Ok(())
     }
 
     /// Whether nobody wrote to an object since it was freed.
     fn is_clean(self, object: Addr) -> bool {
-        let spec = &self.cache.spec;
+        let spec = &self.slab.cache.spec;
         if !self.holds(object, red_zone(spec), RED_FREE) {
             return false;
         }
@@ -84,20 +84,20 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// Whether an object is on its slab's list of free ones.
     fn is_free(self, head: Pfn, object: Addr) -> bool {
-        let objects = self.cache.objects(self.order_of(head));
-        let first = self.look(head).first_free();
-        let mut at = first.map_or(NONE, |number| self.cache.object(head, number));
+        let objects = self.slab.cache.objects(self.slab.order_of(head));
+        let first = self.slab.look(head).first_free();
+        let mut at = first.map_or(NONE, |number| self.slab.cache.object(head, number));
         for _ in 0..objects {
             if at == NONE || at == object {
                 break;
             }
-            at = self.cache.next(self.machine(), at);
+            at = self.slab.cache.next(self.slab.machine(), at);
         }
         at == object
     }
 
     fn poison(self, object: Addr) {
-        let spec = &self.cache.spec;
+        let spec = &self.slab.cache.spec;
         if spec.flags.has(CacheFlags::POISON) {
             self.fill(object, 0..spec.object_size - 1, POISON_FREE);
             self.fill(object, spec.object_size - 1..spec.object_size, POISON_END);
@@ -105,14 +105,14 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     }
 
     fn mark(self, object: Addr, byte: u8) {
-        self.fill(object, red_zone(&self.cache.spec), byte);
+        self.fill(object, red_zone(&self.slab.cache.spec), byte);
     }
 
     /// Marks all objects of a new slab as free ones.
     pub(super) fn mark_new(self, head: Pfn) {
-        if self.cache.spec.is_debug() {
-            for number in 0..self.cache.objects(self.order_of(head)) {
-                let object = self.cache.object(head, number);
+        if self.slab.cache.spec.is_debug() {
+            for number in 0..self.slab.cache.objects(self.slab.order_of(head)) {
+                let object = self.slab.cache.object(head, number);
                 self.mark(object, RED_FREE);
                 self.poison(object);
             }
@@ -124,16 +124,16 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     }
 
     fn byte(self, object: Addr, offset: u32) -> u8 {
-        let word = self.machine().load(object.add(u64::from(offset / WORD * WORD)));
+        let word = self.slab.machine().load(object.add(u64::from(offset / WORD * WORD)));
         word.to_le_bytes()[(offset % WORD) as usize]
     }
 
     fn fill(self, object: Addr, bytes: core::ops::Range<u32>, byte: u8) {
         for offset in bytes {
             let at = object.add(u64::from(offset / WORD * WORD));
-            let mut word = self.machine().load(at).to_le_bytes();
+            let mut word = self.slab.machine().load(at).to_le_bytes();
             word[(offset % WORD) as usize] = byte;
-            self.machine().store(at, u64::from_le_bytes(word));
+            self.slab.machine().store(at, u64::from_le_bytes(word));
         }
     }
 }

@@ -278,7 +278,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
             let next = Sheaf::linked(self.machine(), sheaf);
             let cache = self.machine().load(sheaf.add(SHEAF_CACHE)) as usize;
             if let Some(cache) = self.own().caches.get(cache) {
-                SlabCx { slabs: self, cache }.put_away(Sheaf::noted(self.machine(), sheaf));
+                SlabCx { slabs: self, cache }.sheaves().put_away(Sheaf::noted(self.machine(), sheaf));
             }
             sheaf = next;
         }

@@ -1,7 +1,6 @@
 //! /proc/slabinfo and the files under /sys/kernel/slab, SLUB_STATS among them, in the kernel's own layout. To be called
 //! while nothing else runs on a machine with real threads: counts of several CPUs are not of one moment otherwise.
 
-use super::{SlabDoor, SlabGround};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -11,7 +10,7 @@ use super::cache::{Cache, CacheId, NodeCache};
 use super::node::Slabs;
 use super::spec::CacheFlags;
 use super::stat::SlabEvent;
-use super::{SlabCx, SlabError};
+use super::{ReadCx, SlabCx, SlabDoor, SlabError, SlabGround};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
@@ -53,7 +52,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     }
 
     fn slabinfo_line(self, cache: &Cache<M>) -> String {
-        let counts = SlabCx { slabs: self, cache }.node_counts();
+        let counts = SlabCx { slabs: self, cache }.reading().node_counts();
         let sum = |of: fn(&NodeCounts) -> u64| counts.iter().map(of).sum::<u64>();
         let (slabs, objects) = (sum(|node| node.slabs), sum(|node| node.objects));
         let active = objects.saturating_sub(sum(|node| node.partial_free));
@@ -80,7 +79,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
         let mut attributes = sizes(cx);
         attributes.extend(flags(cx.cache.spec.flags));
         attributes.extend(states(cx));
-        let events = SlabEvent::ALL.iter().filter(|event| cx.counts(**event));
+        let events = SlabEvent::ALL.iter().filter(|event| cx.reading().counts(**event));
         attributes.extend(events.map(|&event| {
             let of_cpus = self.slab_events(id, event);
             attribute(event.name(), listed(of_cpus.iter().sum(), 'C', of_cpus.iter().copied()))
@@ -127,7 +126,7 @@ fn flags(flags: CacheFlags) -> impl Iterator<Item = SlabAttribute> {
 
 /// Where its memory is.
 fn states<M: Machine, G: SlabGround<M>>(cx: SlabCx<'_, M, G>) -> Vec<SlabAttribute> {
-    let counts = cx.node_counts();
+    let counts = cx.reading().node_counts();
     let by_node = |name, of: fn(&NodeCounts) -> u64| {
         attribute(name, listed(counts.iter().map(of).sum(), 'N', counts.iter().map(of)))
     };
@@ -140,7 +139,7 @@ fn states<M: Machine, G: SlabGround<M>>(cx: SlabCx<'_, M, G>) -> Vec<SlabAttribu
         by_node("total_objects", |node| node.objects),
     ]
     .to_vec();
-    states.push(attribute("slabs_cpu_partial", cx.cpu_partials_text()));
+    states.push(attribute("slabs_cpu_partial", cx.reading().cpu_partials_text()));
     states
 }
 
@@ -157,27 +156,28 @@ fn listed(sum: u64, letter: char, parts: impl Iterator<Item = u64>) -> String {
     text
 }
 
-impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
+impl<M: Machine, G: SlabGround<M>> ReadCx<'_, M, G> {
     /// Whether a kernel with these rules has such a counter.
     fn counts(self, event: SlabEvent) -> bool {
         if event.is_of_sheaves() {
-            return self.rules().sheaves != SheafRule::None;
+            return self.slab.rules().sheaves != SheafRule::None;
         }
-        !event.is_of_cpu_slabs() || self.rules().cpu_slabs == CpuSlabRule::WithPartials
+        !event.is_of_cpu_slabs() || self.slab.rules().cpu_slabs == CpuSlabRule::WithPartials
     }
 
     fn node_counts(self) -> Vec<NodeCounts> {
-        let mut counts: Vec<NodeCounts> = self.cache.nodes.iter().map(|node| self.counts_of(node)).collect();
-        for cpu in &self.cache.cpus {
-            let local = cpu.local.lock_local(self.machine());
+        let mut counts: Vec<NodeCounts> =
+            self.slab.cache.nodes.iter().map(|node| self.counts_of(node)).collect();
+        for cpu in &self.slab.cache.cpus {
+            let local = cpu.local.lock_local(self.slab.machine());
             if let Some(head) = local.slab {
-                counts[usize::from(self.node_of(head).0)].cpu_slabs += 1;
+                counts[usize::from(self.slab.node_of(head).0)].cpu_slabs += 1;
             }
             // As the kernel does, which looks at the first one and the count that this one carries
             // (`show_slab_objects`): all of a CPU's partial slabs count where the first lies.
             let Slabs { first, len } = local.partial;
             if len > 0 {
-                counts[usize::from(self.node_of(Pfn(first)).0)].cpu_slabs += u64::from(len);
+                counts[usize::from(self.slab.node_of(Pfn(first)).0)].cpu_slabs += u64::from(len);
             }
         }
         counts
@@ -186,21 +186,21 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     fn counts_of(self, node: &NodeCache<M>) -> NodeCounts {
         let slabs = u64::from(node.slabs.load(Relaxed));
         let mut counts = NodeCounts { slabs, objects: self.objects_in(node), ..NodeCounts::default() };
-        let partials = self.lock_list(node);
+        let partials = self.slab.lock_list(node);
         let mut next = partials.list.first();
         while let Some(head) = next {
-            let in_use = u64::from(self.look(head).in_use());
+            let in_use = u64::from(self.slab.look(head).in_use());
             counts.partial += 1;
             counts.partial_in_use += in_use;
-            counts.partial_free += u64::from(self.cache.objects(self.order_of(head))) - in_use;
-            next = List::after(self.map(), head);
+            counts.partial_free += u64::from(self.slab.cache.objects(self.slab.order_of(head))) - in_use;
+            next = List::after(self.slab.map(), head);
         }
         counts
     }
 
     /// Objects of a node's slabs. Where memory was short some are of the smaller order; how many follows from the pages.
     fn objects_in(self, node: &NodeCache<M>) -> u64 {
-        let sizing = &self.cache.sizing;
+        let sizing = &self.slab.cache.sizing;
         let (slabs, pages) = (u64::from(node.slabs.load(Relaxed)), u64::from(node.pages.load(Relaxed)));
         let (large, small) = (u64::from(sizing.order.pages()), u64::from(sizing.min_order.pages()));
         let missing = (slabs * large).saturating_sub(pages);
@@ -212,12 +212,13 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     /// `156(13) C0=48(4) C1=108(9)`: objects that the CPUs' partial slabs hold if each is half full, and slabs.
     fn cpu_partials_text(self) -> String {
         let slabs: Vec<u64> = self
+            .slab
             .cache
             .cpus
             .iter()
-            .map(|cpu| u64::from(cpu.local.lock_local(self.machine()).partial.len))
+            .map(|cpu| u64::from(cpu.local.lock_local(self.slab.machine()).partial.len))
             .collect();
-        let objects = |slabs: u64| slabs * u64::from(self.cache.sizing.objects) / 2;
+        let objects = |slabs: u64| slabs * u64::from(self.slab.cache.sizing.objects) / 2;
         let sum = slabs.iter().sum();
         let mut text = format!("{}({sum})", objects(sum));
         for (cpu, &slabs) in slabs.iter().enumerate().filter(|(_, slabs)| **slabs > 0) {

@@ -1,7 +1,7 @@
 //! Sheaves lent to a caller that must not fail later: it borrows one with enough objects in it, takes from it as it goes,
 //! and brings the rest back (`kmem_cache_prefill_sheaf`; maple trees do so from 6.18 on).
 
-use super::SlabCx;
+use super::SheafCx;
 use super::SlabError;
 use super::cache::CacheId;
 use super::sheaf::Sheaf;
@@ -44,7 +44,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
             return Err(SlabError::NoSheaves(id));
         }
         let since = self.machine().enter(Span::SlabAlloc);
-        let lent = cx.lend(count);
+        let lent = cx.sheaves().lend(count);
         let work = Work { count: lent.as_ref().map_or(0, LentSheaf::len), ..Work::default() };
         self.machine().leave(Span::SlabAlloc, since, work);
         Ok(lent?)
@@ -61,17 +61,17 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
         if let Ok(cx) = self.slab_cx(lent.cache) {
             let since = self.machine().enter(Span::SlabFree);
             let count = lent.sheaf.len;
-            cx.take_back(&lent);
+            cx.sheaves().take_back(&lent);
             self.machine().leave(Span::SlabFree, since, Work { count, ..Work::default() });
         }
     }
 }
 
-impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
+impl<M: Machine, G: SlabGround<M>> SheafCx<'_, M, G> {
     fn lend(self, count: u32) -> Result<LentSheaf, AllocError> {
         let capacity = self.capacity().max(count);
         let mut sheaf = if count > self.capacity() {
-            self.count(SlabEvent::SheafPrefillOversize, 1);
+            self.slab.count(SlabEvent::SheafPrefillOversize, 1);
             Sheaf::empty(self.new_sheaf_of(count).ok_or(AllocError::OutOfMemory)?)
         } else {
             self.any_sheaf().ok_or(AllocError::OutOfMemory)?
@@ -79,7 +79,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
         if sheaf.len < count {
             self.refill_sheaf(&mut sheaf, capacity);
         }
-        let lent = LentSheaf { cache: self.cache.id, sheaf, capacity };
+        let lent = LentSheaf { cache: self.slab.cache.id, sheaf, capacity };
         if lent.sheaf.len < count {
             self.take_back(&lent);
             return Err(AllocError::OutOfMemory);
@@ -89,18 +89,18 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// The CPU's spare one, one of the barn's, or a new one.
     fn any_sheaf(self) -> Option<Sheaf> {
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         let spare = cpu.sheaves.spare.take();
         drop(cpu);
         if spare.is_some() {
-            self.count(SlabEvent::SheafPrefillFast, 1);
+            self.slab.count(SlabEvent::SheafPrefillFast, 1);
             return spare;
         }
         if let Some((at, is_full)) = self.barn_take_any() {
-            self.count(SlabEvent::SheafPrefillFast, 1);
+            self.slab.count(SlabEvent::SheafPrefillFast, 1);
             return Some(Sheaf { at, len: if is_full { self.capacity() } else { 0 } });
         }
-        self.count(SlabEvent::SheafPrefillSlow, 1);
+        self.slab.count(SlabEvent::SheafPrefillSlow, 1);
         self.new_sheaf().map(Sheaf::empty)
     }
 
@@ -112,15 +112,15 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
             return;
         }
         let usable = sheaf.len == 0 || sheaf.len == self.capacity();
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         if cpu.sheaves.spare.is_none() && cpu.sheaves.main.is_some() && usable {
             cpu.sheaves.spare = Some(sheaf);
             drop(cpu);
-            self.count(SlabEvent::SheafReturnFast, 1);
+            self.slab.count(SlabEvent::SheafReturnFast, 1);
             return;
         }
         drop(cpu);
-        self.count(SlabEvent::SheafReturnSlow, 1);
+        self.slab.count(SlabEvent::SheafReturnSlow, 1);
         // One that is neither full nor empty is filled up, if the barn has room for it.
         if sheaf.len > 0 && self.barn_has_room() {
             self.refill_sheaf(&mut sheaf, self.capacity());

@@ -207,7 +207,63 @@ impl<M: Machine, G> Clone for SlabCx<'_, M, G> {
 
 impl<M: Machine, G> Copy for SlabCx<'_, M, G> {}
 
+/// Makes a part of what can be done with a cache: a type of its own around the cache's.
+macro_rules! part {
+    ($(#[$doc:meta])* $part:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $part<'a, M: Machine, G> {
+            slab: SlabCx<'a, M, G>,
+        }
+
+        impl<M: Machine, G> Clone for $part<'_, M, G> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<M: Machine, G> Copy for $part<'_, M, G> {}
+    };
+}
+
+part! {
+    /// Sheaves and the barns behind them.
+    SheafCx
+}
+part! {
+    /// Sheaves that a CPU keeps ahead (`+slab-stock`).
+    StockCx
+}
+part! {
+    /// Finding misuse.
+    DebugCx
+}
+part! {
+    /// Reading what a cache is: for its files, and for the walk over its invariants.
+    ReadCx
+}
+
 impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
+    #[inline]
+    fn sheaves(self) -> SheafCx<'a, M, G> {
+        SheafCx { slab: self }
+    }
+
+    #[inline]
+    fn stock(self) -> StockCx<'a, M, G> {
+        StockCx { slab: self }
+    }
+
+    #[inline]
+    fn debugging(self) -> DebugCx<'a, M, G> {
+        DebugCx { slab: self }
+    }
+
+    #[inline]
+    fn reading(self) -> ReadCx<'a, M, G> {
+        ReadCx { slab: self }
+    }
+
     #[inline]
     fn machine(self) -> &'a M {
         self.slabs.machine()

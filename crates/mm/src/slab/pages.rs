@@ -30,7 +30,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
         home.slabs.fetch_add(1, Relaxed);
         home.pages.fetch_add(order.pages(), Relaxed);
         self.count(SlabEvent::AllocSlab, 1);
-        self.mark_new(head);
+        self.debugging().mark_new(head);
         Ok(NewSlab { head, chain: self.link_all(head, order) })
     }
 

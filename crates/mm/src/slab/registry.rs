@@ -155,7 +155,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
         let Some(cache) = self.cache(id).filter(|cache| cache.has_sheaves()) else { return };
         let cx = SlabCx { slabs: self, cache };
         for cpu in &cache.cpus {
-            let sheaf = cx.new_sheaf().map(Sheaf::empty);
+            let sheaf = cx.sheaves().new_sheaf().map(Sheaf::empty);
             cpu.local.lock_local(self.machine()).sheaves.main = sheaf;
         }
     }

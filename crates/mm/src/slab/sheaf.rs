@@ -7,7 +7,7 @@
 //!   | objects  | link    |          | object | object | …
 //! ```
 
-use super::SlabCx;
+use super::SheafCx;
 use super::SlabGround;
 use super::barn::NoExchange;
 use super::cpu::CpuSlab;
@@ -86,18 +86,18 @@ pub(super) struct CpuSheaves {
     pub(super) frees: u64,
 }
 
-impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
+impl<M: Machine, G: SlabGround<M>> SheafCx<'_, M, G> {
     /// Objects of a full sheaf.
     #[inline]
     pub(super) fn capacity(self) -> u32 {
-        self.cache.sizing.sheaf_capacity
+        self.slab.cache.sizing.sheaf_capacity
     }
 
     /// An object from this CPU's sheaves, from the barn's, or from slabs with a sheaf filled on the way; `None` if there
     /// is no memory for sheaves, and slabs must do.
     #[inline]
     pub(super) fn alloc_from_sheaves(self) -> Option<Addr> {
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         if let Some(object) = self.pop_main(&mut cpu) {
             return Some(object);
         }
@@ -106,7 +106,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     #[inline]
     fn pop_main(self, cpu: &mut CpuSlab) -> Option<Addr> {
-        let object = cpu.sheaves.main.as_mut()?.pop(self.machine())?;
+        let object = cpu.sheaves.main.as_mut()?.pop(self.slab.machine())?;
         cpu.sheaves.allocs += 1;
         Some(object)
     }
@@ -142,15 +142,15 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
         let missing = want.saturating_sub(sheaf.len);
         let before = sheaf.len;
         // What came before memory ran out is in the sheaf; whoever needs more finds out.
-        let _ = self.refill_objects(missing, |object| sheaf.push(self.machine(), object));
-        self.count(SlabEvent::SheafRefill, sheaf.len - before);
+        let _ = self.refill_objects(missing, |object| sheaf.push(self.slab.machine(), object));
+        self.slab.count(SlabEvent::SheafRefill, sheaf.len - before);
     }
 
     /// Makes a filled sheaf this CPU's, which may be another CPU by now, and takes an object.
     fn install_sheaf(self, mut filled: Sheaf) -> Option<Addr> {
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         if cpu.sheaves.main.is_none_or(|main| main.len == 0) {
-            let object = filled.pop(self.machine());
+            let object = filled.pop(self.slab.machine());
             cpu.sheaves.allocs += 1;
             let empty = cpu.sheaves.main.replace(filled);
             if cpu.sheaves.spare.is_none() {
@@ -177,7 +177,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
     /// Frees an object to this CPU's sheaves; false if there is no memory for one more.
     #[inline]
     pub(super) fn free_to_sheaves(self, object: Addr) -> bool {
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         if self.push_main(&mut cpu, object) {
             return true;
         }
@@ -189,7 +189,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
         let capacity = self.capacity();
         match &mut cpu.sheaves.main {
             Some(main) if main.len < capacity => {
-                main.push(self.machine(), object);
+                main.push(self.slab.machine(), object);
                 cpu.sheaves.frees += 1;
                 true
             }
@@ -235,7 +235,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// Goes on with an empty sheaf at hand, on a CPU that may be another by now.
     fn free_with(self, empty: Addr, object: Addr) -> bool {
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         if self.push_main(&mut cpu, object) {
             drop(cpu);
             self.put_away_empty(empty);
@@ -258,8 +258,8 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// Gives all objects of a sheaf back to their slabs.
     pub(super) fn flush(self, sheaf: &mut Sheaf) {
-        self.count(SlabEvent::SheafFlush, sheaf.len);
-        self.free_all_to_slabs(|| sheaf.pop(self.machine()));
+        self.slab.count(SlabEvent::SheafFlush, sheaf.len);
+        self.slab.free_all_to_slabs(|| sheaf.pop(self.slab.machine()));
     }
 
     /// A sheaf that is nobody's goes where there is room for it.
@@ -284,22 +284,22 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// The same for `capacity` objects.
     pub(super) fn new_sheaf_of(self, capacity: u32) -> Option<Addr> {
-        let store = self.slabs.sheaf_store(capacity)?;
+        let store = self.slab.slabs.sheaf_store(capacity)?;
         let at = store.alloc_bare().ok()?;
-        self.count(SlabEvent::SheafAlloc, 1);
+        self.slab.count(SlabEvent::SheafAlloc, 1);
         Some(at)
     }
 
     pub(super) fn free_sheaf(self, sheaf: Addr) {
-        if let Some((store, head)) = self.slabs.slab_of(sheaf) {
+        if let Some((store, head)) = self.slab.slabs.slab_of(sheaf) {
             store.free_bare(head, sheaf);
-            self.count(SlabEvent::SheafFree, 1);
+            self.slab.count(SlabEvent::SheafFree, 1);
         }
     }
 
     /// Gives back all that CPU number `cpu` has in sheaves; its main sheaf stays, empty.
     pub(super) fn flush_cpu_sheaves(self, cpu: usize) {
-        let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
         let (main, spare, rcu) = {
             let sheaves = &mut local.sheaves;
             (sheaves.main.take(), sheaves.spare.take(), sheaves.rcu.take())
@@ -314,13 +314,13 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
             self.put_away_empty(spare.at);
         }
         if let Some(sheaf) = rcu {
-            self.slabs.own().defer_sheaf(self, sheaf);
+            self.slab.slabs.own().defer_sheaf(self.slab, sheaf);
         }
     }
 
     /// CPU number `cpu` gets its empty main sheaf back, unless it has come by another.
     fn give_main(self, cpu: usize, main: Sheaf) {
-        let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
         if local.sheaves.main.is_none() {
             local.sheaves.main = Some(main);
             return;
@@ -331,8 +331,8 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
 
     /// Empties the barns: objects go to their slabs, sheaves to their `kmalloc` cache.
     pub(super) fn flush_barns(self) {
-        for node in &self.cache.nodes {
-            node.barn.take_all(self.machine(), |at, is_full| {
+        for node in &self.slab.cache.nodes {
+            node.barn.take_all(self.slab.machine(), |at, is_full| {
                 let mut sheaf = Sheaf { at, len: if is_full { self.capacity() } else { 0 } };
                 self.flush(&mut sheaf);
                 self.free_sheaf(at);

@@ -20,15 +20,15 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
         let cx = self.slab_cx(id)?;
         let cpus = 0..cx.cache.cpus.len();
         if cx.cache.has_sheaves() {
-            cpus.clone().for_each(|cpu| cx.flush_cpu_sheaves(cpu));
-            cx.flush_barns();
+            cpus.clone().for_each(|cpu| cx.sheaves().flush_cpu_sheaves(cpu));
+            cx.sheaves().flush_barns();
         }
-        cpus.clone().for_each(|cpu| cx.flush_stock(cpu));
-        cx.flush_depots();
+        cpus.clone().for_each(|cpu| cx.stock().flush_stock(cpu));
+        cx.stock().flush_depots();
         // After these: slabs that their objects go back to become this CPU's partial ones.
         cpus.for_each(|cpu| cx.flush_cpu_slabs(cpu));
         cx.cache.nodes.iter().for_each(|node| cx.shrink_node(node));
-        Ok(cx.slabs())
+        Ok(cx.sheaves().slabs())
     }
 
     /// Shrinks all caches; slabs that then remain.

@@ -15,6 +15,7 @@ use super::{SlabDoor, SlabGround};
 use alloc::boxed::Box;
 
 use super::SlabCx;
+use super::StockCx;
 use super::cache::Cache;
 use super::chain::NONE;
 use super::node::Wait;
@@ -187,15 +188,15 @@ pub(super) const fn bundle(stride: u32) -> u32 {
     }
 }
 
-impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
+impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
     /// An object from this CPU's stock, which is filled where it is dry.
     #[inline]
     pub(super) fn alloc_from_stock(self, node: Option<Node>) -> Result<Addr, AllocError> {
-        if node.is_some_and(|node| node != self.slabs.pages().local_node()) {
-            return self.alloc_single(node);
+        if node.is_some_and(|node| node != self.slab.slabs.pages().local_node()) {
+            return self.slab.sheaves().alloc_single(node);
         }
-        let mut cpu = self.lock_cpu();
-        if let Some(object) = cpu.stock.free.pop(self.machine(), self.cache) {
+        let mut cpu = self.slab.lock_cpu();
+        if let Some(object) = cpu.stock.free.pop(self.slab.machine(), self.slab.cache) {
             cpu.stock.low = cpu.stock.low.min(cpu.stock.free.len);
             cpu.fast_allocs += 1;
             return Ok(object);
@@ -206,26 +207,26 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     #[inline(never)]
     fn alloc_from_dry_stock(self) -> Result<Addr, AllocError> {
-        self.count(SlabEvent::AllocSlowpath, 1);
-        let row = match self.depot().take(self.machine()) {
+        self.slab.count(SlabEvent::AllocSlowpath, 1);
+        let row = match self.depot().take(self.slab.machine()) {
             Some(row) => row,
             None => self.row_from_slabs()?,
         };
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         let stock = &mut cpu.stock;
         // What was given away and had to be fetched back might have stayed here.
         let regretted = stock.given.min(row.len);
         stock.given -= regretted;
         stock.limit =
-            (stock.limit + regretted).min(self.most()).max(LEAST_BUNDLES * bundle(self.cache.stride));
+            (stock.limit + regretted).min(self.most()).max(LEAST_BUNDLES * bundle(self.slab.cache.stride));
         let mut row = row;
-        let object = row.pop(self.machine(), self.cache);
+        let object = row.pop(self.slab.machine(), self.slab.cache);
         if stock.free.len == 0 {
             stock.free = row;
         } else {
             // This is another CPU by now, or others have freed to it.
-            while let Some(more) = row.pop(self.machine(), self.cache) {
-                stock.free.push(self.machine(), self.cache, more);
+            while let Some(more) = row.pop(self.slab.machine(), self.slab.cache) {
+                stock.free.push(self.slab.machine(), self.slab.cache, more);
             }
         }
         drop(cpu);
@@ -234,36 +235,37 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     /// All free objects of a slab: of the first of the node's list, or of a new one.
     fn row_from_slabs(self) -> Result<Row, AllocError> {
-        let home = &self.cache.nodes[usize::from(self.slabs.pages().local_node().0)];
-        if self.nr_partial(home) > 0 {
-            let mut slabs = self.take_for(home, 1, Wait::AsLongAsNeeded);
-            if let Some(head) = slabs.pop(self) {
-                let objects = self.cache.objects(self.order_of(head));
-                let before = self.change(head, |word| word.taken(objects));
-                let first = before.first_free().map_or(NONE, |number| self.cache.object(head, number));
+        let home = &self.slab.cache.nodes[usize::from(self.slab.slabs.pages().local_node().0)];
+        if self.slab.nr_partial(home) > 0 {
+            let mut slabs = self.slab.sheaves().take_for(home, 1, Wait::AsLongAsNeeded);
+            if let Some(head) = slabs.pop(self.slab) {
+                let objects = self.slab.cache.objects(self.slab.order_of(head));
+                let before = self.slab.change(head, |word| word.taken(objects));
+                let first = before.first_free().map_or(NONE, |number| self.slab.cache.object(head, number));
                 return Ok(Row { first, len: objects - before.in_use() });
             }
         }
-        let slab = self.new_slab(None)?;
+        let slab = self.slab.new_slab(None)?;
         Ok(Row { first: slab.chain.first, len: slab.chain.len })
     }
 
     /// Objects that a stock may hold at most.
     fn most(self) -> u32 {
-        let pages: u64 = self.slabs.zones().iter().map(|zone| u64::from(zone.managed)).sum();
-        let bytes = pages * PAGE_SIZE / MEMORY_SHARE / self.cache.cpus.len() as u64;
-        (bytes / u64::from(self.cache.stride)).min(1 << 20) as u32
+        let pages: u64 = self.slab.slabs.zones().iter().map(|zone| u64::from(zone.managed)).sum();
+        let bytes = pages * PAGE_SIZE / MEMORY_SHARE / self.slab.cache.cpus.len() as u64;
+        (bytes / u64::from(self.slab.cache.stride)).min(1 << 20) as u32
     }
 
     /// Frees an object to this CPU's stock; what is too much there goes on.
     #[inline]
     pub(super) fn free_to_stock(self, head: Pfn, object: Addr) {
-        if self.cache.nodes.len() > 1 && self.node_of(head) != self.slabs.pages().local_node() {
+        if self.slab.cache.nodes.len() > 1 && self.slab.node_of(head) != self.slab.slabs.pages().local_node()
+        {
             return self.free_away(head, object);
         }
-        let mut cpu = self.lock_cpu();
+        let mut cpu = self.slab.lock_cpu();
         cpu.fast_frees += 1;
-        cpu.stock.free.push(self.machine(), self.cache, object);
+        cpu.stock.free.push(self.slab.machine(), self.slab.cache, object);
         if cpu.stock.free.len > cpu.stock.limit {
             self.give(cpu);
         }
@@ -271,12 +273,12 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     #[inline(never)]
     fn give(self, mut cpu: Guard<'_, M, super::cpu::CpuSlab>) {
-        let least = LEAST_BUNDLES * bundle(self.cache.stride);
+        let least = LEAST_BUNDLES * bundle(self.slab.cache.stride);
         if cpu.stock.free.len <= least {
             cpu.stock.limit = least;
             return;
         }
-        let given = cpu.stock.free.cut(self.machine(), self.cache, bundle(self.cache.stride));
+        let given = cpu.stock.free.cut(self.slab.machine(), self.slab.cache, bundle(self.slab.cache.stride));
         cpu.stock.given = cpu.stock.given.saturating_add(given.len);
         cpu.stock.low = cpu.stock.low.min(cpu.stock.free.len);
         drop(cpu);
@@ -285,54 +287,54 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     /// A bundle goes to a depot, or its objects to their slabs.
     fn pass_on(self, depot: &Depot<M>, row: Row) {
-        if row.len < bundle(self.cache.stride) || !depot.put(self.machine(), row) {
+        if row.len < bundle(self.slab.cache.stride) || !depot.put(self.slab.machine(), row) {
             self.row_to_slabs(row);
         }
     }
 
     fn free_away(self, head: Pfn, object: Addr) {
-        let node = usize::from(self.node_of(head).0);
-        let mut cpu = self.lock_cpu();
+        let node = usize::from(self.slab.node_of(head).0);
+        let mut cpu = self.slab.lock_cpu();
         cpu.fast_frees += 1;
         let row = &mut cpu.stock.away[node];
-        row.push(self.machine(), self.cache, object);
-        if row.len < bundle(self.cache.stride) {
+        row.push(self.slab.machine(), self.slab.cache, object);
+        if row.len < bundle(self.slab.cache.stride) {
             return;
         }
         let row = core::mem::replace(row, Row::EMPTY);
         drop(cpu);
-        self.pass_on(&self.cache.nodes[node].depot, row);
+        self.pass_on(&self.slab.cache.nodes[node].depot, row);
     }
 
     fn row_to_slabs(self, mut row: Row) {
-        self.free_all_to_slabs(|| row.pop(self.machine(), self.cache));
+        self.slab.free_all_to_slabs(|| row.pop(self.slab.machine(), self.slab.cache));
     }
 
     /// The depot of the CPU's node.
     fn depot(self) -> &'a Depot<M> {
-        &self.cache.nodes[usize::from(self.slabs.pages().local_node().0)].depot
+        &self.slab.cache.nodes[usize::from(self.slab.slabs.pages().local_node().0)].depot
     }
 
     /// A tick of CPU number `cpu`: half of what it did not need since the last one goes back to slabs, and so does a
     /// bundle that nobody fetched from its node's depot.
     fn tick_stock(self, cpu: usize) {
-        let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
         let stock = &mut local.stock;
         let surplus = stock.low / 2;
-        let row = stock.free.cut(self.machine(), self.cache, surplus);
+        let row = stock.free.cut(self.slab.machine(), self.slab.cache, surplus);
         stock.limit = stock.limit.saturating_sub(surplus);
         stock.low = stock.free.len;
         drop(local);
         self.row_to_slabs(row);
         self.send_away(cpu);
-        if let Some(bundle) = self.depot().take_idle(self.machine()) {
+        if let Some(bundle) = self.depot().take_idle(self.slab.machine()) {
             self.row_to_slabs(bundle);
         }
     }
 
     fn send_away(self, cpu: usize) {
-        for node in 0..self.cache.nodes.len() {
-            let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        for node in 0..self.slab.cache.nodes.len() {
+            let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
             let Some(row) = local.stock.away.get_mut(node) else { return };
             let row = core::mem::replace(row, Row::EMPTY);
             drop(local);
@@ -342,7 +344,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     /// Puts all of CPU number `cpu`'s stock back into slabs.
     pub(super) fn flush_stock(self, cpu: usize) {
-        let mut local = self.cache.cpus[cpu].local.lock_local(self.machine());
+        let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
         let row = core::mem::replace(&mut local.stock.free, Row::EMPTY);
         (local.stock.low, local.stock.limit) = (0, 0);
         drop(local);
@@ -352,8 +354,8 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
 
     /// Empties the depots into slabs.
     pub(super) fn flush_depots(self) {
-        for node in &self.cache.nodes {
-            while let Some(row) = node.depot.take(self.machine()) {
+        for node in &self.slab.cache.nodes {
+            while let Some(row) = node.depot.take(self.slab.machine()) {
                 self.row_to_slabs(row);
             }
         }
@@ -362,17 +364,17 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// Looks at every object in stocks and depots.
     pub(super) fn each_in_stock(self, mut look: impl FnMut(Addr)) {
         let mut walk = |mut row: Row| {
-            while let Some(object) = row.pop(self.machine(), self.cache) {
+            while let Some(object) = row.pop(self.slab.machine(), self.slab.cache) {
                 look(object);
             }
         };
-        for cpu in &self.cache.cpus {
-            let local = cpu.local.lock_local(self.machine());
+        for cpu in &self.slab.cache.cpus {
+            let local = cpu.local.lock_local(self.slab.machine());
             walk(local.stock.free);
             local.stock.away.iter().for_each(|row| walk(*row));
         }
-        for node in &self.cache.nodes {
-            let bundles = node.depot.lock(self.machine());
+        for node in &self.slab.cache.nodes {
+            let bundles = node.depot.lock(self.slab.machine());
             bundles.rows[..bundles.len].iter().for_each(|row| walk(*row));
         }
     }
@@ -380,7 +382,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// Whether the cache has stocks.
     #[inline]
     pub(super) fn stock_serves(self) -> bool {
-        self.rules().stock == StockRule::Adaptive && !self.cache.spec.is_debug()
+        self.slab.rules().stock == StockRule::Adaptive && !self.slab.cache.spec.is_debug()
     }
 }
 
@@ -388,7 +390,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// What a tick of `cpu` does to its stocks.
     pub(crate) fn tick_stocks(self, cpu: Cpu) {
         for cache in self.caches() {
-            let cx = SlabCx { slabs: self, cache };
+            let cx = SlabCx { slabs: self, cache }.stock();
             if cx.stock_serves() {
                 cx.tick_stock(usize::from(cpu.0));
             }
@@ -397,7 +399,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
 
     /// Puts all stocks back into slabs, and empty slabs back among the pages: memory is short. Whether there were any.
     pub(crate) fn give_up_stocks(self) -> bool {
-        let stocked = |cache: &&Cache<M>| SlabCx { slabs: self, cache: *cache }.stock_serves();
+        let stocked = |cache: &&Cache<M>| SlabCx { slabs: self, cache: *cache }.stock().stock_serves();
         let pages = self.slab_pages();
         for cache in self.caches().filter(stocked) {
             // Only a cache that there is not could fail.

@@ -137,13 +137,14 @@ impl<'a> Replay<'a> {
             }
             What::TakeUnseen(list, refill) => self.take_unseen(list, refill, page),
             What::TakeBuddy(zone, order) => {
-                let taken = self.mm.pages().rmqueue_buddy(ZoneId(zone), order, mm::MigrateType::Movable);
+                let taken =
+                    self.mm.pages().steps().rmqueue_buddy(ZoneId(zone), order, mm::MigrateType::Movable);
                 self.keep(page, taken.map(|pfn| (pfn, order)));
             }
             What::Put(list, actor) => self.put(number, list, actor, page),
             What::PutBuddy(zone, order) => {
                 if let Some(pfn) = self.blocks.release(self.mm, page, usize::from(zone), order) {
-                    let freed = self.mm.pages().free_past_pageset(pfn, order);
+                    let freed = self.mm.pages().steps().free_past_pageset(pfn, order);
                     debug_assert!(freed.is_ok(), "{freed:?}");
                 }
             }
@@ -163,11 +164,11 @@ impl<'a> Replay<'a> {
         let served = &self.mm.zones()[usize::from(zone.0)];
         let kept = served.protection()[ZoneKind::Movable.index()];
         if served.free_pages() > served.watermarks().low + kept {
-            self.mm.pages().note_request(zone, ZoneKind::Movable);
+            self.mm.pages().steps().note_request(zone, ZoneKind::Movable);
             return;
         }
         for other in self.mm.zones() {
-            self.mm.pages().note_request(other.id(), ZoneKind::Movable);
+            self.mm.pages().steps().note_request(other.id(), ZoneKind::Movable);
         }
     }
 
@@ -177,7 +178,7 @@ impl<'a> Replay<'a> {
         }
         let (zone, cpu) = self.at(list.pageset());
         self.mm.machine().set_cpu(cpu);
-        let taken = self.mm.pages().rmqueue(zone, list.order(), list.migratetype());
+        let taken = self.mm.pages().steps().rmqueue(zone, list.order(), list.migratetype());
         self.keep(page, taken.map(|pfn| (pfn, list.order())));
         let mut refilled = None;
         for Seen { span, work, .. } in self.mm.machine().take_seen() {
@@ -220,9 +221,9 @@ impl<'a> Replay<'a> {
         }
         let at = self.at(list.pageset());
         let (order, kind) = (list.order(), list.migratetype());
-        let left = self.mm.pages().take_off_pageset(at, order, kind, u32::MAX);
+        let left = self.mm.pages().steps().take_off_pageset(at, order, kind, u32::MAX);
         if left > 0 && left <= SLACK {
-            self.mm.pages().place_on_pageset(at, order, kind, left);
+            self.mm.pages().steps().place_on_pageset(at, order, kind, left);
             self.mm.machine().take_seen();
         } else if left > 0 {
             let what = format!("{}: blocks left on the list", self.name_refill(refill));
@@ -240,7 +241,7 @@ impl<'a> Replay<'a> {
         if actor == Actor::Kswapd {
             self.mm.pages().set_reclaim_active(node, mm::ReclaimState::Active);
         }
-        let freed = self.mm.pages().free_to_list(pfn, list.order(), list.migratetype());
+        let freed = self.mm.pages().steps().free_to_list(pfn, list.order(), list.migratetype());
         debug_assert!(freed.is_ok(), "{freed:?}");
         if actor == Actor::Kswapd {
             self.mm.pages().set_reclaim_active(node, mm::ReclaimState::Idle);
@@ -353,10 +354,10 @@ impl<'a> Replay<'a> {
             let pages = i64::from(order.pages());
             if left > 0 {
                 let wanted = i64::from(*blocks).min(left / pages) as u32;
-                left -= i64::from(self.mm.pages().take_off_pageset(at, order, kind, wanted)) * pages;
+                left -= i64::from(self.mm.pages().steps().take_off_pageset(at, order, kind, wanted)) * pages;
             } else if left < 0 {
                 let wanted = i64::from(*blocks).min(-left / pages) as u32;
-                left += i64::from(self.mm.pages().place_on_pageset(at, order, kind, wanted)) * pages;
+                left += i64::from(self.mm.pages().steps().place_on_pageset(at, order, kind, wanted)) * pages;
             }
         }
         self.mm.machine().take_seen();

@@ -38,7 +38,7 @@ impl<'a> Blocks<'a> {
             for (list, count) in
                 initial_lists(story, pageset, telling.sizes[index].count, hidden.more(pageset))
             {
-                mm.pages().place_on_pageset(at, list.order(), list.migratetype(), count);
+                mm.pages().steps().place_on_pageset(at, list.order(), list.migratetype(), count);
             }
         }
         for (zone, counts) in story.in_use.iter().enumerate() {
@@ -53,13 +53,14 @@ impl<'a> Blocks<'a> {
         let short = || FormatError::new(0, "more pages were in use than zoneinfo-before leaves room for");
         for order in Order::ZERO.to(Order::MAX).rev() {
             for _ in 0..counts[order.index()] {
-                let pfn = mm.pages().rmqueue_buddy(id, order, MigrateType::Movable).ok_or_else(short)?;
+                let pfn =
+                    mm.pages().steps().rmqueue_buddy(id, order, MigrateType::Movable).ok_or_else(short)?;
                 self.before[zone][order.index()].push(pfn);
             }
         }
         for order in Order::ZERO.to(Order::MAX).rev() {
             while mm.zones()[zone].free_pages_exact() >= free + u64::from(order.pages()) {
-                if mm.pages().rmqueue_buddy(id, order, MigrateType::Movable).is_none() {
+                if mm.pages().steps().rmqueue_buddy(id, order, MigrateType::Movable).is_none() {
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! Doors to single mechanisms, past the request path: for conformance, which must take from the zone that a kernel took
+//! Single steps of the request path and the free path, past the paths themselves: for conformance, which must take from the zone that a kernel took
 //! from, and put on a list what a kernel had there.
 
 use crate::ground::ids::{Cpu, MigrateType, Order, Pfn, ZoneId, ZoneKind};
@@ -10,43 +10,63 @@ use crate::pages::pcp::Pcp;
 use crate::pages::request::FreeError;
 use crate::pages::zone::{AllocFlags, zone_flag};
 
-impl<M: Machine> Pages<M> {
+/// The steps, on their pages.
+#[derive(Debug)]
+pub struct Steps<'a, M: Machine> {
+    pub(super) pages: &'a Pages<M>,
+}
+
+impl<M: Machine> Clone for Steps<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Machine> Copy for Steps<'_, M> {}
+
+impl<M: Machine> Steps<'_, M> {
     /// Takes a block from `zone` through this CPU's pageset, whatever the watermarks say; sets and clears nothing but
     /// the pageset's own state. `None` if the zone has none.
-    pub fn rmqueue(&self, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
+    pub fn rmqueue(self, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
         let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
-        let cx = self.zone_cx(zone);
-        let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
-        if !Pcp::caches(self.policy.rules().lists.pcp_orders, order) {
+        let cx = self.pages.zone_cx(zone);
+        let pageset = &cx.zone.pagesets[usize::from(self.pages.machine.cpu().0)];
+        if !Pcp::caches(self.pages.policy.rules().lists.pcp_orders, order) {
             return self.rmqueue_buddy(zone, order, migratetype);
         }
-        let pfn = pageset.pcp.lock(&self.machine).alloc(cx, pageset.beside(), ask)?;
+        let pfn = pageset.pcp.lock(&self.pages.machine).alloc(cx, pageset.beside(), ask)?;
         self.set_state(pfn, FrameKind::Allocated, ask, zone);
         Some(pfn)
     }
 
     /// Notes, as a request for single pages does that comes by `zone` and could use `highest`, whether free pages are
     /// under the high mark: then pagesets cease to grow.
-    pub fn note_request(&self, zone: ZoneId, highest: ZoneKind) {
-        let zone = self.zone_cx(zone).zone;
+    pub fn note_request(self, zone: ZoneId, highest: ZoneKind) {
+        let zone = self.pages.zone_cx(zone).zone;
         let below = zone.has_flag(zone_flag::BELOW_HIGH);
         if !below
-            && !zone.watermark_ok(&self.machine, Order::ZERO, zone.mark_high(), highest, AllocFlags::NONE)
+            && !zone.watermark_ok(
+                &self.pages.machine,
+                Order::ZERO,
+                zone.mark_high(),
+                highest,
+                AllocFlags::NONE,
+            )
         {
             zone.set_flag(zone_flag::BELOW_HIGH);
         }
     }
 
     /// Takes a block from the buddy lists of `zone`, past the pageset.
-    pub fn rmqueue_buddy(&self, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
+    pub fn rmqueue_buddy(self, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
         let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
-        let cx = self.zone_cx(zone);
-        let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
+        let cx = self.pages.zone_cx(zone);
+        let pageset = &cx.zone.pagesets[usize::from(self.pages.machine.cpu().0)];
         let mut taken = None;
         cx.zone.arenas.take_one(cx, ask, &pageset.home, |_, pfn| {
             pageset.beside().add_free(cx, -(order.pages() as i32));
-            if let Some(summary) = self.blocks.summary() {
-                summary.leave_any(&self.machine, (pfn, order), Mobility::of(migratetype));
+            if let Some(summary) = self.pages.blocks.summary() {
+                summary.leave_any(&self.pages.machine, (pfn, order), Mobility::of(migratetype));
             }
             self.set_state(pfn, FrameKind::Allocated, ask, zone);
             taken = Some(pfn);
@@ -58,12 +78,12 @@ impl<M: Machine> Pages<M> {
     ///
     /// # Errors
     /// If the block is not allocated.
-    pub fn free_to_list(&self, pfn: Pfn, order: Order, migratetype: MigrateType) -> Result<(), FreeError> {
-        let state = self.allocated(pfn, order)?;
-        let cx = self.zone_cx(state.zone);
-        let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
-        let guard = pageset.pcp.lock(&self.machine);
-        drop(self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype)));
+    pub fn free_to_list(self, pfn: Pfn, order: Order, migratetype: MigrateType) -> Result<(), FreeError> {
+        let state = self.pages.allocated(pfn, order)?;
+        let cx = self.pages.zone_cx(state.zone);
+        let pageset = &cx.zone.pagesets[usize::from(self.pages.machine.cpu().0)];
+        let guard = pageset.pcp.lock(&self.pages.machine);
+        drop(self.pages.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype)));
         Ok(())
     }
 
@@ -71,47 +91,47 @@ impl<M: Machine> Pages<M> {
     ///
     /// # Errors
     /// If the block is not allocated.
-    pub fn free_past_pageset(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let state = self.allocated(pfn, order)?;
-        self.free_to_buddy(self.zone_cx(state.zone), pfn, order);
+    pub fn free_past_pageset(self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        let state = self.pages.allocated(pfn, order)?;
+        self.pages.free_to_buddy(self.pages.zone_cx(state.zone), pfn, order);
         Ok(())
     }
 
     /// Moves up to `blocks` from the buddy lists to a pageset list, coldest side, and tunes nothing. Gives how many.
     pub fn place_on_pageset(
-        &self,
+        self,
         at: (ZoneId, Cpu),
         order: Order,
         migratetype: MigrateType,
         blocks: u32,
     ) -> u32 {
-        let cx = self.zone_cx(at.0);
+        let cx = self.pages.zone_cx(at.0);
         let pageset = &cx.zone.pagesets[usize::from(at.1.0)];
         let ask = Ask { order, migratetype, flags: AllocFlags::NONE };
-        pageset.pcp.lock(&self.machine).place(cx, pageset.beside(), ask, blocks)
+        pageset.pcp.lock(&self.pages.machine).place(cx, pageset.beside(), ask, blocks)
     }
 
     /// Moves up to `blocks` of a pageset list back to the buddy lists, hottest first, and tunes nothing. Gives how many.
     pub fn take_off_pageset(
-        &self,
+        self,
         at: (ZoneId, Cpu),
         order: Order,
         migratetype: MigrateType,
         blocks: u32,
     ) -> u32 {
-        let cx = self.zone_cx(at.0);
-        let orders = self.policy.rules().lists.pcp_orders;
+        let cx = self.pages.zone_cx(at.0);
+        let orders = self.pages.policy.rules().lists.pcp_orders;
         for taken in 0..blocks {
             let pageset = &cx.zone.pagesets[usize::from(at.1.0)];
-            let mut pcp = pageset.pcp.lock(&self.machine);
+            let mut pcp = pageset.pcp.lock(&self.pages.machine);
             let Some(pfn) = pcp.take_off(cx.cx.mem(), orders, order, migratetype) else { return taken };
-            self.free_to_buddy(cx, pfn, order);
+            self.pages.free_to_buddy(cx, pfn, order);
         }
         blocks
     }
 
-    fn set_state(&self, pfn: Pfn, kind: FrameKind, ask: Ask, zone: ZoneId) {
+    fn set_state(self, pfn: Pfn, kind: FrameKind, ask: Ask, zone: ZoneId) {
         let state = FrameState { kind, order: ask.order, migratetype: ask.migratetype, zone };
-        self.map.frame(pfn).set_state(state);
+        self.pages.map.frame(pfn).set_state(state);
     }
 }
