@@ -235,44 +235,15 @@ impl World {
     }
 
     fn go(&mut self, event: &Event) {
-        let of = |space: usize, programs: &Vec<Program>| space % programs.len();
         match *event {
-            Event::Map { space, pages, huge } => {
-                let program = of(space, &self.programs);
-                let program = &mut self.programs[program];
-                let spec = MapSpec { huge, ..MapSpec::anonymous(pages) };
-                let at = self.mm.spaces().mmap(&program.space, spec).unwrap();
-                program.pages.extend((at.0..at.0 + pages).map(|vpn| (vpn, 0)));
-            }
-            Event::Write { space, at, pages, stride } => {
-                let program = of(space, &self.programs);
-                for vpn in self.programs[program].pick(at, pages, stride) {
-                    self.write(program, vpn);
-                }
-            }
-            Event::Unmap { space, at, pages, stride } => {
-                let program = of(space, &self.programs);
-                let program = &mut self.programs[program];
-                for vpn in program.pick(at, pages, stride) {
-                    self.mm.spaces().munmap(&program.space, vpn, 1);
-                    program.pages.remove(&vpn.0);
-                }
-            }
-            Event::Fork { space } if self.programs.len() < 3 => {
-                let parent = &self.programs[of(space, &self.programs)];
-                if let Ok(space) = self.mm.spaces().fork(&parent.space) {
-                    let pages = parent.pages.clone();
-                    self.programs.push(Program { space, pages });
-                }
-            }
-            Event::Exit { space } => {
-                let program = of(space, &self.programs);
-                self.mm.spaces().exit(&self.programs[program].space);
-                self.programs[program] =
-                    Program { space: self.mm.spaces().new_space(), pages: BTreeMap::new() };
-            }
+            Event::Map { space, .. }
+            | Event::Write { space, .. }
+            | Event::Unmap { space, .. }
+            | Event::Fork { space }
+            | Event::Exit { space }
+            | Event::Advise { space, .. } => self.live(space % self.programs.len(), event),
             Event::Pin { space, at } => {
-                let program = &self.programs[of(space, &self.programs)];
+                let program = &self.programs[space % self.programs.len()];
                 for vpn in program.pick(at, 1, 1) {
                     self.pinned.extend(self.mm.rmap().pin_page(&program.space, vpn, Touch::Read).ok());
                 }
@@ -287,20 +258,55 @@ impl World {
                 let block = self.blocks.swap_remove(nth);
                 self.mm.free(block.pfn, block.order).unwrap();
             }
-            Event::Fork { .. } | Event::Unpin { .. } | Event::Free { .. } => {}
-            Event::Advise { space, at, pages, huge } => {
-                let program = &self.programs[of(space, &self.programs)];
-                if let Some(start) = program.pick(at, 1, 1).first().copied() {
-                    let start = Vpn(start.0 & !(PAGEBLOCK_PAGES - 1));
-                    self.mm.spaces().advise(&program.space, start, pages, huge);
-                }
-            }
+            Event::Unpin { .. } | Event::Free { .. } => {}
             Event::Compact(compaction) => self.compact(compaction),
             Event::Daemons => self.play(),
             Event::Tick { cpu } => {
                 self.mm.machine().bare.set_cpu(Cpu(cpu));
                 self.mm.vmstat_tick(Cpu(cpu));
             }
+        }
+    }
+
+    /// What the program at `index` does to its address space.
+    fn live(&mut self, index: usize, event: &Event) {
+        let may_fork = self.programs.len() < 3;
+        let program = &mut self.programs[index];
+        match *event {
+            Event::Map { pages, huge, .. } => {
+                let spec = MapSpec { huge, ..MapSpec::anonymous(pages) };
+                let at = self.mm.spaces().mmap(&program.space, spec).unwrap();
+                program.pages.extend((at.0..at.0 + pages).map(|vpn| (vpn, 0)));
+            }
+            Event::Write { at, pages, stride, .. } => {
+                for vpn in program.pick(at, pages, stride) {
+                    self.write(index, vpn);
+                }
+            }
+            Event::Unmap { at, pages, stride, .. } => {
+                for vpn in program.pick(at, pages, stride) {
+                    self.mm.spaces().munmap(&program.space, vpn, 1);
+                    program.pages.remove(&vpn.0);
+                }
+            }
+            Event::Fork { .. } if may_fork => {
+                let parent = &self.programs[index];
+                if let Ok(space) = self.mm.spaces().fork(&parent.space) {
+                    let pages = parent.pages.clone();
+                    self.programs.push(Program { space, pages });
+                }
+            }
+            Event::Exit { .. } => {
+                self.mm.spaces().exit(&program.space);
+                *program = Program { space: self.mm.spaces().new_space(), pages: BTreeMap::new() };
+            }
+            Event::Advise { at, pages, huge, .. } => {
+                if let Some(start) = program.pick(at, 1, 1).first().copied() {
+                    let start = Vpn(start.0 & !(PAGEBLOCK_PAGES - 1));
+                    self.mm.spaces().advise(&program.space, start, pages, huge);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -240,6 +240,77 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What a program and the kernel have.
+struct Life {
+    mm: Mm<Bare>,
+    space: Arc<AddressSpace<Bare>>,
+    /// Where the program's mappings begin, and their pages.
+    maps: Vec<(Vpn, u32)>,
+    held: Vec<(Pfn, Order)>,
+    pinned: Vec<Pinned>,
+}
+
+impl Life {
+    fn new(policy: &str, first: u32) -> Self {
+        let mm = machine(policy, 8);
+        let (space, at) = full(&mm, first);
+        Self { mm, space, maps: vec![(at, first)], held: vec![], pinned: vec![] }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let mm = &self.mm;
+        match *step {
+            Step::Map(pages) => {
+                // Where memory runs short, some are not there.
+                let at = mm.spaces().mmap(&self.space, MapSpec::anonymous(pages)).unwrap();
+                let _ = mm.spaces().populate(&self.space, at, pages);
+                self.maps.push((at, pages));
+            }
+            Step::Unmap(map, page, pages) => {
+                let (at, size) = self.maps[map % self.maps.len()];
+                let page = page % size;
+                mm.spaces().munmap(&self.space, Vpn(at.0 + page), pages.min(size - page));
+            }
+            Step::Alloc(request) => {
+                if let Ok(pfn) = mm.alloc(request) {
+                    assert_eq!(pfn.0 % request.order.pages(), 0);
+                    self.held.push((pfn, request.order));
+                }
+            }
+            Step::Free(index) if !self.held.is_empty() => {
+                let (pfn, order) = self.held.swap_remove(index % self.held.len());
+                assert_eq!(mm.free(pfn, order), Ok(()));
+            }
+            Step::Pin(map, page) => {
+                let (at, size) = self.maps[map % self.maps.len()];
+                let vpn = Vpn(at.0 + page % size);
+                if self.space.access(vpn, Touch::Read).is_some() {
+                    self.pinned.push(mm.rmap().pin_page(&self.space, vpn, Touch::Read).unwrap());
+                }
+            }
+            Step::Unpin => self.pinned.pop().into_iter().for_each(|pinned| mm.rmap().unpin_page(pinned)),
+            Step::SetCpu(cpu) => mm.machine().set_cpu(Cpu(cpu)),
+            Step::DrainAll => mm.drain_all(),
+            Step::Kcompactd => mm.compaction().kcompactd(Node(0)),
+            Step::CompactNode => mm.compaction().compact_node(Node(0)),
+            Step::Free(_) => {}
+        }
+        check(mm);
+    }
+
+    /// All end, and everything comes back.
+    fn end(self) {
+        let mm = &self.mm;
+        self.pinned.into_iter().for_each(|pinned| mm.rmap().unpin_page(pinned));
+        mm.spaces().exit(&self.space);
+        self.held.into_iter().for_each(|(pfn, order)| mm.free(pfn, order).unwrap());
+        mm.lru().lru_drain_all();
+        mm.drain_all();
+        check(mm);
+        assert_eq!(mm.views().memory_use().free, mm.views().memory_use().managed);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -249,63 +320,10 @@ proptest! {
         first in 4..8 * BLOCK,
         steps in prop::collection::vec(steps(), 1..200),
     ) {
-        let mm = machine(policy, 8);
-        let (space, at) = full(&mm, first);
-        let mut maps = vec![(at, first)];
-        let (mut held, mut pinned) = (Vec::new(), Vec::new());
-        for step in steps {
-            match step {
-                Step::Map(pages) => {
-                    // Where memory runs short, some are not there.
-                    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
-                    let _ = mm.spaces().populate(&space, at, pages);
-                    maps.push((at, pages));
-                }
-                Step::Unmap(map, page, pages) => {
-                    let (at, size) = maps[map % maps.len()];
-                    let page = page % size;
-                    mm.spaces().munmap(&space, Vpn(at.0 + page), pages.min(size - page));
-                }
-                Step::Alloc(request) => {
-                    if let Ok(pfn) = mm.alloc(request) {
-                        prop_assert_eq!(pfn.0 % request.order.pages(), 0);
-                        held.push((pfn, request.order));
-                    }
-                }
-                Step::Free(index) if !held.is_empty() => {
-                    let (pfn, order) = held.swap_remove(index % held.len());
-                    prop_assert_eq!(mm.free(pfn, order), Ok(()));
-                }
-                Step::Pin(map, page) => {
-                    let (at, size) = maps[map % maps.len()];
-                    let vpn = Vpn(at.0 + page % size);
-                    if space.access(vpn, Touch::Read).is_some() {
-                        pinned.push(mm.rmap().pin_page(&space, vpn, Touch::Read).unwrap());
-                    }
-                }
-                Step::Unpin => {
-                    if let Some(pinned) = pinned.pop() {
-                        mm.rmap().unpin_page(pinned);
-                    }
-                }
-                Step::SetCpu(cpu) => mm.machine().set_cpu(Cpu(cpu)),
-                Step::DrainAll => mm.drain_all(),
-                Step::Kcompactd => mm.compaction().kcompactd(Node(0)),
-                Step::CompactNode => mm.compaction().compact_node(Node(0)),
-                Step::Free(_) => {}
-            }
-            check(&mm);
+        let mut life = Life::new(policy, first);
+        for step in &steps {
+            life.step(step);
         }
-        for pinned in pinned {
- mm.rmap().unpin_page(pinned);
- }
-        mm.spaces().exit(&space);
-        for (pfn, order) in held {
- mm.free(pfn, order).unwrap();
- }
-        mm.lru().lru_drain_all();
-        mm.drain_all();
-        check(&mm);
-        prop_assert_eq!(mm.views().memory_use().free, mm.views().memory_use().managed);
+        life.end();
     }
 }

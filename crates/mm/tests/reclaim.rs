@@ -332,6 +332,80 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// A machine that is too small for those who live on it.
+struct Life {
+    mm: Mm<Bare>,
+    file: Arc<File<Bare>>,
+    spaces: Vec<Arc<AddressSpace<Bare>>>,
+    held: Vec<(Pfn, Order)>,
+}
+
+impl Life {
+    fn new(policy: &str, huge: u64, demotion: u64) -> Self {
+        let mm = machine(policy, &[(24, 1), (16, 0)], huge, 2000);
+        if mm.policy().check_knob(Knob::DemotionEnabled, demotion).is_ok() {
+            mm.set_knob(Knob::DemotionEnabled, demotion).unwrap();
+        }
+        let (file, spaces) = (mm.files().new_file(FileKind::Disk), vec![mm.spaces().new_space()]);
+        Self { mm, file, spaces, held: vec![] }
+    }
+
+    fn go(&mut self, event: &Event) {
+        let Self { mm, file, spaces, held } = self;
+        let at_page = |at: u32| Vpn(PAGEBLOCK_PAGES + at);
+        let of = |space: usize| space % spaces.len();
+        match *event {
+            Event::Map { pages } => {
+                let _ = mm.spaces().mmap(&spaces[spaces.len() - 1], MapSpec::anonymous(pages));
+            }
+            Event::Touch { space, at, pages, write } => {
+                let touch = if write { Touch::Write } else { Touch::Read };
+                let space = &spaces[of(space)];
+                let touched = |page| mm.spaces().touch_page(space, at_page(page), touch).map(|_| ());
+                let _ = (at..at + pages).try_for_each(touched);
+            }
+            Event::Unmap { space, at, pages } => mm.spaces().munmap(&spaces[of(space)], at_page(at), pages),
+            Event::Fork { space } if spaces.len() < 3 => {
+                spaces.extend(mm.spaces().fork(&spaces[of(space)]).ok());
+            }
+            Event::Fork { .. } => {}
+            Event::Exit { space } => {
+                let index = of(space);
+                mm.spaces().exit(&spaces[index]);
+                spaces[index] = mm.spaces().new_space();
+            }
+            Event::Read { at, pages } => {
+                let read = |page| mm.files().read_file(file, page, Placement::default()).map(|_| ());
+                let _ = (at..at + pages).try_for_each(read);
+            }
+            Event::Write { at, pages } => {
+                let write = |page| mm.files().write_file(file, page, Placement::default()).map(|_| ());
+                let _ = (at..at + pages).try_for_each(write);
+            }
+            Event::MapFile { space, private } => {
+                let spec = if private { MapSpec::private(file, 4000) } else { MapSpec::shared(file, 4000) };
+                let _ = mm.spaces().mmap(&spaces[of(space)], spec);
+            }
+            Event::Daemons => play(mm),
+            Event::Kernel { order } => {
+                let order = common::order(order);
+                held.extend(mm.alloc(Request::KERNEL.of_order(order)).ok().map(|pfn| (pfn, order)));
+            }
+            Event::Free => held.drain(..).for_each(|(pfn, order)| mm.free(pfn, order).unwrap()),
+            Event::Tick => mm.vmstat_tick(Cpu(0)),
+            Event::Swap { pages } => mm.spaces().set_swap(pages),
+        }
+    }
+
+    /// All end, and give back what they have.
+    fn end(&mut self) {
+        self.spaces.iter().for_each(|space| self.mm.spaces().exit(space));
+        self.held.drain(..).for_each(|(pfn, order)| self.mm.free(pfn, order).unwrap());
+        self.mm.files().drop_file(&self.file);
+        self.mm.lru().lru_drain_all();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
@@ -344,64 +418,14 @@ proptest! {
         huge in 0..2u64,
         demotion in 0..2u64,
     ) {
-        let mm = machine(policy, &[(24, 1), (16, 0)], huge, 2000);
-        if mm.policy().check_knob(Knob::DemotionEnabled, demotion).is_ok() {
-            mm.set_knob(Knob::DemotionEnabled, demotion).unwrap();
-        }
-        let file = mm.files().new_file(FileKind::Disk);
-        let mut spaces: Vec<Arc<AddressSpace<Bare>>> = vec![mm.spaces().new_space()];
-        let mut held: Vec<(Pfn, Order)> = vec![];
-        let at_page = |at: u32| Vpn(PAGEBLOCK_PAGES + at);
+        let mut life = Life::new(policy, huge, demotion);
         for event in events {
-            let of = |space: usize| space % spaces.len();
-            match event {
-                Event::Map { pages } => {
-                    let _ = mm.spaces().mmap(&spaces[spaces.len() - 1], MapSpec::anonymous(pages));
-                }
-                Event::Touch { space, at, pages, write } => {
-                    let touch = if write { Touch::Write } else { Touch::Read };
-                    let space = &spaces[of(space)];
-                    let _ = (at..at + pages).try_for_each(|page| mm.spaces().touch_page(space, at_page(page), touch).map(|_| ()));
-                }
-                Event::Unmap { space, at, pages } => mm.spaces().munmap(&spaces[of(space)], at_page(at), pages),
-                Event::Fork { space } => {
-                    if spaces.len() < 3 {
-                        spaces.extend(mm.spaces().fork(&spaces[of(space)]).ok());
-                    }
-                }
-                Event::Exit { space } => {
-                    let index = of(space);
-                    mm.spaces().exit(&spaces[index]);
-                    spaces[index] = mm.spaces().new_space();
-                }
-                Event::Read { at, pages } => {
-                    let _ = (at..at + pages).try_for_each(|page| mm.files().read_file(&file, page, Placement::default()).map(|_| ()));
-                }
-                Event::Write { at, pages } => {
-                    let _ = (at..at + pages).try_for_each(|page| mm.files().write_file(&file, page, Placement::default()).map(|_| ()));
-                }
-                Event::MapFile { space, private } => {
-                    let spec = if private { MapSpec::private(&file, 4000) } else { MapSpec::shared(&file, 4000) };
-                    let _ = mm.spaces().mmap(&spaces[of(space)], spec);
-                }
-                Event::Daemons => play(&mm),
-                Event::Kernel { order } => {
-                    let order = common::order(order);
-                    held.extend(mm.alloc(Request::KERNEL.of_order(order)).ok().map(|pfn| (pfn, order)));
-                }
-                Event::Free => held.drain(..).for_each(|(pfn, order)| mm.free(pfn, order).unwrap()),
-                Event::Tick => mm.vmstat_tick(Cpu(0)),
-                Event::Swap { pages } => mm.spaces().set_swap(pages),
-            }
-            prop_assert_eq!(mm.views().check().map(|_| ()), Ok(()));
-            prop_assert_eq!(mm.spaces().check_vm(), Ok(()));
+            life.go(&event);
+            prop_assert_eq!(life.mm.views().check().map(|_| ()), Ok(()));
+            prop_assert_eq!(life.mm.spaces().check_vm(), Ok(()));
         }
-        for space in &spaces {
-            mm.spaces().exit(space);
-        }
-        held.drain(..).for_each(|(pfn, order)| mm.free(pfn, order).unwrap());
-        mm.files().drop_file(&file);
-        mm.lru().lru_drain_all();
+        life.end();
+        let mm = &life.mm;
         prop_assert_eq!(mm.views().check().map(|_| ()), Ok(()));
         prop_assert_eq!((mm.views().memory_use().held(), mm.spaces().committed_pages(), mm.spaces().swap_pages().0), (0, 0, 0));
     }

@@ -12,21 +12,7 @@ fn part(name: &str, count: u64, ns: u64) -> Part {
     Part { name: name.into(), count, ns }
 }
 
-/// Rows, a histogram, a sweep and an explanation; the figures are made up.
-fn document() -> Document {
-    let mut document = fixture::published();
-    document.runs = fixture::document().runs;
-    for run in &mut document.runs {
-        run.experiment = "pcp-batch".into();
-    }
-    let latency = |samples: &[u64]| Latency::from_samples(samples.iter().copied());
-    let pair = HistogramPair {
-        variant: "epyc-7w83 scale-5".into(),
-        span: "refill".into(),
-        over_seconds: 600.0,
-        published: latency(&[1500, 70_000, 140_000, 150_000, 300_000]),
-        simulated: latency(&[1600, 140_000, 150_000, 160_000]),
-    };
+fn sweep() -> SweepTable {
     let metric = |metric: &str, unit: &str, means: [[f64; 3]; 2]| SweepMetric {
         metric: metric.into(),
         unit: unit.into(),
@@ -39,7 +25,7 @@ fn document() -> Document {
         advised,
         cost_percent: if advised.is_some() { -3.25 } else { f64::NAN },
     };
-    let sweep = SweepTable {
+    SweepTable {
         title: "which machines need the knob".into(),
         knob: "vm.pcp_batch_scale_max".into(),
         values: vec![5, 3, 0],
@@ -55,8 +41,11 @@ fn document() -> Document {
         criterion: "a machine needs another value than 5 if refill.mean_ns is over 250000 ns with it".into(),
         criterion_unit: "ns".into(),
         verdicts: vec![verdict("epyc-7w83", 449_775.0, Some(3)), verdict("xeon-8260", 96_173.0, None)],
-    };
-    let explanation = Explanation {
+    }
+}
+
+fn explanation() -> Explanation {
+    Explanation {
         variant: "epyc-7w83 scale-5".into(),
         span: "refill".into(),
         count: 1000,
@@ -70,6 +59,23 @@ fn document() -> Document {
         hand_overs: part("hand-overs of the zone lock", 980, 110_000),
         holds: part("zone lock held", 1000, 49_700_000),
         touches: vec![part("L1", 100_000, 180_000), part("local DRAM", 2_000_000, 49_575_000)],
+    }
+}
+
+/// Rows, a histogram, a sweep and an explanation; the figures are made up.
+fn document() -> Document {
+    let mut document = fixture::published();
+    document.runs = fixture::document().runs;
+    for run in &mut document.runs {
+        run.experiment = "pcp-batch".into();
+    }
+    let latency = |samples: &[u64]| Latency::from_samples(samples.iter().copied());
+    let pair = HistogramPair {
+        variant: "epyc-7w83 scale-5".into(),
+        span: "refill".into(),
+        over_seconds: 600.0,
+        published: latency(&[1500, 70_000, 140_000, 150_000, 300_000]),
+        simulated: latency(&[1600, 140_000, 150_000, 160_000]),
     };
     document.experiments = vec![Account {
         name: "pcp-batch".into(),
@@ -85,8 +91,8 @@ fn document() -> Document {
                  show it."
             .into(),
         histograms: vec![pair],
-        sweeps: vec![sweep],
-        explanations: vec![explanation],
+        sweeps: vec![sweep()],
+        explanations: vec![explanation()],
     }];
     document
 }

@@ -7,6 +7,8 @@ pub struct Line {
     pub code: String,
     /// The comments.
     pub comment: String,
+    /// What is inside of strings, a space after each.
+    pub literals: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,14 +63,19 @@ fn step(state: State, rest: &[char], line: &mut Line) -> (State, usize) {
         // A backslash at a line's end takes nothing but itself.
         State::Text if rest[0] == '\\' => (state, if rest.get(1) == Some(&'\n') { 1 } else { 2 }),
         State::Text if rest[0] == '"' => {
+            line.literals.push(' ');
             line.code.push('"');
             (State::Code, 1)
         }
         State::Raw(hashes) if is_raw_end(rest, hashes) => {
+            line.literals.push(' ');
             line.code.push('"');
             (State::Code, 1 + hashes)
         }
-        State::Text | State::Raw(_) => (state, 1),
+        State::Text | State::Raw(_) => {
+            line.literals.push(rest[0]);
+            (state, 1)
+        }
     }
 }
 
@@ -120,7 +127,10 @@ mod tests {
     #[test]
     fn comments_and_code_are_told_apart() {
         let lines = lines("let a = 1; // unsafe {\n/* one /* two */ unsafe */ b();");
-        assert_eq!(lines[0], Line { code: "let a = 1; ".into(), comment: " unsafe {".into() });
+        assert_eq!(
+            lines[0],
+            Line { code: "let a = 1; ".into(), comment: " unsafe {".into(), ..Line::default() }
+        );
         assert_eq!(lines[1].code, " b();");
     }
 
@@ -128,6 +138,7 @@ mod tests {
     fn strings_are_emptied() {
         assert_eq!(code_of(r#"f("unsafe \" {", 'x', '\'', '"', b'"') + g"#), [r#"f("", , , , b) + g"#]);
         assert_eq!(code_of("r#\"a \" unsafe\"# + br\"x\" + c\"y\""), ["\"\" + \"\" + c\"\""]);
+        assert_eq!(lines(r##"f("a b", r#"c"#) // "d""##)[0].literals, "a b c ");
         assert_eq!(code_of("f(\"one\n// two\", 3)"), ["f(\"", "\", 3)"]);
         assert_eq!(code_of("f(\"one \\\n  two\"); g"), ["f(\"", "\"); g"]);
     }

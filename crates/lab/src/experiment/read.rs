@@ -61,6 +61,14 @@ struct Said<'a> {
     phases: &'a [PhaseEntry],
 }
 
+fn seeds(place: Place<'_>, said: &Spanned<u32>) -> Read<u32> {
+    let seeds = *said.get_ref();
+    if (1..=SEEDS_MAX).contains(&seeds) {
+        return Ok(seeds);
+    }
+    Err(place.error(&said.span(), format!("seeds is {seeds}; 1 to {SEEDS_MAX} are possible")))
+}
+
 pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
     let place = source.place;
     let file: File = toml::from_str(place.text).map_err(|error| {
@@ -69,12 +77,7 @@ pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
     })?;
     check_name(place, &file.name, "name")?;
     check_unique(place, &file.variant)?;
-    let seeds = *file.seeds.get_ref();
-    if !(1..=SEEDS_MAX).contains(&seeds) {
-        return Err(
-            place.error(&file.seeds.span(), format!("seeds is {seeds}; 1 to {SEEDS_MAX} are possible"))
-        );
-    }
+    let seeds = seeds(place, &file.seeds)?;
     let defaults = Defaults {
         machine: file.machine.as_ref(),
         policy: file.policy.as_ref(),

@@ -3,23 +3,27 @@
 mod arrows;
 mod citations;
 mod files;
+mod functions;
 mod pages;
 mod paths;
 mod published;
 mod rooms;
 mod shape;
 mod source;
+mod two_files;
 mod walks;
 
 pub use arrows::{arrows, core_alone, who_parses, who_prints};
 pub use citations::citations_lead_somewhere;
 pub use files::{docs_name_what_is, known_files};
+pub use functions::functions_are_short;
 pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
 pub use published::figures_are_published;
 pub use rooms::{rooms, types_are_thin};
 pub use shape::{file_length, median_length, module_opening};
 pub use source::{finished_code, oldest_rust, safety_comment};
+pub use two_files::two_files;
 pub use walks::walks_lead_through;
 
 use crate::{Finding, Tree};
@@ -28,10 +32,12 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 19] = [
+pub const ALL: [Rule; 21] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
+    ("functions-are-short", functions_are_short),
+    ("two-files", two_files),
     ("safety-comment", safety_comment),
     ("finished-code", finished_code),
     ("oldest-rust", oldest_rust),

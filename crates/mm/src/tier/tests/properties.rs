@@ -100,75 +100,103 @@ impl Scanner {
     }
 }
 
-/// Does all steps.
-fn live(mut scanner: Scanner, steps: Vec<Step>) {
-    let world = World::new();
-    let (mut wanted, mut mover) = (Wanted::default(), Mover::new(Flush::EachBatch));
-    let mut top = [0; SPACES as usize];
-    // Pages of each address space that wait, as a list that is nothing but one.
-    let mut waiting: Vec<WantedPage> = vec![];
-    for space in 0..SPACES {
-        world.area(space, 0, 0);
-        match &mut scanner {
-            Scanner::Kmmscand(daemon) => daemon.enter(SpaceId(space), &world),
-            Scanner::Seeker(seeker) => seeker.enter(SpaceId(space)),
+/// What has come of the steps so far.
+struct Life {
+    world: World,
+    scanner: Scanner,
+    wanted: Wanted,
+    mover: Mover,
+    /// Where each address space ends.
+    top: [u32; SPACES as usize],
+    /// Pages that wait, as a list that is nothing but one.
+    waiting: Vec<WantedPage>,
+}
+
+impl Life {
+    fn new(mut scanner: Scanner) -> Self {
+        let world = World::new();
+        for space in 0..SPACES {
+            world.area(space, 0, 0);
+            match &mut scanner {
+                Scanner::Kmmscand(daemon) => daemon.enter(SpaceId(space), &world),
+                Scanner::Seeker(seeker) => seeker.enter(SpaceId(space)),
+            }
         }
+        let (wanted, mover) = (Wanted::default(), Mover::new(Flush::EachBatch));
+        Self { world, scanner, wanted, mover, top: [0; SPACES as usize], waiting: vec![] }
     }
-    let is_alive = |space| world.is_alive(SpaceId(space));
-    for step in steps {
+
+    fn cycle(&mut self) {
+        // So many that the seeker's second look is among them.
+        let fresh: Vec<_> = (0..4).map(|_| self.scanner.cycle(&self.world, &self.mover)).collect();
+        for page in fresh.into_iter().flatten() {
+            assert_eq!(self.world.node_of(page.space, page.vpn), Some(SLOW), "{page:?}");
+            assert!(self.world.was_accessed(page.space, page.vpn), "{page:?}");
+            assert!(self.world.is_fast(page.node));
+            self.wanted.push(page);
+            self.waiting.push(page);
+        }
+        self.scanner.check();
+    }
+
+    fn migrate(&mut self, most: usize) {
+        let batch = self.wanted.take(most);
+        assert!(batch.len() <= most && batch.is_empty() == self.waiting.is_empty());
+        for page in &batch {
+            let at = self.waiting.iter().position(|other| other.space == page.space).unwrap();
+            assert_eq!(self.waiting.remove(at), *page);
+        }
+        let pass = self.mover.work(&self.world, &batch);
+        assert!(pass.moved + pass.failed <= batch.len() as u64 && pass.no_room <= pass.failed);
+    }
+
+    /// Makes `space` so many pages longer; where they begin.
+    fn grow(&mut self, space: u32, pages: u32) -> u32 {
+        let top = &mut self.top[space as usize];
+        *top += pages;
+        *top - pages
+    }
+
+    fn step(&mut self, step: Step) {
+        let is_alive = |space| self.world.is_alive(SpaceId(space));
         match step {
-            Step::Sleep(ms) => world.sleep(Nanos(ms * MS)),
-            Step::Cycle => {
-                // So many that the seeker's second look is among them.
-                let fresh: Vec<_> = (0..4).map(|_| scanner.cycle(&world, &mover)).collect();
-                for page in fresh.into_iter().flatten() {
-                    assert_eq!(world.node_of(page.space, page.vpn), Some(SLOW), "{page:?}");
-                    assert!(world.was_accessed(page.space, page.vpn), "{page:?}");
-                    assert!(world.is_fast(page.node));
-                    wanted.push(page);
-                    waiting.push(page);
-                }
-                scanner.check();
-            }
-            Step::Move(most) => {
-                let batch = wanted.take(most);
-                assert!(batch.len() <= most && batch.is_empty() == waiting.is_empty());
-                for page in &batch {
-                    let at = waiting.iter().position(|other| other.space == page.space).unwrap();
-                    assert_eq!(waiting.remove(at), *page);
-                }
-                let pass = mover.work(&world, &batch);
-                assert!(pass.moved + pass.failed <= batch.len() as u64 && pass.no_room <= pass.failed);
-            }
+            Step::Sleep(ms) => self.world.sleep(Nanos(ms * MS)),
+            Step::Cycle => self.cycle(),
+            Step::Move(most) => self.migrate(most),
             Step::Add(space, (gap, area, count, node, access)) if is_alive(space) => {
-                let start: u32 = top[space as usize] + gap;
-                top[space as usize] = start + area;
-                world.area(space, start, start + area);
-                world.map(space, start, count.min(area), Node(node), access);
+                let start = self.grow(space, gap + area) + gap;
+                self.world.area(space, start, start + area);
+                self.world.map(space, start, count.min(area), Node(node), access);
             }
             Step::Unscanned(space, pages) if is_alive(space) => {
-                let start = top[space as usize];
-                top[space as usize] = start + pages;
-                world.unscanned(space, start, start + pages);
+                let start = self.grow(space, pages);
+                self.world.unscanned(space, start, start + pages);
             }
-            Step::Busy(space, is_busy) if is_alive(space) => world.set_busy(space, is_busy),
+            Step::Busy(space, is_busy) if is_alive(space) => self.world.set_busy(space, is_busy),
             Step::End(space) => {
-                world.end(space);
-                wanted.forget(SpaceId(space));
-                waiting.retain(|page| page.space != SpaceId(space));
+                self.world.end(space);
+                self.wanted.forget(SpaceId(space));
+                self.waiting.retain(|page| page.space != SpaceId(space));
             }
-            Step::Room(node, room) => world.set_room(Node(node), room),
-            Step::Pin(page) => world.pin(page),
-            Step::Unmap(page) => world.unmap(page),
+            Step::Room(node, room) => self.world.set_room(Node(node), room),
+            Step::Pin(page) => self.world.pin(page),
+            Step::Unmap(page) => self.world.unmap(page),
             Step::Scalar(space, scalar) => {
-                if let Scanner::Kmmscand(daemon) = &mut scanner {
+                if let Scanner::Kmmscand(daemon) = &mut self.scanner {
                     daemon.slot(SpaceId(space)).into_iter().for_each(|slot| slot.set_scalar(scalar));
                 }
             }
             Step::Add(..) | Step::Unscanned(..) | Step::Busy(..) => {}
         }
+        let (wanted, waiting) = (&self.wanted, &self.waiting);
         assert_eq!((wanted.len(), wanted.is_empty()), (waiting.len(), waiting.is_empty()));
     }
+}
+
+/// Does all steps.
+fn live(scanner: Scanner, steps: Vec<Step>) {
+    let mut life = Life::new(scanner);
+    steps.into_iter().for_each(|step| life.step(step));
 }
 
 proptest! {
