@@ -22,7 +22,7 @@ pub(crate) use crate::output::print;
 
 /// How a command that ran ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum CommandVerdict {
     /// As it should.
     Fine,
     /// It ran, and something fell short of what was asked.

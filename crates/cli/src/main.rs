@@ -18,7 +18,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
-use common::{Failure, Verdict};
+use common::{CommandVerdict, Failure};
 use output::say;
 
 #[global_allocator]
@@ -36,9 +36,9 @@ fn main() -> ExitCode {
     };
     let own_failure = if matches!(args.command, Command::Record(_)) { OWN_FAILURE } else { REFUSED };
     match run(args) {
-        Ok(Verdict::Fine) => ExitCode::SUCCESS,
-        Ok(Verdict::FellShort) => ExitCode::from(1),
-        Ok(Verdict::Ended(status)) => ExitCode::from(status),
+        Ok(CommandVerdict::Fine) => ExitCode::SUCCESS,
+        Ok(CommandVerdict::FellShort) => ExitCode::from(1),
+        Ok(CommandVerdict::Ended(status)) => ExitCode::from(status),
         Err(Failure(line)) => {
             say(&format!("freehold: {line}"));
             ExitCode::from(own_failure)
@@ -81,7 +81,7 @@ fn is_about_record() -> bool {
     lenient.is_ok_and(|matches| matches.subcommand_name() == Some("record"))
 }
 
-fn run(args: Args) -> Result<Verdict, Failure> {
+fn run(args: Args) -> Result<CommandVerdict, Failure> {
     let global = &args.global;
     shared_options::check(global, &args.command)?;
     if let Some(path) = &global.report {

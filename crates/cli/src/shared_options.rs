@@ -6,15 +6,15 @@ use crate::common::Failure;
 
 /// An option of [`Global`] that some commands have no use for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shared {
+enum SharedOption {
     Json,
     Report,
     Seed,
 }
 
-use Shared::{Json, Report, Seed};
+use SharedOption::{Json, Report, Seed};
 
-impl Shared {
+impl SharedOption {
     const ALL: [Self; 3] = [Json, Report, Seed];
 
     const fn name(self) -> &'static str {
@@ -35,10 +35,10 @@ impl Shared {
 }
 
 /// A command's words and what it honours.
-type Row = (&'static str, &'static [Shared]);
+type CommandOptions = (&'static str, &'static [SharedOption]);
 
 /// The table.
-fn row(command: &Command) -> Row {
+fn row(command: &Command) -> CommandOptions {
     match command {
         Command::Try(_) => ("try", &[Json, Report, Seed]),
         Command::Record(_) => ("record", &[Json]),
@@ -72,14 +72,14 @@ fn row(command: &Command) -> Row {
 pub(crate) fn check(global: &Global, command: &Command) -> Result<(), Failure> {
     let (words, honoured) = row(command);
     let refused =
-        Shared::ALL.into_iter().find(|option| option.is_given(global) && !honoured.contains(option));
+        SharedOption::ALL.into_iter().find(|option| option.is_given(global) && !honoured.contains(option));
     refused.map_or(Ok(()), |option| {
         Err(Failure(format!("{words} has no use for {}: {}", option.name(), instead(words, option))))
     })
 }
 
 /// What to do in place of it.
-fn instead(words: &str, option: Shared) -> &'static str {
+fn instead(words: &str, option: SharedOption) -> &'static str {
     match (words, option) {
         ("record", Report) => "`freehold inspect FILE --report` makes a page of a recording",
         (_, Report) => "it prints nothing that a page could show",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use buddy_system_allocator::LockedFrameAllocator;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
-use freehold_host::bench::{Freehold, Malloc, PageSource};
+use freehold_host::bench::{FreeholdPages, MallocPages, PageSource};
 use mm::{Knobs, Order, Policy};
 
 /// Blocks of a get, and of a put.
@@ -54,9 +54,9 @@ impl PageSource for Buddy {
 
 fn pages(criterion: &mut Criterion) {
     let frames = (BLOCKS as u64) << 9;
-    let freehold = Freehold::new(frames, Policy::default(), Knobs::default()).expect("address space");
+    let freehold = FreeholdPages::new(frames, Policy::default(), Knobs::default()).expect("address space");
     let buddy = Buddy::new(2 * frames as usize);
-    let sources: [&dyn PageSource; 3] = [&freehold, &Malloc, &buddy];
+    let sources: [&dyn PageSource; 3] = [&freehold, &MallocPages, &buddy];
     for order in [0, 3, 9].into_iter().filter_map(Order::new) {
         hot_pairs(criterion, &sources, order);
         gets(criterion, &sources, order);

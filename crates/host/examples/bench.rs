@@ -2,7 +2,7 @@
 //! with 1 to THREADS threads (default: as many as there are CPUs).
 
 use freehold_host::bench::objects::{self, ObjectPlan};
-use freehold_host::bench::{Plan, run};
+use freehold_host::bench::{BenchPlan, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(threads) => threads.parse()?,
         None => std::thread::available_parallelism()?.get() as u32,
     };
-    let plan = Plan::up_to(threads);
+    let plan = BenchPlan::up_to(threads);
     let plan = if arguments.next().as_deref() == Some("quick") { plan.quick() } else { plan };
     run(&plan, |row| println!("{row}"))?;
     let plan = ObjectPlan { rounds: plan.rounds, ..ObjectPlan::up_to(threads) };

@@ -14,12 +14,12 @@ use crate::signal::{Signal, Woken};
 /// Running daemons. They end when this is dropped.
 pub struct Daemons {
     mm: Arc<Mm<HostMachine>>,
-    shared: Arc<Shared>,
+    shared: Arc<DaemonState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct DaemonState {
     stop: AtomicBool,
     tick: Signal,
 }
@@ -44,7 +44,7 @@ impl Daemons {
     fn spawn(
         &mut self,
         name: &str,
-        run: impl FnOnce(&Mm<HostMachine>, &Shared) + Send + 'static,
+        run: impl FnOnce(&Mm<HostMachine>, &DaemonState) + Send + 'static,
     ) -> io::Result<()> {
         let (mm, shared) = (Arc::clone(&self.mm), Arc::clone(&self.shared));
         let builder = thread::Builder::new().name(name.to_string());
@@ -74,14 +74,14 @@ impl fmt::Debug for Daemons {
     }
 }
 
-fn kswapd(mm: &Mm<HostMachine>, shared: &Shared, node: Node) {
+fn kswapd(mm: &Mm<HostMachine>, shared: &DaemonState, node: Node) {
     let signal = &mm.machine().kswapd()[usize::from(node.0)];
     while signal.wait(&shared.stop, None) != Woken::Stopped {
         mm.reclaim().kswapd(node);
     }
 }
 
-fn vmstat(mm: &Mm<HostMachine>, shared: &Shared) {
+fn vmstat(mm: &Mm<HostMachine>, shared: &DaemonState) {
     loop {
         let interval = Duration::from_nanos(mm.pages().stat_interval_ns());
         if shared.tick.wait(&shared.stop, Some(interval)) == Woken::Stopped {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use crate::clock::thread_time;
-use crate::probe::region::{PAGE_BYTES, PAGE_WORDS, Region, Sharing};
+use crate::probe::region::{MappedRegion, PAGE_BYTES, PAGE_WORDS, Sharing};
 use crate::probe::{allowed, pin};
 
 /// Threads of the loop have names that begin with this, so that a recording can tell them from others.
@@ -50,7 +50,7 @@ pub struct FaultLoop {
 
 /// What a task did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Rounds {
+pub struct FaultRounds {
     /// Pages that a round faults in and gives back.
     pub pages: u64,
     /// The task's CPU time of each round, ns; at least one.
@@ -65,7 +65,7 @@ impl FaultLoop {
     ///
     /// # Errors
     /// What mmap, sched_setaffinity or the making of a thread say.
-    pub fn run(self, task: usize) -> io::Result<Rounds> {
+    pub fn run(self, task: usize) -> io::Result<FaultRounds> {
         let body = move || {
             let cpus = allowed()?;
             pin(cpus[task % cpus.len()])?;
@@ -75,9 +75,9 @@ impl FaultLoop {
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn rounds(self) -> io::Result<Rounds> {
+    fn rounds(self) -> io::Result<FaultRounds> {
         self.round()?;
-        let mut rounds = Rounds { pages: (self.bytes() / PAGE_BYTES) as u64, ..Rounds::default() };
+        let mut rounds = FaultRounds { pages: (self.bytes() / PAGE_BYTES) as u64, ..FaultRounds::default() };
         let start = Instant::now();
         while rounds.cpu_ns.is_empty() || start.elapsed() < self.lasts {
             let before = thread_time();
@@ -97,7 +97,7 @@ impl FaultLoop {
             Memory::Private => Sharing::Private,
             Memory::Shared => Sharing::Shared,
         };
-        let region = Region::untouched(self.bytes(), sharing)?;
+        let region = MappedRegion::untouched(self.bytes(), sharing)?;
         for word in region.words().iter().step_by(PAGE_WORDS) {
             word.store(1, Relaxed);
         }
@@ -118,7 +118,7 @@ pub fn carry(mib: u32, cpus: &[u32]) -> io::Result<u64> {
     pin(first)?;
     let mut spent = Duration::ZERO;
     let before = thread_time();
-    let region = Region::untouched((mib as usize) << 20, Sharing::Private)?;
+    let region = MappedRegion::untouched((mib as usize) << 20, Sharing::Private)?;
     region.words().iter().step_by(PAGE_WORDS).for_each(|word| word.store(1, Relaxed));
     spent += thread_time().saturating_sub(before);
     pin(last)?;

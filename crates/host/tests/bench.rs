@@ -1,11 +1,11 @@
 //! The measurements come out complete. How long anything took is not looked at.
 
 use freehold_host::bench::objects::{self, ObjectCase, ObjectPlan};
-use freehold_host::bench::{Case, Others, Plan, Spread, run};
+use freehold_host::bench::{BenchPlan, Case, OtherAllocators, RoundSpread, run};
 
 #[test]
 fn every_case_of_every_source_has_a_row() {
-    let plan = Plan { pages: 1024, rounds: 2, ..Plan::up_to(3) };
+    let plan = BenchPlan { pages: 1024, rounds: 2, ..BenchPlan::up_to(3) };
     assert_eq!(plan.threads, [1, 2, 3]);
     let mut shown = 0;
     let rows = run(&plan, |_| shown += 1).unwrap();
@@ -15,7 +15,7 @@ fn every_case_of_every_source_has_a_row() {
         assert!(row.blocks > 0 && row.ns.min > 0.0, "{row}");
         assert!(row.ns.min <= row.ns.median && row.ns.median <= row.ns.max, "{row}");
     }
-    let ours = run(&Plan { others: Others::Skipped, ..plan }, |_| ()).unwrap();
+    let ours = run(&BenchPlan { others: OtherAllocators::Skipped, ..plan }, |_| ()).unwrap();
     assert!(ours.iter().all(|row| row.source == "freehold"));
 }
 
@@ -34,12 +34,12 @@ fn every_case_of_objects_has_a_row_for_every_source() {
             assert!(row.instructions.is_none_or(|count| count > 1.0), "{row}");
         }
     }
-    let ours = objects::run(&ObjectPlan { others: Others::Skipped, ..plan }, |_| ()).unwrap();
+    let ours = objects::run(&ObjectPlan { others: OtherAllocators::Skipped, ..plan }, |_| ()).unwrap();
     assert!(ours.iter().all(|row| row.source != "malloc"));
 }
 
 #[test]
 fn a_spread_sorts_its_rounds() {
-    assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Spread { min: 1.0, median: 2.0, max: 3.0 });
-    assert_eq!(Spread::of(&[]), Spread::default());
+    assert_eq!(RoundSpread::of(&[3.0, 1.0, 2.0]), RoundSpread { min: 1.0, median: 2.0, max: 3.0 });
+    assert_eq!(RoundSpread::of(&[]), RoundSpread::default());
 }

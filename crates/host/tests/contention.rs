@@ -2,15 +2,21 @@
 
 use std::time::Duration;
 
-use freehold_host::bench::contention::{Plan, Slice, Variant, run};
+use freehold_host::bench::contention::{ContentionPlan, Slice, Variant, run};
 use mm::{Knob, Policy};
 
 fn variant(policy: &str, scale: u64) -> Variant {
     Variant { policy: Policy::parse(policy).unwrap(), knobs: vec![(Knob::PcpBatchScaleMax, scale)] }
 }
 
-fn plan(variants: Vec<Variant>) -> Plan {
-    Plan { threads: vec![1, 2], variants, pages: 32_768, rounds: 2, slice: Duration::from_millis(5) }
+fn plan(variants: Vec<Variant>) -> ContentionPlan {
+    ContentionPlan {
+        threads: vec![1, 2],
+        variants,
+        pages: 32_768,
+        rounds: 2,
+        slice: Duration::from_millis(5),
+    }
 }
 
 #[test]

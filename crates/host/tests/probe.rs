@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use freehold_host::probe::{self, Closeness, Hardware};
+use freehold_host::probe::{self, Hardware, HostCloseness};
 
 /// A machine's files.
 struct Files(tempfile::TempDir);
@@ -90,7 +90,7 @@ fn two_sockets_with_threads_numbered_last() {
     let near = |one: usize, other: usize| hardware.cpus[one].closeness(&hardware.cpus[other]);
     assert_eq!(
         [near(0, 4), near(0, 5), near(0, 6)],
-        [Closeness::Smt, Closeness::SameLlc, Closeness::CrossSocket]
+        [HostCloseness::Smt, HostCloseness::SameLlc, HostCloseness::CrossSocket]
     );
     let caches = hardware.caches;
     assert_eq!((caches.l1, caches.l2, caches.l3), (Some(32 << 10), Some(1 << 20), Some(16 << 20)));
@@ -111,7 +111,7 @@ fn core_complexes_under_caches_of_their_own() {
     let hardware = files.read();
     let llcs: Vec<u32> = hardware.cpus.iter().map(|cpu| cpu.llc).collect();
     assert_eq!(llcs, [0, 0, 0, 0, 1, 1, 1, 1]);
-    assert_eq!(hardware.cpus[0].closeness(&hardware.cpus[5]), Closeness::SameSocket);
+    assert_eq!(hardware.cpus[0].closeness(&hardware.cpus[5]), HostCloseness::SameSocket);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use freehold_lab::measurements::{Confidence, Document};
 use freehold_lab::replay::parse_setting;
 use freehold_lab::this_machine::contention::{default_variants, document, variants};
-use host::bench::contention::{Outcome, Plan, Slice, ZoneLock};
+use host::bench::contention::{ContentionPlan, ContentionResult, Slice, ZoneLock};
 use host::probe::Hardware;
 use mm::Policy;
 
@@ -28,7 +28,7 @@ fn slice(variant: usize, threads: u32, round: u32, speed: f64) -> Slice {
 
 #[test]
 fn slices_become_runs_fewer_threads_first() {
-    let plan = Plan {
+    let plan = ContentionPlan {
         threads: vec![1, 2],
         variants: default_variants(),
         pages: 32_768,
@@ -36,7 +36,7 @@ fn slices_become_runs_fewer_threads_first() {
         slice: Duration::from_millis(20),
     };
     let slices = vec![slice(0, 2, 0, 3e7), slice(1, 1, 0, 1e7), slice(0, 1, 1, 2e7)];
-    let outcome = Outcome { slices, cpus: vec![0], unpinned: 1, zone_pages: 262_144 };
+    let outcome = ContentionResult { slices, cpus: vec![0], unpinned: 1, zone_pages: 262_144 };
     let document = document("bench contention".into(), &plan, &outcome, &Hardware::default());
     let told: Vec<(&str, &str, u64)> =
         document.runs.iter().map(|run| (run.workload.as_str(), run.policy.as_str(), run.seed)).collect();

@@ -4,7 +4,7 @@
 use freehold_lab::experiment::{Experiment, Options, inexact_rows, run};
 use freehold_lab::measurements::{Document, Role};
 use mm::Nanos;
-use sim::profile::Kind;
+use sim::profile::FigureKind;
 use toml::Value;
 
 /// An experiment with less memory and less simulated time.
@@ -55,7 +55,7 @@ fn no_machine_is_fitted_to_the_histograms_that_it_predicts() {
     let experiment = Experiment::load("pcp-batch").unwrap_or_else(|error| panic!("{error}"));
     for variant in &experiment.variants {
         for (spec, figure) in variant.setup.profile.figures() {
-            let by_the_post = figure.kind == Kind::Fitted && figure.source.contains("shao-2024");
+            let by_the_post = figure.kind == FigureKind::Fitted && figure.source.contains("shao-2024");
             assert!(!by_the_post, "{}: {} is fitted to {}", variant.name, spec.key, figure.source);
         }
     }

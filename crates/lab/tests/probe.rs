@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use freehold_lab::this_machine::probe::{NOT_MEASURED, describe, profile};
-use host::probe::{Absent, Caches, CpuPlace, Grade, Hardware, Measured, NodeMemory, Probe, Spread};
+use host::probe::{Absent, Caches, CpuPlace, Grade, Hardware, Measured, NodeMemory, Probe, SampleSpread};
 use mm::{Knobs, Mm, Order, Policy, Request, Span};
 use sim::profile::{FIGURES, SmtNumbering};
-use sim::{Kind, Profile, Sim, SimOptions, TaskSpec};
+use sim::{FigureKind, Profile, Sim, SimOptions, TaskSpec};
 
 /// CPUs numbered from 0 by (package, core, llc, node).
 fn hardware(cpus: &[(u32, u32, u32, u32)], kib: &[u64], distances: &[&[u32]]) -> Hardware {
@@ -30,7 +30,7 @@ fn hardware(cpus: &[(u32, u32, u32, u32)], kib: &[u64], distances: &[&[u32]]) ->
 
 fn measured(key: &'static str, median: f64) -> Measured {
     let (min, p25, p75, max) = (median * 0.9, median * 0.99, median * 1.01, median * 3.0);
-    let spread = Spread { min, p25, median, p75, max, samples: 25 };
+    let spread = SampleSpread { min, p25, median, p75, max, samples: 25 };
     Measured { key, spread, grade: Grade::Seen, how: "a test".into() }
 }
 
@@ -56,12 +56,12 @@ fn all_figures_are_there_and_say_where_they_are_from() {
     let base = Profile::load("kvm-genoa-2c").unwrap();
     for ((spec, figure), (_, inherited)) in written.figures().zip(base.figures()) {
         if ["cache.l1_ns", "dram.local_ns"].contains(&spec.key) {
-            assert_eq!(figure.kind, Kind::Measured);
+            assert_eq!(figure.kind, FigureKind::Measured);
             assert_eq!(figure.spread.unwrap().samples, 25);
         } else {
             assert!(figure.source.starts_with(NOT_MEASURED) && figure.source.contains(&inherited.source));
             assert_eq!(figure.value.to_bits(), inherited.value.to_bits());
-            assert!(figure.kind != Kind::Measured, "{} was measured elsewhere", spec.key);
+            assert!(figure.kind != FigureKind::Measured, "{} was measured elsewhere", spec.key);
         }
     }
     assert_eq!(written.value("cache.l1_ns").to_string(), "1.235");
@@ -74,7 +74,7 @@ fn an_inherited_figure_gives_way_to_a_measured_one() {
     let near = profile(&probe(two_cpus(), vec![measured("transfer.same_llc_ns", 150.0)]), "mine").unwrap();
     let value = |profile: &Profile, key: &str| profile.value(key).to_string();
     let socket = near.profile.figures().find(|(spec, _)| spec.key == "transfer.same_socket_ns").unwrap().1;
-    assert_eq!((socket.value.to_string(), socket.kind), ("150".into(), Kind::Estimated));
+    assert_eq!((socket.value.to_string(), socket.kind), ("150".into(), FigureKind::Estimated));
     assert!(socket.source.starts_with("set to transfer.same_llc_ns"), "{}", socket.source);
     assert_eq!(value(&near.profile, "transfer.cross_socket_ns"), "197.5");
     let far = profile(&probe(two_cpus(), vec![measured("transfer.cross_socket_ns", 50.0)]), "mine").unwrap();

@@ -1,13 +1,13 @@
 //! Nanoseconds per operation on this machine's cores, the allocator beside others in one run.
 
-use host::bench::Row;
+use host::bench::BenchFigure;
 use host::bench::objects::ObjectRow;
 
 use crate::style::Style;
 use crate::table::Table;
 
 /// A row per case, order and thread count; a column per allocator, each with its spread over the rounds.
-pub fn table(style: Style, rows: &[Row]) -> String {
+pub fn table(style: Style, rows: &[BenchFigure]) -> String {
     let mut sources: Vec<&str> = vec![];
     for row in rows {
         if !sources.contains(&row.source) {
@@ -32,7 +32,7 @@ pub fn table(style: Style, rows: &[Row]) -> String {
         };
         let mut cells =
             vec![row.case.name().to_owned(), row.order.get().to_string(), row.threads.to_string()];
-        let found: Vec<Option<&Row>> = sources.iter().map(|source| of_source(source)).collect();
+        let found: Vec<Option<&BenchFigure>> = sources.iter().map(|source| of_source(source)).collect();
         cells.extend(
             found.iter().map(|row| row.map_or_else(String::new, |row| format!("{:.1}", row.ns.median))),
         );

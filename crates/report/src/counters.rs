@@ -7,7 +7,7 @@ use crate::table::Table;
 
 /// A counter and its value in each variant, the mean over repetitions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counter<'a> {
+pub struct CounterRow<'a> {
     /// vmstat's name.
     pub name: &'a str,
     /// One value a variant.
@@ -15,7 +15,7 @@ pub struct Counter<'a> {
 }
 
 /// The counters that are not 0 in every variant, by name.
-pub fn counters<'a>(scene: &Scene<'a>) -> Vec<Counter<'a>> {
+pub fn counters<'a>(scene: &Scene<'a>) -> Vec<CounterRow<'a>> {
     let mut names: Vec<&str> = scene
         .groups
         .iter()
@@ -30,7 +30,7 @@ pub fn counters<'a>(scene: &Scene<'a>) -> Vec<Counter<'a>> {
         group.runs.iter().map(of).sum::<f64>() / group.runs.len() as f64
     };
     let counter =
-        |name| Counter { name, values: scene.groups.iter().map(|group| value(group, name)).collect() };
+        |name| CounterRow { name, values: scene.groups.iter().map(|group| value(group, name)).collect() };
     names
         .into_iter()
         .map(counter)

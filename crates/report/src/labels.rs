@@ -15,12 +15,12 @@ pub(crate) struct OfPolicy {
     /// The policy and the machine.
     pub(crate) title: String,
     /// A row for what each mechanism did and one for how long that took.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<LabelRow>,
 }
 
 /// A label with what it is of.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub(crate) struct LabelRow {
     /// The mechanism; empty in its second row.
     mechanism: &'static str,
     /// `counts` or `times`.
@@ -61,15 +61,15 @@ fn is_said(run: &Run) -> bool {
     labels.all(|of| of.reason == run.confidence_reason)
 }
 
-fn of_run(run: &Run) -> Vec<Row> {
+fn of_run(run: &Run) -> Vec<LabelRow> {
     let known = Mechanism::ALL.into_iter();
     known.filter_map(|of| Some(rows(of, run.labels.get(of.name())?))).flatten().collect()
 }
 
-fn rows(mechanism: Mechanism, of: &MechanismLabel) -> impl Iterator<Item = Row> {
+fn rows(mechanism: Mechanism, of: &MechanismLabel) -> impl Iterator<Item = LabelRow> {
     let row = |mechanism: &'static str, what: &'static str, of: &Label| {
         let (label, reason) = (of.label.name(), of.reason.clone());
-        Row { mechanism, what, label, reason }
+        LabelRow { mechanism, what, label, reason }
     };
     let counts = row(mechanism.words(), "counts", &of.counts);
     std::iter::once(counts).chain(of.times.as_ref().map(|times| row("", "times", times)))

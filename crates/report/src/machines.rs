@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lab::this_machine::probe::Probed;
-use sim::{Figure, Kind, Profile};
+use sim::{Figure, FigureKind, Profile};
 
 use crate::style::Style;
 use crate::table::{Table, wrap};
@@ -64,7 +64,7 @@ pub fn probed(style: Style, probed: &Probed) -> String {
 /// The cells of a spread, none where there is none.
 fn spread(figure: &Figure) -> Vec<String> {
     figure.spread.map_or_else(Vec::new, |spread| {
-        let sim::profile::Spread { min, p25, p75, max, samples } = spread;
+        let sim::profile::FigureSpread { min, p25, p75, max, samples } = spread;
         vec![format!("{p25}–{p75}"), format!("{min}–{max}"), samples.to_string()]
     })
 }
@@ -104,8 +104,8 @@ fn figures(style: Style, profile: &Profile) -> String {
 
 /// `52 figures: 3 measured, 40 published …`.
 fn origins(profile: &Profile) -> String {
-    let count = |kind: Kind| profile.figures().filter(|(_, figure)| figure.kind == kind).count();
-    let each: Vec<String> = Kind::ALL
+    let count = |kind: FigureKind| profile.figures().filter(|(_, figure)| figure.kind == kind).count();
+    let each: Vec<String> = FigureKind::ALL
         .into_iter()
         .map(|kind| (count(kind), kind.name()))
         .filter(|(count, _)| *count > 0)

@@ -8,9 +8,9 @@ use lab::measurements::Run;
 use crate::style::Style;
 
 /// A line: its name and what it says of a run.
-type Line = (&'static str, fn(&Run) -> String);
+type MonitorLine = (&'static str, fn(&Run) -> String);
 
-const LINES: [Line; 22] = [
+const LINES: [MonitorLine; 22] = [
     ("DMA allocs", |run| count(run, "pgalloc_dma")),
     ("DMA32 allocs", |run| count(run, "pgalloc_dma32")),
     ("Normal allocs", |run| count(run, "pgalloc_normal")),

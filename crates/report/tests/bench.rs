@@ -2,15 +2,15 @@
 
 use freehold_report::Style;
 use host::bench::objects::{OBJECT_SIZE, ObjectCase, ObjectRow};
-use host::bench::{Case, Row, Spread};
+use host::bench::{BenchFigure, Case, RoundSpread};
 
-fn spread(median: f64) -> Spread {
-    Spread { min: median / 2.0, median, max: median * 2.0 }
+fn spread(median: f64) -> RoundSpread {
+    RoundSpread { min: median / 2.0, median, max: median * 2.0 }
 }
 
 #[test]
 fn pages_have_a_column_for_each_source() {
-    let row = |source, case, median| Row {
+    let row = |source, case, median| BenchFigure {
         source,
         case,
         order: mm::Order::ZERO,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use freehold_report::{Style, machines};
-use host::probe::{Absent, Caches, CpuPlace, Grade, Hardware, Measured, NodeMemory, Probe, Spread};
+use host::probe::{Absent, Caches, CpuPlace, Grade, Hardware, Measured, NodeMemory, Probe, SampleSpread};
 
 fn probe() -> Probe {
     let cpu = |number| CpuPlace { number, package: 0, core: number, llc: 0, node: 0 };
@@ -17,7 +17,7 @@ fn probe() -> Probe {
     };
     let figure = |key, median: f64, samples| {
         let (min, p25, p75, max) = (median * 0.9, median * 0.99, median * 1.01, median * 3.0);
-        let spread = Spread { min, p25, median, p75, max, samples };
+        let spread = SampleSpread { min, p25, median, p75, max, samples };
         Measured { key, spread, grade: Grade::Seen, how: "a test".into() }
     };
     Probe {

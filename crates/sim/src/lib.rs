@@ -40,7 +40,8 @@ pub use histogram::Histogram;
 pub use locks::SimLock;
 pub use machine::{SimMachine, WaitQueue};
 pub use measure::{
-    CpuTime, KnobTally, Level, LockReport, LockStats, Measurements, OrderStats, SpanCost, SpanStats, Tally,
+    CpuTime, KnobTally, Level, LockReport, LockStats, Measurements, OrderStats, SpanCost, SpanStats,
+    TimedCount,
 };
-pub use profile::{Figure, FigureSpec, Kind, Profile, ProfileError};
+pub use profile::{Figure, FigureKind, FigureSpec, Profile, ProfileError};
 pub use task::{Affinity, TaskSpec};

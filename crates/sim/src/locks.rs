@@ -10,7 +10,7 @@ use mm::LockClass;
 
 use crate::costs::Costs;
 use crate::measure::{LockReport, LockStats};
-use crate::profile::{Closeness, Place};
+use crate::profile::{Closeness, CpuPosition};
 use crate::time::{Ticks, to_nanos};
 
 /// A lock of the simulated machine: a number. Its state lives in the engine.
@@ -36,7 +36,7 @@ struct Waiter {
 }
 
 #[derive(Debug)]
-struct State {
+struct LockState {
     class: LockClass,
     index: u32,
     /// [`NOBODY`] when free.
@@ -66,7 +66,7 @@ struct Stats {
 
 /// How an attempt to take a lock ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Taken {
+pub(crate) enum LockTaken {
     /// The caller has it from `at` on.
     Now { at: Ticks },
     /// The caller waited for a holder that ran ahead, and has it from `at` on; `hand_over` of that was the lock's way.
@@ -100,18 +100,18 @@ pub(crate) struct Grant {
 /// All locks.
 #[derive(Debug)]
 pub(crate) struct Locks {
-    states: Vec<State>,
-    places: Vec<Place>,
+    states: Vec<LockState>,
+    places: Vec<CpuPosition>,
 }
 
 impl Locks {
-    pub(crate) fn new(places: Vec<Place>) -> Self {
+    pub(crate) fn new(places: Vec<CpuPosition>) -> Self {
         Self { states: vec![], places }
     }
 
     pub(crate) fn create(&mut self, class: LockClass, index: u32) -> SimLock {
         let number = self.states.len() as u32;
-        self.states.push(State {
+        self.states.push(LockState {
             class,
             index,
             holder: NOBODY,
@@ -127,7 +127,7 @@ impl Locks {
     }
 
     #[inline]
-    fn state(&mut self, lock: SimLock) -> &mut State {
+    fn state(&mut self, lock: SimLock) -> &mut LockState {
         &mut self.states[lock.0 as usize]
     }
 
@@ -145,22 +145,22 @@ impl Locks {
         biased && state.holder == NOBODY && state.last.is_none_or(|last| last == cpu)
     }
 
-    fn closeness(places: &[Place], from: u16, to: u16) -> Closeness {
+    fn closeness(places: &[CpuPosition], from: u16, to: u16) -> Closeness {
         if from == to {
             return Closeness::Same;
         }
         places[usize::from(from)].closeness(&places[usize::from(to)])
     }
 
-    pub(crate) fn take(&mut self, lock: SimLock, who: Owner, now: Ticks, costs: &Costs) -> Taken {
+    pub(crate) fn take(&mut self, lock: SimLock, who: Owner, now: Ticks, costs: &Costs) -> LockTaken {
         let Self { states, places } = self;
         let state = &mut states[lock.0 as usize];
         if state.holder == who.task {
-            return Taken::ByCaller;
+            return LockTaken::ByCaller;
         }
         if state.holder != NOBODY {
             state.waiters.push_back(Waiter { who, since: now });
-            return Taken::Queued;
+            return LockTaken::Queued;
         }
         let closeness = state.last.map_or(Closeness::Same, |last| Self::closeness(places, last, who.cpu));
         state.shared |= state.last.is_some_and(|last| last != who.cpu);
@@ -169,13 +169,13 @@ impl Locks {
         if state.free_at <= now {
             let at = now + state.instruction(costs) + costs.transfer(closeness);
             state.begin(at);
-            return Taken::Now { at };
+            return LockTaken::Now { at };
         }
         let hand_over = costs.handover(closeness);
         let at = state.free_at + hand_over;
         state.waited(at - now);
         state.begin(at);
-        Taken::Later { at, hand_over }
+        LockTaken::Later { at, hand_over }
     }
 
     /// Takes `lock` if it is free at `now`; says when the caller has it.
@@ -186,8 +186,8 @@ impl Locks {
             return None;
         }
         match self.take(lock, who, now, costs) {
-            Taken::Now { at } | Taken::Later { at, .. } => Some(at),
-            Taken::Queued | Taken::ByCaller => None,
+            LockTaken::Now { at } | LockTaken::Later { at, .. } => Some(at),
+            LockTaken::Queued | LockTaken::ByCaller => None,
         }
     }
 
@@ -266,7 +266,7 @@ impl Locks {
     }
 }
 
-impl State {
+impl LockState {
     /// Taking the lock when it is free and its line at hand. A CPU's part of a slab cache needs no lock in the kernel.
     fn instruction(&self, costs: &Costs) -> Ticks {
         if matches!(self.class, LockClass::CpuSlab | LockClass::LruBatch) { 0 } else { costs.lock }

@@ -61,14 +61,14 @@ impl Level {
 
 /// Something that happened `count` times and took `time` altogether.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct TimedCount {
     /// How often.
     pub count: u64,
     /// How long in all.
     pub time: Nanos,
 }
 
-impl Tally {
+impl TimedCount {
     fn subtract(&mut self, earlier: &Self) {
         self.count -= earlier.count;
         self.time.0 -= earlier.time.0;
@@ -97,7 +97,7 @@ impl SpanStats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OrderStats {
     /// Spans and the time they took.
-    pub spans: Tally,
+    pub spans: TimedCount,
     /// Base pages that they moved.
     pub pages: u64,
 }
@@ -107,20 +107,20 @@ pub struct OrderStats {
 pub struct SpanCost {
     /// Lines touched, by the level that they were found in, indexed as [`Level::ALL`]. The time has the instructions
     /// around each touch in it.
-    pub touches: [Tally; Level::COUNT],
+    pub touches: [TimedCount; Level::COUNT],
     /// Waits for contended locks, by class as in [`LockClass::ALL`].
-    pub waits: [Tally; LockClass::ALL.len()],
+    pub waits: [TimedCount; LockClass::ALL.len()],
     /// Lock holds that ended in the span, by class.
-    pub holds: [Tally; LockClass::ALL.len()],
+    pub holds: [TimedCount; LockClass::ALL.len()],
     /// Locks got from a CPU that held them while this one waited: how many of the waits, and the part of them that
     /// was the lock's way here.
-    pub hand_overs: Tally,
+    pub hand_overs: TimedCount,
     /// Taking locks that were free.
-    pub lock_taking: Tally,
+    pub lock_taking: TimedCount,
     /// Fixed instruction costs of the paths, and interrupts switched off and on.
-    pub instructions: Tally,
+    pub instructions: TimedCount,
     /// Clearing, copying and streaming of memory, and modelled accesses.
-    pub memory: Tally,
+    pub memory: TimedCount,
     /// How long the zone lock was held, each time.
     pub zone_hold: Histogram,
 }

@@ -517,7 +517,7 @@ proptest! {
 /// How long a computation of 1 ms takes on CPU 0 while the other thread of its core does `other`.
 fn beside(other: impl FnOnce(sim::SimMachine) + 'static) -> u64 {
     let mut profile = Profile::load("xeon-8260").unwrap();
-    let figure = sim::Figure::new(1.5, sim::Kind::Estimated, "a test");
+    let figure = sim::Figure::new(1.5, sim::FigureKind::Estimated, "a test");
     profile.set("cpu.smt_ratio", figure).unwrap();
     let sibling = {
         let places = profile.shape().places();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use mm::Cpu;
 use proptest::prelude::*;
-use sim::{Figure, Kind, Profile};
+use sim::{Figure, FigureKind, Profile};
 
 fn wrong(edit: impl Fn(String) -> String) -> String {
     let text = edit(Profile::load("xeon-8260").unwrap().to_toml());
@@ -211,7 +211,7 @@ fn profiles_extend_one_another() {
 #[test]
 fn a_fit_changes_a_figure_and_nothing_else() {
     let mut profile = Profile::load("kvm-genoa-2c").unwrap();
-    let figure = |value| Figure::new(value, Kind::Fitted, "a test");
+    let figure = |value| Figure::new(value, FigureKind::Fitted, "a test");
     profile.set("prefetch.overlap_ratio", figure(0.25)).unwrap();
     assert_eq!(profile.value("prefetch.overlap_ratio").to_string(), "0.25");
     let before = profile.clone();

@@ -29,6 +29,6 @@ pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};
 pub use inspect::{Inspection, inspect};
 pub use mask::{Mask, mask};
-pub use meta::{CacheInfo, Keep, Meta, NodeInfo, Outcome, RecordingCost, ZoneSpan};
+pub use meta::{CacheInfo, Keep, Meta, NodeInfo, RecordingCost, RecordingEnd, ZoneSpan};
 pub use slabs::{SlabPages, slab_pages};
 pub use stream::schema::Schema;

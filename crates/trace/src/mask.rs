@@ -15,7 +15,7 @@ use crate::error::{ReadError, RecordError};
 use crate::event::field::Hide;
 use crate::event::{Event, Task};
 use crate::format::{Reader, Writer, Written};
-use crate::meta::{Meta, Outcome, ZoneSpan};
+use crate::meta::{Meta, RecordingEnd, ZoneSpan};
 
 /// Pages in a unit: the largest block of the buddy allocator.
 const UNIT_PAGES: u32 = 1 << mm::ids::MAX_PAGE_ORDER;
@@ -157,7 +157,8 @@ pub fn mask<R: Read + Seek, W: Write>(input: &mut Reader<R>, output: W) -> Resul
     for name in input.names().iter().skip(1) {
         writer.name(name).map_err(failed)?;
     }
-    let mut outcome = input.outcome().cloned().unwrap_or(Outcome { interrupted: true, ..Outcome::default() });
+    let mut outcome =
+        input.outcome().cloned().unwrap_or(RecordingEnd { interrupted: true, ..RecordingEnd::default() });
     // The copy is whole, so that nothing else would tell that its original was not.
     if let Some(damage) = input.damage().filter(|damage| damage.loses_events()) {
         outcome.unreadable += damage.events.unwrap_or(1).max(1);

@@ -48,7 +48,7 @@ pub struct Meta {
 /// Written when a recording ends.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Outcome {
+pub struct RecordingEnd {
     /// End by the clock of event times, in ns.
     pub end_ns: u64,
     /// End in ns since 1970.

@@ -152,7 +152,7 @@ impl Votes {
 
 /// What is known of a frame.
 #[derive(Clone, Copy, Debug)]
-enum Use {
+enum FrameUse {
     /// In a block that event number `event` handed out, of which no object was seen yet.
     Open { event: u64, head: u32, order: Order, migratetype: MigrateType },
     /// In a slab.
@@ -163,7 +163,7 @@ enum Use {
 #[derive(Debug)]
 struct Finder {
     base: Option<u64>,
-    frames: HashMap<u32, Use>,
+    frames: HashMap<u32, FrameUse>,
     /// Blocks of each task that were asked for as slabs are, while nothing else happens to it; masked recordings only.
     asked: HashMap<TaskId, Vec<u32>>,
     number: u64,
@@ -178,7 +178,7 @@ impl Finder {
     fn add(&mut self, event: &Event) {
         match event.kind {
             EventKind::PageAlloc { pfn, order, gfp, migratetype } => {
-                let open = Use::Open { event: self.number, head: pfn.0, order, migratetype };
+                let open = FrameUse::Open { event: self.number, head: pfn.0, order, migratetype };
                 for page in pages(pfn, order) {
                     self.frames.remove(&page);
                     if !is_movable(gfp) {
@@ -188,7 +188,7 @@ impl Finder {
                 self.ask(event.task, pfn, gfp);
             }
             EventKind::PageFree { pfn, order } => {
-                let was_slab = matches!(self.frames.get(&pfn.0), Some(Use::Slab(_)));
+                let was_slab = matches!(self.frames.get(&pfn.0), Some(FrameUse::Slab(_)));
                 if was_slab {
                     self.found.events.push(self.number);
                     self.found.frees += 1;
@@ -239,18 +239,18 @@ impl Finder {
 
     fn slab_frame(&mut self, frame: u32, cache: NameId) {
         let migratetype = match self.frames.get(&frame) {
-            Some(&Use::Open { event, head, order, migratetype }) => {
+            Some(&FrameUse::Open { event, head, order, migratetype }) => {
                 for page in pages(Pfn(head), order) {
-                    self.frames.insert(page, Use::Slab(migratetype));
+                    self.frames.insert(page, FrameUse::Slab(migratetype));
                 }
                 self.found.events.push(event);
                 self.found.allocations += 1;
                 migratetype
             }
-            Some(&Use::Slab(migratetype)) => migratetype,
+            Some(&FrameUse::Slab(migratetype)) => migratetype,
             // Of a slab that is older than the recording, or that somebody else took the pages for.
             None => {
-                self.frames.insert(frame, Use::Slab(MigrateType::Unmovable));
+                self.frames.insert(frame, FrameUse::Slab(MigrateType::Unmovable));
                 return;
             }
         };

@@ -5,7 +5,7 @@ mod common;
 use std::io::Cursor;
 
 use common::{begin, event, meta, read, recording, task};
-use freehold_trace::{Event, EventKind, How, NameId, Outcome, ReadError, Reader, Task};
+use freehold_trace::{Event, EventKind, How, NameId, ReadError, Reader, RecordingEnd, Task};
 use mm::{Cpu, Nanos, Order, Pfn, TaskId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -60,7 +60,8 @@ fn tables_and_descriptions_survive() {
     writer.flush().unwrap();
     let renamed = Task { name: "renamed".into(), ..task(2) };
     writer.task(TaskId(2), &renamed).unwrap();
-    let (bytes, written) = writer.finish(Outcome { exit_status: Some(3), ..Outcome::default() }).unwrap();
+    let (bytes, written) =
+        writer.finish(RecordingEnd { exit_status: Some(3), ..RecordingEnd::default() }).unwrap();
     assert_eq!(written.bytes, bytes.len() as u64);
     let mut reader = Reader::new(Cursor::new(bytes)).unwrap();
     assert_eq!(reader.meta(), &meta());
@@ -220,7 +221,7 @@ fn many_events_fill_many_chunks() {
     for event in &events {
         writer.push(event).unwrap();
     }
-    let (bytes, written) = writer.finish(Outcome::default()).unwrap();
+    let (bytes, written) = writer.finish(RecordingEnd::default()).unwrap();
     assert_eq!(written.events, 200_000);
     assert_eq!(Reader::new(Cursor::new(&bytes)).unwrap().chunk_count(), 4);
     assert_eq!(read(&bytes), (false, events));

@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use common::begin;
 use freehold_trace::{
-    Event, EventKind, Gfp, Inspection, Meta, NameId, Outcome, Reader, SwitchState, Writer, inspect,
+    Event, EventKind, Gfp, Inspection, Meta, NameId, Reader, RecordingEnd, SwitchState, Writer, inspect,
 };
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
 
@@ -17,7 +17,7 @@ fn inspected(events: &[(u64, u16, u32, EventKind)]) -> Inspection {
     for &(time, cpu, task, kind) in events {
         writer.push(&Event { time: Nanos(time), cpu: Cpu(cpu), task: TaskId(task), kind }).unwrap();
     }
-    let (bytes, _) = writer.finish(Outcome { left_out: 5, ..Outcome::default() }).unwrap();
+    let (bytes, _) = writer.finish(RecordingEnd { left_out: 5, ..RecordingEnd::default() }).unwrap();
     inspect(&mut Reader::new(Cursor::new(bytes)).unwrap()).unwrap()
 }
 
@@ -142,7 +142,7 @@ fn slab_objects_are_followed_by_cache() {
     for (time, kind) in events.into_iter().enumerate() {
         writer.push(&Event { time: Nanos(time as u64), cpu: Cpu(0), task: TaskId(0), kind }).unwrap();
     }
-    let (bytes, _) = writer.finish(Outcome::default()).unwrap();
+    let (bytes, _) = writer.finish(RecordingEnd::default()).unwrap();
     let inspection = inspect(&mut Reader::new(Cursor::new(bytes)).unwrap()).unwrap();
     let caches: Vec<_> = inspection
         .caches

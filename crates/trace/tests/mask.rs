@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use common::{event, recording};
-use freehold_trace::{Event, EventKind, Mask, Meta, Outcome, Reader, Task, Writer, ZoneSpan, inspect, mask};
+use freehold_trace::{
+    Event, EventKind, Mask, Meta, Reader, RecordingEnd, Task, Writer, ZoneSpan, inspect, mask,
+};
 use mm::{Order, Pfn, TaskId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -85,7 +87,7 @@ fn names_numbers_and_the_command_are_gone() {
     let kind = EventKind::Fault { address: 0x7f12_3456_7890, ip: 0x4011_2233, error_code: 6 };
     let event = Event { time: mm::Nanos(1), cpu: mm::Cpu(0), task: TaskId(0), kind };
     writer.push(&event).unwrap();
-    let (bytes, _) = writer.finish(Outcome::default()).unwrap();
+    let (bytes, _) = writer.finish(RecordingEnd::default()).unwrap();
     let mut reader = Reader::new(Cursor::new(bytes)).unwrap();
     let (hidden, _) = mask(&mut reader, vec![]).unwrap();
     let mut hidden = Reader::new(Cursor::new(hidden)).unwrap();

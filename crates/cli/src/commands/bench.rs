@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use host::bench::contention::{self, Variant};
 use host::bench::objects::{self, ObjectPlan, ObjectRow};
-use host::bench::{Plan, Row, Spread};
+use host::bench::{BenchFigure, BenchPlan, RoundSpread};
 use host::probe::Hardware;
 
 use crate::args::{Bench, BenchWhat, Contention, Global};
-use crate::common::{Failure, Verdict, command_line, knob, policy, present, show};
+use crate::common::{CommandVerdict, Failure, command_line, knob, policy, present, show};
 use crate::progress::Bar;
 
-pub(crate) fn run(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Bench) -> Result<CommandVerdict, Failure> {
     match &options.what {
         None => operations(global, options),
         Some(BenchWhat::Contention(options)) => contend(global, options),
@@ -21,13 +21,13 @@ pub(crate) fn run(global: &Global, options: &Bench) -> Result<Verdict, Failure> 
 }
 
 /// Policies where threads want the same lock.
-fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
+fn contend(global: &Global, options: &Contention) -> Result<CommandVerdict, Failure> {
     let cpus = host::probe::allowed().map_or(1, |cpus| cpus.len() as u32);
     let mut threads = if options.threads.is_empty() { vec![cpus] } else { options.threads.clone() };
     threads.push(1);
     threads.sort_unstable();
     threads.dedup();
-    let plan = contention::Plan {
+    let plan = contention::ContentionPlan {
         threads,
         variants: contenders(options)?,
         pages: options.pages,
@@ -53,9 +53,9 @@ fn contend(global: &Global, options: &Contention) -> Result<Verdict, Failure> {
     Ok(match report::shortfall::line(&document.runs) {
         Some(short) => {
             eprintln!("freehold: {short}");
-            Verdict::FellShort
+            CommandVerdict::FellShort
         }
-        None => Verdict::Fine,
+        None => CommandVerdict::Fine,
     })
 }
 
@@ -77,12 +77,12 @@ fn contenders(options: &Contention) -> Result<Vec<Variant>, Failure> {
 }
 
 /// What an allocation and a free cost.
-fn operations(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
+fn operations(global: &Global, options: &Bench) -> Result<CommandVerdict, Failure> {
     let threads = match options.threads {
         0 => available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let mut plan = Plan::up_to(threads as u32);
+    let mut plan = BenchPlan::up_to(threads as u32);
     plan.rounds = options.rounds;
     plan.policy = policy(&options.policy)?;
     plan.pages = (options.mib << 20 >> mm::ids::PAGE_SHIFT) as u32 / 4;
@@ -99,12 +99,12 @@ fn operations(global: &Global, options: &Bench) -> Result<Verdict, Failure> {
     show(global, "The allocator on this machine's cores", &json(&rows, &objects), |style| {
         format!("{}\n{}", report::bench::table(style, &rows), report::bench::objects(style, &objects))
     })?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 /// Pages first, then objects, which have bytes in the place of an order.
-fn json(rows: &[Row], objects: &[ObjectRow]) -> Vec<serde_json::Value> {
-    let spread = |ns: &Spread| serde_json::json!({ "min": ns.min, "median": ns.median, "max": ns.max });
+fn json(rows: &[BenchFigure], objects: &[ObjectRow]) -> Vec<serde_json::Value> {
+    let spread = |ns: &RoundSpread| serde_json::json!({ "min": ns.min, "median": ns.median, "max": ns.max });
     let pages = rows.iter().map(|row| {
         serde_json::json!({
             "source": row.source,

@@ -5,9 +5,9 @@ use std::path::Path;
 use lab::measurements::{Document, compare, differences};
 
 use crate::args::{Compare, Global, Table};
-use crate::common::{Failure, Verdict, command_line, present};
+use crate::common::{CommandVerdict, Failure, command_line, present};
 
-pub(crate) fn run(global: &Global, options: &Compare) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Compare) -> Result<CommandVerdict, Failure> {
     let read = |path: &std::path::PathBuf| {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::at(path, error))?;
         let document = Document::from_json(&text).map_err(|error| Failure::at(path, error))?;
@@ -30,7 +30,7 @@ pub(crate) fn run(global: &Global, options: &Compare) -> Result<Verdict, Failure
         Table::Mmtests => report::mmtests::comparison(style, &comparison),
         Table::Lkp => report::lkp::comparison(&comparison),
     })?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 /// All in one document. A variant is named after its own, or the same variant of two would be taken for repetitions.

@@ -3,10 +3,10 @@
 use lab::conform::conform_file;
 
 use crate::args::{Conform, Global};
-use crate::common::{Failure, Verdict, show};
+use crate::common::{CommandVerdict, Failure, show};
 use crate::progress::Bar;
 
-pub(crate) fn run(global: &Global, options: &Conform) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Conform) -> Result<CommandVerdict, Failure> {
     let bar = Bar::new(global, options.files.len() as u64);
     let mut outcomes = vec![];
     for path in &options.files {
@@ -18,5 +18,5 @@ pub(crate) fn run(global: &Global, options: &Conform) -> Result<Verdict, Failure
     let title = "Held against what kernels did";
     show(global, title, &json, |style| report::conform::outcomes(style, &outcomes))?;
     let disagrees = outcomes.iter().any(|outcome| !outcome.differences.is_empty());
-    Ok(if disagrees { Verdict::FellShort } else { Verdict::Fine })
+    Ok(if disagrees { CommandVerdict::FellShort } else { CommandVerdict::Fine })
 }

@@ -5,11 +5,11 @@ use lab::experiment::Experiment;
 use lab::measurements::Document;
 
 use crate::args::{Evidence, Global};
-use crate::common::{Failure, Verdict, note};
+use crate::common::{CommandVerdict, Failure, note};
 use crate::output::Destination;
 use crate::results_folder::ResultsFolder;
 
-pub(crate) fn run(global: &Global, options: &Evidence) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Evidence) -> Result<CommandVerdict, Failure> {
     if let Some(folder) = &options.conformance {
         let held = held_in(folder).map_err(Failure::of)?;
         if held.is_empty() {
@@ -24,7 +24,7 @@ pub(crate) fn run(global: &Global, options: &Evidence) -> Result<Verdict, Failur
         let experiments = names.map(Experiment::load).collect::<Result<Vec<_>, _>>().map_err(Failure::of)?;
         ResultsFolder::of(&options.output)?.update(&document, &experiments)?;
     }
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 fn write(global: &Global, options: &Evidence, text: &str) -> Result<(), Failure> {

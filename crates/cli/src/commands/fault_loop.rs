@@ -4,12 +4,12 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use host::fault_loop::{FaultLoop, Rounds};
+use host::fault_loop::{FaultLoop, FaultRounds};
 
 use crate::args::FaultLoopOptions;
-use crate::common::{Failure, Verdict, print};
+use crate::common::{CommandVerdict, Failure, print};
 
-pub(crate) fn run(options: &FaultLoopOptions) -> Result<Verdict, Failure> {
+pub(crate) fn run(options: &FaultLoopOptions) -> Result<CommandVerdict, Failure> {
     let memory = options.memory.into();
     match options.task {
         Some(task) => {
@@ -20,7 +20,7 @@ pub(crate) fn run(options: &FaultLoopOptions) -> Result<Verdict, Failure> {
         }
         None => gather(options)?.iter().try_for_each(|rounds| print(&line(rounds)))?,
     }
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 /// The words after `freehold` that run `options`.
@@ -38,7 +38,7 @@ pub(crate) fn words(options: &FaultLoopOptions) -> Vec<String> {
 }
 
 /// Runs all tasks at once, each as a process, and gives what each did.
-pub(crate) fn gather(options: &FaultLoopOptions) -> Result<Vec<Rounds>, Failure> {
+pub(crate) fn gather(options: &FaultLoopOptions) -> Result<Vec<FaultRounds>, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure(format!("finding this program: {error}")))?;
     let start = |task: u32| {
@@ -61,7 +61,7 @@ pub(crate) fn gather(options: &FaultLoopOptions) -> Result<Vec<Rounds>, Failure>
     Ok(rounds)
 }
 
-fn line(rounds: &Rounds) -> String {
+fn line(rounds: &FaultRounds) -> String {
     let json = serde_json::json!({
         "pages": rounds.pages,
         "elapsed_ns": rounds.elapsed_ns,
@@ -70,10 +70,10 @@ fn line(rounds: &Rounds) -> String {
     format!("{json}\n")
 }
 
-fn read(line: &str) -> Option<Rounds> {
+fn read(line: &str) -> Option<FaultRounds> {
     let json: serde_json::Value = serde_json::from_str(line).ok()?;
     let cpu_ns = json["cpu_ns"].as_array()?.iter().map(serde_json::Value::as_u64);
-    Some(Rounds {
+    Some(FaultRounds {
         pages: json["pages"].as_u64()?,
         elapsed_ns: json["elapsed_ns"].as_u64()?,
         cpu_ns: cpu_ns.collect::<Option<_>>()?,
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_a_task_prints_is_read_back() {
-        let rounds = Rounds { pages: 512, cpu_ns: vec![5, 7], elapsed_ns: 20 };
+        let rounds = FaultRounds { pages: 512, cpu_ns: vec![5, 7], elapsed_ns: 20 };
         assert_eq!(read(line(&rounds).trim()), Some(rounds));
         assert_eq!(read("{\"pages\":1}"), None);
         assert_eq!(read("no JSON"), None);

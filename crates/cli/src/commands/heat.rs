@@ -5,11 +5,11 @@ use std::path::Path;
 use trace::heat::{Heat as Seen, HeatOptions, HeatTarget, watch};
 
 use crate::args::{Global, Heat};
-use crate::common::{Failure, Verdict, note, show_on};
+use crate::common::{CommandVerdict, Failure, note, show_on};
 use crate::output::{Channel, Destination};
 use crate::progress::Bar;
 
-pub(crate) fn run(global: &Global, options: Heat) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: Heat) -> Result<CommandVerdict, Failure> {
     let target = target(&options)?;
     let output = options.output.as_deref().map(output).transpose()?;
     let channel = if options.command.is_empty() { Channel::Stdout } else { Channel::Stderr };
@@ -43,15 +43,15 @@ fn target(options: &Heat) -> Result<HeatTarget, Failure> {
 }
 
 /// A command that failed may have been another one than was meant.
-fn verdict(global: &Global, seen: &Seen) -> Verdict {
+fn verdict(global: &Global, seen: &Seen) -> CommandVerdict {
     match seen.exit_status {
-        None | Some(0) => Verdict::Fine,
+        None | Some(0) => CommandVerdict::Fine,
         Some(status) => {
             // --json has it.
             if !global.json {
                 note(global, &format!("the command ended with status {status}"));
             }
-            Verdict::FellShort
+            CommandVerdict::FellShort
         }
     }
 }

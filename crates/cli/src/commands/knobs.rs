@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::replay::workload;
 use crate::args::{Global, KnobPage, Knobs, KnobsWhat};
-use crate::common::{Failure, Verdict, machine, note, show};
+use crate::common::{CommandVerdict, Failure, machine, note, show};
 use crate::output::Destination;
 use crate::progress::Bar;
 
 /// A knob as `--json` prints it.
 #[derive(Serialize)]
-struct Entry {
+struct KnobEntry {
     name: &'static str,
     min: u64,
     max: u64,
@@ -34,7 +34,7 @@ struct Entry {
     to_set: Vec<String>,
 }
 
-pub(crate) fn run(global: &Global, options: &Knobs) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Knobs) -> Result<CommandVerdict, Failure> {
     match &options.what {
         None | Some(KnobsWhat::List) => list(global),
         Some(KnobsWhat::Show { knob, value }) => one(global, knob, value.as_deref()),
@@ -42,13 +42,13 @@ pub(crate) fn run(global: &Global, options: &Knobs) -> Result<Verdict, Failure> 
     }
 }
 
-fn list(global: &Global) -> Result<Verdict, Failure> {
-    let entries: Vec<Entry> = KNOBS.iter().map(|spec| entry(spec.knob)).collect();
+fn list(global: &Global) -> Result<CommandVerdict, Failure> {
+    let entries: Vec<KnobEntry> = KNOBS.iter().map(|spec| entry(spec.knob)).collect();
     show(global, "Every tunable", &entries, report::knobs::list)?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
-fn one(global: &Global, name: &str, value: Option<&str>) -> Result<Verdict, Failure> {
+fn one(global: &Global, name: &str, value: Option<&str>) -> Result<CommandVerdict, Failure> {
     let knob = report::knobs::find(name).map_err(Failure)?;
     let value = value.map(|text| knob.parse_one(text)).transpose().map_err(Failure::of)?;
     let here = knob.spec().stands_for.path().map(KnobFile::read);
@@ -57,13 +57,13 @@ fn one(global: &Global, name: &str, value: Option<&str>) -> Result<Verdict, Fail
         _ => None,
     };
     let to_set = report::knobs::commands(knob, value, here.as_ref());
-    let entry = Entry { here: holds, to_set, ..entry(knob) };
+    let entry = KnobEntry { here: holds, to_set, ..entry(knob) };
     show(global, name, &[entry], |style| report::knobs::show(style, knob, value, here.as_ref()))?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 /// The page of what every knob does to recordings.
-fn page(global: &Global, options: &KnobPage) -> Result<Verdict, Failure> {
+fn page(global: &Global, options: &KnobPage) -> Result<CommandVerdict, Failure> {
     let output = Destination::of(&options.output)?;
     let workloads = options.files.iter().map(|file| workload(file)).collect::<Result<Vec<_>, _>>()?;
     let machines = options.machine.iter().map(|name| machine(name)).collect::<Result<Vec<_>, _>>()?;
@@ -74,12 +74,12 @@ fn page(global: &Global, options: &KnobPage) -> Result<Verdict, Failure> {
     bar.done();
     output.write(report::knob_page::markdown(survey.trials()).as_bytes())?;
     note(global, &format!("{} is written", options.output.display()));
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
-fn entry(knob: Knob) -> Entry {
+fn entry(knob: Knob) -> KnobEntry {
     let spec = knob.spec();
-    Entry {
+    KnobEntry {
         name: spec.name,
         min: spec.min,
         max: spec.max,

@@ -5,12 +5,12 @@ use lab::measurements::{Document, Role};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabFiles, LabHow, LabWhat};
-use crate::common::{Failure, Verdict, command_line, note, present, show};
+use crate::common::{CommandVerdict, Failure, command_line, note, present, show};
 use crate::progress::Bar;
 use crate::results_folder::ResultsFolder;
 use crate::this_machine::machine_or_this;
 
-pub(crate) fn run(global: &Global, options: &Lab) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Lab) -> Result<CommandVerdict, Failure> {
     match &options.what {
         None | Some(LabWhat::List) => list(global),
         Some(LabWhat::Metrics) => metrics(global),
@@ -33,7 +33,7 @@ fn load(name: &str) -> Result<Experiment, Failure> {
     Experiment::load(name).map_err(Failure::of)
 }
 
-fn list(global: &Global) -> Result<Verdict, Failure> {
+fn list(global: &Global) -> Result<CommandVerdict, Failure> {
     let experiments = all()?;
     let entry = |experiment: &Experiment| {
         let figures = |role: Role| experiment.figures(role);
@@ -51,16 +51,16 @@ fn list(global: &Global) -> Result<Verdict, Failure> {
     };
     let entries: Vec<serde_json::Value> = experiments.iter().map(entry).collect();
     show(global, "Experiments", &entries, |style| report::experiments::list(style, &experiments))?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
-fn metrics(global: &Global) -> Result<Verdict, Failure> {
+fn metrics(global: &Global) -> Result<CommandVerdict, Failure> {
     let entries = METRICS
         .iter()
         .map(|spec| serde_json::json!({ "path": spec.path, "unit": spec.unit, "meaning": spec.meaning }));
     let entries: Vec<serde_json::Value> = entries.collect();
     show(global, "What an experiment can measure", &entries, report::experiments::metrics)?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 fn perform(
@@ -68,7 +68,7 @@ fn perform(
     experiments: Vec<Experiment>,
     how: &LabHow,
     files: &LabFiles,
-) -> Result<Verdict, Failure> {
+) -> Result<CommandVerdict, Failure> {
     let results = files.results.as_deref().map(ResultsFolder::of).transpose()?;
     let published = experiments.clone();
     let options = Options {
@@ -94,15 +94,15 @@ fn perform(
 
 /// What a machine was too small for, or what should have been exact and is not, fell short. How far predictions are off
 /// is what was asked for.
-fn verdict(document: &Document) -> Verdict {
+fn verdict(document: &Document) -> CommandVerdict {
     let mut short: Vec<String> = report::shortfall::line(&document.runs).into_iter().collect();
     let inexact = experiment::inexact_rows(document).len();
     if inexact > 0 {
         short.push(format!("{inexact} of the figures that should be exact are not; the tables show them"));
     }
     if short.is_empty() {
-        return Verdict::Fine;
+        return CommandVerdict::Fine;
     }
     eprintln!("freehold: {}", short.join("; "));
-    Verdict::FellShort
+    CommandVerdict::FellShort
 }

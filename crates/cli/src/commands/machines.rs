@@ -6,12 +6,12 @@ use mm::{Knob, Node, Policy, Zonelists};
 use sim::Profile;
 
 use crate::args::{Global, Machines, MachinesWhat};
-use crate::common::{Failure, Verdict, machine, note, policy, show};
+use crate::common::{CommandVerdict, Failure, machine, note, policy, show};
 use crate::output::Destination;
 use crate::progress::Bar;
 use crate::this_machine::machine_or_this;
 
-pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Machines) -> Result<CommandVerdict, Failure> {
     match &options.what {
         None | Some(MachinesWhat::List) => list(global),
         Some(MachinesWhat::Show { machine: name, zonelists: true, policy: rules, order }) => {
@@ -24,13 +24,18 @@ pub(crate) fn run(global: &Global, options: &Machines) -> Result<Verdict, Failur
             let profile = machine_or_this(global, name)?;
             let json = json(std::slice::from_ref(&profile));
             show(global, profile.title(), &json, |style| report::machines::show(style, &profile))?;
-            Ok(Verdict::Fine)
+            Ok(CommandVerdict::Fine)
         }
         Some(MachinesWhat::Probe { output }) => probe(global, output.as_deref()),
     }
 }
 
-fn zonelists(global: &Global, profile: &Profile, policy: &Policy, order: u64) -> Result<Verdict, Failure> {
+fn zonelists(
+    global: &Global,
+    profile: &Profile,
+    policy: &Policy,
+    order: u64,
+) -> Result<CommandVerdict, Failure> {
     policy.check_knob(Knob::NumaZonelistOrder, order).map_err(Failure::of)?;
     let topology = profile.topology();
     let lists = Zonelists::new(&topology, policy.rules());
@@ -56,10 +61,10 @@ fn zonelists(global: &Global, profile: &Profile, policy: &Policy, order: u64) ->
     });
     let title = format!("Zonelists of {} under {}", profile.name(), policy.name());
     show(global, &title, &document, |style| report::zonelists::show(style, profile, policy, &lists, choice))?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
-fn probe(global: &Global, output: Option<&Path>) -> Result<Verdict, Failure> {
+fn probe(global: &Global, output: Option<&Path>) -> Result<CommandVerdict, Failure> {
     // A profile is read by its ending; what cannot be written is said before anything is measured.
     if let Some(path) = output {
         if path.extension().is_none_or(|ext| !ext.eq_ignore_ascii_case("toml")) {
@@ -88,13 +93,13 @@ fn probe(global: &Global, output: Option<&Path>) -> Result<Verdict, Failure> {
             None => "-o FILE.toml writes it as a profile, which says how each was measured".into(),
         },
     );
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
-fn list(global: &Global) -> Result<Verdict, Failure> {
+fn list(global: &Global) -> Result<CommandVerdict, Failure> {
     let profiles: Vec<Profile> = Profile::builtin_names().map(machine).collect::<Result<_, _>>()?;
     show(global, "Machine profiles", &json(&profiles), |style| report::machines::list(style, &profiles))?;
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 /// Names, sizes and every figure with its kind and source.

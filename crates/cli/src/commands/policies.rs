@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use sim::Profile;
 
 use crate::args::{Global, Policies, PoliciesWhat};
-use crate::common::{Failure, Verdict, machine, policy, show};
+use crate::common::{CommandVerdict, Failure, machine, policy, show};
 
-pub(crate) fn run(global: &Global, options: &Policies) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Policies) -> Result<CommandVerdict, Failure> {
     match &options.what {
         None | Some(PoliciesWhat::List) => {
             let held = &Table::bundled().held;
@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, options: &Policies) -> Result<Verdict, Failur
             })?;
         }
     }
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 fn listed(held: &[Held]) -> Value {

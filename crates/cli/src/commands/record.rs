@@ -9,7 +9,7 @@ use report::units::plural;
 use trace::{Group, RecordError, RecordOptions, Summary, Target};
 
 use crate::args::{Global, Record};
-use crate::common::{Failure, Verdict, note};
+use crate::common::{CommandVerdict, Failure, note};
 use crate::output::{Channel, Destination, say};
 use crate::progress::Bar;
 
@@ -18,7 +18,7 @@ const NOT_RUN: u8 = 126;
 /// There is no such command.
 const NOT_FOUND: u8 = 127;
 
-pub(crate) fn run(global: &Global, options: Record) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: Record) -> Result<CommandVerdict, Failure> {
     if let Some(input) = &options.import {
         return import(global, input, &options.output);
     }
@@ -44,21 +44,21 @@ pub(crate) fn run(global: &Global, options: Record) -> Result<Verdict, Failure> 
         )));
     }
     match (channel, summary.exit_status) {
-        (Channel::Stderr, Some(status)) => Ok(Verdict::Ended(status as u8)),
+        (Channel::Stderr, Some(status)) => Ok(CommandVerdict::Ended(status as u8)),
         (Channel::Stderr, None) => Err(Failure(format!(
             "{}: stopped from outside; the command did not end when asked to and runs on",
             output.display()
         ))),
-        (Channel::Stdout, _) if summary.lost > 0 => Ok(Verdict::FellShort),
-        (Channel::Stdout, _) => Ok(Verdict::Fine),
+        (Channel::Stdout, _) if summary.lost > 0 => Ok(CommandVerdict::FellShort),
+        (Channel::Stdout, _) => Ok(CommandVerdict::Fine),
     }
 }
 
-fn not_started(error: &RecordError) -> Verdict {
+fn not_started(error: &RecordError) -> CommandVerdict {
     say(&format!("freehold: {error}"));
     let is_missing =
         matches!(error, RecordError::Command { error, .. } if error.kind() == ErrorKind::NotFound);
-    Verdict::Ended(if is_missing { NOT_FOUND } else { NOT_RUN })
+    CommandVerdict::Ended(if is_missing { NOT_FOUND } else { NOT_RUN })
 }
 
 /// Records as `options` say, with progress; Ctrl-C and SIGTERM end it cleanly.
@@ -100,7 +100,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     Ok(record)
 }
 
-fn import(global: &Global, input: &Path, output: &Path) -> Result<Verdict, Failure> {
+fn import(global: &Global, input: &Path, output: &Path) -> Result<CommandVerdict, Failure> {
     let to = Destination::of(output)?;
     to.is_not(input)?;
     let draft = to.draft()?;
@@ -114,7 +114,7 @@ fn import(global: &Global, input: &Path, output: &Path) -> Result<Verdict, Failu
     } else {
         note(global, &format!("{to}: {}", plural(imported.events, "event")));
     }
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 fn account(output: &Path, summary: &Summary) -> String {

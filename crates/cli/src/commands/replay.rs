@@ -9,14 +9,14 @@ use lab::workload::{HostCosts, Workload, from_recording};
 use sim::Profile;
 
 use crate::args::{Global, Replay};
-use crate::common::{Failure, Verdict, command_line, knob, machine, policy, present, recording};
+use crate::common::{CommandVerdict, Failure, command_line, knob, machine, policy, present, recording};
 use crate::progress::Bar;
 use crate::this_machine::{THIS, machine_or_this};
 
 /// Of a machine that is not known, or not yet.
 const STAND_IN: &str = "kvm-genoa-2c";
 
-pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, Failure> {
     let draft = draft(global, options)?;
     // What is wrong with anything else is said before this machine is measured, which takes seconds.
     for name in options.machine.iter().filter(|name| *name != THIS) {
@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<Verdict, Failure>
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
     present(global, &document, |style| report::replay::full(style, &document))?;
-    Ok(if workload.damage.is_some() { Verdict::FellShort } else { verdict(&document.runs) })
+    Ok(if workload.damage.is_some() { CommandVerdict::FellShort } else { verdict(&document.runs) })
 }
 
 /// Runs of one machine under two entries would pass for repetitions.
@@ -115,12 +115,12 @@ pub(crate) fn runs(
 }
 
 /// A run that could not do all that was asked fell short, and a line on stderr says of what.
-fn verdict(runs: &[Run]) -> Verdict {
+fn verdict(runs: &[Run]) -> CommandVerdict {
     match report::shortfall::line(runs) {
         Some(line) => {
             eprintln!("freehold: {line}");
-            Verdict::FellShort
+            CommandVerdict::FellShort
         }
-        None => Verdict::Fine,
+        None => CommandVerdict::Fine,
     }
 }

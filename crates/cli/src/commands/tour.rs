@@ -14,7 +14,7 @@ use trace::{RecordOptions, Target};
 use super::record::{capture, explain};
 use super::replay::{runs, workload};
 use crate::args::{Global, Try};
-use crate::common::{Failure, Verdict, command_line, machine, note, policy, present};
+use crate::common::{CommandVerdict, Failure, command_line, machine, note, policy, present};
 use crate::output::Destination;
 use crate::progress::Bar;
 
@@ -35,7 +35,7 @@ const SEEDS: u32 = 3;
 /// The recording that comes along, for machines that may not record: the same loop over 128 MiB, masked.
 const BUNDLED: &[u8] = include_bytes!("../../../../recordings/python-loop-128m.rec");
 
-pub(crate) fn run(global: &Global, options: &Try) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Failure> {
     let folder = tempfile::tempdir().map_err(Failure::of)?;
     let file = options.keep.clone().unwrap_or_else(|| folder.path().join("python-loop.rec"));
     obtain(global, options, &file)?;
@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<Verdict, Failure> {
         "next: freehold record -o my.rec -- CMD, then freehold replay my.rec --machine NAME --set KNOB=V,V; the post's \
          histograms beside ours: freehold lab run pcp-batch",
     );
-    Ok(Verdict::Fine)
+    Ok(CommandVerdict::Fine)
 }
 
 fn plan(global: &Global, name: &str, policy: Policy) -> Result<Plan, Failure> {

@@ -9,7 +9,7 @@ use trace::{Event, Group, Reader, RecordOptions, Target};
 
 use super::fault_loop;
 use crate::args::{FaultLoopOptions, Global, MappedMemory, Validate};
-use crate::common::{Failure, Verdict, command_line, machine, present};
+use crate::common::{CommandVerdict, Failure, command_line, machine, present};
 use crate::progress::Bar;
 use crate::this_machine::{THIS, this_machine};
 
@@ -21,7 +21,7 @@ const CARRIED_MIB: u32 = 256;
 /// Pages of each CPU's ring, the largest first: the reader may have to wait for its turn.
 const RING_PAGES: [usize; 3] = [32_768, 8192, 2048];
 
-pub(crate) fn run(global: &Global, options: &Validate) -> Result<Verdict, Failure> {
+pub(crate) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict, Failure> {
     let cases = cases(options)?;
     if options.machine != THIS {
         machine(&options.machine)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, options: &Validate) -> Result<Verdict, Failur
     let document = validate::document(command_line(), &setting, &compared);
     present(global, &document, |style| report::validate::text(style, &document))?;
     let short = validate::marks(&document.rows).iter().any(|mark| mark.within < mark.rows);
-    Ok(if short && options.strict { Verdict::FellShort } else { Verdict::Fine })
+    Ok(if short && options.strict { CommandVerdict::FellShort } else { CommandVerdict::Fine })
 }
 
 /// Every memory with every number of tasks. More tasks than CPUs would share them, which is another question.

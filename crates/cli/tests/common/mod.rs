@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
-use trace::{Event, EventKind, Gfp, Meta, Outcome, Task, Writer};
+use trace::{Event, EventKind, Gfp, Meta, RecordingEnd, Task, Writer};
 
 /// What tests replay on: without it, this machine would be measured.
 #[allow(dead_code, reason = "not every test file asks for it")]
@@ -62,6 +62,6 @@ pub(crate) fn recording(folder: &Path, pages: u32) -> PathBuf {
         let event = Event { time: Nanos(step as u64 * 700), cpu: Cpu(0), task: TaskId(0), kind };
         writer.push(&event).expect("a fresh file");
     }
-    writer.finish(Outcome::default()).expect("a fresh file");
+    writer.finish(RecordingEnd::default()).expect("a fresh file");
     path
 }

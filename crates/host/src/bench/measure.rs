@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mm::Order;
 
 use super::source::PageSource;
-use super::{Case, Row, Spread};
+use super::{BenchFigure, Case, RoundSpread};
 use crate::rng::Rng;
 
 /// How long the pairs of a round should take, about.
@@ -17,7 +17,7 @@ const PAIRS_MIN: u32 = 256;
 
 /// Rounds of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
+pub(super) struct TimedRounds {
     pub(super) threads: u32,
     pub(super) order: Order,
     /// Pages that a thread holds at most.
@@ -28,7 +28,7 @@ pub(super) struct Round {
 /// What a thread measured in a round: nanoseconds a block, by case.
 type Times = [f64; Case::ALL.len()];
 
-pub(super) fn rows(source: &dyn PageSource, round: Round) -> Vec<Row> {
+pub(super) fn rows(source: &dyn PageSource, round: TimedRounds) -> Vec<BenchFigure> {
     let blocks = (round.pages >> round.order.get()).max(1);
     let pairs = pairs(source, round.order);
     let rounds = all_rounds(source, round, blocks, pairs);
@@ -36,7 +36,7 @@ pub(super) fn rows(source: &dyn PageSource, round: Round) -> Vec<Row> {
         let times: Vec<f64> = rounds.iter().map(|times| times[case as usize]).collect();
         let blocks = if case == Case::HotPair { pairs } else { blocks };
         let (order, threads) = (round.order, round.threads.max(1));
-        Row { source: source.name(), case, order, threads, blocks, ns: Spread::of(&times) }
+        BenchFigure { source: source.name(), case, order, threads, blocks, ns: RoundSpread::of(&times) }
     };
     Case::ALL.into_iter().map(row).collect()
 }
@@ -55,7 +55,7 @@ fn pairs(source: &dyn PageSource, order: Order) -> u32 {
 }
 
 /// The means over the threads, round by round; an unmeasured round goes ahead.
-fn all_rounds(source: &dyn PageSource, round: Round, blocks: u32, pairs: u32) -> Vec<Times> {
+fn all_rounds(source: &dyn PageSource, round: TimedRounds, blocks: u32, pairs: u32) -> Vec<Times> {
     let threads = round.threads.max(1);
     let barrier = Barrier::new(threads as usize);
     let rounds = round.rounds.max(1) + 1;

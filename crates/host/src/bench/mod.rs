@@ -16,10 +16,10 @@ use std::fmt;
 
 use mm::{Knobs, Order, Policy};
 
-pub use source::{Freehold, Malloc, Mmap, PageSource};
+pub use source::{FreeholdPages, MallocPages, Mmap, PageSource};
 
 use crate::host::HostError;
-use measure::Round;
+use measure::TimedRounds;
 
 /// What is done to blocks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,7 +57,7 @@ impl fmt::Display for Case {
 
 /// What to measure.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct BenchPlan {
     /// Numbers of threads, each at least 1.
     pub threads: Vec<u32>,
     /// Orders of the blocks.
@@ -67,21 +67,21 @@ pub struct Plan {
     /// Pages that a thread holds at most, which bounds the blocks of a get; at least 1024.
     pub pages: u32,
     /// Whether malloc and mmap are measured too.
-    pub others: Others,
+    pub others: OtherAllocators,
     /// The policy.
     pub policy: Policy,
 }
 
 /// Whether to measure what we compare with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Others {
+pub enum OtherAllocators {
     /// malloc and mmap too.
     Measured,
     /// Only ours.
     Skipped,
 }
 
-impl Plan {
+impl BenchPlan {
     /// Orders 0, 3 and 9, with 1, 2, 4 … and `threads` threads, 9 rounds, 64 MiB held by each.
     pub fn up_to(threads: u32) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Plan {
             orders: [0, 3, 9].into_iter().filter_map(Order::new).collect(),
             rounds: 9,
             pages: 16_384,
-            others: Others::Measured,
+            others: OtherAllocators::Measured,
             policy: Policy::default(),
         }
     }
@@ -111,7 +111,7 @@ fn doublings(most: u32) -> Vec<u32> {
 
 /// Nanoseconds over the rounds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Spread {
+pub struct RoundSpread {
     /// The best round.
     pub min: f64,
     /// The middle one.
@@ -120,7 +120,7 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Spread {
+impl RoundSpread {
     /// Of `rounds`, which need not be sorted; zeros if there are none.
     pub fn of(rounds: &[f64]) -> Self {
         let mut sorted = rounds.to_vec();
@@ -132,7 +132,7 @@ impl Spread {
 
 /// One figure.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct BenchFigure {
     /// Whose pages: `freehold`, `malloc`, `mmap`.
     pub source: &'static str,
     /// What was done.
@@ -144,13 +144,13 @@ pub struct Row {
     /// Blocks of each thread in a round.
     pub blocks: u32,
     /// Nanoseconds for a block; of a hot pair, for allocation and free together.
-    pub ns: Spread,
+    pub ns: RoundSpread,
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for BenchFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { source, case, order, threads, ns, .. } = self;
-        let Spread { min, median, max } = ns;
+        let RoundSpread { min, median, max } = ns;
         let order = order.get();
         write!(
             f,
@@ -163,16 +163,16 @@ impl fmt::Display for Row {
 ///
 /// # Errors
 /// If the memory cannot be reserved.
-pub fn run(plan: &Plan, mut progress: impl FnMut(&Row)) -> Result<Vec<Row>, HostError> {
+pub fn run(plan: &BenchPlan, mut progress: impl FnMut(&BenchFigure)) -> Result<Vec<BenchFigure>, HostError> {
     let mut rows = vec![];
     for &threads in &plan.threads {
         let pages = u64::from(plan.pages.max(1024)) * u64::from(threads.max(1));
-        let freehold = Freehold::new(pages, plan.policy.clone(), Knobs::default())?;
+        let freehold = FreeholdPages::new(pages, plan.policy.clone(), Knobs::default())?;
         for &order in &plan.orders {
-            let round = Round { threads, order, pages: plan.pages, rounds: plan.rounds };
+            let round = TimedRounds { threads, order, pages: plan.pages, rounds: plan.rounds };
             let mut sources: Vec<&dyn PageSource> = vec![&freehold];
-            if plan.others == Others::Measured {
-                sources.extend([&Malloc as &dyn PageSource, &Mmap]);
+            if plan.others == OtherAllocators::Measured {
+                sources.extend([&MallocPages as &dyn PageSource, &Mmap]);
             }
             for source in sources {
                 for row in measure::rows(source, round) {

@@ -26,13 +26,13 @@ pub trait PageSource: Sync {
 
 /// This allocator, called as its machine calls it, without owners around blocks.
 #[derive(Debug)]
-pub struct Freehold {
+pub struct FreeholdPages {
     mm: Arc<Mm<HostMachine>>,
     // After `mm`: the daemons tick as they would in use.
     _host: Host,
 }
 
-impl Freehold {
+impl FreeholdPages {
     /// An allocator whose users hold `pages` at most at a time; it has a third more, and what CPUs' lists may keep.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Freehold {
     }
 }
 
-impl PageSource for Freehold {
+impl PageSource for FreeholdPages {
     fn name(&self) -> &'static str {
         "freehold"
     }
@@ -79,9 +79,9 @@ impl PageSource for Freehold {
 
 /// The process's allocator, asked for page-aligned blocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Malloc;
+pub struct MallocPages;
 
-impl Malloc {
+impl MallocPages {
     fn layout(order: Order) -> Layout {
         let bytes = order.pages() as usize * PAGE_SIZE as usize;
         Layout::from_size_align(bytes, PAGE_SIZE as usize).expect("at most 4 MiB at a power of two")
@@ -99,7 +99,7 @@ impl Malloc {
     }
 }
 
-impl PageSource for Malloc {
+impl PageSource for MallocPages {
     fn name(&self) -> &'static str {
         "malloc"
     }

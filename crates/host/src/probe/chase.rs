@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::region::{LINE_BYTES, LINE_WORDS, Region};
+use super::region::{LINE_BYTES, LINE_WORDS, MappedRegion};
 use super::samples::Samples;
 use crate::rng::Rng;
 
@@ -30,7 +30,7 @@ pub(super) struct Chain<'r> {
 
 impl<'r> Chain<'r> {
     /// A chain through the first `bytes` of `region`.
-    pub(super) fn new(region: &'r Region, bytes: usize) -> Self {
+    pub(super) fn new(region: &'r MappedRegion, bytes: usize) -> Self {
         let words = region.words();
         let lines = (bytes / LINE_BYTES).clamp(1, words.len() / LINE_WORDS);
         let mut order: Vec<u32> = (0..lines as u32).collect();
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_chain_visits_every_line_once() {
-        let region = Region::new(1, Pages::Small).unwrap();
+        let region = MappedRegion::new(1, Pages::Small).unwrap();
         let mut chain = Chain::new(&region, 100 * LINE_BYTES);
         let (start, mut seen) = (chain.at, std::collections::BTreeSet::new());
         for _ in 0..100 {

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::region::{LINE_WORDS, PAGE_WORDS, Region};
+use super::region::{LINE_WORDS, MappedRegion, PAGE_WORDS};
 use super::samples::Samples;
 use crate::rng::Rng;
 
@@ -53,7 +53,7 @@ impl Walked {
 }
 
 /// Walks runs over `region`, which is several times as large as the last-level cache.
-pub(super) fn walk(region: &Region) -> Walked {
+pub(super) fn walk(region: &MappedRegion) -> Walked {
     let words = region.words();
     let mut order: Vec<usize> = (0..region.page_count()).collect();
     Rng::new(3, order.len() as u64).shuffle(&mut order);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn linking_makes_a_list_of_the_run() {
-        let region = Region::new(4 << 20, Pages::Small).unwrap();
+        let region = MappedRegion::new(4 << 20, Pages::Small).unwrap();
         assert_eq!(link(region.words(), PAGE_WORDS, 9), 0);
         let word = |at: usize| region.words()[at].load(Relaxed) as usize;
         let lines: Vec<usize> = (0..9).map(|line| PAGE_WORDS + line * LINE_WORDS).collect();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_region_is_walked() {
-        let walked = walk(&Region::new(16 << 20, Pages::Small).unwrap());
+        let walked = walk(&MappedRegion::new(16 << 20, Pages::Small).unwrap());
         assert!(walked.one.median() > 0.0 && walked.short.median() <= walked.long.spread().max);
     }
 }

@@ -63,7 +63,7 @@ pub struct Caches {
 
 /// How near two CPUs are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Closeness {
+pub enum HostCloseness {
     /// Threads of one core.
     Smt,
     /// Cores under one last-level cache.
@@ -74,22 +74,22 @@ pub enum Closeness {
     CrossSocket,
 }
 
-impl Closeness {
+impl HostCloseness {
     /// All, from near to far.
     pub const ALL: [Self; 4] = [Self::Smt, Self::SameLlc, Self::SameSocket, Self::CrossSocket];
 }
 
 impl CpuPlace {
     /// How near another CPU is.
-    pub fn closeness(&self, other: &Self) -> Closeness {
+    pub fn closeness(&self, other: &Self) -> HostCloseness {
         if self.core == other.core {
-            Closeness::Smt
+            HostCloseness::Smt
         } else if self.llc == other.llc && self.package == other.package {
-            Closeness::SameLlc
+            HostCloseness::SameLlc
         } else if self.package == other.package {
-            Closeness::SameSocket
+            HostCloseness::SameSocket
         } else {
-            Closeness::CrossSocket
+            HostCloseness::CrossSocket
         }
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::memory;
-use super::region::{PAGE_BYTES, PAGE_WORDS, Region, Sharing};
+use super::region::{MappedRegion, PAGE_BYTES, PAGE_WORDS, Sharing};
 use super::samples::Samples;
 use super::{Result, on_cpu};
 
@@ -54,11 +54,11 @@ pub(super) struct Faults {
 /// gives them back again.
 pub(super) fn faults() -> Result<Faults> {
     let mapped = |sharing| {
-        let region = Region::untouched(FAULT_PAGES * PAGE_BYTES, sharing);
+        let region = MappedRegion::untouched(FAULT_PAGES * PAGE_BYTES, sharing);
         region.map_err(|error| format!("memory cannot be mapped: {error}"))
     };
     let each = |start: Instant| start.elapsed().as_nanos() as f64 / FAULT_PAGES as f64;
-    let touch = |region: &Region| {
+    let touch = |region: &MappedRegion| {
         let start = Instant::now();
         for word in region.words().iter().step_by(PAGE_WORDS).take(FAULT_PAGES) {
             word.store(1, Relaxed);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::chase::Chain;
 use super::memory;
-use super::region::{PAGE_WORDS, Pages, Region};
+use super::region::{MappedRegion, PAGE_WORDS, Pages};
 use super::samples::Samples;
 use super::{Result, on_cpu};
 
@@ -44,7 +44,8 @@ impl Readers {
 
     /// What one of them does, on memory of its own, which its CPU's node gives.
     fn read(&self, reader: usize, bytes: usize) -> io::Result<()> {
-        let region = Region::new(bytes, Pages::Huge).inspect_err(|_| self.failed.store(true, Relaxed))?;
+        let region =
+            MappedRegion::new(bytes, Pages::Huge).inspect_err(|_| self.failed.store(true, Relaxed))?;
         self.started.fetch_add(1, Relaxed);
         for chunk in region.words().chunks_exact(CHUNK_PAGES * PAGE_WORDS).cycle() {
             std::hint::black_box(memory::sum(chunk));
@@ -111,7 +112,7 @@ pub(super) struct Loaded {
 }
 
 /// The latency that `cpu` sees, along a chain through `region`, while `readers` read from `bytes` of memory each.
-pub(super) fn latency(cpu: u32, region: &Region, readers: &[u32], bytes: usize) -> Result<Loaded> {
+pub(super) fn latency(cpu: u32, region: &MappedRegion, readers: &[u32], bytes: usize) -> Result<Loaded> {
     let mut chain = on_cpu(cpu, || Chain::new(region, region.bytes()))?;
     let steps = chain.cold_steps(2 * PHASES);
     let phases = Readers::during(readers, bytes, |readers| {
@@ -143,7 +144,7 @@ mod tests {
     fn readers_are_counted_and_stop() {
         let cpus = allowed().unwrap();
         assert!(bandwidth(&cpus[..1], 4 << 20).unwrap().median() > 0.01);
-        let region = Region::new(8 << 20, Pages::Small).unwrap();
+        let region = MappedRegion::new(8 << 20, Pages::Small).unwrap();
         let loaded = latency(cpus[0], &region, &cpus[1..], 4 << 20).unwrap();
         assert!(loaded.ratio.median() > 0.1);
     }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::region::{PAGE_BYTES, PAGE_WORDS, Region};
+use super::region::{MappedRegion, PAGE_BYTES, PAGE_WORDS};
 use super::samples::Samples;
 use super::string;
 use crate::rng::Rng;
@@ -18,7 +18,7 @@ const TIMES: usize = 25;
 const PAGES: usize = 1024;
 
 /// GB/s of clearing pages in random order.
-pub(super) fn clear(region: &Region) -> Samples {
+pub(super) fn clear(region: &MappedRegion) -> Samples {
     let order = shuffled(region.page_count());
     let each = (order.len() / TIMES).clamp(1, PAGES);
     let mut next = order.chunks(each).cycle();
@@ -28,7 +28,7 @@ pub(super) fn clear(region: &Region) -> Samples {
 }
 
 /// Nanoseconds of clearing a page of the first `pages`, over and over.
-pub(super) fn clear_warm(region: &Region, pages: usize) -> Samples {
+pub(super) fn clear_warm(region: &MappedRegion, pages: usize) -> Samples {
     let once = || {
         let start = Instant::now();
         (0..pages).for_each(|page| string::clear(region, page));
@@ -39,7 +39,7 @@ pub(super) fn clear_warm(region: &Region, pages: usize) -> Samples {
 }
 
 /// GB/s of copying pages of one half to pages of the other, both in random order.
-pub(super) fn copy(region: &Region) -> Samples {
+pub(super) fn copy(region: &MappedRegion) -> Samples {
     let half = region.page_count() / 2;
     let (from, to) = (shuffled(half), shuffled(half));
     let pairs: Vec<(usize, usize)> =
@@ -52,7 +52,7 @@ pub(super) fn copy(region: &Region) -> Samples {
 }
 
 /// GB/s of reading in sequence.
-pub(super) fn read(region: &Region) -> Samples {
+pub(super) fn read(region: &MappedRegion) -> Samples {
     let chunk = chunk_pages(region) * PAGE_WORDS;
     let mut next = region.words().chunks_exact(chunk).cycle();
     gbps(chunk * 8, || {
@@ -73,7 +73,7 @@ pub(super) fn sum(words: &[std::sync::atomic::AtomicU64]) -> u64 {
 }
 
 /// GB/s of writing in sequence by ordinary stores.
-pub(super) fn write(region: &Region) -> Samples {
+pub(super) fn write(region: &MappedRegion) -> Samples {
     let chunk = chunk_pages(region) * PAGE_WORDS;
     let mut next = region.words().chunks_exact(chunk).cycle();
     gbps(chunk * 8, || {
@@ -84,7 +84,7 @@ pub(super) fn write(region: &Region) -> Samples {
 }
 
 /// Pages of a repetition that goes over a region in sequence.
-fn chunk_pages(region: &Region) -> usize {
+fn chunk_pages(region: &MappedRegion) -> usize {
     (region.page_count() / TIMES).clamp(1, PAGES)
 }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn speeds_and_walks_are_positive_on_a_small_region() {
-        let region = Region::new(4 << 20, Pages::Small).unwrap();
+        let region = MappedRegion::new(4 << 20, Pages::Small).unwrap();
         for samples in [clear(&region), copy(&region), read(&region), write(&region), clear_warm(&region, 9)]
         {
             assert!(samples.median() > 0.0);

@@ -26,9 +26,9 @@ use std::{fmt, io};
 
 pub use affinity::allowed;
 pub(crate) use affinity::pin;
-pub use hardware::{Caches, Closeness, CpuPlace, Hardware, NodeMemory};
+pub use hardware::{Caches, CpuPlace, Hardware, HostCloseness, NodeMemory};
 pub use noise::load_average;
-pub use samples::Spread;
+pub use samples::SampleSpread;
 
 use noise::Noise;
 
@@ -60,7 +60,7 @@ pub struct Measured {
     /// Its name in a profile: `cache.l1_ns`.
     pub key: &'static str,
     /// Its value is the median.
-    pub spread: Spread,
+    pub spread: SampleSpread,
     /// Whether all of it was seen.
     pub grade: Grade,
     /// How it was measured.
@@ -147,7 +147,7 @@ pub fn run(progress: impl FnMut(&str)) -> std::result::Result<Probe, ProbeError>
 }
 
 /// A note on what others did, if it was much.
-fn disturbance(others: noise::Others) -> Option<String> {
+fn disturbance(others: noise::OtherLoad) -> Option<String> {
     let (busy, stolen) = (others.busy * 100.0, others.stolen * 100.0);
     let much = busy >= 10.0 || stolen >= 1.0;
     much.then(|| {

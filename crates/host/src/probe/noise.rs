@@ -17,7 +17,7 @@ pub(super) struct Noise {
 
 /// Shares of all CPUs' time, 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Others {
+pub(super) struct OtherLoad {
     /// Other processes' and the kernel's.
     pub(super) busy: f64,
     /// Other guests'.
@@ -32,7 +32,7 @@ impl Noise {
     }
 
     /// What happened since.
-    pub(super) fn since(&self) -> Option<Others> {
+    pub(super) fn since(&self) -> Option<OtherLoad> {
         let now = Self::now()?;
         // SAFETY: asking for a configuration value has no preconditions.
         let hz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
@@ -40,7 +40,7 @@ impl Noise {
         let busy = now.busy.saturating_sub(self.busy) as f64;
         let own = now.own.saturating_sub(self.own).as_secs_f64() * hz;
         let stolen = now.stolen.saturating_sub(self.stolen) as f64;
-        Some(Others { busy: (busy - own).max(0.0) / all, stolen: stolen / all })
+        Some(OtherLoad { busy: (busy - own).max(0.0) / all, stolen: stolen / all })
     }
 }
 

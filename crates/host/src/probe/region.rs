@@ -36,7 +36,7 @@ pub(crate) enum Sharing {
 
 /// A mapping of this process.
 #[derive(Debug)]
-pub(crate) struct Region {
+pub(crate) struct MappedRegion {
     /// What was mapped.
     mapped: *mut u8,
     mapped_bytes: usize,
@@ -47,11 +47,11 @@ pub(crate) struct Region {
 
 // SAFETY: the mapping is the region's own, and its memory is only reached through atomics or by `string`'s functions,
 // whose callers see to it that nobody else uses the page.
-unsafe impl Send for Region {}
+unsafe impl Send for MappedRegion {}
 // SAFETY: as above.
-unsafe impl Sync for Region {}
+unsafe impl Sync for MappedRegion {}
 
-impl Region {
+impl MappedRegion {
     /// Maps `bytes`, rounded up to whole huge pages, and writes to each page.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Region {
         Self::reserve(bytes, Pages::Small, sharing)
     }
 
-    /// As [`Region::new`], with memory of the system's node `node` and of no other.
+    /// As [`MappedRegion::new`], with memory of the system's node `node` and of no other.
     ///
     /// # Errors
     /// What mmap or mbind say.
@@ -187,7 +187,7 @@ fn range(line: &str) -> Option<(usize, usize)> {
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
 }
 
-impl Drop for Region {
+impl Drop for MappedRegion {
     fn drop(&mut self) {
         // SAFETY: the mapping is this region's own; `words` and `page` borrow it.
         unsafe { libc::munmap(self.mapped.cast(), self.mapped_bytes) };
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn words_and_pages_are_the_same_memory() {
-        let region = Region::new(1, Pages::Huge).unwrap();
+        let region = MappedRegion::new(1, Pages::Huge).unwrap();
         assert_eq!((region.bytes(), region.page_count()), (HUGE_BYTES, 512));
         region.words()[PAGE_WORDS * 3].store(7, Relaxed);
         assert_eq!(region.page(3).addr(), ptr::from_ref(&region.words()[PAGE_WORDS * 3]).addr());
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn shared_pages_stay_until_their_file_is_cut() {
-        let region = Region::untouched(1, Sharing::Shared).unwrap();
+        let region = MappedRegion::untouched(1, Sharing::Shared).unwrap();
         region.words()[0].store(7, Relaxed);
         region.unmap_pages().unwrap();
         assert_eq!(region.words()[0].load(Relaxed), 7);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn small_pages_are_not_huge() {
-        let region = Region::new(8 << 20, Pages::Small).unwrap();
+        let region = MappedRegion::new(8 << 20, Pages::Small).unwrap();
         assert!(region.huge_share().is_none_or(|share| share == 0.0));
     }
 }

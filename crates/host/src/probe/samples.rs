@@ -6,7 +6,7 @@ pub(super) struct Samples(Vec<f64>);
 
 /// Where repetitions lay, in the unit of what was measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Spread {
+pub struct SampleSpread {
     /// The least.
     pub min: f64,
     /// A quarter of them are at or below this.
@@ -54,8 +54,8 @@ impl Samples {
         Self::of(self.0.iter().map(|&value| change(value)).collect())
     }
 
-    pub(super) fn spread(&self) -> Spread {
-        Spread {
+    pub(super) fn spread(&self) -> SampleSpread {
+        SampleSpread {
             min: self.at(0),
             p25: self.at(1),
             median: self.at(2),

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::busy::{delay, steps_of};
-use super::region::{PAGE_WORDS, Region};
+use super::region::{MappedRegion, PAGE_WORDS};
 use super::samples::Samples;
 use crate::rng::Rng;
 
@@ -20,7 +20,7 @@ pub(super) const WORK_NS: f64 = 20.0;
 
 /// Nanoseconds that a store to a cold line takes beyond one to a line in the first-level cache, each after
 /// [`WORK_NS`] of other work.
-pub(super) fn cold(region: &Region) -> Samples {
+pub(super) fn cold(region: &MappedRegion) -> Samples {
     let words = region.words();
     let mut order: Vec<usize> = (0..region.page_count()).map(|page| page * PAGE_WORDS).collect();
     Rng::new(4, order.len() as u64).shuffle(&mut order);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn stores_are_timed_with_the_work_between_them_taken_out() {
-        let region = Region::new(8 << 20, Pages::Small).unwrap();
+        let region = MappedRegion::new(8 << 20, Pages::Small).unwrap();
         let spread = cold(&region).spread();
         assert_eq!(spread.samples, TIMES as u32);
         assert!(store(region.words(), &[0, PAGE_WORDS], steps_of(1000.0)) > 300.0);

@@ -1,19 +1,19 @@
 //! Clearing and copying a page as kernels do it: on x86-64 by the CPU's string instructions, elsewhere by the C library.
 
-use super::region::{PAGE_BYTES, Region};
+use super::region::{MappedRegion, PAGE_BYTES};
 
 /// How it is done, for a figure's source.
 pub(super) const HOW: &str =
     if cfg!(target_arch = "x86_64") { "rep stosb, rep movsb" } else { "memset, memcpy" };
 
 /// Fills page `page` with zeros.
-pub(super) fn clear(region: &Region, page: usize) {
+pub(super) fn clear(region: &MappedRegion, page: usize) {
     // SAFETY: `page` gives the address of a whole page of the region, whose words may change at any time.
     unsafe { clear_at(region.page(page)) };
 }
 
 /// Copies page `from` to page `to`, which is another one.
-pub(super) fn copy(region: &Region, from: usize, to: usize) {
+pub(super) fn copy(region: &MappedRegion, from: usize, to: usize) {
     debug_assert_ne!(from, to);
     // SAFETY: as for `clear`; two different pages do not overlap.
     unsafe { copy_at(region.page(from), region.page(to)) };
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_page_is_copied_and_cleared_to_its_ends() {
-        let region = Region::new(1, Pages::Small).unwrap();
+        let region = MappedRegion::new(1, Pages::Small).unwrap();
         let words = region.words();
         words.iter().take(4 * PAGE_WORDS).zip(1..).for_each(|(word, value)| word.store(value, Relaxed));
         copy(&region, 1, 2);

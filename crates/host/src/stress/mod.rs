@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use mm::{Knobs, Policy, Topology};
 
 use crate::host::Host;
-use worker::Worker;
+use worker::PageWorker;
 
 /// How long each thread goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ pub struct Stress {
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct StressTally {
     /// Blocks allocated.
     pub allocated: u64,
     /// Requests that failed.
@@ -61,7 +61,7 @@ pub struct Tally {
     pub drains: u64,
 }
 
-impl Tally {
+impl StressTally {
     fn add(&mut self, other: &Self) {
         self.allocated += other.allocated;
         self.failed += other.failed;
@@ -73,7 +73,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for StressTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -86,12 +86,12 @@ impl fmt::Display for Tally {
 
 /// Ends the run for all threads: the time is up, or one found fault.
 #[derive(Debug)]
-struct End {
+struct StressEnd {
     at: Option<Instant>,
     now: AtomicBool,
 }
 
-impl End {
+impl StressEnd {
     fn never() -> Self {
         Self { at: None, now: AtomicBool::new(false) }
     }
@@ -115,7 +115,7 @@ impl End {
 ///
 /// # Errors
 /// What was found wrong, in one line.
-pub fn run(stress: &Stress) -> Result<Tally, String> {
+pub fn run(stress: &Stress) -> Result<StressTally, String> {
     let host = Host::with_topology(stress.topology.clone(), stress.policy.clone(), Knobs::default())
         .map_err(|error| error.to_string())?;
     let managed = host.memory_use().managed;
@@ -128,20 +128,20 @@ pub fn run(stress: &Stress) -> Result<Tally, String> {
     Ok(tally)
 }
 
-fn run_threads(host: &Host, stress: &Stress) -> Result<Tally, String> {
+fn run_threads(host: &Host, stress: &Stress) -> Result<StressTally, String> {
     let threads = stress.threads.max(1) as usize;
     let (end, operations) = match stress.length {
-        Length::Operations(operations) => (End::never(), operations),
-        Length::Time(time) => (End::after(time), u64::MAX),
+        Length::Operations(operations) => (StressEnd::never(), operations),
+        Length::Time(time) => (StressEnd::after(time), u64::MAX),
     };
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..threads).map(|_| mpsc::channel()).unzip();
-    let mut sum = Tally::default();
+    let mut sum = StressTally::default();
     thread::scope(|scope| {
         let running: Vec<_> = inboxes
             .into_iter()
             .zip(0..)
             .map(|(inbox, number)| {
-                let worker = Worker::new(host, number, stress.seed, senders.clone(), inbox);
+                let worker = PageWorker::new(host, number, stress.seed, senders.clone(), inbox);
                 let end = &end;
                 scope.spawn(move || {
                     let result = worker.run(operations, end);

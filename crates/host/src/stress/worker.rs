@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use mm::ids::PAGE_SIZE;
 use mm::{Knob, KnobError, MigrateType, Order, Request, Urgency};
 
-use super::{End, Tally};
+use super::{StressEnd, StressTally};
 use crate::host::{Host, Pages};
 use crate::rng::Rng;
 
@@ -16,36 +16,36 @@ const STRIDE: u64 = 64;
 
 /// A block with the mark that all its pages carry.
 #[derive(Debug)]
-pub(super) struct Held<'h> {
+pub(super) struct MarkedBlock<'h> {
     pages: Pages<'h>,
     mark: u64,
 }
 
-pub(super) struct Worker<'h> {
+pub(super) struct PageWorker<'h> {
     host: &'h Host,
     number: u64,
     rng: Rng,
-    held: Vec<Held<'h>>,
-    others: Vec<Sender<Held<'h>>>,
-    inbox: Receiver<Held<'h>>,
+    held: Vec<MarkedBlock<'h>>,
+    others: Vec<Sender<MarkedBlock<'h>>>,
+    inbox: Receiver<MarkedBlock<'h>>,
     marks: u64,
-    tally: Tally,
+    tally: StressTally,
 }
 
-impl<'h> Worker<'h> {
+impl<'h> PageWorker<'h> {
     pub(super) fn new(
         host: &'h Host,
         number: u64,
         seed: u64,
-        others: Vec<Sender<Held<'h>>>,
-        inbox: Receiver<Held<'h>>,
+        others: Vec<Sender<MarkedBlock<'h>>>,
+        inbox: Receiver<MarkedBlock<'h>>,
     ) -> Self {
         let rng = Rng::new(seed, number);
-        Self { host, number, rng, held: vec![], others, inbox, marks: 0, tally: Tally::default() }
+        Self { host, number, rng, held: vec![], others, inbox, marks: 0, tally: StressTally::default() }
     }
 
     /// Does `operations`, or as many as there are before `end`; then frees all that it holds and is still sent.
-    pub(super) fn run(mut self, operations: u64, end: &End) -> Result<Tally, String> {
+    pub(super) fn run(mut self, operations: u64, end: &StressEnd) -> Result<StressTally, String> {
         for operation in 0..operations {
             if operation % STRIDE == 0 && end.reached() {
                 break;
@@ -80,7 +80,7 @@ impl<'h> Worker<'h> {
         Ok(())
     }
 
-    fn pick(&mut self) -> Option<Held<'h>> {
+    fn pick(&mut self) -> Option<MarkedBlock<'h>> {
         if self.held.is_empty() {
             return None;
         }
@@ -134,7 +134,7 @@ impl<'h> Worker<'h> {
     }
 
     /// Writes a mark that no other block has or had to every page.
-    fn mark(&mut self, mut pages: Pages<'h>) -> Held<'h> {
+    fn mark(&mut self, mut pages: Pages<'h>) -> MarkedBlock<'h> {
         self.marks += 1;
         let mark = (self.number << 48) + (self.marks << 10);
         for (page, number) in pages.chunks_exact_mut(PAGE_SIZE as usize).zip(0u64..) {
@@ -142,12 +142,12 @@ impl<'h> Worker<'h> {
             page[..8].copy_from_slice(&word);
             page[PAGE_SIZE as usize - 8..].copy_from_slice(&word);
         }
-        Held { pages, mark }
+        MarkedBlock { pages, mark }
     }
 
     /// Looks whether every page still has its mark, and frees the block.
-    fn free(&mut self, held: Held<'h>) -> Result<(), String> {
-        let Held { pages, mark } = held;
+    fn free(&mut self, held: MarkedBlock<'h>) -> Result<(), String> {
+        let MarkedBlock { pages, mark } = held;
         self.tally.pages_checked += u64::from(pages.order().pages());
         for (word, index) in words(&pages).zip(0u64..) {
             let wanted = mark + index / 2;

@@ -1,7 +1,7 @@
 //! Where the mean of a refill or drain comes from, out of what the simulator booked to it.
 
 use mm::{LockClass, Span};
-use sim::{Level, Measurements, Tally};
+use sim::{Level, Measurements, TimedCount};
 
 use crate::measurements::{Explanation, Part};
 
@@ -55,7 +55,7 @@ fn explanation<'a>(
     }
 }
 
-fn part(name: &str, tally: Tally) -> Part {
+fn part(name: &str, tally: TimedCount) -> Part {
     Part { name: name.to_owned(), count: tally.count, ns: tally.time.0 }
 }
 
@@ -65,14 +65,14 @@ struct Sums {
     count: u64,
     pages: u64,
     total_ns: u64,
-    wait: Tally,
-    other_wait: Tally,
-    hand_overs: Tally,
-    taking: Tally,
-    hold: Tally,
-    touches: [Tally; Level::COUNT],
-    instructions: Tally,
-    memory: Tally,
+    wait: TimedCount,
+    other_wait: TimedCount,
+    hand_overs: TimedCount,
+    taking: TimedCount,
+    hold: TimedCount,
+    touches: [TimedCount; Level::COUNT],
+    instructions: TimedCount,
+    memory: TimedCount,
 }
 
 impl Sums {
@@ -96,8 +96,8 @@ impl Sums {
         }
     }
 
-    fn touched(&self) -> Tally {
-        let mut all = Tally::default();
+    fn touched(&self) -> TimedCount {
+        let mut all = TimedCount::default();
         for touches in self.touches {
             add(&mut all, touches);
         }
@@ -105,7 +105,7 @@ impl Sums {
     }
 }
 
-fn add(sum: &mut Tally, more: Tally) {
+fn add(sum: &mut TimedCount, more: TimedCount) {
     sum.count += more.count;
     sum.time.0 += more.time.0;
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use mm::{LockClass, Nanos, Order, Span};
-use sim::{Measurements, Tally};
+use sim::{Measurements, TimedCount};
 
 use super::run::run_with;
 use super::*;
@@ -110,10 +110,10 @@ fn measured(ns: u64) -> Measurements {
     refills.latency.record(Nanos(ns));
     refills.by_order[Order::ZERO.index()].pages = 126;
     let cost = &mut measured.costs[Span::Refill as usize];
-    cost.waits[LockClass::Zone as usize] = Tally { count: 1, time: Nanos(ns) };
-    cost.hand_overs = Tally { count: 1, time: Nanos(30) };
-    cost.holds[LockClass::Zone as usize] = Tally { count: 2, time: Nanos(ns - 10) };
-    cost.touches[7] = Tally { count: 3, time: Nanos(ns - 50) };
+    cost.waits[LockClass::Zone as usize] = TimedCount { count: 1, time: Nanos(ns) };
+    cost.hand_overs = TimedCount { count: 1, time: Nanos(30) };
+    cost.holds[LockClass::Zone as usize] = TimedCount { count: 2, time: Nanos(ns - 10) };
+    cost.touches[7] = TimedCount { count: 3, time: Nanos(ns - 50) };
     measured
 }
 

@@ -9,7 +9,7 @@ use mm::tier::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved, W
 use mm::vm::SpaceId;
 use mm::watermark::Watermarks;
 use mm::{Knob, KnobUse, Machine, Nanos, Node, TaskId, Zone};
-use sim::profile::Place;
+use sim::profile::CpuPosition;
 use sim::{Path, SimMachine};
 
 use super::program::Program;
@@ -149,7 +149,7 @@ impl World {
     pub(crate) fn balance(&self, program: &Program) {
         let Some(balancing) = &self.balancing else { return self.watch_off(program) };
         let start = self.machine().now();
-        let place: &Place = &self.stage.places[usize::from(self.machine().cpu().0)];
+        let place: &CpuPosition = &self.stage.places[usize::from(self.machine().cpu().0)];
         let by = Node(place.node);
         let mode = balancing.borrow().settings().mode;
         while let Some(marked) = program.next_fault() {

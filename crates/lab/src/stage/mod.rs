@@ -9,7 +9,7 @@ mod tally;
 use std::cell::{Cell, RefCell};
 
 use mm::{Cpu, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
-use sim::profile::Place;
+use sim::profile::CpuPosition;
 use sim::{Profile, Sim, SimMachine};
 
 pub use disk::Disk;
@@ -27,7 +27,7 @@ pub struct Stage {
     /// The CPUs that tasks are placed on, in turn.
     pub cpus: Vec<Cpu>,
     /// Where every CPU of the machine is, by number.
-    pub places: Vec<Place>,
+    pub places: Vec<CpuPosition>,
     /// Where files are.
     pub disk: Disk,
     /// What tasks have done.

@@ -6,14 +6,14 @@ use std::fmt;
 use mm::Cpu;
 use serde::Deserialize;
 use sim::Profile;
-use sim::profile::Place;
+use sim::profile::CpuPosition;
 
 /// `cpus` (or the profile's own, if empty) in the order in which tasks are placed on them.
 pub(crate) fn spread(profile: &Profile, cpus: &[Cpu]) -> Vec<Cpu> {
     let places = profile.shape().places();
     let allowed = if cpus.is_empty() { profile.default_cpus() } else { cpus.to_vec() };
     // Rank within the next larger unit, so that a unit gets its second task only when all its siblings have a first.
-    let rank = |cpu: Cpu, same: &dyn Fn(&sim::profile::Place, &sim::profile::Place) -> bool| {
+    let rank = |cpu: Cpu, same: &dyn Fn(&sim::profile::CpuPosition, &sim::profile::CpuPosition) -> bool| {
         let mine = &places[usize::from(cpu.0)];
         allowed.iter().filter(|other| other.0 < cpu.0 && same(&places[usize::from(other.0)], mine)).count()
     };
@@ -64,15 +64,15 @@ impl fmt::Display for Pairing {
 ///
 /// # Errors
 /// There are no two such CPUs.
-pub(crate) fn pairs(places: &[Place], cpus: &[Cpu], pairing: Pairing) -> Result<Vec<[Cpu; 2]>, String> {
+pub(crate) fn pairs(places: &[CpuPosition], cpus: &[Cpu], pairing: Pairing) -> Result<Vec<[Cpu; 2]>, String> {
     match pairing {
         Pairing::Free => return Ok(vec![]),
         Pairing::Same => return Ok(cpus.iter().map(|&cpu| [cpu, cpu]).collect()),
         Pairing::Smt | Pairing::Llc | Pairing::Node => {}
     }
     let place = |cpu: Cpu| &places[usize::from(cpu.0)];
-    let several_llcs = |a: &Place| places.iter().any(|b| b.node == a.node && b.llc != a.llc);
-    let fit = |a: &Place, b: &Place| match pairing {
+    let several_llcs = |a: &CpuPosition| places.iter().any(|b| b.node == a.node && b.llc != a.llc);
+    let fit = |a: &CpuPosition, b: &CpuPosition| match pairing {
         Pairing::Free | Pairing::Same => false,
         Pairing::Smt => a.core == b.core,
         Pairing::Llc => a.core != b.core && a.llc == b.llc,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use host::bench::contention::{Outcome, Plan, Slice, Variant};
+use host::bench::contention::{ContentionPlan, ContentionResult, Slice, Variant};
 use host::probe::Hardware;
 use mm::policy::{DEFAULT_POLICY, EXAMPLE_POLICIES, FREEHOLD};
 use mm::{Knob, Policy, Topology};
@@ -39,7 +39,7 @@ pub fn variants(policies: &[Policy], settings: &[Setting]) -> Vec<Variant> {
 }
 
 /// The knobs of each variant of `plan` that cannot act on threads that allocate pages from one zone `topology`, and why.
-pub fn refusals(plan: &Plan, topology: &Topology) -> Vec<Vec<Refusal>> {
+pub fn refusals(plan: &ContentionPlan, topology: &Topology) -> Vec<Vec<Refusal>> {
     let brings = Brings::default();
     let of = |variant: &Variant| {
         reach::refusals(&Where { brings, topology, policy: &variant.policy, set: &variant.knobs })
@@ -48,7 +48,7 @@ pub fn refusals(plan: &Plan, topology: &Topology) -> Vec<Vec<Refusal>> {
 }
 
 /// Says in `document`, which is that of `plan`, which knobs were measured by force.
-pub fn mark_forced(document: &mut Document, plan: &Plan, refused: &[Vec<Refusal>]) {
+pub fn mark_forced(document: &mut Document, plan: &ContentionPlan, refused: &[Vec<Refusal>]) {
     for (variant, refused) in plan.variants.iter().zip(refused) {
         let (policy, knobs) = (variant.policy.name(), figures::knobs(&variant.knobs));
         let of_variant = |run: &&mut Run| run.policy == policy && run.knobs == knobs;
@@ -65,7 +65,12 @@ pub fn mark_forced(document: &mut Document, plan: &Plan, refused: &[Vec<Refusal>
 }
 
 /// The document of what was measured; `command` is the command line. Fewer threads come first; a round is a repetition.
-pub fn document(command: String, plan: &Plan, outcome: &Outcome, hardware: &Hardware) -> Document {
+pub fn document(
+    command: String,
+    plan: &ContentionPlan,
+    outcome: &ContentionResult,
+    hardware: &Hardware,
+) -> Document {
     let reason = reason(plan, outcome);
     let machine = machine(hardware);
     let mut slices: Vec<&Slice> = outcome.slices.iter().collect();
@@ -78,7 +83,7 @@ pub fn document(command: String, plan: &Plan, outcome: &Outcome, hardware: &Hard
     Document { runs: slices.iter().map(run).collect(), ..Document::new(command) }
 }
 
-fn run(plan: &Plan, slice: &Slice) -> Run {
+fn run(plan: &ContentionPlan, slice: &Slice) -> Run {
     let variant = &plan.variants[slice.variant];
     let latencies = [("refill", &slice.refills), ("drain", &slice.drains)].into_iter();
     let latencies = latencies.filter(|(_, samples)| !samples.is_empty());
@@ -122,7 +127,7 @@ fn machine(hardware: &Hardware) -> String {
 }
 
 /// What the figures rest on.
-fn reason(plan: &Plan, outcome: &Outcome) -> String {
+fn reason(plan: &ContentionPlan, outcome: &ContentionResult) -> String {
     let mut said = vec![format!(
         "measured on this machine, nothing simulated: a zone of {} pages, threads kept on CPUs. Pages are by second of \
          CPU time, from rounds without time stamps; latencies and lock times are from rounds of their own",

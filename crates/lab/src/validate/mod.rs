@@ -16,7 +16,7 @@ mod simulate;
 
 use std::fmt;
 
-use host::fault_loop::{Memory, Rounds};
+use host::fault_loop::{FaultRounds, Memory};
 
 use crate::measurements::{Account, Document, Run, Sample};
 
@@ -52,7 +52,7 @@ pub struct Compared {
     /// What its recording shows.
     pub observed: Observed,
     /// What each task did unrecorded.
-    pub unrecorded: Vec<Rounds>,
+    pub unrecorded: Vec<FaultRounds>,
     /// The simulations, one for each seed.
     pub simulated: Vec<Simulated>,
 }
@@ -108,7 +108,7 @@ fn about(setting: &Setting, compared: &[Compared]) -> String {
 }
 
 /// How much of the time the tasks had their CPUs, where that was not nearly all of it.
-fn share(unrecorded: &[Rounds]) -> Option<String> {
+fn share(unrecorded: &[FaultRounds]) -> Option<String> {
     let cpu: u64 = unrecorded.iter().flat_map(|task| &task.cpu_ns).sum();
     let elapsed: u64 = unrecorded.iter().map(|task| task.elapsed_ns).sum();
     let share = 100.0 * cpu as f64 / elapsed.max(1) as f64;
@@ -116,8 +116,8 @@ fn share(unrecorded: &[Rounds]) -> Option<String> {
 }
 
 /// Faults a second of all tasks together: each by the median of its rounds.
-fn faults_per_second(tasks: &[Rounds]) -> f64 {
-    let of = |task: &Rounds| {
+fn faults_per_second(tasks: &[FaultRounds]) -> f64 {
+    let of = |task: &FaultRounds| {
         let median = Sample::new(task.cpu_ns.iter().map(|ns| *ns as f64)).median();
         median.map_or(0.0, |ns| task.pages as f64 * 1e9 / ns.max(1.0))
     };

@@ -83,7 +83,7 @@ fn a_figure_that_is_missing_is_outside_of_its_target() {
 
 #[test]
 fn faults_a_second_are_by_cpu_time_and_of_all_tasks() {
-    let task = |cpu_ns: &[u64]| Rounds { pages: 1000, cpu_ns: cpu_ns.to_vec(), elapsed_ns: 9_000_000 };
+    let task = |cpu_ns: &[u64]| FaultRounds { pages: 1000, cpu_ns: cpu_ns.to_vec(), elapsed_ns: 9_000_000 };
     let tasks = [task(&[1_000_000, 900_000, 50_000_000]), task(&[2_000_000])];
     assert_eq!(faults_per_second(&tasks), 1_500_000.0 / 1e-3 / 1000.0);
     assert_eq!(share(&tasks[1..]).unwrap(), "tasks had their CPUs for 22 % of the time.");
@@ -106,7 +106,7 @@ fn a_case_is_simulated_and_set_beside_what_was_seen() {
         moved: crate::conform::PagesMoved::default(),
         notes: vec![],
     };
-    let unrecorded = vec![Rounds { pages: 2048, cpu_ns: vec![2_000_000], elapsed_ns: 2_000_000 }];
+    let unrecorded = vec![FaultRounds { pages: 2048, cpu_ns: vec![2_000_000], elapsed_ns: 2_000_000 }];
     let simulated = vec![simulate(&plan, case, 1).unwrap()];
     let setting =
         Setting { release: "6.18.44-fc".into(), machine: "a profile".into(), cost: COST, notes: vec![] };

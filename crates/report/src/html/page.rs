@@ -22,7 +22,7 @@ pub(super) struct Page {
     notes: Vec<String>,
     /// What the terminal shows, where nothing is drawn.
     text: String,
-    scenes: Vec<Part>,
+    scenes: Vec<PagePart>,
     published: Vec<Experiment>,
     scores: Option<Table>,
     json: String,
@@ -36,12 +36,12 @@ struct Label {
 
 /// One workload on one machine.
 #[derive(Serialize)]
-struct Part {
+struct PagePart {
     workload: String,
     machine: String,
-    variants: Vec<Variant>,
+    variants: Vec<PageVariant>,
     changes: String,
-    histograms: Vec<Histogram>,
+    histograms: Vec<PageHistogram>,
     latency: Table,
     locks: Table,
     memory: Table,
@@ -50,7 +50,7 @@ struct Part {
 }
 
 #[derive(Serialize)]
-struct Variant {
+struct PageVariant {
     label: String,
     about: String,
     rate: String,
@@ -60,7 +60,7 @@ struct Variant {
 }
 
 #[derive(Serialize)]
-struct Histogram {
+struct PageHistogram {
     title: String,
     svg: String,
 }
@@ -144,8 +144,8 @@ fn embeddable(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-fn part(scene: &Scene<'_>) -> Part {
-    Part {
+fn part(scene: &Scene<'_>) -> PagePart {
+    PagePart {
         workload: scene.workload.to_owned(),
         machine: scene.machine.to_owned(),
         variants: scene.groups.iter().map(variant).collect(),
@@ -159,9 +159,9 @@ fn part(scene: &Scene<'_>) -> Part {
     }
 }
 
-fn variant(group: &Group<'_>) -> Variant {
+fn variant(group: &Group<'_>) -> PageVariant {
     let run = group.first();
-    Variant {
+    PageVariant {
         label: group.label.clone(),
         about: heading::variant(group),
         rate: match heading::mean_of(group, |run| run.throughput.pages_per_second) {
@@ -174,7 +174,7 @@ fn variant(group: &Group<'_>) -> Variant {
     }
 }
 
-fn histograms(scene: &Scene<'_>) -> Vec<Histogram> {
+fn histograms(scene: &Scene<'_>) -> Vec<PageHistogram> {
     latency::spans(scene)
         .into_iter()
         .map(|span| {
@@ -183,7 +183,7 @@ fn histograms(scene: &Scene<'_>) -> Vec<Histogram> {
                 .iter()
                 .map(|group| svg::Panel { label: group.label.clone(), of: latency::pooled(group, span) })
                 .collect();
-            Histogram { title: latency::span_title(span), svg: svg::histograms(&of) }
+            PageHistogram { title: latency::span_title(span), svg: svg::histograms(&of) }
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use super::{Core, Park};
 use crate::error::SimError;
-use crate::locks::{SimLock, Taken};
+use crate::locks::{LockTaken, SimLock};
 
 impl Core {
     pub(crate) fn new_lock(&self, class: mm::LockClass, index: u32) -> SimLock {
@@ -28,19 +28,19 @@ impl Core {
         let now = self.clock.get();
         let taken = self.locks.borrow_mut().take(lock, self.owner(), now, &self.costs);
         match taken {
-            Taken::Now { at } => {
+            LockTaken::Now { at } => {
                 self.meter.borrow_mut().took(self.span(), at - now);
                 self.advance(at - now);
             }
-            Taken::Later { at, hand_over } => {
+            LockTaken::Later { at, hand_over } => {
                 let class = self.locks.borrow().class(lock);
                 self.meter.borrow_mut().waited(self.span(), class, at - now, hand_over);
                 self.sched.borrow_mut().cpus[usize::from(self.cpu.get())].spin += at - now;
                 self.advance(at - now);
             }
             // The CPU that hands it over books the wait and sets this CPU's clock.
-            Taken::Queued => self.park(Park::Spin(lock)),
-            Taken::ByCaller => self.misused(lock, "takes", "it holds"),
+            LockTaken::Queued => self.park(Park::Spin(lock)),
+            LockTaken::ByCaller => self.misused(lock, "takes", "it holds"),
         }
     }
 

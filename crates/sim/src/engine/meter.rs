@@ -4,7 +4,7 @@ use mm::{Knob, KnobId, KnobUse, LockClass, Nanos, Span, TaskId, Work};
 
 use crate::histogram::Histogram;
 use crate::lines::SPANS;
-use crate::measure::{KnobTally, SpanCost, SpanStats, Tally};
+use crate::measure::{KnobTally, SpanCost, SpanStats, TimedCount};
 use crate::time::{Ticks, to_nanos};
 
 /// A span that has ended, as a hook sees it.
@@ -40,8 +40,8 @@ impl Sum {
         self.time += time;
     }
 
-    fn tally(self) -> Tally {
-        Tally { count: self.count, time: to_nanos(self.time) }
+    fn tally(self) -> TimedCount {
+        TimedCount { count: self.count, time: to_nanos(self.time) }
     }
 }
 

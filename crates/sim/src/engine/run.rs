@@ -22,7 +22,7 @@ use crate::profile::Profile;
 use crate::task::{Role, TaskSpec};
 use crate::time::{Ticks, from_nanos, to_nanos};
 
-type Task = Coroutine<(), Park, (), DefaultStack>;
+type TaskStack = Coroutine<(), Park, (), DefaultStack>;
 
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ pub struct RunSummary {
 /// A simulated machine with its tasks.
 pub struct Sim {
     core: Rc<Core>,
-    tasks: Vec<Option<Task>>,
+    tasks: Vec<Option<TaskStack>>,
     stacks: Vec<DefaultStack>,
     stack_bytes: usize,
 }
@@ -201,7 +201,7 @@ impl Sim {
         Ok(())
     }
 
-    fn start(&mut self, task: u32) -> Result<Option<Task>, SimError> {
+    fn start(&mut self, task: u32) -> Result<Option<TaskStack>, SimError> {
         let Some(body) = self.core.bodies.borrow_mut()[task as usize].take() else { return Ok(None) };
         let stack = match self.stacks.pop() {
             Some(stack) => stack,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use mm::{Cpu, Daemon};
 
 use super::heap::CpuHeap;
-use super::state::{CpuMode, CpuState, Task, TaskState};
+use super::state::{CpuMode, CpuState, TaskRecord, TaskState};
 use super::{NO_SPANS, place};
 use crate::costs::Costs;
 use crate::lines::Lines;
@@ -33,7 +33,7 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(crate) struct Sched {
     pub(super) cpus: Vec<CpuState>,
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<TaskRecord>,
     heap: CpuHeap,
     /// (time, order of setting, task, its timer's number)
     timers: BinaryHeap<Reverse<(Ticks, u64, u32, u32)>>,
@@ -95,7 +95,7 @@ impl Sched {
             Role::Background => {}
             Role::Daemon(daemon) => self.daemons.push((daemon, number)),
         }
-        self.tasks.push(Task {
+        self.tasks.push(TaskRecord {
             name,
             role,
             group,

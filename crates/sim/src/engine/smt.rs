@@ -6,7 +6,7 @@ use std::cell::Cell;
 use super::sched::Sched;
 use super::state::CpuMode;
 use crate::costs::ONE;
-use crate::profile::Place;
+use crate::profile::CpuPosition;
 use crate::time::Ticks;
 
 /// How the threads of each core share it.
@@ -20,7 +20,7 @@ pub(super) struct Smt {
 }
 
 impl Smt {
-    pub(super) fn new(places: &[Place], ratio: u64) -> Self {
+    pub(super) fn new(places: &[CpuPosition], ratio: u64) -> Self {
         let siblings = |cpu: usize| {
             let others = places
                 .iter()

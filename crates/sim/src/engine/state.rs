@@ -51,7 +51,7 @@ pub(super) enum TaskState {
 
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "four facts that have nothing to do with each other")]
-pub(super) struct Task {
+pub(super) struct TaskRecord {
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) group: u16,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use mm::Span;
 
 use super::sched::Sched;
-use super::state::{CpuMode, Task, TaskState};
+use super::state::{CpuMode, TaskRecord, TaskState};
 use super::{Core, SimOptions};
 use crate::error::{SimError, Standstill};
 use crate::locks::Locks;
@@ -135,7 +135,7 @@ impl Core {
 
 /// What each of the first eight ordinary tasks that have not ended waits for.
 pub(super) fn waiting(sched: &Sched, locks: &Locks) -> Vec<String> {
-    let left = |task: &Task| task.role == Role::Ordinary && task.state != TaskState::Ended;
+    let left = |task: &TaskRecord| task.role == Role::Ordinary && task.state != TaskState::Ended;
     let stuck = (0..).zip(&sched.tasks).filter(|(_, task)| left(task));
     stuck.take(8).map(|(number, task)| format!("{} {}", task.name, doing(sched, locks, number))).collect()
 }

@@ -6,7 +6,7 @@
 
 use crate::costs::Costs;
 use crate::measure::Level;
-use crate::profile::{Closeness, Place};
+use crate::profile::{Closeness, CpuPosition};
 use crate::time::Ticks;
 
 /// log2 of the lines to a unit of age.
@@ -47,7 +47,7 @@ pub(super) struct CpuCache {
     /// Lines that the first level, and both first levels together, hold for this CPU.
     l1: u64,
     l2: u64,
-    pub(super) place: Place,
+    pub(super) place: CpuPosition,
     streams: [Stream; STREAMS],
     /// Misses in a page before the prefetcher is ahead.
     train: u8,
@@ -118,13 +118,14 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    pub(super) fn new(costs: &Costs, places: &[Place]) -> Self {
-        let groups =
-            |key: fn(&Place) -> u16| places.iter().map(key).max().map_or(0, |last| usize::from(last) + 1);
+    pub(super) fn new(costs: &Costs, places: &[CpuPosition]) -> Self {
+        let groups = |key: fn(&CpuPosition) -> u16| {
+            places.iter().map(key).max().map_or(0, |last| usize::from(last) + 1)
+        };
         let mut siblings = vec![vec![]; groups(|place| place.core)];
         (0..).zip(places).for_each(|(cpu, place)| siblings[usize::from(place.core)].push(cpu));
         let llcs = groups(|place| place.llc);
-        let cpu = |place: &Place| CpuCache {
+        let cpu = |place: &CpuPosition| CpuCache {
             // Far enough on that a stamp of 0 is old.
             lines: 1 << 40,
             l1: costs.l1_lines,

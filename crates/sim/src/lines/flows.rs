@@ -17,7 +17,7 @@ const STRETCH_MAX: u64 = 4096 * ONE;
 
 /// What there is a limit to, for each node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum LimitedWay {
     /// Its memory.
     Bus,
     /// The way of what other sockets read.
@@ -26,7 +26,7 @@ pub(super) enum Way {
     In,
 }
 
-impl Way {
+impl LimitedWay {
     const COUNT: usize = 3;
 
     /// Where it is among all ways of all nodes.
@@ -51,7 +51,7 @@ pub(super) struct Flows {
 
 impl Flows {
     pub(super) fn new(cpus: usize, nodes: usize) -> Self {
-        let ways = nodes * Way::COUNT;
+        let ways = nodes * LimitedWay::COUNT;
         let (demands, sums) = (vec![0; cpus * ways], vec![0; ways]);
         Self { ways, demands, until: vec![0; cpus], sums, looked: 0, first: Ticks::MAX }
     }
@@ -98,11 +98,11 @@ impl Flows {
 
     /// The demand on a node's memory, in units of 1/[`ONE`] of its peak.
     pub(super) fn on_bus(&self, node: usize) -> u64 {
-        (self.sums[Way::Bus.of(node)] >> (DEMAND_SHIFT - 10)).min(STRETCH_MAX)
+        (self.sums[LimitedWay::Bus.of(node)] >> (DEMAND_SHIFT - 10)).min(STRETCH_MAX)
     }
 
     /// How much longer data takes by one of a node's links than at one CPU's speed, in units of 1/[`ONE`].
-    pub(super) fn link_stretch(&self, way: Way, node: usize) -> u64 {
+    pub(super) fn link_stretch(&self, way: LimitedWay, node: usize) -> u64 {
         (self.sums[way.of(node)] >> (DEMAND_SHIFT - 10)).clamp(ONE, STRETCH_MAX)
     }
 }
@@ -118,10 +118,10 @@ mod tests {
         let mut flows = Flows::new(3, 1);
         flows.set(0, &[PEAK, PEAK / 2, 0], 10);
         flows.set(2, &[PEAK, PEAK, PEAK / 4], 10);
-        assert_eq!((flows.on_bus(0), flows.link_stretch(Way::Out, 0)), (2 * ONE, ONE + ONE / 2));
-        assert_eq!(flows.link_stretch(Way::In, 0), ONE, "less than the peak");
+        assert_eq!((flows.on_bus(0), flows.link_stretch(LimitedWay::Out, 0)), (2 * ONE, ONE + ONE / 2));
+        assert_eq!(flows.link_stretch(LimitedWay::In, 0), ONE, "less than the peak");
         flows.set(0, &[0, 0, 0], 10);
-        assert_eq!((flows.on_bus(0), flows.link_stretch(Way::Out, 0)), (ONE, ONE));
+        assert_eq!((flows.on_bus(0), flows.link_stretch(LimitedWay::Out, 0)), (ONE, ONE));
         flows.end(2);
         assert_eq!(flows.on_bus(0), 0);
     }

@@ -18,7 +18,7 @@ const CPU_SHIFT: u32 = 22;
 /// What a cache holds of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum CopyState {
     /// Only memory has it.
     Invalid = 0,
     /// The CPU has it alone, as memory has it.
@@ -29,7 +29,7 @@ pub(super) enum State {
     Modified = 3,
 }
 
-impl State {
+impl CopyState {
     /// Whether `access` leaves the state as it is.
     #[inline]
     pub(super) fn allows(self, access: Access) -> bool {
@@ -39,9 +39,9 @@ impl State {
 
 /// A line's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry(u32);
+pub(super) struct LineEntry(u32);
 
-impl Entry {
+impl LineEntry {
     /// As it is kept; 0 is of a line that nobody touched yet.
     #[inline]
     pub(super) const fn bits(self) -> u32 {
@@ -54,7 +54,7 @@ impl Entry {
     }
 
     #[inline]
-    pub(super) const fn new(cpu: u16, state: State, unit: u32) -> Self {
+    pub(super) const fn new(cpu: u16, state: CopyState, unit: u32) -> Self {
         Self((cpu as u32) << CPU_SHIFT | (state as u32) << STATE_SHIFT | unit & STAMP_MASK)
     }
 
@@ -64,12 +64,12 @@ impl Entry {
     }
 
     #[inline]
-    pub(super) const fn state(self) -> State {
+    pub(super) const fn state(self) -> CopyState {
         match self.0 >> STATE_SHIFT & 3 {
-            0 => State::Invalid,
-            1 => State::Exclusive,
-            2 => State::Shared,
-            _ => State::Modified,
+            0 => CopyState::Invalid,
+            1 => CopyState::Exclusive,
+            2 => CopyState::Shared,
+            _ => CopyState::Modified,
         }
     }
 
@@ -106,12 +106,12 @@ impl Frames {
 
     /// A line's entry; that of a frame beyond the machine's memory is invalid.
     #[inline]
-    pub(super) fn get(&self, line: u32) -> Entry {
-        Entry(self.entries.get(line as usize).copied().unwrap_or(0))
+    pub(super) fn get(&self, line: u32) -> LineEntry {
+        LineEntry(self.entries.get(line as usize).copied().unwrap_or(0))
     }
 
     #[inline]
-    pub(super) fn set(&mut self, line: u32, entry: Entry) {
+    pub(super) fn set(&mut self, line: u32, entry: LineEntry) {
         if let Some(slot) = self.entries.get_mut(line as usize) {
             *slot = entry.0;
         }
@@ -124,13 +124,15 @@ mod tests {
 
     #[test]
     fn entries_keep_what_they_are_given() {
-        for (cpu, state, unit) in
-            [(0, State::Modified, 0), (1023, State::Shared, STAMP_MASK), (5, State::Exclusive, 77)]
-        {
-            let entry = Entry::new(cpu, state, unit);
+        for (cpu, state, unit) in [
+            (0, CopyState::Modified, 0),
+            (1023, CopyState::Shared, STAMP_MASK),
+            (5, CopyState::Exclusive, 77),
+        ] {
+            let entry = LineEntry::new(cpu, state, unit);
             assert_eq!((entry.cpu(), entry.state(), entry.age(unit)), (cpu, state, 0));
             assert_eq!(entry.age(unit.wrapping_add(9) & STAMP_MASK), 9);
         }
-        assert_eq!(Frames::new(16, 2).get(99).state(), State::Invalid);
+        assert_eq!(Frames::new(16, 2).get(99).state(), CopyState::Invalid);
     }
 }

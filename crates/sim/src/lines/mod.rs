@@ -16,15 +16,15 @@ mod price;
 use bandwidth::Bandwidth;
 use cache::{Caches, UNIT_SHIFT};
 use flows::Flows;
-use frames::{Entry, Frames, State};
+use frames::{CopyState, Frames, LineEntry};
 use mm::{Access, Addr, Line, LineKind, Order, Pfn, Span, Topology};
-use named::{Named, TABLES, Table, table_of};
+use named::{LineTable, Named, TABLES, table_of};
 use objects::Objects;
 pub(crate) use price::Stretch;
 
 use crate::costs::{Costs, LINE_BYTES, Traffic};
-use crate::measure::{Level, Tally};
-use crate::profile::Place;
+use crate::measure::{Level, TimedCount};
+use crate::profile::CpuPosition;
 use crate::time::{Ticks, to_nanos};
 
 /// Spans, and one more for time outside of any.
@@ -44,7 +44,7 @@ pub(crate) struct Toucher {
 pub(crate) struct Lines {
     frames: Frames,
     objects: Objects,
-    named: [Table; TABLES],
+    named: [LineTable; TABLES],
     caches: Caches,
     bandwidth: Vec<Bandwidth>,
     flows: Flows,
@@ -64,7 +64,12 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// `descriptor_shift` is log2 of the descriptors that share a line.
-    pub(crate) fn new(costs: &Costs, topology: &Topology, places: &[Place], descriptor_shift: u32) -> Self {
+    pub(crate) fn new(
+        costs: &Costs,
+        topology: &Topology,
+        places: &[CpuPosition],
+        descriptor_shift: u32,
+    ) -> Self {
         let mut node_starts = vec![];
         let mut zone_nodes = vec![];
         let mut end = 0;
@@ -79,7 +84,7 @@ impl Lines {
         Self {
             frames: Frames::new(end, descriptor_shift),
             objects: Objects::default(),
-            named: std::array::from_fn(|_| Table::new(places.len())),
+            named: std::array::from_fn(|_| LineTable::new(places.len())),
             caches: Caches::new(costs, places),
             bandwidth: costs.nodes.line.iter().map(|&line| Bandwidth::new(line)).collect(),
             flows: Flows::new(places.len(), topology.nodes.len()),
@@ -185,19 +190,20 @@ impl Lines {
     /// `place` is a frame of the node that it lives on, and what prefetchers take for its address.
     fn move_line(
         &mut self,
-        entry: Entry,
+        entry: LineEntry,
         place: (u32, u32),
         access: Access,
         (who, costs): (Toucher, &Costs),
-    ) -> (Entry, Ticks) {
+    ) -> (LineEntry, Ticks) {
         let (frame, index) = place;
         let owner = entry.cpu();
         let age = u64::from(entry.age(self.unit(owner))) << UNIT_SHIFT;
         let mut level = match entry.state() {
-            State::Invalid => None,
+            CopyState::Invalid => None,
             _ => self.caches.find(who.cpu, owner, age),
         };
-        if owner == who.cpu && entry.state() == State::Shared && access.is_exclusive() && level.is_some() {
+        if owner == who.cpu && entry.state() == CopyState::Shared && access.is_exclusive() && level.is_some()
+        {
             // Others may have copies, which must be called in.
             level = level.max(Some(Level::SameSocket));
         }
@@ -218,7 +224,7 @@ impl Lines {
         cache.lines += u64::from(level != Level::L1);
         let unit = (cache.lines >> UNIT_SHIFT) as u32;
         let state = next_state(entry.state(), access, owner == who.cpu && level < Level::LocalDram, level);
-        (Entry::new(who.cpu, state, unit), self.spend(level, cost, who))
+        (LineEntry::new(who.cpu, state, unit), self.spend(level, cost, who))
     }
 
     /// `cost` of a touch, less what of it passes while other misses are under way.
@@ -238,13 +244,13 @@ impl Lines {
     fn touch_named(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
         let (table, index) = (table_of(line.kind), line.index);
         let named = self.named[table].get(index);
-        let own = named.owner == who.cpu && named.state != State::Invalid;
+        let own = named.owner == who.cpu && named.state != CopyState::Invalid;
         let age = self.caches.cpu(named.owner).lines - named.stamp;
-        let has_copy = named.state == State::Shared && !own && self.named[table].has_copy(index, who.cpu);
+        let has_copy = named.state == CopyState::Shared && !own && self.named[table].has_copy(index, who.cpu);
         let found = match (named.state, access) {
-            (State::Invalid, _) => None,
-            (State::Shared, Access::Read) if has_copy => Some(Level::L2),
-            (State::Shared, Access::Write | Access::Store | Access::Atomic) if own || has_copy => {
+            (CopyState::Invalid, _) => None,
+            (CopyState::Shared, Access::Read) if has_copy => Some(Level::L2),
+            (CopyState::Shared, Access::Write | Access::Store | Access::Atomic) if own || has_copy => {
                 Some(Level::SameSocket)
             }
             _ => self.caches.find(who.cpu, named.owner, age),
@@ -270,7 +276,7 @@ impl Lines {
     /// The state of a named line after a touch that was not the owner's first-level hit.
     fn own_named(&mut self, table: usize, index: u32, named: Named, access: Access, claim: Claim) {
         let table = &mut self.named[table];
-        let own = named.owner == claim.cpu && named.state != State::Invalid;
+        let own = named.owner == claim.cpu && named.state != CopyState::Invalid;
         let nobody_has_it = claim.level >= Level::LocalDram;
         if access.is_exclusive() || nobody_has_it || own {
             let state = next_state(named.state, access, own && !nobody_has_it, claim.level);
@@ -279,7 +285,7 @@ impl Lines {
                 table.clear_copies(index);
             }
         } else {
-            table.set(index, Named { state: State::Shared, ..named });
+            table.set(index, Named { state: CopyState::Shared, ..named });
             table.add_copy(index, claim.cpu);
         }
     }
@@ -361,11 +367,11 @@ impl Lines {
     }
 
     /// What touches have cost in a span so far.
-    pub(crate) fn spent(&self, span: usize, costs: &Costs) -> [Tally; Level::COUNT] {
+    pub(crate) fn spent(&self, span: usize, costs: &Costs) -> [TimedCount; Level::COUNT] {
         let mut spent = self.spent[span];
         spent[0].0 += self.hits[span];
         spent[0].1 += self.hits[span] * costs.levels[0];
-        spent.map(|(count, ticks)| Tally { count, time: to_nanos(ticks) })
+        spent.map(|(count, ticks)| TimedCount { count, time: to_nanos(ticks) })
     }
 
     /// Forgets what touches have cost; the lines stay where they are.
@@ -385,12 +391,12 @@ struct Claim {
 }
 
 /// The state after a touch; `kept` says that this CPU had the line in its caches before.
-const fn next_state(state: State, access: Access, kept: bool, level: Level) -> State {
+const fn next_state(state: CopyState, access: Access, kept: bool, level: Level) -> CopyState {
     match access {
-        Access::Write | Access::Store | Access::Atomic => State::Modified,
+        Access::Write | Access::Store | Access::Atomic => CopyState::Modified,
         Access::Read if kept => state,
-        Access::Read if matches!(level, Level::LocalDram | Level::RemoteDram) => State::Exclusive,
-        Access::Read => State::Shared,
+        Access::Read if matches!(level, Level::LocalDram | Level::RemoteDram) => CopyState::Exclusive,
+        Access::Read => CopyState::Shared,
     }
 }
 

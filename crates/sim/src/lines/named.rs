@@ -3,7 +3,7 @@
 
 use mm::LineKind;
 
-use super::frames::State;
+use super::frames::CopyState;
 
 /// Lines by which a table grows.
 const GROWTH: usize = 1024;
@@ -15,20 +15,20 @@ pub(super) struct Named {
     pub(super) stamp: u64,
     /// Who wrote it last, or read it first.
     pub(super) owner: u16,
-    pub(super) state: State,
+    pub(super) state: CopyState,
 }
 
-const UNTOUCHED: Named = Named { stamp: 0, owner: 0, state: State::Invalid };
+const UNTOUCHED: Named = Named { stamp: 0, owner: 0, state: CopyState::Invalid };
 
 /// All lines of one kind, and which CPUs have a copy of those that are shared.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct LineTable {
     lines: Vec<Named>,
     sharers: Vec<u64>,
     words: usize,
 }
 
-impl Table {
+impl LineTable {
     pub(super) fn new(cpus: usize) -> Self {
         Self { lines: vec![], sharers: vec![], words: cpus.div_ceil(64) }
     }

@@ -8,7 +8,7 @@
 use mm::Addr;
 use mm::ids::PAGE_SIZE;
 
-use super::frames::Entry;
+use super::frames::LineEntry;
 use crate::costs::LINE_BYTES;
 
 /// Words of a line.
@@ -95,12 +95,12 @@ impl Objects {
 
     /// The entry of the line at `at`.
     #[inline]
-    pub(super) fn entry(&self, at: Addr) -> Entry {
-        Entry::from_bits(self.slot(at)[1] as u32)
+    pub(super) fn entry(&self, at: Addr) -> LineEntry {
+        LineEntry::from_bits(self.slot(at)[1] as u32)
     }
 
     #[inline]
-    pub(super) fn set_entry(&mut self, at: Addr, entry: Entry) {
+    pub(super) fn set_entry(&mut self, at: Addr, entry: LineEntry) {
         self.change(at, |[_, above]| *above = *above >> 32 << 32 | u64::from(entry.bits()));
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-    use super::super::frames::State;
+    use super::super::frames::CopyState;
     use super::*;
 
     #[test]
@@ -135,9 +135,9 @@ mod tests {
         objects.store(at, 7);
         objects.store(at.add(8), 8);
         assert_eq!((objects.load(at), objects.load(at.add(8)), objects.load(at.add(PAGE_SIZE))), (7, 8, 0));
-        objects.set_entry(at, Entry::new(3, State::Modified, 5));
+        objects.set_entry(at, LineEntry::new(3, CopyState::Modified, 5));
         assert_eq!(objects.entry(at.add(8)).cpu(), 3);
-        assert_eq!(objects.entry(at.add(LINE_BYTES)).state(), State::Invalid);
+        assert_eq!(objects.entry(at.add(LINE_BYTES)).state(), CopyState::Invalid);
         assert_eq!((objects.load(at), objects.load(at.add(8))), (7, 8));
     }
 
@@ -175,12 +175,13 @@ mod tests {
                     words.insert(at.0, value);
                 }
                 3 => {
-                    let entry = Entry::new((random.next_u64() % 1024) as u16, State::Shared, value as u32);
+                    let entry =
+                        LineEntry::new((random.next_u64() % 1024) as u16, CopyState::Shared, value as u32);
                     objects.set_entry(at, entry);
                     lines.insert(at.0 / LINE_BYTES, entry);
                 }
                 4..6 => {
-                    let entry = lines.get(&(at.0 / LINE_BYTES)).copied().unwrap_or(Entry::from_bits(0));
+                    let entry = lines.get(&(at.0 / LINE_BYTES)).copied().unwrap_or(LineEntry::from_bits(0));
                     assert_eq!(objects.entry(at), entry);
                 }
                 _ => assert_eq!(objects.load(at), words.get(&at.0).copied().unwrap_or(0)),

@@ -1,7 +1,7 @@
 //! What modelled accesses cost: how many of them the caches have, what the others take by node, and how much of each
 //! node's memory and links they draw meanwhile. A long stretch is priced piece by piece, for loads change.
 
-use super::flows::{DEMAND_SHIFT, Way};
+use super::flows::{DEMAND_SHIFT, LimitedWay};
 use super::{Lines, Toucher};
 use crate::accesses::{AccessMix, Pattern};
 use crate::costs::{Costs, LINE_BYTES, ONE, Traffic};
@@ -54,7 +54,7 @@ struct Price {
 
 /// A node with memory of the working set.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct NodeShare {
     node: usize,
     share: u64,
 }
@@ -178,7 +178,7 @@ impl Lines {
             let latency = (costs.levels[level] - costs.touch) << PRICE_SHIFT;
             add(share, overlapped(stretch.mix.pattern, latency, costs));
         }
-        for Part { node, share } in self.parts(stretch, cpu) {
+        for NodeShare { node, share } in self.parts(stretch, cpu) {
             let share = part_of(found.memory, share);
             add(share, self.memory_price(stretch.mix.pattern, node, cpu, costs));
         }
@@ -199,13 +199,13 @@ impl Lines {
     }
 
     /// The nodes that the working set lies on, with their shares of it.
-    fn parts<'a>(&self, stretch: &'a Stretch<'_>, cpu: u16) -> impl Iterator<Item = Part> + use<'a> {
+    fn parts<'a>(&self, stretch: &'a Stretch<'_>, cpu: u16) -> impl Iterator<Item = NodeShare> + use<'a> {
         let nodes = self.bandwidth.len();
         let known = move |part: &&(mm::Node, u64)| usize::from(part.0.0) < nodes && part.1 > 0;
         let given = stretch.mix.nodes;
         let whole: u128 = given.iter().filter(known).map(|part| u128::from(part.1)).sum();
-        let own = Part { node: usize::from(self.caches.node_of(cpu)), share: 1 << SHARE_SHIFT };
-        let part = move |part: &(mm::Node, u64)| Part {
+        let own = NodeShare { node: usize::from(self.caches.node_of(cpu)), share: 1 << SHARE_SHIFT };
+        let part = move |part: &(mm::Node, u64)| NodeShare {
             node: usize::from(part.0.0),
             share: ((u128::from(part.1) << SHARE_SHIFT) / whole) as u64,
         };
@@ -238,8 +238,8 @@ impl Lines {
         if !costs.nodes.crosses(from, node) {
             return [bus; 2];
         }
-        let out = bus.max(self.flows.link_stretch(Way::Out, node));
-        let written = bus.max(self.flows.link_stretch(Way::In, node));
+        let out = bus.max(self.flows.link_stretch(LimitedWay::Out, node));
+        let written = bus.max(self.flows.link_stretch(LimitedWay::In, node));
         [out, if pattern == Pattern::Streaming { written } else { out.max(written) }]
     }
 
@@ -254,22 +254,23 @@ impl Lines {
         let from = usize::from(self.caches.node_of(who.cpu));
         let mut demands = std::mem::take(&mut stretch.demands);
         demands.clear();
-        demands.resize(Way::In.of(self.bandwidth.len()), 0);
+        demands.resize(LimitedWay::In.of(self.bandwidth.len()), 0);
         // A write through the caches brings the line in before, and back later.
         let brought = if stretch.mix.pattern == Pattern::Streaming { reads } else { reads + writes };
-        for Part { node, share } in self.parts(stretch, who.cpu) {
+        for NodeShare { node, share } in self.parts(stretch, who.cpu) {
             let part = |lines: u64, line: Ticks, stretch: u64| {
                 let lines = u128::from(part_of(lines, share));
                 let stretched = lines * u128::from(line) * u128::from(stretch) / u128::from(ONE);
                 ((stretched << DEMAND_SHIFT >> SHARE_SHIFT) / u128::from(time.max(1))) as u64
             };
             let memory = &self.bandwidth[node];
-            demands[Way::Bus.of(node)] += part(brought + writes, costs.nodes.line[node], memory.stretch());
+            demands[LimitedWay::Bus.of(node)] +=
+                part(brought + writes, costs.nodes.line[node], memory.stretch());
             if costs.nodes.crosses(from, node) {
                 let link =
                     |lines, way| part(lines, costs.nodes.link_line, self.flows.link_stretch(way, node));
-                demands[Way::Out.of(node)] += link(brought, Way::Out);
-                demands[Way::In.of(node)] += link(writes, Way::In);
+                demands[LimitedWay::Out.of(node)] += link(brought, LimitedWay::Out);
+                demands[LimitedWay::In.of(node)] += link(writes, LimitedWay::In);
             }
         }
         stretch.demands = demands;
@@ -281,7 +282,7 @@ impl Lines {
             self.accessed[level] += u128::from(accesses) * u128::from(share);
         }
         let near = usize::from(self.caches.node_of(who.cpu));
-        for Part { node, share } in self.parts(stretch, who.cpu) {
+        for NodeShare { node, share } in self.parts(stretch, who.cpu) {
             let level = if node == near { Level::LocalDram } else { Level::RemoteDram };
             let share = part_of(found.memory, share);
             self.accessed[level as usize] += u128::from(accesses) * u128::from(share);

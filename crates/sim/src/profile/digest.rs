@@ -26,7 +26,7 @@ pub(super) fn of(profile: &Profile) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Figure, Kind};
+    use super::super::{Figure, FigureKind};
     use super::*;
 
     #[test]
@@ -39,7 +39,7 @@ mod tests {
     fn figures_and_shape_count_and_words_do_not() {
         let profile = Profile::load("xeon-8260").unwrap();
         let with = |title, value| {
-            let figure = Figure::new(value, Kind::Estimated, "another source");
+            let figure = Figure::new(value, FigureKind::Estimated, "another source");
             profile.with("other", title, profile.shape().clone(), [("path.interrupt_ns", figure)]).unwrap()
         };
         let value = profile.value("path.interrupt_ns");

@@ -9,23 +9,23 @@ pub struct Figure {
     /// The number, in the unit that its key ends with.
     pub value: f64,
     /// How far it can be trusted.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// Where it comes from.
     pub source: String,
     /// How far repetitions lay apart, where it was measured more than once.
-    pub spread: Option<Spread>,
+    pub spread: Option<FigureSpread>,
 }
 
 impl Figure {
     /// A figure that was not measured here, so that it has no spread.
-    pub fn new(value: f64, kind: Kind, source: impl Into<String>) -> Self {
+    pub fn new(value: f64, kind: FigureKind, source: impl Into<String>) -> Self {
         Self { value, kind, source: source.into(), spread: None }
     }
 }
 
 /// Where the repetitions of a measurement lay, in the figure's unit.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Spread {
+pub struct FigureSpread {
     /// The least.
     pub min: f64,
     /// A quarter of them are at or below this.
@@ -40,7 +40,7 @@ pub struct Spread {
 
 /// How a figure was come by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum FigureKind {
     /// Measured by us, on that machine.
     Measured,
     /// Published for that machine, or for one of the same design.
@@ -51,7 +51,7 @@ pub enum Kind {
     Estimated,
 }
 
-impl Kind {
+impl FigureKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Measured, Self::Published, Self::Fitted, Self::Estimated];
 
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FigureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

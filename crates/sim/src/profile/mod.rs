@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use digest::digest;
-pub use figure::{FIGURES, Figure, FigureSpec, Kind, Spread, figure_spec};
+pub use figure::{FIGURES, Figure, FigureKind, FigureSpec, FigureSpread, figure_spec};
 use mm::{Cpu, Topology};
 pub use read::ORDERED;
-pub use shape::{Closeness, LOW_END_MIB, NodeShape, Place, Shape, SmtNumbering};
+pub use shape::{Closeness, CpuPosition, LOW_END_MIB, NodeShape, Shape, SmtNumbering};
 
 /// What is wrong with a profile, in one line.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use mm::WordSize;
 use toml::{Table, Value};
 
 use super::extend::Laid;
-use super::figure::{FIGURES, Figure, FigureSpec, Kind, Spread};
+use super::figure::{FIGURES, Figure, FigureKind, FigureSpec, FigureSpread};
 use super::missing;
 use super::shape::{LOW_END_MIB, NodeShape, Shape, SmtNumbering};
 use super::{Profile, ProfileError, did_you_mean};
@@ -133,12 +133,12 @@ fn figure(key: &str, value: Value) -> Read<Figure> {
     Ok(figure)
 }
 
-fn spread(value: Value) -> Read<Spread> {
+fn spread(value: Value) -> Read<FigureSpread> {
     let Value::Table(mut table) = value else {
         return Err("must be { min, p25, p75, max, samples }".into());
     };
-    let mut read = || -> Read<Spread> {
-        Ok(Spread {
+    let mut read = || -> Read<FigureSpread> {
+        Ok(FigureSpread {
             min: required(&mut table, "min", number)?,
             p25: required(&mut table, "p25", number)?,
             p75: required(&mut table, "p75", number)?,
@@ -261,10 +261,10 @@ fn boolean(value: Value) -> Read<bool> {
     }
 }
 
-fn kind(value: Value) -> Read<Kind> {
+fn kind(value: Value) -> Read<FigureKind> {
     let text = string(value)?;
-    let names = Kind::ALL.map(Kind::name).join(", ");
-    Kind::ALL
+    let names = FigureKind::ALL.map(FigureKind::name).join(", ");
+    FigureKind::ALL
         .into_iter()
         .find(|kind| kind.name() == text)
         .ok_or_else(|| format!("is {text:?}, not one of {names}"))

@@ -56,7 +56,7 @@ pub struct NodeShape {
 
 /// Where a CPU is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct CpuPosition {
     /// Its core, numbered over the machine.
     pub core: u16,
     /// Its last-level cache, numbered over the machine.
@@ -82,7 +82,7 @@ pub enum Closeness {
     CrossSocket,
 }
 
-impl Place {
+impl CpuPosition {
     /// How near `other` is, which is another CPU's place unless both are the same.
     #[inline]
     pub fn closeness(&self, other: &Self) -> Closeness {
@@ -111,11 +111,11 @@ impl Shape {
     }
 
     /// Where every CPU is, by number.
-    pub fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<CpuPosition> {
         (0..self.cpu_count()).map(|cpu| self.place(cpu)).collect()
     }
 
-    fn place(&self, cpu: u32) -> Place {
+    fn place(&self, cpu: u32) -> CpuPosition {
         let core = match self.smt_numbering {
             SmtNumbering::Split => cpu % (self.sockets * self.cores_per_socket),
             SmtNumbering::Adjacent => cpu / self.threads_per_core,
@@ -124,7 +124,7 @@ impl Shape {
         let llcs = self.cores_per_socket.div_ceil(self.cores_per_llc);
         let nodes: Vec<usize> = self.nodes_with_cpus(socket).collect();
         let nth = within as usize * nodes.len() / self.cores_per_socket as usize;
-        Place {
+        CpuPosition {
             core: core as u16,
             llc: (socket * llcs + within / self.cores_per_llc) as u16,
             socket: socket as u16,
@@ -139,7 +139,7 @@ impl Shape {
 
     /// The CPUs that tasks use where nothing else is said.
     pub fn default_cpus(&self) -> Vec<Cpu> {
-        let allowed = |place: &Place| {
+        let allowed = |place: &CpuPosition| {
             self.cpuset_nodes.as_ref().is_none_or(|nodes| nodes.contains(&u32::from(place.node)))
         };
         let places = self.places();
@@ -153,7 +153,7 @@ impl Shape {
     pub fn topology(&self, l3_bytes: f64) -> Result<Topology, String> {
         self.validate()?;
         let places = self.places();
-        let cache_slice = |place: &Place| {
+        let cache_slice = |place: &CpuPosition| {
             let sharing = places.iter().filter(|other| other.llc == place.llc).count() as u64;
             l3_bytes as u64 / sharing.max(1)
         };

@@ -4,7 +4,7 @@ use core::fmt::Write;
 
 use mm::WordSize;
 
-use super::{LOW_END_MIB, Profile, SmtNumbering, Spread};
+use super::{FigureSpread, LOW_END_MIB, Profile, SmtNumbering};
 
 pub(super) fn profile(profile: &Profile) -> String {
     let mut out = String::new();
@@ -81,8 +81,8 @@ fn write_figures(out: &mut String, profile: &Profile) -> core::fmt::Result {
     Ok(())
 }
 
-fn spread(spread: &Spread) -> String {
-    let Spread { min, p25, p75, max, samples } = spread;
+fn spread(spread: &FigureSpread) -> String {
+    let FigureSpread { min, p25, p75, max, samples } = spread;
     format!(
         ", spread = {{ min = {min:?}, p25 = {p25:?}, p75 = {p75:?}, max = {max:?}, samples = {samples} }}"
     )

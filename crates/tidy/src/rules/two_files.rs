@@ -123,8 +123,7 @@ fn too_many(tree: &Tree, sources: &[Source<'_>], kind: &Kind, one: &str) -> Opti
     let Some(file) = tree.files.iter().find(|file| file.path == declared) else {
         return finding(format!("the {} {one} is said to be declared here, and is not", kind.name));
     };
-    let is_code = file.path.ends_with(".rs");
-    if is_code && !has_word(&file.text, one) {
+    if place == In::Code && !has_word(&file.text, one) {
         return finding(format!("the {} {one} is said to be declared here, and is not", kind.name));
     }
     let names = |source: &&Source<'_>| {

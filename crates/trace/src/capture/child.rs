@@ -11,14 +11,14 @@ use std::thread::{self, JoinHandle};
 use crate::error::RecordError;
 
 /// A process that waits before it becomes the command.
-pub(super) struct Held {
+pub(super) struct WaitingChild {
     pid: u32,
     program: String,
     gate: File,
     starter: JoinHandle<io::Result<Child>>,
 }
 
-impl Held {
+impl WaitingChild {
     /// Makes the process.
     pub(super) fn new(command: &[OsString]) -> Result<Self, RecordError> {
         let program = command[0].to_string_lossy().into_owned();

@@ -17,7 +17,7 @@ const BACKLOG_MAX: usize = 512 << 20;
 const PATIENCE_MS: i32 = 20;
 
 /// What one round over all rings gave.
-pub(super) struct Round {
+pub(super) struct DrainedRound {
     /// No record older than this comes in a later round: the time at which the round before began.
     pub(super) horizon: u64,
     /// Whether this is the last.
@@ -28,13 +28,13 @@ pub(super) struct Round {
 
 /// The thread and what it shares.
 pub(super) struct Drainer {
-    pub(super) rounds: Receiver<Round>,
-    shared: Arc<Shared>,
+    pub(super) rounds: Receiver<DrainedRound>,
+    shared: Arc<DrainState>,
     thread: Option<JoinHandle<Vec<Ring>>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct DrainState {
     stop: AtomicBool,
     backlog: AtomicUsize,
     /// Buffers to be used again: fresh ones would cost page faults, which are recorded too.
@@ -44,7 +44,7 @@ struct Shared {
 impl Drainer {
     /// Starts to empty `rings`.
     pub(super) fn start(rings: Vec<Ring>) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(DrainState::default());
         let (sender, rounds) = channel();
         let for_thread = Arc::clone(&shared);
         let thread = thread::Builder::new()
@@ -81,7 +81,7 @@ impl Drop for Drainer {
     }
 }
 
-fn run(mut rings: Vec<Ring>, shared: &Shared, rounds: &Sender<Round>) -> Vec<Ring> {
+fn run(mut rings: Vec<Ring>, shared: &DrainState, rounds: &Sender<DrainedRound>) -> Vec<Ring> {
     let mut horizon = 0;
     loop {
         // Read before the rings are: what comes after it may be missing from the last round, but nothing before it.
@@ -100,7 +100,7 @@ fn run(mut rings: Vec<Ring>, shared: &Shared, rounds: &Sender<Round>) -> Vec<Rin
         }
         // A round that left rings out proves nothing about them.
         let is_full = batches.len() == rings.len();
-        let round = Round { horizon: if is_last { u64::MAX } else { horizon }, is_last, batches };
+        let round = DrainedRound { horizon: if is_last { u64::MAX } else { horizon }, is_last, batches };
         if rounds.send(round).is_err() || is_last {
             return rings;
         }

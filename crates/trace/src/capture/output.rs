@@ -13,10 +13,10 @@ use crate::format::Written;
 pub(super) struct Output {
     pub(super) file: File,
     /// Its name, without links; `None` for a device or a pipe, which is written to as it is.
-    place: Option<Place>,
+    place: Option<WaitingFile>,
 }
 
-struct Place {
+struct WaitingFile {
     path: PathBuf,
     /// What the file is called until the command runs.
     waiting: PathBuf,
@@ -39,12 +39,12 @@ impl Output {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let waiting = with_ending(&path, &format!(".{}.new", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&waiting).map_err(failed)?;
-        Ok(Self { file, place: Some(Place { path, waiting, has_begun: AtomicBool::new(false) }) })
+        Ok(Self { file, place: Some(WaitingFile { path, waiting, has_begun: AtomicBool::new(false) }) })
     }
 
     /// Gives the file its name; one that has the name becomes `NAME.old`.
     pub(super) fn begin(&self) -> Result<(), RecordError> {
-        let Some(Place { path, waiting, has_begun }) = &self.place else { return Ok(()) };
+        let Some(WaitingFile { path, waiting, has_begun }) = &self.place else { return Ok(()) };
         if path.exists() {
             let kept = fs::rename(path, with_ending(path, ".old"));
             kept.map_err(|error| RecordError::System { what: "keeping the older recording", error })?;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::child::{Held, exit_code, terminate};
-use super::drain::{Drainer, Round};
+use super::child::{WaitingChild, exit_code, terminate};
+use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
 use super::output::Output;
 use super::perf::Events;
@@ -20,7 +20,7 @@ use super::{Group, calibrate, host, procs, ring};
 use crate::error::RecordError;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
-use crate::meta::{Meta, Outcome};
+use crate::meta::{Meta, RecordingEnd};
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::record::{Layout, Origin};
 use crate::stream::schema::Schema;
@@ -118,7 +118,7 @@ fn start(
     output: &Output,
     tracepoints: Vec<String>,
 ) -> Result<Started, RecordError> {
-    let held = options.target.command().map(Held::new).transpose()?;
+    let held = options.target.command().map(WaitingChild::new).transpose()?;
     let mut meta = host::describe();
     meta.cost = calibrate::measure(events, options.ring_pages)?;
     // That moved pages between the lists.
@@ -132,13 +132,13 @@ fn start(
     events.enable()?;
     let root = match options.target {
         Target::Process(pid) => Some(pid),
-        _ => held.as_ref().map(Held::pid),
+        _ => held.as_ref().map(WaitingChild::pid),
     };
     let tasks = procs::snapshot(root);
     let rings = std::mem::take(&mut events.rings);
     let drainer = Drainer::start(rings);
     let drainer = drainer.map_err(|error| RecordError::System { what: "starting a thread", error })?;
-    let child = held.map(Held::release).transpose()?;
+    let child = held.map(WaitingChild::release).transpose()?;
     if let Err(error) = output.begin() {
         child.iter().for_each(terminate);
         return Err(error);
@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn take(&mut self, round: Round) -> io::Result<()> {
+    fn take(&mut self, round: DrainedRound) -> io::Result<()> {
         for (index, bytes) in round.batches {
             let cpu = self.events.cpus[index];
             for (kind, body) in ring::records(&bytes) {
@@ -333,7 +333,7 @@ impl<'a> Session<'a> {
             }
         }
         let counts = self.assembler.counts();
-        let outcome = Outcome {
+        let outcome = RecordingEnd {
             end_ns,
             end_unix_ns: host::unix_ns(),
             events: counts.events,

@@ -27,7 +27,7 @@ pub(crate) enum Frames {
 }
 
 /// Takes the fields that do not repeat.
-pub(crate) trait Sink {
+pub(crate) trait FieldSink {
     /// The frame of a page event.
     fn frame(&mut self, of: Frames, pfn: Pfn);
     /// A number of a task or a name.
@@ -41,7 +41,7 @@ pub(crate) trait Sink {
 }
 
 /// Gives them back, in the same order; `None` where one is missing or cannot be.
-pub(crate) trait Source {
+pub(crate) trait FieldSource {
     /// The frame of a page event.
     fn frame(&mut self, of: Frames) -> Option<Pfn>;
     /// A task.
@@ -69,15 +69,15 @@ pub(crate) trait Hide {
 }
 
 /// Where a field of type `T` is kept: in the attributes, or by itself.
-pub(crate) trait Place<T: Copy> {
+pub(crate) trait FieldPlace<T: Copy> {
     /// Whether it is in the attributes' second part.
     const IN_REST: bool = false;
     /// Puts it into the attributes.
     fn attr(_value: T, _attr: &mut Attr) {}
     /// Puts it into what is stored by itself.
-    fn put(_value: T, _into: &mut impl Sink) {}
+    fn put(_value: T, _into: &mut impl FieldSink) {}
     /// Gets it from either.
-    fn take(attr: &Attr, from: &mut impl Source) -> Option<T>;
+    fn take(attr: &Attr, from: &mut impl FieldSource) -> Option<T>;
     /// What a mask makes of it.
     fn hide(_value: &mut T, _mask: &mut impl Hide) {}
 }
@@ -100,13 +100,13 @@ impl<const OF: u8> Frame<OF> {
     };
 }
 
-impl<const OF: u8> Place<Pfn> for Frame<OF> {
+impl<const OF: u8> FieldPlace<Pfn> for Frame<OF> {
     #[inline]
-    fn put(value: Pfn, into: &mut impl Sink) {
+    fn put(value: Pfn, into: &mut impl FieldSink) {
         into.frame(Self::FRAMES, value);
     }
     #[inline]
-    fn take(_attr: &Attr, from: &mut impl Source) -> Option<Pfn> {
+    fn take(_attr: &Attr, from: &mut impl FieldSource) -> Option<Pfn> {
         from.frame(Self::FRAMES)
     }
     fn hide(value: &mut Pfn, mask: &mut impl Hide) {
@@ -117,46 +117,46 @@ impl<const OF: u8> Place<Pfn> for Frame<OF> {
 /// The order, type and flags of a page event: parts of the first attribute.
 pub(super) struct Packed;
 
-impl Place<Order> for Packed {
+impl FieldPlace<Order> for Packed {
     #[inline]
     fn attr(value: Order, attr: &mut Attr) {
         attr.first |= u64::from(value.get());
     }
     #[inline]
-    fn take(attr: &Attr, _from: &mut impl Source) -> Option<Order> {
+    fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<Order> {
         Order::new(attr.first as u8 & 15)
     }
 }
 
-impl Place<MigrateType> for Packed {
+impl FieldPlace<MigrateType> for Packed {
     #[inline]
     fn attr(value: MigrateType, attr: &mut Attr) {
         attr.first |= (value as u64) << 4;
     }
     #[inline]
-    fn take(attr: &Attr, _from: &mut impl Source) -> Option<MigrateType> {
+    fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<MigrateType> {
         MigrateType::from_index(attr.first as u8 >> 4)
     }
 }
 
-impl Place<Gfp> for Packed {
+impl FieldPlace<Gfp> for Packed {
     #[inline]
     fn attr(value: Gfp, attr: &mut Attr) {
         attr.first |= u64::from(value.0) << 8;
     }
     #[inline]
-    fn take(attr: &Attr, _from: &mut impl Source) -> Option<Gfp> {
+    fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<Gfp> {
         Some(Gfp((attr.first >> 8) as u32))
     }
 }
 
-impl Place<bool> for Packed {
+impl FieldPlace<bool> for Packed {
     #[inline]
     fn attr(value: bool, attr: &mut Attr) {
         attr.first |= u64::from(value) << 8;
     }
     #[inline]
-    fn take(attr: &Attr, _from: &mut impl Source) -> Option<bool> {
+    fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<bool> {
         Some(attr.first >> 8 != 0)
     }
 }
@@ -166,11 +166,11 @@ pub(super) struct Whole;
 
 macro_rules! whole {
     ($($type:ty: |$value:ident| $put:expr, |$first:ident| $take:expr;)*) => {
-        $(impl Place<$type> for Whole {
+        $(impl FieldPlace<$type> for Whole {
             fn attr($value: $type, attr: &mut Attr) {
                 attr.first = $put;
             }
-            fn take(attr: &Attr, _from: &mut impl Source) -> Option<$type> {
+            fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<$type> {
                 let $first = attr.first;
                 $take
             }
@@ -185,11 +185,11 @@ whole! {
     SwitchState: |value| value as u64, |first| SwitchState::from_index(first);
 }
 
-impl Place<NameId> for Whole {
+impl FieldPlace<NameId> for Whole {
     fn attr(value: NameId, attr: &mut Attr) {
         attr.first = u64::from(value.0);
     }
-    fn take(attr: &Attr, from: &mut impl Source) -> Option<NameId> {
+    fn take(attr: &Attr, from: &mut impl FieldSource) -> Option<NameId> {
         from.name_of(attr.first)
     }
 }
@@ -199,12 +199,12 @@ pub(super) struct Rest<const INDEX: usize>;
 
 macro_rules! rest {
     ($($type:ty: |$value:ident| $put:expr, |$stored:ident| $take:expr;)*) => {
-        $(impl<const INDEX: usize> Place<$type> for Rest<INDEX> {
+        $(impl<const INDEX: usize> FieldPlace<$type> for Rest<INDEX> {
             const IN_REST: bool = true;
             fn attr($value: $type, attr: &mut Attr) {
                 attr.rest[INDEX] = $put;
             }
-            fn take(attr: &Attr, _from: &mut impl Source) -> Option<$type> {
+            fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<$type> {
                 let $stored = attr.rest[INDEX];
                 Some($take)
             }
@@ -222,20 +222,20 @@ rest! {
 /// A number of a task or a name.
 pub(super) struct Number;
 
-impl Place<TaskId> for Number {
-    fn put(value: TaskId, into: &mut impl Sink) {
+impl FieldPlace<TaskId> for Number {
+    fn put(value: TaskId, into: &mut impl FieldSink) {
         into.number(value.0);
     }
-    fn take(_attr: &Attr, from: &mut impl Source) -> Option<TaskId> {
+    fn take(_attr: &Attr, from: &mut impl FieldSource) -> Option<TaskId> {
         from.task()
     }
 }
 
-impl Place<NameId> for Number {
-    fn put(value: NameId, into: &mut impl Sink) {
+impl FieldPlace<NameId> for Number {
+    fn put(value: NameId, into: &mut impl FieldSink) {
         into.number(value.0);
     }
-    fn take(_attr: &Attr, from: &mut impl Source) -> Option<NameId> {
+    fn take(_attr: &Attr, from: &mut impl FieldSource) -> Option<NameId> {
         from.name()
     }
 }
@@ -243,11 +243,11 @@ impl Place<NameId> for Number {
 /// The task that the CPU runs from here on.
 pub(super) struct NextTask;
 
-impl Place<TaskId> for NextTask {
-    fn put(value: TaskId, into: &mut impl Sink) {
+impl FieldPlace<TaskId> for NextTask {
+    fn put(value: TaskId, into: &mut impl FieldSink) {
         into.next_task(value);
     }
-    fn take(_attr: &Attr, from: &mut impl Source) -> Option<TaskId> {
+    fn take(_attr: &Attr, from: &mut impl FieldSource) -> Option<TaskId> {
         from.next_task()
     }
 }
@@ -255,11 +255,11 @@ impl Place<TaskId> for NextTask {
 /// An address of the kernel's.
 pub(super) struct Address;
 
-impl Place<u64> for Address {
-    fn put(value: u64, into: &mut impl Sink) {
+impl FieldPlace<u64> for Address {
+    fn put(value: u64, into: &mut impl FieldSink) {
         into.address(value);
     }
-    fn take(_attr: &Attr, from: &mut impl Source) -> Option<u64> {
+    fn take(_attr: &Attr, from: &mut impl FieldSource) -> Option<u64> {
         from.address()
     }
     fn hide(value: &mut u64, mask: &mut impl Hide) {
@@ -270,11 +270,11 @@ impl Place<u64> for Address {
 /// An address that a program touched.
 pub(super) struct Touched;
 
-impl Place<u64> for Touched {
-    fn put(value: u64, into: &mut impl Sink) {
+impl FieldPlace<u64> for Touched {
+    fn put(value: u64, into: &mut impl FieldSink) {
         into.address(value);
     }
-    fn take(_attr: &Attr, from: &mut impl Source) -> Option<u64> {
+    fn take(_attr: &Attr, from: &mut impl FieldSource) -> Option<u64> {
         from.address()
     }
     fn hide(value: &mut u64, mask: &mut impl Hide) {
@@ -285,11 +285,11 @@ impl Place<u64> for Touched {
 /// An instruction pointer.
 pub(super) struct Instruction;
 
-impl Place<u64> for Instruction {
-    fn put(value: u64, into: &mut impl Sink) {
+impl FieldPlace<u64> for Instruction {
+    fn put(value: u64, into: &mut impl FieldSink) {
         into.instruction(value);
     }
-    fn take(_attr: &Attr, from: &mut impl Source) -> Option<u64> {
+    fn take(_attr: &Attr, from: &mut impl FieldSource) -> Option<u64> {
         from.instruction()
     }
     fn hide(value: &mut u64, mask: &mut impl Hide) {

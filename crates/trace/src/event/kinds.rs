@@ -4,8 +4,8 @@
 use mm::{MigrateType, Order, Pfn, TaskId};
 
 use super::field::{
-    ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, Frame, Hide, Instruction, LOCKED, NextTask, Number,
-    Packed, Place, Rest, Sink, Source, Touched, Whole,
+    ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, FieldPlace, FieldSink, FieldSource, Frame, Hide,
+    Instruction, LOCKED, NextTask, Number, Packed, Rest, Touched, Whole,
 };
 use super::tracepoint::{Decoded, Tracepoint};
 use super::{Group, NameId, SwitchState};
@@ -39,7 +39,7 @@ macro_rules! kinds {
             /// The kinds' names, by [`EventKind::index`].
             pub const NAMES: [&'static str; Self::COUNT] = [$($name),*];
             /// Which kinds have attributes in the second part.
-            const HAVE_REST: [bool; Self::COUNT] = [$(false $($(|| <$place as Place<$type>>::IN_REST)*)?),*];
+            const HAVE_REST: [bool; Self::COUNT] = [$(false $($(|| <$place as FieldPlace<$type>>::IN_REST)*)?),*];
             /// The tracepoints that each kind comes from.
             const TRACEPOINTS: [&'static [Tracepoint]; Self::COUNT] = [$(&[$($tracepoint),*]),*];
 
@@ -57,7 +57,7 @@ macro_rules! kinds {
                 let mut attr = Attr::default();
                 match *self {
                     $(Self::$kind { $($($field),*)? } => {
-                        $($(<$place as Place<$type>>::attr($field, &mut attr);)*)?
+                        $($(<$place as FieldPlace<$type>>::attr($field, &mut attr);)*)?
                     })*
                 }
                 attr
@@ -65,19 +65,19 @@ macro_rules! kinds {
 
             /// Hands on the other fields.
             #[inline]
-            pub(crate) fn put(&self, into: &mut impl Sink) {
+            pub(crate) fn put(&self, into: &mut impl FieldSink) {
                 match *self {
                     $(Self::$kind { $($($field),*)? } => {
-                        $($(<$place as Place<$type>>::put($field, into);)*)?
+                        $($(<$place as FieldPlace<$type>>::put($field, into);)*)?
                     })*
                 }
             }
 
             /// The event of the kind with this number, of its attributes and the other fields.
             #[inline]
-            pub(crate) fn take(index: usize, attr: &Attr, from: &mut impl Source) -> Option<Self> {
+            pub(crate) fn take(index: usize, attr: &Attr, from: &mut impl FieldSource) -> Option<Self> {
                 Some(match Index::ALL.get(index)? {
-                    $(Index::$kind => Self::$kind { $($($field: <$place as Place<$type>>::take(attr, from)?),*)? },)*
+                    $(Index::$kind => Self::$kind { $($($field: <$place as FieldPlace<$type>>::take(attr, from)?),*)? },)*
                 })
             }
 
@@ -85,7 +85,7 @@ macro_rules! kinds {
             pub(crate) fn hide(&mut self, mask: &mut impl Hide) {
                 match self {
                     $(Self::$kind { $($($field),*)? } => {
-                        $($(<$place as Place<$type>>::hide($field, mask);)*)?
+                        $($(<$place as FieldPlace<$type>>::hide($field, mask);)*)?
                     })*
                 }
             }

@@ -6,7 +6,7 @@ use super::CHUNK_EVENTS;
 use super::codec::{Column, TAG_ATTR, TAG_CPU, TAG_KIND, TAG_TASK};
 use super::context::Context;
 use super::varint::Cursor;
-use crate::event::field::{Attr, Frames, Source};
+use crate::event::field::{Attr, FieldSource, Frames};
 use crate::event::{Event, EventKind, NameId};
 
 /// What an event may refer to.
@@ -182,7 +182,7 @@ impl Decoder {
     }
 }
 
-impl Source for Decoder {
+impl FieldSource for Decoder {
     #[inline]
     fn frame(&mut self, of: Frames) -> Option<Pfn> {
         let column = Column::of_frames(of);

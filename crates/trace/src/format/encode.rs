@@ -5,7 +5,7 @@ use mm::{Cpu, Pfn, TaskId};
 use super::codec::{Column, TAG_ATTR, TAG_CPU, TAG_TASK};
 use super::context::Context;
 use super::varint::{put, zigzag};
-use crate::event::field::{Frames, Sink};
+use crate::event::field::{FieldSink, Frames};
 use crate::event::{Event, EventKind};
 
 /// Collects the events of one chunk.
@@ -117,7 +117,7 @@ impl Encoder {
     }
 }
 
-impl Sink for Encoder {
+impl FieldSink for Encoder {
     #[inline]
     fn frame(&mut self, of: Frames, pfn: Pfn) {
         let last = &mut self.context().pfn[of as usize];

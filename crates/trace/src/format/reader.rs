@@ -13,7 +13,7 @@ use super::varint::Cursor;
 use super::{HEADER_LEN, MAGIC, VERSION_MAJOR};
 use crate::error::ReadError;
 use crate::event::{Event, NameId, Task};
-use crate::meta::{Meta, Outcome};
+use crate::meta::{Meta, RecordingEnd};
 use mm::{Nanos, TaskId};
 
 /// More tasks or names than this are taken for damage: they would need gigabytes.
@@ -27,7 +27,7 @@ pub struct Reader<R = File> {
     meta: Meta,
     tasks: Vec<Task>,
     names: Vec<String>,
-    outcome: Option<Outcome>,
+    outcome: Option<RecordingEnd>,
     /// Those of events.
     chunks: Vec<Chunk>,
     damage: Option<Damage>,
@@ -77,7 +77,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// How it ended; `None` if it was cut short before that was written.
-    pub const fn outcome(&self) -> Option<&Outcome> {
+    pub const fn outcome(&self) -> Option<&RecordingEnd> {
         self.outcome.as_ref()
     }
 

@@ -7,7 +7,7 @@ use super::encode::Encoder;
 use super::varint::{put, put_str};
 use super::{CHUNK_BYTES_MAX, CHUNK_EVENTS, END_MAGIC, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
 use crate::event::{Event, Task};
-use crate::meta::{Meta, Outcome};
+use crate::meta::{Meta, RecordingEnd};
 use mm::TaskId;
 
 /// A recording in the making.
@@ -18,7 +18,7 @@ pub struct Writer<W> {
     payload: Vec<u8>,
     tasks: Pending,
     names: Pending,
-    index: Vec<Entry>,
+    index: Vec<ChunkEntry>,
     written: Written,
 }
 
@@ -39,7 +39,7 @@ struct Pending {
 }
 
 /// Where a chunk is.
-struct Entry {
+struct ChunkEntry {
     kind: ChunkKind,
     offset: u64,
     count: u32,
@@ -143,7 +143,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the file says.
-    pub fn finish(mut self, mut outcome: Outcome) -> io::Result<(W, Written)> {
+    pub fn finish(mut self, mut outcome: RecordingEnd) -> io::Result<(W, Written)> {
         self.flush()?;
         outcome.events = self.written.events;
         self.write_json(ChunkKind::Outcome, &outcome)?;
@@ -184,7 +184,7 @@ impl<W: Write> Writer<W> {
         let bytes = self.packer.pack(kind, count, payload)?;
         self.out.write_all(bytes)?;
         let offset = self.written.bytes;
-        self.index.push(Entry { kind, offset, count, first_time: times.0, last_time: times.1 });
+        self.index.push(ChunkEntry { kind, offset, count, first_time: times.0, last_time: times.1 });
         self.written.bytes += bytes.len() as u64;
         Ok(())
     }

@@ -51,7 +51,7 @@ pub struct Heat {
 
 /// A region as documents have it.
 #[derive(Serialize)]
-struct Entry<'a> {
+struct RegionEntry<'a> {
     name: &'a str,
     mib: f64,
     within_100ms: f64,
@@ -60,7 +60,7 @@ struct Entry<'a> {
     rounds: usize,
 }
 
-impl<'a> From<&'a Region> for Entry<'a> {
+impl<'a> From<&'a Region> for RegionEntry<'a> {
     fn from(region: &'a Region) -> Self {
         let [within_100ms, within_1s, within_5s] = region.within;
         Self {
@@ -152,7 +152,7 @@ impl Heat {
 
     /// The document as JSON: what the TOML has, and the header's figures by name.
     pub fn to_json(&self) -> serde_json::Value {
-        let entries: Vec<Entry<'_>> = self.regions.iter().map(Entry::from).collect();
+        let entries: Vec<RegionEntry<'_>> = self.regions.iter().map(RegionEntry::from).collect();
         serde_json::json!({
             "title": self.title,
             "source": self.source(),
@@ -171,7 +171,7 @@ impl Heat {
             "flushed": self.flushed,
             "huge_kib": self.huge_kib,
             "exit_status": self.exit_status,
-            "all": Entry::from(&self.all),
+            "all": RegionEntry::from(&self.all),
             "region": entries,
         })
     }

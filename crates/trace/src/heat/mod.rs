@@ -22,9 +22,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use document::Heat;
-pub use process::{Step, watch};
+pub use process::{WatchProgress, watch};
 pub use regions::{Region, regions, total};
-pub use round::{End, Look, Round, Watched, round};
+pub use round::{Look, LooksOfRound, RoundEnd, Watched, round};
 pub use smaps::{Mapping, parse};
 
 /// How long after clearing accessed bits are looked at, shortest first.

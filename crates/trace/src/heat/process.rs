@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::document::Heat;
 use super::regions::{median, regions, total};
-use super::round::{End, Round, Waited, Watched, round};
+use super::round::{LooksOfRound, RoundEnd, Waited, Watched, round};
 use super::{HeatError, HeatOptions, HeatTarget, date};
 use crate::capture::{child, host, procs};
 
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How far watching is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct WatchProgress {
     /// Rounds that are over.
     pub rounds: usize,
     /// The name of the process that is watched.
@@ -35,7 +35,7 @@ pub struct Step {
 ///
 /// # Errors
 /// No such process or command, what is not permitted or missing, or that not a single round was whole.
-pub fn watch(options: &HeatOptions, progress: &mut dyn FnMut(Step)) -> Result<Heat, HeatError> {
+pub fn watch(options: &HeatOptions, progress: &mut dyn FnMut(WatchProgress)) -> Result<Heat, HeatError> {
     let mut course = Course::start(options)?;
     let watched = course.watch(progress);
     course.end();
@@ -47,10 +47,10 @@ pub fn watch(options: &HeatOptions, progress: &mut dyn FnMut(Step)) -> Result<He
 
 /// All rounds, and what they cost.
 #[derive(Default)]
-struct Seen {
+struct WatchedRounds {
     /// The words of the command that ran already.
     command: Vec<String>,
-    rounds: Vec<(u32, String, Round)>,
+    rounds: Vec<(u32, String, LooksOfRound)>,
     cut: usize,
     cpu_s: Vec<f64>,
     clear_ns: Vec<f64>,
@@ -85,18 +85,18 @@ impl<'a> Course<'a> {
     }
 
     /// Rounds until the program ends, or there are enough.
-    fn watch(&mut self, progress: &mut dyn FnMut(Step)) -> Result<Seen, HeatError> {
-        let mut seen = Seen { command: procs::command(self.root), ..Seen::default() };
+    fn watch(&mut self, progress: &mut dyn FnMut(WatchProgress)) -> Result<WatchedRounds, HeatError> {
+        let mut seen = WatchedRounds { command: procs::command(self.root), ..WatchedRounds::default() };
         let first = self.began + self.options.after;
         let mut state = self.wait_until(first);
         while state == Waited::Due {
             let next = Instant::now() + self.options.interval;
             let pid = procs::largest(self.root);
             let name = procs::name(pid).unwrap_or_default();
-            progress(Step { rounds: seen.rounds.len(), process: name.clone() });
+            progress(WatchProgress { rounds: seen.rounds.len(), process: name.clone() });
             let (began, cpu_s) = (Instant::now(), procs::cpu_seconds(pid));
             state = match self.one_round(pid, &mut seen)? {
-                End::Whole(looks) => {
+                RoundEnd::Whole(looks) => {
                     let used = procs::cpu_seconds(pid).zip(cpu_s).map(|(after, before)| after - before);
                     seen.cpu_s.extend(used.map(|used| used / began.elapsed().as_secs_f64()));
                     seen.rounds.push((pid, name, looks));
@@ -104,20 +104,20 @@ impl<'a> Course<'a> {
                         self.options.rounds.is_some_and(|rounds| seen.rounds.len() as u64 >= rounds.into());
                     if enough { Waited::Stopped } else { self.wait_until(next) }
                 }
-                End::Gone => {
+                RoundEnd::Gone => {
                     seen.cut += 1;
                     // The next process may not be there yet.
                     self.wait_until(Instant::now() + TICK)
                 }
-                End::Stopped => Waited::Stopped,
+                RoundEnd::Stopped => Waited::Stopped,
             };
         }
         Ok(seen)
     }
 
-    fn one_round(&mut self, pid: u32, seen: &mut Seen) -> Result<End, HeatError> {
+    fn one_round(&mut self, pid: u32, seen: &mut WatchedRounds) -> Result<RoundEnd, HeatError> {
         let folder = format!("/proc/{pid}");
-        let opened = Live::open(self, pid);
+        let opened = WatchedProcess::open(self, pid);
         let result = opened.and_then(|mut live| {
             let end = round(&mut live);
             seen.clear_ns.extend(live.clear_ns);
@@ -131,7 +131,7 @@ impl<'a> Course<'a> {
         };
         // Whoever is about to end answers with all kinds of errors.
         if !procs::is_alive(pid) {
-            return Ok(End::Gone);
+            return Ok(RoundEnd::Gone);
         }
         Err(match error.kind() {
             ErrorKind::PermissionDenied => HeatError::Permission { file },
@@ -204,7 +204,7 @@ fn start(words: &[OsString]) -> Result<Child, HeatError> {
 }
 
 /// A process within a round.
-struct Live<'a, 'b> {
+struct WatchedProcess<'a, 'b> {
     course: &'a mut Course<'b>,
     pid: u32,
     refs: File,
@@ -215,7 +215,7 @@ struct Live<'a, 'b> {
     look_ns: Vec<f64>,
 }
 
-impl<'a, 'b> Live<'a, 'b> {
+impl<'a, 'b> WatchedProcess<'a, 'b> {
     fn open(course: &'a mut Course<'b>, pid: u32) -> Result<Self, (String, io::Error)> {
         let opened = |name: &str, options: &mut OpenOptions| {
             let path = format!("/proc/{pid}/{name}");
@@ -228,7 +228,7 @@ impl<'a, 'b> Live<'a, 'b> {
     }
 }
 
-impl Watched for Live<'_, '_> {
+impl Watched for WatchedProcess<'_, '_> {
     fn clear(&mut self) -> io::Result<()> {
         let began = Instant::now();
         self.refs.write_all(b"1")?;
@@ -271,10 +271,10 @@ impl Watched for Live<'_, '_> {
 }
 
 /// The document of the process that was seen most often; of two, the larger one's.
-fn heat(options: &HeatOptions, seen: Seen, exit_status: Option<i32>) -> Option<Heat> {
+fn heat(options: &HeatOptions, seen: WatchedRounds, exit_status: Option<i32>) -> Option<Heat> {
     let of = |pid: u32| {
         let rounds = seen.rounds.iter().filter(move |(other, ..)| *other == pid);
-        rounds.map(|(_, _, round)| round.clone()).collect::<Vec<Round>>()
+        rounds.map(|(_, _, round)| round.clone()).collect::<Vec<LooksOfRound>>()
     };
     let pids = seen.rounds.iter().map(|(pid, ..)| *pid);
     let pid = pids.max_by_key(|&pid| {

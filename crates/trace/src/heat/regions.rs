@@ -1,7 +1,7 @@
 //! Mappings over time. They come and go, grow, are cut in two and joined; what has addresses in common from one look to
 //! the next, and the same path, is one region.
 
-use super::round::{Look, Round};
+use super::round::{Look, LooksOfRound};
 use super::smaps::Mapping;
 use super::{SMALL_KIB, WINDOWS};
 
@@ -50,7 +50,7 @@ struct Track {
 }
 
 /// A mapping of the look before, and its track.
-struct Place {
+struct MappingTrack {
     start: u64,
     end: u64,
     path: String,
@@ -58,7 +58,7 @@ struct Place {
 }
 
 /// The regions of a process, the largest first, and the rest.
-pub fn regions(rounds: &[Round]) -> Vec<Region> {
+pub fn regions(rounds: &[LooksOfRound]) -> Vec<Region> {
     let mut found = vec![];
     let mut rest = vec![Sums::default(); rounds.len()];
     for track in tracks(rounds) {
@@ -78,7 +78,7 @@ pub fn regions(rounds: &[Round]) -> Vec<Region> {
 }
 
 /// All memory of a process as one region.
-pub fn total(rounds: &[Round]) -> Region {
+pub fn total(rounds: &[LooksOfRound]) -> Region {
     let sum = |look: &Look| {
         let mut sum = Sum::default();
         for mapping in look {
@@ -91,9 +91,9 @@ pub fn total(rounds: &[Round]) -> Region {
 }
 
 /// What was one mapping, or several that were cut from one or joined to one, through all looks of all rounds.
-fn tracks(rounds: &[Round]) -> Vec<Track> {
+fn tracks(rounds: &[LooksOfRound]) -> Vec<Track> {
     let mut tracks: Vec<Track> = vec![];
-    let mut before: Vec<Place> = vec![];
+    let mut before: Vec<MappingTrack> = vec![];
     for (number, round) in rounds.iter().enumerate() {
         for (window, look) in round.iter().enumerate() {
             let mut places = Vec::with_capacity(look.len());
@@ -105,7 +105,7 @@ fn tracks(rounds: &[Round]) -> Vec<Track> {
                 });
                 tracks[track].sums[number][window].add(mapping);
                 let Mapping { start, end, ref path, .. } = *mapping;
-                places.push(Place { start, end, path: path.clone(), track });
+                places.push(MappingTrack { start, end, path: path.clone(), track });
             }
             // As the kernel lists them.
             places.sort_by_key(|place| place.start);
@@ -126,7 +126,7 @@ fn tracks(rounds: &[Round]) -> Vec<Track> {
 }
 
 /// The track that a mapping goes on with, by the look before. One that joins several makes them one.
-fn follow(tracks: &mut [Track], before: &[Place], mapping: &Mapping) -> Option<usize> {
+fn follow(tracks: &mut [Track], before: &[MappingTrack], mapping: &Mapping) -> Option<usize> {
     // Mappings do not overlap each other, so that those of the look before are in order of their ends, too.
     let first = before.partition_point(|place| place.end <= mapping.start);
     let near = before[first..].iter().take_while(|place| place.start < mapping.end);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     /// A round that sees the same mappings three times.
-    fn steady(look: &[Mapping]) -> Round {
+    fn steady(look: &[Mapping]) -> LooksOfRound {
         [look.to_vec(), look.to_vec(), look.to_vec()]
     }
 
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_mapping_that_grows_at_either_end_stays_one() {
-        let rounds: Vec<Round> =
+        let rounds: Vec<LooksOfRound> =
             (0..4).map(|round| steady(&[mapping("", (100 - 10 * round, 200 + 5 * round), 1)])).collect();
         assert_eq!(names_and_mib(&regions(&rounds)), [("[anon]", 122)]);
     }
@@ -268,7 +268,7 @@ mod tests {
                 mappings.collect::<Look>()
             });
             let looks: Vec<Look> = looks.collect();
-            let rounds: Vec<Round> =
+            let rounds: Vec<LooksOfRound> =
                 looks.chunks(3).map(|three| [three[0].clone(), three[1].clone(), three[2].clone()]).collect();
             for region in regions(&rounds).iter().chain([&total(&rounds)]) {
                 prop_assert!(region.within.iter().all(|share| (0.0..=1.0).contains(share)), "{region:?}");
@@ -281,6 +281,6 @@ mod tests {
     fn nothing_gives_nothing() {
         assert_eq!(regions(&[]), []);
         assert_eq!(total(&[]).resident_kib, 0);
-        assert_eq!(regions(&[Round::default()]), []);
+        assert_eq!(regions(&[LooksOfRound::default()]), []);
     }
 }

@@ -42,13 +42,13 @@ pub enum Waited {
 pub type Look = Vec<Mapping>;
 
 /// A look after each of [`WINDOWS`].
-pub type Round = [Look; WINDOWS.len()];
+pub type LooksOfRound = [Look; WINDOWS.len()];
 
 /// How a round ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum RoundEnd {
     /// It is whole.
-    Whole(Round),
+    Whole(LooksOfRound),
     /// The process ended within it.
     Gone,
     /// No more is to be looked at.
@@ -58,29 +58,29 @@ pub enum End {
 /// One round.
 ///
 /// # Errors
-/// What the system would not let us do; not that the process has ended, which is an [`End`].
-pub fn round(watched: &mut impl Watched) -> io::Result<End> {
-    let mut looks = Round::default();
+/// What the system would not let us do; not that the process has ended, which is an [`RoundEnd`].
+pub fn round(watched: &mut impl Watched) -> io::Result<RoundEnd> {
+    let mut looks = LooksOfRound::default();
     match watched.clear() {
-        Err(error) if is_gone(&error) => return Ok(End::Gone),
+        Err(error) if is_gone(&error) => return Ok(RoundEnd::Gone),
         result => result?,
     }
     for (window, look) in WINDOWS.into_iter().zip(&mut looks) {
         match watched.wait(window) {
             Waited::Due => {}
-            Waited::Gone => return Ok(End::Gone),
-            Waited::Stopped => return Ok(End::Stopped),
+            Waited::Gone => return Ok(RoundEnd::Gone),
+            Waited::Stopped => return Ok(RoundEnd::Stopped),
         }
         match watched.look() {
-            Err(error) if is_gone(&error) => return Ok(End::Gone),
+            Err(error) if is_gone(&error) => return Ok(RoundEnd::Gone),
             result => *look = parse(&result?),
         }
         // A process that is about to end has given its memory back.
         if look.is_empty() {
-            return Ok(End::Gone);
+            return Ok(RoundEnd::Gone);
         }
     }
-    Ok(End::Whole(looks))
+    Ok(RoundEnd::Whole(looks))
 }
 
 /// Whether an error only says that the process has ended. That there never was a file is for whoever opens it.
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_round_clears_once_and_looks_after_each_window() {
         let mut program = Program { now: Duration::ZERO, life: Duration::MAX, cleared: 0 };
-        let End::Whole(looks) = round(&mut program).unwrap() else { panic!("it does not end") };
+        let RoundEnd::Whole(looks) = round(&mut program).unwrap() else { panic!("it does not end") };
         let accessed: Vec<u64> = looks.iter().map(|look| look[0].accessed_kib).collect();
         assert_eq!(accessed, [0, 4, 20]);
         assert_eq!(program.cleared, 1);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_program_that_ends_has_no_whole_round() {
         let mut program = Program { now: Duration::ZERO, life: Duration::from_secs(3), cleared: 0 };
-        assert_eq!(round(&mut program).unwrap(), End::Gone);
+        assert_eq!(round(&mut program).unwrap(), RoundEnd::Gone);
     }
 
     /// Fails, or has no memory any more.
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn an_end_is_told_from_a_refusal() {
-        assert_eq!(round(&mut Broken(None)).unwrap(), End::Gone);
-        assert_eq!(round(&mut Broken(Some(libc::ESRCH))).unwrap(), End::Gone);
+        assert_eq!(round(&mut Broken(None)).unwrap(), RoundEnd::Gone);
+        assert_eq!(round(&mut Broken(Some(libc::ESRCH))).unwrap(), RoundEnd::Gone);
         assert_eq!(
             round(&mut Broken(Some(libc::EACCES))).unwrap_err().kind(),
             io::ErrorKind::PermissionDenied

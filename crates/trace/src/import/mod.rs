@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::error::{ReadError, RecordError};
 use crate::format::{Writer, Written};
-use crate::meta::{Keep, Meta, Outcome};
+use crate::meta::{Keep, Meta, RecordingEnd};
 use crate::stream::assemble::{Assembler, Counts, Membership};
 use crate::stream::record::Record;
 use crate::stream::schema::Schema;
@@ -88,8 +88,14 @@ fn import_opened<R: Read + Seek, W: Write>(
         return Err(failed(error, assembler.writer().written()));
     }
     let Counts { events, lost, unreadable, left_out, last_time } = assembler.counts();
-    let outcome =
-        Outcome { end_ns: last_time.max(start_ns), events, lost, unreadable, left_out, ..Outcome::default() };
+    let outcome = RecordingEnd {
+        end_ns: last_time.max(start_ns),
+        events,
+        lost,
+        unreadable,
+        left_out,
+        ..RecordingEnd::default()
+    };
     let kept = assembler.writer().written();
     let (output, written) = assembler.into_writer().finish(outcome).map_err(|error| failed(error, kept))?;
     Ok((output, Imported { events: written.events, bytes: written.bytes, lost, unreadable }))
@@ -177,7 +183,7 @@ fn assemble<R: Read + Seek, W: Write>(
     assembler: &mut Assembler<W>,
 ) -> Result<io::Result<()>, ReadError> {
     let mut sorter = Sorter::default();
-    let mut rounds = Rounds::default();
+    let mut rounds = PerfRounds::default();
     let mut output = Ok(());
     let layouts = perf.layouts().clone();
     let mut release = |sorter: &mut Sorter, horizon| {
@@ -203,12 +209,12 @@ fn assemble<R: Read + Seek, W: Write>(
 
 /// perf reads its rings in rounds; what a round saw last, the round after next is past.
 #[derive(Default)]
-struct Rounds {
+struct PerfRounds {
     latest: u64,
     latest_before: u64,
 }
 
-impl Rounds {
+impl PerfRounds {
     /// Ends a round. Gives the time up to which all has come.
     fn finish(&mut self) -> u64 {
         std::mem::replace(&mut self.latest_before, self.latest)

@@ -7,12 +7,12 @@ use crate::stream::pages::PageSet;
 
 /// The pages that are out, and what went in and out.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct PagesOut {
     pages: PageSet,
     balance: PageBalance,
 }
 
-impl Held {
+impl PagesOut {
     /// A block goes out.
     pub(super) fn allocate(&mut self, pfn: Pfn, order: Order) {
         let pages = order.pages();

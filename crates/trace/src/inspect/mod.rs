@@ -17,9 +17,9 @@ use crate::event::{Event, EventKind};
 use crate::format::{Damage, Reader};
 use crate::meta::Keep;
 use crate::slabs::slab_pages;
-use held::Held;
+use held::PagesOut;
 use objects::Objects;
-use runs::Runs;
+use runs::BlockRuns;
 
 /// What is in a recording.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -226,7 +226,7 @@ pub struct Losses {
 /// An event is written wrongly; see [`Reader::events`]. What is damaged is left out and said.
 pub fn inspect<R: Read + Seek>(reader: &mut Reader<R>) -> Result<Inspection, ReadError> {
     let slab_pages = slab_pages(reader)?;
-    let mut tally = Tally::new(reader);
+    let mut tally = InspectionTally::new(reader);
     tally.slab_pages = SlabPageEvents { allocations: slab_pages.allocations, frees: slab_pages.frees };
     for event in reader.events()? {
         tally.add(&event?);
@@ -236,21 +236,21 @@ pub fn inspect<R: Read + Seek>(reader: &mut Reader<R>) -> Result<Inspection, Rea
 
 /// What is counted while reading.
 #[derive(Default)]
-struct Tally {
+struct InspectionTally {
     kinds: [u64; EventKind::COUNT],
     mix: [[u64; MigrateType::COUNT]; 11],
     tasks: Vec<TaskActivity>,
     running: Vec<Option<(u32, u64)>>,
-    refills: Runs,
-    drains: Runs,
-    held: Held,
+    refills: BlockRuns,
+    drains: BlockRuns,
+    held: PagesOut,
     objects: Objects,
     slab_pages: SlabPageEvents,
     losses: Losses,
     times: Option<(u64, u64)>,
 }
 
-impl Tally {
+impl InspectionTally {
     fn new<R: Read + Seek>(reader: &Reader<R>) -> Self {
         let tasks = reader.tasks().iter().map(|task| TaskActivity {
             name: task.name.clone(),
@@ -263,8 +263,8 @@ impl Tally {
         Self {
             tasks: tasks.collect(),
             running: vec![None; cpus],
-            refills: Runs::new(cpus),
-            drains: Runs::new(cpus),
+            refills: BlockRuns::new(cpus),
+            drains: BlockRuns::new(cpus),
             ..Self::default()
         }
     }

@@ -8,25 +8,25 @@ use mm::{MigrateType, Order};
 use super::RunRow;
 
 /// What all blocks of a run have in common; `None` where they may differ.
-type Shape = Option<(Order, MigrateType)>;
+type RunShape = Option<(Order, MigrateType)>;
 
 /// The runs of one kind.
 #[derive(Default)]
-pub(super) struct Runs {
+pub(super) struct BlockRuns {
     /// Each CPU's run that goes on: its shape and blocks.
-    open: Vec<Option<(Shape, u64)>>,
+    open: Vec<Option<(RunShape, u64)>>,
     /// How many runs of a shape had so many blocks.
-    sizes: BTreeMap<Shape, BTreeMap<u64, u64>>,
+    sizes: BTreeMap<RunShape, BTreeMap<u64, u64>>,
 }
 
-impl Runs {
+impl BlockRuns {
     /// For so many CPUs.
     pub(super) fn new(cpus: usize) -> Self {
         Self { open: vec![None; cpus], sizes: BTreeMap::new() }
     }
 
     /// A block more; of another shape than the last, it begins a new run.
-    pub(super) fn extend(&mut self, cpu: usize, shape: Shape) {
+    pub(super) fn extend(&mut self, cpu: usize, shape: RunShape) {
         match &mut self.open[cpu] {
             Some((open, blocks)) if *open == shape => *blocks += 1,
             _ => {

@@ -6,7 +6,7 @@ use super::assemble::{Assembler, Membership};
 use super::record::{Origin, Record};
 use crate::event::{EventKind, Task};
 use crate::format::{Reader, Writer};
-use crate::meta::{Keep, Meta, Outcome};
+use crate::meta::{Keep, Meta, RecordingEnd};
 use crate::stream::schema::Schema;
 use crate::tracefs::format::Format;
 
@@ -52,7 +52,7 @@ fn kept(story: &[(u32, bool, u64)]) -> (Vec<EventKind>, u64) {
         assembler.take(origin, Record::Sample(&raw)).unwrap();
     }
     let left_out = assembler.counts().left_out;
-    let (bytes, _) = assembler.into_writer().finish(Outcome::default()).unwrap();
+    let (bytes, _) = assembler.into_writer().finish(RecordingEnd::default()).unwrap();
     let mut reader = Reader::new(Cursor::new(bytes)).unwrap();
     let kinds = reader.events().unwrap().map(|event| event.unwrap().kind).collect();
     (kinds, left_out)

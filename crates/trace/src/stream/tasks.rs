@@ -12,13 +12,13 @@ const TID_MAX: u32 = 1 << 22;
 pub(crate) struct Tasks {
     /// By task number: index into `entries` + 1, or 0.
     by_tid: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<TaskEntry>,
     count: u32,
 }
 
 /// A task, whether or not the recording knows it.
 #[derive(Clone, Debug, Default)]
-struct Entry {
+struct TaskEntry {
     task: Task,
     /// Its number in the recording, once an event needed one.
     id: Option<TaskId>,
@@ -48,7 +48,7 @@ impl Tasks {
         if tid >= self.by_tid.len() {
             self.by_tid.resize(tid + 1, 0);
         }
-        self.entries.push(Entry { task, id: None });
+        self.entries.push(TaskEntry { task, id: None });
         self.by_tid[tid] = self.entries.len() as u32;
         Some(TaskRef(self.entries.len() as u32 - 1))
     }

@@ -4,7 +4,7 @@
 
 pub mod perf;
 
-use freehold_trace::{Event, EventKind, Gfp, Meta, NameId, Outcome, Reader, SwitchState, Task, Writer};
+use freehold_trace::{Event, EventKind, Gfp, Meta, NameId, Reader, RecordingEnd, SwitchState, Task, Writer};
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
 use proptest::prelude::*;
 
@@ -86,7 +86,7 @@ pub fn recording(events: &[Event], chunk: usize) -> Vec<u8> {
         }
         writer.flush().unwrap();
     }
-    writer.finish(Outcome { end_ns: 7, ..Outcome::default() }).unwrap().0
+    writer.finish(RecordingEnd { end_ns: 7, ..RecordingEnd::default() }).unwrap().0
 }
 
 /// A writer that knows all tasks and names.

@@ -47,7 +47,7 @@ const DISTURBED: f64 = 0.02;
 
 /// What to measure.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct ContentionPlan {
     /// Numbers of threads, each at least 1.
     pub threads: Vec<u32>,
     /// What is set against each other.
@@ -72,7 +72,7 @@ pub struct Variant {
 /// A round of a variant with so many threads.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Slice {
-    /// Its place in [`Plan::variants`].
+    /// Its place in [`ContentionPlan::variants`].
     pub variant: usize,
     /// Threads.
     pub threads: u32,
@@ -115,7 +115,7 @@ pub struct ZoneLock {
 
 /// What was measured.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Outcome {
+pub struct ContentionResult {
     /// Round by round; within a round by numbers of threads, then by variants.
     pub slices: Vec<Slice>,
     /// CPUs that threads were kept on.
@@ -130,11 +130,11 @@ pub struct Outcome {
 ///
 /// # Errors
 /// The memory cannot be had.
-pub fn run(plan: &Plan, mut progress: impl FnMut(&Slice)) -> Result<Outcome, HostError> {
+pub fn run(plan: &ContentionPlan, mut progress: impl FnMut(&Slice)) -> Result<ContentionResult, HostError> {
     let system = System::this();
     let zone_pages = plan.zone_pages(system.cpus())?;
-    let ground = Ground::new(&system, zone_pages)?;
-    let mut outcome = Outcome { slices: vec![], cpus: ground.cpus.clone(), unpinned: 0, zone_pages };
+    let ground = MachineUnderTest::new(&system, zone_pages)?;
+    let mut outcome = ContentionResult { slices: vec![], cpus: ground.cpus.clone(), unpinned: 0, zone_pages };
     for round in 0..plan.rounds.max(1) {
         for &threads in &plan.threads {
             let cpus: Vec<u32> = ground.cpus.iter().copied().cycle().take(threads.max(1) as usize).collect();
@@ -153,7 +153,7 @@ pub fn run(plan: &Plan, mut progress: impl FnMut(&Slice)) -> Result<Outcome, Hos
     Ok(outcome)
 }
 
-impl Plan {
+impl ContentionPlan {
     /// Pages of the zone on a machine with so many CPUs.
     fn zone_pages(&self, cpus: usize) -> Result<u32, HostError> {
         let most = self.threads.iter().copied().max().unwrap_or(1).max(1);
@@ -173,14 +173,14 @@ impl Plan {
 }
 
 /// What all variants stand on: memory that is there, and the topology.
-struct Ground {
+struct MachineUnderTest {
     arena: Arc<Arena>,
     topology: Topology,
     clock: Clock,
     cpus: Vec<u32>,
 }
 
-impl Ground {
+impl MachineUnderTest {
     fn new(system: &System, zone_pages: u32) -> Result<Self, HostError> {
         let mut arena = Arena::reserve(zone_pages).map_err(HostError::Map)?;
         arena.populate();
@@ -194,7 +194,7 @@ impl Ground {
 
     fn slice(
         &self,
-        plan: &Plan,
+        plan: &ContentionPlan,
         variant: usize,
         round: u32,
         job: &Job<'_>,

@@ -53,7 +53,7 @@ where
     let all = job.cpus.len() as u32;
     let thread = |cpu: u32| {
         let unpinned = u32::from(pin(cpu).is_err());
-        let mut worker = Worker { mm, arena, held: Vec::with_capacity(job.pages), failed: 0 };
+        let mut worker = ContentionWorker { mm, arena, held: Vec::with_capacity(job.pages), failed: 0 };
         (0..WARM_UP).for_each(|_| worker.round());
         worker.failed = 0;
         meter::begin();
@@ -107,7 +107,7 @@ impl Done {
 }
 
 /// A thread's hands.
-struct Worker<'a, M: Machine> {
+struct ContentionWorker<'a, M: Machine> {
     mm: &'a Mm<M>,
     arena: &'a Arena,
     /// Empty between rounds.
@@ -115,7 +115,7 @@ struct Worker<'a, M: Machine> {
     failed: u64,
 }
 
-impl<M: Machine> Worker<'_, M> {
+impl<M: Machine> ContentionWorker<'_, M> {
     /// Allocates pages until the hands are full, writes a word to each, and frees them all in the same order.
     fn round(&mut self) {
         for _ in 0..self.held.capacity() {

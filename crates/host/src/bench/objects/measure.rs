@@ -9,7 +9,7 @@ use super::instructions::Instructions;
 use super::ring::Ring;
 use super::source::ObjectSource;
 use super::{OBJECT_SIZE, ObjectCase, ObjectPlan, ObjectRow};
-use crate::bench::Spread;
+use crate::bench::RoundSpread;
 use crate::clock::thread_time;
 use crate::probe::{allowed, pin};
 
@@ -22,7 +22,7 @@ const IN_STEP: [ObjectCase; 3] = [ObjectCase::HotPair, ObjectCase::BulkGet, Obje
 
 /// What an object took.
 #[derive(Clone, Copy, Debug, Default)]
-struct Taken {
+struct ObjectCost {
     ns: f64,
     instructions: Option<f64>,
 }
@@ -43,7 +43,7 @@ pub(super) fn in_step(
 ) -> Vec<ObjectRow> {
     let shares: Vec<Share> =
         sources.iter().map(|source| Share { pairs: pairs(*source), objects: plan.objects.max(1) }).collect();
-    let mut rounds: Vec<Vec<[Taken; 3]>> = vec![vec![]; sources.len()];
+    let mut rounds: Vec<Vec<[ObjectCost; 3]>> = vec![vec![]; sources.len()];
     for _ in 0..plan.rounds.max(1) {
         for ((source, share), rounds) in sources.iter().zip(&shares).zip(&mut rounds) {
             progress(source.name());
@@ -53,7 +53,7 @@ pub(super) fn in_step(
     let mut rows = vec![];
     for (index, case) in IN_STEP.into_iter().enumerate() {
         for ((source, share), rounds) in sources.iter().zip(&shares).zip(&rounds) {
-            let taken: Vec<Taken> = rounds.iter().map(|round| round[index]).collect();
+            let taken: Vec<ObjectCost> = rounds.iter().map(|round| round[index]).collect();
             let objects = if case == ObjectCase::HotPair { share.pairs } else { share.objects };
             rows.push(row(*source, case, threads.max(1), objects, &taken));
         }
@@ -66,7 +66,7 @@ fn row(
     case: ObjectCase,
     threads: u32,
     objects: u32,
-    rounds: &[Taken],
+    rounds: &[ObjectCost],
 ) -> ObjectRow {
     let ns: Vec<f64> = rounds.iter().map(|taken| taken.ns).collect();
     let counted: Option<Vec<f64>> = rounds.iter().map(|taken| taken.instructions).collect();
@@ -76,8 +76,8 @@ fn row(
         object_size: OBJECT_SIZE,
         threads,
         objects,
-        ns: Spread::of(&ns),
-        instructions: counted.map(|counted| Spread::of(&counted).median),
+        ns: RoundSpread::of(&ns),
+        instructions: counted.map(|counted| RoundSpread::of(&counted).median),
     }
 }
 
@@ -95,9 +95,9 @@ fn pairs(source: &dyn ObjectSource) -> u32 {
 }
 
 /// The means over the threads.
-fn round(source: &dyn ObjectSource, threads: u32, share: Share) -> [Taken; 3] {
+fn round(source: &dyn ObjectSource, threads: u32, share: Share) -> [ObjectCost; 3] {
     let barrier = Barrier::new(threads as usize);
-    let by_thread: Vec<[Taken; 3]> = thread::scope(|scope| {
+    let by_thread: Vec<[ObjectCost; 3]> = thread::scope(|scope| {
         let running: Vec<_> =
             (0..threads).map(|_| scope.spawn(|| of_thread(source, share, &barrier))).collect();
         let joined = running.into_iter().map(thread::ScopedJoinHandle::join);
@@ -106,7 +106,7 @@ fn round(source: &dyn ObjectSource, threads: u32, share: Share) -> [Taken; 3] {
     std::array::from_fn(|case| mean(by_thread.iter().map(|taken| taken[case])))
 }
 
-fn of_thread(source: &dyn ObjectSource, share: Share, barrier: &Barrier) -> [Taken; 3] {
+fn of_thread(source: &dyn ObjectSource, share: Share, barrier: &Barrier) -> [ObjectCost; 3] {
     let counter = Instructions::of_this_thread();
     let mut held = Vec::with_capacity(share.objects as usize);
     // Once unmeasured: the thread's first objects, and memory's first use.
@@ -122,23 +122,23 @@ fn of_thread(source: &dyn ObjectSource, share: Share, barrier: &Barrier) -> [Tak
     [pairs, get, put]
 }
 
-fn taken(counter: Option<&Instructions>, objects: u32, work: impl FnOnce()) -> Taken {
+fn taken(counter: Option<&Instructions>, objects: u32, work: impl FnOnce()) -> ObjectCost {
     let before = counter.and_then(Instructions::so_far);
     let start = thread_time();
     work();
     let elapsed = thread_time().saturating_sub(start);
     let after = counter.and_then(Instructions::so_far);
     let each = |total: u64| total as f64 / f64::from(objects.max(1));
-    Taken {
+    ObjectCost {
         ns: each(elapsed.as_nanos() as u64),
         instructions: before.zip(after).map(|(before, after)| each(after - before)),
     }
 }
 
-fn mean(taken: impl Iterator<Item = Taken> + Clone) -> Taken {
+fn mean(taken: impl Iterator<Item = ObjectCost> + Clone) -> ObjectCost {
     let count = taken.clone().count().max(1) as f64;
     let counted: Option<Vec<f64>> = taken.clone().map(|taken| taken.instructions).collect();
-    Taken {
+    ObjectCost {
         ns: taken.map(|taken| taken.ns).sum::<f64>() / count,
         instructions: counted.map(|counted| counted.iter().sum::<f64>() / count),
     }
@@ -152,11 +152,11 @@ pub(super) fn hand_overs(
 ) -> Vec<ObjectRow> {
     // Enough of them that the threads' start does not count.
     let objects = plan.objects.max(1).saturating_mul(16);
-    let mut rounds: Vec<Vec<Taken>> = vec![vec![]; sources.len()];
+    let mut rounds: Vec<Vec<ObjectCost>> = vec![vec![]; sources.len()];
     for _ in 0..plan.rounds.max(1) {
         for (source, rounds) in sources.iter().zip(&mut rounds) {
             progress(source.name());
-            rounds.push(Taken { ns: hand_over(*source, objects), instructions: None });
+            rounds.push(ObjectCost { ns: hand_over(*source, objects), instructions: None });
         }
     }
     let rows = sources.iter().zip(&rounds);

@@ -15,9 +15,9 @@ use std::fmt;
 
 use mm::Policy;
 
-use super::{Others, Spread};
+use super::{OtherAllocators, RoundSpread};
 use crate::host::HostError;
-use source::{Freehold, Malloc, ObjectSource, RingAlone};
+use source::{FreeholdObjects, MallocObjects, ObjectSource, RingAlone};
 
 /// Bytes of an object.
 pub const OBJECT_SIZE: u32 = 64;
@@ -62,7 +62,7 @@ pub struct ObjectPlan {
     /// The policies.
     pub policies: Vec<Policy>,
     /// Whether malloc is measured too.
-    pub others: Others,
+    pub others: OtherAllocators,
 }
 
 /// The policies that are measured if nothing is said: before sheaves, with them for who asks, for all, and ours.
@@ -76,7 +76,7 @@ impl ObjectPlan {
             rounds: 9,
             objects: 16_384,
             policies: POLICIES.iter().filter_map(|name| Policy::parse(name).ok()).collect(),
-            others: Others::Measured,
+            others: OtherAllocators::Measured,
         }
     }
 }
@@ -96,7 +96,7 @@ pub struct ObjectRow {
     pub objects: u32,
     /// Nanoseconds of CPU time for an object; of a hot pair, for allocation and free together; of a hand-over, the time
     /// from one object to the next.
-    pub ns: Spread,
+    pub ns: RoundSpread,
     /// Instructions of the program for an object, likewise, in the middle round; `None` where the CPU does not count
     /// them for us, and for hand-overs, where threads wait for each other.
     pub instructions: Option<f64>,
@@ -105,7 +105,7 @@ pub struct ObjectRow {
 impl fmt::Display for ObjectRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { source, case, object_size, threads, ns, .. } = self;
-        let Spread { min, median, max } = ns;
+        let RoundSpread { min, median, max } = ns;
         let case = case.name();
         write!(
             f,
@@ -127,12 +127,12 @@ pub fn run(plan: &ObjectPlan, mut progress: impl FnMut(&str)) -> Result<Vec<Obje
     let objects = u64::from(plan.objects.max(1)) * u64::from(threads_max);
     let mut freeholds = vec![];
     for policy in &plan.policies {
-        freeholds.extend(Freehold::all_of(policy, objects)?);
+        freeholds.extend(FreeholdObjects::all_of(policy, objects)?);
     }
     let mut sources: Vec<&dyn ObjectSource> =
         freeholds.iter().map(|freehold| freehold as &dyn ObjectSource).collect();
-    if plan.others == Others::Measured {
-        sources.push(&Malloc);
+    if plan.others == OtherAllocators::Measured {
+        sources.push(&MallocObjects);
     }
     let mut rows = vec![];
     for &threads in &plan.threads {

@@ -88,7 +88,7 @@ macro_rules! one_by_one {
 
 /// This allocator, called as its machine calls it, without owners around objects.
 #[derive(Debug)]
-pub(super) struct Freehold {
+pub(super) struct FreeholdObjects {
     name: String,
     mm: Arc<Mm<HostMachine>>,
     cache: CacheId,
@@ -96,7 +96,7 @@ pub(super) struct Freehold {
     _host: Host,
 }
 
-impl Freehold {
+impl FreeholdObjects {
     /// A cache under `policy` whose users hold `objects` at most at a time; where caches have sheaves only if they ask,
     /// also one that does.
     pub(super) fn all_of(policy: &Policy, objects: u64) -> Result<Vec<Self>, HostError> {
@@ -119,7 +119,7 @@ impl Freehold {
     }
 }
 
-impl ObjectSource for Freehold {
+impl ObjectSource for FreeholdObjects {
     one_by_one!();
 
     fn name(&self) -> &str {
@@ -168,9 +168,9 @@ impl ObjectSource for Freehold {
 
 /// The C library.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Malloc;
+pub(super) struct MallocObjects;
 
-impl ObjectSource for Malloc {
+impl ObjectSource for MallocObjects {
     one_by_one!();
 
     fn name(&self) -> &'static str {

@@ -1,12 +1,12 @@
 //! Caches and memory: latency, bandwidth, descriptors, memory under load and of other nodes.
 
-use super::{Plan, available_bytes};
+use super::{ProbeRun, available_bytes};
 use crate::probe::chase::Chain;
-use crate::probe::region::{PAGE_BYTES, Pages, Region};
+use crate::probe::region::{MappedRegion, PAGE_BYTES, Pages};
 use crate::probe::samples::Samples;
 use crate::probe::{Grade, Result, descriptors, load, memory, on_cpu, stores, string};
 
-impl Plan<'_> {
+impl ProbeRun<'_> {
     /// In which pages the region is, for the sources.
     fn backing(&self) -> String {
         let share = self.region.huge_share();
@@ -190,7 +190,7 @@ impl Plan<'_> {
         let mut extra = vec![];
         for (index, node) in nodes {
             let chased = on_cpu(self.home.number, || {
-                let region = Region::on_node(bytes, Pages::Huge, node.number);
+                let region = MappedRegion::on_node(bytes, Pages::Huge, node.number);
                 region.map(|region| Chain::new(&region, region.bytes()).cold().spread())
             });
             let with_cpus = self.hardware.cpus.iter().any(|cpu| cpu.node as usize == index);

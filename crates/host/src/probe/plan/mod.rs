@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use super::hardware::{CpuPlace, Hardware};
-use super::region::{Pages, Region};
+use super::region::{MappedRegion, Pages};
 use super::samples::Samples;
 use super::{Absent, Grade, Measured, Probe, ProbeError, Result, on_cpu};
 use pairs::PairFigures;
@@ -38,12 +38,12 @@ const HIDDEN: &[(&str, &str)] = &[
 ];
 
 /// A probe in progress.
-struct Plan<'h> {
+struct ProbeRun<'h> {
     hardware: &'h Hardware,
     cpus: &'h [CpuPlace],
     /// Where what needs one CPU is measured.
     home: CpuPlace,
-    region: Region,
+    region: MappedRegion,
     l1: u64,
     l2: u64,
     l3: u64,
@@ -52,7 +52,7 @@ struct Plan<'h> {
     probe: Probe,
 }
 
-type Step<'h> = fn(&mut Plan<'h>);
+type ProbeStep<'h> = fn(&mut ProbeRun<'h>);
 
 /// Measures with those of the machine's CPUs that are in `cpus`.
 pub(super) fn run<'h>(
@@ -65,7 +65,7 @@ pub(super) fn run<'h>(
     let l2 = caches.l2.unwrap_or(L2_BYTES);
     let l3 = caches.l3.unwrap_or(if caches.l2.is_some() { l2 } else { L3_BYTES });
     let bytes = region_bytes(l3);
-    let region = on_cpu(home.number, || Region::new(bytes, Pages::Huge));
+    let region = on_cpu(home.number, || MappedRegion::new(bytes, Pages::Huge));
     let memory = |error| ProbeError::Memory { mib: bytes >> 20, error };
     let region = region.map_err(|_| ProbeError::NoCpu)?.map_err(memory)?;
     let probe = Probe {
@@ -78,22 +78,22 @@ pub(super) fn run<'h>(
         took: Duration::ZERO,
     };
     let l1 = caches.l1.unwrap_or(L1_BYTES);
-    let mut plan = Plan { hardware, cpus, home, region, l1, l2, l3, pairs: Default::default(), probe };
+    let mut plan = ProbeRun { hardware, cpus, home, region, l1, l2, l3, pairs: Default::default(), probe };
     plan.hidden();
     // Two CPUs are measured again and again over the whole time, for hypervisors move virtual CPUs about.
-    let steps: [(&str, Step<'h>); 12] = [
-        ("locks", Plan::lock),
-        ("lines between CPUs", Plan::pairs),
-        ("caches", Plan::caches),
-        ("memory", Plan::memory),
-        ("lines between CPUs", Plan::pairs),
-        ("descriptors", Plan::descriptors),
-        ("stores", Plan::stores),
-        ("kernel paths", Plan::paths),
-        ("lines between CPUs", Plan::pairs),
-        ("memory under load", Plan::load),
-        ("memory of other nodes", Plan::remote),
-        ("lines between CPUs", Plan::pairs),
+    let steps: [(&str, ProbeStep<'h>); 12] = [
+        ("locks", ProbeRun::lock),
+        ("lines between CPUs", ProbeRun::pairs),
+        ("caches", ProbeRun::caches),
+        ("memory", ProbeRun::memory),
+        ("lines between CPUs", ProbeRun::pairs),
+        ("descriptors", ProbeRun::descriptors),
+        ("stores", ProbeRun::stores),
+        ("kernel paths", ProbeRun::paths),
+        ("lines between CPUs", ProbeRun::pairs),
+        ("memory under load", ProbeRun::load),
+        ("memory of other nodes", ProbeRun::remote),
+        ("lines between CPUs", ProbeRun::pairs),
     ];
     for (what, step) in steps {
         progress(what);
@@ -103,7 +103,7 @@ pub(super) fn run<'h>(
     Ok(plan.probe)
 }
 
-impl Plan<'_> {
+impl ProbeRun<'_> {
     fn add(&mut self, key: &'static str, samples: &Samples, how: impl Into<String>) {
         self.add_graded(key, samples, Grade::Seen, how);
     }
@@ -135,7 +135,7 @@ impl Plan<'_> {
     }
 
     /// `what` on the home CPU.
-    fn at_home<T: Send>(&self, what: impl FnOnce(&Region) -> T + Send) -> Result<T> {
+    fn at_home<T: Send>(&self, what: impl FnOnce(&MappedRegion) -> T + Send) -> Result<T> {
         on_cpu(self.home.number, || {
             awake();
             what(&self.region)

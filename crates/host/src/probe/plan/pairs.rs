@@ -1,8 +1,8 @@
 //! Two CPUs at a time, by how near they are: rounds over the whole time of the probe, for hypervisors move virtual CPUs
 //! about.
 
-use super::Plan;
-use crate::probe::hardware::{Closeness, CpuPlace};
+use super::ProbeRun;
+use crate::probe::hardware::{CpuPlace, HostCloseness};
 use crate::probe::samples::Samples;
 use crate::probe::{Result, pair};
 
@@ -23,11 +23,11 @@ pub(super) struct PairFigures {
     wrong: Option<String>,
 }
 
-impl Plan<'_> {
+impl ProbeRun<'_> {
     /// A round of measurements of two CPUs.
     pub(super) fn pairs(&mut self) {
         let lock = self.median("cpu.lock_ns").unwrap_or(0.0);
-        for (class, closeness) in Closeness::ALL.into_iter().enumerate() {
+        for (class, closeness) in HostCloseness::ALL.into_iter().enumerate() {
             let pairs = self.pairs_of(closeness);
             if pairs.is_empty() {
                 continue;
@@ -50,7 +50,7 @@ impl Plan<'_> {
     }
 
     pub(super) fn finish_pairs(&mut self) {
-        for (class, closeness) in Closeness::ALL.into_iter().enumerate() {
+        for (class, closeness) in HostCloseness::ALL.into_iter().enumerate() {
             let PairFigures { transfers, handovers, wrong } = std::mem::take(&mut self.pairs[class]);
             if transfers.is_empty() {
                 let why = wrong.unwrap_or_else(|| no_such_pair(closeness).into());
@@ -73,7 +73,7 @@ impl Plan<'_> {
     }
 
     /// Pairs of CPUs that are so close, spread over all that there are.
-    fn pairs_of(&self, closeness: Closeness) -> Vec<(u32, u32)> {
+    fn pairs_of(&self, closeness: HostCloseness) -> Vec<(u32, u32)> {
         let so_close = |one: &CpuPlace, other: &CpuPlace| one.closeness(other) == closeness;
         let mut pairs = vec![];
         for (index, one) in self.cpus.iter().enumerate() {
@@ -88,15 +88,15 @@ impl Plan<'_> {
 }
 
 /// A note if one round differs much from another, or CPUs that should be near are far.
-fn wandering(rounds: &[Samples], closeness: Closeness) -> Option<String> {
+fn wandering(rounds: &[Samples], closeness: HostCloseness) -> Option<String> {
     /// Within a socket no two pairs of CPUs that share a cache are this far apart; its caches are.
     const FAR_NS: f64 = 90.0;
     let medians = Samples::of(rounds.iter().map(Samples::median).collect()).spread();
     let what = match closeness {
-        Closeness::Smt => "threads of one core",
-        Closeness::SameLlc => "cores under one last-level cache",
-        Closeness::SameSocket => "cores of one socket",
-        Closeness::CrossSocket => "cores of two sockets",
+        HostCloseness::Smt => "threads of one core",
+        HostCloseness::SameLlc => "cores under one last-level cache",
+        HostCloseness::SameSocket => "cores of one socket",
+        HostCloseness::CrossSocket => "cores of two sockets",
     };
     if medians.max > 1.8 * medians.min {
         return Some(format!(
@@ -105,7 +105,7 @@ fn wandering(rounds: &[Samples], closeness: Closeness) -> Option<String> {
             medians.min, medians.max
         ));
     }
-    let far = closeness <= Closeness::SameLlc && medians.median > FAR_NS;
+    let far = closeness <= HostCloseness::SameLlc && medians.median > FAR_NS;
     far.then(|| {
         format!(
             "a line's way between {what}, as sysfs has it, took {:.0} ns, too long for that: the virtual CPUs seem to be \
@@ -121,13 +121,13 @@ fn over(pairs: &[(u32, u32)], measure: impl Fn((u32, u32)) -> Result<Samples>) -
     medians.map(Samples::joined)
 }
 
-fn no_such_pair(closeness: Closeness) -> &'static str {
+fn no_such_pair(closeness: HostCloseness) -> &'static str {
     match closeness {
-        Closeness::Smt => "no two of the CPUs are threads of one core, as sysfs says",
-        Closeness::SameLlc => "no two of the CPUs are cores under one last-level cache, as sysfs says",
-        Closeness::SameSocket => {
+        HostCloseness::Smt => "no two of the CPUs are threads of one core, as sysfs says",
+        HostCloseness::SameLlc => "no two of the CPUs are cores under one last-level cache, as sysfs says",
+        HostCloseness::SameSocket => {
             "no two of the CPUs are on one socket under different last-level caches, as sysfs says"
         }
-        Closeness::CrossSocket => "no two of the CPUs are on different sockets, as sysfs says",
+        HostCloseness::CrossSocket => "no two of the CPUs are on different sockets, as sysfs says",
     }
 }

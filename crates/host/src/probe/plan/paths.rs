@@ -1,9 +1,9 @@
 //! The kernel's paths, and a free lock.
 
-use super::Plan;
+use super::ProbeRun;
 use crate::probe::{Result, kernel, pair};
 
-impl Plan<'_> {
+impl ProbeRun<'_> {
     pub(super) fn lock(&mut self) {
         let samples = self.at_home(|_| pair::lock());
         let how = "compare-and-exchange and store, over and over, on a line that the CPU has";

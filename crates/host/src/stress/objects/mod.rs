@@ -15,10 +15,10 @@ use std::thread;
 use mm::Knobs;
 use mm::slab::{CacheFlags, CacheSpec};
 
-use super::{End, Length, Stress};
+use super::{Length, Stress, StressEnd};
 use crate::host::Host;
 use crate::objects::ObjectCache;
-use worker::Worker;
+use worker::ObjectWorker;
 
 /// Times that all threads stop and everything is checked.
 const ROUNDS: u32 = 4;
@@ -112,16 +112,16 @@ pub fn run(stress: &Stress) -> Result<ObjectTally, String> {
     let caches = caches(&host).map_err(|error| error.to_string())?;
     let grace = GracePeriods::default();
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..stress.threads.max(1)).map(|_| mpsc::channel()).unzip();
-    let mut workers: Vec<Worker<'_>> = inboxes
+    let mut workers: Vec<ObjectWorker<'_>> = inboxes
         .into_iter()
         .zip(0..)
         .map(|(inbox, number)| {
-            Worker::new(&host, &grace, caches.clone(), (number, stress.seed), senders.clone(), inbox)
+            ObjectWorker::new(&host, &grace, caches.clone(), (number, stress.seed), senders.clone(), inbox)
         })
         .collect();
     for _ in 0..ROUNDS {
         run_round(&mut workers, stress.length)?;
-        workers.iter_mut().for_each(Worker::empty_inbox);
+        workers.iter_mut().for_each(ObjectWorker::empty_inbox);
         check_held(&host, &workers)?;
     }
     let mut sum = ObjectTally::default();
@@ -148,10 +148,10 @@ fn caches(host: &Host) -> Result<Vec<ObjectCache<'_>>, mm::slab::SlabError> {
     specs.into_iter().map(|spec| host.cache(spec)).collect()
 }
 
-fn run_round(workers: &mut [Worker<'_>], length: Length) -> Result<(), String> {
+fn run_round(workers: &mut [ObjectWorker<'_>], length: Length) -> Result<(), String> {
     let (end, operations) = match length {
-        Length::Operations(operations) => (End::never(), operations / u64::from(ROUNDS)),
-        Length::Time(time) => (End::after(time / ROUNDS), u64::MAX),
+        Length::Operations(operations) => (StressEnd::never(), operations / u64::from(ROUNDS)),
+        Length::Time(time) => (StressEnd::after(time / ROUNDS), u64::MAX),
     };
     thread::scope(|scope| {
         let end = &end;
@@ -167,7 +167,7 @@ fn run_round(workers: &mut [Worker<'_>], length: Length) -> Result<(), String> {
 }
 
 /// Nobody works at the moment: the allocator is whole, and counts as many objects in use as the threads hold.
-fn check_held(host: &Host, workers: &[Worker<'_>]) -> Result<(), String> {
+fn check_held(host: &Host, workers: &[ObjectWorker<'_>]) -> Result<(), String> {
     host.check()?;
     let mut held = BTreeMap::new();
     for worker in workers {
@@ -175,7 +175,7 @@ fn check_held(host: &Host, workers: &[Worker<'_>]) -> Result<(), String> {
             held.entry(cache.id()).or_insert((*cache, 0));
         });
     }
-    for object in workers.iter().flat_map(Worker::held) {
+    for object in workers.iter().flat_map(ObjectWorker::held) {
         if let Some((_, count)) = held.get_mut(&object.cache().id()) {
             *count += 1;
         }

@@ -9,7 +9,7 @@ use super::{GracePeriods, ObjectTally};
 use crate::host::Host;
 use crate::objects::{Object, ObjectCache};
 use crate::rng::Rng;
-use crate::stress::End;
+use crate::stress::StressEnd;
 
 /// Objects that a thread holds at most; from there on it frees.
 const HELD_MAX: usize = 2000;
@@ -22,12 +22,12 @@ const DEFERRED: u64 = 0xdefe;
 
 /// An object with the stamp that all its words carry.
 #[derive(Debug)]
-pub(super) struct Held<'h> {
+pub(super) struct StampedObject<'h> {
     object: Object<'h>,
     stamp: u64,
 }
 
-pub(super) struct Worker<'h> {
+pub(super) struct ObjectWorker<'h> {
     host: &'h Host,
     grace: &'h GracePeriods,
     /// Those that all threads use, then those that this one made.
@@ -35,21 +35,21 @@ pub(super) struct Worker<'h> {
     late: usize,
     number: u64,
     rng: Rng,
-    held: Vec<Held<'h>>,
-    others: Vec<Sender<Held<'h>>>,
-    inbox: Receiver<Held<'h>>,
+    held: Vec<StampedObject<'h>>,
+    others: Vec<Sender<StampedObject<'h>>>,
+    inbox: Receiver<StampedObject<'h>>,
     stamps: u64,
     tally: ObjectTally,
 }
 
-impl<'h> Worker<'h> {
+impl<'h> ObjectWorker<'h> {
     pub(super) fn new(
         host: &'h Host,
         grace: &'h GracePeriods,
         caches: Vec<ObjectCache<'h>>,
         (number, seed): (u64, u64),
-        others: Vec<Sender<Held<'h>>>,
-        inbox: Receiver<Held<'h>>,
+        others: Vec<Sender<StampedObject<'h>>>,
+        inbox: Receiver<StampedObject<'h>>,
     ) -> Self {
         let (rng, tally) = (Rng::new(seed, number), ObjectTally::default());
         Self { host, grace, caches, late: 0, number, rng, held: vec![], others, inbox, stamps: 0, tally }
@@ -66,7 +66,7 @@ impl<'h> Worker<'h> {
     }
 
     /// Does `operations`, or as many as there are before `end`. What others send meanwhile is held in the end.
-    pub(super) fn run(&mut self, operations: u64, end: &End) -> Result<(), String> {
+    pub(super) fn run(&mut self, operations: u64, end: &StressEnd) -> Result<(), String> {
         for operation in 0..operations {
             if operation % STRIDE == 0 && end.reached() {
                 break;
@@ -114,7 +114,7 @@ impl<'h> Worker<'h> {
         Ok(())
     }
 
-    fn pick(&mut self) -> Option<Held<'h>> {
+    fn pick(&mut self) -> Option<StampedObject<'h>> {
         if self.held.is_empty() {
             return None;
         }
@@ -178,7 +178,7 @@ impl<'h> Worker<'h> {
         self.stamps += 1;
         let stamp = (self.number << 40) + (self.stamps << 10);
         fill(&mut object, |index| stamp + index);
-        self.held.push(Held { object, stamp });
+        self.held.push(StampedObject { object, stamp });
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl<'h> Worker<'h> {
     }
 
     /// Looks whether the object still has its stamp.
-    fn check(&mut self, held: &Held<'h>) -> Result<(), String> {
+    fn check(&mut self, held: &StampedObject<'h>) -> Result<(), String> {
         self.tally.checked += 1;
         for (bytes, index) in held.object.chunks(8).zip(0..) {
             let wanted = held.stamp + index;
@@ -213,7 +213,7 @@ impl<'h> Worker<'h> {
         Ok(())
     }
 
-    fn free(&mut self, held: Held<'h>) -> Result<(), String> {
+    fn free(&mut self, held: StampedObject<'h>) -> Result<(), String> {
         self.check(&held)?;
         drop(held.object);
         Ok(())

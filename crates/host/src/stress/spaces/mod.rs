@@ -17,10 +17,10 @@ use mm::ids::PAGE_SIZE;
 use mm::vm::{AddressSpace, File, FileKind, MapSpec, Pinned, Vpn};
 use mm::{Addr, Knob, Knobs};
 
-use super::{End, Length, Stress};
+use super::{Length, Stress, StressEnd};
 use crate::host::Host;
 use crate::machine::HostMachine;
-use worker::Worker;
+use worker::SpaceWorker;
 
 /// Address spaces that all threads use.
 const SHARED: usize = 2;
@@ -104,7 +104,7 @@ impl fmt::Display for SpaceTally {
 
 /// An address space of the run.
 #[derive(Debug)]
-struct Process {
+struct StressProcess {
     space: Space,
     /// Held for writing while it forks, for reading while somebody writes through a pinned page: such a write would be
     /// seen by the child or not, as it happens.
@@ -113,7 +113,7 @@ struct Process {
     counters: Vpn,
 }
 
-impl Process {
+impl StressProcess {
     fn new(host: &Host, memory: &Arc<File<HostMachine>>) -> Result<Self, String> {
         let space = host.raw().spaces().new_space();
         let counters = host.raw().spaces().mmap(&space, MapSpec::shared(memory, COUNTERS));
@@ -140,8 +140,8 @@ pub fn run(stress: &Stress) -> Result<SpaceTally, String> {
     let mm = host.raw();
     let memory = mm.files().new_file(FileKind::Memory);
     let threads = stress.threads.max(1) as usize;
-    let processes: Result<Vec<Process>, String> =
-        (0..SHARED + threads).map(|_| Process::new(&host, &memory)).collect();
+    let processes: Result<Vec<StressProcess>, String> =
+        (0..SHARED + threads).map(|_| StressProcess::new(&host, &memory)).collect();
     let processes = processes?;
     let tally = run_threads(&host, &processes, stress)?;
     mm.spaces().check_vm()?;
@@ -158,7 +158,7 @@ pub fn run(stress: &Stress) -> Result<SpaceTally, String> {
 }
 
 /// What everyone counted.
-fn count(host: &Host, process: &Process) -> Result<u64, String> {
+fn count(host: &Host, process: &StressProcess) -> Result<u64, String> {
     let mut sum = 0;
     for page in 0..COUNTERS {
         let at = process.counters.add(page);
@@ -187,10 +187,10 @@ fn check_end(host: &Host) -> Result<(), String> {
     Ok(())
 }
 
-fn run_threads(host: &Host, processes: &[Process], stress: &Stress) -> Result<SpaceTally, String> {
+fn run_threads(host: &Host, processes: &[StressProcess], stress: &Stress) -> Result<SpaceTally, String> {
     let (end, operations) = match stress.length {
-        Length::Operations(operations) => (End::never(), operations),
-        Length::Time(time) => (End::after(time), u64::MAX),
+        Length::Operations(operations) => (StressEnd::never(), operations),
+        Length::Time(time) => (StressEnd::after(time), u64::MAX),
     };
     let mut sum = SpaceTally::default();
     let done = AtomicBool::new(false);
@@ -199,7 +199,7 @@ fn run_threads(host: &Host, processes: &[Process], stress: &Stress) -> Result<Sp
         let helper = scope.spawn(move || helper::run(host, done));
         let running: Vec<_> = (SHARED..processes.len())
             .map(|own| {
-                let worker = Worker::new(host, processes, own, stress.seed);
+                let worker = SpaceWorker::new(host, processes, own, stress.seed);
                 scope.spawn(move || worker.run(operations, end).inspect_err(|_| end.reach()))
             })
             .collect();

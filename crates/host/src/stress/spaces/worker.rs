@@ -7,10 +7,10 @@ use mm::ids::PAGEBLOCK_PAGES;
 use mm::vm::{FaultError, FileKind, MapSpec, Placement, Touch, Vpn};
 use mm::{MigrateError, Node};
 
-use super::{COUNTERS, Process, SHARED, Space, SpaceTally, words_of};
+use super::{COUNTERS, SHARED, Space, SpaceTally, StressProcess, words_of};
 use crate::host::Host;
 use crate::rng::Rng;
-use crate::stress::End;
+use crate::stress::StressEnd;
 
 /// Operations between two looks at whether to end.
 const STRIDE: u64 = 16;
@@ -20,7 +20,7 @@ const CHILDREN_MAX: usize = 3;
 
 /// Pages that this thread alone writes to, with their stamps; 0 was never written, `None` is unmapped.
 #[derive(Clone, Debug)]
-struct Region {
+struct OwnPages {
     process: usize,
     start: Vpn,
     stamps: Vec<Option<u64>>,
@@ -29,29 +29,29 @@ struct Region {
 /// A forked address space and what this thread's regions hold there.
 struct Child {
     space: Space,
-    regions: Vec<Region>,
+    regions: Vec<OwnPages>,
 }
 
-pub(super) struct Worker<'h> {
+pub(super) struct SpaceWorker<'h> {
     host: &'h Host,
-    processes: &'h [Process],
+    processes: &'h [StressProcess],
     /// The process that only this thread uses.
     own: usize,
     rng: Rng,
-    regions: Vec<Region>,
+    regions: Vec<OwnPages>,
     children: Vec<Child>,
     stamps: u64,
     tally: SpaceTally,
 }
 
-impl<'h> Worker<'h> {
-    pub(super) fn new(host: &'h Host, processes: &'h [Process], own: usize, seed: u64) -> Self {
+impl<'h> SpaceWorker<'h> {
+    pub(super) fn new(host: &'h Host, processes: &'h [StressProcess], own: usize, seed: u64) -> Self {
         let (rng, tally) = (Rng::new(seed, own as u64), SpaceTally::default());
         Self { host, processes, own, rng, regions: vec![], children: vec![], stamps: 0, tally }
     }
 
     /// Does `operations`, or as many as there are before `end`; then looks at all that it has, and gives it back.
-    pub(super) fn run(mut self, operations: u64, end: &End) -> Result<SpaceTally, String> {
+    pub(super) fn run(mut self, operations: u64, end: &StressEnd) -> Result<SpaceTally, String> {
         for operation in 0..operations {
             if operation % STRIDE == 0 && end.reached() {
                 break;
@@ -97,7 +97,7 @@ impl<'h> Worker<'h> {
         let pages = if self.rng.one_in(4) { PAGEBLOCK_PAGES } else { 1 + self.rng.below(40) as u32 };
         let start = self.host.raw().spaces().mmap(&self.processes[process].space, MapSpec::anonymous(pages));
         let start = start.map_err(|error| error.to_string())?;
-        self.regions.push(Region { process, start, stamps: vec![Some(0); pages as usize] });
+        self.regions.push(OwnPages { process, start, stamps: vec![Some(0); pages as usize] });
         Ok(())
     }
 
@@ -162,7 +162,7 @@ impl<'h> Worker<'h> {
     }
 
     /// Looks whether the page still holds its stamp.
-    fn check(&mut self, space: &Space, region: &Region, page: usize) -> Result<(), String> {
+    fn check(&mut self, space: &Space, region: &OwnPages, page: usize) -> Result<(), String> {
         let Some(wanted) = region.stamps[page] else { return Ok(()) };
         let (mm, at) = (self.host.raw(), region.start.add(page as u32));
         let pinned = match mm.rmap().pin_page(space, at, Touch::Read) {
@@ -206,7 +206,7 @@ impl<'h> Worker<'h> {
     }
 
     /// Unmaps all that is left of `region`.
-    fn unmap_all(&self, region: &Region) {
+    fn unmap_all(&self, region: &OwnPages) {
         let space = &self.processes[region.process].space;
         for page in (0..region.stamps.len()).filter(|&page| region.stamps[page].is_some()) {
             self.host.raw().spaces().munmap(space, region.start.add(page as u32), 1);

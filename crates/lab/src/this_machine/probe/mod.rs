@@ -6,8 +6,8 @@ mod shape;
 use std::collections::BTreeMap;
 
 use host::probe::{Grade, Measured, Probe};
-use sim::profile::{FigureSpec, ORDERED, Spread};
-use sim::{Figure, Kind, Profile, ProfileError};
+use sim::profile::{FigureSpec, FigureSpread, ORDERED};
+use sim::{Figure, FigureKind, Profile, ProfileError};
 
 pub use shape::{Described, describe};
 
@@ -81,12 +81,12 @@ fn why_absent(probe: &Probe, key: &str) -> String {
 
 fn seen(measured: &Measured) -> Figure {
     let kind = match measured.grade {
-        Grade::Seen => Kind::Measured,
-        Grade::Extrapolated => Kind::Estimated,
+        Grade::Seen => FigureKind::Measured,
+        Grade::Extrapolated => FigureKind::Estimated,
     };
-    let host::probe::Spread { min, p25, median, p75, max, samples } = measured.spread;
+    let host::probe::SampleSpread { min, p25, median, p75, max, samples } = measured.spread;
     let spread =
-        Spread { min: rounded(min), p25: rounded(p25), p75: rounded(p75), max: rounded(max), samples };
+        FigureSpread { min: rounded(min), p25: rounded(p25), p75: rounded(p75), max: rounded(max), samples };
     Figure {
         spread: (samples > 1).then_some(spread),
         ..Figure::new(rounded(median), kind, short(measured.how.clone()))
@@ -97,7 +97,8 @@ fn seen(measured: &Measured) -> Figure {
 fn inherit(figure: &Figure, why: &str) -> Figure {
     let source = format!("{NOT_MEASURED} {why}; as in the {BASE} profile: {}", figure.source);
     // What was measured elsewhere, or fitted to it, is an estimate here.
-    let kind = if figure.kind == Kind::Published { Kind::Published } else { Kind::Estimated };
+    let kind =
+        if figure.kind == FigureKind::Published { FigureKind::Published } else { FigureKind::Estimated };
     Figure::new(figure.value, kind, short(source))
 }
 
@@ -131,7 +132,7 @@ fn put_in_order(drafts: &mut BTreeMap<&'static str, Draft>) {
 fn set_to(figure: &mut Figure, (key, value): (&str, f64)) {
     let source =
         format!("set to {key}, which is {value}, for {} was out of order; {}", figure.value, figure.source);
-    *figure = Figure { spread: figure.spread, ..Figure::new(value, Kind::Estimated, short(source)) };
+    *figure = Figure { spread: figure.spread, ..Figure::new(value, FigureKind::Estimated, short(source)) };
 }
 
 /// To four digits, or to the whole number where it has more.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use host::probe::{Closeness as Seen, CpuPlace, Hardware};
-use sim::profile::{Closeness, NodeShape, Place, Shape, SmtNumbering};
+use host::probe::{CpuPlace, Hardware, HostCloseness};
+use sim::profile::{Closeness, CpuPosition, NodeShape, Shape, SmtNumbering};
 
 /// A shape, and where it departs from the machine.
 #[derive(Clone, PartialEq, Debug)]
@@ -151,24 +151,24 @@ fn source(hardware: &Hardware, cores: &BTreeSet<(u32, u32)>, llcs: &BTreeSet<(u3
 }
 
 /// Whether every two CPUs are as near in the profile as they are here.
-fn numbered_alike(hardware: &Hardware, places: &[Place]) -> bool {
+fn numbered_alike(hardware: &Hardware, places: &[CpuPosition]) -> bool {
     let same = |one: usize, other: usize| {
         let seen = hardware.cpus[one].closeness(&hardware.cpus[other]);
         let drawn = places[one].closeness(&places[other]);
         let node = hardware.cpus[one].node == u32::from(places[one].node);
         // A package that was merged into a socket is on that socket.
-        let merged = seen == Seen::CrossSocket && drawn <= Closeness::SameSocket;
+        let merged = seen == HostCloseness::CrossSocket && drawn <= Closeness::SameSocket;
         node && (as_drawn(seen) == drawn || merged)
     };
     let count = hardware.cpus.len();
     (0..count).all(|one| (one + 1..count).all(|other| same(one, other)))
 }
 
-fn as_drawn(seen: Seen) -> Closeness {
+fn as_drawn(seen: HostCloseness) -> Closeness {
     match seen {
-        Seen::Smt => Closeness::Smt,
-        Seen::SameLlc => Closeness::SameLlc,
-        Seen::SameSocket => Closeness::SameSocket,
-        Seen::CrossSocket => Closeness::CrossSocket,
+        HostCloseness::Smt => Closeness::Smt,
+        HostCloseness::SameLlc => Closeness::SameLlc,
+        HostCloseness::SameSocket => Closeness::SameSocket,
+        HostCloseness::CrossSocket => Closeness::CrossSocket,
     }
 }

@@ -157,9 +157,9 @@ impl Life {
         *top - pages
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: &Step) {
         let is_alive = |space| self.world.is_alive(SpaceId(space));
-        match step {
+        match *step {
             Step::Sleep(ms) => self.world.sleep(Nanos(ms * MS)),
             Step::Cycle => self.cycle(),
             Step::Move(most) => self.migrate(most),
@@ -194,9 +194,11 @@ impl Life {
 }
 
 /// Does all steps.
-fn live(scanner: Scanner, steps: Vec<Step>) {
+fn live(scanner: Scanner, steps: &[Step]) {
     let mut life = Life::new(scanner);
-    steps.into_iter().for_each(|step| life.step(step));
+    for step in steps {
+        life.step(step);
+    }
 }
 
 proptest! {
@@ -204,12 +206,12 @@ proptest! {
 
     #[test]
     fn kmmscand_wants_what_is_slow_and_in_use(revision in prop::sample::select(&REVISIONS[..]), steps in steps()) {
-        live(Scanner::Kmmscand(Kmmscand::new(revision)), steps);
+        live(Scanner::Kmmscand(Kmmscand::new(revision)), &steps);
     }
 
     #[test]
     fn the_seeker_wants_what_is_slow_and_in_use(permille in 1..100u64, seed: u64, steps in steps()) {
         let budget = Budget { period: Nanos(100 * MS), permille };
-        live(Scanner::Seeker(Seeker::new(budget, seed)), steps);
+        live(Scanner::Seeker(Seeker::new(budget, seed)), &steps);
     }
 }
