@@ -59,9 +59,20 @@ fn held_table(held: &[Held]) -> Table {
     table
 }
 
+/// What a mechanism rests on under a policy.
+#[derive(Clone, Debug)]
+pub struct MechanismLabels {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// How sure it is what it does.
+    pub counts: Label,
+    /// How sure it is how long that takes, on a machine.
+    pub times: Option<Label>,
+}
+
 /// Every rule in force under `policy`, by mechanism, and how sure it is what they do and, where `labels` has it, how long it
 /// takes.
-pub fn show(style: Style, policy: &Policy, labels: &[(Mechanism, Label, Option<Label>)]) -> String {
+pub fn show(style: Style, policy: &Policy, labels: &[MechanismLabels]) -> String {
     let rules = policy.rules_in_force();
     let mut out = style.heading(policy.name());
     out.push('\n');
@@ -72,9 +83,9 @@ pub fn show(style: Style, policy: &Policy, labels: &[(Mechanism, Label, Option<L
             table.row(row(rule));
         }
         let _ = writeln!(out, "\n{}", style.heading(mechanism.words()));
-        for (_, counts, times) in labels.iter().filter(|(of, ..)| *of == mechanism) {
-            out += &label(style, "counts", counts);
-            out += &times.as_ref().map_or_else(String::new, |times| label(style, "times", times));
+        for labels in labels.iter().filter(|of| of.mechanism == mechanism) {
+            out += &label(style, "counts", &labels.counts);
+            out += &labels.times.as_ref().map_or_else(String::new, |times| label(style, "times", times));
         }
         if !table.is_empty() {
             out += &table.text(2, style.columns());

@@ -129,11 +129,11 @@ fn changes(columns: &[Column<'_>], keys: &[&str], rows: &[&Row]) -> Option<Table
     for other in others {
         for key in keys {
             let simulated = base.moments(key).zip(other.moments(key));
-            let simulated = simulated.and_then(|(base, other)| base.change_percent(other));
+            let simulated = simulated.and_then(|(base, other)| Change::of(base, other));
             let count = base.samples.get(key).and_then(|seeds| seeds.first()).map_or(0, Sample::count);
             let published =
                 published(rows, base.variant, key, count).zip(published(rows, other.variant, key, count));
-            let published = published.and_then(|(base, other)| base.change_percent(other));
+            let published = published.and_then(|(base, other)| Change::of(base, other));
             let [a, b] = cells(published);
             let [c, d] = cells(simulated);
             table.row([
@@ -150,9 +150,23 @@ fn changes(columns: &[Column<'_>], keys: &[&str], rows: &[&Row]) -> Option<Table
     Some(table)
 }
 
-fn cells(change: Option<(f64, f64)>) -> [String; 2] {
-    change.map_or(["-".to_owned(), "-".to_owned()], |(change, half)| {
-        [format!("{change:+.2}"), format!("{half:.2}")]
+/// How far a mean is from another one, in percent of that.
+#[derive(Clone, Copy)]
+struct Change {
+    percent: f64,
+    /// Half of its interval.
+    half: f64,
+}
+
+impl Change {
+    fn of(base: Moments, other: Moments) -> Option<Self> {
+        base.change_percent(other).map(|(percent, half)| Self { percent, half })
+    }
+}
+
+fn cells(change: Option<Change>) -> [String; 2] {
+    change.map_or(["-".to_owned(), "-".to_owned()], |Change { percent, half }| {
+        [format!("{percent:+.2}"), format!("{half:.2}")]
     })
 }
 
@@ -166,8 +180,8 @@ fn published(rows: &[&Row], variant: &str, key: &str, count: usize) -> Option<Mo
     Some(Moments { mean: of("mean")?, stddev: of("stddev")?, count })
 }
 
-fn verdict(published: Option<(f64, f64)>, simulated: Option<(f64, f64)>) -> &'static str {
-    let outside = |change: Option<(f64, f64)>| change.is_some_and(|(change, half)| change.abs() > half);
+fn verdict(published: Option<Change>, simulated: Option<Change>) -> &'static str {
+    let outside = |change: Option<Change>| change.is_some_and(|change| change.percent.abs() > change.half);
     match (outside(published), outside(simulated)) {
         (true, true) => "both outside of their intervals",
         (true, false) => "published outside of its interval",

@@ -22,8 +22,11 @@ impl NodeCosts {
         let per_line = |gbps: f64| from_f64(LINE_BYTES as f64 / gbps).max(1);
         let whole = profile.value("dram.node_gbps");
         let count = shape.nodes.len();
-        let range = [profile.value("dram.local_ns"), profile.value("dram.remote_ns")].map(from_f64);
-        let row = |from| (0..count).map(|to| latency(shape, (from, to), range)).collect();
+        let range = LatencyRange {
+            local: from_f64(profile.value("dram.local_ns")),
+            remote: from_f64(profile.value("dram.remote_ns")),
+        };
+        let row = |from| (0..count).map(|to| range.latency(shape, from, to)).collect();
         Self {
             latency: (0..count).map(row).collect(),
             line: shape.nodes.iter().map(|node| per_line(node.gbps.unwrap_or(whole))).collect(),
@@ -38,26 +41,36 @@ impl NodeCosts {
     }
 }
 
-/// From a CPU of one node to memory of another, by the profile's two latencies. Between them it follows the firmware's
-/// distances: remote memory is that of the nearest node of another socket. Memory with a latency of its own (an
-/// expander's) has that on top of what ordinary memory of its socket has.
-fn latency(shape: &Shape, (from, to): (usize, usize), [local, remote]: [Ticks; 2]) -> Ticks {
-    let node = &shape.nodes[to];
-    let same_socket = shape.nodes[from].socket == node.socket;
-    if node.extra_ns > 0.0 {
-        return from_f64(node.extra_ns) + if same_socket { local } else { remote };
+/// The profile's two latencies.
+#[derive(Clone, Copy)]
+struct LatencyRange {
+    local: Ticks,
+    remote: Ticks,
+}
+
+impl LatencyRange {
+    /// From a CPU of one node to memory of another, by the profile's two latencies. Between them it follows the firmware's
+    /// distances: remote memory is that of the nearest node of another socket. Memory with a latency of its own (an
+    /// expander's) has that on top of what ordinary memory of its socket has.
+    fn latency(self, shape: &Shape, from: usize, to: usize) -> Ticks {
+        let Self { local, remote } = self;
+        let node = &shape.nodes[to];
+        let same_socket = shape.nodes[from].socket == node.socket;
+        if node.extra_ns > 0.0 {
+            return from_f64(node.extra_ns) + if same_socket { local } else { remote };
+        }
+        let row = &shape.distances[from];
+        let own = row[from];
+        let is_far = |other: &NodeShape| other.socket != shape.nodes[from].socket && other.extra_ns == 0.0;
+        let others =
+            shape.nodes.iter().zip(row).filter(|(other, _)| is_far(other)).map(|(_, &distance)| distance);
+        // On one socket, the farthest node is the remote one.
+        let far = others.min().or_else(|| row.iter().copied().max()).unwrap_or(own);
+        if far <= own {
+            return if same_socket { local } else { remote };
+        }
+        local + (remote - local) * u64::from(row[to].saturating_sub(own)) / u64::from(far - own)
     }
-    let row = &shape.distances[from];
-    let own = row[from];
-    let is_far = |other: &NodeShape| other.socket != shape.nodes[from].socket && other.extra_ns == 0.0;
-    let others =
-        shape.nodes.iter().zip(row).filter(|(other, _)| is_far(other)).map(|(_, &distance)| distance);
-    // On one socket, the farthest node is the remote one.
-    let far = others.min().or_else(|| row.iter().copied().max()).unwrap_or(own);
-    if far <= own {
-        return if same_socket { local } else { remote };
-    }
-    local + (remote - local) * u64::from(row[to].saturating_sub(own)) / u64::from(far - own)
 }
 
 #[cfg(test)]

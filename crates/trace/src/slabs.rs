@@ -49,12 +49,20 @@ impl SlabPages {
     }
 
     /// Finds them in `events`, which can be gone through twice.
-    pub fn of_events(events: &[Event], masked: bool) -> Self {
+    pub fn of_events(events: &[Event]) -> Self {
         let mut votes = Votes::default();
         for event in events {
             votes.add(event);
         }
-        let mut finder = Finder::new(if masked { None } else { votes.winner() });
+        Self::found(events, Finder::new(votes.winner()))
+    }
+
+    /// The same of a masked recording, whose addresses say nothing.
+    pub fn of_masked_events(events: &[Event]) -> Self {
+        Self::found(events, Finder::new(None))
+    }
+
+    fn found(events: &[Event], mut finder: Finder) -> Self {
         for event in events {
             finder.add(event);
         }
@@ -333,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_block_with_objects_in_it_is_a_slabs() {
-        let found = SlabPages::of_events(&story(), false);
+        let found = SlabPages::of_events(&story());
         let events: Vec<u64> = (0..12).filter(|&event| found.contains(event)).collect();
         assert_eq!(events, [0, 6, 11], "not the page by itself, nor the four of a large kmalloc");
         assert_eq!((found.allocations, found.frees), (1, 2));
@@ -342,7 +350,7 @@ mod tests {
 
     #[test]
     fn in_a_masked_recording_the_next_event_decides() {
-        let found = SlabPages::of_events(&story(), true);
+        let found = SlabPages::of_masked_events(&story());
         let events: Vec<u64> = (0..12).filter(|&event| found.contains(event)).collect();
         assert_eq!(events, [0, 6]);
     }
@@ -357,7 +365,7 @@ mod tests {
         };
         let mut events = story()[..2].to_vec();
         events.extend([at(1, user), freed(0x20_0008, 0)]);
-        let found = SlabPages::of_events(&events, false);
+        let found = SlabPages::of_events(&events);
         assert_eq!((found.allocations, found.frees), (1, 0));
     }
 
@@ -370,8 +378,8 @@ mod tests {
                 object(address, 1, 8),
                 freed(u32::MAX, largest),
             ];
-            SlabPages::of_events(&events, false);
-            SlabPages::of_events(&events, true);
+            SlabPages::of_events(&events);
+            SlabPages::of_masked_events(&events);
         }
     }
 }

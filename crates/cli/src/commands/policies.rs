@@ -1,10 +1,10 @@
 //! `freehold policies`.
 
 use lab::evidence::{Held, Judgement, Table};
-use lab::measurements::Label;
 use mm::Policy;
 use mm::policy::parts::PARTS;
 use mm::policy::{Mechanism, NEWEST, OLDEST, Origin, RuleInForce, kmmscand};
+use report::policies::MechanismLabels;
 use serde_json::{Value, json};
 use sim::Profile;
 
@@ -52,18 +52,18 @@ fn listed(held: &[Held]) -> Value {
 }
 
 /// What each mechanism rests on: what it does, and on `profile` how long that takes.
-fn labels(policy: &Policy, profile: Option<&Profile>) -> Vec<(Mechanism, Label, Option<Label>)> {
+fn labels(policy: &Policy, profile: Option<&Profile>) -> Vec<MechanismLabels> {
     let of = |mechanism| {
         let judgement = Judgement { table: Table::bundled(), policy, mechanism };
         let counts = profile.map_or_else(|| judgement.rules(), |profile| judgement.counts(profile));
-        (mechanism, counts, profile.and_then(|profile| judgement.times(profile)))
+        MechanismLabels { mechanism, counts, times: profile.and_then(|profile| judgement.times(profile)) }
     };
     Mechanism::ALL.into_iter().map(of).collect()
 }
 
-fn shown(policy: &Policy, labels: &[(Mechanism, Label, Option<Label>)]) -> Value {
-    let label = |(mechanism, counts, times): &(Mechanism, Label, Option<Label>)| {
-        (mechanism.name().to_owned(), json!({ "counts": counts, "times": times }))
+fn shown(policy: &Policy, labels: &[MechanismLabels]) -> Value {
+    let label = |of: &MechanismLabels| {
+        (of.mechanism.name().to_owned(), json!({ "counts": of.counts, "times": of.times }))
     };
     json!({
         "labels": labels.iter().map(label).collect::<serde_json::Map<_, _>>(),

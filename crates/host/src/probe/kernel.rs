@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::memory;
+use super::pair::CpuPair;
 use super::region::{MappedRegion, PAGE_BYTES, PAGE_WORDS, Sharing};
 use super::samples::Samples;
 use super::{Result, on_cpu};
@@ -154,15 +155,15 @@ pub(super) fn switch(cpu: u32) -> Result<Samples> {
         }
         Ok(start.elapsed().as_nanos() as f64 / f64::from(2 * count))
     };
-    with_echo((cpu, cpu), echo, move || {
+    with_echo(CpuPair { one: cpu, other: cpu }, echo, move || {
         trips(TRIPS).map_err(broken)?;
         all(TIMES, || trips(TRIPS))
     })
 }
 
-/// Nanoseconds from before the write that wakes a thread on the idle CPU `cpus.1` until it has read, its system calls in
-/// it; the waker is on `cpus.0`.
-pub(super) fn wakeup(cpus: (u32, u32)) -> Result<Samples> {
+/// Nanoseconds from before the write that wakes a thread on the idle CPU `cpus.other` until it has read, its system calls in
+/// it; the waker is on `cpus.one`.
+pub(super) fn wakeup(cpus: CpuPair) -> Result<Samples> {
     const WAKES: usize = 101;
     let Pipe { reader, writer } = Pipe::new()?;
     let (epoch, woken) = (Instant::now(), &AtomicU64::new(0));
@@ -195,18 +196,18 @@ pub(super) fn wakeup(cpus: (u32, u32)) -> Result<Samples> {
     with_echo(cpus, echo, move || all(WAKES, once))
 }
 
-/// Runs `first` on `cpus.0` while `echo` runs on `cpus.1`. A failure on one side closes the pipes for the other.
+/// Runs `first` on `cpus.one` while `echo` runs on `cpus.other`. A failure on one side closes the pipes for the other.
 fn with_echo(
-    cpus: (u32, u32),
+    cpus: CpuPair,
     echo: impl FnOnce() -> io::Result<()> + Send,
     first: impl FnOnce() -> Result<Samples> + Send,
 ) -> Result<Samples> {
     // Both CPUs are tried first, so that neither side waits for one that never came.
-    on_cpu(cpus.0, || ())?;
-    on_cpu(cpus.1, || ())?;
+    on_cpu(cpus.one, || ())?;
+    on_cpu(cpus.other, || ())?;
     thread::scope(|scope| {
-        let echoing = scope.spawn(|| on_cpu(cpus.1, echo));
-        let measured = on_cpu(cpus.0, first).and_then(|samples| samples);
+        let echoing = scope.spawn(|| on_cpu(cpus.other, echo));
+        let measured = on_cpu(cpus.one, first).and_then(|samples| samples);
         let echoed = echoing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         echoed.and_then(|done| done.map_err(broken))?;
         measured
@@ -239,7 +240,7 @@ mod tests {
         assert!(faults.private.spread().max > faults.clear.spread().min);
         assert!(faults.truncated.median() > 0.0 && faults.unmapped.median() > 0.0);
         if first != last {
-            assert!(wakeup((first, last)).unwrap().spread().max > 100.0);
+            assert!(wakeup(CpuPair { one: first, other: last }).unwrap().spread().max > 100.0);
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct OtherLoad {
 impl Noise {
     /// The counters now; `None` where the kernel does not tell.
     pub(super) fn now() -> Option<Self> {
-        let (all, busy, stolen) = times(&fs::read_to_string("/proc/stat").ok()?)?;
+        let CpuTimes { all, busy, stolen } = times(&fs::read_to_string("/proc/stat").ok()?)?;
         Some(Self { all, busy, stolen, own: process_time() })
     }
 
@@ -51,14 +51,22 @@ pub fn load_average() -> Option<String> {
     (averages.len() == 3).then(|| averages.join(", "))
 }
 
-/// All, busy and stolen time from the first line of /proc/stat.
-fn times(stat: &str) -> Option<(u64, u64, u64)> {
+/// Time of all CPUs, in ticks of the clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct CpuTimes {
+    all: u64,
+    busy: u64,
+    stolen: u64,
+}
+
+/// The times in the first line of /proc/stat.
+fn times(stat: &str) -> Option<CpuTimes> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let fields: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; what follows is counted in the first two as well.
     let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else { return None };
     let busy = user + nice + system + irq + softirq;
-    Some((busy + idle + iowait + steal, busy, steal))
+    Some(CpuTimes { all: busy + idle + iowait + steal, busy, stolen: steal })
 }
 
 #[cfg(test)]
@@ -67,7 +75,10 @@ mod tests {
 
     #[test]
     fn the_first_line_of_stat_is_summed() {
-        assert_eq!(times("cpu  10 1 5 100 4 2 3 7 9 9\ncpu0 1 2"), Some((132, 21, 7)));
+        assert_eq!(
+            times("cpu  10 1 5 100 4 2 3 7 9 9\ncpu0 1 2"),
+            Some(CpuTimes { all: 132, busy: 21, stolen: 7 })
+        );
         assert_eq!(times("cpu  10 1 5\n"), None);
         assert_eq!(times("intr 5"), None);
     }

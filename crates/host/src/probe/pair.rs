@@ -37,9 +37,18 @@ fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Nanoseconds of a line's way from `cpus.0` to `cpus.1`: half of a round trip by compare-and-exchange, as
+/// Two CPUs that something goes between, by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CpuPair {
+    /// Where it begins.
+    pub(super) one: u32,
+    /// Where it goes.
+    pub(super) other: u32,
+}
+
+/// Nanoseconds of a line's way from one of `cpus` to the other: half of a round trip by compare-and-exchange, as
 /// core-to-core-latency measures it.
-pub(super) fn transfer(cpus: (u32, u32)) -> Result<Samples> {
+pub(super) fn transfer(cpus: CpuPair) -> Result<Samples> {
     let turn = Padded(AtomicU32::new(0));
     let pass = |from: u32, to: u32| {
         for _ in 0..TRIPS {
@@ -59,11 +68,7 @@ pub(super) fn transfer(cpus: (u32, u32)) -> Result<Samples> {
 }
 
 /// Runs `first` on one CPU and `second` on the other; what `first` says.
-fn both<T: Send>(
-    cpus: (u32, u32),
-    first: impl FnOnce() -> T + Send,
-    second: impl FnOnce() + Send,
-) -> Result<T> {
+fn both<T: Send>(cpus: CpuPair, first: impl FnOnce() -> T + Send, second: impl FnOnce() + Send) -> Result<T> {
     // Nobody begins before both have their CPU, for a thread alone would wait for ever.
     let ready = AtomicU32::new(0);
     let failed = AtomicBool::new(false);
@@ -74,7 +79,7 @@ fn both<T: Send>(
     };
     thread::scope(|scope| {
         let other = scope.spawn(|| {
-            let ran = on_cpu(cpus.1, || {
+            let ran = on_cpu(cpus.other, || {
                 if meet() {
                     second();
                 }
@@ -82,7 +87,7 @@ fn both<T: Send>(
             failed.fetch_or(ran.is_err(), Relaxed);
             ran
         });
-        let ran = on_cpu(cpus.0, || meet().then(first));
+        let ran = on_cpu(cpus.one, || meet().then(first));
         failed.fetch_or(ran.is_err(), Relaxed);
         let joined = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         ran.and_then(|value| joined.map(|()| value))?.ok_or_else(|| "the other CPU failed".into())
@@ -93,7 +98,7 @@ fn both<T: Send>(
 ///
 /// Each holds it long enough (`hold_ns`, about) that the other is in line again. The time of a round less what each
 /// holds is two hand-overs; what is held is measured with one CPU alone, in turn with the other measurement.
-pub(super) fn handover(cpus: (u32, u32), hold_ns: f64, lock_ns: f64) -> Result<Samples> {
+pub(super) fn handover(cpus: CpuPair, hold_ns: f64, lock_ns: f64) -> Result<Samples> {
     const ROUNDS: u32 = 400;
     const WARMUP: u32 = 20;
     let lock = Padded(QueueLock::default());
@@ -168,16 +173,16 @@ mod tests {
     #[test]
     fn two_cpus_pass_a_line_and_a_lock() {
         let [first, second, ..] = allowed().unwrap()[..] else { return };
-        assert!(transfer((first, second)).unwrap().median() > 0.1);
-        let handover = handover((first, second), 300.0, 1.0).unwrap().spread();
+        assert!(transfer(CpuPair { one: first, other: second }).unwrap().median() > 0.1);
+        let handover = handover(CpuPair { one: first, other: second }, 300.0, 1.0).unwrap().spread();
         assert!(handover.max > 0.0 && handover.samples == TIMES as u32);
     }
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error_and_not_a_wait() {
         let first = allowed().unwrap()[0];
-        assert!(transfer((first, 60_000)).is_err());
-        assert!(transfer((60_000, first)).is_err());
+        assert!(transfer(CpuPair { one: first, other: 60_000 }).is_err());
+        assert!(transfer(CpuPair { one: 60_000, other: first }).is_err());
     }
 
     #[test]

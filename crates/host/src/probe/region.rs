@@ -2,6 +2,7 @@
 //!
 //! The words are atomics, so that several threads may share a region; a relaxed access is an ordinary one to the CPU.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::{fs, io, ptr, slice};
@@ -171,8 +172,8 @@ impl MappedRegion {
         let (from, to) = (self.base.addr(), self.base.addr() + self.bytes);
         let (mut overlaps, mut kib) = (false, 0u64);
         for line in text.lines() {
-            if let Some((start, end)) = range(line) {
-                overlaps = start < to && end > from;
+            if let Some(mapping) = range(line) {
+                overlaps = mapping.start < to && mapping.end > from;
             } else if let Some(rest) = line.strip_prefix("AnonHugePages:").filter(|_| overlaps) {
                 kib += rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?;
             }
@@ -182,9 +183,9 @@ impl MappedRegion {
 }
 
 /// The addresses at the beginning of a mapping's line in smaps.
-fn range(line: &str) -> Option<(usize, usize)> {
+fn range(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
-    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
 impl Drop for MappedRegion {

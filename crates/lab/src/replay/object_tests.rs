@@ -55,7 +55,7 @@ fn workload(count: u32, freer: Freer) -> Arc<Workload> {
 fn built(events: &[Event]) -> Workload {
     let tasks = vec![("worker".into(), true), ("reaper".into(), true), ("swapper".into(), false)];
     let names = vec![String::new(), "filp".into()];
-    let pages = SlabPages::of_events(events, false);
+    let pages = SlabPages::of_events(events);
     let mut builder = Builder::new("hand-made", tasks, HostCosts::NONE).with_slabs(names, pages);
     for event in events {
         builder.event(event);

@@ -17,7 +17,7 @@ fn build(events: &[(u64, u16, u32, EventKind)]) -> Workload {
     let events: Vec<Event> = events.iter().map(event).collect();
     let tasks = vec![("worker".into(), true), ("child".into(), true), ("swapper".into(), false)];
     let names = vec![String::new(), "dentry".into(), "filp".into()];
-    let pages = SlabPages::of_events(&events, false);
+    let pages = SlabPages::of_events(&events);
     let mut builder = Builder::new("test", tasks, HostCosts::NONE).with_slabs(names, pages);
     for event in &events {
         builder.event(event);

@@ -13,15 +13,15 @@ use crate::task::Role;
 pub(super) fn choose(sched: &Sched, task: u32, lines: &Lines) -> u16 {
     let task = &sched.tasks[task as usize];
     let idle = |cpu: u16| sched.cpus[usize::from(cpu)].mode == CpuMode::Idle;
-    let alone = |cpu: u16| idle(cpu) && lines.busy_near(cpu).0 == 0;
+    let alone = |cpu: u16| idle(cpu) && lines.busy_near(cpu).core == 0;
     if task.allowed.len() == 1 || alone(task.cpu) {
         return task.cpu;
     }
     let burden = |cpu: u16| {
         let state = &sched.cpus[usize::from(cpu)];
         let load = state.queue.len() + usize::from(state.mode != CpuMode::Idle);
-        let (core, llc) = lines.busy_near(cpu);
-        (load, core, llc, cpu != task.cpu, cpu)
+        let near = lines.busy_near(cpu);
+        (load, near.core, near.llc, cpu != task.cpu, cpu)
     };
     task.allowed.iter().map(|cpu| cpu.0).min_by_key(|&cpu| burden(cpu)).unwrap_or(task.cpu)
 }

@@ -39,6 +39,15 @@ struct Outstanding {
     longest: Ticks,
 }
 
+/// CPUs that run something, of those near one, itself among them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BusyNear {
+    /// Threads of its core.
+    pub(crate) core: u16,
+    /// CPUs under its last-level cache.
+    pub(crate) llc: u16,
+}
+
 /// One CPU's.
 #[derive(Clone, Debug)]
 pub(super) struct CpuCache {
@@ -208,9 +217,10 @@ impl Caches {
         }
     }
 
-    /// CPUs that run something, of `cpu`'s core and of its last-level cache.
-    pub(super) fn busy_near(&self, cpu: u16) -> (u16, u16) {
+    /// What is busy near `cpu`.
+    pub(super) fn busy_near(&self, cpu: u16) -> BusyNear {
         let place = self.cpu(cpu).place;
-        (self.core_busy[usize::from(place.core)], self.llc_busy[usize::from(place.llc)])
+        let (core, llc) = (usize::from(place.core), usize::from(place.llc));
+        BusyNear { core: self.core_busy[core], llc: self.llc_busy[llc] }
     }
 }

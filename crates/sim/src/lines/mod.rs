@@ -14,7 +14,7 @@ mod objects;
 mod price;
 
 use bandwidth::Bandwidth;
-use cache::{Caches, UNIT_SHIFT};
+use cache::{BusyNear, Caches, UNIT_SHIFT};
 use flows::Flows;
 use frames::{CopyState, Frames, LineEntry};
 use mm::{Access, Addr, Line, LineKind, Order, Pfn, Span, Topology};
@@ -150,7 +150,12 @@ impl Lines {
 
     fn touch_frame(&mut self, index: u32, access: Access, who: Toucher, costs: &Costs) -> Ticks {
         let entry = self.frames.get(index);
-        let (entry, cost) = self.move_line(entry, (self.frames.first_of(index), index), access, (who, costs));
+        let (entry, cost) = self.move_line(
+            entry,
+            LinePlace { frame: self.frames.first_of(index), index },
+            access,
+            (who, costs),
+        );
         self.frames.set(index, entry);
         cost
     }
@@ -181,21 +186,21 @@ impl Lines {
             return costs.levels[0];
         }
         let line = (at.0 / LINE_BYTES) as u32;
-        let (entry, cost) = self.move_line(entry, (at.pfn().0, line), access, (who, costs));
+        let (entry, cost) =
+            self.move_line(entry, LinePlace { frame: at.pfn().0, index: line }, access, (who, costs));
         self.objects.set_entry(at, entry);
         cost
     }
 
     /// A line of a frame's node, or of its descriptor, comes to a CPU: its entry from then on, and what that costs.
-    /// `place` is a frame of the node that it lives on, and what prefetchers take for its address.
     fn move_line(
         &mut self,
         entry: LineEntry,
-        place: (u32, u32),
+        place: LinePlace,
         access: Access,
         (who, costs): (Toucher, &Costs),
     ) -> (LineEntry, Ticks) {
-        let (frame, index) = place;
+        let LinePlace { frame, index } = place;
         let owner = entry.cpu();
         let age = u64::from(entry.age(self.unit(owner))) << UNIT_SHIFT;
         let mut level = match entry.state() {
@@ -223,7 +228,12 @@ impl Lines {
         let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
         let unit = (cache.lines >> UNIT_SHIFT) as u32;
-        let state = next_state(entry.state(), access, owner == who.cpu && level < Level::LocalDram, level);
+        let state = next_state(
+            entry.state(),
+            access,
+            Before::of(owner == who.cpu && level < Level::LocalDram),
+            level,
+        );
         (LineEntry::new(who.cpu, state, unit), self.spend(level, cost, who))
     }
 
@@ -279,7 +289,7 @@ impl Lines {
         let own = named.owner == claim.cpu && named.state != CopyState::Invalid;
         let nobody_has_it = claim.level >= Level::LocalDram;
         if access.is_exclusive() || nobody_has_it || own {
-            let state = next_state(named.state, access, own && !nobody_has_it, claim.level);
+            let state = next_state(named.state, access, Before::of(own && !nobody_has_it), claim.level);
             table.set(index, Named { stamp: claim.stamp, owner: claim.cpu, state });
             if access.is_exclusive() || nobody_has_it {
                 table.clear_copies(index);
@@ -361,8 +371,8 @@ impl Lines {
         self.caches.change_busy(cpu, change);
     }
 
-    /// CPUs that run something, of `cpu`'s core and of its last-level cache.
-    pub(crate) fn busy_near(&self, cpu: u16) -> (u16, u16) {
+    /// What is busy near `cpu`.
+    pub(crate) fn busy_near(&self, cpu: u16) -> BusyNear {
         self.caches.busy_near(cpu)
     }
 
@@ -390,11 +400,33 @@ struct Claim {
     level: Level,
 }
 
-/// The state after a touch; `kept` says that this CPU had the line in its caches before.
-const fn next_state(state: CopyState, access: Access, kept: bool, level: Level) -> CopyState {
+/// Where a line is that comes to a CPU.
+#[derive(Clone, Copy)]
+struct LinePlace {
+    /// A frame of the node that it lives on.
+    frame: u32,
+    /// What prefetchers take for its address.
+    index: u32,
+}
+
+/// Whether the CPU that touches a line had it in its caches before.
+#[derive(Clone, Copy)]
+enum Before {
+    Kept,
+    Elsewhere,
+}
+
+impl Before {
+    const fn of(is_kept: bool) -> Self {
+        if is_kept { Self::Kept } else { Self::Elsewhere }
+    }
+}
+
+/// The state after a touch.
+const fn next_state(state: CopyState, access: Access, before: Before, level: Level) -> CopyState {
     match access {
         Access::Write | Access::Store | Access::Atomic => CopyState::Modified,
-        Access::Read if kept => state,
+        Access::Read if matches!(before, Before::Kept) => state,
         Access::Read if matches!(level, Level::LocalDram | Level::RemoteDram) => CopyState::Exclusive,
         Access::Read => CopyState::Shared,
     }

@@ -35,13 +35,13 @@ pub(crate) struct Objects {
 impl Objects {
     #[inline]
     fn slot(&self, at: Addr) -> Slot {
-        let (block, line) = place(at);
+        let LineOfBlock { block, line } = place(at);
         self.blocks.get(block).and_then(|block| block.get(line)).copied().unwrap_or_default()
     }
 
     #[inline]
     fn change(&mut self, at: Addr, change: impl FnOnce(&mut Slot)) {
-        let (block, line) = place(at);
+        let LineOfBlock { block, line } = place(at);
         match self.blocks.get_mut(block).and_then(|block| block.get_mut(line)) {
             Some(slot) => change(slot),
             None => change(&mut self.add(block)[line]),
@@ -105,11 +105,17 @@ impl Objects {
     }
 }
 
-/// The block that the line at `at` is in, and which of its lines it is.
+/// A line, by the block that it is in and its place there.
+struct LineOfBlock {
+    block: usize,
+    line: usize,
+}
+
+/// The line at `at`.
 #[inline]
-fn place(at: Addr) -> (usize, usize) {
+fn place(at: Addr) -> LineOfBlock {
     let line = (at.0 / LINE_BYTES) as usize;
-    (line / BLOCK, line % BLOCK)
+    LineOfBlock { block: line / BLOCK, line: line % BLOCK }
 }
 
 #[inline]

@@ -45,6 +45,15 @@ struct Found {
     memory: u64,
 }
 
+/// A part of a stretch.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    reads: u64,
+    writes: u64,
+    found: Found,
+    time: Ticks,
+}
+
 /// What an access costs.
 #[derive(Clone, Copy, Default, Debug)]
 struct Price {
@@ -109,7 +118,7 @@ impl Lines {
             // Its own demand is part of what it is priced by.
             self.price_piece(stretch, who, costs);
         }
-        let ([reads, writes], found, time) = self.price_piece(stretch, who, costs);
+        let Piece { reads, writes, found, time } = self.price_piece(stretch, who, costs);
         self.count(stretch, reads + writes, found, who);
         stretch.reads -= reads;
         stretch.writes -= writes;
@@ -131,14 +140,8 @@ impl Lines {
         }
     }
 
-    /// The next piece at present loads: its reads and writes, where they find their lines, how long it takes. Its demand
-    /// becomes the CPU's.
-    fn price_piece(
-        &mut self,
-        stretch: &mut Stretch<'_>,
-        who: Toucher,
-        costs: &Costs,
-    ) -> ([u64; 2], Found, Ticks) {
+    /// The next piece at present loads. Its demand becomes the CPU's.
+    fn price_piece(&mut self, stretch: &mut Stretch<'_>, who: Toucher, costs: &Costs) -> Piece {
         let found = self.found(stretch, who.cpu);
         let price = self.price(stretch, found, who.cpu, costs);
         let [reads, writes] = stretch.next(price);
@@ -152,7 +155,7 @@ impl Lines {
         );
         self.flows.set(who.cpu, &stretch.demands, who.now + time);
         self.tell_memory(costs);
-        ([reads, writes], found, time)
+        Piece { reads, writes, found, time }
     }
 
     /// Of what is spread evenly, each level has as much as it holds. What is gone through in order again and again is

@@ -2,14 +2,21 @@
 
 use crate::{File, Finding, Tree};
 
-/// Collections that were cited and are in no repository, as words begin. Split, so that this file is clean itself. Where
-/// the second is true, a digit follows: `seed 1` is a simulation's.
-const LOST: [(&str, bool); 5] = [
-    (concat!("fac", "ts/"), false),
-    (concat!("RESULTS", " case"), false),
-    (concat!("MACHINES", " "), true),
-    (concat!("seed", " 00"), true),
-    (concat!("Seed", " 00"), true),
+/// What follows the beginning of a word that cites.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Anything,
+    /// For `seed 1` is a simulation's.
+    Digit,
+}
+
+/// Collections that were cited and are in no repository, as words begin. Split, so that this file is clean itself.
+const LOST: [(&str, Then); 5] = [
+    (concat!("fac", "ts/"), Then::Anything),
+    (concat!("RESULTS", " case"), Then::Anything),
+    (concat!("MACHINES", " "), Then::Digit),
+    (concat!("seed", " 00"), Then::Digit),
+    (concat!("Seed", " 00"), Then::Digit),
 ];
 /// What is made from other files' texts, which are checked themselves, or tells of the past in its words.
 const NOT_OURS: [&str; 2] = ["docs/results", "CHANGELOG.md"];
@@ -28,7 +35,7 @@ pub fn citations_lead_somewhere(tree: &Tree) -> Vec<Finding> {
     };
     for file in tree.files.iter().filter(cites) {
         for (index, line) in file.text.lines().enumerate() {
-            let lost = LOST.iter().filter(|(word, digit)| is_cited(line, word, *digit));
+            let lost = LOST.iter().filter(|(word, then)| is_cited(line, word, *then));
             let lost = lost.map(|(word, _)| format!("cites \"{}\", which is not here", word.trim()));
             let broken = cited_in(line).filter_map(|cited| broken(tree, file, &cited));
             found.extend(lost.chain(broken).map(|what| Finding {
@@ -43,11 +50,11 @@ pub fn citations_lead_somewhere(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Whether a word of `line` begins with `lost`.
-fn is_cited(line: &str, lost: &str, digit_follows: bool) -> bool {
+fn is_cited(line: &str, lost: &str, then: Then) -> bool {
     line.match_indices(lost).any(|(at, _)| {
         let begins = !line[..at].ends_with(|c: char| c.is_alphanumeric());
         let follows = line[at + lost.len()..].starts_with(|c: char| c.is_ascii_digit());
-        begins && (follows || !digit_follows)
+        begins && (follows || then == Then::Anything)
     })
 }
 
@@ -60,6 +67,13 @@ struct Cited<'a> {
     is_link: bool,
 }
 
+/// How a page is cited: in running text a name is enough, a link is followed from its page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Name,
+    Link,
+}
+
 /// The pages that `line` names, and the headings of its own page that it links to. Not those of other sites, nor patterns
 /// and examples.
 fn cited_in(line: &str) -> impl Iterator<Item = Cited<'_>> {
@@ -67,14 +81,15 @@ fn cited_in(line: &str) -> impl Iterator<Item = Cited<'_>> {
     let named = words.filter_map(|word| {
         let is_pattern = word.contains("://") || word.contains(['*', '{', '<', '$']);
         let word = word.trim_start_matches(':').trim_end_matches([':', '.']);
-        (!is_pattern).then(|| cited(word, false)).flatten()
+        (!is_pattern).then(|| cited(word, By::Name)).flatten()
     });
     let targets = line.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
-    let links = targets.filter(|target| !target.contains("://")).filter_map(|target| cited(target, true));
+    let links = targets.filter(|target| !target.contains("://")).filter_map(|target| cited(target, By::Link));
     named.chain(links)
 }
 
-fn cited(word: &str, is_link: bool) -> Option<Cited<'_>> {
+fn cited(word: &str, by: By) -> Option<Cited<'_>> {
+    let is_link = by == By::Link;
     let (page, heading) = match word.split_once('#') {
         Some((page, heading)) => (page, Some(heading)),
         None => (word, None),

@@ -23,8 +23,8 @@ impl WaitingChild {
     pub(super) fn new(command: &[OsString]) -> Result<Self, RecordError> {
         let program = command[0].to_string_lossy().into_owned();
         let failed = |error| RecordError::Command { program: program.clone(), error };
-        let (gate_out, gate) = pipe().map_err(failed)?;
-        let (mut pid_out, pid_in) = pipe().map_err(failed)?;
+        let Pipe { reader: gate_out, writer: gate } = Pipe::new().map_err(failed)?;
+        let Pipe { reader: mut pid_out, writer: pid_in } = Pipe::new().map_err(failed)?;
         let fds = [pid_in.as_raw_fd(), gate_out.as_raw_fd(), gate.as_raw_fd()];
         let mut child = Command::new(&command[0]);
         child.args(&command[1..]);
@@ -63,15 +63,23 @@ impl WaitingChild {
     }
 }
 
-/// A pipe's reading and writing end, neither of which a command inherits.
-fn pipe() -> io::Result<(File, File)> {
-    let mut fds = [0; 2];
-    // SAFETY: `fds` has room for the two descriptors that the call makes.
-    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
+/// A pipe, neither of whose ends a command inherits.
+struct Pipe {
+    reader: File,
+    writer: File,
+}
+
+impl Pipe {
+    fn new() -> io::Result<Self> {
+        let mut fds = [0; 2];
+        // SAFETY: `fds` has room for the two descriptors that the call makes.
+        if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptors are new and nobody else's.
+        let [reader, writer] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }.into());
+        Ok(Self { reader, writer })
     }
-    // SAFETY: the descriptors are new and nobody else's.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]).into(), OwnedFd::from_raw_fd(fds[1]).into()) })
 }
 
 /// Runs in the new process: says its number, then waits until the gate is opened. A gate that closes unopened ends it.

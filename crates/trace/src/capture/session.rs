@@ -61,10 +61,10 @@ pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Su
             return Err(RecordError::Options(format!("there is no process {pid}")));
         }
     }
-    let (schema, ids, tracepoints) = tracepoints(options)?;
+    let Tracepoints { schema, ids, names } = tracepoints(options)?;
     let mut events = Events::open(&ids, &host::online_cpus(), options.ring_pages)?;
     let output = Output::open(&options.output)?;
-    let started = start(options, &mut events, &output, tracepoints)?;
+    let started = start(options, &mut events, &output, names)?;
     Session::new(started, schema, events, (options, &output), progress)?.run()
 }
 
@@ -84,8 +84,15 @@ pub fn event_cost(
     calibrate::event_cost(&mut events, round)
 }
 
-/// The tracepoints of the groups: how to decode them, their numbers, their names.
-fn tracepoints(options: &RecordOptions) -> Result<(Schema, Vec<u16>, Vec<String>), RecordError> {
+/// Those of the groups.
+struct Tracepoints {
+    /// How to decode them.
+    schema: Schema,
+    ids: Vec<u16>,
+    names: Vec<String>,
+}
+
+fn tracepoints(options: &RecordOptions) -> Result<Tracepoints, RecordError> {
     let tracefs = mount::find()?;
     let (mut schema, mut ids, mut names) = (Schema::default(), vec![], vec![]);
     for name in options.groups.iter().flat_map(|group| group.tracepoints()) {
@@ -100,7 +107,7 @@ fn tracepoints(options: &RecordOptions) -> Result<(Schema, Vec<u16>, Vec<String>
     if !schema.knows_gfp() {
         return Err(RecordError::Missing("this kernel's table of gfp flags cannot be read".into()));
     }
-    Ok((schema, ids, names))
+    Ok(Tracepoints { schema, ids, names })
 }
 
 /// A recording whose events run.

@@ -8,6 +8,13 @@ use super::varint::{put, zigzag};
 use crate::event::field::{FieldSink, Frames};
 use crate::event::{Event, EventKind};
 
+/// The time of a chunk's first event, and the highest; 0 where it has none. In ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ChunkTimes {
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
 /// Collects the events of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
@@ -93,8 +100,8 @@ impl Encoder {
     }
 
     /// The first event's time and the highest.
-    pub(super) const fn times(&self) -> (u64, u64) {
-        (self.first_time, self.highest_time)
+    pub(super) const fn times(&self) -> ChunkTimes {
+        ChunkTimes { first: self.first_time, last: self.highest_time }
     }
 
     /// Writes the chunk's payload into `out` and starts the next chunk.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::chunk::{ChunkKind, Packer};
-use super::encode::Encoder;
+use super::encode::{ChunkTimes, Encoder};
 use super::varint::{put, put_str};
 use super::{CHUNK_BYTES_MAX, CHUNK_EVENTS, END_MAGIC, HEADER_LEN, MAGIC, VERSION_MAJOR, VERSION_MINOR};
 use crate::event::{Event, Task};
@@ -133,7 +133,7 @@ impl<W: Write> Writer<W> {
             (ChunkKind::Names, std::mem::take(&mut self.names)),
         ] {
             if pending.count > 0 {
-                self.write_chunk(kind, pending.count, (0, 0), &pending.bytes)?;
+                self.write_chunk(kind, pending.count, ChunkTimes::default(), &pending.bytes)?;
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl<W: Write> Writer<W> {
                 put(&mut payload, value);
             }
         }
-        self.write_chunk(ChunkKind::Index, 1, (0, 0), &payload)?;
+        self.write_chunk(ChunkKind::Index, 1, ChunkTimes::default(), &payload)?;
         self.out.write_all(&offset.to_le_bytes())?;
         self.out.write_all(&END_MAGIC)?;
         self.out.flush()?;
@@ -171,20 +171,20 @@ impl<W: Write> Writer<W> {
 
     fn write_json(&mut self, kind: ChunkKind, value: &impl serde::Serialize) -> io::Result<()> {
         let payload = serde_json::to_vec(value).map_err(io::Error::other)?;
-        self.write_chunk(kind, 1, (0, 0), &payload)
+        self.write_chunk(kind, 1, ChunkTimes::default(), &payload)
     }
 
     fn write_chunk(
         &mut self,
         kind: ChunkKind,
         count: u32,
-        times: (u64, u64),
+        times: ChunkTimes,
         payload: &[u8],
     ) -> io::Result<()> {
         let bytes = self.packer.pack(kind, count, payload)?;
         self.out.write_all(bytes)?;
         let offset = self.written.bytes;
-        self.index.push(ChunkEntry { kind, offset, count, first_time: times.0, last_time: times.1 });
+        self.index.push(ChunkEntry { kind, offset, count, first_time: times.first, last_time: times.last });
         self.written.bytes += bytes.len() as u64;
         Ok(())
     }

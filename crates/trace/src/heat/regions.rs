@@ -177,6 +177,8 @@ pub(super) fn median(mut figures: Vec<f64>) -> f64 {
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "figures that are exact in binary, or the same everywhere")]
 mod tests {
+    use std::ops::Range;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -184,7 +186,7 @@ mod tests {
     const MIB: u64 = 1024;
 
     /// From `start` to `end` in MiB, all of it resident, with some of that accessed.
-    fn mapping(path: &str, (start, end): (u64, u64), accessed_mib: u64) -> Mapping {
+    fn mapping(path: &str, Range { start, end }: Range<u64>, accessed_mib: u64) -> Mapping {
         Mapping {
             start: start << 20,
             end: end << 20,
@@ -206,28 +208,28 @@ mod tests {
 
     #[test]
     fn shares_are_medians_and_grow_with_the_window() {
-        let round = |accessed: [u64; 3]| accessed.map(|mib| vec![mapping("[heap]", (0, 100), mib)]);
+        let round = |accessed: [u64; 3]| accessed.map(|mib| vec![mapping("[heap]", 0..100, mib)]);
         let rounds = [round([10, 30, 60]), round([90, 90, 90]), round([20, 15, 70])];
         let found = regions(&rounds);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].within, [0.2, 0.3, 0.7]);
         assert_eq!((found[0].name.as_str(), found[0].rounds), ("heap", 3));
         assert_eq!(total(&rounds).within, found[0].within);
-        let shrinks = [10, 0, 0].map(|mib| vec![mapping("", (0, 100), mib)]);
+        let shrinks = [10, 0, 0].map(|mib| vec![mapping("", 0..100, mib)]);
         assert_eq!(regions(&[shrinks])[0].within, [0.1; 3], "none smaller than the one before");
     }
 
     #[test]
     fn a_mapping_that_grows_at_either_end_stays_one() {
         let rounds: Vec<LooksOfRound> =
-            (0..4).map(|round| steady(&[mapping("", (100 - 10 * round, 200 + 5 * round), 1)])).collect();
+            (0..4).map(|round| steady(&[mapping("", 100 - 10 * round..200 + 5 * round, 1)])).collect();
         assert_eq!(names_and_mib(&regions(&rounds)), [("[anon]", 122)]);
     }
 
     #[test]
     fn what_is_cut_in_two_or_joined_stays_one() {
-        let whole = steady(&[mapping("", (0, 100), 50)]);
-        let cut = steady(&[mapping("", (0, 40), 20), mapping("", (50, 100), 25)]);
+        let whole = steady(&[mapping("", 0..100, 50)]);
+        let cut = steady(&[mapping("", 0..40, 20), mapping("", 50..100, 25)]);
         for rounds in [[whole.clone(), cut.clone()], [cut, whole]] {
             let found = regions(&rounds);
             assert_eq!(names_and_mib(&found), [("[anon]", 95)]);
@@ -237,18 +239,18 @@ mod tests {
 
     #[test]
     fn neighbours_of_another_name_are_another_region() {
-        let rounds = [steady(&[mapping("[heap]", (0, 10), 0), mapping("/a/b.db", (10, 40), 30)])];
+        let rounds = [steady(&[mapping("[heap]", 0..10, 0), mapping("/a/b.db", 10..40, 30)])];
         let found = regions(&rounds);
         assert_eq!(names_and_mib(&found), [("b.db", 30), ("heap", 10)]);
     }
 
     #[test]
     fn what_is_small_or_seldom_there_is_the_rest() {
-        let small = Mapping { resident_kib: 100, accessed_kib: 50, ..mapping("/bin/x", (500, 501), 0) };
-        let steady_ones = [mapping("[heap]", (0, 10), 0), small];
+        let small = Mapping { resident_kib: 100, accessed_kib: 50, ..mapping("/bin/x", 500..501, 0) };
+        let steady_ones = [mapping("[heap]", 0..10, 0), small];
         let mut rounds = vec![steady(&steady_ones); 5];
-        rounds[0][1].push(mapping("", (700, 710), 10));
-        rounds[0][2].push(mapping("", (700, 710), 10));
+        rounds[0][1].push(mapping("", 700..710, 10));
+        rounds[0][2].push(mapping("", 700..710, 10));
         let found = regions(&rounds);
         assert_eq!(names_and_mib(&found), [("heap", 10), ("the rest", 0)]);
         assert_eq!(found[1].within, [0.5; 3], "the median of the rounds");
@@ -263,7 +265,7 @@ mod tests {
             let looks = looks.into_iter().map(|look| {
                 let mappings = look.into_iter().map(|(start, length, accessed, path)| {
                     let path = ["", "[heap]"][path];
-                    mapping(path, (start, start + length), accessed.min(length))
+                    mapping(path, start..start + length, accessed.min(length))
                 });
                 mappings.collect::<Look>()
             });

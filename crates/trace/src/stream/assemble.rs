@@ -9,7 +9,7 @@ use mm::{Cpu, Nanos, Pfn};
 use super::pages::PageSet;
 use super::record::{Origin, Record};
 use super::schema::{NotDecoded, Schema};
-use super::tasks::{TaskRef, Tasks};
+use super::tasks::{Numbered, TaskRef, Tasks};
 use crate::event::{Decoded, Event, EventKind, NameId, Task};
 use crate::format::Writer;
 use crate::mask::Mask;
@@ -178,7 +178,7 @@ impl<W: Write> Assembler<W> {
         if !self.wants(by) {
             return Ok(());
         }
-        let (id, is_new) = self.tasks.id(child);
+        let Numbered { id, is_new } = self.tasks.id(child);
         if is_new {
             self.introduce(child)?;
         }
@@ -226,7 +226,7 @@ impl<W: Write> Assembler<W> {
                 self.name_if_unknown(task, prev_name)?;
                 self.name_if_unknown(next, next_name)?;
                 if self.wants(task) || self.wants(next) {
-                    let (next_id, is_new) = self.tasks.id(next);
+                    let Numbered { id: next_id, is_new } = self.tasks.id(next);
                     if is_new {
                         self.introduce(next)?;
                     }
@@ -316,7 +316,7 @@ impl<W: Write> Assembler<W> {
 
     /// Writes what is known of a task that the recording knows.
     fn introduce(&mut self, task: TaskRef) -> io::Result<()> {
-        let (id, _) = self.tasks.id(task);
+        let Numbered { id, .. } = self.tasks.id(task);
         match &self.mask {
             Some(mask) => self.writer.task(id, &mask.task(id, self.tasks.get(task))),
             None => self.writer.task(id, self.tasks.get(task)),
@@ -337,7 +337,7 @@ impl<W: Write> Assembler<W> {
     }
 
     fn write(&mut self, origin: Origin, task: TaskRef, kind: EventKind) -> io::Result<()> {
-        let (id, is_new) = self.tasks.id(task);
+        let Numbered { id, is_new } = self.tasks.id(task);
         if is_new {
             self.introduce(task)?;
         }

@@ -16,6 +16,14 @@ pub(crate) struct Tasks {
     count: u32,
 }
 
+/// A task's number in the recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Numbered {
+    pub(crate) id: TaskId,
+    /// Whether it has it since now.
+    pub(crate) is_new: bool,
+}
+
 /// A task, whether or not the recording knows it.
 #[derive(Clone, Debug, Default)]
 struct TaskEntry {
@@ -73,17 +81,17 @@ impl Tasks {
         entry.id.filter(|_| entry.task != before)
     }
 
-    /// The task's number in the recording, and whether it is new there.
+    /// The task's number in the recording.
     #[inline]
-    pub(crate) fn id(&mut self, task: TaskRef) -> (TaskId, bool) {
+    pub(crate) fn id(&mut self, task: TaskRef) -> Numbered {
         let entry = &mut self.entries[task.0 as usize];
         if let Some(id) = entry.id {
-            return (id, false);
+            return Numbered { id, is_new: false };
         }
         let id = TaskId(self.count);
         entry.id = Some(id);
         self.count += 1;
-        (id, true)
+        Numbered { id, is_new: true }
     }
 
     /// How many tasks the recording knows.
@@ -100,14 +108,14 @@ mod tests {
     fn a_number_that_comes_again_is_another_task() {
         let mut tasks = Tasks::default();
         let first = tasks.look_up(7).unwrap();
-        assert_eq!(tasks.id(first), (TaskId(0), true));
-        assert_eq!(tasks.id(first), (TaskId(0), false));
+        assert_eq!(tasks.id(first), Numbered { id: TaskId(0), is_new: true });
+        assert_eq!(tasks.id(first), Numbered { id: TaskId(0), is_new: false });
         assert_eq!(tasks.update(first, |task| task.name = "a".into()), Some(TaskId(0)));
         assert_eq!(tasks.update(first, |task| task.name = "a".into()), None);
         tasks.add(Task { tid: 7, in_workload: true, ..Task::default() });
         let second = tasks.look_up(7).unwrap();
         assert!(second != first && tasks.in_workload(second) && !tasks.in_workload(first));
-        assert_eq!(tasks.id(second), (TaskId(1), true));
+        assert_eq!(tasks.id(second), Numbered { id: TaskId(1), is_new: true });
         assert_eq!(tasks.look_up(u32::MAX), None);
         assert_eq!(tasks.count(), 2);
     }

@@ -3,6 +3,7 @@
 
 use super::ProbeRun;
 use crate::probe::hardware::{CpuPlace, HostCloseness};
+use crate::probe::pair::CpuPair;
 use crate::probe::samples::Samples;
 use crate::probe::{Result, pair};
 
@@ -60,7 +61,7 @@ impl ProbeRun<'_> {
             }
             self.probe.notes.extend(wandering(&transfers, closeness));
             let pairs: Vec<String> =
-                self.pairs_of(closeness).iter().map(|(one, other)| format!("{one}-{other}")).collect();
+                self.pairs_of(closeness).iter().map(|pair| format!("{}-{}", pair.one, pair.other)).collect();
             let pairs = pairs.join(", ");
             let how = format!("half of a round trip by compare-and-exchange between CPUs {pairs}");
             self.add(TRANSFER[class], &Samples::joined(transfers), how);
@@ -73,13 +74,16 @@ impl ProbeRun<'_> {
     }
 
     /// Pairs of CPUs that are so close, spread over all that there are.
-    fn pairs_of(&self, closeness: HostCloseness) -> Vec<(u32, u32)> {
+    fn pairs_of(&self, closeness: HostCloseness) -> Vec<CpuPair> {
         let so_close = |one: &CpuPlace, other: &CpuPlace| one.closeness(other) == closeness;
         let mut pairs = vec![];
         for (index, one) in self.cpus.iter().enumerate() {
             let later = &self.cpus[index + 1..];
             pairs.extend(
-                later.iter().filter(|other| so_close(one, other)).map(|other| (one.number, other.number)),
+                later
+                    .iter()
+                    .filter(|other| so_close(one, other))
+                    .map(|other| CpuPair { one: one.number, other: other.number }),
             );
         }
         let step = pairs.len().div_ceil(PAIRS).max(1);
@@ -116,7 +120,7 @@ fn wandering(rounds: &[Samples], closeness: HostCloseness) -> Option<String> {
 }
 
 /// All samples over `pairs`.
-fn over(pairs: &[(u32, u32)], measure: impl Fn((u32, u32)) -> Result<Samples>) -> Result<Samples> {
+fn over(pairs: &[CpuPair], measure: impl Fn(CpuPair) -> Result<Samples>) -> Result<Samples> {
     let medians: Result<Vec<Samples>> = pairs.iter().map(|&pair| measure(pair)).collect();
     medians.map(Samples::joined)
 }

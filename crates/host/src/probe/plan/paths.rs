@@ -1,6 +1,7 @@
 //! The kernel's paths, and a free lock.
 
 use super::ProbeRun;
+use crate::probe::pair::CpuPair;
 use crate::probe::{Result, kernel, pair};
 
 impl ProbeRun<'_> {
@@ -72,15 +73,15 @@ impl ProbeRun<'_> {
         // A sibling thread would share its core with the waker.
         let far = self.cpus.iter().rev().find(|cpu| cpu.core != self.home.core).or(self.cpus.get(1));
         let Some(far) = far else { return self.lack(key, "it takes a second CPU") };
-        let cpus = (self.home.number, far.number);
+        let cpus = CpuPair { one: self.home.number, other: far.number };
         let woken = pipe.clone().and_then(|pipe| Ok((kernel::wakeup(cpus)?, pipe)));
         match woken {
             Ok((samples, pipe)) => {
                 let how = format!(
                     "CPU {} writes to a pipe that a thread on CPU {} has waited at for 400 us: {:.0} ns until it \
                      has read, less {:.0} ns, half a write and read",
-                    cpus.0,
-                    cpus.1,
+                    cpus.one,
+                    cpus.other,
                     samples.median(),
                     pipe / 2.0
                 );

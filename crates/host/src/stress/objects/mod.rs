@@ -18,6 +18,7 @@ use mm::slab::{CacheFlags, CacheSpec};
 use super::{Length, Stress, StressEnd};
 use crate::host::Host;
 use crate::objects::ObjectCache;
+use crate::rng::Rng;
 use worker::ObjectWorker;
 
 /// Times that all threads stop and everything is checked.
@@ -116,7 +117,8 @@ pub fn run(stress: &Stress) -> Result<ObjectTally, String> {
         .into_iter()
         .zip(0..)
         .map(|(inbox, number)| {
-            ObjectWorker::new(&host, &grace, caches.clone(), (number, stress.seed), senders.clone(), inbox)
+            let rng = Rng::new(stress.seed, number);
+            ObjectWorker::new(&host, &grace, caches.clone(), number, rng, senders.clone(), inbox)
         })
         .collect();
     for _ in 0..ROUNDS {

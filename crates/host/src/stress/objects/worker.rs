@@ -47,11 +47,12 @@ impl<'h> ObjectWorker<'h> {
         host: &'h Host,
         grace: &'h GracePeriods,
         caches: Vec<ObjectCache<'h>>,
-        (number, seed): (u64, u64),
+        number: u64,
+        rng: Rng,
         others: Vec<Sender<StampedObject<'h>>>,
         inbox: Receiver<StampedObject<'h>>,
     ) -> Self {
-        let (rng, tally) = (Rng::new(seed, number), ObjectTally::default());
+        let tally = ObjectTally::default();
         Self { host, grace, caches, late: 0, number, rng, held: vec![], others, inbox, stamps: 0, tally }
     }
 

@@ -32,6 +32,12 @@ struct Child {
     regions: Vec<OwnPages>,
 }
 
+/// A page, by its region's index and its own in there.
+struct OwnPage {
+    region: usize,
+    page: usize,
+}
+
 pub(super) struct SpaceWorker<'h> {
     host: &'h Host,
     processes: &'h [StressProcess],
@@ -101,13 +107,14 @@ impl<'h> SpaceWorker<'h> {
         Ok(())
     }
 
-    fn pick(&mut self) -> Option<(usize, usize)> {
+    /// A page of this thread's own that is mapped.
+    fn pick(&mut self) -> Option<OwnPage> {
         if self.regions.is_empty() {
             return None;
         }
         let region = self.rng.below(self.regions.len() as u64) as usize;
         let page = self.rng.below(self.regions[region].stamps.len() as u64) as usize;
-        self.regions[region].stamps[page].map(|_| (region, page))
+        self.regions[region].stamps[page].map(|_| OwnPage { region, page })
     }
 
     fn new_stamp(&mut self) -> u64 {
@@ -134,7 +141,7 @@ impl<'h> SpaceWorker<'h> {
     }
 
     fn write(&mut self) -> Result<(), String> {
-        let Some((region, page)) = self.pick() else { return Ok(()) };
+        let Some(OwnPage { region, page }) = self.pick() else { return Ok(()) };
         let stamp = self.new_stamp();
         let (process, at) = (self.regions[region].process, self.regions[region].start.add(page as u32));
         let process = &self.processes[process];
@@ -186,7 +193,7 @@ impl<'h> SpaceWorker<'h> {
     }
 
     fn look(&mut self) -> Result<(), String> {
-        let Some((region, page)) = self.pick() else { return Ok(()) };
+        let Some(OwnPage { region, page }) = self.pick() else { return Ok(()) };
         let region = self.regions.swap_remove(region);
         let result = self.check(&self.processes[region.process].space, &region, page);
         self.regions.push(region);
@@ -195,7 +202,7 @@ impl<'h> SpaceWorker<'h> {
 
     /// Unmaps pages from one on, as far as they are this thread's: what lies in a gap may be another's by now.
     fn unmap(&mut self) {
-        let Some((region, page)) = self.pick() else { return };
+        let Some(OwnPage { region, page }) = self.pick() else { return };
         let most = 1 + self.rng.below(64) as usize;
         let region = &mut self.regions[region];
         let ours = region.stamps[page..].iter().take(most).take_while(|stamp| stamp.is_some()).count();
@@ -286,7 +293,7 @@ impl<'h> SpaceWorker<'h> {
     }
 
     fn split(&mut self) {
-        let Some((region, page)) = self.pick() else { return };
+        let Some(OwnPage { region, page }) = self.pick() else { return };
         let region = &self.regions[region];
         let space = &self.processes[region.process].space;
         self.tally.split +=
