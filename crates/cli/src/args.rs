@@ -18,13 +18,13 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// Options that may stand anywhere. Who has no use for one refuses it: [`crate::shared_options`].
+/// Options that may stand anywhere. A command that has no use for one refuses it: [`crate::shared_options`].
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Global {
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Write what is printed as a page, too (all but record and inspect --mask)
+    /// Write the output as an HTML page, too (every command but record and inspect --mask)
     #[arg(long, global = true, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
     /// Seed of every random choice (try, replay, lab run, lab all, validate)
@@ -40,36 +40,36 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The tour: records a real program here, replays it elsewhere, explains
+    /// Take the tour: record a real program here, replay it on other machines, explain the difference
     Try(Try),
     /// Record the kernel's memory events while a command runs; ends with its status
     Record(Record),
-    /// What is in a recording
+    /// Show what is in a recording
     Inspect(Inspect),
-    /// How often a program's pages are accessed, by mapping
+    /// Measure how often a program's pages are accessed, by mapping
     Heat(Heat),
     /// Replay a recording on a simulated machine
     Replay(Replay),
-    /// Hold the allocator against captures and traces of stock kernels
+    /// Compare the allocator with captures and traces of stock kernels
     Conform(Conform),
-    /// Published experiments, simulated: rows beside published ones
+    /// Simulate published experiments and print each figure beside the published one
     Lab(Lab),
-    /// Machine profiles
+    /// List machine profiles, show one, or measure this machine
     Machines(Machines),
-    /// Hold the simulator against the kernel of this machine
+    /// Compare the simulator with the kernel of this machine
     Validate(Validate),
-    /// The allocator on this machine's real cores and memory
+    /// Time the allocator on this machine's real cores and memory
     Bench(Bench),
-    /// An mmtests-style table of any measurements; the first file is the baseline
+    /// Print an mmtests-style table of measurements; the first file is the baseline
     Compare(Compare),
-    /// Every tunable
+    /// List every tunable, or explain one
     Knobs(Knobs),
-    /// Whose rules there are: kernels, parts of policies, and what each rule says
+    /// List policies, or show what each rule of one says
     Policies(Policies),
-    /// The tables that labels come from, made anew: `make evidence`
+    /// Make the tables anew that labels come from; `make evidence` runs it
     #[command(hide = true)]
     Evidence(Evidence),
-    /// The page-fault workload of validate, for real
+    /// Run the page-fault workload of validate on this machine
     #[command(hide = true)]
     FaultLoop(FaultLoopOptions),
 }
@@ -79,7 +79,7 @@ pub(crate) struct Try {
     /// Memory that the recorded loop maps, in MiB
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(4..=4096))]
     pub(crate) mib: u32,
-    /// Use the recording that comes with freehold, although this machine could make one
+    /// Use the recording that comes with freehold instead of making one
     #[arg(long)]
     pub(crate) bundled: bool,
     /// Keep the recording here
@@ -130,7 +130,7 @@ pub(crate) struct Heat {
     /// Where to write what was seen
     #[arg(short, long, value_name = "FILE.toml")]
     pub(crate) output: Option<PathBuf>,
-    /// Watch a process that runs, until it ends or Ctrl-C; of its descendants, the largest
+    /// Watch a process that runs, until it ends or Ctrl-C; among its descendants the largest is watched
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
     pub(crate) pid: Option<u32>,
     /// From the start of a round to the start of the next; a round itself is 5 s
@@ -142,10 +142,10 @@ pub(crate) struct Heat {
     /// Wait before the first round, while the program loads its data
     #[arg(long, default_value = "0", value_parser = seconds::<0>, value_name = "SECONDS")]
     pub(crate) after: Duration,
-    /// How long to go on from the start; a command that still runs is then asked to end
+    /// Stop after this time; a command that still runs is asked to end
     #[arg(long = "for", value_parser = seconds::<5>, value_name = "SECONDS")]
     pub(crate) length: Option<Duration>,
-    /// What to call the result
+    /// Name of the result
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
     /// The command and its arguments
@@ -189,13 +189,13 @@ pub(crate) struct Replay {
     /// Change a knob while it runs
     #[arg(long, value_name = "T:KNOB=V")]
     pub(crate) at: Vec<String>,
-    /// Run knobs all the same that cannot act on this recording, machine or policy; every output says so
+    /// Run even with knobs that cannot act on this recording, machine or policy; every output says so
     #[arg(long)]
     pub(crate) force: bool,
     /// CPUs to use, as 0-3,8
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,
-    /// Whose rules: linux-X.Y
+    /// Policy: linux-X.Y
     #[arg(long, default_value = "linux-6.18", value_name = "POLICY")]
     pub(crate) policy: String,
     /// Repetitions, each with another seed: --seed, and so on upwards; 1 gives no interval
@@ -221,11 +221,11 @@ pub(crate) struct Lab {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabWhat {
-    /// The experiments that come with freehold
+    /// List the experiments that come with freehold
     List,
-    /// Everything that an experiment can measure
+    /// List every metric of an experiment
     Metrics,
-    /// Some experiments
+    /// Run some experiments
     Run {
         /// Names, or files of your own (FILE.toml)
         #[arg(value_name = "NAME|FILE.toml", required = true)]
@@ -235,7 +235,7 @@ pub(crate) enum LabWhat {
         #[command(flatten)]
         files: LabFiles,
     },
-    /// All experiments that come with freehold
+    /// Run all experiments that come with freehold
     All {
         #[command(flatten)]
         how: LabHow,
@@ -262,10 +262,10 @@ pub(crate) struct LabHow {
     /// Repetitions, each with another seed; without it, what each experiment says
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
     pub(crate) seeds: Option<u32>,
-    /// Say where the means of refills and drains come from
+    /// Say what the mean refill and the mean drain spend their time on
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Run knobs all the same that cannot act on a variant's workload, machine or policy; every output says so
+    /// Run even with knobs that cannot act on a variant's workload, machine or policy; every output says so
     #[arg(long)]
     pub(crate) force: bool,
     /// Threads that simulate side by side; the results do not depend on it
@@ -281,14 +281,14 @@ pub(crate) struct Machines {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MachinesWhat {
-    /// The profiles that come with freehold
+    /// List the profiles that come with freehold
     List,
-    /// All figures of a profile, each with its source
+    /// Show all figures of a profile, each with its source
     Show {
         /// A name, a profile of your own (FILE.toml), or `this`: the machine at hand
         #[arg(value_name = "this|NAME|FILE.toml")]
         machine: String,
-        /// Instead of its figures, whom requests ask for memory, in order, and what decided that order
+        /// Show the zonelists instead of the figures: which zones a request asks, in which order, and why
         #[arg(long)]
         zonelists: bool,
         /// Whose zonelists: linux-X.Y
@@ -312,10 +312,10 @@ pub(crate) struct Validate {
     /// kept in the user's cache directory
     #[arg(long, short, default_value = "this", value_name = "this|NAME|FILE.toml")]
     pub(crate) machine: String,
-    /// Numbers of tasks; 1 and 2 if nothing is said
+    /// Numbers of tasks [default: 1 and 2]
     #[arg(long, value_delimiter = ',', value_name = "N[,N…]", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) tasks: Vec<u32>,
-    /// What tasks map; private and shared memory if nothing is said
+    /// What tasks map [default: private and shared memory]
     #[arg(long, value_enum)]
     pub(crate) memory: Option<MappedMemory>,
     /// Memory that each task maps, in MiB; much less may stay within a CPU's page lists, which then never refill
@@ -394,22 +394,22 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchWhat {
-    /// Policies against each other where threads want the same zone lock: real threads, locks and memory
+    /// Compare policies while threads contend for one zone lock: real threads, locks and memory
     Contention(Contention),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Contention {
-    /// Numbers of threads, beside one alone; as many as there are CPUs if nothing is said
+    /// Numbers of threads; one thread alone is measured, too [default: as many as CPUs]
     #[arg(long, value_delimiter = ',', value_name = "N[,N…]", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Vec<u32>,
-    /// A policy; several times for several. linux-6.18, its parts and freehold if nothing is said
+    /// A policy; give the option several times for several [default: linux-6.18, its parts, freehold]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Vec<String>,
     /// Set a knob; with several values, or several times, every combination is measured
     #[arg(long, value_name = "KNOB=V[,V…]")]
     pub(crate) set: Vec<String>,
-    /// Measure knobs all the same that cannot act here; every output says so
+    /// Measure even with knobs that cannot act here; every output says so
     #[arg(long)]
     pub(crate) force: bool,
     /// Pages that each thread allocates before it frees them
@@ -428,7 +428,7 @@ pub(crate) struct Compare {
     /// Measurements that --json printed
     #[arg(value_name = "FILE.json", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Whose tables: mmtests' compare-kernels or the kernel test robot's
+    /// Format of the table: mmtests' compare-kernels or the kernel test robot's
     #[arg(long, value_enum, default_value_t = Table::Mmtests)]
     pub(crate) table: Table,
     /// Compare measurements of different machines, workloads or labels; the output says that they are
@@ -453,9 +453,9 @@ pub(crate) struct Knobs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KnobsWhat {
-    /// All knobs
+    /// List all knobs
     List,
-    /// One knob
+    /// Explain one knob
     Show {
         /// Its name
         #[arg(value_name = "KNOB")]
@@ -464,7 +464,7 @@ pub(crate) enum KnobsWhat {
         #[arg(value_name = "VALUE")]
         value: Option<String>,
     },
-    /// What each does to recordings at its ends, as a page: `make knobs`
+    /// Write a page that says what each knob does to recordings at its smallest and largest value (`make knobs`)
     #[command(hide = true)]
     Page(KnobPage),
 }
@@ -490,14 +490,14 @@ pub(crate) struct Policies {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoliciesWhat {
-    /// Kernels that have rules, parts that can go on top, and what freehold consists of
+    /// List kernels that have rules, parts that can go on top, and what freehold consists of
     List,
-    /// Every rule in force under a policy, with the kernels in which it holds
+    /// Show every rule in force under a policy, with the kernels in which it holds
     Show {
         /// Its name: linux-X.Y, freehold, with any parts: linux-6.18+yield
         #[arg(value_name = "POLICY")]
         policy: String,
-        /// How sure times are on this machine, too
+        /// Say how sure times are on this machine, too
         #[arg(long, short, value_name = "NAME|FILE.toml")]
         machine: Option<String>,
     },

@@ -1,5 +1,5 @@
-//! What goes out: stdout, stderr, files. What cannot be written whole is a failure, and no part of a file is left behind:
-//! it is written beside its place, under another name, and takes that place when all of it is there.
+//! Output: stdout, stderr, files. A file is written under another name beside its place, and takes that place when it is
+//! complete. If it cannot be written, the command fails and leaves no part of it.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions};

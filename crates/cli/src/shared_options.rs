@@ -1,5 +1,5 @@
-//! Who honours which of the options that may stand anywhere. An option that a command cannot honour is refused: one that
-//! is taken and forgotten looks as if it had worked.
+//! Which command honours which of the options that may stand anywhere. A command refuses an option that it cannot honour:
+//! an option that is taken and ignored looks as if it had worked.
 
 use crate::args::{BenchWhat, Command, Global, LabWhat};
 use crate::common::Failure;

@@ -1,4 +1,4 @@
-//! The allocator on this machine, for those who need pages: [`Host`] hands out [`Pages`], which go back when dropped.
+//! The allocator on this machine, for programs that need pages: [`Host`] hands out [`Pages`], which go back when dropped.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;

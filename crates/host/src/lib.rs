@@ -1,9 +1,8 @@
-//! mm on this machine: mapped memory, real threads, real locks. A library for those who need pages, and the proof that
-//! the code that is simulated is an allocator.
+//! mm on this machine: mapped memory, real threads, real locks. It is a library for programs that need pages, and the proof
+//! that the simulated code is a working allocator.
 //!
 //! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`], and [`Object`]s of
-//! [`ObjectCache`]s. Below it, [`HostMachine`] is
-//! mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
+//! [`ObjectCache`]s. Below it, [`HostMachine`] is mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
 //! [`HostLock`]s. [`stress`] shakes it with many threads, [`mod@bench`] measures it; [`probe`] measures the machine itself,
 //! [`fault_loop`] makes its kernel work.
 //!

@@ -1,9 +1,9 @@
 //! The locks of this machine. [`HostLock`] is for any number of threads: one atomic exchange to take it, a plain store to
 //! give it back. [`QueueLock`](crate::QueueLock) is for as many threads as there are CPUs.
 //!
-//! Who finds a [`HostLock`] it taken spins for a while, then lets others run, then sleeps: the holder may be a thread that has no CPU
-//! at the moment. Waiters are counted beside the lock, not in its word, so that giving it back needs no second
-//! exchange. It is not fair: under contention a thread can be overtaken, as often as chance has it.
+//! A thread that finds a [`HostLock`] taken spins for a while, then yields, then sleeps: the holder may be a thread that has
+//! no CPU at the moment. Waiters are counted beside the lock, not in its word, so giving it back needs no second exchange.
+//! The lock is not fair: under contention a thread may be overtaken any number of times.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

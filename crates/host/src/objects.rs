@@ -1,4 +1,4 @@
-//! The slab allocator on this machine, for those who need objects of one size: [`ObjectCache`] hands out [`Object`]s,
+//! The slab allocator on this machine, for programs that need objects of one size: [`ObjectCache`] hands out [`Object`]s,
 //! which go back when dropped, from any thread.
 
 use std::ops::{Deref, DerefMut};

@@ -1,7 +1,7 @@
 //! A fair spin lock: served in order of arrival, as the kernel's queued lock is.
 //!
-//! Who comes takes a number, and has the lock once that is called. A waiter that has lost its CPU holds up all behind it,
-//! so this is a lock for threads that have a CPU each; with more threads it works, slowly.
+//! A thread takes a number, and has the lock when its number is called. A waiter that has lost its CPU holds up all waiters
+//! behind it. The lock is therefore meant for threads that have a CPU each; with more threads it works, slowly.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};

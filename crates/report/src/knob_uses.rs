@@ -1,4 +1,4 @@
-//! What the knobs that were set did: acted, were consulted and decided nothing otherwise, or could not act.
+//! What each knob that was set did: it acted, it was read but changed no decision, or it could not act.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Whose rules there are, and what they say: `freehold policies`.
+//! Policies and what their rules say: `freehold policies`.
 
 use std::fmt::Write as _;
 

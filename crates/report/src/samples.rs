@@ -1,6 +1,6 @@
-//! What parts of a workload that are alike (the JVMs of SPECjbb) came to, in mmtests' layout: Min, Mean, Stddev, Max and
-//! TPut, each by what they did, a column for each variant. Below, how the means changed, published and simulated, each
-//! with its 95 % confidence interval: what lies within is noise.
+//! Results of workload parts that are alike (the JVMs of SPECjbb), in mmtests' layout: Min, Mean, Stddev, Max and TPut,
+//! with a column for each variant. A second table shows how the means changed, published and simulated, each with its 95 %
+//! confidence interval. A change within its interval is noise.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

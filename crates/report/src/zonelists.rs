@@ -1,4 +1,4 @@
-//! Whom requests ask for memory: `freehold machines show --zonelists`.
+//! Which zones a request asks, in which order: `freehold machines show --zonelists`.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
 //! What a task does with its memory between operations, as a statistical model: how many accesses, spread over how much
-//! memory, which lies on which nodes. No access is looked at by itself, so that a call costs the same whatever their
-//! number; docs/model.md has the formulas.
+//! memory, which lies on which nodes. Single accesses are not simulated, so a call costs the same for any
+//! number of them. docs/model.md has the formulas.
 
 use mm::Node;
 

@@ -2,7 +2,7 @@
 //!
 //! A free lock costs the way of its line from where it was last. A held one goes straight to the longest waiter when it
 //! is given back, at the cost of a hand-over between the two CPUs. A lock may have been given back "in the future": its
-//! holder ran a little ahead of others. Whoever comes before that time waits until then.
+//! holder ran a little ahead of others. A CPU that comes before that time waits until then.
 
 use std::collections::VecDeque;
 

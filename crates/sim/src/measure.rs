@@ -1,4 +1,4 @@
-//! What the engine measures: pure data, complete enough to say where a mean comes from. `lab` turns it into reports.
+//! What the engine measures. It is pure data, detailed enough to explain a mean. `lab` turns it into reports.
 
 use mm::{Knob, KnobUse, LockClass, Margin, Nanos, Order, Span, Verdict};
 

@@ -1,4 +1,4 @@
-//! What memory of each node costs the CPUs of each: latency by distance, bandwidth, and the way from socket to socket.
+//! The cost of each node's memory for the CPUs of each node: latency by distance, bandwidth, and the links between sockets.
 
 use crate::costs::LINE_BYTES;
 use crate::profile::{NodeShape, Profile, Shape};

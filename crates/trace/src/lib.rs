@@ -3,7 +3,8 @@
 //! `record` captures page, scheduler, fault, slab and lock events with `perf_event_open` while a command runs and
 //! writes them as a file of Freehold's own format, which [`Reader`] reads back; `import` makes the same of a
 //! `perf.data`. `inspect` says what is in a recording, `slabs` which of its page events are the slab allocator's, and
-//! `mask` hides whose it was. `heat` says how often a program's pages are accessed, which no event tells. Only this crate and `host` talk to the system, and neither prints.
+//! `mask` hides whose it was. `heat` says how often a program's pages are accessed, which no event tells. Only this crate
+//! and `host` talk to the system, and neither prints.
 
 pub mod capture;
 pub mod error;

@@ -1,8 +1,8 @@
 //! Hides whose recording it is: addresses, task names and numbers, the command line.
 //!
 //! Frames are renamed so that allocations and frees still match, blocks stay blocks and zones stay zones: units of the
-//! largest block (1024 pages) change places within their zone; offsets within them stay. Units that a zone has only a
-//! part of stay where they are. Addresses become keyed hashes. The key is drawn at random and kept nowhere.
+//! largest block (1024 pages) change places within their zone; offsets within them stay. A unit that lies only partly in a
+//! zone stays where it is. Addresses become keyed hashes. The key is drawn at random and kept nowhere.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What a recording says about where it comes from: everything that a replay or a reader needs besides the events.
+//! What a recording says of its origin: all that a replay or a reader needs besides the events.
 
 use std::collections::BTreeMap;
 

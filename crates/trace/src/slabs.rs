@@ -1,9 +1,9 @@
-//! Which page events of a recording are the kernel's own slab allocator at work: it takes its pages from the page
-//! allocator, and gives them back there. Who replays objects must leave these page events out, for the slab allocator of
-//! the replay makes its own.
+//! Which page events of a recording come from the kernel's own slab allocator. It takes its pages from the page allocator
+//! and gives them back there. A replay of objects must leave these page events out, for the replay's slab allocator makes
+//! its own.
 //!
 //! An object's address is its page's in the kernel's direct map: `base + pfn × 4096 + offset`. The base is a multiple of
-//! 1 GiB (also where the kernel randomizes it), so a page that is handed out just before an object in it tells what it is.
+//! 1 GiB (also where the kernel randomizes it), so a page that is handed out just before an object in it reveals the base.
 //! With the base known, a block is a slab's if an object is handed out in it before it is freed. Objects by `kmalloc` of
 //! more than two pages are whole blocks of pages and no slab's: their page events stay.
 //!

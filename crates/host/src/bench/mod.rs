@@ -1,11 +1,12 @@
-//! What a page costs on this machine: nanoseconds for each allocation and free, with one thread and with many, beside
-//! what the same costs from malloc and from mmap. Nothing writes to the pages: it is the allocator that is measured.
+//! The cost of a page on this machine: nanoseconds for each allocation and free, with one thread and with many, beside
+//! malloc and mmap. Nothing writes to the pages, for the allocator is what is measured.
 //!
 //! A *hot pair* is an allocation and the free of the same block, over and over; *get* allocates many blocks in a row and
 //! *put* frees them in the order of their allocation; *shuffled put* frees them in random order. Times are per block, of
 //! a thread: with several threads, the mean over them. Threads are not pinned.
 //!
-//! [`objects`] does the like with objects of 64 bytes. [`contention`] sets policies against each other where threads want the same zone lock.
+//! [`objects`] measures objects of 64 bytes in the same way. [`contention`] compares policies while threads contend for one
+//! zone lock.
 
 pub mod contention;
 mod measure;

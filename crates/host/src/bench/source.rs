@@ -1,4 +1,4 @@
-//! Whose pages are measured.
+//! The allocators whose pages are measured.
 
 use std::alloc::Layout;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Stores to cold lines with work between them: what is left of a miss where nothing but a store waits for the line.
+//! The cost of stores to cold lines with work between them, where only a store waits for the line.
 //!
-//! A store that misses waits in the store buffer, and the CPU goes on. It stops when that is full: so what a store costs
-//! depends on how much other work there is, here as much as a kernel does for a page.
+//! A store that misses waits in the store buffer, and the CPU goes on until the buffer is full. The cost of a store
+//! therefore depends on the work between stores; here it is as much as a kernel does for a page.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! Many threads that allocate, free, hand blocks to each other, turn knobs, drain and tick, all at random. Every page
-//! carries its owner's mark, which is looked at when the block is freed: a block handed out twice, or one that the
-//! allocator wrote to, is found. In the end every invariant is checked and nothing may be left allocated. [`objects`] does
-//! the like to caches, [`spaces`] to address spaces.
+//! carries its owner's mark, and the mark is checked when the block is freed. This finds a block that was handed out twice,
+//! and one that the allocator wrote to. At the end every invariant is checked, and nothing may be left allocated.
+//! [`objects`] tests caches in the same way, [`spaces`] address spaces.
 
 pub mod objects;
 pub mod spaces;

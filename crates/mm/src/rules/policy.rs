@@ -1,6 +1,5 @@
-//! Which rules are in force. A policy is a name, `linux-6.18`, from which every rule follows through its history of
-//! kernel versions (docs/rules/); what no version has is a part, `linux-6.18+yield`, and stands in
-//! [`parts`]. To add a rule or a part: all that is said of it in the file of its mechanism (`lists`, `zone`, `tier`, `reclaim`,
+//! Which rules are in force. A policy is a name, `linux-6.18`. Every rule follows from the name through the rule's history
+//! of kernel versions (docs/rules/). What no version has is a part (`linux-6.18+yield`, [`parts`]). To add a rule or a part: all that is said of it in the file of its mechanism (`lists`, `zone`, `tier`, `reclaim`,
 //! `compact`, `slab`), and a `match` at the one place where the mechanism differs.
 
 mod compact;

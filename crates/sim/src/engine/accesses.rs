@@ -1,5 +1,5 @@
-//! A task's stretch of modelled accesses, piece by piece: each takes time as any computing does, so that others run
-//! meanwhile, and loads that they change count from the next piece on.
+//! A task's stretch of modelled accesses, piece by piece. Each piece takes time as computing does, so other tasks run
+//! meanwhile. Load that they add or remove counts from the next piece on.
 
 use super::Core;
 use crate::accesses::AccessMix;

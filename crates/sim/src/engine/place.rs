@@ -1,5 +1,5 @@
-//! Which CPU a task wakes on: its last one if that is idle, else the least burdened, with regard to the thread beside it
-//! and to the caches; and what a CPU that runs out of work takes from others.
+//! Which CPU a task wakes on: its last one if that is idle, else the least loaded one; sibling threads and shared caches
+//! count. Also, which task an idle CPU takes from others.
 
 use std::cmp::Reverse;
 

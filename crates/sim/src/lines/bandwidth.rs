@@ -1,4 +1,4 @@
-//! A node's memory bandwidth: how much of it was asked for a moment ago decides how long the next access takes.
+//! A node's memory bandwidth: recent demand decides how long the next access takes.
 //!
 //! Time is cut into buckets. What a bucket asks for sets the latency and the stretch of the next one: below the peak,
 //! latency rises along two straight lines; above it, transfers are stretched until what gets through is the peak. CPUs

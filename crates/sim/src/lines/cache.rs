@@ -1,4 +1,4 @@
-//! A CPU's caches, as far as the model has them: how much it has touched since, and so how far down a line has sunk.
+//! A CPU's caches in the model: the number of lines that the CPU has brought in since tells in which level a line is now.
 //!
 //! A line is in the first level if fewer lines than that level holds were brought in since, and so on. The first two
 //! levels are shared evenly by the threads of the core that are running something, the last by all CPUs under it that

@@ -1,4 +1,4 @@
-//! What touching a line costs: where the line is decides it, and where it is follows from who touched it before.
+//! The cost of touching a line. It depends on where the line is, and that follows from which CPU touched it before.
 //!
 //! A line that this CPU touched last is as far down its caches as it has brought in other lines since. One that another
 //! CPU touched last comes from that CPU's cache, by closeness, or from memory if it has sunk through that cache. A write

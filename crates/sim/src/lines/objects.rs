@@ -1,9 +1,8 @@
-//! What lies in memory that slabs are made of: the words that the memory manager keeps there (links of free objects,
-//! sheaves), and the state of the cache lines that hold them, an entry each as for frame descriptors.
+//! The contents of slabs' memory: the words that the memory manager keeps there (links of free objects, sheaves), and the
+//! state of the cache lines that hold them, with an entry each as for frame descriptors.
 //!
-//! Most lines hold one word at most, a link. It stands beside the line's entry, so that whoever touches an object and
-//! follows its link looks in one place of the host's memory, which is as far away from its caches as the simulated
-//! object is from the simulated ones. The words of other lines, sheaves' above all, have a place of their own.
+//! Most lines hold at most one word, a link. It stands beside the line's entry: touching an object and following its link
+//! then takes one access to the host's memory. The words of other lines, sheaves' above all, have a place of their own.
 
 use mm::Addr;
 use mm::ids::PAGE_SIZE;

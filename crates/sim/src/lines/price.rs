@@ -1,5 +1,5 @@
-//! What modelled accesses cost: how many of them the caches have, what the others take by node, and how much of each
-//! node's memory and links they draw meanwhile. A long stretch is priced piece by piece, for loads change.
+//! The cost of modelled accesses: how many hit the caches, what the others take on each node, and how much bandwidth they
+//! use meanwhile. A long stretch is priced piece by piece, for the load changes.
 
 use super::flows::{DEMAND_SHIFT, LimitedWay};
 use super::{Lines, Toucher};

@@ -1,5 +1,4 @@
-//! A short name for what a profile comes to, so that two documents can be told apart that were made with different figures
-//! under one machine's name.
+//! A digest of a profile. It tells two documents apart that have the same machine's name but different figures.
 
 use core::fmt::Write;
 

@@ -1,10 +1,10 @@
 //! A scale model of a machine: the same CPUs and latencies, with memory and the larger caches divided by one number.
 //!
 //! What a workload with much memory does to free lists and caches takes many rounds to settle, and a round's cost grows
-//! with its memory. If the workload's memory, the nodes', and the second- and last-level caches shrink alike, what is
-//! found where stays the same: how much of a pageset's list fits in a cache, how many pages a CPU may keep, how full
-//! nodes are. The first-level cache stays as it is, for what is found there was touched an instant before. What does not
-//! shrink with the rest is a batch: a pageset still takes and gives back as many pages at a time.
+//! with its memory. If the workload's memory, the nodes, and the second- and last-level caches shrink alike, the
+//! proportions stay the same: how much of a pageset's list fits in a cache, how many pages a CPU may keep, how full nodes
+//! are. The first-level cache keeps its size, for its lines were touched an instant before. A batch does not shrink: a
+//! pageset still takes and gives back as many pages at a time.
 
 use super::{Profile, ProfileError};
 

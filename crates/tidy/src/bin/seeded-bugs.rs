@@ -1,6 +1,6 @@
 //! Puts bugs into a copy of the sources and asks whether the tests find them: `make seeded-bugs`.
 //!
-//! A test of what is concurrent that no bug ever failed says little. crates/mm/tests/seeded/bugs.toml lists bugs of the kinds
+//! A concurrency test that never caught a bug proves little. crates/mm/tests/seeded/bugs.toml lists bugs of the kinds
 //! that compaction and khugepaged could have; for each one a copy of the workspace gets that bug, and the test it names must fail
 //! (a copy that does not build is no answer). The sources here are never touched.
 

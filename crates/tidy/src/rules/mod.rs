@@ -4,6 +4,7 @@ mod arrows;
 mod citations;
 mod files;
 mod functions;
+mod items;
 mod pages;
 mod paths;
 mod published;
@@ -17,6 +18,7 @@ pub use arrows::{arrows, core_alone, who_parses, who_prints};
 pub use citations::citations_lead_somewhere;
 pub use files::{docs_name_what_is, known_files};
 pub use functions::functions_are_short;
+pub use items::docs_name_items;
 pub use pages::rules_have_pages;
 pub use paths::no_machine_paths;
 pub use published::figures_are_published;
@@ -32,7 +34,7 @@ use crate::{Finding, Tree};
 pub type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule.
-pub const ALL: [Rule; 21] = [
+pub const ALL: [Rule; 22] = [
     ("file-length", file_length),
     ("median-length", median_length),
     ("module-opening", module_opening),
@@ -44,6 +46,7 @@ pub const ALL: [Rule; 21] = [
     ("no-machine-paths", no_machine_paths),
     ("known-files", known_files),
     ("docs-name-what-is", docs_name_what_is),
+    ("docs-name-items", docs_name_items),
     ("citations-lead-somewhere", citations_lead_somewhere),
     ("figures-are-published", figures_are_published),
     ("walks-lead-through", walks_lead_through),

@@ -1,4 +1,4 @@
-//! The command to record: made at once, so that its number is known, but held back until all is ready.
+//! The command to record. Its process is made at once, so that its number is known, and waits until all is ready.
 
 use std::ffi::OsString;
 use std::fs::File;

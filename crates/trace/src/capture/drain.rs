@@ -1,5 +1,5 @@
-//! The thread that empties the rings. It copies and does nothing else, so that the rings stay empty whatever the writing
-//! of the file waits for.
+//! The thread that empties the rings. It only copies, so that the rings stay empty even while the file's writer
+//! waits.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a recording is told, what it tells meanwhile and at the end.
+//! The options of a recording, its progress, and its summary.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! Where a field of an event is kept in a recording, and what a mask makes of it. The table of kinds names a place for each
-//! field; who writes, reads and masks events implements what places ask for.
+//! Where a recording keeps a field of an event, and what a mask makes of it. The table of kinds names a place for each field.
+//! The encoder, the decoder and the mask implement the three traits that places use.
 
 use mm::{MigrateType, Order, Pfn, TaskId};
 

@@ -1,5 +1,5 @@
-//! Every kind of event: the table that encoding, decoding, masking, capture and import follow. To add a kind: an entry at
-//! the end, and what a replay makes of it.
+//! Every kind of event, in one table. Encoding, decoding, masking, capture and import follow it. To add a kind, add an entry
+//! at the end, and say in `lab::workload` what a replay makes of it.
 
 use mm::{MigrateType, Order, Pfn, TaskId};
 

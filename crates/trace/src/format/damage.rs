@@ -1,4 +1,4 @@
-//! What of a recording's file is not as it was written, and from where on.
+//! Which part of a recording's file is not as it was written, and from where on.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The recording file: a header, then chunks of which each is compressed and has a checksum of its own, an index at the
 //! end. `docs/recording-format.md` describes every byte.
 //!
-//! [`Writer`] appends, [`Reader`] finds out what is there and hands out events. Of a file that was cut short or damaged it
-//! hands out what is whole, and says what is not before that: [`Damage`].
+//! [`Writer`] appends, [`Reader`] finds out what is there and hands out events. If a file was
+//! cut short or damaged, it says first what is missing ([`Damage`]) and then hands out what is whole.
 
 mod chunk;
 mod codec;

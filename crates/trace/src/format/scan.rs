@@ -1,9 +1,8 @@
-//! Which chunks of a file are whole: all are looked at before the first event is handed out, so that what is missing is
-//! known first.
+//! Which chunks of a file are whole. All are checked before the first event is handed out, so that losses are known first.
 //!
-//! The index says where chunks are; one that is not whole is left out, and the others are as good as before. Without an
-//! index the file is walked from its start. A chunk that is not whole is then passed over where its head leads to one
-//! that is; otherwise nobody knows where the next one begins, and the walk ends.
+//! The index says where chunks are. A damaged chunk is left out; the others can still be read. Without an index the file is
+//! walked from its start. A damaged chunk is then skipped if its head leads to a whole one; otherwise the beginning of the
+//! next chunk is unknown, and the walk ends.
 
 use std::io::{self, Read, Seek, SeekFrom};
 

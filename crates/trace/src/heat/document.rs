@@ -1,4 +1,4 @@
-//! What comes out of watching a program's pages: the regions, and all that one has to know to judge them.
+//! The result of watching a program's pages: the regions, and what a reader needs to judge them.
 
 use std::fmt::Write as _;
 use std::time::Duration;

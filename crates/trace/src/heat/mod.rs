@@ -1,10 +1,10 @@
-//! How often a program's pages are accessed: a few numbers for each mapping, from the accessed bits of the real thing.
+//! How often a program's pages are accessed: a few numbers for each mapping, from the accessed bits of a running program.
 //!
 //! The kernel offers two files for this. Writing to `/proc/PID/clear_refs` clears the accessed bits of a process;
-//! `/proc/PID/smaps` says of each mapping how many pages have theirs set again. So a round is: clear, then look after
-//! each of [`WINDOWS`]; rounds follow each other for as long as the program runs, and medians are what is kept.
+//! `/proc/PID/smaps` says of each mapping how many pages have theirs set again. A round clears once, then looks
+//! after each of [`WINDOWS`]. Rounds follow each other while the program runs; their medians are kept.
 //! `smaps` reads that file, `round` is one round on whatever is [`Watched`], `regions` finds the mappings of one round
-//! again in the next ones, `document` is what comes out, `process` the real thing. docs/heat.md says what the figures
+//! again in the next ones, `document` is the result, `process` watches a running program. docs/heat.md says what the figures
 //! are good for and what they are not.
 
 mod date;

@@ -1,4 +1,4 @@
-//! The real thing: a command or a process, its files in /proc, and rounds until it ends.
+//! Watches a running program: a command or a process, its files in /proc, and rounds until it ends.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

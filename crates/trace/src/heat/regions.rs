@@ -1,5 +1,5 @@
-//! Mappings over time. They come and go, grow, are cut in two and joined; what has addresses in common from one look to
-//! the next, and the same path, is one region.
+//! Mappings over time. They come and go, grow, split and join. Two mappings of consecutive looks are one region if they have
+//! addresses in common and the same path.
 
 use super::round::{Look, LooksOfRound};
 use super::smaps::Mapping;

@@ -1,7 +1,7 @@
 //! A round: accessed bits are cleared once and looked at after each of the windows.
 //!
-//! Looking clears nothing, so one clearing serves all three looks, and what was accessed within the shorter windows is
-//! part of what was within the longer ones.
+//! A look clears nothing, so one clearing serves all three looks. Accesses within a shorter window count within the longer
+//! ones, too.
 
 use std::io;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Import of `perf.data`, as stock `perf record -e 'kmem:*' …` makes it.
 //!
 //! The file is read by our own code: `file` its header, attributes and features, `tracing` the tracepoints' formats,
-//! `walk` the records. The crate linux-perf-data was looked at; it takes the lengths that a file claims at face value
-//! and brings a dozen dependencies for formats that have no page events.
+//! `walk` the records. We looked at the crate linux-perf-data: it trusts the lengths that a file claims, and it
+//! brings a dozen dependencies for formats that have no page events.
 
 mod file;
 mod tracing;

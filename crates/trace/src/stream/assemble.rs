@@ -1,5 +1,5 @@
-//! Records become events of a recording: tasks get their numbers, what is nobody's business is left out, and the rest is
-//! masked if so wished and written.
+//! Turns records into events of a recording: it numbers tasks, drops events that do not belong to the workload, masks the
+//! rest if asked to, and writes them.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::{self, Write};

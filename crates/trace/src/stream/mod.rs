@@ -1,7 +1,8 @@
 //! From the kernel's records to a recording, whoever read them: live rings or a `perf.data`.
 //!
-//! [`record`] takes apart what perf calls records, [`sort`] puts those of several CPUs in order, [`tasks`] numbers the
-//! tasks and knows which belong to the workload, [`schema`] reads a tracepoint's bytes, [`assemble`] turns all of it into events and decides what is kept.
+//! [`record`] takes perf's records apart, [`sort`] puts those of several CPUs in order, [`tasks`] numbers the tasks and knows
+//! which belong to the workload, [`schema`] reads a tracepoint's bytes, [`assemble`] makes events of all of it and decides
+//! which are kept.
 
 pub(crate) mod assemble;
 #[cfg(test)]

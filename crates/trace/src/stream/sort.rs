@@ -1,7 +1,7 @@
 //! Puts the records of several CPUs in order of time.
 //!
-//! Each CPU's records come nearly in order, the CPUs' one after the other. Whoever reads them says from time to time
-//! that nothing older than a certain time can come any more; what is older is then handed on, sorted.
+//! The records of one CPU come nearly in order; the CPUs come one after the other. From time to time the reader gives a
+//! horizon: no older record will come. All records before the horizon are then handed on, sorted.
 
 /// A record that waits for its turn.
 #[derive(Clone, Copy, Debug)]

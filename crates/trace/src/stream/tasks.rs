@@ -1,4 +1,4 @@
-//! Who is who: tasks by their numbers, which of them belong to the workload, and what the recording calls them.
+//! Tasks: their numbers, whether they belong to the workload, and what the recording calls them.
 
 use mm::TaskId;
 

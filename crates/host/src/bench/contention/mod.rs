@@ -1,12 +1,12 @@
 //! Policies of page allocation against each other on real threads, real locks and real memory: every thread allocates a
 //! working set page by page, writes to each page, and frees all of it in batches, over and over, out of one zone.
 //!
-//! All variants are measured in turn, round by round, so that what else happens on the machine meets all alike. Each
-//! round is done twice: once without a single time stamp, for pages a second, and once with stamps around refills and
-//! drains and at zone locks (`Metered`), for latencies and waits. What the stamps cost is the
-//! difference. Speeds are by threads' CPU time, and a run in which a thread lost its CPU to others is tried again, so that
-//! a busy machine can be measured on too, if less well. A round begins with a fresh allocator on memory that the kernel has given before; there are no daemons
-//! and no ticks. Locks are served in order of arrival (`QueueLock`), as the kernel's are.
+//! The variants take turns, round by round, so that other load on the machine disturbs all of them alike. Each round is done
+//! twice: once without time stamps, for pages a second, and once with stamps around refills, drains and zone locks
+//! (`Metered`), for latencies and waits. The difference is the cost of the stamps. Speeds count threads' CPU time. A run in
+//! which a thread lost its CPU is repeated, so that a busy machine can be measured too, though less well. Each round begins
+//! with a fresh allocator on memory that the kernel has given before; there are no daemons and no ticks. Locks are served in
+//! order of arrival (`QueueLock`), as the kernel's are.
 
 mod meter;
 mod metered;

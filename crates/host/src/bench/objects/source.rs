@@ -1,4 +1,4 @@
-//! Whose objects are measured.
+//! The allocators whose objects are measured.
 
 use std::hint::black_box;
 use std::ptr::NonNull;

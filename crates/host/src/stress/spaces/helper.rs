@@ -1,7 +1,6 @@
 //! What runs beside the threads of a stress run on address spaces: a thread that compacts nodes by hand, plays kcompactd and
-//! khugepaged, and writes dirty pages to a disk that is done at once. Nobody else on this machine writes them: without it,
-//! requests that meet nothing but dirty pages wait 100 ms at each priority of each round for a flusher that there is not,
-//! which is some 20 s for a request that fails.
+//! khugepaged, and writes dirty pages to a disk that is done at once. There is no other flusher here. Without this one,
+//! a request that meets only dirty pages waits 100 ms at each priority of each round: some 20 s before it fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

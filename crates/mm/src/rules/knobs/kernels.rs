@@ -1,5 +1,5 @@
-//! Which mainline kernels have a knob, and which of them take which of its values. Dates that stand in no table of facts
-//! are from memory and unchecked; the lines of the table say which.
+//! Which mainline kernels have a knob, and which of them take which of its values. Some dates are
+//! from memory and unchecked; the entries of the table say which.
 
 use core::fmt;
 use core::ops::RangeInclusive;

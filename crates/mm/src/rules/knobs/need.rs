@@ -1,5 +1,5 @@
-//! What a knob cannot act without, and what its decisions compare: data. What is missing at a place, and how it is said, is
-//! for who knows workloads and machines.
+//! What a knob needs to act, and what its decisions compare, as data. `lab::reach` knows workloads and machines; it finds
+//! what is missing and says so.
 
 use super::Knob;
 use crate::ground::ids::ZoneKind;

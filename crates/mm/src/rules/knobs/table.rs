@@ -1,4 +1,4 @@
-//! The table of tunables: all that is known of each but what it does, which is said where its value is read.
+//! The table of tunables. An entry has all that is known of a knob; the code that reads its value says what it does.
 
 use super::StandsFor::{BootParameter, Nothing, Sysctl, SysctlNumber, Sysfs};
 use super::need::Need::{

@@ -1,4 +1,4 @@
-//! Names that are no policy, and why: an unknown form, a kernel without rules, a kernel that there never was.
+//! Why a name is not a policy: its form is unknown, its kernel has no rules here, or its kernel never existed.
 
 use alloc::string::String;
 use core::fmt;

@@ -1,6 +1,7 @@
-//! Every rule that a policy puts in force, as a list: what it decides, what it says, in which kernels it says so. It is for
-//! people (`freehold policies show`) and for labels: a part touches the mechanisms of the rules that it changes. The
-//! fields are taken apart by name, so that a new one does not compile before it has its line here.
+//! A list of every rule that a policy puts in force: what it decides, what it says, and in which kernels. People read it
+//! (`freehold policies show`), and labels need it: a part touches the mechanisms of the rules that it changes. Each
+//! mechanism's file adds its own lines. There the fields are taken apart by name, so a new rule without a line does not
+//! compile.
 
 use alloc::collections::BTreeSet;
 use alloc::format;

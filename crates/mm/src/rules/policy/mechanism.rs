@@ -1,5 +1,5 @@
-//! The mechanisms that rules belong to. Evidence is gathered by mechanism: a kernel's page lists may be held against traces
-//! while nothing was ever said of its compaction.
+//! The mechanisms that rules belong to. Evidence is gathered by mechanism: a kernel's page lists may have been compared
+//! with traces while its compaction never was.
 
 use core::fmt;
 

@@ -1,5 +1,6 @@
-//! What a policy can have on top of a kernel's rules: patches that were never merged, and ideas that no kernel has. Each
-//! is a part by itself, `+name`, so that its share can be seen; `freehold` is the default kernel with all that pay.
+//! Parts: what a policy can have on top of a kernel's rules. A part is a patch that was never merged, or an idea that no
+//! kernel has. Each has a name (`+yield`), so that its effect can be measured alone. `freehold` is the default kernel with
+//! all parts that pay.
 
 use super::{Rules, compact, lists, slab, tier, zone};
 
