@@ -8,7 +8,7 @@ use crate::ground::ids::{Cpu, Node, Order, Pfn, ZoneKind};
 use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::Locked;
 use crate::ground::topology::Topology;
-use crate::lru::{Lru, LruDoor, LruGround};
+use crate::lru::{Lru, LruDoor, LruGround, MigrateError, Owners};
 use crate::pages::alloc_path::Search;
 use crate::pages::frame::MemMap;
 use crate::pages::request::{AllocError, FreeError, Request};
@@ -268,6 +268,20 @@ impl<M: Machine> LruGround<M> for Mm<M> {
     #[inline]
     fn lru_lists(&self) -> &Lru<M> {
         &self.lru
+    }
+}
+
+impl<M: Machine> Owners<M> for Mm<M> {
+    fn move_to(&self, from: Pfn, request: Request) -> Result<(), MigrateError> {
+        self.rmap().migrate_to(from, request)
+    }
+
+    fn move_into(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        self.rmap().migrate_page(from, to)
+    }
+
+    fn move_out(&self, from: Pfn, to: Pfn) -> Result<(), MigrateError> {
+        self.rmap().migrate_away(from, to)
     }
 }
 

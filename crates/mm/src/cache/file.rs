@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::{FilesDoor, FilesGround};
 use crate::ground::ids::{FileId, Pfn, SpaceId, Vpn, ZoneKind};
 use crate::ground::machine::{Chore, LockClass, Machine};
-use crate::ground::sync::{Locked, Relaxed};
+use crate::ground::sync::{Guard, Locked, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::request::{AllocError, Placement, Request};
 
@@ -27,11 +27,11 @@ pub enum FileKind {
 /// A file.
 #[derive(Debug)]
 pub struct File<M: Machine> {
-    pub(crate) id: FileId,
+    pub(in crate::cache) id: FileId,
     kind: FileKind,
     pub(super) state: Locked<M, FileState>,
     /// Under the kernel's `i_mmap` lock.
-    pub(crate) mappers: Locked<M, Vec<Mapper>>,
+    pub(in crate::cache) mappers: Locked<M, Vec<Mapper>>,
 }
 
 /// A file's pages.
@@ -86,6 +86,11 @@ impl<M: Machine> File<M> {
     /// Pages in memory.
     pub fn cached_pages(&self, machine: &M) -> u64 {
         self.state.lock_local(machine).pages.len() as u64
+    }
+
+    /// Where it is mapped. Under the kernel's `i_mmap` lock.
+    pub(crate) fn mappers<'a>(&'a self, machine: &'a M) -> Guard<'a, M, Vec<Mapper>> {
+        self.mappers.lock_local(machine)
     }
 
     /// It is mapped there from now on.

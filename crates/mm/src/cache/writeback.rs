@@ -97,7 +97,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// (`vm.highmem_is_dirtyable` is 0).
     fn dirty_limit(self, ratio: u64) -> u64 {
         let zones = self.zones().iter().zip(&self.own().zones);
-        let low = zones.filter(|(zone, _)| zone.kind <= ZoneKind::Normal || zone.kind == ZoneKind::Movable);
+        let low =
+            zones.filter(|(zone, _)| zone.kind() <= ZoneKind::Normal || zone.kind() == ZoneKind::Movable);
         let pages =
             low.map(|(zone, pages)| u64::from(zone.free_pages()) + pages.file.load(Relaxed).max(0) as u64);
         pages.sum::<u64>() * ratio / 100

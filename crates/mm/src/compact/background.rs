@@ -45,7 +45,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Compacts all of `node`, as writing to `vm.compact_memory` does for every node.
     pub fn compact_node(self, node: Node) {
         self.lru().lru_drain_all();
-        for zone in self.zones().iter().filter(|zone| zone.node == node) {
+        for zone in self.zones().iter().filter(|zone| zone.node() == node) {
             let goal = Goal {
                 by: By::Hand,
                 mode: Mode::SyncLight,
@@ -62,8 +62,8 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// kswapd of `node` goes to sleep, having worked for a block of `order`: whoever compacts in the background is told, and
     /// what direct compaction found to be worn out is forgotten.
     pub(crate) fn compact_after_reclaim(self, node: Node, order: Order, highest: ZoneKind) {
-        for zone in self.zones().iter().filter(|zone| zone.node == node) {
-            if self.own().of(zone.id).flush_skip.load(Relaxed) == 1 {
+        for zone in self.zones().iter().filter(|zone| zone.node() == node) {
+            if self.own().of(zone.id()).flush_skip.load(Relaxed) == 1 {
                 self.forget_skipped(zone);
             }
         }
@@ -92,7 +92,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     }
 
     fn is_worth_it(self, zone: &Zone<M>, order: Order) -> bool {
-        self.is_suitable(zone, &background_goal(zone, (order, zone.kind), (By::Kcompactd, Mode::SyncLight)))
+        self.is_suitable(zone, &background_goal(zone, (order, zone.kind()), (By::Kcompactd, Mode::SyncLight)))
             .is_ok()
     }
 
@@ -100,7 +100,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     pub fn kcompactd(self, node: Node) {
         while let Some((order, highest)) = self.own().asked(node).take() {
             if let Some(zone) = self.pages().zones_of(node, highest).next() {
-                self.own().count(zone.id, CompactEvent::DaemonWake, 1);
+                self.own().count(zone.id(), CompactEvent::DaemonWake, 1);
             }
             self.compact_in_background(node, (order, highest), (By::Kcompactd, Mode::SyncLight));
             self.look_soon(node);
@@ -114,16 +114,16 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             return;
         }
         for zone in self.pages().zones_of(node, highest) {
-            if self.own().of(zone.id).is_deferred(order) {
+            if self.own().of(zone.id()).is_deferred(order) {
                 continue;
             }
             let ran = self.compact_zone(zone, background_goal(zone, wanted, (by, mode)));
             match ran.outcome {
-                Outcome::Success => self.own().of(zone.id).note_allocated(order),
+                Outcome::Success => self.own().of(zone.id()).note_allocated(order),
                 Outcome::Complete | Outcome::PartialSkipped => {
                     self.pages().drain_all();
                     if mode == Mode::SyncLight {
-                        self.own().of(zone.id).defer(order);
+                        self.own().of(zone.id()).defer(order);
                     }
                 }
                 _ => {}

@@ -122,12 +122,12 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
         };
         let ran = match goal.by {
             By::Direct => self.complete_one(zone, &mut attempts).map_or(Outcome::Contended.into(), |pfn| {
-                self.own().count(zone.id, CompactEvent::Captured, 1);
+                self.own().count(zone.id(), CompactEvent::Captured, 1);
                 Ran { outcome: Outcome::Success, captured: Some(pfn) }
             }),
             _ => self.complete_ahead(zone, &mut attempts).into(),
         };
-        let work = Work { zone: zone.id, order, migratetype: goal.migratetype, count: attempts.moved };
+        let work = Work { zone: zone.id(), order, migratetype: goal.migratetype, count: attempts.moved };
         self.machine().leave(Span::Compact, since, work);
         // Smaller blocks may be had where no whole pageblock could be emptied.
         (ran.outcome == Outcome::Success || order == Order::PAGEBLOCK).then_some(ran)
@@ -170,7 +170,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
         // Pages that were freed of late make blocks look dearer, or busy, as long as they are on CPUs' lists.
         self.lru().lru_drain_all();
         self.pages().drain_all();
-        self.own().of(zone.id).picks.forget();
+        self.own().of(zone.id()).picks.forget();
         (attempts.looking, attempts.looked_to_fill) = (Looking::new(), false);
         self.empty_cheapest(zone, attempts)
     }
@@ -244,12 +244,12 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
             }
         };
         self.machine().spend(Chore::MigrateScan, looked);
-        self.own().count(zone.id, CompactEvent::MigrateScanned, u64::from(looked));
+        self.own().count(zone.id(), CompactEvent::MigrateScanned, u64::from(looked));
         look
     }
 
     fn look_at_page(self, zone: &Zone<M>, pfn: Pfn, state: FrameState) -> Look {
-        let single = state.order == Order::ZERO && state.zone == zone.id;
+        let single = state.order == Order::ZERO && state.zone == zone.id();
         if !single || Mobility::of(state.migratetype) == Mobility::Fixed || !self.lru().has_pages() {
             return Look::Stays;
         }
@@ -335,12 +335,12 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     fn take_free_between(self, emptying: &mut Emptying<'_, M>) {
         let zone = emptying.zone;
         let cx = ZoneCx { cx: self.pages().cx(), zone };
-        let mut lists = zone.arenas.lock_owner(self.machine(), emptying.start);
+        let mut lists = zone.arenas().lock_owner(self.machine(), emptying.start);
         let mut taken = 0;
         for (pfn, order) in emptying.seen.drain(..) {
             let state = self.map().frame(pfn).state();
-            let same = state.kind == FrameKind::Free && state.order == order && state.zone == zone.id;
-            if !same || order >= emptying.order || lists.number() != zone.arenas.owner(pfn) {
+            let same = state.kind == FrameKind::Free && state.order == order && state.zone == zone.id();
+            if !same || order >= emptying.order || lists.number() != zone.arenas().owner(pfn) {
                 break;
             }
             lists.remove(cx, pfn);
@@ -348,7 +348,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
             emptying.free.push((pfn, order));
             taken += order.pages();
         }
-        let pageset = &zone.pagesets[usize::from(self.machine().cpu().0)];
+        let pageset = &zone.pagesets()[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(taken as i32));
     }
 
@@ -358,7 +358,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
         if let Some(summary) = self.blocks().summary() {
             summary.leave(self.machine(), (pfn, order.pages() as u16), Mobility::Movable);
         }
-        let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: cx.zone.id };
+        let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: cx.zone.id() };
         self.map().frame(pfn).set_state(state);
     }
 
@@ -367,7 +367,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
         while emptying.targets.len() < emptying.pages.len() {
             let block = self.pick_to_fill(emptying.zone, looked).ok_or(Emptied::NoRoom)?;
             if self.take_targets_in(emptying, Pfn(block << PAGEBLOCK_ORDER)) == 0 {
-                self.own().of(emptying.zone.id).picks.pass_filled(block);
+                self.own().of(emptying.zone.id()).picks.pass_filled(block);
             }
         }
         Ok(())
@@ -392,21 +392,21 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
             }
         }
         self.machine().spend(Chore::FreeScan, looked);
-        self.own().count(emptying.zone.id, CompactEvent::FreeScanned, u64::from(looked));
+        self.own().count(emptying.zone.id(), CompactEvent::FreeScanned, u64::from(looked));
         if seen.is_empty() {
             return 0;
         }
         let zone = emptying.zone;
         let cx = ZoneCx { cx: self.pages().cx(), zone };
         let before = emptying.targets.len();
-        let mut lists = zone.arenas.lock_owner(self.machine(), start);
+        let mut lists = zone.arenas().lock_owner(self.machine(), start);
         for pfn in seen {
             let state = self.map().frame(pfn).state();
-            let is_free = state.kind == FrameKind::Free && state.zone == zone.id;
+            let is_free = state.kind == FrameKind::Free && state.zone == zone.id();
             if !is_free
                 || state.order >= Order::PAGEBLOCK
                 || wanted == 0
-                || lists.number() != zone.arenas.owner(pfn)
+                || lists.number() != zone.arenas().owner(pfn)
             {
                 continue;
             }
@@ -420,7 +420,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
             wanted -= order.pages();
         }
         let taken = emptying.targets.len() - before;
-        let pageset = &zone.pagesets[usize::from(self.machine().cpu().0)];
+        let pageset = &zone.pagesets()[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(taken as i32));
         taken as u32
     }
@@ -429,15 +429,15 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     fn move_all(self, emptying: &mut Emptying<'_, M>, mode: Mode) -> Result<(), Emptied> {
         let zone = emptying.zone;
         let since = self.machine().enter(Span::Migrate);
-        self.own().count(zone.id, CompactEvent::Isolated, emptying.pages.len() as u64);
-        self.own().count(zone.id, CompactEvent::Rounds, 1);
+        self.own().count(zone.id(), CompactEvent::Isolated, emptying.pages.len() as u64);
+        self.own().count(zone.id(), CompactEvent::Rounds, 1);
         let mut result = Ok(());
         while let (Some((from, alone)), Some(to)) = (emptying.pages.pop(), emptying.targets.pop()) {
             if self.compaction().move_away(mode, from, to) {
                 self.lru().end_isolation_of(alone);
                 emptying.vacated.push(from);
             } else {
-                self.own().count(zone.id, CompactEvent::MoveFailed, 1);
+                self.own().count(zone.id(), CompactEvent::MoveFailed, 1);
                 emptying.pages.push((from, alone));
                 emptying.targets.push(to);
                 result = Err(Emptied::Stays);
@@ -445,11 +445,11 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
             }
         }
         let count = emptying.vacated.len() as u32;
-        self.own().count(zone.id, CompactEvent::Moved, u64::from(count));
+        self.own().count(zone.id(), CompactEvent::Moved, u64::from(count));
         if result.is_ok() {
-            self.own().count(zone.id, CompactEvent::Completing, u64::from(count));
+            self.own().count(zone.id(), CompactEvent::Completing, u64::from(count));
         }
-        self.machine().leave(Span::Migrate, since, Work { zone: zone.id, count, ..Work::default() });
+        self.machine().leave(Span::Migrate, since, Work { zone: zone.id(), count, ..Work::default() });
         result
     }
 
@@ -458,10 +458,10 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
         let Emptying { zone, start, order, .. } = *emptying;
         let parts = emptying.free.iter().map(|&(pfn, _)| pfn).chain(emptying.vacated.iter().copied());
         parts.filter(|&pfn| pfn != start).for_each(|pfn| self.map().frame(pfn).set_tail());
-        let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id };
+        let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id() };
         self.map().frame(start).set_state(state);
-        let mut lists = zone.arenas.lock_owner(self.machine(), start);
-        lists.events.pgalloc += u64::from(order.pages());
+        let mut lists = zone.arenas().lock_owner(self.machine(), start);
+        lists.count_alloc(order);
         if let Some(summary) = self.blocks().summary() {
             summary.retype(self.machine(), (start, order), (Mobility::Movable, Mobility::of(migratetype)));
         }
@@ -475,7 +475,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     fn let_go(self, emptying: Emptying<'_, M>) {
         let zone = emptying.zone;
         let cx = ZoneCx { cx: self.pages().cx(), zone };
-        self.own().count(zone.id, CompactEvent::PutBack, emptying.pages.len() as u64);
+        self.own().count(zone.id(), CompactEvent::PutBack, emptying.pages.len() as u64);
         for (pfn, alone) in emptying.pages {
             self.lru().put_back_page(pfn, alone);
         }
@@ -490,7 +490,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     /// policy keeps no count.
     pub fn find_block_to_empty(self, zone: &Zone<M>) -> Option<(Pfn, u32)> {
         let summary = self.blocks().summary()?;
-        self.own().of(zone.id).picks.forget();
+        self.own().of(zone.id()).picks.forget();
         let mut looking = Looking::new();
         loop {
             let block = self.pick_to_empty(zone, &mut looking)?;

@@ -34,23 +34,23 @@ pub(crate) enum Effort {
 /// What is wanted of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
-    pub(crate) by: By,
-    pub(crate) mode: Mode,
-    pub(crate) effort: Effort,
+    pub(in crate::compact) by: By,
+    pub(in crate::compact) mode: Mode,
+    pub(in crate::compact) effort: Effort,
     /// The block wanted; `None`: as many large ones as can be.
-    pub(crate) order: Option<Order>,
-    pub(crate) migratetype: MigrateType,
+    pub(in crate::compact) order: Option<Order>,
+    pub(in crate::compact) migratetype: MigrateType,
     /// The highest zone that will do for the request.
-    pub(crate) highest: ZoneKind,
+    pub(in crate::compact) highest: ZoneKind,
     /// The mark that the request must leave intact.
-    pub(crate) mark: Level,
+    pub(in crate::compact) mark: Level,
 }
 
 /// Pages that scanners looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scanned {
-    pub(crate) migrate: u64,
-    pub(crate) free: u64,
+    pub(in crate::compact) migrate: u64,
+    pub(in crate::compact) free: u64,
 }
 
 /// Where a walk goes on after searches of free lists.
@@ -69,11 +69,11 @@ pub(crate) enum Start {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Fast {
     /// Searches in a row that found nothing, on either side.
-    pub(crate) misses: u32,
+    pub(in crate::compact) misses: u32,
     /// The order that the free side's next search begins with.
-    pub(crate) order: u8,
+    pub(in crate::compact) order: u8,
     /// The lowest block that the migrate side's searches found: where the walk goes on when they find no more.
-    pub(crate) start: Start,
+    pub(in crate::compact) start: Start,
 }
 
 /// A compaction of a zone on its way.
@@ -83,31 +83,31 @@ pub(crate) struct Fast {
     reason = "each is a fact of its own, as in the kernel's compact_control"
 )]
 pub(crate) struct Control {
-    pub(crate) goal: Goal,
-    pub(crate) zone: ZoneId,
+    pub(in crate::compact) goal: Goal,
+    pub(in crate::compact) zone: ZoneId,
     /// Where the scanners are.
-    pub(crate) migrate_pfn: Pfn,
-    pub(crate) free_pfn: Pfn,
+    pub(in crate::compact) migrate_pfn: Pfn,
+    pub(in crate::compact) free_pfn: Pfn,
     /// The whole zone will have been looked at when they meet.
-    pub(crate) whole: bool,
+    pub(in crate::compact) whole: bool,
     /// Isolated pages that wait to be moved.
-    pub(crate) isolated: Vec<(Pfn, Alone)>,
+    pub(in crate::compact) isolated: Vec<(Pfn, Alone)>,
     /// Free frames to move them to.
-    pub(crate) targets: Vec<Pfn>,
-    pub(crate) scanned: Scanned,
+    pub(in crate::compact) targets: Vec<Pfn>,
+    pub(in crate::compact) scanned: Scanned,
     /// Pages looked at that have not been charged yet.
-    pub(crate) unpaid: u32,
+    pub(in crate::compact) unpaid: u32,
     /// It is to end: somebody else wants a lock or the CPU.
-    pub(crate) contended: bool,
+    pub(in crate::compact) contended: bool,
     /// The rest of the present block is isolated in one go, so that it is done with.
-    pub(crate) finish_block: bool,
+    pub(in crate::compact) finish_block: bool,
     /// The remembered positions stay where they are for the rest of this compaction.
-    pub(crate) positions_fixed: bool,
-    pub(crate) fast: Fast,
+    pub(in crate::compact) positions_fixed: bool,
+    pub(in crate::compact) fast: Fast,
     /// Pages left the block that ends here, which are still on the pageset.
-    pub(crate) undrained: Option<Pfn>,
-    pub(crate) captured: Option<Pfn>,
-    pub(crate) moved: u32,
+    pub(in crate::compact) undrained: Option<Pfn>,
+    pub(in crate::compact) captured: Option<Pfn>,
+    pub(in crate::compact) moved: u32,
 }
 
 impl Control {

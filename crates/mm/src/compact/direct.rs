@@ -56,19 +56,19 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             return tried;
         }
         let zone = &self.zones()[usize::from(id.0)];
-        self.own().count(zone.id, CompactEvent::Stall, 1);
-        tried.block = ran.captured.map(|pfn| (pfn, zone.id)).or_else(|| {
+        self.own().count(zone.id(), CompactEvent::Stall, 1);
+        tried.block = ran.captured.map(|pfn| (pfn, zone.id())).or_else(|| {
             // What it moved from may be on this CPU's lists still.
             self.pages().drain_cpu(self.machine().cpu());
             self.pages().search(self.ground, search)
         });
         if let Some((_, id)) = tried.block {
-            self.own().count(zone.id, CompactEvent::Success, 1);
+            self.own().count(zone.id(), CompactEvent::Success, 1);
             self.own().of(id).note_allocated(order);
         } else {
-            self.own().count(zone.id, CompactEvent::Fail, 1);
+            self.own().count(zone.id(), CompactEvent::Fail, 1);
             if tried.outcome == Outcome::Success {
-                self.own().count(zone.id, self.why_lost(zone, search), 1);
+                self.own().count(zone.id(), self.why_lost(zone, search), 1);
             }
         }
         tried
@@ -92,30 +92,30 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let rules = &self.rules().compact;
         let order = search.request.order;
         let preferred = self.pages().candidates(search.request, search.node).next()?;
-        let mut best = (preferred.id, Ran::from(Outcome::Skipped));
+        let mut best = (preferred.id(), Ran::from(Outcome::Skipped));
         if rules.defer_scope == DeferScopeRule::Preferred
-            && self.own().is_put_off(preferred.id, order, attempt)
+            && self.own().is_put_off(preferred.id(), order, attempt)
         {
-            return Some((preferred.id, Outcome::Deferred.into()));
+            return Some((preferred.id(), Outcome::Deferred.into()));
         }
         for zone in self.pages().candidates(search.request, search.node) {
-            if rules.defer_scope == DeferScopeRule::Zone && self.own().is_put_off(zone.id, order, attempt) {
+            if rules.defer_scope == DeferScopeRule::Zone && self.own().is_put_off(zone.id(), order, attempt) {
                 if best.1.outcome < Outcome::Deferred {
-                    best = (zone.id, Outcome::Deferred.into());
+                    best = (zone.id(), Outcome::Deferred.into());
                 }
                 continue;
             }
             let ran = self.compact_for(zone, search, attempt);
             if ran.outcome >= best.1.outcome {
-                best = (zone.id, ran);
+                best = (zone.id(), ran);
             }
             if ran.outcome == Outcome::Success {
-                self.own().of(zone.id).note_success(order);
+                self.own().of(zone.id()).note_success(order);
                 break;
             }
             if rules.defer.counts(ran.outcome, attempt == Attempt::Async) {
                 let put_off = if rules.defer_scope == DeferScopeRule::Zone { zone } else { preferred };
-                self.own().of(put_off.id).defer(order);
+                self.own().of(put_off.id()).defer(order);
             }
             let slice_over = || match rules.resched {
                 ReschedRule::AbortsAtPage | ReschedRule::Aborts | ReschedRule::AbortsCall => {
@@ -156,18 +156,18 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         (order, migratetype): (Order, MigrateType),
     ) -> Option<Pfn> {
         let cx = ZoneCx { cx: self.pages().cx(), zone };
-        let mut free = zone.arenas.lock_owner(self.machine(), pfn);
+        let mut free = zone.arenas().lock_owner(self.machine(), pfn);
         let head = order.to(Order::MAX).map(|size| pfn.align_down(size)).find(|&head| {
             let state = self.map().get(head).map(crate::Frame::state);
             state.is_some_and(|state| {
                 state.kind == FrameKind::Free
                     && state.order >= order
                     && head.0 + state.order.pages() >= pfn.0 + order.pages()
-                    && state.zone == zone.id
+                    && state.zone == zone.id()
                     && state.migratetype.index() < MigrateType::PCP_COUNT
             })
         })?;
-        if free.number() != zone.arenas.owner(head) {
+        if free.number() != zone.arenas().owner(head) {
             return None;
         }
         let state = self.map().frame(head).state();
@@ -176,13 +176,13 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         if let Some(summary) = self.blocks().summary() {
             summary.leave_any(self.machine(), (head, order), Mobility::of(migratetype));
         }
-        let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id };
+        let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id() };
         self.map().frame(head).set_state(state);
-        free.events.pgalloc += u64::from(order.pages());
-        let pageset = &zone.pagesets[usize::from(self.machine().cpu().0)];
+        free.count_alloc(order);
+        let pageset = &zone.pagesets()[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(order.pages() as i32));
         drop(free);
-        self.own().count(zone.id, CompactEvent::Captured, 1);
+        self.own().count(zone.id(), CompactEvent::Captured, 1);
         Some(head)
     }
 }
@@ -218,13 +218,13 @@ mod tests {
             flags: crate::pages::zone::AllocFlags::NONE,
         };
         let needed = zone.mark_min().pages + Request::THP.order.pages();
-        let hold_back = |pages: i32| zone.pagesets[1].free_diff.store(pages, Relaxed);
-        zone.stat.reset_free(needed - 1);
+        let hold_back = |pages: i32| zone.pagesets()[1].free_diff().store(pages, Relaxed);
+        zone.stat().reset_free(needed - 1);
         assert_eq!(mm.compaction().why_lost(zone, search), CompactEvent::LostToMark);
         hold_back(1);
         assert_eq!(mm.compaction().why_lost(zone, search), CompactEvent::LostToDrift);
         hold_back(0);
-        zone.stat.reset_free(zone.managed);
+        zone.stat().reset_free(zone.managed());
         while mm.alloc(Request { urgency: crate::Urgency::Never, ..Request::THP }).is_ok() {}
         assert_eq!(mm.compaction().why_lost(zone, search), CompactEvent::LostRace);
     }

@@ -69,7 +69,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let most = limit(control.fast.misses);
         let least = Order::new(PAGE_ALLOC_COSTLY_ORDER).unwrap_or(Order::ZERO);
         let mut seen = 0;
-        for lists in zone.arenas.all() {
+        for lists in zone.arenas().all() {
             let lists = lists.lock(self.machine());
             for size in least.to(order).rev().filter(|size| *size < order.min(Order::PAGEBLOCK)) {
                 let mut next = lists.list(size, MigrateType::Movable).first();
@@ -144,7 +144,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         search: &mut FreeSearch,
     ) -> u32 {
         let zone = &self.zones()[usize::from(control.zone.0)];
-        for lists in zone.arenas.all() {
+        for lists in zone.arenas().all() {
             let mut lists = lists.lock(self.machine());
             let picked = self.pick_near(&lists, (size, most), (low, least), search);
             let Some((pfn, _)) = picked else { continue };

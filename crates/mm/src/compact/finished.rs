@@ -21,9 +21,9 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             return Some(Outcome::Success);
         }
         if control.have_met() {
-            self.own().of(zone.id).reset_positions(zone.managed_span());
+            self.own().of(zone.id()).reset_positions(zone.managed_span());
             if control.goal.by == By::Direct {
-                self.own().of(zone.id).flush_skip.store(1, Relaxed);
+                self.own().of(zone.id()).flush_skip.store(1, Relaxed);
             }
             return Some(if control.whole { Outcome::Complete } else { Outcome::PartialSkipped });
         }
@@ -54,7 +54,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Whether a request of `migratetype` could be given a block of `order`: of its own type, or one that it may claim.
     pub(super) fn has_block_for(self, zone: &Zone<M>, order: Order, migratetype: MigrateType) -> bool {
         let claims = |size: Order| size.get() >= CLAIM_ORDER || migratetype != MigrateType::Movable;
-        zone.arenas.all().any(|free| {
+        zone.arenas().all().any(|free| {
             let free = free.lock(self.machine());
             order.to(Order::MAX).any(|size| {
                 let has = |other: MigrateType| !free.list(size, other).is_empty();

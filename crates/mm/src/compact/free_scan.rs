@@ -133,12 +133,12 @@ impl<'a, M: Machine, G: CompactGround<M>> CompactDoor<'a, M, G> {
     /// Takes the free block at `pfn` off its list, if it still is one and the zone can spare it.
     fn take_free_block(self, control: &mut Control, held: &mut Held<'a, M>, pfn: Pfn) -> bool {
         let zone = &self.zones()[usize::from(control.zone.0)];
-        let owner = zone.arenas.owner(pfn);
+        let owner = zone.arenas().owner(pfn);
         if held.as_ref().is_some_and(|lists| lists.number() != owner) {
             *held = None;
         }
-        let lists = held.get_or_insert_with(|| zone.arenas.lock_owner(self.machine(), pfn));
-        if lists.number() != zone.arenas.owner(pfn) {
+        let lists = held.get_or_insert_with(|| zone.arenas().lock_owner(self.machine(), pfn));
+        if lists.number() != zone.arenas().owner(pfn) {
             return false;
         }
         self.take_off(control, lists, pfn).is_some()
@@ -150,7 +150,7 @@ impl<'a, M: Machine, G: CompactGround<M>> CompactDoor<'a, M, G> {
         let cx = self.pages().zone_cx(control.zone);
         let state = self.map().frame(pfn).state();
         let is_free =
-            state.kind == FrameKind::Free && state.order < Order::PAGEBLOCK && state.zone == cx.zone.id;
+            state.kind == FrameKind::Free && state.order < Order::PAGEBLOCK && state.zone == cx.zone.id();
         if !is_free || !self.can_spare(cx.zone, state.order) {
             return None;
         }
@@ -162,23 +162,23 @@ impl<'a, M: Machine, G: CompactGround<M>> CompactDoor<'a, M, G> {
             kind: FrameKind::Allocated,
             order: Order::ZERO,
             migratetype: MigrateType::Movable,
-            zone: cx.zone.id,
+            zone: cx.zone.id(),
         };
         let pages = state.order.pages();
         for page in 0..pages {
             self.map().frame(pfn.add(page)).set_state(single);
             control.targets.push(pfn.add(page));
         }
-        let pageset = &cx.zone.pagesets[usize::from(self.machine().cpu().0)];
+        let pageset = &cx.zone.pagesets()[usize::from(self.machine().cpu().0)];
         pageset.beside().add_free(cx, -(pages as i32));
-        self.own().count(cx.zone.id, CompactEvent::Isolated, u64::from(pages));
+        self.own().count(cx.zone.id(), CompactEvent::Isolated, u64::from(pages));
         Some(pages)
     }
 
     /// Whether so many pages may be taken off the free lists for the time being (`__isolate_free_page`).
     fn can_spare(self, zone: &Zone<M>, order: Order) -> bool {
         let mark = Level::min(zone.watermarks().min) + order.pages();
-        zone.watermark_ok(self.machine(), Order::ZERO, mark, zone.kind, AllocFlags::NONE)
+        zone.watermark_ok(self.machine(), Order::ZERO, mark, zone.kind(), AllocFlags::NONE)
     }
 
     /// Gives back the frames that no page moved to; the free scanner goes on above them next time.

@@ -89,7 +89,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
                 return Search::Abort;
             }
             if from == start && !self.is_source(control, start) {
-                self.own().count(zone.id, CompactEvent::Rounds, 1);
+                self.own().count(zone.id(), CompactEvent::Rounds, 1);
                 self.note_passed(zone, control, (start, end));
                 from = end;
                 continue;
@@ -99,7 +99,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
                 return Search::Abort;
             };
             control.migrate_pfn = next;
-            self.own().count(zone.id, CompactEvent::Rounds, 1);
+            self.own().count(zone.id(), CompactEvent::Rounds, 1);
             self.note_scanned(zone, control, (from, next));
             return if control.isolated.is_empty() { Search::Nothing } else { Search::Found };
         }
@@ -302,7 +302,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     pub(super) fn put_back_from(self, control: &mut Control, first: usize) {
         let zone = &self.zones()[usize::from(control.zone.0)];
         let back = control.isolated.len().saturating_sub(first);
-        self.own().count(zone.id, CompactEvent::PutBack, back as u64);
+        self.own().count(zone.id(), CompactEvent::PutBack, back as u64);
         for (pfn, alone) in control.isolated.drain(first..) {
             self.lru().put_back_page(pfn, alone);
         }
@@ -334,7 +334,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             _ => &[0, 1],
         };
         for &mode in sets {
-            self.own().of(zone.id).migrate[mode].fetch_max(to.0, Relaxed);
+            self.own().of(zone.id()).migrate[mode].fetch_max(to.0, Relaxed);
         }
     }
 
@@ -347,11 +347,15 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         }
         let own = rules.position == PositionRule::PerMode && control.goal.mode == Mode::Async;
         if own {
-            self.own().of(zone.id).migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
+            self.own().of(zone.id()).migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
         } else if self.blocks().is_skipped(self.machine(), start)
             || self.blocks().get(start) == MigrateType::Movable
         {
-            self.own().of(zone.id).migrate.iter().for_each(|position| _ = position.fetch_max(end.0, Relaxed));
+            self.own()
+                .of(zone.id())
+                .migrate
+                .iter()
+                .for_each(|position| _ = position.fetch_max(end.0, Relaxed));
         } else {
             control.positions_fixed = true;
         }

@@ -39,10 +39,9 @@ use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 use crate::ground::sync::{AtomicU32, Relaxed};
 
 use crate::ground::machine::Machine;
-use crate::lru::LruDoor;
+use crate::lru::{LruDoor, Owners};
 use crate::pages::door;
 use crate::pages::stat::Counters;
-use crate::vm::{RmapDoor, SpacesGround};
 
 use background::Asked;
 pub use census::BlockContents;
@@ -106,7 +105,7 @@ impl Compaction {
 }
 
 /// What compaction stands on.
-pub trait CompactGround<M: Machine>: SpacesGround<M> {
+pub trait CompactGround<M: Machine>: Owners<M> {
     /// Compaction's own.
     fn compaction_state(&self) -> &Compaction;
 }
@@ -114,21 +113,21 @@ pub trait CompactGround<M: Machine>: SpacesGround<M> {
 door! {
     /// Compaction of zones by two scanners, and by whom it is asked.
     CompactDoor on CompactGround, Compaction: compaction_state, to {
-        lru: LruDoor, rmap: RmapDoor, emptying: EmptyDoor
+        lru: LruDoor, emptying: EmptyDoor
     }
 }
 
 door! {
     /// Emptying single pageblocks, by the summary.
     EmptyDoor on CompactGround, Compaction: compaction_state, to {
-        lru: LruDoor, rmap: RmapDoor, compaction: CompactDoor
+        lru: LruDoor, compaction: CompactDoor
     }
 }
 
 door! {
     /// Taking a node's memory out of use, and giving it back.
     OfflineDoor on CompactGround, Compaction: compaction_state, to {
-        lru: LruDoor, rmap: RmapDoor, compaction: CompactDoor
+        lru: LruDoor, compaction: CompactDoor
     }
 }
 

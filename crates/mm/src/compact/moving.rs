@@ -5,7 +5,7 @@ use super::{CompactDoor, CompactGround};
 use super::{CompactEvent, Mode};
 use crate::ground::ids::{Nanos, Order, Pfn};
 use crate::ground::machine::{Chore, Machine, Span, Work};
-use crate::vm::migrate::MigrateError;
+use crate::lru::MigrateError;
 
 /// Passes over pages that could not be moved at once: asynchronously, and where it waits for them (10 in the kernel, 3 for
 /// asynchronous compaction since 6.3; that date from memory).
@@ -32,7 +32,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let since = self.machine().enter(Span::Migrate);
         let zone = &self.zones()[usize::from(control.zone.0)];
         let isolated = control.isolated.len() as u64;
-        self.own().count(zone.id, CompactEvent::Isolated, isolated);
+        self.own().count(zone.id(), CompactEvent::Isolated, isolated);
         let before = control.moved;
         let mut result = Moved::All;
         // The targets are found while all that is isolated is still counted: as many as that.
@@ -53,33 +53,33 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             } else {
                 self.lru().put_back_page(pfn, alone);
                 control.targets.push(to);
-                self.own().count(zone.id, CompactEvent::MoveFailed, 1);
+                self.own().count(zone.id(), CompactEvent::MoveFailed, 1);
                 result = Moved::Some;
             }
         }
         let left = control.isolated.len() as u64;
-        self.own().count(zone.id, CompactEvent::MoveFailed, left);
+        self.own().count(zone.id(), CompactEvent::MoveFailed, left);
         for (pfn, alone) in control.isolated.drain(..) {
             self.lru().put_back_page(pfn, alone);
         }
         let count = control.moved - before;
-        self.own().count(zone.id, CompactEvent::Moved, u64::from(count));
+        self.own().count(zone.id(), CompactEvent::Moved, u64::from(count));
         self.machine().leave(
             Span::Migrate,
             since,
-            Work { zone: zone.id, order: Order::ZERO, count, ..Work::default() },
+            Work { zone: zone.id(), order: Order::ZERO, count, ..Work::default() },
         );
         result
     }
 
     /// Moves one page; a page that is in somebody's hands is tried again.
     fn move_one(self, mode: Mode, from: Pfn, to: Pfn) -> bool {
-        self.try_to_move(mode, || self.rmap().migrate_page(from, to))
+        self.try_to_move(mode, || self.ground.move_into(from, to))
     }
 
     /// The same; the frame at `from` is the caller's then.
     pub(super) fn move_away(self, mode: Mode, from: Pfn, to: Pfn) -> bool {
-        self.try_to_move(mode, || self.rmap().migrate_away(from, to))
+        self.try_to_move(mode, || self.ground.move_out(from, to))
     }
 
     fn try_to_move(self, mode: Mode, attempt: impl Fn() -> Result<(), MigrateError>) -> bool {

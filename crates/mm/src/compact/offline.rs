@@ -54,11 +54,11 @@ impl<'a, M: Machine, G: CompactGround<M>> OfflineDoor<'a, M, G> {
     /// # Errors
     /// Why it stays in use; then it serves requests as before, though pages may have moved.
     pub fn offline_node(self, node: Node) -> Result<u64, OfflineError> {
-        let has = |node: Node| self.zones().iter().any(|zone| zone.node == node && !zone.is_offline());
+        let has = |node: Node| self.zones().iter().any(|zone| zone.node() == node && !zone.is_offline());
         if !has(node) {
             return Err(OfflineError::NoMemory(node));
         }
-        if !self.zones().iter().any(|zone| zone.node != node && has(zone.node)) {
+        if !self.zones().iter().any(|zone| zone.node() != node && has(zone.node())) {
             return Err(OfflineError::Last(node));
         }
         self.zones_on(node).for_each(Zone::set_offline);
@@ -81,14 +81,14 @@ impl<'a, M: Machine, G: CompactGround<M>> OfflineDoor<'a, M, G> {
     }
 
     fn zones_on(self, node: Node) -> impl Iterator<Item = &'a Zone<M>> {
-        self.zones().iter().filter(move |zone| zone.node == node)
+        self.zones().iter().filter(move |zone| zone.node() == node)
     }
 
     /// Pages of `node` that somebody holds.
     fn held_on(self, node: Node) -> u64 {
         let held = |zone: &Zone<M>| {
-            let pcp = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(self.machine()).count()));
-            u64::from(zone.managed).saturating_sub(zone.free_pages_exact() + pcp.sum::<u64>())
+            let pcp = zone.pagesets().iter().map(|set| u64::from(set.pcp().lock(self.machine()).count()));
+            u64::from(zone.managed()).saturating_sub(zone.free_pages_exact() + pcp.sum::<u64>())
         };
         self.zones_on(node).map(held).sum()
     }
@@ -104,7 +104,7 @@ impl<'a, M: Machine, G: CompactGround<M>> OfflineDoor<'a, M, G> {
         let (mut at, mut moved) = (span.start, 0);
         while at < span.end {
             let state = self.map().frame(Pfn(at)).state();
-            if state.kind == FrameKind::Allocated && self.evacuate_page(zone.node, Pfn(at)) {
+            if state.kind == FrameKind::Allocated && self.evacuate_page(zone.node(), Pfn(at)) {
                 moved += u64::from(state.order.pages());
             }
             // Where a block was split or merged meanwhile, the next round sees what this one passes by.
@@ -117,7 +117,7 @@ impl<'a, M: Machine, G: CompactGround<M>> OfflineDoor<'a, M, G> {
     fn evacuate_page(self, node: Node, pfn: Pfn) -> bool {
         let Some(isolated) = self.lru().isolate_page(pfn) else { return false };
         let request = Request { allowed: NodeMask::ALL.without(node), ..Request::USER };
-        if self.rmap().migrate_to(pfn, request).is_err() {
+        if self.ground.move_to(pfn, request).is_err() {
             self.lru().put_back_page(pfn, isolated);
             return false;
         }

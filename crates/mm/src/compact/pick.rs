@@ -180,11 +180,11 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     pub(super) fn pick_to_empty(self, zone: &Zone<M>, looking: &mut Looking) -> Option<u32> {
         let summary = self.blocks().summary()?;
         loop {
-            while let Some(block) = self.own().of(zone.id).picks.to_empty.first() {
+            while let Some(block) = self.own().of(zone.id()).picks.to_empty.first() {
                 if looking.failures == Failures::Forgotten {
                     looking.last_picks = looking.last_picks.checked_sub(1)?;
                 }
-                self.own().of(zone.id).picks.to_empty.pass(block);
+                self.own().of(zone.id()).picks.to_empty.pass(block);
                 let price = price_of_emptying(self.read_block(summary, block));
                 let blamed = looking.failures == Failures::Matter && self.is_put_off(summary, block);
                 if price.is_some() && !blamed && summary.claim(block) {
@@ -196,7 +196,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
             }
             looking.looks = looking.looks.checked_sub(1)?;
             self.look(zone, summary, Failures::Matter);
-            if self.own().of(zone.id).picks.to_empty.first().is_none() {
+            if self.own().of(zone.id()).picks.to_empty.first().is_none() {
                 looking.failures = Failures::Forgotten;
                 self.look(zone, summary, Failures::Forgotten);
             }
@@ -207,12 +207,12 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     pub(super) fn pick_to_fill(self, zone: &Zone<M>, looked: &mut bool) -> Option<u32> {
         let summary = self.blocks().summary()?;
         loop {
-            while let Some(block) = self.own().of(zone.id).picks.to_fill.first() {
+            while let Some(block) = self.own().of(zone.id()).picks.to_fill.first() {
                 let worth = price_of_filling(self.read_block(summary, block)).is_some();
                 if worth && !summary.is_claimed(block) {
                     return Some(block);
                 }
-                self.own().of(zone.id).picks.to_fill.pass(block);
+                self.own().of(zone.id()).picks.to_fill.pass(block);
             }
             if core::mem::replace(looked, true) {
                 return None;
@@ -234,7 +234,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     /// Looks at all words of `zone` and remembers the best blocks to empty and to fill. A line of words is charged as a
     /// descriptor that a scanner looks at.
     fn look(self, zone: &Zone<M>, summary: &Summary, failures: Failures) {
-        self.own().count(zone.id, CompactEvent::Look, 1);
+        self.own().count(zone.id(), CompactEvent::Look, 1);
         let (mut to_empty, mut to_fill) = (Best::new(), Best::new());
         let blocks = whole_blocks(zone);
         for block in blocks.clone() {
@@ -254,8 +254,8 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
                 }
             }
         }
-        self.own().of(zone.id).picks.to_empty.replace(&to_empty);
-        self.own().of(zone.id).picks.to_fill.replace(&to_fill);
+        self.own().of(zone.id()).picks.to_empty.replace(&to_empty);
+        self.own().of(zone.id()).picks.to_fill.replace(&to_fill);
     }
 }
 

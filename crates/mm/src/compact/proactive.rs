@@ -60,12 +60,12 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
 
     /// [`CompactDoor::fragmentation_score`] by the zones' counters, which other CPUs may be ahead of.
     fn score_by_counters(self, node: Node) -> u32 {
-        let zones = || self.zones().iter().filter(|zone| zone.node == node);
-        let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
+        let zones = || self.zones().iter().filter(|zone| zone.node() == node);
+        let present: u64 = zones().map(|zone| u64::from(zone.present())).sum();
         let weighed = |zone: &Zone<M>| {
-            let (free, large) = (u64::from(zone.free_pages()), u64::from(zone.stat.free_large()));
+            let (free, large) = (u64::from(zone.free_pages()), u64::from(zone.stat().free_large()));
             let score = (free.saturating_sub(large) * 100).checked_div(free).unwrap_or(0);
-            score * u64::from(zone.present) / (present + 1)
+            score * u64::from(zone.present()) / (present + 1)
         };
         zones().map(weighed).sum::<u64>() as u32
     }
@@ -104,12 +104,12 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         if !self.is_fragmented(before) {
             return Looked::Fine;
         }
-        let zones = || self.zones().iter().filter(|zone| zone.node == node && !zone.is_offline());
+        let zones = || self.zones().iter().filter(|zone| zone.node() == node && !zone.is_offline());
         if zones().any(|zone| zone.has_flag(zone_flag::RECLAIM_ACTIVE)) {
             return Looked::Busy;
         }
         if let Some(zone) = zones().next() {
-            self.own().count(zone.id, CompactEvent::Unasked, 1);
+            self.own().count(zone.id(), CompactEvent::Unasked, 1);
         }
         for zone in zones() {
             self.compact_zone(zone, proactive_goal(zone));

@@ -18,9 +18,9 @@ const BUDGET_MIN: u32 = 64 * 512;
 /// What a compaction of a zone came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ran {
-    pub(crate) outcome: Outcome,
+    pub(in crate::compact) outcome: Outcome,
     /// The block of the wanted order, where the policy hands it to the request.
-    pub(crate) captured: Option<Pfn>,
+    pub(in crate::compact) captured: Option<Pfn>,
 }
 
 impl From<Outcome> for Ran {
@@ -39,7 +39,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             return outcome.into();
         }
         let since = self.machine().enter(Span::Compact);
-        if goal.order.is_some_and(|order| self.own().of(zone.id).is_restarting(order))
+        if goal.order.is_some_and(|order| self.own().of(zone.id()).is_restarting(order))
             && goal.by != By::Kswapd
         {
             self.forget_skipped(zone);
@@ -49,11 +49,11 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         self.release_targets(&mut control);
         let back = control.free_pfn.0.min(super::last_block(&zone.managed_span()).0);
         if !control.have_met() {
-            self.own().of(zone.id).free.store(back, Relaxed);
+            self.own().of(zone.id()).free.store(back, Relaxed);
         }
-        self.own().count_scanned(zone.id, &control);
+        self.own().count_scanned(zone.id(), &control);
         let work = Work {
-            zone: zone.id,
+            zone: zone.id(),
             order: control.block_order(),
             migratetype: goal.migratetype,
             count: control.moved,
@@ -64,9 +64,9 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
 
     /// Clears all that is remembered of the zone's blocks and positions (`__reset_isolation_suitable`).
     pub(super) fn forget_skipped(self, zone: &Zone<M>) {
-        self.own().of(zone.id).flush_skip.store(0, Relaxed);
+        self.own().of(zone.id()).flush_skip.store(0, Relaxed);
         self.blocks().clear_skipped(self.machine(), zone.managed_span());
-        self.own().of(zone.id).reset_positions(zone.managed_span());
+        self.own().of(zone.id()).reset_positions(zone.managed_span());
     }
 
     fn begin(self, zone: &Zone<M>, goal: Goal) -> Control {
@@ -74,10 +74,10 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let last = super::last_block(&span);
         let ends = (Pfn(span.start), last);
         if goal.effort > Effort::Usual {
-            return Control::new(goal, zone.id, ends);
+            return Control::new(goal, zone.id(), ends);
         }
         let mut at =
-            (self.own().of(zone.id).migrate_position(goal.mode), self.own().of(zone.id).free_position());
+            (self.own().of(zone.id()).migrate_position(goal.mode), self.own().of(zone.id()).free_position());
         if at.1 < ends.0 || at.1 > last {
             at.1 = last;
         }
@@ -85,7 +85,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             at.0 = ends.0;
         }
         let whole = at.0 == ends.0;
-        let mut control = Control::new(goal, zone.id, at);
+        let mut control = Control::new(goal, zone.id(), at);
         control.whole |= whole;
         // What this CPU keeps back would be met as pages that stay.
         self.lru().lru_drain_cpu(self.machine().cpu());
@@ -166,7 +166,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         match self.rules().compact.budget {
             BudgetRule::Unbounded => Budget::Pages(u64::MAX),
             BudgetRule::Fixed => Budget::AsSet,
-            BudgetRule::Tuned => match self.own().of(zone.id).budget.load(Relaxed) {
+            BudgetRule::Tuned => match self.own().of(zone.id()).budget.load(Relaxed) {
                 0 => Budget::AsSet,
                 pages => Budget::Pages(pages.into()),
             },
@@ -189,18 +189,18 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             return;
         }
         let after = |now: u64| {
-            let now = now.min(u64::from(zone.managed)) as u32;
+            let now = now.min(u64::from(zone.managed())) as u32;
             let next = if outcome == Outcome::Success { now.saturating_mul(2) } else { now / 2 };
-            next.clamp(BUDGET_MIN.min(zone.managed), zone.managed).max(1)
+            next.clamp(BUDGET_MIN.min(zone.managed()), zone.managed()).max(1)
         };
-        let next = match self.own().of(zone.id).budget.load(Relaxed) {
+        let next = match self.own().of(zone.id()).budget.load(Relaxed) {
             0 => {
                 let by_knob = |mib: u64| after(budget_of(mib));
                 self.knobs().decide(self.machine(), Knob::CompactBudget, by_knob)
             }
             pages => after(pages.into()),
         };
-        self.own().of(zone.id).budget.store(next, Relaxed);
+        self.own().of(zone.id()).budget.store(next, Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// free.
     pub(crate) fn fragmentation_score_of(self, zone: &Zone<M>) -> u32 {
         let (mut free, mut useful) = (0_u64, 0_u64);
-        for lists in zone.arenas.all() {
+        for lists in zone.arenas().all() {
             let lists = lists.lock(self.machine());
             for order in Order::ZERO.to(Order::MAX) {
                 let pages = u64::from(lists.nr_free(order)) << order.get();
@@ -26,10 +26,10 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
 
     /// The score of `node`: that of its zones, each by its share of the node's present pages.
     pub fn fragmentation_score(self, node: Node) -> u32 {
-        let zones = || self.zones().iter().filter(|zone| zone.node == node);
-        let present: u64 = zones().map(|zone| u64::from(zone.present)).sum();
+        let zones = || self.zones().iter().filter(|zone| zone.node() == node);
+        let present: u64 = zones().map(|zone| u64::from(zone.present())).sum();
         let weighed = |zone: &Zone<M>| {
-            u64::from(self.fragmentation_score_of(zone)) * u64::from(zone.present) / (present + 1)
+            u64::from(self.fragmentation_score_of(zone)) * u64::from(zone.present()) / (present + 1)
         };
         zones().map(weighed).sum::<u64>() as u32
     }

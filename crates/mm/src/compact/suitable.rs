@@ -26,7 +26,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let (mut blocks, mut pages, mut enough) = (0_u64, 0_u64, 0_u64);
         for size in Order::ZERO.to(Order::MAX) {
             let count: u64 =
-                zone.arenas.all().map(|free| u64::from(free.lock(self.machine()).nr_free(size))).sum();
+                zone.arenas().all().map(|free| u64::from(free.lock(self.machine()).nr_free(size))).sum();
             blocks += count;
             pages += count << size.get();
             if size >= order {
@@ -85,7 +85,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     fn is_believed(self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
         match self.rules().compact.suitable {
             SuitableRule::AnyRequest => true,
-            SuitableRule::KnowsFaults => zone.arenas.all().any(|free| {
+            SuitableRule::KnowsFaults => zone.arenas().all().any(|free| {
                 let free = free.lock(self.machine());
                 order.to(Order::MAX).any(|order| !free.list(order, goal.migratetype).is_empty())
             }),

@@ -24,7 +24,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         }
         for (zone, sizes) in self.zones().iter().zip(&sizes) {
             for list in LruList::ALL {
-                let (said, found) = (self.own().zone_size(zone.id, list), sizes[list.index()]);
+                let (said, found) = (self.own().zone_size(zone.id(), list), sizes[list.index()]);
                 if said != found {
                     return Err(format!("{zone:?}: {} is {said}, but {found} pages are there", list.name()));
                 }

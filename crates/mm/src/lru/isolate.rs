@@ -92,7 +92,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                 left -= 1;
                 let Some(pfn) = lists.0[list.index()].last() else { break };
                 let state = self.map().frame(pfn).state();
-                if self.zones()[usize::from(state.zone.0)].kind > highest {
+                if self.zones()[usize::from(state.zone.0)].kind() > highest {
                     skipped += state.order.pages();
                     self.own().count(self.map(), pfn, ReclaimEvent::Skip);
                     self.to_head(&mut lists, list, pfn);

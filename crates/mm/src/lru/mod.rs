@@ -19,6 +19,7 @@ mod batch;
 mod check;
 mod events;
 mod isolate;
+mod owners;
 pub(crate) mod page;
 mod refs;
 #[cfg(all(test, not(shuttle)))]
@@ -42,6 +43,7 @@ use batch::CpuBatches;
 pub(crate) use events::ReclaimEvent;
 use events::ReclaimEvents;
 pub(crate) use isolate::{Alone, Generation, Isolator, Run, SWAP_CLUSTER_MAX};
+pub use owners::{MigrateError, Owners};
 
 /// Pages that reclaim may free: two generations of two kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -246,14 +248,14 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
 
     /// Adds what was counted in `zone`, and what is on its lists.
     pub(crate) fn add_counters(self, zone: &Zone<M>, counters: &mut Counters) {
-        self.own().add_counters((zone.id, zone.kind), counters);
+        self.own().add_counters((zone.id(), zone.kind()), counters);
     }
 
     /// The set of lists that pages of `zone` are on.
     pub(crate) fn vec_of_zone(self, zone: &Zone<M>) -> VecId {
         match self.own().rule {
-            LruRule::PerNode => VecId(zone.node.0),
-            LruRule::PerZone => VecId(zone.id.0),
+            LruRule::PerNode => VecId(zone.node().0),
+            LruRule::PerZone => VecId(zone.id().0),
         }
     }
 
@@ -263,14 +265,14 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
 
     /// Base pages on a list of the zones of `vec` up to `highest`.
     pub(crate) fn list_size(self, vec: VecId, list: LruList, highest: ZoneKind) -> u32 {
-        let counted = |zone: &&Zone<M>| self.vec_of_zone(zone) == vec && zone.kind <= highest;
-        self.zones().iter().filter(counted).map(|zone| self.own().zone_size(zone.id, list)).sum()
+        let counted = |zone: &&Zone<M>| self.vec_of_zone(zone) == vec && zone.kind() <= highest;
+        self.zones().iter().filter(counted).map(|zone| self.own().zone_size(zone.id(), list)).sum()
     }
 
     /// Base pages of the lists of `node` of this kind.
     pub(crate) fn node_list_size(self, node: Node, list: LruList) -> u32 {
-        let zones = self.zones().iter().filter(|zone| zone.node == node);
-        zones.map(|zone| self.own().zone_size(zone.id, list)).sum()
+        let zones = self.zones().iter().filter(|zone| zone.node() == node);
+        zones.map(|zone| self.own().zone_size(zone.id(), list)).sum()
     }
 
     /// Puts a page on its list, whose lock is held.

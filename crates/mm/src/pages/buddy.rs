@@ -23,7 +23,7 @@ pub(crate) enum Place {
 /// The free blocks of one order.
 #[derive(Debug, Default)]
 pub(crate) struct FreeArea {
-    pub(crate) lists: [List; MigrateType::COUNT],
+    pub(in crate::pages) lists: [List; MigrateType::COUNT],
 }
 
 /// The free blocks of an arena.
@@ -31,7 +31,7 @@ pub(crate) struct FreeArea {
 pub(crate) struct FreeAreas {
     areas: [FreeArea; MAX_PAGE_ORDER as usize + 1],
     /// Events of requests that did not go through a pageset.
-    pub(crate) events: Events,
+    pub(in crate::pages) events: Events,
     arena: u32,
     /// Movable pages in blocks below the largest order; and what others were told of it last.
     pieces: u32,
@@ -66,6 +66,16 @@ impl<M: Machine> ZoneCx<'_, M> {
 }
 
 impl FreeAreas {
+    /// Events of requests that did not go through a pageset.
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// A block of `order` was taken past the pagesets.
+    pub(crate) fn count_alloc(&mut self, order: Order) {
+        self.events.pgalloc += u64::from(order.pages());
+    }
+
     /// No free blocks, of arena `arena` of its zone.
     pub(crate) fn of_arena(arena: u32) -> Self {
         Self { areas: Default::default(), events: Events::default(), arena, pieces: 0, pieces_told: 0 }

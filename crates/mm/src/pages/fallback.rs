@@ -45,9 +45,9 @@ pub(crate) fn fallbacks(migratetype: MigrateType) -> &'static [MigrateType] {
 /// A request to the free lists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
-    pub(crate) order: Order,
-    pub(crate) migratetype: MigrateType,
-    pub(crate) flags: AllocFlags,
+    pub(in crate::pages) order: Order,
+    pub(in crate::pages) migratetype: MigrateType,
+    pub(in crate::pages) flags: AllocFlags,
 }
 
 impl FreeAreas {

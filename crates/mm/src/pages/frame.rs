@@ -123,8 +123,8 @@ const fn cache_of(word: u32) -> u16 {
 /// A frame descriptor.
 #[derive(Debug, Default)]
 pub struct Frame {
-    pub(crate) next: AtomicU32,
-    pub(crate) prev: AtomicU32,
+    pub(in crate::pages) next: AtomicU32,
+    pub(in crate::pages) prev: AtomicU32,
     state: AtomicU32,
     owner: AtomicU32,
 }
@@ -133,6 +133,18 @@ pub struct Frame {
 const _: () = assert!(size_of::<Frame>() == 16);
 
 impl Frame {
+    /// What its owner chained to it, while it is on no list of free pages.
+    #[inline]
+    pub(crate) fn chained(&self) -> u32 {
+        self.next.load(Relaxed)
+    }
+
+    /// Chains `next` to it.
+    #[inline]
+    pub(crate) fn chain(&self, next: u32) {
+        self.next.store(next, Relaxed);
+    }
+
     /// The state as it is now; stable only under the lock that the kind names.
     #[inline]
     pub fn state(&self) -> FrameState {

@@ -71,13 +71,33 @@ pub(crate) struct ZoneStat {
     /// Pages of pageblocks reserved for atomic high-order requests.
     reserved_highatomic: AtomicU32,
     /// Requests that preferred this zone and were served elsewhere.
-    pub(crate) numa_foreign: AtomicU64,
+    pub(in crate::pages) numa_foreign: AtomicU64,
     /// Pages that a memory policy put on this node because it was its turn.
-    pub(crate) numa_interleave: AtomicU64,
-    pub(crate) slow: SlowEvents,
+    pub(in crate::pages) numa_interleave: AtomicU64,
+    pub(in crate::pages) slow: SlowEvents,
 }
 
 impl ZoneStat {
+    /// What happens rarely.
+    pub(crate) fn slow(&self) -> &SlowEvents {
+        &self.slow
+    }
+
+    /// A memory policy put a page on this node because it was its turn.
+    pub(crate) fn count_interleaved(&self) {
+        SlowEvents::bump(&self.numa_interleave);
+    }
+
+    /// Pages that a memory policy put on this node because it was its turn.
+    pub(crate) fn interleaved(&self) -> u64 {
+        self.numa_interleave.load(Relaxed)
+    }
+
+    /// Requests that preferred this zone and were served elsewhere.
+    pub(crate) fn foreign(&self) -> u64 {
+        self.numa_foreign.load(Relaxed)
+    }
+
     #[inline]
     pub(crate) fn free_pages(&self) -> u32 {
         self.free_pages.load(Relaxed).max(0) as u32

@@ -21,11 +21,11 @@ use crate::rules::policy::{Rules, WithheldRule};
 /// The parts of the memory manager that code below [`crate::Mm`] works with.
 #[derive(Debug)]
 pub(crate) struct Cx<'a, M> {
-    pub(crate) machine: &'a M,
-    pub(crate) map: &'a MemMap,
-    pub(crate) blocks: &'a Pageblocks,
-    pub(crate) knobs: &'a Knobs,
-    pub(crate) rules: &'a Rules,
+    pub(in crate::pages) machine: &'a M,
+    pub(in crate::pages) map: &'a MemMap,
+    pub(in crate::pages) blocks: &'a Pageblocks,
+    pub(in crate::pages) knobs: &'a Knobs,
+    pub(in crate::pages) rules: &'a Rules,
 }
 
 impl<M> Clone for Cx<'_, M> {
@@ -118,45 +118,78 @@ pub(crate) mod zone_flag {
 
 /// A zone.
 pub struct Zone<M: Machine> {
-    pub(crate) id: ZoneId,
-    pub(crate) node: Node,
-    pub(crate) kind: ZoneKind,
-    pub(crate) start: Pfn,
-    pub(crate) spanned: u32,
-    pub(crate) present: u32,
-    pub(crate) managed: u32,
-    pub(crate) arenas: Arenas<M>,
-    pub(crate) pagesets: Box<[Pageset<M>]>,
-    pub(crate) stat: ZoneStat,
+    pub(in crate::pages) id: ZoneId,
+    pub(in crate::pages) node: Node,
+    pub(in crate::pages) kind: ZoneKind,
+    pub(in crate::pages) start: Pfn,
+    pub(in crate::pages) spanned: u32,
+    pub(in crate::pages) present: u32,
+    pub(in crate::pages) managed: u32,
+    pub(in crate::pages) arenas: Arenas<M>,
+    pub(in crate::pages) pagesets: Box<[Pageset<M>]>,
+    pub(in crate::pages) stat: ZoneStat,
     /// How requests that prefer this zone go about it at first: avoiding to mix types, taking zones in turn.
-    pub(crate) first_try: AllocFlags,
+    pub(in crate::pages) first_try: AllocFlags,
     /// Where requests take zones in turn, how much of its turn is left.
-    pub(crate) turn: Option<Turn>,
+    pub(in crate::pages) turn: Option<Turn>,
     /// What is known of it if it is a low zone, where zones have a price.
-    pub(crate) low: Option<LowZone>,
+    pub(in crate::pages) low: Option<LowZone>,
     withheld: WithheldRule,
     marks: [AtomicU32; 4],
     boost: AtomicU32,
     protection: [AtomicU32; PROTECTION_COLUMNS],
     flags: AtomicU32,
     /// What marks would be with other knobs, where that is watched.
-    pub(crate) watch: Option<Box<ZoneWatch>>,
+    pub(in crate::pages) watch: Option<Box<ZoneWatch>>,
 }
 
 /// What [`Zone::new`] is told; see [`crate::ZoneSpec`].
 pub(crate) struct ZoneParts<M: Machine> {
-    pub(crate) id: ZoneId,
-    pub(crate) node: Node,
-    pub(crate) spec: crate::ZoneSpec,
-    pub(crate) first_try: AllocFlags,
-    pub(crate) turn: Option<Turn>,
-    pub(crate) low: Option<LowZone>,
-    pub(crate) withheld: WithheldRule,
-    pub(crate) arenas: Arenas<M>,
-    pub(crate) pagesets: Box<[Pageset<M>]>,
+    pub(in crate::pages) id: ZoneId,
+    pub(in crate::pages) node: Node,
+    pub(in crate::pages) spec: crate::ZoneSpec,
+    pub(in crate::pages) first_try: AllocFlags,
+    pub(in crate::pages) turn: Option<Turn>,
+    pub(in crate::pages) low: Option<LowZone>,
+    pub(in crate::pages) withheld: WithheldRule,
+    pub(in crate::pages) arenas: Arenas<M>,
+    pub(in crate::pages) pagesets: Box<[Pageset<M>]>,
 }
 
 impl<M: Machine> Zone<M> {
+    /// Frames from its first to its last.
+    pub(crate) fn spanned(&self) -> u32 {
+        self.spanned
+    }
+
+    /// Frames that there is memory for.
+    pub(crate) fn present(&self) -> u32 {
+        self.present
+    }
+
+    /// Its free lists.
+    #[inline]
+    pub(crate) fn arenas(&self) -> &Arenas<M> {
+        &self.arenas
+    }
+
+    /// Its CPUs' page lists.
+    #[inline]
+    pub(crate) fn pagesets(&self) -> &[Pageset<M>] {
+        &self.pagesets
+    }
+
+    /// What is counted of it.
+    #[inline]
+    pub(crate) fn stat(&self) -> &ZoneStat {
+        &self.stat
+    }
+
+    /// What is known of it as a low zone, where zones have a price.
+    pub(crate) fn low(&self) -> Option<&LowZone> {
+        self.low.as_ref()
+    }
+
     pub(crate) fn new(parts: ZoneParts<M>) -> Self {
         Self {
             id: parts.id,

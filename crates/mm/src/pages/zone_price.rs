@@ -89,12 +89,27 @@ pub(crate) struct LowZone {
     reserve: AtomicU32,
     shortage: AtomicU32,
     /// Where the search for guests goes on: pages from the zone's start.
-    pub(crate) cursor: AtomicU32,
+    pub(in crate::pages) cursor: AtomicU32,
     /// Pages moved out so far.
-    pub(crate) moved: AtomicU64,
+    pub(in crate::pages) moved: AtomicU64,
 }
 
 impl LowZone {
+    /// Where the search for guests goes on: pages from the zone's start.
+    pub(crate) fn cursor(&self) -> u32 {
+        self.cursor.load(Relaxed)
+    }
+
+    /// The search for guests goes on there.
+    pub(crate) fn set_cursor(&self, page: u32) {
+        self.cursor.store(page, Relaxed);
+    }
+
+    /// So many pages were moved out.
+    pub(crate) fn count_moved(&self, pages: u64) {
+        self.moved.fetch_add(pages, Relaxed);
+    }
+
     /// What a zone of `kind` starts with: `None` if it is not low, or the policy makes no difference.
     pub(crate) fn new(topology: &Topology, rule: ZonePriceRule, kind: ZoneKind) -> Option<Self> {
         let kinds = topology.nodes.iter().flat_map(|node| &node.zones).map(|zone| zone.kind);

@@ -37,7 +37,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
 
     /// Where the page at `pfn` would be demoted to.
     pub(super) fn demotion_target(self, pfn: Pfn) -> Option<Node> {
-        self.slower_node(self.zones()[usize::from(self.map().frame(pfn).state().zone.0)].node)
+        self.slower_node(self.zones()[usize::from(self.map().frame(pfn).state().zone.0)].node())
     }
 
     /// Moves an isolated page to slower memory, if there is room; says whether it did. That node's kswapd makes room for
@@ -46,7 +46,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let FrameState { order, zone, .. } = self.map().frame(pfn).state();
         let node = self.demotion_target(pfn);
         let request = Request { node, this_node: true, urgency: Urgency::NoWait, ..Request::USER };
-        if self.rmap().migrate_to(pfn, request).is_err() {
+        if self.ground.move_to(pfn, request).is_err() {
             return false;
         }
         let events = match scan.by {

@@ -59,14 +59,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             }
             CongestionRule::WaitsOneJiffy => met.dirty == 0 && met.again > 0 && met.again == met.writeback,
         };
-        (waits && !self.kswapd_gave_up(zone.node) && self.is_mostly_pending(zone.node)).then_some(JIFFY)
+        (waits && !self.kswapd_gave_up(zone.node()) && self.is_mostly_pending(zone.node())).then_some(JIFFY)
     }
 
     /// Whether at least half of what could be freed on `node` waits for being written, or is.
     fn is_mostly_pending(self, node: Node) -> bool {
         let zones = || self.pages().zones_of(node, ZoneKind::Movable);
         let reclaimable: u64 = zones().map(|zone| u64::from(self.reclaimable_pages(zone))).sum();
-        2 * zones().map(|zone| self.files().pending_pages(zone.id)).sum::<u64>() > reclaimable
+        2 * zones().map(|zone| self.files().pending_pages(zone.id())).sum::<u64>() > reclaimable
     }
 
     /// One pass over the zones of `search` at the scan's priority, and what stood in the way. `None`: there is nothing to
@@ -80,11 +80,11 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 continue;
             }
             match self.rules().reclaim.lru {
-                LruRule::PerNode if last == Some(zone.node) => continue,
-                LruRule::PerNode => self.shrink_node(zone.node, scan),
+                LruRule::PerNode if last == Some(zone.node()) => continue,
+                LruRule::PerNode => self.shrink_node(zone.node(), scan),
                 LruRule::PerZone => self.shrink_zone(zone, scan),
             }
-            last = Some(zone.node);
+            last = Some(zone.node());
             met.get_or_insert_with(Met::default).add(scan.met);
         }
         met
@@ -93,9 +93,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// One pass over the lists of a zone that has its own.
     pub(super) fn shrink_zone(self, zone: &Zone<M>, scan: &mut Scan) {
         let before = scan.reclaimed;
-        self.shrink_for_order(self.lru().vec_of_zone(zone), zone.node, scan);
+        self.shrink_for_order(self.lru().vec_of_zone(zone), zone.node(), scan);
         if scan.reclaimed > before {
-            self.own().node(zone.node).failures.store(0, Relaxed);
+            self.own().node(zone.node()).failures.store(0, Relaxed);
         }
     }
 
@@ -111,15 +111,15 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// (`throttle_direct_reclaim`, since 3.6; unchecked).
     pub(super) fn throttle(self, search: Search<'_>) {
         let mut zones = self.pages().candidates(search.request, search.node);
-        let Some(zone) = zones.find(|zone| zone.kind <= ZoneKind::Normal) else { return };
+        let Some(zone) = zones.find(|zone| zone.kind() <= ZoneKind::Normal) else { return };
         let mut without_kswapd = 0;
         while without_kswapd < THROTTLE_PAUSES {
-            if self.may_reclaim_directly(zone.node) || self.pages().is_killed(self.machine().task()) {
+            if self.may_reclaim_directly(zone.node()) || self.pages().is_killed(self.machine().task()) {
                 return;
             }
-            self.wake_kswapd_for(zone.node, crate::ground::ids::Order::ZERO, ZoneKind::Normal);
+            self.wake_kswapd_for(zone.node(), crate::ground::ids::Order::ZERO, ZoneKind::Normal);
             self.machine().block(THROTTLE_PAUSE);
-            let works = self.pages().zones_of(zone.node, ZoneKind::Normal).any(Zone::is_being_reclaimed);
+            let works = self.pages().zones_of(zone.node(), ZoneKind::Normal).any(Zone::is_being_reclaimed);
             without_kswapd = if works { 0 } else { without_kswapd + 1 };
         }
     }

@@ -8,7 +8,6 @@
 use super::{ReclaimDoor, ReclaimGround};
 use crate::ground::ids::{Node, Order, Pfn, ZoneKind};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
-use crate::ground::sync::Relaxed;
 use crate::lru::SWAP_CLUSTER_MAX;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::alloc_path::{Mark, Search};
@@ -82,7 +81,7 @@ impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
     pub(crate) fn ask_guests_to_leave(self, search: Search<'_>, asking: Asking) -> u32 {
         let pages = search.request.order.pages().max(SWAP_CLUSTER_MAX as u32);
         let zones = self.pages().candidates(search.request, search.node);
-        let mut low_zones = zones.filter_map(|zone| Some((zone, zone.low.as_ref()?)));
+        let mut low_zones = zones.filter_map(|zone| Some((zone, zone.low()?)));
         let moved = low_zones.find_map(|(zone, low)| {
             if !low.binds(search.request.highest) || asking == Asking::First && low.gave_up() {
                 return None;
@@ -106,9 +105,9 @@ impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
         let cpu = self.machine().cpu();
         self.lru().lru_drain_cpu(cpu);
         let (mut moved, mut looked) = (0, 0);
-        while moved < aim.pages && looked < zone.managed {
-            let from = low.cursor.load(Relaxed).min(zone.managed - 1);
-            let to = (from + STRETCH).min(zone.managed);
+        while moved < aim.pages && looked < zone.managed() {
+            let from = low.cursor().min(zone.managed() - 1);
+            let to = (from + STRETCH).min(zone.managed());
             let mut at = from;
             for who in [Who::Unused, Who::All] {
                 let left = Aim { pages: aim.pages - moved, ..aim };
@@ -120,9 +119,9 @@ impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
                 }
             }
             looked += to - from;
-            low.cursor.store(if at >= zone.managed { 0 } else { at }, Relaxed);
+            low.set_cursor(if at >= zone.managed() { 0 } else { at });
         }
-        low.moved.fetch_add(u64::from(moved), Relaxed);
+        low.count_moved(u64::from(moved));
         // Others find them on the zone's lists only.
         self.pages().drain_pageset(zone, cpu);
         moved
@@ -138,7 +137,7 @@ impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
     ) -> (u32, u32) {
         let (mut at, mut moved) = (stretch.start, 0);
         while at < stretch.end && moved < aim.pages {
-            let pfn = zone.start.add(at);
+            let pfn = zone.start().add(at);
             let state = self.map().frame(pfn).state();
             self.machine().touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
             at += if state.kind == FrameKind::Tail { 1 } else { state.order.pages() };
@@ -182,7 +181,7 @@ impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
             self.lru().put_back_page(pfn, isolated);
             return 0;
         };
-        if self.rmap().migrate_page(pfn, to).is_err() {
+        if self.ground.move_into(pfn, to).is_err() {
             self.pages().free(to, order).expect("the frame was allocated above and shown to nobody");
             self.lru().put_back_page(pfn, isolated);
             return 0;
@@ -193,19 +192,20 @@ impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
 
     /// The nearest zone that is not low and has room for a block of `order` above the mark.
     fn nearest_room(self, low: &Zone<M>, order: Order, mark: Mark) -> Option<&'a Zone<M>> {
-        self.pages().candidates(&Request::USER, low.node).find(|zone| {
+        self.pages().candidates(&Request::USER, low.node()).find(|zone| {
             let mark = match mark {
                 Mark::Low => zone.mark_high(),
                 Mark::Min => zone.mark_low(),
             };
-            zone.low.is_none()
+            zone.low().is_none()
                 && zone.watermark_ok(self.machine(), order, mark, ZoneKind::Movable, AllocFlags::NONE)
         })
     }
 
     fn take_for_guest(self, zone: &Zone<M>, order: Order) -> Option<Pfn> {
         let request = Request::USER.of_order(order);
-        let search = Search { request: &request, node: zone.node, mark: Mark::Low, flags: AllocFlags::NONE };
+        let search =
+            Search { request: &request, node: zone.node(), mark: Mark::Low, flags: AllocFlags::NONE };
         self.pages().try_zone(self.ground, search, zone, zone)
     }
 }

@@ -81,7 +81,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Whether a zone of `node` may take a page more and stay above its high mark and what it keeps from movable pages
     /// (`migrate_balanced_pgdat`).
     pub fn has_room_above_high(self, node: Node) -> bool {
-        let mut zones = self.zones().iter().filter(|zone| zone.node == node);
+        let mut zones = self.zones().iter().filter(|zone| zone.node() == node);
         zones.any(|zone| {
             let is_above = |high: u32, kept: u32| zone.free_pages() > high + zone.boost() + kept + 1;
             zone.decide_by_kept(self.machine(), ZoneKind::Movable, |marks, kept| is_above(marks.high, kept))
@@ -111,8 +111,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     }
 
     fn count_kswapd_run(self, node: Node) {
-        if let Some(zone) = self.zones().iter().find(|zone| zone.node == node) {
-            SlowEvents::bump(&zone.stat.slow.kswapd_wakes);
+        if let Some(zone) = self.zones().iter().find(|zone| zone.node() == node) {
+            SlowEvents::bump(&zone.stat().slow().kswapd_wakes);
         }
     }
 
@@ -166,7 +166,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     }
 
     fn take_back_boosts(self, node: Node) {
-        for zone in self.zones().iter().filter(|zone| zone.node == node) {
+        for zone in self.zones().iter().filter(|zone| zone.node() == node) {
             zone.set_flag(zone_flag::RECLAIM_ACTIVE);
             zone.set_boost(0);
             zone.clear_flag(zone_flag::RECLAIM_ACTIVE);
@@ -186,9 +186,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             }
             LruRule::PerZone => {
                 let pages = |balanced: u32, zone: &Zone<M>| {
-                    balanced + if self.is_zone_balanced(zone, goal) { zone.managed } else { 0 }
+                    balanced + if self.is_zone_balanced(zone, goal) { zone.managed() } else { 0 }
                 };
-                let all: u32 = self.pages().zones_of(node, goal.highest).map(|zone| zone.managed).sum();
+                let all: u32 = self
+                    .pages()
+                    .zones_of(node, goal.highest)
+                    .map(super::super::pages::zone::Zone::managed)
+                    .sum();
                 zones.fold(0, pages) >= all / 4
             }
         }

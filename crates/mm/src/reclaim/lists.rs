@@ -69,7 +69,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
 
     fn has_room_for_anon_in(self, vec: VecId) -> bool {
         let mut zones = self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone) == vec);
-        zones.next().is_some_and(|zone| self.has_room_for_anon(zone.node))
+        zones.next().is_some_and(|zone| self.has_room_for_anon(zone.node()))
     }
 
     fn sizes(self, vec: VecId, highest: ZoneKind) -> PerList {

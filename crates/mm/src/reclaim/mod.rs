@@ -35,7 +35,7 @@ use crate::pages::door;
 use crate::pages::zone::Zone;
 use crate::rules::policy::LruRule;
 use crate::slab::{SlabDoor, SlabGround};
-use crate::vm::{RmapDoor, SpacesDoor};
+use crate::vm::{RmapDoor, SpacesDoor, SpacesGround};
 
 pub(crate) use guests::Asking;
 use kswapd::NodeState;
@@ -157,7 +157,7 @@ impl Reclaim {
 }
 
 /// What reclaim stands on.
-pub trait ReclaimGround<M: Machine>: CompactGround<M> + SlabGround<M> {
+pub trait ReclaimGround<M: Machine>: CompactGround<M> + SpacesGround<M> + SlabGround<M> {
     /// Reclaim's own.
     fn reclaim_state(&self) -> &Reclaim;
 
@@ -175,8 +175,8 @@ door! {
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Base pages of `zone` that reclaim could free: those of files, and anonymous ones where there is room for them.
     pub(crate) fn reclaimable_pages(self, zone: &Zone<M>) -> u32 {
-        let usable = |list: &LruList| list.is_file() || self.has_room_for_anon(zone.node);
-        let size = |list| self.lru().zone_size(zone.id, list);
+        let usable = |list: &LruList| list.is_file() || self.has_room_for_anon(zone.node());
+        let size = |list| self.lru().zone_size(zone.id(), list);
         LruList::ALL.into_iter().filter(usable).map(size).sum()
     }
 

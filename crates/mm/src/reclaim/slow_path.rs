@@ -48,7 +48,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             Urgency::NoWait | Urgency::Atomic | Urgency::Never => Err(AllocError::WouldWait),
         };
         if let Err(error) = result {
-            SlowEvents::bump(&first.stat.slow.failed);
+            SlowEvents::bump(&first.stat().slow().failed);
             if error == AllocError::OutOfMemory {
                 self.ground.out_of_memory(search);
             }
@@ -63,10 +63,10 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let mut last = None;
         for zone in self.pages().candidates(search.request, search.node) {
             // Where there is nothing to reclaim it is woken for each zone: it costs next to nothing there.
-            if last != Some(zone.node) || !self.lru().has_pages() {
-                self.wake_kswapd_for(zone.node, search.request.order, search.request.highest);
+            if last != Some(zone.node()) || !self.lru().has_pages() {
+                self.wake_kswapd_for(zone.node(), search.request.order, search.request.highest);
             }
-            last = Some(zone.node);
+            last = Some(zone.node());
         }
     }
 
@@ -80,7 +80,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             if self.pages().is_killed(self.machine().task()) {
                 return Err(AllocError::Killed);
             }
-            SlowEvents::bump(&first.stat.slow.allocstall);
+            SlowEvents::bump(&first.stat().slow().allocstall);
             if let Some(block) = self.search_after_guests(search, Asking::First) {
                 return Ok(block);
             }

@@ -119,8 +119,8 @@ fn joined<M: Machine, G: SlabGround<M>>(slabs: SlabDoor<'_, M, G>, first: Batch,
     let mut slab = then.slabs;
     while slab != NO_FRAME {
         let frame = slabs.map().frame(Pfn(slab));
-        let next = frame.next.load(Relaxed);
-        frame.next.store(all.slabs, Relaxed);
+        let next = frame.chained();
+        frame.chain(all.slabs);
         all.slabs = slab;
         slab = next;
     }
@@ -173,7 +173,7 @@ impl<M: Machine> SlabAllocator<M> {
     /// Queues a slab, of which no object is in use, on this CPU.
     pub(super) fn defer_slab<G: SlabGround<M>>(&self, slabs: SlabDoor<'_, M, G>, head: Pfn) {
         let mut queue = self.deferred.lock(slabs, usize::from(slabs.machine().cpu().0));
-        slabs.map().frame(head).next.store(queue.batches[0].slabs, Relaxed);
+        slabs.map().frame(head).chain(queue.batches[0].slabs);
         queue.batches[0].slabs = head.0;
     }
 
@@ -188,7 +188,7 @@ impl<M: Machine> SlabAllocator<M> {
                 let mut slab = batch.slabs;
                 while slab != NO_FRAME {
                     look(Pfn(slab));
-                    slab = slabs.map().frame(Pfn(slab)).next.load(Relaxed);
+                    slab = slabs.map().frame(Pfn(slab)).chained();
                 }
             }
         }
@@ -284,7 +284,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
         }
         while slab != NO_FRAME {
             let head = Pfn(slab);
-            slab = self.map().frame(head).next.load(Relaxed);
+            slab = self.map().frame(head).chained();
             if let Some(cx) = self.slab_at(head) {
                 cx.free_pages(head);
             }

@@ -287,7 +287,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     /// The node that a frame is on.
     #[inline]
     fn node_of(self, head: Pfn) -> Node {
-        self.slabs.zones()[usize::from(self.map().frame(head).state().zone.0)].node
+        self.slabs.zones()[usize::from(self.map().frame(head).state().zone.0)].node()
     }
 
     /// The order of the slab at `head`.

@@ -34,7 +34,7 @@ impl Slabs {
     /// Puts `head` before the others.
     pub(super) fn push<M: Machine, G: SlabGround<M>>(&mut self, cx: SlabCx<'_, M, G>, head: Pfn) {
         cx.mem().touch(head, Access::Write);
-        cx.map().frame(head).next.store(self.first, Relaxed);
+        cx.map().frame(head).chain(self.first);
         self.first = head.0;
         self.len += 1;
     }
@@ -46,7 +46,7 @@ impl Slabs {
             return None;
         }
         cx.mem().touch(head, Access::Read);
-        self.first = cx.map().frame(head).next.load(Relaxed);
+        self.first = cx.map().frame(head).chained();
         self.len -= 1;
         Some(head)
     }

@@ -251,7 +251,7 @@ impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
 
     /// Objects that a stock may hold at most.
     fn most(self) -> u32 {
-        let pages: u64 = self.slab.slabs.zones().iter().map(|zone| u64::from(zone.managed)).sum();
+        let pages: u64 = self.slab.slabs.zones().iter().map(|zone| u64::from(zone.managed())).sum();
         let bytes = pages * PAGE_SIZE / MEMORY_SHARE / self.slab.cache.cpus.len() as u64;
         (bytes / u64::from(self.slab.cache.stride)).min(1 << 20) as u32
     }

@@ -47,7 +47,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         let seen = self.scan(zone)?;
         self.check_summary(zone)?;
         let (mut free, mut large) = (0, 0);
-        for areas in zone.arenas.all() {
+        for areas in zone.arenas().all() {
             let areas = areas.lock(self.machine());
             large +=
                 Order::PAGEBLOCK.to(Order::MAX).map(|order| areas.nr_free(order) << order.get()).sum::<u32>();
@@ -56,11 +56,11 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         }
         let mut pcp = 0;
         let mut held_back = 0;
-        for (cpu, pageset) in zone.pagesets.iter().enumerate() {
-            let guard = pageset.pcp.lock(self.machine());
+        for (cpu, pageset) in zone.pagesets().iter().enumerate() {
+            let guard = pageset.pcp().lock(self.machine());
             pcp +=
                 self.check_pageset(zone, &guard).map_err(|what| format!("pageset of cpu {cpu}: {what}"))?;
-            held_back += i64::from(pageset.free_diff.load(Relaxed));
+            held_back += i64::from(pageset.free_diff().load(Relaxed));
         }
         if (free, pcp) != (seen.free, seen.pcp) {
             return Err(format!(
@@ -68,12 +68,12 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
                 seen.free, seen.pcp
             ));
         }
-        let counted = zone.stat.free_pages_signed() + held_back;
+        let counted = zone.stat().free_pages_signed() + held_back;
         if counted != free as i64 {
             return Err(format!("nr_free_pages is {counted}, but {free} pages are free"));
         }
-        if zone.stat.free_large() != large {
-            let counted = zone.stat.free_large();
+        if zone.stat().free_large() != large {
+            let counted = zone.stat().free_large();
             return Err(format!("{counted} pages are counted in large free blocks, but there are {large}"));
         }
         Ok(seen)
@@ -90,7 +90,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             if state.kind == FrameKind::Tail {
                 return Err(format!("{} is in no block", Pfn(pfn)));
             }
-            if state.zone != zone.id || pfn % size != 0 || pfn + size > span.end {
+            if state.zone != zone.id() || pfn % size != 0 || pfn + size > span.end {
                 return Err(format!("the block of {} at {} is out of place", state.order, Pfn(pfn)));
             }
             let count = match state.kind {
@@ -133,12 +133,12 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
 
     fn check_free_lists(self, zone: &Zone<M>, free: &FreeAreas) -> Result<u64, String> {
         let mut pages = 0;
-        let hints = zone.arenas.hints(free.number());
+        let hints = zone.arenas().hints(free.number());
         for order in Order::ZERO.to(Order::MAX) {
             for migratetype in MigrateType::ALL {
                 let list = free.list(order, migratetype);
-                let wanted = FrameState { kind: FrameKind::Free, order, migratetype, zone: zone.id };
-                let belongs = |pfn, state| state == wanted && zone.arenas.owner(pfn) == free.number();
+                let wanted = FrameState { kind: FrameKind::Free, order, migratetype, zone: zone.id() };
+                let belongs = |pfn, state| state == wanted && zone.arenas().owner(pfn) == free.number();
                 let walked = self
                     .walk(list, belongs)
                     .map_err(|what| format!("free list of {order}, {}: {what}", migratetype.name()))?;
@@ -157,7 +157,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         let mut pages = 0;
         for (order, list) in pcp.lists() {
             let belongs = |_, state: FrameState| {
-                state.kind == FrameKind::Pcp && state.order == order && state.zone == zone.id
+                state.kind == FrameKind::Pcp && state.order == order && state.zone == zone.id()
             };
             pages += u64::from(self.walk(list, belongs)?) << order.get();
         }
@@ -194,13 +194,13 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
 
 /// What is said of an arena is so.
 fn check_counts<M: Machine>(zone: &Zone<M>, free: &FreeAreas) -> Result<(), String> {
-    if zone.arenas.only().is_some() {
+    if zone.arenas().only().is_some() {
         return Ok(());
     }
     let orders = Order::ZERO.to(Order::MAX).filter(|&order| order < Order::MAX);
     let pages = |order: Order| free.list(order, MigrateType::Movable).len() << order.get();
     let (whole, pieces) = (free.nr_free(Order::MAX), orders.map(pages).sum::<u32>());
-    let said = zone.arenas.counts(free.number());
+    let said = zone.arenas().counts(free.number());
     let (said_whole, said_pieces) = (said.whole.load(Relaxed), said.pieces.load(Relaxed));
     if said_whole != whole || free.pieces() != pieces || said_pieces.abs_diff(pieces) >= PIECES_STEP {
         return Err(format!(

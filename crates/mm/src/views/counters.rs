@@ -33,22 +33,22 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             counters.add("nr_free_pages", zone.free_pages_exact());
             counters.add("numa_hit", events.numa_hit);
             counters.add("numa_miss", events.numa_miss);
-            counters.add("numa_foreign", zone.stat.numa_foreign.load(Relaxed));
-            counters.add("numa_interleave", zone.stat.numa_interleave.load(Relaxed));
+            counters.add("numa_foreign", zone.stat().foreign());
+            counters.add("numa_interleave", zone.stat().interleaved());
             counters.add("numa_local", events.numa_local);
             counters.add("numa_other", events.numa_other);
-            counters.add_zone("pgalloc", zone.kind, events.pgalloc);
-            counters.add_zone("allocstall", zone.kind, zone.stat.slow.allocstall.load(Relaxed));
+            counters.add_zone("pgalloc", zone.kind(), events.pgalloc);
+            counters.add_zone("allocstall", zone.kind(), zone.stat().slow().allocstall.load(Relaxed));
             counters.add("pgfree", events.pgfree);
-            counters.add("pageoutrun", zone.stat.slow.kswapd_wakes.load(Relaxed));
+            counters.add("pageoutrun", zone.stat().slow().kswapd_wakes.load(Relaxed));
             self.lru().add_counters(zone, &mut counters);
             zone.count_low(&mut counters);
-            self.compaction().add_counters(zone.id, &mut counters);
-            counters.add("freehold_alloc_failed", zone.stat.slow.failed.load(Relaxed));
-            counters.add("freehold_drain_all", zone.stat.slow.drain_all.load(Relaxed));
-            counters.add("freehold_pageblock_claims", zone.stat.slow.claims.load(Relaxed));
-            counters.add("freehold_pageblock_steals", zone.stat.slow.steals.load(Relaxed));
-            counters.add("freehold_ranges_borrowed", zone.stat.slow.borrowed.load(Relaxed));
+            self.compaction().add_counters(zone.id(), &mut counters);
+            counters.add("freehold_alloc_failed", zone.stat().slow().failed.load(Relaxed));
+            counters.add("freehold_drain_all", zone.stat().slow().drain_all.load(Relaxed));
+            counters.add("freehold_pageblock_claims", zone.stat().slow().claims.load(Relaxed));
+            counters.add("freehold_pageblock_steals", zone.stat().slow().steals.load(Relaxed));
+            counters.add("freehold_ranges_borrowed", zone.stat().slow().borrowed.load(Relaxed));
         }
         self.spaces().count_vm(&mut counters);
         self.reclaim().add_counters(&mut counters);
@@ -59,11 +59,11 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// What was counted for `zone` on all CPUs.
     pub(crate) fn zone_events(self, zone: &Zone<M>) -> Events {
         let mut events = Events::default();
-        for free in zone.arenas.all() {
-            events.add(&free.lock(self.machine()).events);
+        for free in zone.arenas().all() {
+            events.add(free.lock(self.machine()).events());
         }
-        for pageset in &zone.pagesets {
-            events.add(&pageset.pcp.lock(self.machine()).events);
+        for pageset in zone.pagesets() {
+            events.add(pageset.pcp().lock(self.machine()).events());
         }
         events
     }
@@ -72,10 +72,10 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     pub fn memory_use(self) -> MemoryUse {
         let mut memory = MemoryUse::default();
         for zone in self.zones() {
-            memory.managed += u64::from(zone.managed);
+            memory.managed += u64::from(zone.managed());
             memory.free += zone.free_pages_exact();
-            for pageset in &zone.pagesets {
-                memory.pcp += u64::from(pageset.pcp.lock(self.machine()).count());
+            for pageset in zone.pagesets() {
+                memory.pcp += u64::from(pageset.pcp().lock(self.machine()).count());
             }
         }
         memory

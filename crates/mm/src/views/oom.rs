@@ -121,8 +121,8 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             self.put_blocks(&mut text, zone);
         }
         let (used, size) = self.spaces().swap_pages();
-        let ram: u64 = self.zones().iter().map(|zone| u64::from(zone.present)).sum();
-        let managed: u64 = self.zones().iter().map(|zone| u64::from(zone.managed)).sum();
+        let ram: u64 = self.zones().iter().map(|zone| u64::from(zone.present())).sum();
+        let managed: u64 = self.zones().iter().map(|zone| u64::from(zone.managed())).sum();
         put(&mut text, format_args!("{} total pagecache pages\n", self.files().file_pages()));
         put(
             &mut text,
@@ -138,7 +138,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
 
     fn put_sums(self, text: &mut String) {
         let sum = |list| {
-            self.zones().iter().map(|zone| u64::from(self.lru().zone_size(zone.id, list))).sum::<u64>()
+            self.zones().iter().map(|zone| u64::from(self.lru().zone_size(zone.id(), list))).sum::<u64>()
         };
         let (dirty, memory) = (self.files().dirty_pages(), self.memory_use());
         put(
@@ -183,15 +183,16 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
 
     fn put_zone_marks(self, text: &mut String, zone: &Zone<M>) {
         let (marks, boost) = (zone.watermarks(), zone.boost());
-        let pcp: u64 = zone.pagesets.iter().map(|set| u64::from(set.pcp.lock(self.machine()).count())).sum();
-        put(text, format_args!("Node {} {}", zone.node.0, zone.kind.name()));
+        let pcp: u64 =
+            zone.pagesets().iter().map(|set| u64::from(set.pcp().lock(self.machine()).count())).sum();
+        put(text, format_args!("Node {} {}", zone.node().0, zone.kind().name()));
         let rows = [
             (" free", zone.free_pages_exact()),
             (" boost", boost.into()),
             (" min", (marks.min + boost).into()),
             (" low", (marks.low + boost).into()),
             (" high", (marks.high + boost).into()),
-            (" reserved_highatomic", zone.stat.reserved_highatomic().into()),
+            (" reserved_highatomic", zone.stat().reserved_highatomic().into()),
         ];
         let lists = [
             (" active_anon", LruList::ActiveAnon),
@@ -199,9 +200,9 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             (" active_file", LruList::ActiveFile),
             (" inactive_file", LruList::InactiveFile),
         ];
-        let lists = lists.map(|(name, list)| (name, u64::from(self.lru().zone_size(zone.id, list))));
+        let lists = lists.map(|(name, list)| (name, u64::from(self.lru().zone_size(zone.id(), list))));
         let sizes =
-            [(" present", zone.present.into()), (" managed", zone.managed.into()), (" free_pcp", pcp)];
+            [(" present", zone.present().into()), (" managed", zone.managed().into()), (" free_pcp", pcp)];
         for (name, pages) in rows.into_iter().chain(lists).chain(sizes) {
             put(text, format_args!("{name}:{}kB", kib(pages)));
         }
@@ -214,7 +215,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
 
     /// Free blocks by order, and the types of those that there are.
     fn put_blocks(self, text: &mut String, zone: &Zone<M>) {
-        put(text, format_args!("Node {} {}:", zone.node.0, zone.kind.name()));
+        put(text, format_args!("Node {} {}:", zone.node().0, zone.kind().name()));
         let mut sum = 0;
         for (order, by_type) in Order::ZERO.to(Order::MAX).zip(self.blocks_of(zone)) {
             let blocks: u32 = by_type.iter().sum();

@@ -27,7 +27,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         let mut text = String::new();
         for zone in self.zones() {
             let blocks = self.blocks_of(zone);
-            put(&mut text, format_args!("Node {}, zone {:>8} ", zone.node.0, zone.kind.name()));
+            put(&mut text, format_args!("Node {}, zone {:>8} ", zone.node().0, zone.kind().name()));
             for by_type in blocks {
                 put(&mut text, format_args!("{:>6} ", by_type.iter().sum::<u32>()));
             }
@@ -40,7 +40,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     pub fn pagetypeinfo(self) -> String {
         let mut text = String::new();
         for node in 0..self.topology().nodes.len() {
-            let mut zones = self.zones().iter().filter(|zone| usize::from(zone.node.0) == node).peekable();
+            let mut zones = self.zones().iter().filter(|zone| usize::from(zone.node().0) == node).peekable();
             if zones.peek().is_some() {
                 self.put_page_types(&mut text, &zones.collect::<Vec<_>>());
             }
@@ -61,7 +61,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         for zone in zones {
             let blocks = self.blocks_of(zone);
             for migratetype in SHOWN_TYPES {
-                let (node, kind) = (zone.node.0, zone.kind.name());
+                let (node, kind) = (zone.node().0, zone.kind().name());
                 put(text, format_args!("Node {node:>4}, zone {kind:>8}, type {:>12} ", migratetype.name()));
                 for by_type in blocks {
                     put(text, format_args!("{:>6} ", by_type[migratetype.index()]));
@@ -75,7 +75,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         }
         text.push('\n');
         for zone in zones {
-            put(text, format_args!("Node {}, zone {:>8} ", zone.node.0, zone.kind.name()));
+            put(text, format_args!("Node {}, zone {:>8} ", zone.node().0, zone.kind().name()));
             for migratetype in SHOWN_TYPES {
                 put(text, format_args!("{:>12} ", self.count_blocks(zone, migratetype)));
             }
@@ -86,7 +86,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// Free blocks of `zone` by order and type, over all of its arenas.
     pub(crate) fn blocks_of(self, zone: &Zone<M>) -> [[u32; MigrateType::COUNT]; Order::MAX.index() + 1] {
         let mut blocks = [[0; MigrateType::COUNT]; Order::MAX.index() + 1];
-        for free in zone.arenas.all() {
+        for free in zone.arenas().all() {
             let free = free.lock(self.machine());
             for order in Order::ZERO.to(Order::MAX) {
                 for migratetype in MigrateType::ALL {
@@ -144,9 +144,9 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             ("low", marks.low + boost),
             ("high", marks.high + boost),
             ("promo", marks.promo + boost),
-            ("spanned", zone.spanned),
-            ("present", zone.present),
-            ("managed", zone.managed),
+            ("spanned", zone.spanned()),
+            ("present", zone.present()),
+            ("managed", zone.managed()),
             ("cma", 0),
         ];
         put(text, format_args!("  pages free     {free}\n"));
@@ -155,12 +155,12 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         }
         put_protection(text, self.topology().word, zone.protection());
         put(text, format_args!("      nr_free_pages {free}\n"));
-        let foreign = zone.stat.numa_foreign.load(crate::ground::sync::Relaxed);
+        let foreign = zone.stat().foreign();
         let numa = [
             ("numa_hit", events.numa_hit),
             ("numa_miss", events.numa_miss),
             ("numa_foreign", foreign),
-            ("numa_interleave", zone.stat.numa_interleave.load(crate::ground::sync::Relaxed)),
+            ("numa_interleave", zone.stat().interleaved()),
             ("numa_local", events.numa_local),
             ("numa_other", events.numa_other),
         ];
@@ -168,7 +168,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             put(text, format_args!("      {name:<12} {count}\n"));
         }
         text.push_str("  pagesets\n");
-        for (cpu, pageset) in zone.pagesets.iter().enumerate() {
+        for (cpu, pageset) in zone.pagesets().iter().enumerate() {
             let sizing = zone.pageset_sizing(self.machine(), Cpu(cpu as u16));
             put(text, format_args!("    cpu: {cpu}\n"));
             let rows = [
@@ -181,9 +181,9 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             for (name, pages) in rows {
                 put(text, format_args!("              {name:<9} {pages}\n"));
             }
-            put(text, format_args!("  vm stats threshold: {}\n", pageset.stat_threshold));
+            put(text, format_args!("  vm stats threshold: {}\n", pageset.stat_threshold()));
         }
-        put(text, format_args!("  node_unreclaimable:  0\n  start_pfn:           {}\n", zone.start.0));
+        put(text, format_args!("  node_unreclaimable:  0\n  start_pfn:           {}\n", zone.start().0));
     }
 
     fn put_empty_zone(self, text: &mut String, node: Node, kind: ZoneKind) {

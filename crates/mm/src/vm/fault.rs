@@ -73,19 +73,19 @@ impl From<AllocError> for FaultError {
 /// Events of address spaces, under vmstat's names (khugepaged's own under those of its files in sysfs).
 #[derive(Debug, Default)]
 pub(crate) struct VmEvents {
-    pub(crate) pgfault: AtomicU64,
-    pub(crate) pgmajfault: AtomicU64,
-    pub(crate) thp_fault_alloc: AtomicU64,
-    pub(crate) thp_fault_fallback: AtomicU64,
-    pub(crate) thp_split_pmd: AtomicU64,
-    pub(crate) thp_split_page: AtomicU64,
-    pub(crate) thp_deferred_split_page: AtomicU64,
-    pub(crate) thp_collapse_alloc: AtomicU64,
-    pub(crate) thp_collapse_alloc_failed: AtomicU64,
-    pub(crate) khugepaged_pages_collapsed: AtomicU64,
-    pub(crate) khugepaged_full_scans: AtomicU64,
-    pub(crate) pswpin: AtomicU64,
-    pub(crate) pswpout: AtomicU64,
+    pub(in crate::vm) pgfault: AtomicU64,
+    pub(in crate::vm) pgmajfault: AtomicU64,
+    pub(in crate::vm) thp_fault_alloc: AtomicU64,
+    pub(in crate::vm) thp_fault_fallback: AtomicU64,
+    pub(in crate::vm) thp_split_pmd: AtomicU64,
+    pub(in crate::vm) thp_split_page: AtomicU64,
+    pub(in crate::vm) thp_deferred_split_page: AtomicU64,
+    pub(in crate::vm) thp_collapse_alloc: AtomicU64,
+    pub(in crate::vm) thp_collapse_alloc_failed: AtomicU64,
+    pub(in crate::vm) khugepaged_pages_collapsed: AtomicU64,
+    pub(in crate::vm) khugepaged_full_scans: AtomicU64,
+    pub(in crate::vm) pswpin: AtomicU64,
+    pub(in crate::vm) pswpout: AtomicU64,
 }
 
 impl VmEvents {
@@ -272,7 +272,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         if M::WATCHES_KNOBS {
             // Where no zone is high, both may use the same ones.
             let highest = |request: Request| {
-                let kinds = self.zones().iter().map(|zone| zone.kind);
+                let kinds = self.zones().iter().map(super::super::pages::zone::Zone::kind);
                 kinds.filter(|&kind| kind <= request.highest).max()
             };
             self.knobs().decide(self.machine(), Knob::Highpte, |setting| highest(request_at(setting)));

@@ -10,7 +10,6 @@ use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::{AtomicU8, AtomicU32, Relaxed};
 use crate::pages::request::{AllocError, Request, Urgency};
-use crate::pages::stat::SlowEvents;
 use crate::pages::zonelist::NodeMask;
 
 /// Where memory should be.
@@ -253,8 +252,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// Counts a page that came from the node whose turn it was.
     fn count_interleaved(self, pfn: Pfn, wanted: Option<Node>) {
-        if let Some(zone) = self.pages().zone_of(pfn).filter(|zone| Some(zone.node) == wanted) {
-            SlowEvents::bump(&zone.stat.numa_interleave);
+        if let Some(zone) = self.pages().zone_of(pfn).filter(|zone| Some(zone.node()) == wanted) {
+            zone.stat().count_interleaved();
         }
     }
 }

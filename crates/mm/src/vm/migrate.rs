@@ -1,44 +1,14 @@
 //! Moving a page to another frame (`migrate_pages`): entries are replaced by marks that who touches the page waits for, the
 //! contents are copied, and the entries map the new frame. What somebody else refers to (a pin, a walk) stays.
 
-use core::fmt;
-
 use super::{RmapDoor, SpacesGround};
 use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::Machine;
+use crate::lru::MigrateError;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::request::{Request, Urgency};
 use crate::vm::rmap::Leave;
 use crate::vm::{AddressSpace, Touch, Vpn};
-
-/// Why a page stayed where it was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MigrateError {
-    /// Somebody changes it, or it is being written.
-    Busy,
-    /// Somebody besides page tables and its file refers to it.
-    Pinned,
-    /// It belongs to no address space and no file: nobody could be told where it went.
-    Unmovable,
-    /// Nothing is mapped there.
-    Absent,
-    /// There is no free frame for it.
-    NoMemory,
-}
-
-impl fmt::Display for MigrateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Busy => "the page is being changed or written",
-            Self::Pinned => "the page is pinned",
-            Self::Unmovable => "the page is not one that can move",
-            Self::Absent => "no page is mapped there",
-            Self::NoMemory => "the node has no free frame for the page",
-        })
-    }
-}
-
-impl core::error::Error for MigrateError {}
 
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Moves the page that is mapped at `vpn` of `space`, a huge one as a whole, to a frame of `node` (`move_pages`). One

@@ -12,7 +12,7 @@ use crate::ground::machine::Machine;
 #[must_use = "a page that is not unpinned is never freed"]
 pub struct Pinned {
     frame: Pfn,
-    pub(crate) head: Pfn,
+    pub(in crate::vm) head: Pfn,
 }
 
 impl Pinned {

@@ -104,11 +104,11 @@ impl<M: Machine> MapSpec<M> {
 /// A region.
 #[derive(Debug)]
 pub(crate) struct Region<M: Machine> {
-    pub(crate) start: Vpn,
-    pub(crate) end: Vpn,
-    pub(crate) backing: Backing<M>,
-    pub(crate) placement: Placement,
-    pub(crate) huge: HugePages,
+    pub(in crate::vm) start: Vpn,
+    pub(in crate::vm) end: Vpn,
+    pub(in crate::vm) backing: Backing<M>,
+    pub(in crate::vm) placement: Placement,
+    pub(in crate::vm) huge: HugePages,
 }
 
 impl<M: Machine> Clone for Region<M> {

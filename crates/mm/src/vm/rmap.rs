@@ -35,7 +35,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             }
             Mapping::File(id) => {
                 let Some(file) = self.files().file(id) else { return };
-                let mappers = file.mappers.lock_local(self.machine());
+                let mappers = file.mappers(self.machine());
                 let mut places = mappers.iter().filter_map(|mapper| {
                     let vpn = mapper.vpn(page.index())?;
                     Some((self.spaces().member(mapper.family, mapper.space)?, vpn))

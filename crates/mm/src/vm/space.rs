@@ -27,10 +27,10 @@ pub struct Vm<M: Machine> {
     pub(super) families: Locked<M, BTreeMap<u32, Arc<Family<M>>>>,
     /// Pages promised.
     committed: AtomicI64,
-    pub(crate) swap: Swap<M>,
+    pub(in crate::vm) swap: Swap<M>,
     pub(super) khugepaged: Khugepaged<M>,
     pub(super) weights: InterleaveWeights,
-    pub(crate) events: super::fault::VmEvents,
+    pub(in crate::vm) events: super::fault::VmEvents,
 }
 
 impl<M: Machine> Vm<M> {
@@ -51,13 +51,13 @@ impl<M: Machine> Vm<M> {
 /// lock is the kernel's `anon_vma` lock.
 #[derive(Debug)]
 pub(crate) struct Family<M: Machine> {
-    pub(crate) members: Locked<M, Vec<Arc<AddressSpace<M>>>>,
+    pub(in crate::vm) members: Locked<M, Vec<Arc<AddressSpace<M>>>>,
 }
 
 /// An address space. It ends with [`SpacesDoor::exit`]; one that is dropped without keeps its pages.
 #[derive(Debug)]
 pub struct AddressSpace<M: Machine> {
-    pub(crate) id: SpaceId,
+    pub(in crate::vm) id: SpaceId,
     pub(super) family: u32,
     /// Held by who changes the regions until entries and regions agree again: the kernel's `mmap_lock`, for writing.
     pub(super) changes: Locked<M, ()>,
@@ -366,7 +366,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     }
 
     fn managed_pages(self) -> u64 {
-        self.zones().iter().map(|zone| u64::from(zone.managed)).sum()
+        self.zones().iter().map(|zone| u64::from(zone.managed())).sum()
     }
 
     /// The node of the page that is mapped at `vpn` of `space`; `None` where none is, or it is on its way.

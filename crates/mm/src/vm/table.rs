@@ -35,15 +35,15 @@ pub(crate) enum EntrySize {
 #[derive(Debug, Default)]
 pub(crate) struct TableState {
     /// The frame that the table takes.
-    pub(crate) frame: Option<Pfn>,
+    pub(in crate::vm) frame: Option<Pfn>,
     /// Entries that are not empty; the huge one counts as one.
-    pub(crate) used: u32,
+    pub(in crate::vm) used: u32,
 }
 
 /// A table with its lock held: the one way to change entries.
 pub(crate) struct Held<'a, M: Machine> {
     table: &'a Table<M>,
-    pub(crate) state: Guard<'a, M, TableState>,
+    pub(in crate::vm) state: Guard<'a, M, TableState>,
 }
 
 impl<M: Machine> Table<M> {

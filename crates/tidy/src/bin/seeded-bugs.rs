@@ -97,23 +97,24 @@ fn lay(root: &Path, copy: &Path) -> Outcome<()> {
     }
 }
 
-/// Puts the bug into the one file that has its place.
-fn seed(copy: &Path, bug: &Bug) -> Outcome<()> {
+/// The one file under `root` that has the bug's place.
+fn place(root: &Path, bug: &Bug) -> Outcome<PathBuf> {
     let mut places = vec![];
-    walk(&copy.join("crates/mm/src"), &mut |path| {
+    walk(&root.join("crates/mm/src"), &mut |path| {
         let text = fs::read_to_string(path).map_err(|error| at(path, &error))?;
         places.extend((0..text.matches(&bug.from).count()).map(|_| path.to_owned()));
         Ok(())
     })?;
-    let [place] = places.as_slice() else {
-        return Err(format!(
-            "{}: its `from` stands {} times in crates/mm/src, not once",
-            bug.name,
-            places.len()
-        ));
-    };
-    let text = fs::read_to_string(place).map_err(|error| at(place, &error))?;
-    fs::write(place, text.replace(&bug.from, &bug.to)).map_err(|error| at(place, &error))
+    let count = places.len();
+    let wrong = || format!("{}: its `from` stands {count} times in crates/mm/src, not once", bug.name);
+    places.pop().filter(|_| count == 1).ok_or_else(wrong)
+}
+
+/// Puts the bug into its place.
+fn seed(copy: &Path, bug: &Bug) -> Outcome<()> {
+    let place = place(copy, bug)?;
+    let text = fs::read_to_string(&place).map_err(|error| at(&place, &error))?;
+    fs::write(&place, text.replace(&bug.from, &bug.to)).map_err(|error| at(&place, &error))
 }
 
 fn walk(folder: &Path, see: &mut impl FnMut(&Path) -> Outcome<()>) -> Outcome<()> {
@@ -148,4 +149,18 @@ fn test(root: &Path, copy: &Path, bug: &Bug) -> Outcome<Verdict> {
         let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no test of that name");
         Verdict::NotRun(error.to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bug_has_its_place() {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let bugs = bugs(&fs::read_to_string(root.join("crates/mm/tests/seeded/bugs.toml")).unwrap()).unwrap();
+        assert!(!bugs.is_empty());
+        let wrong: Vec<String> = bugs.iter().filter_map(|bug| place(&root, bug).err()).collect();
+        assert_eq!(wrong, Vec::<String>::new());
+    }
 }

@@ -19,7 +19,7 @@ const ROOMS: [Room; 12] = [
     ("lru", &["ground", "rules", "pages"]),
     ("cache", &["ground", "rules", "pages", "lru"]),
     ("vm", &["ground", "rules", "pages", "lru", "cache"]),
-    ("compact", &["ground", "rules", "pages", "lru", "vm"]),
+    ("compact", &["ground", "rules", "pages", "lru"]),
     ("reclaim", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact"]),
     ("tier", &["ground", "rules"]),
     ("views", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact", "reclaim"]),

@@ -19,11 +19,11 @@ use crate::pages::zone::AllocFlags;
 /// What is to be taken, and by whom.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Want<'a> {
-    pub(crate) ask: Ask,
+    pub(in crate::pages) ask: Ask,
     /// Blocks at most.
-    pub(crate) blocks: u32,
+    pub(in crate::pages) blocks: u32,
     /// The arena that the CPU is at home in.
-    pub(crate) home: &'a AtomicU32,
+    pub(in crate::pages) home: &'a AtomicU32,
 }
 
 /// A search on its way through the arenas.

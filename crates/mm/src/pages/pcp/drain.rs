@@ -17,9 +17,9 @@ use crate::rules::policy::TouchRule;
 #[must_use]
 pub(crate) struct Freed {
     /// Pages to give back; 0 for none.
-    pub(crate) to_drain: u32,
+    pub(in crate::pages) to_drain: u32,
     /// The list to begin with.
-    pub(crate) from: usize,
+    pub(in crate::pages) from: usize,
 }
 
 impl Pcp {

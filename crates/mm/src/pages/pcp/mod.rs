@@ -39,16 +39,32 @@ const LISTS: usize = LOW_LISTS + 2;
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Pageset<M: Machine> {
-    pub(crate) pcp: Locked<M, Pcp>,
+    pub(in crate::pages) pcp: Locked<M, Pcp>,
     /// What this CPU has not yet told the zone's free-page counter.
-    pub(crate) free_diff: AtomicI32,
+    pub(in crate::pages) free_diff: AtomicI32,
     /// By how much it may differ.
-    pub(crate) stat_threshold: i32,
+    pub(in crate::pages) stat_threshold: i32,
     /// The arena of the zone that this CPU turns to first.
-    pub(crate) home: AtomicU32,
+    pub(in crate::pages) home: AtomicU32,
 }
 
 impl<M: Machine> Pageset<M> {
+    /// The CPU's lists.
+    #[inline]
+    pub(crate) fn pcp(&self) -> &Locked<M, Pcp> {
+        &self.pcp
+    }
+
+    /// What this CPU has not yet told the zone's free-page counter.
+    pub(crate) fn free_diff(&self) -> &AtomicI32 {
+        &self.free_diff
+    }
+
+    /// By how much it may differ.
+    pub(crate) fn stat_threshold(&self) -> i32 {
+        self.stat_threshold
+    }
+
     pub(crate) fn new(machine: &M, zone: ZoneId, cpu: Cpu, stat_threshold: i32) -> Self {
         let line = u32::from(zone.0) * 1024 + u32::from(cpu.0);
         let pcp = Locked::new(machine, LockClass::Pcp, line, Pcp { line, ..Pcp::default() });
@@ -67,17 +83,22 @@ impl<M: Machine> Pageset<M> {
 pub(crate) struct Pcp {
     lists: [List; LISTS],
     /// Counts and what follows from them.
-    pub(crate) tuning: Tuning,
+    pub(in crate::pages) tuning: Tuning,
     /// Ticks until a remote zone's pages go back.
     expire: u8,
     /// What was counted under this lock.
-    pub(crate) events: Events,
+    pub(in crate::pages) events: Events,
     line: u32,
     /// The tuning with each watched knob at its default.
     twins: Box<[Twin]>,
 }
 
 impl Pcp {
+    /// What happened to its pages.
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
     /// Whether pagesets cache blocks of `order`.
     #[inline]
     pub(crate) fn caches(orders: PcpOrders, order: Order) -> bool {

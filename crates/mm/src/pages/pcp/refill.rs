@@ -142,10 +142,10 @@ fn check_pages<M: Machine>(cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beside<'a> {
     /// Its share of the zone's free-page count, which may grow to `threshold`.
-    pub(crate) diff: &'a AtomicI32,
-    pub(crate) threshold: i32,
+    pub(in crate::pages) diff: &'a AtomicI32,
+    pub(in crate::pages) threshold: i32,
     /// The arena that it is at home in.
-    pub(crate) home: &'a AtomicU32,
+    pub(in crate::pages) home: &'a AtomicU32,
 }
 
 impl Beside<'_> {
