@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use trace::Schema;
 use trace::tracefs::flags::GfpTable;
 use trace::tracefs::format::Format;
-use trace::Schema;
 
 fuzz_target!(|bytes: &[u8]| {
     let at = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());

@@ -32,11 +32,6 @@ impl CpuNumbers {
         Self { rseq: None, ..self }
     }
 
-    /// Whether restartable sequences give the number.
-    pub fn uses_rseq(&self) -> bool {
-        self.rseq.is_some()
-    }
-
     /// The CPU that this thread runs on.
     #[inline]
     pub fn current(&self) -> Cpu {

@@ -54,11 +54,6 @@ impl<L> HostMachine<L> {
         &self.arena
     }
 
-    /// How CPU numbers are told.
-    pub fn cpu_numbers(&self) -> CpuNumbers {
-        self.cpus
-    }
-
     /// What wakes the kswapd of each node.
     pub(crate) fn kswapd(&self) -> &[Signal] {
         &self.kswapd

@@ -95,12 +95,6 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
         (0..cache.cpus.len()).map(of_cpu).collect()
     }
 
-    /// Counter `event` of all caches and CPUs together, as of a moment ago. Takes no lock, so that fast paths, which count
-    /// under their CPU's, are not in it.
-    pub fn slab_events_seen(self, event: SlabEvent) -> u64 {
-        self.caches().flat_map(|cache| &cache.cpus).map(|cpu| cpu.stats.get(event)).sum()
-    }
-
     /// Pages of all slabs, as of a moment ago.
     pub fn slab_pages(self) -> u64 {
         let of = |cache: &Cache<M>| {

@@ -233,13 +233,6 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
         self.own().deferred.wanted.load(Relaxed) != 0
     }
 
-    /// Objects of this CPU that wait for a grace period to end, those in sheaves and those that need not wait any more
-    /// not counted.
-    pub fn deferred_here(self) -> u32 {
-        let queue = self.own().deferred.lock(self, usize::from(self.machine().cpu().0));
-        queue.batches[0].objects + queue.batches[1].objects
-    }
-
     /// Frees up to `most` of this CPU's objects whose grace period has ended, sheaves and slabs whole; how many it freed.
     pub fn run_deferred(self, most: u32) -> u32 {
         self.run_deferred_of(usize::from(self.machine().cpu().0), most)

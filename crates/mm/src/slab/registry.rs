@@ -1,7 +1,6 @@
 //! All caches: made, found by number, and those of `kmalloc` by size.
 
 use super::{SlabDoor, SlabGround};
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::cache::{Cache, CacheId, Ground};
@@ -81,13 +80,6 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// All caches.
     pub fn caches(self) -> impl Iterator<Item = &'a Cache<M>> {
         self.own().caches.iter()
-    }
-
-    /// The cache called `name`, or sharing its slabs with one that was asked for under that name.
-    pub fn cache_named(self, name: &str) -> Option<&'a Cache<M>> {
-        let aliased =
-            |cache: &&Cache<M>| cache.aliases.lock(self.machine()).iter().any(|alias: &String| alias == name);
-        self.caches().find(|cache| cache.spec.name == name).or_else(|| self.caches().find(aliased))
     }
 
     /// The cache that serves requests of `class`.
