@@ -2,16 +2,16 @@
 
 pub mod conform;
 mod daemons;
-mod drive;
+pub mod drive;
 pub mod evidence;
 pub mod experiment;
 pub mod measurements;
 mod promotion;
 pub mod reach;
+pub mod recorded;
 pub mod replay;
 pub mod scene;
 pub mod stage;
 pub mod this_machine;
 pub mod validate;
-pub mod workload;
 pub mod workloads;

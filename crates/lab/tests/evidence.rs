@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use freehold_lab::evidence::{Results, Rows, Table, held_in, held_toml, rows_of};
+use freehold_lab::evidence::{Rows, Table, held_in, held_toml};
 use freehold_lab::experiment::{Experiment, Published};
+use freehold_lab::experiment::{Results, rows_of};
 use freehold_lab::measurements::{Document, Role, Row};
 
 fn repository() -> PathBuf {

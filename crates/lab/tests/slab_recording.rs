@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use freehold_lab::measurements::Run;
+use freehold_lab::recorded::{Action, HostCosts, ObjectCache, Recorded, from_recording};
 use freehold_lab::replay::{Plan, Variant, replay};
-use freehold_lab::workload::{Action, HostCosts, ObjectCache, Workload, from_recording};
 use mm::Policy;
 use sim::Profile;
 use trace::{EventKind, Gfp, Reader, slab_pages};
@@ -16,11 +16,11 @@ fn recording() -> Reader {
     Reader::open(&path).unwrap()
 }
 
-fn workload() -> Arc<Workload> {
+fn workload() -> Arc<Recorded> {
     Arc::new(from_recording(&mut recording(), "git-clone", HostCosts::NONE).unwrap())
 }
 
-fn played(workload: &Arc<Workload>, machine: &str, policy: &str, copies: u32) -> Run {
+fn played(workload: &Arc<Recorded>, machine: &str, policy: &str, copies: u32) -> Run {
     let mut plan = Plan::new(Profile::load(machine).unwrap(), Policy::parse(policy).unwrap());
     plan.copies = copies;
     let mut run = replay(workload, &plan, &Variant::default()).unwrap();

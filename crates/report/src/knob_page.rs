@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lab::measurements::KnobOutcome;
-use lab::replay::survey::{Figures, Outcome, Ran, Trial};
+use lab::replay::survey::{Figures, Ran, Trial, TrialOutcome};
 use mm::knobs::{KNOBS, Knob, KnobSpec};
 
 use crate::knobs::range;
@@ -29,8 +29,8 @@ fn of(trials: &[Trial], knob: Knob) -> Vec<&Trial> {
 /// What is missing everywhere; `None` where the knob could act somewhere, or lacks now this and now that.
 fn missing<'a>(trials: &[&'a Trial]) -> Option<&'a str> {
     let reason = |trial: &&'a Trial| match &trial.outcome {
-        Outcome::Refused(reason) => Some(reason.as_str()),
-        Outcome::NotRun | Outcome::Ran(_) => None,
+        TrialOutcome::Refused(reason) => Some(reason.as_str()),
+        TrialOutcome::NotRun | TrialOutcome::Ran(_) => None,
     };
     let first = trials.first().and_then(reason)?;
     trials.iter().all(|trial| reason(trial) == Some(first)).then_some(first)
@@ -73,11 +73,11 @@ fn in_words(trials: &[&Trial]) -> String {
     }
 }
 
-fn word(outcome: &Outcome) -> &'static str {
+fn word(outcome: &TrialOutcome) -> &'static str {
     match outcome {
-        Outcome::Refused(_) => "refused",
-        Outcome::NotRun => "not simulated",
-        Outcome::Ran(ran) => match ran.uses.outcome {
+        TrialOutcome::Refused(_) => "refused",
+        TrialOutcome::NotRun => "not simulated",
+        TrialOutcome::Ran(ran) => match ran.uses.outcome {
             KnobOutcome::Acted => "**acted**",
             KnobOutcome::Consulted if ran.uses.consulted == 0 => "never consulted",
             KnobOutcome::Consulted => "consulted",
@@ -134,11 +134,11 @@ fn stands_for(spec: &KnobSpec) -> String {
 }
 
 /// An outcome in full.
-fn told(outcome: &Outcome) -> String {
+fn told(outcome: &TrialOutcome) -> String {
     match outcome {
-        Outcome::Refused(reason) => format!("refused: {reason}"),
-        Outcome::NotRun => "not simulated".to_owned(),
-        Outcome::Ran(ran) => told_of(ran),
+        TrialOutcome::Refused(reason) => format!("refused: {reason}"),
+        TrialOutcome::NotRun => "not simulated".to_owned(),
+        TrialOutcome::Ran(ran) => told_of(ran),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lab::evidence::Outcome;
+use lab::experiment::Scored;
 use lab::measurements::{Account, Document, Score};
 
 use crate::experiment;
@@ -10,11 +10,11 @@ use crate::published;
 use crate::style::Style;
 
 /// The page of scores, with links to `results/NAME.md`.
-pub fn scores(outcomes: &[Outcome]) -> String {
+pub fn scores(outcomes: &[Scored]) -> String {
     let score: Vec<Score> = outcomes.iter().map(|outcome| outcome.score.clone()).collect();
     let grid = published::score_grid(&score).text(0, Style::plain().columns());
     let mut out = format!("{HEAD}```\n{grid}```\n\n## Experiments\n");
-    for Outcome { title, score } in outcomes {
+    for Scored { title, score } in outcomes {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "- [{0}](results/{0}.md): {title}", score.experiment);
     }

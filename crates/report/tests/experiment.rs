@@ -3,7 +3,7 @@
 mod fixture;
 
 use freehold_report::{Style, experiment, results};
-use lab::evidence::Results;
+use lab::experiment::Results;
 use lab::measurements::{
     Account, Document, Explanation, HistogramPair, Latency, Part, SweepMetric, SweepTable, Verdict,
 };

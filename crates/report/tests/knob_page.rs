@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use freehold_report::knob_page::markdown;
 use lab::measurements::KnobOutcome;
-use lab::replay::survey::{Figures, Outcome, Survey, Trial};
-use lab::workload::{HostCosts, Workload, from_recording};
+use lab::recorded::{HostCosts, Recorded, from_recording};
+use lab::replay::survey::{Figures, Survey, Trial, TrialOutcome};
 use sim::Profile;
 use trace::Reader;
 
@@ -18,7 +18,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn workload(name: &str) -> Arc<Workload> {
+fn workload(name: &str) -> Arc<Recorded> {
     let mut reader = Reader::open(&root().join(format!("recordings/{name}.rec"))).unwrap();
     let costs = HostCosts::of(reader.meta(), &Profile::load(MACHINES[0]).unwrap());
     Arc::new(from_recording(&mut reader, name, costs).unwrap())
@@ -27,7 +27,7 @@ fn workload(name: &str) -> Arc<Workload> {
 /// What a knob did and what is measured belong together: no figure is another where no decision was.
 fn check(trials: &[Trial]) {
     for trial in trials {
-        let Outcome::Ran(ran) = &trial.outcome else { continue };
+        let TrialOutcome::Ran(ran) = &trial.outcome else { continue };
         let is_quiet = ran.uses.outcome == KnobOutcome::Consulted;
         assert!(!is_quiet || ran.figures == Figures::Alike, "{trial:?}");
     }

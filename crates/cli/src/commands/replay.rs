@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lab::measurements::{Document, Run, means};
+use lab::recorded::{HostCosts, Recorded, from_recording};
 use lab::replay::{Plan, parse_changes, parse_cpu_list, parse_settings, replay_all};
-use lab::workload::{HostCosts, Workload, from_recording};
 use sim::Profile;
 
 use crate::args::{Global, Replay};
@@ -66,7 +66,7 @@ fn draft(global: &Global, options: &Replay) -> Result<Plan, Failure> {
 }
 
 /// Knobs that cannot act are refused, unless they are forced.
-fn check_knobs(plan: &Plan, workload: &Workload) -> Result<(), Failure> {
+fn check_knobs(plan: &Plan, workload: &Recorded) -> Result<(), Failure> {
     match plan.refusals(workload).first().filter(|_| !plan.forced) {
         Some(refusal) => Err(Failure::of(format!("{refusal}; --force runs it all the same"))),
         None => Ok(()),
@@ -83,7 +83,7 @@ fn plan(draft: &Plan, options: &Replay, profile: Profile) -> Result<Plan, Failur
 }
 
 /// The workload that a recording is, with what recording cost taken out of it.
-pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
+pub(crate) fn workload(path: &Path) -> Result<Arc<Recorded>, Failure> {
     let mut reader = recording(path)?;
     let costs = HostCosts::of(reader.meta(), &machine(STAND_IN)?);
     let name =
@@ -101,7 +101,7 @@ pub(crate) fn workload(path: &Path) -> Result<Arc<Workload>, Failure> {
 /// Runs every variant of every plan with every seed, `jobs` at a time (0: as many as there are CPUs).
 pub(crate) fn runs(
     global: &Global,
-    workload: &Arc<Workload>,
+    workload: &Arc<Recorded>,
     plans: &[Plan],
     jobs: usize,
 ) -> Result<Vec<Run>, Failure> {

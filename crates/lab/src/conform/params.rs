@@ -11,7 +11,7 @@ use crate::conform::read::zoneinfo::ZoneInfo;
 use crate::conform::slabs::sizing;
 
 /// What mm computes with.
-struct Ground<'a> {
+struct Basis<'a> {
     topology: &'a Topology,
     knobs: &'a Knobs,
     rules: &'a Rules,
@@ -28,7 +28,7 @@ pub fn compare(capture: &Capture) -> Result<FileOutcome, FormatError> {
     let policy = Policy::linux(capture.version()?);
     let (topology, knobs) = (capture.topology()?, capture.knobs()?);
     let columns = capture.kinds();
-    let ground = Ground { topology: &topology, knobs: &knobs, rules: policy.rules(), columns: &columns };
+    let ground = Basis { topology: &topology, knobs: &knobs, rules: policy.rules(), columns: &columns };
     let mut outcome = FileOutcome::new(FileKind::Capture);
     outcome.policy = policy.name().to_string();
     for zone in &capture.zones {
@@ -42,7 +42,7 @@ pub fn compare(capture: &Capture) -> Result<FileOutcome, FormatError> {
     Ok(outcome)
 }
 
-fn compare_zone(ground: &Ground<'_>, zone: &ZoneInfo, kind: ZoneKind, outcome: &mut FileOutcome) {
+fn compare_zone(ground: &Basis<'_>, zone: &ZoneInfo, kind: ZoneKind, outcome: &mut FileOutcome) {
     let marks = watermarks(ground.topology, ground.knobs, ground.rules, kind, zone.managed);
     let at = |figure: &str| format!("node {} zone {} {figure}", zone.node, zone.name);
     outcome.mechanism = Some(Mechanism::Watermarks);
@@ -63,7 +63,7 @@ fn compare_zone(ground: &Ground<'_>, zone: &ZoneInfo, kind: ZoneKind, outcome: &
     }
 }
 
-fn compare_protection(ground: &Ground<'_>, zone: &ZoneInfo, kind: ZoneKind, outcome: &mut FileOutcome) {
+fn compare_protection(ground: &Basis<'_>, zone: &ZoneInfo, kind: ZoneKind, outcome: &mut FileOutcome) {
     let empty = NodeSpec::default();
     let node = ground.topology.nodes.get(usize::from(zone.node)).unwrap_or(&empty);
     let computed = protection(node, ground.knobs, kind);
@@ -75,7 +75,7 @@ fn compare_protection(ground: &Ground<'_>, zone: &ZoneInfo, kind: ZoneKind, outc
     }
 }
 
-fn compare_pagesets(ground: &Ground<'_>, zone: &ZoneInfo, low: u32, outcome: &mut FileOutcome) {
+fn compare_pagesets(ground: &Basis<'_>, zone: &ZoneInfo, low: u32, outcome: &mut FileOutcome) {
     let cpus = ground.topology.cpus.len();
     let local = match ground.topology.cpus_of(mm::Node(zone.node)) {
         0 => cpus,
@@ -101,7 +101,7 @@ fn compare_pagesets(ground: &Ground<'_>, zone: &ZoneInfo, low: u32, outcome: &mu
     }
 }
 
-fn compare_fallback(ground: &Ground<'_>, capture: &Capture, outcome: &mut FileOutcome) {
+fn compare_fallback(ground: &Basis<'_>, capture: &Capture, outcome: &mut FileOutcome) {
     let orders = zonelist::fallback_orders(ground.topology, ground.rules.zone.node_load);
     for (node, kernel) in &capture.fallback {
         // A machine of one node has one order.

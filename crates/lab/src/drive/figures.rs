@@ -7,10 +7,62 @@ use mm::{Knob, LockClass, MemoryUse, Nanos, Span};
 use sim::Measurements;
 
 use crate::measurements::{KnobValue, Latency, LockStat, Memory, Run, Throughput};
-use crate::stage::Stage;
+use crate::reach::{self, Refusal};
+use crate::stage::{Setup, Stage};
 
-/// What was measured in `simulated` of time; names, knobs, counters and how sure it is are the caller's to add.
-pub(crate) fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryUse) -> Run {
+/// What a run was, as far as nothing measured says it.
+pub(crate) struct About<'a> {
+    /// The machine and what it was given.
+    pub(crate) setup: Setup<'a>,
+    /// The workload's title.
+    pub(crate) workload: String,
+    /// The variant's name.
+    pub(crate) variant: String,
+    /// The knobs in force.
+    pub(crate) knobs: &'a [(Knob, u64)],
+    /// Knobs that were changed on the way.
+    pub(crate) changed: &'a [Knob],
+    /// Knobs that cannot act, and were set by force.
+    pub(crate) refused: &'a [Refusal],
+}
+
+/// What was measured since measurements were reset, as a run's figures and as it is. How sure they are is the caller's to say, and
+/// slabs' counters ([`slab_counters`]) are its to add. Reading counters takes locks, so it comes after the measurements.
+pub(crate) fn measured(stage: &Stage, about: &About<'_>) -> (Run, Measurements) {
+    stage.note_waits();
+    let measured = stage.machine().measurements();
+    let memory = stage.mm.views().memory_use();
+    // Counting takes time, in which tasks go on.
+    let simulated = Nanos(measured.simulated.0 - stage.start.get().0);
+    let done = run(stage, &measured, simulated, memory);
+    let setup = &about.setup;
+    let set = about.knobs.iter().map(|(knob, _)| *knob).chain(about.changed.iter().copied());
+    let run = Run {
+        workload: about.workload.clone(),
+        machine: setup.profile.name().to_owned(),
+        machine_digest: setup.profile.digest(),
+        policy: setup.policy.name().to_owned(),
+        variant: about.variant.clone(),
+        seed: setup.seed,
+        knobs: knobs(about.knobs),
+        notes: not_in_mainline(about.knobs),
+        knob_uses: reach::uses(set, about.refused, &measured),
+        counters: counters(stage),
+        omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
+        ..done
+    };
+    (run, measured)
+}
+
+/// vmstat's counters, and what the workload noted.
+fn counters(stage: &Stage) -> BTreeMap<String, u64> {
+    let mut counters = stage.mm.views().counters().0;
+    counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
+    counters
+}
+
+/// What was measured in `simulated` of time.
+fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryUse) -> Run {
     let seconds = simulated.0 as f64 / 1e9;
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let operations = stage.tally.operations();
@@ -68,7 +120,7 @@ pub(crate) fn slab_counters(stage: &Stage) -> BTreeMap<String, u64> {
 }
 
 /// Latencies of all kinds of span that happened, by name.
-pub(crate) fn latencies(measured: &Measurements) -> BTreeMap<String, Latency> {
+fn latencies(measured: &Measurements) -> BTreeMap<String, Latency> {
     let spans = Span::ALL.into_iter().filter_map(|span| {
         let histogram = measured.span(span).latency;
         (histogram.count() > 0).then(|| (span.name().to_owned(), latency(&histogram)))
@@ -95,7 +147,7 @@ pub(crate) fn latency(histogram: &sim::Histogram) -> Latency {
 }
 
 /// Lock classes that were taken, by name.
-pub(crate) fn locks(measured: &Measurements) -> BTreeMap<String, LockStat> {
+fn locks(measured: &Measurements) -> BTreeMap<String, LockStat> {
     let classes = LockClass::ALL.into_iter().filter_map(|class| {
         let stats = measured.class(class);
         let stat = LockStat {

@@ -1,14 +1,7 @@
 //! How far published rows were off when they were simulated last, by experiment, machine, policy and mechanism.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
 use mm::policy::Mechanism;
 use serde::{Deserialize, Deserializer};
-
-use super::used::of_counter;
-use crate::experiment::{Experiment, Setup};
-use crate::measurements::{Document, Role, Row};
 
 /// Rows of one experiment on one machine under one policy that tell of one mechanism.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -56,101 +49,4 @@ pub(super) fn mechanism<'de, D: Deserializer<'de>>(from: D) -> Result<Mechanism,
     let name = String::deserialize(from)?;
     Mechanism::from_name(&name)
         .ok_or_else(|| serde::de::Error::custom(format!("no mechanism is called {name}")))
-}
-
-/// The rows of `document` that have a published figure, summed up. `experiments` are those that it is of.
-pub fn rows_of(document: &Document, experiments: &[Experiment]) -> Vec<Rows> {
-    let mut sums: BTreeMap<(usize, String, String, Mechanism, FigureKind), Rows> = BTreeMap::new();
-    for row in document.rows.iter().filter(|row| row.published.is_finite() && row.unit != "buckets") {
-        let Some(place) = experiments.iter().position(|experiment| experiment.name == row.experiment) else {
-            continue;
-        };
-        let Some(setup) = setup(&experiments[place], &row.variant) else { continue };
-        let (machine, policy) = (setup.profile.name(), setup.policy.name());
-        let figures = kind(&row.metric);
-        for mechanism in tested(&row.metric, setup) {
-            let key = (place, machine.to_owned(), policy.to_owned(), mechanism, figures);
-            let of = sums.entry(key).or_insert_with(|| Rows {
-                experiment: row.experiment.clone(),
-                machine: machine.to_owned(),
-                policy: policy.to_owned(),
-                mechanism,
-                figures,
-                fitted: 0,
-                errors: vec![],
-            });
-            match row.role {
-                Role::Fitted => of.fitted += 1,
-                Role::Predicted | Role::Exact => of.errors.push(error(row)),
-                // They say nothing that another row does not, or nothing at all.
-                Role::Derived | Role::Noise | Role::Zero => {}
-            }
-        }
-    }
-    sums.into_values().collect()
-}
-
-/// What a row's variant ran; of one variant against another, the first.
-fn setup<'a>(experiment: &'a Experiment, variant: &str) -> Option<&'a Setup> {
-    let name = variant.split(" against ").next().unwrap_or(variant);
-    let has = |variant: &&crate::experiment::Variant| {
-        (0..variant.phases.len()).any(|phase| variant.case_name(phase) == name)
-    };
-    experiment.variants.iter().find(has).map(|variant| &variant.setup)
-}
-
-fn error(row: &Row) -> f64 {
-    let error = if row.error.is_finite() { row.error.abs() } else { f64::INFINITY };
-    let error = if row.unit == "percent" { error / 100.0 } else { error };
-    (error * 1e4).round() / 1e4
-}
-
-/// Whether a metric counts or times.
-fn kind(metric: &str) -> FigureKind {
-    let counted = ["counters.", "ratio.", "zone_percent.", "memory.", "zonelist.", "mean.huge-"];
-    let per = [".pages_per_operation", ".count_per_operation", ".pages_mean"];
-    let is_counted = counted.iter().any(|head| metric.starts_with(head))
-        || per.iter().any(|tail| metric.ends_with(tail))
-        || metric.contains(".sizes");
-    if is_counted { FigureKind::Counts } else { FigureKind::Times }
-}
-
-/// The mechanisms that a metric tells of: by its name, or else by what the workload is there for.
-fn tested(metric: &str, setup: &Setup) -> Vec<Mechanism> {
-    let own =
-        metric.rsplit_once('/').filter(|_| !metric.starts_with("ratio.")).map_or(metric, |(_, own)| own);
-    let (head, rest) = own.split_once('.').unwrap_or((own, ""));
-    let by_name = match head {
-        "refill" | "drain" | "page_alloc" | "page_free" | "zone" | "pcp" => Some(Mechanism::PageLists),
-        "list" | "barn" | "slab_alloc" | "slab_free" => Some(Mechanism::Slabs),
-        "direct_reclaim" => Some(Mechanism::Reclaim),
-        "compact" | "migrate" => Some(Mechanism::Compaction),
-        "zonelist" | "zone_percent" => Some(Mechanism::Zonelists),
-        "memory" if rest == "slab_pages" => Some(Mechanism::Slabs),
-        "counters" if rest.starts_with("pgalloc_") || rest.starts_with("numa_hit") => {
-            Some(Mechanism::Zonelists)
-        }
-        "counters" | "ratio" => of_counter(rest),
-        _ => None,
-    };
-    by_name.map_or_else(|| setup.tests().to_vec(), |mechanism| vec![mechanism])
-}
-
-/// Appends the rows as TOML.
-pub(super) fn write_rows(out: &mut String, rows: &[Rows]) {
-    for of in rows {
-        let errors: Vec<String> = of.errors.iter().map(|error| format!("{error:?}")).collect();
-        let _ = write!(
-            out,
-            "\n[[rows]]\nexperiment = \"{}\"\nmachine = \"{}\"\npolicy = \"{}\"\nmechanism = \"{}\"\nfigures = \"{}\"\n\
-             fitted = {}\nerrors = [{}]\n",
-            of.experiment,
-            of.machine,
-            of.policy,
-            of.mechanism,
-            of.figures.name(),
-            of.fitted,
-            errors.join(", ")
-        );
-    }
 }

@@ -52,7 +52,7 @@ fn counted(run: &Run, mechanism: Mechanism) -> bool {
 }
 
 /// The mechanism that a counter is of, where it is of one alone.
-pub(super) fn of_counter(name: &str) -> Option<Mechanism> {
+pub(crate) fn of_counter(name: &str) -> Option<Mechanism> {
     const HEADS: &[(&str, Mechanism)] = &[
         ("pgscan", Mechanism::Reclaim),
         ("pgsteal", Mechanism::Reclaim),

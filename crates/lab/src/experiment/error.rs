@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// What is wrong with an experiment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +72,22 @@ impl Place<'_> {
             None => ExperimentError::new(self.file, problem),
         }
     }
+}
+
+/// What is read, or why it cannot be.
+pub(super) type Read<T> = Result<T, ExperimentError>;
+
+/// Where a file is read from.
+pub(super) struct Source<'a> {
+    pub(super) place: Place<'a>,
+    /// The folder that paths of machines start from; `None` for what comes with the program.
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// Whether a name of an experiment or machine means a file: it ends in `.toml` or has a directory in it.
+pub fn is_path(name: &str) -> bool {
+    let is_toml = Path::new(name).extension().is_some_and(|of| of.eq_ignore_ascii_case("toml"));
+    is_toml || name.contains(['/', '\\'])
 }
 
 /// `problem`, with the nearest of the names that it lists in the place of the list, if it is about a name that is none of

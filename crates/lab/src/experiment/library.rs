@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::error::{ExperimentError, Place};
-use super::heat;
-use super::read::{self, Source};
+use super::error::{ExperimentError, Place, is_path};
 use super::spec::Experiment;
+use crate::experiment::error::Source;
+use crate::experiment::read;
+use crate::experiment::read::heat;
 
 /// Longest file that is read; five histograms take 20 KiB.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -70,10 +71,4 @@ fn experiment(source: &Source<'_>) -> Result<Experiment, ExperimentError> {
     }
     let text = heat::experiment(place)?;
     read::experiment(&Source { place: Place { text: &text, ..place }, folder: None })
-}
-
-/// Whether a name of an experiment or machine means a file: it ends in `.toml` or has a directory in it.
-pub fn is_path(name: &str) -> bool {
-    let is_toml = Path::new(name).extension().is_some_and(|of| of.eq_ignore_ascii_case("toml"));
-    is_toml || name.contains(['/', '\\'])
 }

@@ -8,35 +8,24 @@
 
 mod elsewhere;
 mod error;
-mod explain;
-mod file;
 mod funclatency;
-mod heat;
 mod independence;
 mod library;
 mod metric;
-mod metric_table;
-mod missing;
-mod parameters;
-mod perform;
-mod published;
+mod published_rows;
 mod read;
-mod rows;
+mod results;
 mod run;
-mod score;
 mod spec;
-mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use error::ExperimentError;
-pub use file::Form;
+pub use error::{ExperimentError, is_path};
 pub use funclatency::{emd_buckets, read as read_funclatency};
-pub use library::is_path;
-pub use metric::{Metric, Seen};
-pub use metric_table::{METRICS, MetricSpec};
-pub use rows::inexact_rows;
-pub use run::{Detail, Options, run, simulations};
+pub use metric::{METRICS, Metric, MetricSpec, Seen};
+pub use published_rows::rows_of;
+pub use results::{Results, Scored};
+pub use run::{Detail, Options, inexact_rows, run, simulations};
 pub use spec::{
-    Case, Comparison, Criterion, Experiment, Figure, Histogram, Published, Setup, Sweep, Variant, Way,
+    Case, Comparison, Criterion, Experiment, Figure, Form, Histogram, Published, Setup, Sweep, Variant, Way,
 };

@@ -1,10 +1,12 @@
 //! An experiment that has been read and could be run: names are resolved, figures are in their metrics' units.
 
+use std::fmt;
+
 use mm::policy::Mechanism;
 use mm::{Cpu, Knob, Nanos, Policy};
+use serde::Deserialize;
 use sim::Profile;
 
-use super::file::Form;
 use super::metric::Metric;
 use crate::measurements::{Confidence, Latency, NotCompared, Role};
 use crate::scene::Phase;
@@ -197,6 +199,57 @@ pub struct Criterion {
     pub cost: Metric,
     /// Why this limit.
     pub because: String,
+}
+
+/// How one variant is set against another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// So many times the other.
+    Ratio,
+    /// So many percent of the other.
+    Percent,
+    /// So many percent more than the other.
+    Change,
+}
+
+impl Form {
+    /// `value` beside `base`; `None` beside 0.
+    pub(super) fn set_against(self, value: f64, base: f64) -> Option<f64> {
+        let ratio = (base != 0.0).then(|| value / base)?;
+        Some(match self {
+            Self::Ratio => ratio,
+            Self::Percent => 100.0 * ratio,
+            Self::Change => 100.0 * (ratio - 1.0),
+        })
+    }
+
+    /// The unit of a comparison's rows.
+    pub(super) const fn unit(self) -> &'static str {
+        match self {
+            Self::Ratio => "ratio",
+            Self::Percent | Self::Change => "percent",
+        }
+    }
+
+    /// What a comparison gives where nothing changed.
+    pub(super) const fn unchanged(self) -> f64 {
+        match self {
+            Self::Ratio => 1.0,
+            Self::Percent => 100.0,
+            Self::Change => 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ratio => "ratio",
+            Self::Percent => "percent",
+            Self::Change => "change",
+        })
+    }
 }
 
 impl Setup {

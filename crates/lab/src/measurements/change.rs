@@ -1,39 +1,9 @@
 //! Means over seeds, and what differs between two variants beyond what the seeds make of it.
 
-use serde::{Deserialize, Serialize};
-
 use super::comparison::Better;
-use super::document::{FAILED_ALLOCATIONS, Run};
+use super::document::{FAILED_ALLOCATIONS, Mean, Run};
 use super::group::{Group, groups};
-use super::number;
 use super::statistics::{Moments, Sample};
-
-/// A mean over the seeds of one variant, as `--json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Mean {
-    /// What ran.
-    pub workload: String,
-    /// The machine profile's name.
-    pub machine: String,
-    /// The policy.
-    pub policy: String,
-    /// The variant.
-    pub variant: String,
-    /// What was measured: `refill.mean_ns`, `lock.zone.wait_ns`, `pages_per_second` …
-    pub metric: String,
-    /// `ns`, `pages/s`, `ops/s` or `count`.
-    pub unit: String,
-    /// The arithmetic mean over the seeds.
-    #[serde(with = "number")]
-    pub mean: f64,
-    /// Where the mean lies with 95 % confidence, from; none of one seed, equal to `mean` if all seeds agree to the bit.
-    pub low: Option<f64>,
-    /// And to.
-    pub high: Option<f64>,
-    /// How many seeds.
-    pub seeds: u64,
-}
 
 /// Something that a run measured.
 #[derive(Clone, Debug, PartialEq, Eq)]

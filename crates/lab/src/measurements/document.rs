@@ -5,10 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::change::Mean;
 use super::experiment::Account;
 use super::knob_use::KnobUses;
-use super::labels::MechanismLabel;
+use super::labels::{Confidence, MechanismLabel};
 use super::latency::Latency;
 use super::number;
 use super::published::{Row, Score};
@@ -139,34 +138,31 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How sure an answer is, the surest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// The same numbers as the kernel's.
-    Exact,
-    /// A simulated time on a profile that was checked against figures of that machine.
-    Predicted,
-    /// A profile, policy or workload that nothing was checked against.
-    #[default]
-    Extrapolated,
-}
-
-impl Confidence {
-    /// The label: `exact`, `predicted` or `extrapolated`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Predicted => "predicted",
-            Self::Extrapolated => "extrapolated",
-        }
-    }
-}
-
-impl fmt::Display for Confidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+/// A mean over the seeds of one variant, as `--json` prints it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mean {
+    /// What ran.
+    pub workload: String,
+    /// The machine profile's name.
+    pub machine: String,
+    /// The policy.
+    pub policy: String,
+    /// The variant.
+    pub variant: String,
+    /// What was measured: `refill.mean_ns`, `lock.zone.wait_ns`, `pages_per_second` …
+    pub metric: String,
+    /// `ns`, `pages/s`, `ops/s` or `count`.
+    pub unit: String,
+    /// The arithmetic mean over the seeds.
+    #[serde(with = "number")]
+    pub mean: f64,
+    /// Where the mean lies with 95 % confidence, from; none of one seed, equal to `mean` if all seeds agree to the bit.
+    pub low: Option<f64>,
+    /// And to.
+    pub high: Option<f64>,
+    /// How many seeds.
+    pub seeds: u64,
 }
 
 /// The least sure of several labels, with its run's reason; `None` without runs.

@@ -1,8 +1,38 @@
 //! How far each mechanism of a run can be trusted.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use super::document::Confidence;
+/// How sure an answer is, the surest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The same numbers as the kernel's.
+    Exact,
+    /// A simulated time on a profile that was checked against figures of that machine.
+    Predicted,
+    /// A profile, policy or workload that nothing was checked against.
+    #[default]
+    Extrapolated,
+}
+
+impl Confidence {
+    /// The label: `exact`, `predicted` or `extrapolated`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Predicted => "predicted",
+            Self::Extrapolated => "extrapolated",
+        }
+    }
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
 
 /// A label and why it is that and no better: one plain sentence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,10 +18,10 @@ mod published;
 mod sameness;
 mod statistics;
 
-pub use change::{Change, Figure, Mean, Told, changes, means};
+pub use change::{Change, Figure, Told, changes, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
-    CHANGES_NOT_REACHED, Confidence, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Memory, Moved,
+    CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved,
     REQUESTS_WITHOUT_A_PAGE, ReadError, Run, Throughput, least_confidence,
 };
 pub use experiment::{
@@ -29,7 +29,7 @@ pub use experiment::{
 };
 pub use group::{Group, Scene, groups, scenes};
 pub use knob_use::{KnobOutcome, KnobUses};
-pub use labels::{Label, MechanismLabel};
+pub use labels::{Confidence, Label, MechanismLabel};
 pub use latency::{Distribution, Latency, log2_low};
 pub use published::{Direction, Role, Row, Score};
 pub use sameness::differences;

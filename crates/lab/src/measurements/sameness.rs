@@ -81,8 +81,8 @@ fn told(name: &str, documents: &[(String, Document)], sets: &[BTreeSet<&str>]) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::Confidence;
     use super::*;
+    use crate::measurements::Confidence;
 
     fn document(name: &str, runs: &[(&str, &str, &str)]) -> (String, Document) {
         let run = |&(machine, workload, variant): &(&str, &str, &str)| Run {

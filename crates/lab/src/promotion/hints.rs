@@ -7,10 +7,6 @@ use std::collections::{BTreeMap, BinaryHeap};
 use mm::Nanos;
 use mm::vm::Vpn;
 
-use super::chance;
-use super::program::Program;
-use crate::stage::Random;
-
 /// A page that will fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Marked {
@@ -27,33 +23,32 @@ pub(super) struct Hints {
     waiting: RefCell<BTreeMap<u32, BinaryHeap<Reverse<Marked>>>>,
 }
 
-impl Program {
-    /// The next access to `page` is a fault.
-    pub(super) fn mark(&self, page: usize, vpn: Vpn, since: Nanos, random: &mut Random) {
-        if self.pages[page].marked.replace(true) {
-            return;
-        }
-        let at = self.segment(page).accesses.get() + chance::until_first(random);
-        let marked = Marked { at, page, vpn, since };
-        let mut waiting = self.hints.waiting.borrow_mut();
-        waiting.entry(self.segment_number(page)).or_default().push(Reverse(marked));
+impl Marked {
+    /// `page`, which faults when its segment has had `at` accesses.
+    pub(super) const fn new(at: u64, page: usize, vpn: Vpn, since: Nanos) -> Self {
+        Self { at, page, vpn, since }
+    }
+}
+
+impl Hints {
+    /// A page of `segment` will fault.
+    pub(super) fn push(&self, segment: u32, marked: Marked) {
+        self.waiting.borrow_mut().entry(segment).or_default().push(Reverse(marked));
     }
 
-    /// A page that has been accessed since it was marked, if there is one; it is marked no more.
-    pub(super) fn next_fault(&self) -> Option<Marked> {
-        let mut waiting = self.hints.waiting.borrow_mut();
-        let is_due = |number: u32, heap: &BinaryHeap<Reverse<Marked>>| {
-            let now = self.segments[number as usize].accesses.get();
-            heap.peek().is_some_and(|Reverse(next)| next.at <= now)
+    /// A page that is due by what its segment's `accesses` are now, if there is one; it waits no more.
+    pub(super) fn next(&self, accesses: impl Fn(u32) -> u64) -> Option<Marked> {
+        let mut waiting = self.waiting.borrow_mut();
+        let is_due = |segment: u32, heap: &BinaryHeap<Reverse<Marked>>| {
+            heap.peek().is_some_and(|Reverse(next)| next.at <= accesses(segment))
         };
-        let number =
-            waiting.iter().find(|(number, heap)| is_due(**number, heap)).map(|(number, _)| *number)?;
-        let heap = waiting.get_mut(&number)?;
+        let segment =
+            waiting.iter().find(|(segment, heap)| is_due(**segment, heap)).map(|(segment, _)| *segment)?;
+        let heap = waiting.get_mut(&segment)?;
         let Reverse(marked) = heap.pop()?;
         if heap.is_empty() {
-            waiting.remove(&number);
+            waiting.remove(&segment);
         }
-        self.pages[marked.page].marked.set(false);
         Some(marked)
     }
 }

@@ -10,10 +10,9 @@ use mm::{Nanos, Node, NodeMask};
 use sim::SimMachine;
 
 use super::chance;
-use super::hints::Hints;
+use super::hints::{Hints, Marked};
 use super::segment::{RegionSpec, Segment};
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 
 /// Where a program's memory lies at first, and how it is used.
 #[derive(Clone, Debug)]
@@ -74,7 +73,7 @@ pub(crate) struct Program {
     whole: Cell<u64>,
     /// Threads, by the node that they run on.
     threads: Box<[Cell<u32>]>,
-    pub(super) hints: Hints,
+    hints: Hints,
     pub(super) hint_scan: RefCell<Option<HintScan>>,
 }
 
@@ -261,6 +260,22 @@ impl Program {
             (0..mapping.pages).map(move |page| (first + page as usize, Vpn(start + page)))
         };
         self.mappings.iter().flat_map(of)
+    }
+
+    /// The next access to `page` is a fault.
+    pub(super) fn mark(&self, page: usize, vpn: Vpn, since: Nanos, random: &mut Random) {
+        if self.pages[page].marked.replace(true) {
+            return;
+        }
+        let at = self.segment(page).accesses.get() + chance::until_first(random);
+        self.hints.push(self.segment_number(page), Marked::new(at, page, vpn, since));
+    }
+
+    /// A page that has been accessed since it was marked, if there is one; it is marked no more.
+    pub(super) fn next_fault(&self) -> Option<Marked> {
+        let marked = self.hints.next(|segment| self.segments[segment as usize].accesses.get())?;
+        self.pages[marked.page].marked.set(false);
+        Some(marked)
     }
 }
 

@@ -9,7 +9,7 @@ use super::chance::ONE;
 /// A mapping, and how its accesses are spread.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RegionSpec {
+pub(crate) struct RegionSpec {
     /// Its size, MiB.
     pub mib: u32,
     /// Mappings of the same kind, each of that size, one behind the other.
@@ -33,7 +33,7 @@ const fn one() -> u32 {
 
 impl RegionSpec {
     /// Sizes and weights of the segments of one copy, in MiB.
-    pub fn parts(&self) -> Vec<(u32, u32)> {
+    pub(crate) fn parts(&self) -> Vec<(u32, u32)> {
         let whole = [(self.mib, self.mib)];
         let pattern = if self.segments.is_empty() { &whole[..] } else { &self.segments };
         let (mut left, mut parts) = (self.mib, vec![]);

@@ -13,8 +13,7 @@ use sim::profile::CpuPosition;
 use sim::{Path, SimMachine};
 
 use super::program::Program;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 
 /// The knobs of NUMA balancing.
 const KNOBS: [Knob; 7] = [

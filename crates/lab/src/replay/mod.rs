@@ -2,6 +2,7 @@
 //! [`Run`](crate::measurements::Run). The variants of one replay run in parallel, each on a thread of its own; how many
 //! threads there are changes nothing in the results.
 
+mod copies;
 #[cfg(test)]
 mod object_tests;
 mod objects;

@@ -9,7 +9,7 @@ use trace::{Event, EventKind, Gfp, NameId, SlabPages, SwitchState};
 
 use super::{Plan, Variant, replay, replay_all};
 use crate::measurements::Run;
-use crate::workload::{Builder, HostCosts, Workload};
+use crate::recorded::{Builder, HostCosts, NamedTask, Recorded};
 
 const WORKER: u32 = 0;
 const REAPER: u32 = 1;
@@ -28,7 +28,7 @@ enum Freer {
 
 /// A task that takes `count` objects of two caches and a page with every tenth, one per microsecond, and gives them back
 /// in the same order.
-fn workload(count: u32, freer: Freer) -> Arc<Workload> {
+fn workload(count: u32, freer: Freer) -> Arc<Recorded> {
     let mut events = vec![];
     let mut push = |task: u32, kind| {
         let time = Nanos(1_000 * (events.len() as u64 + 1));
@@ -52,8 +52,8 @@ fn workload(count: u32, freer: Freer) -> Arc<Workload> {
     Arc::new(built(&events))
 }
 
-fn built(events: &[Event]) -> Workload {
-    let tasks = vec![("worker".into(), true), ("reaper".into(), true), ("swapper".into(), false)];
+fn built(events: &[Event]) -> Recorded {
+    let tasks = vec![NamedTask::inside("worker"), NamedTask::inside("reaper"), NamedTask::outside("swapper")];
     let names = vec![String::new(), "filp".into()];
     let pages = SlabPages::of_events(events);
     let mut builder = Builder::new("hand-made", tasks, HostCosts::NONE).with_slabs(names, pages);
@@ -84,7 +84,7 @@ fn plan(machine: &str, policy: &str, copies: u32) -> Plan {
     plan
 }
 
-fn on_threads(threads: usize, workload: &Arc<Workload>, plan: &Plan) -> Vec<Run> {
+fn on_threads(threads: usize, workload: &Arc<Recorded>, plan: &Plan) -> Vec<Run> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let mut runs = pool.install(|| replay_all(workload, std::slice::from_ref(plan), &|_| {}).unwrap());
     for run in &mut runs {
@@ -165,7 +165,7 @@ fn rounds_give_back_what_they_left() {
 #[test]
 fn caches_that_cannot_be_made_fail_and_nothing_breaks() {
     let mut workload = (*workload(100, Freer::Another)).clone();
-    let crate::workload::ObjectCache::Named(spec) = &mut workload.caches[1] else { panic!() };
+    let crate::recorded::ObjectCache::Named(spec) = &mut workload.caches[1] else { panic!() };
     spec.object_size = 0;
     let run =
         replay(&Arc::new(workload), &plan("kvm-genoa-2c", "linux-6.12", 1), &Variant::default()).unwrap();

@@ -7,9 +7,8 @@ use mm::Addr;
 use mm::slab::{CacheId, known};
 use sim::WaitQueue;
 
-use super::player::Play;
+use crate::recorded::{ObjectCache, ObjectId, Recorded};
 use crate::stage::Stage;
-use crate::workload::{ObjectCache, ObjectId, Workload};
 
 /// An object of this pass that nobody has asked for yet.
 const NOT_YET: u64 = u64::MAX;
@@ -27,15 +26,13 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) fn new(workload: &Workload) -> Self {
+    pub(super) fn new(workload: &Recorded) -> Self {
         Self { at: RefCell::new(vec![NOT_YET; workload.objects as usize]), awaited: RefCell::default() }
     }
 
-    /// Asks for an object. One that cannot be had is counted.
-    pub(super) fn alloc(&self, play: &Play, object: ObjectId, cache: u16) {
-        let stage = &play.stage;
-        let got =
-            play.caches[usize::from(cache)].and_then(|cache| stage.mm.slabs().kmem_cache_alloc(cache).ok());
+    /// Asks for an object of `cache`. One that cannot be had, as none of a cache that could not be made, is counted.
+    pub(super) fn alloc(&self, stage: &Stage, object: ObjectId, cache: Option<CacheId>) {
+        let got = cache.and_then(|cache| stage.mm.slabs().kmem_cache_alloc(cache).ok());
         let state = if let Some(Addr(at)) = got {
             stage.tally.did(1);
             at
@@ -53,8 +50,7 @@ impl Objects {
     }
 
     /// Gives an object back, once somebody has asked for it.
-    pub(super) fn free(&self, play: &Play, object: ObjectId) {
-        let stage = &play.stage;
+    pub(super) fn free(&self, stage: &Stage, object: ObjectId) {
         let state = || self.at.borrow()[object.0 as usize];
         if state() == NOT_YET {
             let queue = self.awaited.borrow_mut().entry(object.0).or_default().clone();
@@ -82,7 +78,7 @@ impl Objects {
 }
 
 /// Makes the workload's caches on `stage`; those for which there is no memory are not there.
-pub(super) fn make_caches(stage: &Stage, workload: &Workload) -> Vec<Option<CacheId>> {
+pub(super) fn make_caches(stage: &Stage, workload: &Recorded) -> Vec<Option<CacheId>> {
     let make = |cache: &ObjectCache| match cache {
         ObjectCache::Kmalloc(class) => stage.mm.slabs().kmalloc_cache(*class).ok().map(mm::slab::Cache::id),
         ObjectCache::Named(spec) => {

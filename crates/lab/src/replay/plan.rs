@@ -5,8 +5,8 @@ use std::fmt;
 use mm::{Cpu, Knob, KnobError, Nanos, Policy};
 use sim::Profile;
 
-use crate::reach::{Brings, Refusal, Where, refusals};
-use crate::workload::Workload;
+use crate::reach::{Refusal, Where, refusals};
+use crate::recorded::Recorded;
 
 /// A replay with all of its variants.
 #[derive(Clone, Debug)]
@@ -109,13 +109,13 @@ impl Plan {
     }
 
     /// Knobs that are set, at the start or later, and cannot act on `workload`, this machine or under this policy.
-    pub fn refusals(&self, workload: &Workload) -> Vec<Refusal> {
+    pub fn refusals(&self, workload: &Recorded) -> Vec<Refusal> {
         let all =
             |setting: &Setting| setting.values.iter().map(|value| (setting.knob, *value)).collect::<Vec<_>>();
         let later = self.changes.iter().map(|change| (change.knob, change.value));
         let set: Vec<(Knob, u64)> = self.settings.iter().flat_map(all).chain(later).collect();
         let topology = self.profile.topology();
-        let brings = Brings::of_recording(workload);
+        let brings = workload.brings();
         refusals(&Where { brings, topology: &topology, policy: &self.policy, set: &set })
     }
 

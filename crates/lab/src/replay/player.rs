@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mm::slab::CacheId;
-use mm::{Machine, Nanos, Order, Pfn, Request};
+use mm::{Nanos, Order, Pfn, Request};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
 use super::objects::Objects;
-use crate::stage::Stage;
-use crate::workload::{Action, BlockId, TaskRef, Workload};
+use crate::recorded::{Action, BlockId, Recorded, TaskRef};
+use crate::stage::{Random, Stage};
 
 /// A block of this pass that nobody has asked for yet.
 const NOT_YET: u32 = u32::MAX;
@@ -22,7 +22,7 @@ const GONE: u32 = u32::MAX - 2;
 /// What all copies share.
 pub(super) struct Play {
     pub(super) stage: Rc<Stage>,
-    pub(super) workload: std::sync::Arc<Workload>,
+    pub(super) workload: std::sync::Arc<Recorded>,
     /// For each of the workload's slab caches the one that was made, if it could be.
     pub(super) caches: Vec<Option<CacheId>>,
     /// Times that each copy goes through the workload.
@@ -70,12 +70,12 @@ impl Copy {
         let place = self.number as usize * tasks.len() + task.0 as usize;
         let cpu = self.play.stage.cpu(place as u32);
         let spec = TaskSpec::new(format!("{}/{}", ops.name, self.number)).on(cpu).at(start);
-        let (copy, jitter) = (Rc::clone(self), Jitter(self.machine().random() | 1));
+        let (copy, jitter) = (Rc::clone(self), Random::new(self.machine()));
         self.machine().spawn(spec, move || copy.play(task, jitter));
     }
 
     /// The body of a task. One that another starts goes through the workload once, for it is started in each pass.
-    fn play(self: &Rc<Self>, task: TaskRef, mut jitter: Jitter) {
+    fn play(self: &Rc<Self>, task: TaskRef, mut jitter: Random) {
         let workload = std::sync::Arc::clone(&self.play.workload);
         let ops = &workload.tasks[task.0 as usize];
         loop {
@@ -92,8 +92,11 @@ impl Copy {
                     }
                     Action::Split { block, parts, order } => self.split(block, parts, order),
                     Action::Start(other) => self.spawn(other, Nanos(0)),
-                    Action::AllocObject { object, cache } => self.objects.alloc(&self.play, object, cache),
-                    Action::FreeObject(object) => self.objects.free(&self.play, object),
+                    Action::AllocObject { object, cache } => {
+                        let cache = self.play.caches[usize::from(cache)];
+                        self.objects.alloc(self.stage(), object, cache);
+                    }
+                    Action::FreeObject(object) => self.objects.free(self.stage(), object),
                 }
             }
             self.finish_pass();
@@ -113,10 +116,10 @@ impl Copy {
     }
 
     #[inline]
-    fn compute(&self, own_ns: u32, jitter: &mut Jitter) {
+    fn compute(&self, own_ns: u32, jitter: &mut Random) {
         let scaled = (u64::from(own_ns) * self.play.slowness) >> 16;
         if scaled > 0 {
-            self.machine().compute(Nanos(jitter.around(scaled)));
+            self.machine().compute(Nanos(around(scaled, jitter)));
         }
     }
 
@@ -238,16 +241,7 @@ impl Copy {
 }
 
 /// Small differences in own time, so that copies never run in step: up to 1/64 more or less.
-struct Jitter(u64);
-
-impl Jitter {
-    #[inline]
-    fn around(&mut self, ns: u64) -> u64 {
-        // xorshift64: one sequence per task, seeded by the run's generator.
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        let spread = ns / 32;
-        ns - ns / 64 + if spread > 0 { self.0 % (spread + 1) } else { 0 }
-    }
+#[inline]
+fn around(ns: u64, random: &mut Random) -> u64 {
+    ns - ns / 64 + random.next() % (ns / 32 + 1)
 }

@@ -11,13 +11,13 @@ use rayon::prelude::*;
 use sim::Profile;
 
 use crate::measurements::{FAILED_ALLOCATIONS, KnobUses, Run};
+use crate::recorded::Recorded;
 use crate::replay::{Plan, ReplayError, Setting, Variant, replay};
-use crate::workload::Workload;
 
 /// All knobs at their ends, on some workloads and machines.
 #[derive(Debug)]
 pub struct Survey {
-    workloads: Vec<Arc<Workload>>,
+    workloads: Vec<Arc<Recorded>>,
     machines: Vec<Profile>,
     trials: Vec<Trial>,
 }
@@ -36,13 +36,13 @@ pub struct Trial {
     /// The machine's name.
     pub machine: String,
     /// What came of it.
-    pub outcome: Outcome,
-    ground: Ground,
+    pub outcome: TrialOutcome,
+    ground: Beside,
 }
 
 /// What came of a trial.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// The knob cannot act there; the text says what is missing.
     Refused(String),
     /// It can, and was not simulated yet.
@@ -93,7 +93,7 @@ pub fn policy_of(knob: Knob) -> &'static str {
 
 /// What a trial is set beside: a run of the same, with nothing set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Ground {
+struct Beside {
     /// Which workload, from 0.
     workload: usize,
     /// Which machine, from 0.
@@ -103,14 +103,14 @@ struct Ground {
 
 impl Survey {
     /// Every knob at its ends with each of `workloads` on each of `machines`; what is refused is known.
-    pub fn of(workloads: Vec<Arc<Workload>>, machines: Vec<Profile>) -> Self {
+    pub fn of(workloads: Vec<Arc<Recorded>>, machines: Vec<Profile>) -> Self {
         let mut survey = Self { workloads, machines, trials: vec![] };
         for knob in KNOBS.iter().map(|spec| spec.knob) {
             for workload in 0..survey.workloads.len() {
                 for machine in 0..survey.machines.len() {
-                    let ground = Ground { workload, machine, policy: policy_of(knob) };
+                    let ground = Beside { workload, machine, policy: policy_of(knob) };
                     let trials: Vec<Trial> =
-                        ends(knob).into_iter().map(|value| survey.trial((knob, value), ground)).collect();
+                        ends(knob).into_iter().map(|value| survey.trial(knob, value, ground)).collect();
                     survey.trials.extend(trials);
                 }
             }
@@ -125,8 +125,8 @@ impl Survey {
 
     /// How many simulations all of it takes.
     pub fn simulations(&self) -> usize {
-        let to_run = self.trials.iter().filter(|trial| trial.outcome == Outcome::NotRun);
-        let grounds: BTreeSet<Ground> = to_run.clone().map(|trial| trial.ground).collect();
+        let to_run = self.trials.iter().filter(|trial| trial.outcome == TrialOutcome::NotRun);
+        let grounds: BTreeSet<Beside> = to_run.clone().map(|trial| trial.ground).collect();
         to_run.count() + grounds.len()
     }
 
@@ -140,21 +140,21 @@ impl Survey {
         wanted: impl Fn(&Trial) -> bool,
         done: &(dyn Fn(&Run) + Sync),
     ) -> Result<(), ReplayError> {
-        let is_wanted = |trial: &Trial| trial.outcome == Outcome::NotRun && wanted(trial);
+        let is_wanted = |trial: &Trial| trial.outcome == TrialOutcome::NotRun && wanted(trial);
         let indices: Vec<usize> = (0..self.trials.len()).filter(|&at| is_wanted(&self.trials[at])).collect();
-        let grounds: BTreeSet<Ground> = indices.iter().map(|&at| self.trials[at].ground).collect();
-        let run = |ground: &Ground, knobs: &[(Knob, u64)]| {
+        let grounds: BTreeSet<Beside> = indices.iter().map(|&at| self.trials[at].ground).collect();
+        let run = |ground: &Beside, knobs: &[(Knob, u64)]| {
             let run = self.run(*ground, knobs)?;
             done(&run);
-            Ok(run)
+            Ok::<Run, ReplayError>(run)
         };
-        let by_default: BTreeMap<Ground, Run> = grounds
+        let by_default: BTreeMap<Beside, Run> = grounds
             .par_iter()
             .map(|ground| Ok((*ground, figures(run(ground, &[])?))))
             .collect::<Result<_, ReplayError>>()?;
         let outcome = |&at: &usize| {
             let Trial { knob, value, ground, .. } = &self.trials[at];
-            Ok((at, Outcome::Ran(ran(*knob, run(ground, &[(*knob, *value)])?, &by_default[ground]))))
+            Ok((at, TrialOutcome::Ran(ran(*knob, run(ground, &[(*knob, *value)])?, &by_default[ground]))))
         };
         let outcomes: Vec<_> = indices.par_iter().map(outcome).collect::<Result<_, ReplayError>>()?;
         for (at, outcome) in outcomes {
@@ -163,7 +163,7 @@ impl Survey {
         Ok(())
     }
 
-    fn trial(&self, (knob, value): (Knob, u64), ground: Ground) -> Trial {
+    fn trial(&self, knob: Knob, value: u64, ground: Beside) -> Trial {
         let plan = Plan { settings: vec![Setting { knob, values: vec![value] }], ..self.plan(ground) };
         let refusal = plan.refusals(&self.workloads[ground.workload]).into_iter().next();
         Trial {
@@ -172,17 +172,17 @@ impl Survey {
             policy: ground.policy,
             workload: self.workloads[ground.workload].name.clone(),
             machine: self.machines[ground.machine].name().to_owned(),
-            outcome: refusal.map_or(Outcome::NotRun, |refusal| Outcome::Refused(refusal.missing)),
+            outcome: refusal.map_or(TrialOutcome::NotRun, |refusal| TrialOutcome::Refused(refusal.missing)),
             ground,
         }
     }
 
-    fn plan(&self, ground: Ground) -> Plan {
+    fn plan(&self, ground: Beside) -> Plan {
         let policy = Policy::parse(ground.policy).expect("policy_of names policies that there are");
         Plan::new(self.machines[ground.machine].clone(), policy)
     }
 
-    fn run(&self, ground: Ground, knobs: &[(Knob, u64)]) -> Result<Run, ReplayError> {
+    fn run(&self, ground: Beside, knobs: &[(Knob, u64)]) -> Result<Run, ReplayError> {
         let settings = knobs.iter().map(|&(knob, value)| Setting { knob, values: vec![value] }).collect();
         let plan = Plan { settings, ..self.plan(ground) };
         replay(&self.workloads[ground.workload], &plan, &Variant { knobs: knobs.to_vec() })

@@ -11,11 +11,11 @@ use super::{
     replay, replay_all,
 };
 use crate::measurements::Run;
-use crate::workload::{Builder, HostCosts, Workload};
+use crate::recorded::{Builder, HostCosts, NamedTask, Recorded};
 
 /// One task that takes `pages`, one per microsecond, and gives them back; a second task frees every tenth of them.
-fn workload(pages: u32) -> Arc<Workload> {
-    let tasks = vec![("worker".into(), true), ("reaper".into(), true)];
+fn workload(pages: u32) -> Arc<Recorded> {
+    let tasks = vec![NamedTask::inside("worker"), NamedTask::inside("reaper")];
     let mut builder = Builder::new("hand-made", tasks, HostCosts::NONE);
     let mut time = 0;
     let mut push = |builder: &mut Builder, task: u32, kind| {
@@ -51,7 +51,7 @@ fn without_wall(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-fn on_threads(threads: usize, workload: &Arc<Workload>, plan: &Plan) -> Vec<Run> {
+fn on_threads(threads: usize, workload: &Arc<Recorded>, plan: &Plan) -> Vec<Run> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     without_wall(pool.install(|| replay_all(workload, std::slice::from_ref(plan), &|_| {}).unwrap()))
 }
@@ -99,7 +99,7 @@ fn a_page_of_a_block_is_awaited_until_somebody_cuts_it_up() {
         (100_001, 1, switch(0)),
         (100_002, 0, free(514)),
     ];
-    let tasks = vec![("worker".into(), true), ("reaper".into(), true)];
+    let tasks = vec![NamedTask::inside("worker"), NamedTask::inside("reaper")];
     let mut builder = Builder::new("hand-made", tasks, HostCosts::NONE);
     for (time, task, kind) in events {
         builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task: TaskId(task), kind });
@@ -165,7 +165,7 @@ fn a_machine_that_is_too_small_is_reported() {
 
 #[test]
 fn nothing_to_replay_is_an_error() {
-    let empty = Arc::new(Workload::default());
+    let empty = Arc::new(Recorded::default());
     let result = replay(&empty, &plan("kvm-genoa-2c", 1), &Variant::default());
     assert!(matches!(result, Err(ReplayError::Empty)));
 }

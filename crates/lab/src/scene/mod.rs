@@ -8,9 +8,11 @@ mod tests;
 use std::fmt;
 
 use mm::{Cpu, Knob, Nanos, Policy};
-use sim::{Measurements, Profile, SimError};
+use sim::{Measurements, Profile};
 
+use crate::drive::DriveError;
 use crate::measurements::Run;
+use crate::stage::Setup;
 use crate::workloads::WorkloadSpec;
 
 pub use perform::{perform, perform_in_order};
@@ -37,6 +39,14 @@ pub struct Scene {
     pub warm_up: Nanos,
     /// What is measured, one after the other; at least one.
     pub phases: Vec<Phase>,
+}
+
+impl Scene {
+    /// The machine, and what it is given.
+    fn setup(&self) -> Setup<'_> {
+        let Self { profile, policy, knobs, cpus, seed, .. } = self;
+        Setup { profile, policy, knobs, cpus, seed: *seed }
+    }
 }
 
 #[cfg(test)]
@@ -92,10 +102,8 @@ pub struct Outcome {
 /// Why a scene could not be.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SceneError {
-    /// The machine or the workload cannot be set up.
-    Setup(String),
-    /// The simulation came to a halt.
-    Sim(SimError),
+    /// There was no simulation.
+    Drive(DriveError),
     /// All tasks ended before the last phase did.
     Early {
         /// When, from the start.
@@ -108,8 +116,7 @@ pub enum SceneError {
 impl fmt::Display for SceneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Setup(what) => f.write_str(what),
-            Self::Sim(error) => error.fmt(f),
+            Self::Drive(error) => error.fmt(f),
             Self::Early { at, end } => {
                 write!(f, "all tasks had ended at {} ns, before the last phase did at {} ns", at.0, end.0)
             }
@@ -118,3 +125,15 @@ impl fmt::Display for SceneError {
 }
 
 impl std::error::Error for SceneError {}
+
+impl From<DriveError> for SceneError {
+    fn from(error: DriveError) -> Self {
+        Self::Drive(error)
+    }
+}
+
+impl SceneError {
+    pub(crate) fn setup(what: impl Into<String>) -> Self {
+        Self::Drive(DriveError::Setup(what.into()))
+    }
+}

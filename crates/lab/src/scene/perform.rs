@@ -3,16 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Instant;
 
 use mm::{Knob, Machine, Nanos, Node, Span};
-use sim::{Measurements, Sim, SimOptions, SpanRecord};
+use sim::{Measurements, SpanRecord};
 
 use super::{Outcome, Scene, SceneError};
-use crate::daemons;
-use crate::drive::figures;
-use crate::measurements::{Confidence, Run};
-use crate::reach;
+use crate::drive::Drive;
+use crate::drive::figures::{self, About};
+use crate::measurements::Confidence;
 use crate::stage::Stage;
 
 /// Refills and drains of a phase that are noted in order, each kind; an exact sequence is a few at its beginning.
@@ -41,44 +39,38 @@ type Notes = Rc<RefCell<BTreeMap<&'static str, Vec<u64>>>>;
 fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError> {
     check(scene)?;
     let scene = &shrunk(scene)?;
-    let began = Instant::now();
-    let descriptor_bytes = scene.policy.rules().lists.descriptor_bytes;
-    let options = SimOptions { seed: scene.seed, descriptor_bytes, ..SimOptions::default() };
-    let mut sim = Sim::new(&scene.profile, options);
-    let stage = Stage::new(&sim, &scene.profile, &scene.policy, &scene.knobs, &scene.cpus);
-    let stage = Rc::new(stage.map_err(SceneError::Setup)?);
-    daemons::start(&sim, &stage);
+    let mut drive = Drive::new(&scene.setup())?;
+    drive.start_daemons();
     let end = Nanos(scene.warm_up.0 + scene.phases.iter().map(|phase| phase.length.0).sum::<u64>());
     let snapshots = Rc::new(RefCell::new(vec![]));
     if let Some(notes) = &notes {
         let notes = Rc::clone(notes);
-        sim.on_span(move |record| note(&mut notes.borrow_mut(), record));
+        drive.on_span(move |record| note(&mut notes.borrow_mut(), record));
     }
-    schedule(&sim, &stage, scene, &snapshots, notes);
-    scene.workload.start(&sim, &stage).map_err(SceneError::Setup)?;
-    let summary = sim.run(None).map_err(SceneError::Sim)?;
+    schedule(&drive, scene, &snapshots, notes);
+    let now = drive.run(&*scene.workload.workload)?;
     let mut outcomes = snapshots.take();
     if outcomes.len() < scene.phases.len() {
-        return Err(SceneError::Early { at: summary.now, end });
+        return Err(SceneError::Early { at: now, end });
     }
     if let Some(last) = outcomes.last_mut() {
         // They are a lock for each event, cache and CPU, which busy tasks may hold: in simulated time some 100 ms on a
         // large machine, for all of which tasks would go on.
-        last.run.counters.extend(figures::slab_counters(&stage));
+        last.run.counters.extend(figures::slab_counters(drive.stage()));
     }
     for outcome in &mut outcomes {
-        outcome.run.wall_ns = began.elapsed().as_nanos() as u64;
+        outcome.run.wall_ns = drive.wall_ns();
     }
     Ok(outcomes)
 }
 
 fn check(scene: &Scene) -> Result<(), SceneError> {
     if scene.phases.iter().all(|phase| phase.length.0 == 0) {
-        return Err(SceneError::Setup("there is no phase that lasts any time".to_owned()));
+        return Err(SceneError::setup("there is no phase that lasts any time"));
     }
     let set = scene.phases.iter().flat_map(|phase| &phase.set);
     for &(knob, value) in set {
-        scene.policy.check_knob(knob, value).map_err(|error| SceneError::Setup(error.to_string()))?;
+        scene.policy.check_knob(knob, value).map_err(|error| SceneError::setup(error.to_string()))?;
     }
     Ok(())
 }
@@ -86,8 +78,9 @@ fn check(scene: &Scene) -> Result<(), SceneError> {
 /// The scene at its scale.
 fn shrunk(scene: &Scene) -> Result<Scene, SceneError> {
     let by = scene.shrink.max(1);
-    let profile = scene.profile.shrunk(by).map_err(|error| SceneError::Setup(error.to_string()))?;
-    let mut scene = Scene { profile, workload: scene.workload.shrunk(by), ..scene.clone() };
+    let profile = scene.profile.shrunk(by).map_err(|error| SceneError::setup(error.to_string()))?;
+    let workload = scene.workload.with_less_memory(by);
+    let mut scene = Scene { profile, workload, ..scene.clone() };
     let tick = Knob::StatInterval;
     if by > 1 && scene.knobs.iter().all(|(knob, _)| *knob != tick) {
         scene.knobs.push((tick, tick.spec().default * u64::from(by)));
@@ -96,34 +89,28 @@ fn shrunk(scene: &Scene) -> Result<Scene, SceneError> {
 }
 
 /// Has each phase begin and end in time.
-fn schedule(
-    sim: &Sim,
-    stage: &Rc<Stage>,
-    scene: &Scene,
-    snapshots: &Rc<RefCell<Vec<Outcome>>>,
-    notes: Option<Notes>,
-) {
+fn schedule(drive: &Drive, scene: &Scene, snapshots: &Rc<RefCell<Vec<Outcome>>>, notes: Option<Notes>) {
     let in_order = notes.is_some();
     let notes = notes.unwrap_or_default();
     let mut at = scene.warm_up;
     let shared = Rc::new(scene.clone());
     for index in 0..=scene.phases.len() {
-        let (stage, played, snapshots) = (Rc::clone(stage), Rc::clone(&shared), Rc::clone(snapshots));
+        let (played, snapshots) = (Rc::clone(&shared), Rc::clone(snapshots));
         let notes = Rc::clone(&notes);
-        sim.at(at, "phase", move || {
+        drive.at(at, "phase", move |stage| {
             if let Some(ended) = index.checked_sub(1) {
-                let mut outcome = take(&stage, &played, ended);
+                let mut outcome = take(stage, &played, ended);
                 if index < played.phases.len() {
-                    outcome.run.counters.extend(figures::slab_counters(&stage));
+                    outcome.run.counters.extend(figures::slab_counters(stage));
                 }
                 let noted = notes.take().into_iter();
                 outcome.run.sequences = noted.map(|(span, sizes)| (span.to_owned(), sizes)).collect();
                 if in_order {
-                    outcome.run.sequences.extend(zonelists(&stage));
+                    outcome.run.sequences.extend(zonelists(stage));
                 }
                 snapshots.borrow_mut().push(outcome);
             }
-            begin(&stage, &played, index);
+            begin(stage, &played, index);
             // Reading counters and setting knobs may have drained.
             notes.borrow_mut().clear();
         });
@@ -166,38 +153,22 @@ fn begin(stage: &Stage, scene: &Scene, index: usize) {
     stage.tally.forget();
 }
 
-/// What the phase `index` measured. Reading counters takes locks, so it comes after the measurements.
+/// What the phase `index` measured.
 fn take(stage: &Stage, scene: &Scene, index: usize) -> Outcome {
-    stage.note_waits();
-    let measured = stage.machine().measurements();
-    let (phase, memory) = (&scene.phases[index], stage.mm.views().memory_use());
-    // Counting takes time, in which tasks go on.
-    let done = figures::run(stage, &measured, measured.simulated, memory);
-    let mut run = Run {
-        workload: scene.workload.title(),
-        machine: scene.profile.name().to_owned(),
-        machine_digest: scene.profile.digest(),
-        policy: scene.policy.name().to_owned(),
-        variant: phase.name.clone(),
-        seed: scene.seed,
-        confidence: Confidence::Extrapolated,
-        confidence_reason: "nothing says yet what this profile was checked against".to_owned(),
-        knobs: figures::knobs(&knobs_in(scene, index)),
-        notes: figures::not_in_mainline(&knobs_in(scene, index)),
-        knob_uses: reach::uses(knobs_in(scene, index).into_iter().map(|(knob, _)| knob), &[], &measured),
-        counters: counters(stage),
-        omissions: stage.tally.omissions().map(|(name, count)| (name.to_owned(), count)).collect(),
-        ..done
+    let phase = scene.phases[index].name.clone();
+    let about = About {
+        setup: scene.setup(),
+        workload: scene.workload.workload.title(),
+        variant: phase.clone(),
+        knobs: &knobs_in(scene, index),
+        changed: &[],
+        refused: &[],
     };
+    let (mut run, measured) = figures::measured(stage, &about);
+    run.confidence = Confidence::Extrapolated;
+    "nothing says yet what this profile was checked against".clone_into(&mut run.confidence_reason);
     run.latency.extend(by_group(scene, &measured));
-    Outcome { phase: phase.name.clone(), run, measured }
-}
-
-/// vmstat's counters, and what the workload noted.
-fn counters(stage: &Stage) -> BTreeMap<String, u64> {
-    let mut counters = stage.mm.views().counters().0;
-    counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
-    counters
+    Outcome { phase, run, measured }
 }
 
 /// The knobs that are set in the phase `index`: what was set last holds.
@@ -213,7 +184,7 @@ fn knobs_in(scene: &Scene, index: usize) -> Vec<(Knob, u64)> {
 
 /// Latencies of each group of tasks, under `group/span`, where the workload has more than one.
 fn by_group(scene: &Scene, measured: &Measurements) -> Vec<(String, crate::measurements::Latency)> {
-    let groups = scene.workload.groups();
+    let groups = scene.workload.kind.groups;
     let mut latencies = vec![];
     for (name, spans) in groups.iter().zip(&measured.spans).filter(|_| groups.len() > 1) {
         for span in mm::Span::ALL {

@@ -21,7 +21,7 @@ fn scene(workload: WorkloadSpec) -> Scene {
 }
 
 fn python() -> WorkloadSpec {
-    WorkloadSpec::PythonLoop(PythonLoop { processes: 3, mib: 8, stagger_ms: 5, rounds_before: 0 })
+    PythonLoop { processes: 3, mib: 8, stagger_ms: 5, rounds_before: 0 }.into()
 }
 
 fn without_wall(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
@@ -70,8 +70,7 @@ fn a_phase_measures_its_own_time_and_sets_its_knobs() {
 
 #[test]
 fn a_scale_model_has_less_memory_and_the_same_rounds() {
-    let spec =
-        WorkloadSpec::PythonLoop(PythonLoop { processes: 3, mib: 512, stagger_ms: 80, rounds_before: 0 });
+    let spec = PythonLoop { processes: 3, mib: 512, stagger_ms: 80, rounds_before: 0 }.into();
     let outcome = perform(&Scene { shrink: 32, ..scene(spec) }).unwrap().pop().unwrap();
     // Each process holds 2 * 512 MiB / 32 at most, page tables apart.
     let most = 3 * 2 * (512 << 8) / 32;
@@ -83,12 +82,15 @@ fn a_scale_model_has_less_memory_and_the_same_rounds() {
 
 #[test]
 fn everything_is_given_back_at_the_end() {
-    let scene = scene(WorkloadSpec::PageFault(PageFault {
-        tasks: 2,
-        sharing: crate::workloads::Sharing::Threads,
-        memory: crate::workloads::FaultKind::File,
-        mib: 4,
-    }));
+    let scene = scene(
+        PageFault {
+            tasks: 2,
+            sharing: crate::workloads::Sharing::Threads,
+            memory: crate::workloads::FaultKind::File,
+            mib: 4,
+        }
+        .into(),
+    );
     let outcome = perform(&scene).unwrap().pop().unwrap();
     assert!(outcome.run.operations > 10_000, "{}", outcome.run.operations);
     assert!(outcome.run.omissions.is_empty());
@@ -96,11 +98,10 @@ fn everything_is_given_back_at_the_end() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    let mut none =
-        scene(WorkloadSpec::PythonLoop(PythonLoop { processes: 0, mib: 8, stagger_ms: 0, rounds_before: 0 }));
+    let mut none = scene(PythonLoop { processes: 0, mib: 8, stagger_ms: 0, rounds_before: 0 }.into());
     let said = perform(&none).unwrap_err().to_string();
     assert_eq!(said, "workload: processes is 0, but must be from 1 to 100000");
     none.workload = python();
     none.phases[0].set = vec![(Knob::PcpBatchScaleMax, 7)];
-    assert!(matches!(perform(&none), Err(SceneError::Setup(_))));
+    assert!(matches!(perform(&none), Err(SceneError::Drive(_))));
 }

@@ -18,6 +18,21 @@ pub use tally::Tally;
 
 use self::placement::spread;
 
+/// A machine, and what it is given before anything runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup<'a> {
+    /// The machine.
+    pub(crate) profile: &'a Profile,
+    /// The policy.
+    pub(crate) policy: &'a Policy,
+    /// Knobs that differ from their defaults from the start.
+    pub(crate) knobs: &'a [(Knob, u64)],
+    /// CPUs that tasks are placed on; empty: the profile's.
+    pub(crate) cpus: &'a [Cpu],
+    /// Seed of all random choices.
+    pub(crate) seed: u64,
+}
+
 /// The memory manager and what all tasks share.
 pub struct Stage {
     /// The memory manager.
@@ -34,6 +49,8 @@ pub struct Stage {
     pub tally: Tally,
     /// From when on tasks are to come to an end.
     pub end: Cell<Nanos>,
+    /// When the workload's first task starts, where it says so; 0 otherwise.
+    pub start: Cell<Nanos>,
     /// Tasks of the workload, where it says so; 0 otherwise.
     pub tasks: Cell<u32>,
     /// Expedited grace periods so far, each of which interrupts every CPU.
@@ -45,17 +62,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Sets the memory manager up on `sim`, which was made from `profile`. `cpus` may be empty: the profile's own.
+    /// Sets the memory manager up on `sim`, which was made from the setup's profile.
     ///
     /// # Errors
     /// A knob out of its range, an impossible machine.
-    pub fn new(
-        sim: &Sim,
-        profile: &Profile,
-        policy: &Policy,
-        knobs: &[(Knob, u64)],
-        cpus: &[Cpu],
-    ) -> Result<Self, String> {
+    pub(crate) fn new(sim: &Sim, setup: &Setup<'_>) -> Result<Self, String> {
+        let Setup { profile, policy, knobs, cpus, .. } = *setup;
         let values = Knobs::default();
         for &(knob, value) in knobs {
             values.set(knob, value).map_err(|error| error.to_string())?;
@@ -68,6 +80,7 @@ impl Stage {
             disk: Disk::default(),
             tally: Tally::default(),
             end: Cell::new(Nanos(u64::MAX)),
+            start: Cell::new(Nanos(0)),
             tasks: Cell::new(0),
             expedited: Cell::new(0),
             first_round: Cell::new(None),

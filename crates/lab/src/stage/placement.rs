@@ -33,7 +33,7 @@ pub(crate) fn spread(profile: &Profile, cpus: &[Cpu]) -> Vec<Cpu> {
 /// Where the two tasks of a pair run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pairing {
+pub(crate) enum Pairing {
     /// Where the scheduler puts them.
     #[default]
     Free,

@@ -63,7 +63,7 @@ enum Kind {
 
 /// A run that goes on.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct OpenHold {
     kind: Kind,
     first: Nanos,
     last: Nanos,
@@ -74,7 +74,7 @@ struct Run {
 /// The holds of those tasks that are `ours`.
 pub fn find(events: &[Event], cost: ProbeCost, ours: impl Fn(TaskId) -> bool) -> Both {
     let cpus = events.iter().map(|event| usize::from(event.cpu.0) + 1).max().unwrap_or(0);
-    let mut open: Vec<Option<Run>> = vec![None; cpus];
+    let mut open: Vec<Option<OpenHold>> = vec![None; cpus];
     let mut both = Both::default();
     for event in events {
         let run = &mut open[usize::from(event.cpu.0)];
@@ -93,7 +93,7 @@ pub fn find(events: &[Event], cost: ProbeCost, ours: impl Fn(TaskId) -> bool) ->
             }
             (next, run) => {
                 run.take().into_iter().for_each(|ended| both.add(ended, cost));
-                let begin = |(kind, order): (Kind, Order)| Run {
+                let begin = |(kind, order): (Kind, Order)| OpenHold {
                     kind,
                     first: event.time,
                     last: event.time,
@@ -109,7 +109,7 @@ pub fn find(events: &[Event], cost: ProbeCost, ours: impl Fn(TaskId) -> bool) ->
 }
 
 impl Both {
-    fn add(&mut self, run: Run, cost: ProbeCost) {
+    fn add(&mut self, run: OpenHold, cost: ProbeCost) {
         let (holds, cost_ns) = match run.kind {
             Kind::Refill(..) => (&mut self.refills, cost.refill_ns),
             Kind::Drain => (&mut self.drains, cost.drain_ns),

@@ -98,7 +98,7 @@ pub(super) fn of(setting: &Setting, compared: &Compared) -> Vec<Row> {
     rows
 }
 
-fn row(blank: &Row, (metric, unit): (&str, &str), kernel: f64, simulated: &Sample) -> Row {
+fn row(blank: &Row, metric: &str, unit: &str, kernel: f64, simulated: &Sample) -> Row {
     let mean = simulated.mean().unwrap_or(f64::NAN);
     // Nothing on both sides is agreement.
     let error = if mean == 0.0 && kernel == 0.0 { 0.0 } else { mean / kernel - 1.0 };
@@ -119,9 +119,9 @@ fn counts(blank: &Row, compared: &Compared) -> Vec<Row> {
         let once = |value: u64| Sample::new([value as f64]);
         let (kernel, freehold) = (sides.kernel, sides.freehold);
         let count =
-            row(blank, (&format!("trace.{kind}s"), "count"), kernel.count as f64, &once(freehold.count));
+            row(blank, &format!("trace.{kind}s"), "count", kernel.count as f64, &once(freehold.count));
         let pages =
-            row(blank, (&format!("trace.{pages}"), "pages"), kernel.pages as f64, &once(freehold.pages));
+            row(blank, &format!("trace.{pages}"), "pages", kernel.pages as f64, &once(freehold.pages));
         [count, pages]
     };
     let moved = &compared.observed.moved;
@@ -141,15 +141,15 @@ fn times(blank: &Row, compared: &Compared) -> Vec<Row> {
         let Holds { count, .. } = *holds;
         let kernel = per_thousand(count as f64, observed.faults as f64);
         let often = sample(&|of: &Simulated| per_thousand(of.count(span), of.faults()));
-        rows.push(row(blank, (&format!("{kind}s_per_1000_faults"), "count"), kernel, &often));
+        rows.push(row(blank, &format!("{kind}s_per_1000_faults"), "count", kernel, &often));
         let pages = sample(&|of: &Simulated| of.mean_pages(span));
-        rows.push(row(blank, (&format!("{kind}.pages_per_hold"), "pages"), holds.mean_pages(), &pages));
+        rows.push(row(blank, &format!("{kind}.pages_per_hold"), "pages", holds.mean_pages(), &pages));
         let held = sample(&|of: &Simulated| of.hold_ns_per_page(span));
         let kernel = holds.median_ns_per_page().unwrap_or(f64::NAN);
-        rows.push(row(blank, (&format!("{kind}.hold_ns_per_page"), "ns/page"), kernel, &held));
+        rows.push(row(blank, &format!("{kind}.hold_ns_per_page"), "ns/page", kernel, &held));
     }
     let speed = sample(&Simulated::faults_per_second);
     let kernel = faults_per_second(&compared.unrecorded);
-    rows.push(row(blank, ("faults_per_second", "faults/s"), kernel, &speed));
+    rows.push(row(blank, "faults_per_second", "faults/s", kernel, &speed));
     rows
 }

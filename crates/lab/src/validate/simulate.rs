@@ -11,7 +11,7 @@ use crate::conform::{FormatError, kernel_version};
 use crate::evidence::{self, Checked, Table};
 use crate::measurements::Run;
 use crate::scene::{Outcome, Phase, Scene, SceneError, perform};
-use crate::workloads::{FaultKind, PageFault, Sharing, WorkloadSpec};
+use crate::workloads::{FaultKind, PageFault, Sharing};
 
 /// Simulated time in which page lists fill, and grow to what the workload makes of them. Refills and drains are looked at
 /// in it, for later there may be few; recordings have begun as soon.
@@ -90,7 +90,7 @@ pub fn simulate(plan: &Plan, case: Case, seed: u64) -> Result<Simulated, SceneEr
         profile: plan.profile.clone(),
         policy: plan.policy.clone(),
         knobs: plan.knobs.clone(),
-        workload: WorkloadSpec::PageFault(fault),
+        workload: fault.into(),
         seed,
         cpus: vec![],
         shrink: 1,
@@ -98,7 +98,7 @@ pub fn simulate(plan: &Plan, case: Case, seed: u64) -> Result<Simulated, SceneEr
         phases: vec![phase("filling", FILLING), phase("filled", FILLED)],
     };
     let [filling, filled] = <[Outcome; 2]>::try_from(perform(&scene)?)
-        .map_err(|outcomes| SceneError::Setup(format!("{} of 2 phases were simulated", outcomes.len())))?;
+        .map_err(|outcomes| SceneError::setup(format!("{} of 2 phases were simulated", outcomes.len())))?;
     let of_phase = |outcome: &Outcome| {
         let mut run = Run {
             experiment: NAME.into(),

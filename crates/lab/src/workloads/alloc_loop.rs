@@ -4,20 +4,22 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use mm::{Nanos, Order, Pfn, Request};
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
 use super::mapping::get;
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Parameters of the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AllocLoop {
+pub(super) struct AllocLoop {
     /// Tasks, from 1.
     pub tasks: u32,
     /// Order of the blocks, 0 to 10.
@@ -36,7 +38,7 @@ pub struct AllocLoop {
 /// In which order blocks are freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FreeOrder {
+pub(super) enum FreeOrder {
     /// As they were got.
     #[default]
     InOrder,
@@ -47,7 +49,7 @@ pub enum FreeOrder {
 /// Whose blocks a task frees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Whose {
+pub(super) enum Whose {
     /// Its own.
     #[default]
     Own,
@@ -55,19 +57,36 @@ pub enum Whose {
     Neighbours,
 }
 
+/// A task's place among all.
+struct Place<'a> {
+    number: usize,
+    hands: &'a Hand,
+}
+
 /// Blocks that wait to be freed, by the task that will free them.
 type Hand = Rc<[RefCell<Vec<Pfn>>]>;
 
-impl AllocLoop {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "alloc-loop",
+    tests: &[Mechanism::PageLists],
+    brings: Brings::PAGES,
+    groups: &["all"],
+    read: WorkloadKind::read::<AllocLoop>,
+    smallest: &["tasks = 1\nblocks = 1\n", "tasks = 1\nblocks = 1\nwhose = 'neighbours'\n"],
+    largest: &["tasks = 2\norder = 10\nblocks = 1048576\n"],
+};
+
+impl Workload for AllocLoop {
+    fn title(&self) -> String {
         format!("allocator loop, {} tasks of {} blocks of order {}", self.tasks, self.blocks, self.order)
     }
 
-    pub(super) fn shrunk(self, by: u32) -> Self {
-        Self { blocks: (self.blocks / by).max(1), ..self }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self { blocks: (self.blocks / by).max(1), ..*self }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("tasks", self.tasks.into(), 1..=100_000)?;
         within("order", self.order.into(), 0..=u64::from(Order::MAX.get()))?;
         within("blocks", self.blocks.into(), 1..=1 << 30)?;
@@ -80,15 +99,17 @@ impl AllocLoop {
             let task = TaskSpec::new(format!("loop/{number}")).on(stage.cpu(number)).at(start);
             sim.spawn(task, move || {
                 while !stage.is_over() {
-                    spec.round(&stage, order, (number as usize, &hands), &mut random);
+                    spec.round(&stage, order, Place { number: number as usize, hands: &hands }, &mut random);
                 }
             });
         }
         Ok(())
     }
+}
 
-    fn round(self, stage: &Stage, order: Order, place: (usize, &Hand), random: &mut Random) {
-        let (number, hands) = place;
+impl AllocLoop {
+    fn round(self, stage: &Stage, order: Order, place: Place<'_>, random: &mut Random) {
+        let Place { number, hands } = place;
         let mut blocks = Vec::with_capacity(self.blocks as usize);
         for _ in 0..self.blocks {
             blocks.extend(get(stage, Request::KERNEL.of_order(order)));

@@ -13,15 +13,17 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use mm::{Machine, Nanos, Order, Pfn, Request};
 use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, WaitQueue};
 
 use super::mapping::{Backing, Mapping, get};
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Names of the groups, by number.
 pub(super) const GROUPS: &[&str] = &["latency", "throughput"];
@@ -29,7 +31,7 @@ pub(super) const GROUPS: &[&str] = &["latency", "throughput"];
 /// Parameters of both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Colocated {
+pub(super) struct Colocated {
     /// Services, two tasks each, from 1.
     pub services: u32,
     /// Time from one request of a service to the next, us, from 1.
@@ -45,19 +47,30 @@ pub struct Colocated {
     pub mib: u32,
 }
 
-impl Colocated {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "colocated",
+    tests: &[Mechanism::PageLists],
+    brings: Brings::PAGES,
+    groups: GROUPS,
+    read: WorkloadKind::read::<Colocated>,
+    smallest: &["services = 1\nevery_us = 1\nblocks = 1\nprocesses = 0\nmib = 1\n"],
+    largest: &["services = 1\nevery_us = 1000000000\nblocks = 1048576\norder = 3\nprocesses = 0\nmib = 1\n"],
+};
+
+impl Workload for Colocated {
+    fn title(&self) -> String {
         format!(
             "{} services, {} blocks every {} us, beside {} processes of {} MiB",
             self.services, self.blocks, self.every_us, self.processes, self.mib
         )
     }
 
-    pub(super) fn shrunk(self, by: u32) -> Self {
-        Self { mib: (self.mib / by).max(1), ..self }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self { mib: (self.mib / by).max(1), ..*self }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("services", self.services.into(), 1..=50_000)?;
         within("every_us", self.every_us.into(), 1..=1_000_000_000)?;
         within("blocks", self.blocks.into(), 1..=1 << 20)?;

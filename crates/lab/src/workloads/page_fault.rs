@@ -7,15 +7,18 @@
 //! reference counts, and the part of munmap that holds the address space's lock for reading only.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use mm::{LockClass, Machine, Nanos};
 use serde::Deserialize;
 use sim::{Sim, SimLock, TaskSpec};
 
 use super::mapping::{Backing, Mapping};
-use super::{Sharing, within};
-use crate::stage::Random;
-use crate::stage::Stage;
+use super::workload::Sharing;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, WorkloadSpec, within};
 
 /// What is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -54,8 +57,25 @@ const fn default_mib() -> u32 {
 /// Tasks start within the time of the first few faults, so that they never run in step.
 const STAGGER: Nanos = Nanos(10_000_000);
 
-impl PageFault {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "page-fault",
+    tests: &[Mechanism::PageLists],
+    brings: Brings::PAGES,
+    groups: &["all"],
+    read: WorkloadKind::read::<PageFault>,
+    smallest: &["tasks = 1\nmib = 1\n"],
+    largest: &[],
+};
+
+impl From<PageFault> for WorkloadSpec {
+    fn from(faults: PageFault) -> Self {
+        Self { kind: &KIND, workload: Arc::new(faults) }
+    }
+}
+
+impl Workload for PageFault {
+    fn title(&self) -> String {
         let name = match self.memory {
             FaultKind::Anonymous => "page_fault1",
             FaultKind::File => "page_fault2",
@@ -68,11 +88,11 @@ impl PageFault {
         format!("{name}, {} {sharing} of {} MiB", self.tasks, self.mib)
     }
 
-    pub(super) fn shrunk(self, by: u32) -> Self {
-        Self { mib: (self.mib / by).max(1), ..self }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self { mib: (self.mib / by).max(1), ..*self }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("tasks", self.tasks.into(), 1..=100_000)?;
         within("mib", self.mib.into(), 1..=1 << 24)?;
         let one = stage.machine().new_lock(LockClass::Other, 1);
@@ -88,7 +108,9 @@ impl PageFault {
         }
         Ok(())
     }
+}
 
+impl PageFault {
     /// One round; false if memory ran out.
     fn round(self, stage: &Stage, address_space: SimLock) -> bool {
         let machine = stage.machine();

@@ -9,20 +9,22 @@
 //! migration of a process while it runs, and slab caches: their pages are allocated, their objects are not.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use mm::{Machine, Nanos, Order, Pfn, Request};
 use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec};
 
 use super::mapping::{Backing, Mapping, get};
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Parameters of the processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProcessChurn {
+pub(super) struct ProcessChurn {
     /// Processes at a time, from 1.
     pub jobs: u32,
     /// Memory of the smallest process, KiB, from 4.
@@ -58,16 +60,31 @@ const fn default_gap() -> u32 {
 /// Blocks that one free of a slab's pages comes with.
 type Slab = Vec<(Pfn, Order)>;
 
-impl ProcessChurn {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "process-churn",
+    tests: &[Mechanism::PageLists],
+    brings: Brings::PAGES,
+    groups: &["all"],
+    read: WorkloadKind::read::<ProcessChurn>,
+    smallest: &["jobs = 1\nkib_min = 4\nkib_max = 4\nus_per_page = 0\nburst_pages = 1\ngap_us = 0\n"],
+    largest: &["jobs = 1\nkib_min = 4\nkib_max = 1073741824\nus_per_page = 0\nburst_pages = 1048576\n"],
+};
+
+impl Workload for ProcessChurn {
+    fn title(&self) -> String {
         format!("{} processes at a time, of {} to {} KiB", self.jobs, self.kib_min, self.kib_max)
     }
 
-    pub(super) fn shrunk(self, by: u32) -> Self {
-        Self { kib_min: (self.kib_min / by).max(4), kib_max: (self.kib_max / by).max(4), ..self }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self {
+            kib_min: (self.kib_min / by).max(4),
+            kib_max: (self.kib_max / by).max(4),
+            ..*self
+        }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("jobs", self.jobs.into(), 1..=100_000)?;
         within("kib_min", self.kib_min.into(), 4..=1 << 30)?;
         within("kib_max", self.kib_max.into(), self.kib_min.into()..=1 << 30)?;
@@ -84,7 +101,9 @@ impl ProcessChurn {
         }
         Ok(())
     }
+}
 
+impl ProcessChurn {
     const fn page_ns(self) -> u64 {
         self.us_per_page as u64 * 1000
     }

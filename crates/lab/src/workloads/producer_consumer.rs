@@ -13,20 +13,21 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use mm::policy::Mechanism;
 use mm::{Machine, Nanos, Order, Pfn, Request};
 use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, WaitQueue};
 
 use super::mapping::get;
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
 use crate::stage::placement::{Pairing, pairs};
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Parameters of the messages.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProducerConsumer {
+pub(super) struct ProducerConsumer {
     /// Pairs of a sender and a receiver, from 1.
     pub pairs: u32,
     /// A message's blocks: the order of each, 0 to 3, as they are allocated; at least one.
@@ -50,12 +51,23 @@ const STAGGER: Nanos = Nanos(1_000_000);
 /// The time of a message varies by this part of it, to either side.
 const VARIES_BY: u64 = 10;
 
-impl ProducerConsumer {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "producer-consumer",
+    tests: &[Mechanism::PageLists],
+    brings: Brings::PAGES,
+    groups: &["all"],
+    read: WorkloadKind::read::<ProducerConsumer>,
+    smallest: &["pairs = 1\norders = [0]\nin_flight = 1\nsend_ns = 0\nreceive_ns = 0\n"],
+    largest: &["pairs = 1\norders = [3]\nin_flight = 1048576\nsend_ns = 0\nreceive_ns = 4294967295\n"],
+};
+
+impl Workload for ProducerConsumer {
+    fn title(&self) -> String {
         format!("{} pairs ({}), messages of blocks of orders {:?}", self.pairs, self.placement, self.orders)
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("pairs", self.pairs.into(), 1..=50_000)?;
         within("blocks in orders", self.orders.len() as u64, 1..=1 << 16)?;
         self.orders.iter().try_for_each(|&order| within("an order", order.into(), 0..=3).map(drop))?;

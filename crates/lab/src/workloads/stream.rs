@@ -8,18 +8,21 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use mm::{Cpu, Machine, Nanos, Node, NodeMask, Order, Pfn, Request};
 use serde::Deserialize;
 use sim::{AccessMix, Pattern, Sim, TaskSpec, WaitQueue};
 
-use super::within;
+use crate::reach::Brings;
 use crate::stage::Stage;
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Parameters of STREAM.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stream {
+pub(super) struct Stream {
     /// Nodes whose CPUs the threads run on.
     pub nodes: Vec<u16>,
     /// Threads on each of them, from 1, on as many CPUs, cores first.
@@ -97,8 +100,19 @@ impl Team {
     }
 }
 
-impl Stream {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "stream",
+    tests: &[Mechanism::Zonelists],
+    brings: Brings::PAGES,
+    groups: &["all"],
+    read: WorkloadKind::read::<Stream>,
+    smallest: &["nodes = [0]\nthreads_per_node = 1\nmib = 1\norder = 0\n"],
+    largest: &[],
+};
+
+impl Workload for Stream {
+    fn title(&self) -> String {
         let (nodes, mib) = (list(&self.nodes), self.mib);
         let bound = if self.memory_nodes.is_empty() {
             String::new()
@@ -111,11 +125,11 @@ impl Stream {
         )
     }
 
-    pub(super) fn shrunk(&self, by: u32) -> Self {
-        Self { mib: (self.mib / by).max(1), ..self.clone() }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self { mib: (self.mib / by).max(1), ..self.clone() }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("threads_per_node", self.threads_per_node.into(), 1..=1024)?;
         within("mib", self.mib.into(), 1..=1 << 20)?;
         within("order", self.order.into(), 0..=Order::MAX.get().into())?;
@@ -138,7 +152,9 @@ impl Stream {
         }
         Ok(())
     }
+}
 
+impl Stream {
     /// The nodes that memory may come from.
     fn memory(&self, stage: &Stage) -> Result<NodeMask, String> {
         let nodes = &stage.mm.topology().nodes;

@@ -1,6 +1,6 @@
 //! A small workload on a small machine, on which a knob acts or rests.
 
-use freehold_lab::reach::{Brings, Where, refusals};
+use freehold_lab::reach::{Where, refusals};
 use freehold_lab::scene::{Outcome, Phase, Scene, perform};
 use mm::{Cpu, Knob, Nanos, Policy};
 use sim::Profile;
@@ -90,7 +90,7 @@ impl Ground {
     /// Those of the knobs that are `set` that are refused here.
     pub(crate) fn refused(&self, set: &[(Knob, u64)]) -> Vec<Knob> {
         let scene = self.scene(set);
-        let (topology, brings) = (scene.profile.topology(), Brings::of_workload(&scene.workload));
+        let (topology, brings) = (scene.profile.topology(), scene.workload.brings());
         let place = Where { brings, topology: &topology, policy: &scene.policy, set: &scene.knobs };
         refusals(&place).into_iter().map(|refusal| refusal.knob).collect()
     }

@@ -63,8 +63,9 @@ struct Drains {
 }
 
 impl Drains {
-    fn at(&self, step: u32, pages: u32, by_tick: bool) -> DrainAt {
-        DrainAt { step, frees: self.frees, freed: self.freed, pages, by_tick }
+    /// A drain for room.
+    fn at(&self, step: u32, pages: u32) -> DrainAt {
+        DrainAt { step, frees: self.frees, freed: self.freed, pages, by_tick: false }
     }
 }
 
@@ -268,7 +269,7 @@ impl<'a> Replay<'a> {
             drains.by_kswapd -= i64::from(pages);
             self.pages.drains_by_kswapd.freehold.add(u64::from(pages));
         } else {
-            let at = drains.at(number, pages, freed.is_none());
+            let at = DrainAt { by_tick: freed.is_none(), ..drains.at(number, pages) };
             drains.mm.push(at);
             self.pages.drains.freehold.add(u64::from(pages));
         }
@@ -302,7 +303,7 @@ impl<'a> Replay<'a> {
         match drain.cause {
             Cause::Free => {
                 self.pages.drains.kernel.add(pages);
-                let at = drains.at(number, drain.pages, false);
+                let at = drains.at(number, drain.pages);
                 drains.kernel.push(at);
             }
             Cause::Tick => self.kernel_ticked(number_of_drain, number),
@@ -335,7 +336,7 @@ impl<'a> Replay<'a> {
         };
         if decayed > 0 {
             self.pages.drains.kernel.add(u64::from(decayed));
-            let at = drains.at(number, decayed, true);
+            let at = DrainAt { by_tick: true, ..drains.at(number, decayed) };
             drains.kernel.push(at);
         }
         let idle = drain.pages - decayed;

@@ -8,7 +8,7 @@ use crate::conform::read::trace_csv::{Event, EventKind, PageTrace};
 
 /// A run of pages taken under one hold of the zone lock.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
+pub(super) struct PageRun {
     /// The list that they went to.
     pub(super) list: ListId,
     /// Its events.
@@ -23,7 +23,7 @@ pub(super) struct Run {
 /// The runs of a trace.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
-    pub(super) all: Vec<Run>,
+    pub(super) all: Vec<PageRun>,
     /// The run of each event, [`NONE`] for most.
     pub(super) of_event: Vec<u32>,
 }
@@ -88,7 +88,7 @@ impl Runs {
             open.retain(|open| self.all[open.run as usize].list != list);
             stop_growing(open);
             let run = self.all.len() as u32;
-            self.all.push(Run { list, events: vec![], request: NONE, shut_out: vec![] });
+            self.all.push(PageRun { list, events: vec![], request: NONE, shut_out: vec![] });
             open.push(Open { run, growing: true });
             run
         };

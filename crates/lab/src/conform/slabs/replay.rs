@@ -59,7 +59,7 @@ pub(in crate::conform) fn conform(trace: &str, beside: &str) -> Result<FileOutco
         return Err(FormatError::new(0, what));
     }
     let start = StartSlabs::infer(&events, numbers)?;
-    let mut run = Run::new(&beside, &events, numbers)?;
+    let mut run = Follower::new(&beside, &events, numbers)?;
     run.set_up(&start, &beside)?;
     let before = run.counters();
     let mut outcome = FileOutcome::new(FileKind::SlabTrace);
@@ -71,7 +71,7 @@ pub(in crate::conform) fn conform(trace: &str, beside: &str) -> Result<FileOutco
 }
 
 /// mm, and which of its objects and slabs are which of the kernel's.
-struct Run {
+struct Follower {
     machine: Bare,
     mm: Mm<Bare>,
     cache: CacheId,
@@ -113,7 +113,7 @@ impl Pairs {
     }
 }
 
-impl Run {
+impl Follower {
     fn new(
         beside: &SlabBeside,
         events: &[SlabTraceEvent],
@@ -216,7 +216,12 @@ impl Run {
         self.machine.fix_random(if elsewhere { ASKS } else { DECLINES });
         let object = self.alloc(event.cpu)?;
         if self.machine.take_drawn() > 0 {
-            self.note_throw(elsewhere, local)?;
+            // mm threw dice, which fell as the kernel's.
+            if elsewhere {
+                self.dice.asked();
+            } else {
+                self.note_declined(local)?;
+            }
         }
         if self.objects.insert(event.object, object).is_some() {
             return Err(FormatError::new(event.line as usize, "it allocates an object that is in use"));
@@ -225,12 +230,8 @@ impl Run {
         Ok((self.pairs.alloc(kernel, freehold), freehold))
     }
 
-    /// mm threw dice, which fell as the kernel's.
-    fn note_throw(&mut self, elsewhere: bool, local: Node) -> Result<(), FormatError> {
-        if elsewhere {
-            self.dice.asked();
-            return Ok(());
-        }
+    /// Other nodes were not asked, though one of them had slabs to give.
+    fn note_declined(&mut self, local: Node) -> Result<(), FormatError> {
         let least = self.mm.slabs().cache(self.cache).map_or(0, |cache| cache.sizing().min_partial);
         let partial = self.files()?.counts_by("partial", 'N', self.nodes.nodes())?.unwrap_or_default();
         let others = (0..).zip(&partial).filter(|(node, _)| Node(*node) != local);

@@ -37,7 +37,7 @@ pub(in crate::conform) fn compare(
         return Ok(());
     }
     let cpu_nodes = capture.nodes.iter().filter(|node| !node.cpus.is_empty()).count();
-    let ground = Ground {
+    let ground = SlabBasis {
         policy,
         version: capture.version()?,
         system: SlabSystem { cpus: capture.present_cpus, cpu_nodes: cpu_nodes as u32 },
@@ -54,14 +54,14 @@ pub(in crate::conform) fn compare(
 }
 
 /// What mm computes with.
-struct Ground<'a> {
+struct SlabBasis<'a> {
     policy: &'a Policy,
     version: Version,
     system: SlabSystem,
 }
 
 fn compare_cache(
-    ground: &Ground<'_>,
+    ground: &SlabBasis<'_>,
     cache: &SlabCacheInfo,
     outcome: &mut FileOutcome,
 ) -> Result<(), FormatError> {

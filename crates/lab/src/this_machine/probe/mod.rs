@@ -102,34 +102,43 @@ fn inherit(figure: &Figure, why: &str) -> Figure {
     Figure::new(figure.value, kind, short(source))
 }
 
+/// A figure that others must not pass.
+#[derive(Clone, Copy)]
+struct Bound<'a> {
+    key: &'a str,
+    value: f64,
+}
+
 /// Inherited figures give way where they would stand on the wrong side of a measured one; of two measured ones, the
 /// later.
 fn put_in_order(drafts: &mut BTreeMap<&'static str, Draft>) {
     for chain in ORDERED {
         // Downwards first: what is inherited must not push up what was measured.
-        let mut bound: Option<(&str, f64)> = None;
+        let mut bound: Option<Bound<'_>> = None;
         for &key in chain.iter().rev() {
             let Some(draft) = drafts.get_mut(key) else { continue };
             match bound {
-                Some(bound) if !draft.own && draft.figure.value > bound.1 => set_to(&mut draft.figure, bound),
-                Some((_, value)) if draft.own && draft.figure.value > value => {}
-                _ if draft.own => bound = Some((key, draft.figure.value)),
+                Some(bound) if !draft.own && draft.figure.value > bound.value => {
+                    set_to(&mut draft.figure, bound)
+                }
+                Some(Bound { value, .. }) if draft.own && draft.figure.value > value => {}
+                _ if draft.own => bound = Some(Bound { key, value: draft.figure.value }),
                 _ => {}
             }
         }
-        let mut bound = ("", f64::MIN);
+        let mut bound = Bound { key: "", value: f64::MIN };
         for &key in *chain {
             let Some(draft) = drafts.get_mut(key) else { continue };
-            if draft.figure.value < bound.1 {
+            if draft.figure.value < bound.value {
                 set_to(&mut draft.figure, bound);
             }
-            bound = (key, draft.figure.value);
+            bound = Bound { key, value: draft.figure.value };
         }
     }
 }
 
 /// Gives a figure another one's value, and says so.
-fn set_to(figure: &mut Figure, (key, value): (&str, f64)) {
+fn set_to(figure: &mut Figure, Bound { key, value }: Bound<'_>) {
     let source =
         format!("set to {key}, which is {value}, for {} was out of order; {}", figure.value, figure.source);
     *figure = Figure { spread: figure.spread, ..Figure::new(value, FigureKind::Estimated, short(source)) };

@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 use mm::{Machine, Nanos, Order, Pfn, Request, Urgency, ZoneKind};
 use sim::Path;
 
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 
 /// When what starts with the machine has started.
 pub(super) const BOOT: Nanos = Nanos(50_000_000);

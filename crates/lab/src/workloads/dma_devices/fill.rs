@@ -7,8 +7,7 @@ use mm::ids::PAGEBLOCK_PAGES;
 use mm::vm::{AddressSpace, Cached, File, FileKind, MapSpec, Placement, Vpn};
 use sim::{AccessMix, Pattern, SimMachine};
 
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 
 /// Pages that are read ahead together, 128 KiB (`read_ahead_kb`).
 const PIECE: u32 = 32;

@@ -16,14 +16,16 @@ mod fill;
 mod tests;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mm::Cpu;
+use mm::policy::Mechanism;
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 use devices::Device;
 use fill::Fill;
@@ -34,7 +36,7 @@ pub(super) const GROUPS: &[&str] = &["devices", "fill"];
 /// Parameters of the devices and of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DmaDevices {
+pub(super) struct DmaDevices {
     /// The node that the program starts on.
     #[serde(default)]
     pub node: u16,
@@ -88,21 +90,39 @@ const fn default_b43() -> u32 {
     1
 }
 
-impl DmaDevices {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "dma-devices",
+    tests: &[Mechanism::Zonelists],
+    brings: Brings::FILES,
+    groups: GROUPS,
+    read: WorkloadKind::read::<DmaDevices>,
+    smallest: &[
+        "anon_mib = 1\nfile_mib = 1\nwrite_percent = 0\nagp_mib = 0\ndrm = 0\ntv = 0\nb43 = 0\ndisk_mb_per_second = 1\n",
+    ],
+    largest: &[],
+};
+
+impl Workload for DmaDevices {
+    fn title(&self) -> String {
         format!(
             "32-bit devices (AGP {} MiB, {} DRM, {} TV, {} B43) beside {} + {} MiB from node {}",
             self.agp_mib, self.drm, self.tv, self.b43, self.anon_mib, self.file_mib, self.node
         )
     }
 
-    pub(super) fn shrunk(self, by: u32) -> Self {
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
         let part = |mib: u32| (mib / by).max(1);
         let agp_mib = if self.agp_mib == 0 { 0 } else { part(self.agp_mib) };
-        Self { anon_mib: part(self.anon_mib), file_mib: part(self.file_mib), agp_mib, ..self }
+        Some(Arc::new(Self {
+            anon_mib: part(self.anon_mib),
+            file_mib: part(self.file_mib),
+            agp_mib,
+            ..*self
+        }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("anon_mib", self.anon_mib.into(), 1..=1 << 22)?;
         within("file_mib", self.file_mib.into(), 1..=1 << 22)?;
         within("write_percent", self.write_percent.into(), 0..=100)?;
@@ -128,7 +148,9 @@ impl DmaDevices {
         sim.spawn(task, move || fill.run(&owned, random));
         Ok(())
     }
+}
 
+impl DmaDevices {
     fn devices(&self) -> impl Iterator<Item = Device> {
         let several = |device, count: u32| std::iter::repeat_n(device, count as usize);
         let agp = several(Device::Agp { mib: self.agp_mib }, u32::from(self.agp_mib > 0));

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use mm::vm::{AddressSpace, File, FileKind, MapSpec, Placement, Vpn};
+use mm::vm::{AddressSpace, File, FileKind, MapSpec, Placement};
 use mm::{MigrateType, Node, Order, Pfn, Request, Zone};
 use sim::SimMachine;
 
-use super::{BLOCK, Fragment, Remains, WHOLE, is_asked, pages_of, placement};
-use crate::stage::Random;
-use crate::stage::Stage;
+use super::{BLOCK, Fragment, Region, Remains, WHOLE, is_asked, pages_of, placement};
+use crate::stage::{Random, Stage};
 
 /// Pages of a process lie together in pieces of so many, and between them those of files, which are read more or less ahead:
 /// estimates.
@@ -31,12 +30,21 @@ pub(super) struct Filling<'a> {
     space: Arc<AddressSpace<SimMachine>>,
     huge: Arc<AddressSpace<SimMachine>>,
     file: Arc<File<SimMachine>>,
-    /// Where anonymous memory begins, and how much of it there is.
-    anon: (Vpn, u32),
-    /// Likewise, of memory that is to stay where it is.
-    pinned: (Vpn, u32),
+    /// Anonymous memory.
+    anon: Region,
+    /// And memory that is to stay where it is.
+    pinned: Region,
     file_pages: u32,
     kernel: Vec<(Pfn, Order)>,
+}
+
+/// Whether memory of a process can be moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Memory {
+    /// It stays where it is.
+    Pinned,
+    /// It can.
+    Movable,
 }
 
 impl<'a> Filling<'a> {
@@ -51,8 +59,8 @@ impl<'a> Filling<'a> {
             space: mm.spaces().new_space(),
             huge: mm.spaces().new_space(),
             file: mm.files().new_file(FileKind::Disk),
-            anon: (Vpn::default(), 0),
-            pinned: (Vpn::default(), 0),
+            anon: Region::default(),
+            pinned: Region::default(),
             file_pages: 0,
             kernel: vec![],
         }
@@ -104,13 +112,14 @@ impl<'a> Filling<'a> {
         ) else {
             return;
         };
-        (self.anon.0, self.pinned.0) = (anon, pinned);
+        (self.anon.start, self.pinned.start) = (anon, pinned);
         let mut before = u64::MAX;
         while self.has_room() && self.free_pages() < before {
             before = self.free_pages();
-            let stays = self.random.below(WHOLE - of_file.min(WHOLE - 1)) < of_pinned;
+            let is_pinned = self.random.below(WHOLE - of_file.min(WHOLE - 1)) < of_pinned;
+            let memory = if is_pinned { Memory::Pinned } else { Memory::Movable };
             for _ in 0..STRETCH / PIECE {
-                self.piece(stays, of_file);
+                self.piece(memory, of_file);
             }
         }
     }
@@ -120,7 +129,7 @@ impl<'a> Filling<'a> {
     }
 
     /// A piece of a process's memory, with as many small pieces of the file before it as are its share.
-    fn piece(&mut self, stays: bool, of_file: u64) {
+    fn piece(&mut self, memory: Memory, of_file: u64) {
         let of_process = WHOLE - of_file.min(WHOLE - 1);
         // So many small pieces of 10,000 for each of the process.
         let mut owed =
@@ -129,16 +138,15 @@ impl<'a> Filling<'a> {
             self.read_piece();
             owed -= WHOLE;
         }
-        if stays {
-            self.pinned.1 += self.populate(self.pinned, PIECE);
-        } else {
-            self.anon.1 += self.populate(self.anon, PIECE);
+        match memory {
+            Memory::Pinned => self.pinned.pages += self.populate(self.pinned, PIECE),
+            Memory::Movable => self.anon.pages += self.populate(self.anon, PIECE),
         }
     }
 
-    /// Touches the next `pages` of a region of which `region` was touched; gives how many there were.
-    fn populate(&self, region: (Vpn, u32), pages: u32) -> u32 {
-        let done = self.stage.mm.spaces().populate(&self.space, region.0.add(region.1), pages);
+    /// Touches the next `pages` behind `region`; gives how many there were.
+    fn populate(&self, region: Region, pages: u32) -> u32 {
+        let done = self.stage.mm.spaces().populate(&self.space, region.start.add(region.pages), pages);
         if done.is_ok() { pages } else { 0 }
     }
 

@@ -1,14 +1,13 @@
 //! Making holes: what lies in memory goes piece by piece at random, in runs as large as the wanted fragmentation index
 //! needs them, and what the kernel takes then is scattered over the holes.
 
-use mm::vm::{MapSpec, Touch, Vpn};
+use mm::vm::{MapSpec, Touch};
 use mm::{Node, Order, Zone};
 use sim::SimMachine;
 
 use super::fill::kernel_request;
-use super::{BLOCK, Fragment, Remains, index_of, is_asked, largest_zone, pages_of, placement};
-use crate::stage::Random;
-use crate::stage::Stage;
+use super::{BLOCK, Fragment, Region, Remains, index_of, is_asked, largest_zone, pages_of, placement};
+use crate::stage::{Random, Stage};
 
 /// How often the index is looked at on the way to the goal.
 const LOOKS: u64 = 128;
@@ -98,12 +97,12 @@ impl<'a> Holes<'a> {
 
     /// A hole of up to `run` pages somewhere; gives its pages.
     fn hole(&mut self, remains: &mut Remains, run: u32) -> u64 {
-        let (own, pinned) = (u64::from(remains.anon.1), u64::from(remains.pinned.1));
+        let (own, pinned) = (u64::from(remains.anon.pages), u64::from(remains.pinned.pages));
         let (anon, file) = (own + pinned, u64::from(remains.file_pages));
         let at = self.random.below((anon + file + remains.kernel.len() as u64).max(1));
         if at < anon {
             let (region, at) = if at < own { (remains.anon, at) } else { (remains.pinned, at - own) };
-            return self.hole_in(remains, region, (at as u32, run));
+            return self.hole_in(remains, region, at as u32, run);
         }
         if at < anon + file {
             let first = (at - anon) as u32 / run * run;
@@ -120,11 +119,15 @@ impl<'a> Holes<'a> {
     }
 
     /// The run around the page `at` of a region whose frames are aligned as a block of the size would be.
-    fn hole_in(&self, remains: &Remains, region: (Vpn, u32), (at, run): (u32, u32)) -> u64 {
-        let Some(frame) = remains.space.access(region.0.add(at), Touch::Read) else { return 0 };
+    fn hole_in(&self, remains: &Remains, region: Region, at: u32, run: u32) -> u64 {
+        let Some(frame) = remains.space.access(region.start.add(at), Touch::Read) else { return 0 };
         let first = at.saturating_sub(frame.0 % run);
         let before = remains.space.resident_pages();
-        self.stage.mm.spaces().discard(&remains.space, region.0.add(first), run.min(region.1 - first));
+        self.stage.mm.spaces().discard(
+            &remains.space,
+            region.start.add(first),
+            run.min(region.pages - first),
+        );
         before - remains.space.resident_pages()
     }
 

@@ -23,9 +23,8 @@ use mm::{Knob, Node, NodeMask, Order, Pfn, Zone, ZoneKind};
 use serde::Deserialize;
 use sim::SimMachine;
 
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use super::workload::within;
+use crate::stage::{Random, Stage};
 
 /// Parts that shares are counted in.
 const WHOLE: u64 = 10_000;
@@ -34,7 +33,7 @@ const WHOLE: u64 = 10_000;
 /// pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fragment {
+pub(super) struct Fragment {
     /// Of all that is random here.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -68,23 +67,33 @@ const fn default_seed() -> u64 {
 }
 
 /// A machine that was fragmented, and what lies on it.
-pub struct Fragmented {
+pub(super) struct Fragmented {
     /// What lies on each node that has memory.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests look at it"))]
     pub nodes: Vec<Remains>,
 }
 
+/// Memory of a process from its start.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Region {
+    /// Where it begins.
+    pub(super) start: Vpn,
+    /// How much of it there is.
+    pub(super) pages: u32,
+}
+
 /// What lies on a node.
-pub struct Remains {
+pub(super) struct Remains {
     /// The node.
     pub node: Node,
     /// Anonymous memory in small pages, with its holes.
     pub space: Arc<AddressSpace<SimMachine>>,
     /// Where that begins, and its pages, holes included.
-    pub anon: (Vpn, u32),
+    pub anon: Region,
     /// The address space of the huge pages.
     pub huge: Arc<AddressSpace<SimMachine>>,
     /// Memory that stays where it is, with its holes.
-    pub pinned: (Vpn, u32),
+    pub pinned: Region,
     /// The file, with its holes.
     pub file: Arc<File<SimMachine>>,
     /// Its pages, holes included.

@@ -3,13 +3,12 @@
 use mm::vm::{MapSpec, Touch, Vpn};
 
 use super::{Remains, WHOLE, placement};
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 
 /// Pins all that is left of the memory that is to stay, and `busy` of 10,000 pages of the file.
 pub(super) fn pin(stage: &Stage, busy: u32, remains: &mut Remains, random: &mut Random) {
-    for page in 0..remains.pinned.1 {
-        let vpn = remains.pinned.0.add(page);
+    for page in 0..remains.pinned.pages {
+        let vpn = remains.pinned.start.add(page);
         // In a hole there is nothing.
         remains.stay +=
             u64::from(remains.space.access(vpn, Touch::Read).is_some() && keep(stage, remains, vpn));

@@ -15,21 +15,24 @@ mod thread;
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mm::Node;
+use mm::policy::Mechanism;
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
-use super::within;
 use crate::daemons;
 use crate::promotion::{Program, ProgramSpec, RegionSpec, World};
+use crate::reach::Brings;
 use crate::stage::Stage;
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 use thread::Running;
 
 /// Processes that are alike.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProcessSpec {
+pub(super) struct ProcessSpec {
     /// How many.
     #[serde(default = "one")]
     pub count: u32,
@@ -58,7 +61,7 @@ const fn one() -> u32 {
 /// Parameters of the workload.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HotPages {
+pub(super) struct HotPages {
     /// What runs.
     pub processes: Vec<ProcessSpec>,
     /// A thread's stretch of accesses between two looks at the clock, ms: that finely its hint faults and its turns of what is
@@ -77,8 +80,22 @@ const fn default_stretch() -> u32 {
     20
 }
 
-impl HotPages {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "hot-pages",
+    tests: &[Mechanism::Promotion],
+    brings: Brings::PROGRAMS,
+    groups: &["all"],
+    read: WorkloadKind::read::<HotPages>,
+    smallest: &[
+        "stretch_ms = 1\n[[processes]]\nnode = 0\nthreads = 0\nregions = [{ mib = 1 }]\n",
+        "stretch_ms = 1\n[[processes]]\nnode = 0\npasses = 1\nregions = [{ mib = 1 }]\n",
+    ],
+    largest: &[],
+};
+
+impl Workload for HotPages {
+    fn title(&self) -> String {
         let each = |spec: &ProcessSpec| {
             let mib = spec.regions.iter().map(|region| u64::from(region.mib) * u64::from(region.copies));
             let (mib, threads) = (mib.sum::<u64>(), spec.threads);
@@ -89,11 +106,11 @@ impl HotPages {
     }
 
     /// Memory keeps its size, but is modelled by that many fewer pages.
-    pub(super) fn shrunk(&self, by: u32) -> Self {
-        Self { grain: self.grain * by, ..self.clone() }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self { grain: self.grain * by, ..self.clone() }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         self.check(stage)?;
         let world = World::new(stage, self.grain, self.hint_busy_percent);
         let mut started = 0;
@@ -110,7 +127,9 @@ impl HotPages {
         daemons::promotion::start(sim, &world);
         Ok(())
     }
+}
 
+impl HotPages {
     fn check(&self, stage: &Stage) -> Result<(), String> {
         within("processes", self.processes.len() as u64, 1..=1000)?;
         within("hint_busy_percent", self.hint_busy_percent.into(), 0..=99)?;

@@ -15,15 +15,17 @@ mod process;
 mod tests;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mm::Cpu;
+use mm::policy::Mechanism;
 use mm::vm::FileKind;
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 use process::{Files, Process};
 
@@ -33,7 +35,7 @@ const START: mm::Nanos = mm::Nanos(2_000_000_000);
 /// Parameters of the processes.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KernelMemory {
+pub(super) struct KernelMemory {
     /// Processes at a time, from 1.
     pub processes: u32,
     /// Nodes whose CPUs they run on.
@@ -79,26 +81,39 @@ const fn default_disk() -> u32 {
     50
 }
 
-impl KernelMemory {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "kernel-memory",
+    tests: &[Mechanism::Zonelists],
+    brings: Brings::FILES,
+    groups: &["all"],
+    read: WorkloadKind::read::<KernelMemory>,
+    smallest: &[
+        "processes = 1\nnodes = [0]\nanon_mib = 1\nkernel_kib = 0\nfile_mib = 1\nmetadata_mib = 1\nlife_ms = 1\ndisk_mb_per_second = 1\n",
+    ],
+    largest: &[],
+};
+
+impl Workload for KernelMemory {
+    fn title(&self) -> String {
         format!(
             "{} processes of {} MiB and {} MiB shared, with {} KiB of the kernel's each, a file of {} MiB",
             self.processes, self.anon_mib, self.shared_mib, self.kernel_kib, self.file_mib
         )
     }
 
-    pub(super) fn shrunk(&self, by: u32) -> Self {
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
         let part = |mib: u32| (mib / by).max(1);
-        Self {
+        Some(Arc::new(Self {
             anon_mib: part(self.anon_mib),
             shared_mib: self.shared_mib / by,
             file_mib: part(self.file_mib),
             metadata_mib: part(self.metadata_mib),
             ..self.clone()
-        }
+        }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("processes", self.processes.into(), 1..=100_000)?;
         within("anon_mib", self.anon_mib.into(), 1..=1 << 22)?;
         within("shared_mib", self.shared_mib.into(), 0..=1 << 22)?;
@@ -128,7 +143,9 @@ impl KernelMemory {
         }
         Ok(())
     }
+}
 
+impl KernelMemory {
     fn cpus(&self, stage: &Stage) -> Result<Rc<[Cpu]>, String> {
         let on = |cpu: &&Cpu| self.nodes.contains(&stage.places[usize::from(cpu.0)].node);
         let cpus: Rc<[Cpu]> = stage.cpus.iter().filter(on).copied().collect();

@@ -9,8 +9,7 @@ use mm::{AllocError, Machine, Nanos, Order, Pfn, Request};
 use sim::{Path, SimMachine};
 
 use super::KernelMemory;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 
 /// What is counted besides.
 pub(super) const NOTES: [&str; 2] = ["processes_done", "processes_killed"];

@@ -7,8 +7,7 @@ use sim::{AccessMix, Pattern};
 
 use super::fill::{Lying, free_pages};
 use super::{Asks, Proactive};
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 
 /// Blocks that a driver got.
 const GOT: &str = "hugepages_allocated";

@@ -18,16 +18,18 @@ mod tests;
 
 use std::rc::Rc;
 
+use mm::policy::Mechanism;
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
-use super::within;
+use crate::reach::Brings;
 use crate::stage::Stage;
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Whose the memory is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Filled {
+pub(super) enum Filled {
     /// A program's, in small pages.
     #[default]
     Anonymous,
@@ -38,7 +40,7 @@ pub enum Filled {
 /// Who asks for huge pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Asks {
+pub(super) enum Asks {
     /// A driver, for blocks of kernel memory: the post says no more of it.
     Driver,
     /// A program that touches a heap for which huge pages are advised.
@@ -52,7 +54,7 @@ pub enum Asks {
 /// Parameters of the test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Proactive {
+pub(super) struct Proactive {
     /// Who asks.
     pub asks: Asks,
     /// Whose memory it is.
@@ -73,8 +75,19 @@ const fn default_holes() -> u32 {
     384
 }
 
-impl Proactive {
-    pub(super) fn title(self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "proactive",
+    tests: &[Mechanism::Compaction],
+    brings: Brings::SPACES,
+    groups: &["all"],
+    read: WorkloadKind::read::<Proactive>,
+    smallest: &["asks = 'nobody'\nholes = 1\n", "asks = 'java'\nholes = 1\n"],
+    largest: &[],
+};
+
+impl Workload for Proactive {
+    fn title(&self) -> String {
         let who = match self.asks {
             Asks::Driver => "a driver asks for huge pages",
             Asks::Java => "a program touches huge pages",
@@ -88,13 +101,13 @@ impl Proactive {
         format!("{who} in memory of which {} of 512 pages are free, the others {whose}", self.holes)
     }
 
-    pub(super) fn start(self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("holes", self.holes.into(), 1..=511)?;
         within("settle_ms", self.settle_ms.into(), 0..=1_000_000)?;
         within("pause_us", self.pause_us.into(), 0..=1_000_000)?;
         let filled = fill::fill(stage, self.filled, self.holes);
-        let owned = Rc::clone(stage);
-        sim.spawn(TaskSpec::new("asks").on(stage.cpu(0)), move || ask::run(&owned, self, filled));
+        let (spec, owned) = (*self, Rc::clone(stage));
+        sim.spawn(TaskSpec::new("asks").on(stage.cpu(0)), move || ask::run(&owned, spec, filled));
         Ok(())
     }
 }

@@ -12,8 +12,7 @@ use mm::{Nanos, Order};
 use sim::{Path, SimMachine, Traffic};
 
 use super::{PythonLoop, Round};
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::stage::{Random, Stage};
 use crate::workloads::mapping::BATCH;
 
 /// What a page costs in each part of a round, ns.

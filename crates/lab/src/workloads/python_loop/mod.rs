@@ -17,20 +17,22 @@
 mod age;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use mm::{Nanos, Order};
 use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, Traffic};
 
 use super::mapping::{Backing, Mapping};
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Parameters of the script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PythonLoop {
+pub(crate) struct PythonLoop {
     /// Processes that run it, from 1.
     pub processes: u32,
     /// Size of the mapping, MiB, from 1.
@@ -47,16 +49,34 @@ const fn default_stagger() -> u32 {
     1000
 }
 
-impl PythonLoop {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "python-loop",
+    tests: &[Mechanism::PageLists],
+    brings: Brings::PAGES,
+    groups: &["all"],
+    read: WorkloadKind::read::<PythonLoop>,
+    smallest: &["processes = 1\nmib = 1\nstagger_ms = 0\n"],
+    largest: &[],
+};
+
+#[cfg(test)]
+impl From<PythonLoop> for crate::workloads::WorkloadSpec {
+    fn from(loops: PythonLoop) -> Self {
+        Self { kind: &KIND, workload: Arc::new(loops) }
+    }
+}
+
+impl Workload for PythonLoop {
+    fn title(&self) -> String {
         format!("python loop, {} processes of {} MiB", self.processes, self.mib)
     }
 
-    pub(super) fn shrunk(self, by: u32) -> Self {
-        Self { mib: (self.mib / by).max(1), stagger_ms: self.stagger_ms / by, ..self }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self { mib: (self.mib / by).max(1), stagger_ms: self.stagger_ms / by, ..*self }))
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("processes", self.processes.into(), 1..=100_000)?;
         within("mib", self.mib.into(), 1..=1 << 24)?;
         within("rounds_before", self.rounds_before.into(), 0..=1000)?;
@@ -76,7 +96,9 @@ impl PythonLoop {
         }
         Ok(())
     }
+}
 
+impl PythonLoop {
     /// Pages of a mapping.
     const fn pages(self) -> usize {
         self.mib as usize * 256

@@ -7,22 +7,24 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mm::Nanos;
+use mm::policy::Mechanism;
 use mm::slab::{CacheId, CacheSpec};
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
 use super::super::alloc_loop::{FreeOrder, Whose};
-use super::super::within;
 use super::objects::{self, Object};
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// Parameters of the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SlabBulk {
+pub(super) struct SlabBulk {
     /// Tasks, from 1.
     pub tasks: u32,
     /// Bytes of an object.
@@ -47,17 +49,31 @@ const fn one() -> u32 {
 /// Batches that wait to be freed, by the task that will free them.
 type Hands = Rc<[RefCell<VecDeque<Vec<Object>>>]>;
 
-impl SlabBulk {
-    pub(in super::super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(in crate::workloads) const KIND: WorkloadKind = WorkloadKind {
+    name: "slab-bulk",
+    tests: &[Mechanism::Slabs],
+    brings: Brings::SLABS,
+    groups: &["all"],
+    read: WorkloadKind::read::<SlabBulk>,
+    smallest: &[
+        "tasks = 1\nsize = 8\nobjects = 1\n",
+        "tasks = 2\nsize = 8\nobjects = 1\nwhose = 'neighbours'\nfree = 'shuffled'\n",
+    ],
+    largest: &["tasks = 2\nsize = 8192\nbatch = 4096\nobjects = 4096\n"],
+};
+
+impl Workload for SlabBulk {
+    fn title(&self) -> String {
         let Self { tasks, size, batch, .. } = self;
         format!("slab loop, {tasks} tasks, objects of {size} bytes in batches of {batch}")
     }
 
-    pub(in super::super) fn shrunk(self, by: u32) -> Self {
-        Self { objects: (self.objects / by).max(self.batch.min(self.objects)), ..self }
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
+        Some(Arc::new(Self { objects: (self.objects / by).max(self.batch.min(self.objects)), ..*self }))
     }
 
-    pub(in super::super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("tasks", self.tasks.into(), 1..=100_000)?;
         within("size", self.size.into(), 8..=8192)?;
         within("batch", self.batch.into(), 1..=4096)?;

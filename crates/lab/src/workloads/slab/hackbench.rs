@@ -13,20 +13,21 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use mm::policy::Mechanism;
 use mm::slab::{CacheFlags, CacheId, CacheSpec};
 use mm::{Access, Nanos};
 use serde::Deserialize;
 use sim::{Path, Sim, TaskSpec, WaitQueue};
 
-use super::super::within;
 use super::objects::{self, Object};
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// How messages travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ipc {
+pub(super) enum Ipc {
     /// Pairs of connected sockets.
     #[default]
     Sockets,
@@ -37,7 +38,7 @@ pub enum Ipc {
 /// Parameters of hackbench.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hackbench {
+pub(super) struct Hackbench {
     /// Groups of 20 senders and 20 receivers, from 1.
     pub groups: u32,
     /// How messages travel.
@@ -65,8 +66,22 @@ const PEERS: u32 = 20;
 /// Tasks start within this time.
 const STAGGER: Nanos = Nanos(1_000_000);
 
-impl Hackbench {
-    pub(in super::super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(in crate::workloads) const KIND: WorkloadKind = WorkloadKind {
+    name: "hackbench",
+    tests: &[Mechanism::Slabs],
+    brings: Brings::SLABS,
+    groups: &["all"],
+    read: WorkloadKind::read::<Hackbench>,
+    smallest: &[
+        "groups = 1\nsend_ns = 0\nreceive_ns = 0\nin_flight = 1\n",
+        "groups = 1\nipc = 'pipes'\nsend_ns = 0\nreceive_ns = 0\nin_flight = 1\n",
+    ],
+    largest: &[],
+};
+
+impl Workload for Hackbench {
+    fn title(&self) -> String {
         let ipc = match self.ipc {
             Ipc::Sockets => "sockets",
             Ipc::Pipes => "pipes",
@@ -74,7 +89,7 @@ impl Hackbench {
         format!("hackbench, {} groups of {} tasks, {ipc}", self.groups, 2 * PEERS)
     }
 
-    pub(in super::super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("groups", self.groups.into(), 1..=1000)?;
         within("in_flight", self.in_flight.into(), 1..=1 << 20)?;
         let buffers = match self.ipc {

@@ -9,6 +9,8 @@ mod regions;
 #[cfg(test)]
 mod tests;
 
-pub use bulk::SlabBulk;
-pub use hackbench::{Hackbench, Ipc};
-pub use regions::{Brk, Regions};
+use super::workload::WorkloadKind;
+
+/// All of them.
+pub(super) const KINDS: [WorkloadKind; 5] =
+    [regions::MMAP1, regions::MMAP2, regions::BRK1, hackbench::KIND, bulk::KIND];

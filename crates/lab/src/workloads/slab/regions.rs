@@ -8,23 +8,26 @@
 //! munmap that holds the address space's lock for reading only, and accounting to memory cgroups.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use mm::slab::{CacheFlags, CacheId, CacheSpec};
 use mm::{Access, LockClass, Machine, Nanos};
 use serde::Deserialize;
 use sim::{Path, Sim, SimLock, TaskSpec};
+use toml::Table;
 
-use super::super::{Sharing, within};
 use super::calls::{BRK_UP, Kernel, MAP, Step, UNMAP};
 use super::objects::{self, Object};
 use crate::daemons::rcu::{self, Ticks};
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Sharing, Workload, WorkloadKind, within};
 
-/// Parameters of mmap1 and mmap2.
+/// Parameters of all three.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Regions {
+pub(super) struct Regions {
     /// Tasks, from 1.
     pub tasks: u32,
     /// Processes or threads.
@@ -46,11 +49,6 @@ pub struct Regions {
     pub callback_ns: u32,
 }
 
-/// Parameters of brk1: the same.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(transparent)]
-pub struct Brk(pub Regions);
-
 fn default_kernel() -> String {
     "6.18".to_owned()
 }
@@ -69,20 +67,69 @@ const NODE_BYTES: u32 = 256;
 /// Tasks start within this time, so that they never run in step.
 const STAGGER: Nanos = Nanos(1_000_000);
 
-impl Regions {
-    pub(in super::super) fn title(&self, name: &str) -> String {
-        let sharing = match self.sharing {
+/// One of the programs, with its parameters.
+#[derive(Clone, Debug)]
+struct WillItScale {
+    name: &'static str,
+    calls: Calls,
+    regions: Regions,
+}
+
+impl WillItScale {
+    fn read(
+        name: &'static str,
+        calls: Calls,
+        parameters: Table,
+    ) -> Result<Arc<dyn Workload>, toml::de::Error> {
+        Ok(Arc::new(Self { name, calls, regions: parameters.try_into()? }))
+    }
+}
+
+/// What the three have in common; its name is nobody's.
+const PROGRAM: WorkloadKind = WorkloadKind {
+    name: "",
+    tests: &[Mechanism::Slabs],
+    brings: Brings::SLABS,
+    groups: &["all"],
+    read: |parameters| WillItScale::read("", MAPS, parameters),
+    smallest: &["tasks = 1\nround_ns = 0\ngrace_us = 100\ncallback_ns = 0\n"],
+    largest: &[],
+};
+
+/// will-it-scale's mmap1: a region of anonymous memory comes and goes.
+pub(in crate::workloads) const MMAP1: WorkloadKind = WorkloadKind {
+    name: "mmap1",
+    read: |parameters| WillItScale::read("mmap1", MAPS, parameters),
+    largest: &["tasks = 1\nround_ns = 4294967295\ngrace_us = 10000000\n"],
+    ..PROGRAM
+};
+
+/// will-it-scale's mmap2: a region of a file.
+pub(in crate::workloads) const MMAP2: WorkloadKind = WorkloadKind {
+    name: "mmap2",
+    read: |parameters| WillItScale::read("mmap2", MAPS, parameters),
+    ..PROGRAM
+};
+
+/// will-it-scale's brk1: the heap grows by a page and shrinks again.
+pub(in crate::workloads) const BRK1: WorkloadKind =
+    WorkloadKind { name: "brk1", read: |parameters| WillItScale::read("brk1", GROWS, parameters), ..PROGRAM };
+
+impl Workload for WillItScale {
+    fn title(&self) -> String {
+        let sharing = match self.regions.sharing {
             Sharing::Processes => "processes",
             Sharing::Threads => "threads",
         };
-        format!("{name}, {} {sharing}, calls of {}", self.tasks, self.kernel)
+        format!("{}, {} {sharing}, calls of {}", self.name, self.regions.tasks, self.regions.kernel)
     }
 
-    /// Starts mmap1 or mmap2.
-    pub(in super::super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
-        self.begin(sim, stage, Calls { up: MAP, operations: 1 })
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+        self.regions.begin(sim, stage, self.calls)
     }
+}
 
+impl Regions {
     fn begin(&self, sim: &Sim, stage: &Rc<Stage>, calls: Calls) -> Result<(), String> {
         within("tasks", self.tasks.into(), 1..=100_000)?;
         let kernel = Kernel::of(&self.kernel)?;
@@ -113,19 +160,18 @@ impl Regions {
     }
 }
 
-impl Brk {
-    pub(in super::super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
-        self.0.begin(sim, stage, Calls { up: BRK_UP, operations: 2 })
-    }
-}
-
 /// The two calls of a round, the second of which is [`UNMAP`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Calls {
     up: &'static [Step],
     /// Operations that a round counts for.
     operations: u64,
 }
+
+/// mmap and munmap.
+const MAPS: Calls = Calls { up: MAP, operations: 1 };
+/// brk up and down.
+const GROWS: Calls = Calls { up: BRK_UP, operations: 2 };
 
 /// The caches of a kernel.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! A JVM: touches its heap, lets its warehouses work for a while, and begins anew with the next number of them.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -151,7 +152,7 @@ impl Jvm {
             let (run, heap, crew) = (Rc::clone(&self.run), Rc::clone(heap), Rc::clone(&crew));
             let own = self.random(warehouses, warehouse);
             stage.machine().spawn(task, move || {
-                let done = work(&run, &heap, (from, to), own);
+                let done = work(&run, &heap, from..to, own);
                 crew.done(&run.stage, done);
             });
         }
@@ -188,8 +189,8 @@ fn touch(
     u64::from(pages)
 }
 
-/// A warehouse's thread, until `window.1`; gives the operations done since `window.0`.
-fn work(run: &Shared, heap: &Heap, window: (Nanos, Nanos), mut random: Random) -> u64 {
+/// A warehouse's thread, until the end of `window`; gives the operations done in it.
+fn work(run: &Shared, heap: &Heap, window: Range<Nanos>, mut random: Random) -> u64 {
     let (machine, spec, mut done) = (run.stage.machine(), &run.spec, 0);
     let own = Nanos(u64::from(spec.own_ns) * OPERATIONS);
     let new = AccessMix {
@@ -199,14 +200,14 @@ fn work(run: &Shared, heap: &Heap, window: (Nanos, Nanos), mut random: Random) -
         working_set: heap.space.resident_pages() * PAGE_SIZE / 4,
         nodes: &heap.nodes,
     };
-    while machine.now() < window.1 {
+    while machine.now() < window.end {
         machine.wait_until(&heap.waiting, || !heap.collecting.get());
         machine.compute(own);
         machine.access(heap.reads(u64::from(spec.reads) * OPERATIONS));
         machine.access(new);
         machine.sync();
         let now = machine.now();
-        done += if now >= window.0 && now < window.1 { OPERATIONS } else { 0 };
+        done += if window.contains(&now) { OPERATIONS } else { 0 };
         run.stage.tally.did(OPERATIONS);
         let left = heap.until_collection.get();
         heap.until_collection.set(left.saturating_sub(OPERATIONS));

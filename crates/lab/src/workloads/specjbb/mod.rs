@@ -17,18 +17,21 @@ mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
+use mm::policy::Mechanism;
 use serde::Deserialize;
 use sim::{Sim, TaskSpec, WaitQueue};
 
-use super::within;
+use crate::reach::Brings;
 use crate::stage::Stage;
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 use jvm::Jvm;
 
 /// Parameters of SPECjbb.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Specjbb {
+pub(super) struct Specjbb {
     /// The nodes on whose CPUs JVMs start, one JVM each; empty: one on every node with CPUs.
     #[serde(default)]
     pub nodes: Vec<u16>,
@@ -60,8 +63,21 @@ pub struct Specjbb {
     pub stray_percent: u32,
 }
 
-impl Specjbb {
-    pub(in crate::workloads) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "specjbb",
+    tests: &[Mechanism::Zonelists],
+    brings: Brings::SPACES,
+    groups: &["all"],
+    read: WorkloadKind::read::<Specjbb>,
+    smallest: &[
+        "warehouses = [1]\nmeasure_ms = 1\nheap_mib = 64\nlive_mib = 1\nown_ns = 1\nreads = 0\nnew_bytes = 0\ncollect_every = 1\ncollect_reads = 0\ncollect_warehouse_reads = 0\n",
+    ],
+    largest: &[],
+};
+
+impl Workload for Specjbb {
+    fn title(&self) -> String {
         let jvms = if self.nodes.is_empty() {
             "a JVM on each node".to_owned()
         } else {
@@ -72,17 +88,17 @@ impl Specjbb {
         format!("SPECjbb, {jvms}, up to {last} warehouses, heaps of {} MiB", self.heap_mib)
     }
 
-    pub(in crate::workloads) fn shrunk(&self, by: u32) -> Self {
+    fn shrunk(&self, by: u32) -> Option<Arc<dyn Workload>> {
         let less = |mib: u32| (mib / by).max(1);
-        Self {
+        Some(Arc::new(Self {
             heap_mib: less(self.heap_mib),
             live_mib: less(self.live_mib),
             small_mib: self.small_mib / by,
             ..self.clone()
-        }
+        }))
     }
 
-    pub(in crate::workloads) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         self.check()?;
         let nodes = self.start_nodes(stage)?;
         let run = Rc::new(Shared {
@@ -97,7 +113,9 @@ impl Specjbb {
         }
         Ok(())
     }
+}
 
+impl Specjbb {
     fn check(&self) -> Result<(), String> {
         if self.warehouses.is_empty() {
             return Err("workload: warehouses is empty; give one number or more".into());

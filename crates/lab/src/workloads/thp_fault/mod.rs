@@ -25,15 +25,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mm::ids::PAGEBLOCK_PAGES;
+use mm::policy::Mechanism;
 use mm::vm::{AddressSpace, FaultKind, MapSpec, Touch, Vpn};
 use mm::{Cpu, Machine, Nanos};
 use serde::Deserialize;
 use sim::{Sim, SimMachine, TaskSpec};
 
 use super::fragment::Fragment;
-use super::within;
-use crate::stage::Random;
-use crate::stage::Stage;
+use crate::reach::Brings;
+use crate::stage::{Random, Stage};
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 
 /// What the program is counted by.
 const NOTES: [&str; 5] = ["thp_wanted", "thp_got", "thp_missed", "floor_pages", "floor_blocks"];
@@ -44,7 +45,7 @@ const LOAD_STEP: Nanos = Nanos(1_000_000);
 /// Parameters of the program and of what it runs on.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ThpFault {
+pub(super) struct ThpFault {
     /// A range, MiB, even, from 2.
     #[serde(default = "default_mib")]
     pub mib: u32,
@@ -76,8 +77,19 @@ const fn default_every() -> u32 {
     5000
 }
 
-impl ThpFault {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "thp-fault",
+    tests: &[Mechanism::Compaction, Mechanism::HugePages],
+    brings: Brings::SPACES,
+    groups: &["all"],
+    read: WorkloadKind::read::<ThpFault>,
+    smallest: &["mib = 2\nranges = 1\nevery_ms = 0\n[fragment]\nkernel = 200\nfree = 5000\nindex = 950\n"],
+    largest: &[],
+};
+
+impl Workload for ThpFault {
+    fn title(&self) -> String {
         format!(
             "{} ranges of {} MiB faulted in huge pages beside {} tasks, memory {}",
             self.ranges,
@@ -87,12 +99,7 @@ impl ThpFault {
         )
     }
 
-    /// Less memory on the machine; a range is what it is.
-    pub(super) fn shrunk(&self, _by: u32) -> Self {
-        self.clone()
-    }
-
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         within("mib", self.mib.into(), 2..=1 << 16)?;
         within("ranges", self.ranges.into(), 1..=1000)?;
         within("every_ms", self.every_ms.into(), 0..=1_000_000)?;
@@ -105,7 +112,7 @@ impl ThpFault {
         stage.tasks.set(1);
         let cpu = stage.cpu(0);
         for number in 0..self.load {
-            start_load(sim, stage, (number, cpu));
+            start_load(sim, stage, number, cpu);
         }
         let random = RefCell::new(Random::new(stage.machine()));
         let program = Program { spec: self.clone(), stage: Rc::clone(stage), random };
@@ -116,7 +123,7 @@ impl ThpFault {
     }
 }
 
-fn start_load(sim: &Sim, stage: &Rc<Stage>, (number, cpu): (u32, Cpu)) {
+fn start_load(sim: &Sim, stage: &Rc<Stage>, number: u32, cpu: Cpu) {
     let owned = Rc::clone(stage);
     // Not all slices begin together.
     let start = Random::new(stage.machine()).time_below(LOAD_STEP);
@@ -172,20 +179,20 @@ impl Program {
         tally.note("floor_blocks", floor.blocks);
     }
 
-    fn plain(&self) -> Kind {
-        Kind {
+    fn plain(&self) -> RangeKind {
+        RangeKind {
             spec: MapSpec::anonymous(self.spec.mib << 8).small(),
             range: "plain-range",
             part: "plain-2mib",
         }
     }
 
-    fn huge(&self) -> Kind {
-        Kind { spec: MapSpec::anonymous(self.spec.mib << 8), range: "stall-range", part: "touch-2mib" }
+    fn huge(&self) -> RangeKind {
+        RangeKind { spec: MapSpec::anonymous(self.spec.mib << 8), range: "stall-range", part: "touch-2mib" }
     }
 
     /// Maps a range and touches all of it.
-    fn range(&self, space: &Arc<AddressSpace<SimMachine>>, kind: &Kind) {
+    fn range(&self, space: &Arc<AddressSpace<SimMachine>>, kind: &RangeKind) {
         let Stage { mm, tally, .. } = &*self.stage;
         let spec = MapSpec { pages: kind.spec.pages, huge: kind.spec.huge, ..MapSpec::anonymous(1) };
         let Ok(start) = mm.spaces().mmap(space, spec) else { return tally.could_not_get() };
@@ -216,7 +223,7 @@ impl Program {
     }
 
     /// Touches the 2 MiB at `start`, page by page where it must. `None`: there is no memory.
-    fn touch(&self, space: &AddressSpace<SimMachine>, start: Vpn, kind: &Kind) -> Option<Touched> {
+    fn touch(&self, space: &AddressSpace<SimMachine>, start: Vpn, kind: &RangeKind) -> Option<Touched> {
         let Stage { mm, tally, .. } = &*self.stage;
         let machine = self.stage.machine();
         let began = machine.now();
@@ -243,14 +250,14 @@ impl Program {
 }
 
 /// A kind of range.
-struct Kind {
+struct RangeKind {
     spec: MapSpec<SimMachine>,
     /// What samples of it and of its parts are called.
     range: &'static str,
     part: &'static str,
 }
 
-impl Kind {
+impl RangeKind {
     fn wants_huge(&self) -> bool {
         self.spec.huge == mm::vm::HugePages::AsConfigured
     }

@@ -21,12 +21,14 @@ use std::sync::Arc;
 
 use mm::Nanos;
 use mm::ids::PAGEBLOCK_PAGES;
+use mm::policy::Mechanism;
 use mm::vm::{AddressSpace, File, FileKind};
 use serde::Deserialize;
 use sim::{Sim, SimMachine, TaskSpec, WaitQueue};
 
-use super::within;
+use crate::reach::Brings;
 use crate::stage::Stage;
+use crate::workloads::workload::{Workload, WorkloadKind, within};
 use thread::Thread;
 
 /// Numbers of threads that are done.
@@ -37,7 +39,7 @@ const GAP: Nanos = Nanos(100_000_000);
 /// When the first halves of the first mapping's huge pages are free memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Holes {
+pub(super) enum Holes {
     /// When they are unmapped: the mapping is of small pages, or the kernel splits huge ones there and then.
     #[default]
     AtOnce,
@@ -49,7 +51,7 @@ pub enum Holes {
 /// Parameters of thpscale.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Thpscale {
+pub(super) struct Thpscale {
     /// Numbers of threads, in order; each from 1.
     pub threads: Vec<u32>,
     /// Of a hundred pages of the machine, how many the first mapping of a process has (`THPSCALE_MAPSIZE`); the second has half of
@@ -73,13 +75,24 @@ const fn default_disk() -> u32 {
     500
 }
 
-impl Thpscale {
-    pub(super) fn title(&self) -> String {
+/// What the file of an experiment calls it.
+pub(super) const KIND: WorkloadKind = WorkloadKind {
+    name: "thpscale",
+    tests: &[Mechanism::Compaction, Mechanism::HugePages],
+    brings: Brings::FILES,
+    groups: &["all"],
+    read: WorkloadKind::read::<Thpscale>,
+    smallest: &["threads = [1]\nmemory_percent = 1\ndisk_mb_per_second = 1\n"],
+    largest: &[],
+};
+
+impl Workload for Thpscale {
+    fn title(&self) -> String {
         let threads: Vec<String> = self.threads.iter().map(u32::to_string).collect();
         format!("thpscale with {} threads, {} % of memory", threads.join(", "), self.memory_percent)
     }
 
-    pub(super) fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
+    fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         if self.threads.is_empty() {
             return Err("workload: threads is empty; give one number or more".into());
         }
@@ -99,7 +112,9 @@ impl Thpscale {
         sim.spawn(TaskSpec::new("thpscale"), move || spec.run(&stage, pages));
         Ok(())
     }
+}
 
+impl Thpscale {
     /// Pages of the first mapping, all threads together.
     fn pages(&self, stage: &Stage) -> u32 {
         let all: u64 = stage.mm.zones().iter().map(|zone| u64::from(zone.managed())).sum();
@@ -109,7 +124,7 @@ impl Thpscale {
     /// One number of threads after the other; then it waits for the end.
     fn run(&self, stage: &Rc<Stage>, pages: u32) {
         for &threads in &self.threads {
-            let process = Rc::new(Process::new(stage, self.holes, (threads, pages / threads)));
+            let process = Rc::new(Process::new(stage, self.holes, threads, pages / threads));
             process.run();
             if stage.is_over() {
                 return;
@@ -137,12 +152,33 @@ struct Process {
     /// Threads that have ended.
     ended: Cell<u32>,
     waiting: WaitQueue,
-    /// Parts that got a huge page, and all.
-    parts: Cell<(u32, u32)>,
+    parts: Cell<Parts>,
+}
+
+/// What a part of 2 MiB got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// A huge page.
+    Huge,
+    /// Pages of 4 KiB.
+    Base,
+}
+
+/// Parts that were touched.
+#[derive(Clone, Copy, Default, Debug)]
+struct Parts {
+    huge: u32,
+    all: u32,
+}
+
+impl Parts {
+    fn and(self, part: Part) -> Self {
+        Self { huge: self.huge + u32::from(part == Part::Huge), all: self.all + 1 }
+    }
 }
 
 impl Process {
-    fn new(stage: &Rc<Stage>, holes: Holes, (threads, pages): (u32, u32)) -> Self {
+    fn new(stage: &Rc<Stage>, holes: Holes, threads: u32, pages: u32) -> Self {
         Self {
             stage: Rc::clone(stage),
             space: stage.mm.spaces().new_space(),
@@ -167,7 +203,7 @@ impl Process {
             stage.machine().spawn(task, move || thread.run());
         }
         stage.machine().wait_until(&self.waiting, || self.ended.get() == self.threads);
-        let (huge, all) = self.parts.get();
+        let Parts { huge, all } = self.parts.get();
         if all > 0 {
             let percent = 100.0 * f64::from(huge) / f64::from(all);
             stage.tally.sampled(&format!("huge-{}", self.threads), percent);

@@ -8,7 +8,7 @@ use mm::vm::{Backing, FaultKind, MapSpec, Touch, Vpn};
 use mm::{Machine, Nanos, Node};
 use sim::{AccessMix, Pattern};
 
-use super::{Holes, Process};
+use super::{Holes, Part, Process};
 
 /// Pages that the page cache reads together, 128 KiB (`read_ahead_kb`).
 const PIECE: u32 = 32;
@@ -99,25 +99,25 @@ impl Thread {
     /// Touches and writes the 2 MiB parts of the mapping at `second`, one after the other.
     fn ask(&self, second: Vpn) {
         let stage = &self.process.stage;
-        for part in 0..self.process.pages / 2 / PAGEBLOCK_PAGES {
+        for number in 0..self.process.pages / 2 / PAGEBLOCK_PAGES {
             if stage.is_over() {
                 return;
             }
             let start = stage.machine().now();
-            let Ok(huge) = self.write(second.add(part * PAGEBLOCK_PAGES)) else {
+            let Ok(part) = self.write(second.add(number * PAGEBLOCK_PAGES)) else {
                 stage.tally.could_not_get();
                 return;
             };
-            self.note(huge, Nanos(stage.machine().now().0 - start.0));
+            self.note(part, Nanos(stage.machine().now().0 - start.0));
         }
     }
 
-    /// Writes 2 MiB; says whether they are a huge page.
-    fn write(&self, start: Vpn) -> Result<bool, Ended> {
+    /// Writes 2 MiB; says what they got.
+    fn write(&self, start: Vpn) -> Result<Part, Ended> {
         let Process { stage, space, .. } = &*self.process;
         let touched = stage.mm.spaces().touch_page(space, start, Touch::Write)?;
-        let huge = touched.1 == Some(FaultKind::Huge);
-        if !huge {
+        let part = if touched.1 == Some(FaultKind::Huge) { Part::Huge } else { Part::Base };
+        if part == Part::Base {
             stage.mm.spaces().populate(space, start.add(1), PAGEBLOCK_PAGES - 1)?;
         }
         let node = stage.places[usize::from(stage.machine().cpu().0)].node;
@@ -128,15 +128,17 @@ impl Thread {
             working_set: u64::from(PAGEBLOCK_PAGES) * PAGE_SIZE,
             nodes: &[(Node(node), 1)],
         });
-        Ok(huge)
+        Ok(part)
     }
 
-    fn note(&self, huge: bool, took: Nanos) {
+    fn note(&self, part: Part, took: Nanos) {
         let Process { stage, threads, parts, .. } = &*self.process;
-        let so_far = parts.get();
-        parts.set((so_far.0 + u32::from(huge), so_far.1 + 1));
+        parts.set(parts.get().and(part));
         let ns = took.0 as f64;
-        let kind = if huge { "huge" } else { "base" };
+        let kind = match part {
+            Part::Huge => "huge",
+            Part::Base => "base",
+        };
         stage.tally.sampled(&format!("fault-both-{threads}"), ns);
         stage.tally.sampled(&format!("fault-{kind}-{threads}"), ns);
         stage.tally.did(1);

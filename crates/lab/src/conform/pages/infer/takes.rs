@@ -2,7 +2,7 @@
 
 use super::super::life::NONE;
 use super::super::lists::ListId;
-use super::super::runs::{Run, list_of};
+use super::super::runs::{PageRun, list_of};
 use super::super::story::{KernelRefill, Step, What};
 use super::Inference;
 use crate::conform::read::trace_csv::{Event, EventKind};
@@ -34,7 +34,7 @@ impl Inference<'_> {
     }
 
     /// A single page that its request got although the list was not empty: the pageset was locked.
-    fn was_direct(&mut self, run: &Run, event: &Event) -> bool {
+    fn was_direct(&mut self, run: &PageRun, event: &Event) -> bool {
         if run.events.len() != 1 || run.request == NONE {
             return false;
         }
@@ -50,7 +50,7 @@ impl Inference<'_> {
     }
 
     /// The step of the allocation that a refill was for.
-    fn take_for_refill(&mut self, run: &Run, index: u32, link: u32) {
+    fn take_for_refill(&mut self, run: &PageRun, index: u32, link: u32) {
         if run.request == NONE {
             // Of the bulk allocator: the first page of the refill, if that is freed without being seen allocated.
             let top = self.stacks[run.list.index()].last().copied();
@@ -139,7 +139,7 @@ impl Inference<'_> {
 
     /// First blocks of pageblocks that the run claimed whole: the kernel has no event for them. Those that come to light
     /// later are not among them.
-    fn silent_claims(&self, run: &Run) -> u32 {
+    fn silent_claims(&self, run: &PageRun) -> u32 {
         let order = run.list.order();
         let size = order.pages();
         let mut silent = 0;

@@ -1,14 +1,14 @@
 //! An experiment file as it is written: every key with its meaning. Nothing is resolved or checked here beyond what the
-//! types say; [`super::read`] does that. docs/experiments.md is this file for people who do not read Rust.
+//! types say; [`crate::experiment::read`] does that. docs/experiments.md is this file for people who do not read Rust.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::{Spanned, Value};
 
+use crate::experiment::spec::Form;
 use crate::measurements::{Confidence, Role};
 
 /// The whole file. What the top level says holds for every variant and sweep that does not say otherwise.
@@ -202,18 +202,6 @@ pub(super) struct CompareEntry {
     pub(super) noise: Option<String>,
 }
 
-/// How one variant is set against another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Form {
-    /// So many times the other.
-    Ratio,
-    /// So many percent of the other.
-    Percent,
-    /// So many percent more than the other.
-    Change,
-}
-
 /// Machines by values of a knob.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -350,13 +338,3 @@ fn flatten(
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Parameters(pub(super) BTreeMap<Spanned<String>, Spanned<Value>>);
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ratio => "ratio",
-            Self::Percent => "percent",
-            Self::Change => "change",
-        })
-    }
-}

@@ -11,8 +11,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::error::{ExperimentError, Place};
-use super::read::Read;
+use crate::experiment::error::{ExperimentError, Place, Read};
 
 /// Accesses a second to a page that is accessed within 1 s and not within 0.1 s; within 5 s and not within 1 s.
 const RATES: [f64; 2] = [2.5, 0.4];
@@ -56,14 +55,14 @@ struct Stretches {
 }
 
 /// Whether `text` is what `freehold heat` wrote: it has regions, and nothing to run.
-pub(super) fn is_heat(text: &str) -> bool {
+pub(in crate::experiment) fn is_heat(text: &str) -> bool {
     let Ok(table) = text.parse::<toml::Table>() else { return false };
     table.contains_key("region")
         && !["variant", "sweep", "workload"].iter().any(|key| table.contains_key(*key))
 }
 
 /// The experiment file for it.
-pub(super) fn experiment(place: Place<'_>) -> Read<String> {
+pub(in crate::experiment) fn experiment(place: Place<'_>) -> Read<String> {
     let file: File = toml::from_str(place.text).map_err(|error| place.toml(error))?;
     let mut regions = vec![];
     for region in &file.region {
@@ -189,8 +188,8 @@ fn segments(region: Stretches, weights: [f64; 4]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Experiment;
     use super::*;
+    use crate::experiment::spec::Experiment;
 
     const HEAT: &str = "title = \"words \\\"counted\\\"\"\nsource = \"measured\"\n\n\
         [[region]]\nname = \"heap\"\nmib = 1132.34\nwithin_100ms = 0.2252\nwithin_1s = 0.9207\nwithin_5s = 0.9995\n\n\

@@ -2,12 +2,12 @@
 
 use toml::Spanned;
 
-use super::error::Place;
-use super::file::{CompareEntry, FigureEntry, Form, HistogramEntry, Values};
-use super::funclatency;
-use super::metric::Metric;
-use super::read::{Read, metric, one_line, readable};
-use super::spec::{Case, Comparison, Figure, Histogram, Published, Variant, Way};
+use super::words::{metric, one_line, readable};
+use crate::experiment::error::{Place, Read};
+use crate::experiment::funclatency;
+use crate::experiment::metric::Metric;
+use crate::experiment::read::file::{CompareEntry, FigureEntry, HistogramEntry, Values};
+use crate::experiment::spec::{Case, Comparison, Figure, Form, Histogram, Published, Variant, Way};
 use crate::measurements::Role;
 use crate::scene::Phase;
 
@@ -196,7 +196,7 @@ pub(super) fn comparison(
         None => {
             let of = |case: Case| published_value(&variants[case.variant], case.phase, &metric);
             let both =
-                of(this).zip(of(against)).and_then(|(value, base)| set_against(entry.form, value, base));
+                of(this).zip(of(against)).and_then(|(value, base)| entry.form.set_against(value, base));
             both.ok_or_else(|| {
                 let problem =
                     format!("compare.value is missing, and not both variants have a published {metric}");
@@ -242,7 +242,7 @@ fn way(
     if entry.noise.is_some() || role == Role::Noise {
         return Ok(Way::Noise);
     }
-    let scale = if unit_of(entry.form) == "percent" { 100.0 } else { 1.0 };
+    let scale = if entry.form.unit() == "percent" { 100.0 } else { 1.0 };
     if let Some(stddev) = &entry.stddev {
         return match *stddev.get_ref() {
             of if of >= 0.0 && of.is_finite() => Ok(Way::Beyond(ERRORS * of)),
@@ -284,32 +284,5 @@ fn published_value(variant: &Variant, phase: usize, metric: &Metric) -> Option<f
     match figure_of(variant, phase, metric)?.published {
         Published::Value(value) => Some(value),
         _ => None,
-    }
-}
-
-/// `value` beside `base`; `None` beside 0.
-pub(super) fn set_against(form: Form, value: f64, base: f64) -> Option<f64> {
-    let ratio = (base != 0.0).then(|| value / base)?;
-    Some(match form {
-        Form::Ratio => ratio,
-        Form::Percent => 100.0 * ratio,
-        Form::Change => 100.0 * (ratio - 1.0),
-    })
-}
-
-/// The unit of a comparison's rows.
-pub(super) const fn unit_of(form: Form) -> &'static str {
-    match form {
-        Form::Ratio => "ratio",
-        Form::Percent | Form::Change => "percent",
-    }
-}
-
-/// What a comparison gives where nothing changed.
-pub(super) const fn unchanged(form: Form) -> f64 {
-    match form {
-        Form::Ratio => 1.0,
-        Form::Percent => 100.0,
-        Form::Change => 0.0,
     }
 }

@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ExperimentError, Place};
+use crate::experiment::error::{ExperimentError, Place};
 
 /// Tables that can be in a file, by their path, and the keys that each must have. `file` has the same as types.
 const REQUIRED: &[(&str, &[&str])] = &[

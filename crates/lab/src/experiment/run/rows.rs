@@ -1,10 +1,9 @@
 //! Simulated figures beside published ones: a row for each, over all repetitions.
 
-use super::funclatency::emd_buckets;
-use super::metric::{Metric, Seen};
-use super::published::{set_against, unchanged, unit_of};
-use super::run::Repetition;
-use super::spec::{Comparison, Experiment, Figure, Published, Variant, Way};
+use crate::experiment::funclatency::emd_buckets;
+use crate::experiment::metric::{Metric, Seen};
+use crate::experiment::run::repetition::Repetition;
+use crate::experiment::spec::{Comparison, Experiment, Figure, Published, Variant, Way};
 use crate::measurements::{Confidence, Direction, Document, Latency, Role, Row, Run, Sample};
 
 /// Every row: variant by variant, then the comparisons. `ran[variant]` are its repetitions.
@@ -73,10 +72,10 @@ fn of_comparison(experiment: &Experiment, comparison: &Comparison, ran: &[Vec<Re
     let pairs = ran[case.variant].iter().zip(&ran[against.variant]);
     let values = pairs.map(|(this, base)| {
         let (value, base) = (metric.read(this.seen(case.phase))?, metric.read(base.seen(against.phase))?);
-        set_against(*form, value, base)
+        form.set_against(value, base)
     });
     let values: Vec<Option<f64>> = values.collect();
-    let unchanged = unchanged(*form);
+    let unchanged = form.unchanged();
     let direction = direction(comparison.way, published - unchanged, unchanged, &values);
     let role = match (comparison.role, direction) {
         // A change below 1 % whose noise is not known is a row like others, only without a direction.
@@ -87,7 +86,7 @@ fn of_comparison(experiment: &Experiment, comparison: &Comparison, ran: &[Vec<Re
         experiment: experiment.name.clone(),
         variant: format!("{} against {}", experiment.case_name(*case), experiment.case_name(*against)),
         metric: metric.path().to_owned(),
-        unit: unit_of(*form).to_owned(),
+        unit: form.unit().to_owned(),
         role,
         because: comparison.because.clone(),
         direction,

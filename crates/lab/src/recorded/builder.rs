@@ -9,8 +9,8 @@ use trace::{Event, EventKind, Gfp, ReadError, Reader, SlabPages, SwitchState, sl
 
 use super::matching::{Matching, Returned};
 use super::objects::Objects;
-use super::ops::{Action, BlockId, Kind, Op, TaskOps, TaskRef, UrgencyKey, Workload};
 use super::timing::{Clock, HostCosts};
+use crate::recorded::ops::{Action, BlockId, Kind, Op, Recorded, TaskOps, TaskRef, UrgencyKey};
 
 /// The most blocks that the kernel frees together (a folio batch).
 const FREE_BATCH_MAX: usize = 31;
@@ -23,9 +23,10 @@ pub fn from_recording<R: Read + Seek>(
     reader: &mut Reader<R>,
     name: &str,
     costs: HostCosts,
-) -> Result<Workload, ReadError> {
-    let tasks: Vec<(String, bool)> =
-        reader.tasks().iter().map(|task| (task.name.clone(), task.in_workload)).collect();
+) -> Result<Recorded, ReadError> {
+    let tasks = reader.tasks().iter();
+    let tasks =
+        tasks.map(|task| NamedTask { name: task.name.clone(), in_workload: task.in_workload }).collect();
     let slab_pages = slab_pages(reader)?;
     let mut builder = Builder::new(name, tasks, costs).with_slabs(reader.names().to_vec(), slab_pages);
     if let Some(damage) = reader.damage() {
@@ -57,10 +58,31 @@ pub(super) struct Track {
     pub(super) cpu: Option<Cpu>,
 }
 
+/// A task of a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedTask {
+    /// Its name.
+    pub name: String,
+    /// Whether it is of the workload; others are only followed for what they free.
+    pub in_workload: bool,
+}
+
+impl NamedTask {
+    /// A task of the workload.
+    pub fn inside(name: &str) -> Self {
+        Self { name: name.to_owned(), in_workload: true }
+    }
+
+    /// One that is not.
+    pub fn outside(name: &str) -> Self {
+        Self { name: name.to_owned(), in_workload: false }
+    }
+}
+
 /// Builds a workload event by event.
 #[derive(Debug)]
 pub struct Builder {
-    pub(super) workload: Workload,
+    pub(super) workload: Recorded,
     pub(super) costs: HostCosts,
     pub(super) tracks: Vec<Track>,
     in_workload: Vec<bool>,
@@ -75,14 +97,14 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// For a recording whose tasks are called so, and belong to the workload or not.
-    pub fn new(name: &str, tasks: Vec<(String, bool)>, costs: HostCosts) -> Self {
-        let in_workload = tasks.iter().map(|task| task.1).collect();
-        let tracks = tasks.into_iter().map(|(name, _)| Track::new(name)).collect();
+    /// For a recording of these tasks.
+    pub fn new(name: &str, tasks: Vec<NamedTask>, costs: HostCosts) -> Self {
+        let in_workload = tasks.iter().map(|task| task.in_workload).collect();
+        let tracks = tasks.into_iter().map(|task| Track::new(task.name)).collect();
         let mut outsiders = Track::new("outsiders".to_owned());
         outsiders.ops.outsiders = true;
         Self {
-            workload: Workload { name: name.to_owned(), ..Workload::default() },
+            workload: Recorded { name: name.to_owned(), ..Recorded::default() },
             costs,
             tracks,
             in_workload,
@@ -278,7 +300,7 @@ impl Builder {
     }
 
     /// The workload, complete.
-    pub fn finish(mut self) -> Workload {
+    pub fn finish(mut self) -> Recorded {
         for task in 0..self.tracks.len() {
             self.flush(task);
         }

@@ -3,17 +3,10 @@
 use mm::Knob;
 use serde::Deserialize;
 
-use super::error::{ExperimentError, Place};
-use super::file::Parameters;
-use super::spec::Variant;
-use crate::reach::{Brings, Refusal, Where, refusals};
+use crate::experiment::spec::Variant;
+use crate::reach::{Refusal, Where, refusals};
 use crate::scene::{self, Outcome, Scene};
 use crate::workloads::WorkloadSpec;
-
-/// Checks that `parameters` are those of a workload.
-pub(super) fn check(parameters: &Parameters, place: Place<'_>) -> Result<(), ExperimentError> {
-    parameters.check::<WorkloadSpec>(place)
-}
 
 /// The knobs of `variant`, of its start and of its phases, that cannot act on its workload, machine or under its policy.
 pub(super) fn refused(variant: &Variant) -> Vec<Refusal> {
@@ -21,7 +14,7 @@ pub(super) fn refused(variant: &Variant) -> Vec<Refusal> {
     let Ok(workload) = WorkloadSpec::deserialize(setup.workload.clone()) else { return vec![] };
     let later = variant.phases.iter().flat_map(|phase| &phase.set);
     let set: Vec<(Knob, u64)> = setup.knobs.iter().chain(later).copied().collect();
-    let (topology, brings) = (setup.profile.topology(), Brings::of_workload(&workload));
+    let (topology, brings) = (setup.profile.topology(), workload.brings());
     refusals(&Where { brings, topology: &topology, policy: &setup.policy, set: &set })
 }
 

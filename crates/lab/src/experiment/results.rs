@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::rows::{Rows, rows_of, write_rows};
-use crate::experiment::Experiment;
-use crate::measurements::{Document, Score};
+use super::published_rows::{rows_of, write_rows};
+use super::spec::Experiment;
+use crate::evidence::Rows;
+use crate::measurements::{Account, Document, Score};
 
 /// Scores and rows, by experiment, in the order of `lab list`; those of files of one's own come last.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -16,7 +17,7 @@ use crate::measurements::{Document, Score};
 pub struct Results {
     /// How well each came out.
     #[serde(default)]
-    pub experiments: Vec<Outcome>,
+    pub experiments: Vec<Scored>,
     /// How far its rows were off.
     #[serde(default)]
     pub rows: Vec<Rows>,
@@ -25,7 +26,7 @@ pub struct Results {
 /// An experiment's title and score.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct Scored {
     /// What it is, in a line.
     pub title: String,
     /// How well its rows came out.
@@ -35,7 +36,7 @@ pub struct Outcome {
 impl Results {
     /// Of a document that `experiments` were run for.
     pub fn of(document: &Document, experiments: &[Experiment]) -> Self {
-        let outcome = |account: &crate::measurements::Account| {
+        let outcome = |account: &Account| {
             let score = document.score.iter().find(|score| score.experiment == account.name);
             // An experiment of which nothing was published has no score.
             let none = || Score {
@@ -45,7 +46,7 @@ impl Results {
                 ..Score::default()
             };
             let score = Score { experiment: account.name.clone(), ..score.cloned().unwrap_or_else(none) };
-            Outcome { title: account.title.clone(), score }
+            Scored { title: account.title.clone(), score }
         };
         Self {
             experiments: document.experiments.iter().map(outcome).collect(),
@@ -79,7 +80,7 @@ impl Results {
     /// The file.
     pub fn to_toml(&self) -> String {
         let mut out = String::from(HEAD);
-        for Outcome { title, score } in &self.experiments {
+        for Scored { title, score } in &self.experiments {
             // Writing to a String cannot fail.
             let _ = writeln!(out, "\n[[experiments]]\ntitle = {}\n[experiments.score]", quoted(title));
             write_score(&mut out, score);
@@ -128,7 +129,7 @@ fn write_score(out: &mut String, score: &Score) {
 mod tests {
     use super::*;
 
-    fn outcome(name: &str, title: &str) -> Outcome {
+    fn outcome(name: &str, title: &str) -> Scored {
         let score = Score {
             experiment: name.into(),
             independent_rows: 3,
@@ -137,7 +138,7 @@ mod tests {
             worst_emd_buckets: 1.5,
             ..Score::default()
         };
-        Outcome { title: title.into(), score }
+        Scored { title: title.into(), score }
     }
 
     fn results(names: &[(&str, &str)]) -> Results {

@@ -1,8 +1,8 @@
 //! A sweep's table: machines by values, and which machines need another value than the usual one.
 
-use super::metric::Metric;
-use super::run::Repetition;
-use super::spec::{Criterion, Sweep};
+use crate::experiment::metric::Metric;
+use crate::experiment::run::repetition::Repetition;
+use crate::experiment::spec::{Criterion, Sweep};
 use crate::measurements::{Sample, SweepMetric, SweepTable, Verdict};
 
 /// The table of a sweep; `ran[cell]` are its repetitions.

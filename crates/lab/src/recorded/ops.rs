@@ -7,6 +7,8 @@ use mm::slab::CacheSpec;
 use mm::slab::kmalloc::KmallocClass;
 use mm::{MigrateType, Order, Urgency, ZoneKind};
 
+use crate::reach::Brings;
+
 /// A block of pages of the workload, from its allocation to its free: a number within the workload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockId(pub u32);
@@ -15,7 +17,7 @@ pub struct BlockId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ObjectId(pub u32);
 
-/// A task of the workload: an index into [`Workload::tasks`].
+/// A task of the workload: an index into [`Recorded::tasks`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TaskRef(pub u32);
 
@@ -39,7 +41,7 @@ pub enum Action {
     Alloc {
         /// The block from here on.
         block: BlockId,
-        /// What is asked for: an index into [`Workload::kinds`].
+        /// What is asked for: an index into [`Recorded::kinds`].
         kind: u16,
     },
     /// Gives blocks back together: so many of [`TaskOps::frees`], from an index on.
@@ -64,7 +66,7 @@ pub enum Action {
     AllocObject {
         /// The object from here on.
         object: ObjectId,
-        /// Its cache: an index into [`Workload::caches`].
+        /// Its cache: an index into [`Recorded::caches`].
         cache: u16,
     },
     /// Gives a slab object back.
@@ -139,7 +141,7 @@ pub struct TaskOps {
 
 /// Tasks with the blocks that they exchange.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Workload {
+pub struct Recorded {
     /// What it is called in reports.
     pub name: String,
     /// The tasks.
@@ -160,6 +162,15 @@ pub struct Workload {
     pub omissions: Omissions,
     /// What is wrong with the recording's file.
     pub damage: Option<String>,
+}
+
+impl Recorded {
+    /// What it brings for knobs to act on.
+    pub fn brings(&self) -> Brings {
+        let is_slab = |action: &Action| matches!(action, Action::AllocObject { .. });
+        let slabs = self.tasks.iter().flat_map(|task| &task.ops).any(|op| is_slab(&op.action));
+        Brings { slabs, is_recording: true, ..Brings::PAGES }
+    }
 }
 
 /// What of a recording could not be carried over as it was.

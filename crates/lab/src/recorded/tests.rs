@@ -3,14 +3,14 @@
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
 use trace::{Event, EventKind, Gfp, SwitchState};
 
-use super::{Action, BlockId, Builder, HostCosts, Workload};
+use crate::recorded::{Action, BlockId, Builder, HostCosts, NamedTask, Recorded};
 
 const WORKER: TaskId = TaskId(0);
 const CHILD: TaskId = TaskId(1);
 const KSWAPD: TaskId = TaskId(2);
 
-fn build(events: &[(u64, TaskId, EventKind)]) -> Workload {
-    let tasks = vec![("worker".into(), true), ("child".into(), true), ("kswapd0".into(), false)];
+fn build(events: &[(u64, TaskId, EventKind)]) -> Recorded {
+    let tasks = vec![NamedTask::inside("worker"), NamedTask::inside("child"), NamedTask::outside("kswapd0")];
     let mut builder = Builder::new("test", tasks, HostCosts::NONE);
     for &(time, task, kind) in events {
         builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task, kind });
@@ -27,7 +27,7 @@ fn free(pfn: u32) -> EventKind {
     EventKind::PageFree { pfn: Pfn(pfn), order: Order::ZERO }
 }
 
-fn actions(workload: &Workload, task: usize) -> Vec<(u32, Action)> {
+fn actions(workload: &Recorded, task: usize) -> Vec<(u32, Action)> {
     workload.tasks[task].ops.iter().map(|op| (op.own_ns, op.action)).collect()
 }
 

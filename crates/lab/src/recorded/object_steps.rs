@@ -10,16 +10,19 @@ use trace::{Event, EventKind, SwitchState};
 
 use super::objects::{Asked, Freed, Held, is_large};
 use super::ops::Action;
-use super::recorded::Builder;
-use super::timing::HostCosts;
+use super::timing::{HostCosts, SlabPages};
+use crate::recorded::builder::Builder;
 
 impl Builder {
     /// A page event of the recorded kernel's slab allocator, in the midst of what `task` does, if it is of the workload.
     pub(super) fn slab_page_event(&mut self, event: &Event, task: Option<usize>) {
         self.workload.omissions.page_events_of_slabs += 1;
         if let Some(task) = task {
-            let is_free = matches!(event.kind, EventKind::PageFree { .. });
-            self.tracks[task].clock.slab_pages(event.time.0, is_free, &self.costs);
+            let pages = match event.kind {
+                EventKind::PageFree { .. } => SlabPages::GivenBack,
+                _ => SlabPages::Taken,
+            };
+            self.tracks[task].clock.slab_pages(event.time.0, pages, &self.costs);
         }
     }
 

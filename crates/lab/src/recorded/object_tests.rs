@@ -3,7 +3,7 @@
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
 use trace::{Event, EventKind, Gfp, NameId, SlabPages, SwitchState};
 
-use super::{Action, BlockId, Builder, HostCosts, ObjectCache, ObjectId, Workload};
+use crate::recorded::{Action, BlockId, Builder, HostCosts, NamedTask, ObjectCache, ObjectId, Recorded};
 
 const WORKER: u32 = 0;
 const CHILD: u32 = 1;
@@ -11,11 +11,11 @@ const IDLE: u32 = 2;
 const BASE: u64 = 0xffff_8880_0000_0000;
 
 /// Events at a time on a CPU by a task.
-fn build(events: &[(u64, u16, u32, EventKind)]) -> Workload {
+fn build(events: &[(u64, u16, u32, EventKind)]) -> Recorded {
     let event =
         |&(time, cpu, task, kind)| Event { time: Nanos(time), cpu: Cpu(cpu), task: TaskId(task), kind };
     let events: Vec<Event> = events.iter().map(event).collect();
-    let tasks = vec![("worker".into(), true), ("child".into(), true), ("swapper".into(), false)];
+    let tasks = vec![NamedTask::inside("worker"), NamedTask::inside("child"), NamedTask::outside("swapper")];
     let names = vec![String::new(), "dentry".into(), "filp".into()];
     let pages = SlabPages::of_events(&events);
     let mut builder = Builder::new("test", tasks, HostCosts::NONE).with_slabs(names, pages);
@@ -38,7 +38,7 @@ fn away(next: u32) -> EventKind {
     EventKind::Switch { next: TaskId(next), state: SwitchState::Sleeping }
 }
 
-fn actions(workload: &Workload, task: usize) -> Vec<(u32, Action)> {
+fn actions(workload: &Recorded, task: usize) -> Vec<(u32, Action)> {
     workload.tasks[task].ops.iter().map(|op| (op.own_ns, op.action)).collect()
 }
 

@@ -3,7 +3,7 @@
 use sim::Measurements;
 use sim::measure::{SpanCost, SpanStats};
 
-use super::metric::Seen;
+use crate::experiment::metric::seen::Seen;
 use crate::measurements::{Latency, LockStat, Moved, Run, Sample};
 
 /// A line of [`METRICS`].

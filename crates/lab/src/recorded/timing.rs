@@ -78,6 +78,15 @@ enum Last {
     Freeing,
 }
 
+/// What the recorded kernel's slab allocator does with pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SlabPages {
+    /// It takes them.
+    Taken,
+    /// It gives them back.
+    GivenBack,
+}
+
 /// What an event is to the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -109,8 +118,12 @@ impl Clock {
     }
 
     /// A page event of the slab allocator's, in the midst of an object's allocation or free.
-    pub(super) fn slab_pages(&mut self, time: u64, is_free: bool, costs: &HostCosts) {
-        self.phase(time, if is_free { Phase::Drain } else { Phase::Refill }, costs);
+    pub(super) fn slab_pages(&mut self, time: u64, pages: SlabPages, costs: &HostCosts) {
+        let phase = match pages {
+            SlabPages::Taken => Phase::Refill,
+            SlabPages::GivenBack => Phase::Drain,
+        };
+        self.phase(time, phase, costs);
     }
 
     fn phase(&mut self, time: u64, phase: Phase, costs: &HostCosts) {
@@ -256,7 +269,7 @@ mod tests {
     fn a_slabs_pages_are_the_allocators() {
         let mut clock = Clock::NEW;
         clock.enter(0);
-        clock.slab_pages(1_100, false, &COSTS);
+        clock.slab_pages(1_100, SlabPages::Taken, &COSTS);
         clock.event(9_000, &OBJECT, &COSTS);
         assert_eq!(clock.take_own(), 1_000);
         clock.event(10_000, &OBJECT, &COSTS);

@@ -1,23 +1,31 @@
 //! Running experiments: every variant with every seed, side by side on as many threads as there are. What comes out
 //! does not depend on how many that is.
 
+mod explain;
+mod perform;
+mod repetition;
+mod rows;
+mod score;
+mod sweep;
+
 use std::collections::BTreeMap;
 
 use mm::Knob;
 use rayon::prelude::*;
 use sim::Profile;
 
+use self::explain::explanations;
+use self::repetition::Repetition;
+use self::rows::judge;
+use self::score::score;
 use super::error::ExperimentError;
-use super::explain::explanations;
-use super::metric::Seen;
-use super::rows::judge;
-use super::score::score;
 use super::spec::{Experiment, Histogram, Variant};
-use super::sweep;
 use crate::evidence::{self, Checked, Claim, Table};
 use crate::measurements::{Account, Document, HistogramPair, Latency};
 use crate::reach::mark_forced;
 use crate::scene::Outcome;
+
+pub use rows::inexact_rows;
 
 /// How experiments are to be run.
 #[derive(Clone, Debug)]
@@ -52,16 +60,6 @@ impl Default for Options {
 /// Simulates a variant with a seed: an outcome for each of its phases, or why that cannot be.
 pub(super) type Performer<'a> = dyn Fn(&Variant, u64) -> Result<Vec<Outcome>, String> + Sync + 'a;
 
-/// A repetition of a variant: the outcome of each phase.
-pub(super) struct Repetition(Vec<Outcome>);
-
-impl Repetition {
-    /// What there is to read of a phase.
-    pub(super) fn seen(&self, phase: usize) -> Seen<'_> {
-        Seen { run: &self.0[phase].run, measured: &self.0[phase].measured }
-    }
-}
-
 /// Runs `experiments`; `done` hears of each simulation that ends.
 ///
 /// # Errors
@@ -79,7 +77,7 @@ pub fn run(
         }
         notes.extend(forced_notes(&moved));
     }
-    let ran = run_with(experiments, options, &super::perform::perform, done)?;
+    let ran = run_with(experiments, options, &perform::perform, done)?;
     Ok(Document { notes, ..ran })
 }
 
@@ -88,7 +86,7 @@ fn forced_notes(experiment: &Experiment) -> Vec<String> {
     let cells = experiment.sweeps.iter().flat_map(|sweep| &sweep.cells);
     let mut said: Vec<(Knob, String)> = vec![];
     for variant in experiment.variants.iter().chain(cells) {
-        for refusal in super::perform::refused(variant) {
+        for refusal in perform::refused(variant) {
             if said.iter().all(|(knob, _)| *knob != refusal.knob) {
                 let note = format!("{}, variant {}: by force: {refusal}", experiment.name, variant.name);
                 said.push((refusal.knob, note));
@@ -102,7 +100,7 @@ fn forced_notes(experiment: &Experiment) -> Vec<String> {
 pub(super) fn check_knobs(experiment: &Experiment) -> Result<(), ExperimentError> {
     let cells = experiment.sweeps.iter().flat_map(|sweep| &sweep.cells);
     for variant in experiment.variants.iter().chain(cells) {
-        if let Some(refusal) = super::perform::refused(variant).first() {
+        if let Some(refusal) = perform::refused(variant).first() {
             let problem = format!("variant {}: {refusal}; --force runs it all the same", variant.name);
             return Err(ExperimentError::new(&experiment.file, problem));
         }
@@ -181,7 +179,7 @@ fn repetition(
         let (got, asked) = (outcomes.len(), variant.phases.len());
         return Err(failed(format!("{got} phases were simulated of {asked}")));
     }
-    let refused = super::perform::refused(variant);
+    let refused = perform::refused(variant);
     for (phase, outcome) in outcomes.iter_mut().enumerate() {
         let run = &mut outcome.run;
         run.experiment.clone_from(&experiment.name);

@@ -4,8 +4,8 @@
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::error::{ExperimentError, Place, with_nearest};
 use super::file::Parameters;
+use crate::experiment::error::{ExperimentError, Place, with_nearest};
 
 const KIND: &str = "kind";
 

@@ -1,23 +1,19 @@
 //! Metrics: what a published figure can be set beside. A metric is a path, `refill.mean_ns`, whose parts are listed in
 //! [`METRICS`]; everything that knows metrics follows from that table.
 
+mod seen;
+mod table;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use mm::{LockClass, Span};
-use sim::Measurements;
 
-use super::metric_table::{METRICS, MetricSpec, Read, per};
-use crate::measurements::{Latency, LockStat, Run, Sample};
+use self::table::{Read, per};
+use crate::measurements::{Latency, LockStat, Sample};
 
-/// What a run left behind.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
-    /// Its measurements.
-    pub run: &'a Run,
-    /// What the simulator measured besides.
-    pub measured: &'a Measurements,
-}
+pub use seen::Seen;
+pub use table::{METRICS, MetricSpec};
 
 /// A metric that can be read from a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +26,7 @@ pub struct Metric {
 /// What a metric is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Subject {
-    /// A kind of span, by its key in [`Run::latency`].
+    /// A kind of span, by its key in [`Run::latency`](crate::measurements::Run::latency).
     Span { key: String, span: Span },
     /// A class of locks.
     Lock(LockClass),
@@ -46,7 +42,7 @@ enum Subject {
     Row { key: String, low: u64 },
     /// A timed part of the workload.
     Part(String),
-    /// A node's fallback list, by its key in [`Run::sequences`].
+    /// A node's fallback list, by its key in [`Run::sequences`](crate::measurements::Run::sequences).
     Zonelist,
 }
 
@@ -202,9 +198,10 @@ fn share(latency: &Latency, low: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use mm::Nanos;
+    use sim::Measurements;
 
     use super::*;
-    use crate::measurements::{Moved, Throughput};
+    use crate::measurements::{Moved, Run, Throughput};
 
     fn run() -> Run {
         let mut run = Run {
