@@ -1,14 +1,24 @@
-//! The rooms of crates/mm/src, and which of them may import which.
+//! The rooms of crates/mm/src and crates/lab/src, and which of them may import which.
 
 use std::collections::BTreeMap;
 
 use crate::source::lines;
 use crate::{File, Finding, Tree};
 
-const SOURCES: &str = "crates/mm/src/";
-
 /// A room, and the rooms that it may import.
 type Room = (&'static str, &'static [&'static str]);
+
+/// A crate that has rooms.
+struct House {
+    /// Where they are.
+    sources: &'static str,
+    /// From the ground up: a room imports only from those before it in this list, so that there are no circles.
+    rooms: &'static [Room],
+}
+
+const MM: House = House { sources: "crates/mm/src/", rooms: &ROOMS };
+
+const LAB: House = House { sources: "crates/lab/src/", rooms: &LAB_ROOMS };
 
 /// From the ground up; `mm` is the file that puts them together.
 const ROOMS: [Room; 12] = [
@@ -26,6 +36,25 @@ const ROOMS: [Room; 12] = [
     ("mm", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact", "reclaim", "views"]),
 ];
 
+/// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.
+const LAB_ROOMS: [Room; 15] = [
+    ("measurements", &[]),
+    ("reach", &["measurements"]),
+    ("recorded", &["reach"]),
+    ("stage", &["measurements"]),
+    ("promotion", &["stage"]),
+    ("daemons", &["stage", "promotion"]),
+    ("workloads", &["reach", "stage", "promotion", "daemons"]),
+    ("drive", &["measurements", "reach", "stage", "daemons", "workloads"]),
+    ("conform", &[]),
+    ("evidence", &["measurements", "conform"]),
+    ("scene", &["measurements", "stage", "workloads", "drive"]),
+    ("replay", &["measurements", "reach", "recorded", "stage", "workloads", "drive", "evidence"]),
+    ("experiment", &["measurements", "reach", "stage", "workloads", "evidence", "scene"]),
+    ("validate", &["measurements", "workloads", "conform", "evidence", "scene"]),
+    ("this_machine", &["measurements", "reach", "drive", "replay"]),
+];
+
 /// How many methods a type of mm may have, over all files: who needs more is two things.
 const METHODS: usize = 80;
 
@@ -35,7 +64,7 @@ const MM_METHODS: usize = 60;
 /// `types-are-thin`: no type of mm has so many methods that nobody knows them all, and `Mm` has few.
 pub fn types_are_thin(tree: &Tree) -> Vec<Finding> {
     let mut methods: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    for file in sources(tree) {
+    for file in sources(tree, &MM) {
         for name in methods_in(file) {
             methods.entry(name).or_insert_with(|| (0, file.path.clone())).0 += 1;
         }
@@ -48,17 +77,21 @@ pub fn types_are_thin(tree: &Tree) -> Vec<Finding> {
     too_many.collect()
 }
 
-/// `rooms`: the rooms of mm import from those below them only.
+/// `rooms`: the rooms of mm and of lab import from those below them only.
 pub fn rooms(tree: &Tree) -> Vec<Finding> {
+    [MM, LAB].iter().flat_map(|house| held(tree, house)).collect()
+}
+
+fn held(tree: &Tree, house: &House) -> Vec<Finding> {
     let mut found = vec![];
-    for file in sources(tree) {
-        let Some(room) = room_of(file) else {
-            let what = "stands in no room of mm: give it one, or draw a new room's arrows".to_owned();
+    for file in sources(tree, house) {
+        let Some(room) = room_of(file, house) else {
+            let what = "stands in no room: give it one, or draw a new room's arrows".to_owned();
             found.push(Finding { rule: "rooms", path: file.path.clone(), line: 0, what });
             continue;
         };
         let unknown = |known: &&str| *known != room.0 && !room.1.contains(known);
-        for (line, known) in imports(file).into_iter().filter(|(_, known)| unknown(known)) {
+        for (line, known) in imports(file, house).into_iter().filter(|(_, known)| unknown(known)) {
             let what = format!("{} may not know {known}", room.0);
             found.push(Finding { rule: "rooms", path: file.path.clone(), line, what });
         }
@@ -66,18 +99,20 @@ pub fn rooms(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// mm's own files, the crate's root apart, which only hands names on, and tests.
-fn sources(tree: &Tree) -> impl Iterator<Item = &File> {
+/// A crate's own files, its root apart, which only hands names on, and tests.
+fn sources<'a>(tree: &'a Tree, house: &House) -> impl Iterator<Item = &'a File> {
+    let folder = house.sources;
     let is_test = |path: &str| path.contains("/tests/") || path.ends_with("tests.rs");
     tree.ending_in(".rs").filter(move |file| {
-        file.path.starts_with(SOURCES) && file.path != "crates/mm/src/lib.rs" && !is_test(&file.path)
+        let rest = file.path.strip_prefix(folder);
+        rest.is_some_and(|rest| rest != "lib.rs") && !is_test(&file.path)
     })
 }
 
-fn room_of(file: &File) -> Option<&'static Room> {
-    let rest = file.path.strip_prefix(SOURCES)?;
+fn room_of(file: &File, house: &House) -> Option<&'static Room> {
+    let rest = file.path.strip_prefix(house.sources)?;
     let name = rest.split('/').next()?.trim_end_matches(".rs");
-    ROOMS.iter().find(|(room, _)| *room == name)
+    house.rooms.iter().find(|(room, _)| *room == name)
 }
 
 /// The code of `file` line by line, without the tests at its end.
@@ -89,13 +124,13 @@ fn code(file: &File) -> impl Iterator<Item = (usize, String)> {
 
 /// The rooms that `file` names by `crate::`, each with its line. `crate::Mm` is `mm`'s; other names of the crate's root stand
 /// for some room's own and are not used within the crate but in tests.
-fn imports(file: &File) -> Vec<(usize, &'static str)> {
+fn imports(file: &File, house: &House) -> Vec<(usize, &'static str)> {
     let mut found = vec![];
     for (number, code) in code(file) {
         for rest in code.split("crate::").skip(1) {
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             let name = if name == "Mm" { "mm" } else { name.as_str() };
-            if let Some((room, _)) = ROOMS.iter().find(|(room, _)| *room == name) {
+            if let Some((room, _)) = house.rooms.iter().find(|(room, _)| *room == name) {
                 found.push((number, *room));
             }
         }
@@ -148,6 +183,23 @@ mod tests {
         let found = rooms(&tree);
         assert_eq!(what(&found), ["pages may not know vm", "pages may not know mm"]);
         assert_eq!([found[0].line, found[1].line], [3, 4]);
+    }
+
+    #[test]
+    fn lab_has_rooms_too() {
+        let text = "use crate::scene::Scene;\nuse crate::stage::Stage;\n";
+        let tree = Tree::of(&[("crates/lab/src/workloads/stream.rs", text), ("crates/lab/src/lib.rs", text)]);
+        assert_eq!(what(&rooms(&tree)), ["workloads may not know scene"]);
+    }
+
+    #[test]
+    fn a_room_may_know_only_rooms_before_it_so_there_are_no_circles() {
+        for house in [MM, LAB] {
+            for (at, (room, knows)) in house.rooms.iter().enumerate() {
+                let before: Vec<&str> = house.rooms[..at].iter().map(|(room, _)| *room).collect();
+                assert!(knows.iter().all(|known| before.contains(known)), "{room} of {}", house.sources);
+            }
+        }
     }
 
     #[test]
