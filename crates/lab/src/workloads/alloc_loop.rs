@@ -58,6 +58,7 @@ pub(super) enum Whose {
 }
 
 /// A task's place among all.
+#[derive(Clone, Copy)]
 struct Place<'a> {
     number: usize,
     hands: &'a Hand,

@@ -119,7 +119,7 @@ fn put_in_order(drafts: &mut BTreeMap<&'static str, Draft>) {
             let Some(draft) = drafts.get_mut(key) else { continue };
             match bound {
                 Some(bound) if !draft.own && draft.figure.value > bound.value => {
-                    set_to(&mut draft.figure, bound)
+                    set_to(&mut draft.figure, bound);
                 }
                 Some(Bound { value, .. }) if draft.own && draft.figure.value > value => {}
                 _ if draft.own => bound = Some(Bound { key, value: draft.figure.value }),
