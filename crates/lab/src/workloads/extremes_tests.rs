@@ -81,7 +81,7 @@ fn each_parameter_at_0_and_at_1_runs_or_is_refused() {
     let mut ends = vec![];
     for (kind, parameters) in tried(|kind| kind.smallest) {
         for value in [0, 1] {
-            ends.extend(with_each_at(&parameters, value).iter().map(|changed| end_of(kind, changed)));
+            ends.extend(with_each_at(parameters, value).iter().map(|changed| end_of(kind, changed)));
         }
     }
     assert!(ends.contains(&End::Ran) && ends.contains(&End::Refused));
