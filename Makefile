@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler
 
-.PHONY: help setup try build test lint bench results evidence knobs recordings fuzz shuttle seeded-bugs tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence knobs recordings fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -19,6 +19,7 @@ help:
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
 	@echo "make seeded-bugs whether those schedules find bugs that are put in on purpose: some minutes"
+	@echo "make instructions  instructions of mm's hot paths, counted by callgrind; to compare, run it in two revisions"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
 	@echo "make readme      the README's output, made anew"
@@ -64,6 +65,9 @@ SHUTTLE_SCHEDULES ?= 4000
 
 shuttle: setup
 	FREEHOLD_SHUTTLE_SCHEDULES=$(SHUTTLE_SCHEDULES) scripts/shuttle.sh
+
+instructions: setup
+	scripts/instructions.sh
 
 seeded-bugs: setup
 	$(CARGO) run -q --locked -p freehold-tidy --bin seeded-bugs

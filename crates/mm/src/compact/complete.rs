@@ -355,9 +355,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     /// A block that was just removed from its list is the caller's, as one of movable pages.
     fn take_off_lists(self, cx: ZoneCx<'_, M>, pfn: Pfn, order: Order) {
         let migratetype = MigrateType::Movable;
-        if let Some(summary) = self.blocks().summary() {
-            summary.leave(self.machine(), (pfn, order.pages() as u16), Mobility::Movable);
-        }
+        self.blocks().left(self.machine(), (pfn, order), Mobility::Movable);
         let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: cx.zone.id() };
         self.map().frame(pfn).set_state(state);
     }
@@ -462,9 +460,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
         self.map().frame(start).set_state(state);
         let mut lists = zone.arenas().lock_owner(self.machine(), start);
         lists.count_alloc(order);
-        if let Some(summary) = self.blocks().summary() {
-            summary.retype(self.machine(), (start, order), (Mobility::Movable, Mobility::of(migratetype)));
-        }
+        self.blocks().retyped(self.machine(), (start, order), (Mobility::Movable, Mobility::of(migratetype)));
         if order == Order::PAGEBLOCK && self.blocks().get(start) != migratetype {
             self.blocks().set(self.machine(), start, migratetype);
         }

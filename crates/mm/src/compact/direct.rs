@@ -173,9 +173,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let state = self.map().frame(head).state();
         free.remove(cx, head);
         free.expand(cx, head, order, state.order, state.migratetype);
-        if let Some(summary) = self.blocks().summary() {
-            summary.leave_any(self.machine(), (head, order), Mobility::of(migratetype));
-        }
+        self.blocks().left(self.machine(), (head, order), Mobility::of(migratetype));
         let state = FrameState { kind: FrameKind::Allocated, order, migratetype, zone: zone.id() };
         self.map().frame(head).set_state(state);
         free.count_alloc(order);

@@ -155,9 +155,7 @@ impl<'a, M: Machine, G: CompactGround<M>> CompactDoor<'a, M, G> {
             return None;
         }
         lists.remove(cx, pfn);
-        if let Some(summary) = self.blocks().summary() {
-            summary.leave(self.machine(), (pfn, state.order.pages() as u16), Mobility::Movable);
-        }
+        self.blocks().left(self.machine(), (pfn, state.order), Mobility::Movable);
         let single = FrameState {
             kind: FrameKind::Allocated,
             order: Order::ZERO,

@@ -380,9 +380,7 @@ impl<M: Machine> Pages<M> {
         let put = |free: &mut FreeAreas, pfn| {
             pageset.beside().add_free(cx, -(ask.order.pages() as i32));
             self.count_alloc(&mut free.events, ask.order, zone, (preferred, cpu));
-            if let Some(summary) = self.blocks.summary() {
-                summary.leave_any(&self.machine, (pfn, ask.order), Mobility::of(ask.migratetype));
-            }
+            self.blocks.left(&self.machine, (pfn, ask.order), Mobility::of(ask.migratetype));
             hand_out(cx, pfn, ask);
             taken = Some(pfn);
         };

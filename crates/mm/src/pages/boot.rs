@@ -54,9 +54,7 @@ impl<M: Machine> Pages<M> {
             let order = order.expect("no larger than the largest");
             let mut free = zone.arenas.lock_owner(&self.machine, Pfn(pfn));
             free.add(cx, Pfn(pfn), order, MigrateType::Movable, Place::Tail);
-            if let Some(summary) = self.blocks.summary() {
-                summary.join_any(&self.machine, (Pfn(pfn), order), Mobility::Movable);
-            }
+            self.blocks.joined(&self.machine, (Pfn(pfn), order), Mobility::Movable);
             pfn += order.pages();
         }
         zone.stat.reset_free(zone.managed);

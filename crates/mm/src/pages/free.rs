@@ -186,9 +186,7 @@ impl<M: Machine> Pages<M> {
         let mut free = cx.zone.arenas.lock_owner(&self.machine, pfn);
         // Under the lock: who isolates a pageblock changes its type with it held, and no page may slip onto the old type's list.
         let migratetype = cx.cx.blocks.read(&self.machine, pfn);
-        if let Some(summary) = self.blocks.summary() {
-            summary.join_any(&self.machine, (pfn, order), self.map.frame(pfn).mobility());
-        }
+        self.blocks.joined(&self.machine, (pfn, order), self.map.frame(pfn).mobility());
         free.free(cx, pfn, order, migratetype);
         free.events.pgfree += u64::from(order.pages());
         pageset.beside().add_free(cx, order.pages() as i32);

@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Line, LineKind, Machine};
 use crate::ground::sync::{AtomicU8, Relaxed};
 use crate::ground::topology::Topology;
+use crate::pages::frame::Mobility;
 use crate::pages::summary::{Meeting, Summary};
 use crate::rules::policy::{FindRule, Rules};
 
@@ -30,6 +31,31 @@ impl Pageblocks {
         let summary =
             (rules.compact.find == FindRule::Summary).then(|| Summary::new(end, Meeting::of(topology)));
         Self { types, summary }
+    }
+
+    /// A block of pages of the kind `was` has come to the buddy lists. This, [`Self::left`] and [`Self::retyped`] are the one
+    /// door for whoever keeps count of what passes between lists; today the summary does. The caller holds the zone lock.
+    #[inline]
+    pub(crate) fn joined<M: Machine>(&self, machine: &M, block: (Pfn, Order), was: Mobility) {
+        if let Some(summary) = self.summary() {
+            summary.join_any(machine, block, was);
+        }
+    }
+
+    /// A block has left the buddy lists, to be pages of the kind `is`.
+    #[inline]
+    pub(crate) fn left<M: Machine>(&self, machine: &M, block: (Pfn, Order), is: Mobility) {
+        if let Some(summary) = self.summary() {
+            summary.leave_any(machine, block, is);
+        }
+    }
+
+    /// A block that is on no buddy list changes its kind, from the first to the second.
+    #[inline]
+    pub(crate) fn retyped<M: Machine>(&self, machine: &M, block: (Pfn, Order), kinds: (Mobility, Mobility)) {
+        if let Some(summary) = self.summary() {
+            summary.retype(machine, block, kinds);
+        }
     }
 
     /// What more is known of the blocks, where the policy keeps count.

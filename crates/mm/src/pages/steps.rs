@@ -65,9 +65,7 @@ impl<M: Machine> Steps<'_, M> {
         let mut taken = None;
         cx.zone.arenas.take_one(cx, ask, &pageset.home, |_, pfn| {
             pageset.beside().add_free(cx, -(order.pages() as i32));
-            if let Some(summary) = self.pages.blocks.summary() {
-                summary.leave_any(&self.pages.machine, (pfn, order), Mobility::of(migratetype));
-            }
+            self.pages.blocks.left(&self.pages.machine, (pfn, order), Mobility::of(migratetype));
             self.set_state(pfn, FrameKind::Allocated, ask, zone);
             taken = Some(pfn);
         });

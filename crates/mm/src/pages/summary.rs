@@ -124,7 +124,7 @@ impl Summary {
 
     /// A block of `pages`, up to a pageblock's, comes to the buddy lists, whose lock is held; `was` until now.
     #[inline]
-    pub(crate) fn join<M: Machine>(&self, machine: &M, (pfn, pages): (Pfn, u16), was: Mobility) {
+    fn join<M: Machine>(&self, machine: &M, (pfn, pages): (Pfn, u16), was: Mobility) {
         machine.touch(line(pfn), Access::Store);
         let word = self.word(pfn);
         self.add_free(word, pages);
@@ -135,7 +135,7 @@ impl Summary {
 
     /// A block of `pages`, up to a pageblock's, leaves the buddy lists, whose lock is held, to be `is`.
     #[inline]
-    pub(crate) fn leave<M: Machine>(&self, machine: &M, (pfn, pages): (Pfn, u16), is: Mobility) {
+    fn leave<M: Machine>(&self, machine: &M, (pfn, pages): (Pfn, u16), is: Mobility) {
         machine.touch(line(pfn), Access::Store);
         let word = self.word(pfn);
         self.add_free(word, pages.wrapping_neg());
@@ -145,7 +145,7 @@ impl Summary {
     }
 
     /// [`Self::join`] for a block that may be larger than a pageblock.
-    pub(crate) fn join_any<M: Machine>(&self, machine: &M, (pfn, order): (Pfn, Order), was: Mobility) {
+    pub(super) fn join_any<M: Machine>(&self, machine: &M, (pfn, order): (Pfn, Order), was: Mobility) {
         let pages = order.min(Order::PAGEBLOCK).pages() as u16;
         self.join(machine, (pfn, pages), was);
         if order > Order::PAGEBLOCK {
@@ -154,7 +154,7 @@ impl Summary {
     }
 
     /// [`Self::leave`] for a block that may be larger than a pageblock.
-    pub(crate) fn leave_any<M: Machine>(&self, machine: &M, (pfn, order): (Pfn, Order), is: Mobility) {
+    pub(super) fn leave_any<M: Machine>(&self, machine: &M, (pfn, order): (Pfn, Order), is: Mobility) {
         let pages = order.min(Order::PAGEBLOCK).pages() as u16;
         self.leave(machine, (pfn, pages), is);
         if order > Order::PAGEBLOCK {
@@ -164,7 +164,7 @@ impl Summary {
 
     /// A block of up to a pageblock that is not free changes hands.
     #[cold]
-    pub(crate) fn retype<M: Machine>(
+    pub(super) fn retype<M: Machine>(
         &self,
         machine: &M,
         (pfn, order): (Pfn, Order),

@@ -41,10 +41,8 @@ impl Pcp {
         self.lists[index].push_front(cx.cx.mem(), pfn);
         let state = FrameState { kind: FrameKind::Pcp, order, migratetype, zone: cx.zone.id };
         let frame = cx.cx.map.frame(pfn);
-        if let Some(summary) = cx.cx.blocks.summary() {
-            if !frame.is_of(migratetype) {
-                summary.retype(cx.cx.machine, (pfn, order), (frame.mobility(), Mobility::of(migratetype)));
-            }
+        if !frame.is_of(migratetype) {
+            cx.cx.blocks.retyped(cx.cx.machine, (pfn, order), (frame.mobility(), Mobility::of(migratetype)));
         }
         frame.set_state(state);
         let to_drain = self.tune(cx, |tuning, setting| tuning.freed(setting, order));
@@ -86,7 +84,7 @@ impl Pcp {
         mut free: Guard<'_, M, FreeAreas>,
         (pages, from): (u32, usize),
     ) -> u32 {
-        let (machine, summary) = (cx.cx.machine, cx.cx.blocks.summary());
+        let machine = cx.cx.machine;
         let mut turn = Turn::new(cx.cx.rules.lists.yields);
         let (mut freed, mut index) = (0, from);
         'turn: while freed < pages {
@@ -100,9 +98,7 @@ impl Pcp {
                 freed += each;
                 // By the pageblock and not by the list: the block's type may have changed while the page lay here.
                 let migratetype = cx.cx.blocks.read(machine, pfn);
-                if let Some(summary) = summary {
-                    summary.join(machine, (pfn, each as u16), was);
-                }
+                cx.cx.blocks.joined(machine, (pfn, order), was);
                 free.free(cx, pfn, order, migratetype);
                 if turn.is_over(&free) {
                     break 'turn;

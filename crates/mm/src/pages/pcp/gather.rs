@@ -110,9 +110,7 @@ impl Gathered {
 
 fn free_block<M: Machine>(cx: ZoneCx<'_, M>, free: &mut Guard<'_, M, FreeAreas>, block: Loose) {
     let migratetype = cx.cx.blocks.read(cx.cx.machine, block.pfn);
-    if let Some(summary) = cx.cx.blocks.summary() {
-        summary.join(cx.cx.machine, (block.pfn, block.order.pages() as u16), block.was);
-    }
+    cx.cx.blocks.joined(cx.cx.machine, (block.pfn, block.order), block.was);
     free.free(cx, block.pfn, block.order, migratetype);
 }
 

@@ -9,18 +9,14 @@ use crate::pages::arena::Want;
 use crate::pages::buddy::ZoneCx;
 use crate::pages::fallback::{Ask, SearchMode};
 use crate::pages::frame::{FrameKind, FrameState, Mobility};
-use crate::pages::summary::Summary;
 use crate::pages::zone::AllocFlags;
 use crate::rules::policy::CheckRule;
 
 /// Where a refill's blocks go, and what they are there.
 #[derive(Clone, Copy, Debug)]
-struct Destination<'a> {
+struct Destination {
     index: usize,
     is: Mobility,
-    /// Of each block.
-    pages: u16,
-    summary: Option<&'a Summary>,
 }
 
 impl Pcp {
@@ -81,12 +77,7 @@ impl Pcp {
         let machine = cx.cx.machine;
         let since = machine.enter(Span::Refill);
         cx.zone.arenas.watch(cx);
-        let to = Destination {
-            index,
-            is: Mobility::of(ask.migratetype),
-            pages: ask.order.pages() as u16,
-            summary: cx.cx.blocks.summary(),
-        };
+        let to = Destination { index, is: Mobility::of(ask.migratetype) };
         let pages = |taken: u32| (taken << ask.order.get()) as i32;
         let taken = if let Some(free) = cx.zone.arenas.only() {
             let mut free = free.lock(machine);
@@ -116,16 +107,14 @@ impl Pcp {
 
     /// Puts a block from the buddy lists last on the list for `ask`, which `to` names.
     #[inline]
-    fn put_cold<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, to: Destination<'_>, pfn: Pfn) {
+    fn put_cold<M: Machine>(&mut self, cx: ZoneCx<'_, M>, ask: Ask, to: Destination, pfn: Pfn) {
         if cx.cx.rules.lists.check == CheckRule::UnderLock {
             check_pages(cx, pfn, ask.order);
         }
         // Behind: blocks come off the buddy lists in ascending order, and are handed out so.
         self.lists[to.index].push_back(cx.cx.mem(), pfn);
         let Ask { order, migratetype, .. } = ask;
-        if let Some(summary) = to.summary {
-            summary.leave(cx.cx.machine, (pfn, to.pages), to.is);
-        }
+        cx.cx.blocks.left(cx.cx.machine, (pfn, order), to.is);
         let state = FrameState { kind: FrameKind::Pcp, order, migratetype, zone: cx.zone.id };
         cx.cx.map.frame(pfn).set_state(state);
     }
