@@ -20,14 +20,14 @@ use crate::rules::policy::Policy;
 use crate::slab::{SlabAllocator, SlabDoor, SlabGround};
 use crate::views::oom::OomReports;
 use crate::views::{ViewsDoor, ViewsGround};
-use crate::vm::{CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, Vm};
+use crate::vm::{AddressSpace, CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, Vm};
 
 /// A memory manager on a machine.
 pub struct Mm<M: Machine> {
     pages: Pages<M>,
     slab_allocator: SlabAllocator<M>,
     lru: Lru<M>,
-    page_cache: PageCache<M>,
+    page_cache: PageCache<M, AddressSpace<M>>,
     vm: Vm<M>,
     compaction: Compaction,
     reclaim: Reclaim,
@@ -286,8 +286,10 @@ impl<M: Machine> Owners<M> for Mm<M> {
 }
 
 impl<M: Machine> FilesGround<M> for Mm<M> {
+    type Space = AddressSpace<M>;
+
     #[inline]
-    fn page_cache(&self) -> &PageCache<M> {
+    fn page_cache(&self) -> &PageCache<M, AddressSpace<M>> {
         &self.page_cache
     }
 }

@@ -16,7 +16,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// # Errors
     /// The first thing that is wrong.
     pub(crate) fn cached_pages(self) -> Result<Vec<Pfn>, String> {
-        let files: Vec<Arc<File<M>>> = {
+        let files: Vec<Arc<File<M, G::Space>>> = {
             let files = self.own().files.lock_local(self.machine());
             files.values().map(Arc::clone).collect()
         };
@@ -27,7 +27,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         Ok(pages)
     }
 
-    fn check_file(self, file: &File<M>, pages: &mut Vec<Pfn>) -> Result<(), String> {
+    fn check_file(self, file: &File<M, G::Space>, pages: &mut Vec<Pfn>) -> Result<(), String> {
         let state = file.state.lock_local(self.machine());
         for (&index, &pfn) in &state.pages {
             let page = self.lru().page(pfn);

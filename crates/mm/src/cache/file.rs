@@ -26,12 +26,12 @@ pub enum FileKind {
 
 /// A file.
 #[derive(Debug)]
-pub struct File<M: Machine> {
+pub struct File<M: Machine, S> {
     pub(in crate::cache) id: FileId,
     kind: FileKind,
     pub(super) state: Locked<M, FileState>,
     /// Under the kernel's `i_mmap` lock.
-    pub(in crate::cache) mappers: Locked<M, Vec<Mapper>>,
+    pub(in crate::cache) mappers: Locked<M, Vec<Mapper<S>>>,
 }
 
 /// A file's pages.
@@ -41,13 +41,12 @@ pub(super) struct FileState {
     pub(super) dirty: BTreeSet<u32>,
 }
 
-/// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case. Whose
-/// these address spaces are is not known here: the room above finds them by their numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mapper {
-    /// The number of the family that the address space is of.
-    pub(crate) family: u32,
-    pub(crate) space: SpaceId,
+/// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case. What
+/// an address space is, is not known here: its number is enough.
+#[derive(Debug)]
+pub(crate) struct Mapper<S> {
+    pub(crate) space: Arc<S>,
+    pub(crate) id: SpaceId,
     /// The first page that is mapped.
     pub(crate) start: Vpn,
     pub(crate) pages: u32,
@@ -55,7 +54,7 @@ pub(crate) struct Mapper {
     pub(crate) first: u32,
 }
 
-impl Mapper {
+impl<S> Mapper<S> {
     /// Where the file's page `index` would be.
     pub(crate) fn vpn(&self, index: u32) -> Option<Vpn> {
         let within = index.checked_sub(self.first)?;
@@ -72,7 +71,7 @@ pub enum Cached {
     Miss,
 }
 
-impl<M: Machine> File<M> {
+impl<M: Machine, S> File<M, S> {
     /// Its number.
     pub fn id(&self) -> FileId {
         self.id
@@ -89,19 +88,19 @@ impl<M: Machine> File<M> {
     }
 
     /// Where it is mapped. Under the kernel's `i_mmap` lock.
-    pub(crate) fn mappers<'a>(&'a self, machine: &'a M) -> Guard<'a, M, Vec<Mapper>> {
+    pub(crate) fn mappers<'a>(&'a self, machine: &'a M) -> Guard<'a, M, Vec<Mapper<S>>> {
         self.mappers.lock_local(machine)
     }
 
     /// It is mapped there from now on.
-    pub(crate) fn add_mapper(&self, machine: &M, mapper: Mapper) {
+    pub(crate) fn add_mapper(&self, machine: &M, mapper: Mapper<S>) {
         self.mappers.lock_local(machine).push(mapper);
     }
 
     /// `space` maps nothing of this file any more from `start` to before `end`.
     pub(crate) fn forget_mapper(&self, machine: &M, space: SpaceId, start: Vpn, end: Vpn) {
-        let covered = |mapper: &Mapper| start <= mapper.start && mapper.start.add(mapper.pages) <= end;
-        self.mappers.lock_local(machine).retain(|mapper| mapper.space != space || !covered(mapper));
+        let covered = |mapper: &Mapper<S>| start <= mapper.start && mapper.start.add(mapper.pages) <= end;
+        self.mappers.lock_local(machine).retain(|mapper| mapper.id != space || !covered(mapper));
     }
 
     fn request(&self, placement: Placement) -> Request {
@@ -123,7 +122,7 @@ impl<M: Machine> File<M> {
 
 impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// A file without pages in memory. It ends with [`FilesDoor::drop_file`].
-    pub fn new_file(self, kind: FileKind) -> Arc<File<M>> {
+    pub fn new_file(self, kind: FileKind) -> Arc<File<M, G::Space>> {
         let id = self.own().new_file_id();
         let file = Arc::new(File {
             id,
@@ -136,7 +135,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// The file numbered `id`, while it is there.
-    pub(crate) fn file(self, id: u32) -> Option<Arc<File<M>>> {
+    pub(crate) fn file(self, id: u32) -> Option<Arc<File<M, G::Space>>> {
         self.own().files.lock_local(self.machine()).get(&id).map(Arc::clone)
     }
 
@@ -144,7 +143,12 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn read_file(self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
+    pub fn read_file(
+        self,
+        file: &File<M, G::Space>,
+        index: u32,
+        from: Placement,
+    ) -> Result<Cached, AllocError> {
         let (pfn, hit) = self.file_page(file, index, from)?;
         self.lru().mark_accessed(pfn);
         self.lru().put_page(pfn);
@@ -156,7 +160,12 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn write_file(self, file: &File<M>, index: u32, from: Placement) -> Result<Cached, AllocError> {
+    pub fn write_file(
+        self,
+        file: &File<M, G::Space>,
+        index: u32,
+        from: Placement,
+    ) -> Result<Cached, AllocError> {
         let (pfn, hit) = self.file_page(file, index, from)?;
         self.mark_dirty(pfn);
         self.lru().mark_accessed(pfn);
@@ -168,7 +177,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// The page `index` of `file` with a reference for the caller, and whether it was there.
     pub(crate) fn file_page(
         self,
-        file: &File<M>,
+        file: &File<M, G::Space>,
         index: u32,
         placement: Placement,
     ) -> Result<(Pfn, bool), AllocError> {
@@ -200,7 +209,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         Ok((pfn, file.kind == FileKind::Memory))
     }
 
-    fn find_page(self, file: &File<M>, index: u32) -> Option<Pfn> {
+    fn find_page(self, file: &File<M, G::Space>, index: u32) -> Option<Pfn> {
         let state = file.state.lock_local(self.machine());
         let pfn = *state.pages.get(&index)?;
         self.lru().page(pfn).get();
@@ -221,7 +230,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         }
     }
 
-    fn remove_from(self, file: &File<M>, pfn: Pfn) -> bool {
+    fn remove_from(self, file: &File<M, G::Space>, pfn: Pfn) -> bool {
         let page = self.lru().page(pfn);
         let mut state = file.state.lock_local(self.machine());
         // One that has left the file already has no reference of the file's any more.
@@ -240,7 +249,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// Puts `to` in the place of `from` in `file`, if nobody but the caller and the file refers to `from`.
-    pub(crate) fn replace_in(self, file: &File<M>, from: Pfn, to: Pfn) -> bool {
+    pub(crate) fn replace_in(self, file: &File<M, G::Space>, from: Pfn, to: Pfn) -> bool {
         let mut state = file.state.lock_local(self.machine());
         let page = self.lru().page(from);
         if state.pages.get(&page.index()) != Some(&from) || !page.freeze(2) {
@@ -258,7 +267,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
 
     /// Drops page `index` of `file` from memory if it is clean and nobody maps it or works with it (`POSIX_FADV_DONTNEED`).
     /// Says whether it did.
-    pub fn forget_file_page(self, file: &File<M>, index: u32) -> bool {
+    pub fn forget_file_page(self, file: &File<M, G::Space>, index: u32) -> bool {
         let Some(pfn) = self.find_page(file, index) else { return false };
         let alone = self.lru().page(pfn).mapped() == 0 && self.remove_from(file, pfn);
         if alone {
@@ -270,7 +279,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
-    pub fn drop_file(self, file: &File<M>) {
+    pub fn drop_file(self, file: &File<M, G::Space>) {
         self.own().files.lock_local(self.machine()).remove(&file.id.0);
         let pages = {
             let mut state = file.state.lock_local(self.machine());

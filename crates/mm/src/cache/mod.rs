@@ -3,7 +3,7 @@
 //! ```text
 //!   read, write, fault ─▶ file: page `index` there? ─▶ alloc, lru ─▶ dirty ─▶ flusher: take, written
 //!                                                                      ▲
-//!                                              who maps it is kept by number; rmap, above, finds them
+//!                                              who maps it is kept here; rmap, above, goes to them
 //! ```
 //!
 //! `file` finds, adds and removes pages; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
@@ -29,10 +29,10 @@ pub use writeback::DirtyPages;
 
 /// The files of a machine.
 #[derive(Debug)]
-pub struct PageCache<M: Machine> {
+pub struct PageCache<M: Machine, S> {
     next_file: AtomicU32,
     /// By number.
-    files: Locked<M, BTreeMap<u32, Arc<File<M>>>>,
+    files: Locked<M, BTreeMap<u32, Arc<File<M, S>>>>,
     /// By zone.
     zones: Box<[ZoneFiles]>,
     /// 1 if reclaim asked for dirty pages to be written since the flusher last looked.
@@ -47,7 +47,7 @@ struct ZoneFiles {
     writeback: AtomicI64,
 }
 
-impl<M: Machine> PageCache<M> {
+impl<M: Machine, S> PageCache<M, S> {
     /// No files yet, on a machine with so many zones.
     pub(crate) fn new(machine: &M, zones: usize) -> Self {
         Self {
@@ -69,11 +69,14 @@ impl<M: Machine> PageCache<M> {
 
 /// What the page cache stands on.
 pub trait FilesGround<M: Machine>: LruGround<M> {
+    /// The address spaces that map files: the room above knows what they are.
+    type Space;
+
     /// The page cache's own.
-    fn page_cache(&self) -> &PageCache<M>;
+    fn page_cache(&self) -> &PageCache<M, Self::Space>;
 }
 
 door! {
     /// Files and their pages.
-    FilesDoor on FilesGround, PageCache<M>: page_cache, to { lru: LruDoor }
+    FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { lru: LruDoor }
 }

@@ -143,7 +143,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// Takes up to `most` dirty pages to be written, oldest file first; each is under writeback until [`FilesDoor::written`] is
     /// told.
     pub fn take_dirty(self, most: usize) -> Vec<Pfn> {
-        let files: Vec<Arc<File<M>>> = {
+        let files: Vec<Arc<File<M, G::Space>>> = {
             let files = self.own().files.lock_local(self.machine());
             files.values().map(Arc::clone).collect()
         };
@@ -157,7 +157,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         taken
     }
 
-    fn take_one(self, file: &File<M>) -> Option<Pfn> {
+    fn take_one(self, file: &File<M, G::Space>) -> Option<Pfn> {
         let mut state = file.state.lock_local(self.machine());
         while let Some(index) = state.dirty.pop_first() {
             let Some(&pfn) = state.pages.get(&index) else { continue };

@@ -36,7 +36,7 @@ mod tests;
 mod thp;
 mod zap;
 
-pub use crate::cache::{Cached, DirtyPages, File, FileKind};
+pub use crate::cache::{Cached, DirtyPages, FileKind};
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};
 pub use crate::pages::request::Placement;
 pub(crate) use entry::{Entry, bit};
@@ -54,8 +54,11 @@ use crate::ground::machine::Machine;
 use crate::lru::LruDoor;
 use crate::pages::door;
 
+/// A file, which address spaces map.
+pub type File<M> = crate::cache::File<M, AddressSpace<M>>;
+
 /// What address spaces stand on.
-pub trait SpacesGround<M: Machine>: FilesGround<M> {
+pub trait SpacesGround<M: Machine>: FilesGround<M, Space = AddressSpace<M>> {
     /// The address spaces' own.
     fn address_spaces(&self) -> &Vm<M>;
 }

@@ -36,11 +36,9 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             Mapping::File(id) => {
                 let Some(file) = self.files().file(id) else { return };
                 let mappers = file.mappers(self.machine());
-                let mut places = mappers.iter().filter_map(|mapper| {
-                    let vpn = mapper.vpn(page.index())?;
-                    Some((self.spaces().member(mapper.family, mapper.space)?, vpn))
-                });
-                let _ = places.try_for_each(|(space, vpn)| then(&space, vpn));
+                let mut places =
+                    mappers.iter().filter_map(|mapper| Some((&mapper.space, mapper.vpn(page.index())?)));
+                let _ = places.try_for_each(|(space, vpn)| then(space, vpn));
             }
         }
     }

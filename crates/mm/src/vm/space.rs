@@ -229,13 +229,6 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.own().families.lock_local(self.machine()).get(&number).map(Arc::clone)
     }
 
-    /// The address space numbered `id` of the family numbered `family`, while it lives.
-    pub(super) fn member(self, family: u32, id: SpaceId) -> Option<Arc<AddressSpace<M>>> {
-        let family = self.family(family)?;
-        let members = family.members.lock_local(self.machine());
-        members.iter().find(|space| space.id == id).map(Arc::clone)
-    }
-
     /// `space` has no more pages: it leaves its family.
     pub(super) fn leave_family(self, space: &AddressSpace<M>) {
         let mut families = self.own().families.lock_local(self.machine());
@@ -269,10 +262,10 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     }
 
     /// The file of `region`, if there is one, learns that `space` maps it.
-    pub(super) fn note_mapper(self, space: &AddressSpace<M>, region: &Region<M>) {
+    pub(super) fn note_mapper(self, space: &Arc<AddressSpace<M>>, region: &Region<M>) {
         if let Backing::Shared { file, first } | Backing::Private { file, first } = &region.backing {
-            let (family, start, pages) = (space.family, region.start, region.pages());
-            let mapper = Mapper { family, space: space.id, start, pages, first: *first };
+            let (id, start, pages) = (space.id, region.start, region.pages());
+            let mapper = Mapper { space: Arc::clone(space), id, start, pages, first: *first };
             file.add_mapper(self.machine(), mapper);
         }
     }
