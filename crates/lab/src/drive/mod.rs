@@ -1,5 +1,5 @@
 //! The one driver of simulations, a replay's and a scene's: it sets a machine up with the memory manager and its daemons on it, has a
-//! workload start, and runs until all its tasks have ended. [`figures`] makes a [`Run`](crate::measurements::Run) of what was
+//! workload start, and runs until all its tasks have ended. `figures` makes a [`Run`](crate::measurements::Run) of what was
 //! measured.
 
 pub(crate) mod figures;

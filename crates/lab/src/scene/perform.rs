@@ -24,7 +24,7 @@ pub fn perform(scene: &Scene) -> Result<Vec<Outcome>, SceneError> {
     play(scene, None)
 }
 
-/// [`perform`], and notes in [`Run::sequences`] how many pages each refill and each drain moved, in the order in which
+/// [`perform`], and notes in [`Run::sequences`](crate::measurements::Run::sequences) how many pages each refill and each drain moved, in the order in which
 /// they ended, and in which order each node's requests ask nodes.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //! file says what the original does and what was left out. A recording is the other way to a workload
 //! ([`crate::recorded`]).
 //!
-//! To add one: a file here with its parameters, their [`Workload`] and their [`WorkloadKind`], and its line in `KINDS`.
+//! To add one: a file here with its parameters, their [`Workload`] and their `WorkloadKind`, and its line in `KINDS`.
 
 mod alloc_loop;
 mod colocated;
