@@ -1,5 +1,5 @@
-//! Linux's page allocator, outside of the kernel: zones and their buddy free lists, per-CPU page lists, zonelists,
-//! watermarks. No operating system, no clock, no threads of its own: all of that comes through [`Machine`], and the
+//! Linux's memory management, outside of the kernel: zones and their buddy free lists, per-CPU page lists, slabs, address
+//! spaces, files, compaction, reclaim. No operating system, no clock, no threads of its own: all of that comes through [`Machine`], and the
 //! same code runs on a simulated machine and on this one.
 //!
 //! ```text
@@ -9,9 +9,10 @@
 //!                                      └──▶ buddy   (under zone->lock; fallback when a type runs out)
 //! ```
 //!
-//! [`Mm`] is the door. A [`Topology`] says what the machine has, a [`Policy`] which kernel's rules hold, [`Knobs`] what a
-//! sysctl would say. `frame`, `list`, `buddy` and `fallback` are the free lists; `arena` divides them; `pcp` the
-//! per-CPU lists; `watermark`, `zonelist` and `policy` the parameters; `check` walks every invariant.
+//! [`Mm`] puts the rooms together. A [`Topology`] says what the machine has, a [`Policy`] which kernel's rules hold,
+//! [`Knobs`] what a sysctl would say. Each room above the page allocator ([`Pages`], drawn here) has a door: `mm.slabs()`,
+//! `mm.lru()`, `mm.files()`, `mm.spaces()`, `mm.compaction()`, `mm.reclaim()`, and `mm.views()` for /proc's files, counters and
+//! the walk over every invariant.
 #![cfg_attr(not(any(shuttle, test)), no_std)]
 
 extern crate alloc;

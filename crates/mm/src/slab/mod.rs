@@ -45,7 +45,6 @@ mod watch;
 mod word;
 
 use core::fmt;
-use core::marker::PhantomData;
 
 pub use cache::{Cache, CacheId};
 pub use check::SlabUse;
@@ -58,14 +57,11 @@ pub use stat::SlabEvent;
 
 use crate::ground::ids::{Addr, Node, Order, Pfn};
 use crate::ground::machine::{Access, Machine};
-use crate::ground::topology::Topology;
 use crate::pages::frame::MemMap;
 use crate::pages::list::Mem;
-use crate::pages::request::{AllocError, Request};
-use crate::pages::zone::Zone;
-use crate::pages::{Pages, PagesGround};
-use crate::rules::knobs::Knobs;
-use crate::rules::policy::{Rules, SlabRules};
+use crate::pages::request::AllocError;
+use crate::pages::{PagesGround, door};
+use crate::rules::policy::SlabRules;
 use word::SlabWord;
 
 /// Why an object was not handed out or taken back. Nothing was changed.
@@ -124,72 +120,9 @@ pub trait SlabGround<M: Machine>: PagesGround<M> {
     fn slab_allocator(&self) -> &SlabAllocator<M>;
 }
 
-/// The slab allocator at work: its state, on its ground. As large as a reference; generic over the ground, so that it
-/// knows the page allocator and nothing else of a memory manager.
-#[derive(Debug)]
-pub struct SlabDoor<'a, M, G> {
-    ground: &'a G,
-    machine: PhantomData<&'a M>,
-}
-
-impl<M, G> Clone for SlabDoor<'_, M, G> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<M, G> Copy for SlabDoor<'_, M, G> {}
-
-impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
-    /// The slab allocator of `ground`.
-    #[inline]
-    pub(crate) fn on(ground: &'a G) -> Self {
-        Self { ground, machine: PhantomData }
-    }
-
-    #[inline]
-    fn own(self) -> &'a SlabAllocator<M> {
-        self.ground.slab_allocator()
-    }
-
-    #[inline]
-    fn pages(self) -> &'a Pages<M> {
-        self.ground.pages()
-    }
-
-    /// A block from the page allocator.
-    #[inline]
-    fn alloc_pages(self, request: Request) -> Result<Pfn, AllocError> {
-        self.pages().alloc(self.ground, request)
-    }
-
-    #[inline]
-    fn machine(self) -> &'a M {
-        self.pages().machine()
-    }
-
-    #[inline]
-    fn map(self) -> &'a MemMap {
-        self.pages().map()
-    }
-
-    #[inline]
-    fn rules(self) -> &'a Rules {
-        self.pages().policy().rules()
-    }
-
-    fn topology(self) -> &'a Topology {
-        self.pages().topology()
-    }
-
-    fn knobs(self) -> &'a Knobs {
-        self.pages().knobs()
-    }
-
-    #[inline]
-    fn zones(self) -> &'a [Zone<M>] {
-        self.pages().zones()
-    }
+door! {
+    /// The slab allocator at work.
+    SlabDoor on SlabGround, SlabAllocator<M>: slab_allocator, to {}
 }
 
 /// A cache and the slab allocator around it: what all paths here work with.

@@ -52,11 +52,11 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
         self.watch_order();
         if higher {
             let patient = Request { urgency: Urgency::NoWait, ..request };
-            if let Ok(head) = self.slabs.alloc_pages(patient.of_order(sizing.order)) {
+            if let Ok(head) = self.slabs.alloc(patient.of_order(sizing.order)) {
                 return Ok((head, sizing.order));
             }
         }
-        let head = self.slabs.alloc_pages(request.of_order(sizing.min_order))?;
+        let head = self.slabs.alloc(request.of_order(sizing.min_order))?;
         if higher {
             self.count(SlabEvent::OrderFallback, 1);
         }
