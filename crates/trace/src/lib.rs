@@ -24,12 +24,12 @@ pub use capture::{
     Group, Progress, RecordOptions, Status, Summary, Target, event_cost, record, stop_on_signals,
 };
 pub use error::{ReadError, RecordError};
-pub use event::{Decoded, Event, EventKind, NameId, SwitchState, Task};
+pub use event::{Decoded, Event, EventKind, MapFlags, NameId, PresentKind, SwitchState, Task};
 pub use format::{Damage, Events, How, Reader, Writer, Written};
 pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};
 pub use inspect::{Inspection, inspect};
 pub use mask::{Mask, mask};
-pub use meta::{CacheInfo, Keep, Meta, NodeInfo, RecordingCost, RecordingEnd, ZoneSpan};
+pub use meta::{CacheInfo, Keep, Meta, NodeInfo, RecordingCost, RecordingEnd, Usage, ZoneSpan};
 pub use slabs::{SlabPages, slab_pages};
 pub use stream::schema::Schema;

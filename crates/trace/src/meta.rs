@@ -43,6 +43,12 @@ pub struct Meta {
     pub start_unix_ns: u64,
     /// Whether addresses and names are hidden.
     pub masked: bool,
+    /// Files of /sys and /proc that say how memory is managed, besides `vm`: by their paths, in the kernel's text.
+    pub settings: BTreeMap<String, String>,
+    /// /proc/vmstat when the recording started.
+    pub counters: BTreeMap<String, u64>,
+    /// Whether the command ran without huge pages (`PR_SET_THP_DISABLE`), so that each first touch of a page has its fault.
+    pub without_huge_pages: bool,
 }
 
 /// Written when a recording ends.
@@ -65,6 +71,27 @@ pub struct RecordingEnd {
     pub exit_status: Option<i32>,
     /// Whether the recording was stopped from outside (Ctrl-C, SIGTERM).
     pub interrupted: bool,
+    /// /proc/vmstat when the recording ended.
+    pub counters: BTreeMap<String, u64>,
+    /// What the command, or the process, used meanwhile by the kernel's own account.
+    pub usage: Option<Usage>,
+}
+
+/// What a command and its descendants used from start to end, as wait4(2) says; of a process that was recorded while it ran,
+/// what /proc says of it: the difference from start to end, and the peak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// CPU time in user mode, ns.
+    pub user_ns: u64,
+    /// CPU time in the kernel, ns.
+    pub system_ns: u64,
+    /// Faults that needed no disk (`ru_minflt`).
+    pub minor_faults: u64,
+    /// Faults that did (`ru_majflt`).
+    pub major_faults: u64,
+    /// The most pages that one process of them had resident at a time (`ru_maxrss`, `VmHWM`).
+    pub peak_rss_pages: u64,
 }
 
 /// Which events are kept.

@@ -165,7 +165,7 @@ impl Builder {
             EventKind::PageFree { pfn, order } => self.free(task, pfn, order),
             EventKind::PageFreeBatched { .. } => self.tracks[task].pending.batched = true,
             EventKind::PageAllocFailed { .. } => self.workload.omissions.failed_requests += 1,
-            EventKind::Fork { child } => self.fork(task, child),
+            EventKind::Fork { child, .. } => self.fork(task, child),
             EventKind::SlabAlloc { .. } => self.object_alloc(task, event),
             EventKind::SlabFree { object, .. } => self.object_free(task, object),
             _ => {}

@@ -349,6 +349,7 @@ impl<'a> Session<'a> {
             left_out: counts.left_out,
             exit_status: self.exit_status,
             interrupted: self.interrupted.is_some(),
+            ..RecordingEnd::default()
         };
         let tasks = self.assembler.task_count();
         if let Err(error) = self.assembler.flush() {

@@ -3,6 +3,7 @@
 
 use mm::{MigrateType, Order, Pfn, TaskId};
 
+use super::space::{MapFlags, PresentKind};
 use super::{NameId, SwitchState};
 use crate::gfp::Gfp;
 
@@ -183,6 +184,8 @@ whole! {
     u32: |value| u64::from(value), |first| Some(first as u32);
     i32: |value| u64::from(value as u32), |first| Some(first as u32 as i32);
     SwitchState: |value| value as u64, |first| SwitchState::from_index(first);
+    MapFlags: |value| u64::from(value.0), |first| Some(MapFlags(first as u32));
+    PresentKind: |value| value as u64, |first| PresentKind::ALL.get(first as usize).copied();
 }
 
 impl FieldPlace<NameId> for Whole {

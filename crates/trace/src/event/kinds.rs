@@ -7,6 +7,7 @@ use super::field::{
     ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, FieldPlace, FieldSink, FieldSource, Frame, Hide,
     Instruction, LOCKED, NextTask, Number, Packed, Rest, Touched, Whole,
 };
+use super::space::{MapFlags, PresentKind};
 use super::tracepoint::{Decoded, Tracepoint};
 use super::{Group, NameId, SwitchState};
 use crate::gfp::Gfp;
@@ -250,6 +251,8 @@ kinds! {
     Fork = "fork" {
         /// The new task.
         child: TaskId => Number,
+        /// What they share, as `clone` numbers it (0x100 is the address space); 0 if that was not seen.
+        flags: u32 => Whole,
     } from []
     /// The event's task ended.
     Exit = "exit" from []
@@ -346,6 +349,128 @@ kinds! {
     Lost = "lost" {
         /// How many.
         count: u64 => Whole,
+    } from []
+    /// A range of the task's address space is mapped from here on, in the place of what was there: `mmap`, `brk` that
+    /// grows, what exec maps; at the start of a recording, what was mapped already.
+    Map = "map" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// The file behind it; [`NameId::NONE`] for memory of the program's own.
+        file: NameId => Number,
+        /// What may be done with it, and how it was asked for.
+        flags: MapFlags => Whole,
+        /// Pages, up to 16 TiB.
+        pages: u32 => Rest<0>,
+        /// The file's page at the range's start.
+        first: u32 => Rest<1>,
+    } from []
+    /// A range is mapped no more (`munmap`, `brk` that shrinks).
+    Unmap = "unmap" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// Pages.
+        pages: u32 => Rest<0>,
+    } from []
+    /// A range was moved, or made longer or shorter (`mremap`).
+    Remap = "remap" {
+        /// Where it began.
+        from: u64 => Touched,
+        /// Where it begins from here on.
+        to: u64 => Touched,
+        /// Its pages before.
+        old_pages: u32 => Rest<0>,
+        /// Its pages from here on.
+        pages: u32 => Rest<1>,
+    } from []
+    /// What may be done with a range changes (`mprotect`).
+    Protect = "protect" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// What may be done from here on.
+        flags: MapFlags => Whole,
+        /// Pages.
+        pages: u32 => Rest<0>,
+    } from []
+    /// The task said what it does with a range (`madvise`).
+    Advise = "advise" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// The word, as Linux numbers it: 4 `MADV_DONTNEED`, 14 `MADV_HUGEPAGE` …
+        advice: u32 => Whole,
+        /// Pages.
+        pages: u32 => Rest<0>,
+    } from []
+    /// A range's pages are brought in and stay (`mlock`, 1), may go again (`munlock`, 0).
+    Pin = "pin" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// 1 or 0.
+        held: u32 => Whole,
+        /// Pages.
+        pages: u32 => Rest<0>,
+    } from []
+    /// The task's process runs another program from here on, in an address space with nothing in it.
+    Exec = "exec" from []
+    /// The event's task lets another run that waited (`sched:sched_waking`).
+    Waking = "waking" {
+        /// Who may run.
+        task: TaskId => Number,
+    } from []
+    /// A range of a file was read through the page cache.
+    FileRead = "file_read" {
+        /// Its name; the first word tells it from all others.
+        file: NameId => Number,
+        /// The first page.
+        first: u32 => Rest<0>,
+        /// Pages.
+        pages: u32 => Rest<1>,
+    } from []
+    /// A range of a file was written to in the page cache.
+    FileWrite = "file_write" {
+        /// Its name.
+        file: NameId => Number,
+        /// The first page.
+        first: u32 => Rest<0>,
+        /// Pages.
+        pages: u32 => Rest<1>,
+    } from []
+    /// Pages came into the page cache: what was read or mapped before without this was there when the recording began.
+    FileAdd = "file_add" {
+        /// Whose pages.
+        file: NameId => Number,
+        /// The first.
+        first: u32 => Rest<0>,
+        /// Pages of the folio.
+        pages: u32 => Rest<1>,
+    } from []
+    /// What was there in an address space when the recording began.
+    Present = "present" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// What.
+        kind: PresentKind => Whole,
+        /// Pages.
+        pages: u32 => Rest<0>,
+    } from []
+    /// Pages of a file that were in the page cache when the recording began.
+    Cached = "cached" {
+        /// Whose pages.
+        file: NameId => Number,
+        /// The first page of the range that this is about.
+        first: u32 => Rest<0>,
+        /// Pages of the range.
+        pages: u32 => Rest<1>,
+        /// How many of them were there.
+        cached: u32 => Rest<2>,
+    } from []
+    /// Pages that were used since this was last looked at (accessed bits).
+    Accessed = "accessed" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// How many of the pages.
+        accessed: u32 => Whole,
+        /// Pages of the range that this is about.
+        pages: u32 => Rest<0>,
     } from []
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod field;
 mod groups;
 mod kinds;
+mod space;
 mod tracepoint;
 
 use mm::{Cpu, Nanos, TaskId};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use groups::Group;
 pub use kinds::EventKind;
 pub(crate) use kinds::tracepoints;
+pub use space::{MapFlags, PresentKind};
 pub use tracepoint::Decoded;
 pub(crate) use tracepoint::Tracepoint;
 

@@ -26,7 +26,7 @@ pub(crate) const END_MAGIC: [u8; 8] = *b"FHR-END\n";
 /// A reader refuses files of a newer major version.
 pub(crate) const VERSION_MAJOR: u16 = 1;
 /// A newer minor version adds what an older reader may ignore.
-pub(crate) const VERSION_MINOR: u16 = 0;
+pub(crate) const VERSION_MINOR: u16 = 1;
 /// Bytes of the file header.
 pub(crate) const HEADER_LEN: usize = 16;
 /// Bytes of the trailer.

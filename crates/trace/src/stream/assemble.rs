@@ -182,7 +182,7 @@ impl<W: Write> Assembler<W> {
         if is_new {
             self.introduce(child)?;
         }
-        self.write(origin, by, EventKind::Fork { child: id })
+        self.write(origin, by, EventKind::Fork { child: id, flags: 0 })
     }
 
     fn sample(&mut self, mut origin: Origin, raw: &[u8]) -> io::Result<()> {

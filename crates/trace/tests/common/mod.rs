@@ -4,7 +4,10 @@
 
 pub mod perf;
 
-use freehold_trace::{Event, EventKind, Gfp, Meta, NameId, Reader, RecordingEnd, SwitchState, Task, Writer};
+use freehold_trace::{
+    Event, EventKind, Gfp, MapFlags, Meta, NameId, PresentKind, Reader, RecordingEnd, SwitchState, Task,
+    Writer,
+};
 use mm::{Cpu, MigrateType, Nanos, Order, Pfn, TaskId};
 use proptest::prelude::*;
 
@@ -45,7 +48,7 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         let state = SwitchState::from_index(state).unwrap();
         match kind {
             0 => EventKind::Switch { next: task, state },
-            1 => EventKind::Fork { child: task },
+            1 => EventKind::Fork { child: task, flags: c },
             2 => EventKind::Exit,
             3 => EventKind::Fault { address: a, ip: b, error_code: c },
             4 => EventKind::SlabAlloc { object: a, cache, requested: c, allocated: d, gfp: Gfp(c), node },
@@ -58,9 +61,35 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
     })
 }
 
+fn range_kind() -> impl Strategy<Value = EventKind> {
+    let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>());
+    (0..14, numbers, 0..TASKS, 0..NAMES, 0usize..6).prop_map(
+        |(kind, (a, b, c, d, e), task, name, present)| {
+            let (address, file, flags) = (a, NameId(name), MapFlags(e));
+            let (pages, first) = (c, d);
+            match kind {
+                0 => EventKind::Map { address, file, flags, pages, first },
+                1 => EventKind::Unmap { address, pages },
+                2 => EventKind::Remap { from: a, to: b, old_pages: c, pages: d },
+                3 => EventKind::Protect { address, flags, pages },
+                4 => EventKind::Advise { address, advice: e, pages },
+                5 => EventKind::Pin { address, held: e, pages },
+                6 => EventKind::Exec,
+                7 => EventKind::Waking { task: TaskId(task) },
+                8 => EventKind::FileRead { file, first, pages },
+                9 => EventKind::FileWrite { file, first, pages },
+                10 => EventKind::FileAdd { file, first, pages },
+                11 => EventKind::Present { address, kind: PresentKind::ALL[present], pages },
+                12 => EventKind::Cached { file, first, pages, cached: e },
+                _ => EventKind::Accessed { address, accessed: e, pages },
+            }
+        },
+    )
+}
+
 pub fn event() -> impl Strategy<Value = Event> {
     let time = prop_oneof![0u64..1000, any::<u64>()];
-    let kind = prop_oneof![2 => page_kind(), 1 => other_kind()];
+    let kind = prop_oneof![2 => page_kind(), 1 => other_kind(), 1 => range_kind()];
     (time, 0..CPUS, 0..TASKS, kind).prop_map(|(time, cpu, task, kind)| Event {
         time: Nanos(time),
         cpu: Cpu(cpu),

@@ -1,0 +1,69 @@
+//! What events of address spaces say: how a range is mapped, what was there when a recording began.
+
+use std::ops::BitOr;
+
+/// What may be done with a range of an address space, and how it was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct MapFlags(pub u32);
+
+impl MapFlags {
+    /// It may be read.
+    pub const READ: Self = Self(1);
+    /// It may be written.
+    pub const WRITE: Self = Self(2);
+    /// Instructions in it may run.
+    pub const EXECUTE: Self = Self(4);
+    /// What is written is everybody's who maps it (`MAP_SHARED`).
+    pub const SHARED: Self = Self(8);
+    /// All of it is brought in at once (`MAP_POPULATE`).
+    pub const POPULATE: Self = Self(16);
+    /// It is brought in and stays (`MAP_LOCKED`, `mlockall`).
+    pub const LOCKED: Self = Self(32);
+    /// A stack: it grows downwards when it is touched below.
+    pub const STACK: Self = Self(64);
+    /// The heap that `brk` makes larger.
+    pub const HEAP: Self = Self(128);
+    /// Pages of `hugetlbfs`.
+    pub const HUGETLB: Self = Self(256);
+    /// Nothing was set aside for it (`MAP_NORESERVE`).
+    pub const NORESERVE: Self = Self(512);
+    /// It was mapped already when the recording began.
+    pub const BEFORE: Self = Self(1024);
+
+    /// Whether all of `flags` are set.
+    pub const fn contains(self, flags: Self) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+}
+
+impl BitOr for MapFlags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What was there in a range of an address space when the recording began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum PresentKind {
+    /// Pages of the program's own.
+    Anonymous = 0,
+    /// Huge pages of the program's own; which of their small pages were touched is not known.
+    Huge = 1,
+    /// Pages in swap.
+    Swapped = 2,
+    /// Pages of a file or of shared memory.
+    File = 3,
+    /// The page of zeros, for memory that was read and never written.
+    Zero = 4,
+    /// Small pages, in the place of a huge one, that hold nothing but zeros: they were perhaps never touched.
+    HugeZeros = 5,
+}
+
+impl PresentKind {
+    /// All kinds, by their number.
+    pub const ALL: [Self; 6] =
+        [Self::Anonymous, Self::Huge, Self::Swapped, Self::File, Self::Zero, Self::HugeZeros];
+}
