@@ -363,6 +363,8 @@ kinds! {
         pages: u32 => Rest<0>,
         /// The file's page at the range's start.
         first: u32 => Rest<1>,
+        /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
+        took_ns: u32 => Rest<3>,
     } from []
     /// A range is mapped no more (`munmap`, `brk` that shrinks).
     Unmap = "unmap" {
@@ -370,6 +372,8 @@ kinds! {
         address: u64 => Touched,
         /// Pages.
         pages: u32 => Rest<0>,
+        /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
+        took_ns: u32 => Rest<3>,
     } from []
     /// A range was moved, or made longer or shorter (`mremap`).
     Remap = "remap" {
@@ -381,6 +385,8 @@ kinds! {
         old_pages: u32 => Rest<0>,
         /// Its pages from here on.
         pages: u32 => Rest<1>,
+        /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
+        took_ns: u32 => Rest<3>,
     } from []
     /// What may be done with a range changes (`mprotect`).
     Protect = "protect" {
@@ -390,6 +396,8 @@ kinds! {
         flags: MapFlags => Whole,
         /// Pages.
         pages: u32 => Rest<0>,
+        /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
+        took_ns: u32 => Rest<3>,
     } from []
     /// The task said what it does with a range (`madvise`).
     Advise = "advise" {
@@ -399,6 +407,8 @@ kinds! {
         advice: u32 => Whole,
         /// Pages.
         pages: u32 => Rest<0>,
+        /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
+        took_ns: u32 => Rest<3>,
     } from []
     /// A range's pages are brought in and stay (`mlock`, 1), may go again (`munlock`, 0).
     Pin = "pin" {
@@ -408,6 +418,8 @@ kinds! {
         held: u32 => Whole,
         /// Pages.
         pages: u32 => Rest<0>,
+        /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
+        took_ns: u32 => Rest<3>,
     } from []
     /// The task's process runs another program from here on, in an address space with nothing in it.
     Exec = "exec" from []
