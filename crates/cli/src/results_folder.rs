@@ -5,8 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use lab::experiment::Experiment;
-use lab::experiment::Results;
+use lab::experiment::{Experiment, Results};
 use lab::measurements::Document;
 
 use crate::common::Failure;

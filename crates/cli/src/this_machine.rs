@@ -1,10 +1,9 @@
 //! `--machine this`: a profile of the machine at hand. It is measured once and kept in the user's cache directory, under
 //! a name that stands for the CPUs' model, the kernel and the topology; another of these is another machine.
 
-use std::env;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use host::probe::Hardware;
 use sim::Profile;

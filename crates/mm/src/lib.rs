@@ -40,21 +40,20 @@ pub use cache::{File, FilesDoor, FilesGround, PageCache};
 pub use compact::{
     BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor, OfflineError,
 };
-pub use ground::bare::Bare;
-pub use ground::ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
-pub use ground::machine::{Access, Chore, Daemon, Line, LineKind, LockClass, Machine, Span, Work};
-pub use ground::topology::{CpuSpec, Firmware, NodeSize, NodeSpec, Topology, WordSize, ZoneSpec};
+pub use ground::{
+    Access, Addr, Bare, Chore, Cpu, CpuSpec, Daemon, Firmware, Line, LineKind, LockClass, Machine,
+    MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, TaskId, Topology, WordSize, Work, ZoneId,
+    ZoneKind, ZoneSpec,
+};
 pub use lru::{Lru, LruDoor, LruGround, MigrateError, Owners};
 pub use mm::Mm;
-pub use pages::daemons::ReclaimState;
-pub use pages::frame::{Frame, FrameKind, FrameState, MemMap};
 pub use pages::pcp::{PageSizing, Pressure, Setting, Tuning};
-pub use pages::request::{AllocError, FreeError, Request, Urgency};
-pub use pages::stat::Counters;
-pub use pages::zone::{Zone, ZoneBlock};
 pub use pages::zone_watch::decide_by_sum_of_marks;
-pub use pages::zonelist::{NodeMask, OrderChoice, OrderReason, ZonelistOrder, Zonelists};
-pub use pages::{Above, Pages, PagesGround, Search, Steps};
+pub use pages::zonelist::{OrderReason, ZonelistOrder};
+pub use pages::{
+    Above, AllocError, Counters, Frame, FrameKind, FrameState, FreeError, MemMap, NodeMask, OrderChoice,
+    Pages, PagesGround, ReclaimState, Request, Search, Steps, Urgency, Zone, ZoneBlock, Zonelists,
+};
 pub use reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
 pub use rules::knobs::{KNOBS, Knob, KnobError, KnobId, KnobUse, Knobs, Margin, Verdict};
 pub use rules::policy::{Policy, PolicyError};

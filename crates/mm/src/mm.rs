@@ -4,16 +4,11 @@ use alloc::string::{String, ToString};
 
 use crate::cache::{FilesDoor, FilesGround, PageCache};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
-use crate::ground::ids::{Cpu, Node, Order, Pfn, ZoneKind};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::Locked;
-use crate::ground::topology::Topology;
+use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, Topology, ZoneKind};
 use crate::lru::{Lru, LruDoor, LruGround, MigrateError, Owners};
-use crate::pages::alloc_path::Search;
-use crate::pages::frame::MemMap;
-use crate::pages::request::{AllocError, FreeError, Request};
-use crate::pages::zone::{Zone, ZoneBlock};
-use crate::pages::{Above, Pages, PagesGround};
+use crate::pages::{
+    Above, AllocError, FreeError, MemMap, Pages, PagesGround, Request, Search, Zone, ZoneBlock,
+};
 use crate::reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
 use crate::rules::knobs::{KNOBS, Knob, KnobError, Knobs};
 use crate::rules::policy::Policy;

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use lab::measurements::{Confidence, Group, Run, Scene};
 
-use crate::labels;
 use crate::style::Style;
 use crate::table::wrap;
-use crate::units;
+use crate::{labels, units};
 
 /// The workload and the machine, then a line for each variant: policy, knobs, repetitions, simulated time.
 pub fn scene(style: Style, scene: &Scene<'_>) -> String {

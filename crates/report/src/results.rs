@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 use lab::experiment::Scored;
 use lab::measurements::{Account, Document, Score};
 
-use crate::experiment;
-use crate::published;
 use crate::style::Style;
+use crate::{experiment, published};
 
 /// The page of scores, with links to `results/NAME.md`.
 pub fn scores(outcomes: &[Scored]) -> String {

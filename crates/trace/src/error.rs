@@ -1,7 +1,6 @@
 //! What can go wrong with a recording. Each message is one line and leaves the file's name to the caller.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use crate::format::VERSION_MAJOR;
 

@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::memory;
 use super::pair::CpuPair;
 use super::region::{MappedRegion, PAGE_BYTES, PAGE_WORDS, Sharing};
 use super::samples::Samples;
-use super::{Result, on_cpu};
+use super::{Result, memory, on_cpu};
 
 /// Repetitions.
 const TIMES: usize = 21;

@@ -1,16 +1,14 @@
 //! Memory under load: what a node's CPUs draw from it together, and its latency while they do.
 
-use std::io;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use super::chase::Chain;
-use super::memory;
 use super::region::{MappedRegion, PAGE_WORDS, Pages};
 use super::samples::Samples;
-use super::{Result, on_cpu};
+use super::{Result, memory, on_cpu};
 
 /// Windows in which what was read is counted.
 const WINDOWS: usize = 15;

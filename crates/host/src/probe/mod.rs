@@ -20,9 +20,8 @@ mod samples;
 mod stores;
 mod string;
 
-use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
+use std::{fmt, io, thread};
 
 pub use affinity::allowed;
 pub(crate) use affinity::pin;

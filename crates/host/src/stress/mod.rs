@@ -7,11 +7,10 @@ pub mod objects;
 pub mod spaces;
 mod worker;
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use mm::{Knobs, Policy, Topology};
 

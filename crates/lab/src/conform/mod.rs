@@ -12,9 +12,8 @@ pub mod params;
 mod read;
 mod slabs;
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use self::read::sections::Sections;
 use self::read::{slab_trace, trace_csv};

@@ -6,8 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::{File, FilesDoor, FilesGround};
-use crate::ground::ids::Pfn;
-use crate::ground::machine::Machine;
+use crate::ground::{Machine, Pfn};
 use crate::lru::page::{Mapping, PageFlag};
 
 impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {

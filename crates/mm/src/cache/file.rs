@@ -6,11 +6,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::{FilesDoor, FilesGround};
-use crate::ground::ids::{FileId, Pfn, SpaceId, Vpn, ZoneKind};
-use crate::ground::machine::{Chore, LockClass, Machine};
-use crate::ground::sync::{Guard, Locked, Relaxed};
+use crate::ground::{Chore, FileId, Guard, LockClass, Locked, Machine, Pfn, Relaxed, SpaceId, Vpn, ZoneKind};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::request::{AllocError, Placement, Request};
+use crate::pages::{AllocError, Placement, Request};
 
 /// What a file's pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,9 +17,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use crate::ground::ids::{FileId, ZoneId};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::{AtomicI64, AtomicU32, Locked, Relaxed};
+use crate::ground::{AtomicI64, AtomicU32, FileId, LockClass, Locked, Machine, Relaxed, ZoneId};
 use crate::lru::{LruDoor, LruGround};
 use crate::pages::door;
 

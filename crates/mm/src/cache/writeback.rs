@@ -4,11 +4,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::File;
-use super::{FilesDoor, FilesGround};
-use crate::ground::ids::{Nanos, Pfn, ZoneId, ZoneKind};
-use crate::ground::machine::{Daemon, Machine};
-use crate::ground::sync::Relaxed;
+use super::{File, FilesDoor, FilesGround};
+use crate::ground::{Daemon, Machine, Nanos, Pfn, Relaxed, ZoneId, ZoneKind};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::knobs::Knob;
 

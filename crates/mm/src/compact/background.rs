@@ -1,12 +1,11 @@
 //! Compaction that no request waits for: kswapd's before 4.6, kcompactd's since, and the whole machine's by hand.
 
 use super::control::{By, Effort, Goal};
-use super::{CompactDoor, CompactGround};
-use super::{CompactEvent, Mode, Outcome};
-use crate::ground::ids::{MigrateType, Nanos, Node, Order, ZoneKind};
-use crate::ground::machine::{Daemon, Machine};
-use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
-use crate::pages::zone::Zone;
+use super::{CompactDoor, CompactEvent, CompactGround, Mode, Outcome};
+use crate::ground::{
+    AtomicU32, AtomicU64, Daemon, Machine, MigrateType, Nanos, Node, Order, Relaxed, ZoneKind,
+};
+use crate::pages::Zone;
 use crate::rules::policy::BackgroundRule;
 
 /// What a node's kcompactd is asked for.

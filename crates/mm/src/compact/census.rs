@@ -2,11 +2,9 @@
 //! measurements and tests; nothing is charged for it.
 
 use super::{CompactGround, EmptyDoor};
-use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::Machine;
+use crate::ground::{Machine, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::frame::{FrameKind, FrameState};
-use crate::pages::zone::Zone;
+use crate::pages::{FrameKind, FrameState, Zone};
 
 /// What is in a pageblock, in pages that add up to 512 where all of it is the zone's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

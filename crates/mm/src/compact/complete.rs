@@ -16,15 +16,11 @@ use alloc::vec::Vec;
 use super::control::{By, Goal};
 use super::pick::Looking;
 use super::run::Ran;
-use super::{CLUSTER_MAX, CompactEvent, Mode, Outcome};
-use super::{CompactGround, EmptyDoor};
-use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
-use crate::ground::machine::{Access, Chore, Machine, Span, Work};
+use super::{CLUSTER_MAX, CompactEvent, CompactGround, EmptyDoor, Mode, Outcome};
+use crate::ground::{Access, Chore, Machine, MigrateType, Order, PAGEBLOCK_ORDER, Pfn, Span, Work};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Alone, Isolator};
-use crate::pages::buddy::ZoneCx;
-use crate::pages::frame::{FrameKind, FrameState, Mobility};
-use crate::pages::zone::{AllocFlags, Zone};
+use crate::pages::{AllocFlags, FrameKind, FrameState, Mobility, Zone, ZoneCx};
 
 /// The smallest order that a pageblock is opened for: below it, free lists have blocks or walking finds one soon.
 const ORDER_MIN: u8 = 4;

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use super::Mode;
-use crate::ground::ids::{MigrateType, Order, Pfn, ZoneId, ZoneKind};
+use crate::ground::{MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::lru::Alone;
-use crate::pages::zone_watch::Level;
+use crate::pages::Level;
 
 /// Who compacts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

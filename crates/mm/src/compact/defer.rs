@@ -2,8 +2,7 @@
 //! (docs/rules/compaction.md).
 
 use super::{Outcome, ZoneCompact};
-use crate::ground::ids::Order;
-use crate::ground::sync::Relaxed;
+use crate::ground::{Order, Relaxed};
 use crate::rules::policy::DeferRule;
 
 /// At most 2^6 attempts are let pass (`COMPACT_MAX_DEFER_SHIFT`).

@@ -3,15 +3,9 @@
 
 use super::control::{By, Effort, Goal};
 use super::run::Ran;
-use super::{CompactDoor, CompactGround};
-use super::{CompactEvent, Compaction, Mode, Outcome};
-use crate::ground::ids::{MigrateType, Order, Pfn, ZoneId};
-use crate::ground::machine::Machine;
-use crate::pages::alloc_path::{Mark, Search};
-use crate::pages::buddy::ZoneCx;
-use crate::pages::frame::{FrameKind, FrameState, Mobility};
-use crate::pages::request::Request;
-use crate::pages::zone::Zone;
+use super::{CompactDoor, CompactEvent, CompactGround, Compaction, Mode, Outcome};
+use crate::ground::{Machine, MigrateType, Order, Pfn, ZoneId};
+use crate::pages::{FrameKind, FrameState, Mark, Mobility, Request, Search, Zone, ZoneCx};
 use crate::rules::policy::{DeferScopeRule, ReschedRule};
 
 /// How hard a request tries (`compact_priority`).

@@ -2,9 +2,8 @@
 //! isolating and migrating.
 
 use super::Compaction;
-use crate::ground::ids::ZoneId;
-use crate::ground::sync::{AtomicU64, Relaxed};
-use crate::pages::stat::Counters;
+use crate::ground::{AtomicU64, Relaxed, ZoneId};
+use crate::pages::Counters;
 
 /// Something that compaction does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

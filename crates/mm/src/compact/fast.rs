@@ -3,13 +3,12 @@
 
 use alloc::vec::Vec;
 
-use super::CLUSTER_MAX;
 use super::control::{Control, Start};
-use super::{CompactDoor, CompactGround};
-use crate::ground::ids::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::{Access, Chore, Machine};
-use crate::pages::buddy::FreeAreas;
-use crate::pages::list::List;
+use super::{CLUSTER_MAX, CompactDoor, CompactGround};
+use crate::ground::{
+    Access, Chore, Machine, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_PAGES, Pfn,
+};
+use crate::pages::{FreeAreas, List};
 
 /// A free frame that was seen, and its order.
 type Piece = (Pfn, Order);

@@ -1,13 +1,9 @@
 //! When a compaction of a zone is over.
 
 use super::control::{By, Control};
-use super::{CompactDoor, CompactGround};
-use super::{Outcome, block_of};
-use crate::ground::ids::{MigrateType, Order};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::pages::fallback::fallbacks;
-use crate::pages::zone::{Zone, zone_flag};
+use super::{CompactDoor, CompactGround, Outcome, block_of};
+use crate::ground::{Machine, MigrateType, Order, Relaxed};
+use crate::pages::{Zone, fallbacks, zone_flag};
 use crate::rules::policy::ProactiveRule;
 
 /// From this order on a block of another type is taken over with its pageblock (half of a pageblock's order).

@@ -2,15 +2,9 @@
 //! migrate scanner's pages to go to.
 
 use super::control::{Control, Effort};
-use super::{CLUSTER_MAX, CompactEvent, block_of};
-use super::{CompactDoor, CompactGround};
-use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::{Access, Chore, Machine};
-use crate::ground::sync::Guard;
-use crate::pages::buddy::FreeAreas;
-use crate::pages::frame::{FrameKind, FrameState, Mobility};
-use crate::pages::zone::{AllocFlags, Zone};
-use crate::pages::zone_watch::Level;
+use super::{CLUSTER_MAX, CompactDoor, CompactEvent, CompactGround, block_of};
+use crate::ground::{Access, Chore, Guard, Machine, MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::pages::{AllocFlags, FrameKind, FrameState, FreeAreas, Level, Mobility, Zone};
 use crate::rules::policy::FindRule;
 
 /// Pageblocks between two looks at whether the CPU is wanted elsewhere.

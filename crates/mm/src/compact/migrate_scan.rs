@@ -2,21 +2,15 @@
 //! (docs/rules/compaction.md#isolation).
 
 use super::control::{By, Control};
-use super::{CLUSTER_MAX, block_of};
-use super::{CompactDoor, CompactGround};
-use crate::ground::ids::{MigrateType, Order, Pfn};
-use crate::ground::machine::{Access, Chore, Machine};
-use crate::ground::sync::Relaxed;
+use super::{CLUSTER_MAX, CompactDoor, CompactEvent, CompactGround, Mode, block_of};
+use crate::ground::{Access, Chore, Machine, MigrateType, Order, Pfn, Relaxed};
 use crate::lru::Isolator;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::frame::{FrameKind, FrameState};
-use crate::pages::zone::Zone;
+use crate::pages::{FrameKind, FrameState, Zone};
 use crate::rules::policy::{
     FailedPageRule, FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ReschedRule,
     SourceRule,
 };
-
-use super::{CompactEvent, Mode};
 
 /// Pageblocks between two looks at whether the CPU is wanted elsewhere, where nothing else takes time.
 const BLOCKS_PER_LOOK: u32 = 32;

@@ -35,13 +35,10 @@ mod suitable;
 use alloc::boxed::Box;
 use core::ops::Range;
 
-use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
-use crate::ground::sync::{AtomicU32, Relaxed};
+use crate::ground::{AtomicU32, Machine, Node, Order, PAGEBLOCK_PAGES, Pfn, Relaxed, ZoneId};
 
-use crate::ground::machine::Machine;
 use crate::lru::{LruDoor, Owners};
-use crate::pages::door;
-use crate::pages::stat::Counters;
+use crate::pages::{Counters, door};
 
 use background::Asked;
 pub use census::BlockContents;

@@ -1,10 +1,8 @@
 //! Moving the isolated pages to the frames found for them (`migrate_pages`).
 
 use super::control::Control;
-use super::{CompactDoor, CompactGround};
-use super::{CompactEvent, Mode};
-use crate::ground::ids::{Nanos, Order, Pfn};
-use crate::ground::machine::{Chore, Machine, Span, Work};
+use super::{CompactDoor, CompactEvent, CompactGround, Mode};
+use crate::ground::{Chore, Machine, Nanos, Order, Pfn, Span, Work};
 use crate::lru::MigrateError;
 
 /// Passes over pages that could not be moved at once: asynchronously, and where it waits for them (10 in the kernel, 3 for

@@ -7,12 +7,8 @@
 use core::fmt;
 
 use super::{CompactGround, OfflineDoor};
-use crate::ground::ids::{Node, Pfn};
-use crate::ground::machine::Machine;
-use crate::pages::frame::FrameKind;
-use crate::pages::request::Request;
-use crate::pages::zone::{Zone, zone_flag};
-use crate::pages::zonelist::NodeMask;
+use crate::ground::{Machine, Node, Pfn};
+use crate::pages::{FrameKind, NodeMask, Request, Zone, zone_flag};
 
 /// Why a node stays in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

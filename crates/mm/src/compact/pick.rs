@@ -7,13 +7,11 @@
 //! A look at all words of a zone finds the best 256 of either kind, and that many picks are served from one look: what changes
 //! meanwhile makes a choice less than the best, and never a wrong one, for a block's word is read again when it is picked.
 
-use super::CompactEvent;
-use super::{CompactGround, EmptyDoor};
-use crate::ground::ids::{MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::{Access, Chore, Machine};
-use crate::ground::sync::{AtomicU32, Relaxed};
-use crate::pages::summary::{BLOCKS_PER_LINE, BlockUse, Summary};
-use crate::pages::zone::Zone;
+use super::{CompactEvent, CompactGround, EmptyDoor};
+use crate::ground::{
+    Access, AtomicU32, Chore, Machine, MigrateType, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, Relaxed,
+};
+use crate::pages::{BLOCKS_PER_LINE, BlockUse, Summary, Zone};
 
 /// Blocks that one look finds.
 const FOUND_MAX: usize = 256;

@@ -5,11 +5,9 @@
 //! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it.
 
 use super::control::{By, Effort, Goal};
-use super::{CompactDoor, CompactGround};
-use super::{CompactEvent, Mode};
-use crate::ground::ids::{Cpu, MigrateType, Nanos, Node, ZoneKind};
-use crate::ground::machine::{Daemon, Machine};
-use crate::pages::zone::{Zone, zone_flag};
+use super::{CompactDoor, CompactEvent, CompactGround, Mode};
+use crate::ground::{Cpu, Daemon, Machine, MigrateType, Nanos, Node, ZoneKind};
+use crate::pages::{Zone, zone_flag};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::ProactiveRule;
 

@@ -3,12 +3,9 @@
 use super::control::{By, Control, Effort, Goal};
 use super::migrate_scan::Search;
 use super::moving::Moved;
-use super::{CompactDoor, CompactGround};
-use super::{CompactEvent, Compaction, Outcome, block_of};
-use crate::ground::ids::{PAGE_SIZE, Pfn, ZoneId};
-use crate::ground::machine::{Machine, Span, Work};
-use crate::ground::sync::Relaxed;
-use crate::pages::zone::Zone;
+use super::{CompactDoor, CompactEvent, CompactGround, Compaction, Outcome, block_of};
+use crate::ground::{Machine, PAGE_SIZE, Pfn, Relaxed, Span, Work, ZoneId};
+use crate::pages::Zone;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{BudgetRule, CaptureRule, IsolationRule, PcpDrainRule};
 

@@ -1,9 +1,8 @@
 //! How fragmented memory is for huge pages, as proactive compaction counts it (docs/rules/compaction.md).
 
 use super::{CompactDoor, CompactGround};
-use crate::ground::ids::{Node, Order};
-use crate::ground::machine::Machine;
-use crate::pages::zone::Zone;
+use crate::ground::{Machine, Node, Order};
+use crate::pages::Zone;
 use crate::rules::knobs::Knob;
 
 impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {

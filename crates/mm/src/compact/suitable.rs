@@ -1,12 +1,9 @@
 //! Whether a zone is worth compacting: enough free memory to move pages to, and too little of it in one piece.
 
 use super::control::Goal;
-use super::{CLUSTER_MAX, Outcome};
-use super::{CompactDoor, CompactGround};
-use crate::ground::ids::{Order, PAGE_ALLOC_COSTLY_ORDER};
-use crate::ground::machine::Machine;
-use crate::pages::zone::{AllocFlags, Zone};
-use crate::pages::zone_watch::Level;
+use super::{CLUSTER_MAX, CompactDoor, CompactGround, Outcome};
+use crate::ground::{Machine, Order, PAGE_ALLOC_COSTLY_ORDER};
+use crate::pages::{AllocFlags, Level, Zone};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{GapRule, SuitableRule};
 

@@ -11,3 +11,20 @@ pub mod sync;
 pub mod topology;
 pub mod version;
 pub(crate) mod zeroed;
+
+pub use bare::Bare;
+pub use ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
+pub(crate) use ids::{
+    FileId, MAX_PAGE_ORDER, PAGE_ALLOC_COSTLY_ORDER, PAGE_SHIFT, PAGE_SIZE, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES,
+    SpaceId, Vpn,
+};
+pub(crate) use knob::KnobId;
+pub use machine::{Access, Chore, Daemon, Line, LineKind, LockClass, Machine, Span, Work};
+pub(crate) use once::Once;
+pub(crate) use sync::{
+    AcqRel, Acquire, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Guard,
+    Locked, Relaxed, Release,
+};
+pub use topology::{CpuSpec, Firmware, NodeSize, NodeSpec, Topology, WordSize, ZoneSpec};
+pub(crate) use version::{Since, Version, at};
+pub(crate) use zeroed::{Zeroable, zeroed};

@@ -15,13 +15,11 @@ pub(crate) use shuttle::sync::atomic::{
     AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
 };
 
+/// But what is published without a lock: a slab's free list, and a new cache.
+use crate::ground::machine::{LockClass, Machine};
 /// All atomics of this crate are data that some lock orders, or counters and hints that need no order: the locks of
 /// [`Machine`] carry acquire and release.
-pub(crate) use core::sync::atomic::Ordering::Relaxed;
-/// But what is published without a lock: a slab's free list, and a new cache.
-pub(crate) use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-
-use crate::ground::machine::{LockClass, Machine};
+pub(crate) use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Data that is reached only with its lock held; the [`Guard`] is the proof.
 pub struct Locked<M: Machine, T> {

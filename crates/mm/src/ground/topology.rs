@@ -4,10 +4,9 @@
 
 mod layout;
 
-use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 
 use crate::ground::ids::{Node, Pfn, ZoneKind};
 

@@ -4,10 +4,8 @@
 //! A batch is of 14 pages, 15 since 4.16 and 31 since 6.10 (the first two from memory, the third as
 //! docs/rules/page-lists.md#frees has it); a huge page sends the batch that it came into on its way at once.
 
-use super::{End, VecId};
-use super::{LruDoor, LruGround};
-use crate::ground::ids::{Cpu, Order, Pfn};
-use crate::ground::machine::Machine;
+use super::{End, LruDoor, LruGround, VecId};
+use crate::ground::{Cpu, Machine, Order, Pfn};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::policy::AnonRule;

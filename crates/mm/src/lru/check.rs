@@ -1,17 +1,13 @@
 //! Walking the lists: every page on the list that its flags name, in the set that its zone belongs to, counted where it
 //! should be; and no page flagged that is on none.
 
-use alloc::format;
 use alloc::string::String;
-use alloc::vec;
+use alloc::{format, vec};
 
-use super::{Lists, LruList, VecId};
-use super::{LruDoor, LruGround};
-use crate::ground::ids::Pfn;
-use crate::ground::machine::Machine;
+use super::{Lists, LruDoor, LruGround, LruList, VecId};
+use crate::ground::{Machine, Pfn};
 use crate::lru::page::PageFlag;
-use crate::pages::frame::FrameKind;
-use crate::pages::list::List;
+use crate::pages::{FrameKind, List};
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Checks every list against the pages' own words; to be called while nothing else runs.

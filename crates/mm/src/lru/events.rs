@@ -2,11 +2,8 @@
 //! Before 4.8 the kernel prints most of these for each zone (`pgscan_kswapd_normal`), since then the sum.
 
 use super::{Lru, LruList};
-use crate::ground::ids::{Pfn, ZoneId, ZoneKind};
-use crate::ground::machine::Machine;
-use crate::ground::sync::{AtomicU64, Relaxed};
-use crate::pages::frame::MemMap;
-use crate::pages::stat::Counters;
+use crate::ground::{AtomicU64, Machine, Pfn, Relaxed, ZoneId, ZoneKind};
+use crate::pages::{Counters, MemMap};
 use crate::rules::policy::LruRule;
 
 /// Something that happens to pages.

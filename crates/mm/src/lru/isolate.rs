@@ -1,14 +1,11 @@
 //! Taking pages off a list to work with them, and bringing them back. An isolated page has a reference of its isolator's
 //! and is on no list; it stays what it is to everybody else.
 
-use super::{End, Lists, LruList, VecId};
-use super::{LruDoor, LruGround};
-use crate::ground::ids::{Pfn, ZoneKind};
-use crate::ground::machine::Machine;
-use crate::ground::sync::{Guard, Relaxed};
+use super::{End, Lists, LruDoor, LruGround, LruList, VecId};
+use crate::ground::{Guard, Machine, Pfn, Relaxed, ZoneKind};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::PageFlag;
-use crate::pages::list::List;
+use crate::pages::List;
 
 /// Blocks that reclaim works on together.
 pub(crate) const SWAP_CLUSTER_MAX: usize = 32;

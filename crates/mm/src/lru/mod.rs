@@ -27,16 +27,9 @@ mod tests;
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{Cpu, Node, Pfn, ZoneId, ZoneKind};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::once::Once;
-use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::{AtomicU32, Cpu, LockClass, Locked, Machine, Node, Once, Pfn, Relaxed, ZoneId, ZoneKind};
 use crate::lru::page::{Lines, Page, PageFlag};
-use crate::pages::frame::FrameState;
-use crate::pages::list::List;
-use crate::pages::stat::Counters;
-use crate::pages::zone::Zone;
-use crate::pages::{Pages, PagesGround, door};
+use crate::pages::{Counters, FrameState, List, Pages, PagesGround, Zone, door};
 use crate::rules::policy::LruRule;
 
 use batch::CpuBatches;

@@ -5,9 +5,8 @@
 use core::fmt;
 
 use super::LruGround;
-use crate::ground::ids::Pfn;
-use crate::ground::machine::Machine;
-use crate::pages::request::Request;
+use crate::ground::{Machine, Pfn};
+use crate::pages::Request;
 
 /// Moving isolated pages. Whoever isolated a page ends its isolation if it moved, or else puts it back.
 pub trait Owners<M: Machine>: LruGround<M> {

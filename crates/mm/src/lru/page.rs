@@ -8,11 +8,8 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::Pfn;
-use crate::ground::sync::{AcqRel, Acquire, AtomicU32, Relaxed, Release};
-use crate::ground::zeroed::{Zeroable, zeroed};
-use crate::pages::request::Placement;
-use crate::pages::zonelist::NodeMask;
+use crate::ground::{AcqRel, Acquire, AtomicU32, Pfn, Relaxed, Release, Zeroable, zeroed};
+use crate::pages::{NodeMask, Placement};
 
 /// What a page belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -3,8 +3,7 @@
 //! to another frame.
 
 use super::{LruDoor, LruGround};
-use crate::ground::ids::{Order, Pfn};
-use crate::ground::machine::Machine;
+use crate::ground::{Machine, Order, Pfn};
 use crate::lru::page::{Page, PageFlag};
 
 /// Pages given back together: `FOLIO_BATCH_SIZE` since 6.10; 15 before, which nothing here depends on.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ground::ids::Order;
+use crate::ground::Order;
 use crate::lru::ReclaimEvent;
 use crate::lru::page::Mapping;
 use crate::mm::Mm;

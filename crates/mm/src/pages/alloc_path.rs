@@ -6,8 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ground::ids::{Cpu, Node, Order, Pfn, ZoneId};
-use crate::ground::machine::{Machine, Span, Work};
+use crate::ground::{Cpu, Machine, Node, Order, Pfn, Span, Work, ZoneId};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::pages::fallback::Ask;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};

@@ -4,10 +4,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::ground::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::ground::topology::{NodeSpec, Topology, ZoneSpec};
+use crate::ground::{
+    Cpu, Machine, MigrateType, Node, NodeSpec, Order, Pfn, Relaxed, Topology, ZoneId, ZoneKind, ZoneSpec,
+};
 use crate::pages::Pages;
 use crate::pages::arena::{Arenas, Division};
 use crate::pages::buddy::{Place, ZoneCx};

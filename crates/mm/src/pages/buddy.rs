@@ -2,9 +2,7 @@
 //! (docs/rules/buddy-and-fallback.md#free-lists). A zone has one such set of lists in Linux, and one for each of its
 //! arenas elsewhere.
 
-use crate::ground::ids::{MAX_PAGE_ORDER, MigrateType, Order, Pfn};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::Relaxed;
+use crate::ground::{Access, Line, LineKind, MAX_PAGE_ORDER, Machine, MigrateType, Order, Pfn, Relaxed};
 use crate::pages::arena::{LINES_OF_ARENA, LINES_OF_ORDER, LINES_OF_ZONE, PIECES_STEP};
 use crate::pages::frame::{FrameKind, FrameState};
 use crate::pages::list::List;

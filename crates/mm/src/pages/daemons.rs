@@ -1,8 +1,7 @@
 //! Work that no request waits for: the vmstat tick of each CPU, and emptying pagesets of other CPUs. (kswapd is in
 //! `reclaim`.)
 
-use crate::ground::ids::{Cpu, Node, ZoneId};
-use crate::ground::machine::Machine;
+use crate::ground::{Cpu, Machine, Node, ZoneId};
 use crate::pages::pcp::{Pageset, Tuning};
 use crate::pages::stat::SlowEvents;
 use crate::pages::zone::{Zone, zone_flag};

@@ -4,7 +4,7 @@
 //! on and nothing else, and [`crate::Mm`], which is every room's ground, keeps all states in private fields.
 
 use super::{Above, Pages};
-use crate::ground::machine::Machine;
+use crate::ground::Machine;
 
 /// What all rooms above pages stand on.
 pub trait PagesGround<M: Machine>: Above<M> {

@@ -6,9 +6,7 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{Cpu, Order};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::{AtomicI32, AtomicI64, AtomicU32, Relaxed};
+use crate::ground::{Access, AtomicI32, AtomicI64, AtomicU32, Cpu, Line, LineKind, Machine, Order, Relaxed};
 use crate::pages::watermark::Watermarks;
 use crate::pages::zone::Zone;
 

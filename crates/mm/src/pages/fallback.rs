@@ -6,8 +6,7 @@
 
 mod largest;
 
-use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::{Access, Machine};
+use crate::ground::{Access, Machine, MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::pages::frame::FrameKind;
 use crate::pages::stat::SlowEvents;

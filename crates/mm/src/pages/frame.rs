@@ -15,9 +15,7 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{MigrateType, Order, Pfn, ZoneId};
-use crate::ground::sync::{AcqRel, Acquire, AtomicU32, Relaxed};
-use crate::ground::zeroed::{Zeroable, zeroed};
+use crate::ground::{AcqRel, Acquire, AtomicU32, MigrateType, Order, Pfn, Relaxed, Zeroable, ZoneId, zeroed};
 
 /// "No frame", in a link.
 pub(crate) const NONE: u32 = u32::MAX;

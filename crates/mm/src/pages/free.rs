@@ -1,9 +1,7 @@
 //! The path of a freed block: to the calling CPU's pageset, or straight to the buddy lists where pagesets do not cache
 //! its order or the pageset's lock is taken (docs/rules/page-lists.md#frees).
 
-use crate::ground::ids::{MigrateType, Order, Pfn};
-use crate::ground::machine::{Machine, Span, Work};
-use crate::ground::sync::Guard;
+use crate::ground::{Guard, Machine, MigrateType, Order, Pfn, Span, Work};
 use crate::pages::Pages;
 use crate::pages::buddy::ZoneCx;
 use crate::pages::frame::{FrameKind, FrameState};

@@ -1,9 +1,7 @@
 //! Pageblocks kept for atomic requests of higher orders: at most 1 % of a zone
 //! (docs/rules/buddy-and-fallback.md#highatomic-reserve).
 
-use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Locked;
+use crate::ground::{Locked, Machine, MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::pages::Pages;
 use crate::pages::buddy::FreeAreas;
 use crate::pages::zone::Zone;

@@ -3,9 +3,7 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::ground::ids::TaskId;
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::{AtomicU32, LockClass, Locked, Machine, Relaxed, TaskId};
 use crate::pages::Pages;
 
 /// The tasks, and how many there are: nearly always none.

@@ -2,9 +2,7 @@
 //! the lock of whoever owns the list protects it. Every descriptor that an operation reads or writes is touched, the
 //! neighbours' too: in the kernel that is where the time under `zone->lock` goes.
 
-use crate::ground::ids::Pfn;
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::Relaxed;
+use crate::ground::{Access, Line, LineKind, Machine, Pfn, Relaxed};
 use crate::pages::frame::{MemMap, NONE};
 
 /// What list and buddy operations need: the descriptors, and the machine to charge.

@@ -38,23 +38,37 @@ pub mod zonelist;
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
-use crate::ground::machine::Machine;
-use crate::ground::topology::Topology;
+use crate::ground::{Machine, MigrateType, Node, Order, Pfn, Topology, ZoneId, ZoneKind};
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::Policy;
 
+pub(crate) use alloc_path::Mark;
 pub use alloc_path::Search;
-use buddy::ZoneCx;
+pub(crate) use arena::{PIECES_STEP, Types};
+pub(crate) use buddy::{FreeAreas, ZoneCx};
+pub use daemons::ReclaimState;
 pub use door::PagesGround;
 pub(crate) use door::door;
-use frame::MemMap;
+pub(crate) use fallback::fallbacks;
+pub use frame::{Frame, FrameKind, FrameState, MemMap};
+pub(crate) use frame::{Mobility, NONE as NO_FRAME, SlabPart};
 use killed::Killed;
+pub(crate) use list::{List, Mem};
 use pageblock::Pageblocks;
-use request::AllocError;
+pub(crate) use pcp::Pcp;
+pub(crate) use request::Placement;
+pub use request::{AllocError, FreeError, Request, Urgency};
+pub use stat::Counters;
+pub(crate) use stat::{Events, SlowEvents};
 pub use steps::Steps;
-use zone::{Cx, Zone, ZoneBlock};
-use zonelist::{OrderChoice, Zonelists};
+pub(crate) use summary::{BLOCKS_PER_LINE, BlockUse, Summary};
+pub(crate) use watermark::{PROTECTION_COLUMNS, protection, watermarks};
+use zone::Cx;
+pub(crate) use zone::{AllocFlags, zone_flag};
+pub use zone::{Zone, ZoneBlock};
+pub(crate) use zone_price::LowZone;
+pub(crate) use zone_watch::{Level, decide_by_sum};
+pub use zonelist::{NodeMask, OrderChoice, Zonelists};
 
 /// The page allocator of a machine.
 pub struct Pages<M: Machine> {

@@ -2,10 +2,10 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::{AtomicU8, Relaxed};
-use crate::ground::topology::Topology;
+use crate::ground::{
+    Access, AtomicU8, Line, LineKind, Machine, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn,
+    Relaxed, Topology,
+};
 use crate::pages::frame::Mobility;
 use crate::pages::summary::{Meeting, Summary};
 use crate::rules::policy::{FindRule, Rules};

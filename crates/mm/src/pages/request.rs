@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::ground::ids::{MigrateType, Node, Order, Pfn, ZoneKind};
+use crate::ground::{MigrateType, Node, Order, Pfn, ZoneKind};
 use crate::pages::zonelist::NodeMask;
 
 /// What a request may do when memory is short (`__GFP_DIRECT_RECLAIM`, `__GFP_KSWAPD_RECLAIM`, `__GFP_HIGH`).

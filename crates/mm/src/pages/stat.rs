@@ -5,8 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::ground::ids::ZoneKind;
-use crate::ground::sync::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Relaxed};
+use crate::ground::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Relaxed, ZoneKind};
 
 /// Events of page allocation, counted under a pageset's or a zone's lock.
 #[derive(Clone, Copy, Debug, Default)]

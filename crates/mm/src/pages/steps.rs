@@ -1,8 +1,7 @@
 //! Single steps of the request path and the free path, past the paths themselves: for conformance, which must take from the zone that a kernel took
 //! from, and put on a list what a kernel had there.
 
-use crate::ground::ids::{Cpu, MigrateType, Order, Pfn, ZoneId, ZoneKind};
-use crate::ground::machine::Machine;
+use crate::ground::{Cpu, Machine, MigrateType, Order, Pfn, ZoneId, ZoneKind};
 use crate::pages::Pages;
 use crate::pages::fallback::Ask;
 use crate::pages::frame::{FrameKind, FrameState, Mobility};

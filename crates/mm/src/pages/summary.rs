@@ -18,11 +18,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::ground::ids::{Nanos, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::{AtomicU16, Relaxed};
-use crate::ground::topology::Topology;
-use crate::ground::zeroed::{Zeroable, zeroed};
+use crate::ground::{
+    Access, AtomicU16, Line, LineKind, Machine, Nanos, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, Relaxed,
+    Topology, Zeroable, zeroed,
+};
 use crate::pages::frame::Mobility;
 
 /// Words that share a cache line, of four bytes each.

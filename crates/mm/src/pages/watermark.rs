@@ -1,8 +1,7 @@
 //! How much memory each zone keeps free, and for whom: `min_free_kbytes`, the min, low, high and promo marks, and what
 //! a lower zone keeps from requests that could have used a higher one (docs/rules/watermarks-and-zonelists.md#marks).
 
-use crate::ground::ids::{PAGEBLOCK_PAGES, ZoneKind};
-use crate::ground::topology::{NodeSpec, Topology, WordSize, ZoneSpec};
+use crate::ground::{NodeSpec, PAGEBLOCK_PAGES, Topology, WordSize, ZoneKind, ZoneSpec};
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::{MarkDistanceRule, MinFreeRule, MovableMarksRule, Rules};
 

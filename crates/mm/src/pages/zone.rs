@@ -2,9 +2,9 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId, ZoneKind};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::{AtomicU32, Relaxed};
+use crate::ground::{
+    Access, AtomicU32, Cpu, Line, LineKind, Machine, MigrateType, Node, Order, Pfn, Relaxed, ZoneId, ZoneKind,
+};
 use crate::pages::arena::{Arenas, Types};
 use crate::pages::fair::Turn;
 use crate::pages::frame::MemMap;

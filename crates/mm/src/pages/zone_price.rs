@@ -13,10 +13,9 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{Cpu, Nanos, Node, ZoneId, ZoneKind};
-use crate::ground::machine::{Daemon, Machine};
-use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
-use crate::ground::topology::Topology;
+use crate::ground::{
+    AtomicU32, AtomicU64, Cpu, Daemon, Machine, Nanos, Node, Relaxed, Topology, ZoneId, ZoneKind,
+};
 use crate::pages::request::Request;
 use crate::pages::stat::Counters;
 use crate::pages::watermark::{PROTECTION_COLUMNS, Watermarks};

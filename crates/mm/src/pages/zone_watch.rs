@@ -7,10 +7,7 @@
 use alloc::boxed::Box;
 use core::ops::{Add, Sub};
 
-use crate::ground::ids::ZoneKind;
-use crate::ground::machine::Machine;
-use crate::ground::sync::{AtomicU32, Relaxed};
-use crate::ground::topology::Topology;
+use crate::ground::{AtomicU32, Machine, Relaxed, Topology, ZoneKind};
 use crate::pages::watermark::{PROTECTION_COLUMNS, Watermarks, protection, watermarks};
 use crate::pages::zone::Zone;
 use crate::rules::knobs::{Knob, KnobUse, Knobs, Margin};

@@ -2,7 +2,7 @@
 //! memory and files by `vm.swappiness` and by what reclaiming either cost of late (`get_scan_count`, as since 5.8; older
 //! kernels weigh by pages that were rotated among those scanned, which comes to much the same and is not told apart).
 
-use crate::ground::ids::PAGE_SHIFT;
+use crate::ground::PAGE_SHIFT;
 use crate::lru::LruList;
 
 /// Base pages by [`LruList`].

@@ -5,14 +5,10 @@
 use alloc::boxed::Box;
 
 use super::pages::Outcome;
-use super::{ReclaimDoor, ReclaimGround};
-use super::{Reclaimer, Scan};
-use crate::ground::ids::{Node, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::topology::Topology;
+use super::{ReclaimDoor, ReclaimGround, Reclaimer, Scan};
+use crate::ground::{Machine, Node, Pfn, Topology};
 use crate::lru::ReclaimEvent;
-use crate::pages::frame::FrameState;
-use crate::pages::request::{Request, Urgency};
+use crate::pages::{FrameState, Request, Urgency};
 use crate::rules::knobs::Knob;
 
 /// For each node, where its pages go.

@@ -1,14 +1,9 @@
 //! Reclaim by a request for itself (`try_to_free_pages`): all zones that would do for it, at ever higher priority, until
 //! 32 pages are free.
 
-use super::{DEF_PRIORITY, Met, Reclaimer, Scan};
-use super::{ReclaimDoor, ReclaimGround};
-use crate::ground::ids::{Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
-use crate::ground::machine::{Machine, Span, Work};
-use crate::ground::sync::Relaxed;
-use crate::pages::alloc_path::Search;
-use crate::pages::zone::Zone;
-use crate::pages::zone_watch::decide_by_sum;
+use super::{DEF_PRIORITY, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
+use crate::ground::{Machine, Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, Relaxed, Span, Work, ZoneKind};
+use crate::pages::{Search, Zone, decide_by_sum};
 use crate::rules::policy::{CongestionRule, LruRule};
 
 /// How long kswapd waits where writing cannot keep up, and before 5.16 a request that came upon nothing but pages to be

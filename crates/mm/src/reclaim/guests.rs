@@ -6,15 +6,10 @@
 //! Of a stretch, those that are not active leave first.
 
 use super::{ReclaimDoor, ReclaimGround};
-use crate::ground::ids::{Node, Order, Pfn, ZoneKind};
-use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::ground::{Access, Chore, Line, LineKind, Machine, Node, Order, Pfn, ZoneKind};
 use crate::lru::SWAP_CLUSTER_MAX;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::alloc_path::{Mark, Search};
-use crate::pages::frame::FrameKind;
-use crate::pages::request::Request;
-use crate::pages::zone::{AllocFlags, Zone};
-use crate::pages::zone_price::LowZone;
+use crate::pages::{AllocFlags, FrameKind, LowZone, Mark, Request, Search, Zone};
 use crate::vm::FileKind;
 
 /// A stretch of frames: in each, pages on active lists stay if others make enough room.

@@ -4,15 +4,10 @@
 //! Since 4.8 a node is in balance when any zone that would do is above its high mark; before, every zone had to be
 //! (for a block of a higher order: zones with a quarter of the pages).
 
-use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, Reclaimer, Scan};
-use super::{ReclaimDoor, ReclaimGround};
-use crate::ground::ids::{Nanos, Node, Order, ZoneKind};
-use crate::ground::machine::{Daemon, Machine};
-use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
+use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
+use crate::ground::{AtomicU32, AtomicU64, Daemon, Machine, Nanos, Node, Order, Relaxed, ZoneKind};
 use crate::lru::SWAP_CLUSTER_MAX;
-use crate::pages::daemons::ReclaimState;
-use crate::pages::stat::{Counters, SlowEvents};
-use crate::pages::zone::{AllocFlags, Zone, zone_flag};
+use crate::pages::{AllocFlags, Counters, ReclaimState, SlowEvents, Zone, zone_flag};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::LruRule;
 

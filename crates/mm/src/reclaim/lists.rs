@@ -2,15 +2,10 @@
 //! ones are freed, 32 blocks at a time.
 
 use super::balance::{PerList, Weighing, inactive_is_low, rest_in_proportion, scan_counts};
-use super::{DEF_PRIORITY, Reclaimer, Scan};
-use super::{ReclaimDoor, ReclaimGround};
-use crate::ground::ids::{Nanos, ZoneKind};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::lru::ReclaimEvent;
-use crate::lru::{Generation, LruList, SWAP_CLUSTER_MAX, VecId};
-use crate::pages::zone::Zone;
-use crate::pages::zone_watch::decide_by_sum;
+use super::{DEF_PRIORITY, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
+use crate::ground::{Machine, Nanos, Relaxed, ZoneKind};
+use crate::lru::{Generation, LruList, ReclaimEvent, SWAP_CLUSTER_MAX, VecId};
+use crate::pages::{Zone, decide_by_sum};
 use crate::rules::knobs::Knob;
 
 /// How long a request waits, once, where too many pages are in the hands of others: 100 ms up to 5.15, 20 ms since

@@ -25,14 +25,9 @@ use alloc::boxed::Box;
 
 use crate::cache::FilesDoor;
 use crate::compact::{CompactDoor, CompactGround};
-use crate::ground::ids::{Node, Order, ZoneKind};
-use crate::ground::machine::Machine;
-use crate::ground::sync::{AtomicU32, Relaxed};
-use crate::ground::topology::Topology;
+use crate::ground::{AtomicU32, Machine, Node, Order, Relaxed, Topology, ZoneKind};
 use crate::lru::{LruDoor, LruList, VecId};
-use crate::pages::alloc_path::Search;
-use crate::pages::door;
-use crate::pages::zone::Zone;
+use crate::pages::{Search, Zone, door};
 use crate::rules::policy::LruRule;
 use crate::slab::{SlabDoor, SlabGround};
 use crate::vm::{RmapDoor, SpacesDoor, SpacesGround};

@@ -1,14 +1,10 @@
 //! What becomes of pages at the end of an inactive list: freed if nobody used them since and their contents are safe,
 //! back to the active list if they were, kept where they are otherwise (`shrink_folio_list`).
 
-use super::{Met, Reclaimer, Scan};
-use super::{ReclaimDoor, ReclaimGround};
-use crate::ground::ids::{Order, Pfn};
-use crate::ground::machine::{Chore, Machine};
-use crate::ground::sync::Relaxed;
-use crate::lru::ReclaimEvent;
-use crate::lru::Run;
+use super::{Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
+use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::{ReclaimEvent, Run};
 use crate::rules::policy::AnonRule;
 use crate::vm::rmap::Leave;
 

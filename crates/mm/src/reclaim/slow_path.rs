@@ -8,12 +8,8 @@
 
 use super::{ReclaimDoor, ReclaimGround};
 use crate::compact::{Attempt, Outcome};
-use crate::ground::ids::{MigrateType, Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
-use crate::ground::machine::Machine;
-use crate::pages::alloc_path::{Mark, Search};
-use crate::pages::request::{AllocError, Request, Urgency};
-use crate::pages::stat::SlowEvents;
-use crate::pages::zone::{AllocFlags, Zone};
+use crate::ground::{Machine, MigrateType, Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
+use crate::pages::{AllocError, AllocFlags, Mark, Request, Search, SlowEvents, Urgency, Zone};
 use crate::reclaim::{Asking, MAX_RECLAIM_RETRIES};
 use crate::rules::policy::{ReschedRule, SecondTryRule};
 

@@ -1,12 +1,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::ground::ids::{Cpu, Nanos, Pfn, TaskId};
-use crate::ground::machine::Daemon;
-use crate::ground::topology::WordSize;
+use crate::ground::{Cpu, Daemon, Nanos, Pfn, TaskId, WordSize};
 use crate::lru::page::PageFlag;
 use crate::mm::Mm;
-use crate::pages::zone_watch::Level;
+use crate::pages::Level;
 use crate::vm::{Cached, File, FileKind, Placement};
 use crate::{AllocError, Bare, CpuSpec, Knob, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
 

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 
 pub use crate::ground::knob::{KnobId, KnobUse, Margin, Verdict};
-use crate::ground::sync::{AtomicU64, Relaxed};
+use crate::ground::{AtomicU64, Relaxed};
 
 mod kernels;
 mod need;

@@ -15,7 +15,7 @@ mod zone;
 
 use alloc::string::{String, ToString};
 
-use crate::ground::version::Version;
+use crate::ground::Version;
 use crate::rules::knobs::{Knob, KnobError};
 
 pub use compact::*;

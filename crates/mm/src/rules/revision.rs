@@ -1,7 +1,7 @@
 //! The revisions of kmmscand (kscand from the third on): what each does differently, as data. Figures are
 //! the post's own where they are in it, else from docs/rules/numa-balancing-and-tiers.md.
 
-use crate::ground::ids::Nanos;
+use crate::ground::Nanos;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

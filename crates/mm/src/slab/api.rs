@@ -1,16 +1,13 @@
 //! The doors: objects of a cache, objects by size, one by one, in bulk, now or after a grace period.
 
-use super::SlabCx;
-use super::SlabError;
 use super::cache::CacheId;
 use super::chain::Chain;
 use super::kmalloc::{KmallocClass, KmallocKind};
 use super::registry::SlabPlace;
 use super::stat::SlabEvent;
-use super::{SlabDoor, SlabGround};
-use crate::ground::ids::{Addr, Node, Pfn};
-use crate::ground::machine::{Machine, Span, Work};
-use crate::pages::request::AllocError;
+use super::{SlabCx, SlabDoor, SlabError, SlabGround};
+use crate::ground::{Addr, Machine, Node, Pfn, Span, Work};
+use crate::pages::AllocError;
 use crate::rules::policy::CpuSlabRule;
 
 impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {

@@ -1,14 +1,11 @@
 //! A node's barn: its stock of full and of empty sheaves, which CPUs exchange there in one hold of the barn's lock
 //! (docs/rules/slab.md#sheaves).
 
-use super::SheafCx;
-use super::SlabGround;
 use super::chain::NONE;
 use super::sheaf::Sheaf;
 use super::stat::SlabEvent;
-use crate::ground::ids::Addr;
-use crate::ground::machine::{Access, Line, LineKind, LockClass, Machine};
-use crate::ground::sync::{AtomicU32, Guard, Locked, Relaxed};
+use super::{SheafCx, SlabGround};
+use crate::ground::{Access, Addr, AtomicU32, Guard, Line, LineKind, LockClass, Locked, Machine, Relaxed};
 
 /// Full sheaves that a barn keeps, about: the count is read without the lock.
 pub(super) const MAX_FULL: u32 = 10;

@@ -11,9 +11,7 @@ use super::stat::{SlabEvent, SlabStats};
 use super::stock::{Depot, Stock};
 use super::watch::{CacheWatch, Limits};
 use super::{CacheSizing, CacheSpec};
-use crate::ground::ids::{Addr, Cpu, Order, PAGE_SIZE, Pfn};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::{Addr, AtomicU32, Cpu, LockClass, Locked, Machine, Order, PAGE_SIZE, Pfn, Relaxed};
 
 /// A cache's number; never used again for another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,8 +1,7 @@
 //! Free objects in a row: each holds the address of the next. A row comes off a slab, is a CPU's, or goes back to a slab.
 
 use super::cache::Cache;
-use crate::ground::ids::Addr;
-use crate::ground::machine::Machine;
+use crate::ground::{Addr, Machine};
 
 /// No object.
 pub(super) const NONE: Addr = Addr(u64::MAX);

@@ -1,21 +1,17 @@
 //! Walking every invariant of the slab allocator, and counting what is where. To be called while nothing else runs.
 
-use super::{SlabDoor, SlabGround};
+use super::{ReadCx, SlabDoor, SlabGround};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use super::ReadCx;
 use super::cache::{Cache, CacheId};
 use super::chain::NONE;
 use super::node::Slabs;
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::ground::ids::{Addr, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::pages::frame::FrameKind;
-use crate::pages::list::List;
+use crate::ground::{Addr, Machine, Pfn, Relaxed};
+use crate::pages::{FrameKind, List};
 
 /// Where a cache's memory is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

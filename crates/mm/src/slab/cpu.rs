@@ -2,17 +2,14 @@
 //! lock, and a few partial ones in reserve; then comes its node's list, other nodes', the page allocator
 //! (docs/rules/slab.md#paths-with-slabs-of-cpus).
 
-use super::SlabCx;
-use super::SlabGround;
 use super::chain::{Chain, NONE};
 use super::node::{Slabs, Taken};
 use super::sheaf::CpuSheaves;
 use super::stat::SlabEvent;
 use super::stock::Stock;
-use crate::ground::ids::{Addr, Node, Pfn};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::Guard;
-use crate::pages::request::AllocError;
+use super::{SlabCx, SlabGround};
+use crate::ground::{Access, Addr, Guard, Line, LineKind, Machine, Node, Pfn};
+use crate::pages::AllocError;
 
 /// What a CPU has of a cache.
 #[derive(Debug)]

@@ -7,15 +7,10 @@
 //!   used:  the user's          0xcc …
 //! ```
 
-use super::DebugCx;
-use super::SlabError;
-use super::SlabGround;
 use super::chain::{Chain, NONE};
-use super::{CacheFlags, CacheSpec};
-use crate::ground::ids::{Addr, Node, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::pages::request::AllocError;
+use super::{CacheFlags, CacheSpec, DebugCx, SlabError, SlabGround};
+use crate::ground::{Addr, Machine, Node, Pfn, Relaxed};
+use crate::pages::AllocError;
 
 const POISON_FREE: u8 = 0x6b;
 const POISON_END: u8 = 0xa5;

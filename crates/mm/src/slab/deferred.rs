@@ -4,17 +4,16 @@
 //! Bursts are what makes `list_lock` busy under mmap1: while a grace period lasts nothing comes back, so that CPUs empty
 //! their partial slabs, and at its end all of it comes back at once.
 
-use super::{SlabDoor, SlabGround};
+use super::{SlabCx, SlabDoor, SlabGround};
 use alloc::boxed::Box;
 
-use super::SlabCx;
 use super::chain::NONE;
 use super::registry::SlabAllocator;
 use super::sheaf::Sheaf;
-use crate::ground::ids::{Addr, Pfn};
-use crate::ground::machine::{Daemon, LockClass, Machine};
-use crate::ground::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Guard, Locked, Relaxed};
-use crate::pages::frame::NONE as NO_FRAME;
+use crate::ground::{
+    AcqRel, Acquire, Addr, AtomicU32, AtomicU64, Daemon, Guard, LockClass, Locked, Machine, Pfn, Relaxed,
+};
+use crate::pages::NO_FRAME;
 use crate::rules::policy::GraceRule;
 
 /// Bytes of objects that may wait on a CPU before it asks for a grace period to be hurried: they should still be in its

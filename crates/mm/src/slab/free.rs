@@ -2,16 +2,13 @@
 //! lock; the node's `list_lock` is taken when a slab gets onto its list or may leave it
 //! (docs/rules/slab.md#paths-with-slabs-of-cpus).
 
-use super::SlabCx;
-use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::node::{End, Partials};
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::ground::ids::{Addr, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Guard;
+use super::{SlabCx, SlabGround};
+use crate::ground::{Addr, Guard, Machine, Pfn};
 use crate::rules::policy::{CpuSlabRule, FreezeRule};
 
 /// What a free found and made of a slab's word.

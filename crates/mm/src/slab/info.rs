@@ -11,10 +11,8 @@ use super::node::Slabs;
 use super::spec::CacheFlags;
 use super::stat::SlabEvent;
 use super::{ReadCx, SlabCx, SlabDoor, SlabError, SlabGround};
-use crate::ground::ids::Pfn;
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::pages::list::List;
+use crate::ground::{Machine, Pfn, Relaxed};
+use crate::pages::List;
 use crate::rules::policy::{CpuSlabRule, SheafRule};
 
 /// A file of a cache under /sys/kernel/slab.

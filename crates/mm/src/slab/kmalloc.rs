@@ -3,7 +3,7 @@
 use alloc::string::ToString;
 use core::fmt;
 
-use crate::ground::ids::{Order, PAGE_SIZE};
+use crate::ground::{Order, PAGE_SIZE};
 use crate::rules::policy::{KmallocAlignRule, Rules};
 use crate::slab::spec::{CacheFlags, CacheSpec};
 

@@ -1,6 +1,6 @@
 //! What particular caches of the kernel ask for, where no size tells it. What stands here was seen: each line says where.
 
-use crate::ground::version::Version;
+use crate::ground::Version;
 use crate::slab::spec::CacheFlags;
 
 /// A cache that asks for sheaves of a capacity.

@@ -1,15 +1,12 @@
 //! Sheaves lent to a caller that must not fail later: it borrows one with enough objects in it, takes from it as it goes,
 //! and brings the rest back (`kmem_cache_prefill_sheaf`; maple trees do so from 6.18 on).
 
-use super::SheafCx;
-use super::SlabError;
 use super::cache::CacheId;
 use super::sheaf::Sheaf;
 use super::stat::SlabEvent;
-use super::{SlabDoor, SlabGround};
-use crate::ground::ids::Addr;
-use crate::ground::machine::{Machine, Span, Work};
-use crate::pages::request::AllocError;
+use super::{SheafCx, SlabDoor, SlabError, SlabGround};
+use crate::ground::{Addr, Machine, Span, Work};
+use crate::pages::AllocError;
 
 /// A sheaf that was lent; to be brought back by [`SlabDoor::return_sheaf`].
 #[derive(Debug)]

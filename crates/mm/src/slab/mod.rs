@@ -55,12 +55,8 @@ pub use sizing::{CacheSizing, SlabSystem};
 pub use spec::{CacheFlags, CacheSpec, SpecError};
 pub use stat::SlabEvent;
 
-use crate::ground::ids::{Addr, Node, Order, Pfn};
-use crate::ground::machine::{Access, Machine};
-use crate::pages::frame::MemMap;
-use crate::pages::list::Mem;
-use crate::pages::request::AllocError;
-use crate::pages::{PagesGround, door};
+use crate::ground::{Access, Addr, Machine, Node, Order, Pfn};
+use crate::pages::{AllocError, Mem, MemMap, PagesGround, door};
 use crate::rules::policy::SlabRules;
 use word::SlabWord;
 

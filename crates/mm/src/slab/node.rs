@@ -1,17 +1,13 @@
 //! A node's partial slabs, under `list_lock`: CPUs take slabs from here and bring back what they have too many of. This
 //! is the lock that docs/published.md#tang-2023 is about.
 
-use super::SlabCx;
-use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::ground::ids::{Addr, Node, Pfn};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::{Guard, Relaxed};
-use crate::pages::frame::NONE as NO_FRAME;
-use crate::pages::list::List;
+use super::{SlabCx, SlabGround};
+use crate::ground::{Access, Addr, Guard, Line, LineKind, Machine, Node, Pfn, Relaxed};
+use crate::pages::{List, NO_FRAME};
 use crate::rules::policy::{FreezeRule, RemoteRefillRule};
 
 /// What `list_lock` protects.

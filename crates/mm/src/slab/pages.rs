@@ -1,16 +1,14 @@
 //! Slabs come from the page allocator and go back to it.
 
-use super::SlabCx;
-use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::{Chain, NONE};
 use super::stat::SlabEvent;
 use super::word::SlabWord;
-use crate::ground::ids::{Addr, MigrateType, Node, Order, Pfn, ZoneKind};
-use crate::ground::machine::{Access, Line, LineKind, Machine};
-use crate::ground::sync::Relaxed;
-use crate::pages::frame::{FrameKind, FrameState};
-use crate::pages::request::{AllocError, Request, Urgency};
+use super::{SlabCx, SlabGround};
+use crate::ground::{
+    Access, Addr, Line, LineKind, Machine, MigrateType, Node, Order, Pfn, Relaxed, ZoneKind,
+};
+use crate::pages::{AllocError, FrameKind, FrameState, Request, Urgency};
 
 /// A slab that nobody else knows of yet, and its objects.
 #[derive(Clone, Copy, Debug)]

@@ -1,16 +1,13 @@
 //! Sheaves are filled from slabs: through CPU slabs where there are any, else (from 7.0) from the node's partial slabs,
 //! taken off its list in one hold for as many objects as are wanted (docs/rules/slab.md#sheaves).
 
-use super::SheafCx;
-use super::SlabGround;
 use super::cache::NodeCache;
 use super::chain::NONE;
 use super::node::{End, Slabs, Wait};
 use super::stat::SlabEvent;
-use crate::ground::ids::{Addr, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::pages::request::AllocError;
+use super::{SheafCx, SlabGround};
+use crate::ground::{Addr, Machine, Pfn, Relaxed};
+use crate::pages::AllocError;
 use crate::rules::policy::{CpuSlabRule, RemoteRefillRule};
 
 impl<'a, M: Machine, G: SlabGround<M>> SheafCx<'a, M, G> {

@@ -1,20 +1,16 @@
 //! All caches: made, found by number, and those of `kmalloc` by size.
 
-use super::{SlabDoor, SlabGround};
+use super::{CacheSizing, CacheSpec, SlabCx, SlabDoor, SlabError, SlabGround, SlabSystem, merge};
 use alloc::vec::Vec;
 
 use super::cache::{Cache, CacheId, Ground};
 use super::deferred::Deferred;
 use super::kmalloc::{KmallocClass, KmallocKind};
-use super::merge;
 use super::sheaf::{HEADER, POINTER, Sheaf};
 use super::slots::Slots;
 use super::watch::{CacheWatch, Limits};
-use super::{CacheSizing, CacheSpec, SlabCx, SlabError, SlabSystem};
-use crate::ground::ids::{Addr, Order, Pfn};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::{Acquire, AtomicU32, Locked, Release};
-use crate::pages::frame::{Frame, FrameKind, SlabPart};
+use crate::ground::{Acquire, Addr, AtomicU32, LockClass, Locked, Machine, Order, Pfn, Release};
+use crate::pages::{Frame, FrameKind, SlabPart};
 
 /// Classes of all rows of `kmalloc`.
 const CLASSES: usize = KmallocKind::ALL.len() * super::kmalloc::SIZES.len();

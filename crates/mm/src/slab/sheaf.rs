@@ -7,14 +7,11 @@
 //!   | objects  | link    |          | object | object | …
 //! ```
 
-use super::SheafCx;
-use super::SlabGround;
 use super::barn::NoExchange;
 use super::cpu::CpuSlab;
 use super::stat::SlabEvent;
-use crate::ground::ids::Addr;
-use crate::ground::machine::Machine;
-use crate::ground::sync::Guard;
+use super::{SheafCx, SlabGround};
+use crate::ground::{Addr, Guard, Machine};
 
 /// Bytes before a sheaf's objects, and of each.
 pub(super) const HEADER: u64 = 32;

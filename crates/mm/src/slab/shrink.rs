@@ -1,14 +1,11 @@
 //! Giving back what a cache holds for speed: CPU slabs, partial slabs, sheaves, empty slabs on nodes' lists
 //! (`kmem_cache_shrink`, `/sys/kernel/slab/CACHE/shrink`).
 
-use super::SlabCx;
-use super::SlabError;
 use super::cache::{CacheId, NodeCache};
 use super::node::{End, Slabs};
-use super::{SlabDoor, SlabGround};
-use crate::ground::ids::Pfn;
-use crate::ground::machine::Machine;
-use crate::pages::list::List;
+use super::{SlabCx, SlabDoor, SlabError, SlabGround};
+use crate::ground::{Machine, Pfn};
+use crate::pages::List;
 
 impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
     /// Flushes every CPU's part of cache `id` and its barns, gives empty slabs back, and sorts the others so that the

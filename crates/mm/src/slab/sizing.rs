@@ -1,8 +1,7 @@
 //! How large a cache's slabs are and how much of them is kept where, from the stride of its objects, the policy and the
 //! number of CPUs (docs/rules/slab.md).
 
-use crate::ground::ids::{Order, PAGE_SIZE};
-use crate::ground::topology::Topology;
+use crate::ground::{Order, PAGE_SIZE, Topology};
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::{CpuSlabRule, NodePartialRule, Rules, SheafRule, SlabOrderRule, SlabScopeRule};
 use crate::slab::kmalloc;

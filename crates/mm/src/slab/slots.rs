@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::ptr;
 
-use crate::ground::sync::{Acquire, AtomicPtr, AtomicU32, Release};
+use crate::ground::{Acquire, AtomicPtr, AtomicU32, Release};
 
 /// The row.
 #[derive(Debug)]

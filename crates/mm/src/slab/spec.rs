@@ -14,7 +14,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 
 use super::debug::marked_bytes;
-use crate::ground::ids::{Order, PAGE_SIZE};
+use crate::ground::{Order, PAGE_SIZE};
 
 /// Bytes of a word; everything begins at a multiple of it.
 const WORD: u32 = 8;

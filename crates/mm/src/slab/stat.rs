@@ -1,6 +1,6 @@
 //! Counters of a cache, under the names of the kernel's SLUB_STATS; a row of them for each CPU.
 
-use crate::ground::sync::{AtomicU64, Relaxed};
+use crate::ground::{AtomicU64, Relaxed};
 
 macro_rules! events {
     ($($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)+) => {

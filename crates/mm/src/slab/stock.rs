@@ -11,19 +11,18 @@
 //! trips under the node's lock. Here, a stock that has to fetch objects after it gave some away may keep that many more from
 //! then on; one that was never empty between two ticks gives half of its surplus back to the slabs and keeps less.
 
-use super::{SlabDoor, SlabGround};
+use super::{SlabCx, SlabDoor, SlabGround, StockCx};
 use alloc::boxed::Box;
 
-use super::SlabCx;
-use super::StockCx;
 use super::cache::Cache;
 use super::chain::NONE;
 use super::node::Wait;
 use super::stat::SlabEvent;
-use crate::ground::ids::{Addr, Cpu, Node, PAGE_SIZE, Pfn};
-use crate::ground::machine::{Access, Line, LineKind, LockClass, Machine};
-use crate::ground::sync::{AtomicU32, Guard, Locked, Relaxed};
-use crate::pages::request::AllocError;
+use crate::ground::{
+    Access, Addr, AtomicU32, Cpu, Guard, Line, LineKind, LockClass, Locked, Machine, Node, PAGE_SIZE, Pfn,
+    Relaxed,
+};
+use crate::pages::AllocError;
 use crate::rules::policy::StockRule;
 
 /// Bundles that a depot holds.

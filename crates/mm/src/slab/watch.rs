@@ -1,13 +1,11 @@
 //! What a cache's limits and orders would be with a knob at its default, kept beside those in force on machines that
 //! watch knobs ([`Machine::WATCHES_KNOBS`]) and compared wherever a limit decides.
 
-use super::SlabGround;
+use super::{CacheSizing, CacheSpec, SlabCx, SlabGround, SlabSystem};
 use alloc::boxed::Box;
 
 use super::cache::Cache;
-use super::{CacheSizing, CacheSpec, SlabCx, SlabSystem};
-use crate::ground::machine::Machine;
-use crate::ground::sync::{AtomicU32, Relaxed};
+use crate::ground::{AtomicU32, Machine, Relaxed};
 use crate::rules::knobs::{Knob, KnobUse, Knobs};
 use crate::rules::policy::{CpuSlabRule, Rules};
 

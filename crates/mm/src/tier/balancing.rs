@@ -6,8 +6,7 @@
 use alloc::vec::Vec;
 
 use super::ground::{Ground, PageRange};
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES, SpaceId, Vpn};
 
 /// Addresses that a window goes over for each that it marks, at most.
 const VIRTUAL_RATIO: u64 = 8;

@@ -1,7 +1,7 @@
 //! How many migrations fail of late, and what that does to scan periods (kmmscand V3): who cannot move pages need not look
 //! for them so often.
 
-use crate::ground::ids::Nanos;
+use crate::ground::Nanos;
 
 /// Migrations after which old ones count for a quarter.
 const WINDOW: u32 = 1024;

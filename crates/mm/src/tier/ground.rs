@@ -1,7 +1,6 @@
 //! What promotion sees of a machine, and what it asks of it.
 
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, PAGE_SIZE, SpaceId, Vpn};
 use crate::rules::knobs::{Knob, KnobUse};
 
 /// Pages of an address space, from `start` to before `end`.

@@ -4,8 +4,7 @@
 use alloc::collections::BTreeMap;
 
 use super::ground::Seen;
-use crate::ground::ids::Vpn;
-use crate::ground::ids::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
+use crate::ground::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Vpn};
 use crate::rules::revision::HotRule;
 
 const WORDS: usize = PAGEBLOCK_PAGES as usize / 64;

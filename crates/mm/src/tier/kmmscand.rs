@@ -12,8 +12,7 @@ use super::feedback::Feedback;
 use super::ground::{Area, Ground, Seen};
 use super::list::WantedPage;
 use super::slot::Slot;
-use crate::ground::ids::{Nanos, Node};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, SpaceId, Vpn};
 use crate::rules::knobs::{Knob, KnobUse};
 use crate::rules::revision::{Revision, TargetRule};
 

@@ -3,8 +3,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use crate::ground::ids::Node;
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Node, SpaceId, Vpn};
 
 /// A page that is wanted elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,8 +5,7 @@
 use alloc::vec::Vec;
 
 use super::ground::{Area, Ground, PageRange, areas};
-use crate::ground::ids::PAGEBLOCK_PAGES;
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{PAGEBLOCK_PAGES, SpaceId, Vpn};
 
 /// Heat of a region all of whose pages were accessed.
 pub(super) const HEAT_MAX: u16 = 256;

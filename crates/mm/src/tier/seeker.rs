@@ -11,8 +11,7 @@ use super::hot::Hot;
 use super::kmmscand::fast;
 use super::list::WantedPage;
 use super::regions::{HEAT_MAX, Regions};
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES, SpaceId, Vpn};
 use crate::rules::revision::HotRule;
 
 /// Regions of an address space, at most.

@@ -6,8 +6,7 @@ use alloc::vec::Vec;
 use super::feedback::Feedback;
 use super::ground::Ground;
 use super::hot::Hot;
-use crate::ground::ids::{Nanos, Node};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, SpaceId, Vpn};
 use crate::rules::revision::Revision;
 
 /// Percent by which a period shrinks where scans stay useful, and grows where they stay useless.

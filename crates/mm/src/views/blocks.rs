@@ -4,11 +4,8 @@ use alloc::format;
 use alloc::string::String;
 
 use super::{ViewsDoor, ViewsGround};
-use crate::ground::ids::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::Machine;
-use crate::pages::frame::{FrameKind, FrameState, Mobility};
-use crate::pages::summary::BlockUse;
-use crate::pages::zone::Zone;
+use crate::ground::{Machine, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::pages::{BlockUse, FrameKind, FrameState, Mobility, Zone};
 
 impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     /// Compares what is kept of the pageblocks of `zone` with their descriptors.

@@ -5,15 +5,8 @@ use alloc::format;
 use alloc::string::String;
 
 use super::{ViewsDoor, ViewsGround};
-use crate::ground::ids::{MigrateType, Order, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::pages::arena::{PIECES_STEP, Types};
-use crate::pages::buddy::FreeAreas;
-use crate::pages::frame::{FrameKind, FrameState};
-use crate::pages::list::List;
-use crate::pages::pcp::Pcp;
-use crate::pages::zone::Zone;
+use crate::ground::{Machine, MigrateType, Order, Pfn, Relaxed};
+use crate::pages::{FrameKind, FrameState, FreeAreas, List, PIECES_STEP, Pcp, Types, Zone};
 
 /// Pages of a zone by what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,10 +1,8 @@
 //! Reading the counters of the whole machine under vmstat's names, and how much memory is where.
 
 use super::{ViewsDoor, ViewsGround};
-use crate::ground::machine::Machine;
-use crate::ground::sync::Relaxed;
-use crate::pages::stat::{Counters, Events};
-use crate::pages::zone::Zone;
+use crate::ground::{Machine, Relaxed};
+use crate::pages::{Counters, Events, Zone};
 
 /// Where memory is, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

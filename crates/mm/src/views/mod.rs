@@ -9,7 +9,7 @@ pub mod procfs;
 
 use crate::cache::FilesDoor;
 use crate::compact::CompactDoor;
-use crate::ground::machine::Machine;
+use crate::ground::Machine;
 use crate::lru::LruDoor;
 use crate::pages::door;
 use crate::reclaim::{ReclaimDoor, ReclaimGround};

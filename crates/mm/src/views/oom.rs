@@ -9,13 +9,12 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::{ViewsDoor, ViewsGround};
-use crate::ground::ids::{MigrateType, Nanos, Node, Order, PAGE_ALLOC_COSTLY_ORDER, ZoneKind};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::{AtomicU64, Locked, Relaxed};
+use crate::ground::{
+    AtomicU64, LockClass, Locked, Machine, MigrateType, Nanos, Node, Order, PAGE_ALLOC_COSTLY_ORDER, Relaxed,
+    ZoneKind,
+};
 use crate::lru::LruList;
-use crate::pages::alloc_path::Search;
-use crate::pages::request::Request;
-use crate::pages::zone::Zone;
+use crate::pages::{Request, Search, Zone};
 use crate::views::procfs::columns;
 
 /// Reports that are kept.

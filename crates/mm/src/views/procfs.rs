@@ -6,11 +6,10 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::{ViewsDoor, ViewsGround};
-use crate::ground::ids::{Cpu, MigrateType, Node, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneKind};
-use crate::ground::machine::Machine;
-use crate::ground::topology::WordSize;
-use crate::pages::watermark::{PROTECTION_COLUMNS, protection, watermarks};
-use crate::pages::zone::Zone;
+use crate::ground::{
+    Cpu, Machine, MigrateType, Node, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, WordSize, ZoneKind,
+};
+use crate::pages::{PROTECTION_COLUMNS, Zone, protection, watermarks};
 
 /// The types that pagetypeinfo lists where no CMA is built in.
 const SHOWN_TYPES: [MigrateType; 5] = [

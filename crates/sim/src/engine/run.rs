@@ -1,10 +1,9 @@
 //! The simulation and its main loop.
 
 use std::any::Any;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 use std::rc::Rc;
+use std::{mem, ptr};
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};

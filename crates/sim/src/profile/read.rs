@@ -7,9 +7,8 @@ use toml::{Table, Value};
 
 use super::extend::Laid;
 use super::figure::{FIGURES, Figure, FigureKind, FigureSpec, FigureSpread};
-use super::missing;
 use super::shape::{LOW_END_MIB, NodeShape, Shape, SmtNumbering};
-use super::{Profile, ProfileError, did_you_mean};
+use super::{Profile, ProfileError, did_you_mean, missing};
 
 type Read<T> = Result<T, String>;
 

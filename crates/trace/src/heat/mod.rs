@@ -15,11 +15,10 @@ mod round;
 mod smaps;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use std::{fmt, io};
 
 pub use document::Heat;
 pub use process::{WatchProgress, watch};

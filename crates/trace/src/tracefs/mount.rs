@@ -1,9 +1,8 @@
 //! Finding tracefs, and mounting it where it is missing and we may.
 
 use std::ffi::CString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::format::Format;
 use crate::error::RecordError;

@@ -7,10 +7,9 @@
 mod worker;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::thread;
+use std::{fmt, thread};
 
 use mm::Knobs;
 use mm::slab::{CacheFlags, CacheSpec};

@@ -8,10 +8,9 @@
 mod helper;
 mod worker;
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
-use std::thread;
+use std::{fmt, thread};
 
 use mm::ids::PAGE_SIZE;
 use mm::vm::{AddressSpace, File, FileKind, MapSpec, Pinned, Vpn};

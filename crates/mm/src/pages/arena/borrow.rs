@@ -5,9 +5,7 @@
 //! may while another CPU holds blocks on its way to a pageset.
 
 use super::{Arenas, Types};
-use crate::ground::ids::{MigrateType, Order, Pfn};
-use crate::ground::machine::{Access, Machine};
-use crate::ground::sync::Relaxed;
+use crate::ground::{Access, Machine, MigrateType, Order, Pfn, Relaxed};
 use crate::pages::buddy::{FreeAreas, Place, ZoneCx};
 use crate::pages::stat::SlowEvents;
 

@@ -1,6 +1,6 @@
 //! Into how many arenas a zone's free lists are divided, and which blocks each begins with.
 
-use crate::ground::ids::{Order, Pfn};
+use crate::ground::{Order, Pfn};
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::{ArenaRule, Rules, ZonesRule};
 

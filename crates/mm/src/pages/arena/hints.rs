@@ -1,8 +1,7 @@
 //! What is said of free lists without their lock: which lists have blocks, and how much of an arena is whole ranges and
 //! how much is pieces. It may be old by the time that it is read; whoever acts on it looks again under the lock.
 
-use crate::ground::ids::{MigrateType, Order};
-use crate::ground::sync::{AtomicU32, AtomicU64, Relaxed};
+use crate::ground::{AtomicU32, AtomicU64, MigrateType, Order, Relaxed};
 
 /// Types that can have free blocks: isolated ones are on no list that anybody takes from.
 const TYPES: u8 = MigrateType::Isolate as u8;

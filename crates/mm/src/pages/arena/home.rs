@@ -3,9 +3,7 @@
 //! has pieces that nobody uses.
 
 use super::{Arenas, Want};
-use crate::ground::ids::{MigrateType, Order};
-use crate::ground::machine::{Access, Machine};
-use crate::ground::sync::{AtomicU32, Guard, Relaxed};
+use crate::ground::{Access, AtomicU32, Guard, Machine, MigrateType, Order, Relaxed};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::rules::knobs::{Knob, KnobUse};
 use crate::rules::policy::{ArenaRule, ZonesRule};

@@ -30,9 +30,10 @@ mod tests;
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{Order, Pfn, ZoneId};
-use crate::ground::machine::{Access, Line, LineKind, LockClass, Machine};
-use crate::ground::sync::{AtomicU8, AtomicU32, Guard, Locked, Relaxed};
+use crate::ground::{
+    Access, AtomicU8, AtomicU32, Guard, Line, LineKind, LockClass, Locked, Machine, Order, Pfn, Relaxed,
+    ZoneId,
+};
 use crate::pages::buddy::FreeAreas;
 use crate::pages::pageblock;
 

@@ -8,9 +8,7 @@
 
 use super::borrow::{Lenders, Loan};
 use super::{Arenas, Types};
-use crate::ground::ids::{MigrateType, Order, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::{AtomicU32, Guard};
+use crate::ground::{AtomicU32, Guard, Machine, MigrateType, Order, Pfn};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::pages::fallback::{Ask, SearchMode, fallbacks};
 use crate::pages::pcp::Turn;

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Arenas;
-use crate::ground::sync::Relaxed;
+use crate::ground::Relaxed;
 use crate::{
     Bare, Cpu, Knob, Knobs, MigrateType, Mm, Order, Pfn, Policy, Request, Topology, Urgency, ZoneKind,
 };

@@ -2,8 +2,7 @@
 //! that types mix in as few pageblocks as can be, with what was free beside it until 6.9.
 
 use super::{Ask, CLAIM_ORDER_MIN, answer_mixing, is_mostly_alike, may_claim, whole_pageblock};
-use crate::ground::ids::{MigrateType, Order, Pfn};
-use crate::ground::machine::Machine;
+use crate::ground::{Machine, MigrateType, Order, Pfn};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::pages::stat::SlowEvents;
 use crate::pages::zone::AllocFlags;

@@ -10,9 +10,7 @@
 
 use super::turn::Turn;
 use super::{LISTS, Pcp};
-use crate::ground::ids::{Order, Pfn};
-use crate::ground::machine::{Access, Machine};
-use crate::ground::sync::Guard;
+use crate::ground::{Access, Guard, Machine, Order, Pfn};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::pages::frame::{FrameKind, Mobility};
 use crate::pages::list::List;

@@ -14,9 +14,10 @@ mod twin;
 
 use alloc::boxed::Box;
 
-use crate::ground::ids::{Cpu, MigrateType, Node, Order, Pfn, ZoneId};
-use crate::ground::machine::{Access, Line, LineKind, LockClass, Machine};
-use crate::ground::sync::{AtomicI32, AtomicU32, Locked};
+use crate::ground::{
+    Access, AtomicI32, AtomicU32, Cpu, Line, LineKind, LockClass, Locked, Machine, MigrateType, Node, Order,
+    Pfn, ZoneId,
+};
 use crate::pages::frame::Mobility;
 use crate::pages::list::{List, Mem};
 use crate::pages::stat::Events;

@@ -2,9 +2,7 @@
 //! (docs/rules/page-lists.md#refills).
 
 use super::{Pcp, Turn};
-use crate::ground::ids::{Order, Pfn};
-use crate::ground::machine::{Access, Line, LineKind, Machine, Span, Work};
-use crate::ground::sync::{AtomicI32, AtomicU32};
+use crate::ground::{Access, AtomicI32, AtomicU32, Line, LineKind, Machine, Order, Pfn, Span, Work};
 use crate::pages::arena::Want;
 use crate::pages::buddy::ZoneCx;
 use crate::pages::fallback::{Ask, SearchMode};

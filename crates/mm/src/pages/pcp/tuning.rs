@@ -2,7 +2,7 @@
 //! step of this state, so that it can be followed, tested and compared with a kernel's without an allocator around it.
 
 use super::sizing::PageSizing;
-use crate::ground::ids::Order;
+use crate::ground::Order;
 use crate::rules::policy::{
     DrainRule, FreeHighRule, HighRule, HoldRule, RefillRule, Rules, ScaleRule, YieldRule,
 };

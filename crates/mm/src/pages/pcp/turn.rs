@@ -10,8 +10,7 @@
 //! What is left undone needs no memory of it: a refill that got something is done, and a pageset that still has too many
 //! pages drains at the next free or tick.
 
-use crate::ground::machine::Machine;
-use crate::ground::sync::Guard;
+use crate::ground::{Guard, Machine};
 use crate::rules::policy::YieldRule;
 
 /// Blocks that a hold moves at least, if there are as many to move: the usual batch of 63, rounded up to the next look.

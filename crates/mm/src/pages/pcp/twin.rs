@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{PageSizing, Pcp, Setting, Tuning};
-use crate::ground::machine::Machine;
+use crate::ground::Machine;
 use crate::pages::buddy::ZoneCx;
 use crate::pages::zone_watch::{MARK_KNOBS, makes_marks};
 use crate::rules::knobs::{KNOBS, Knob, KnobUse, Knobs, Margin};

@@ -4,8 +4,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::ground::ids::Node;
-use crate::ground::topology::Topology;
+use crate::ground::{Node, Topology};
 use crate::rules::policy::NodeLoadRule;
 
 /// One more than the nodes that a kernel could have: distance always outweighs load.

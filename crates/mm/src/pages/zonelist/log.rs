@@ -4,9 +4,7 @@ use alloc::string::String;
 use core::fmt::Write;
 
 use super::{OrderChoice, Zonelists};
-use crate::ground::ids::Node;
-use crate::ground::sync::Relaxed;
-use crate::ground::topology::Topology;
+use crate::ground::{Node, Relaxed, Topology};
 use crate::rules::policy::{Rules, ZonelistOrderRule};
 
 impl Zonelists {

@@ -2,7 +2,7 @@
 
 use alloc::vec::{IntoIter, Vec};
 
-use crate::ground::ids::Node;
+use crate::ground::Node;
 
 /// The nodes that a topology can have.
 const NODES: u16 = 256;

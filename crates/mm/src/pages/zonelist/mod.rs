@@ -11,9 +11,7 @@ mod order;
 
 use alloc::vec::Vec;
 
-use crate::ground::ids::{Node, ZoneId, ZoneKind};
-use crate::ground::sync::{AtomicU32, Relaxed};
-use crate::ground::topology::Topology;
+use crate::ground::{AtomicU32, Node, Relaxed, Topology, ZoneId, ZoneKind};
 use crate::rules::policy::Rules;
 
 pub use fallback::fallback_orders;

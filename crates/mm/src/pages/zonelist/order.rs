@@ -3,8 +3,7 @@
 
 use core::fmt;
 
-use crate::ground::ids::{Node, ZoneKind};
-use crate::ground::topology::{NodeSpec, Topology, WordSize, ZoneSpec};
+use crate::ground::{Node, NodeSpec, Topology, WordSize, ZoneKind, ZoneSpec};
 use crate::rules::policy::ZonelistOrderRule;
 
 /// In which order a zonelist has its zones.

@@ -5,7 +5,7 @@ use core::fmt;
 use core::ops::RangeInclusive;
 
 use super::Knob;
-use crate::ground::version::Version;
+use crate::ground::Version;
 
 /// A stretch of mainline kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 //! what is missing and says so.
 
 use super::Knob;
-use crate::ground::ids::ZoneKind;
+use crate::ground::ZoneKind;
 use crate::rules::policy::{MarkDistanceRule, MixingRule, ProactiveRule, Rules, ZonelistOrderRule};
 
 /// One thing that a knob cannot act without.

@@ -10,8 +10,7 @@ use super::need::{
     REGIONS, SCALED_MARKS,
 };
 use super::{Kernels, KnobSpec, Limited, Word};
-use crate::ground::ids::ZoneKind;
-use crate::ground::knob::KnobId;
+use crate::ground::{KnobId, ZoneKind};
 use crate::rules::policy::DEFAULT_POLICY;
 
 const INT_MAX: u64 = i32::MAX as u64;

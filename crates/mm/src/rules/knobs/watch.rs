@@ -6,7 +6,7 @@
 //! where it decides: `zone_watch`, `pcp::twin`, `slab::watch`.
 
 use super::{Knob, KnobUse, Knobs, Margin};
-use crate::ground::machine::Machine;
+use crate::ground::Machine;
 
 impl Knobs {
     /// Decides by the value of `knob`, and tells a machine that watches what the default would have decided. `decision`

@@ -4,7 +4,7 @@
 use super::in_force::{List, Of};
 use super::parts::Part;
 use super::{Mechanism, PcpOrders, Rules, v};
-use crate::ground::version::{Since, Version, at};
+use crate::ground::{Since, Version, at};
 
 /// Where the scanners go on from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

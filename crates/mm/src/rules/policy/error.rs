@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use super::{DEFAULT_POLICY, FREEHOLD, NEWEST, OLDEST, parts, tier};
-use crate::ground::version::Version;
+use crate::ground::Version;
 
 /// No policy has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 
 use super::{Mechanism, Policy, Rules};
-use crate::ground::version::{Since, Version};
+use crate::ground::{Since, Version};
 
 /// A rule in force.
 #[derive(Clone, PartialEq, Eq, Debug)]

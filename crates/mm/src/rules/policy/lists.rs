@@ -4,7 +4,7 @@ use super::in_force::{List, Of};
 use super::mechanism::Mechanism;
 use super::parts::Part;
 use super::v;
-use crate::ground::version::{Since, Version, at};
+use crate::ground::{Since, Version, at};
 
 /// How many pages a pageset's batch is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

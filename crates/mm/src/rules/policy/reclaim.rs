@@ -3,7 +3,7 @@
 
 use super::in_force::{List, Of};
 use super::{Mechanism, v};
-use crate::ground::version::{Since, Version, at};
+use crate::ground::{Since, Version, at};
 
 /// What has a set of LRU lists of its own, with a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@
 use super::in_force::{List, Of};
 use super::parts::Part;
 use super::{Mechanism, Rules, v};
-use crate::ground::version::{Since, Version, at};
+use crate::ground::{Since, Version, at};
 
 /// How a slab's order follows from the size of its objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use super::in_force::{List, Of};
 use super::mechanism::Mechanism;
 use super::parts::Part;
 use super::v;
-use crate::ground::version::Version;
+use crate::ground::Version;
 use crate::rules::revision::{self, Revision};
 
 /// Who looks for hot pages besides NUMA balancing, which `kernel.numa_balancing` turns on.

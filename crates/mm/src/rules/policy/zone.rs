@@ -6,7 +6,7 @@ use super::in_force::{List, Of};
 use super::mechanism::Mechanism;
 use super::parts::Part;
 use super::v;
-use crate::ground::version::{Since, Version, at};
+use crate::ground::{Since, Version, at};
 
 /// What a zonelist remembers of the nodes that others already fall back to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,8 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::ground::ids::SpaceId;
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
+use crate::ground::{Nanos, Node, PAGE_SIZE, SpaceId};
 
 const SECOND: u64 = 1000 * MS;
 const GIB_BYTES: u64 = 1 << 30;

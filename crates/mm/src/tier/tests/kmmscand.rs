@@ -2,8 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, PAGE_SIZE, SpaceId, Vpn};
 
 const SPACE: SpaceId = SpaceId(1);
 

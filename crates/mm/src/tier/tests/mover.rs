@@ -2,8 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, PAGE_SIZE, SpaceId, Vpn};
 
 fn batch(pages: std::ops::Range<u32>) -> Vec<WantedPage> {
     pages.map(|page| WantedPage { space: SpaceId(1), vpn: Vpn(page), node: Node(1) }).collect()

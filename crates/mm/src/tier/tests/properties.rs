@@ -5,8 +5,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::*;
-use crate::ground::ids::SpaceId;
-use crate::ground::ids::{Nanos, Node};
+use crate::ground::{Nanos, Node, SpaceId};
 
 const SPACES: u32 = 4;
 const REVISIONS: [Revision; 5] = [V0, V0_NOTHROTTLE, V1, V2, V3];

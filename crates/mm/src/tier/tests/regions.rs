@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use super::super::Area;
 use super::super::regions::{HEAT_MAX, Regions};
 use super::world::*;
-use crate::ground::ids::{Nanos, Node};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, SpaceId, Vpn};
 
 const SPACE: SpaceId = SpaceId(1);
 

@@ -2,8 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, PAGE_SIZE, SpaceId, Vpn};
 
 /// One percent of a CPU, ten rounds a second.
 const BUDGET: Budget = Budget { period: Nanos(100 * MS), permille: 10 };

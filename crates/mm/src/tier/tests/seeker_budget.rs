@@ -4,8 +4,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::*;
-use crate::ground::ids::SpaceId;
-use crate::ground::ids::{Nanos, Node};
+use crate::ground::{Nanos, Node, SpaceId};
 
 /// The largest piece of work between two looks at the clock: a stride of 4096 pages.
 const PIECE: u64 = 4096 * World::LOOK + World::RANGE;

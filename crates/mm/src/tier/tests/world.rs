@@ -4,8 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Area, Ground, PageRange, Seen, Stayed};
-use crate::ground::ids::{Nanos, Node, PAGE_SIZE};
-use crate::ground::ids::{SpaceId, Vpn};
+use crate::ground::{Nanos, Node, PAGE_SIZE, SpaceId, Vpn};
 
 /// Pages of a MiB and of a GiB.
 pub(super) const MIB: u32 = 256;
