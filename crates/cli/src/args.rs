@@ -98,8 +98,8 @@ pub(crate) struct Record {
     /// Record everybody, while CMD runs or until Ctrl-C
     #[arg(long)]
     pub(crate) all: bool,
-    /// Groups of events: page, fault, sched, slab, lock
-    #[arg(long, default_value = "page,sched", value_name = "LIST")]
+    /// Groups of events: page, sched, fault, space (maps, advice, forks), file (page cache), slab, lock
+    #[arg(long, default_value = "page,sched,fault,space,file", value_name = "LIST")]
     pub(crate) events: String,
     /// Pages of each CPU's ring, a power of two
     #[arg(long, default_value_t = 2048, value_name = "PAGES")]
@@ -107,6 +107,9 @@ pub(crate) struct Record {
     /// Hide addresses and names
     #[arg(long)]
     pub(crate) mask: bool,
+    /// Let CMD have transparent huge pages; without this it has none, so that each first touch of a page is seen
+    #[arg(long)]
+    pub(crate) keep_huge_pages: bool,
     /// Make a recording of a perf.data file, made with `perf record -e 'kmem:*' -a`, instead
     #[arg(long, value_name = "PERF.DATA", conflicts_with_all = ["pid", "all", "command"])]
     pub(crate) import: Option<PathBuf>,

@@ -24,7 +24,7 @@ pub use capture::{
     Group, Progress, RecordOptions, Status, Summary, Target, event_cost, record, stop_on_signals,
 };
 pub use error::{ReadError, RecordError};
-pub use event::{Decoded, Event, EventKind, MapFlags, NameId, PresentKind, SwitchState, Task};
+pub use event::{Call, Decoded, Event, EventKind, FileKey, MapFlags, NameId, PresentKind, SwitchState, Task};
 pub use format::{Damage, Events, How, Reader, Writer, Written};
 pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};

@@ -171,7 +171,10 @@ fn options_that_cannot_be_are_refused() {
     options.target = Target::Process(u32::MAX);
     assert!(matches!(record(&options, &mut ()), Err(RecordError::Options(_))));
     let unknown = Group::parse_list("page,pages").unwrap_err();
-    assert_eq!(unknown, "there is no group of events \"pages\"; there are page, fault, sched, slab, lock");
+    assert_eq!(
+        unknown,
+        "there is no group of events \"pages\"; there are page, fault, sched, slab, lock, space, file"
+    );
 }
 
 #[test]

@@ -97,6 +97,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     record.groups = Group::parse_list(&options.events).map_err(Failure)?;
     record.ring_pages = options.ring;
     record.masked = options.mask;
+    record.keep_huge_pages = options.keep_huge_pages;
     Ok(record)
 }
 
@@ -130,6 +131,12 @@ fn account(output: &Path, summary: &Summary) -> String {
     );
     if let Some(cost) = summary.cost {
         let _ = write!(text, "; recording costs about {:.0} ns an event here", cost.ns_per_event);
+    }
+    if summary.without_huge_pages {
+        text += "\nthe command had no transparent huge pages, so that each first touch is seen (--keep-huge-pages lets it)";
+    }
+    if !summary.missing.is_empty() {
+        let _ = write!(text, "\nthis kernel lacks {}: recorded without", summary.missing.join(", "));
     }
     if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
         let _ = write!(text, "\nthe command ended with status {status}");

@@ -9,7 +9,7 @@ use lab::experiment::{self, Experiment, Options};
 use lab::measurements::{Document, Row, means};
 use lab::replay::{Plan, parse_setting};
 use mm::Policy;
-use trace::{RecordOptions, Target};
+use trace::{Group, RecordOptions, Target};
 
 use super::record::{capture, explain};
 use super::replay::{runs, workload};
@@ -132,7 +132,11 @@ fn bundled(file: &Path) -> Result<(), Failure> {
 fn record_options(mib: u32, file: &Path) -> RecordOptions {
     let program = format!("import mmap; n={mib}<<20; m=mmap.mmap(-1,n); m[:]=b'\\xff'*n; m.close()");
     let command = [python(), "-c", &program].map(Into::into).to_vec();
-    RecordOptions::new(PathBuf::from(file), Target::Command(command))
+    let mut options = RecordOptions::new(PathBuf::from(file), Target::Command(command));
+    // What the post's loop asks of the page allocator, as it ran.
+    options.groups = [Group::Page, Group::Sched].into();
+    options.keep_huge_pages = true;
+    options
 }
 
 /// The system's own interpreter where there is one: what stands first in PATH may be a script that starts others.

@@ -141,6 +141,7 @@ fn record(case: Case, options: &Validate) -> Result<Recorded, Failure> {
         script.into_iter().chain([program.into()]).chain(words.into_iter().map(Into::into)).collect();
     let mut record = RecordOptions::new(file.clone(), Target::AllWhile(command));
     record.groups = [Group::Page].into();
+    record.keep_huge_pages = true;
     record.stop = trace::stop_on_signals().map_err(Failure::of)?;
     let summary = with_largest_ring(&mut record)?;
     if summary.interrupted {

@@ -125,7 +125,7 @@ fn count_own(events: &mut Events) -> usize {
     for ring in &mut events.rings {
         bytes.clear();
         ring.drain(&mut bytes);
-        let parsed = records(&bytes).filter_map(|(kind, body)| Layout::OURS.parse(kind, body));
+        let parsed = records(&bytes).filter_map(|(head, body)| Layout::OURS.parse(head, body));
         count +=
             parsed.filter(|(origin, record)| origin.tid == me && matches!(record, Record::Sample(_))).count();
     }

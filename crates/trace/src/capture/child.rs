@@ -8,7 +8,18 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::thread::{self, JoinHandle};
 
+use super::surroundings::of_rusage;
 use crate::error::RecordError;
+use crate::meta::Usage;
+
+/// Whether a command may have transparent huge pages. They hide which small pages it touches first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum HugePages {
+    /// As the machine is set.
+    Kept,
+    /// None, for the command and its descendants (`PR_SET_THP_DISABLE`).
+    Off,
+}
 
 /// A process that waits before it becomes the command.
 pub(super) struct WaitingChild {
@@ -20,7 +31,7 @@ pub(super) struct WaitingChild {
 
 impl WaitingChild {
     /// Makes the process.
-    pub(super) fn new(command: &[OsString]) -> Result<Self, RecordError> {
+    pub(super) fn new(command: &[OsString], huge_pages: HugePages) -> Result<Self, RecordError> {
         let program = command[0].to_string_lossy().into_owned();
         let failed = |error| RecordError::Command { program: program.clone(), error };
         let Pipe { reader: gate_out, writer: gate } = Pipe::new().map_err(failed)?;
@@ -30,7 +41,7 @@ impl WaitingChild {
         child.args(&command[1..]);
         // SAFETY: `wait_at_gate` makes only system calls, which are safe between fork and exec, on descriptors that
         // the starter thread keeps open until then.
-        unsafe { child.pre_exec(move || wait_at_gate(fds)) };
+        unsafe { child.pre_exec(move || wait_at_gate(fds, huge_pages)) };
         // `spawn` returns when the command runs, so somebody else has to wait for it.
         let starter = thread::Builder::new().name("freehold-start".into()).spawn(move || {
             let result = child.spawn();
@@ -83,17 +94,41 @@ impl Pipe {
 }
 
 /// Runs in the new process: says its number, then waits until the gate is opened. A gate that closes unopened ends it.
-fn wait_at_gate([pid_in, gate_out, gate]: [RawFd; 3]) -> io::Result<()> {
+fn wait_at_gate([pid_in, gate_out, gate]: [RawFd; 3], huge_pages: HugePages) -> io::Result<()> {
     let mut byte = [0u8];
     // SAFETY: the descriptors are this process's own copies, and the buffers live through the calls. Its copy of the
     // gate's writing end is closed first, so that it notices if the recorder is gone.
     let got = unsafe {
         libc::close(gate);
+        if huge_pages == HugePages::Off {
+            // Kernels that were built without huge pages refuse, and have none.
+            libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+        }
         let pid = libc::getpid().to_le_bytes();
         libc::write(pid_in, pid.as_ptr().cast(), pid.len());
         libc::read(gate_out, byte.as_mut_ptr().cast(), 1)
     };
     if got == 1 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ECANCELED)) }
+}
+
+/// What has become of a command.
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) usage: Usage,
+}
+
+/// Looks whether a command has ended, and takes it off the system's books if so.
+pub(super) fn try_wait(child: &Child) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    // SAFETY: rusage is plain numbers, for which zeros are a value.
+    let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
+    // SAFETY: both live through the call, which fills them in.
+    let found = unsafe { libc::wait4(child.id() as i32, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    match found {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(Some(Ended { status: ExitStatus::from_raw(status), usage: of_rusage(&usage) })),
+    }
 }
 
 /// Asks a process to end.

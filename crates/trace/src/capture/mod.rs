@@ -3,7 +3,7 @@
 //! Each CPU has one ring that all of its events go into. `perf` opens the events, `ring` reads a ring, `drain` is
 //! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
 //! command that waits until all is ready, `calibrate` what recording costs, `host` and `zoneinfo` the description
-//! of this machine.
+//! of this machine, `surroundings` its settings and counters and what the program used.
 
 mod calibrate;
 pub(crate) mod child;
@@ -15,6 +15,7 @@ mod perf;
 pub(crate) mod procs;
 mod ring;
 mod session;
+mod surroundings;
 pub mod zoneinfo;
 
 pub use crate::event::Group;

@@ -26,6 +26,9 @@ pub struct RecordOptions {
     pub ring_pages: usize,
     /// Whether addresses and names are hidden from the start.
     pub masked: bool,
+    /// Whether a command keeps the machine's setting of transparent huge pages. Otherwise it has none, so that each first
+    /// touch of a page has its fault.
+    pub keep_huge_pages: bool,
     /// Ends the recording cleanly when it becomes true; see [`super::stop_on_signals`].
     pub stop: Arc<AtomicBool>,
 }
@@ -53,6 +56,7 @@ impl RecordOptions {
             keep: None,
             ring_pages: 2048,
             masked: false,
+            keep_huge_pages: false,
             stop: Arc::default(),
         }
     }
@@ -132,6 +136,10 @@ pub struct Summary {
     pub tasks: u32,
     /// ns from start to end.
     pub duration_ns: u64,
+    /// Tracepoints that this kernel lacks and the recording goes without.
+    pub missing: Vec<String>,
+    /// Whether the command ran without transparent huge pages.
+    pub without_huge_pages: bool,
     /// What recording cost, if it could be measured.
     pub cost: Option<RecordingCost>,
     /// `/proc/zoneinfo` when events had just been stopped.

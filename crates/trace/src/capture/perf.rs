@@ -14,6 +14,15 @@ use sys::bindings::{
 use super::ring::Ring;
 use crate::error::RecordError;
 
+/// What is to be recorded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Wanted {
+    /// The tracepoints' numbers.
+    pub(super) tracepoints: Vec<u16>,
+    /// Whether what is mapped is told, with its file.
+    pub(super) maps: bool,
+}
+
 /// All events of a recording, stopped at first.
 #[derive(Debug)]
 pub(super) struct Events {
@@ -26,17 +35,23 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Opens the tracepoints with these numbers on these CPUs, each CPU with a ring of so many pages.
-    pub(super) fn open(ids: &[u16], cpus: &[u32], ring_pages: usize) -> Result<Self, RecordError> {
+    /// Opens `what` on these CPUs, each CPU with a ring of so many pages.
+    pub(super) fn open(what: &Wanted, cpus: &[u32], ring_pages: usize) -> Result<Self, RecordError> {
         // SAFETY: sysconf reads a constant.
         let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let mut events = Self { rings: vec![], cpus: vec![], tracepoints: vec![], counts_lost: true };
+        let _files = MoreFiles::allow();
         for &cpu in cpus {
             let mut attr = attributes();
             attr.type_ = PERF_TYPE_SOFTWARE;
             attr.config = u64::from(PERF_COUNT_SW_DUMMY);
             attr.set_comm(1);
+            attr.set_comm_exec(1);
             attr.set_task(1);
+            let maps = u64::from(what.maps);
+            attr.set_mmap(maps);
+            attr.set_mmap_data(maps);
+            attr.set_mmap2(maps);
             attr.set_watermark(1);
             attr.__bindgen_anon_2.wakeup_watermark = (ring_pages * page_size / 4) as u32;
             let leader = match open(&attr, cpu) {
@@ -45,7 +60,7 @@ impl Events {
                 result => result.map_err(explain)?,
             };
             let ring = Ring::map(leader, ring_pages, page_size)?;
-            for &id in ids {
+            for &id in &what.tracepoints {
                 events.open_tracepoint(id, cpu, &ring)?;
             }
             events.rings.push(ring);
@@ -118,6 +133,33 @@ impl Events {
             lost += u64::from_le_bytes(counts[8..].try_into().ok()?);
         }
         Some(lost)
+    }
+}
+
+/// As many open files as this process may have: a hundred CPUs with forty tracepoints each need thousands. The limit goes back
+/// when this is dropped, before a command inherits it.
+struct MoreFiles(Option<libc::rlimit>);
+
+impl MoreFiles {
+    fn allow() -> Self {
+        let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `before` lives through the call, which fills it in.
+        if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut before) } < 0 {
+            return Self(None);
+        }
+        let more = libc::rlimit { rlim_cur: before.rlim_max, ..before };
+        // SAFETY: reads `more`, which lives through the call.
+        let is_set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const more) } == 0;
+        Self(is_set.then_some(before))
+    }
+}
+
+impl Drop for MoreFiles {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // SAFETY: reads the limit, which lives through the call.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const *before) };
+        }
     }
 }
 

@@ -94,6 +94,15 @@ fn read_process(pid: u32) -> Option<Process> {
     Some(Process { pid, parent, tasks: tasks.collect() })
 }
 
+/// The figures of /proc/PID/stat after the state, the parent's number first; `None` of a process that is gone.
+pub(super) fn stat_figures(pid: u32) -> Option<Vec<u64>> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let figures = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(1);
+    // Some are negative; none that matters.
+    Some(figures.map(|figure| figure.parse().unwrap_or(0)).collect())
+}
+
 /// From `PID (NAME) STATE PARENT …`; the name may hold anything, parentheses too.
 fn parent_and_state(pid: u32) -> Option<(u32, char)> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use crate::error::RecordError;
-
-/// Bytes of a record's head: type, flags, size.
-pub(super) const RECORD_HEAD: usize = 8;
+use crate::stream::record::RecordHead;
 
 /// A mapped ring.
 #[derive(Debug)]
@@ -104,14 +102,13 @@ impl Drop for Ring {
     }
 }
 
-/// The records in what [`Ring::drain`] gave: type and body of each.
-pub(super) fn records(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+/// The records in what [`Ring::drain`] gave: head and body of each.
+pub(super) fn records(mut bytes: &[u8]) -> impl Iterator<Item = (RecordHead, &[u8])> {
     std::iter::from_fn(move || {
-        let (head, rest) = bytes.split_at_checked(RECORD_HEAD)?;
-        let kind = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-        let len = usize::from(u16::from_le_bytes([head[6], head[7]])).checked_sub(RECORD_HEAD)?;
+        let (head, rest) = bytes.split_first_chunk()?;
+        let (head, len) = RecordHead::read(*head)?;
         let (body, rest) = rest.split_at_checked(len)?;
         bytes = rest;
-        Some((kind, body))
+        Some((head, body))
     })
 }

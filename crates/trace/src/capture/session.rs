@@ -1,5 +1,6 @@
 //! A recording from start to end, on the calling thread: it takes what the drain thread gives, puts it in order, writes.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::process::Child;
@@ -11,16 +12,17 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::child::{WaitingChild, exit_code, terminate};
+use super::child::{Ended, HugePages, WaitingChild, exit_code, terminate, try_wait};
 use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
 use super::output::Output;
-use super::perf::Events;
-use super::{Group, calibrate, host, procs, ring};
+use super::perf::{Events, Wanted};
+use super::{Group, calibrate, host, procs, ring, surroundings};
 use crate::error::RecordError;
+use crate::event::Absence;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
-use crate::meta::{Meta, RecordingEnd};
+use crate::meta::{Meta, RecordingEnd, Usage};
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::record::{Layout, Origin};
 use crate::stream::schema::Schema;
@@ -61,11 +63,13 @@ pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Su
             return Err(RecordError::Options(format!("there is no process {pid}")));
         }
     }
-    let Tracepoints { schema, ids, names } = tracepoints(options)?;
-    let mut events = Events::open(&ids, &host::online_cpus(), options.ring_pages)?;
+    let Tracepoints { schema, wanted, names, missing } = tracepoints(options)?;
+    let mut events = Events::open(&wanted, &host::online_cpus(), options.ring_pages)?;
     let output = Output::open(&options.output)?;
     let started = start(options, &mut events, &output, names)?;
-    Session::new(started, schema, events, (options, &output), progress)?.run()
+    let mut summary = Session::new(started, schema, events, (options, &output), progress)?.run()?;
+    summary.missing = missing;
+    Ok(summary)
 }
 
 /// What recording `tracepoint` alone, such as `kmem:mm_page_pcpu_drain`, adds to the task that causes it, in ns an event.
@@ -80,7 +84,8 @@ pub fn event_cost(
 ) -> Result<Option<f64>, RecordError> {
     const RING_PAGES: usize = 8192;
     let format = mount::read_format(&mount::find()?, tracepoint)?;
-    let mut events = Events::open(&[format.id], &host::online_cpus(), RING_PAGES)?;
+    let wanted = Wanted { tracepoints: vec![format.id], maps: false };
+    let mut events = Events::open(&wanted, &host::online_cpus(), RING_PAGES)?;
     calibrate::event_cost(&mut events, round)
 }
 
@@ -88,26 +93,38 @@ pub fn event_cost(
 struct Tracepoints {
     /// How to decode them.
     schema: Schema,
-    ids: Vec<u16>,
+    wanted: Wanted,
     names: Vec<String>,
+    /// Those that this kernel lacks and goes without.
+    missing: Vec<String>,
 }
 
 fn tracepoints(options: &RecordOptions) -> Result<Tracepoints, RecordError> {
     let tracefs = mount::find()?;
-    let (mut schema, mut ids, mut names) = (Schema::default(), vec![], vec![]);
-    for name in options.groups.iter().flat_map(|group| group.tracepoints()) {
-        let format = match mount::read_format(&tracefs, name) {
-            Err(RecordError::Missing(_)) if Group::is_optional(name) => continue,
-            result => result?,
-        };
-        schema.add(&format).map_err(RecordError::Missing)?;
-        ids.push(format.id);
-        names.push(name.to_owned());
+    let maps = options.groups.contains(&Group::Space);
+    let wanted = Wanted { tracepoints: vec![], maps };
+    let mut found = Tracepoints { schema: Schema::default(), wanted, names: vec![], missing: vec![] };
+    for &group in &options.groups {
+        for name in group.tracepoints() {
+            match mount::read_format(&tracefs, name) {
+                Ok(format) => {
+                    found.schema.add(&format).map_err(RecordError::Missing)?;
+                    found.wanted.tracepoints.push(format.id);
+                    found.names.push(name.to_owned());
+                }
+                Err(RecordError::Missing(why)) => match group.absence(name) {
+                    Absence::Fails => return Err(RecordError::Missing(why)),
+                    Absence::IsTold => found.missing.push(name.to_owned()),
+                    Absence::IsFine => {}
+                },
+                Err(error) => return Err(error),
+            }
+        }
     }
-    if !schema.knows_gfp() {
+    if !found.schema.knows_gfp() {
         return Err(RecordError::Missing("this kernel's table of gfp flags cannot be read".into()));
     }
-    Ok(Tracepoints { schema, ids, names })
+    Ok(found)
 }
 
 /// A recording whose events run.
@@ -116,6 +133,8 @@ struct Started {
     tasks: Vec<crate::event::Task>,
     meta: Meta,
     drainer: Drainer,
+    /// What the process had used before.
+    usage: Option<Usage>,
 }
 
 /// Everything from the description of the machine to the command's first instruction.
@@ -125,22 +144,31 @@ fn start(
     output: &Output,
     tracepoints: Vec<String>,
 ) -> Result<Started, RecordError> {
-    let held = options.target.command().map(WaitingChild::new).transpose()?;
+    let huge_pages = if options.keep_huge_pages { HugePages::Kept } else { HugePages::Off };
+    let command = options.target.command();
+    let held = command.map(|command| WaitingChild::new(command, huge_pages)).transpose()?;
     let mut meta = host::describe();
     meta.cost = calibrate::measure(events, options.ring_pages)?;
     // That moved pages between the lists.
     meta.zoneinfo = host::zoneinfo();
     meta.tracepoints = tracepoints;
     meta.keep = options.keep();
-    let command = options.target.command().unwrap_or_default();
-    meta.command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    meta.start_unix_ns = host::unix_ns();
-    meta.start_ns = host::now_ns();
-    events.enable()?;
+    meta.without_huge_pages = held.is_some() && huge_pages == HugePages::Off;
+    meta.command =
+        command.unwrap_or_default().iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let root = match options.target {
         Target::Process(pid) => Some(pid),
         _ => held.as_ref().map(WaitingChild::pid),
     };
+    meta.settings = surroundings::settings(root.unwrap_or_else(std::process::id));
+    meta.counters = surroundings::counters();
+    let usage = match options.target {
+        Target::Process(pid) => surroundings::of_process(pid),
+        _ => None,
+    };
+    meta.start_unix_ns = host::unix_ns();
+    meta.start_ns = host::now_ns();
+    events.enable()?;
     let tasks = procs::snapshot(root);
     let rings = std::mem::take(&mut events.rings);
     let drainer = Drainer::start(rings);
@@ -150,7 +178,7 @@ fn start(
         child.iter().for_each(terminate);
         return Err(error);
     }
-    Ok(Started { child, tasks, meta, drainer })
+    Ok(Started { child, tasks, meta, drainer, usage })
 }
 
 /// A recording that runs.
@@ -165,6 +193,10 @@ struct Session<'a> {
     assembler: Assembler<&'a File>,
     sorter: Sorter,
     zoneinfo: String,
+    counters: BTreeMap<String, u64>,
+    /// What the process had used before the start, and by the last look.
+    usage_before: Option<Usage>,
+    usage: Option<Usage>,
     exit_status: Option<i32>,
     interrupted: Option<Instant>,
     ticked: Instant,
@@ -179,7 +211,7 @@ impl<'a> Session<'a> {
         (options, output): (&'a RecordOptions, &'a Output),
         progress: &'a mut dyn Progress,
     ) -> Result<Self, RecordError> {
-        let Started { child, tasks, mut meta, drainer } = started;
+        let Started { child, tasks, mut meta, drainer, usage: usage_before } = started;
         let mut mask = None;
         if options.masked {
             let random = Mask::random(&meta.zones);
@@ -217,6 +249,9 @@ impl<'a> Session<'a> {
             assembler,
             sorter: Sorter::default(),
             zoneinfo: String::new(),
+            counters: BTreeMap::new(),
+            usage_before,
+            usage: None,
             exit_status: None,
             interrupted: None,
             ticked: now,
@@ -256,6 +291,7 @@ impl<'a> Session<'a> {
                 is_stopping = true;
                 self.events.disable().map_err(io::Error::other)?;
                 self.zoneinfo = host::zoneinfo();
+                self.counters = surroundings::counters();
                 self.drainer.stop();
             }
             self.look_around()?;
@@ -265,15 +301,15 @@ impl<'a> Session<'a> {
     fn take(&mut self, round: DrainedRound) -> io::Result<()> {
         for (index, bytes) in round.batches {
             let cpu = self.events.cpus[index];
-            for (kind, body) in ring::records(&bytes) {
-                if let Some((origin, _)) = Layout::OURS.parse(kind, body) {
-                    self.sorter.push(origin.time, cpu, kind, body);
+            for (head, body) in ring::records(&bytes) {
+                if let Some((origin, _)) = Layout::OURS.parse(head, body) {
+                    self.sorter.push(origin.time, cpu, head, body);
                 }
             }
             self.drainer.recycle(bytes);
         }
         let assembler = &mut self.assembler;
-        self.sorter.release(round.horizon, |cpu, kind, body| match Layout::OURS.parse(kind, body) {
+        self.sorter.release(round.horizon, |cpu, head, body| match Layout::OURS.parse(head, body) {
             Some((origin, record)) => assembler.take(Origin { cpu, ..origin }, record),
             None => Ok(()),
         })
@@ -281,12 +317,14 @@ impl<'a> Session<'a> {
 
     /// Whether what was to be recorded has ended. A command that is to end early is asked to.
     fn is_over(&mut self) -> bool {
-        if let Some(child) = &mut self.child {
-            if let Ok(Some(status)) = child.try_wait() {
+        if let Some(child) = &self.child {
+            if let Ok(Some(Ended { status, usage })) = try_wait(child) {
                 self.exit_status = Some(exit_code(status));
+                self.usage = Some(usage);
                 return true;
             }
         }
+        self.look_at_usage();
         // Relaxed, for a signal's handler sets it and publishes nothing else.
         if self.interrupted.is_none() && self.options.stop.load(Ordering::Relaxed) {
             self.interrupted = Some(Instant::now());
@@ -296,6 +334,14 @@ impl<'a> Session<'a> {
             (Some(since), _) => self.child.is_none() || since.elapsed() > GRACE,
             (None, Target::Process(pid)) => !procs::is_alive(*pid),
             (None, _) => false,
+        }
+    }
+
+    /// What a process used is not known any more when it has ended: it is looked at meanwhile.
+    fn look_at_usage(&mut self) {
+        if let (Target::Process(pid), Some(before)) = (&self.options.target, &self.usage_before) {
+            let now = surroundings::of_process(*pid).filter(|now| now.peak_rss_pages > 0);
+            self.usage = now.map(|now| surroundings::since(before, &now)).or(self.usage);
         }
     }
 
@@ -349,7 +395,8 @@ impl<'a> Session<'a> {
             left_out: counts.left_out,
             exit_status: self.exit_status,
             interrupted: self.interrupted.is_some(),
-            ..RecordingEnd::default()
+            counters: std::mem::take(&mut self.counters),
+            usage: self.usage,
         };
         let tasks = self.assembler.task_count();
         if let Err(error) = self.assembler.flush() {
@@ -369,6 +416,8 @@ impl<'a> Session<'a> {
             unreadable: counts.unreadable,
             tasks,
             duration_ns: end_ns - self.meta.start_ns,
+            missing: vec![],
+            without_huge_pages: self.meta.without_huge_pages,
             cost: self.meta.cost,
             zoneinfo: self.zoneinfo,
             exit_status: self.exit_status,

@@ -8,21 +8,37 @@ use std::str::FromStr;
 pub enum Group {
     /// Pages handed out and freed, refills and drains of per-CPU lists.
     Page,
-    /// Page faults of user programs.
+    /// Page faults, in user mode and in the kernel's.
     Fault,
-    /// Context switches; new, renamed and ended tasks.
+    /// Context switches and who lets whom run; new, renamed and ended tasks.
     Sched,
     /// Slab objects handed out and freed.
     Slab,
     /// Waiting for kernel locks.
     Lock,
+    /// What tasks do to their address spaces: maps, advice, forks, programs.
+    Space,
+    /// Files read and written through the page cache.
+    File,
+}
+
+/// What a kernel that lacks a tracepoint means for a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Absence {
+    /// There is none.
+    Fails,
+    /// It goes without, and says so.
+    IsTold,
+    /// It goes without: another tracepoint says the same, or a file system is not in use.
+    IsFine,
 }
 
 impl Group {
     /// All groups.
-    pub const ALL: [Self; 5] = [Self::Page, Self::Fault, Self::Sched, Self::Slab, Self::Lock];
+    pub const ALL: [Self; 7] =
+        [Self::Page, Self::Fault, Self::Sched, Self::Slab, Self::Lock, Self::Space, Self::File];
     /// What is recorded if nothing is said.
-    pub const DEFAULT: [Self; 2] = [Self::Page, Self::Sched];
+    pub const DEFAULT: [Self; 5] = [Self::Page, Self::Sched, Self::Fault, Self::Space, Self::File];
 
     /// The name.
     pub const fn name(self) -> &'static str {
@@ -32,17 +48,26 @@ impl Group {
             Self::Sched => "sched",
             Self::Slab => "slab",
             Self::Lock => "lock",
+            Self::Space => "space",
+            Self::File => "file",
         }
     }
 
-    /// The tracepoints. Older kernels lack `lock:*` and have two more for slab; see `Group::is_optional`.
+    /// The tracepoints. Not every kernel has all of them; see [`Group::absence`].
     pub fn tracepoints(self) -> impl Iterator<Item = &'static str> {
         super::tracepoints().filter(move |of| of.group == self).map(|of| of.name)
     }
 
-    /// Whether kernels that record fine may lack `tracepoint`: Linux 6.1 folded the `_node` ones into the others.
-    pub(crate) fn is_optional(tracepoint: &str) -> bool {
-        tracepoint.ends_with("_node")
+    /// What it means that a kernel lacks `tracepoint` of this group. Linux 6.1 folded the `_node` ones into the others;
+    /// only x86 has faults; each file system says for itself what is written.
+    pub(crate) fn absence(self, tracepoint: &str) -> Absence {
+        match self {
+            _ if tracepoint.ends_with("_node") => Absence::IsFine,
+            Self::File if !tracepoint.starts_with("filemap:") => Absence::IsFine,
+            Self::Sched if tracepoint == "sched:sched_waking" => Absence::IsTold,
+            Self::Page | Self::Sched | Self::Slab | Self::Lock => Absence::Fails,
+            Self::Fault | Self::Space | Self::File => Absence::IsTold,
+        }
     }
 
     /// Reads names joined by commas, such as `page,sched`.

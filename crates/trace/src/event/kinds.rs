@@ -7,6 +7,7 @@ use super::field::{
     ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, FieldPlace, FieldSink, FieldSource, Frame, Hide,
     Instruction, LOCKED, NextTask, Number, Packed, Rest, Touched, Whole,
 };
+use super::readers::{FILE_WRITE, SLAB_ALLOC, SLAB_FREE, file_add, file_read, zone_locked};
 use super::space::{MapFlags, PresentKind};
 use super::tracepoint::{Decoded, Tracepoint};
 use super::{Group, NameId, SwitchState};
@@ -107,26 +108,21 @@ impl EventKind {
     }
 }
 
-/// Every tracepoint that an event comes from.
-pub(crate) fn tracepoints() -> impl Iterator<Item = &'static Tracepoint> {
+/// Every tracepoint that a kind of event comes from by itself.
+pub(super) fn tracepoints() -> impl Iterator<Item = &'static Tracepoint> {
     EventKind::TRACEPOINTS.iter().copied().flatten()
 }
 
-/// What the tracepoints of allocated objects have in common; older kernels have four.
-const SLAB_ALLOC: Tracepoint = Tracepoint {
-    group: Group::Slab,
+/// The tracepoints of faults have the same fields.
+const FAULT: Tracepoint = Tracepoint {
+    group: Group::Fault,
     name: "",
-    needed: &["ptr", "bytes_req", "bytes_alloc", "gfp_flags"],
-    optional: &["node", "name"],
-    read: slab_alloc,
-};
-/// The same of freed ones.
-const SLAB_FREE: Tracepoint = Tracepoint {
-    group: Group::Slab,
-    name: "",
-    needed: &["ptr"],
-    optional: &["name"],
-    read: |of| Some(slab(EventKind::SlabFree { object: of.number(0)?, cache: NameId::NONE }, of.text(1))),
+    needed: &["address", "ip", "error_code"],
+    optional: &[],
+    read: |of| {
+        let (address, ip, error_code) = (of.number(0)?, of.number(1)?, of.number(2)? as u32);
+        Some(Event(EventKind::Fault { address, ip, error_code }))
+    },
 };
 
 kinds! {
@@ -253,10 +249,19 @@ kinds! {
         child: TaskId => Number,
         /// What they share, as `clone` numbers it (0x100 is the address space); 0 if that was not seen.
         flags: u32 => Whole,
-    } from []
+    } from [
+        Tracepoint {
+            group: Group::Space,
+            name: "task:task_newtask",
+            needed: &["pid", "clone_flags"],
+            optional: &[],
+            read: |of| Some(Decoded::NewTask { tid: of.short(0)?, flags: of.number(1)? as u32 }),
+        },
+    ]
     /// The event's task ended.
     Exit = "exit" from []
-    /// The event's task touched an address that was not mapped (`exceptions:page_fault_user`).
+    /// The event's task touched an address that was not mapped, or not to be written (`exceptions:page_fault_user`), or the
+    /// kernel did for it (`exceptions:page_fault_kernel`), as in a read() into fresh memory.
     Fault = "fault" {
         /// The address touched.
         address: u64 => Touched,
@@ -265,16 +270,8 @@ kinds! {
         /// The CPU's error code: 1 protection, 2 write, 4 user, 16 instruction.
         error_code: u32 => Whole,
     } from [
-        Tracepoint {
-            group: Group::Fault,
-            name: "exceptions:page_fault_user",
-            needed: &["address", "ip", "error_code"],
-            optional: &[],
-            read: |of| {
-                let (address, ip, error_code) = (of.number(0)?, of.number(1)?, of.number(2)? as u32);
-                Some(Event(EventKind::Fault { address, ip, error_code }))
-            },
-        },
+        Tracepoint { name: "exceptions:page_fault_user", ..FAULT },
+        Tracepoint { name: "exceptions:page_fault_kernel", ..FAULT },
     ]
     /// An object was handed out (`kmem:kmem_cache_alloc`, `kmem:kmalloc`).
     SlabAlloc = "slab_alloc" {
@@ -410,11 +407,12 @@ kinds! {
         /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
         took_ns: u32 => Rest<3>,
     } from []
-    /// A range's pages are brought in and stay (`mlock`, 1), may go again (`munlock`, 0).
+    /// A range's pages are brought in and stay (`mlock`, 1), stay once they are touched (`MLOCK_ONFAULT`, 2), may go again
+    /// (`munlock`, 0). All that is mapped is 4294967295 pages from address 0 (`mlockall`).
     Pin = "pin" {
         /// The first page's address.
         address: u64 => Touched,
-        /// 1 or 0.
+        /// 1, 2 or 0.
         held: u32 => Whole,
         /// Pages.
         pages: u32 => Rest<0>,
@@ -422,12 +420,28 @@ kinds! {
         took_ns: u32 => Rest<3>,
     } from []
     /// The task's process runs another program from here on, in an address space with nothing in it.
-    Exec = "exec" from []
+    Exec = "exec" from [
+        Tracepoint {
+            group: Group::Space,
+            name: "sched:sched_process_exec",
+            needed: &["old_pid"],
+            optional: &[],
+            read: |of| Some(Decoded::Executed { old_tid: of.short(0)? }),
+        },
+    ]
     /// The event's task lets another run that waited (`sched:sched_waking`).
     Waking = "waking" {
         /// Who may run.
         task: TaskId => Number,
-    } from []
+    } from [
+        Tracepoint {
+            group: Group::Sched,
+            name: "sched:sched_waking",
+            needed: &["pid"],
+            optional: &[],
+            read: |of| Some(Decoded::Waking(of.short(0)?)),
+        },
+    ]
     /// A range of a file was read through the page cache.
     FileRead = "file_read" {
         /// Its name; the first word tells it from all others.
@@ -436,7 +450,15 @@ kinds! {
         first: u32 => Rest<0>,
         /// Pages.
         pages: u32 => Rest<1>,
-    } from []
+    } from [
+        Tracepoint {
+            group: Group::File,
+            name: "filemap:mm_filemap_get_pages",
+            needed: &["s_dev", "i_ino", "index", "last_index"],
+            optional: &[],
+            read: file_read,
+        },
+    ]
     /// A range of a file was written to in the page cache.
     FileWrite = "file_write" {
         /// Its name.
@@ -445,7 +467,16 @@ kinds! {
         first: u32 => Rest<0>,
         /// Pages.
         pages: u32 => Rest<1>,
-    } from []
+    } from [
+        Tracepoint { name: "ext4:ext4_da_write_begin", needed: &["dev", "ino", "pos", "len"], ..FILE_WRITE },
+        Tracepoint { name: "ext4:ext4_write_begin", needed: &["dev", "ino", "pos", "len"], ..FILE_WRITE },
+        Tracepoint { name: "f2fs:f2fs_write_begin", needed: &["dev", "ino", "pos", "len"], ..FILE_WRITE },
+        Tracepoint {
+            name: "xfs:xfs_file_buffered_write",
+            needed: &["dev", "ino", "offset", "count"],
+            ..FILE_WRITE
+        },
+    ]
     /// Pages came into the page cache: what was read or mapped before without this was there when the recording began.
     FileAdd = "file_add" {
         /// Whose pages.
@@ -454,7 +485,15 @@ kinds! {
         first: u32 => Rest<0>,
         /// Pages of the folio.
         pages: u32 => Rest<1>,
-    } from []
+    } from [
+        Tracepoint {
+            group: Group::File,
+            name: "filemap:mm_filemap_add_to_page_cache",
+            needed: &["s_dev", "i_ino", "index"],
+            optional: &["order"],
+            read: file_add,
+        },
+    ]
     /// What was there in an address space when the recording began.
     Present = "present" {
         /// The first page's address.
@@ -493,26 +532,4 @@ fn page_alloc<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
     } else {
         EventKind::PageAlloc { pfn: of.pfn(0)?, order, migratetype, gfp }
     }))
-}
-
-fn zone_locked<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
-    let (pfn, order, migratetype) = (of.pfn(0)?, of.order(1)?, of.migratetype(2)?);
-    let percpu_refill = of.number(3).map_or(order == Order::ZERO, |refill| refill != 0);
-    Some(Event(EventKind::ZoneLocked { pfn, order, migratetype, percpu_refill }))
-}
-
-fn slab_alloc<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
-    let kind = EventKind::SlabAlloc {
-        object: of.number(0)?,
-        cache: NameId::NONE,
-        requested: of.short(1)?,
-        allocated: of.short(2)?,
-        gfp: of.gfp(3)?,
-        node: of.number(4).map_or(-1, |node| node as i16),
-    };
-    Some(slab(kind, of.text(5)))
-}
-
-fn slab(kind: EventKind, cache: Option<&[u8]>) -> Decoded<'_> {
-    cache.map_or(Event(kind), |cache| Decoded::Slab(kind, cache))
 }

@@ -1,23 +1,32 @@
 //! What a recording consists of: events, each at a time on a CPU by a task.
 //!
 //! All that is known of a kind of event is an entry of the table in `kinds`: its fields and where a recording keeps them
-//! (`field`), and the tracepoints that it comes from (`tracepoint`, in `groups` that are recorded together).
+//! (`field`), and the tracepoints that it comes from (`tracepoint`, in `groups` that are recorded together). Calls that change an
+//! address space have two tracepoints each, which stand in `calls`.
 
+mod calls;
 pub(crate) mod field;
 mod groups;
 mod kinds;
+mod readers;
 mod space;
 mod tracepoint;
 
 use mm::{Cpu, Nanos, TaskId};
 use serde::{Deserialize, Serialize};
 
+pub use calls::Call;
+pub(crate) use groups::Absence;
 pub use groups::Group;
 pub use kinds::EventKind;
-pub(crate) use kinds::tracepoints;
-pub use space::{MapFlags, PresentKind};
+pub use space::{FileKey, MapFlags, PresentKind};
 pub use tracepoint::Decoded;
 pub(crate) use tracepoint::Tracepoint;
+
+/// Every tracepoint that an event comes from.
+pub(crate) fn tracepoints() -> impl Iterator<Item = &'static Tracepoint> {
+    kinds::tracepoints().chain(calls::TRACEPOINTS)
+}
 
 /// Something that the kernel did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +89,7 @@ impl SwitchState {
     }
 }
 
-/// An index into the recording's names: slab caches and marks.
+/// An index into the recording's names: slab caches, files and marks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NameId(pub u32);
 

@@ -1,6 +1,34 @@
 //! What events of address spaces say: how a range is mapped, what was there when a recording began.
 
+use std::fmt;
 use std::ops::BitOr;
+
+/// What tells a file from all others while it exists: the name of a file in a recording begins with it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FileKey {
+    /// The file system's device: major number << 20 | minor number, as the kernel has it.
+    pub device: u32,
+    /// The file's number in it; 0 is none.
+    pub inode: u64,
+}
+
+impl FileKey {
+    /// The key in a file's name, such as `254:0:1234 /usr/bin/dd`; `None` if the name is no file's.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let mut numbers = name.split(' ').next()?.split(':');
+        let mut next = || numbers.next().filter(|text| !text.starts_with('+'));
+        let (major, minor): (u32, u32) = (next()?.parse().ok()?, next()?.parse().ok()?);
+        let inode = next()?.parse().ok()?;
+        let is_whole = next().is_none() && major < 1 << 12 && minor < 1 << 20;
+        is_whole.then_some(Self { device: major << 20 | minor, inode })
+    }
+}
+
+impl fmt::Display for FileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.device >> 20, self.device & 0xf_ffff, self.inode)
+    }
+}
 
 /// What may be done with a range of an address space, and how it was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -1,6 +1,6 @@
 //! A tracepoint that a kind of event comes from, and what is read of it.
 
-use super::{EventKind, Group, SwitchState};
+use super::{Call, EventKind, FileKey, Group, SwitchState};
 use crate::tracefs::sample::Sample;
 
 /// Reads a tracepoint's bytes; `None` if a value cannot be expressed.
@@ -45,5 +45,35 @@ pub enum Decoded<'a> {
         prev_name: &'a [u8],
         /// How that one stays behind.
         state: SwitchState,
+    },
+    /// The task with this number may run.
+    Waking(u32),
+    /// An event of a file but for the file's name.
+    File(EventKind, FileKey),
+    /// A call that changes an address space begins.
+    Enter {
+        /// Which.
+        call: Call,
+        /// Its arguments, the first of [`Call`]'s table first.
+        arguments: [u64; 6],
+    },
+    /// It ends.
+    Leave {
+        /// Which.
+        call: Call,
+        /// What it gave: from -4095 to -1 is an error.
+        result: i64,
+    },
+    /// A task was made, perf has said by whom.
+    NewTask {
+        /// Its number.
+        tid: u32,
+        /// What it shares, as `clone` numbers it.
+        flags: u32,
+    },
+    /// The task runs another program, and all that this maps is mapped.
+    Executed {
+        /// The task's number before: another if it was not its process's first thread.
+        old_tid: u32,
     },
 }

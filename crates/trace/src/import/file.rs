@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 use super::stream_len;
 use crate::error::ReadError;
-use crate::stream::record::{Bytes, Layout};
+use crate::stream::record::{Bytes, Layout, RecordHead};
 
 /// How a `perf.data` of a little-endian machine begins.
 pub(super) const MAGIC: &[u8; 8] = b"PERFILE2";
@@ -63,11 +63,11 @@ pub(super) struct Layouts {
 impl Layouts {
     /// The layout of a record.
     #[inline]
-    pub(super) fn of(&self, kind: u32, body: &[u8]) -> Layout {
+    pub(super) fn of(&self, head: RecordHead, body: &[u8]) -> Layout {
         if self.by_id.is_empty() {
             return self.first;
         }
-        let id = Layout::identifier(kind, body);
+        let id = Layout::identifier(head, body);
         id.and_then(|id| self.by_id.get(&id)).copied().unwrap_or(self.first)
     }
 }

@@ -133,8 +133,8 @@ impl Overview {
     fn of<R: Read + Seek>(perf: &mut PerfFile<R>) -> Result<Self, ReadError> {
         let mut overview = Self::default();
         let mut about_to_exec = vec![];
-        perf.walk(&mut |layout, kind, body| {
-            let Some((origin, record)) = layout.parse(kind, body) else { return Ok(()) };
+        perf.walk(&mut |layout, head, body| {
+            let Some((origin, record)) = layout.parse(head, body) else { return Ok(()) };
             if origin.time > 0 {
                 overview.first_time = Some(overview.first_time.unwrap_or(u64::MAX).min(origin.time));
             }
@@ -187,20 +187,20 @@ fn assemble<R: Read + Seek, W: Write>(
     let mut output = Ok(());
     let layouts = perf.layouts().clone();
     let mut release = |sorter: &mut Sorter, horizon| {
-        sorter.release(horizon, |_, kind, body| match layouts.of(kind, body).parse(kind, body) {
+        sorter.release(horizon, |_, head, body| match layouts.of(head, body).parse(head, body) {
             Some((origin, record)) => assembler.take(origin, record),
             None => Ok(()),
         })
     };
-    perf.walk(&mut |layout, kind, body| {
+    perf.walk(&mut |layout, head, body| {
         if output.is_err() {
             return Ok(());
         }
-        if kind == walk::FINISHED_ROUND {
+        if head.kind == walk::FINISHED_ROUND {
             output = release(&mut sorter, rounds.finish());
-        } else if let Some((origin, _)) = layout.parse(kind, body) {
+        } else if let Some((origin, _)) = layout.parse(head, body) {
             rounds.latest = rounds.latest.max(origin.time);
-            sorter.push(origin.time, origin.cpu, kind, body);
+            sorter.push(origin.time, origin.cpu, head, body);
         }
         Ok(())
     })?;

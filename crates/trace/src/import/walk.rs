@@ -6,7 +6,7 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use super::file::{Layouts, PerfFile};
 use crate::error::ReadError;
-use crate::stream::record::{Bytes, Layout};
+use crate::stream::record::{Bytes, Layout, RecordHead};
 
 /// perf has read all rings once.
 pub(super) const FINISHED_ROUND: u32 = 68;
@@ -14,13 +14,12 @@ pub(super) const FINISHED_ROUND: u32 = 68;
 const AUXTRACE: u32 = 71;
 const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
-/// Bytes of a record's head: type, flags, size.
-const HEAD: usize = 8;
+const HEAD: usize = RecordHead::LEN;
 /// Bytes unpacked at a time.
 const STEP: usize = 1 << 20;
 
-/// Takes a record: its layout, type and body.
-pub(super) type Take<'a> = dyn FnMut(Layout, u32, &[u8]) -> Result<(), ReadError> + 'a;
+/// Takes a record: its layout, head and body.
+pub(super) type Take<'a> = dyn FnMut(Layout, RecordHead, &[u8]) -> Result<(), ReadError> + 'a;
 
 impl<R: Read + Seek> PerfFile<R> {
     /// Hands all records to `take`, in the order of the file. One that is cut off by the end of the records ends them.
@@ -33,9 +32,8 @@ impl<R: Read + Seek> PerfFile<R> {
         while end - at >= HEAD as u64 {
             let mut head = [0; HEAD];
             self.input.read_exact(&mut head)?;
-            let kind = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-            let len = usize::from(u16::from_le_bytes([head[6], head[7]]));
-            let len = len.checked_sub(HEAD).ok_or(ReadError::corrupt(at, "a record of no length"))?;
+            let head = RecordHead::read(head);
+            let (head, len) = head.ok_or(ReadError::corrupt(at, "a record of no length"))?;
             if (len + HEAD) as u64 > end - at {
                 break;
             }
@@ -43,14 +41,14 @@ impl<R: Read + Seek> PerfFile<R> {
             self.input.read_exact(&mut body)?;
             let offset = at;
             at += (len + HEAD) as u64;
-            match kind {
+            match head.kind {
                 AUXTRACE => {
                     let skip = Bytes(&body).u64().filter(|&skip| skip <= end - at);
                     at += skip.ok_or(ReadError::corrupt(offset, "auxiliary data longer than the file"))?;
                     self.input.seek(SeekFrom::Start(at))?;
                 }
                 COMPRESSED | COMPRESSED2 => {
-                    let packed = packed(kind, &body);
+                    let packed = packed(head.kind, &body);
                     let packed = packed.ok_or(ReadError::corrupt(offset, "a packed record is cut short"))?;
                     if unpacker.is_none() {
                         unpacker = Some(Unpacker::new()?);
@@ -59,7 +57,7 @@ impl<R: Read + Seek> PerfFile<R> {
                         unpacker.unpack(packed, offset, &layouts, take)?;
                     }
                 }
-                _ => take(layouts.of(kind, &body), kind, &body)?,
+                _ => take(layouts.of(head, &body), head, &body)?,
             }
         }
         Ok(())
@@ -118,12 +116,10 @@ impl Unpacker {
 /// Hands on the whole records in `bytes`. Gives the bytes that they took, `None` for a record that cannot be.
 fn hand_on(bytes: &[u8], layouts: &Layouts, take: &mut Take<'_>) -> Result<Option<usize>, ReadError> {
     let mut rest = bytes;
-    while let Some((head, after)) = rest.split_at_checked(HEAD) {
-        let kind = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-        let len = usize::from(u16::from_le_bytes([head[6], head[7]]));
-        let Some(len) = len.checked_sub(HEAD) else { return Ok(None) };
+    while let Some((head, after)) = rest.split_first_chunk() {
+        let Some((head, len)) = RecordHead::read(*head) else { return Ok(None) };
         let Some((body, after)) = after.split_at_checked(len) else { break };
-        take(layouts.of(kind, body), kind, body)?;
+        take(layouts.of(head, body), head, body)?;
         rest = after;
     }
     Ok(Some(bytes.len() - rest.len()))

@@ -1,16 +1,18 @@
 //! Turns records into events of a recording: it numbers tasks, drops events that do not belong to the workload, masks the
 //! rest if asked to, and writes them.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::{self, Write};
 
-use mm::{Cpu, Nanos, Pfn};
+use mm::{Cpu, Nanos, Pfn, TaskId};
 
+use super::assemble_spaces::{FileName, LastRange, WaitingFork};
 use super::pages::PageSet;
 use super::record::{Origin, Record};
 use super::schema::{NotDecoded, Schema};
+use super::spaces::Spaces;
 use super::tasks::{Numbered, TaskRef, Tasks};
-use crate::event::{Decoded, Event, EventKind, NameId, Task};
+use crate::event::{Decoded, Event, EventKind, FileKey, NameId, SwitchState, Task};
 use crate::format::Writer;
 use crate::mask::Mask;
 use crate::meta::Keep;
@@ -33,16 +35,31 @@ pub(crate) enum Membership {
 pub(crate) struct Assembler<W> {
     writer: Writer<W>,
     schema: Schema,
+    /// Whether a tracepoint says what a new task shares.
+    pub(super) tells_new_tasks: bool,
+    /// Whether calls that change address spaces are seen.
+    pub(super) tells_spaces: bool,
     membership: Membership,
     keep: Keep,
-    mask: Option<Mask>,
-    tasks: Tasks,
+    pub(super) mask: Option<Mask>,
+    pub(super) tasks: Tasks,
+    pub(super) spaces: Spaces,
+    pub(super) forks: Vec<WaitingFork>,
+    pub(super) files: HashMap<FileKey, FileName>,
+    /// What each task read or wrote last, by its number.
+    pub(super) ranges: HashMap<u32, LastRange>,
     names: BTreeMap<Vec<u8>, NameId>,
     held: PageSet,
     /// Addresses of slab objects that the workload was handed and that were not freed since.
     held_objects: HashSet<u64>,
     recent_frees: Vec<VecDeque<Pfn>>,
     counts: Counts,
+}
+
+/// Who runs next, and how the task that ran stays behind.
+struct SwitchTo {
+    next_tid: u32,
+    state: SwitchState,
 }
 
 /// What became of the records.
@@ -64,11 +81,17 @@ impl<W: Write> Assembler<W> {
     pub(crate) fn new(writer: Writer<W>, schema: Schema, membership: Membership, keep: Keep) -> Self {
         Self {
             writer,
+            tells_new_tasks: schema.has("task_newtask"),
+            tells_spaces: schema.has("sys_enter_mmap"),
             schema,
             membership,
             keep,
             mask: None,
             tasks: Tasks::default(),
+            spaces: Spaces::default(),
+            forks: vec![],
+            files: HashMap::new(),
+            ranges: HashMap::new(),
             names: BTreeMap::new(),
             held: PageSet::default(),
             held_objects: HashSet::new(),
@@ -124,17 +147,17 @@ impl<W: Write> Assembler<W> {
         match record {
             Record::Sample(raw) => self.sample(origin, raw),
             Record::Lost(count) => self.lost(origin, count),
-            Record::Comm { pid, tid, name } => self.rename(pid, tid, name),
+            Record::Comm { pid, tid, name, is_exec } => {
+                if is_exec {
+                    self.exec(origin, pid, tid)?;
+                }
+                self.rename(pid, tid, name)
+            }
+            Record::Mapped { pid, tid, mapping } => self.mapped(origin, [pid, tid], &mapping),
             Record::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.fork(origin, [pid, tid], [parent_pid, parent_tid])
             }
-            Record::Exit { pid, tid } => {
-                self.change(tid, |task| task.pid = pid)?;
-                match self.look_up(tid) {
-                    Some(task) if self.wants(task) => self.write(origin, task, EventKind::Exit),
-                    _ => Ok(()),
-                }
-            }
+            Record::Exit { pid, tid } => self.exit(origin, pid, tid),
         }
     }
 
@@ -166,7 +189,9 @@ impl<W: Write> Assembler<W> {
     }
 
     fn fork(&mut self, origin: Origin, child: [u32; 2], parent: [u32; 2]) -> io::Result<()> {
+        self.settle_forks(parent[1])?;
         let Some(by) = self.look_up(parent[1]) else { return Ok(()) };
+        let (parent_pid, child_pid) = (parent[0], child[0]);
         let parent = self.tasks.get(by);
         let task = Task {
             pid: child[0],
@@ -178,11 +203,18 @@ impl<W: Write> Assembler<W> {
         if !self.wants(by) {
             return Ok(());
         }
-        let Numbered { id, is_new } = self.tasks.id(child);
-        if is_new {
-            self.introduce(child)?;
-        }
-        self.write(origin, by, EventKind::Fork { child: id, flags: 0 })
+        self.spaces.fork(parent_pid, child_pid);
+        self.forked(origin, by, child)
+    }
+
+    fn exit(&mut self, origin: Origin, pid: u32, tid: u32) -> io::Result<()> {
+        self.settle_forks(tid)?;
+        self.spaces.exit(pid, tid);
+        self.ranges.remove(&tid);
+        self.change(tid, |task| task.pid = pid)?;
+        let Some(task) = self.look_up(tid) else { return Ok(()) };
+        self.tasks.end(task);
+        if self.wants(task) { self.write(origin, task, EventKind::Exit) } else { Ok(()) }
     }
 
     fn sample(&mut self, mut origin: Origin, raw: &[u8]) -> io::Result<()> {
@@ -206,6 +238,13 @@ impl<W: Write> Assembler<W> {
         if !is_ending && self.tasks.get(task).pid != origin.pid {
             self.change(origin.tid, |task| task.pid = origin.pid)?;
         }
+        if !self.forks.is_empty() && !matches!(decoded, Decoded::NewTask { .. }) {
+            self.settle_forks(origin.tid)?;
+        }
+        self.decoded(origin, task, decoded)
+    }
+
+    fn decoded(&mut self, origin: Origin, task: TaskRef, decoded: Decoded<'_>) -> io::Result<()> {
         match decoded {
             Decoded::Event(kind) => {
                 if self.keeps(origin, task, &kind) {
@@ -219,27 +258,74 @@ impl<W: Write> Assembler<W> {
                 }
             }
             Decoded::Switch { next_tid, next_name, prev_name, state } => {
-                let Some(next) = self.look_up(next_tid) else {
-                    self.counts.unreadable += 1;
-                    return Ok(());
-                };
-                self.name_if_unknown(task, prev_name)?;
-                self.name_if_unknown(next, next_name)?;
-                if self.wants(task) || self.wants(next) {
-                    let Numbered { id: next_id, is_new } = self.tasks.id(next);
-                    if is_new {
-                        self.introduce(next)?;
-                    }
-                    return self.write(origin, task, EventKind::Switch { next: next_id, state });
-                }
+                return self.switched(origin, task, [prev_name, next_name], SwitchTo { next_tid, state });
             }
+            Decoded::Waking(tid) => return self.waking(origin, task, tid),
+            Decoded::File(kind, key) if self.wants(task) => {
+                return self.file_event(origin, task, kind, key);
+            }
+            Decoded::Enter { call, arguments } => {
+                if self.wants(task) {
+                    self.spaces.enter(origin, call, arguments);
+                }
+                return Ok(());
+            }
+            Decoded::Leave { call, result } if self.wants(task) => return self.left(origin, call, result),
+            Decoded::NewTask { tid, flags } => return self.new_task(tid, flags),
+            Decoded::Executed { old_tid } => return self.executed(origin, old_tid),
+            Decoded::File(..) | Decoded::Leave { .. } => {}
         }
         self.counts.left_out += 1;
         Ok(())
     }
 
+    /// The CPU goes from `task` to another.
+    fn switched(
+        &mut self,
+        origin: Origin,
+        task: TaskRef,
+        [prev_name, next_name]: [&[u8]; 2],
+        SwitchTo { next_tid, state }: SwitchTo,
+    ) -> io::Result<()> {
+        let Some(next) = self.look_up(next_tid) else {
+            self.counts.unreadable += 1;
+            return Ok(());
+        };
+        self.name_if_unknown(task, prev_name)?;
+        self.name_if_unknown(next, next_name)?;
+        if !self.wants(task) && !self.wants(next) {
+            self.counts.left_out += 1;
+            return Ok(());
+        }
+        let next = self.introduced(next)?;
+        self.write(origin, task, EventKind::Switch { next, state })
+    }
+
+    /// `task`, or an interrupt on its time, lets another run.
+    fn waking(&mut self, origin: Origin, task: TaskRef, tid: u32) -> io::Result<()> {
+        match self.look_up(tid) {
+            Some(woken) if self.wants(task) || self.wants(woken) => {
+                let woken = self.introduced(woken)?;
+                self.write(origin, task, EventKind::Waking { task: woken })
+            }
+            _ => {
+                self.counts.left_out += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// The task's number in the recording, which is told of it if it is new.
+    pub(super) fn introduced(&mut self, task: TaskRef) -> io::Result<TaskId> {
+        let Numbered { id, is_new } = self.tasks.id(task);
+        if is_new {
+            self.introduce(task)?;
+        }
+        Ok(id)
+    }
+
     /// Whether events of `task` are kept for its own sake.
-    fn wants(&self, task: TaskRef) -> bool {
+    pub(super) fn wants(&self, task: TaskRef) -> bool {
         self.keep == Keep::System || self.tasks.in_workload(task)
     }
 
@@ -292,7 +378,7 @@ impl<W: Write> Assembler<W> {
     }
 
     /// The task with this number; one never heard of belongs to the workload only if everybody does.
-    fn look_up(&mut self, tid: u32) -> Option<TaskRef> {
+    pub(super) fn look_up(&mut self, tid: u32) -> Option<TaskRef> {
         let task = self.tasks.look_up(tid)?;
         if self.is_everybody(tid) && !self.tasks.in_workload(task) {
             self.tasks.update(task, |task| task.in_workload = true);
@@ -315,7 +401,7 @@ impl<W: Write> Assembler<W> {
     }
 
     /// Writes what is known of a task that the recording knows.
-    fn introduce(&mut self, task: TaskRef) -> io::Result<()> {
+    pub(super) fn introduce(&mut self, task: TaskRef) -> io::Result<()> {
         let Numbered { id, .. } = self.tasks.id(task);
         match &self.mask {
             Some(mask) => self.writer.task(id, &mask.task(id, self.tasks.get(task))),
@@ -323,7 +409,7 @@ impl<W: Write> Assembler<W> {
         }
     }
 
-    fn name(&mut self, name: &[u8]) -> io::Result<NameId> {
+    pub(super) fn name(&mut self, name: &[u8]) -> io::Result<NameId> {
         if name.is_empty() {
             return Ok(NameId::NONE);
         }
@@ -336,11 +422,8 @@ impl<W: Write> Assembler<W> {
         Ok(id)
     }
 
-    fn write(&mut self, origin: Origin, task: TaskRef, kind: EventKind) -> io::Result<()> {
-        let Numbered { id, is_new } = self.tasks.id(task);
-        if is_new {
-            self.introduce(task)?;
-        }
+    pub(super) fn write(&mut self, origin: Origin, task: TaskRef, kind: EventKind) -> io::Result<()> {
+        let id = self.introduced(task)?;
         let cpu = Cpu(origin.cpu.min(u32::from(u16::MAX)) as u16);
         let event = Event { time: Nanos(origin.time), cpu, task: id, kind };
         self.counts.events += 1;

@@ -1,18 +1,62 @@
-//! The records of perf_event_open(2): samples of tracepoints, new, renamed and ended tasks, losses.
+//! The records of perf_event_open(2): samples of tracepoints, new, renamed and ended tasks, mappings, losses.
+
+use crate::event::FileKey;
 
 /// What a record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Record<'a> {
     /// A tracepoint was hit; its bytes.
     Sample(&'a [u8]),
-    /// The task has a new name.
-    Comm { pid: u32, tid: u32, name: &'a [u8] },
+    /// The task has a new name; it runs another program from here on if this comes of exec.
+    Comm { pid: u32, tid: u32, name: &'a [u8], is_exec: bool },
+    /// A process has a range mapped, as it is after the kernel joined it with its neighbours.
+    Mapped { pid: u32, tid: u32, mapping: Mapping<'a> },
     /// A task made another.
     Fork { pid: u32, tid: u32, parent_pid: u32, parent_tid: u32 },
     /// A task ended.
     Exit { pid: u32, tid: u32 },
     /// There was no room for so many records.
     Lost(u64),
+}
+
+/// A range that is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Mapping<'a> {
+    pub(crate) address: u64,
+    /// Bytes.
+    pub(crate) len: u64,
+    /// The byte of the file at its start.
+    pub(crate) offset: u64,
+    /// The file; inode 0 for memory of the program's own.
+    pub(crate) file: FileKey,
+    /// What may be done with it, as mmap(2) numbers it.
+    pub(crate) protection: u32,
+    /// `MAP_SHARED` and the like, as far as the kernel says.
+    pub(crate) flags: u32,
+    /// The file's path, or a name in brackets.
+    pub(crate) path: &'a [u8],
+}
+
+/// What a record begins with, besides its length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RecordHead {
+    /// The type of record.
+    pub(crate) kind: u32,
+    /// Flags.
+    pub(crate) misc: u16,
+}
+
+impl RecordHead {
+    /// Bytes of a head.
+    pub(crate) const LEN: usize = 8;
+
+    /// Reads a head, and the bytes of the body that follows. `None` for a record shorter than its head.
+    #[inline]
+    pub(crate) fn read(bytes: [u8; Self::LEN]) -> Option<(Self, usize)> {
+        let value = u64::from_le_bytes(bytes);
+        let head = Self { kind: value as u32, misc: (value >> 32) as u16 };
+        Some((head, ((value >> 48) as usize).checked_sub(Self::LEN)?))
+    }
 }
 
 /// A record with what is known of its origin; 0 where the file does not say.
@@ -29,7 +73,12 @@ const RECORD_COMM: u32 = 3;
 const RECORD_EXIT: u32 = 4;
 const RECORD_FORK: u32 = 7;
 const RECORD_SAMPLE: u32 = 9;
+const RECORD_MMAP2: u32 = 10;
 const RECORD_LOST_SAMPLES: u32 = 13;
+/// Of a new name: it comes of exec.
+const MISC_COMM_EXEC: u16 = 1 << 13;
+/// Of a mapping: the file's build identifier stands in the place of its device and number.
+const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 
 /// `PERF_SAMPLE_…`: fields of a sample, in the order in which they come.
 const IP: u64 = 1 << 0;
@@ -68,29 +117,36 @@ impl Layout {
     }
 
     /// That number.
-    pub(crate) fn identifier(kind: u32, body: &[u8]) -> Option<u64> {
-        let at = if kind == RECORD_SAMPLE { 0 } else { body.len().checked_sub(8)? };
+    pub(crate) fn identifier(head: RecordHead, body: &[u8]) -> Option<u64> {
+        let at = if head.kind == RECORD_SAMPLE { 0 } else { body.len().checked_sub(8)? };
         Bytes(&body[at..]).u64()
     }
 
-    /// Takes apart the record of type `kind` with this body (its header left out). `None` if it is of no interest or
+    /// Takes apart the record with this head and body. `None` if it is of no interest or
     /// makes no sense.
-    pub(crate) fn parse(self, kind: u32, body: &[u8]) -> Option<(Origin, Record<'_>)> {
+    pub(crate) fn parse(self, head: RecordHead, body: &[u8]) -> Option<(Origin, Record<'_>)> {
         let mut body = Bytes(body);
-        if kind == RECORD_SAMPLE {
+        if head.kind == RECORD_SAMPLE {
             return self.sample(body);
         }
         let origin = self.trailer(body.0)?;
-        let record = match kind {
+        let record = match head.kind {
             RECORD_LOST => {
                 body.u64()?;
                 Record::Lost(body.u64()?)
             }
             RECORD_LOST_SAMPLES => Record::Lost(body.u64()?),
-            RECORD_COMM => Record::Comm { pid: body.u32()?, tid: body.u32()?, name: body.text() },
+            RECORD_COMM => {
+                let is_exec = head.misc & MISC_COMM_EXEC != 0;
+                Record::Comm { pid: body.u32()?, tid: body.u32()?, name: body.text(), is_exec }
+            }
+            RECORD_MMAP2 if head.misc & MISC_MMAP_BUILD_ID == 0 => {
+                let (pid, tid) = (body.u32()?, body.u32()?);
+                Record::Mapped { pid, tid, mapping: Mapping::read(&mut body)? }
+            }
             RECORD_EXIT | RECORD_FORK => {
                 let [pid, parent_pid, tid, parent_tid] = [body.u32()?, body.u32()?, body.u32()?, body.u32()?];
-                if kind == RECORD_EXIT {
+                if head.kind == RECORD_EXIT {
                     Record::Exit { pid, tid }
                 } else {
                     Record::Fork { pid, tid, parent_pid, parent_tid }
@@ -144,6 +200,17 @@ impl Layout {
             }
         }
         Some(origin)
+    }
+}
+
+impl<'a> Mapping<'a> {
+    fn read(body: &mut Bytes<'a>) -> Option<Self> {
+        let (address, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
+        let (major, minor, inode) = (body.u32()?, body.u32()?, body.u64()?);
+        let _generation = body.u64()?;
+        let (protection, flags) = (body.u32()?, body.u32()?);
+        let file = FileKey { device: major << 20 | minor & 0xf_ffff, inode };
+        Some(Self { address, len, offset, file, protection, flags, path: body.text() })
     }
 }
 

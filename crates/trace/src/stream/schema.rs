@@ -51,6 +51,11 @@ impl Schema {
         Ok(true)
     }
 
+    /// Whether it has the tracepoint of this name, its system's left out.
+    pub(crate) fn has(&self, short_name: &str) -> bool {
+        self.points.iter().flatten().any(|point| point.of.short_name() == short_name)
+    }
+
     /// Whether the flags of allocations will be told apart, or there are none to tell.
     pub fn knows_gfp(&self) -> bool {
         self.gfp.as_ref().is_none_or(GfpTable::is_plausible)

@@ -30,6 +30,7 @@ struct TaskEntry {
     task: Task,
     /// Its number in the recording, once an event needed one.
     id: Option<TaskId>,
+    has_ended: bool,
 }
 
 /// A reference to a task that was looked up.
@@ -56,7 +57,7 @@ impl Tasks {
         if tid >= self.by_tid.len() {
             self.by_tid.resize(tid + 1, 0);
         }
-        self.entries.push(TaskEntry { task, id: None });
+        self.entries.push(TaskEntry { task, id: None, has_ended: false });
         self.by_tid[tid] = self.entries.len() as u32;
         Some(TaskRef(self.entries.len() as u32 - 1))
     }
@@ -71,6 +72,16 @@ impl Tasks {
     #[inline]
     pub(crate) fn in_workload(&self, task: TaskRef) -> bool {
         self.get(task).in_workload
+    }
+
+    /// The task ends.
+    pub(crate) fn end(&mut self, task: TaskRef) {
+        self.entries[task.0 as usize].has_ended = true;
+    }
+
+    /// Whether it has.
+    pub(crate) fn has_ended(&self, task: TaskRef) -> bool {
+        self.entries[task.0 as usize].has_ended
     }
 
     /// Changes what is known of a task. Gives its number in the recording, if it has one and something changed.

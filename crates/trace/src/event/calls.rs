@@ -1,0 +1,72 @@
+//! The calls by which a task changes its address space: a tracepoint where each begins, one where it ends. `stream::spaces`
+//! makes one event of the two.
+
+use super::Group;
+use super::tracepoint::{Decoded, Tracepoint};
+
+/// Makes [`Call`] and its tracepoints of a table: the call, its tracepoints, its arguments by the kernel's names.
+macro_rules! calls {
+    ($($(#[$doc:meta])* $call:ident = $enter:literal [$($argument:literal),*] $exit:literal)*) => {
+        /// A call that changes the caller's address space.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Call {
+            $($(#[$doc])* $call,)*
+        }
+
+        /// Where calls begin and end.
+        pub(super) const TRACEPOINTS: &[Tracepoint] = &[$(
+            Tracepoint {
+                group: Group::Space,
+                name: $enter,
+                needed: &[$($argument),*],
+                optional: &[],
+                read: |of| {
+                    let mut arguments = [0; 6];
+                    for (index, argument) in arguments.iter_mut().enumerate() {
+                        *argument = of.number(index).unwrap_or(0);
+                    }
+                    Some(Decoded::Enter { call: Call::$call, arguments })
+                },
+            },
+            Tracepoint {
+                group: Group::Space,
+                name: $exit,
+                needed: &["ret"],
+                optional: &[],
+                read: |of| Some(Decoded::Leave { call: Call::$call, result: of.number(0)? as i64 }),
+            },
+        )*];
+    };
+}
+
+calls! {
+    /// Maps a file or fresh memory.
+    Mmap = "syscalls:sys_enter_mmap" ["addr", "len", "prot", "flags", "fd", "off"] "syscalls:sys_exit_mmap"
+    /// Takes a range away.
+    Munmap = "syscalls:sys_enter_munmap" ["addr", "len"] "syscalls:sys_exit_munmap"
+    /// Moves a range, or changes its length.
+    Mremap = "syscalls:sys_enter_mremap" ["addr", "old_len", "new_len"] "syscalls:sys_exit_mremap"
+    /// Moves the heap's end.
+    Brk = "syscalls:sys_enter_brk" ["brk"] "syscalls:sys_exit_brk"
+    /// Changes what may be done with a range.
+    Mprotect = "syscalls:sys_enter_mprotect" ["start", "len", "prot"] "syscalls:sys_exit_mprotect"
+    /// The same, with a key.
+    PkeyMprotect =
+        "syscalls:sys_enter_pkey_mprotect" ["start", "len", "prot"] "syscalls:sys_exit_pkey_mprotect"
+    /// Says what will be done with a range.
+    Madvise = "syscalls:sys_enter_madvise" ["start", "len_in", "behavior"] "syscalls:sys_exit_madvise"
+    /// Brings a range in and keeps it.
+    Mlock = "syscalls:sys_enter_mlock" ["start", "len"] "syscalls:sys_exit_mlock"
+    /// The same, with flags.
+    Mlock2 = "syscalls:sys_enter_mlock2" ["start", "len", "flags"] "syscalls:sys_exit_mlock2"
+    /// Lets a range go.
+    Munlock = "syscalls:sys_enter_munlock" ["start", "len"] "syscalls:sys_exit_munlock"
+    /// Keeps all that there is, or will be.
+    Mlockall = "syscalls:sys_enter_mlockall" ["flags"] "syscalls:sys_exit_mlockall"
+    /// Lets all go.
+    Munlockall = "syscalls:sys_enter_munlockall" [] "syscalls:sys_exit_munlockall"
+    /// Maps shared memory of System V.
+    Shmat = "syscalls:sys_enter_shmat" ["shmid", "shmaddr", "shmflg"] "syscalls:sys_exit_shmat"
+    /// Takes it away.
+    Shmdt = "syscalls:sys_enter_shmdt" ["shmaddr"] "syscalls:sys_exit_shmdt"
+}
