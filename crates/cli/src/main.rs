@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod common;
+mod failure;
 mod output;
 mod progress;
 mod results_folder;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::common::Failure;
+use crate::failure::Failure;
 
 /// What a page that we wrote begins with, and any other.
 const PAGE_BEGINS: &[u8] = b"<!doctype html";

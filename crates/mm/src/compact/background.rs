@@ -1,6 +1,6 @@
 //! Compaction that no request waits for: kswapd's before 4.6, kcompactd's since, and the whole machine's by hand.
 
-use super::control::{By, Effort, Goal};
+use super::control::{By, CompactGoal, Effort};
 use super::{CompactDoor, CompactEvent, CompactGround, Mode, Outcome};
 use crate::ground::{
     AtomicU32, AtomicU64, Daemon, Machine, MigrateType, Nanos, Node, Order, Relaxed, ZoneKind,
@@ -45,7 +45,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     pub fn compact_node(self, node: Node) {
         self.lru().lru_drain_all();
         for zone in self.zones().iter().filter(|zone| zone.node() == node) {
-            let goal = Goal {
+            let goal = CompactGoal {
                 by: By::Hand,
                 mode: Mode::SyncLight,
                 effort: Effort::WholeZone,
@@ -131,9 +131,13 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     }
 }
 
-fn background_goal<M: Machine>(zone: &Zone<M>, (order, highest): (Order, ZoneKind), who: (By, Mode)) -> Goal {
+fn background_goal<M: Machine>(
+    zone: &Zone<M>,
+    (order, highest): (Order, ZoneKind),
+    who: (By, Mode),
+) -> CompactGoal {
     let (by, mode) = who;
-    Goal {
+    CompactGoal {
         by,
         mode,
         effort: Effort::Usual,

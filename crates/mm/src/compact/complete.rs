@@ -13,7 +13,7 @@
 
 use alloc::vec::Vec;
 
-use super::control::{By, Goal};
+use super::control::{By, CompactGoal};
 use super::pick::Looking;
 use super::run::Ran;
 use super::{CLUSTER_MAX, CompactEvent, CompactGround, EmptyDoor, Mode, Outcome};
@@ -74,7 +74,7 @@ struct Emptying<'a, M: Machine> {
 
 /// One call, as far as it has come.
 struct Attempts {
-    goal: Goal,
+    goal: CompactGoal,
     order: Order,
     /// For blocks to empty.
     looking: Looking,
@@ -86,7 +86,7 @@ struct Attempts {
 }
 
 /// The order of the blocks that are completed for `goal`; `None`: that is for the scanners to do.
-fn order_for(goal: &Goal) -> Option<Order> {
+fn order_for(goal: &CompactGoal) -> Option<Order> {
     match goal.order {
         Some(order) => (ORDER_MIN..=PAGEBLOCK_ORDER).contains(&order.get()).then_some(order),
         None => (goal.by == By::Proactive).then_some(Order::PAGEBLOCK),
@@ -96,7 +96,7 @@ fn order_for(goal: &Goal) -> Option<Order> {
 impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     /// Completes a block of `zone` for `goal`, by what is known of its pageblocks. `None`: not for such a goal; the scanners
     /// are to do it.
-    pub(super) fn complete_for(self, zone: &Zone<M>, goal: Goal) -> Option<Ran> {
+    pub(super) fn complete_for(self, zone: &Zone<M>, goal: CompactGoal) -> Option<Ran> {
         let order = order_for(&goal)?;
         self.blocks().summary()?;
         if zone.is_offline() || !self.has_room(zone, &goal, order) {
@@ -130,7 +130,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
     }
 
     /// Whether the request may take so many single pages: that is what becomes of the block.
-    fn has_room(self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
+    fn has_room(self, zone: &Zone<M>, goal: &CompactGoal, order: Order) -> bool {
         let mark = goal.mark + order.pages();
         zone.watermark_ok(self.machine(), Order::ZERO, mark, goal.highest, AllocFlags::NONE)
     }

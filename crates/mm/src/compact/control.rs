@@ -33,7 +33,7 @@ pub(crate) enum Effort {
 
 /// What is wanted of a zone.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Goal {
+pub(crate) struct CompactGoal {
     pub(in crate::compact) by: By,
     pub(in crate::compact) mode: Mode,
     pub(in crate::compact) effort: Effort,
@@ -83,7 +83,7 @@ pub(crate) struct Fast {
     reason = "each is a fact of its own, as in the kernel's compact_control"
 )]
 pub(crate) struct Control {
-    pub(in crate::compact) goal: Goal,
+    pub(in crate::compact) goal: CompactGoal,
     pub(in crate::compact) zone: ZoneId,
     /// Where the scanners are.
     pub(in crate::compact) migrate_pfn: Pfn,
@@ -111,7 +111,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn new(goal: Goal, zone: ZoneId, (migrate_pfn, free_pfn): (Pfn, Pfn)) -> Self {
+    pub(crate) fn new(goal: CompactGoal, zone: ZoneId, (migrate_pfn, free_pfn): (Pfn, Pfn)) -> Self {
         Self {
             goal,
             zone,

@@ -1,7 +1,7 @@
 //! Compaction by a request for itself (`__alloc_pages_direct_compact`): the zones that would do, one after the other, until one
 //! has a block.
 
-use super::control::{By, Effort, Goal};
+use super::control::{By, CompactGoal, Effort};
 use super::run::Ran;
 use super::{CompactDoor, CompactEvent, CompactGround, Compaction, Mode, Outcome};
 use crate::ground::{Machine, MigrateType, Order, Pfn, ZoneId};
@@ -127,7 +127,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
 
     fn compact_for(self, zone: &Zone<M>, search: Search<'_>, attempt: Attempt) -> Ran {
         let request = search.request;
-        let goal = Goal {
+        let goal = CompactGoal {
             by: By::Direct,
             mode: attempt.mode(),
             effort: attempt.effort(),

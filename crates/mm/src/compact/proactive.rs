@@ -4,7 +4,7 @@
 //! Linux's kcompactd looks all the time. This one is woken by a vmstat tick that finds the node's counters above the mark,
 //! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it.
 
-use super::control::{By, Effort, Goal};
+use super::control::{By, CompactGoal, Effort};
 use super::{CompactDoor, CompactEvent, CompactGround, Mode};
 use crate::ground::{Cpu, Daemon, Machine, MigrateType, Nanos, Node, ZoneKind};
 use crate::pages::{Zone, zone_flag};
@@ -116,8 +116,8 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     }
 }
 
-fn proactive_goal<M: Machine>(zone: &Zone<M>) -> Goal {
-    Goal {
+fn proactive_goal<M: Machine>(zone: &Zone<M>) -> CompactGoal {
+    CompactGoal {
         by: By::Proactive,
         mode: Mode::SyncLight,
         effort: Effort::WholeZone,

@@ -1,6 +1,6 @@
 //! Compacting one zone: the scanners in turn, until one of `finished`'s reasons (`compact_zone`).
 
-use super::control::{By, Control, Effort, Goal};
+use super::control::{By, CompactGoal, Control, Effort};
 use super::migrate_scan::Search;
 use super::moving::Moved;
 use super::{CompactDoor, CompactEvent, CompactGround, Compaction, Outcome, block_of};
@@ -28,7 +28,7 @@ impl From<Outcome> for Ran {
 
 impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Compacts `zone` for `goal`, if that is worth trying.
-    pub(crate) fn compact_zone(self, zone: &Zone<M>, goal: Goal) -> Ran {
+    pub(crate) fn compact_zone(self, zone: &Zone<M>, goal: CompactGoal) -> Ran {
         if let Some(ran) = self.emptying().complete_for(zone, goal) {
             return ran;
         }
@@ -66,7 +66,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         self.own().of(zone.id()).reset_positions(zone.managed_span());
     }
 
-    fn begin(self, zone: &Zone<M>, goal: Goal) -> Control {
+    fn begin(self, zone: &Zone<M>, goal: CompactGoal) -> Control {
         let span = zone.managed_span();
         let last = super::last_block(&span);
         let ends = (Pfn(span.start), last);

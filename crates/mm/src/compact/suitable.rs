@@ -1,6 +1,6 @@
 //! Whether a zone is worth compacting: enough free memory to move pages to, and too little of it in one piece.
 
-use super::control::Goal;
+use super::control::CompactGoal;
 use super::{CLUSTER_MAX, CompactDoor, CompactGround, Outcome};
 use crate::ground::{Machine, Order, PAGE_ALLOC_COSTLY_ORDER};
 use crate::pages::{AllocFlags, Level, Zone};
@@ -41,7 +41,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     }
 
     /// Whether `zone` should be compacted for `goal`. `Err`: why not, [`Outcome::Success`] where there is a block already.
-    pub(super) fn is_suitable(self, zone: &Zone<M>, goal: &Goal) -> Result<(), Outcome> {
+    pub(super) fn is_suitable(self, zone: &Zone<M>, goal: &CompactGoal) -> Result<(), Outcome> {
         let Some(order) = goal.order else { return Ok(()) };
         if zone.is_offline() {
             return Err(Outcome::Skipped);
@@ -79,7 +79,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     }
 
     /// Whether what the counters say of a block is to be believed without a look at the lists.
-    fn is_believed(self, zone: &Zone<M>, goal: &Goal, order: Order) -> bool {
+    fn is_believed(self, zone: &Zone<M>, goal: &CompactGoal, order: Order) -> bool {
         match self.rules().compact.suitable {
             SuitableRule::AnyRequest => true,
             SuitableRule::KnowsFaults => zone.arenas().all().any(|free| {

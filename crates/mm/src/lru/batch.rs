@@ -10,7 +10,7 @@ use crate::lru::ReclaimEvent;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::policy::AnonRule;
 
-use super::isolate::Run;
+use super::isolate::Cluster;
 
 /// What a batch's pages wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ impl Move {
 
 /// A CPU's batches.
 #[derive(Debug, Default)]
-pub(super) struct CpuBatches([Run; Move::ALL.len()]);
+pub(super) struct CpuBatches([Cluster; Move::ALL.len()]);
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// A new page of an address space or a file comes to the lists, by way of the CPU's batch. The caller has a
@@ -85,16 +85,16 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
             let full = huge || batch.len() >= self.rules().reclaim.batch.pages();
             full.then(|| batch.take())
         };
-        if let Some(run) = full {
-            self.carry_out(movement, &run);
+        if let Some(cluster) = full {
+            self.carry_out(movement, &cluster);
         }
     }
 
     /// Sends all that `cpu` keeps back to the lists.
     pub fn lru_drain_cpu(self, cpu: Cpu) {
         for movement in Move::ALL {
-            let run = self.own().batches(cpu).lock(self.machine()).0[movement as usize].take();
-            self.carry_out(movement, &run);
+            let cluster = self.own().batches(cpu).lock(self.machine()).0[movement as usize].take();
+            self.carry_out(movement, &cluster);
         }
     }
 
@@ -106,12 +106,12 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     }
 
     /// One hold of a list's lock for each stretch of pages of one set of lists; then the batch's references go.
-    fn carry_out(self, movement: Move, run: &Run) {
+    fn carry_out(self, movement: Move, cluster: &Cluster) {
         let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
-        for stretch in run.pages().chunk_by(|&one, &next| vec(one) == vec(next)) {
+        for stretch in cluster.pages().chunk_by(|&one, &next| vec(one) == vec(next)) {
             self.carry_out_in(vec(stretch[0]), movement, stretch);
         }
-        self.put_pages(run.pages());
+        self.put_pages(cluster.pages());
     }
 
     fn carry_out_in(self, vec: VecId, movement: Move, pages: &[Pfn]) {

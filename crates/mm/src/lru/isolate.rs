@@ -16,18 +16,18 @@ const MOST_SKIPPED: u32 = 32 * 1024;
 
 /// Up to [`SWAP_CLUSTER_MAX`] blocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct Cluster {
     pages: [Pfn; SWAP_CLUSTER_MAX],
     len: u8,
 }
 
-impl Default for Run {
+impl Default for Cluster {
     fn default() -> Self {
         Self { pages: [Pfn(0); SWAP_CLUSTER_MAX], len: 0 }
     }
 }
 
-impl Run {
+impl Cluster {
     /// The blocks' first frames.
     pub(crate) fn pages(&self) -> &[Pfn] {
         &self.pages[..self.len()]
@@ -41,13 +41,13 @@ impl Run {
         self.len() == SWAP_CLUSTER_MAX
     }
 
-    /// Adds a block to a run that is not full.
+    /// Adds a block to a cluster that is not full.
     pub(crate) fn push(&mut self, pfn: Pfn) {
         self.pages[self.len()] = pfn;
         self.len += 1;
     }
 
-    /// Leaves an empty run.
+    /// Leaves an empty cluster.
     pub(crate) fn take(&mut self) -> Self {
         core::mem::take(self)
     }
@@ -63,7 +63,7 @@ pub(crate) enum Generation {
 /// What came off a list's tail.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Isolated {
-    pub(crate) run: Run,
+    pub(crate) cluster: Cluster,
     /// Base pages of them.
     pub(crate) taken: u32,
     /// Base pages that were looked at.
@@ -71,7 +71,7 @@ pub(crate) struct Isolated {
 }
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
-    /// Takes blocks off the tail of a list until `most` base pages have been looked at or the run is full; blocks of
+    /// Takes blocks off the tail of a list until `most` base pages have been looked at or the cluster is full; blocks of
     /// zones above `highest` are passed over and go back to the head.
     pub(crate) fn isolate(
         self,
@@ -85,7 +85,8 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         {
             let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
             let mut left = lists.0[list.index()].len();
-            while left > 0 && isolated.scanned < most && !isolated.run.is_full() && skipped < MOST_SKIPPED {
+            while left > 0 && isolated.scanned < most && !isolated.cluster.is_full() && skipped < MOST_SKIPPED
+            {
                 left -= 1;
                 let Some(pfn) = lists.0[list.index()].last() else { break };
                 let state = self.map().frame(pfn).state();
@@ -99,7 +100,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                 self.own().count(self.map(), pfn, event);
                 if self.page(pfn).try_get() {
                     self.unlist_page(&mut lists, pfn);
-                    isolated.run.push(pfn);
+                    isolated.cluster.push(pfn);
                     isolated.taken += state.order.pages();
                 } else {
                     // On its way out: whoever frees it waits for this lock.
@@ -120,13 +121,13 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
 
     /// Brings isolated blocks of `vec` back to the head of an active or an inactive list, and gives their references
     /// back.
-    pub(crate) fn put_back(self, vec: VecId, run: &Run, to: Generation) {
-        if run.len() == 0 {
+    pub(crate) fn put_back(self, vec: VecId, cluster: &Cluster, to: Generation) {
+        if cluster.len() == 0 {
             return;
         }
         {
             let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
-            for &pfn in run.pages() {
+            for &pfn in cluster.pages() {
                 let page = self.page(pfn);
                 if page.has(PageFlag::Lru) {
                     continue;
@@ -142,7 +143,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                 self.list_page(&mut lists, pfn, End::Head);
             }
         }
-        self.put_pages(run.pages());
+        self.put_pages(cluster.pages());
     }
 
     /// So many isolated base pages are back or gone.
@@ -227,10 +228,10 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
 
     /// The page at `pfn` goes back to the list that it came from, and its reference is given back.
     pub(crate) fn put_back_page(self, pfn: Pfn, alone: Alone) {
-        let mut run = Run::default();
-        run.push(pfn);
+        let mut cluster = Cluster::default();
+        cluster.push(pfn);
         let generation = if alone.list.is_active() { Generation::Active } else { Generation::Inactive };
-        self.put_back(alone.vec, &run, generation);
+        self.put_back(alone.vec, &cluster, generation);
         self.end_isolation_of(alone);
     }
 

@@ -35,7 +35,7 @@ use crate::rules::policy::LruRule;
 use batch::CpuBatches;
 pub(crate) use events::ReclaimEvent;
 use events::ReclaimEvents;
-pub(crate) use isolate::{Alone, Generation, Isolator, Run, SWAP_CLUSTER_MAX};
+pub(crate) use isolate::{Alone, Cluster, Generation, Isolator, SWAP_CLUSTER_MAX};
 pub use owners::{MigrateError, Owners};
 
 /// Pages that reclaim may free: two generations of two kinds.

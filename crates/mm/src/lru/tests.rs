@@ -102,16 +102,16 @@ fn the_oldest_are_isolated_and_come_back_to_the_head() {
     let take =
         |most| mm.lru().isolate(vec, LruList::InactiveFile, (most, ZoneKind::Movable), ReclaimEvent::Skip);
     let oldest = take(5);
-    assert_eq!(oldest.run.pages(), &pages[..5]);
+    assert_eq!(oldest.cluster.pages(), &pages[..5]);
     assert_eq!(mm.lru().isolated(vec, LruList::InactiveFile), 5);
     assert_eq!(counter(&mm, "nr_inactive_file"), 35);
     mm.views().check().unwrap();
-    mm.lru().put_back(vec, &oldest.run, Generation::Inactive);
+    mm.lru().put_back(vec, &oldest.cluster, Generation::Inactive);
     mm.lru().end_isolation(vec, LruList::InactiveFile, &oldest);
     assert_eq!(mm.lru().isolated(vec, LruList::InactiveFile), 0);
     let rest = take(100);
-    assert_eq!(rest.run.pages(), &pages[5..37], "a run is of 32");
-    mm.lru().put_back(vec, &rest.run, Generation::Inactive);
+    assert_eq!(rest.cluster.pages(), &pages[5..37], "a run is of 32");
+    mm.lru().put_back(vec, &rest.cluster, Generation::Inactive);
     mm.lru().end_isolation(vec, LruList::InactiveFile, &rest);
     mm.views().check().unwrap();
 }
@@ -127,9 +127,9 @@ fn pages_of_too_high_a_zone_are_passed_over() {
         let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
         let found =
             mm.lru().isolate(vec, LruList::InactiveFile, (32, ZoneKind::Dma32), ReclaimEvent::Activate);
-        assert_eq!((found.run.pages(), found.scanned), (&[wanted][..], 1), "{policy}");
+        assert_eq!((found.cluster.pages(), found.scanned), (&[wanted][..], 1), "{policy}");
         assert_eq!(counter(&mm, "pgskip_normal"), skipped, "{policy}");
-        mm.lru().put_back(vec, &found.run, Generation::Inactive);
+        mm.lru().put_back(vec, &found.cluster, Generation::Inactive);
         mm.lru().end_isolation(vec, LruList::InactiveFile, &found);
         assert!(high.iter().all(|&pfn| mm.lru().page(pfn).has(PageFlag::Lru)));
         mm.views().check().unwrap();
@@ -156,8 +156,8 @@ fn a_page_whose_writeback_ended_goes_next() {
     assert_eq!(counter(&mm, "pgrotated"), 1);
     let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
     let first = mm.lru().isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
-    assert_eq!(first.run.pages(), &[pages[20]]);
-    mm.lru().put_back(vec, &first.run, Generation::Inactive);
+    assert_eq!(first.cluster.pages(), &[pages[20]]);
+    mm.lru().put_back(vec, &first.cluster, Generation::Inactive);
     mm.lru().end_isolation(vec, LruList::InactiveFile, &first);
 }
 
@@ -168,7 +168,7 @@ fn isolated_pages_may_change_sides() {
     let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
     let moved = |list, most, to| {
         let found = mm.lru().isolate(vec, list, (most, ZoneKind::Movable), ReclaimEvent::Skip);
-        mm.lru().put_back(vec, &found.run, to);
+        mm.lru().put_back(vec, &found.cluster, to);
         mm.lru().end_isolation(vec, list, &found);
     };
     moved(LruList::InactiveFile, 5, Generation::Active);
@@ -188,7 +188,7 @@ fn who_comes_second_leaves_a_page_where_it_is() {
     // As a huge page does that could not be split.
     mm.lru().lru_add(pages[0]);
     mm.lru().lru_drain_all();
-    mm.lru().put_back(vec, &found.run, Generation::Active);
+    mm.lru().put_back(vec, &found.cluster, Generation::Active);
     mm.lru().end_isolation(vec, LruList::InactiveFile, &found);
     assert!(!mm.lru().page(pages[0]).has(PageFlag::Active));
     assert_eq!((counter(&mm, "nr_inactive_file"), mm.lru().page(pages[0]).refs()), (31, 1));

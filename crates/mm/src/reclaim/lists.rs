@@ -85,10 +85,10 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn age(self, vec: VecId, list: LruList, most: u32, scan: &Scan) {
         self.lru().lru_drain_cpu(self.machine().cpu());
         let isolated = self.lru().isolate(vec, list, (most, scan.highest), ReclaimEvent::Refill);
-        for &pfn in isolated.run.pages() {
+        for &pfn in isolated.cluster.pages() {
             self.rmap().referenced(pfn);
         }
-        self.lru().put_back(vec, &isolated.run, Generation::Inactive);
+        self.lru().put_back(vec, &isolated.cluster, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);
     }
 
@@ -104,7 +104,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         };
         let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
         scan.scanned += isolated.scanned;
-        let outcome = self.shrink_pages(&isolated.run, scan);
+        let outcome = self.shrink_pages(&isolated.cluster, scan);
         self.lru().put_back(vec, &outcome.active, Generation::Active);
         self.lru().put_back(vec, &outcome.inactive, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);

@@ -4,7 +4,7 @@
 use super::{Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::lru::{ReclaimEvent, Run};
+use crate::lru::{Cluster, ReclaimEvent};
 use crate::rules::policy::AnonRule;
 use crate::vm::rmap::Leave;
 
@@ -40,11 +40,11 @@ enum Use {
     Often,
 }
 
-/// What became of a run of pages.
+/// What became of a cluster of pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
-    pub(super) active: Run,
-    pub(super) inactive: Run,
+    pub(super) active: Cluster,
+    pub(super) inactive: Cluster,
     /// Base pages of which the frames were freed.
     pub(super) freed: u32,
     /// Of them, those that were written to swap.
@@ -54,11 +54,11 @@ pub(super) struct Outcome {
 
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Decides over isolated pages and frees those that can go.
-    pub(super) fn shrink_pages(self, run: &Run, scan: &Scan) -> Outcome {
+    pub(super) fn shrink_pages(self, cluster: &Cluster, scan: &Scan) -> Outcome {
         let mut outcome = Outcome::default();
         let mut freed = [(Pfn(0), Order::ZERO); crate::lru::SWAP_CLUSTER_MAX];
         let mut blocks = 0;
-        for &pfn in run.pages() {
+        for &pfn in cluster.pages() {
             self.machine().spend(Chore::ReclaimPage, 1);
             let mut fate = self.judge(pfn, scan, Demotion::First, &mut outcome);
             if fate == Fate::Demote {

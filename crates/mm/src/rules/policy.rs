@@ -7,6 +7,7 @@ mod error;
 mod in_force;
 mod lists;
 mod mechanism;
+mod part;
 pub mod parts;
 mod reclaim;
 mod slab;

@@ -105,7 +105,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
     /// If it is not an object of that cache.
     pub fn free_deferred(self, id: CacheId, object: Addr) -> Result<(), SlabError> {
         let (cx, _) = self.object_of(id, object)?;
-        self.own().defer_object(cx, object);
+        self.own().deferred.defer_object(cx, object);
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
         let since = self.machine().enter(Span::SlabFree);
         let in_sheaf = cx.sheaves_serve(head) && cx.free_to_rcu_sheaf(object);
         if !in_sheaf {
-            self.own().defer_object(cx, object);
+            self.own().deferred.defer_object(cx, object);
         }
         self.machine().leave(Span::SlabFree, since, Work { count: 1, ..Work::default() });
         Ok(())
@@ -131,7 +131,6 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabDoor<'a, M, G> {
         Ok(SlabCx { slabs: self, cache })
     }
 
-    /// The cache `id` and the slab that `object` is of.
     #[inline]
     fn object_of(self, id: CacheId, object: Addr) -> Result<(SlabCx<'a, M, G>, Pfn), SlabError> {
         let place = self.slab_around(object).ok_or(SlabError::NotAnObject(object))?;
@@ -276,7 +275,7 @@ impl<M: Machine, G: SlabGround<M>> SlabCx<'_, M, G> {
         }
         drop(cpu);
         if let Some(sheaf) = full {
-            self.slabs.own().defer_sheaf(self, sheaf);
+            self.slabs.own().deferred.defer_sheaf(self, sheaf);
         }
         self.count(SlabEvent::FreeRcuSheaf, 1);
         true

@@ -106,7 +106,7 @@ impl<M: Machine, G: SlabGround<M>> ReadCx<'_, M, G> {
         self.walk_cpus(&mut seen)?;
         self.walk_nodes(&mut seen)?;
         let mut waiting = alloc::vec::Vec::new();
-        self.slab.slabs.own().each_deferred_slab(self.slab.slabs, |head| waiting.push(head));
+        self.slab.slabs.own().deferred.each_deferred_slab(self.slab.slabs, |head| waiting.push(head));
         waiting
             .into_iter()
             .filter(|head| self.slab.owns(*head))
@@ -208,7 +208,7 @@ impl<M: Machine, G: SlabGround<M>> ReadCx<'_, M, G> {
         }
         seen.used.in_sheaves = objects.len() as u64;
         let mut deferred = 0;
-        self.slab.slabs.own().each_deferred(self.slab.slabs, |object| {
+        self.slab.slabs.own().deferred.each_deferred(self.slab.slabs, |object| {
             deferred += u64::from(self.slab.slabs.slab_head(object).is_some_and(|head| self.slab.owns(head)));
         });
         seen.used.deferred += deferred;

@@ -18,7 +18,6 @@ pub(super) struct CpuSlab {
     pub(super) slab: Option<Pfn>,
     /// The free objects of that slab that are the CPU's; others' frees go to the slab's own list.
     pub(super) free: Addr,
-    /// Partial slabs.
     pub(super) partial: Slabs,
     pub(super) sheaves: CpuSheaves,
     pub(super) stock: Stock,

@@ -8,7 +8,6 @@ use super::{SlabCx, SlabDoor, SlabGround};
 use alloc::boxed::Box;
 
 use super::chain::NONE;
-use super::registry::SlabAllocator;
 use super::sheaf::Sheaf;
 use crate::ground::{
     AcqRel, Acquire, Addr, AtomicU32, AtomicU64, Daemon, Guard, LockClass, Locked, Machine, Pfn, Relaxed,
@@ -132,10 +131,10 @@ fn set_next<M: Machine, G: SlabGround<M>>(slabs: SlabDoor<'_, M, G>, object: Add
     }
 }
 
-impl<M: Machine> SlabAllocator<M> {
+impl<M: Machine> Deferred<M> {
     /// Queues an object of the cache on this CPU.
     pub(super) fn defer_object<G: SlabGround<M>>(&self, cx: SlabCx<'_, M, G>, object: Addr) {
-        let mut queue = self.deferred.lock(cx.slabs, usize::from(cx.machine().cpu().0));
+        let mut queue = self.lock(cx.slabs, usize::from(cx.machine().cpu().0));
         cx.cache.set_next(cx.machine(), object, NONE);
         let batch = &mut queue.batches[0];
         match batch.last {
@@ -155,14 +154,14 @@ impl<M: Machine> SlabAllocator<M> {
     /// Asks for a grace period, unless somebody has already.
     #[inline(never)]
     fn hurry<G: SlabGround<M>>(&self, slabs: SlabDoor<'_, M, G>) {
-        if self.deferred.wanted.load(Relaxed) == 0 && self.deferred.wanted.swap(1, Relaxed) == 0 {
+        if self.wanted.load(Relaxed) == 0 && self.wanted.swap(1, Relaxed) == 0 {
             slabs.machine().wake(Daemon::Rcu);
         }
     }
 
     /// Queues a sheaf of the cache's objects on this CPU.
     pub(super) fn defer_sheaf<G: SlabGround<M>>(&self, cx: SlabCx<'_, M, G>, sheaf: Sheaf) {
-        let mut queue = self.deferred.lock(cx.slabs, usize::from(cx.machine().cpu().0));
+        let mut queue = self.lock(cx.slabs, usize::from(cx.machine().cpu().0));
         sheaf.note_len(cx.machine());
         cx.machine().store(sheaf.at.add(SHEAF_CACHE), u64::from(cx.cache.id.0));
         Sheaf::link(cx.machine(), sheaf.at, queue.batches[0].sheaves);
@@ -171,7 +170,7 @@ impl<M: Machine> SlabAllocator<M> {
 
     /// Queues a slab, of which no object is in use, on this CPU.
     pub(super) fn defer_slab<G: SlabGround<M>>(&self, slabs: SlabDoor<'_, M, G>, head: Pfn) {
-        let mut queue = self.deferred.lock(slabs, usize::from(slabs.machine().cpu().0));
+        let mut queue = self.lock(slabs, usize::from(slabs.machine().cpu().0));
         slabs.map().frame(head).chain(queue.batches[0].slabs);
         queue.batches[0].slabs = head.0;
     }
@@ -182,8 +181,8 @@ impl<M: Machine> SlabAllocator<M> {
         slabs: SlabDoor<'_, M, G>,
         mut look: impl FnMut(Pfn),
     ) {
-        for cpu in 0..self.deferred.queues.len() {
-            for batch in &self.deferred.lock(slabs, cpu).batches {
+        for cpu in 0..self.queues.len() {
+            for batch in &self.lock(slabs, cpu).batches {
                 let mut slab = batch.slabs;
                 while slab != NO_FRAME {
                     look(Pfn(slab));
@@ -199,8 +198,8 @@ impl<M: Machine> SlabAllocator<M> {
         slabs: SlabDoor<'_, M, G>,
         mut look: impl FnMut(Addr),
     ) {
-        for cpu in 0..self.deferred.queues.len() {
-            let queue = self.deferred.lock(slabs, cpu);
+        for cpu in 0..self.queues.len() {
+            let queue = self.lock(slabs, cpu);
             for batch in &queue.batches {
                 let mut object = batch.first;
                 while object != NONE {

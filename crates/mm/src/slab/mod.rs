@@ -232,7 +232,6 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
         }
     }
 
-    /// The word of the slab at `head`.
     #[inline]
     fn look(self, head: Pfn) -> SlabWord {
         self.mem().touch(head, Access::Read);

@@ -99,7 +99,7 @@ impl<'a, M: Machine, G: SlabGround<M>> SlabCx<'a, M, G> {
     pub(super) fn discard(self, head: Pfn) {
         self.count(SlabEvent::FreeSlab, 1);
         if self.cache.spec.flags.has(super::CacheFlags::TYPESAFE_BY_RCU) {
-            self.slabs.own().defer_slab(self.slabs, head);
+            self.slabs.own().deferred.defer_slab(self.slabs, head);
         } else {
             self.free_pages(head);
         }

@@ -311,7 +311,7 @@ impl<M: Machine, G: SlabGround<M>> SheafCx<'_, M, G> {
             self.put_away_empty(spare.at);
         }
         if let Some(sheaf) = rcu {
-            self.slab.slabs.own().defer_sheaf(self.slab, sheaf);
+            self.slab.slabs.own().deferred.defer_sheaf(self.slab, sheaf);
         }
     }
 

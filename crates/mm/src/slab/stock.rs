@@ -34,12 +34,12 @@ const LEAST_BUNDLES: u32 = 2;
 
 /// Free objects, linked.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct ObjectList {
     first: Addr,
     len: u32,
 }
 
-impl Row {
+impl ObjectList {
     const EMPTY: Self = Self { first: NONE, len: 0 };
 
     #[inline]
@@ -80,7 +80,7 @@ impl Row {
 /// A CPU's stock of a cache.
 #[derive(Debug)]
 pub(super) struct Stock {
-    free: Row,
+    free: ObjectList,
     /// Objects that it may hold.
     limit: u32,
     /// Objects given away that were not fetched back yet.
@@ -88,13 +88,19 @@ pub(super) struct Stock {
     /// The least that it held since the last tick.
     low: u32,
     /// Objects of other nodes, by node.
-    away: Box<[Row]>,
+    away: Box<[ObjectList]>,
 }
 
 impl Stock {
     /// An empty one; `nodes` is 0 where the policy has no stocks.
     pub(super) fn new(nodes: usize) -> Self {
-        Self { free: Row::EMPTY, limit: 0, given: 0, low: 0, away: (0..nodes).map(|_| Row::EMPTY).collect() }
+        Self {
+            free: ObjectList::EMPTY,
+            limit: 0,
+            given: 0,
+            low: 0,
+            away: (0..nodes).map(|_| ObjectList::EMPTY).collect(),
+        }
     }
 }
 
@@ -108,7 +114,7 @@ pub(super) struct Depot<M: Machine> {
 
 #[derive(Debug)]
 struct Bundles {
-    rows: [Row; DEPOT],
+    lists: [ObjectList; DEPOT],
     len: usize,
     /// The least since the last tick that looked.
     low: usize,
@@ -116,7 +122,7 @@ struct Bundles {
 
 impl<M: Machine> Depot<M> {
     pub(super) fn new(machine: &M, line: u32) -> Self {
-        let bundles = Bundles { rows: [Row::EMPTY; DEPOT], len: 0, low: 0 };
+        let bundles = Bundles { lists: [ObjectList::EMPTY; DEPOT], len: 0, low: 0 };
         let bundles = Locked::new(machine, LockClass::Barn, line, bundles);
         Self { bundles, len: AtomicU32::new(0), line }
     }
@@ -134,7 +140,7 @@ impl<M: Machine> Depot<M> {
     }
 
     /// Puts a bundle in, unless it is full.
-    fn put(&self, machine: &M, bundle: Row) -> bool {
+    fn put(&self, machine: &M, bundle: ObjectList) -> bool {
         if self.len(machine) == DEPOT {
             return false;
         }
@@ -142,7 +148,7 @@ impl<M: Machine> Depot<M> {
         let place = bundles.len;
         let fits = place < DEPOT;
         if fits {
-            bundles.rows[place] = bundle;
+            bundles.lists[place] = bundle;
             bundles.len += 1;
             self.len.store(bundles.len as u32, Relaxed);
         }
@@ -150,22 +156,22 @@ impl<M: Machine> Depot<M> {
     }
 
     /// Takes the bundle out that came last.
-    fn take(&self, machine: &M) -> Option<Row> {
+    fn take(&self, machine: &M) -> Option<ObjectList> {
         if self.len(machine) == 0 {
             return None;
         }
         self.take_locked(&mut self.lock(machine))
     }
 
-    fn take_locked(&self, bundles: &mut Bundles) -> Option<Row> {
+    fn take_locked(&self, bundles: &mut Bundles) -> Option<ObjectList> {
         bundles.len = bundles.len.checked_sub(1)?;
         bundles.low = bundles.low.min(bundles.len);
         self.len.store(bundles.len as u32, Relaxed);
-        Some(bundles.rows[bundles.len])
+        Some(bundles.lists[bundles.len])
     }
 
     /// Takes a bundle out if there was one all the time since the last call.
-    fn take_idle(&self, machine: &M) -> Option<Row> {
+    fn take_idle(&self, machine: &M) -> Option<ObjectList> {
         if self.len(machine) == 0 {
             return None;
         }
@@ -207,24 +213,24 @@ impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
     #[inline(never)]
     fn alloc_from_dry_stock(self) -> Result<Addr, AllocError> {
         self.slab.count(SlabEvent::AllocSlowpath, 1);
-        let row = match self.depot().take(self.slab.machine()) {
-            Some(row) => row,
-            None => self.row_from_slabs()?,
+        let list = match self.depot().take(self.slab.machine()) {
+            Some(list) => list,
+            None => self.list_from_slabs()?,
         };
         let mut cpu = self.slab.lock_cpu();
         let stock = &mut cpu.stock;
         // What was given away and had to be fetched back might have stayed here.
-        let regretted = stock.given.min(row.len);
+        let regretted = stock.given.min(list.len);
         stock.given -= regretted;
         stock.limit =
             (stock.limit + regretted).min(self.most()).max(LEAST_BUNDLES * bundle(self.slab.cache.stride));
-        let mut row = row;
-        let object = row.pop(self.slab.machine(), self.slab.cache);
+        let mut list = list;
+        let object = list.pop(self.slab.machine(), self.slab.cache);
         if stock.free.len == 0 {
-            stock.free = row;
+            stock.free = list;
         } else {
             // This is another CPU by now, or others have freed to it.
-            while let Some(more) = row.pop(self.slab.machine(), self.slab.cache) {
+            while let Some(more) = list.pop(self.slab.machine(), self.slab.cache) {
                 stock.free.push(self.slab.machine(), self.slab.cache, more);
             }
         }
@@ -233,7 +239,7 @@ impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
     }
 
     /// All free objects of a slab: of the first of the node's list, or of a new one.
-    fn row_from_slabs(self) -> Result<Row, AllocError> {
+    fn list_from_slabs(self) -> Result<ObjectList, AllocError> {
         let home = &self.slab.cache.nodes[usize::from(self.slab.slabs.pages().local_node().0)];
         if self.slab.nr_partial(home) > 0 {
             let mut slabs = self.slab.sheaves().take_for(home, 1, Wait::AsLongAsNeeded);
@@ -241,11 +247,11 @@ impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
                 let objects = self.slab.cache.objects(self.slab.order_of(head));
                 let before = self.slab.change(head, |word| word.taken(objects));
                 let first = before.first_free().map_or(NONE, |number| self.slab.cache.object(head, number));
-                return Ok(Row { first, len: objects - before.in_use() });
+                return Ok(ObjectList { first, len: objects - before.in_use() });
             }
         }
         let slab = self.slab.new_slab(None)?;
-        Ok(Row { first: slab.chain.first, len: slab.chain.len })
+        Ok(ObjectList { first: slab.chain.first, len: slab.chain.len })
     }
 
     /// Objects that a stock may hold at most.
@@ -285,9 +291,9 @@ impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
     }
 
     /// A bundle goes to a depot, or its objects to their slabs.
-    fn pass_on(self, depot: &Depot<M>, row: Row) {
-        if row.len < bundle(self.slab.cache.stride) || !depot.put(self.slab.machine(), row) {
-            self.row_to_slabs(row);
+    fn pass_on(self, depot: &Depot<M>, list: ObjectList) {
+        if list.len < bundle(self.slab.cache.stride) || !depot.put(self.slab.machine(), list) {
+            self.list_to_slabs(list);
         }
     }
 
@@ -295,18 +301,18 @@ impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
         let node = usize::from(self.slab.node_of(head).0);
         let mut cpu = self.slab.lock_cpu();
         cpu.fast_frees += 1;
-        let row = &mut cpu.stock.away[node];
-        row.push(self.slab.machine(), self.slab.cache, object);
-        if row.len < bundle(self.slab.cache.stride) {
+        let list = &mut cpu.stock.away[node];
+        list.push(self.slab.machine(), self.slab.cache, object);
+        if list.len < bundle(self.slab.cache.stride) {
             return;
         }
-        let row = core::mem::replace(row, Row::EMPTY);
+        let list = core::mem::replace(list, ObjectList::EMPTY);
         drop(cpu);
-        self.pass_on(&self.slab.cache.nodes[node].depot, row);
+        self.pass_on(&self.slab.cache.nodes[node].depot, list);
     }
 
-    fn row_to_slabs(self, mut row: Row) {
-        self.slab.free_all_to_slabs(|| row.pop(self.slab.machine(), self.slab.cache));
+    fn list_to_slabs(self, mut list: ObjectList) {
+        self.slab.free_all_to_slabs(|| list.pop(self.slab.machine(), self.slab.cache));
     }
 
     /// The depot of the CPU's node.
@@ -320,61 +326,61 @@ impl<'a, M: Machine, G: SlabGround<M>> StockCx<'a, M, G> {
         let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
         let stock = &mut local.stock;
         let surplus = stock.low / 2;
-        let row = stock.free.cut(self.slab.machine(), self.slab.cache, surplus);
+        let list = stock.free.cut(self.slab.machine(), self.slab.cache, surplus);
         stock.limit = stock.limit.saturating_sub(surplus);
         stock.low = stock.free.len;
         drop(local);
-        self.row_to_slabs(row);
+        self.list_to_slabs(list);
         self.send_away(cpu);
         if let Some(bundle) = self.depot().take_idle(self.slab.machine()) {
-            self.row_to_slabs(bundle);
+            self.list_to_slabs(bundle);
         }
     }
 
     fn send_away(self, cpu: usize) {
         for node in 0..self.slab.cache.nodes.len() {
             let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
-            let Some(row) = local.stock.away.get_mut(node) else { return };
-            let row = core::mem::replace(row, Row::EMPTY);
+            let Some(list) = local.stock.away.get_mut(node) else { return };
+            let list = core::mem::replace(list, ObjectList::EMPTY);
             drop(local);
-            self.row_to_slabs(row);
+            self.list_to_slabs(list);
         }
     }
 
     /// Puts all of CPU number `cpu`'s stock back into slabs.
     pub(super) fn flush_stock(self, cpu: usize) {
         let mut local = self.slab.cache.cpus[cpu].local.lock_local(self.slab.machine());
-        let row = core::mem::replace(&mut local.stock.free, Row::EMPTY);
+        let list = core::mem::replace(&mut local.stock.free, ObjectList::EMPTY);
         (local.stock.low, local.stock.limit) = (0, 0);
         drop(local);
-        self.row_to_slabs(row);
+        self.list_to_slabs(list);
         self.send_away(cpu);
     }
 
     /// Empties the depots into slabs.
     pub(super) fn flush_depots(self) {
         for node in &self.slab.cache.nodes {
-            while let Some(row) = node.depot.take(self.slab.machine()) {
-                self.row_to_slabs(row);
+            while let Some(list) = node.depot.take(self.slab.machine()) {
+                self.list_to_slabs(list);
             }
         }
     }
 
     /// Looks at every object in stocks and depots.
     pub(super) fn each_in_stock(self, mut look: impl FnMut(Addr)) {
-        let mut walk = |mut row: Row| {
-            while let Some(object) = row.pop(self.slab.machine(), self.slab.cache) {
+        let mut walk = |mut list: ObjectList| {
+            while let Some(object) = list.pop(self.slab.machine(), self.slab.cache) {
                 look(object);
             }
         };
         for cpu in &self.slab.cache.cpus {
             let local = cpu.local.lock_local(self.slab.machine());
             walk(local.stock.free);
-            local.stock.away.iter().for_each(|row| walk(*row));
+            local.stock.away.iter().for_each(|list| walk(*list));
         }
         for node in &self.slab.cache.nodes {
             let bundles = node.depot.lock(self.slab.machine());
-            bundles.rows[..bundles.len].iter().for_each(|row| walk(*row));
+            bundles.lists[..bundles.len].iter().for_each(|list| walk(*list));
         }
     }
 

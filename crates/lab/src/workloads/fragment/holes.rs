@@ -19,7 +19,7 @@ const RUN_MAX: u32 = BLOCK / 2;
 
 /// What holes are made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Goal {
+pub(super) enum Purpose {
     /// Room for what the kernel takes late, and as much again.
     Scattered,
     /// The free memory that is wanted, at the index that is wanted.
@@ -47,20 +47,20 @@ impl<'a> Holes<'a> {
         Self { stage, spec, random }
     }
 
-    /// Makes holes until there is as much free memory as `goal` says, and for [`Goal::Free`] the index is what it is to
+    /// Makes holes until there is as much free memory as `goal` says, and for [`Purpose::Free`] the index is what it is to
     /// be; half as much again at most.
-    pub(super) fn dig(&mut self, remains: &mut Remains, goal: Goal) {
+    pub(super) fn dig(&mut self, remains: &mut Remains, goal: Purpose) {
         let share = |share| pages_of(self.stage, remains.node, share);
         let wanted = match goal {
-            Goal::Scattered => 2 * share(self.spec.scattered),
-            Goal::Free => share(self.spec.free),
+            Purpose::Scattered => 2 * share(self.spec.scattered),
+            Purpose::Free => share(self.spec.free),
         };
         let step = (wanted / LOOKS).max(1);
         self.settle(remains);
         for _ in 0..LOOKS * 3 / 2 {
             let (free, index) = (self.free(remains.node), self.index(remains.node));
             let off = index - self.spec.index as i32;
-            if free >= wanted && (goal == Goal::Scattered || off.abs() <= TOLERANCE) {
+            if free >= wanted && (goal == Purpose::Scattered || off.abs() <= TOLERANCE) {
                 break;
             }
             let size = if off > 0 { Size::Runs } else { Size::Pages };

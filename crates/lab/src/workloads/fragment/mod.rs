@@ -149,9 +149,9 @@ impl Fragment {
         let mut random = filling.random.clone();
         let mut remains = filling.done();
         let mut holes = holes::Holes::new(stage, *self, &mut random);
-        holes.dig(&mut remains, holes::Goal::Scattered);
+        holes.dig(&mut remains, holes::Purpose::Scattered);
         holes.scatter(&mut remains);
-        holes.dig(&mut remains, holes::Goal::Free);
+        holes.dig(&mut remains, holes::Purpose::Free);
         pin::pin(stage, self.busy, &mut remains, &mut random);
         let zone = largest_zone(stage, node).expect("only nodes with memory are fragmented");
         remains.index = index_of(&stage.mm.views().free_blocks_in(zone), Order::PAGEBLOCK);
@@ -225,5 +225,4 @@ fn is_asked(zone: &Zone<SimMachine>) -> bool {
     zone.kind() >= ZoneKind::Dma32
 }
 
-/// Pages of a pageblock.
 const BLOCK: u32 = PAGEBLOCK_PAGES;

@@ -11,7 +11,7 @@ use super::{Arenas, Types};
 use crate::ground::{AtomicU32, Guard, Machine, MigrateType, Order, Pfn};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
 use crate::pages::fallback::{Ask, SearchMode, fallbacks};
-use crate::pages::pcp::Turn;
+use crate::pages::pcp::Hold;
 use crate::pages::zone::AllocFlags;
 
 /// What is to be taken, and by whom.
@@ -30,7 +30,7 @@ struct Search<'a, M: Machine, P> {
     ask: Ask,
     left: u32,
     taken: u32,
-    turn: Turn,
+    hold: Hold,
     /// Gets each block while the lock of its arena is held.
     put: P,
 }
@@ -44,8 +44,8 @@ impl<M: Machine> Arenas<M> {
         want: Want<'_>,
         put: P,
     ) -> u32 {
-        let turn = Turn::new(cx.cx.rules.lists.yields);
-        let mut search = Search { cx, ask: want.ask, left: want.blocks, taken: 0, turn, put };
+        let hold = Hold::new(cx.cx.rules.lists.yields);
+        let mut search = Search { cx, ask: want.ask, left: want.blocks, taken: 0, hold, put };
         let mut free = self.lock_home(cx, want);
         let home = free.number();
         search.take_all(&mut free, SearchMode::Own);
@@ -133,7 +133,7 @@ impl<M: Machine, P: FnMut(&mut FreeAreas, Pfn)> Search<'_, M, P> {
             (self.put)(free, pfn);
             self.taken += 1;
             self.left -= 1;
-            if self.turn.is_over(free) {
+            if self.hold.is_over(free) {
                 self.left = 0;
             }
             // What was claimed is now on the request's own lists.

@@ -2,8 +2,8 @@
 //! (docs/rules/page-lists.md#frees).
 
 use super::gather::GoesOn;
+use super::hold::Hold;
 use super::refill::Beside;
-use super::turn::Turn;
 use super::{LISTS, Pcp};
 use crate::ground::{Guard, Machine, MigrateType, Order, Pfn, Span, Work};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
@@ -83,9 +83,9 @@ impl Pcp {
         (pages, from): (u32, usize),
     ) -> u32 {
         let machine = cx.cx.machine;
-        let mut turn = Turn::new(cx.cx.rules.lists.yields);
+        let mut hold = Hold::new(cx.cx.rules.lists.yields);
         let (mut freed, mut index) = (0, from);
-        'turn: while freed < pages {
+        'hold: while freed < pages {
             let (order, was) = (Self::list_order(index), Self::list_mobility(index));
             let each = order.pages();
             while freed < pages {
@@ -98,8 +98,8 @@ impl Pcp {
                 let migratetype = cx.cx.blocks.read(machine, pfn);
                 cx.cx.blocks.joined(machine, (pfn, order), was);
                 free.free(cx, pfn, order, migratetype);
-                if turn.is_over(&free) {
-                    break 'turn;
+                if hold.is_over(&free) {
+                    break 'hold;
                 }
             }
             index = (index + 1) % LISTS;
@@ -116,13 +116,13 @@ impl Pcp {
         (pages, from): (u32, usize),
     ) -> u32 {
         let (mut freed, mut index) = (0, from);
-        let mut turn = Turn::new(cx.cx.rules.lists.yields);
+        let mut hold = Hold::new(cx.cx.rules.lists.yields);
         while freed < pages {
             let mut gathered = self.gather(cx, pages - freed, &mut index);
             if cx.cx.rules.lists.touch == TouchRule::Ahead {
                 gathered.fetch(cx);
             }
-            let (pages, goes_on) = gathered.free(cx, &mut turn);
+            let (pages, goes_on) = gathered.free(cx, &mut hold);
             freed += pages;
             if goes_on == GoesOn::No {
                 break;

@@ -8,7 +8,7 @@
 //! All of these can be told beforehand, and are fetched before the lock is taken. What is told without the lock may be
 //! wrong by then; it costs a fetch and nothing else, for under the lock all is looked at again.
 
-use super::turn::Turn;
+use super::hold::Hold;
 use super::{LISTS, Pcp};
 use crate::ground::{Access, Guard, Machine, Order, Pfn};
 use crate::pages::buddy::{FreeAreas, ZoneCx};
@@ -81,7 +81,7 @@ impl Gathered {
 
     /// Frees the blocks, each arena's in one hold of its lock and in the order in which they were gathered. Gives their
     /// pages.
-    pub(super) fn free<M: Machine>(&mut self, cx: ZoneCx<'_, M>, turn: &mut Turn) -> (u32, GoesOn) {
+    pub(super) fn free<M: Machine>(&mut self, cx: ZoneCx<'_, M>, hold: &mut Hold) -> (u32, GoesOn) {
         let mut left = &mut self.blocks[..self.len];
         let (mut freed, mut goes_on) = (0, GoesOn::Yes);
         while let Some(&Loose { pfn, arena, .. }) = left.first() {
@@ -96,7 +96,7 @@ impl Gathered {
                 }
                 free_block(cx, &mut free, block);
                 freed += block.order.pages();
-                if turn.is_over(&free) {
+                if hold.is_over(&free) {
                     goes_on = GoesOn::No;
                 }
             }

@@ -4,12 +4,12 @@
 
 mod drain;
 mod gather;
+mod hold;
 mod refill;
 mod sizing;
 #[cfg(test)]
 mod tests;
 mod tuning;
-mod turn;
 mod twin;
 
 use alloc::boxed::Box;
@@ -24,10 +24,10 @@ use crate::pages::stat::Events;
 use crate::rules::policy::PcpOrders;
 
 pub(crate) use drain::Freed;
+pub(crate) use hold::Hold;
 pub(crate) use refill::Beside;
 pub use sizing::PageSizing;
 pub use tuning::{Pressure, Setting, Tuning};
-pub(crate) use turn::Turn;
 use twin::Twin;
 pub(crate) use twin::watched;
 

@@ -1,7 +1,7 @@
 //! The allocation side of a pageset: take a block, or first refill the list from the buddy lists
 //! (docs/rules/page-lists.md#refills).
 
-use super::{Pcp, Turn};
+use super::{Hold, Pcp};
 use crate::ground::{Access, AtomicI32, AtomicU32, Line, LineKind, Machine, Order, Pfn, Span, Work};
 use crate::pages::arena::Want;
 use crate::pages::buddy::ZoneCx;
@@ -79,14 +79,14 @@ impl Pcp {
         let pages = |taken: u32| (taken << ask.order.get()) as i32;
         let taken = if let Some(free) = cx.zone.arenas.only() {
             let mut free = free.lock(machine);
-            let mut turn = Turn::new(cx.cx.rules.lists.yields);
+            let mut hold = Hold::new(cx.cx.rules.lists.yields);
             // What the search for one block learnt (that its own lists are empty) holds for the next, as long as the lock is held.
             let (mut mode, mut taken) = (SearchMode::default(), 0);
             while taken < blocks {
                 let Some(pfn) = free.take(cx, ask, &mut mode) else { break };
                 self.put_cold(cx, ask, to, pfn);
                 taken += 1;
-                if turn.is_over(&free) {
+                if hold.is_over(&free) {
                     break;
                 }
             }

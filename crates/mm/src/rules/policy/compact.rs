@@ -2,7 +2,7 @@
 //! of 2014 proposed: no kernel has those, each is a part of its own.
 
 use super::in_force::{List, Of};
-use super::parts::Part;
+use super::part::Part;
 use super::{Mechanism, PcpOrders, Rules, v};
 use crate::ground::{Since, Version, at};
 

@@ -2,7 +2,7 @@
 
 use super::in_force::{List, Of};
 use super::mechanism::Mechanism;
-use super::parts::Part;
+use super::part::Part;
 use super::v;
 use crate::ground::{Since, Version, at};
 

@@ -2,27 +2,8 @@
 //! kernel has. Each has a name (`+yield`), so that its effect can be measured alone. `freehold` is the default kernel with
 //! all parts that pay.
 
+pub use super::part::Part;
 use super::{Rules, compact, lists, slab, tier, zone};
-
-/// A part of a policy.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// Its name, as it stands after a `+`.
-    pub name: &'static str,
-    /// What it does.
-    pub meaning: &'static str,
-    /// Puts it in force.
-    pub(super) set: fn(&mut Rules),
-    /// Whether `freehold` has it.
-    pub(super) pays: bool,
-}
-
-impl Part {
-    /// Whether `freehold` has it: whether it pays.
-    pub const fn is_in_freehold(&self) -> bool {
-        self.pays
-    }
-}
 
 /// All parts. Each stands with the rules that it changes.
 pub const PARTS: &[Part] = &joined::<COUNT>();
@@ -53,7 +34,6 @@ pub(super) fn apply(rules: &Rules, name: &str) -> Option<Rules> {
     Some(rules)
 }
 
-/// The rules of `freehold`.
 pub(super) fn freehold() -> Rules {
     let mut rules = Rules::linux(super::FREEHOLD_KERNEL);
     PARTS.iter().filter(|part| part.pays).for_each(|part| (part.set)(&mut rules));

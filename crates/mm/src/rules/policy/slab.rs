@@ -2,7 +2,7 @@
 //! the rule says where it is from.
 
 use super::in_force::{List, Of};
-use super::parts::Part;
+use super::part::Part;
 use super::{Mechanism, Rules, v};
 use crate::ground::{Since, Version, at};
 

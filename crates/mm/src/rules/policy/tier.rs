@@ -2,7 +2,7 @@
 
 use super::in_force::{List, Of};
 use super::mechanism::Mechanism;
-use super::parts::Part;
+use super::part::Part;
 use super::v;
 use crate::ground::Version;
 use crate::rules::revision::{self, Revision};
@@ -73,7 +73,6 @@ impl TierRules {
     }
 }
 
-/// Parts of it.
 pub(super) const PARTS: &[Part] = &[Part {
     name: "promote",
     meaning: "Pages of slow nodes are promoted by regions: a few pages of each are asked, the densest are swept, what two sweeps \

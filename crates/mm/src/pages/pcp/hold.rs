@@ -20,12 +20,12 @@ const LOOK_EVERY: u32 = 16;
 
 /// A hold of the zone lock, as far as it has come.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Hold {
     rule: YieldRule,
     moved: u32,
 }
 
-impl Turn {
+impl Hold {
     /// One that begins now.
     pub(crate) fn new(rule: YieldRule) -> Self {
         Self { rule, moved: 0 }
