@@ -21,7 +21,6 @@ pub fn markdown(trials: &[Trial]) -> String {
     out
 }
 
-/// The trials of `knob`.
 fn of(trials: &[Trial], knob: Knob) -> Vec<&Trial> {
     trials.iter().filter(|trial| trial.knob == knob).collect()
 }

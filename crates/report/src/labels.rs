@@ -18,7 +18,6 @@ pub(crate) struct OfPolicy {
     pub(crate) rows: Vec<LabelRow>,
 }
 
-/// A label with what it is of.
 #[derive(Serialize)]
 pub(crate) struct LabelRow {
     /// The mechanism; empty in its second row.

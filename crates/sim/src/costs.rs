@@ -135,7 +135,6 @@ pub(crate) struct Costs {
     pub(crate) irq: Ticks,
     /// On entering a span, by [`Span`].
     pub(crate) spans: [Ticks; Span::COUNT],
-    /// By [`Path`].
     pub(crate) paths: [Ticks; Path::COUNT],
     pub(crate) context_switch: Ticks,
     /// A task on a CPU that others wait for has to let one of them run after this.

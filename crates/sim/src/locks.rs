@@ -17,7 +17,6 @@ use crate::time::{Ticks, to_nanos};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimLock(pub(crate) u32);
 
-/// Nobody.
 pub(crate) const NOBODY: u32 = u32::MAX;
 /// Holds a lock outside of any task, while a machine is set up or looked at.
 pub(crate) const OUTSIDE: u32 = NOBODY - 1;

@@ -16,7 +16,6 @@ use crate::rng::Rng;
 /// Repetitions, and runs of each, at most.
 const TIMES: usize = 25;
 const RUNS: usize = 64;
-/// Lines of a page.
 pub(super) const PAGE_LINES: usize = PAGE_WORDS / LINE_WORDS;
 /// Descriptors of the shorter run: enough for any prefetcher to be ahead.
 pub(super) const SHORT: usize = PAGE_LINES / 2;

@@ -48,7 +48,6 @@ pub(crate) fn start(sim: &Sim, world: &Rc<World>) {
     }
 }
 
-/// The knobs of kmmscand.
 const KMMSCAND_KNOBS: [Knob; 4] =
     [Knob::KmmscandPeriodMin, Knob::KmmscandPeriodMax, Knob::KmmscandSizeMax, Knob::BalancingScanDelay];
 

@@ -53,7 +53,6 @@ pub(super) fn mark(experiment: &mut Experiment) {
     }
 }
 
-/// What a metric is a product of.
 fn product(case: Case, metric: &Metric) -> Product {
     let path = metric.path();
     let (subject, figure) = path.split_once('.').unwrap_or(("", path));

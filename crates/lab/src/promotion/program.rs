@@ -25,7 +25,6 @@ pub(crate) struct ProgramSpec<'a> {
     pub(crate) grain: u32,
 }
 
-/// A mapping.
 #[derive(Debug)]
 struct Mapping {
     /// Where it begins, in modelled pages of the address space, …
@@ -59,7 +58,6 @@ struct Turning {
     every: Nanos,
 }
 
-/// A program.
 pub(crate) struct Program {
     pub(crate) space: Arc<AddressSpace<SimMachine>>,
     pub(crate) grain: u32,
@@ -149,7 +147,6 @@ impl Program {
         self.pages.len() as u64 * u64::from(self.grain)
     }
 
-    /// A thread begins, on `node`.
     pub(crate) fn begin_thread(&self, node: Node) {
         let threads = &self.threads[usize::from(node.0)];
         threads.set(threads.get() + 1);
@@ -241,7 +238,6 @@ impl Program {
         chance::happened(expected, random)
     }
 
-    /// The page has moved.
     pub(super) fn moved(&self, page: usize, to: Node) {
         let from = self.pages[page].node.replace(to.0);
         let placed = &self.segment(page).placed;

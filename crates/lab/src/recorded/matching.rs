@@ -20,7 +20,6 @@ pub(super) enum Returned {
     Whole(BlockId),
     /// Pages of a block that must be split first.
     Split {
-        /// The block.
         block: BlockId,
         /// The number of its first page, once split.
         parts: BlockId,

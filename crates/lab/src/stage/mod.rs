@@ -23,7 +23,6 @@ use self::placement::spread;
 pub(crate) struct Setup<'a> {
     /// The machine.
     pub(crate) profile: &'a Profile,
-    /// The policy.
     pub(crate) policy: &'a Policy,
     /// Knobs that differ from their defaults from the start.
     pub(crate) knobs: &'a [(Knob, u64)],

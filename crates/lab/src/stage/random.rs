@@ -37,7 +37,6 @@ impl Random {
         self.next() % bound
     }
 
-    /// A time below `bound`.
     pub(crate) fn time_below(&mut self, bound: Nanos) -> Nanos {
         Nanos(if bound.0 == 0 { 0 } else { self.below(bound.0) })
     }

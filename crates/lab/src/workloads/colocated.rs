@@ -113,7 +113,6 @@ impl Workload for Colocated {
     }
 }
 
-/// A service.
 struct Service {
     stage: Rc<Stage>,
     spec: Colocated,

@@ -18,7 +18,7 @@ use super::mapping::{Backing, Mapping};
 use super::workload::Sharing;
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, WorkloadSpec, within};
+use crate::workloads::workload::{Workload, WorkloadKind, WorkloadSpec, number, within};
 
 /// What is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -46,12 +46,8 @@ pub struct PageFault {
     #[serde(default)]
     pub memory: FaultKind,
     /// Size of the mapping, MiB, from 1.
-    #[serde(default = "default_mib")]
+    #[serde(default = "number::<128>")]
     pub mib: u32,
-}
-
-const fn default_mib() -> u32 {
-    128
 }
 
 /// Tasks start within the time of the first few faults, so that they never run in step.

@@ -19,7 +19,7 @@ use sim::{Path, Sim, TaskSpec};
 use super::mapping::{Backing, Mapping, get};
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 /// Parameters of the processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -34,27 +34,15 @@ pub(super) struct ProcessChurn {
     /// What a process computes for each page that it faults in, us.
     pub us_per_page: u32,
     /// Pages that it faults in at a stretch, from 1.
-    #[serde(default = "default_burst")]
+    /// malloc takes 132 KiB at a time from the kernel.
+    #[serde(default = "number::<32>")]
     pub burst_pages: u32,
     /// Blocks of order 0 and 1, in turn, that the kernel allocates on its behalf, for each 100 pages.
-    #[serde(default = "default_slab")]
+    #[serde(default = "number::<10>")]
     pub slab_percent: u32,
     /// Time between two processes of a job, us; half to one and a half of it.
-    #[serde(default = "default_gap")]
+    #[serde(default = "number::<500>")]
     pub gap_us: u32,
-}
-
-/// malloc takes 132 KiB at a time from the kernel.
-const fn default_burst() -> u32 {
-    32
-}
-
-const fn default_slab() -> u32 {
-    10
-}
-
-const fn default_gap() -> u32 {
-    500
 }
 
 /// Blocks that one free of a slab's pages comes with.

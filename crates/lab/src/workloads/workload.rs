@@ -51,7 +51,6 @@ pub(crate) struct WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// Reads the parameters of `W`.
     pub(crate) fn read<W>(parameters: Table) -> Result<Arc<dyn Workload>, toml::de::Error>
     where
         W: Workload + DeserializeOwned + 'static,
@@ -101,6 +100,11 @@ pub enum Sharing {
     Processes,
     /// All share one.
     Threads,
+}
+
+/// The number that a parameter is where a file does not say.
+pub(crate) const fn number<const N: u32>() -> u32 {
+    N
 }
 
 /// `value`, if it is in `range`.

@@ -137,7 +137,6 @@ impl Frame {
         self.next.load(Relaxed)
     }
 
-    /// Chains `next` to it.
     #[inline]
     pub(crate) fn chain(&self, next: u32) {
         self.next.store(next, Relaxed);

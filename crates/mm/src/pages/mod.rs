@@ -173,7 +173,6 @@ impl<M: Machine> Pages<M> {
         self.map.frame(pfn).state().order
     }
 
-    /// The node of `pfn`.
     #[inline]
     pub(crate) fn node_of_page(&self, pfn: Pfn) -> Node {
         self.zones[usize::from(self.map.frame(pfn).state().zone.0)].node

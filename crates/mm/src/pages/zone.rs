@@ -104,7 +104,6 @@ const ALL_OF_IT: u32 = 1 << 30;
 /// A block that was found, and its zone.
 pub type ZoneBlock = (Pfn, ZoneId);
 
-/// Flags of a zone.
 pub(crate) mod zone_flag {
     /// Free pages are under the high mark: pagesets do not grow.
     pub(crate) const BELOW_HIGH: u32 = 1;

@@ -376,7 +376,6 @@ impl Core {
         self.in_task() && self.sched.borrow_mut().take_sliced(self.cpu.get(), self.clock.get())
     }
 
-    /// Wakes a task.
     pub(crate) fn wake(&self, task: u32) {
         if self.in_task() {
             self.sync();

@@ -217,7 +217,6 @@ impl Caches {
         }
     }
 
-    /// What is busy near `cpu`.
     pub(super) fn busy_near(&self, cpu: u16) -> BusyNear {
         let place = self.cpu(cpu).place;
         let (core, llc) = (usize::from(place.core), usize::from(place.llc));

@@ -371,7 +371,6 @@ impl Lines {
         self.caches.change_busy(cpu, change);
     }
 
-    /// What is busy near `cpu`.
     pub(crate) fn busy_near(&self, cpu: u16) -> BusyNear {
         self.caches.busy_near(cpu)
     }

@@ -10,7 +10,6 @@ use mm::ids::PAGE_SIZE;
 use super::frames::LineEntry;
 use crate::costs::LINE_BYTES;
 
-/// Words of a line.
 const WORDS: usize = (LINE_BYTES / 8) as usize;
 
 /// Lines of 512 frames, a pageblock on x86: slabs lie close together by pageblocks.
@@ -92,7 +91,6 @@ impl Objects {
         self.change(at, |slot| *slot = [index, ROW << 32 | u64::from(above as u32)]);
     }
 
-    /// The entry of the line at `at`.
     #[inline]
     pub(super) fn entry(&self, at: Addr) -> LineEntry {
         LineEntry::from_bits(self.slot(at)[1] as u32)
@@ -110,7 +108,6 @@ struct LineOfBlock {
     line: usize,
 }
 
-/// The line at `at`.
 #[inline]
 fn place(at: Addr) -> LineOfBlock {
     let line = (at.0 / LINE_BYTES) as usize;

@@ -15,7 +15,6 @@ const SHARE_SHIFT: u32 = 20;
 /// The first piece of a stretch, and the longest: 16 and 256 µs.
 const PIECE_MIN: Ticks = 16_000 << 10;
 const PIECE_MAX: Ticks = 256_000 << 10;
-/// Lines of a page.
 const PAGE_LINES: u64 = mm::ids::PAGE_SIZE / LINE_BYTES;
 /// Page table entries in a line.
 const ENTRIES_PER_LINE: u64 = LINE_BYTES / 8;
@@ -318,7 +317,6 @@ fn overlapped(pattern: Pattern, latency: u64, costs: &Costs) -> Price {
     }
 }
 
-/// `share` of `number`.
 fn part_of(number: u64, share: u64) -> u64 {
     ((u128::from(number) * u128::from(share)) >> SHARE_SHIFT) as u64
 }

@@ -85,179 +85,115 @@ pub struct FigureSpec {
     pub meaning: &'static str,
 }
 
-const fn spec(key: &'static str, min: f64, max: f64, meaning: &'static str) -> FigureSpec {
-    FigureSpec { key, min, max, meaning }
+const fn figure(key: &'static str, min: f64, max: f64) -> FigureSpec {
+    FigureSpec { key, min, max, meaning: "" }
+}
+
+impl FigureSpec {
+    const fn is(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
 }
 
 /// Every figure that a profile has.
 pub const FIGURES: &[FigureSpec] = &[
-    spec(
-        "cpu.speed",
-        0.05,
-        20.0,
-        "speed of one thread relative to the `kvm-genoa-2c` profile; a recording's own CPU time is divided by it",
+    figure("cpu.speed", 0.05, 20.0)
+        .is("speed of one thread relative to the `kvm-genoa-2c` profile; a recording's own CPU time is \
+            divided by it"),
+    figure("cpu.smt_ratio", 1.0, 4.0)
+        .is("how much longer instructions take while another thread of the core works; 1: threads do not \
+            slow each other"),
+    figure("cpu.touch_ns", 0.0, 100.0).is("instructions around each touched line, the line's latency apart"),
+    figure("cpu.window_ns", 0.0, 10_000.0)
+        .is("how far a CPU looks ahead, in instructions' time: misses that begin within it are waited for \
+            together"),
+    figure("cpu.store_ratio", 0.0, 1.0)
+        .is("part of a miss's latency that is left where only a store waits for the line"),
+    figure("cpu.lock_ns", 0.1, 1000.0)
+        .is("taking and giving back a free lock whose line is in the first-level cache"),
+    figure("cpu.irq_ns", 0.0, 1000.0).is("switching interrupts off, and the same for on again"),
+    figure("path.page_alloc_ns", 0.0, 10_000.0).is("instructions of one page allocation outside of refills"),
+    figure("path.page_free_ns", 0.0, 10_000.0).is("instructions of one call that frees pages, drains apart"),
+    figure("path.slab_alloc_ns", 0.0, 10_000.0).is(
+        "instructions of one object's allocation, or of one call for many, where a CPU has free ones at \
+            hand",
     ),
-    spec(
-        "cpu.smt_ratio",
-        1.0,
-        4.0,
-        "how much longer instructions take while another thread of the core works; 1: threads do not slow each other",
+    figure("path.slab_free_ns", 0.0, 10_000.0).is("the same of freeing"),
+    figure("path.refill_ns", 0.0, 100_000.0).is("instructions of one refill, pages apart"),
+    figure("path.drain_ns", 0.0, 100_000.0).is("instructions of one drain, pages apart"),
+    figure("path.fault_ns", 0.0, 100_000.0)
+        .is("a page fault on private memory from exception to return, its allocation and clearing apart"),
+    figure("path.shared_fault_ns", 0.0, 100_000.0)
+        .is("the same on shared anonymous memory, adding it to its file too"),
+    figure("path.unmap_ns", 0.0, 100_000.0).is("taking one page out of an address space, its freeing apart"),
+    figure("path.truncate_ns", 0.0, 100_000.0)
+        .is("taking one page out of the file behind it, its freeing apart"),
+    figure("path.rmap_step_ns", 0.0, 100_000.0)
+        .is("from a page to one page table entry that maps it, whose accessed bit is tested and cleared"),
+    figure("path.reclaim_page_ns", 0.0, 100_000.0).is("reclaim's look at a page that it has isolated"),
+    figure("path.migrate_scan_ns", 0.0, 100_000.0)
+        .is("compaction's migrate scanner looks at a page, its descriptor's cache line apart"),
+    figure("path.free_scan_ns", 0.0, 100_000.0).is("compaction's free scanner looks at a page, likewise"),
+    figure("path.migrate_ns", 0.0, 100_000.0)
+        .is("moving a page to another frame, its page table entries and its contents apart"),
+    figure("path.access_scan_ns", 0.0, 100_000.0)
+        .is("promotion's scan tests and clears the accessed mark of a page, as one of many in a row"),
+    figure("path.access_probe_ns", 0.0, 100_000.0)
+        .is("the same for a page by itself: the walk down the page tables comes on top"),
+    figure("path.hint_mark_ns", 0.0, 100_000.0)
+        .is("NUMA balancing makes a page fault at its next access, as one of many in a row"),
+    figure("path.hint_fault_ns", 0.0, 1_000_000.0)
+        .is("such a fault, whatever it decides and the page's move apart"),
+    figure("path.promote_ns", 0.0, 1_000_000.0)
+        .is("what moving a page of a program whose threads use it takes on top of path.migrate_ns: they \
+            wait, their accesses are in the way"),
+    figure("path.tlb_flush_ns", 0.0, 1_000_000.0)
+        .is("having the CPUs that run a program's threads forget an entry, or a batch of them"),
+    figure("path.syscall_ns", 0.0, 100_000.0).is("entering the kernel by a system call and leaving it"),
+    figure("path.interrupt_ns", 0.0, 100_000.0).is("taking an interrupt and returning from it"),
+    figure("path.context_switch_ns", 0.0, 100_000.0).is("going from one task to another on a CPU"),
+    figure("path.wakeup_ns", 0.0, 1_000_000.0)
+        .is("from a wake-up until the task runs on a CPU that was idle"),
+    figure("sched.slice_ns", 10_000.0, 1e9).is("how long a task may keep a CPU that others wait for"),
+    figure("cache.l1_bytes", 1024.0, 1e9).is("first-level data cache of a core"),
+    figure("cache.l2_bytes", 1024.0, 1e9).is("second-level cache of a core"),
+    figure("cache.l3_bytes", 1024.0, 1e11).is("last-level cache, each"),
+    figure("cache.l1_ns", 0.1, 100.0).is("latency of the first level"),
+    figure("cache.l2_ns", 0.1, 1000.0).is("latency of the second level"),
+    figure("cache.l3_ns", 0.1, 10_000.0).is("latency of the last level"),
+    figure("transfer.smt_ns", 0.1, 10_000.0).is("a line's way from a thread of the same core"),
+    figure("transfer.same_llc_ns", 0.1, 10_000.0).is("… from a core under the same last-level cache"),
+    figure("transfer.same_socket_ns", 0.1, 10_000.0).is("… from elsewhere on the socket"),
+    figure("transfer.cross_socket_ns", 0.1, 100_000.0).is("… from another socket"),
+    figure("handover.smt_ns", 0.1, 10_000.0).is("a contended lock's way to a waiter on the same core"),
+    figure("handover.same_llc_ns", 0.1, 10_000.0).is("… to one under the same last-level cache"),
+    figure("handover.same_socket_ns", 0.1, 10_000.0).is("… to one elsewhere on the socket"),
+    figure("handover.cross_socket_ns", 0.1, 100_000.0).is("… to one on another socket"),
+    figure("dram.local_ns", 1.0, 100_000.0).is("latency of memory of the CPU's own node, idle"),
+    figure("dram.remote_ns", 1.0, 100_000.0).is("latency of memory of another node, idle"),
+    figure("dram.node_gbps", 0.1, 10_000.0).is("peak bandwidth of a node's memory, GB/s"),
+    figure("dram.link_gbps", 0.1, 10_000.0)
+        .is("what a node's memory gives CPUs of other sockets at most, and takes from them, GB/s in each \
+            direction"),
+    figure("dram.loaded_half_ratio", 1.0, 100.0)
+        .is("latency at half of the peak bandwidth over idle latency"),
+    figure("dram.loaded_full_ratio", 1.0, 100.0).is("latency at the peak bandwidth over idle latency"),
+    figure("memory.clear_gbps", 0.01, 10_000.0).is("one CPU clearing pages, GB/s"),
+    figure("memory.hot_gbps", 0.01, 10_000.0).is("one CPU writing what is in its second-level cache, GB/s"),
+    figure("memory.copy_gbps", 0.01, 10_000.0).is("one CPU copying pages, GB/s copied"),
+    figure("memory.read_gbps", 0.01, 10_000.0).is("one CPU reading memory in sequence, GB/s"),
+    figure("memory.write_gbps", 0.01, 10_000.0).is("one CPU writing memory in sequence, GB/s"),
+    figure("memory.random_overlap_ratio", 0.01, 1.0)
+        .is("part of a read's latency that is left among others in random order, none of which depends on \
+            another"),
+    figure("memory.walk_ns", 0.0, 10_000.0).is(
+        "what bringing a page table's line from memory adds to an access in random order; entries share \
+            the last-level cache with the data",
     ),
-    spec("cpu.touch_ns", 0.0, 100.0, "instructions around each touched line, the line's latency apart"),
-    spec(
-        "cpu.window_ns",
-        0.0,
-        10_000.0,
-        "how far a CPU looks ahead, in instructions' time: misses that begin within it are waited for together",
-    ),
-    spec(
-        "cpu.store_ratio",
-        0.0,
-        1.0,
-        "part of a miss's latency that is left where only a store waits for the line",
-    ),
-    spec(
-        "cpu.lock_ns",
-        0.1,
-        1000.0,
-        "taking and giving back a free lock whose line is in the first-level cache",
-    ),
-    spec("cpu.irq_ns", 0.0, 1000.0, "switching interrupts off, and the same for on again"),
-    spec("path.page_alloc_ns", 0.0, 10_000.0, "instructions of one page allocation outside of refills"),
-    spec("path.page_free_ns", 0.0, 10_000.0, "instructions of one call that frees pages, drains apart"),
-    spec(
-        "path.slab_alloc_ns",
-        0.0,
-        10_000.0,
-        "instructions of one object's allocation, or of one call for many, where a CPU has free ones at hand",
-    ),
-    spec("path.slab_free_ns", 0.0, 10_000.0, "the same of freeing"),
-    spec("path.refill_ns", 0.0, 100_000.0, "instructions of one refill, pages apart"),
-    spec("path.drain_ns", 0.0, 100_000.0, "instructions of one drain, pages apart"),
-    spec(
-        "path.fault_ns",
-        0.0,
-        100_000.0,
-        "a page fault on private memory from exception to return, its allocation and clearing apart",
-    ),
-    spec(
-        "path.shared_fault_ns",
-        0.0,
-        100_000.0,
-        "the same on shared anonymous memory, adding it to its file too",
-    ),
-    spec("path.unmap_ns", 0.0, 100_000.0, "taking one page out of an address space, its freeing apart"),
-    spec("path.truncate_ns", 0.0, 100_000.0, "taking one page out of the file behind it, its freeing apart"),
-    spec(
-        "path.rmap_step_ns",
-        0.0,
-        100_000.0,
-        "from a page to one page table entry that maps it, whose accessed bit is tested and cleared",
-    ),
-    spec("path.reclaim_page_ns", 0.0, 100_000.0, "reclaim's look at a page that it has isolated"),
-    spec(
-        "path.migrate_scan_ns",
-        0.0,
-        100_000.0,
-        "compaction's migrate scanner looks at a page, its descriptor's cache line apart",
-    ),
-    spec("path.free_scan_ns", 0.0, 100_000.0, "compaction's free scanner looks at a page, likewise"),
-    spec(
-        "path.migrate_ns",
-        0.0,
-        100_000.0,
-        "moving a page to another frame, its page table entries and its contents apart",
-    ),
-    spec(
-        "path.access_scan_ns",
-        0.0,
-        100_000.0,
-        "promotion's scan tests and clears the accessed mark of a page, as one of many in a row",
-    ),
-    spec(
-        "path.access_probe_ns",
-        0.0,
-        100_000.0,
-        "the same for a page by itself: the walk down the page tables comes on top",
-    ),
-    spec(
-        "path.hint_mark_ns",
-        0.0,
-        100_000.0,
-        "NUMA balancing makes a page fault at its next access, as one of many in a row",
-    ),
-    spec(
-        "path.hint_fault_ns",
-        0.0,
-        1_000_000.0,
-        "such a fault, whatever it decides and the page's move apart",
-    ),
-    spec(
-        "path.promote_ns",
-        0.0,
-        1_000_000.0,
-        "what moving a page of a program whose threads use it takes on top of path.migrate_ns: they wait, their accesses are in the way",
-    ),
-    spec(
-        "path.tlb_flush_ns",
-        0.0,
-        1_000_000.0,
-        "having the CPUs that run a program's threads forget an entry, or a batch of them",
-    ),
-    spec("path.syscall_ns", 0.0, 100_000.0, "entering the kernel by a system call and leaving it"),
-    spec("path.interrupt_ns", 0.0, 100_000.0, "taking an interrupt and returning from it"),
-    spec("path.context_switch_ns", 0.0, 100_000.0, "going from one task to another on a CPU"),
-    spec("path.wakeup_ns", 0.0, 1_000_000.0, "from a wake-up until the task runs on a CPU that was idle"),
-    spec("sched.slice_ns", 10_000.0, 1e9, "how long a task may keep a CPU that others wait for"),
-    spec("cache.l1_bytes", 1024.0, 1e9, "first-level data cache of a core"),
-    spec("cache.l2_bytes", 1024.0, 1e9, "second-level cache of a core"),
-    spec("cache.l3_bytes", 1024.0, 1e11, "last-level cache, each"),
-    spec("cache.l1_ns", 0.1, 100.0, "latency of the first level"),
-    spec("cache.l2_ns", 0.1, 1000.0, "latency of the second level"),
-    spec("cache.l3_ns", 0.1, 10_000.0, "latency of the last level"),
-    spec("transfer.smt_ns", 0.1, 10_000.0, "a line's way from a thread of the same core"),
-    spec("transfer.same_llc_ns", 0.1, 10_000.0, "… from a core under the same last-level cache"),
-    spec("transfer.same_socket_ns", 0.1, 10_000.0, "… from elsewhere on the socket"),
-    spec("transfer.cross_socket_ns", 0.1, 100_000.0, "… from another socket"),
-    spec("handover.smt_ns", 0.1, 10_000.0, "a contended lock's way to a waiter on the same core"),
-    spec("handover.same_llc_ns", 0.1, 10_000.0, "… to one under the same last-level cache"),
-    spec("handover.same_socket_ns", 0.1, 10_000.0, "… to one elsewhere on the socket"),
-    spec("handover.cross_socket_ns", 0.1, 100_000.0, "… to one on another socket"),
-    spec("dram.local_ns", 1.0, 100_000.0, "latency of memory of the CPU's own node, idle"),
-    spec("dram.remote_ns", 1.0, 100_000.0, "latency of memory of another node, idle"),
-    spec("dram.node_gbps", 0.1, 10_000.0, "peak bandwidth of a node's memory, GB/s"),
-    spec(
-        "dram.link_gbps",
-        0.1,
-        10_000.0,
-        "what a node's memory gives CPUs of other sockets at most, and takes from them, GB/s in each direction",
-    ),
-    spec("dram.loaded_half_ratio", 1.0, 100.0, "latency at half of the peak bandwidth over idle latency"),
-    spec("dram.loaded_full_ratio", 1.0, 100.0, "latency at the peak bandwidth over idle latency"),
-    spec("memory.clear_gbps", 0.01, 10_000.0, "one CPU clearing pages, GB/s"),
-    spec("memory.hot_gbps", 0.01, 10_000.0, "one CPU writing what is in its second-level cache, GB/s"),
-    spec("memory.copy_gbps", 0.01, 10_000.0, "one CPU copying pages, GB/s copied"),
-    spec("memory.read_gbps", 0.01, 10_000.0, "one CPU reading memory in sequence, GB/s"),
-    spec("memory.write_gbps", 0.01, 10_000.0, "one CPU writing memory in sequence, GB/s"),
-    spec(
-        "memory.random_overlap_ratio",
-        0.01,
-        1.0,
-        "part of a read's latency that is left among others in random order, none of which depends on another",
-    ),
-    spec(
-        "memory.walk_ns",
-        0.0,
-        10_000.0,
-        "what bringing a page table's line from memory adds to an access in random order; entries share the last-level cache with the data",
-    ),
-    spec(
-        "prefetch.overlap_ratio",
-        0.01,
-        1.0,
-        "part of a miss's latency that is left when the line was next in sequence",
-    ),
-    spec("prefetch.train_lines", 0.0, 255.0, "misses in sequence that cost their whole latency before that"),
+    figure("prefetch.overlap_ratio", 0.01, 1.0)
+        .is("part of a miss's latency that is left when the line was next in sequence"),
+    figure("prefetch.train_lines", 0.0, 255.0)
+        .is("misses in sequence that cost their whole latency before that"),
 ];
 
 /// The entry of `key` in [`FIGURES`].

@@ -10,7 +10,6 @@ use std::{env, fs};
 
 type Outcome<T> = Result<T, String>;
 
-/// One bug.
 struct Bug {
     name: String,
     from: String,

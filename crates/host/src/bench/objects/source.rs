@@ -32,7 +32,6 @@ pub(super) trait ObjectSource: Sync {
     /// An object; where there is none, a number that [`Self::free`] bears.
     fn alloc(&self) -> u64;
 
-    /// Frees an object.
     fn free(&self, object: u64);
 
     /// Allocates an object and frees it, `pairs` times.

@@ -11,7 +11,6 @@ use crate::conform::read::trace_csv::{Event, EventKind, PageTrace};
 pub(super) struct PageRun {
     /// The list that they went to.
     pub(super) list: ListId,
-    /// Its events.
     pub(super) events: Vec<u32>,
     /// The allocation that caused it; [`NONE`] for one of the bulk allocator, which leaves no event.
     pub(super) request: u32,

@@ -71,7 +71,6 @@ impl SlabNodes {
         self.nodes
     }
 
-    /// The node of a CPU.
     pub(in crate::conform) fn node_of(&self, cpu: u16) -> Node {
         self.of_cpu.get(usize::from(cpu)).copied().unwrap_or(Node(0))
     }

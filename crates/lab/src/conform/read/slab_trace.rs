@@ -10,7 +10,6 @@ use super::slab_nodes::SlabNodes;
 pub(in crate::conform) struct SlabTraceEvent {
     /// The line in the file.
     pub(in crate::conform) line: u32,
-    /// The CPU.
     pub(in crate::conform) cpu: u16,
     /// What happened.
     pub(in crate::conform) kind: SlabTraceKind,

@@ -46,7 +46,6 @@ pub(super) struct StartSlabs {
 }
 
 impl StartSlabs {
-    /// From the events.
     pub(super) fn infer(events: &[SlabTraceEvent], numbers: SlabNumbers) -> Result<Self, FormatError> {
         Ok(Self { of_cpu: of_cpus(events, numbers)? })
     }

@@ -40,312 +40,169 @@ pub(super) enum Read {
     Elsewhere,
 }
 
-const fn spec(path: &'static str, unit: &'static str, read: Read, meaning: &'static str) -> MetricSpec {
-    MetricSpec { path, unit, meaning, read }
+const fn metric(path: &'static str, unit: &'static str, read: Read) -> MetricSpec {
+    MetricSpec { path, unit, meaning: "", read }
+}
+
+impl MetricSpec {
+    const fn is(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
+}
+
+/// A percentile of samples.
+macro_rules! percentile {
+    ($of_100:literal) => {
+        metric(concat!("p", $of_100, ".NAME"), "ns", Read::Samples(|sample| sample.percentile($of_100))).is(
+            concat!("of a hundred of the workload's samples NAME of a time, ", $of_100, " took at most this"),
+        )
+    };
 }
 
 /// Every metric.
 pub const METRICS: &[MetricSpec] = &[
-    spec("SPAN.mean_ns", "ns", Read::Latency(|l, _| per(l.total_ns, l.count)), "mean duration"),
-    spec("SPAN.p50_ns", "ns", Read::Latency(|l, _| of(l.p50_ns, l.count)), "half took at most this"),
-    spec("SPAN.p99_ns", "ns", Read::Latency(|l, _| of(l.p99_ns, l.count)), "99 in 100 took at most this"),
-    spec("SPAN.max_ns", "ns", Read::Latency(|l, _| of(l.max_ns, l.count)), "the longest"),
-    spec("SPAN.count_per_second", "1/s", Read::Latency(|l, run| second(l.count, run)), "how many a second"),
-    spec(
-        "SPAN.total_ns_per_second",
-        "ns/s",
-        Read::Latency(|l, run| second(l.total_ns, run)),
-        "time in them, all CPUs together, per second",
-    ),
-    spec(
-        "SPAN.count_per_operation",
-        "1/op",
-        Read::Latency(|l, run| per(l.count, run.operations)),
-        "how many for each operation of the workload",
-    ),
-    spec(
-        "SPAN.total_ns_per_operation",
-        "ns/op",
-        Read::Latency(|l, run| per(l.total_ns, run.operations)),
-        "time in them for each operation of the workload",
-    ),
-    spec(
-        "SPAN.share.LOW",
-        "percent",
-        Read::Share,
-        "how many of them are in the power-of-two row from LOW ns on",
-    ),
-    spec(
-        "SPAN.emd_buckets",
-        "buckets",
-        Read::Elsewhere,
-        "earth mover's distance from the published histogram, both normalised, in power-of-two rows",
-    ),
-    spec(
-        "SPAN.pages_mean",
-        "pages",
-        Read::Span(|s, _, _| per(s.pages(), s.latency.count())),
-        "base pages that one moves, on average",
-    ),
-    spec(
-        "SPAN.pages_per_second",
-        "pages/s",
-        Read::Span(|s, _, run| second(s.pages(), run)),
-        "base pages that they move a second",
-    ),
-    spec(
-        "SPAN.pages_per_operation",
-        "pages/op",
-        Read::Span(|s, _, run| per(s.pages(), run.operations)),
-        "base pages that they move for each operation of the workload",
-    ),
-    spec(
+    metric("SPAN.mean_ns", "ns", Read::Latency(|l, _| per(l.total_ns, l.count))).is("mean duration"),
+    metric("SPAN.p50_ns", "ns", Read::Latency(|l, _| of(l.p50_ns, l.count))).is("half took at most this"),
+    metric("SPAN.p99_ns", "ns", Read::Latency(|l, _| of(l.p99_ns, l.count)))
+        .is("99 in 100 took at most this"),
+    metric("SPAN.max_ns", "ns", Read::Latency(|l, _| of(l.max_ns, l.count))).is("the longest"),
+    metric("SPAN.count_per_second", "1/s", Read::Latency(|l, run| second(l.count, run)))
+        .is("how many a second"),
+    metric("SPAN.total_ns_per_second", "ns/s", Read::Latency(|l, run| second(l.total_ns, run)))
+        .is("time in them, all CPUs together, per second"),
+    metric("SPAN.count_per_operation", "1/op", Read::Latency(|l, run| per(l.count, run.operations)))
+        .is("how many for each operation of the workload"),
+    metric("SPAN.total_ns_per_operation", "ns/op", Read::Latency(|l, run| per(l.total_ns, run.operations)))
+        .is("time in them for each operation of the workload"),
+    metric("SPAN.share.LOW", "percent", Read::Share)
+        .is("how many of them are in the power-of-two row from LOW ns on"),
+    metric("SPAN.emd_buckets", "buckets", Read::Elsewhere)
+        .is("earth mover's distance from the published histogram, both normalised, in power-of-two rows"),
+    metric("SPAN.pages_mean", "pages", Read::Span(|s, _, _| per(s.pages(), s.latency.count())))
+        .is("base pages that one moves, on average"),
+    metric("SPAN.pages_per_second", "pages/s", Read::Span(|s, _, run| second(s.pages(), run)))
+        .is("base pages that they move a second"),
+    metric("SPAN.pages_per_operation", "pages/op", Read::Span(|s, _, run| per(s.pages(), run.operations)))
+        .is("base pages that they move for each operation of the workload"),
+    metric(
         "SPAN.zone_hold_mean_ns",
         "ns",
         Read::Span(|_, c, _| per(c.zone_hold.total().0, c.zone_hold.count())),
-        "how long they hold the zone lock each time, on average",
-    ),
-    spec(
+    )
+    .is("how long they hold the zone lock each time, on average"),
+    metric(
         "SPAN.zone_hold_p99_ns",
         "ns",
         Read::Span(|_, c, _| of(c.zone_hold.percentile(990).0, c.zone_hold.count())),
-        "99 in 100 holds took at most this, to 3 %",
-    ),
-    spec(
-        "SPAN.sizes",
-        "pages",
-        Read::Elsewhere,
-        "pages that each moved, in order: an excerpt, compared from where its first number first comes",
-    ),
-    spec(
-        "LOCK.wait_ns_per_second",
-        "ns/s",
-        Read::Lock(|l, run| second(l.wait_ns, run)),
-        "time waited, all CPUs together",
-    ),
-    spec(
-        "LOCK.hold_ns_per_second",
-        "ns/s",
-        Read::Lock(|l, run| second(l.hold_ns, run)),
-        "time held, all locks of the class together",
-    ),
-    spec(
-        "LOCK.wait_mean_ns",
-        "ns",
-        Read::Lock(|l, _| per(l.wait_ns, l.contended)),
-        "mean wait of those that had to wait",
-    ),
-    spec("LOCK.wait_max_ns", "ns", Read::Lock(|l, _| of(l.wait_max_ns, l.acquired)), "the longest wait"),
-    spec("LOCK.hold_mean_ns", "ns", Read::Lock(|l, _| per(l.hold_ns, l.acquired)), "mean hold"),
-    spec("LOCK.acquired_per_second", "1/s", Read::Lock(|l, run| second(l.acquired, run)), "times taken"),
-    spec(
+    )
+    .is("99 in 100 holds took at most this, to 3 %"),
+    metric("SPAN.sizes", "pages", Read::Elsewhere)
+        .is("pages that each moved, in order: an excerpt, compared from where its first number first comes"),
+    metric("LOCK.wait_ns_per_second", "ns/s", Read::Lock(|l, run| second(l.wait_ns, run)))
+        .is("time waited, all CPUs together"),
+    metric("LOCK.hold_ns_per_second", "ns/s", Read::Lock(|l, run| second(l.hold_ns, run)))
+        .is("time held, all locks of the class together"),
+    metric("LOCK.wait_mean_ns", "ns", Read::Lock(|l, _| per(l.wait_ns, l.contended)))
+        .is("mean wait of those that had to wait"),
+    metric("LOCK.wait_max_ns", "ns", Read::Lock(|l, _| of(l.wait_max_ns, l.acquired))).is("the longest wait"),
+    metric("LOCK.hold_mean_ns", "ns", Read::Lock(|l, _| per(l.hold_ns, l.acquired))).is("mean hold"),
+    metric("LOCK.acquired_per_second", "1/s", Read::Lock(|l, run| second(l.acquired, run))).is("times taken"),
+    metric(
         "LOCK.contended_percent",
         "percent",
         Read::Lock(|l, _| per(l.contended, l.acquired).map(|share| 100.0 * share)),
-        "of the times taken, how many had to wait",
-    ),
-    spec(
+    )
+    .is("of the times taken, how many had to wait"),
+    metric(
         "LOCK.wait_percent",
         "percent",
         Read::LockShare(|l, measured| Some(100.0 * l.wait_ns as f64 / positive(not_idle(measured).0)?)),
-        "of the time that CPUs are not idle, how much they wait for these locks",
-    ),
-    spec(
+    )
+    .is("of the time that CPUs are not idle, how much they wait for these locks"),
+    metric(
         "LOCK.hold_percent",
         "percent",
         Read::LockShare(|l, measured| Some(100.0 * l.hold_ns as f64 / positive(not_idle(measured).0)?)),
-        "of the time that CPUs are not idle, how much they hold these locks",
-    ),
-    spec(
-        "pages_per_second",
-        "pages/s",
-        Read::Whole(|seen| Some(seen.run.throughput.pages_per_second)),
-        "base pages allocated",
-    ),
-    spec(
+    )
+    .is("of the time that CPUs are not idle, how much they hold these locks"),
+    metric("pages_per_second", "pages/s", Read::Whole(|seen| Some(seen.run.throughput.pages_per_second)))
+        .is("base pages allocated"),
+    metric(
         "operations_per_second",
         "ops/s",
         Read::Whole(|seen| Some(seen.run.throughput.operations_per_second)),
-        "operations of the workload; what one is, the workload says",
-    ),
-    spec(
+    )
+    .is("operations of the workload; what one is, the workload says"),
+    metric(
         "operations_per_task_second",
         "ops/s",
         Read::Whole(|seen| Some(seen.run.throughput.operations_per_second / positive(seen.run.tasks)?)),
-        "the same for each of its tasks, where the workload counts them",
-    ),
-    spec(
-        "cpu.spin_percent",
-        "percent",
-        Read::Whole(|seen| spin(seen.measured)),
-        "of the time that CPUs are not idle, how much they wait for locks",
-    ),
-    spec(
-        "memory.peak_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.peak_pages as f64)),
-        "most pages in use at once",
-    ),
-    spec(
-        "memory.held_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.held_pages as f64)),
-        "in use by tasks at the end",
-    ),
-    spec(
-        "memory.pcp_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.pcp_pages as f64)),
-        "on per-CPU lists at the end",
-    ),
-    spec(
-        "memory.slab_pages",
-        "pages",
-        Read::Whole(|seen| Some(seen.run.memory.slab_pages as f64)),
-        "in slabs at the end",
-    ),
-    spec(
-        "min.NAME",
-        "1/s",
-        Read::Samples(|sample| sample.min()),
-        "least of what parts of the workload that are alike (JVMs) came to at NAME",
-    ),
-    spec("mean.NAME", "1/s", Read::Samples(|sample| sample.mean()), "their mean"),
-    spec("stddev.NAME", "1/s", Read::Samples(|sample| sample.stddev()), "their standard deviation"),
-    spec("max.NAME", "1/s", Read::Samples(|sample| sample.max()), "the most of them"),
-    spec(
-        "sum.NAME",
-        "1/s",
-        Read::Samples(|sample| Some(sample.mean()? * sample.count() as f64)),
-        "all of them together",
-    ),
-    spec(
-        "mean_ns.NAME",
-        "ns",
-        Read::Samples(|sample| sample.mean()),
-        "the mean of the workload's samples NAME of a time",
-    ),
-    spec("max_ns.NAME", "ns", Read::Samples(|sample| sample.max()), "the longest of them"),
-    spec(
-        "sum_ns.NAME",
-        "ns",
-        Read::Samples(|sample| Some(sample.mean()? * sample.count() as f64)),
-        "all of them together",
-    ),
-    spec(
-        "p5.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(5)),
-        "of a hundred of the workload's samples NAME of a time, 5 took at most this",
-    ),
-    spec(
-        "p10.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(10)),
-        "of a hundred of the workload's samples NAME of a time, 10 took at most this",
-    ),
-    spec(
-        "p25.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(25)),
-        "of a hundred of the workload's samples NAME of a time, 25 took at most this",
-    ),
-    spec(
-        "p30.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(30)),
-        "of a hundred of the workload's samples NAME of a time, 30 took at most this",
-    ),
-    spec(
-        "p40.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(40)),
-        "of a hundred of the workload's samples NAME of a time, 40 took at most this",
-    ),
-    spec(
-        "p50.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(50)),
-        "of a hundred of the workload's samples NAME of a time, 50 took at most this",
-    ),
-    spec(
-        "p60.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(60)),
-        "of a hundred of the workload's samples NAME of a time, 60 took at most this",
-    ),
-    spec(
-        "p75.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(75)),
-        "of a hundred of the workload's samples NAME of a time, 75 took at most this",
-    ),
-    spec(
-        "p80.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(80)),
-        "of a hundred of the workload's samples NAME of a time, 80 took at most this",
-    ),
-    spec(
-        "p90.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(90)),
-        "of a hundred of the workload's samples NAME of a time, 90 took at most this",
-    ),
-    spec(
-        "p95.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(95)),
-        "of a hundred of the workload's samples NAME of a time, 95 took at most this",
-    ),
-    spec(
-        "p99.NAME",
-        "ns",
-        Read::Samples(|sample| sample.percentile(99)),
-        "of a hundred of the workload's samples NAME of a time, 99 took at most this",
-    ),
-    spec(
-        "counters.NAME",
-        "events",
-        Read::Counter(|count, _| Some(count)),
-        "a counter of vmstat's, over the run; of one that is kept by zone (pgscan_kswapd, pgalloc) the sum",
-    ),
-    spec(
-        "zone_percent.NAME",
-        "percent",
-        Read::Zone,
-        "a zone's counter of vmstat's (pgalloc_dma32): its part of the sum over all kinds of zone",
-    ),
-    spec(
+    )
+    .is("the same for each of its tasks, where the workload counts them"),
+    metric("cpu.spin_percent", "percent", Read::Whole(|seen| spin(seen.measured)))
+        .is("of the time that CPUs are not idle, how much they wait for locks"),
+    metric("memory.peak_pages", "pages", Read::Whole(|seen| Some(seen.run.memory.peak_pages as f64)))
+        .is("most pages in use at once"),
+    metric("memory.held_pages", "pages", Read::Whole(|seen| Some(seen.run.memory.held_pages as f64)))
+        .is("in use by tasks at the end"),
+    metric("memory.pcp_pages", "pages", Read::Whole(|seen| Some(seen.run.memory.pcp_pages as f64)))
+        .is("on per-CPU lists at the end"),
+    metric("memory.slab_pages", "pages", Read::Whole(|seen| Some(seen.run.memory.slab_pages as f64)))
+        .is("in slabs at the end"),
+    metric("min.NAME", "1/s", Read::Samples(|sample| sample.min()))
+        .is("least of what parts of the workload that are alike (JVMs) came to at NAME"),
+    metric("mean.NAME", "1/s", Read::Samples(|sample| sample.mean())).is("their mean"),
+    metric("stddev.NAME", "1/s", Read::Samples(|sample| sample.stddev())).is("their standard deviation"),
+    metric("max.NAME", "1/s", Read::Samples(|sample| sample.max())).is("the most of them"),
+    metric("sum.NAME", "1/s", Read::Samples(|sample| Some(sample.mean()? * sample.count() as f64)))
+        .is("all of them together"),
+    metric("mean_ns.NAME", "ns", Read::Samples(|sample| sample.mean()))
+        .is("the mean of the workload's samples NAME of a time"),
+    metric("max_ns.NAME", "ns", Read::Samples(|sample| sample.max())).is("the longest of them"),
+    metric("sum_ns.NAME", "ns", Read::Samples(|sample| Some(sample.mean()? * sample.count() as f64)))
+        .is("all of them together"),
+    percentile!(5),
+    percentile!(10),
+    percentile!(25),
+    percentile!(30),
+    percentile!(40),
+    percentile!(50),
+    percentile!(60),
+    percentile!(75),
+    percentile!(80),
+    percentile!(90),
+    percentile!(95),
+    percentile!(99),
+    metric("counters.NAME", "events", Read::Counter(|count, _| Some(count)))
+        .is("a counter of vmstat's, over the run; of one that is kept by zone (pgscan_kswapd, pgalloc) the \
+            sum"),
+    metric("zone_percent.NAME", "percent", Read::Zone)
+        .is("a zone's counter of vmstat's (pgalloc_dma32): its part of the sum over all kinds of zone"),
+    metric(
         "counters_per_second.NAME",
         "1/s",
         Read::Counter(|count, run| Some(count * 1e9 / positive(run.simulated_ns)?)),
-        "the same, per second",
-    ),
-    spec(
+    )
+    .is("the same, per second"),
+    metric(
         "counters_per_operation.NAME",
         "1/op",
         Read::Counter(|count, run| Some(count / positive(run.operations)?)),
-        "the same, for each operation of the workload",
-    ),
-    spec(
-        "ratio.NAME/NAME",
-        "each",
-        Read::Ratio,
-        "of the first counter's events how many there are for each of the second's (compact_pages_moved/compact_stall)",
-    ),
-    spec(
+    )
+    .is("the same, for each operation of the workload"),
+    metric("ratio.NAME/NAME", "each", Read::Ratio)
+        .is("of the first counter's events how many there are for each of the second's \
+            (compact_pages_moved/compact_stall)"),
+    metric(
         "bandwidth.NAME",
         "MB/s",
         Read::Moved(|moved| Some(moved.bytes as f64 * 1000.0 / positive(moved.time_ns)?)),
-        "bytes that the part NAME of the workload moved, as the program counts them, by the time it took; millions",
-    ),
-    spec(
-        "zonelist.NODE",
-        "node",
-        Read::Elsewhere,
-        "nodes that a request of NODE asks, in order: an excerpt, compared from where its first number first comes",
-    ),
+    )
+    .is("bytes that the part NAME of the workload moved, as the program counts them, by the time it \
+            took; millions"),
+    metric("zonelist.NODE", "node", Read::Elsewhere)
+        .is("nodes that a request of NODE asks, in order: an excerpt, compared from where its first number \
+            first comes"),
 ];
 
 fn positive(number: u64) -> Option<f64> {

@@ -127,7 +127,6 @@ pub(super) struct PhaseEntry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureEntry {
-    /// Which.
     pub(super) metric: Spanned<String>,
     /// Its value, or the values of a sequence; not a number where nothing was published.
     pub(super) value: Option<Spanned<Values>>,
@@ -155,7 +154,6 @@ pub(super) struct FigureEntry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HistogramEntry {
-    /// Of which span.
     pub(super) span: Spanned<String>,
     /// What was printed, its last line included.
     pub(super) text: Spanned<String>,
@@ -176,13 +174,10 @@ pub(super) struct HistogramEntry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CompareEntry {
-    /// Which.
     pub(super) variant: Spanned<String>,
     /// The baseline.
     pub(super) against: Spanned<String>,
-    /// In what.
     pub(super) metric: Spanned<String>,
-    /// How.
     #[serde(rename = "as")]
     pub(super) form: Form,
     /// What was published; without it, it follows from what was published of the two. Not a number where nothing was.
@@ -208,14 +203,11 @@ pub(super) struct CompareEntry {
 pub(super) struct SweepEntry {
     /// What is asked.
     pub(super) title: String,
-    /// The machines.
     pub(super) machines: Vec<Spanned<String>>,
     /// The policies, if there are several: each machine has a row for each.
     #[serde(default)]
     pub(super) policies: Vec<Spanned<String>>,
-    /// The knob.
     pub(super) knob: Spanned<String>,
-    /// Its values.
     pub(super) values: Spanned<Vec<u64>>,
     /// What is looked at.
     pub(super) metrics: Vec<Spanned<String>>,

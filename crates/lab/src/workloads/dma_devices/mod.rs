@@ -25,7 +25,7 @@ use sim::{Sim, TaskSpec};
 
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 use devices::Device;
 use fill::Fill;
@@ -45,49 +45,25 @@ pub(super) struct DmaDevices {
     /// The file that it reads, MiB, from 1.
     pub file_mib: u32,
     /// Of a hundred pieces of the file that it comes upon, how many it writes instead.
-    #[serde(default = "default_write")]
+    #[serde(default = "number::<10>")]
     pub write_percent: u32,
     /// What the disk moves, MB a second, from 1.
-    #[serde(default = "default_disk")]
+    /// An estimate: a striped set of several hard disks.
+    #[serde(default = "number::<800>")]
     pub disk_mb_per_second: u32,
     /// MiB that AGP has, taken at boot; 0 for none.
-    #[serde(default = "default_agp")]
+    /// The usual aperture.
+    #[serde(default = "number::<64>")]
     pub agp_mib: u32,
     /// 32-bit graphics cards.
-    #[serde(default = "default_drm")]
+    #[serde(default = "number::<1>")]
     pub drm: u32,
     /// TV cards.
-    #[serde(default = "default_tv")]
+    #[serde(default = "number::<2>")]
     pub tv: u32,
     /// B43 wireless cards.
-    #[serde(default = "default_b43")]
+    #[serde(default = "number::<1>")]
     pub b43: u32,
-}
-
-const fn default_write() -> u32 {
-    10
-}
-
-/// An estimate: a striped set of several hard disks.
-const fn default_disk() -> u32 {
-    800
-}
-
-/// The usual aperture.
-const fn default_agp() -> u32 {
-    64
-}
-
-const fn default_drm() -> u32 {
-    1
-}
-
-const fn default_tv() -> u32 {
-    2
-}
-
-const fn default_b43() -> u32 {
-    1
 }
 
 /// What the file of an experiment calls it.

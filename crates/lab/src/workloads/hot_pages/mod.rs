@@ -26,7 +26,7 @@ use crate::daemons;
 use crate::promotion::{Program, ProgramSpec, RegionSpec, World};
 use crate::reach::Brings;
 use crate::stage::Stage;
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 use thread::Running;
 
 /// Processes that are alike.
@@ -34,10 +34,10 @@ use thread::Running;
 #[serde(deny_unknown_fields)]
 pub(super) struct ProcessSpec {
     /// How many.
-    #[serde(default = "one")]
+    #[serde(default = "number::<1>")]
     pub count: u32,
     /// Threads of each; 0: its memory is there, and nobody touches it.
-    #[serde(default = "one")]
+    #[serde(default = "number::<1>")]
     pub threads: u32,
     /// How often each thread accesses as many pages as the process has; 0: until the end.
     #[serde(default)]
@@ -54,10 +54,6 @@ pub(super) struct ProcessSpec {
     pub regions: Vec<RegionSpec>,
 }
 
-const fn one() -> u32 {
-    1
-}
-
 /// Parameters of the workload.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,18 +62,14 @@ pub(super) struct HotPages {
     pub processes: Vec<ProcessSpec>,
     /// A thread's stretch of accesses between two looks at the clock, ms: that finely its hint faults and its turns of what is
     /// hot come.
-    #[serde(default = "default_stretch")]
+    #[serde(default = "number::<20>")]
     pub stretch_ms: u32,
     /// Of hint faults that are to move a page, so many in a hundred find it in use by somebody, and it stays.
     #[serde(default)]
     pub hint_busy_percent: u32,
     /// How many pages each page of the model stands for.
-    #[serde(skip, default = "one")]
+    #[serde(skip, default = "number::<1>")]
     pub grain: u32,
-}
-
-const fn default_stretch() -> u32 {
-    20
 }
 
 /// What the file of an experiment calls it.

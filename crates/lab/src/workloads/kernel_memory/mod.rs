@@ -25,7 +25,7 @@ use sim::{Sim, TaskSpec};
 
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 use process::{Files, Process};
 
@@ -46,39 +46,23 @@ pub(super) struct KernelMemory {
     #[serde(default)]
     pub shared_mib: u32,
     /// What the kernel keeps for each, KiB: stacks and small objects.
-    #[serde(default = "default_kernel")]
+    /// Two pages of stack, task, files, sockets, names and inodes: an estimate.
+    #[serde(default = "number::<256>")]
     pub kernel_kib: u32,
     /// The file of data, MiB, from 1.
     pub file_mib: u32,
     /// Metadata of the file system that it is in, MiB, from 1.
     pub metadata_mib: u32,
     /// Of a hundred pieces of data, how many are written and not read.
-    #[serde(default = "default_write")]
+    #[serde(default = "number::<50>")]
     pub write_percent: u32,
     /// How long a process works when it has its memory, ms; half to one and a half of it.
-    #[serde(default = "default_life")]
+    #[serde(default = "number::<2000>")]
     pub life_ms: u32,
     /// What the disk moves, MB a second, from 1.
-    #[serde(default = "default_disk")]
+    /// A disk of the early 2000s: an estimate.
+    #[serde(default = "number::<50>")]
     pub disk_mb_per_second: u32,
-}
-
-/// Two pages of stack, task, files, sockets, names and inodes: an estimate.
-const fn default_kernel() -> u32 {
-    256
-}
-
-const fn default_write() -> u32 {
-    50
-}
-
-const fn default_life() -> u32 {
-    2000
-}
-
-/// A disk of the early 2000s: an estimate.
-const fn default_disk() -> u32 {
-    50
 }
 
 /// What the file of an experiment calls it.

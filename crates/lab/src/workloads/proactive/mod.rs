@@ -24,7 +24,7 @@ use sim::{Sim, TaskSpec};
 
 use crate::reach::Brings;
 use crate::stage::Stage;
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 /// Whose the memory is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -61,7 +61,7 @@ pub(super) struct Proactive {
     #[serde(default)]
     pub filled: Filled,
     /// How many of the first pages of each 2 MiB are given back.
-    #[serde(default = "default_holes")]
+    #[serde(default = "number::<384>")]
     pub holes: u32,
     /// From the start of the clock to the first request, ms.
     #[serde(default)]
@@ -69,10 +69,6 @@ pub(super) struct Proactive {
     /// From the end of a request to the next one, µs, to half of it more or less.
     #[serde(default)]
     pub pause_us: u32,
-}
-
-const fn default_holes() -> u32 {
-    384
 }
 
 /// What the file of an experiment calls it.

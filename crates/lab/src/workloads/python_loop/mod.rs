@@ -27,7 +27,7 @@ use sim::{Path, Sim, TaskSpec, Traffic};
 use super::mapping::{Backing, Mapping};
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 /// Parameters of the script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -38,15 +38,11 @@ pub(crate) struct PythonLoop {
     /// Size of the mapping, MiB, from 1.
     pub mib: u32,
     /// Processes start at random within this time, ms.
-    #[serde(default = "default_stagger")]
+    #[serde(default = "number::<1000>")]
     pub stagger_ms: u32,
     /// Rounds that each has behind it when the clock starts. Above 0 all are in the middle of one then, and go on.
     #[serde(default)]
     pub rounds_before: u32,
-}
-
-const fn default_stagger() -> u32 {
-    1000
 }
 
 /// What the file of an experiment calls it.

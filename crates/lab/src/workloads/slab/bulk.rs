@@ -19,7 +19,7 @@ use super::super::alloc_loop::{FreeOrder, Whose};
 use super::objects::{self, Object};
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 /// Parameters of the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -30,7 +30,7 @@ pub(super) struct SlabBulk {
     /// Bytes of an object.
     pub size: u32,
     /// Objects of a batch; 1: not in bulk.
-    #[serde(default = "one")]
+    #[serde(default = "number::<1>")]
     pub batch: u32,
     /// Objects that each task holds, in whole batches.
     pub objects: u32,
@@ -40,10 +40,6 @@ pub(super) struct SlabBulk {
     /// Whose objects a task frees.
     #[serde(default)]
     pub whose: Whose,
-}
-
-const fn one() -> u32 {
-    1
 }
 
 /// Batches that wait to be freed, by the task that will free them.

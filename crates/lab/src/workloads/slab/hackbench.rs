@@ -22,7 +22,7 @@ use sim::{Path, Sim, TaskSpec, WaitQueue};
 use super::objects::{self, Object};
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 /// How messages travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -49,13 +49,9 @@ pub(super) struct Hackbench {
     /// What a message takes the receiver besides, ns.
     pub receive_ns: u32,
     /// Messages that a socket takes.
-    #[serde(default = "default_in_flight")]
+    /// 212,992 bytes of a socket's buffer, 768 a message.
+    #[serde(default = "number::<277>")]
     pub in_flight: u32,
-}
-
-/// 212,992 bytes of a socket's buffer, 768 a message.
-const fn default_in_flight() -> u32 {
-    277
 }
 
 /// Bytes of a buffer's head, and of a message with the headers before it.

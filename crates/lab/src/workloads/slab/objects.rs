@@ -42,7 +42,6 @@ pub(super) fn allocate_bulk(
     got
 }
 
-/// Frees an object.
 #[inline]
 pub(super) fn free(stage: &Stage, cache: CacheId, object: Object) {
     stage.mm.slabs().kmem_cache_free(cache, object).expect("a workload frees only what it holds");

@@ -22,7 +22,7 @@ use super::objects::{self, Object};
 use crate::daemons::rcu::{self, Ticks};
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Sharing, Workload, WorkloadKind, within};
+use crate::workloads::workload::{Sharing, Workload, WorkloadKind, number, within};
 
 /// Parameters of all three.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -42,23 +42,15 @@ pub(super) struct Regions {
     /// What a round takes a CPU besides slabs, ns.
     pub round_ns: u32,
     /// From one end of a grace period to the next, us.
-    #[serde(default = "default_grace_us")]
+    #[serde(default = "number::<36_000>")]
     pub grace_us: u32,
     /// What a callback takes besides what it frees, ns.
-    #[serde(default = "default_callback_ns")]
+    #[serde(default = "number::<10>")]
     pub callback_ns: u32,
 }
 
 fn default_kernel() -> String {
     "6.18".to_owned()
-}
-
-const fn default_grace_us() -> u32 {
-    36_000
-}
-
-const fn default_callback_ns() -> u32 {
-    10
 }
 
 /// Bytes of a region's lock and of a node of the tree.

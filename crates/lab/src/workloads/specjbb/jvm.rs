@@ -24,7 +24,6 @@ const STAGGER: u64 = 1_000_000;
 /// run in step.
 const BETWEEN_TOUCHES: Nanos = Nanos(100_000);
 
-/// A JVM.
 pub(super) struct Jvm {
     run: Rc<Shared>,
     node: u16,

@@ -34,7 +34,7 @@ use sim::{Sim, SimMachine, TaskSpec};
 use super::fragment::Fragment;
 use crate::reach::Brings;
 use crate::stage::{Random, Stage};
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 
 /// What the program is counted by.
 const NOTES: [&str; 5] = ["thp_wanted", "thp_got", "thp_missed", "floor_pages", "floor_blocks"];
@@ -47,13 +47,13 @@ const LOAD_STEP: Nanos = Nanos(1_000_000);
 #[serde(deny_unknown_fields)]
 pub(super) struct ThpFault {
     /// A range, MiB, even, from 2.
-    #[serde(default = "default_mib")]
+    #[serde(default = "number::<64>")]
     pub mib: u32,
     /// How many of them, one after the other, from 1.
-    #[serde(default = "default_ranges")]
+    #[serde(default = "number::<2>")]
     pub ranges: u32,
     /// From the start of one to the start of the next, ms, unless the one takes longer.
-    #[serde(default = "default_every")]
+    #[serde(default = "number::<5000>")]
     pub every_ms: u32,
     /// What the program itself does with each 2 MiB that it has touched, µs, a tenth more or less at random.
     #[serde(default)]
@@ -63,18 +63,6 @@ pub(super) struct ThpFault {
     pub load: u32,
     /// What memory is like.
     pub fragment: Fragment,
-}
-
-const fn default_mib() -> u32 {
-    64
-}
-
-const fn default_ranges() -> u32 {
-    2
-}
-
-const fn default_every() -> u32 {
-    5000
 }
 
 /// What the file of an experiment calls it.
@@ -146,7 +134,6 @@ struct Program {
 struct Touched {
     /// The first touch.
     first: u64,
-    /// All of it.
     all: u64,
 }
 
@@ -249,7 +236,6 @@ impl Program {
     }
 }
 
-/// A kind of range.
 struct RangeKind {
     spec: MapSpec<SimMachine>,
     /// What samples of it and of its parts are called.

@@ -28,7 +28,7 @@ use sim::{Sim, SimMachine, TaskSpec, WaitQueue};
 
 use crate::reach::Brings;
 use crate::stage::Stage;
-use crate::workloads::workload::{Workload, WorkloadKind, within};
+use crate::workloads::workload::{Workload, WorkloadKind, number, within};
 use thread::Thread;
 
 /// Numbers of threads that are done.
@@ -56,23 +56,15 @@ pub(super) struct Thpscale {
     pub threads: Vec<u32>,
     /// Of a hundred pages of the machine, how many the first mapping of a process has (`THPSCALE_MAPSIZE`); the second has half of
     /// them, the file's a quarter.
-    #[serde(default = "default_memory")]
+    #[serde(default = "number::<80>")]
     pub memory_percent: u32,
     /// When memory that is given back from the first mapping is there for others.
     #[serde(default)]
     pub holes: Holes,
     /// What the disk moves, MB a second, from 1.
-    #[serde(default = "default_disk")]
+    /// An estimate: a SATA SSD. Reading the file is not in what is timed.
+    #[serde(default = "number::<500>")]
     pub disk_mb_per_second: u32,
-}
-
-const fn default_memory() -> u32 {
-    80
-}
-
-/// An estimate: a SATA SSD. Reading the file is not in what is timed.
-const fn default_disk() -> u32 {
-    500
 }
 
 /// What the file of an experiment calls it.

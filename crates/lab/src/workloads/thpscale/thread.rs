@@ -14,7 +14,6 @@ use super::{Holes, Part, Process};
 const PIECE: u32 = 32;
 const LINES_PER_PAGE: u64 = PAGE_SIZE / 64;
 
-/// A thread.
 pub(super) struct Thread {
     process: Rc<Process>,
     number: u32,

@@ -92,7 +92,6 @@ pub(super) struct World {
     /// What was looked at, …
     looked: RefCell<Vec<(SpaceId, PageRange)>>,
     looked_pages: Cell<u64>,
-    /// … marked …
     marked: RefCell<Vec<PageRange>>,
     /// … and moved.
     promoted: RefCell<Vec<(Vpn, Node)>>,
@@ -168,7 +167,6 @@ impl World {
         self.change(space, |space| space.runs.push(Run { start, access, large, pages }));
     }
 
-    /// `space` ends.
     pub(super) fn end(&self, space: u32) {
         self.spaces.borrow_mut().remove(&SpaceId(space));
     }
