@@ -237,6 +237,9 @@ impl<'a> Session<'a> {
         for task in tasks {
             assembler.add_task(task);
         }
+        if let Some(child) = &child {
+            assembler.wait_for_exec(child.id());
+        }
         let now = Instant::now();
         Ok(Self {
             options,

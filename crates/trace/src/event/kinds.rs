@@ -101,6 +101,11 @@ impl EventKind {
         Self::NAMES[self.index()]
     }
 
+    /// Whether it is a page fault.
+    pub(crate) const fn is_fault(&self) -> bool {
+        matches!(self, Self::Fault { .. })
+    }
+
     /// Whether the kind with this number has attributes in the second part.
     #[inline]
     pub(crate) const fn has_rest(index: usize) -> bool {

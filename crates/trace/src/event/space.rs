@@ -8,11 +8,14 @@ use std::ops::BitOr;
 pub struct FileKey {
     /// The file system's device: major number << 20 | minor number, as the kernel has it.
     pub device: u32,
-    /// The file's number in it; 0 is none.
+    /// The file's number in it. The first shared memory of System V has 0.
     pub inode: u64,
 }
 
 impl FileKey {
+    /// No file: memory of the program's own, or the kernel's.
+    pub const NONE: Self = Self { device: 0, inode: 0 };
+
     /// The key in a file's name, such as `254:0:1234 /usr/bin/dd`; `None` if the name is no file's.
     pub fn of_name(name: &str) -> Option<Self> {
         let mut numbers = name.split(' ').next()?.split(':');

@@ -43,6 +43,8 @@ pub(crate) struct Assembler<W> {
     keep: Keep,
     pub(super) mask: Option<Mask>,
     pub(super) tasks: Tasks,
+    /// The process that is to become the command, by its number: until it has, its address space is the recorder's.
+    pub(super) waits_for_exec: Option<u32>,
     pub(super) spaces: Spaces,
     pub(super) forks: Vec<WaitingFork>,
     pub(super) files: HashMap<FileKey, FileName>,
@@ -88,6 +90,7 @@ impl<W: Write> Assembler<W> {
             keep,
             mask: None,
             tasks: Tasks::default(),
+            waits_for_exec: None,
             spaces: Spaces::default(),
             forks: vec![],
             files: HashMap::new(),
@@ -109,6 +112,11 @@ impl<W: Write> Assembler<W> {
     pub(crate) fn add_task(&mut self, mut task: Task) {
         task.in_workload |= self.is_everybody(task.tid);
         self.tasks.add(task);
+    }
+
+    /// Says which process is to become the command.
+    pub(crate) fn wait_for_exec(&mut self, tid: u32) {
+        self.waits_for_exec = Some(tid);
     }
 
     pub(crate) const fn counts(&self) -> Counts {
@@ -246,6 +254,7 @@ impl<W: Write> Assembler<W> {
 
     fn decoded(&mut self, origin: Origin, task: TaskRef, decoded: Decoded<'_>) -> io::Result<()> {
         match decoded {
+            _ if self.is_before_exec(origin.tid, &decoded) => {}
             Decoded::Event(kind) => {
                 if self.keeps(origin, task, &kind) {
                     return self.write(origin, task, kind);

@@ -6,7 +6,7 @@ use super::assemble::Assembler;
 use super::record::{Mapping, Origin};
 use super::spaces::Told;
 use super::tasks::TaskRef;
-use crate::event::{Call, EventKind, FileKey, NameId, Task};
+use crate::event::{Call, Decoded, EventKind, FileKey, NameId, Task};
 
 /// The name of a file of which nothing is known.
 const UNKNOWN_FILE: &[u8] = b"unknown";
@@ -79,6 +79,7 @@ impl<W: Write> Assembler<W> {
     /// A process runs another program from here on.
     pub(super) fn exec(&mut self, origin: Origin, pid: u32, tid: u32) -> io::Result<()> {
         let Some(mut task) = self.look_up(tid) else { return Ok(()) };
+        self.waits_for_exec = self.waits_for_exec.filter(|waiting| *waiting != tid);
         if self.tasks.has_ended(task) {
             // Another thread of the process ran exec: it takes the first one's number, which has ended.
             let heir = Task { pid, ..self.tasks.get(task).clone() };
@@ -119,7 +120,7 @@ impl<W: Write> Assembler<W> {
             return Ok(());
         }
         let file = match mapping.path {
-            path if mapping.file.inode != 0 => self.file(mapping.file, Some(path))?,
+            path if mapping.file != FileKey::NONE => self.file(mapping.file, Some(path))?,
             b"//anon" | b"[heap]" | b"[stack]" => NameId::NONE,
             path if path.starts_with(b"[anon") => NameId::NONE,
             path => self.name(path)?,
@@ -143,6 +144,15 @@ impl<W: Write> Assembler<W> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an event is about the address space of a process that is yet to become the command: the recorder's own.
+    pub(super) fn is_before_exec(&self, tid: u32, decoded: &Decoded<'_>) -> bool {
+        let is_of_space = match decoded {
+            Decoded::Event(kind) => kind.is_fault(),
+            decoded => matches!(decoded, Decoded::File(..) | Decoded::Enter { .. } | Decoded::Leave { .. }),
+        };
+        self.waits_for_exec == Some(tid) && is_of_space
     }
 
     /// An event of a file, unless it repeats what was told of it.

@@ -13,4 +13,6 @@ pub(crate) mod record;
 pub(crate) mod schema;
 pub(crate) mod sort;
 pub(crate) mod spaces;
+#[cfg(test)]
+mod spaces_tests;
 pub(crate) mod tasks;

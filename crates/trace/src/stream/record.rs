@@ -27,7 +27,7 @@ pub(crate) struct Mapping<'a> {
     pub(crate) len: u64,
     /// The byte of the file at its start.
     pub(crate) offset: u64,
-    /// The file; inode 0 for memory of the program's own.
+    /// The file; none for memory of the program's own.
     pub(crate) file: FileKey,
     /// What may be done with it, as mmap(2) numbers it.
     pub(crate) protection: u32,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::record::{Mapping, Origin};
-use crate::event::{Call, EventKind, MapFlags, NameId};
+use crate::event::{Call, EventKind, FileKey, MapFlags, NameId};
 
 /// What mmap(2), mlockall(2) and their like number.
 const MAP_SHARED: u64 = 1;
@@ -152,7 +152,7 @@ impl Spaces {
         } else if mapping.path == b"[heap]" {
             flags = flags | MapFlags::HEAP;
         }
-        let first = if mapping.file.inode == 0 { 0 } else { file_page(mapping.offset) };
+        let first = if mapping.file == FileKey::NONE { 0 } else { file_page(mapping.offset) };
         let kind =
             EventKind::Map { address: span.address, file, flags, pages: span.pages, first, took_ns: 0 };
         told.push(Told { tid, kind });
