@@ -58,7 +58,7 @@ impl Fragmented {
         let count = NODES * FRAMES - SPARE;
         let start = mm.spaces().mmap(&space, MapSpec::anonymous(count)).expect("32 bits of page numbers").0;
         // The last ones may not be there.
-        let _ = mm.spaces().populate(&space, Vpn(start), count);
+        let _ = mm.spaces().populate(&space, Vpn(start), count, Touch::Write);
         mm.lru().lru_drain_all();
         let made = Self { mm, space, pages: start..start + count };
         made.pollute();

@@ -50,7 +50,7 @@ fn full(mm: &Mm<Bare>, pages: u32) -> (Arc<AddressSpace<Bare>>, Vpn) {
     let space = mm.spaces().new_space();
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
     // The last ones may not be there: the reserve is nobody's.
-    let _ = mm.spaces().populate(&space, at, pages);
+    let _ = mm.spaces().populate(&space, at, pages, Touch::Write);
     mm.lru().lru_drain_all();
     (space, at)
 }
@@ -263,7 +263,7 @@ impl Life {
             Step::Map(pages) => {
                 // Where memory runs short, some are not there.
                 let at = mm.spaces().mmap(&self.space, MapSpec::anonymous(pages)).unwrap();
-                let _ = mm.spaces().populate(&self.space, at, pages);
+                let _ = mm.spaces().populate(&self.space, at, pages, Touch::Write);
                 self.maps.push((at, pages));
             }
             Step::Unmap(map, page, pages) => {

@@ -46,7 +46,7 @@ fn in_pieces(mm: &Mm<Bare>, keep: u32) -> (Arc<AddressSpace<Bare>>, Vpn, u32) {
     let space = mm.spaces().new_space();
     let pages = (free - (32 << 8)) & !(PAGEBLOCK_PAGES - 1);
     let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
-    mm.spaces().populate(&space, start, pages).unwrap();
+    mm.spaces().populate(&space, start, pages, Touch::Write).unwrap();
     // The rest is taken in whole blocks, so that only pieces are left.
     for page in (0..pages).filter(|&page| !stays(page, keep)) {
         mm.spaces().munmap(&space, start.add(page), 1);

@@ -135,13 +135,13 @@ fn pages_in_swap_are_not_read_back_for_it() {
     let hog = mm.spaces().new_space();
     let pages = 64 * PAGEBLOCK_PAGES;
     let start = mm.spaces().mmap(&hog, MapSpec::anonymous(pages).small()).unwrap();
-    mm.spaces().populate(&hog, start, pages).unwrap();
+    mm.spaces().populate(&hog, start, pages, Touch::Write).unwrap();
     mm.spaces().exit(&hog);
     assert!(space.swapped_pages() > 0);
     // The rest of its pages were used since.
     mm.spaces().touch_page(&space, at, Touch::Read).unwrap();
     assert_eq!(made(&mm, &space), 0);
-    mm.spaces().populate(&space, at, PAGEBLOCK_PAGES).unwrap();
+    mm.spaces().populate(&space, at, PAGEBLOCK_PAGES, Touch::Write).unwrap();
     assert_eq!(made(&mm, &space), 1);
     end(&mm, &[&space]);
 }

@@ -28,8 +28,8 @@ fn pages_move_and_programs_go_on() {
         let (parent, pages) = (mm.spaces().new_space(), 4 * PAGEBLOCK_PAGES);
         let start = mm.spaces().mmap(&parent, MapSpec::anonymous(pages).placed(on_node_1())).unwrap();
         let small = mm.spaces().mmap(&parent, MapSpec::anonymous(700).placed(on_node_1()).small()).unwrap();
-        mm.spaces().populate(&parent, start, pages).unwrap();
-        mm.spaces().populate(&parent, small, 700).unwrap();
+        mm.spaces().populate(&parent, start, pages, Touch::Write).unwrap();
+        mm.spaces().populate(&parent, small, 700, Touch::Write).unwrap();
         let child = mm.spaces().fork(&parent).unwrap();
         assert_eq!(parent.pages_on(Node(1)), u64::from(pages) + 700);
         // Page tables are on node 0, where the CPU is: nothing of node 1 has to stay.
@@ -65,7 +65,7 @@ fn what_cannot_move_keeps_a_node_in_use() {
     let kernel = mm.alloc(Request { node: Some(Node(1)), ..Request::KERNEL }).unwrap();
     let space = mm.spaces().new_space();
     let start = mm.spaces().mmap(&space, MapSpec::anonymous(100).placed(on_node_1()).small()).unwrap();
-    mm.spaces().populate(&space, start, 100).unwrap();
+    mm.spaces().populate(&space, start, 100, Touch::Write).unwrap();
     assert_eq!(mm.offlining().offline_node(Node(1)), Err(OfflineError::InUse { node: Node(1), pages: 1 }));
     let served = mm.alloc(Request { node: Some(Node(1)), this_node: true, ..Request::USER }).unwrap();
     mm.free(served, Order::ZERO).unwrap();

@@ -5,7 +5,7 @@ mod remembering;
 use std::sync::Arc;
 
 use freehold_mm::ids::PAGEBLOCK_PAGES;
-use freehold_mm::vm::{AddressSpace, MapSpec, Vpn};
+use freehold_mm::vm::{AddressSpace, MapSpec, Touch, Vpn};
 use freehold_mm::{Cpu, Daemon, Knob, Knobs, Mm, Nanos, Node, NodeSize, Policy, Topology};
 
 use remembering::{Remembering, read, write};
@@ -121,7 +121,7 @@ fn whole_memory_wakes_nobody() {
     let mm = machine("linux-6.18");
     let space = mm.spaces().new_space();
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(20_000).small()).unwrap();
-    mm.spaces().populate(&space, at, 20_000).unwrap();
+    mm.spaces().populate(&space, at, 20_000, Touch::Write).unwrap();
     assert!(!tick_wakes(&mm, 0));
     assert_eq!(mm.compaction().compact_proactively(Node(0)), None);
     assert_eq!(mm.views().counters().get("compact_migrate_scanned"), 0);

@@ -29,7 +29,7 @@ fn in_pieces(policy: &str) -> (Arc<Tiny>, Space, Vpn) {
     let space = mm.spaces().new_space();
     let between = 150;
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(KEPT * between).small()).unwrap();
-    mm.spaces().populate(&space, at, KEPT * between).unwrap();
+    mm.spaces().populate(&space, at, KEPT * between, Touch::Write).unwrap();
     for page in 0..KEPT {
         mm.spaces().munmap(&space, at.add(page * between + 1), between - 1);
         write(&mm, &space, at.add(page * between), page + 1);

@@ -220,7 +220,7 @@ fn swap_beside_a_family() {
         let mm = tiny(24, Cpus::Pinned, "linux-6.18");
         mm.spaces().set_swap(40);
         let (space, at) = small(&mm, 12);
-        mm.spaces().populate(&space, at, 8).unwrap();
+        mm.spaces().populate(&space, at, 8, Touch::Write).unwrap();
         mm.lru().lru_drain_all();
         let toucher = (Arc::clone(&mm), Arc::clone(&space));
         let forker = (Arc::clone(&mm), Arc::clone(&space));

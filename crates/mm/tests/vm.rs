@@ -119,7 +119,7 @@ fn advice_for_part_of_a_huge_page_takes_it_apart() {
     let mm = machine(1);
     let space = mm.spaces().new_space();
     let start = mm.spaces().mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES)).unwrap();
-    mm.spaces().populate(&space, start, 2 * PAGEBLOCK_PAGES).unwrap();
+    mm.spaces().populate(&space, start, 2 * PAGEBLOCK_PAGES, Touch::Write).unwrap();
     mm.spaces().advise(&space, start.add(9), PAGEBLOCK_PAGES - 9, HugePages::Never);
     assert_eq!((space.huge_pages(), space.resident_pages()), (1, u64::from(2 * PAGEBLOCK_PAGES)));
     // Two regions share a table now: a fork must not take what it maps for both.
@@ -160,7 +160,7 @@ fn forked_pages_are_copied_by_who_writes_first() {
         let mm = machine(huge);
         let parent = mm.spaces().new_space();
         let start = mm.spaces().mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-        mm.spaces().populate(&parent, start, PAGEBLOCK_PAGES).unwrap();
+        mm.spaces().populate(&parent, start, PAGEBLOCK_PAGES, Touch::Write).unwrap();
         let child = mm.spaces().fork(&parent).unwrap();
         let of = |space: &AddressSpace<Bare>, page| {
             mm.spaces().touch_page(space, start.add(page), Touch::Read).unwrap().0

@@ -63,7 +63,7 @@ fn demand(mm: &Mm<Bare>, pages: u32) {
 fn program(mm: &Mm<Bare>, pages: u32, placement: Placement) -> (Arc<AddressSpace<Bare>>, Vpn) {
     let space = mm.spaces().new_space();
     let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages).placed(placement)).unwrap();
-    mm.spaces().populate(&space, start, pages).unwrap();
+    mm.spaces().populate(&space, start, pages, Touch::Write).unwrap();
     mm.lru().lru_drain_all();
     (space, start)
 }
@@ -258,7 +258,7 @@ proptest! {
         for step in steps {
             match step {
                 // Memory may be short: then fewer pages are touched.
-                Step::Touch(part) => drop(mm.spaces().populate(&space, start.add(part * 2048), 2048)),
+                Step::Touch(part) => drop(mm.spaces().populate(&space, start.add(part * 2048), 2048, Touch::Write)),
                 Step::Unmap(part) => mm.spaces().munmap(&space, start.add(part * 2048), 1024),
                 Step::Read(part) => {
                     for page in part * 1024..(part + 1) * 1024 {

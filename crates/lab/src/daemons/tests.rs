@@ -149,7 +149,7 @@ fn scores(policy: &str, proactiveness: u64) -> Vec<u32> {
         let request = Request { urgency: Urgency::Never, ..Request::USER };
         let pages = 200 * PAGEBLOCK_PAGES;
         let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
-        mm.spaces().populate(&space, start, pages).unwrap();
+        mm.spaces().populate(&space, start, pages, Touch::Write).unwrap();
         let blocks = std::iter::from_fn(|| mm.alloc(request.of_order(Order::PAGEBLOCK)).ok());
         let blocks: Vec<Pfn> = blocks.collect();
         for page in (0..pages).step_by(4) {

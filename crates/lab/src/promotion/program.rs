@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mm::ids::PAGE_SIZE;
 use mm::tier::{Area, HintScan, PageRange};
-use mm::vm::{AddressSpace, MapSpec, Placement, SpaceId, Vpn};
+use mm::vm::{AddressSpace, MapSpec, Placement, SpaceId, Touch, Vpn};
 use mm::{Nanos, Node, NodeMask};
 use sim::SimMachine;
 
@@ -287,7 +287,7 @@ fn fill(stage: &Stage, space: &Arc<AddressSpace<SimMachine>>, pages: u32, node: 
     let only = Placement { node: Some(node), allowed: [node].into_iter().collect::<NodeMask>() };
     let spec = MapSpec::anonymous(pages).small().placed(only);
     let start = mm.spaces().mmap(space, spec).map_err(|error| format!("workload: {error}"))?;
-    let filled = mm.spaces().populate(space, start, pages);
+    let filled = mm.spaces().populate(space, start, pages, Touch::Write);
     filled.map_err(|error| format!("workload: {pages} pages of node {}: {error}", node.0))?;
     Ok(start)
 }

@@ -78,6 +78,8 @@ pub(crate) fn khugepaged() -> Vec<Case> {
             huge_pages().with(Knob::KhugepagedScanSleep, 10),
             small_process(),
         ),
+        // Who writes without having read never meets zeros.
+        case(Knob::UseZeroPage, 0, huge_pages_read_first(), huge_pages()),
     ]
 }
 

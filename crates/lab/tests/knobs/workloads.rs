@@ -97,6 +97,13 @@ pub(crate) fn huge_pages() -> Ground {
     small().memory(&[1024]).under("linux-4.20").with(Knob::OvercommitMemory, 1).runs(2000, workload)
 }
 
+/// The same, read before it is written.
+pub(crate) fn huge_pages_read_first() -> Ground {
+    let workload = "kind = 'thp-fault'\nmib = 8\nevery_ms = 10\nreads_first = true\n\
+                    [fragment]\nkernel = 200\nscattered = 200\nfile = 3000\nfree = 2000\nindex = 950";
+    small().memory(&[1024]).under("linux-6.18").with(Knob::OvercommitMemory, 1).runs(2000, workload)
+}
+
 /// A process whose memory is too small for a huge page.
 pub(crate) fn small_process() -> Ground {
     let workload =

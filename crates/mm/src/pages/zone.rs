@@ -248,6 +248,11 @@ impl<M: Machine> Zone<M> {
         self.start.0..self.start.0 + self.managed
     }
 
+    /// The lowest of its frames that the allocator did not get: the kernel's own from boot on.
+    pub(crate) fn first_unmanaged(&self) -> Option<Pfn> {
+        (self.managed < self.spanned).then(|| Pfn(self.managed_span().end))
+    }
+
     /// Free pages as the zone's own counter has them; CPUs may hold back small differences.
     #[inline]
     pub fn free_pages(&self) -> u32 {

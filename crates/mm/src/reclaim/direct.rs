@@ -97,6 +97,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Gives back what slab caches hold for speed, once in a reclaimer's work, when the lists alone have not given enough
     /// in four passes. (The kernel's shrinkers are of caches of file names and inodes, which there are not here.)
     pub(super) fn shrink_slabs(self, scan: &Scan) {
+        self.spaces().free_huge_zero();
         if scan.priority == DEF_PRIORITY - 3 && self.slabs().slab_pages() > 0 {
             self.slabs().shrink_all();
         }

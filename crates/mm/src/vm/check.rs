@@ -57,7 +57,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             self.own().families.lock_local(self.machine()).values().map(Arc::clone).collect();
         let mut spaces = alloc::vec![];
         for family in families {
-            spaces.extend(family.members.lock_local(self.machine()).iter().map(Arc::clone));
+            let members = family.members.lock_local(self.machine());
+            spaces.extend(members.iter().map(|member| Arc::clone(&member.space)));
         }
         spaces
     }

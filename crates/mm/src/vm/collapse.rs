@@ -7,6 +7,7 @@
 use alloc::vec::Vec;
 
 use super::Vpn;
+use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
@@ -27,6 +28,11 @@ pub(super) enum Collapse {
     Stays,
     /// There was no huge page to be had.
     NoMemory,
+}
+
+/// Whether nothing but zeros is there: it counts as empty.
+fn is_empty(entry: Entry) -> bool {
+    entry == Entry::NONE || entry.is_zeros()
 }
 
 impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
@@ -70,13 +76,13 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         let (mut empty, mut touched) = (0_u32, false);
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
             let entry = held.entry(vpn);
-            if entry == Entry::NONE {
+            if is_empty(entry) {
                 empty += 1;
                 continue;
             }
             // The look that compaction's scanner takes at a page is the like of this one.
             self.machine().spend(Chore::MigrateScan, 1);
-            if !self.may_collapse(space, vpn, entry) {
+            if !self.may_collapse(space, entry) {
                 return None;
             }
             touched |= entry.has(bit::ACCESSED);
@@ -93,14 +99,14 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     }
 
     /// Whether `entry` maps a small anonymous page that nothing else refers to, as far as can be seen.
-    fn may_collapse(self, space: &AddressSpace<M>, vpn: Vpn, entry: Entry) -> bool {
+    fn may_collapse(self, space: &AddressSpace<M>, entry: Entry) -> bool {
         if !entry.is_present() || entry.has(bit::PART) {
             return false;
         }
         let pfn = entry.pfn();
         self.machine().touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
         let page = self.lru().page(pfn);
-        (page.mapping(), page.index()) == (Mapping::Anon(space.family), vpn.0) && page.refs() == 1
+        page.mapping() == Mapping::Anon(space.family) && page.refs() == 1
     }
 
     /// Moves what the table maps to `huge` and maps that; says whether it did. If not, all is as before.
@@ -118,25 +124,29 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         self.fill(huge, &taken);
         let mut held = table.lock(self.machine());
         let came = |(slot, entry): (usize, &Entry)| {
-            *entry == Entry::NONE && held.entry(start.add(slot as u32)) != Entry::NONE
+            is_empty(*entry) && !is_empty(held.entry(start.add(slot as u32)))
         };
         if taken.iter().enumerate().any(came) {
             self.give_small_pages_back(&mut held, start, &taken);
             return false;
         }
         let page = self.lru().page(huge);
-        page.init(Mapping::Anon(space.family), start.0, &[PageFlag::SwapBacked]);
+        page.init(Mapping::Anon(space.family), region.anon_index(start), &[PageFlag::SwapBacked]);
         page.note_placement(region.placement);
         page.add_mapped();
-        for slot in (0..PAGEBLOCK_PAGES).filter(|&slot| taken[slot as usize] != Entry::NONE) {
+        for (entry, slot) in taken.iter().zip(0..) {
             held.set(start.add(slot), Entry::NONE);
+            if !is_empty(*entry) {
+                space.stat.count_pages(PageKind::Anon, self.pages().node_of_page(entry.pfn()), -1);
+            }
         }
-        held.set_huge(Entry::of(huge, bit::WRITE | bit::ACCESSED | bit::DIRTY));
-        space.count_mapped(self.pages().node_of_page(huge), PAGEBLOCK_PAGES);
+        held.set_huge(Entry::of(huge, bit::WRITE | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE));
+        let node = self.pages().node_of_page(huge);
+        space.stat.count_pages(PageKind::Anon, node, PAGEBLOCK_PAGES.into());
         // As in a fault: without the table's lock the page may be unmapped at once.
         self.lru().lru_add(huge);
         drop(held);
-        self.free_small_pages(space, &taken);
+        self.free_small_pages(&taken);
         true
     }
 
@@ -149,7 +159,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         let mut taken = Vec::with_capacity(PAGEBLOCK_PAGES as usize);
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
             let entry = held.entry(vpn);
-            if entry == Entry::NONE {
+            if is_empty(entry) {
                 taken.push(entry);
                 continue;
             }
@@ -168,7 +178,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
 
     /// Undoes [`Self::take_small_pages`] for the first entries of the table.
     fn give_small_pages_back(self, held: &mut Held<'_, M>, start: Vpn, taken: &[Entry]) {
-        for (&entry, slot) in taken.iter().zip(0..).filter(|(entry, _)| **entry != Entry::NONE) {
+        for (&entry, slot) in taken.iter().zip(0..).filter(|(entry, _)| !is_empty(**entry)) {
             self.lru().page(entry.pfn()).unfreeze(1);
             held.set(start.add(slot), entry);
         }
@@ -177,22 +187,20 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     /// Gives `huge` the contents of the pages of `taken`, and zeros where there was none.
     fn fill(self, huge: Pfn, taken: &[Entry]) {
         for (entry, slot) in taken.iter().zip(0..) {
-            match entry {
-                &Entry::NONE => self.machine().clear(huge.add(slot), Order::ZERO),
-                entry => {
-                    self.machine().spend(Chore::Migrate, 1);
-                    self.machine().copy(entry.pfn(), huge.add(slot), Order::ZERO);
-                }
+            if is_empty(*entry) {
+                self.machine().clear(huge.add(slot), Order::ZERO);
+            } else {
+                self.machine().spend(Chore::Migrate, 1);
+                self.machine().copy(entry.pfn(), huge.add(slot), Order::ZERO);
             }
         }
     }
 
     /// The pages of `taken` are mapped no more: their frames are free.
-    fn free_small_pages(self, space: &AddressSpace<M>, taken: &[Entry]) {
-        let pages = taken.iter().filter(|entry| **entry != Entry::NONE).map(|entry| entry.pfn());
+    fn free_small_pages(self, taken: &[Entry]) {
+        let pages = taken.iter().filter(|entry| !is_empty(**entry)).map(|entry| entry.pfn());
         let pages: Vec<Pfn> = pages.collect();
         for &pfn in &pages {
-            space.count_placed(self.pages().node_of_page(pfn), -1);
             self.lru().page(pfn).sub_mapped();
             self.lru().page(pfn).unfreeze(1);
         }

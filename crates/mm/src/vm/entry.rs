@@ -1,6 +1,7 @@
 //! An entry of a page table: what a virtual page is mapped to, with the bits that the processor sets. One word, changed
 //! under the table's lock; only the processor's bits (accessed, dirty) are set without it.
 
+use super::Touch;
 use crate::ground::ids::Pfn;
 
 /// A page table entry.
@@ -23,6 +24,14 @@ pub(crate) mod bit {
     pub(crate) const SWAP: u64 = 1 << 37;
     /// The page, whose old frame the low half is, is on its way to another.
     pub(crate) const MIGRATION: u64 = 1 << 38;
+    /// It reads as zeros: the low half is the frame of the page of zeros, or of the huge one, which nobody counts.
+    pub(crate) const ZERO: u64 = 1 << 39;
+    /// Nobody may touch the page that is mapped, for its region says so (`PROT_NONE`).
+    pub(crate) const BARRED: u64 = 1 << 40;
+    /// The page is the process's own and was never shared since (`PageAnonExclusive`).
+    pub(crate) const EXCLUSIVE: u64 = 1 << 41;
+    /// What stays with the entry while its page moves to another frame.
+    pub(crate) const KEPT: u64 = WRITE | PART | BARRED | EXCLUSIVE;
 }
 
 const LOW: u64 = u32::MAX as u64;
@@ -37,6 +46,11 @@ impl Entry {
         Self(pfn.0 as u64 | bit::PRESENT | bits)
     }
 
+    /// Zeros, to be read only, are mapped by way of the frame `pfn`.
+    pub(crate) const fn zeros(pfn: Pfn) -> Self {
+        Self(pfn.0 as u64 | bit::ZERO | bit::ACCESSED)
+    }
+
     /// The page is in the swap slot `slot`.
     pub(crate) const fn swapped(slot: u32) -> Self {
         Self(slot as u64 | bit::SWAP)
@@ -44,7 +58,7 @@ impl Entry {
 
     /// As this entry, which maps a page, while that page moves.
     pub(crate) const fn migrating(self) -> Self {
-        Self(self.0 & (LOW | bit::WRITE | bit::PART) | bit::MIGRATION)
+        Self(self.0 & (LOW | bit::KEPT) | bit::MIGRATION)
     }
 
     #[inline]
@@ -66,6 +80,21 @@ impl Entry {
     #[inline]
     pub(crate) const fn is_present(self) -> bool {
         self.has(bit::PRESENT)
+    }
+
+    /// Whether the page of zeros, or the huge one, is mapped.
+    #[inline]
+    pub(crate) const fn is_zeros(self) -> bool {
+        self.has(bit::ZERO)
+    }
+
+    /// Whether a touch needs no fault.
+    #[inline]
+    pub(crate) const fn allows(self, touch: Touch) -> bool {
+        match touch {
+            Touch::Read => self.has(bit::PRESENT | bit::ZERO) && !self.has(bit::BARRED),
+            Touch::Write => self.is_present() && self.has(bit::WRITE),
+        }
     }
 
     /// The frame that is mapped.
@@ -101,6 +130,18 @@ mod tests {
         let moving = entry.migrating();
         assert!(!moving.is_present() && moving.has(bit::WRITE));
         assert_eq!(moving.migrating_from(), Some(Pfn(1024)));
+    }
+
+    #[test]
+    fn who_may_touch_what_an_entry_maps() {
+        let allowed = |entry: Entry| (entry.allows(Touch::Read), entry.allows(Touch::Write));
+        assert_eq!(allowed(Entry::NONE), (false, false));
+        assert_eq!(allowed(Entry::of(Pfn(9), bit::WRITE)), (true, true));
+        assert_eq!(allowed(Entry::of(Pfn(9), 0)), (true, false));
+        assert_eq!(allowed(Entry::of(Pfn(9), bit::BARRED)), (false, false));
+        assert_eq!(allowed(Entry::zeros(Pfn(0))), (true, false));
+        assert!(!Entry::zeros(Pfn(0)).is_present(), "nobody counts it");
+        assert_eq!(allowed(Entry::of(Pfn(9), bit::WRITE).migrating()), (false, false));
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! What happens when memory is touched that no entry lets through: a page is brought in, copied, or an error says that
 //! there is nothing to touch or no memory for it.
 //!
-//! Reading untouched anonymous memory gets a page of its own as writing does (Linux maps one page of zeros until a write).
+//! Here a fault finds out which of these it is; `huge`, `zero`, `copy` and `from_file` do it.
 
-use alloc::sync::Arc;
 use core::fmt;
 
+use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
-use super::table::{EntrySize, Held, Table};
-use super::{DirtyPages, File, Touch, Vpn};
-use super::{SpacesDoor, SpacesGround};
-use crate::ground::ids::{Nanos, Order, Pfn};
+use super::table::{Held, Table};
+use super::{DirtyPages, Touch, Vpn};
+use super::{FaultDoor, SpacesDoor, SpacesGround};
+use crate::ground::ids::{Nanos, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine, Span, Work};
 use crate::ground::sync::{AtomicU64, Relaxed};
-use crate::lru::page::{Mapping, Page, PageFlag};
+use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::request::{AllocError, Request};
 use crate::pages::stat::{Counters, SlowEvents};
 use crate::rules::knobs::Knob;
@@ -23,16 +23,35 @@ use crate::rules::knobs::Knob;
 /// What a fault did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Nothing: the page was there already, or was only to be written to by its one owner.
+    /// Nothing: the page was there already.
     Spurious,
     /// A page was mapped.
     Minor,
     /// A huge page was mapped.
     Huge,
-    /// A page was copied, for it is written to and shared.
+    /// A page, that of zeros too, was copied, for it is written to and shared.
     Copied,
+    /// A page that was mapped only to be read may be written to from now on: it has no other owner, or is a file's that all
+    /// may write to.
+    Reused,
+    /// The page of zeros was mapped, to be read.
+    ZeroPage,
+    /// The huge page of zeros was mapped.
+    HugeZeroPage,
     /// The page's contents have to come from swap or a file's disk, for which the caller waits.
     Major,
+}
+
+impl FaultKind {
+    pub(super) const COUNT: usize = Self::Major as usize + 1;
+
+    /// Pages that the entry covers which it made or found: 512 of a huge one.
+    pub const fn pages(self) -> u32 {
+        match self {
+            Self::Huge | Self::HugeZeroPage => PAGEBLOCK_PAGES,
+            _ => 1,
+        }
+    }
 }
 
 /// A fault that is done.
@@ -49,6 +68,8 @@ pub struct Faulted {
 pub enum FaultError {
     /// No region is there (`SIGSEGV`).
     NoRegion(Vpn),
+    /// The region may not be touched so (`SIGSEGV` too; whoever has a handler goes on).
+    Forbidden(Vpn),
     /// There is no memory for the page.
     Alloc(AllocError),
 }
@@ -57,6 +78,7 @@ impl fmt::Display for FaultError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRegion(vpn) => write!(f, "{vpn} is not mapped"),
+            Self::Forbidden(vpn) => write!(f, "{vpn} may not be touched so"),
             Self::Alloc(error) => error.fmt(f),
         }
     }
@@ -75,8 +97,11 @@ impl From<AllocError> for FaultError {
 pub(crate) struct VmEvents {
     pub(in crate::vm) pgfault: AtomicU64,
     pub(in crate::vm) pgmajfault: AtomicU64,
+    pub(in crate::vm) pgreuse: AtomicU64,
     pub(in crate::vm) thp_fault_alloc: AtomicU64,
     pub(in crate::vm) thp_fault_fallback: AtomicU64,
+    pub(in crate::vm) thp_zero_page_alloc: AtomicU64,
+    pub(in crate::vm) thp_zero_page_alloc_failed: AtomicU64,
     pub(in crate::vm) thp_split_pmd: AtomicU64,
     pub(in crate::vm) thp_split_page: AtomicU64,
     pub(in crate::vm) thp_deferred_split_page: AtomicU64,
@@ -94,8 +119,11 @@ impl VmEvents {
         let events = [
             ("pgfault", &self.pgfault),
             ("pgmajfault", &self.pgmajfault),
+            ("pgreuse", &self.pgreuse),
             ("thp_fault_alloc", &self.thp_fault_alloc),
             ("thp_fault_fallback", &self.thp_fault_fallback),
+            ("thp_zero_page_alloc", &self.thp_zero_page_alloc),
+            ("thp_zero_page_alloc_failed", &self.thp_zero_page_alloc_failed),
             ("thp_split_pmd", &self.thp_split_pmd),
             ("thp_split_page", &self.thp_split_page),
             ("thp_deferred_split_page", &self.thp_deferred_split_page),
@@ -130,7 +158,7 @@ pub(super) struct Site<'a, M: Machine> {
 }
 
 /// What an attempt came to: `None` if what it went by has changed, and it must be made again.
-type Attempt = Result<Option<Faulted>, FaultError>;
+pub(super) type Attempt = Result<Option<Faulted>, FaultError>;
 
 impl<M: Machine> Site<'_, M> {
     /// The table's lock, if the entry is still `expected` (but for the processor's bits), the regions are as they were, and
@@ -143,7 +171,7 @@ impl<M: Machine> Site<'_, M> {
     }
 
     /// The bits of an entry for a page that this touch may use at once.
-    fn bits(&self) -> u64 {
+    pub(super) fn bits(&self) -> u64 {
         match self.touch {
             Touch::Read => bit::ACCESSED,
             Touch::Write => bit::ACCESSED | bit::DIRTY | bit::WRITE,
@@ -154,19 +182,8 @@ impl<M: Machine> Site<'_, M> {
 const PROCESSOR: u64 = bit::ACCESSED | bit::DIRTY;
 
 #[allow(clippy::unnecessary_wraps, reason = "it is how an attempt ends well")]
-fn done(pfn: Pfn, kind: FaultKind) -> Attempt {
+pub(super) fn done(pfn: Pfn, kind: FaultKind) -> Attempt {
     Ok(Some(Faulted { pfn, kind }))
-}
-
-/// Whether the anonymous page, which the caller's table maps, is mapped by no other. While somebody moves it or takes
-/// it out of page tables, others have it still though they do not map it; then the answer is no.
-fn is_ours(page: &Page) -> bool {
-    if !matches!(page.mapping(), Mapping::Anon(_)) || !page.set(PageFlag::Locked) {
-        return false;
-    }
-    let alone = page.is_mapped_once();
-    page.clear(PageFlag::Locked);
-    alone
 }
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
@@ -187,24 +204,33 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
     }
 
+    /// Counts a fault that is over, unless there was nothing to touch (`mm_account_fault`).
+    fn count_fault(self, space: &AddressSpace<M>, result: Result<Faulted, FaultError>) {
+        if !matches!(result, Err(FaultError::NoRegion(_) | FaultError::Forbidden(_))) {
+            SlowEvents::bump(&self.own().events.pgfault);
+        }
+        let Ok(Faulted { kind, .. }) = result else { return };
+        space.stat.count_fault(kind);
+        if kind == FaultKind::Major {
+            SlowEvents::bump(&self.own().events.pgmajfault);
+        }
+    }
+
     /// Serves a page fault at `vpn`. What has to be read from a disk or from swap is the caller's to wait for
     /// ([`FaultKind::Major`]).
     ///
     /// # Errors
-    /// If nothing is mapped there, or there is no memory.
+    /// If nothing is mapped there that may be touched so, or there is no memory.
     pub fn fault(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Faulted, FaultError> {
         let since = self.machine().enter(Span::Fault);
         let result = loop {
-            match self.try_fault(space, vpn, touch) {
+            match self.faults().try_fault(space, vpn, touch) {
                 Ok(Some(done)) => break Ok(done),
                 Ok(None) => {}
                 Err(error) => break Err(error),
             }
         };
-        SlowEvents::bump(&self.own().events.pgfault);
-        if matches!(result, Ok(Faulted { kind: FaultKind::Major, .. })) {
-            SlowEvents::bump(&self.own().events.pgmajfault);
-        }
+        self.count_fault(space, result);
         let work = Work { count: u32::from(result.is_ok()), ..Work::default() };
         self.machine().leave(Span::Fault, since, work);
         result
@@ -221,14 +247,36 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
     }
 
+    /// What page tables are allocated with.
+    pub(super) fn table_request(self) -> Request {
+        let request_at = |setting: u64| if setting == 0 { Request::KERNEL } else { Request::HIGHUSER };
+        if M::WATCHES_KNOBS {
+            // Where no zone is high, both may use the same ones.
+            let highest = |request: Request| {
+                let kinds = self.zones().iter().map(super::super::pages::zone::Zone::kind);
+                kinds.filter(|&kind| kind <= request.highest).max()
+            };
+            self.knobs().decide(self.machine(), Knob::Highpte, |setting| highest(request_at(setting)));
+        }
+        Request { zero: true, ..request_at(self.knobs().get(Knob::Highpte)) }
+    }
+}
+
+impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     fn try_fault(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Attempt {
         let (region, generation) = space.region_of(self.machine(), vpn).ok_or(FaultError::NoRegion(vpn))?;
+        if !region.protection.allows(touch) {
+            return Err(FaultError::Forbidden(vpn));
+        }
         let table = space.tables.get_or_make(self.machine(), vpn);
         let site = Site { space, region, generation, table, vpn, touch };
         self.ensure_table(&site)?;
         let (entry, size) = table.entry_and_size(vpn);
         if entry.is_present() {
             return self.fault_present(&site, entry, size);
+        }
+        if entry.is_zeros() {
+            return self.fault_zeros(&site, entry, size);
         }
         if let Some(slot) = entry.slot() {
             return self.swap_in(&site, entry, slot);
@@ -254,11 +302,11 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         if site.table.lock(self.machine()).state.frame.is_some() {
             return Ok(());
         }
-        let frame = self.alloc(self.table_request())?;
+        let frame = self.alloc(self.spaces().table_request())?;
         let mut held = site.table.lock(self.machine());
         if held.state.frame.is_none() && site.space.generation() == site.generation {
             held.state.frame = Some(frame);
-            site.space.count_tables(1);
+            site.space.stat.count_tables(1);
             return Ok(());
         }
         drop(held);
@@ -266,44 +314,42 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         Ok(())
     }
 
-    /// What page tables are allocated with.
-    pub(super) fn table_request(self) -> Request {
-        let request_at = |setting: u64| if setting == 0 { Request::KERNEL } else { Request::HIGHUSER };
-        if M::WATCHES_KNOBS {
-            // Where no zone is high, both may use the same ones.
-            let highest = |request: Request| {
-                let kinds = self.zones().iter().map(super::super::pages::zone::Zone::kind);
-                kinds.filter(|&kind| kind <= request.highest).max()
-            };
-            self.knobs().decide(self.machine(), Knob::Highpte, |setting| highest(request_at(setting)));
-        }
-        Request { zero: true, ..request_at(self.knobs().get(Knob::Highpte)) }
-    }
-
     /// The request for a page of `region`.
-    fn page_request(region: &Region<M>) -> Request {
+    pub(super) fn page_request(region: &Region<M>) -> Request {
         Request { node: region.placement.node, allowed: region.placement.allowed, ..Request::USER }
     }
 
     fn fault_anonymous(self, site: &Site<'_, M>) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
+        if site.touch == Touch::Read {
+            if let Some(frame) = self.own().zeros.frame(self.pages()) {
+                return Ok(Self::install_zeros(self.machine(), site, frame));
+            }
+        }
         let pfn = self.alloc(Request { zero: true, ..Self::page_request(&site.region) })?;
         self.install_new(site, Entry::NONE, pfn, FaultKind::Minor)
     }
 
     /// Maps `pfn`, which was just allocated for `site`, in the place of `expected`, or frees it again.
-    fn install_new(self, site: &Site<'_, M>, expected: Entry, pfn: Pfn, kind: FaultKind) -> Attempt {
-        let page = self.lru().page(pfn);
-        page.init(Mapping::Anon(site.space.family), site.vpn.0, &[PageFlag::SwapBacked]);
+    pub(super) fn install_new(
+        self,
+        site: &Site<'_, M>,
+        expected: Entry,
+        pfn: Pfn,
+        kind: FaultKind,
+    ) -> Attempt {
+        let (page, index) = (self.lru().page(pfn), site.region.anon_index(site.vpn));
+        page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
         let Some(mut held) = site.lock(self.machine(), expected) else {
             self.lru().put_page(pfn);
             return Ok(None);
         };
         page.add_mapped();
-        held.set(site.vpn, Entry::of(pfn, bit::WRITE | bit::ACCESSED | bit::DIRTY));
+        let write = if site.region.protection.allows(Touch::Write) { bit::WRITE } else { 0 };
+        held.set(site.vpn, Entry::of(pfn, write | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE));
         // The lock is held to the end: without it the page may be unmapped, and freed, as soon as the entry is set.
-        site.space.count_placed(self.pages().node_of_page(pfn), 1);
+        site.space.stat.count_pages(PageKind::Anon, self.pages().node_of_page(pfn), 1);
         self.lru().lru_add(pfn);
         done(pfn, kind)
     }
@@ -313,90 +359,10 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let pfn = self.alloc(Self::page_request(&site.region))?;
         let installed = self.install_new(site, entry, pfn, FaultKind::Major)?;
         if installed.is_some() {
-            site.space.count_swapped(-1);
-            self.swap_free(slot);
+            site.space.stat.count_swapped(-1);
+            self.spaces().swap_free(slot);
             SlowEvents::bump(&self.own().events.pswpin);
         }
         Ok(installed)
-    }
-
-    /// A page is mapped, but perhaps not to be written to.
-    fn fault_present(self, site: &Site<'_, M>, entry: Entry, size: EntrySize) -> Attempt {
-        let huge = size == EntrySize::Huge;
-        let pfn = if huge { entry.pfn().add(site.vpn.slot() as u32) } else { entry.pfn() };
-        if site.touch == Touch::Read || entry.has(bit::WRITE) {
-            return done(pfn, FaultKind::Spurious);
-        }
-        self.machine().spend(Chore::Fault, 1);
-        let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
-        let head = entry.head();
-        let page = self.lru().page(head);
-        let shared_file = matches!(site.region.backing, Backing::Shared { .. });
-        if shared_file || is_ours(page) {
-            let now = held.entry(site.vpn).with(bit::WRITE | bit::DIRTY | bit::ACCESSED);
-            if huge {
-                held.set_huge(now);
-            } else {
-                held.set(site.vpn, now);
-            }
-            if shared_file {
-                self.files().mark_dirty(head);
-            }
-            return done(pfn, FaultKind::Spurious);
-        }
-        if huge {
-            self.split_table(site.space, site.vpn, &mut held);
-            return Ok(None);
-        }
-        page.get();
-        drop(held);
-        let copied = self.copy_page(site, entry, entry.pfn());
-        self.lru().put_page(head);
-        copied
-    }
-
-    /// Puts a copy of `from` in the place of `entry`.
-    fn copy_page(self, site: &Site<'_, M>, entry: Entry, from: Pfn) -> Attempt {
-        let pfn = self.alloc(Self::page_request(&site.region))?;
-        self.machine().copy(from, pfn, Order::ZERO);
-        let copied = self.install_new(site, entry, pfn, FaultKind::Copied)?;
-        if copied.is_some() && entry.is_present() {
-            let old = entry.head();
-            site.space.count_placed(self.pages().node_of_page(old), -1);
-            self.lru().page(old).sub_mapped();
-            self.lru().put_page(old);
-        }
-        Ok(copied)
-    }
-
-    fn fault_file(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
-        self.machine().spend(Chore::SharedFault, 1);
-        let index = first + (site.vpn.0 - site.region.start.0);
-        let (pfn, hit) = self.files().file_page(file, index, site.region.placement)?;
-        // The reference that the look-up gave becomes the entry's.
-        let shared = matches!(site.region.backing, Backing::Shared { .. });
-        let bits = if shared { site.bits() } else { bit::ACCESSED };
-        let Some(mut held) = site.lock(self.machine(), Entry::NONE) else {
-            self.lru().put_page(pfn);
-            return Ok(None);
-        };
-        self.lru().page(pfn).add_mapped();
-        held.set(site.vpn, Entry::of(pfn, bits));
-        site.space.count_placed(self.pages().node_of_page(pfn), 1);
-        if shared && site.touch == Touch::Write {
-            self.files().mark_dirty(pfn);
-        }
-        done(pfn, if hit { FaultKind::Minor } else { FaultKind::Major })
-    }
-
-    /// The first write to a private mapping of a file: a copy of the file's page.
-    fn copy_from_file(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
-        self.machine().spend(Chore::Fault, 1);
-        let index = first + (site.vpn.0 - site.region.start.0);
-        let (from, hit) = self.files().file_page(file, index, site.region.placement)?;
-        let copied = self.copy_page(site, Entry::NONE, from);
-        self.lru().put_page(from);
-        let major = |done: Faulted| Faulted { kind: if hit { done.kind } else { FaultKind::Major }, ..done };
-        copied.map(|done| done.map(major))
     }
 }

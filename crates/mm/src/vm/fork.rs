@@ -3,14 +3,20 @@
 
 use alloc::sync::Arc;
 
+use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
+use super::table::EntrySize;
 use super::{FaultError, MapError, Table, Vpn};
 use super::{SpacesDoor, SpacesGround};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::lru::page::Mapping;
 use crate::pages::request::AllocError;
+
+/// What an entry loses when another one comes to map the same page.
+const ALONE: u64 = bit::WRITE | bit::EXCLUSIVE;
 
 /// Why there is no second address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +42,7 @@ impl From<FaultError> for ForkError {
     fn from(error: FaultError) -> Self {
         match error {
             FaultError::Alloc(error) => Self::Alloc(error),
-            FaultError::NoRegion(_) => Self::Map(MapError::NoRoom),
+            FaultError::NoRegion(_) | FaultError::Forbidden(_) => Self::Map(MapError::NoRoom),
         }
     }
 }
@@ -73,7 +79,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.commit(region.committed()).map_err(ForkError::Map)?;
         self.note_mapper(child, region);
         child.regions.lock_local(self.machine()).insert(region.clone());
-        if matches!(region.backing, Backing::Shared { .. }) {
+        if matches!(region.backing, Backing::Shared { .. }) || !self.has_own_pages(parent, region) {
             return Ok(());
         }
         for (first, table) in parent.tables.within(region.start, region.end) {
@@ -81,6 +87,22 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             self.fork_table((parent, table), child, range)?;
         }
         Ok(())
+    }
+
+    /// Whether `region` of `parent` has pages of the process's own, or had (`anon_vma`). One that has none, but pages of a
+    /// file or of zeros, begins empty in a copy: faults bring these back.
+    fn has_own_pages(self, parent: &AddressSpace<M>, region: &Region<M>) -> bool {
+        let is_own = |entry: Entry, size: EntrySize| {
+            let anon = || matches!(self.lru().page(entry.head()).mapping(), Mapping::Anon(_));
+            let huge_zeros = entry.is_zeros() && size == EntrySize::Huge;
+            let there = entry.is_present() || entry.migrating_from().is_some();
+            entry.slot().is_some() || huge_zeros || there && anon()
+        };
+        parent.tables.within(region.start, region.end).any(|(first, table)| {
+            let (start, end) = (region.start.max(first), region.end.min(first.add(PAGEBLOCK_PAGES)));
+            let mut entries = (start.0..end.0).map(|vpn| table.entry_and_size(Vpn(vpn)));
+            entries.any(|(entry, size)| is_own(entry, size))
+        })
     }
 
     fn fork_table(
@@ -96,19 +118,22 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         if table.lock(self.machine()).state.frame.is_none() {
             let frame = self.alloc(self.table_request()).map_err(ForkError::Alloc)?;
             table.lock(self.machine()).state.frame = Some(frame);
-            child.count_tables(1);
+            child.stat.count_tables(1);
         }
         let mut from = parent.1.lock(self.machine());
         let mut to = table.lock(self.machine());
         if from.huge() != Entry::NONE {
             // Cleared in place, for the processor may set its bits at any time.
-            let entry = from.clear_bits(range.0, bit::WRITE);
+            let entry = from.clear_bits(range.0, ALONE);
+            if entry.is_zeros() {
+                // It is there already, for the parent uses it.
+                self.use_huge_zero(child);
+            }
             to.set_huge(self.share(child, entry, Order::PAGEBLOCK));
-            child.count_huge(1);
             return Ok(());
         }
         for vpn in (range.0.0..range.1.0).map(Vpn) {
-            let entry = from.clear_bits(vpn, bit::WRITE);
+            let entry = from.clear_bits(vpn, ALONE);
             if entry != Entry::NONE {
                 to.set(vpn, self.share(child, entry, Order::ZERO));
             }
@@ -120,7 +145,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     fn share(self, child: &AddressSpace<M>, entry: Entry, order: Order) -> Entry {
         if let Some(slot) = entry.slot() {
             self.swap_get(slot);
-            child.count_swapped(1);
+            child.stat.count_swapped(1);
         }
         if entry.is_present() {
             let head = entry.head();
@@ -128,8 +153,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
             page.get();
             page.add_mapped();
-            child.count_placed(self.pages().node_of_page(head), i64::from(order.pages()));
+            let node = self.pages().node_of_page(head);
+            child.stat.count_pages(PageKind::of(page), node, order.pages().into());
         }
-        entry.without(bit::WRITE)
+        entry.without(ALONE)
     }
 }

@@ -1,10 +1,11 @@
 //! Huge pages in address spaces: the fault that maps one, splitting the entry into 512, and splitting the page itself.
 
+use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::fault::{FaultError, FaultKind, Faulted, Site};
 use super::space::AddressSpace;
 use super::table::Held;
-use super::{SpacesDoor, SpacesGround};
+use super::{FaultDoor, SpacesDoor, SpacesGround, TablesDoor};
 use super::{Touch, Vpn};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
@@ -14,37 +15,55 @@ use crate::pages::stat::SlowEvents;
 const CLEAN: [PageFlag; 1] = [PageFlag::SwapBacked];
 const DIRTY: [PageFlag; 2] = [PageFlag::SwapBacked, PageFlag::Dirty];
 
-impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
+impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     /// Maps a huge page if the region allows one here and there is one. `None`: a small page it is to be.
     pub(super) fn fault_huge(self, site: &Site<'_, M>) -> Option<Faulted> {
         let start = site.vpn.table_start();
-        let wanted = site.region.has_table(start) && self.may_be_huge(&site.region);
+        let wanted = site.region.has_table(start) && self.spaces().may_be_huge(&site.region);
         if !wanted || site.table.lock(self.machine()).state.used > 0 {
             return None;
         }
         self.collapses().wake_khugepaged();
         self.machine().spend(Chore::Fault, 1);
-        let Ok(pfn) = self.alloc_huge(&site.region) else {
-            SlowEvents::bump(&self.own().events.thp_fault_fallback);
+        if site.touch == Touch::Read && self.spaces().uses_huge_zero() {
+            return self.map_huge_zeros(site);
+        }
+        self.install_huge(site, Entry::NONE)
+    }
+
+    /// A fault was to get a huge page, and there is none.
+    pub(super) fn count_huge_fallback(self, space: &AddressSpace<M>) {
+        SlowEvents::bump(&self.own().events.thp_fault_fallback);
+        space.stat.count_huge_fallback();
+    }
+
+    /// Maps a huge page in the place of `expected`, which is that of zeros or nothing at all, if there is one.
+    pub(super) fn install_huge(self, site: &Site<'_, M>, expected: Entry) -> Option<Faulted> {
+        let Ok(pfn) = self.spaces().alloc_huge(&site.region) else {
+            self.count_huge_fallback(site.space);
             return None;
         };
-        let page = self.lru().page(pfn);
-        page.init(Mapping::Anon(site.space.family), start.0, &[PageFlag::SwapBacked]);
+        let (page, index) = (self.lru().page(pfn), site.region.anon_index(site.vpn.table_start()));
+        page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
-        let held = site.lock(self.machine(), Entry::NONE).filter(|held| held.state.used == 0);
+        let used = u32::from(expected != Entry::NONE);
+        let held = site.lock(self.machine(), expected).filter(|held| held.state.used == used);
         let Some(mut held) = held else {
             self.lru().put_page(pfn);
             return None;
         };
         page.add_mapped();
-        held.set_huge(Entry::of(pfn, bit::WRITE | bit::ACCESSED | bit::DIRTY));
-        site.space.count_placed(self.pages().node_of_page(pfn), i64::from(PAGEBLOCK_PAGES));
-        site.space.count_huge(1);
+        let write = if site.region.protection.allows(Touch::Write) { bit::WRITE } else { 0 };
+        held.set_huge(Entry::of(pfn, write | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE));
+        let node = self.pages().node_of_page(pfn);
+        site.space.stat.count_pages(PageKind::Anon, node, PAGEBLOCK_PAGES.into());
         SlowEvents::bump(&self.own().events.thp_fault_alloc);
         self.lru().lru_add(pfn);
         Some(Faulted { pfn: pfn.add(site.vpn.slot() as u32), kind: FaultKind::Huge })
     }
+}
 
+impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     /// Replaces the huge entry of the table of `vpn`, which is `held`, by 512 entries, and makes 512 pages of the page if
     /// nobody else refers to it.
     pub(super) fn split_table(self, space: &AddressSpace<M>, vpn: Vpn, held: &mut Held<'_, M>) {
@@ -56,31 +75,39 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     }
 
     /// Replaces the huge entry by 512 that map its parts, or say that these are on their way; the page stays in one piece.
-    fn split_entry(self, space: &AddressSpace<M>, vpn: Vpn, held: &mut Held<'_, M>) {
+    pub(super) fn split_entry(self, space: &AddressSpace<M>, vpn: Vpn, held: &mut Held<'_, M>) {
         let huge = held.set_huge(Entry::NONE);
+        if huge == Entry::NONE {
+            return;
+        }
         if huge.is_present() {
             let page = self.lru().page(huge.pfn());
             for _ in 1..PAGEBLOCK_PAGES {
                 page.get();
                 page.add_mapped();
             }
-            space.count_huge(-1);
+            space.stat.count_split();
+        }
+        if huge.is_present() || huge.is_zeros() {
             SlowEvents::bump(&self.own().events.thp_split_pmd);
         }
-        if huge != Entry::NONE {
-            let part = |part: u32| Entry(huge.0 + u64::from(part)).with(bit::PART);
-            (0..PAGEBLOCK_PAGES).for_each(|slot| {
-                held.set(vpn.table_start().add(slot), part(slot));
-            });
-        }
+        // Where there is a huge page of zeros, there is a small one.
+        let zeros = huge.is_zeros().then(|| self.own().zeros.frame(self.pages())).flatten();
+        let part = |part: u32| match zeros {
+            Some(frame) => Entry::zeros(frame).with(huge.0 & bit::BARRED),
+            None => Entry(huge.0 + u64::from(part)).with(bit::PART),
+        };
+        (0..PAGEBLOCK_PAGES).for_each(|slot| {
+            held.set(vpn.table_start().add(slot), part(slot));
+        });
     }
 
     /// Makes 512 pages of the huge page at `head`, whose parts the table of `start`, which is held, maps, if nobody else
     /// but `extra` references of the caller's, which stay with the first, refers to it. Otherwise it stays in one piece
     /// until its last part is given back.
-    fn split_page(self, head: Pfn, start: Vpn, (held, extra): (&mut Held<'_, M>, u32)) -> bool {
+    pub(super) fn split_page(self, head: Pfn, start: Vpn, (held, extra): (&mut Held<'_, M>, u32)) -> bool {
         let page = self.lru().page(head);
-        let mapping = page.mapping();
+        let (mapping, index) = (page.mapping(), page.index());
         if !page.freeze(PAGEBLOCK_PAGES + extra) {
             SlowEvents::bump(&self.own().events.thp_deferred_split_page);
             return false;
@@ -92,7 +119,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         for part in 0..PAGEBLOCK_PAGES {
             let (pfn, vpn) = (head.add(part), start.add(part));
             let page = self.lru().page(pfn);
-            page.init(mapping, vpn.0, if dirty { &DIRTY } else { &CLEAN });
+            page.init(mapping, index.wrapping_add(part), if dirty { &DIRTY } else { &CLEAN });
             if placed {
                 page.set(PageFlag::Placed);
             }
@@ -104,7 +131,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         SlowEvents::bump(&self.own().events.thp_split_page);
         true
     }
+}
 
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Splits the huge page at `head`, to which the caller has one reference, into 512 pages, if one address space alone
     /// maps it, all of it. The caller's reference stays with the first. Says whether it did.
     pub(crate) fn split_huge_page(self, head: Pfn) -> bool {
@@ -112,16 +141,22 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let Mapping::Anon(family) = page.mapping() else { return false };
         let Some(family) = self.family(family) else { return false };
         let members = family.members.lock_local(self.machine());
-        let vpn = Vpn(page.index());
-        members.iter().any(|space| {
-            let Some(table) = space.table(vpn) else { return false };
-            let mut held = table.lock(self.machine());
-            if held.huge().is_present() && held.huge().pfn() == head {
-                self.split_entry(space, vpn, &mut held);
-            }
-            let whole = (0..PAGEBLOCK_PAGES).all(|part| held.entry(vpn.add(part)).head() == head);
-            whole && self.split_page(head, vpn, (&mut held, 1))
+        members.iter().any(|member| {
+            let mut places = member.places(page.index(), PAGEBLOCK_PAGES);
+            places.any(|vpn| self.split_huge_in(&member.space, vpn, head))
         })
+    }
+
+    /// The same, if it is `space` that maps it, from `vpn` on. One that was moved so that it lies in two tables stays.
+    fn split_huge_in(self, space: &AddressSpace<M>, vpn: Vpn, head: Pfn) -> bool {
+        let Some(table) = space.table(vpn).filter(|_| vpn == vpn.table_start()) else { return false };
+        let mut held = table.lock(self.machine());
+        if held.huge().is_present() && held.huge().pfn() == head {
+            self.tables().split_entry(space, vpn, &mut held);
+        }
+        let is_part = |entry: Entry| entry.is_present() && entry.head() == head;
+        let whole = (0..PAGEBLOCK_PAGES).all(|part| is_part(held.entry(vpn.add(part))));
+        whole && self.tables().split_page(head, vpn, (&mut held, 1))
     }
 
     /// Splits the huge page that maps `vpn` of `space`, if one does. Says whether there was one.
@@ -129,21 +164,28 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let Some(table) = space.tables.get(vpn) else { return false };
         let mut held = table.lock(self.machine());
         let there = held.huge().is_present();
-        self.split_table(space, vpn, &mut held);
+        self.tables().split_table(space, vpn, &mut held);
         there
     }
 
-    /// Writes to each of the `pages` from `start` on.
+    /// Touches each of the `pages` from `start` on, as the kernel does for a program that wants them at once
+    /// (`MAP_POPULATE`, `mlock`, `MADV_POPULATE_READ`): each fault counts, and none is an exception.
     ///
     /// # Errors
     /// As [`SpacesDoor::fault`], at the first page that cannot be had.
-    pub fn populate(self, space: &AddressSpace<M>, start: Vpn, pages: u32) -> Result<(), FaultError> {
+    pub fn populate(
+        self,
+        space: &AddressSpace<M>,
+        start: Vpn,
+        pages: u32,
+        touch: Touch,
+    ) -> Result<(), FaultError> {
         let mut next = start.0;
         while next < start.0 + pages {
-            let done = self.touch_page(space, Vpn(next), Touch::Write)?;
-            next += match done.1 {
-                Some(FaultKind::Huge) => PAGEBLOCK_PAGES - Vpn(next).slot() as u32,
-                _ => 1,
+            let (_, done) = self.touch_page(space, Vpn(next), touch)?;
+            next += match done.map_or(1, FaultKind::pages) {
+                1 => 1,
+                pages => pages - Vpn(next).slot() as u32,
             };
         }
         Ok(())

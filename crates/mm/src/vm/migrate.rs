@@ -18,7 +18,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Why it stayed where it was.
     pub fn move_page(self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
         let pinned = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?;
-        let from = pinned.head;
+        let Some(from) = pinned.head else { return Err(MigrateError::Absent) };
         let isolated = self.lru().isolate_page(from);
         // The isolator's reference is the one that migration allows.
         self.unpin_page(pinned);

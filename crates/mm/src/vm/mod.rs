@@ -7,10 +7,10 @@
 //!                                └─▶ huge, copy on write    └─▶ rmap: back to the entries, for reclaim and migration
 //! ```
 //!
-//! `region` is the map of an address space, `table` and `entry` its page tables, `fault` and `huge` what a touch does
-//! (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap` unmapping, `fork` copies,
-//! `file` the page cache, `writeback` the way of dirty pages, `swap` the slots. Modelled where the cost of the published
-//! workloads lies: there is no executable code, no protection but read-only sharing, no NUMA hints yet.
+//! `region` is the map of an address space, `table` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
+//! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
+//! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
+//! `swap` the slots, `counters` what is counted of an address space. There are no NUMA hints.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
 //! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears
@@ -18,15 +18,21 @@
 
 mod check;
 mod collapse;
+mod copy;
+mod counters;
 mod entry;
+mod family;
 mod fault;
 mod fork;
+mod from_file;
 mod huge;
 mod khugepaged;
 pub mod mempolicy;
 pub(crate) mod migrate;
 mod pin;
+mod protect;
 mod region;
+mod remap;
 pub(crate) mod rmap;
 mod space;
 mod swap;
@@ -35,15 +41,17 @@ mod table;
 mod tests;
 mod thp;
 mod zap;
+mod zero;
 
 pub use crate::cache::{Cached, DirtyPages, FileKind};
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};
 pub use crate::pages::request::Placement;
+pub use counters::SpaceCounters;
 pub(crate) use entry::{Entry, bit};
 pub use fault::{FaultError, FaultKind, Faulted};
 pub use fork::ForkError;
 pub use pin::Pinned;
-pub use region::{Backing, HugePages, MapSpec};
+pub use region::{Backing, HugePages, MapSpec, Protection, Reserve};
 pub use space::Vm;
 pub use space::{AddressSpace, MapError};
 pub(crate) use swap::Swap;
@@ -66,8 +74,20 @@ pub trait SpacesGround<M: Machine>: FilesGround<M, Space = AddressSpace<M>> {
 door! {
     /// Address spaces: what programs do to them.
     SpacesDoor on SpacesGround, Vm<M>: address_spaces, to {
-        lru: LruDoor, files: FilesDoor, rmap: RmapDoor, collapses: CollapseDoor
+        lru: LruDoor, files: FilesDoor, rmap: RmapDoor, collapses: CollapseDoor, faults: FaultDoor, tables: TablesDoor
     }
+}
+
+door! {
+    /// Page faults.
+    FaultDoor on SpacesGround, Vm<M>: address_spaces, to {
+        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, collapses: CollapseDoor, tables: TablesDoor
+    }
+}
+
+door! {
+    /// Page tables: entries cleared, split, copied, moved and write-protected, for whatever reason.
+    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor }
 }
 
 door! {

@@ -2,7 +2,7 @@
 //! reclaimed or moved at any time, what is pinned stays the same frame until it is given back.
 
 use super::space::AddressSpace;
-use super::{FaultError, Touch, Vpn, bit};
+use super::{Entry, FaultError, Touch, Vpn};
 use super::{RmapDoor, SpacesGround};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
@@ -12,7 +12,8 @@ use crate::ground::machine::Machine;
 #[must_use = "a page that is not unpinned is never freed"]
 pub struct Pinned {
     frame: Pfn,
-    pub(in crate::vm) head: Pfn,
+    /// The head of its page; of the page of zeros, which nobody takes away, none.
+    pub(in crate::vm) head: Option<Pfn>,
 }
 
 impl Pinned {
@@ -41,18 +42,22 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     pub(crate) fn pin_mapped(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Option<Pinned> {
         let held = space.table(vpn)?.lock(self.machine());
         let entry = held.entry(vpn);
-        let allowed = entry.is_present() && (touch == Touch::Read || entry.has(bit::WRITE));
-        let within = if held.huge().is_present() { vpn.slot() as u32 } else { 0 };
-        allowed.then(|| {
-            // The entry's own reference is there as long as its table's lock is held.
-            self.lru().page(entry.head()).get();
-            Pinned { frame: entry.pfn().add(within), head: entry.head() }
+        let within = if held.huge() == Entry::NONE { 0 } else { vpn.slot() as u32 };
+        let head = entry.is_present().then(|| entry.head());
+        entry.allows(touch).then(|| {
+            if let Some(head) = head {
+                // The entry's own reference is there as long as its table's lock is held.
+                self.lru().page(head).get();
+            }
+            Pinned { frame: entry.pfn().add(within), head }
         })
     }
 
     /// The page of `pinned` may go its ways again.
     #[allow(clippy::needless_pass_by_value, reason = "a pin that was given back must not be used again")]
     pub fn unpin_page(self, pinned: Pinned) {
-        self.lru().put_page(pinned.head);
+        if let Some(head) = pinned.head {
+            self.lru().put_page(head);
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The regions of an address space (`vm_area_struct`): which virtual pages there are, what stands behind them, where
-//! their memory is to come from.
+//! their memory is to come from, what may be done to them.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use super::{File, Vpn};
+use super::{File, Touch, Vpn};
 use crate::ground::ids::PAGEBLOCK_PAGES;
 use crate::ground::machine::Machine;
 use crate::pages::request::Placement;
@@ -52,6 +52,38 @@ pub enum HugePages {
     Never,
 }
 
+/// What a program may do to the pages of a region (`PROT_…`; whether it may execute them makes no difference here).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Protection {
+    /// Nothing (`PROT_NONE`).
+    None,
+    /// Read them.
+    Read,
+    /// Read and write them.
+    #[default]
+    ReadWrite,
+}
+
+impl Protection {
+    /// Whether memory may be touched so.
+    pub(super) fn allows(self, touch: Touch) -> bool {
+        match touch {
+            Touch::Read => self != Self::None,
+            Touch::Write => self == Self::ReadWrite,
+        }
+    }
+}
+
+/// Whether a region counts as promised (`vm.overcommit_memory`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reserve {
+    /// If the process may write to pages of its own in it.
+    #[default]
+    IfWritable,
+    /// Never (`MAP_NORESERVE`). Linux counts it all the same where `vm.overcommit_memory` is 2.
+    Never,
+}
+
 /// What to map.
 #[derive(Debug)]
 pub struct MapSpec<M: Machine> {
@@ -63,13 +95,23 @@ pub struct MapSpec<M: Machine> {
     pub placement: Placement,
     /// Whether they may be huge.
     pub huge: HugePages,
+    /// What may be done to them.
+    pub protection: Protection,
+    /// Whether they count as promised.
+    pub reserve: Reserve,
 }
 
 impl<M: Machine> MapSpec<M> {
     /// `pages` of anonymous memory, where the tasks that touch them are.
     pub fn anonymous(pages: u32) -> Self {
-        let (placement, huge) = (Placement::default(), HugePages::AsConfigured);
-        Self { pages, backing: Backing::Anonymous, placement, huge }
+        Self {
+            pages,
+            backing: Backing::Anonymous,
+            placement: Placement::default(),
+            huge: HugePages::AsConfigured,
+            protection: Protection::ReadWrite,
+            reserve: Reserve::IfWritable,
+        }
     }
 
     /// The first `pages` of `file`, shared.
@@ -99,6 +141,46 @@ impl<M: Machine> MapSpec<M> {
     pub fn small(self) -> Self {
         Self { huge: HugePages::Never, ..self }
     }
+
+    /// The same from page `first` of its file on; of anonymous memory, the same.
+    #[must_use]
+    pub fn from_page(self, first: u32) -> Self {
+        let backing = match self.backing {
+            Backing::Anonymous => Backing::Anonymous,
+            Backing::Shared { file, .. } => Backing::Shared { file, first },
+            Backing::Private { file, .. } => Backing::Private { file, first },
+        };
+        Self { backing, ..self }
+    }
+
+    /// The same, of which only so much may be done.
+    #[must_use]
+    pub fn protected(self, protection: Protection) -> Self {
+        Self { protection, ..self }
+    }
+
+    /// The same, not counted as promised.
+    #[must_use]
+    pub fn unreserved(self) -> Self {
+        Self { reserve: Reserve::Never, ..self }
+    }
+
+    /// The region at `start`.
+    pub(super) fn region(self, start: Vpn) -> Region<M> {
+        let Self { pages, backing, placement, huge, protection, reserve } = self;
+        let region = Region {
+            start,
+            end: start.add(pages),
+            backing,
+            placement,
+            huge,
+            protection,
+            reserve,
+            is_promised: false,
+            anon: start.0,
+        };
+        Region { is_promised: region.is_to_be_promised(), ..region }
+    }
 }
 
 /// A region.
@@ -109,6 +191,13 @@ pub(crate) struct Region<M: Machine> {
     pub(in crate::vm) backing: Backing<M>,
     pub(in crate::vm) placement: Placement,
     pub(in crate::vm) huge: HugePages,
+    pub(in crate::vm) protection: Protection,
+    pub(in crate::vm) reserve: Reserve,
+    /// It was counted as promised, and stays so (`VM_ACCOUNT`).
+    pub(in crate::vm) is_promised: bool,
+    /// The number that the first page has in its family, where it is the process's own: that of the virtual page that the
+    /// region was first mapped at. A region that moves keeps it (`vm_pgoff`).
+    pub(in crate::vm) anon: u32,
 }
 
 impl<M: Machine> Clone for Region<M> {
@@ -122,17 +211,56 @@ impl<M: Machine> Region<M> {
         self.end.0 - self.start.0
     }
 
-    /// Pages that the process may come to need of its own: those that count against overcommit.
+    /// Pages that count against overcommit: those that the process may come to need of its own.
     pub(crate) fn committed(&self) -> u32 {
-        match self.backing {
-            Backing::Shared { .. } => 0,
-            Backing::Anonymous | Backing::Private { .. } => self.pages(),
-        }
+        if self.is_promised { self.pages() } else { 0 }
+    }
+
+    /// Whether it counts against overcommit as it is.
+    pub(super) fn is_to_be_promised(&self) -> bool {
+        let private = !matches!(self.backing, Backing::Shared { .. });
+        private && self.protection == Protection::ReadWrite && self.reserve == Reserve::IfWritable
+    }
+
+    /// The number that a page of the process's own at `vpn` has in its family.
+    pub(super) fn anon_index(&self, vpn: Vpn) -> u32 {
+        self.anon.wrapping_add(vpn.0.wrapping_sub(self.start.0))
+    }
+
+    /// The same region with its first page at `start`.
+    pub(super) fn moved(&self, start: Vpn) -> Self {
+        Self { start, end: start.add(self.pages()), backing: self.backing.clone(), ..*self }
+    }
+
+    /// The `pages` from `start` on that come after this region's, or that it has itself, with what stands behind them.
+    pub(super) fn continued(&self, start: Vpn, pages: u32) -> Self {
+        let whole = Self { end: Vpn(u32::MAX), ..self.clone() };
+        whole.cut(start, start.add(pages))
+    }
+
+    /// Whether `next`, which begins where this region ends, is more of the same: then the two are one (`vma_merge`).
+    fn goes_on_in(&self, next: &Self) -> bool {
+        let same_file = |one: &Arc<File<M>>, other: &Arc<File<M>>| Arc::ptr_eq(one, other);
+        let backing = match (&self.backing, &next.backing) {
+            (Backing::Anonymous, Backing::Anonymous) => true,
+            (Backing::Shared { file, first }, Backing::Shared { file: other, first: after })
+            | (Backing::Private { file, first }, Backing::Private { file: other, first: after }) => {
+                same_file(file, other) && first.wrapping_add(self.pages()) == *after
+            }
+            _ => false,
+        };
+        let shown = |region: &Self| (region.placement, region.huge, region.protection, region.reserve);
+        backing
+            && self.end == next.start
+            && shown(self) == shown(next)
+            && self.is_promised == next.is_promised
+            && self.anon_index(next.start) == next.anon
     }
 
     /// The same region from `start` to `end`, which lie within it.
     fn cut(&self, start: Vpn, end: Vpn) -> Self {
         let skipped = start.0 - self.start.0;
+        let anon = self.anon_index(start);
         let backing = match &self.backing {
             Backing::Anonymous => Backing::Anonymous,
             Backing::Shared { file, first } => {
@@ -142,7 +270,7 @@ impl<M: Machine> Region<M> {
                 Backing::Private { file: Arc::clone(file), first: first + skipped }
             }
         };
-        Self { start, end, backing, ..*self }
+        Self { start, end, backing, anon, ..*self }
     }
 }
 
@@ -181,6 +309,37 @@ impl<M: Machine> Regions<M> {
 
     pub(crate) fn insert(&mut self, region: Region<M>) {
         self.0.insert(region.start.0, region);
+    }
+
+    /// As [`Self::insert`]; a region that goes on where another ends, and is the like of it, becomes one with it.
+    pub(crate) fn insert_merged(&mut self, region: Region<M>) {
+        let mut region = region;
+        let below = self.0.range(..region.start.0).next_back().map(|(start, _)| *start);
+        if let Some(start) = below.filter(|start| self.0[start].goes_on_in(&region)) {
+            if let Some(below) = self.0.remove(&start) {
+                region = Region { end: region.end, ..below };
+            }
+        }
+        if self.0.get(&region.end.0).is_some_and(|above| region.goes_on_in(above)) {
+            if let Some(above) = self.0.remove(&region.end.0) {
+                region.end = above.end;
+            }
+        }
+        self.insert(region);
+    }
+
+    /// Whether anything is mapped from `start` to before `end`.
+    pub(crate) fn has_any(&self, start: Vpn, end: Vpn) -> bool {
+        self.0.range(..end.0).next_back().is_some_and(|(_, region)| region.end > start)
+    }
+
+    /// Where what is mapped from `start` on ends: the first page that is in no region.
+    pub(crate) fn mapped_up_to(&self, start: Vpn) -> Vpn {
+        let mut at = start;
+        while let Some(region) = self.find(at) {
+            at = region.end;
+        }
+        at
     }
 
     /// Takes out what lies from `start` to before `end`, cutting regions that reach beyond.

@@ -5,10 +5,11 @@
 use core::ops::ControlFlow;
 
 use super::{RmapDoor, SpacesGround};
-use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::stat::SlowEvents;
+use crate::vm::counters::PageKind;
 use crate::vm::{AddressSpace, Entry, Vpn, bit};
 
 /// What is left in the place of an entry that mapped a page.
@@ -23,15 +24,21 @@ pub(crate) enum Leave {
 }
 
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
-    /// Calls `then` with every address space and virtual page that may map the page at `pfn`, until it breaks.
-    fn each_place(self, pfn: Pfn, mut then: impl FnMut(&AddressSpace<M>, Vpn) -> ControlFlow<()>) {
-        let page = self.lru().page(pfn);
+    /// Calls `then` with every address space, and the pages of each of its tables, that may map the page at `pfn`, until
+    /// it breaks.
+    fn each_place(self, pfn: Pfn, mut then: impl FnMut(&AddressSpace<M>, Stretch) -> ControlFlow<()>) {
+        let (page, pages) = (self.lru().page(pfn), self.pages().order_of(pfn).pages());
+        let mut then = |space: &AddressSpace<M>, first: Vpn| {
+            stretches(first, pages).try_for_each(|stretch| then(space, stretch))
+        };
         match page.mapping() {
             Mapping::None => {}
             Mapping::Anon(family) => {
                 let Some(family) = self.spaces().family(family) else { return };
                 let members = family.members.lock_local(self.machine());
-                let _ = members.iter().try_for_each(|space| then(space, Vpn(page.index())));
+                let _ = members.iter().try_for_each(|member| {
+                    member.places(page.index(), pages).try_for_each(|first| then(&member.space, first))
+                });
             }
             Mapping::File(id) => {
                 let Some(file) = self.files().file(id) else { return };
@@ -46,13 +53,13 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// In how many entries the page at `pfn` was touched since this was last asked; their accessed bits are cleared.
     pub(crate) fn referenced(self, pfn: Pfn) -> u32 {
         let (page, mut left, mut touched) = (self.lru().page(pfn), self.lru().page(pfn).mapped(), 0);
-        self.each_place(pfn, |space, vpn| {
+        self.each_place(pfn, |space, stretch| {
             if left == 0 {
                 return ControlFlow::Break(());
             }
-            let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
+            let Some(table) = space.table(stretch.first) else { return ControlFlow::Continue(()) };
             let mut held = table.lock(self.machine());
-            for part in parts(held.huge(), self.pages().order_of(pfn), vpn) {
+            for part in stretch.parts(held.huge()) {
                 let entry = held.entry(part);
                 if entry.is_present() && entry.head() == pfn {
                     self.machine().spend(Chore::RmapStep, 1);
@@ -68,22 +75,22 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Takes the page at `pfn`, which the caller holds a reference to, out of all page tables. What entries knew of
     /// writes goes to the page. Says whether none maps it any more.
     pub(crate) fn try_to_unmap(self, pfn: Pfn, leave: Leave) -> bool {
-        self.each_place(pfn, |space, vpn| {
+        self.each_place(pfn, |space, stretch| {
             if self.lru().page(pfn).mapped() == 0 {
                 return ControlFlow::Break(());
             }
-            self.unmap_in(pfn, (space, vpn), leave);
+            self.unmap_in(pfn, (space, stretch), leave);
             ControlFlow::Continue(())
         });
         self.lru().page(pfn).mapped() == 0
     }
 
-    fn unmap_in(self, pfn: Pfn, place: (&AddressSpace<M>, Vpn), leave: Leave) {
-        let (space, vpn) = place;
-        let Some(table) = space.table(vpn) else { return };
+    fn unmap_in(self, pfn: Pfn, place: (&AddressSpace<M>, Stretch), leave: Leave) {
+        let (space, stretch) = place;
+        let Some(table) = space.table(stretch.first) else { return };
         let mut held = table.lock(self.machine());
         let huge = held.huge();
-        for part in parts(huge, self.pages().order_of(pfn), vpn) {
+        for part in stretch.parts(huge) {
             let entry = held.entry(part);
             if !entry.is_present() || entry.head() != pfn {
                 continue;
@@ -108,13 +115,13 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         }
         if let Leave::Swap(slot) = leave {
             self.spaces().swap_get(slot);
-            space.count_swapped(1);
+            space.stat.count_swapped(1);
             SlowEvents::bump(&self.own().events.pswpout);
         }
         let whole = !last.has(bit::PART) && self.pages().order_of(pfn).pages() > 1;
         let pages = if whole { self.pages().order_of(pfn).pages() } else { 1 };
-        space.count_unmapped(self.pages().node_of_page(pfn), pages);
         let page = self.lru().page(pfn);
+        space.stat.count_pages(PageKind::of(page), self.pages().node_of_page(pfn), -i64::from(pages));
         page.sub_mapped();
         let last_reference = page.put();
         debug_assert!(!last_reference, "the caller has one");
@@ -123,18 +130,18 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Puts `new` in the place of `old`, which [`RmapDoor::try_to_unmap`] left marked as migrating, in all page tables. `old`
     /// still says what it belongs to; each entry takes a reference to `new`.
     pub(crate) fn remap(self, old: Pfn, new: Pfn) {
-        self.each_place(old, |space, vpn| {
-            let Some(table) = space.table(vpn) else { return ControlFlow::Continue(()) };
+        self.each_place(old, |space, stretch| {
+            let Some(table) = space.table(stretch.first) else { return ControlFlow::Continue(()) };
             let mut held = table.lock(self.machine());
             let huge = held.huge();
-            for part in parts(huge, self.pages().order_of(old), vpn) {
+            for part in stretch.parts(huge) {
                 let entry = held.entry(part);
                 if entry.migrating_from() != Some(old) {
                     continue;
                 }
                 self.machine().spend(Chore::RmapStep, 1);
                 let moved = Pfn(new.0 + (entry.pfn().0 - old.0));
-                let mapped = Entry::of(moved, entry.0 & (bit::WRITE | bit::PART)).with(bit::ACCESSED);
+                let mapped = Entry::of(moved, entry.0 & bit::KEPT).with(bit::ACCESSED);
                 let page = self.lru().page(new);
                 page.get();
                 page.add_mapped();
@@ -145,17 +152,33 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                     held.set(part, mapped);
                 }
                 let pages = if whole { PAGEBLOCK_PAGES } else { 1 };
-                space.count_mapped(self.pages().node_of_page(new), pages);
+                let node = self.pages().node_of_page(new);
+                space.stat.count_pages(PageKind::of(page), node, i64::from(pages));
             }
             ControlFlow::Continue(())
         });
     }
 }
 
-/// The virtual pages whose entries may refer to a page of `order` that begins at `vpn`: that one, or, where a huge page is
-/// mapped in parts, all of its table, whatever has come in the place of some.
-fn parts(huge: Entry, order: Order, vpn: Vpn) -> impl Iterator<Item = Vpn> {
-    let in_parts = huge == Entry::NONE && order > Order::ZERO;
-    let count = if in_parts { PAGEBLOCK_PAGES } else { 1 };
-    (0..count).map(move |part| vpn.add(part))
+/// Virtual pages of one table that may map a page: one, or, where a huge page is mapped in parts, as many as the table may
+/// have of them, whatever has come in the place of some.
+#[derive(Clone, Copy)]
+struct Stretch {
+    first: Vpn,
+    pages: u32,
+}
+
+impl Stretch {
+    /// The virtual pages whose entries are to be looked at; `huge` is the table's huge entry.
+    fn parts(self, huge: Entry) -> impl Iterator<Item = Vpn> {
+        let count = if huge == Entry::NONE { self.pages } else { 1 };
+        (0..count).map(move |part| self.first.add(part))
+    }
+}
+
+/// The `pages` from `first` on, table by table: a huge page that was moved in parts may lie in two.
+fn stretches(first: Vpn, pages: u32) -> impl Iterator<Item = Stretch> {
+    let in_first = pages.min(PAGEBLOCK_PAGES - first.slot() as u32);
+    let rest = Stretch { first: Vpn(first.0.wrapping_add(in_first)), pages: pages - in_first };
+    [Stretch { first, pages: in_first }, rest].into_iter().filter(|stretch| stretch.pages > 0)
 }

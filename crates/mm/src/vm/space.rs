@@ -1,22 +1,24 @@
 //! An address space (`mm_struct`) and the doors to map and unmap; the families in which forked address spaces share
 //! pages; how much may be promised (`vm.overcommit_memory`).
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
 
+use super::counters::{SpaceCounters, SpaceStat};
+use super::family::Family;
 use super::khugepaged::Khugepaged;
 use super::mempolicy::InterleaveWeights;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, Table};
+use super::zero::Zeros;
 use super::{SpaceId, Swap, Touch, Vpn};
 use super::{SpacesDoor, SpacesGround};
 use crate::cache::Mapper;
-use crate::ground::ids::{Node, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::{Chore, LockClass, Machine};
 use crate::ground::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Release};
+use crate::pages::request::AllocError;
 use crate::rules::knobs::Knob;
 
 /// What the address spaces of a machine have in common.
@@ -30,6 +32,7 @@ pub struct Vm<M: Machine> {
     pub(in crate::vm) swap: Swap<M>,
     pub(super) khugepaged: Khugepaged<M>,
     pub(super) weights: InterleaveWeights,
+    pub(super) zeros: Zeros<M>,
     pub(in crate::vm) events: super::fault::VmEvents,
 }
 
@@ -42,16 +45,10 @@ impl<M: Machine> Vm<M> {
             swap: Swap::new(machine),
             khugepaged: Khugepaged::new(machine),
             weights: InterleaveWeights::new(nodes),
+            zeros: Zeros::new(machine),
             events: super::fault::VmEvents::default(),
         }
     }
-}
-
-/// Address spaces that may map the same anonymous page, at the same virtual page: a process and those that it forked. The
-/// lock is the kernel's `anon_vma` lock.
-#[derive(Debug)]
-pub(crate) struct Family<M: Machine> {
-    pub(in crate::vm) members: Locked<M, Vec<Arc<AddressSpace<M>>>>,
 }
 
 /// An address space. It ends with [`SpacesDoor::exit`]; one that is dropped without keeps its pages.
@@ -64,14 +61,11 @@ pub struct AddressSpace<M: Machine> {
     pub(super) regions: Locked<M, Regions<M>>,
     generation: AtomicU32,
     pub(super) tables: Directory<M>,
-    /// Pages mapped, by node.
-    placed: Box<[AtomicI64]>,
-    /// Frames of page tables.
-    table_frames: AtomicI64,
-    /// Pages in swap.
-    swapped: AtomicI64,
-    /// Huge pages mapped whole.
-    huge_pages: AtomicI64,
+    pub(super) stat: SpaceStat,
+    /// 1 if a region of it has ever moved: only then does its family know of any.
+    pub(super) moved: AtomicU32,
+    /// 1 if it uses the huge page of zeros.
+    pub(super) huge_zero: AtomicU32,
 }
 
 impl<M: Machine> AddressSpace<M> {
@@ -83,10 +77,9 @@ impl<M: Machine> AddressSpace<M> {
             regions: Locked::new(machine, LockClass::Mmap, id.0, Regions::default()),
             generation: AtomicU32::new(0),
             tables: Directory::new(id),
-            placed: (0..nodes).map(|_| AtomicI64::new(0)).collect(),
-            table_frames: AtomicI64::new(0),
-            swapped: AtomicI64::new(0),
-            huge_pages: AtomicI64::new(0),
+            stat: SpaceStat::new(nodes),
+            moved: AtomicU32::new(0),
+            huge_zero: AtomicU32::new(0),
         }
     }
 
@@ -108,27 +101,32 @@ impl<M: Machine> AddressSpace<M> {
 
     /// Pages mapped that are on `node`.
     pub fn pages_on(&self, node: Node) -> u64 {
-        self.placed.get(usize::from(node.0)).map_or(0, |pages| pages.load(Relaxed).max(0) as u64)
+        self.stat.on(node)
     }
 
     /// Pages mapped (the resident set).
     pub fn resident_pages(&self) -> u64 {
-        self.placed.iter().map(|pages| pages.load(Relaxed)).sum::<i64>().max(0) as u64
+        self.stat.resident()
     }
 
     /// Frames that its page tables take.
     pub fn table_pages(&self) -> u64 {
-        self.table_frames.load(Relaxed).max(0) as u64
+        self.stat.tables()
     }
 
     /// Pages in swap.
     pub fn swapped_pages(&self) -> u64 {
-        self.swapped.load(Relaxed).max(0) as u64
+        self.stat.swapped()
     }
 
     /// Huge pages mapped whole.
     pub fn huge_pages(&self) -> u64 {
-        self.huge_pages.load(Relaxed).max(0) as u64
+        self.stat.huge_pages()
+    }
+
+    /// All that is counted of it.
+    pub fn counters(&self) -> SpaceCounters {
+        self.stat.read()
     }
 
     /// What the processor does when it touches `vpn`: its frame, if a page is mapped that may be touched so, and the
@@ -138,37 +136,9 @@ impl<M: Machine> AddressSpace<M> {
         self.tables.get(vpn)?.access(vpn, touch)
     }
 
-    pub(super) fn count_placed(&self, node: Node, pages: i64) {
-        self.placed[usize::from(node.0)].fetch_add(pages, Relaxed);
-    }
-
     /// The table of `vpn`, if anything was ever touched near it.
     pub(crate) fn table(&self, vpn: Vpn) -> Option<&Table<M>> {
         self.tables.get(vpn)
-    }
-
-    /// `pages` on `node` are mapped from now on; 512 at once are a huge page.
-    pub(crate) fn count_mapped(&self, node: Node, pages: u32) {
-        self.count_placed(node, i64::from(pages));
-        self.count_huge(i64::from(pages == PAGEBLOCK_PAGES));
-    }
-
-    /// As [`Self::count_mapped`], the other way.
-    pub(crate) fn count_unmapped(&self, node: Node, pages: u32) {
-        self.count_placed(node, -i64::from(pages));
-        self.count_huge(-i64::from(pages == PAGEBLOCK_PAGES));
-    }
-
-    pub(super) fn count_tables(&self, frames: i64) {
-        self.table_frames.fetch_add(frames, Relaxed);
-    }
-
-    pub(crate) fn count_swapped(&self, pages: i64) {
-        self.swapped.fetch_add(pages, Relaxed);
-    }
-
-    pub(super) fn count_huge(&self, pages: i64) {
-        self.huge_pages.fetch_add(pages, Relaxed);
     }
 
     /// The region of `vpn`, and the generation before it was looked up.
@@ -189,6 +159,12 @@ pub enum MapError {
     NoRoom,
     /// More would be promised than `vm.overcommit_memory` allows.
     Overcommit,
+    /// Not all of the pages that were named are mapped.
+    NotMapped,
+    /// The place that pages are to move to overlaps the one where they are.
+    Overlap,
+    /// No memory for page tables.
+    Alloc(AllocError),
 }
 
 impl fmt::Display for MapError {
@@ -197,6 +173,9 @@ impl fmt::Display for MapError {
             Self::Size => "a region has from 1 page to 16 TiB",
             Self::NoRoom => "the address space has no gap of that size",
             Self::Overcommit => "vm.overcommit_memory allows no more memory to be promised",
+            Self::Overlap => "pages cannot move to a place that overlaps theirs",
+            Self::NotMapped => "not all of these pages are mapped",
+            Self::Alloc(error) => return error.fmt(f),
         })
     }
 }
@@ -208,8 +187,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     pub fn new_space(self) -> Arc<AddressSpace<M>> {
         let id = SpaceId(self.own().next_space.fetch_add(1, Relaxed));
         let space = Arc::new(AddressSpace::new(self.machine(), id, None, self.topology().nodes.len()));
-        let members = Locked::new(self.machine(), LockClass::Rmap, id.0, alloc::vec![Arc::clone(&space)]);
-        self.own().families.lock_local(self.machine()).insert(id.0, Arc::new(Family { members }));
+        self.found_family(&space);
         space
     }
 
@@ -218,26 +196,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let id = SpaceId(self.own().next_space.fetch_add(1, Relaxed));
         let nodes = self.topology().nodes.len();
         let space = Arc::new(AddressSpace::new(self.machine(), id, Some(parent.family), nodes));
-        if let Some(family) = self.family(parent.family) {
-            family.members.lock_local(self.machine()).push(Arc::clone(&space));
-        }
+        self.join_family(&space, parent);
         space
-    }
-
-    /// The family numbered `number`, if any of it lives.
-    pub(crate) fn family(self, number: u32) -> Option<Arc<Family<M>>> {
-        self.own().families.lock_local(self.machine()).get(&number).map(Arc::clone)
-    }
-
-    /// `space` has no more pages: it leaves its family.
-    pub(super) fn leave_family(self, space: &AddressSpace<M>) {
-        let mut families = self.own().families.lock_local(self.machine());
-        let Some(family) = families.get(&space.family).map(Arc::clone) else { return };
-        let mut members = family.members.lock_local(self.machine());
-        members.retain(|member| member.id != space.id);
-        if members.is_empty() {
-            families.remove(&space.family);
-        }
     }
 
     /// Maps what `spec` says into `space`, at the lowest gap; nothing is touched yet. Gives the first page.
@@ -249,16 +209,33 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         if spec.pages == 0 {
             return Err(MapError::Size);
         }
-        let MapSpec { pages, backing, placement, huge } = spec;
-        let region = |start: Vpn| Region { start, end: start.add(pages), backing, placement, huge };
         let _changes = space.changes.lock_local(self.machine());
         let mut regions = space.regions.lock_local(self.machine());
-        let region = region(regions.gap(pages).ok_or(MapError::NoRoom)?);
+        let start = regions.gap(spec.pages).ok_or(MapError::NoRoom)?;
+        let region = spec.region(start);
         self.commit(region.committed())?;
-        let start = region.start;
         self.note_mapper(space, &region);
         regions.insert(region);
         Ok(start)
+    }
+
+    /// Maps what `spec` says at `start` of `space`; what lies there goes first (`MAP_FIXED`). A region that is more of what
+    /// it adjoins becomes one with it, so that a heap that grows piece by piece may have huge pages.
+    ///
+    /// # Errors
+    /// If it does not fit into an address space, or too much is promised already; what lay there is gone then.
+    pub fn mmap_at(self, space: &Arc<AddressSpace<M>>, start: Vpn, spec: MapSpec<M>) -> Result<(), MapError> {
+        self.machine().spend(Chore::Syscall, 1);
+        if spec.pages == 0 || start.0.checked_add(spec.pages).is_none() {
+            return Err(MapError::Size);
+        }
+        let _changes = space.changes.lock_local(self.machine());
+        self.unmap_range(space, start, start.add(spec.pages));
+        let region = spec.region(start);
+        self.commit(region.committed())?;
+        self.note_mapper(space, &region);
+        space.regions.lock_local(self.machine()).insert_merged(region);
+        Ok(())
     }
 
     /// The file of `region`, if there is one, learns that `space` maps it.
@@ -279,7 +256,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         {
             let mut regions = space.regions.lock_local(self.machine());
             for region in regions.take(start, end) {
-                regions.insert(Region { huge, ..region });
+                regions.insert_merged(Region { huge, ..region });
             }
             // No fault maps a huge page by the regions as they were.
             space.next_generation();
@@ -296,6 +273,11 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let end = Vpn(start.0.saturating_add(pages));
         // Nothing is mapped in the place before the entries are gone: they would be taken for the new region's.
         let _changes = space.changes.lock_local(self.machine());
+        self.unmap_range(space, start, end);
+    }
+
+    /// As [`Self::munmap`], to before `end`; the caller changes regions.
+    pub(super) fn unmap_range(self, space: &AddressSpace<M>, start: Vpn, end: Vpn) {
         let (gone, neighbours) = {
             let mut regions = space.regions.lock_local(self.machine());
             let gone = regions.take(start, end);
@@ -303,18 +285,20 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             (gone, regions.neighbours(start, end))
         };
         for region in &gone {
-            self.zap(space, region.start, region.end);
+            self.tables().zap(space, region.start, region.end);
             self.uncommit(region.committed());
             if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
                 file.forget_mapper(self.machine(), space.id, start, end);
             }
         }
-        self.free_tables(space, (start, end), neighbours);
+        self.forget_moved(space, start, end);
+        self.tables().free_tables(space, (start, end), neighbours);
     }
 
     /// Ends `space`: all of its pages are given back, and it leaves its family. It can be used no more.
     pub fn exit(self, space: &AddressSpace<M>) {
         self.munmap(space, Vpn(0), u32::MAX);
+        self.leave_huge_zero(space);
         self.leave_family(space);
     }
 

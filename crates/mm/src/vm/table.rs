@@ -81,11 +81,11 @@ impl<M: Machine> Table<M> {
 
     /// What the processor does on an access to `vpn`: sets its bits and gives the frame, if the entry allows it.
     pub(crate) fn access(&self, vpn: Vpn, touch: Touch) -> Option<Pfn> {
-        let (bits, needs) = match touch {
-            Touch::Read => (bit::ACCESSED, bit::PRESENT),
-            Touch::Write => (bit::ACCESSED | bit::DIRTY, bit::PRESENT | bit::WRITE),
+        let bits = match touch {
+            Touch::Read => bit::ACCESSED,
+            Touch::Write => bit::ACCESSED | bit::DIRTY,
         };
-        let set = |word: u64| (word & needs == needs).then_some(word | bits);
+        let set = |word: u64| Entry(word).allows(touch).then_some(word | bits);
         // Acquire pairs with the release of `Held::set`: who finds a page finds what was put into it.
         if let Ok(word) = self.huge.fetch_update(Acquire, Relaxed, set) {
             return Some(Entry(word).pfn().add(vpn.slot() as u32));
@@ -129,6 +129,15 @@ impl<M: Machine> Held<'_, M> {
         }
         let Some(entries) = self.table.entries.get() else { return Entry::NONE };
         Entry(entries[vpn.slot()].fetch_and(!bits, Relaxed))
+    }
+
+    /// Sets `bits` of the entry that maps `vpn`, a huge one too, which is not empty.
+    pub(crate) fn set_bits(&mut self, vpn: Vpn, bits: u64) {
+        if self.huge() != Entry::NONE {
+            self.table.huge.fetch_or(bits, Relaxed);
+        } else if let Some(entries) = self.table.entries.get() {
+            entries[vpn.slot()].fetch_or(bits, Relaxed);
+        }
     }
 
     fn count(&mut self, before: Entry, after: Entry) {

@@ -35,7 +35,7 @@ fn a_touch_is_seen_once_by_all_who_share() {
     let mm = machine(0);
     let parent = mm.spaces().new_space();
     let at = mm.spaces().mmap(&parent, MapSpec::anonymous(4)).unwrap();
-    mm.spaces().populate(&parent, at, 4).unwrap();
+    mm.spaces().populate(&parent, at, 4, Touch::Write).unwrap();
     let child = mm.spaces().fork(&parent).unwrap();
     let (pfn, _) = read(&mm, &child, at);
     assert_eq!(mm.rmap().referenced(pfn), 2);
@@ -50,7 +50,7 @@ fn what_is_swapped_out_comes_back() {
     mm.spaces().set_swap(10);
     let space = mm.spaces().new_space();
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(4)).unwrap();
-    mm.spaces().populate(&space, at, 4).unwrap();
+    mm.spaces().populate(&space, at, 4, Touch::Write).unwrap();
     let child = mm.spaces().fork(&space).unwrap();
     let (pfn, _) = read(&mm, &space, at);
     mm.lru().lru_drain_all();
@@ -75,7 +75,7 @@ fn a_page_moves_and_all_who_map_it_follow() {
         let mm = machine(huge);
         let parent = mm.spaces().new_space();
         let at = mm.spaces().mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-        mm.spaces().populate(&parent, at, PAGEBLOCK_PAGES).unwrap();
+        mm.spaces().populate(&parent, at, PAGEBLOCK_PAGES, Touch::Write).unwrap();
         let child = mm.spaces().fork(&parent).unwrap();
         let (from, _) = read(&mm, &parent, at);
         let to = mm.alloc(Request::USER.of_order(order)).unwrap();
@@ -163,7 +163,7 @@ fn khugepaged_leaves_what_nobody_used_of_late() {
     let mm = machine(0);
     let space = mm.spaces().new_space();
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-    mm.spaces().populate(&space, at, PAGEBLOCK_PAGES).unwrap();
+    mm.spaces().populate(&space, at, PAGEBLOCK_PAGES, Touch::Write).unwrap();
     for page in 0..PAGEBLOCK_PAGES {
         let pfn = space.table(at).unwrap().entry(at.add(page)).pfn();
         assert_eq!(mm.rmap().referenced(pfn), 1);
@@ -185,7 +185,7 @@ fn what_is_discarded_is_gone_and_still_mapped() {
     let space = mm.spaces().new_space();
     let before = held(&mm);
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(64)).unwrap();
-    mm.spaces().populate(&space, at, 64).unwrap();
+    mm.spaces().populate(&space, at, 64, Touch::Write).unwrap();
     mm.spaces().discard(&space, at.add(10), 20);
     assert_eq!(space.resident_pages(), 44);
     // A page table remains besides.

@@ -3,10 +3,11 @@
 
 use alloc::vec::Vec;
 
+use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::space::AddressSpace;
 use super::table::Held;
-use super::{SpacesDoor, SpacesGround};
+use super::{SpacesDoor, SpacesGround, TablesDoor};
 use super::{Table, Vpn};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
@@ -23,9 +24,11 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// again (`MADV_DONTNEED`; of a file's region, what the file has).
     pub fn discard(self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
         self.machine().spend(Chore::Syscall, 1);
-        self.zap(space, start, Vpn(start.0.saturating_add(pages)));
+        self.tables().zap(space, start, Vpn(start.0.saturating_add(pages)));
     }
+}
 
+impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     /// Clears all entries of `space` from `start` to before `end` and gives back what they referred to. Where the
     /// region is to go it is gone already.
     pub(super) fn zap(self, space: &AddressSpace<M>, start: Vpn, end: Vpn) {
@@ -66,7 +69,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// `entry`, which maps a page of `order`, has been cleared.
     fn drop_entry(self, space: &AddressSpace<M>, entry: Entry, order: Order, gone: &mut Gone) {
         if let Some(slot) = entry.slot() {
-            space.count_swapped(-1);
+            space.stat.count_swapped(-1);
             gone.slots.push(slot);
         }
         if !entry.is_present() {
@@ -76,9 +79,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let head = entry.head();
         self.machine().spend(Chore::Unmap, 1);
         self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
-        space.count_placed(self.pages().node_of_page(head), -i64::from(order.pages()));
-        space.count_huge(-i64::from(order == Order::PAGEBLOCK));
-        let page = self.lru().page(head);
+        let (page, node) = (self.lru().page(head), self.pages().node_of_page(head));
+        space.stat.count_pages(PageKind::of(page), node, -i64::from(order.pages()));
         if entry.has(bit::DIRTY) && matches!(page.mapping(), crate::lru::page::Mapping::File(_)) {
             self.files().mark_dirty(head);
         }
@@ -89,7 +91,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     fn release(self, gone: &Gone) {
         self.lru().put_pages(&gone.pages);
         for &slot in &gone.slots {
-            self.swap_free(slot);
+            self.spaces().swap_free(slot);
         }
     }
 
@@ -105,7 +107,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             let frame = if held.state.used == 0 { held.state.frame.take() } else { None };
             drop(held);
             if let Some(frame) = frame {
-                space.count_tables(-1);
+                space.stat.count_tables(-1);
                 self.pages().free(frame, Order::ZERO).expect("a table's frame was allocated");
             }
         }

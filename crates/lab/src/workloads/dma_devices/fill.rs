@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mm::Node;
 use mm::ids::PAGEBLOCK_PAGES;
-use mm::vm::{AddressSpace, Cached, File, FileKind, MapSpec, Placement, Vpn};
+use mm::vm::{AddressSpace, Cached, File, FileKind, MapSpec, Placement, Touch, Vpn};
 use sim::{AccessMix, Pattern, SimMachine};
 
 use crate::stage::{Random, Stage};
@@ -87,7 +87,7 @@ impl Running<'_> {
         let mut read = 0_u64;
         while touched < anon && !self.stage.is_over() {
             let pages = PAGEBLOCK_PAGES.min(anon - touched);
-            if self.stage.mm.spaces().populate(space, self.start.add(touched), pages).is_err() {
+            if self.stage.mm.spaces().populate(space, self.start.add(touched), pages, Touch::Write).is_err() {
                 self.stage.tally.could_not_get();
                 return;
             }
@@ -140,7 +140,8 @@ impl Running<'_> {
         self.gone -= 1;
         // Gaps of this size are the parts that are gone.
         let mapped = mm.spaces().mmap(space, MapSpec::anonymous(PAGEBLOCK_PAGES));
-        let taken = mapped.is_ok_and(|at| mm.spaces().populate(space, at, PAGEBLOCK_PAGES).is_ok());
+        let taken =
+            mapped.is_ok_and(|at| mm.spaces().populate(space, at, PAGEBLOCK_PAGES, Touch::Write).is_ok());
         if !taken {
             self.stage.tally.could_not_get();
         }

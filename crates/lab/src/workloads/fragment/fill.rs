@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mm::vm::{AddressSpace, File, FileKind, MapSpec, Placement};
+use mm::vm::{AddressSpace, File, FileKind, MapSpec, Placement, Touch};
 use mm::{MigrateType, Node, Order, Pfn, Request, Zone};
 use sim::SimMachine;
 
@@ -92,7 +92,7 @@ impl<'a> Filling<'a> {
         let spec = MapSpec::anonymous(pages).placed(self.from);
         if let Ok(start) = self.stage.mm.spaces().mmap(&self.huge, spec) {
             // What cannot be had is missing from the share; the run's counters say so (thp_fault_fallback).
-            let _ = self.stage.mm.spaces().populate(&self.huge, start, pages);
+            let _ = self.stage.mm.spaces().populate(&self.huge, start, pages, Touch::Write);
         }
     }
 
@@ -146,7 +146,8 @@ impl<'a> Filling<'a> {
 
     /// Touches the next `pages` behind `region`; gives how many there were.
     fn populate(&self, region: Region, pages: u32) -> u32 {
-        let done = self.stage.mm.spaces().populate(&self.space, region.start.add(region.pages), pages);
+        let done =
+            self.stage.mm.spaces().populate(&self.space, region.start.add(region.pages), pages, Touch::Write);
         if done.is_ok() { pages } else { 0 }
     }
 

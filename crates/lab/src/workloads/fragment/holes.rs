@@ -157,7 +157,7 @@ impl<'a> Holes<'a> {
             return false;
         };
         let before = mm.views().free_blocks_in(self.zone(remains.node));
-        if mm.spaces().populate(&remains.huge, start, BLOCK).is_err() {
+        if mm.spaces().populate(&remains.huge, start, BLOCK, Touch::Write).is_err() {
             return false;
         }
         mm.spaces().split_huge(&remains.huge, start);

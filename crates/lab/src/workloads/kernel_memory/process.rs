@@ -134,7 +134,7 @@ impl Process {
             }
             let part = |of: u32| of * step / STEPS..of * (step + 1) / STEPS;
             let pages = part(anon);
-            mm.spaces().populate(space, private.add(pages.start), pages.len() as u32)?;
+            mm.spaces().populate(space, private.add(pages.start), pages.len() as u32, Touch::Write)?;
             for _ in part(self.spec.kernel_kib / 4) {
                 kernel.push(get(stage, Order::ZERO)?);
             }

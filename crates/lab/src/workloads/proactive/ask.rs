@@ -101,7 +101,7 @@ fn pretouch(stage: &Stage, pause: &mut Pause) {
         let touched = stage.mm.spaces().touch_page(&space, at, Touch::Write);
         let done = match touched {
             Ok((_, Some(FaultKind::Huge))) => true,
-            Ok(_) => stage.mm.spaces().populate(&space, at.add(1), PAGEBLOCK_PAGES - 1).is_ok(),
+            Ok(_) => stage.mm.spaces().populate(&space, at.add(1), PAGEBLOCK_PAGES - 1, Touch::Write).is_ok(),
             Err(_) => false,
         };
         if !done {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mm::ids::PAGEBLOCK_PAGES;
-use mm::vm::{AddressSpace, MapSpec, Placement, Vpn};
+use mm::vm::{AddressSpace, MapSpec, Placement, Touch, Vpn};
 use mm::{Node, NodeMask, Order, Pfn, Request, Zone, ZoneKind};
 use sim::SimMachine;
 
@@ -42,7 +42,11 @@ impl Lying {
         let Ok(start) = mm.spaces().mmap(&space, spec) else { return };
         let mut last = 0;
         while last < blocks && free_pages(stage, node) > kept(stage, node) {
-            if mm.spaces().populate(&space, start.add(last * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES).is_err() {
+            if mm
+                .spaces()
+                .populate(&space, start.add(last * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES, Touch::Write)
+                .is_err()
+            {
                 break;
             }
             last += 1;
@@ -61,7 +65,7 @@ impl Lying {
         let spec = MapSpec::anonymous(1).placed(Placement { node: Some(node), allowed });
         if let Ok(start) = mm.spaces().mmap(&space, spec) {
             mm.spaces()
-                .populate(&space, start, 1)
+                .populate(&space, start, 1, Touch::Write)
                 .expect("memory for a page of a machine that is not filled yet");
         }
         self.spaces.push(space);

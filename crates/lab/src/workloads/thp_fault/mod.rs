@@ -61,6 +61,9 @@ pub(super) struct ThpFault {
     /// Tasks on its CPU that always want to run.
     #[serde(default)]
     pub load: u32,
+    /// Whether it reads each 2 MiB before it writes there.
+    #[serde(default)]
+    pub reads_first: bool,
     /// What memory is like.
     pub fragment: Fragment,
 }
@@ -214,13 +217,17 @@ impl Program {
         let Stage { mm, tally, .. } = &*self.stage;
         let machine = self.stage.machine();
         let began = machine.now();
+        if self.spec.reads_first && mm.spaces().touch_page(space, start, Touch::Read).is_err() {
+            tally.could_not_get();
+            return None;
+        }
         let Ok((_, got)) = mm.spaces().touch_page(space, start, Touch::Write) else {
             tally.could_not_get();
             return None;
         };
         let first = machine.now().0 - began.0;
         let huge = got == Some(FaultKind::Huge);
-        if !huge && mm.spaces().populate(space, start, PAGEBLOCK_PAGES).is_err() {
+        if !huge && mm.spaces().populate(space, start, PAGEBLOCK_PAGES, Touch::Write).is_err() {
             tally.could_not_get();
             return None;
         }

@@ -51,7 +51,7 @@ impl Thread {
         let first = mm.spaces().mmap(space, MapSpec::anonymous(*pages))?;
         for block in 0..pages / PAGEBLOCK_PAGES {
             self.go_on()?;
-            mm.spaces().populate(space, first.add(block * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES)?;
+            mm.spaces().populate(space, first.add(block * PAGEBLOCK_PAGES), PAGEBLOCK_PAGES, Touch::Write)?;
         }
         if self.process.holes == Holes::AtOnce {
             self.punch(first);
@@ -117,7 +117,7 @@ impl Thread {
         let touched = stage.mm.spaces().touch_page(space, start, Touch::Write)?;
         let part = if touched.1 == Some(FaultKind::Huge) { Part::Huge } else { Part::Base };
         if part == Part::Base {
-            stage.mm.spaces().populate(space, start.add(1), PAGEBLOCK_PAGES - 1)?;
+            stage.mm.spaces().populate(space, start.add(1), PAGEBLOCK_PAGES - 1, Touch::Write)?;
         }
         let node = stage.places[usize::from(stage.machine().cpu().0)].node;
         stage.machine().access(AccessMix {

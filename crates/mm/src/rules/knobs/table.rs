@@ -373,6 +373,16 @@ knobs! {
         needs: &[Spaces, ALLOWS_HUGE],
         compares: Compares::Pages("what was missing of a huge page"),
     }
+    UseZeroPage: MAINLINE {
+        name: "transparent_hugepage.use_zero_page",
+        max: 1, default: 1,
+        meaning: "Whether reading memory that was never written, where huge pages may be, maps a huge page of zeros that \
+                  all share (1) or a huge page at once (0). Linux starts with 0 on machines below 512 MiB",
+        kernels: Some(Kernels::since(3, 8)),
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/use_zero_page"),
+        needs: &[Spaces, ALLOWS_HUGE],
+        compares: FREE,
+    }
     NumaBalancing: MAINLINE {
         name: "kernel.numa_balancing",
         max: 3, default: 1,

@@ -68,6 +68,36 @@ pub enum HugeFaultRule {
 const HUGE_FAULT: &[Since<HugeFaultRule>] =
     &[Since(v(2, 6), HugeFaultRule::Tries), Since(v(4, 6), HugeFaultRule::TakesWhatIsFree)];
 
+/// What a write to the huge page of zeros gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HugeZeroRule {
+    /// A huge page, if there is one.
+    Huge,
+    /// A small page, in a table of 511 more entries of zeros.
+    Small,
+}
+
+/// 3917c80280c9 (5.8) took the copies of huge pages away, `do_huge_zero_wp_pmd` (6.13) brought this one back: from memory;
+/// `Small` is captured in 6.12 (conformance/scenes, thp-stride-always).
+const HUGE_ZERO: &[Since<HugeZeroRule>] = &[
+    Since(v(2, 6), HugeZeroRule::Huge),
+    Since(v(5, 8), HugeZeroRule::Small),
+    Since(v(6, 13), HugeZeroRule::Huge),
+];
+
+/// What becomes of pages of a process's own as their region may be written to again (`mprotect`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProtectRule {
+    /// The first write to each is a fault.
+    WriteFaults,
+    /// Those that it never shared may be written to at once.
+    WritableAtOnce,
+}
+
+/// `can_change_pte_writable`, 64fe24a3e05e: the version is from memory; measured on 6.18 (no fault of 64).
+const PROTECT: &[Since<ProtectRule>] =
+    &[Since(v(2, 6), ProtectRule::WriteFaults), Since(v(6, 0), ProtectRule::WritableAtOnce)];
+
 /// When a request that reclaims for itself waits for pages to be written, and how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CongestionRule {
@@ -90,6 +120,8 @@ pub struct ReclaimRules {
     pub batch: LruBatchRule,
     pub anon: AnonRule,
     pub huge_fault: HugeFaultRule,
+    pub huge_zero: HugeZeroRule,
+    pub protect: ProtectRule,
     pub congestion: CongestionRule,
 }
 
@@ -101,13 +133,15 @@ impl ReclaimRules {
             batch: at(BATCH, version),
             anon: at(ANON, version),
             huge_fault: at(HUGE_FAULT, version),
+            huge_zero: at(HUGE_ZERO, version),
+            protect: at(PROTECT, version),
             congestion: at(CONGESTION, version),
         }
     }
 
     pub(super) fn list(self, to: &mut List) {
         use Mechanism::{HugePages, Reclaim};
-        let Self { lru, batch, anon, huge_fault, congestion } = self;
+        let Self { lru, batch, anon, huge_fault, huge_zero, protect, congestion } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru);
         to.add(Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"), BATCH, batch);
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon);
@@ -115,5 +149,9 @@ impl ReclaimRules {
         to.add(waits, CONGESTION, congestion);
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault);
+        let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");
+        to.add(zero, HUGE_ZERO, huge_zero);
+        let again = Of("protect", &[HugePages], "pages that may be written to again");
+        to.add(again, PROTECT, protect);
     }
 }

@@ -1,0 +1,87 @@
+//! Copies on write: a page that is mapped only to be read is written to. Its one owner goes on with it, anybody else gets
+//! a copy; of a huge page, a small one, once its entry is split into 512 (since 5.8, whatever the policy).
+
+use super::counters::PageKind;
+use super::entry::{Entry, bit};
+use super::fault::{Attempt, FaultKind, Site, done};
+use super::region::Backing;
+use super::table::EntrySize;
+use super::{FaultDoor, SpacesGround, Touch};
+use crate::ground::ids::{Order, Pfn};
+use crate::ground::machine::{Chore, Machine};
+use crate::lru::page::{Mapping, Page, PageFlag};
+use crate::pages::stat::SlowEvents;
+
+/// Whether the anonymous page, which the caller's table maps, is mapped by no other. While somebody moves it or takes
+/// it out of page tables, others have it still though they do not map it; then the answer is no.
+fn is_ours(page: &Page) -> bool {
+    if !matches!(page.mapping(), Mapping::Anon(_)) || !page.set(PageFlag::Locked) {
+        return false;
+    }
+    let alone = page.is_mapped_once();
+    page.clear(PageFlag::Locked);
+    alone
+}
+
+impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
+    /// A page is mapped, but perhaps not to be written to.
+    pub(super) fn fault_present(self, site: &Site<'_, M>, entry: Entry, size: EntrySize) -> Attempt {
+        let huge = size == EntrySize::Huge;
+        let pfn = if huge { entry.pfn().add(site.vpn.slot() as u32) } else { entry.pfn() };
+        if entry.has(bit::BARRED) {
+            // The region allows it by now; who changes its protection comes to this entry later.
+            let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
+            held.clear_bits(site.vpn, bit::BARRED);
+            return Ok(None);
+        }
+        if site.touch == Touch::Read || entry.has(bit::WRITE) {
+            return done(pfn, FaultKind::Spurious);
+        }
+        self.machine().spend(Chore::Fault, 1);
+        let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
+        let head = entry.head();
+        let page = self.lru().page(head);
+        let shared_file = matches!(site.region.backing, Backing::Shared { .. });
+        if shared_file || is_ours(page) {
+            let own = if shared_file { 0 } else { bit::EXCLUSIVE };
+            let now = held.entry(site.vpn).with(bit::WRITE | bit::DIRTY | bit::ACCESSED | own);
+            if huge {
+                held.set_huge(now);
+            } else {
+                held.set(site.vpn, now);
+                SlowEvents::bump(&self.own().events.pgreuse);
+            }
+            if shared_file {
+                self.files().mark_dirty(head);
+            }
+            return done(pfn, FaultKind::Reused);
+        }
+        if huge {
+            self.tables().split_table(site.space, site.vpn, &mut held);
+            return Ok(None);
+        }
+        page.get();
+        drop(held);
+        let copied = self.copy_page(site, entry, entry.pfn());
+        self.lru().put_page(head);
+        copied
+    }
+
+    /// Puts a copy of `from` in the place of `entry`.
+    pub(super) fn copy_page(self, site: &Site<'_, M>, entry: Entry, from: Pfn) -> Attempt {
+        let pfn = self.alloc(Self::page_request(&site.region))?;
+        self.machine().copy(from, pfn, Order::ZERO);
+        let copied = self.install_new(site, entry, pfn, FaultKind::Copied)?;
+        if copied.is_some() {
+            site.space.stat.count_copied();
+        }
+        if copied.is_some() && entry.is_present() {
+            let old = entry.head();
+            let page = self.lru().page(old);
+            site.space.stat.count_pages(PageKind::of(page), self.pages().node_of_page(old), -1);
+            page.sub_mapped();
+            self.lru().put_page(old);
+        }
+        Ok(copied)
+    }
+}

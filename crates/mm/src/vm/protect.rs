@@ -1,0 +1,126 @@
+//! What may be touched, changed under a program (`mprotect`): regions are cut, and entries lose what their region does not
+//! allow any more. A TLB is not simulated, nor its flush.
+
+use alloc::vec::Vec;
+
+use super::entry::{Entry, bit};
+use super::region::{Backing, Protection, Region};
+use super::space::{AddressSpace, MapError};
+use super::table::Held;
+use super::{FileKind, SpacesDoor, SpacesGround, Table, TablesDoor, Vpn};
+use crate::ground::ids::PAGEBLOCK_PAGES;
+use crate::ground::machine::{Chore, Machine};
+use crate::rules::policy::ProtectRule;
+
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
+    /// Says what may be done to the `pages` from `start` on of `space` from now on. Where a write is allowed again it faults
+    /// once, or not even that ([`ProtectRule`]).
+    ///
+    /// # Errors
+    /// If not all of them are mapped (those up to the first that is not are changed), or more would be promised than may
+    /// be (then nothing is).
+    pub fn protect(
+        self,
+        space: &AddressSpace<M>,
+        start: Vpn,
+        pages: u32,
+        protection: Protection,
+    ) -> Result<(), MapError> {
+        self.machine().spend(Chore::Syscall, 1);
+        let end = Vpn(start.0.saturating_add(pages));
+        let _changes = space.changes.lock_local(self.machine());
+        let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start).min(end);
+        for region in self.protect_regions(space, (start, mapped), protection)? {
+            self.tables().protect_region(space, &region);
+        }
+        if mapped < end { Err(MapError::NotMapped) } else { Ok(()) }
+    }
+
+    /// Cuts the regions of `range` and changes them; gives what they are now.
+    fn protect_regions(
+        self,
+        space: &AddressSpace<M>,
+        range: (Vpn, Vpn),
+        protection: Protection,
+    ) -> Result<Vec<Region<M>>, MapError> {
+        let mut regions = space.regions.lock_local(self.machine());
+        let changed = |region: &Region<M>| {
+            let region = Region { protection, ..region.clone() };
+            Region { is_promised: region.is_promised || region.is_to_be_promised(), ..region }
+        };
+        let before = regions.take(range.0, range.1);
+        let after: Vec<Region<M>> = before.iter().map(changed).collect();
+        let promised = |regions: &[Region<M>]| regions.iter().map(Region::committed).sum::<u32>();
+        let committed = self.commit(promised(&after) - promised(&before));
+        let now = if committed.is_ok() { &after } else { &before };
+        for region in now {
+            regions.insert_merged(region.clone());
+        }
+        // No fault goes by what was allowed before.
+        space.next_generation();
+        committed.map(|()| after)
+    }
+}
+
+impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
+    /// Makes the entries of `region` what it allows.
+    fn protect_region(self, space: &AddressSpace<M>, region: &Region<M>) {
+        for (first, table) in space.tables.within(region.start, region.end) {
+            let range = (region.start.max(first), region.end.min(first.add(PAGEBLOCK_PAGES)));
+            self.protect_table(space, (table, region), range);
+        }
+    }
+
+    fn protect_table(self, space: &AddressSpace<M>, of: (&Table<M>, &Region<M>), range: (Vpn, Vpn)) {
+        let ((table, region), (start, end)) = (of, range);
+        let mut held = table.lock(self.machine());
+        if held.state.used == 0 {
+            return;
+        }
+        if held.huge() != Entry::NONE {
+            if end.0 - start.0 == PAGEBLOCK_PAGES {
+                self.protect_entry(&mut held, start, region);
+                return;
+            }
+            self.split_table(space, start, &mut held);
+        }
+        for vpn in (start.0..end.0).map(Vpn) {
+            if held.entry(vpn) != Entry::NONE {
+                self.protect_entry(&mut held, vpn, region);
+            }
+        }
+    }
+
+    fn protect_entry(self, held: &mut Held<'_, M>, vpn: Vpn, region: &Region<M>) {
+        let entry = held.entry(vpn);
+        let there = entry.is_present() || entry.is_zeros() || entry.migrating_from().is_some();
+        match region.protection {
+            Protection::None => {
+                held.clear_bits(vpn, bit::WRITE);
+                if there {
+                    held.set_bits(vpn, bit::BARRED);
+                }
+            }
+            Protection::Read => {
+                held.clear_bits(vpn, bit::WRITE | bit::BARRED);
+            }
+            Protection::ReadWrite => {
+                held.clear_bits(vpn, bit::BARRED);
+                if entry.is_present() && self.is_writable_at_once(region, entry) {
+                    held.set_bits(vpn, bit::WRITE);
+                }
+            }
+        }
+    }
+
+    /// Whether `entry` may let writes through as soon as `region` does.
+    fn is_writable_at_once(self, region: &Region<M>, entry: Entry) -> bool {
+        match &region.backing {
+            // A file on a disk is to hear of the first write to each of its pages.
+            Backing::Shared { file, .. } => file.kind() == FileKind::Memory || entry.has(bit::DIRTY),
+            Backing::Anonymous | Backing::Private { .. } => {
+                self.rules().reclaim.protect == ProtectRule::WritableAtOnce && entry.has(bit::EXCLUSIVE)
+            }
+        }
+    }
+}
