@@ -9,10 +9,8 @@ use alloc::vec::Vec;
 
 use super::entry::Entry;
 use super::space::AddressSpace;
-use super::{SpacesDoor, SpacesGround};
-use super::{Table, Vpn};
-use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::Machine;
+use super::{SpacesDoor, SpacesGround, Table, Vpn};
+use crate::ground::{Machine, PAGEBLOCK_PAGES, Pfn};
 
 /// What was found of a page.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,9 +7,7 @@ use alloc::vec::Vec;
 
 use super::space::AddressSpace;
 use super::{SpacesDoor, SpacesGround, Vpn};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::Locked;
-use crate::ground::sync::Relaxed;
+use crate::ground::{LockClass, Locked, Machine, Relaxed};
 
 /// A family. The lock is the kernel's `anon_vma` lock.
 #[derive(Debug)]

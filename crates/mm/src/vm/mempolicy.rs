@@ -6,11 +6,8 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::{SpacesDoor, SpacesGround};
-use crate::ground::ids::{Node, Pfn};
-use crate::ground::machine::Machine;
-use crate::ground::sync::{AtomicU8, AtomicU32, Relaxed};
-use crate::pages::request::{AllocError, Request, Urgency};
-use crate::pages::zonelist::NodeMask;
+use crate::ground::{AtomicU8, AtomicU32, Machine, Node, Pfn, Relaxed};
+use crate::pages::{AllocError, NodeMask, Request, Urgency};
 
 /// Where memory should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -5,9 +5,8 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use super::{File, Touch, Vpn};
-use crate::ground::ids::PAGEBLOCK_PAGES;
-use crate::ground::machine::Machine;
-use crate::pages::request::Placement;
+use crate::ground::{Machine, PAGEBLOCK_PAGES};
+use crate::pages::Placement;
 
 /// What stands behind a region.
 #[derive(Debug)]

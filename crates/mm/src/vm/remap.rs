@@ -9,9 +9,8 @@ use super::entry::Entry;
 use super::region::{Backing, Region};
 use super::space::{AddressSpace, MapError};
 use super::{SpacesDoor, SpacesGround, Table, TablesDoor, Vpn};
-use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
-use crate::ground::machine::{Chore, Machine};
-use crate::pages::request::AllocError;
+use crate::ground::{Chore, Machine, Order, PAGEBLOCK_PAGES};
+use crate::pages::AllocError;
 
 /// Pages that move to `to`.
 #[derive(Clone, Copy)]

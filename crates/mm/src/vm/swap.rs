@@ -4,8 +4,7 @@
 use alloc::collections::BTreeMap;
 
 use super::{SpacesDoor, SpacesGround};
-use crate::ground::machine::{LockClass, Machine};
-use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::ground::{AtomicU32, LockClass, Locked, Machine, Relaxed};
 
 /// The slots.
 #[derive(Debug)]
