@@ -101,6 +101,9 @@ pub(crate) struct Record {
     /// Groups of events: page, sched, fault, space (maps, advice, forks), file (page cache), slab, lock
     #[arg(long, default_value = "page,sched,fault,space,file", value_name = "LIST")]
     pub(crate) events: String,
+    /// Stop after this time; a command that still runs is asked to end
+    #[arg(long = "for", value_parser = seconds::<0>, value_name = "SECONDS")]
+    pub(crate) length: Option<Duration>,
     /// Pages of each CPU's ring, a power of two
     #[arg(long, default_value_t = 2048, value_name = "PAGES")]
     pub(crate) ring: usize,
@@ -159,7 +162,7 @@ pub(crate) struct Heat {
 /// Seconds, with a fraction if need be, from `MIN` to a day.
 fn seconds<const MIN: u32>(text: &str) -> Result<Duration, String> {
     const MAX: f64 = 86_400.0;
-    match text.parse::<f64>() {
+    match text.strip_suffix('s').unwrap_or(text).parse::<f64>() {
         Ok(seconds) if (f64::from(MIN)..=MAX).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!("{MIN} to {MAX} seconds can be")),
     }

@@ -97,6 +97,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     record.groups = Group::parse_list(&options.events).map_err(Failure)?;
     record.ring_pages = options.ring;
     record.masked = options.mask;
+    record.length = options.length;
     record.keep_huge_pages = options.keep_huge_pages;
     Ok(record)
 }

@@ -3,8 +3,10 @@
 //! Each CPU has one ring that all of its events go into. `perf` opens the events, `ring` reads a ring, `drain` is
 //! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
 //! command that waits until all is ready, `calibrate` what recording costs, `host` and `zoneinfo` the description
-//! of this machine, `surroundings` its settings and counters and what the program used.
+//! of this machine, `surroundings` its settings and counters and what the program used,
+//! `attach` what was there of a process before.
 
+mod attach;
 mod calibrate;
 pub(crate) mod child;
 mod drain;

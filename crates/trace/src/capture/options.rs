@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::Group;
 use crate::error::RecordError;
@@ -29,6 +30,8 @@ pub struct RecordOptions {
     /// Whether a command keeps the machine's setting of transparent huge pages. Otherwise it has none, so that each first
     /// touch of a page has its fault.
     pub keep_huge_pages: bool,
+    /// Ends the recording after this time; a command that still runs is asked to end.
+    pub length: Option<Duration>,
     /// Ends the recording cleanly when it becomes true; see [`super::stop_on_signals`].
     pub stop: Arc<AtomicBool>,
 }
@@ -57,6 +60,7 @@ impl RecordOptions {
             ring_pages: 2048,
             masked: false,
             keep_huge_pages: false,
+            length: None,
             stop: Arc::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! A recording from start to end, on the calling thread: it takes what the drain thread gives, puts it in order, writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::process::Child;
@@ -17,13 +17,14 @@ use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
 use super::output::Output;
 use super::perf::{Events, Wanted};
-use super::{Group, calibrate, host, procs, ring, surroundings};
+use super::{Group, attach, calibrate, host, procs, ring, surroundings};
 use crate::error::RecordError;
 use crate::event::Absence;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
 use crate::meta::{Meta, RecordingEnd, Usage};
 use crate::stream::assemble::{Assembler, Membership};
+use crate::stream::attached::Attached;
 use crate::stream::record::{Layout, Origin};
 use crate::stream::schema::Schema;
 use crate::stream::sort::Sorter;
@@ -135,6 +136,7 @@ struct Started {
     drainer: Drainer,
     /// What the process had used before.
     usage: Option<Usage>,
+    attached: Attached,
 }
 
 /// Everything from the description of the machine to the command's first instruction.
@@ -170,15 +172,22 @@ fn start(
     meta.start_ns = host::now_ns();
     events.enable()?;
     let tasks = procs::snapshot(root);
+    let running: BTreeSet<u32> = match options.target {
+        Target::Process(_) => tasks.iter().filter(|task| task.in_workload).map(|task| task.pid).collect(),
+        _ => BTreeSet::new(),
+    };
     let rings = std::mem::take(&mut events.rings);
     let drainer = Drainer::start(rings);
     let drainer = drainer.map_err(|error| RecordError::System { what: "starting a thread", error })?;
+    // The rings are emptied meanwhile.
+    let attached =
+        if options.groups.contains(&Group::Space) { attach::look(running) } else { Attached::default() };
     let child = held.map(WaitingChild::release).transpose()?;
     if let Err(error) = output.begin() {
         child.iter().for_each(terminate);
         return Err(error);
     }
-    Ok(Started { child, tasks, meta, drainer, usage })
+    Ok(Started { child, tasks, meta, drainer, usage, attached })
 }
 
 /// A recording that runs.
@@ -198,7 +207,10 @@ struct Session<'a> {
     usage_before: Option<Usage>,
     usage: Option<Usage>,
     exit_status: Option<i32>,
-    interrupted: Option<Instant>,
+    began: Instant,
+    /// Since when the recording is about to end, its command not having ended by itself.
+    stopping: Option<Instant>,
+    is_interrupted: bool,
     ticked: Instant,
     slowly_ticked: Instant,
 }
@@ -211,7 +223,7 @@ impl<'a> Session<'a> {
         (options, output): (&'a RecordOptions, &'a Output),
         progress: &'a mut dyn Progress,
     ) -> Result<Self, RecordError> {
-        let Started { child, tasks, mut meta, drainer, usage: usage_before } = started;
+        let Started { child, tasks, mut meta, drainer, usage: usage_before, attached } = started;
         let mut mask = None;
         if options.masked {
             let random = Mask::random(&meta.zones);
@@ -240,6 +252,9 @@ impl<'a> Session<'a> {
         if let Some(child) = &child {
             assembler.wait_for_exec(child.id());
         }
+        if let Err(error) = assembler.attach(meta.start_ns, &attached) {
+            return Err(output.cut(assembler.writer().written(), error));
+        }
         let now = Instant::now();
         Ok(Self {
             options,
@@ -256,7 +271,9 @@ impl<'a> Session<'a> {
             usage_before,
             usage: None,
             exit_status: None,
-            interrupted: None,
+            began: now,
+            stopping: None,
+            is_interrupted: false,
             ticked: now,
             slowly_ticked: now,
         })
@@ -328,12 +345,16 @@ impl<'a> Session<'a> {
             }
         }
         self.look_at_usage();
-        // Relaxed, for a signal's handler sets it and publishes nothing else.
-        if self.interrupted.is_none() && self.options.stop.load(Ordering::Relaxed) {
-            self.interrupted = Some(Instant::now());
-            self.child.iter().for_each(terminate);
+        if self.stopping.is_none() {
+            // Relaxed, for a signal's handler sets it and publishes nothing else.
+            self.is_interrupted = self.options.stop.load(Ordering::Relaxed);
+            let is_due = self.options.length.is_some_and(|length| self.began.elapsed() >= length);
+            if self.is_interrupted || is_due {
+                self.stopping = Some(Instant::now());
+                self.child.iter().for_each(terminate);
+            }
         }
-        match (self.interrupted, &self.options.target) {
+        match (self.stopping, &self.options.target) {
             (Some(since), _) => self.child.is_none() || since.elapsed() > GRACE,
             (None, Target::Process(pid)) => !procs::is_alive(*pid),
             (None, _) => false,
@@ -397,7 +418,7 @@ impl<'a> Session<'a> {
             unreadable: counts.unreadable,
             left_out: counts.left_out,
             exit_status: self.exit_status,
-            interrupted: self.interrupted.is_some(),
+            interrupted: self.is_interrupted,
             counters: std::mem::take(&mut self.counters),
             usage: self.usage,
         };
@@ -424,7 +445,7 @@ impl<'a> Session<'a> {
             cost: self.meta.cost,
             zoneinfo: self.zoneinfo,
             exit_status: self.exit_status,
-            interrupted: self.interrupted.is_some(),
+            interrupted: self.is_interrupted,
         })
     }
 

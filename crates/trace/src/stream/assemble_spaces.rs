@@ -185,7 +185,7 @@ impl<W: Write> Assembler<W> {
     }
 
     /// The name of a file. Whoever knows its path first gives it a name with the path.
-    fn file(&mut self, key: FileKey, path: Option<&[u8]>) -> io::Result<NameId> {
+    pub(super) fn file(&mut self, key: FileKey, path: Option<&[u8]>) -> io::Result<NameId> {
         if let Some(known) = self.files.get(&key) {
             if known.has_path || path.is_none() {
                 return Ok(known.id);

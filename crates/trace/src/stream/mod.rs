@@ -1,13 +1,15 @@
 //! From the kernel's records to a recording, whoever read them: live rings or a `perf.data`.
 //!
 //! [`record`] takes perf's records apart, [`sort`] puts those of several CPUs in order, [`tasks`] numbers the tasks and knows
-//! which belong to the workload, [`schema`] reads a tracepoint's bytes, [`spaces`] pairs the beginnings and ends of calls, [`assemble`] makes events of all of it and decides
+//! which belong to the workload, [`schema`] reads a tracepoint's bytes, [`spaces`] pairs the beginnings and ends of calls, [`attached`]
+//! writes what was there before, [`assemble`] makes events of all of it and decides
 //! which are kept.
 
 pub(crate) mod assemble;
 mod assemble_spaces;
 #[cfg(test)]
 mod assemble_tests;
+pub(crate) mod attached;
 pub(crate) mod pages;
 pub(crate) mod record;
 pub(crate) mod schema;

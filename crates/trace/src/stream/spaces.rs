@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::attached::AttachedSpace;
 use super::record::{Mapping, Origin};
 use crate::event::{Call, EventKind, FileKey, MapFlags, NameId};
 
@@ -112,6 +113,14 @@ struct Process {
 }
 
 impl Spaces {
+    /// A process runs already.
+    pub(crate) fn attach(&mut self, space: &AttachedSpace) {
+        let shared = space.maps.iter().filter(|map| map.path.starts_with(b"/SYSV"));
+        let attached = shared.map(|map| (map.address, map.pages)).collect();
+        let process = Process { heap_end: space.heap_end, attached, ..Process::default() };
+        self.processes.insert(space.pid, process);
+    }
+
     /// A call begins.
     pub(crate) fn enter(&mut self, origin: Origin, call: Call, arguments: [u64; 6]) {
         let Origin { time, pid, tid, .. } = origin;
