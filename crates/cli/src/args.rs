@@ -92,7 +92,7 @@ pub(crate) struct Record {
     /// Where to write the recording; an older one is kept as FILE.old
     #[arg(short, long, default_value = "freehold.rec", value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Record a process that runs, until it ends or Ctrl-C
+    /// Record a process that runs, with what it has mapped, until it ends or Ctrl-C
     #[arg(long, value_name = "PID", conflicts_with = "all")]
     pub(crate) pid: Option<u32>,
     /// Record everybody, while CMD runs or until Ctrl-C
@@ -107,7 +107,7 @@ pub(crate) struct Record {
     /// Pages of each CPU's ring, a power of two
     #[arg(long, default_value_t = 2048, value_name = "PAGES")]
     pub(crate) ring: usize,
-    /// Hide addresses and names
+    /// Hide addresses and names of programs, files and cgroups
     #[arg(long)]
     pub(crate) mask: bool,
     /// Let CMD have transparent huge pages; without this it has none, so that each first touch of a page is seen

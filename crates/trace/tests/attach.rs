@@ -86,26 +86,28 @@ fn try_record(options: &RecordOptions, go: &mut Go) -> Option<Summary> {
     }
 }
 
-#[test]
-fn a_running_programs_memory_is_recorded() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("data");
+/// Starts the program and waits until it has said where its memory is.
+fn started(folder: &Path) -> (Running, BTreeMap<String, u64>) {
+    let place = folder.join("data");
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "program", "--ignored", "--quiet"])
         .env(PROGRAM_FILE, &place)
         .stdout(Stdio::null());
     let running = Running(command.spawn().unwrap());
-    let said = folder.path().join("data.says");
+    let said = folder.join("data.says");
     while !said.exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let says = fs::read_to_string(&said).unwrap();
-    let says: BTreeMap<&str, u64> = says
-        .lines()
-        .map(|line| line.split_once(' ').unwrap())
-        .map(|(what, value)| (what, value.parse().unwrap()))
-        .collect();
+    let says = says.lines().map(|line| line.split_once(' ').unwrap());
+    (running, says.map(|(what, value)| (what.to_owned(), value.parse().unwrap())).collect())
+}
+
+#[test]
+fn a_running_programs_memory_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, says) = started(folder.path());
     let path = folder.path().join("a.fhr");
     let mut options = RecordOptions::new(path.clone(), Target::Process(running.0.id()));
     options.length = Some(LENGTH);

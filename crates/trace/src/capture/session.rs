@@ -190,6 +190,13 @@ fn start(
     Ok(Started { child, tasks, meta, drainer, usage, attached })
 }
 
+const fn membership(target: &Target) -> Membership {
+    match target {
+        Target::Command(_) | Target::Process(_) => Membership::Descendants,
+        Target::All | Target::AllWhile(_) => Membership::Everybody,
+    }
+}
+
 /// A recording that runs.
 struct Session<'a> {
     options: &'a RecordOptions,
@@ -238,11 +245,7 @@ impl<'a> Session<'a> {
                 return Err(output.cut(Written::default(), error));
             }
         };
-        let membership = match options.target {
-            Target::Command(_) | Target::Process(_) => Membership::Descendants,
-            Target::All | Target::AllWhile(_) => Membership::Everybody,
-        };
-        let mut assembler = Assembler::new(writer, schema, membership, options.keep());
+        let mut assembler = Assembler::new(writer, schema, membership(&options.target), options.keep());
         if let Some(mask) = mask {
             assembler.set_mask(mask);
         }

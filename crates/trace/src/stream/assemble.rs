@@ -412,7 +412,7 @@ impl<W: Write> Assembler<W> {
     /// Writes what is known of a task that the recording knows.
     pub(super) fn introduce(&mut self, task: TaskRef) -> io::Result<()> {
         let Numbered { id, .. } = self.tasks.id(task);
-        match &self.mask {
+        match &mut self.mask {
             Some(mask) => self.writer.task(id, &mask.task(id, self.tasks.get(task))),
             None => self.writer.task(id, self.tasks.get(task)),
         }

@@ -196,7 +196,7 @@ impl<W: Write> Assembler<W> {
             name.push(b' ');
             name.extend_from_slice(path);
         }
-        let hidden = self.mask.as_ref().map(|_| format!("file-{}", self.files.len() + 1));
+        let hidden = self.mask.as_mut().map(|mask| mask.file(key));
         let has_path = path.is_some() || hidden.is_some();
         let id = self.name(hidden.as_ref().map_or(&name, |hidden| hidden.as_bytes()))?;
         self.files.insert(key, FileName { id, has_path });
