@@ -198,6 +198,9 @@ pub(crate) struct Replay {
     /// Run even with knobs that cannot act on this recording, machine or policy; every output says so
     #[arg(long)]
     pub(crate) force: bool,
+    /// Replay the recorded page and slab events one for one, though the recording says what the program did to its memory
+    #[arg(long)]
+    pub(crate) events: bool,
     /// CPUs to use, as 0-3,8
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,

@@ -6,6 +6,7 @@ pub mod drive;
 pub mod evidence;
 pub mod experiment;
 pub mod measurements;
+pub mod program;
 mod promotion;
 pub mod reach;
 pub mod recorded;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use freehold_lab::measurements::Run;
 use freehold_lab::recorded::{Action, HostCosts, ObjectCache, Recorded, from_recording};
-use freehold_lab::replay::{Plan, Variant, replay};
+use freehold_lab::replay::{Plan, Source, Variant, replay};
 use mm::Policy;
 use sim::Profile;
 use trace::{EventKind, Gfp, Reader, slab_pages};
@@ -23,7 +23,7 @@ fn workload() -> Arc<Recorded> {
 fn played(workload: &Arc<Recorded>, machine: &str, policy: &str, copies: u32) -> Run {
     let mut plan = Plan::new(Profile::load(machine).unwrap(), Policy::parse(policy).unwrap());
     plan.copies = copies;
-    let mut run = replay(workload, &plan, &Variant::default()).unwrap();
+    let mut run = replay(&Source::Events(Arc::clone(workload)), &plan, &Variant::default()).unwrap();
     run.wall_ns = 0;
     run
 }

@@ -8,7 +8,7 @@ use lab::measurements::{Change, Group, Sample, Scene, Told, changes};
 use crate::latency::{span_title, spans};
 use crate::style::Style;
 use crate::table::wrap;
-use crate::units::{count, duration, rate};
+use crate::units::{count, duration, memory, rate};
 
 /// Changes below this many percent are not worth a sentence.
 const NOTICEABLE_PERCENT: f64 = 1.0;
@@ -21,6 +21,9 @@ const LISTED: usize = 6;
 
 /// Locks that have a line where somebody waited for them.
 const LOCKS: [&str; 3] = ["zone", "list", "barn"];
+
+/// What is asked of a recorded program, in the order in which it is said.
+const PROGRAM: [&str; 6] = ["elapsed_ns", "cpu_ns", "peak_rss", "page_faults", "huge_faults", "pages_copied"];
 
 /// Titles are this wide.
 const TITLE: usize = 27;
@@ -177,6 +180,9 @@ fn title(name: &str) -> String {
             "pages_per_second" => "pages allocated".into(),
             "operations_per_second" => "operations".into(),
             "simulated_ns" => "whole run".into(),
+            "elapsed_ns" => "run time".into(),
+            "cpu_ns" => "CPU time".into(),
+            "peak_rss" => "peak RSS".into(),
             other => other.replace('_', " "),
         };
     };
@@ -198,6 +204,11 @@ fn title(name: &str) -> String {
 fn lines(style: Style, scene: &Scene<'_>, all: &[Change]) -> Vec<String> {
     let of = |name: String| all.iter().find(|change| change.figure.name == name);
     let mut lines = vec![];
+    for name in PROGRAM {
+        if let Some(change) = of(name.to_owned()).filter(|change| !is_constant(change)) {
+            lines.push(row(style, &format!("{:<TITLE$} ", title(name)), change));
+        }
+    }
     for span in spans(scene) {
         let mut first = span_title(span);
         let mut push = |what: &str, change: &Change| {
@@ -274,6 +285,7 @@ fn estimate(change: &Change, sample: &Sample) -> String {
     let said = match change.figure.unit {
         "ns" => duration(mean),
         "count" => count(mean),
+        "pages" => memory(mean.round() as u64),
         _ => rate(mean),
     };
     let half = sample.mean_interval().map_or(0.0, |interval| (interval.high - interval.low) / 2.0);

@@ -31,6 +31,7 @@ pub mod mmtests;
 pub mod monitor;
 pub mod nearest;
 pub mod policies;
+pub mod proof;
 pub mod published;
 pub mod replay;
 pub mod results;

@@ -6,7 +6,8 @@ use lab::measurements::{Document, Scene, compare, scenes};
 
 use crate::style::Style;
 use crate::{
-    changes, counters, heading, histogram, knob_uses, latency, locks, memory, mmtests, published, to_set,
+    changes, counters, heading, histogram, knob_uses, latency, locks, memory, mmtests, proof, published,
+    to_set,
 };
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
@@ -26,6 +27,7 @@ pub fn full(style: Style, document: &Document) -> String {
         parts.push(published::table(style, &document.rows, &document.score));
     }
     parts.push(to_set::text(style, &document.runs));
+    parts.push(proof::text(style, &document.proofs));
     parts.push(heading::confidence(style, &document.runs));
     join(parts)
 }

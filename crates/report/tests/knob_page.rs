@@ -1,11 +1,10 @@
 //! docs/knobs.md is what the program says today; `make knobs` writes it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use freehold_report::knob_page::markdown;
 use lab::measurements::KnobOutcome;
-use lab::recorded::{HostCosts, Recorded, from_recording};
+use lab::replay::Source;
 use lab::replay::survey::{Figures, Survey, Trial, TrialOutcome};
 use sim::Profile;
 use trace::Reader;
@@ -18,10 +17,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn workload(name: &str) -> Arc<Recorded> {
+fn workload(name: &str) -> Source {
     let mut reader = Reader::open(&root().join(format!("recordings/{name}.rec"))).unwrap();
-    let costs = HostCosts::of(reader.meta(), &Profile::load(MACHINES[0]).unwrap());
-    Arc::new(from_recording(&mut reader, name, costs).unwrap())
+    Source::read(&mut reader, name, &Profile::load(MACHINES[0]).unwrap()).unwrap()
 }
 
 /// What a knob did and what is measured belong together: no figure is another where no decision was.

@@ -1,12 +1,12 @@
 //! `freehold replay`: a recording on a simulated machine, with every combination of the knobs that were set.
 
+use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
 use lab::measurements::{Document, Run, means};
-use lab::recorded::{HostCosts, Recorded, from_recording};
-use lab::replay::{Plan, parse_changes, parse_cpu_list, parse_settings, replay_all};
+use lab::replay::{Plan, Source, parse_changes, parse_cpu_list, parse_settings, prove, replay_all};
 use sim::Profile;
+use trace::{ReadError, Reader};
 
 use crate::args::{Global, Replay};
 use crate::common::{CommandVerdict, Failure, command_line, knob, machine, policy, present, recording};
@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     for name in options.machine.iter().filter(|name| *name != THIS) {
         plan(&draft, options, machine(name)?)?;
     }
-    let workload = workload(&options.file)?;
+    let workload = source(options)?;
     let plans = options.machine.iter().map(|name| plan(&draft, options, machine_or_this(global, name)?));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     named_once(&plans)?;
@@ -30,14 +30,15 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     let mut document = Document::new(command_line());
     document.notes.extend(
         workload
-            .damage
+            .damage()
             .iter()
             .map(|damage| format!("{} {damage}; what of it is whole was replayed", options.file.display())),
     );
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
+    document.proofs.extend(prove(&workload, machine(STAND_IN)?).map_err(Failure::of)?);
     present(global, &document, |style| report::replay::full(style, &document))?;
-    Ok(if workload.damage.is_some() { CommandVerdict::FellShort } else { verdict(&document.runs) })
+    Ok(if workload.damage().is_some() { CommandVerdict::FellShort } else { verdict(&document.runs) })
 }
 
 /// Runs of one machine under two entries would pass for repetitions.
@@ -66,7 +67,7 @@ fn draft(global: &Global, options: &Replay) -> Result<Plan, Failure> {
 }
 
 /// Knobs that cannot act are refused, unless they are forced.
-fn check_knobs(plan: &Plan, workload: &Recorded) -> Result<(), Failure> {
+fn check_knobs(plan: &Plan, workload: &Source) -> Result<(), Failure> {
     match plan.refusals(workload).first().filter(|_| !plan.forced) {
         Some(refusal) => Err(Failure::of(format!("{refusal}; --force runs it all the same"))),
         None => Ok(()),
@@ -82,26 +83,35 @@ fn plan(draft: &Plan, options: &Replay, profile: Profile) -> Result<Plan, Failur
     Ok(plan)
 }
 
+/// What is replayed of the recording.
+fn source(options: &Replay) -> Result<Source, Failure> {
+    if options.events { read(&options.file, Source::read_events) } else { workload(&options.file) }
+}
+
 /// The workload that a recording is, with what recording cost taken out of it.
-pub(crate) fn workload(path: &Path) -> Result<Arc<Recorded>, Failure> {
+pub(crate) fn workload(path: &Path) -> Result<Source, Failure> {
+    read(path, Source::read)
+}
+
+/// Reads the recording at `path` by `read`.
+fn read(
+    path: &Path,
+    read: fn(&mut Reader<File>, &str, &Profile) -> Result<Source, ReadError>,
+) -> Result<Source, Failure> {
     let mut reader = recording(path)?;
-    let costs = HostCosts::of(reader.meta(), &machine(STAND_IN)?);
     let name =
         path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned());
-    let workload = from_recording(&mut reader, &name, costs).map_err(|error| Failure::at(path, error))?;
-    if workload.operations == 0 {
-        return Err(Failure::at(
-            path,
-            "holds no page or slab event of the recorded tasks, so there is nothing to replay",
-        ));
+    let workload = read(&mut reader, &name, &machine(STAND_IN)?).map_err(|error| Failure::at(path, error))?;
+    if workload.is_empty() {
+        return Err(Failure::at(path, "holds no event of the recorded tasks, so there is nothing to replay"));
     }
-    Ok(Arc::new(workload))
+    Ok(workload)
 }
 
 /// Runs every variant of every plan with every seed, `jobs` at a time (0: as many as there are CPUs).
 pub(crate) fn runs(
     global: &Global,
-    workload: &Arc<Recorded>,
+    workload: &Source,
     plans: &[Plan],
     jobs: usize,
 ) -> Result<Vec<Run>, Failure> {

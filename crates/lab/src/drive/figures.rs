@@ -6,7 +6,7 @@ use mm::slab::SlabEvent;
 use mm::{Knob, LockClass, MemoryUse, Nanos, Span};
 use sim::Measurements;
 
-use crate::measurements::{KnobValue, Latency, LockStat, Memory, Run, Throughput};
+use crate::measurements::{KnobValue, Latency, LockStat, Memory, ProgramUse, Run, Throughput};
 use crate::reach::{self, Refusal};
 use crate::stage::{Setup, Stage};
 
@@ -79,6 +79,7 @@ fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryU
         moved: stage.tally.all_moved(),
         latency: latencies(measured),
         locks: locks(measured),
+        program: stage.tally.program().map(|used| ProgramUse { cpu_ns: busy_ns(measured), ..used }),
         memory: Memory {
             peak_pages: stage.tally.peak(),
             // Slabs may have grown since the rest was counted.
@@ -88,6 +89,11 @@ fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryU
         },
         ..Run::default()
     }
+}
+
+/// Time of all CPUs that was not idle, ns.
+fn busy_ns(measured: &Measurements) -> u64 {
+    measured.cpus.iter().map(|cpu| cpu.busy.0 + cpu.spin.0).sum()
 }
 
 /// Knobs that were set, under their names; a value that has a word is that word.

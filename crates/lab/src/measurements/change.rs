@@ -149,8 +149,19 @@ fn figures(run: &Run) -> Vec<(Figure, f64)> {
         ("pages_per_second", "pages/s", run.throughput.pages_per_second),
         ("operations_per_second", "ops/s", run.throughput.operations_per_second),
     ];
-    for (name, unit, value) in rates.into_iter().filter(|(_, _, value)| *value > 0.0) {
+    // A program's work is what it is: its rates follow from its time.
+    for (name, unit, value) in rates.into_iter().filter(|(_, _, value)| *value > 0.0 && run.program.is_none())
+    {
         add(name.into(), unit, Some(Better::Higher), value);
+    }
+    if let Some(used) = run.program {
+        let lower = Some(Better::Lower);
+        add("elapsed_ns".into(), "ns", lower, run.simulated_ns as f64);
+        add("cpu_ns".into(), "ns", lower, used.cpu_ns as f64);
+        add("page_faults".into(), "count", lower, used.faults() as f64);
+        add("huge_faults".into(), "count", None, used.huge_faults as f64);
+        add("pages_copied".into(), "count", lower, used.copies as f64);
+        add("peak_rss".into(), "pages", lower, used.peak_rss_pages as f64);
     }
     add("simulated_ns".into(), "ns", Some(Better::Lower), run.simulated_ns as f64);
     for (span, latency) in run.latency.iter().filter(|(_, latency)| latency.count > 0) {

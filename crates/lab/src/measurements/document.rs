@@ -10,6 +10,7 @@ use super::knob_use::KnobUses;
 use super::labels::{Confidence, MechanismLabel};
 use super::latency::Latency;
 use super::number;
+use super::proof::Proof;
 use super::published::{Row, Score};
 
 /// What `--json` prints: everything that a command measured.
@@ -30,6 +31,9 @@ pub struct Document {
     /// The mean of every figure of every variant over its seeds, with where it lies with 95 % confidence; from `replay`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub means: Vec<Mean>,
+    /// What recorded kernels counted beside what replays of the same count; from `replay`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<Proof>,
     /// Simulated figures beside published ones; from `lab` and `validate`.
     #[serde(default)]
     pub rows: Vec<Row>,
@@ -100,6 +104,9 @@ pub struct Run {
     pub locks: BTreeMap<String, LockStat>,
     /// Where pages were.
     pub memory: Memory,
+    /// What a recorded program used; absent where none was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramUse>,
     /// Event counters under vmstat's names.
     pub counters: BTreeMap<String, u64>,
     /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that
@@ -112,6 +119,33 @@ pub struct Run {
     /// refill; `zonelist.N` the nodes that a request of node `N` asks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, Vec<u64>>,
+}
+
+/// What a program's address spaces came to, all of them together, and the CPUs' time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramUse {
+    /// Faults that needed no disk (`ru_minflt`).
+    pub minor_faults: u64,
+    /// Faults that waited for a disk or for swap (`ru_majflt`).
+    pub major_faults: u64,
+    /// Faults that mapped a huge page.
+    pub huge_faults: u64,
+    /// Faults that copied a page.
+    pub copies: u64,
+    /// Writes to a protected page that had no other owner.
+    pub reuses: u64,
+    /// The most pages that one address space had resident (`ru_maxrss`).
+    pub peak_rss_pages: u64,
+    /// Time of all CPUs that was not idle, ns.
+    pub cpu_ns: u64,
+}
+
+impl ProgramUse {
+    /// All faults.
+    pub const fn faults(&self) -> u64 {
+        self.minor_faults + self.major_faults
+    }
 }
 
 /// The omission of changes that were to come after the end of a run.

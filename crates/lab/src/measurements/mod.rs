@@ -14,6 +14,7 @@ mod knob_use;
 mod labels;
 mod latency;
 mod number;
+mod proof;
 mod published;
 mod sameness;
 mod statistics;
@@ -21,7 +22,7 @@ mod statistics;
 pub use change::{Change, Figure, Told, changes, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
-    CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved,
+    CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved, ProgramUse,
     REQUESTS_WITHOUT_A_PAGE, ReadError, Run, Throughput, least_confidence,
 };
 pub use experiment::{
@@ -31,6 +32,7 @@ pub use group::{Group, Scene, groups, scenes};
 pub use knob_use::{KnobOutcome, KnobUses};
 pub use labels::{Confidence, Label, MechanismLabel};
 pub use latency::{Distribution, Latency, log2_low};
+pub use proof::{Proof, ProofRow};
 pub use published::{Direction, Role, Row, Score};
 pub use sameness::differences;
 pub use statistics::{Interval, Moments, Sample};

@@ -9,7 +9,10 @@ mod objects;
 mod outcome;
 mod plan;
 mod player;
+mod program;
+mod proof;
 mod run;
+mod source;
 pub mod survey;
 #[cfg(test)]
 mod tests;
@@ -19,4 +22,6 @@ pub use plan::{
     Change, ParseSettingError, Plan, Setting, Variant, combinations, parse_change, parse_changes,
     parse_setting, parse_settings,
 };
+pub use proof::prove;
 pub use run::{ReplayError, replay, replay_all};
+pub use source::Source;

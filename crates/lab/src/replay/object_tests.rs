@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sim::Profile;
 use trace::{Event, EventKind, Gfp, NameId, SlabPages, SwitchState};
 
-use super::{Plan, Variant, replay, replay_all};
+use super::{Plan, Source, Variant, replay, replay_all};
 use crate::measurements::Run;
 use crate::recorded::{Builder, HostCosts, NamedTask, Recorded};
 
@@ -28,7 +28,11 @@ enum Freer {
 
 /// A task that takes `count` objects of two caches and a page with every tenth, one per microsecond, and gives them back
 /// in the same order.
-fn workload(count: u32, freer: Freer) -> Arc<Recorded> {
+fn workload(count: u32, freer: Freer) -> Source {
+    Source::Events(Arc::new(recorded(count, freer)))
+}
+
+fn recorded(count: u32, freer: Freer) -> Recorded {
     let mut events = vec![];
     let mut push = |task: u32, kind| {
         let time = Nanos(1_000 * (events.len() as u64 + 1));
@@ -49,7 +53,7 @@ fn workload(count: u32, freer: Freer) -> Arc<Recorded> {
             push(WORKER, EventKind::PageFree { pfn: Pfn(object), order: Order::ZERO });
         }
     }
-    Arc::new(built(&events))
+    built(&events)
 }
 
 fn built(events: &[Event]) -> Recorded {
@@ -84,7 +88,7 @@ fn plan(machine: &str, policy: &str, copies: u32) -> Plan {
     plan
 }
 
-fn on_threads(threads: usize, workload: &Arc<Recorded>, plan: &Plan) -> Vec<Run> {
+fn on_threads(threads: usize, workload: &Source, plan: &Plan) -> Vec<Run> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let mut runs = pool.install(|| replay_all(workload, std::slice::from_ref(plan), &|_| {}).unwrap());
     for run in &mut runs {
@@ -154,7 +158,7 @@ fn rounds_give_back_what_they_left() {
             kind: get(object, 1),
         })
         .collect();
-    let workload = Arc::new(built(&events));
+    let workload = Source::Events(Arc::new(built(&events)));
     let mut plan = plan("kvm-genoa-2c", "linux-6.12", 1);
     plan.repeat = 3;
     let run = replay(&workload, &plan, &Variant::default()).unwrap();
@@ -164,11 +168,15 @@ fn rounds_give_back_what_they_left() {
 
 #[test]
 fn caches_that_cannot_be_made_fail_and_nothing_breaks() {
-    let mut workload = (*workload(100, Freer::Another)).clone();
+    let mut workload = recorded(100, Freer::Another);
     let crate::recorded::ObjectCache::Named(spec) = &mut workload.caches[1] else { panic!() };
     spec.object_size = 0;
-    let run =
-        replay(&Arc::new(workload), &plan("kvm-genoa-2c", "linux-6.12", 1), &Variant::default()).unwrap();
+    let run = replay(
+        &Source::Events(Arc::new(workload)),
+        &plan("kvm-genoa-2c", "linux-6.12", 1),
+        &Variant::default(),
+    )
+    .unwrap();
     assert_eq!(run.omissions["failed_allocations"], 50);
     assert_eq!(run.omissions["frees_of_failed_allocations"], 50);
 }
@@ -214,7 +222,7 @@ proptest! {
         let workload = Arc::new(built(&events));
         let plan = plan("kvm-genoa-2c", if sheaves { "linux-7.2" } else { "linux-6.5" }, 1);
         if workload.operations > 0 {
-            let run = replay(&workload, &plan, &Variant::default()).unwrap();
+            let run = replay(&Source::Events(Arc::clone(&workload)), &plan, &Variant::default()).unwrap();
             let undone = run.omissions.get("frees_of_failed_allocations").copied().unwrap_or(0);
             prop_assert!(run.operations + undone <= workload.operations + workload.tasks.len() as u64 * 200);
         }

@@ -2,8 +2,8 @@
 
 use mm::Knob;
 
-use super::copies::Copies;
 use super::plan::{Change, Plan, Variant};
+use super::source::Source;
 use crate::drive::figures::{self, About};
 use crate::evidence::{self, Checked, Table};
 use crate::measurements::{CHANGES_NOT_REACHED, Run};
@@ -16,7 +16,9 @@ pub(super) struct Parts<'a> {
     pub(super) plan: &'a Plan,
     pub(super) variant: &'a Variant,
     pub(super) setup: Setup<'a>,
-    pub(super) copies: &'a Copies,
+    pub(super) copies: &'a dyn Workload,
+    /// What it is of.
+    pub(super) source: &'a Source,
     /// Knobs that cannot act.
     pub(super) refused: &'a [Refusal],
     /// Changes that were to come after the last task's end.
@@ -25,7 +27,7 @@ pub(super) struct Parts<'a> {
 
 /// The run that has ended on `stage`.
 pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
-    let Parts { plan, variant, setup, copies, refused, changes_not_reached } = *parts;
+    let Parts { plan, variant, setup, copies, source, refused, changes_not_reached } = *parts;
     let changed: Vec<Knob> = plan.changes.iter().map(|change| change.knob).collect();
     let about = About {
         setup,
@@ -38,7 +40,7 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     let (mut run, _) = figures::measured(stage, &about);
     run.notes.extend(plan.changes.iter().map(note));
     run.counters.extend(figures::slab_counters(stage));
-    run.omissions.extend(copies.recorded.omissions.by_name());
+    run.omissions.extend(source.omissions());
     if changes_not_reached > 0 {
         run.omissions.insert(CHANGES_NOT_REACHED.to_owned(), changes_not_reached);
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use mm::{Cpu, Knob, KnobError, Nanos, Policy};
 use sim::Profile;
 
+use super::source::Source;
 use crate::reach::{Refusal, Where, refusals};
-use crate::recorded::Recorded;
 
 /// A replay with all of its variants.
 #[derive(Clone, Debug)]
@@ -108,14 +108,14 @@ impl Plan {
         (0..self.seeds.max(1)).map(move |number| first.wrapping_add(u64::from(number)))
     }
 
-    /// Knobs that are set, at the start or later, and cannot act on `workload`, this machine or under this policy.
-    pub fn refusals(&self, workload: &Recorded) -> Vec<Refusal> {
+    /// Knobs that are set, at the start or later, and cannot act on `source`, this machine or under this policy.
+    pub fn refusals(&self, source: &Source) -> Vec<Refusal> {
         let all =
             |setting: &Setting| setting.values.iter().map(|value| (setting.knob, *value)).collect::<Vec<_>>();
         let later = self.changes.iter().map(|change| (change.knob, change.value));
         let set: Vec<(Knob, u64)> = self.settings.iter().flat_map(all).chain(later).collect();
         let topology = self.profile.topology();
-        let brings = workload.brings();
+        let brings = source.brings();
         refusals(&Where { brings, topology: &topology, policy: &self.policy, set: &set })
     }
 

@@ -119,7 +119,7 @@ impl Copy {
     fn compute(&self, own_ns: u32, jitter: &mut Random) {
         let scaled = (u64::from(own_ns) * self.play.slowness) >> 16;
         if scaled > 0 {
-            self.machine().compute(Nanos(around(scaled, jitter)));
+            self.machine().compute(Nanos(jitter.around(scaled)));
         }
     }
 
@@ -238,10 +238,4 @@ impl Copy {
             }
         }
     }
-}
-
-/// Small differences in own time, so that copies never run in step: up to 1/64 more or less.
-#[inline]
-fn around(ns: u64, random: &mut Random) -> u64 {
-    ns - ns / 64 + random.next() % (ns / 32 + 1)
 }

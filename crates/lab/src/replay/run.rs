@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -11,11 +10,13 @@ use super::copies::Copies;
 use super::objects::make_caches;
 use super::outcome::{self, Parts};
 use super::plan::{Plan, Variant};
+use super::program::Programs;
+use super::source::Source;
 use crate::drive::{Drive, DriveError};
 use crate::measurements::Run;
 use crate::reach::Refusal;
-use crate::recorded::Recorded;
 use crate::stage::Setup;
+use crate::workloads::Workload;
 
 /// Why a replay could not be.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub enum ReplayError {
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("there is no page or slab event of the workload's tasks to replay"),
+            Self::Empty => f.write_str("there is no event of the workload's tasks to replay"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Plan(what) => f.write_str(what),
             Self::Drive(error) => error.fmt(f),
@@ -55,7 +56,7 @@ impl From<DriveError> for ReplayError {
 /// # Errors
 /// The first run's that could not be.
 pub fn replay_all(
-    workload: &Arc<Recorded>,
+    source: &Source,
     plans: &[Plan],
     done: &(dyn Fn(&Run) + Sync),
 ) -> Result<Vec<Run>, ReplayError> {
@@ -66,7 +67,7 @@ pub fn replay_all(
         }
     }
     let one = |(plan, variant): &(Plan, Variant)| {
-        let run = replay(workload, plan, variant)?;
+        let run = replay(source, plan, variant)?;
         done(&run);
         Ok(run)
     };
@@ -77,12 +78,12 @@ pub fn replay_all(
 ///
 /// # Errors
 /// An empty workload, an impossible machine, or a simulation that cannot go on.
-pub fn replay(workload: &Arc<Recorded>, plan: &Plan, variant: &Variant) -> Result<Run, ReplayError> {
-    if workload.operations == 0 {
+pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, ReplayError> {
+    if source.is_empty() {
         return Err(ReplayError::Empty);
     }
     plan.check().map_err(|error| ReplayError::Plan(error.to_string()))?;
-    let refused = plan.refusals(workload);
+    let refused = plan.refusals(source);
     if let Some(refusal) = refused.first().filter(|_| !plan.forced) {
         return Err(ReplayError::Refused(refusal.clone()));
     }
@@ -95,7 +96,12 @@ pub fn replay(workload: &Arc<Recorded>, plan: &Plan, variant: &Variant) -> Resul
     };
     let mut drive = Drive::new(&setup)?;
     // Before daemons are: making caches draws random numbers, and daemons draw theirs behind them.
-    let copies = Copies::of(workload, plan, make_caches(drive.stage(), workload));
+    let copies: Box<dyn Workload> = match source {
+        Source::Events(recorded) => {
+            Box::new(Copies::of(recorded, plan, make_caches(drive.stage(), recorded)))
+        }
+        Source::Program(program) => Box::new(Programs::of(program, plan)),
+    };
     drive.start_daemons();
     let changed = Rc::new(Cell::new(0));
     for change in &plan.changes {
@@ -105,9 +111,10 @@ pub fn replay(workload: &Arc<Recorded>, plan: &Plan, variant: &Variant) -> Resul
             changed.set(changed.get() + 1);
         });
     }
-    drive.run(&copies)?;
+    drive.run(&*copies)?;
     let changes_not_reached = plan.changes.len() as u64 - changed.get();
-    let parts = Parts { plan, variant, setup, copies: &copies, refused: &refused, changes_not_reached };
+    let parts =
+        Parts { plan, variant, setup, copies: &*copies, source, refused: &refused, changes_not_reached };
     let mut run = outcome::run(drive.stage(), &parts);
     run.wall_ns = drive.wall_ns();
     Ok(run)

@@ -4,20 +4,19 @@
 //! A survey knows at once what is refused, which takes no simulation; [`Survey::simulate`] runs the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use mm::{KNOBS, Knob, Policy};
 use rayon::prelude::*;
 use sim::Profile;
 
+use super::source::Source;
 use crate::measurements::{FAILED_ALLOCATIONS, KnobUses, Run};
-use crate::recorded::Recorded;
 use crate::replay::{Plan, ReplayError, Setting, Variant, replay};
 
 /// All knobs at their ends, on some workloads and machines.
 #[derive(Debug)]
 pub struct Survey {
-    workloads: Vec<Arc<Recorded>>,
+    workloads: Vec<Source>,
     machines: Vec<Profile>,
     trials: Vec<Trial>,
 }
@@ -103,7 +102,7 @@ struct Beside {
 
 impl Survey {
     /// Every knob at its ends with each of `workloads` on each of `machines`; what is refused is known.
-    pub fn of(workloads: Vec<Arc<Recorded>>, machines: Vec<Profile>) -> Self {
+    pub fn of(workloads: Vec<Source>, machines: Vec<Profile>) -> Self {
         let mut survey = Self { workloads, machines, trials: vec![] };
         for knob in KNOBS.iter().map(|spec| spec.knob) {
             for workload in 0..survey.workloads.len() {
@@ -170,7 +169,7 @@ impl Survey {
             knob,
             value,
             policy: ground.policy,
-            workload: self.workloads[ground.workload].name.clone(),
+            workload: self.workloads[ground.workload].name().to_owned(),
             machine: self.machines[ground.machine].name().to_owned(),
             outcome: refusal.map_or(TrialOutcome::NotRun, |refusal| TrialOutcome::Refused(refusal.missing)),
             ground,

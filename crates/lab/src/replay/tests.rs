@@ -7,14 +7,14 @@ use sim::Profile;
 use trace::{Event, EventKind, Gfp, SwitchState};
 
 use super::{
-    Plan, ReplayError, Variant, parse_change, parse_changes, parse_cpu_list, parse_setting, parse_settings,
-    replay, replay_all,
+    Plan, ReplayError, Source, Variant, parse_change, parse_changes, parse_cpu_list, parse_setting,
+    parse_settings, replay, replay_all,
 };
 use crate::measurements::Run;
-use crate::recorded::{Builder, HostCosts, NamedTask, Recorded};
+use crate::recorded::{Builder, HostCosts, NamedTask};
 
 /// One task that takes `pages`, one per microsecond, and gives them back; a second task frees every tenth of them.
-fn workload(pages: u32) -> Arc<Recorded> {
+fn workload(pages: u32) -> Source {
     let tasks = vec![NamedTask::inside("worker"), NamedTask::inside("reaper")];
     let mut builder = Builder::new("hand-made", tasks, HostCosts::NONE);
     let mut time = 0;
@@ -31,7 +31,7 @@ fn workload(pages: u32) -> Arc<Recorded> {
         let task = u32::from(page % 10 == 0);
         push(&mut builder, task, EventKind::PageFree { pfn: Pfn(page), order: Order::ZERO });
     }
-    Arc::new(builder.finish())
+    Source::Events(Arc::new(builder.finish()))
 }
 
 fn plan(machine: &str, copies: u32) -> Plan {
@@ -51,7 +51,7 @@ fn without_wall(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-fn on_threads(threads: usize, workload: &Arc<Recorded>, plan: &Plan) -> Vec<Run> {
+fn on_threads(threads: usize, workload: &Source, plan: &Plan) -> Vec<Run> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     without_wall(pool.install(|| replay_all(workload, std::slice::from_ref(plan), &|_| {}).unwrap()))
 }
@@ -104,7 +104,9 @@ fn a_page_of_a_block_is_awaited_until_somebody_cuts_it_up() {
     for (time, task, kind) in events {
         builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task: TaskId(task), kind });
     }
-    let run = replay(&Arc::new(builder.finish()), &plan("kvm-genoa-2c", 1), &Variant::default()).unwrap();
+    let run =
+        replay(&Source::Events(Arc::new(builder.finish())), &plan("kvm-genoa-2c", 1), &Variant::default())
+            .unwrap();
     assert_eq!((run.operations, run.memory.held_pages), (4, 511));
 }
 
@@ -165,7 +167,7 @@ fn a_machine_that_is_too_small_is_reported() {
 
 #[test]
 fn nothing_to_replay_is_an_error() {
-    let empty = Arc::new(Recorded::default());
+    let empty = Source::Events(Arc::default());
     let result = replay(&empty, &plan("kvm-genoa-2c", 1), &Variant::default());
     assert!(matches!(result, Err(ReplayError::Empty)));
 }

@@ -41,6 +41,12 @@ impl Random {
         Nanos(if bound.0 == 0 { 0 } else { self.below(bound.0) })
     }
 
+    /// About `ns`, up to 1/64 more or less: small differences in own time, so that copies never run in step.
+    #[inline]
+    pub(crate) fn around(&mut self, ns: u64) -> u64 {
+        ns - ns / 64 + self.next() % (ns / 32 + 1)
+    }
+
     /// Puts `items` in random order.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {

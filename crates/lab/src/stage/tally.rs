@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use mm::Nanos;
+use mm::vm::SpaceCounters;
 
-use crate::measurements::Moved;
+use crate::measurements::{Moved, ProgramUse};
 
 /// What became of the operations of all tasks.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub struct Tally {
     samples: RefCell<BTreeMap<String, Vec<f64>>>,
     /// What the workload counts besides, by name.
     notes: RefCell<BTreeMap<&'static str, u64>>,
+    /// What the address spaces of a recorded program came to.
+    program: Cell<Option<ProgramUse>>,
 }
 
 impl Tally {
@@ -88,6 +91,23 @@ impl Tally {
     /// What parts of the workload came to, by what they did, in the order in which they told.
     pub fn samples(&self) -> BTreeMap<String, Vec<f64>> {
         self.samples.borrow().clone()
+    }
+
+    /// An address space of a recorded program is about to go.
+    pub(crate) fn space_counted(&self, counted: &SpaceCounters) {
+        let mut sums = self.program.get().unwrap_or_default();
+        sums.minor_faults += counted.minor;
+        sums.major_faults += counted.major;
+        sums.huge_faults += counted.huge;
+        sums.copies += counted.copied;
+        sums.reuses += counted.reused;
+        sums.peak_rss_pages = sums.peak_rss_pages.max(counted.peak);
+        self.program.set(Some(sums));
+    }
+
+    /// What the address spaces of a recorded program came to; `None` where there is none.
+    pub(crate) fn program(&self) -> Option<ProgramUse> {
+        self.program.get()
     }
 
     /// Something that the workload calls `name` happened so many times: it is among the run's counters, and as those is

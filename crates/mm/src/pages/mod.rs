@@ -42,8 +42,8 @@ use crate::ground::{Machine, MigrateType, Node, Order, Pfn, Topology, ZoneId, Zo
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::Policy;
 
+pub(crate) use alloc_path::Mark;
 pub use alloc_path::Search;
-pub(crate) use alloc_path::{FirstLook, Mark, Served};
 pub(crate) use arena::{PIECES_STEP, Types};
 pub(crate) use buddy::{FreeAreas, ZoneCx};
 pub use daemons::ReclaimState;

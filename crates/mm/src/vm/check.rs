@@ -9,8 +9,10 @@ use alloc::vec::Vec;
 
 use super::entry::Entry;
 use super::space::AddressSpace;
-use super::{SpacesDoor, SpacesGround, Table, Vpn};
-use crate::ground::{Machine, PAGEBLOCK_PAGES, Pfn};
+use super::{SpacesDoor, SpacesGround};
+use super::{Table, Vpn};
+use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::Machine;
 
 /// What was found of a page.
 #[derive(Clone, Copy, Debug, Default)]

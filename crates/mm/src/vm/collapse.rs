@@ -6,14 +6,17 @@
 
 use alloc::vec::Vec;
 
+use super::Vpn;
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
-use super::{CollapseDoor, SpacesGround, Vpn};
-use crate::ground::{Access, Chore, Line, LineKind, Machine, Node, Order, PAGEBLOCK_PAGES, Pfn};
+use super::{CollapseDoor, SpacesGround};
+use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::{Request, SlowEvents, Urgency};
+use crate::pages::request::{Request, Urgency};
+use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
 
 /// What became of a table.

@@ -7,9 +7,10 @@ use super::fault::{Attempt, FaultKind, Site, done};
 use super::region::Backing;
 use super::table::EntrySize;
 use super::{FaultDoor, SpacesGround, Touch};
-use crate::ground::{Chore, Machine, Order, Pfn};
+use crate::ground::ids::{Order, Pfn};
+use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, Page, PageFlag};
-use crate::pages::SlowEvents;
+use crate::pages::stat::SlowEvents;
 
 /// Whether the anonymous page, which the caller's table maps, is mapped by no other. While somebody moves it or takes
 /// it out of page tables, others have it still though they do not map it; then the answer is no.

@@ -5,7 +5,8 @@
 use alloc::boxed::Box;
 
 use super::fault::FaultKind;
-use crate::ground::{AtomicI64, AtomicU64, Node, PAGEBLOCK_PAGES, Relaxed};
+use crate::ground::ids::{Node, PAGEBLOCK_PAGES};
+use crate::ground::sync::{AtomicI64, AtomicU64, Relaxed};
 use crate::lru::page::{Mapping, Page, PageFlag};
 
 /// What a resident page is.

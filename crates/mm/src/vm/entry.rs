@@ -2,7 +2,7 @@
 //! under the table's lock; only the processor's bits (accessed, dirty) are set without it.
 
 use super::Touch;
-use crate::ground::Pfn;
+use crate::ground::ids::Pfn;
 
 /// A page table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

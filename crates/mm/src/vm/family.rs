@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 
 use super::space::AddressSpace;
 use super::{SpacesDoor, SpacesGround, Vpn};
-use crate::ground::{LockClass, Locked, Machine, Relaxed};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::Locked;
+use crate::ground::sync::Relaxed;
 
 /// A family. The lock is the kernel's `anon_vma` lock.
 #[derive(Debug)]

@@ -10,10 +10,14 @@ use super::entry::{Entry, bit};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
-use super::{DirtyPages, FaultDoor, SpacesDoor, SpacesGround, Touch, Vpn};
-use crate::ground::{AtomicU64, Chore, Machine, Nanos, Order, PAGEBLOCK_PAGES, Pfn, Relaxed, Span, Work};
+use super::{DirtyPages, Touch, Vpn};
+use super::{FaultDoor, SpacesDoor, SpacesGround};
+use crate::ground::ids::{Nanos, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Chore, Machine, Span, Work};
+use crate::ground::sync::{AtomicU64, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::{AllocError, Counters, Request, SlowEvents};
+use crate::pages::request::{AllocError, Request};
+use crate::pages::stat::{Counters, SlowEvents};
 use crate::rules::knobs::Knob;
 
 /// What a fault did.

@@ -8,10 +8,12 @@ use super::entry::{Entry, bit};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::table::EntrySize;
-use super::{FaultError, MapError, SpacesDoor, SpacesGround, Table, Vpn};
-use crate::ground::{Access, Chore, Line, LineKind, Machine, Order, PAGEBLOCK_PAGES};
+use super::{FaultError, MapError, Table, Vpn};
+use super::{SpacesDoor, SpacesGround};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
+use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
 use crate::lru::page::Mapping;
-use crate::pages::AllocError;
+use crate::pages::request::AllocError;
 
 /// What an entry loses when another one comes to map the same page.
 const ALONE: u64 = bit::WRITE | bit::EXCLUSIVE;

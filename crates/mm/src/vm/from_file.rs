@@ -6,8 +6,9 @@ use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::fault::{Attempt, FaultKind, Faulted, Site, done};
 use super::region::{Backing, Protection};
-use super::{FaultDoor, File, FileKind, SpacesGround, Touch};
-use crate::ground::{Chore, Machine};
+use super::{FaultDoor, SpacesGround};
+use super::{File, FileKind, Touch};
+use crate::ground::machine::{Chore, Machine};
 
 impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     /// Maps the page of `file`, of which `first` is the region's first, where the fault is.

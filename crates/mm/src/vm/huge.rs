@@ -5,10 +5,12 @@ use super::entry::{Entry, bit};
 use super::fault::{FaultError, FaultKind, Faulted, Site};
 use super::space::AddressSpace;
 use super::table::Held;
-use super::{FaultDoor, SpacesDoor, SpacesGround, TablesDoor, Touch, Vpn};
-use crate::ground::{Chore, Machine, Order, PAGEBLOCK_PAGES, Pfn};
+use super::{FaultDoor, SpacesDoor, SpacesGround, TablesDoor};
+use super::{Touch, Vpn};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::SlowEvents;
+use crate::pages::stat::SlowEvents;
 
 const CLEAN: [PageFlag; 1] = [PageFlag::SwapBacked];
 const DIRTY: [PageFlag; 2] = [PageFlag::SwapBacked, PageFlag::Dirty];

@@ -11,9 +11,12 @@ use alloc::vec::Vec;
 
 use super::collapse::Collapse;
 use super::space::AddressSpace;
-use super::{CollapseDoor, SpaceId, SpacesGround, Vpn};
-use crate::ground::{AtomicU32, Daemon, LockClass, Locked, Machine, Nanos, PAGEBLOCK_PAGES, Relaxed};
-use crate::pages::SlowEvents;
+use super::{CollapseDoor, SpacesGround};
+use super::{SpaceId, Vpn};
+use crate::ground::ids::{Nanos, PAGEBLOCK_PAGES};
+use crate::ground::machine::{Daemon, LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
 
 /// How long it sleeps when there was no huge page to be had (`khugepaged/alloc_sleep_millisecs`).

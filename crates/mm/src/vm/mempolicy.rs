@@ -6,8 +6,11 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::{SpacesDoor, SpacesGround};
-use crate::ground::{AtomicU8, AtomicU32, Machine, Node, Pfn, Relaxed};
-use crate::pages::{AllocError, NodeMask, Request, Urgency};
+use crate::ground::ids::{Node, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::sync::{AtomicU8, AtomicU32, Relaxed};
+use crate::pages::request::{AllocError, Request, Urgency};
+use crate::pages::zonelist::NodeMask;
 
 /// Where memory should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

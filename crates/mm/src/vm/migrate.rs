@@ -2,10 +2,11 @@
 //! contents are copied, and the entries map the new frame. What somebody else refers to (a pin, a walk) stays.
 
 use super::{RmapDoor, SpacesGround};
-use crate::ground::{Machine, Node, Pfn};
+use crate::ground::ids::{Node, Pfn};
+use crate::ground::machine::Machine;
 use crate::lru::MigrateError;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::{Request, Urgency};
+use crate::pages::request::{Request, Urgency};
 use crate::vm::rmap::Leave;
 use crate::vm::{AddressSpace, Touch, Vpn};
 

@@ -52,12 +52,13 @@ pub use fault::{FaultError, FaultKind, Faulted};
 pub use fork::ForkError;
 pub use pin::Pinned;
 pub use region::{Backing, HugePages, MapSpec, Protection, Reserve};
-pub use space::{AddressSpace, MapError, Vm};
+pub use space::Vm;
+pub use space::{AddressSpace, MapError};
 pub(crate) use swap::Swap;
 pub(crate) use table::Table;
 
 use crate::cache::{FilesDoor, FilesGround};
-use crate::ground::Machine;
+use crate::ground::machine::Machine;
 use crate::lru::LruDoor;
 use crate::pages::door;
 

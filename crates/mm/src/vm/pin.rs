@@ -2,8 +2,10 @@
 //! reclaimed or moved at any time, what is pinned stays the same frame until it is given back.
 
 use super::space::AddressSpace;
-use super::{Entry, FaultError, RmapDoor, SpacesGround, Touch, Vpn};
-use crate::ground::{Machine, Pfn};
+use super::{Entry, FaultError, Touch, Vpn};
+use super::{RmapDoor, SpacesGround};
+use crate::ground::ids::Pfn;
+use crate::ground::machine::Machine;
 
 /// A page that stays where it is. It is given back by [`RmapDoor::unpin_page`]; one that is dropped stays for good.
 #[derive(Debug)]

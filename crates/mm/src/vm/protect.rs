@@ -8,7 +8,8 @@ use super::region::{Backing, Protection, Region};
 use super::space::{AddressSpace, MapError};
 use super::table::Held;
 use super::{FileKind, SpacesDoor, SpacesGround, Table, TablesDoor, Vpn};
-use crate::ground::{Chore, Machine, PAGEBLOCK_PAGES};
+use crate::ground::ids::PAGEBLOCK_PAGES;
+use crate::ground::machine::{Chore, Machine};
 use crate::rules::policy::ProtectRule;
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {

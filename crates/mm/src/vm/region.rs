@@ -5,8 +5,9 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use super::{File, Touch, Vpn};
-use crate::ground::{Machine, PAGEBLOCK_PAGES};
-use crate::pages::Placement;
+use crate::ground::ids::PAGEBLOCK_PAGES;
+use crate::ground::machine::Machine;
+use crate::pages::request::Placement;
 
 /// What stands behind a region.
 #[derive(Debug)]

@@ -9,8 +9,9 @@ use super::entry::Entry;
 use super::region::{Backing, Region};
 use super::space::{AddressSpace, MapError};
 use super::{SpacesDoor, SpacesGround, Table, TablesDoor, Vpn};
-use crate::ground::{Chore, Machine, Order, PAGEBLOCK_PAGES};
-use crate::pages::AllocError;
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
+use crate::ground::machine::{Chore, Machine};
+use crate::pages::request::AllocError;
 
 /// Pages that move to `to`.
 #[derive(Clone, Copy)]

@@ -5,9 +5,10 @@
 use core::ops::ControlFlow;
 
 use super::{RmapDoor, SpacesGround};
-use crate::ground::{Chore, Machine, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::SlowEvents;
+use crate::pages::stat::SlowEvents;
 use crate::vm::counters::PageKind;
 use crate::vm::{AddressSpace, Entry, Vpn, bit};
 

@@ -12,12 +12,13 @@ use super::mempolicy::InterleaveWeights;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, Table};
 use super::zero::Zeros;
-use super::{SpaceId, SpacesDoor, SpacesGround, Swap, Touch, Vpn};
+use super::{SpaceId, Swap, Touch, Vpn};
+use super::{SpacesDoor, SpacesGround};
 use crate::cache::Mapper;
-use crate::ground::{
-    Acquire, AtomicI64, AtomicU32, Chore, LockClass, Locked, Machine, Node, Pfn, Relaxed, Release,
-};
-use crate::pages::AllocError;
+use crate::ground::ids::{Node, Pfn};
+use crate::ground::machine::{Chore, LockClass, Machine};
+use crate::ground::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Release};
+use crate::pages::request::AllocError;
 use crate::rules::knobs::Knob;
 
 /// What the address spaces of a machine have in common.

@@ -4,7 +4,8 @@
 use alloc::collections::BTreeMap;
 
 use super::{SpacesDoor, SpacesGround};
-use crate::ground::{AtomicU32, LockClass, Locked, Machine, Relaxed};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
 
 /// The slots.
 #[derive(Debug)]

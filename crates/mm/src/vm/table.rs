@@ -9,10 +9,10 @@ use alloc::boxed::Box;
 
 use super::entry::{Entry, bit};
 use super::{SpaceId, Touch, Vpn};
-use crate::ground::{
-    Acquire, AtomicU64, Guard, LockClass, Locked, Machine, Once, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn,
-    Relaxed, Release,
-};
+use crate::ground::ids::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{LockClass, Machine};
+use crate::ground::once::Once;
+use crate::ground::sync::{Acquire, AtomicU64, Guard, Locked, Relaxed, Release};
 
 /// A table and the huge page in its place.
 #[derive(Debug)]

@@ -2,9 +2,12 @@
 
 use super::{AddressSpace, FaultKind, FileKind, MapSpec, Placement, Touch, Vpn};
 use crate::MigrateError;
-use crate::ground::{Bare, Daemon, NodeSize, Order, PAGEBLOCK_PAGES, Pfn, Topology};
+use crate::ground::bare::Bare;
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::Daemon;
+use crate::ground::topology::{NodeSize, Topology};
 use crate::mm::Mm;
-use crate::pages::Request;
+use crate::pages::request::Request;
 use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::Policy;
 use crate::vm::rmap::Leave;

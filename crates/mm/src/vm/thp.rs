@@ -3,9 +3,12 @@
 //! fault decides; what it may do is told by its [`Urgency`].
 
 use super::region::{HugePages, Region};
-use super::{Backing, SpacesDoor, SpacesGround, Vpn};
-use crate::ground::{Machine, PAGEBLOCK_PAGES, Pfn};
-use crate::pages::{AllocError, FirstLook, Request, Served, Urgency};
+use super::{Backing, Vpn};
+use super::{SpacesDoor, SpacesGround};
+use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::Machine;
+use crate::pages::alloc_path::{FirstLook, Served};
+use crate::pages::request::{AllocError, Request, Urgency};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::HugeFaultRule;
 

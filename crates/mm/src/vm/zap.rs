@@ -7,8 +7,10 @@ use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::space::AddressSpace;
 use super::table::Held;
-use super::{SpacesDoor, SpacesGround, Table, TablesDoor, Vpn};
-use crate::ground::{Access, Chore, Line, LineKind, Machine, Order, PAGEBLOCK_PAGES, Pfn};
+use super::{SpacesDoor, SpacesGround, TablesDoor};
+use super::{Table, Vpn};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
 
 /// What clearing entries left to be done: references to give back.
 #[derive(Debug, Default)]

@@ -10,8 +10,14 @@ use super::fault::{Attempt, FaultKind, Faulted, Site, done};
 use super::space::AddressSpace;
 use super::table::EntrySize;
 use super::{FaultDoor, SpacesDoor, SpacesGround, Touch};
-use crate::ground::{AtomicU32, Chore, LockClass, Locked, Machine, MigrateType, Once, Order, Pfn, Relaxed};
-use crate::pages::{Pages, Request, SlowEvents, Urgency, Zone};
+use crate::ground::ids::{MigrateType, Order, Pfn};
+use crate::ground::machine::{Chore, LockClass, Machine};
+use crate::ground::once::Once;
+use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::pages::Pages;
+use crate::pages::request::{Request, Urgency};
+use crate::pages::stat::SlowEvents;
+use crate::pages::zone::Zone;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::HugeZeroRule;
 

@@ -37,10 +37,11 @@ const ROOMS: [Room; 12] = [
 ];
 
 /// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.
-const LAB_ROOMS: [Room; 15] = [
+const LAB_ROOMS: [Room; 16] = [
     ("measurements", &[]),
     ("reach", &["measurements"]),
     ("recorded", &["reach"]),
+    ("program", &["reach", "recorded"]),
     ("stage", &["measurements"]),
     ("promotion", &["stage"]),
     ("daemons", &["stage", "promotion"]),
@@ -49,7 +50,7 @@ const LAB_ROOMS: [Room; 15] = [
     ("conform", &[]),
     ("evidence", &["measurements", "conform"]),
     ("scene", &["measurements", "stage", "workloads", "drive"]),
-    ("replay", &["measurements", "reach", "recorded", "stage", "workloads", "drive", "evidence"]),
+    ("replay", &["measurements", "reach", "recorded", "program", "stage", "workloads", "drive", "evidence"]),
     ("experiment", &["measurements", "reach", "stage", "workloads", "evidence", "scene"]),
     ("validate", &["measurements", "workloads", "conform", "evidence", "scene"]),
     ("this_machine", &["measurements", "reach", "drive", "replay"]),
@@ -77,34 +78,9 @@ pub fn types_are_thin(tree: &Tree) -> Vec<Finding> {
     too_many.collect()
 }
 
-/// Files that once stood in a circle with a neighbour, and the neighbour, which knows them and which they may not know.
-const BELOW: [(&str, &str); 7] = [
-    ("crates/cli/src/output.rs", "common"),
-    ("crates/mm/src/rules/policy/compact.rs", "parts"),
-    ("crates/mm/src/rules/policy/lists.rs", "parts"),
-    ("crates/mm/src/rules/policy/slab.rs", "parts"),
-    ("crates/mm/src/rules/policy/tier.rs", "parts"),
-    ("crates/mm/src/rules/policy/zone.rs", "parts"),
-    ("crates/mm/src/slab/deferred.rs", "registry"),
-];
-
-/// `rooms`: the rooms of mm and of lab import from those below them only; so do some files within one.
+/// `rooms`: the rooms of mm and of lab import from those below them only.
 pub fn rooms(tree: &Tree) -> Vec<Finding> {
-    let mut found: Vec<Finding> = [MM, LAB].iter().flat_map(|house| held(tree, house)).collect();
-    for (path, above) in BELOW {
-        for file in tree.files.iter().filter(|file| file.path == path) {
-            let names = |code: &str| {
-                ["super::", "crate::"].iter().any(|from| code.contains(&format!("{from}{above}::")))
-            };
-            found.extend(code(file).filter(|(_, code)| names(code)).map(|(line, _)| Finding {
-                rule: "rooms",
-                path: path.to_owned(),
-                line,
-                what: format!("may not know {above}, which knows it"),
-            }));
-        }
-    }
-    found
+    [MM, LAB].iter().flat_map(|house| held(tree, house)).collect()
 }
 
 fn held(tree: &Tree, house: &House) -> Vec<Finding> {
@@ -225,13 +201,6 @@ mod tests {
                 assert!(knows.iter().all(|known| before.contains(known)), "{room} of {}", house.sources);
             }
         }
-    }
-
-    #[test]
-    fn a_circle_of_files_that_was_opened_stays_open() {
-        let text = "use super::parts::Part;\nuse super::part::Part;\n";
-        let tree = Tree::of(&[("crates/mm/src/rules/policy/slab.rs", text)]);
-        assert_eq!(what(&rooms(&tree)), ["may not know parts, which knows it"]);
     }
 
     #[test]

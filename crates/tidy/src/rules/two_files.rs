@@ -100,7 +100,7 @@ const KINDS: [Kind; 5] = [
     },
     Kind {
         name: "event",
-        there: &["PageAllocFailed", "Fault", "ContentionBegin", "ContentionEnd"],
+        there: &["PageAllocFailed", "ContentionBegin", "ContentionEnd"],
         named: |event| (format!("EventKind::{event}"), In::Code),
         declared: |_| "crates/trace/src/event/kinds.rs".to_owned(),
     },

@@ -434,7 +434,8 @@ kinds! {
             read: |of| Some(Decoded::Executed { old_tid: of.short(0)? }),
         },
     ]
-    /// The event's task lets another run that waited (`sched:sched_waking`).
+    /// The event's task lets another run that waited (`sched:sched_waking`). The idle task stands for timers, devices and all
+    /// else that comes by an interrupt.
     Waking = "waking" {
         /// Who may run.
         task: TaskId => Number,

@@ -249,6 +249,9 @@ impl<W: Write> Assembler<W> {
         if !self.forks.is_empty() && !matches!(decoded, Decoded::NewTask { .. }) {
             self.settle_forks(origin.tid)?;
         }
+        // Who is interrupted lets nobody run: a timer, a disk or a packet does, and the idle task stands for all of these.
+        let is_woken_by_world = matches!(decoded, Decoded::Waking(_)) && is_interrupt(raw);
+        let task = if is_woken_by_world { self.look_up(0).unwrap_or(task) } else { task };
         self.decoded(origin, task, decoded)
     }
 
@@ -442,6 +445,11 @@ impl<W: Write> Assembler<W> {
             None => self.writer.push(&event),
         }
     }
+}
+
+/// Whether a tracepoint was hit in an interrupt, as its third byte says: 8 a hard one, 16 a soft one.
+fn is_interrupt(raw: &[u8]) -> bool {
+    raw.get(2).is_some_and(|flags| flags & (8 | 16) != 0)
 }
 
 /// The number of the task that all tracepoints carry in their fifth to eighth byte, as the root namespace counts.

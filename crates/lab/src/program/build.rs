@@ -1,0 +1,458 @@
+//! From a recording to a program, event by event.
+
+use std::io::{Read, Seek};
+
+use mm::TaskId;
+use mm::vm::{Protection, Touch};
+use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, SwitchState, Task};
+
+use super::clock::KernelCosts;
+use super::counts::Counted;
+use super::files::Files;
+use super::layout::{BackedBy, Layout, Touched};
+use super::steps::{
+    Advice, Backing, Before, Begins, Call, Doing, FileRange, MapCall, PageRange, Program, SignalId,
+    TaskProgram,
+};
+use super::surroundings::Surroundings;
+use super::track::Track;
+use crate::recorded::TaskRef;
+
+/// Addresses of programs are below this; faults above it are the kernel's own.
+const USER_END: u64 = 1 << 47;
+/// What `clone` calls sharing an address space.
+const CLONE_VM: u32 = 0x100;
+/// The bits of a fault's error code.
+const PROTECTION_FAULT: u32 = 1;
+const WRITE_FAULT: u32 = 2;
+/// Pages that a read fault on a file maps around itself, if they are in memory.
+const FAULT_AROUND_PAGES: u32 = 16;
+
+/// Whether a recording says what programs did to their address spaces.
+pub fn has_program<R: Read + Seek>(reader: &Reader<R>) -> bool {
+    reader.meta().tracepoints.iter().any(|name| name.starts_with("syscalls:") && name.contains("mmap"))
+}
+
+/// Reads a recording into a program called `name`. `costs` are those of the machine that was recorded.
+///
+/// # Errors
+/// An event that is written wrongly. What is damaged or missing is left out, counted and said.
+pub fn from_recording<R: Read + Seek>(
+    reader: &mut Reader<R>,
+    name: &str,
+    costs: KernelCosts,
+) -> Result<Program, ReadError> {
+    let mut builder = Builder::new(name, reader.tasks().to_vec(), reader.names().to_vec(), costs);
+    builder.program.counted = Counted::new(reader.meta());
+    builder.program.surroundings = Surroundings::of(reader.meta());
+    builder.program.damage = reader.damage().map(ToString::to_string);
+    let mut events = 0;
+    for event in reader.events()? {
+        let event = event?;
+        events += u64::from(builder.is_inside(event.task.0 as usize));
+        builder.event(&event);
+    }
+    let (meta, end) = (reader.meta().clone(), reader.outcome().cloned());
+    builder.program.counted.ended(&meta, end.as_ref(), events);
+    Ok(builder.finish())
+}
+
+/// Builds a program.
+#[derive(Debug)]
+pub(super) struct Builder {
+    program: Program,
+    costs: KernelCosts,
+    tracks: Vec<Track>,
+    layouts: Vec<Layout>,
+    files: Files,
+}
+
+impl Builder {
+    /// For a recording with these tasks and names.
+    pub(super) fn new(name: &str, tasks: Vec<Task>, names: Vec<String>, costs: KernelCosts) -> Self {
+        Self {
+            program: Program { name: name.to_owned(), ..Program::default() },
+            costs,
+            tracks: tasks.into_iter().map(Track::new).collect(),
+            layouts: vec![],
+            files: Files::new(names),
+        }
+    }
+
+    /// The next event.
+    pub(super) fn event(&mut self, event: &Event) {
+        let Event { time, task, kind, .. } = event;
+        let (time, task) = (time.0, task.0 as usize);
+        if let EventKind::Lost { count } = kind {
+            *self.program.omissions.entry("lost_events").or_default() += count;
+            return;
+        }
+        if let EventKind::Switch { next, state } = *kind {
+            self.switch(time, task, next, state);
+            return;
+        }
+        if let EventKind::Waking { task: woken } = *kind {
+            self.wake(time, task, woken.0 as usize);
+            return;
+        }
+        if let EventKind::Cached { file, first, cached, .. } = *kind {
+            self.file(file, |files, file| files.used(file, first, cached));
+            return;
+        }
+        if self.is_inside(task) {
+            self.own_event(time, task, kind);
+        }
+    }
+
+    fn is_inside(&self, task: usize) -> bool {
+        self.tracks.get(task).is_some_and(|track| track.recorded.in_workload)
+    }
+
+    fn own_event(&mut self, time: u64, task: usize, kind: &EventKind) {
+        match *kind {
+            EventKind::Fault { address, error_code, .. } => {
+                self.happens(time, task);
+                self.fault(task, address, error_code);
+            }
+            EventKind::Fork { child, flags } => {
+                self.happens(time, task);
+                self.fork(task, child.0 as usize, flags);
+            }
+            EventKind::Exec => {
+                self.happens(time, task);
+                self.tracks[task].space = Some(self.new_layout(Layout::default()));
+                self.call(task, Call::Exec);
+            }
+            EventKind::Exit => {
+                self.happens(time, task);
+                let track = &mut self.tracks[task];
+                track.clock.owe(track.touched as f64 * self.costs.unmap_page_ns);
+                track.push_own();
+            }
+            EventKind::FileRead { file, first, pages } => {
+                self.file_call(time, task, (file, first, pages), Call::Read);
+            }
+            EventKind::FileWrite { file, first, pages } => {
+                self.file_call(time, task, (file, first, pages), Call::Write);
+            }
+            EventKind::FileAdd { file, first, pages } => {
+                self.file_call(time, task, (file, first, pages), Call::Fill);
+            }
+            EventKind::Present { address, kind, pages } => self.present(task, address, kind, pages),
+            EventKind::Map { .. }
+            | EventKind::Unmap { .. }
+            | EventKind::Remap { .. }
+            | EventKind::Protect { .. }
+            | EventKind::Advise { .. }
+            | EventKind::Pin { .. } => self.range_event(time, task, kind),
+            _ => self.program.counted.page_event(kind),
+        }
+    }
+
+    /// The task's clock goes on to an event of its own.
+    fn happens(&mut self, time: u64, task: usize) {
+        let clock = &mut self.tracks[task].clock;
+        clock.advance(time);
+        clock.owe(self.costs.event_ns);
+    }
+
+    fn switch(&mut self, time: u64, task: usize, next: TaskId, state: SwitchState) {
+        if self.is_inside(task) {
+            let clock = &mut self.tracks[task].clock;
+            if state == SwitchState::Runnable { clock.yield_cpu(time) } else { clock.sleep(time) }
+        }
+        let next = next.0 as usize;
+        if self.is_inside(next) {
+            let slept = self.tracks[next].clock.enter(time);
+            self.tracks[next].push_wait(slept.unwrap_or(0));
+        }
+    }
+
+    /// Somebody lets `woken` go on: a task of the program, which it then waits for, or the world.
+    fn wake(&mut self, time: u64, waker: usize, woken: usize) {
+        if !self.is_inside(woken) {
+            return;
+        }
+        let Some(slept) = self.tracks[woken].clock.wake(time) else { return };
+        if waker == woken || !self.is_inside(waker) || self.tracks[waker].place.is_none() {
+            self.tracks[woken].push_wait(slept);
+            return;
+        }
+        let signal = SignalId(self.program.signals);
+        self.program.signals += 1;
+        self.happens(time, waker);
+        self.tracks[waker].push(Doing::Signals(signal));
+        self.place(woken);
+        self.tracks[woken].push(Doing::Awaits(signal));
+    }
+
+    fn fault(&mut self, task: usize, address: u64, error_code: u32) {
+        if address >= USER_END {
+            return;
+        }
+        let Some(space) = self.tracks[task].space else {
+            self.program.omit("faults_before_exec");
+            return;
+        };
+        let layout = &mut self.layouts[space];
+        let found = layout.touch(address);
+        let page = layout.windows.page(address);
+        let (Some(found), Some(page)) = (found, page) else {
+            self.program.omit("faults_outside_of_mappings");
+            return;
+        };
+        let touch = if error_code & WRITE_FAULT == 0 { Touch::Read } else { Touch::Write };
+        self.program.counted.faults += 1;
+        let is_private_file = found.file.is_some() && !found.flags.contains(MapFlags::SHARED);
+        if touch == Touch::Write && (error_code & PROTECTION_FAULT != 0 || is_private_file) {
+            self.program.counted.writes_to_shared += 1;
+        }
+        if found.grows_by > 0 {
+            let range = PageRange { start: page, pages: found.grows_by };
+            self.map(
+                task,
+                MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false },
+            );
+        }
+        self.fault_on_file(&found, address);
+        let price = self.price(&found, touch);
+        let track = &mut self.tracks[task];
+        track.touched += 1;
+        self.step(task, Doing::Touches { page, touch });
+        self.tracks[task].clock.owe(price);
+    }
+
+    /// What the recorded kernel took for a fault, less the event that `happens` has charged.
+    fn price(&self, found: &Touched, touch: Touch) -> f64 {
+        let KernelCosts { fault_ns, clear_page_ns, event_ns, .. } = self.costs;
+        let clears = found.file.is_none() || touch == Touch::Write;
+        (fault_ns - event_ns - if clears { 0.0 } else { clear_page_ns }).max(0.0)
+    }
+
+    fn fault_on_file(&mut self, found: &Touched, address: u64) {
+        let Some(BackedBy { file, first }) = found.file else { return };
+        // What a fault maps around itself was there too. Its neighbours below the mapping's start are not.
+        let back = (first % FAULT_AROUND_PAGES).min(first);
+        let back = back.min(((address / mm::ids::PAGE_SIZE) % u64::from(FAULT_AROUND_PAGES)) as u32);
+        self.files.used(file, first - back, back + 1);
+    }
+
+    fn fork(&mut self, task: usize, child: usize, flags: u32) {
+        if !self.is_inside(child) {
+            return;
+        }
+        let is_thread = flags & CLONE_VM != 0
+            || flags == 0 && self.tracks[child].recorded.pid == self.tracks[task].recorded.pid;
+        let parents = self.tracks[task].space;
+        self.tracks[child].space = match parents {
+            Some(space) if !is_thread => {
+                let copy = self.layouts[space].clone();
+                Some(self.new_layout(copy))
+            }
+            other => other,
+        };
+        let place = self.place(child);
+        self.tracks[child].begins = Some(if is_thread { Begins::AsThread } else { Begins::AsFork });
+        self.step(task, Doing::Starts(place));
+    }
+
+    fn new_layout(&mut self, layout: Layout) -> usize {
+        self.layouts.push(layout);
+        self.layouts.len() - 1
+    }
+
+    fn range_event(&mut self, time: u64, task: usize, kind: &EventKind) {
+        let (EventKind::Map { address, pages, took_ns, .. }
+        | EventKind::Unmap { address, pages, took_ns }
+        | EventKind::Remap { from: address, old_pages: pages, took_ns, .. }
+        | EventKind::Protect { address, pages, took_ns, .. }
+        | EventKind::Advise { address, pages, took_ns, .. }
+        | EventKind::Pin { address, pages, took_ns, .. }) = *kind
+        else {
+            return;
+        };
+        self.tracks[task].clock.called(time, u64::from(took_ns));
+        self.tracks[task].clock.owe(self.costs.event_ns);
+        let Some(space) = self.space_of(task, kind) else {
+            self.program.omit("calls_before_exec");
+            return;
+        };
+        let Some(range) = self.layouts[space].windows.range(address, pages) else {
+            self.program.omit("ranges_too_large");
+            return;
+        };
+        if let Some(call) = self.range_call(space, range, kind) {
+            match (call, kind) {
+                (Call::Map(map), EventKind::Map { flags, .. }) if flags.contains(MapFlags::BEFORE) => {
+                    self.was_there(task, Before::Mapped(map));
+                }
+                _ => self.call(task, call),
+            }
+        }
+    }
+
+    /// The task's address space; one that was there before the recording is learnt from what was mapped in it.
+    fn space_of(&mut self, task: usize, kind: &EventKind) -> Option<usize> {
+        let is_before = matches!(kind, EventKind::Map { flags, .. } if flags.contains(MapFlags::BEFORE));
+        if self.tracks[task].space.is_none() && is_before {
+            let pid = self.tracks[task].recorded.pid;
+            let space = self.new_layout(Layout::default());
+            self.program.before.push(vec![]);
+            let number = self.program.before.len() as u32 - 1;
+            for track in
+                self.tracks.iter_mut().filter(|track| track.recorded.pid == pid && track.space.is_none())
+            {
+                track.space = Some(space);
+                track.begins = Some(Begins::InSpace(number));
+            }
+        }
+        self.tracks[task].space
+    }
+
+    fn range_call(&mut self, space: usize, range: PageRange, kind: &EventKind) -> Option<Call> {
+        match *kind {
+            EventKind::Map { address, file, flags, pages, first, .. } => {
+                let shares = flags.contains(MapFlags::SHARED);
+                let file = self.files.number(file).or_else(|| shares.then(|| self.files.shared_memory()));
+                let file = file.map(|file| BackedBy { file, first });
+                self.layouts[space].map(address, pages, flags, file);
+                let populate = flags.contains(MapFlags::POPULATE) || flags.contains(MapFlags::LOCKED);
+                let (backing, protection) = (backing(flags, file), protection(flags));
+                Some(Call::Map(MapCall { range, backing, protection, populate }))
+            }
+            EventKind::Unmap { address, pages, .. } => {
+                self.layouts[space].unmap(address, pages);
+                Some(Call::Unmap(range))
+            }
+            EventKind::Remap { from, to, old_pages, pages, .. } => {
+                self.layouts[space].remap(from, to, old_pages, pages);
+                let to = self.layouts[space].windows.range(to, pages);
+                if to.is_none() {
+                    self.program.omit("ranges_too_large");
+                }
+                Some(Call::Remap { from: range, to: to? })
+            }
+            EventKind::Protect { address, flags, pages, .. } => {
+                self.layouts[space].protect(address, pages, flags);
+                Some(Call::Protect { range, protection: protection(flags) })
+            }
+            EventKind::Advise { advice, .. } => {
+                Advice::of_number(advice).map(|advice| Call::Advise { range, advice })
+            }
+            EventKind::Pin { held, .. } => (held != 0).then_some(Call::Pin(range)),
+            _ => None,
+        }
+    }
+
+    fn present(&mut self, task: usize, address: u64, kind: PresentKind, pages: u32) {
+        let Some(space) = self.tracks[task].space else {
+            self.program.omit("pages_outside_of_mappings");
+            return;
+        };
+        let touch = match kind {
+            PresentKind::Zero | PresentKind::File => Touch::Read,
+            _ => Touch::Write,
+        };
+        let layout = &mut self.layouts[space];
+        if let Some(BackedBy { file, first }) = layout.touch(address).and_then(|found| found.file) {
+            self.files.used(file, first, pages);
+        }
+        match layout.windows.range(address, pages) {
+            Some(range) => self.was_there(task, Before::Touched(range, touch)),
+            None => self.program.omit("ranges_too_large"),
+        }
+    }
+
+    /// Something was there in the task's address space before the recording began.
+    fn was_there(&mut self, task: usize, what: Before) {
+        match self.tracks[task].begins {
+            Some(Begins::InSpace(number)) => self.program.before[number as usize].push(what),
+            _ => self.program.omit("pages_outside_of_mappings"),
+        }
+    }
+
+    fn file_call(
+        &mut self,
+        time: u64,
+        task: usize,
+        (file, first, pages): (NameId, u32, u32),
+        call: fn(FileRange) -> Call,
+    ) {
+        self.happens(time, task);
+        let Some(file) = self.files.number(file).filter(|_| pages > 0) else { return };
+        let call = call(FileRange { file, first, pages });
+        match call {
+            Call::Fill(_) => self.files.come(file, first, pages),
+            Call::Read(_) => self.files.used(file, first, pages),
+            _ => {}
+        }
+        if self.tracks[task].space.is_some() {
+            self.call(task, call);
+        }
+    }
+
+    fn file(&mut self, name: NameId, learn: impl FnOnce(&mut Files, u32)) {
+        if let Some(file) = self.files.number(name) {
+            learn(&mut self.files, file);
+        }
+    }
+
+    fn map(&mut self, task: usize, map: MapCall) {
+        self.call(task, Call::Map(map));
+    }
+
+    fn call(&mut self, task: usize, call: Call) {
+        let index = self.program.calls.len() as u32;
+        self.program.calls.push(call);
+        self.step(task, Doing::Calls(index));
+    }
+
+    fn step(&mut self, task: usize, doing: Doing) {
+        self.place(task);
+        self.tracks[task].push(doing);
+    }
+
+    /// The task's place in the program; it gets one with its first step.
+    fn place(&mut self, task: usize) -> TaskRef {
+        if let Some(place) = self.tracks[task].place {
+            return place;
+        }
+        let place = TaskRef(self.program.tasks.len() as u32);
+        self.program.tasks.push(TaskProgram::new(String::new()));
+        self.tracks[task].place = Some(place);
+        place
+    }
+
+    /// The program, complete.
+    pub(super) fn finish(mut self) -> Program {
+        for track in self.tracks {
+            let Some(place) = track.place else { continue };
+            // Who was there already, or was started by the recorder, begins with nothing mapped.
+            let begins = track.begins.unwrap_or_else(|| {
+                self.program.before.push(vec![]);
+                Begins::InSpace(self.program.before.len() as u32 - 1)
+            });
+            self.program.tasks[place.0 as usize] = TaskProgram { begins, ..track.finish() };
+        }
+        self.program.files = self.files.finish();
+        self.program
+    }
+}
+
+fn protection(flags: MapFlags) -> Protection {
+    if flags.contains(MapFlags::WRITE) {
+        Protection::ReadWrite
+    } else if flags.0 & (MapFlags::READ.0 | MapFlags::EXECUTE.0) != 0 {
+        Protection::Read
+    } else {
+        Protection::None
+    }
+}
+
+fn backing(flags: MapFlags, file: Option<BackedBy>) -> Backing {
+    match file {
+        None => Backing::Own,
+        Some(BackedBy { file, first }) if flags.contains(MapFlags::SHARED) => Backing::Shared { file, first },
+        Some(BackedBy { file, first }) => Backing::Private { file, first },
+    }
+}

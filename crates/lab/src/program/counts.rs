@@ -1,0 +1,51 @@
+//! What the recorded kernel did, counted from its events and its own accounts: to be compared with, never to be replayed from.
+
+use trace::{EventKind, Gfp, Meta, RecordingEnd, Usage};
+
+/// What was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    /// Faults of the program's tasks in its own address spaces.
+    pub faults: u64,
+    /// Those to write to a page that was there, or to a file's that nobody else is to see: copies, and pages that nobody else had
+    /// any more.
+    pub writes_to_shared: u64,
+    /// What recording took of the tasks' time, ns.
+    pub recorder_ns: u64,
+    /// Blocks of user memory (`__GFP_MOVABLE`, order 0 and more) that its tasks were given; 0 without page events.
+    pub pages_allocated: u64,
+    /// From the first event to the end of the recording, ns.
+    pub wall_ns: u64,
+    /// The kernel's own account of the command, if there was one.
+    pub usage: Option<Usage>,
+    /// Whether the recording has page events.
+    pub has_page_events: bool,
+    /// Whether huge pages were off while it was recorded.
+    pub without_huge_pages: bool,
+}
+
+impl Counted {
+    /// What is known before the first event.
+    pub(super) fn new(meta: &Meta) -> Self {
+        let has_page_events = meta.tracepoints.iter().any(|name| name == "kmem:mm_page_alloc");
+        Self { has_page_events, without_huge_pages: meta.without_huge_pages, ..Self::default() }
+    }
+
+    /// An event that is only counted.
+    pub(super) fn page_event(&mut self, kind: &EventKind) {
+        if let EventKind::PageAlloc { order, gfp, .. } = kind {
+            if gfp.contains(Gfp::MOVABLE) {
+                self.pages_allocated += u64::from(order.pages());
+            }
+        }
+    }
+
+    /// What is known at the end, of a recording with so many events of the program.
+    pub(super) fn ended(&mut self, meta: &Meta, end: Option<&RecordingEnd>, events: u64) {
+        self.recorder_ns = meta.cost.map_or(0, |cost| (cost.ns_per_event * events as f64) as u64);
+        if let Some(end) = end {
+            self.wall_ns = end.end_ns.saturating_sub(meta.start_ns);
+            self.usage = end.usage;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The files of a program: which is which, and which of their pages were in memory before the recording began.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mm::vm::FileKind;
+use trace::NameId;
+
+/// A file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedFile {
+    /// Its name, as recorded.
+    pub name: String,
+    /// What its pages are.
+    pub kind: FileKind,
+    /// Pages that were in memory before: ranges of the first and how many, ascending.
+    pub before: Vec<(u32, u32)>,
+}
+
+/// The files seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    /// The recording's names.
+    names: Vec<String>,
+    /// By the first word of their names.
+    by_key: BTreeMap<String, u32>,
+    by_name: BTreeMap<NameId, u32>,
+    all: Vec<Seen>,
+}
+
+/// What is known of a file.
+#[derive(Debug)]
+struct Seen {
+    name: String,
+    kind: FileKind,
+    /// Pages that were used without having come in first.
+    before: BTreeSet<u32>,
+    /// Pages that came in.
+    came: BTreeSet<u32>,
+}
+
+impl Files {
+    /// None yet, of a recording with these names.
+    pub(super) fn new(names: Vec<String>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// The file with this name; `None` for [`NameId::NONE`] and one that the recording does not have.
+    pub(super) fn number(&mut self, id: NameId) -> Option<u32> {
+        if let Some(number) = self.by_name.get(&id) {
+            return Some(*number);
+        }
+        let name = self.names.get(id.0 as usize).filter(|name| !name.is_empty())?.clone();
+        let key = name.split(' ').next().unwrap_or_default().to_owned();
+        let next = self.all.len() as u32;
+        let number = *self.by_key.entry(key).or_insert(next);
+        if number == next {
+            let kind = kind(&name);
+            self.all.push(Seen { name, kind, before: BTreeSet::new(), came: BTreeSet::new() });
+        } else {
+            self.all[number as usize].learn(&name);
+        }
+        self.by_name.insert(id, number);
+        Some(number)
+    }
+
+    /// A file that stands for shared memory without a name.
+    pub(super) fn shared_memory(&mut self) -> u32 {
+        let name = "shared memory".to_owned();
+        self.all.push(Seen { name, kind: FileKind::Memory, before: BTreeSet::new(), came: BTreeSet::new() });
+        self.all.len() as u32 - 1
+    }
+
+    /// `pages` of a file from `first` on come into memory.
+    pub(super) fn come(&mut self, file: u32, first: u32, pages: u32) {
+        let seen = &mut self.all[file as usize];
+        seen.came.extend(first..first.saturating_add(pages));
+    }
+
+    /// They are used: those that did not come before were there.
+    pub(super) fn used(&mut self, file: u32, first: u32, pages: u32) {
+        let Seen { before, came, kind, .. } = &mut self.all[file as usize];
+        if *kind == FileKind::Disk {
+            before.extend((first..first.saturating_add(pages)).filter(|page| !came.contains(page)));
+        }
+    }
+
+    /// All of them.
+    pub(super) fn finish(self) -> Vec<RecordedFile> {
+        let done = |seen: Seen| RecordedFile { name: seen.name, kind: seen.kind, before: runs(&seen.before) };
+        self.all.into_iter().map(done).collect()
+    }
+}
+
+impl Seen {
+    /// A mapping knows its path, an event of the page cache does not.
+    fn learn(&mut self, name: &str) {
+        if name.len() > self.name.len() {
+            name.clone_into(&mut self.name);
+            self.kind = kind(name);
+        }
+    }
+}
+
+/// What the pages of a file with this name are.
+fn kind(name: &str) -> FileKind {
+    let path = name.split_once(' ').map_or("", |(_, path)| path);
+    let in_memory = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"];
+    if in_memory.iter().any(|start| path.starts_with(start)) { FileKind::Memory } else { FileKind::Disk }
+}
+
+/// Ascending pages as ranges of the first and how many.
+fn runs(pages: &BTreeSet<u32>) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = vec![];
+    for &page in pages {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == page => *count += 1,
+            _ => runs.push((page, 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_one_by_its_first_word() {
+        let names = ["", "8:1:7", "8:1:7 /usr/bin/cc", "0:1:9 /dev/zero (deleted)"].map(str::to_owned);
+        let mut files = Files::new(names.to_vec());
+        assert_eq!(files.number(NameId(0)), None);
+        assert_eq!(files.number(NameId(9)), None);
+        assert_eq!(files.number(NameId(1)), Some(0));
+        assert_eq!(files.number(NameId(2)), Some(0));
+        assert_eq!(files.number(NameId(3)), Some(1));
+        files.come(0, 2, 2);
+        files.used(0, 0, 5);
+        files.used(1, 0, 5);
+        let all = files.finish();
+        assert_eq!((all[0].name.as_str(), &all[0].before), ("8:1:7 /usr/bin/cc", &vec![(0, 2), (4, 1)]));
+        assert_eq!((all[1].kind, all[1].before.len()), (FileKind::Memory, 0));
+    }
+}

@@ -1,0 +1,39 @@
+//! A recorded program: what each of its tasks did to its address space and to files, with its own time between, so that the memory
+//! manager can do the rest anew.
+//!
+//! ```text
+//!   recording ─▶ build ─┬─ track    a task, with the steps that it has so far
+//!                       ├─ clock    how much of the time between events was the task's own
+//!                       ├─ layout   what is mapped where, by the recording's addresses
+//!                       ├─ windows  those addresses as pages of an address space that the memory manager has room for
+//!                       ├─ files    which file is which, and what of it was in memory before
+//!                       ├─ surroundings   on which kernel, with which knobs
+//!                       └─ counts   what the recorded kernel did: to compare with, never to be replayed from
+//!                     ─▶ Program: tasks, steps, calls ─▶ crate::replay
+//! ```
+//!
+//! A step is CPU time of the task's own, then one thing that it does: it touches a page, makes a call, sleeps, waits for another task
+//! or lets one go on. Page events are only counted: the pages come from the memory manager of the replay. A recording without
+//! events of address spaces is no program; [`crate::recorded`] makes a workload of its page and slab events.
+
+mod build;
+mod clock;
+mod counts;
+mod files;
+mod layout;
+mod steps;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+mod track;
+mod windows;
+
+pub use build::{from_recording, has_program};
+pub use clock::KernelCosts;
+pub use counts::Counted;
+pub use files::RecordedFile;
+pub use steps::{
+    Advice, Backing, Before, Begins, Call, Doing, FileRange, MapCall, PageRange, Program, SignalId, Step,
+    TaskProgram,
+};
+pub use surroundings::Surroundings;

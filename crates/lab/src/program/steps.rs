@@ -1,0 +1,273 @@
+//! What a program is made of.
+
+use std::collections::BTreeMap;
+
+use mm::vm::{Protection, Touch, Vpn};
+
+use super::counts::Counted;
+use super::files::RecordedFile;
+use super::surroundings::Surroundings;
+use crate::reach::Brings;
+use crate::recorded::TaskRef;
+
+/// Something that one task waits for and another brings about, once: a number within the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SignalId(pub u32);
+
+/// A step of a task: so many nanoseconds of its own on a CPU, then what it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// CPU time of the task's own, ns on the machine that was recorded.
+    pub own_ns: u32,
+    /// What it then does.
+    pub doing: Doing,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Doing {
+    /// Nothing: the time was all.
+    Computes,
+    /// Sleeps for so many nanoseconds: for a timer, an arrival, a disk, somebody outside of the program.
+    Sleeps(u32),
+    /// Touches a page of its address space.
+    Touches {
+        /// The page.
+        page: Vpn,
+        /// How.
+        touch: Touch,
+    },
+    /// Makes a call: an index into [`Program::calls`].
+    Calls(u32),
+    /// Lets another task begin.
+    Starts(TaskRef),
+    /// Waits until another task has done what it waits for.
+    Awaits(SignalId),
+    /// Has done what another may wait for.
+    Signals(SignalId),
+}
+
+/// Pages of an address space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageRange {
+    /// The first.
+    pub start: Vpn,
+    /// How many, from 1.
+    pub pages: u32,
+}
+
+/// Pages of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileRange {
+    /// The file: an index into [`Program::files`].
+    pub file: u32,
+    /// The first page.
+    pub first: u32,
+    /// How many, from 1.
+    pub pages: u32,
+}
+
+/// What stands behind a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backing {
+    /// Memory of the program's own.
+    Own,
+    /// A file, from page `first` on; who writes to a page gets a copy.
+    Private {
+        /// The file: an index into [`Program::files`].
+        file: u32,
+        /// Its page at the mapping's start.
+        first: u32,
+    },
+    /// A file, or shared memory, from page `first` on; changed for all who map it.
+    Shared {
+        /// The file: an index into [`Program::files`].
+        file: u32,
+        /// Its page at the mapping's start.
+        first: u32,
+    },
+}
+
+/// A mapping that a program made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MapCall {
+    /// Where.
+    pub range: PageRange,
+    /// Of what.
+    pub backing: Backing,
+    /// What may be done with it.
+    pub protection: Protection,
+    /// Whether all of it is brought in at once.
+    pub populate: bool,
+}
+
+/// What a program says of memory with `madvise`, as far as that does something here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Advice {
+    /// Its pages go now (`MADV_DONTNEED`).
+    DontNeed,
+    /// They may go when memory is short (`MADV_FREE`).
+    Free,
+    /// It may be huge (`MADV_HUGEPAGE`).
+    Huge,
+    /// It may not (`MADV_NOHUGEPAGE`).
+    NoHuge,
+    /// It is brought in, to be read (`MADV_POPULATE_READ`).
+    PopulateRead,
+    /// It is brought in, to be written (`MADV_POPULATE_WRITE`).
+    PopulateWrite,
+    /// It is made huge now (`MADV_COLLAPSE`).
+    Collapse,
+    /// Its pages were not used for long (`MADV_COLD`).
+    Cold,
+    /// Its pages go out now (`MADV_PAGEOUT`).
+    PageOut,
+}
+
+impl Advice {
+    /// The word that Linux numbers so, if it does something here.
+    pub(super) const fn of_number(number: u32) -> Option<Self> {
+        Some(match number {
+            4 => Self::DontNeed,
+            8 => Self::Free,
+            14 => Self::Huge,
+            15 => Self::NoHuge,
+            20 => Self::Cold,
+            21 => Self::PageOut,
+            22 => Self::PopulateRead,
+            23 => Self::PopulateWrite,
+            25 => Self::Collapse,
+            _ => return None,
+        })
+    }
+}
+
+/// A call of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Maps a range, in the place of what was there.
+    Map(MapCall),
+    /// Unmaps one.
+    Unmap(PageRange),
+    /// Moves one, or makes it longer or shorter.
+    Remap {
+        /// Where it was.
+        from: PageRange,
+        /// Where it is.
+        to: PageRange,
+    },
+    /// Changes what may be done with one.
+    Protect {
+        /// The range.
+        range: PageRange,
+        /// What may be done.
+        protection: Protection,
+    },
+    /// Says what it does with one.
+    Advise {
+        /// The range.
+        range: PageRange,
+        /// The word.
+        advice: Advice,
+    },
+    /// Brings one in to stay (`mlock`).
+    Pin(PageRange),
+    /// Becomes another program, in an empty address space.
+    Exec,
+    /// Reads pages of a file by a system call.
+    Read(FileRange),
+    /// Writes them.
+    Write(FileRange),
+    /// Has pages of a file come into the page cache, for a read, a fault or readahead: its wait for them is among its sleeps.
+    Fill(FileRange),
+}
+
+/// In which address space a task begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begins {
+    /// With the program, in an address space of this number that others may begin in too.
+    InSpace(u32),
+    /// When another task starts it, in that one's address space.
+    AsThread,
+    /// When another task starts it, in a copy of that one's address space.
+    AsFork,
+}
+
+/// A task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskProgram {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub begins: Begins,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+}
+
+/// A recorded program.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Program {
+    /// What it is called in reports.
+    pub name: String,
+    /// The tasks.
+    pub tasks: Vec<TaskProgram>,
+    /// The calls that steps refer to.
+    pub calls: Vec<Call>,
+    /// The files.
+    pub files: Vec<RecordedFile>,
+    /// What was there before, by the address space's number: done before anything runs.
+    pub before: Vec<Vec<Before>>,
+    /// Signals are numbered below this.
+    pub signals: u32,
+    /// Where it was recorded.
+    pub surroundings: Surroundings,
+    /// What the recorded kernel counted.
+    pub counted: Counted,
+    /// What could not be carried over, by name.
+    pub omissions: BTreeMap<&'static str, u64>,
+    /// What is wrong with the recording's file.
+    pub damage: Option<String>,
+}
+
+/// Something that was there in an address space before the recording began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Before {
+    /// It was mapped so.
+    Mapped(MapCall),
+    /// Its pages had been touched so.
+    Touched(PageRange, Touch),
+}
+
+impl TaskProgram {
+    /// A task that does nothing yet.
+    pub(super) fn new(name: String) -> Self {
+        Self { name, begins: Begins::AsThread, steps: vec![] }
+    }
+}
+
+impl Program {
+    /// What it brings for knobs to act on.
+    pub fn brings(&self) -> Brings {
+        let writes = self.calls.iter().any(|call| matches!(call, Call::Write(_)));
+        Brings { files: writes, ..Brings::SPACES }
+    }
+
+    /// Whether there is nothing to replay.
+    pub fn is_empty(&self) -> bool {
+        self.tasks.iter().all(|task| task.steps.is_empty())
+    }
+
+    /// The longest task's own time and sleep, ns.
+    pub fn length_ns(&self) -> u64 {
+        let slept = |step: &Step| if let Doing::Sleeps(ns) = step.doing { u64::from(ns) } else { 0 };
+        let of_task = |task: &TaskProgram| {
+            task.steps.iter().map(|step| u64::from(step.own_ns) + slept(step)).sum::<u64>()
+        };
+        self.tasks.iter().map(of_task).max().unwrap_or(0)
+    }
+
+    /// Counts something that could not be carried over.
+    pub(super) fn omit(&mut self, name: &'static str) {
+        *self.omissions.entry(name).or_default() += 1;
+    }
+}

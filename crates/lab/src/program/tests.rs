@@ -1,0 +1,222 @@
+//! What becomes of events, through the builder's door.
+
+use mm::vm::{Protection, Touch, Vpn};
+use mm::{Cpu, Nanos, TaskId};
+use trace::{Event, EventKind, MapFlags, NameId, PresentKind, SwitchState, Task};
+
+use super::build::Builder;
+use super::steps::{Backing, Before, Begins, Call, Doing, FileRange, MapCall, PageRange, Program, SignalId};
+use super::{KernelCosts, TaskProgram};
+use crate::recorded::TaskRef;
+
+const SHELL: u32 = 0;
+const CHILD: u32 = 1;
+const WORLD: u32 = 2;
+const HEAP: u64 = 0x5555_5560_0000;
+const RW: MapFlags = MapFlags(3);
+
+/// 100 ns to record an event, 1 µs for a fault.
+const COSTS: KernelCosts =
+    KernelCosts { fault_ns: 1_000.0, clear_page_ns: 200.0, event_ns: 100.0, unmap_page_ns: 50.0 };
+
+fn task(pid: u32, in_workload: bool) -> Task {
+    Task { pid, tid: pid, name: format!("task-{pid}"), in_workload }
+}
+
+/// The program of these events, at these times, by these tasks.
+fn program(events: &[(u64, u32, EventKind)]) -> Program {
+    let tasks = vec![task(10, true), task(11, true), task(12, false)];
+    let names = ["", "8:1:7 /usr/bin/cc", "8:1:7", "0:1:3 /dev/zero (deleted)"].map(str::to_owned);
+    let mut builder = Builder::new("made", tasks, names.to_vec(), COSTS);
+    for &(time, task, kind) in events {
+        builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task: TaskId(task), kind });
+    }
+    builder.finish()
+}
+
+fn map(address: u64, pages: u32, flags: MapFlags) -> EventKind {
+    EventKind::Map { address, file: NameId::NONE, flags, pages, first: 0, took_ns: 0 }
+}
+
+fn map_file(address: u64, pages: u32, file: u32, flags: MapFlags) -> EventKind {
+    EventKind::Map { address, file: NameId(file), flags, pages, first: 4, took_ns: 0 }
+}
+
+fn fault(address: u64, error_code: u32) -> EventKind {
+    EventKind::Fault { address, ip: 0, error_code }
+}
+
+const WRITE: u32 = 6;
+const READ: u32 = 4;
+
+fn doings(task: &TaskProgram) -> Vec<Doing> {
+    task.steps.iter().map(|step| step.doing).collect()
+}
+
+/// The heap's page in the replay: its window is the first that is met.
+fn heap_page() -> Vpn {
+    Vpn((4 << 24) + ((HEAP >> 12) % (1 << 24)) as u32)
+}
+
+#[test]
+fn a_program_maps_and_touches() {
+    let made = program(&[
+        (1_000, SHELL, EventKind::Exec),
+        (2_000, SHELL, map(HEAP, 4, RW)),
+        (3_000, SHELL, fault(HEAP + 0x1000, WRITE)),
+        (9_000, SHELL, fault(HEAP, READ)),
+        (9_500, SHELL, EventKind::Exit),
+    ]);
+    let range = PageRange { start: heap_page(), pages: 4 };
+    let mapped = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    assert_eq!(made.calls, [Call::Exec, Call::Map(mapped)]);
+    let steps = &made.tasks[0].steps;
+    assert_eq!(
+        doings(&made.tasks[0])[..4],
+        [
+            Doing::Calls(0),
+            Doing::Calls(1),
+            Doing::Touches { page: heap_page().add(1), touch: Touch::Write },
+            Doing::Touches { page: heap_page(), touch: Touch::Read },
+        ]
+    );
+    assert_eq!(steps[3].own_ns, 5_000, "6000 less the fault, of which recording is a part");
+    assert_eq!(made.tasks[0].begins, Begins::InSpace(0));
+    assert_eq!((made.counted.faults, made.omissions.len()), (2, 0));
+}
+
+#[test]
+fn what_a_call_took_is_not_the_tasks_own() {
+    let slow = EventKind::Unmap { address: HEAP, pages: 4, took_ns: 4_000 };
+    let made = program(&[(1_000, SHELL, EventKind::Exec), (8_000, SHELL, slow)]);
+    assert_eq!(made.tasks[0].steps[1].own_ns, 2_900, "7000 less 4000 and the event of exec");
+}
+
+#[test]
+fn a_child_has_a_copy_and_a_thread_the_same() {
+    let start = |flags| {
+        program(&[
+            (1_000, SHELL, EventKind::Exec),
+            (1_500, SHELL, map(HEAP, 4, RW)),
+            (2_000, SHELL, EventKind::Fork { child: TaskId(CHILD), flags }),
+            (3_000, CHILD, EventKind::Unmap { address: HEAP, pages: 4, took_ns: 0 }),
+            (4_000, SHELL, fault(HEAP, WRITE)),
+        ])
+    };
+    let forked = start(0);
+    assert_eq!(forked.tasks[1].begins, Begins::AsFork);
+    assert!(doings(&forked.tasks[0]).contains(&Doing::Starts(TaskRef(1))));
+    assert!(forked.omissions.is_empty(), "{:?}", forked.omissions);
+    let thread = start(0x100);
+    assert_eq!(thread.tasks[1].begins, Begins::AsThread);
+    assert_eq!(thread.omissions["faults_outside_of_mappings"], 1, "the child unmapped it for both");
+}
+
+#[test]
+fn who_is_woken_by_a_peer_waits_for_it_and_who_is_not_sleeps() {
+    let sleep = |next| EventKind::Switch { next: TaskId(next), state: SwitchState::Sleeping };
+    let wake = EventKind::Waking { task: TaskId(SHELL) };
+    let made = program(&[
+        (0, SHELL, EventKind::Exec),
+        (10, SHELL, EventKind::Fork { child: TaskId(CHILD), flags: 0 }),
+        (1_000, SHELL, sleep(CHILD)),
+        (4_000, CHILD, wake),
+        (5_000, CHILD, sleep(SHELL)),
+        (6_000, SHELL, sleep(WORLD)),
+        (9_000, WORLD, wake),
+        (9_500, WORLD, sleep(SHELL)),
+        (9_900, SHELL, map(HEAP, 1, RW)),
+    ]);
+    let waits: Vec<Doing> = doings(&made.tasks[0])
+        .into_iter()
+        .filter(|doing| matches!(doing, Doing::Awaits(_) | Doing::Sleeps(_)))
+        .collect();
+    assert_eq!(waits, [Doing::Awaits(SignalId(0)), Doing::Sleeps(3_000)], "the wait for a CPU is neither");
+    assert_eq!(doings(&made.tasks[1])[0], Doing::Signals(SignalId(0)));
+    assert_eq!(made.tasks[1].steps[0].own_ns, 3_000, "what it waits for takes as long");
+}
+
+#[test]
+fn files_that_were_there_before_are_known() {
+    let read = |first, pages| EventKind::FileRead { file: NameId(2), first, pages };
+    let made = program(&[
+        (0, SHELL, EventKind::Exec),
+        (10, SHELL, EventKind::FileAdd { file: NameId(2), first: 0, pages: 2 }),
+        (20, SHELL, read(0, 3)),
+        (30, SHELL, map_file(0x7f00_0000_0000, 40, 1, MapFlags::READ)),
+        (40, SHELL, fault(0x7f00_0000_0000 + 0x1_3000, READ)),
+        (50, SHELL, map_file(0x7f00_1000_0000, 4, 3, RW | MapFlags::SHARED)),
+    ]);
+    assert_eq!(made.files.len(), 2);
+    assert_eq!(made.files[0].name, "8:1:7 /usr/bin/cc");
+    assert_eq!(made.files[0].before, [(2, 1), (20, 4)], "page 23 and what a fault maps around it");
+    assert_eq!(made.files[1].kind, mm::vm::FileKind::Memory);
+    let ranges: Vec<&Call> = made.calls[1..3].iter().collect();
+    let file = |first, pages| FileRange { file: 0, first, pages };
+    assert_eq!(ranges, [&Call::Fill(file(0, 2)), &Call::Read(file(0, 3))]);
+}
+
+#[test]
+fn what_was_there_before_comes_before_all_steps() {
+    let before = RW | MapFlags::BEFORE;
+    let made = program(&[
+        (100, SHELL, map(HEAP, 8, before)),
+        (100, SHELL, EventKind::Present { address: HEAP, kind: PresentKind::Anonymous, pages: 3 }),
+        (900, SHELL, fault(HEAP + 0x4000, WRITE)),
+    ]);
+    let touched = PageRange { start: heap_page(), pages: 3 };
+    assert!(
+        matches!(made.before[0][..], [Before::Mapped(_), Before::Touched(range, Touch::Write)] if range == touched)
+    );
+    assert_eq!(made.tasks[0].begins, Begins::InSpace(0));
+    assert_eq!(made.tasks[0].steps.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_carried_over_is_counted() {
+    let made = program(&[
+        (100, SHELL, fault(HEAP, WRITE)),
+        (200, SHELL, EventKind::Unmap { address: HEAP, pages: 1, took_ns: 0 }),
+        (300, SHELL, EventKind::Exec),
+        (400, SHELL, fault(0x1000, WRITE)),
+        (500, SHELL, fault(0xffff_8000_0000_0000, WRITE)),
+        (600, SHELL, EventKind::Lost { count: 7 }),
+        (700, SHELL, map(HEAP, u32::MAX, RW)),
+    ]);
+    let omitted: Vec<(&str, u64)> = made.omissions.into_iter().collect();
+    let wanted = [
+        ("calls_before_exec", 1),
+        ("faults_before_exec", 1),
+        ("faults_outside_of_mappings", 1),
+        ("lost_events", 7),
+        ("ranges_too_large", 1),
+    ];
+    assert_eq!(omitted, wanted);
+}
+
+/// Page events are there to compare with: without them the program is the same.
+#[test]
+fn page_events_are_only_counted() {
+    let page = |pfn| EventKind::PageAlloc {
+        pfn: mm::Pfn(pfn),
+        order: mm::Order::ZERO,
+        migratetype: mm::MigrateType::Movable,
+        gfp: trace::Gfp::HIGHUSER_MOVABLE,
+    };
+    let events = [
+        (1_000, SHELL, EventKind::Exec),
+        (2_000, SHELL, map(HEAP, 4, RW)),
+        (3_000, SHELL, fault(HEAP, WRITE)),
+        (3_400, SHELL, page(7)),
+        (9_000, SHELL, fault(HEAP + 0x1000, WRITE)),
+        (9_300, SHELL, page(8)),
+        (9_900, SHELL, EventKind::PageFree { pfn: mm::Pfn(7), order: mm::Order::ZERO }),
+        (9_950, SHELL, EventKind::Exit),
+    ];
+    let is_page_event =
+        |kind: &EventKind| matches!(kind, EventKind::PageAlloc { .. } | EventKind::PageFree { .. });
+    let stripped: Vec<_> = events.iter().filter(|(_, _, kind)| !is_page_event(kind)).copied().collect();
+    let (with, without) = (program(&events), program(&stripped));
+    assert_eq!((with.counted.pages_allocated, without.counted.pages_allocated), (2, 0));
+    assert_eq!(Program { counted: without.counted, ..with }, without);
+}

@@ -1,0 +1,78 @@
+//! A task of the recording, on its way to becoming one of the program: its clock, and the steps that it has so far.
+
+use trace::Task;
+
+use super::clock::Clock;
+use super::steps::{Begins, Doing, Step, TaskProgram};
+use crate::recorded::TaskRef;
+
+/// A task of the recording, on its way to becoming one of the program.
+#[derive(Debug)]
+pub(super) struct Track {
+    pub(super) recorded: Task,
+    pub(super) clock: Clock,
+    program: TaskProgram,
+    /// Its index in the program, once it has done something there.
+    pub(super) place: Option<TaskRef>,
+    /// Its address space, an index into [`Builder::layouts`], once that is known.
+    pub(super) space: Option<usize>,
+    /// Where it begins, once that is known.
+    pub(super) begins: Option<Begins>,
+    /// Pages that it brought in and that go when it ends: what ending costs is the kernel's.
+    pub(super) touched: u64,
+}
+
+impl Track {
+    pub(super) fn new(recorded: Task) -> Self {
+        let program = TaskProgram::new(recorded.name.clone());
+        Self {
+            recorded,
+            clock: Clock::default(),
+            program,
+            place: None,
+            space: None,
+            begins: None,
+            touched: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, doing: Doing) {
+        let own_ns = self.own_below_a_step();
+        self.program.steps.push(Step { own_ns, doing });
+    }
+
+    /// Own time since the last step as far as a step can hold it; steps before it hold the rest.
+    fn own_below_a_step(&mut self) -> u32 {
+        let mut own = self.clock.take_own();
+        while own > u64::from(u32::MAX) {
+            self.program.steps.push(Step { own_ns: u32::MAX, doing: Doing::Computes });
+            own -= u64::from(u32::MAX);
+        }
+        own as u32
+    }
+
+    pub(super) fn push_own(&mut self) {
+        let own_ns = self.own_below_a_step();
+        if own_ns > 0 && self.place.is_some() {
+            self.program.steps.push(Step { own_ns, doing: Doing::Computes });
+        }
+    }
+
+    /// A wait for the world.
+    pub(super) fn push_wait(&mut self, slept: u64) {
+        if self.place.is_none() || slept == 0 {
+            return;
+        }
+        let mut left = slept;
+        while left > 0 {
+            let part = left.min(u64::from(u32::MAX)) as u32;
+            self.push(Doing::Sleeps(part));
+            left -= u64::from(part);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> TaskProgram {
+        self.push_own();
+        self.program
+    }
+}

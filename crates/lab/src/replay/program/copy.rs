@@ -1,0 +1,139 @@
+//! One copy of a program: who waits for whom, which processes there are.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mm::vm::File;
+use mm::{Machine, Nanos};
+use sim::{SimMachine, TaskSpec, WaitQueue};
+
+use super::before;
+use super::player::Player;
+use super::process::Process;
+use crate::program::{Begins, Program, SignalId};
+use crate::recorded::TaskRef;
+use crate::stage::{Random, Stage};
+
+/// What all copies share.
+pub(super) struct Play {
+    pub(super) stage: Rc<Stage>,
+    pub(super) program: Arc<Program>,
+    /// The program's files, which copies have in common.
+    pub(super) files: Vec<Arc<File<SimMachine>>>,
+    /// Times that each copy goes through the program.
+    pub(super) passes: u32,
+    /// The program's own time is multiplied by this / 65536.
+    pub(super) slowness: u64,
+}
+
+/// A copy of the program.
+pub(super) struct Copy {
+    pub(super) play: Rc<Play>,
+    number: u32,
+    /// What has been signalled in this pass.
+    signalled: RefCell<Vec<bool>>,
+    /// Who waits for a signal.
+    awaited: RefCell<BTreeMap<u32, WaitQueue>>,
+    /// Processes that tasks begin in, by number.
+    spaces: RefCell<Vec<Rc<Process>>>,
+    /// Tasks that are not through with this pass.
+    running: Cell<u32>,
+    pass: Cell<u32>,
+}
+
+impl Copy {
+    pub(super) fn new(play: &Rc<Play>, number: u32) -> Rc<Self> {
+        Rc::new(Self {
+            play: Rc::clone(play),
+            number,
+            signalled: RefCell::new(vec![false; play.program.signals as usize]),
+            awaited: RefCell::default(),
+            spaces: RefCell::default(),
+            running: Cell::new(0),
+            pass: Cell::new(0),
+        })
+    }
+
+    /// Makes the address spaces that tasks begin in, with what was there before.
+    pub(super) fn make_spaces(&self) -> Result<(), String> {
+        let Play { stage, program, files, .. } = &*self.play;
+        let mut spaces = vec![];
+        for had in &program.before {
+            let space = stage.mm.spaces().new_space();
+            before::fill(stage, files, &space, had)?;
+            spaces.push(Process::new(space));
+        }
+        *self.spaces.borrow_mut() = spaces;
+        Ok(())
+    }
+
+    /// Starts all tasks that begin with the program, at `start`.
+    pub(super) fn start(self: &Rc<Self>, start: Nanos) {
+        let tasks = &self.play.program.tasks;
+        self.running.set(tasks.len() as u32);
+        for (number, task) in tasks.iter().enumerate() {
+            if let Begins::InSpace(space) = task.begins {
+                let process = Rc::clone(&self.spaces.borrow()[space as usize]);
+                self.spawn(TaskRef(number as u32), process, start);
+            }
+        }
+    }
+
+    /// Starts a task in `process`.
+    pub(super) fn spawn(self: &Rc<Self>, task: TaskRef, process: Rc<Process>, start: Nanos) {
+        let tasks = &self.play.program.tasks;
+        let place = self.number as usize * tasks.len() + task.0 as usize;
+        let name = format!("{}/{}", tasks[task.0 as usize].name, self.number);
+        let spec = TaskSpec::new(name).on(self.stage().cpu(place as u32)).at(start);
+        process.enter();
+        let jitter = Random::new(self.stage().machine());
+        let player = Player::new(Rc::clone(self), task, process, jitter);
+        self.stage().machine().spawn(spec, move || player.play());
+    }
+
+    pub(super) fn stage(&self) -> &Stage {
+        &self.play.stage
+    }
+
+    /// Waits until `signal` has been given.
+    pub(super) fn wait(&self, signal: SignalId) {
+        let given = || self.signalled.borrow()[signal.0 as usize];
+        if !given() {
+            let queue = self.awaited.borrow_mut().entry(signal.0).or_default().clone();
+            self.stage().machine().wait_until(&queue, given);
+        }
+    }
+
+    /// Gives `signal`.
+    pub(super) fn signal(&self, signal: SignalId) {
+        self.signalled.borrow_mut()[signal.0 as usize] = true;
+        let queue = self.awaited.borrow_mut().remove(&signal.0);
+        if let Some(queue) = queue {
+            self.stage().machine().notify_all(&queue);
+        }
+    }
+
+    /// A task has left `process` for good, or for another.
+    pub(super) fn leave(&self, process: &Process) {
+        if process.leave() {
+            self.stage().tally.space_counted(&process.space.counters());
+            self.stage().mm.spaces().exit(&process.space);
+        }
+    }
+
+    /// A task is through with this pass; the last one begins another, if one is to follow.
+    pub(super) fn finish(self: &Rc<Self>) {
+        self.running.set(self.running.get() - 1);
+        if self.running.get() > 0 || self.pass.get() + 1 == self.play.passes {
+            return;
+        }
+        self.pass.set(self.pass.get() + 1);
+        self.signalled.borrow_mut().fill(false);
+        match self.make_spaces() {
+            Ok(()) => self.start(self.stage().machine().now()),
+            Err(_) => self.stage().tally.could_not_get(),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A task of a program goes through its steps.
+
+use std::rc::Rc;
+
+use mm::Nanos;
+use mm::vm::{FaultError, FaultKind, Touch, Vpn};
+
+use super::copy::Copy;
+use super::process::{self, Outcome, Process};
+use crate::program::{Begins, Call, Doing};
+use crate::recorded::TaskRef;
+use crate::stage::Random;
+
+/// Calls and touches that the memory manager refused, under the name that runs count them by.
+const LEFT_OUT: &str = "calls_left_out";
+const TOUCHES_REFUSED: &str = "touches_refused";
+
+/// A task, on its way.
+pub(super) struct Player {
+    copy: Rc<Copy>,
+    task: TaskRef,
+    /// Whose address space it is in.
+    process: Rc<Process>,
+    jitter: Random,
+}
+
+impl Player {
+    pub(super) fn new(copy: Rc<Copy>, task: TaskRef, process: Rc<Process>, jitter: Random) -> Self {
+        Self { copy, task, process, jitter }
+    }
+
+    /// The body of the task.
+    pub(super) fn play(mut self) {
+        let program = std::sync::Arc::clone(&self.copy.play.program);
+        for step in &program.tasks[self.task.0 as usize].steps {
+            self.compute(step.own_ns);
+            match step.doing {
+                Doing::Computes => {}
+                Doing::Sleeps(ns) => self.copy.stage().machine().sleep(Nanos(u64::from(ns))),
+                Doing::Touches { page, touch } => self.touch(page, touch),
+                Doing::Calls(call) => self.call(&program.calls[call as usize]),
+                Doing::Starts(other) => self.start(other, program.tasks[other.0 as usize].begins),
+                Doing::Awaits(signal) => self.copy.wait(signal),
+                Doing::Signals(signal) => self.copy.signal(signal),
+            }
+        }
+        self.copy.leave(&self.process);
+        self.copy.finish();
+    }
+
+    #[inline]
+    fn compute(&mut self, own_ns: u32) {
+        let scaled = (u64::from(own_ns) * self.copy.play.slowness) >> 16;
+        if scaled > 0 {
+            self.copy.stage().machine().compute(Nanos(self.jitter.around(scaled)));
+        }
+    }
+
+    #[inline]
+    fn touch(&self, page: Vpn, touch: Touch) {
+        let stage = self.copy.stage();
+        match stage.mm.spaces().touch_page(&self.process.space, page, touch) {
+            // The recorded wait for what the recorded kernel had to read is a step of its own; this is what is missing here only.
+            Ok((_, Some(FaultKind::Major))) => stage.disk.transfer(stage.machine(), 1),
+            Ok(_) => stage.tally.did(1),
+            Err(FaultError::Alloc(_)) => stage.tally.could_not_get(),
+            Err(_) => stage.tally.note(TOUCHES_REFUSED, 1),
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        let copy = Rc::clone(&self.copy);
+        let stage = copy.stage();
+        if *call == Call::Exec {
+            let fresh = Process::new(stage.mm.spaces().new_space());
+            fresh.enter();
+            let old = std::mem::replace(&mut self.process, fresh);
+            copy.leave(&old);
+            return;
+        }
+        match process::make(stage, &copy.play.files, &self.process.space, call) {
+            Outcome::Done => stage.tally.did(1),
+            Outcome::LeftOut => stage.tally.note(LEFT_OUT, 1),
+        }
+    }
+
+    fn start(&self, other: TaskRef, begins: Begins) {
+        let stage = self.copy.stage();
+        let process = match begins {
+            Begins::AsThread | Begins::InSpace(_) => Rc::clone(&self.process),
+            Begins::AsFork => {
+                Process::new(stage.mm.spaces().fork(&self.process.space).unwrap_or_else(|_| {
+                    stage.tally.could_not_get();
+                    stage.mm.spaces().new_space()
+                }))
+            }
+        };
+        self.copy.spawn(other, process, Nanos(0));
+    }
+}

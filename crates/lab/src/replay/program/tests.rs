@@ -1,0 +1,106 @@
+//! Programs made by hand, replayed.
+
+use std::sync::Arc;
+
+use mm::vm::{Protection, Touch, Vpn};
+use mm::{Knob, Policy};
+use sim::Profile;
+
+use crate::measurements::{ProgramUse, Run};
+use crate::program::{
+    Backing, Begins, Call, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
+};
+use crate::recorded::TaskRef;
+use crate::replay::{Plan, Source, Variant, replay};
+
+/// Where the heap is: at the beginning of a huge page.
+const HEAP: u32 = 512 * 7;
+const PAGES: u32 = 1024;
+
+fn step(doing: Doing) -> Step {
+    Step { own_ns: 500, doing }
+}
+
+fn touches(pages: u32, touch: Touch) -> impl Iterator<Item = Step> {
+    (0..pages).map(move |page| step(Doing::Touches { page: Vpn(HEAP + page), touch }))
+}
+
+fn task(name: &str, begins: Begins, steps: Vec<Step>) -> TaskProgram {
+    TaskProgram { name: name.to_owned(), begins, steps }
+}
+
+/// A parent that maps 4 MiB, writes to it and forks; a child that writes to 100 pages of its copy, while the parent waits.
+fn family() -> Program {
+    let range = PageRange { start: Vpn(HEAP), pages: PAGES };
+    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let mut parent = vec![step(Doing::Calls(0)), step(Doing::Calls(1))];
+    parent.extend(touches(PAGES, Touch::Write));
+    parent.extend([step(Doing::Starts(TaskRef(1))), step(Doing::Awaits(SignalId(0)))]);
+    parent.extend(touches(50, Touch::Write));
+    let mut child: Vec<Step> = touches(100, Touch::Write).collect();
+    child.push(step(Doing::Signals(SignalId(0))));
+    Program {
+        name: "family".to_owned(),
+        tasks: vec![task("parent", Begins::InSpace(0), parent), task("child", Begins::AsFork, child)],
+        calls: vec![Call::Exec, Call::Map(map)],
+        before: vec![vec![]],
+        signals: 1,
+        ..Program::default()
+    }
+}
+
+fn plan() -> Plan {
+    Plan::new(Profile::load("kvm-genoa-2c").unwrap(), Policy::parse("linux-6.18").unwrap())
+}
+
+fn run(program: &Program, plan: &Plan, knobs: &[(Knob, u64)]) -> Run {
+    let variant = Variant { knobs: knobs.to_vec() };
+    let run = replay(&Source::Program(Arc::new(program.clone())), plan, &variant).unwrap();
+    Run { wall_ns: 0, ..run }
+}
+
+fn used(run: &Run) -> ProgramUse {
+    run.program.expect("a program was replayed")
+}
+
+#[test]
+fn every_touch_of_a_small_page_is_a_fault_and_a_forked_page_is_copied_once() {
+    let small = used(&run(&family(), &plan(), &[(Knob::TransparentHugepage, 0)]));
+    // The child copies 100 pages; of these the parent then has 50 alone, or copies them if the child is still there.
+    assert_eq!(small.faults(), u64::from(PAGES) + 100 + 50);
+    assert_eq!(small.copies + small.reuses, 150);
+    assert!(small.copies >= 100, "{small:?}");
+    assert_eq!(small.huge_faults, 0);
+    // A copy is there before the page that it takes the place of goes.
+    assert!(small.peak_rss_pages - u64::from(PAGES) <= 1, "{small:?}");
+}
+
+#[test]
+fn huge_pages_take_the_place_of_512_faults_each() {
+    let huge = used(&run(&family(), &plan(), &[(Knob::TransparentHugepage, 1)]));
+    let small = used(&run(&family(), &plan(), &[(Knob::TransparentHugepage, 0)]));
+    assert_eq!(huge.huge_faults, 2);
+    assert!(huge.faults() < 300, "{huge:?}");
+    assert!(huge.cpu_ns < small.cpu_ns);
+}
+
+#[test]
+fn one_seed_gives_one_result_and_copies_do_not_disturb_each_others_memory() {
+    let two = Plan { copies: 2, repeat: 2, ..plan() };
+    let one = run(&family(), &two, &[]);
+    assert_eq!(one, run(&family(), &two, &[]));
+    let small = [(Knob::TransparentHugepage, 0)];
+    let alone = used(&run(&family(), &plan(), &small));
+    assert_eq!(used(&run(&family(), &two, &small)).faults(), 4 * alone.faults());
+    // CPUs hold a few pages back, on their way to the LRU lists.
+    assert!(one.memory.held_pages < 100, "{:?}", one.memory);
+}
+
+#[test]
+fn who_waits_is_delayed_by_whom_it_waits_for() {
+    let mut slow = family();
+    slow.tasks[1].steps[0].own_ns = 50_000_000;
+    let [quick, slow] = [family(), slow].map(|program| run(&program, &plan(), &[]).simulated_ns);
+    let delay = slow - quick;
+    assert!((48_000_000..53_000_000).contains(&delay), "{delay}");
+}
