@@ -339,3 +339,19 @@ proptest! {
         prop_assert_eq!((held(&mm), mm.spaces().committed_pages()), (0, 0));
     }
 }
+
+#[test]
+fn a_region_may_move_within_its_table() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let (from, to) = (Vpn(PAGEBLOCK_PAGES * 3 + 8), Vpn(PAGEBLOCK_PAGES * 3 + 100));
+    mm.spaces().mmap_at(&space, from, MapSpec::anonymous(4)).unwrap();
+    let frames: Vec<_> =
+        (0..4).map(|page| mm.spaces().touch_page(&space, from.add(page), Touch::Write).unwrap().0).collect();
+    mm.spaces().mremap(&space, from, 4, to, 6).unwrap();
+    for (page, frame) in frames.into_iter().enumerate() {
+        assert_eq!(mm.spaces().touch_page(&space, to.add(page as u32), Touch::Read), Ok((frame, None)));
+    }
+    assert_eq!((space.resident_pages(), space.table_pages()), (4, 1));
+    check(&mm);
+}

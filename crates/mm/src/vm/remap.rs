@@ -243,7 +243,13 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             if entry != Entry::NONE {
                 let at = part.to.add(page);
                 let entry = held.set(part.from.add(page), Entry::NONE);
-                space.tables.get_or_make(self.machine(), at).lock(self.machine()).set(at, entry);
+                let target = space.tables.get_or_make(self.machine(), at);
+                // A short way may end in the table that it begins in.
+                if core::ptr::eq(target, table) {
+                    held.set(at, entry);
+                } else {
+                    target.lock(self.machine()).set(at, entry);
+                }
             }
         }
     }

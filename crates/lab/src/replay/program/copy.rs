@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mm::vm::File;
-use mm::{Machine, Nanos};
+use mm::{Cpu, Machine, Nanos};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
 use super::before;
@@ -22,6 +22,8 @@ pub(super) struct Play {
     pub(super) program: Arc<Program>,
     /// The program's files, which copies have in common.
     pub(super) files: Vec<Arc<File<SimMachine>>>,
+    /// Where tasks may run.
+    pub(super) cpus: Rc<[Cpu]>,
     /// Times that each copy goes through the program.
     pub(super) passes: u32,
     /// The program's own time is multiplied by this / 65536.
@@ -84,9 +86,8 @@ impl Copy {
     /// Starts a task in `process`.
     pub(super) fn spawn(self: &Rc<Self>, task: TaskRef, process: Rc<Process>, start: Nanos) {
         let tasks = &self.play.program.tasks;
-        let place = self.number as usize * tasks.len() + task.0 as usize;
         let name = format!("{}/{}", tasks[task.0 as usize].name, self.number);
-        let spec = TaskSpec::new(name).on(self.stage().cpu(place as u32)).at(start);
+        let spec = TaskSpec::new(name).on_any(Rc::clone(&self.play.cpus)).at(start);
         process.enter();
         let jitter = Random::new(self.stage().machine());
         let player = Player::new(Rc::clone(self), task, process, jitter);

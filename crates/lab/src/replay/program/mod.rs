@@ -69,6 +69,7 @@ impl Workload for Programs {
             stage: Rc::clone(stage),
             program: Arc::clone(&self.program),
             files,
+            cpus: stage.cpus.clone().into(),
             passes: self.passes,
             slowness: self.slowness,
         });

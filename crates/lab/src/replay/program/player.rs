@@ -59,7 +59,17 @@ impl Player {
     #[inline]
     fn touch(&self, page: Vpn, touch: Touch) {
         let stage = self.copy.stage();
-        match stage.mm.spaces().touch_page(&self.process.space, page, touch) {
+        let space = &self.process.space;
+        let mut touched = stage.mm.spaces().touch_page(space, page, touch);
+        if let Ok((_, None)) = touched {
+            // It was a fault when this was recorded. Two tasks at one page at a time have a fault each.
+            if self.process.is_contended(page) {
+                touched = stage.mm.spaces().fault(space, page, touch).map(|done| (done.pfn, Some(done.kind)));
+            }
+        } else {
+            self.process.note_fault(page);
+        }
+        match touched {
             // The recorded wait for what the recorded kernel had to read is a step of its own; this is what is missing here only.
             Ok((_, Some(FaultKind::Major))) => stage.disk.transfer(stage.machine(), 1),
             Ok(_) => stage.tally.did(1),

@@ -1,10 +1,10 @@
 //! A process of a replay: its address space, as long as any task is in it, and the calls that change it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::{AddressSpace, Backing, File, HugePages, MapError, MapSpec, Placement, Touch};
+use mm::vm::{AddressSpace, Backing, File, HugePages, MapError, MapSpec, Placement, Touch, Vpn};
 use sim::SimMachine;
 
 use crate::program::{self, Advice, Call, FileRange, MapCall, PageRange};
@@ -15,17 +15,38 @@ pub(super) struct Process {
     pub(super) space: Arc<AddressSpace<SimMachine>>,
     /// Tasks in it.
     tasks: Cell<u32>,
+    /// The pages of its last faults, in a circle.
+    last_faults: RefCell<[Vpn; RACERS]>,
+    faults: Cell<usize>,
 }
+
+/// How many faults of a process may be under way at a time.
+const RACERS: usize = 16;
 
 impl Process {
     /// One with no task in it yet.
     pub(super) fn new(space: Arc<AddressSpace<SimMachine>>) -> Rc<Self> {
-        Rc::new(Self { space, tasks: Cell::new(0) })
+        let last_faults = RefCell::new([Vpn(u32::MAX); RACERS]);
+        Rc::new(Self { space, tasks: Cell::new(0), last_faults, faults: Cell::new(0) })
     }
 
     /// A task begins in it.
     pub(super) fn enter(&self) {
         self.tasks.set(self.tasks.get() + 1);
+    }
+
+    /// A task of it has had a fault at `page`.
+    #[inline]
+    pub(super) fn note_fault(&self, page: Vpn) {
+        let at = self.faults.get();
+        self.last_faults.borrow_mut()[at % RACERS] = page;
+        self.faults.set(at + 1);
+    }
+
+    /// Whether other tasks of it may still be about a fault at `page`: one that comes now is a fault too.
+    #[inline]
+    pub(super) fn is_contended(&self, page: Vpn) -> bool {
+        self.tasks.get() > 1 && self.last_faults.borrow().contains(&page)
     }
 
     /// A task is no more in it; whether it was the last one, and the address space is to go.
