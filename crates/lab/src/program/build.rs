@@ -10,8 +10,9 @@ use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
 use super::layout::{BackedBy, Layout, Touched};
+use super::races::{Races, TouchStep};
 use super::steps::{
-    Advice, Backing, Before, Begins, Call, Doing, FileRange, MapCall, PageRange, Program, SignalId,
+    Advice, Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
     TaskProgram,
 };
 use super::surroundings::Surroundings;
@@ -65,6 +66,7 @@ pub(super) struct Builder {
     tracks: Vec<Track>,
     layouts: Vec<Layout>,
     files: Files,
+    races: Races,
 }
 
 impl Builder {
@@ -76,6 +78,7 @@ impl Builder {
             tracks: tasks.into_iter().map(Track::new).collect(),
             layouts: vec![],
             files: Files::new(names),
+            races: Races::default(),
         }
     }
 
@@ -139,6 +142,14 @@ impl Builder {
                 self.file_call(time, task, (file, first, pages), Call::Fill);
             }
             EventKind::Present { address, kind, pages } => self.present(task, address, kind, pages),
+            EventKind::Advise { advice: EventKind::FORBID_HUGE_PAGES, .. } => {
+                self.happens(time, task);
+                self.call(task, Call::ForbidHuge);
+            }
+            EventKind::Advise { advice: EventKind::ALLOW_HUGE_PAGES, .. } => {
+                self.happens(time, task);
+                self.call(task, Call::AllowHuge);
+            }
             EventKind::Map { .. }
             | EventKind::Unmap { .. }
             | EventKind::Remap { .. }
@@ -218,8 +229,17 @@ impl Builder {
         let price = self.price(&found, touch);
         let track = &mut self.tracks[task];
         track.touched += 1;
-        self.step(task, Doing::Touches { page, touch });
+        self.step(task, Doing::Touches { page, touch, company: Company::Alone });
+        self.note_race(TouchStep { space, page, task, step: self.tracks[task].last_step() });
         self.tracks[task].clock.owe(price);
+    }
+
+    /// A fault has become a step: one that came just before, on the same page, was under way when it began.
+    fn note_race(&mut self, fault: TouchStep) {
+        let Some(other) = self.races.add(fault) else { return };
+        for TouchStep { task, step, .. } in [fault, other] {
+            self.tracks[task].in_company(step);
+        }
     }
 
     /// What the recorded kernel took for a fault, less the event that `happens` has charged.

@@ -21,6 +21,7 @@ mod clock;
 mod counts;
 mod files;
 mod layout;
+mod races;
 mod steps;
 mod surroundings;
 #[cfg(test)]
@@ -33,7 +34,7 @@ pub use clock::KernelCosts;
 pub use counts::Counted;
 pub use files::RecordedFile;
 pub use steps::{
-    Advice, Backing, Before, Begins, Call, Doing, FileRange, MapCall, PageRange, Program, SignalId, Step,
-    TaskProgram,
+    Advice, Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
+    Step, TaskProgram,
 };
 pub use surroundings::Surroundings;

@@ -23,6 +23,15 @@ pub struct Step {
     pub doing: Doing,
 }
 
+/// Whether others touched a page at the same time: then each of them had a fault, though one brought the page in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Company {
+    /// Nobody did.
+    Alone,
+    /// Another task did.
+    WithAnother,
+}
+
 /// What a task does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Doing {
@@ -36,6 +45,8 @@ pub enum Doing {
         page: Vpn,
         /// How.
         touch: Touch,
+        /// Whether another task was at the same page when this was recorded.
+        company: Company,
     },
     /// Makes a call: an index into [`Program::calls`].
     Calls(u32),
@@ -170,6 +181,10 @@ pub enum Call {
         /// The word.
         advice: Advice,
     },
+    /// Has no huge pages from here on, whatever it maps (`PR_SET_THP_DISABLE`).
+    ForbidHuge,
+    /// May have them again.
+    AllowHuge,
     /// Brings one in to stay (`mlock`).
     Pin(PageRange),
     /// Becomes another program, in an empty address space.

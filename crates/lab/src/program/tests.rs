@@ -5,7 +5,9 @@ use mm::{Cpu, Nanos, TaskId};
 use trace::{Event, EventKind, MapFlags, NameId, PresentKind, SwitchState, Task};
 
 use super::build::Builder;
-use super::steps::{Backing, Before, Begins, Call, Doing, FileRange, MapCall, PageRange, Program, SignalId};
+use super::steps::{
+    Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
+};
 use super::{KernelCosts, TaskProgram};
 use crate::recorded::TaskRef;
 
@@ -76,8 +78,8 @@ fn a_program_maps_and_touches() {
         [
             Doing::Calls(0),
             Doing::Calls(1),
-            Doing::Touches { page: heap_page().add(1), touch: Touch::Write },
-            Doing::Touches { page: heap_page(), touch: Touch::Read },
+            Doing::Touches { page: heap_page().add(1), touch: Touch::Write, company: Company::Alone },
+            Doing::Touches { page: heap_page(), touch: Touch::Read, company: Company::Alone },
         ]
     );
     assert_eq!(steps[3].own_ns, 5_000, "6000 less the fault, of which recording is a part");

@@ -3,7 +3,7 @@
 use trace::Task;
 
 use super::clock::Clock;
-use super::steps::{Begins, Doing, Step, TaskProgram};
+use super::steps::{Begins, Company, Doing, Step, TaskProgram};
 use crate::recorded::TaskRef;
 
 /// A task of the recording, on its way to becoming one of the program.
@@ -39,6 +39,18 @@ impl Track {
     pub(super) fn push(&mut self, doing: Doing) {
         let own_ns = self.own_below_a_step();
         self.program.steps.push(Step { own_ns, doing });
+    }
+
+    /// The index of the last step.
+    pub(super) fn last_step(&self) -> usize {
+        self.program.steps.len().saturating_sub(1)
+    }
+
+    /// The touch that is a step was made at the same time as another task's of the same page.
+    pub(super) fn in_company(&mut self, step: usize) {
+        if let Some(Step { doing: Doing::Touches { company, .. }, .. }) = self.program.steps.get_mut(step) {
+            *company = Company::WithAnother;
+        }
     }
 
     /// Own time since the last step as far as a step can hold it; steps before it hold the rest.

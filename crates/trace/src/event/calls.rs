@@ -69,4 +69,6 @@ calls! {
     Shmat = "syscalls:sys_enter_shmat" ["shmid", "shmaddr", "shmflg"] "syscalls:sys_exit_shmat"
     /// Takes it away.
     Shmdt = "syscalls:sys_enter_shmdt" ["shmaddr"] "syscalls:sys_exit_shmdt"
+    /// Says something of the process: whether it may have huge pages, and much that is of no interest here.
+    Prctl = "syscalls:sys_enter_prctl" ["option", "arg2"] "syscalls:sys_exit_prctl"
 }

@@ -20,6 +20,7 @@ const MLOCK_ONFAULT: u64 = 1;
 const MCL_CURRENT: u64 = 1;
 const MCL_FUTURE: u64 = 2;
 const MCL_ONFAULT: u64 = 4;
+const PR_SET_THP_DISABLE: u64 = 41;
 /// Flags of mmap(2) and ours for them.
 const MAP_FLAGS: [(u64, MapFlags); 5] = [
     (0x100, MapFlags::STACK),
@@ -292,6 +293,12 @@ impl Process {
                 ALL_PAGES.pinned(LET_GO)
             }
             Call::Shmat => self.attach(begun, result)?,
+            Call::Prctl if a == PR_SET_THP_DISABLE => {
+                let advice = if b == 0 { EventKind::ALLOW_HUGE_PAGES } else { EventKind::FORBID_HUGE_PAGES };
+                let Span { address, pages } = ALL_PAGES;
+                EventKind::Advise { address, advice, pages, took_ns: 0 }
+            }
+            Call::Prctl => return None,
             Call::Shmdt => Span { address: a, pages: self.attached.remove(&a)? }.unmapped(),
         })
     }

@@ -4,10 +4,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::{AddressSpace, File, Placement, Vpn};
+use mm::vm::{File, Placement, Vpn};
 use sim::SimMachine;
 
-use super::process::map;
+use super::process::{Process, map};
 use crate::program::{Before, PageRange, Program};
 use crate::stage::Stage;
 
@@ -34,18 +34,18 @@ pub(super) fn files(stage: &Rc<Stage>, program: &Program) -> Result<Vec<Arc<File
 pub(super) fn fill(
     stage: &Stage,
     files: &[Arc<File<SimMachine>>],
-    space: &Arc<AddressSpace<SimMachine>>,
+    process: &Process,
     before: &[Before],
 ) -> Result<(), String> {
     for what in before {
         match *what {
             Before::Mapped(call) => {
-                map(stage, files, space, &call)
+                map(stage, files, process, &call)
                     .map_err(|error| format!("what was mapped before: {error}"))?;
             }
             Before::Touched(PageRange { start, pages }, touch) => {
                 for page in (start.0..start.0 + pages).map(Vpn) {
-                    let touched = stage.mm.spaces().touch_page(space, page, touch);
+                    let touched = stage.mm.spaces().touch_page(&process.space, page, touch);
                     touched.map_err(|error| {
                         format!("what the program had in memory does not fit into this machine: {error}")
                     })?;

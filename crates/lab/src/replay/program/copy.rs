@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::File;
+use mm::vm::{File, HugePages};
 use mm::{Cpu, Machine, Nanos};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
@@ -63,9 +63,9 @@ impl Copy {
         let Play { stage, program, files, .. } = &*self.play;
         let mut spaces = vec![];
         for had in &program.before {
-            let space = stage.mm.spaces().new_space();
-            before::fill(stage, files, &space, had)?;
-            spaces.push(Process::new(space));
+            let process = Process::new(stage.mm.spaces().new_space(), HugePages::AsConfigured);
+            before::fill(stage, files, &process, had)?;
+            spaces.push(process);
         }
         *self.spaces.borrow_mut() = spaces;
         Ok(())

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use mm::Nanos;
 use mm::vm::{FaultError, FaultKind, Touch, Vpn};
+use mm::{Nanos, Order, Request};
 
 use super::copy::Copy;
 use super::process::{self, Outcome, Process};
-use crate::program::{Begins, Call, Doing};
+use crate::program::{Begins, Call, Company, Doing};
 use crate::recorded::TaskRef;
 use crate::stage::Random;
 
@@ -37,7 +37,7 @@ impl Player {
             match step.doing {
                 Doing::Computes => {}
                 Doing::Sleeps(ns) => self.copy.stage().machine().sleep(Nanos(u64::from(ns))),
-                Doing::Touches { page, touch } => self.touch(page, touch),
+                Doing::Touches { page, touch, company } => self.touch(page, touch, company),
                 Doing::Calls(call) => self.call(&program.calls[call as usize]),
                 Doing::Starts(other) => self.start(other, program.tasks[other.0 as usize].begins),
                 Doing::Awaits(signal) => self.copy.wait(signal),
@@ -57,17 +57,23 @@ impl Player {
     }
 
     #[inline]
-    fn touch(&self, page: Vpn, touch: Touch) {
+    fn touch(&self, page: Vpn, touch: Touch, company: Company) {
         let stage = self.copy.stage();
         let space = &self.process.space;
         let mut touched = stage.mm.spaces().touch_page(space, page, touch);
-        if let Ok((_, None)) = touched {
-            // It was a fault when this was recorded. Two tasks at one page at a time have a fault each.
-            if self.process.is_contended(page) {
-                touched = stage.mm.spaces().fault(space, page, touch).map(|done| (done.pfn, Some(done.kind)));
+        if company == Company::WithAnother {
+            match touched {
+                // Both were in the kernel when this was recorded; one had a page for nothing, and found the other's there.
+                Ok((_, None)) if self.process.end_race(page) => {
+                    if let Ok(spare) = stage.mm.alloc(Request { zero: true, ..Request::USER }) {
+                        stage.mm.free(spare, Order::ZERO).expect("it was allocated just now");
+                    }
+                    let again = stage.mm.spaces().fault(space, page, touch);
+                    touched = again.map(|done| (done.pfn, Some(done.kind)));
+                }
+                Ok((_, None)) => {}
+                _ => self.process.begin_race(page),
             }
-        } else {
-            self.process.note_fault(page);
         }
         match touched {
             // The recorded wait for what the recorded kernel had to read is a step of its own; this is what is missing here only.
@@ -82,13 +88,13 @@ impl Player {
         let copy = Rc::clone(&self.copy);
         let stage = copy.stage();
         if *call == Call::Exec {
-            let fresh = Process::new(stage.mm.spaces().new_space());
+            let fresh = Process::new(stage.mm.spaces().new_space(), self.process.huge());
             fresh.enter();
             let old = std::mem::replace(&mut self.process, fresh);
             copy.leave(&old);
             return;
         }
-        match process::make(stage, &copy.play.files, &self.process.space, call) {
+        match process::make(stage, &copy.play.files, &self.process, call) {
             Outcome::Done => stage.tally.did(1),
             Outcome::LeftOut => stage.tally.note(LEFT_OUT, 1),
         }
@@ -99,10 +105,11 @@ impl Player {
         let process = match begins {
             Begins::AsThread | Begins::InSpace(_) => Rc::clone(&self.process),
             Begins::AsFork => {
-                Process::new(stage.mm.spaces().fork(&self.process.space).unwrap_or_else(|_| {
+                let copied = stage.mm.spaces().fork(&self.process.space).unwrap_or_else(|_| {
                     stage.tally.could_not_get();
                     stage.mm.spaces().new_space()
-                }))
+                });
+                Process::new(copied, self.process.huge())
             }
         };
         self.copy.spawn(other, process, Nanos(0));

@@ -1,6 +1,7 @@
 //! A process of a replay: its address space, as long as any task is in it, and the calls that change it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,19 +16,27 @@ pub(super) struct Process {
     pub(super) space: Arc<AddressSpace<SimMachine>>,
     /// Tasks in it.
     tasks: Cell<u32>,
-    /// The pages of its last faults, in a circle.
-    last_faults: RefCell<[Vpn; RACERS]>,
-    faults: Cell<usize>,
+    /// Whether what it maps may be huge: its own wish, which its children and its next programs have too.
+    huge: Cell<HugePages>,
+    /// Of pages that several tasks touch at a time, those where one of them has had its fault.
+    raced: RefCell<BTreeSet<u32>>,
 }
-
-/// How many faults of a process may be under way at a time.
-const RACERS: usize = 16;
 
 impl Process {
     /// One with no task in it yet.
-    pub(super) fn new(space: Arc<AddressSpace<SimMachine>>) -> Rc<Self> {
-        let last_faults = RefCell::new([Vpn(u32::MAX); RACERS]);
-        Rc::new(Self { space, tasks: Cell::new(0), last_faults, faults: Cell::new(0) })
+    pub(super) fn new(space: Arc<AddressSpace<SimMachine>>, huge: HugePages) -> Rc<Self> {
+        Rc::new(Self { space, tasks: Cell::new(0), huge: Cell::new(huge), raced: RefCell::default() })
+    }
+
+    /// Whether what it maps may be huge.
+    pub(super) fn huge(&self) -> HugePages {
+        self.huge.get()
+    }
+
+    /// What it maps, and has mapped, may be huge or not from here on.
+    pub(super) fn set_huge(&self, stage: &Stage, huge: HugePages) {
+        self.huge.set(huge);
+        stage.mm.spaces().advise(&self.space, Vpn(0), u32::MAX, huge);
     }
 
     /// A task begins in it.
@@ -35,18 +44,14 @@ impl Process {
         self.tasks.set(self.tasks.get() + 1);
     }
 
-    /// A task of it has had a fault at `page`.
-    #[inline]
-    pub(super) fn note_fault(&self, page: Vpn) {
-        let at = self.faults.get();
-        self.last_faults.borrow_mut()[at % RACERS] = page;
-        self.faults.set(at + 1);
+    /// A task has had a fault at `page`, which another touches at the same time.
+    pub(super) fn begin_race(&self, page: Vpn) {
+        self.raced.borrow_mut().insert(page.0);
     }
 
-    /// Whether other tasks of it may still be about a fault at `page`: one that comes now is a fault too.
-    #[inline]
-    pub(super) fn is_contended(&self, page: Vpn) -> bool {
-        self.tasks.get() > 1 && self.last_faults.borrow().contains(&page)
+    /// Whether another task has had its fault at `page`: who comes now is the second.
+    pub(super) fn end_race(&self, page: Vpn) -> bool {
+        self.raced.borrow_mut().remove(&page.0)
     }
 
     /// A task is no more in it; whether it was the last one, and the address space is to go.
@@ -69,7 +74,7 @@ pub(super) enum Outcome {
 pub(super) fn map(
     stage: &Stage,
     files: &[Arc<File<SimMachine>>],
-    space: &Arc<AddressSpace<SimMachine>>,
+    process: &Process,
     call: &MapCall,
 ) -> Result<(), MapError> {
     let file = |file: u32| Arc::clone(&files[file as usize]);
@@ -79,21 +84,22 @@ pub(super) fn map(
         program::Backing::Shared { file: number, first } => Backing::Shared { file: file(number), first },
     };
     let placement = Placement { allowed: stage.allowed, ..Placement::default() };
-    let spec = MapSpec { backing, ..MapSpec::anonymous(call.range.pages) }.placed(placement);
-    stage.mm.spaces().mmap_at(space, call.range.start, spec.protected(call.protection))
+    let spec = MapSpec { backing, huge: process.huge(), ..MapSpec::anonymous(call.range.pages) };
+    let spec = spec.placed(placement);
+    stage.mm.spaces().mmap_at(&process.space, call.range.start, spec.protected(call.protection))
 }
 
 /// Makes a call other than exec's.
 pub(super) fn make(
     stage: &Stage,
     files: &[Arc<File<SimMachine>>],
-    space: &Arc<AddressSpace<SimMachine>>,
+    process: &Process,
     call: &Call,
 ) -> Outcome {
-    let spaces = stage.mm.spaces();
+    let (spaces, space) = (stage.mm.spaces(), &process.space);
     let done = match *call {
         Call::Map(call) => {
-            let mapped = map(stage, files, space, &call).is_ok();
+            let mapped = map(stage, files, process, &call).is_ok();
             mapped && (!call.populate || populate(stage, space, call.range, touch_of(&call)))
         }
         Call::Unmap(PageRange { start, pages }) => {
@@ -109,6 +115,14 @@ pub(super) fn make(
         Call::Read(range) => read(stage, files, range),
         Call::Fill(range) => fill(stage, files, range),
         Call::Write(range) => write(stage, files, range),
+        Call::ForbidHuge => {
+            process.set_huge(stage, HugePages::Never);
+            true
+        }
+        Call::AllowHuge => {
+            process.set_huge(stage, HugePages::AsConfigured);
+            true
+        }
         Call::Exec => true,
     };
     if done { Outcome::Done } else { Outcome::LeftOut }

@@ -8,7 +8,7 @@ use sim::Profile;
 
 use crate::measurements::{ProgramUse, Run};
 use crate::program::{
-    Backing, Begins, Call, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
+    Backing, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
 };
 use crate::recorded::TaskRef;
 use crate::replay::{Plan, Source, Variant, replay};
@@ -22,7 +22,8 @@ fn step(doing: Doing) -> Step {
 }
 
 fn touches(pages: u32, touch: Touch) -> impl Iterator<Item = Step> {
-    (0..pages).map(move |page| step(Doing::Touches { page: Vpn(HEAP + page), touch }))
+    (0..pages)
+        .map(move |page| step(Doing::Touches { page: Vpn(HEAP + page), touch, company: Company::Alone }))
 }
 
 fn task(name: &str, begins: Begins, steps: Vec<Step>) -> TaskProgram {
@@ -103,4 +104,32 @@ fn who_waits_is_delayed_by_whom_it_waits_for() {
     let [quick, slow] = [family(), slow].map(|program| run(&program, &plan(), &[]).simulated_ns);
     let delay = slow - quick;
     assert!((48_000_000..53_000_000).contains(&delay), "{delay}");
+}
+
+#[test]
+fn who_forbids_huge_pages_has_none() {
+    let mut without = family();
+    without.calls.push(Call::ForbidHuge);
+    without.tasks[0].steps.insert(1, step(Doing::Calls(2)));
+    let [with, without] =
+        [family(), without].map(|program| used(&run(&program, &plan(), &[(Knob::TransparentHugepage, 1)])));
+    assert_eq!((with.huge_faults, without.huge_faults), (2, 0));
+    assert_eq!(without.faults(), u64::from(PAGES) + 150);
+}
+
+#[test]
+fn two_tasks_at_one_page_have_a_fault_each() {
+    let mut both = family();
+    both.tasks[1].begins = Begins::AsThread;
+    let all = both.tasks.iter_mut().flat_map(|task| &mut task.steps);
+    for step in all {
+        if let Doing::Touches { page, company, .. } = &mut step.doing {
+            if page.0 < HEAP + 10 {
+                *company = Company::WithAnother;
+            }
+        }
+    }
+    let small = used(&run(&both, &plan(), &[(Knob::TransparentHugepage, 0)]));
+    assert_eq!(small.faults(), u64::from(PAGES) + 10, "the other 90 pages of the thread are there");
+    assert_eq!(small.peak_rss_pages, u64::from(PAGES));
 }
