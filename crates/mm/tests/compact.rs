@@ -416,6 +416,7 @@ impl World {
             self.mm.free(block.pfn, block.order).unwrap();
         }
         self.mm.lru().lru_drain_all();
+        self.mm.spaces().free_huge_zero();
         let used = self.mm.views().memory_use();
         assert_eq!(
             (used.held(), self.mm.spaces().committed_pages(), self.mm.spaces().swap_pages().0),

@@ -403,6 +403,7 @@ impl Life {
         self.held.drain(..).for_each(|(pfn, order)| self.mm.free(pfn, order).unwrap());
         self.mm.files().drop_file(&self.file);
         self.mm.lru().lru_drain_all();
+        self.mm.spaces().free_huge_zero();
     }
 }
 

@@ -5,8 +5,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::readahead::Window;
 use super::{FilesDoor, FilesGround};
-use crate::ground::{Chore, FileId, Guard, LockClass, Locked, Machine, Pfn, Relaxed, SpaceId, Vpn, ZoneKind};
+use crate::ground::{
+    AtomicU32, Chore, FileId, Guard, LockClass, Locked, Machine, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
+};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::{AllocError, Placement, Request};
 
@@ -27,6 +30,8 @@ pub enum FileKind {
 pub struct File<M: Machine, S> {
     pub(in crate::cache) id: FileId,
     kind: FileKind,
+    /// Its pages on the disk; `u32::MAX` where nobody has said.
+    pub(super) len: AtomicU32,
     pub(super) state: Locked<M, FileState>,
     /// Under the kernel's `i_mmap` lock.
     pub(in crate::cache) mappers: Locked<M, Vec<Mapper<S>>>,
@@ -37,6 +42,7 @@ pub struct File<M: Machine, S> {
 pub(super) struct FileState {
     pub(super) pages: BTreeMap<u32, Pfn>,
     pub(super) dirty: BTreeSet<u32>,
+    pub(super) window: Window,
 }
 
 /// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case. What
@@ -125,6 +131,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let file = Arc::new(File {
             id,
             kind,
+            len: AtomicU32::new(u32::MAX),
             state: Locked::new(self.machine(), LockClass::PageCache, id.0, FileState::default()),
             mappers: Locked::new(self.machine(), LockClass::Rmap, id.0, Vec::new()),
         });
@@ -205,6 +212,15 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self.lru().lru_add(pfn);
         // Shared memory begins as zeros: there is nothing to wait for.
         Ok((pfn, file.kind == FileKind::Memory))
+    }
+
+    /// Those of the pages from `first` to before `end` of `file` that are there, each with a reference for the caller, but for
+    /// marked ones, whose reader is to be noticed.
+    pub(crate) fn find_pages(self, file: &File<M, G::Space>, first: u32, end: u32) -> Vec<(u32, Pfn)> {
+        let state = file.state.lock_local(self.machine());
+        let pages = state.pages.range(first..end).map(|(&index, &pfn)| (index, pfn));
+        let unmarked = pages.filter(|&(_, pfn)| !self.lru().page(pfn).has(PageFlag::ReadAhead));
+        unmarked.inspect(|&(_, pfn)| self.lru().page(pfn).get()).collect()
     }
 
     fn find_page(self, file: &File<M, G::Space>, index: u32) -> Option<Pfn> {

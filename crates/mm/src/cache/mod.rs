@@ -6,11 +6,12 @@
 //!                                              who maps it is kept here; rmap, above, goes to them
 //! ```
 //!
-//! `file` finds, adds and removes pages; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
+//! `file` finds, adds and removes pages; `readahead` says what is read besides what was asked for; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
 //! whoever plays the disk.
 
 mod check;
 mod file;
+mod readahead;
 mod writeback;
 
 use alloc::boxed::Box;
@@ -23,6 +24,7 @@ use crate::pages::door;
 
 pub(crate) use file::Mapper;
 pub use file::{Cached, File, FileKind};
+pub use readahead::{ReadDone, ReadPattern};
 pub use writeback::DirtyPages;
 
 /// The files of a machine.

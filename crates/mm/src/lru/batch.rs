@@ -21,10 +21,14 @@ pub(super) enum Move {
     Activate,
     /// To go to the inactive list's tail: they can be freed now.
     Rotate,
+    /// To go from the active to the inactive list (`MADV_COLD`).
+    Deactivate,
+    /// To go to the inactive list of files: their contents are not wanted any more (`MADV_FREE`).
+    GiveAway,
 }
 
 impl Move {
-    const ALL: [Self; 3] = [Self::Add, Self::Activate, Self::Rotate];
+    const ALL: [Self; 5] = [Self::Add, Self::Activate, Self::Rotate, Self::Deactivate, Self::GiveAway];
 }
 
 /// A CPU's batches.
@@ -64,6 +68,25 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         if page.has(PageFlag::Lru) && !page.has(PageFlag::Dirty) {
             page.get();
             self.batch(Move::Rotate, pfn);
+        }
+    }
+
+    /// A program will not need the page soon: it is to be inactive. The caller has a reference.
+    pub(crate) fn lru_deactivate(self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if page.has(PageFlag::Lru) && page.has(PageFlag::Active) {
+            page.get();
+            self.batch(Move::Deactivate, pfn);
+        }
+    }
+
+    /// A program does not want what its own page holds: it may be freed without going to swap, unless it is written before
+    /// that. The caller has a reference.
+    pub(crate) fn lru_give_away(self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if page.has(PageFlag::Lru) && page.has(PageFlag::SwapBacked) {
+            page.get();
+            self.batch(Move::GiveAway, pfn);
         }
     }
 
@@ -133,7 +156,22 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     self.list_page(&mut lists, pfn, End::Tail);
                     self.own().count(self.map(), pfn, ReclaimEvent::Rotate);
                 }
-                Move::Add | Move::Activate | Move::Rotate => {}
+                Move::Deactivate if page.has(PageFlag::Lru) && page.has(PageFlag::Active) => {
+                    self.unlist_page(&mut lists, pfn);
+                    page.clear(PageFlag::Active);
+                    page.clear(PageFlag::Referenced);
+                    self.list_page(&mut lists, pfn, End::Head);
+                    self.own().count(self.map(), pfn, ReclaimEvent::Deactivate);
+                }
+                Move::GiveAway if page.has(PageFlag::Lru) && page.has(PageFlag::SwapBacked) => {
+                    self.unlist_page(&mut lists, pfn);
+                    for flag in [PageFlag::Active, PageFlag::Referenced, PageFlag::SwapBacked] {
+                        page.clear(flag);
+                    }
+                    self.list_page(&mut lists, pfn, End::Head);
+                    self.own().count(self.map(), pfn, ReclaimEvent::GiveAway);
+                }
+                Move::Add | Move::Activate | Move::Rotate | Move::Deactivate | Move::GiveAway => {}
             }
         }
     }

@@ -28,10 +28,13 @@ pub(crate) enum ReclaimEvent {
     Rotate,
     /// Passed over, since the request needs a lower zone.
     Skip,
+    /// Given away by the program that has them (`MADV_FREE`), and freed after that.
+    GiveAway,
+    FreeGivenAway,
 }
 
 impl ReclaimEvent {
-    const COUNT: usize = 11;
+    const COUNT: usize = 13;
     const ALL: [Self; Self::COUNT] = [
         Self::ScanKswapd,
         Self::ScanDirect,
@@ -44,6 +47,8 @@ impl ReclaimEvent {
         Self::Deactivate,
         Self::Rotate,
         Self::Skip,
+        Self::GiveAway,
+        Self::FreeGivenAway,
     ];
 
     /// The name in vmstat.
@@ -60,6 +65,8 @@ impl ReclaimEvent {
             Self::Deactivate => "pgdeactivate",
             Self::Rotate => "pgrotated",
             Self::Skip => "pgskip",
+            Self::GiveAway => "pglazyfree",
+            Self::FreeGivenAway => "pglazyfreed",
         }
     }
 
@@ -70,9 +77,13 @@ impl ReclaimEvent {
             Self::ScanKswapd | Self::ScanDirect | Self::StealKswapd | Self::StealDirect | Self::Refill => {
                 matches!(rule, LruRule::PerZone)
             }
-            Self::DemoteKswapd | Self::DemoteDirect | Self::Activate | Self::Deactivate | Self::Rotate => {
-                false
-            }
+            Self::DemoteKswapd
+            | Self::DemoteDirect
+            | Self::Activate
+            | Self::Deactivate
+            | Self::Rotate
+            | Self::GiveAway
+            | Self::FreeGivenAway => false,
         }
     }
 }
@@ -107,6 +118,9 @@ impl<M: Machine> Lru<M> {
     pub(super) fn add_counters(&self, (zone, kind): (ZoneId, ZoneKind), counters: &mut Counters) {
         for event in ReclaimEvent::ALL {
             let pages = self.events(zone).get(event);
+            if pages == 0 && matches!(event, ReclaimEvent::GiveAway | ReclaimEvent::FreeGivenAway) {
+                continue;
+            }
             if event.is_by_zone(self.rule) {
                 counters.add_zone(event.name(), kind, pages);
             } else {

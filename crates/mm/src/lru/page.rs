@@ -65,6 +65,10 @@ pub(crate) enum PageFlag {
     Reclaim = 1 << 7,
     /// It may be on some nodes only, as who has it said.
     Placed = 1 << 8,
+    /// Read ahead, and who comes to it wants the next window (`PG_readahead`).
+    ReadAhead = 1 << 9,
+    /// Locked into memory by who maps it (`PG_mlocked`).
+    Mlocked = 1 << 10,
 }
 
 /// The line of a page in the table.

@@ -10,13 +10,15 @@ use crate::lru::page::{Page, PageFlag};
 const BATCH: usize = 31;
 
 /// Flags that go with a page's contents.
-const CARRIED: [PageFlag; 6] = [
+const CARRIED: [PageFlag; 8] = [
     PageFlag::Active,
     PageFlag::Referenced,
     PageFlag::Dirty,
     PageFlag::SwapBacked,
     PageFlag::Reclaim,
     PageFlag::Placed,
+    PageFlag::ReadAhead,
+    PageFlag::Mlocked,
 ];
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {

@@ -107,6 +107,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
 
     fn judge_locked(self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
         let page = self.lru().page(pfn);
+        if page.has(PageFlag::Mlocked) {
+            return Fate::Activate;
+        }
         if page.has(PageFlag::Writeback) {
             return self.met_writeback(pfn, scan, outcome);
         }
@@ -121,6 +124,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         }
         let unmapped = match page.mapping() {
             _ if page.mapped() == 0 => true,
+            // Given away: nobody wants its contents, unless he wrote to it since.
+            Mapping::Anon(_) if !page.has(PageFlag::SwapBacked) => {
+                let unmapped = self.rmap().try_to_unmap(pfn, Leave::Nothing);
+                if unmapped {
+                    self.lru().count(pfn, ReclaimEvent::FreeGivenAway);
+                }
+                unmapped
+            }
             Mapping::Anon(_) => self.swap_out(pfn, outcome),
             Mapping::File(_) => self.rmap().try_to_unmap(pfn, Leave::Nothing),
             Mapping::None => false,

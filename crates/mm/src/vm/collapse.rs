@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use super::Vpn;
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
+use super::region::{Backing, HugePages, Region};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
 use super::{CollapseDoor, SpacesGround};
@@ -35,13 +36,30 @@ fn is_empty(entry: Entry) -> bool {
     entry == Entry::NONE || entry.is_zeros()
 }
 
+/// For whom a table is collapsed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asker {
+    /// khugepaged: its settings hold, and a page was used of late.
+    Daemon,
+    /// A program (`MADV_COLLAPSE`): anything that is there will do.
+    Program,
+}
+
 impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
+    /// Puts a huge page in the place of the table that begins at `start` for a program that asks for it now; says whether
+    /// one is there.
+    pub(super) fn collapse_at_once(self, space: &AddressSpace<M>, start: Vpn) -> bool {
+        let there =
+            |space: &AddressSpace<M>| space.table(start).is_some_and(|table| table.huge().is_present());
+        there(space) || self.collapse(space, start, Asker::Program) == Collapse::Done
+    }
+
     /// Puts a huge page in the place of the pages of the table that begins at `start`, if enough are there, all are small
     /// ones of this address space alone, and one was used of late. Pages in swap are not read back for it, as Linux does
     /// with up to 64.
-    pub(super) fn collapse(self, space: &AddressSpace<M>, start: Vpn) -> Collapse {
+    pub(super) fn collapse(self, space: &AddressSpace<M>, start: Vpn, asker: Asker) -> Collapse {
         let Some(table) = space.table(start) else { return Collapse::Stays };
-        let Some(node) = self.worth_collapsing(space, &table.lock(self.machine()), start) else {
+        let Some(node) = self.worth_collapsing(space, (&table.lock(self.machine()), start), asker) else {
             return Collapse::Stays;
         };
         let Some(placement) = space.region_of(self.machine(), start).map(|(region, _)| region.placement)
@@ -60,7 +78,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
             return Collapse::NoMemory;
         };
         SlowEvents::bump(&self.own().events.thp_collapse_alloc);
-        if self.put_in_place(space, (start, table), huge) {
+        if self.put_in_place(space, (start, table), huge, asker) {
             return Collapse::Done;
         }
         self.pages().free(huge, Order::PAGEBLOCK).expect("the block was allocated above and shown to nobody");
@@ -68,7 +86,12 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     }
 
     /// The node that most of the table's pages are on, if a huge page may take their place.
-    fn worth_collapsing(self, space: &AddressSpace<M>, held: &Held<'_, M>, start: Vpn) -> Option<Node> {
+    fn worth_collapsing(
+        self,
+        space: &AddressSpace<M>,
+        (held, start): (&Held<'_, M>, Vpn),
+        asker: Asker,
+    ) -> Option<Node> {
         if held.huge() != Entry::NONE || held.state.used == 0 || held.state.frame.is_none() {
             return None;
         }
@@ -90,7 +113,8 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         }
         let by = (Knob::KhugepagedMaxPtesNone, empty.into());
         let is_too_empty = |most: u64| u64::from(empty) > most;
-        if !touched || self.knobs().decide_by(self.machine(), by, |most| most, is_too_empty) {
+        let by_daemon = asker == Asker::Daemon;
+        if by_daemon && (!touched || self.knobs().decide_by(self.machine(), by, |most| most, is_too_empty)) {
             return None;
         }
         // The first of those with the most.
@@ -109,18 +133,25 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         page.mapping() == Mapping::Anon(space.family) && page.refs() == 1
     }
 
+    /// Whether `region` may have huge pages that are made of small ones: a program need not wait for the setting to allow it,
+    /// if it has not said no itself.
+    fn may_collapse_in(self, region: &Region<M>, asker: Asker) -> bool {
+        let asked = asker == Asker::Program && region.huge != HugePages::Never;
+        (asked && matches!(region.backing, Backing::Anonymous)) || self.spaces().may_be_huge(region)
+    }
+
     /// Moves what the table maps to `huge` and maps that; says whether it did. If not, all is as before.
-    fn put_in_place(self, space: &AddressSpace<M>, place: (Vpn, &Table<M>), huge: Pfn) -> bool {
+    fn put_in_place(self, space: &AddressSpace<M>, place: (Vpn, &Table<M>), huge: Pfn, asker: Asker) -> bool {
         let (start, table) = place;
         // The kernel's mmap_lock, for writing.
         let _changes = space.changes.lock_local(self.machine());
         let region = space.region_of(self.machine(), start).map(|(region, _)| region);
         let Some(region) =
-            region.filter(|region| region.has_table(start) && self.spaces().may_be_huge(region))
+            region.filter(|region| region.has_table(start) && self.may_collapse_in(region, asker))
         else {
             return false;
         };
-        let Some(taken) = self.take_small_pages(space, place) else { return false };
+        let Some(taken) = self.take_small_pages(space, place, asker) else { return false };
         self.fill(huge, &taken);
         let mut held = table.lock(self.machine());
         let came = |(slot, entry): (usize, &Entry)| {
@@ -152,10 +183,15 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
 
     /// Marks all entries of the table as migrating and takes the one reference to each page. Gives the entries as they
     /// were, `None` if a page has another reference; then nothing has changed.
-    fn take_small_pages(self, space: &AddressSpace<M>, place: (Vpn, &Table<M>)) -> Option<Vec<Entry>> {
+    fn take_small_pages(
+        self,
+        space: &AddressSpace<M>,
+        place: (Vpn, &Table<M>),
+        asker: Asker,
+    ) -> Option<Vec<Entry>> {
         let (start, table) = place;
         let mut held = table.lock(self.machine());
-        self.worth_collapsing(space, &held, start)?;
+        self.worth_collapsing(space, (&held, start), asker)?;
         let mut taken = Vec::with_capacity(PAGEBLOCK_PAGES as usize);
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
             let entry = held.entry(vpn);

@@ -3,7 +3,7 @@
 
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
-use super::fault::{Attempt, FaultKind, Site, done};
+use super::fault::{Attempt, Contents, FaultKind, Site, done};
 use super::region::Backing;
 use super::table::EntrySize;
 use super::{FaultDoor, SpacesGround, Touch};
@@ -69,7 +69,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
 
     /// Puts a copy of `from` in the place of `entry`.
     pub(super) fn copy_page(self, site: &Site<'_, M>, entry: Entry, from: Pfn) -> Attempt {
-        let pfn = self.alloc(Self::page_request(&site.region))?;
+        let pfn = self.alloc_page(site, Contents::Any)?;
         self.machine().copy(from, pfn, Order::ZERO);
         let copied = self.install_new(site, entry, pfn, FaultKind::Copied)?;
         if copied.is_some() {

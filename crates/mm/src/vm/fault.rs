@@ -7,6 +7,7 @@ use core::fmt;
 
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
+use super::mempolicy::{InterleaveBy, MemPolicy};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
@@ -61,6 +62,8 @@ pub struct Faulted {
     pub pfn: Pfn,
     /// What was done.
     pub kind: FaultKind,
+    /// Pages that come from a disk for it: that of a major fault, and those that are read with it or ahead.
+    pub reads: u32,
 }
 
 /// Why a fault could not be served.
@@ -160,7 +163,20 @@ pub(super) struct Site<'a, M: Machine> {
 /// What an attempt came to: `None` if what it went by has changed, and it must be made again.
 pub(super) type Attempt = Result<Option<Faulted>, FaultError>;
 
+/// What a new page is to hold at first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Contents {
+    Zeros,
+    /// It will be filled.
+    Any,
+}
+
 impl<M: Machine> Site<'_, M> {
+    /// Whose turn it is where a region's pages are interleaved, for a page of `order`.
+    pub(super) fn turn(&self, order: Order) -> InterleaveBy<'static> {
+        InterleaveBy::Index(u64::from(self.region.anon_index(self.vpn) >> order.get()))
+    }
+
     /// The table's lock, if the entry is still `expected` (but for the processor's bits), the regions are as they were, and
     /// the table has its frame.
     pub(super) fn lock<'a>(&'a self, machine: &'a M, expected: Entry) -> Option<Held<'a, M>> {
@@ -183,7 +199,7 @@ const PROCESSOR: u64 = bit::ACCESSED | bit::DIRTY;
 
 #[allow(clippy::unnecessary_wraps, reason = "it is how an attempt ends well")]
 pub(super) fn done(pfn: Pfn, kind: FaultKind) -> Attempt {
-    Ok(Some(Faulted { pfn, kind }))
+    Ok(Some(Faulted { pfn, kind, reads: 0 }))
 }
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
@@ -314,9 +330,14 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         Ok(())
     }
 
-    /// The request for a page of `region`.
-    pub(super) fn page_request(region: &Region<M>) -> Request {
-        Request { node: region.placement.node, allowed: region.placement.allowed, ..Request::USER }
+    /// A page for `site`, from where its region says.
+    pub(super) fn alloc_page(self, site: &Site<'_, M>, contents: Contents) -> Result<Pfn, AllocError> {
+        let (placement, zero) = (site.region.placement, contents == Contents::Zeros);
+        let request = Request { node: placement.node, allowed: placement.allowed, zero, ..Request::USER };
+        match site.region.policy {
+            MemPolicy::Local => self.alloc(request),
+            policy => self.spaces().alloc_by(policy, site.turn(Order::ZERO), request),
+        }
     }
 
     fn fault_anonymous(self, site: &Site<'_, M>) -> Attempt {
@@ -326,7 +347,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
                 return Ok(Self::install_zeros(self.machine(), site, frame));
             }
         }
-        let pfn = self.alloc(Request { zero: true, ..Self::page_request(&site.region) })?;
+        let pfn = self.alloc_page(site, Contents::Zeros)?;
         self.install_new(site, Entry::NONE, pfn, FaultKind::Minor)
     }
 
@@ -351,12 +372,15 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         // The lock is held to the end: without it the page may be unmapped, and freed, as soon as the entry is set.
         site.space.stat.count_pages(PageKind::Anon, self.pages().node_of_page(pfn), 1);
         self.lru().lru_add(pfn);
+        if site.region.locked {
+            page.set(PageFlag::Mlocked);
+        }
         done(pfn, kind)
     }
 
     fn swap_in(self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
-        let pfn = self.alloc(Self::page_request(&site.region))?;
+        let pfn = self.alloc_page(site, Contents::Any)?;
         let installed = self.install_new(site, entry, pfn, FaultKind::Major)?;
         if installed.is_some() {
             site.space.stat.count_swapped(-1);

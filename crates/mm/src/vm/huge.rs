@@ -39,7 +39,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
 
     /// Maps a huge page in the place of `expected`, which is that of zeros or nothing at all, if there is one.
     pub(super) fn install_huge(self, site: &Site<'_, M>, expected: Entry) -> Option<Faulted> {
-        let Ok(pfn) = self.spaces().alloc_huge(&site.region) else {
+        let Ok(pfn) = self.spaces().alloc_huge(site) else {
             self.count_huge_fallback(site.space);
             return None;
         };
@@ -59,7 +59,10 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         site.space.stat.count_pages(PageKind::Anon, node, PAGEBLOCK_PAGES.into());
         SlowEvents::bump(&self.own().events.thp_fault_alloc);
         self.lru().lru_add(pfn);
-        Some(Faulted { pfn: pfn.add(site.vpn.slot() as u32), kind: FaultKind::Huge })
+        if site.region.locked {
+            page.set(PageFlag::Mlocked);
+        }
+        Some(Faulted { pfn: pfn.add(site.vpn.slot() as u32), kind: FaultKind::Huge, reads: 0 })
     }
 }
 

@@ -9,7 +9,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::collapse::Collapse;
+use super::collapse::{Asker, Collapse};
 use super::space::AddressSpace;
 use super::{CollapseDoor, SpacesGround};
 use super::{SpaceId, Vpn};
@@ -127,7 +127,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
                     }
                     *done = after;
                     next.table = table.add(PAGEBLOCK_PAGES);
-                    match self.collapse(space, table) {
+                    match self.collapse(space, table, Asker::Daemon) {
                         Collapse::Done => SlowEvents::bump(&self.own().events.khugepaged_pages_collapsed),
                         Collapse::Stays => {}
                         Collapse::NoMemory => return Some(ALLOC_SLEEP),

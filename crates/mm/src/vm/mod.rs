@@ -16,6 +16,7 @@
 //! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears
 //! entries under the same locks, so nothing is ever left behind.
 
+mod advice;
 mod check;
 mod collapse;
 mod copy;
@@ -43,9 +44,10 @@ mod thp;
 mod zap;
 mod zero;
 
-pub use crate::cache::{Cached, DirtyPages, FileKind};
+pub use crate::cache::{Cached, DirtyPages, FileKind, ReadDone, ReadPattern};
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};
 pub use crate::pages::request::Placement;
+pub use advice::{Advice, AdviceError, MemoryLock};
 pub use counters::SpaceCounters;
 pub(crate) use entry::{Entry, bit};
 pub use fault::{FaultError, FaultKind, Faulted};

@@ -4,7 +4,8 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use super::{File, Touch, Vpn};
+use super::mempolicy::MemPolicy;
+use super::{File, ReadPattern, Touch, Vpn};
 use crate::ground::ids::PAGEBLOCK_PAGES;
 use crate::ground::machine::Machine;
 use crate::pages::request::Placement;
@@ -173,10 +174,13 @@ impl<M: Machine> MapSpec<M> {
             end: start.add(pages),
             backing,
             placement,
+            policy: MemPolicy::Local,
             huge,
             protection,
             reserve,
             is_promised: false,
+            pattern: ReadPattern::Normal,
+            locked: false,
             anon: start.0,
         };
         Region { is_promised: region.is_to_be_promised(), ..region }
@@ -190,11 +194,17 @@ pub(crate) struct Region<M: Machine> {
     pub(in crate::vm) end: Vpn,
     pub(in crate::vm) backing: Backing<M>,
     pub(in crate::vm) placement: Placement,
+    /// Where its pages come from within `placement`, if anybody said so (`mbind`); [`MemPolicy::Local`]: nobody did.
+    pub(in crate::vm) policy: MemPolicy,
     pub(in crate::vm) huge: HugePages,
     pub(in crate::vm) protection: Protection,
     pub(in crate::vm) reserve: Reserve,
     /// It was counted as promised, and stays so (`VM_ACCOUNT`).
     pub(in crate::vm) is_promised: bool,
+    /// How it will be read, where it is a file's.
+    pub(in crate::vm) pattern: ReadPattern,
+    /// Its pages stay in memory (`mlock`).
+    pub(in crate::vm) locked: bool,
     /// The number that the first page has in its family, where it is the process's own: that of the virtual page that the
     /// region was first mapped at. A region that moves keeps it (`vm_pgoff`).
     pub(in crate::vm) anon: u32,
@@ -249,7 +259,10 @@ impl<M: Machine> Region<M> {
             }
             _ => false,
         };
-        let shown = |region: &Self| (region.placement, region.huge, region.protection, region.reserve);
+        let shown = |region: &Self| {
+            let said = (region.huge, region.pattern, region.locked);
+            ((region.placement, region.policy), said, region.protection, region.reserve)
+        };
         backing
             && self.end == next.start
             && shown(self) == shown(next)

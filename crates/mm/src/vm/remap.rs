@@ -86,7 +86,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         if moved.is_err() {
             self.uncommit(grown.as_ref().map_or(0, Region::committed));
         } else if let Some(region) = grown {
-            self.note_mapper(space, &region);
+            self.note_place(space, &region);
             space.regions.lock_local(self.machine()).insert_merged(region);
         }
         moved
@@ -135,7 +135,13 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             space.next_generation();
             (taken, regions.neighbours(from, end))
         };
-        if let Err(error) = self.tables().make_room(space, moving) {
+        let part = |region: &Region<M>| Move {
+            from: region.start,
+            to: moving.target(region.start),
+            pages: region.pages(),
+        };
+        let room = regions.iter().try_for_each(|region| self.tables().make_room(space, part(region)));
+        if let Err(error) = room {
             let mut now = space.regions.lock_local(self.machine());
             for region in regions {
                 now.insert_merged(region);
@@ -148,12 +154,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         for region in regions {
             let moved = region.moved(moving.target(region.start));
             // Who looks for a page's entries finds both places, as long as it may be at either.
-            self.note_mapper(space, &moved);
-            if !matches!(region.backing, Backing::Shared { .. }) {
-                self.note_moved(space, region.anon, (moved.start, moved.pages()));
-            }
-            let part = Move { from: region.start, to: moved.start, pages: region.pages() };
-            self.move_entries(space, &region, part);
+            self.note_place(space, &moved);
+            self.move_entries(space, &region, part(&region));
             space.regions.lock_local(self.machine()).insert_merged(moved);
             if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
                 file.forget_mapper(self.machine(), space.id, region.start, region.end);
@@ -162,6 +164,14 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.forget_moved(space, from, end);
         self.tables().free_tables(space, (from, end), neighbours);
         Ok(())
+    }
+
+    /// Who looks for entries of a page is to look where `region` is.
+    fn note_place(self, space: &Arc<AddressSpace<M>>, region: &Region<M>) {
+        self.note_mapper(space, region);
+        if !matches!(region.backing, Backing::Shared { .. }) {
+            self.note_moved(space, region.anon, (region.start, region.pages()));
+        }
     }
 
     /// Moves the entries of `region`, table by table, each under the locks that who looks for entries takes.
@@ -217,8 +227,8 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         if held.state.used == 0 {
             return;
         }
-        let target = space.tables.get_or_make(self.machine(), part.to);
         if part.is_whole() {
+            let target = space.tables.get_or_make(self.machine(), part.to);
             let mut to = target.lock(self.machine());
             let spare = to.state.frame.take();
             to.state.frame = held.state.frame.take();
@@ -238,19 +248,15 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             return;
         }
         self.split_table(space, part.from, &mut held);
-        for page in 0..part.pages {
-            let entry = held.entry(part.from.add(page));
-            if entry != Entry::NONE {
-                let at = part.to.add(page);
-                let entry = held.set(part.from.add(page), Entry::NONE);
-                let target = space.tables.get_or_make(self.machine(), at);
-                // A short way may end in the table that it begins in.
-                if core::ptr::eq(target, table) {
-                    held.set(at, entry);
-                } else {
-                    target.lock(self.machine()).set(at, entry);
-                }
-            }
+        // Both may be one table. Who looks for entries waits for the family's and the file's locks.
+        let pages = (0..part.pages).filter(|&page| held.entry(part.from.add(page)) != Entry::NONE);
+        let pages: Vec<u32> = pages.collect();
+        let taken = pages.into_iter().map(|page| (page, held.set(part.from.add(page), Entry::NONE)));
+        let taken: Vec<(u32, Entry)> = taken.collect();
+        drop(held);
+        for (page, entry) in taken {
+            let at = part.to.add(page);
+            space.tables.get_or_make(self.machine(), at).lock(self.machine()).set(at, entry);
         }
     }
 }

@@ -103,8 +103,27 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             };
             // The latest bits: the processor may have set some since.
             let last = if huge == Entry::NONE { held.set(part, left) } else { held.set_huge(left) };
+            if self.is_wanted_again(pfn, (last, leave)) {
+                if huge == Entry::NONE {
+                    held.set(part, last);
+                } else {
+                    held.set_huge(last);
+                }
+                continue;
+            }
             self.unmapped(pfn, space, (last, leave));
         }
+    }
+
+    /// Whether a page that its owner gave away (`MADV_FREE`) was written since, and is his again; `last` mapped it.
+    fn is_wanted_again(self, pfn: Pfn, (last, leave): (Entry, Leave)) -> bool {
+        let page = self.lru().page(pfn);
+        let given_away = matches!(page.mapping(), Mapping::Anon(_)) && !page.has(PageFlag::SwapBacked);
+        let again = leave == Leave::Nothing && given_away && last.has(bit::DIRTY);
+        if again {
+            page.set(PageFlag::SwapBacked);
+        }
+        again
     }
 
     /// The entry `last` mapped the page at `pfn` and has been replaced.

@@ -252,19 +252,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     pub fn advise(self, space: &AddressSpace<M>, start: Vpn, pages: u32, huge: HugePages) {
         self.machine().spend(Chore::Syscall, 1);
         let end = Vpn(start.0.saturating_add(pages));
-        let _changes = space.changes.lock_local(self.machine());
-        {
-            let mut regions = space.regions.lock_local(self.machine());
-            for region in regions.take(start, end) {
-                regions.insert_merged(Region { huge, ..region });
-            }
-            // No fault maps a huge page by the regions as they were.
-            space.next_generation();
-        }
-        // What one entry maps is of one region.
-        for edge in [start, end].into_iter().filter(|edge| *edge != edge.table_start()) {
-            self.split_huge(space, edge);
-        }
+        self.change_regions(space, start, end, |region| Region { huge, ..region });
     }
 
     /// Takes the `pages` from `start` on out of `space`, which need not all be mapped, and gives their memory back.

@@ -147,7 +147,7 @@ fn a_huge_page_is_split_for_who_has_a_reference() {
     let mm = machine(1);
     let space = mm.spaces().new_space();
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
-    let (head, _) = read(&mm, &space, at);
+    let (head, _) = mm.spaces().touch_page(&space, at, Touch::Write).unwrap();
     mm.lru().lru_drain_all();
     mm.lru().page(head).get();
     assert!(mm.spaces().split_huge_page(head));
@@ -180,6 +180,28 @@ fn khugepaged_leaves_what_nobody_used_of_late() {
 }
 
 #[test]
+fn what_was_given_away_goes_without_swap_unless_it_was_written_since() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(4)).unwrap();
+    mm.spaces().populate(&space, at, 4, Touch::Write).unwrap();
+    mm.spaces().madvise(&space, at, 4, super::Advice::Free).unwrap();
+    mm.lru().lru_drain_all();
+    assert_eq!(mm.views().counters().0["pglazyfree"], 4);
+    assert_eq!(mm.views().counters().0["nr_inactive_file"], 4);
+    assert_eq!(mm.spaces().touch_page(&space, at, Touch::Write).unwrap().1, None);
+    let [written, left] = [0, 1].map(|page| space.table(at).unwrap().entry(at.add(page)).pfn());
+    for (pfn, gone) in [(written, false), (left, true)] {
+        mm.lru().page(pfn).get();
+        assert_eq!(mm.rmap().try_to_unmap(pfn, Leave::Nothing), gone);
+        mm.lru().put_page(pfn);
+    }
+    assert_eq!((space.resident_pages(), read(&mm, &space, at).1), (3, None));
+    assert_eq!(read(&mm, &space, at.add(1)).1, Some(FaultKind::ZeroPage));
+    mm.spaces().check_vm().unwrap();
+}
+
+#[test]
 fn what_is_discarded_is_gone_and_still_mapped() {
     let mm = machine(0);
     let space = mm.spaces().new_space();
@@ -193,7 +215,7 @@ fn what_is_discarded_is_gone_and_still_mapped() {
     assert!(
         space.access(at.add(9), Touch::Read).is_some() && space.access(at.add(10), Touch::Read).is_none()
     );
-    assert_eq!(read(&mm, &space, at.add(29)).1, Some(FaultKind::Minor));
+    assert_eq!(read(&mm, &space, at.add(29)).1, Some(FaultKind::ZeroPage));
     mm.spaces().exit(&space);
     assert_eq!(held(&mm), before);
     mm.spaces().check_vm().unwrap();
@@ -208,8 +230,8 @@ fn pages_of_a_file_are_forgotten_if_they_are_clean_and_nobodys() {
         mm.files().read_file(&file, page, Placement::default()).unwrap();
     }
     mm.files().write_file(&file, 1, Placement::default()).unwrap();
-    let at = mm.spaces().mmap(&space, MapSpec::shared(&file, 3)).unwrap();
-    read(&mm, &space, at.add(2));
+    let at = mm.spaces().mmap(&space, MapSpec::shared(&file, 1).from_page(2)).unwrap();
+    read(&mm, &space, at);
     mm.lru().lru_drain_all();
     let forgotten = [0, 1, 2, 3, 4].map(|page| mm.files().forget_file_page(&file, page));
     assert_eq!(
@@ -228,7 +250,7 @@ fn khugepaged_begins_with_the_first_fault_where_a_huge_page_may_be() {
         let space = mm.spaces().new_space();
         let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
         mm.machine().take_woken();
-        read(&mm, &space, at);
+        mm.spaces().touch_page(&space, at, Touch::Write).unwrap();
         (mm.machine().take_woken().contains(&Daemon::Khugepaged), space.huge_pages())
     };
     assert_eq!(woken(1, PAGEBLOCK_PAGES), (true, 1), "though the fault got its huge page");

@@ -2,10 +2,12 @@
 //! `transparent_hugepage.defrag`, and what a program said of a region (`madvise`). The request that follows is all that a
 //! fault decides; what it may do is told by its [`Urgency`].
 
+use super::fault::Site;
+use super::mempolicy::MemPolicy;
 use super::region::{HugePages, Region};
 use super::{Backing, Vpn};
 use super::{SpacesDoor, SpacesGround};
-use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
 use crate::pages::alloc_path::{FirstLook, Served};
 use crate::pages::request::{AllocError, Request, Urgency};
@@ -79,13 +81,19 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             && self.knobs().decide(self.machine(), Knob::TransparentHugepage, by_setting)
     }
 
-    /// A huge page for a fault in `region`, if there is one and however hard the fault may try for it.
-    pub(super) fn alloc_huge(self, region: &Region<M>) -> Result<Pfn, AllocError> {
+    /// A huge page for a fault, if there is one and however hard the fault may try for it.
+    pub(super) fn alloc_huge(self, site: &Site<'_, M>) -> Result<Pfn, AllocError> {
+        let region = &site.region;
         let rule = self.rules().reclaim.huge_fault;
         let urgency_at = |setting: u64| Defrag::new(setting, rule).urgency(region.huge, rule);
         let urgency = urgency_at(self.knobs().get(Knob::HugeDefrag));
         let placement = region.placement;
         let request = Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP };
+        let placed = match region.policy {
+            MemPolicy::Local => Some(request),
+            policy => self.place(policy, site.turn(Order::PAGEBLOCK), request),
+        };
+        let request = placed.ok_or(AllocError::NoZone)?;
         let Served { block, first_look } = self.pages().serve(self.ground, request);
         let mattered = |setting| (first_look == FirstLook::FoundNone).then(|| urgency_at(setting));
         self.knobs().decide(self.machine(), Knob::HugeDefrag, mattered);

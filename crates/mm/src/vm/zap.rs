@@ -11,6 +11,7 @@ use super::{SpacesDoor, SpacesGround, TablesDoor};
 use super::{Table, Vpn};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::lru::page::PageFlag;
 
 /// What clearing entries left to be done: references to give back.
 #[derive(Debug, Default)]
@@ -84,7 +85,9 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         if entry.has(bit::DIRTY) && matches!(page.mapping(), crate::lru::page::Mapping::File(_)) {
             self.files().mark_dirty(head);
         }
-        page.sub_mapped();
+        if page.sub_mapped() && page.has(PageFlag::Mlocked) {
+            page.clear(PageFlag::Mlocked);
+        }
         gone.pages.push(head);
     }
 

@@ -6,7 +6,7 @@
 //! first use, and goes when memory is short and no address space that used it is left (`shrink_huge_zero_page_scan`).
 
 use super::entry::Entry;
-use super::fault::{Attempt, FaultKind, Faulted, Site, done};
+use super::fault::{Attempt, Contents, FaultKind, Faulted, Site, done};
 use super::space::AddressSpace;
 use super::table::EntrySize;
 use super::{FaultDoor, SpacesDoor, SpacesGround, Touch};
@@ -60,7 +60,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     pub(super) fn install_zeros(machine: &M, site: &Site<'_, M>, frame: Pfn) -> Option<Faulted> {
         let mut held = site.lock(machine, Entry::NONE)?;
         held.set(site.vpn, Entry::zeros(frame));
-        Some(Faulted { pfn: frame, kind: FaultKind::ZeroPage })
+        Some(Faulted { pfn: frame, kind: FaultKind::ZeroPage, reads: 0 })
     }
 
     /// Zeros are mapped, and perhaps written to.
@@ -76,7 +76,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if size == EntrySize::Huge {
             return Ok(self.fault_huge_zeros(site, entry));
         }
-        let pfn = self.alloc(Request { zero: true, ..Self::page_request(&site.region) })?;
+        let pfn = self.alloc_page(site, Contents::Zeros)?;
         let copied = self.install_new(site, entry, pfn, FaultKind::Copied)?;
         if copied.is_some() {
             site.space.stat.count_copied();
@@ -106,7 +106,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         };
         let mut held = site.lock(self.machine(), Entry::NONE).filter(|held| held.state.used == 0)?;
         held.set_huge(Entry::zeros(head));
-        Some(Faulted { pfn: head.add(site.vpn.slot() as u32), kind: FaultKind::HugeZeroPage })
+        Some(Faulted { pfn: head.add(site.vpn.slot() as u32), kind: FaultKind::HugeZeroPage, reads: 0 })
     }
 }
 
@@ -151,7 +151,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     }
 
     /// Memory is short: the huge page of zeros goes, if nobody may map it any more.
-    pub(crate) fn free_huge_zero(self) {
+    pub fn free_huge_zero(self) {
         if self.own().zeros.has_huge.load(Relaxed) == 0 {
             return;
         }

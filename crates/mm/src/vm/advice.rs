@@ -1,0 +1,277 @@
+//! What a program says of its memory (`madvise`, `mlock`, `mbind`).
+
+use core::fmt;
+
+use super::entry::{Entry, bit};
+use super::fault::FaultError;
+use super::mempolicy::{MemPolicy, MemPolicyError};
+use super::region::{Backing, HugePages, Region};
+use super::space::AddressSpace;
+use super::table::Held;
+use super::{ReadPattern, SpacesDoor, SpacesGround, TablesDoor, Touch, Vpn};
+use crate::ground::ids::PAGEBLOCK_PAGES;
+use crate::ground::machine::{Chore, Machine};
+use crate::lru::page::{Mapping, PageFlag};
+
+/// A word of `madvise`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Advice {
+    /// The memory goes at once, and reads as zeros or as its file.
+    DontNeed,
+    /// What it holds may go when memory is short, unless it is written before that; private anonymous memory alone.
+    Free,
+    /// It will not be used soon: it is to be the first to go.
+    Cold,
+    /// It is to go to swap or its file now.
+    PageOut,
+    /// Each page is read, or written, now.
+    PopulateRead,
+    /// As [`Self::PopulateRead`].
+    PopulateWrite,
+    /// Huge pages are to be made of it now, whatever khugepaged's settings are.
+    Collapse,
+    /// Faults are to get huge pages, or none.
+    Huge(HugePages),
+    /// How it will be read, where it is a file's.
+    Reads(ReadPattern),
+}
+
+/// Why advice was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdviceError {
+    /// Not all of it is mapped; what is was advised.
+    NotMapped,
+    /// It makes no sense for this memory (`EINVAL`).
+    Invalid,
+    /// There is no door for it here yet: reclaim takes no pages that it is told.
+    Unsupported,
+    /// A page cannot be had.
+    Fault(FaultError),
+}
+
+impl fmt::Display for AdviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotMapped => "not all of these pages are mapped",
+            Self::Invalid => "this advice makes no sense for this memory",
+            Self::Unsupported => "this advice is not simulated",
+            Self::Fault(error) => return error.fmt(f),
+        })
+    }
+}
+
+impl core::error::Error for AdviceError {}
+
+impl From<FaultError> for AdviceError {
+    fn from(error: FaultError) -> Self {
+        Self::Fault(error)
+    }
+}
+
+impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
+    /// Takes `advice` for the `pages` from `start` on of `space`.
+    ///
+    /// # Errors
+    /// If not all of them are mapped, or the advice cannot be taken.
+    pub fn madvise(
+        self,
+        space: &AddressSpace<M>,
+        start: Vpn,
+        pages: u32,
+        advice: Advice,
+    ) -> Result<(), AdviceError> {
+        let end = Vpn(start.0.saturating_add(pages));
+        match advice {
+            Advice::PopulateRead => self.populate(space, start, pages, Touch::Read)?,
+            Advice::PopulateWrite => self.populate(space, start, pages, Touch::Write)?,
+            Advice::Huge(huge) => self.advise(space, start, pages, huge),
+            Advice::PageOut => return Err(AdviceError::Unsupported),
+            Advice::Collapse => return self.collapse_now(space, start, end),
+            Advice::DontNeed => self.discard(space, start, pages),
+            Advice::Free | Advice::Cold => self.age(space, start, end, advice)?,
+            Advice::Reads(pattern) => {
+                self.change_regions(space, start, end, |region| Region { pattern, ..region });
+            }
+        }
+        let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start);
+        if mapped < end { Err(AdviceError::NotMapped) } else { Ok(()) }
+    }
+
+    /// Keeps the `pages` from `start` on of `space` in memory, each of which is brought in (`mlock`), or lets them go again
+    /// (`munlock`) if `lock` says so. Reclaim passes them over; they stay on its lists, as Linux's leave them.
+    ///
+    /// # Errors
+    /// If not all of them are mapped, or a page cannot be had.
+    pub fn mlock(
+        self,
+        space: &AddressSpace<M>,
+        start: Vpn,
+        pages: u32,
+        lock: MemoryLock,
+    ) -> Result<(), AdviceError> {
+        self.machine().spend(Chore::Syscall, 1);
+        let end = Vpn(start.0.saturating_add(pages));
+        if space.regions.lock_local(self.machine()).mapped_up_to(start) < end {
+            return Err(AdviceError::NotMapped);
+        }
+        let locked = lock == MemoryLock::Keep;
+        self.change_regions(space, start, end, |region| Region { locked, ..region });
+        if locked {
+            self.bring_in(space, start, end)?;
+        }
+        self.tables().each_page(space, (start, end), |held, vpn| {
+            let page = self.lru().page(held.entry(vpn).head());
+            if locked {
+                page.set(PageFlag::Mlocked);
+            } else {
+                page.clear(PageFlag::Mlocked);
+            }
+        });
+        Ok(())
+    }
+
+    /// Touches all pages from `start` to before `end`: by writing where that is allowed and the memory is the process's own
+    /// (`populate_vma_page_range`).
+    fn bring_in(self, space: &AddressSpace<M>, start: Vpn, end: Vpn) -> Result<(), AdviceError> {
+        let mut at = start;
+        while at < end {
+            let found = space.region_of(self.machine(), at);
+            let (region, _) = found.ok_or(AdviceError::NotMapped)?;
+            let shared = matches!(region.backing, Backing::Shared { .. });
+            let upto = region.end.min(end);
+            let touch =
+                if region.protection.allows(Touch::Write) && !shared { Touch::Write } else { Touch::Read };
+            self.populate(space, at, upto.0 - at.0, touch)?;
+            at = upto;
+        }
+        Ok(())
+    }
+
+    /// Changes what is said of regions, cut at `start` and `end`.
+    pub(super) fn change_regions(
+        self,
+        space: &AddressSpace<M>,
+        start: Vpn,
+        end: Vpn,
+        change: impl Fn(Region<M>) -> Region<M>,
+    ) {
+        let _changes = space.changes.lock_local(self.machine());
+        {
+            let mut regions = space.regions.lock_local(self.machine());
+            for region in regions.take(start, end) {
+                regions.insert_merged(change(region));
+            }
+            // No fault goes by the regions as they were.
+            space.next_generation();
+        }
+        // What one entry maps is of one region.
+        for edge in [start, end].into_iter().filter(|edge| *edge != edge.table_start()) {
+            self.split_huge(space, edge);
+        }
+    }
+
+    /// From now on faults in the `pages` from `start` on of `space` take memory where `policy` says (`mbind`); what is there
+    /// stays. `MemPolicy::Local` takes an earlier policy back.
+    ///
+    /// # Errors
+    /// If none of the policy's nodes has memory.
+    pub fn mbind(
+        self,
+        space: &AddressSpace<M>,
+        start: Vpn,
+        pages: u32,
+        policy: MemPolicy,
+    ) -> Result<(), MemPolicyError> {
+        self.machine().spend(Chore::Syscall, 1);
+        self.check_mempolicy(policy)?;
+        let end = Vpn(start.0.saturating_add(pages));
+        self.change_regions(space, start, end, |region| Region { policy, ..region });
+        Ok(())
+    }
+
+    /// Makes huge pages of all tables from `start` to before `end`.
+    fn collapse_now(self, space: &AddressSpace<M>, start: Vpn, end: Vpn) -> Result<(), AdviceError> {
+        self.machine().spend(Chore::Syscall, 1);
+        self.lru().lru_drain_all();
+        let mut table = Vpn(start.0.next_multiple_of(PAGEBLOCK_PAGES));
+        let mut failed = table.add(PAGEBLOCK_PAGES) > end;
+        while table.add(PAGEBLOCK_PAGES) <= end {
+            failed |= !self.collapses().collapse_at_once(space, table);
+            table = table.add(PAGEBLOCK_PAGES);
+        }
+        if failed { Err(AdviceError::Invalid) } else { Ok(()) }
+    }
+
+    /// Says of pages of the process's own that they may go, or of any that they will not be used soon.
+    fn age(self, space: &AddressSpace<M>, start: Vpn, end: Vpn, advice: Advice) -> Result<(), AdviceError> {
+        self.machine().spend(Chore::Syscall, 1);
+        let is_shared = |vpn: Vpn| {
+            let region = space.region_of(self.machine(), vpn).map(|(region, _)| region);
+            region.is_some_and(|region| !matches!(region.backing, Backing::Anonymous))
+        };
+        if advice == Advice::Free && is_shared(start) {
+            return Err(AdviceError::Invalid);
+        }
+        // What this CPU holds back is on no list yet.
+        self.lru().lru_drain_cpu(self.machine().cpu());
+        self.tables().each_page(space, (start, end), |held, vpn| match advice {
+            Advice::Free => self.tables().give_away(held, vpn),
+            _ => self.tables().make_cold(held, vpn),
+        });
+        Ok(())
+    }
+}
+
+/// Whether pages are kept in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryLock {
+    /// They are (`mlock`).
+    Keep,
+    /// Not any more (`munlock`).
+    Release,
+}
+
+impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
+    /// Calls `then` with each page that is mapped in `range`; of a huge page that lies in it, once. One that does not is
+    /// split.
+    fn each_page(self, space: &AddressSpace<M>, range: (Vpn, Vpn), then: impl Fn(&mut Held<'_, M>, Vpn)) {
+        for (first, table) in space.tables.within(range.0, range.1) {
+            let (start, end) = (range.0.max(first), range.1.min(first.add(PAGEBLOCK_PAGES)));
+            let mut held = table.lock(self.machine());
+            if held.huge() != Entry::NONE && end.0 - start.0 == PAGEBLOCK_PAGES {
+                if held.huge().is_present() {
+                    then(&mut held, start);
+                }
+                continue;
+            }
+            self.split_table(space, start, &mut held);
+            for vpn in (start.0..end.0).map(Vpn) {
+                if held.entry(vpn).is_present() {
+                    then(&mut held, vpn);
+                }
+            }
+        }
+    }
+
+    /// The page at `vpn` may be freed, unless it is written before that (`madvise_free_pte_range`).
+    fn give_away(self, held: &mut Held<'_, M>, vpn: Vpn) {
+        let head = held.entry(vpn).head();
+        let page = self.lru().page(head);
+        if !matches!(page.mapping(), Mapping::Anon(_)) || !page.is_mapped_once() {
+            return;
+        }
+        page.clear(PageFlag::Dirty);
+        held.clear_bits(vpn, bit::ACCESSED | bit::DIRTY);
+        self.lru().lru_give_away(head);
+    }
+
+    fn make_cold(self, held: &mut Held<'_, M>, vpn: Vpn) {
+        held.clear_bits(vpn, bit::ACCESSED);
+        let head = held.entry(vpn).head();
+        let page = self.lru().page(head);
+        page.clear(PageFlag::Referenced);
+        if page.is_mapped_once() {
+            self.lru().lru_deactivate(head);
+        }
+    }
+}
