@@ -198,6 +198,9 @@ pub(crate) struct Replay {
     /// Run even with knobs that cannot act on this recording, machine or policy; every output says so
     #[arg(long)]
     pub(crate) force: bool,
+    /// Print the answer alone: what changed, what to write on the machine, how near the replay is to the recording, how sure it is
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) brief: bool,
     /// Replay the recorded page and slab events one for one, though the recording says what the program did to its memory
     #[arg(long)]
     pub(crate) events: bool,

@@ -37,7 +37,8 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
     document.proofs.extend(prove(&workload, machine(STAND_IN)?).map_err(Failure::of)?);
-    present(global, &document, |style| report::replay::full(style, &document))?;
+    let text = if options.brief { report::replay::answer } else { report::replay::full };
+    present(global, &document, |style| text(style, &document))?;
     Ok(if workload.damage().is_some() { CommandVerdict::FellShort } else { verdict(&document.runs) })
 }
 

@@ -19,8 +19,9 @@ use super::surroundings::Surroundings;
 use super::track::Track;
 use crate::recorded::TaskRef;
 
-/// Addresses of programs are below this; faults above it are the kernel's own.
-const USER_END: u64 = 1 << 47;
+/// Addresses of programs are below this, with five levels of page tables and where a mask has moved them; faults above it are the
+/// kernel's own.
+const USER_END: u64 = 1 << 56;
 /// What `clone` calls sharing an address space.
 const CLONE_VM: u32 = 0x100;
 /// The bits of a fault's error code.

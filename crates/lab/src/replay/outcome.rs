@@ -39,6 +39,7 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     };
     let (mut run, _) = figures::measured(stage, &about);
     run.notes.extend(plan.changes.iter().map(note));
+    run.notes.extend(left_out(source, variant));
     run.counters.extend(figures::slab_counters(stage));
     run.omissions.extend(source.omissions());
     if changes_not_reached > 0 {
@@ -46,6 +47,13 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     }
     evidence::label(&mut run, Table::bundled(), &plan.policy, &plan.profile, Checked::ByRows);
     run
+}
+
+/// What a verdict on huge pages leaves out of what they do to a program.
+fn left_out(source: &Source, variant: &Variant) -> Option<String> {
+    let is_about_huge_pages = variant.knobs.iter().any(|(knob, _)| *knob == Knob::TransparentHugepage);
+    (matches!(source, Source::Program(_)) && is_about_huge_pages)
+        .then(|| "the TLB misses that huge pages save are left out".to_owned())
 }
 
 /// What changes while it runs, and whether no mainline kernel has it.
