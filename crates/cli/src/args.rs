@@ -95,6 +95,9 @@ pub(crate) struct Record {
     /// Record a process that runs, with what it has mapped, until it ends or Ctrl-C
     #[arg(long, value_name = "PID", conflicts_with = "all")]
     pub(crate) pid: Option<u32>,
+    /// Record a cgroup (version 1 or 2), with who joins it: its folder, or its path as /proc/PID/cgroup has it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["all", "pid", "command"])]
+    pub(crate) cgroup: Option<PathBuf>,
     /// Record everybody, while CMD runs or until Ctrl-C
     #[arg(long)]
     pub(crate) all: bool,
@@ -114,7 +117,7 @@ pub(crate) struct Record {
     #[arg(long)]
     pub(crate) keep_huge_pages: bool,
     /// Make a recording of a perf.data file, made with `perf record -e 'kmem:*' -a`, instead
-    #[arg(long, value_name = "PERF.DATA", conflicts_with_all = ["pid", "all", "command"])]
+    #[arg(long, value_name = "PERF.DATA", conflicts_with_all = ["pid", "cgroup", "all", "command"])]
     pub(crate) import: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]

@@ -152,3 +152,80 @@ fn a_running_programs_memory_is_recorded() {
                 && !flags.contains(MapFlags::BEFORE))
     });
 }
+
+/// Moves a process into a cgroup, and lets it go on a little later.
+struct Join {
+    members: std::path::PathBuf,
+    pid: u32,
+    go: Go,
+    ticks: u32,
+}
+
+impl freehold_trace::Progress for Join {
+    fn tick(&mut self, status: freehold_trace::Status) {
+        self.ticks += 1;
+        if self.ticks == 1 {
+            fs::write(&self.members, self.pid.to_string()).unwrap();
+        } else if self.ticks == 4 {
+            self.go.tick(status);
+        }
+    }
+}
+
+/// A cgroup of its own, taken away at the end.
+struct OwnGroup(std::path::PathBuf);
+
+impl OwnGroup {
+    fn new() -> Option<Self> {
+        let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
+        let name = format!("freehold-test-{}", std::process::id());
+        let folders = roots.map(|root| root.join(&name));
+        let made = folders
+            .into_iter()
+            .find(|folder| fs::create_dir(folder).is_ok() && folder.join("cgroup.procs").exists());
+        made.map(Self)
+    }
+}
+
+impl Drop for OwnGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn who_joins_a_cgroup_is_recorded_with_what_it_has() {
+    let Some(group) = OwnGroup::new() else {
+        eprintln!("skipped: no cgroup can be made");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (running, says) = started(folder.path());
+    let path = folder.path().join("a.fhr");
+    let mut options = RecordOptions::new(path.clone(), Target::Cgroup(group.0.clone()));
+    options.length = Some(LENGTH * 2);
+    let go = Go(folder.path().join("data.go"));
+    let mut join = Join { members: group.0.join("cgroup.procs"), pid: running.0.id(), go, ticks: 0 };
+    match record(&options, &mut join) {
+        Ok(_) => {}
+        Err(error @ (RecordError::Permission(_) | RecordError::Missing(_))) => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    }
+    drop(running);
+    let mut reader = Reader::open(&path).unwrap();
+    let tasks = reader.tasks().to_vec();
+    let events: Vec<_> = reader.events().unwrap().map(Result::unwrap).collect();
+    let memory = says["memory"];
+    let present = events.iter().position(|event| {
+        matches!(event.kind, EventKind::Present { address, pages, .. }
+            if address <= memory && address + (u64::from(pages) << 12) == memory + (BEFORE * PAGE) as u64)
+    });
+    let fault = events.iter().position(|event| {
+        matches!(event.kind, EventKind::Fault { address, .. } if address == memory + (BEFORE * PAGE) as u64)
+    });
+    assert!(present.is_some() && present < fault, "{present:?} {fault:?} of {} events", events.len());
+    assert!(tasks[events[fault.unwrap()].task.0 as usize].in_workload);
+}

@@ -83,13 +83,14 @@ pub(crate) fn explain(output: &Path, error: &RecordError) -> Failure {
 
 fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     let target = match (options.pid, options.all, options.command.is_empty()) {
+        _ if options.cgroup.is_some() => Target::Cgroup(options.cgroup.unwrap_or_default()),
         (Some(pid), _, true) => Target::Process(pid),
         (Some(_), _, false) => return Err(Failure("record takes --pid or a command, not both".into())),
         (None, true, true) => Target::All,
         (None, true, false) => Target::AllWhile(options.command),
         (None, false, false) => Target::Command(options.command),
         (None, false, true) => {
-            let advice = "nothing to record: give a command after --, or --pid, or --all";
+            let advice = "nothing to record: give a command after --, or --pid, --cgroup or --all";
             return Err(Failure(advice.into()));
         }
     };

@@ -4,10 +4,11 @@
 //! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
 //! command that waits until all is ready, `calibrate` what recording costs, `host` and `zoneinfo` the description
 //! of this machine, `surroundings` its settings and counters and what the program used,
-//! `attach` what was there of a process before.
+//! `attach` what was there of a process before, `cgroup` who is in one.
 
 mod attach;
 mod calibrate;
+mod cgroup;
 pub(crate) mod child;
 mod drain;
 pub(crate) mod host;

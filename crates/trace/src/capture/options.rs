@@ -43,6 +43,9 @@ pub enum Target {
     Command(Vec<OsString>),
     /// A process that runs, with its threads and descendants, until it ends or the recording is stopped.
     Process(u32),
+    /// The processes of a cgroup and of those below it, with what descends from them and who joins, until stopped: its
+    /// folder, or its name in the hierarchy.
+    Cgroup(PathBuf),
     /// Everything, until stopped.
     All,
     /// Everything while a command runs.
@@ -83,7 +86,7 @@ impl RecordOptions {
 
     pub(super) fn keep(&self) -> Keep {
         self.keep.unwrap_or(match self.target {
-            Target::Command(_) | Target::Process(_) => Keep::Workload,
+            Target::Command(_) | Target::Process(_) | Target::Cgroup(_) => Keep::Workload,
             Target::All | Target::AllWhile(_) => Keep::System,
         })
     }
@@ -94,7 +97,7 @@ impl Target {
     pub(super) fn command(&self) -> Option<&[OsString]> {
         match self {
             Self::Command(command) | Self::AllWhile(command) => Some(command),
-            Self::Process(_) | Self::All => None,
+            Self::Process(_) | Self::Cgroup(_) | Self::All => None,
         }
     }
 }

@@ -13,11 +13,26 @@ struct Process {
     tasks: Vec<Task>,
 }
 
-/// All tasks of the system; `root` and its descendants, if given, are the workload.
-pub(super) fn snapshot(root: Option<u32>) -> Vec<Task> {
+/// The processes that are the workload at the start.
+#[derive(Clone, Debug)]
+pub(super) enum Workload {
+    /// None yet, or all.
+    Unnamed,
+    /// A process and its descendants.
+    Tree(u32),
+    /// These.
+    These(BTreeSet<u32>),
+}
+
+/// All tasks of the system.
+pub(super) fn snapshot(workload: &Workload) -> Vec<Task> {
     let processes: Vec<Process> = numbers(Path::new("/proc")).filter_map(read_process).collect();
     let parents = processes.iter().map(|process| (process.pid, process.parent));
-    let workload = root.map(|root| descendants(root, parents)).unwrap_or_default();
+    let workload = match workload {
+        Workload::Unnamed => BTreeSet::new(),
+        Workload::Tree(root) => descendants(*root, parents),
+        Workload::These(pids) => pids.clone(),
+    };
     let mut tasks: Vec<Task> = vec![Task { name: "swapper".into(), ..Task::default() }];
     for process in processes {
         let in_workload = workload.contains(&process.pid);
@@ -103,6 +118,11 @@ pub(super) fn stat_figures(pid: u32) -> Option<Vec<u64>> {
     Some(figures.map(|figure| figure.parse().unwrap_or(0)).collect())
 }
 
+/// The threads of a process.
+pub(super) fn threads(pid: u32) -> Vec<u32> {
+    numbers(Path::new(&format!("/proc/{pid}/task"))).collect()
+}
+
 /// From `PID (NAME) STATE PARENT …`; the name may hold anything, parentheses too.
 fn parent_and_state(pid: u32) -> Option<(u32, char)> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -135,7 +155,7 @@ mod tests {
     #[test]
     fn this_test_finds_itself_and_its_threads() {
         let me = std::process::id();
-        let tasks = snapshot(Some(me));
+        let tasks = snapshot(&Workload::Tree(me));
         let own: Vec<_> = tasks.iter().filter(|task| task.pid == me).collect();
         assert!(own.iter().any(|task| task.tid == me));
         assert!(own.iter().all(|task| task.in_workload && !task.name.is_empty()));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,8 @@ use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
 use super::output::Output;
 use super::perf::{Events, Wanted};
-use super::{Group, attach, calibrate, host, procs, ring, surroundings};
+use super::procs::Workload;
+use super::{Group, attach, calibrate, cgroup, host, procs, ring, surroundings};
 use crate::error::RecordError;
 use crate::event::Absence;
 use crate::format::{Writer, Written};
@@ -64,6 +66,7 @@ pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Su
             return Err(RecordError::Options(format!("there is no process {pid}")));
         }
     }
+    cgroup_folder(&options.target)?;
     let Tracepoints { schema, wanted, names, missing } = tracepoints(options)?;
     let mut events = Events::open(&wanted, &host::online_cpus(), options.ring_pages)?;
     let output = Output::open(&options.output)?;
@@ -158,9 +161,15 @@ fn start(
     meta.without_huge_pages = held.is_some() && huge_pages == HugePages::Off;
     meta.command =
         command.unwrap_or_default().iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let root = match options.target {
-        Target::Process(pid) => Some(pid),
-        _ => held.as_ref().map(WaitingChild::pid),
+    let workload = match &options.target {
+        Target::Process(pid) => Workload::Tree(*pid),
+        Target::Cgroup(name) => Workload::These(cgroup::members(&cgroup::find(name)?)),
+        _ => held.as_ref().map_or(Workload::Unnamed, |held| Workload::Tree(held.pid())),
+    };
+    let root = match &workload {
+        Workload::Unnamed => None,
+        Workload::Tree(pid) => Some(*pid),
+        Workload::These(pids) => pids.first().copied(),
     };
     meta.settings = surroundings::settings(root.unwrap_or_else(std::process::id));
     meta.counters = surroundings::counters();
@@ -171,9 +180,11 @@ fn start(
     meta.start_unix_ns = host::unix_ns();
     meta.start_ns = host::now_ns();
     events.enable()?;
-    let tasks = procs::snapshot(root);
+    let tasks = procs::snapshot(&workload);
     let running: BTreeSet<u32> = match options.target {
-        Target::Process(_) => tasks.iter().filter(|task| task.in_workload).map(|task| task.pid).collect(),
+        Target::Process(_) | Target::Cgroup(_) => {
+            tasks.iter().filter(|task| task.in_workload).map(|task| task.pid).collect()
+        }
         _ => BTreeSet::new(),
     };
     let rings = std::mem::take(&mut events.rings);
@@ -190,9 +201,16 @@ fn start(
     Ok(Started { child, tasks, meta, drainer, usage, attached })
 }
 
+fn cgroup_folder(target: &Target) -> Result<Option<PathBuf>, RecordError> {
+    match target {
+        Target::Cgroup(name) => cgroup::find(name).map(Some),
+        _ => Ok(None),
+    }
+}
+
 const fn membership(target: &Target) -> Membership {
     match target {
-        Target::Command(_) | Target::Process(_) => Membership::Descendants,
+        Target::Command(_) | Target::Process(_) | Target::Cgroup(_) => Membership::Descendants,
         Target::All | Target::AllWhile(_) => Membership::Everybody,
     }
 }
@@ -214,6 +232,8 @@ struct Session<'a> {
     usage_before: Option<Usage>,
     usage: Option<Usage>,
     exit_status: Option<i32>,
+    /// The folder of the cgroup that is recorded.
+    cgroup: Option<PathBuf>,
     began: Instant,
     /// Since when the recording is about to end, its command not having ended by itself.
     stopping: Option<Instant>,
@@ -274,6 +294,7 @@ impl<'a> Session<'a> {
             usage_before,
             usage: None,
             exit_status: None,
+            cgroup: cgroup_folder(&options.target)?,
             began: now,
             stopping: None,
             is_interrupted: false,
@@ -376,6 +397,7 @@ impl<'a> Session<'a> {
     fn look_around(&mut self) -> io::Result<()> {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
+            self.look_who_joined()?;
             let counts = self.assembler.counts();
             self.progress.tick(Status {
                 events: counts.events,
@@ -395,6 +417,18 @@ impl<'a> Session<'a> {
                 self.assembler.mark(origin, &format!("vm.{name}={value}"))?;
             }
             self.meta.vm = settings;
+        }
+        Ok(())
+    }
+
+    /// Processes that came into the cgroup from outside are recorded from now on, with what they have.
+    fn look_who_joined(&mut self) -> io::Result<()> {
+        let Some(folder) = &self.cgroup else { return Ok(()) };
+        for pid in cgroup::members(folder) {
+            if !self.assembler.is_recorded(pid) {
+                let attached = attach::look([pid]);
+                self.assembler.join(&procs::threads(pid), &attached)?;
+            }
         }
         Ok(())
     }

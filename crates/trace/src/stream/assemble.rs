@@ -398,7 +398,7 @@ impl<W: Write> Assembler<W> {
         Some(task)
     }
 
-    fn change(&mut self, tid: u32, change: impl FnOnce(&mut Task)) -> io::Result<()> {
+    pub(super) fn change(&mut self, tid: u32, change: impl FnOnce(&mut Task)) -> io::Result<()> {
         let Some(task) = self.look_up(tid) else { return Ok(()) };
         if self.tasks.update(task, change).is_some() { self.introduce(task) } else { Ok(()) }
     }

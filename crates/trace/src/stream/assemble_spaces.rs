@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::assemble::Assembler;
+use super::attached::Attached;
 use super::record::{Mapping, Origin};
 use super::spaces::Told;
 use super::tasks::TaskRef;
@@ -125,7 +126,7 @@ impl<W: Write> Assembler<W> {
             path if path.starts_with(b"[anon") => NameId::NONE,
             path => self.name(path)?,
         };
-        let told = self.spaces.mapped(pid, tid, mapping, file);
+        let told = self.spaces.mapped(Origin { pid, tid, ..origin }, mapping, file);
         self.write_all(origin, &told)
     }
 
@@ -153,6 +154,22 @@ impl<W: Write> Assembler<W> {
             decoded => matches!(decoded, Decoded::File(..) | Decoded::Enter { .. } | Decoded::Leave { .. }),
         };
         self.waits_for_exec == Some(tid) && is_of_space
+    }
+
+    /// A process belongs to the workload from here on, with these threads and with what it has.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub(crate) fn join(&mut self, tids: &[u32], attached: &Attached) -> io::Result<()> {
+        for &tid in tids {
+            self.change(tid, |task| task.in_workload = true)?;
+        }
+        self.attach(self.counts().last_time, attached)
+    }
+
+    /// Whether a task belongs to the workload.
+    pub(crate) fn is_recorded(&mut self, tid: u32) -> bool {
+        self.look_up(tid).is_some_and(|task| self.tasks.in_workload(task))
     }
 
     /// An event of a file, unless it repeats what was told of it.

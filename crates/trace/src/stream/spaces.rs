@@ -137,28 +137,35 @@ impl Spaces {
         })
     }
 
-    /// perf tells of a mapping: of a call that has begun, of exec, or of a stack that grew, which is left out.
-    pub(crate) fn mapped(&mut self, pid: u32, tid: u32, mapping: &Mapping<'_>, file: NameId) -> Vec<Told> {
+    /// perf tells of a mapping: of a call that has begun, of exec, or of a stack that grew, which is left out. At time 0 it
+    /// tells of what was there before, as `perf record` writes it.
+    pub(crate) fn mapped(&mut self, origin: Origin, mapping: &Mapping<'_>, file: NameId) -> Vec<Told> {
+        let Origin { time, pid, tid, .. } = origin;
         if let Some(begun) = self.calls.get_mut(&tid) {
             begun.mapped = Some(Mapped { len: mapping.len, file });
             return vec![];
         }
         let process = self.processes.entry(pid).or_default();
         let is_stack = mapping.path == b"[stack]";
-        if process.exec.is_none() && (file == NameId::NONE || is_stack) {
+        let is_before = time == 0;
+        if process.exec.is_none() && !is_before && (file == NameId::NONE || is_stack) {
             return vec![];
         }
         let span = Span::of(mapping.address, mapping.len);
         let mut flags = protection(mapping.protection.into());
+        if is_before {
+            flags = flags | MapFlags::BEFORE;
+        }
         if u64::from(mapping.flags) & MAP_TYPE == MAP_SHARED {
             flags = flags | MapFlags::SHARED;
         }
         let mut told = vec![];
-        if let Some(stack) = process.exec.as_mut().filter(|_| is_stack) {
+        if is_stack {
             flags = flags | MapFlags::STACK;
             // exec moves the stack that it has put arguments on, and makes it longer.
-            let before = std::mem::replace(stack, span);
-            told.extend((before.pages > 0).then(|| Told { tid, kind: before.unmapped() }));
+            let before = process.exec.as_mut().map(|stack| std::mem::replace(stack, span));
+            let before = before.filter(|before| before.pages > 0);
+            told.extend(before.map(|before| Told { tid, kind: before.unmapped() }));
         } else if mapping.path == b"[heap]" {
             flags = flags | MapFlags::HEAP;
         }

@@ -385,3 +385,22 @@ fn whoever_wakes_the_workload_is_kept_and_before_exec_only_the_recorder_lives() 
     assert_eq!((names, left_out), (vec!["waking", "exec", "fault"], 2));
     assert_eq!(written.tids()[0], OTHER);
 }
+
+#[test]
+fn what_perf_tells_at_time_zero_was_there_before() {
+    let mut story = Story::new();
+    let mapping = Mapping {
+        address: 0x10_0000,
+        len: 0x3000,
+        offset: 0,
+        file: FileKey::NONE,
+        protection: 3,
+        flags: 2,
+        path: b"//anon",
+    };
+    let origin = Origin { time: 0, pid: MAIN, tid: MAIN, cpu: 0 };
+    let record = Record::Mapped { pid: MAIN, tid: MAIN, mapping };
+    story.assembler.take(origin, record).unwrap();
+    story.record(MAIN, record);
+    assert_eq!(story.written().kinds(), [map(0x10_0000, 3, OWN | MapFlags::BEFORE, 0)]);
+}
