@@ -3,7 +3,7 @@
 
 CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
-RECORDINGS := python-loop-128m git-clone redis compiler
+RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
 .PHONY: help setup try build test lint bench results evidence knobs recordings fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
 
@@ -15,7 +15,7 @@ help:
 	@echo "make results     all experiments, three seeds each, into docs/results.md and docs/results/"
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
-	@echo "make recordings  redis.rec and compiler.rec anew; root, redis-server, gcc"
+	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
 	@echo "make seeded-bugs whether those schedules find bugs that are put in on purpose: some minutes"

@@ -59,7 +59,7 @@ fn a_knob_that_cannot_act_is_refused_unless_it_is_forced() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 100);
     let rec = text(&rec);
-    insta::assert_snapshot!(refusal(&["replay", rec, MACHINE, "--set", "vm.swappiness=0"]), @"freehold: vm.swappiness cannot act here: a recording has page and slab events, but no address spaces and no files; --force runs it all the same");
+    insta::assert_snapshot!(refusal(&["replay", rec, MACHINE, "--set", "vm.swappiness=0"]), @"freehold: vm.swappiness cannot act here: the recording has page and slab events, but not what the program did to its memory (record has it by default); --force runs it all the same");
     insta::assert_snapshot!(refusal(&["replay", rec, MACHINE, "--at", "1ns:freehold.arenas=2"]), @"freehold: freehold.arenas cannot act here: linux-6.18: a zone has one set of free lists (+arenas and +zones divide it); --force runs it all the same");
 }
 

@@ -196,9 +196,9 @@ rules do not read the knob, one whose rules do. What came of it is one of three:
 - **refused**: nothing in the recording, the machine or the policy reads it; the row says what is missing. `freehold replay` ends
   with status 2 there, unless `--force` is given.
 
-A recording has what was asked of the page and slab allocators. It has no address spaces and no files, so all knobs of huge pages,
-compaction, reclaim by swappiness, dirty files and NUMA balancing are refused here; the workloads of `freehold lab` reach them
-([experiments.md](experiments.md)). Values at the ends are for seeing whether a knob reaches anything. Most are of no
+`redis-program` has what the program did to its address spaces and files. The other recordings have what was asked of the page and slab
+allocators, and are refused by all knobs of huge pages, compaction, reclaim by swappiness, dirty files and NUMA balancing; the workloads
+of `freehold lab` reach these, too ([experiments.md](experiments.md)). Values at the ends are for seeing whether a knob reaches anything. Most are of no
 use on a real machine.
 
 ";

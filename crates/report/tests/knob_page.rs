@@ -10,7 +10,7 @@ use sim::Profile;
 use trace::Reader;
 
 /// As `make knobs` names them.
-const RECORDINGS: [&str; 4] = ["python-loop-128m", "git-clone", "redis", "compiler"];
+const RECORDINGS: [&str; 5] = ["python-loop-128m", "git-clone", "redis", "compiler", "redis-program"];
 const MACHINES: [&str; 2] = ["kvm-genoa-2c", "xeon-snb"];
 
 fn root() -> PathBuf {

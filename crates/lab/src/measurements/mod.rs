@@ -18,7 +18,6 @@ mod proof;
 mod published;
 mod sameness;
 mod statistics;
-mod validated;
 
 pub use change::{Change, Figure, Told, changes, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
@@ -37,4 +36,3 @@ pub use proof::{Proof, ProofRow};
 pub use published::{Direction, Role, Row, Score};
 pub use sameness::differences;
 pub use statistics::{Interval, Moments, Sample};
-pub use validated::{Agreement, Validated, ValidatedChange, ValidatedRow};

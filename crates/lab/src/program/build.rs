@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 
 use mm::TaskId;
-use mm::vm::{Protection, Touch};
+use mm::vm::{Advice, HugePages, Protection, ReadPattern, Touch, Vpn};
 use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, SwitchState, Task};
 
 use super::clock::KernelCosts;
@@ -12,7 +12,7 @@ use super::files::Files;
 use super::layout::{BackedBy, Layout, Touched};
 use super::races::{Races, TouchStep};
 use super::steps::{
-    Advice, Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
+    Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
     TaskProgram,
 };
 use super::surroundings::Surroundings;
@@ -226,7 +226,7 @@ impl Builder {
                 MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false },
             );
         }
-        self.fault_on_file(&found, address);
+        self.fault_on_file(&found, page, touch);
         let price = self.price(&found, touch);
         let track = &mut self.tracks[task];
         track.touched += 1;
@@ -250,12 +250,15 @@ impl Builder {
         (fault_ns - event_ns - if clears { 0.0 } else { clear_page_ns }).max(0.0)
     }
 
-    fn fault_on_file(&mut self, found: &Touched, address: u64) {
+    /// A fault on a file: its page was there or came, and so were, as far as is known, those that a read fault maps around it.
+    fn fault_on_file(&mut self, found: &Touched, page: Vpn, touch: Touch) {
         let Some(BackedBy { file, first }) = found.file else { return };
-        // What a fault maps around itself was there too. Its neighbours below the mapping's start are not.
-        let back = (first % FAULT_AROUND_PAGES).min(first);
-        let back = back.min(((address / mm::ids::PAGE_SIZE) % u64::from(FAULT_AROUND_PAGES)) as u32);
-        self.files.used(file, first - back, back + 1);
+        self.files.used(file, first, 1);
+        if touch == Touch::Read {
+            let place = page.0 % FAULT_AROUND_PAGES;
+            let (below, above) = (place.min(found.below), (FAULT_AROUND_PAGES - 1 - place).min(found.above));
+            self.files.guess(file, first - below, below + 1 + above);
+        }
     }
 
     fn fork(&mut self, task: usize, child: usize, flags: u32) {
@@ -358,9 +361,10 @@ impl Builder {
                 Some(Call::Protect { range, protection: protection(flags) })
             }
             EventKind::Advise { advice, .. } => {
-                Advice::of_number(advice).map(|advice| Call::Advise { range, advice })
+                advice_of(advice).map(|advice| Call::Advise { range, advice })
             }
-            EventKind::Pin { held, .. } => (held != 0).then_some(Call::Pin(range)),
+            // 2 is held once it is touched, which brings nothing in.
+            EventKind::Pin { held, .. } => (held == 1).then_some(Call::Pin(range)),
             _ => None,
         }
     }
@@ -458,6 +462,25 @@ impl Builder {
         self.program.files = self.files.finish();
         self.program
     }
+}
+
+/// The advice that Linux numbers so, if it does something here.
+const fn advice_of(number: u32) -> Option<Advice> {
+    Some(match number {
+        0 => Advice::Reads(ReadPattern::Normal),
+        1 => Advice::Reads(ReadPattern::Random),
+        2 => Advice::Reads(ReadPattern::Sequential),
+        4 => Advice::DontNeed,
+        8 => Advice::Free,
+        14 => Advice::Huge(HugePages::Advised),
+        15 => Advice::Huge(HugePages::Never),
+        20 => Advice::Cold,
+        21 => Advice::PageOut,
+        22 => Advice::PopulateRead,
+        23 => Advice::PopulateWrite,
+        25 => Advice::Collapse,
+        _ => return None,
+    })
 }
 
 fn protection(flags: MapFlags) -> Protection {

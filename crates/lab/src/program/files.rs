@@ -34,6 +34,8 @@ struct Seen {
     kind: FileKind,
     /// Pages that were used without having come in first.
     before: BTreeSet<u32>,
+    /// Pages beside those that a fault was seen on: there too, unless they are seen to come later.
+    guessed: BTreeSet<u32>,
     /// Pages that came in.
     came: BTreeSet<u32>,
 }
@@ -55,7 +57,13 @@ impl Files {
         let number = *self.by_key.entry(key).or_insert(next);
         if number == next {
             let kind = kind(&name);
-            self.all.push(Seen { name, kind, before: BTreeSet::new(), came: BTreeSet::new() });
+            self.all.push(Seen {
+                name,
+                kind,
+                before: BTreeSet::new(),
+                guessed: BTreeSet::new(),
+                came: BTreeSet::new(),
+            });
         } else {
             self.all[number as usize].learn(&name);
         }
@@ -66,14 +74,23 @@ impl Files {
     /// A file that stands for shared memory without a name.
     pub(super) fn shared_memory(&mut self) -> u32 {
         let name = "shared memory".to_owned();
-        self.all.push(Seen { name, kind: FileKind::Memory, before: BTreeSet::new(), came: BTreeSet::new() });
+        self.all.push(Seen {
+            name,
+            kind: FileKind::Memory,
+            before: BTreeSet::new(),
+            guessed: BTreeSet::new(),
+            came: BTreeSet::new(),
+        });
         self.all.len() as u32 - 1
     }
 
     /// `pages` of a file from `first` on come into memory.
     pub(super) fn come(&mut self, file: u32, first: u32, pages: u32) {
         let seen = &mut self.all[file as usize];
-        seen.came.extend(first..first.saturating_add(pages));
+        for page in first..first.saturating_add(pages) {
+            seen.guessed.remove(&page);
+            seen.came.insert(page);
+        }
     }
 
     /// They are used: those that did not come before were there.
@@ -84,9 +101,20 @@ impl Files {
         }
     }
 
+    /// They are near one that a fault was on.
+    pub(super) fn guess(&mut self, file: u32, first: u32, pages: u32) {
+        let Seen { guessed, came, kind, .. } = &mut self.all[file as usize];
+        if *kind == FileKind::Disk {
+            guessed.extend((first..first.saturating_add(pages)).filter(|page| !came.contains(page)));
+        }
+    }
+
     /// All of them.
     pub(super) fn finish(self) -> Vec<RecordedFile> {
-        let done = |seen: Seen| RecordedFile { name: seen.name, kind: seen.kind, before: runs(&seen.before) };
+        let done = |mut seen: Seen| {
+            seen.before.append(&mut seen.guessed);
+            RecordedFile { name: seen.name, kind: seen.kind, before: runs(&seen.before) }
+        };
         self.all.into_iter().map(done).collect()
     }
 }

@@ -44,6 +44,10 @@ pub(super) struct Touched {
     pub(super) file: Option<BackedBy>,
     /// Pages that the stack must grow downwards for this, 0 for none.
     pub(super) grows_by: u32,
+    /// Pages of the same range below it.
+    pub(super) below: u32,
+    /// Pages of the same range above it.
+    pub(super) above: u32,
 }
 
 /// What a process has mapped.
@@ -108,7 +112,15 @@ impl Layout {
     fn find(&self, address: u64) -> Option<Touched> {
         let (start, region) = self.regions.range(..=address).next_back()?;
         let file = region.file.map(|file| file.skipping(address - start));
-        (address < region.end).then_some(Touched { flags: region.flags, file, grows_by: 0 })
+        let page = address & !(PAGE - 1);
+        let touched = || Touched {
+            flags: region.flags,
+            file,
+            grows_by: 0,
+            below: ((page - start) / PAGE) as u32,
+            above: ((region.end - page) / PAGE) as u32 - 1,
+        };
+        (address < region.end).then(touched)
     }
 
     /// What `address` is; a stack grows as far as it must.
@@ -122,7 +134,8 @@ impl Layout {
         let region = *region;
         (near && region.flags.contains(MapFlags::STACK)).then_some(())?;
         self.regions.insert(page, Region { end: start, ..region });
-        Some(Touched { flags: region.flags, file: None, grows_by: ((start - page) / PAGE) as u32 })
+        let grows_by = ((start - page) / PAGE) as u32;
+        Some(Touched { flags: region.flags, file: None, grows_by, below: 0, above: grows_by - 1 })
     }
 }
 
@@ -141,7 +154,7 @@ mod tests {
         assert_eq!(layout.touch(0x13_fff).unwrap().file, Some(BackedBy { file: 7, first: 13 }));
         assert_eq!(
             layout.touch(0x14_000).unwrap(),
-            Touched { flags: MapFlags::READ, file: None, grows_by: 0 }
+            Touched { flags: MapFlags::READ, file: None, grows_by: 0, below: 0, above: 1 }
         );
         assert_eq!(layout.touch(0x16_000).unwrap().file, Some(BackedBy { file: 7, first: 16 }));
         layout.unmap(0x11_000, 3);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mm::vm::{Protection, Touch, Vpn};
+use mm::vm::{Advice, Protection, Touch, Vpn};
 
 use super::counts::Counted;
 use super::files::RecordedFile;
@@ -110,47 +110,6 @@ pub struct MapCall {
     pub protection: Protection,
     /// Whether all of it is brought in at once.
     pub populate: bool,
-}
-
-/// What a program says of memory with `madvise`, as far as that does something here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Advice {
-    /// Its pages go now (`MADV_DONTNEED`).
-    DontNeed,
-    /// They may go when memory is short (`MADV_FREE`).
-    Free,
-    /// It may be huge (`MADV_HUGEPAGE`).
-    Huge,
-    /// It may not (`MADV_NOHUGEPAGE`).
-    NoHuge,
-    /// It is brought in, to be read (`MADV_POPULATE_READ`).
-    PopulateRead,
-    /// It is brought in, to be written (`MADV_POPULATE_WRITE`).
-    PopulateWrite,
-    /// It is made huge now (`MADV_COLLAPSE`).
-    Collapse,
-    /// Its pages were not used for long (`MADV_COLD`).
-    Cold,
-    /// Its pages go out now (`MADV_PAGEOUT`).
-    PageOut,
-}
-
-impl Advice {
-    /// The word that Linux numbers so, if it does something here.
-    pub(super) const fn of_number(number: u32) -> Option<Self> {
-        Some(match number {
-            4 => Self::DontNeed,
-            8 => Self::Free,
-            14 => Self::Huge,
-            15 => Self::NoHuge,
-            20 => Self::Cold,
-            21 => Self::PageOut,
-            22 => Self::PopulateRead,
-            23 => Self::PopulateWrite,
-            25 => Self::Collapse,
-            _ => return None,
-        })
-    }
 }
 
 /// A call of a program.

@@ -151,7 +151,7 @@ fn files_that_were_there_before_are_known() {
     ]);
     assert_eq!(made.files.len(), 2);
     assert_eq!(made.files[0].name, "8:1:7 /usr/bin/cc");
-    assert_eq!(made.files[0].before, [(2, 1), (20, 4)], "page 23 and what a fault maps around it");
+    assert_eq!(made.files[0].before, [(2, 1), (20, 16)], "page 23 and what a fault maps around it");
     assert_eq!(made.files[1].kind, mm::vm::FileKind::Memory);
     let ranges: Vec<&Call> = made.calls[1..3].iter().collect();
     let file = |first, pages| FileRange { file: 0, first, pages };

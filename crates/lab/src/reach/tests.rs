@@ -64,8 +64,8 @@ fn the_reason_names_what_is_missing() {
         refusals(&place).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let (huge, small) = (Knob::TransparentHugepage, Knob::MinFreeKbytes);
-    insta::assert_snapshot!(said(&[(huge, 0), (huge, 1)]), @"transparent_hugepage.enabled cannot act here: a recording has page and slab events, but no address spaces and no files; forced, it would show only what khugepaged's wish does to vm.min_free_kbytes");
-    insta::assert_snapshot!(said(&[(small, 4096), (huge, 0)]), @"transparent_hugepage.enabled cannot act here: a recording has page and slab events, but no address spaces and no files");
+    insta::assert_snapshot!(said(&[(huge, 0), (huge, 1)]), @"transparent_hugepage.enabled cannot act here: the recording has page and slab events, but not what the program did to its memory (record has it by default); forced, it would show only what khugepaged's wish does to vm.min_free_kbytes");
+    insta::assert_snapshot!(said(&[(small, 4096), (huge, 0)]), @"transparent_hugepage.enabled cannot act here: the recording has page and slab events, but not what the program did to its memory (record has it by default)");
     insta::assert_snapshot!(said(&[(Knob::NumaZonelistOrder, 1), (Knob::Arenas, 2)]), @r"
     vm.numa_zonelist_order cannot act here: linux-6.18: since 4.14 there is only node order
     freehold.arenas cannot act here: linux-6.18: a zone has one set of free lists (+arenas and +zones divide it)

@@ -11,7 +11,6 @@
 
 pub mod holds;
 mod observe;
-pub mod program;
 mod rows;
 mod simulate;
 

@@ -5,9 +5,7 @@ use serde::Serialize;
 
 use crate::style::Style;
 use crate::table::Table;
-use crate::{
-    changes, counters, heading, knob_uses, labels, latency, locks, memory, published, units, validate_program,
-};
+use crate::{changes, counters, heading, knob_uses, labels, latency, locks, memory, published, units};
 
 use super::svg;
 
@@ -114,7 +112,7 @@ impl Page {
             label,
             labels: labels::by_policy(&document.runs.iter().collect::<Vec<_>>()),
             notes: document.notes.clone(),
-            text: validate_program::text(Style::plain(), &Document { proofs: vec![], ..document.clone() }),
+            text: String::new(),
             scenes: scenes.iter().map(part).collect(),
             published: experiments
                 .iter()

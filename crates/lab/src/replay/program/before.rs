@@ -1,5 +1,5 @@
 //! What was there when the recording began: files' pages in memory, what processes had mapped and touched. It is brought about before any
-//! time passes.
+//! time passes. What there is no room for is left out, and counted.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,47 +11,47 @@ use super::process::{Process, map};
 use crate::program::{Before, PageRange, Program};
 use crate::stage::Stage;
 
-/// The program's files, with what of them was in memory. Where there is no room for all, the last ones are without.
-pub(super) fn files(stage: &Rc<Stage>, program: &Program) -> Result<Vec<Arc<File<SimMachine>>>, String> {
-    let door = stage.mm.files();
-    let made: Vec<_> = program.files.iter().map(|file| door.new_file(file.kind)).collect();
+/// Pages that were in memory when the recording began and for which there is no room, under the name that runs count them by.
+const NO_ROOM: &str = "pages_without_room";
+
+/// The program's files, with what of them was in memory.
+pub(super) fn files(stage: &Rc<Stage>, program: &Program) -> Vec<Arc<File<SimMachine>>> {
+    let made: Vec<_> = program.files.iter().map(|file| stage.mm.files().new_file(file.kind)).collect();
     stage.machine().on_behalf_of(stage.cpu(0), || {
         for (recorded, file) in program.files.iter().zip(&made) {
-            let pages = recorded.before.iter().flat_map(|&(first, count)| first..first + count);
-            for page in pages {
-                let read = stage.mm.files().read_file(file, page, Placement::default());
-                read.map_err(|error| {
-                    format!("the files of the recording do not fit into this machine: {error}")
-                })?;
+            for &(first, pages) in &recorded.before {
+                cache(stage, file, first, pages);
             }
         }
-        Ok::<(), String>(())
-    })?;
-    Ok(made)
+    });
+    made
+}
+
+fn cache(stage: &Stage, file: &File<SimMachine>, first: u32, pages: u32) {
+    for page in first..first + pages {
+        if stage.mm.files().read_file(file, page, Placement::default()).is_err() {
+            stage.tally.note(NO_ROOM, u64::from(first + pages - page));
+            return;
+        }
+    }
 }
 
 /// What an address space had.
-pub(super) fn fill(
-    stage: &Stage,
-    files: &[Arc<File<SimMachine>>],
-    process: &Process,
-    before: &[Before],
-) -> Result<(), String> {
+pub(super) fn fill(stage: &Stage, files: &[Arc<File<SimMachine>>], process: &Process, before: &[Before]) {
     for what in before {
         match *what {
             Before::Mapped(call) => {
-                map(stage, files, process, &call)
-                    .map_err(|error| format!("what was mapped before: {error}"))?;
+                if map(stage, files, process, &call).is_err() {
+                    stage.tally.note(NO_ROOM, u64::from(call.range.pages));
+                }
             }
             Before::Touched(PageRange { start, pages }, touch) => {
                 for page in (start.0..start.0 + pages).map(Vpn) {
-                    let touched = stage.mm.spaces().touch_page(&process.space, page, touch);
-                    touched.map_err(|error| {
-                        format!("what the program had in memory does not fit into this machine: {error}")
-                    })?;
+                    if stage.mm.spaces().touch_page(&process.space, page, touch).is_err() {
+                        stage.tally.note(NO_ROOM, 1);
+                    }
                 }
             }
         }
     }
-    Ok(())
 }

@@ -59,16 +59,15 @@ impl Copy {
     }
 
     /// Makes the address spaces that tasks begin in, with what was there before.
-    pub(super) fn make_spaces(&self) -> Result<(), String> {
+    pub(super) fn make_spaces(&self) {
         let Play { stage, program, files, .. } = &*self.play;
         let mut spaces = vec![];
         for had in &program.before {
             let process = Process::new(stage.mm.spaces().new_space(), HugePages::AsConfigured);
-            before::fill(stage, files, &process, had)?;
+            before::fill(stage, files, &process, had);
             spaces.push(process);
         }
         *self.spaces.borrow_mut() = spaces;
-        Ok(())
     }
 
     /// Starts all tasks that begin with the program, at `start`.
@@ -132,9 +131,7 @@ impl Copy {
         }
         self.pass.set(self.pass.get() + 1);
         self.signalled.borrow_mut().fill(false);
-        match self.make_spaces() {
-            Ok(()) => self.start(self.stage().machine().now()),
-            Err(_) => self.stage().tally.could_not_get(),
-        }
+        self.make_spaces();
+        self.start(self.stage().machine().now());
     }
 }

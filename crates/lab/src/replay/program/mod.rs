@@ -64,7 +64,7 @@ impl Workload for Programs {
     }
 
     fn start(&self, _sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
-        let files = before::files(stage, &self.program)?;
+        let files = before::files(stage, &self.program);
         let play = Rc::new(Play {
             stage: Rc::clone(stage),
             program: Arc::clone(&self.program),
@@ -80,7 +80,7 @@ impl Workload for Programs {
             let copy = Copy::new(&play, number);
             let start = if self.count > 1 { machine.random() % window } else { 0 };
             first = first.min(start);
-            machine.on_behalf_of(stage.cpu(number), || copy.make_spaces())?;
+            machine.on_behalf_of(stage.cpu(number), || copy.make_spaces());
             copy.start(Nanos(start));
         }
         stage.start.set(Nanos(first));

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::{AddressSpace, Backing, File, HugePages, MapError, MapSpec, Placement, Touch, Vpn};
+use mm::vm::{AddressSpace, Backing, File, HugePages, MapError, MapSpec, MemoryLock, Placement, Touch, Vpn};
 use sim::SimMachine;
 
-use crate::program::{self, Advice, Call, FileRange, MapCall, PageRange};
+use crate::program::{self, Call, FileRange, MapCall, PageRange};
 use crate::stage::Stage;
 
 /// An address space with its tasks.
@@ -110,8 +110,10 @@ pub(super) fn make(
         Call::Protect { range, protection } => {
             spaces.protect(space, range.start, range.pages, protection).is_ok()
         }
-        Call::Advise { range, advice } => advise(stage, space, range, advice),
-        Call::Pin(range) => populate(stage, space, range, Touch::Write),
+        Call::Advise { range: PageRange { start, pages }, advice } => {
+            spaces.madvise(space, start, pages, advice).is_ok()
+        }
+        Call::Pin(PageRange { start, pages }) => spaces.mlock(space, start, pages, MemoryLock::Keep).is_ok(),
         Call::Read(range) => read(stage, files, range),
         Call::Fill(range) => fill(stage, files, range),
         Call::Write(range) => write(stage, files, range),
@@ -142,20 +144,6 @@ fn populate(
     touch: Touch,
 ) -> bool {
     stage.mm.spaces().populate(space, start, pages, touch).is_ok()
-}
-
-fn advise(stage: &Stage, space: &AddressSpace<SimMachine>, range: PageRange, advice: Advice) -> bool {
-    let PageRange { start, pages } = range;
-    let spaces = stage.mm.spaces();
-    match advice {
-        Advice::DontNeed => spaces.discard(space, start, pages),
-        Advice::Huge => spaces.advise(space, start, pages, HugePages::Advised),
-        Advice::NoHuge => spaces.advise(space, start, pages, HugePages::Never),
-        Advice::PopulateRead => return populate(stage, space, range, Touch::Read),
-        Advice::PopulateWrite => return populate(stage, space, range, Touch::Write),
-        Advice::Free | Advice::Collapse | Advice::Cold | Advice::PageOut => return false,
-    }
-    true
 }
 
 /// A read through the page cache: what is not there any more, though it was when this was recorded, is waited for.
