@@ -357,3 +357,18 @@ fn a_region_may_move_within_its_table() {
     assert_eq!((space.resident_pages(), space.table_pages()), (4, 1));
     check(&mm);
 }
+
+#[test]
+fn what_is_cut_off_a_file_goes_dirty_or_not() {
+    let mm = machine(0);
+    let file = mm.files().new_file(FileKind::Disk);
+    for page in 0..20 {
+        mm.files().write_file(&file, page, Placement::default()).unwrap();
+    }
+    assert_eq!(mm.files().truncate_pages(&file, 5, 100), 15);
+    assert_eq!(mm.files().truncate_pages(&file, 5, 100), 0);
+    assert_eq!((mm.files().file_pages(), mm.files().dirty_pages().dirty), (5, 5));
+    check(&mm);
+    mm.files().drop_file(&file);
+    assert_eq!(held(&mm), 0);
+}

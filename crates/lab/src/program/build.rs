@@ -139,6 +139,9 @@ impl Builder {
             EventKind::FileWrite { file, first, pages } => {
                 self.file_call(time, task, (file, first, pages), Call::Write);
             }
+            EventKind::FileDrop { file, first, pages } => {
+                self.file_call(time, task, (file, first, pages), Call::Drop);
+            }
             EventKind::FileAdd { file, first, pages } => {
                 self.file_call(time, task, (file, first, pages), Call::Fill);
             }
@@ -408,7 +411,7 @@ impl Builder {
         let call = call(FileRange { file, first, pages });
         match call {
             Call::Fill(_) => self.files.come(file, first, pages),
-            Call::Read(_) => self.files.used(file, first, pages),
+            Call::Read(_) | Call::Drop(_) => self.files.used(file, first, pages),
             _ => {}
         }
         if self.tracks[task].space.is_some() {

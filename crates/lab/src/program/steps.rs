@@ -152,6 +152,8 @@ pub enum Call {
     Read(FileRange),
     /// Writes them.
     Write(FileRange),
+    /// Cuts pages off a file.
+    Drop(FileRange),
     /// Has pages of a file come into the page cache, for a read, a fault or readahead: its wait for them is among its sleeps.
     Fill(FileRange),
 }

@@ -292,6 +292,24 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         alone
     }
 
+    /// The `pages` from `first` on of `file` go, dirty ones too (truncation); those that somebody maps stay. Says how many went.
+    pub fn truncate_pages(self, file: &File<M, G::Space>, first: u32, pages: u32) -> u32 {
+        let gone: Vec<Pfn> = {
+            let mut state = file.state.lock_local(self.machine());
+            let there: Vec<(u32, Pfn)> =
+                state.pages.range(first..first.saturating_add(pages)).map(|(at, pfn)| (*at, *pfn)).collect();
+            let free = there.into_iter().filter(|(_, pfn)| self.lru().page(*pfn).mapped() == 0);
+            let free: Vec<(u32, Pfn)> = free.collect();
+            for (index, _) in &free {
+                state.pages.remove(index);
+                state.dirty.remove(index);
+            }
+            free.into_iter().map(|(_, pfn)| pfn).collect()
+        };
+        self.give_back(&gone);
+        gone.len() as u32
+    }
+
     /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
     pub fn drop_file(self, file: &File<M, G::Space>) {
         self.own().files.lock_local(self.machine()).remove(&file.id.0);
@@ -301,6 +319,11 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             core::mem::take(&mut state.pages)
         };
         let pages: Vec<Pfn> = pages.into_values().collect();
+        self.give_back(&pages);
+    }
+
+    /// Pages that their file has no more.
+    fn give_back(self, pages: &[Pfn]) {
         for chunk in pages.chunks(15) {
             self.machine().spend(Chore::Truncate, chunk.len() as u32);
             for &pfn in chunk {

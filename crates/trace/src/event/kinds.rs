@@ -7,7 +7,7 @@ use super::field::{
     ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, FieldPlace, FieldSink, FieldSource, Frame, Hide,
     Instruction, LOCKED, NextTask, Number, Packed, Rest, Touched, Whole,
 };
-use super::readers::{FILE_WRITE, SLAB_ALLOC, SLAB_FREE, file_add, file_read, zone_locked};
+use super::readers::{FILE_WRITE, SLAB_ALLOC, SLAB_FREE, file_add, file_drop, file_read, zone_locked};
 use super::space::{MapFlags, PresentKind};
 use super::tracepoint::{Decoded, Tracepoint};
 use super::{Group, NameId, SwitchState};
@@ -535,6 +535,23 @@ kinds! {
         /// Pages of the range that this is about.
         pages: u32 => Rest<0>,
     } from []
+    /// Pages went out of the page cache on the task's time: their file was cut short or deleted, or memory was short.
+    FileDrop = "file_drop" {
+        /// Whose pages.
+        file: NameId => Number,
+        /// The first.
+        first: u32 => Rest<0>,
+        /// Pages of the folio.
+        pages: u32 => Rest<1>,
+    } from [
+        Tracepoint {
+            group: Group::File,
+            name: "filemap:mm_filemap_delete_from_page_cache",
+            needed: &["s_dev", "i_ino", "index"],
+            optional: &["order"],
+            read: file_drop,
+        },
+    ]
 }
 
 fn page_alloc<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {

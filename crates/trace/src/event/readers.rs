@@ -68,9 +68,19 @@ fn file_write<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
 
 /// Reads `filemap:mm_filemap_add_to_page_cache`'s fields.
 pub(super) fn file_add<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
-    let first = of.short(2)?;
-    let pages = 1u32.checked_shl(of.short(3).unwrap_or(0))?;
+    let (first, pages) = folio(of)?;
     Some(Decoded::File(EventKind::FileAdd { file: NameId::NONE, first, pages }, file_key(of)?))
+}
+
+/// Reads `filemap:mm_filemap_delete_from_page_cache`'s fields.
+pub(super) fn file_drop<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
+    let (first, pages) = folio(of)?;
+    Some(Decoded::File(EventKind::FileDrop { file: NameId::NONE, first, pages }, file_key(of)?))
+}
+
+/// A folio's first page in its file, and its pages: the third field and the fourth.
+fn folio(of: &Sample<'_, '_>) -> Option<(u32, u32)> {
+    Some((of.short(2)?, 1u32.checked_shl(of.short(3).unwrap_or(0))?))
 }
 
 /// Of the first two fields.

@@ -226,6 +226,7 @@ fn with_file(kind: EventKind, file: NameId) -> EventKind {
         EventKind::FileRead { first, pages, .. } => EventKind::FileRead { file, first, pages },
         EventKind::FileWrite { first, pages, .. } => EventKind::FileWrite { file, first, pages },
         EventKind::FileAdd { first, pages, .. } => EventKind::FileAdd { file, first, pages },
+        EventKind::FileDrop { first, pages, .. } => EventKind::FileDrop { file, first, pages },
         other => other,
     }
 }

@@ -117,6 +117,9 @@ pub(super) fn make(
         Call::Read(range) => read(stage, files, range),
         Call::Fill(range) => fill(stage, files, range),
         Call::Write(range) => write(stage, files, range),
+        Call::Drop(FileRange { file, first, pages }) => {
+            stage.mm.files().truncate_pages(&files[file as usize], first, pages) > 0
+        }
         Call::ForbidHuge => {
             process.set_huge(stage, HugePages::Never);
             true
