@@ -174,6 +174,8 @@ fn check_end(host: &Host) -> Result<(), String> {
     let mm = host.raw();
     host.stop_daemons();
     mm.lru().lru_drain_all();
+    // It stays once it was made, until memory is short.
+    mm.spaces().free_huge_zero();
     mm.spaces().check_vm()?;
     host.drain_all();
     let (managed, pages) = (host.memory_use().managed, host.check()?);
