@@ -240,7 +240,7 @@ fn values_are_written_as_the_kernel_takes_them() {
 fn every_output_says_what_a_knob_did() {
     let words = ["--force", "--set", "vm.swappiness=0", "--set", "vm.min_free_kbytes=8192"];
     let text = replay(&words);
-    let forced = "vm.swappiness: forced, it cannot act here; never consulted: a recording has";
+    let forced = "vm.swappiness: forced, it cannot act here; never consulted: the recording has";
     assert!(text.contains("what the knobs did") && text.contains(forced), "{text}");
     let document: serde_json::Value =
         serde_json::from_str(&replay(&[&["--json"][..], &words].concat())).unwrap();
