@@ -3,13 +3,15 @@
 //! A *capture* is a kernel's own account of its machine and its parameters: [`Capture`] reads it, [`params`] compares what
 //! mm computes from the topology alone. A *page trace* is every page event of a run: mm is given its allocations and
 //! frees and must refill and drain as the kernel did. A *slab trace* is every allocation and free of a cache's objects: mm
-//! must take them from the same slabs by the same paths. [`conform_file`] tells them apart by content.
+//! must take them from the same slabs by the same paths. A *scene* is
+//! a program of a few operations with what a kernel counted at its marks: mm plays it and must count the same. [`conform_file`] tells them apart by content.
 
 mod live;
 mod outcome;
 mod pages;
 pub mod params;
 mod read;
+mod scenes;
 mod slabs;
 
 use std::path::{Path, PathBuf};
@@ -58,6 +60,8 @@ pub fn conform_file(path: &Path) -> Result<FileOutcome, ConformError> {
         let beside = beside_path(path);
         let beside_text = read(&beside)?;
         conform_trace(&text, &beside_text)
+    } else if scenes::is_scene(&text) {
+        scenes::conform(&text)
     } else if is_beside_trace(&text) {
         Ok(FileOutcome::new(FileKind::BesideTrace))
     } else {

@@ -54,7 +54,7 @@ impl FileOutcome {
             mechanism: match kind {
                 FileKind::PageTrace => Some(Mechanism::PageLists),
                 FileKind::SlabTrace => Some(Mechanism::Slabs),
-                FileKind::Capture | FileKind::BesideTrace => None,
+                FileKind::Capture | FileKind::Scene | FileKind::BesideTrace => None,
             },
             notes: vec![],
         }
@@ -122,6 +122,8 @@ pub enum FileKind {
     PageTrace,
     /// Every allocation and free of a slab cache's objects in a run.
     SlabTrace,
+    /// What a scene's program and its kernel counted, mark by mark.
+    Scene,
     /// The text beside a trace; it is read with the trace.
     BesideTrace,
 }

@@ -65,7 +65,7 @@ fn add(outcome: &FileOutcome, sums: &mut BTreeMap<(String, Mechanism, Check), He
     let check = match outcome.kind {
         FileKind::Capture => Check::Captures,
         FileKind::PageTrace | FileKind::SlabTrace => Check::Traces,
-        FileKind::BesideTrace => return,
+        FileKind::Scene | FileKind::BesideTrace => return,
     };
     for (&mechanism, tally) in &outcome.mechanisms {
         let of = sums.entry((outcome.policy.clone(), mechanism, check)).or_insert_with(|| Held {

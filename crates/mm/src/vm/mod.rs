@@ -55,7 +55,7 @@ pub use fork::ForkError;
 pub use pin::Pinned;
 pub use region::{Backing, HugePages, MapSpec, Protection, Reserve};
 pub use space::Vm;
-pub use space::{AddressSpace, MapError};
+pub use space::{AddressSpace, MapError, PartOf, Residence};
 pub(crate) use swap::Swap;
 pub(crate) use table::Table;
 

@@ -6,11 +6,12 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use super::counters::{SpaceCounters, SpaceStat};
+use super::entry::bit;
 use super::family::Family;
 use super::khugepaged::Khugepaged;
 use super::mempolicy::InterleaveWeights;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
-use super::table::{Directory, Table};
+use super::table::{Directory, EntrySize, Table};
 use super::zero::Zeros;
 use super::{SpaceId, Swap, Touch, Vpn};
 use super::{SpacesDoor, SpacesGround};
@@ -148,6 +149,28 @@ impl<M: Machine> AddressSpace<M> {
         let regions = self.regions.lock_local(machine);
         regions.find(vpn).map(|region| (region.clone(), generation))
     }
+}
+
+/// What is at a virtual page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Residence {
+    /// Nothing that is in memory.
+    Absent,
+    /// The page is in swap.
+    Swapped,
+    /// The page of zeros.
+    Zeros(PartOf),
+    /// A page, on this node.
+    Page(Node, PartOf),
+}
+
+/// What a page is part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartOf {
+    /// Nothing larger.
+    Itself,
+    /// A huge page, which may be mapped in parts.
+    Huge,
 }
 
 /// Why nothing was mapped.
@@ -332,6 +355,21 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     fn managed_pages(self) -> u64 {
         self.zones().iter().map(|zone| u64::from(zone.managed())).sum()
+    }
+
+    /// What is at `vpn` of `space`.
+    pub fn residence(self, space: &AddressSpace<M>, vpn: Vpn) -> Residence {
+        let Some((entry, size)) = space.table(vpn).map(|table| table.entry_and_size(vpn)) else {
+            return Residence::Absent;
+        };
+        let part =
+            if size == EntrySize::Huge || entry.has(bit::PART) { PartOf::Huge } else { PartOf::Itself };
+        match entry {
+            entry if entry.is_zeros() => Residence::Zeros(part),
+            entry if entry.is_present() => Residence::Page(self.pages().node_of_page(entry.head()), part),
+            entry if entry.slot().is_some() => Residence::Swapped,
+            _ => Residence::Absent,
+        }
     }
 
     /// The node of the page that is mapped at `vpn` of `space`; `None` where none is, or it is on its way.

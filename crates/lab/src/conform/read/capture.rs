@@ -164,7 +164,7 @@ fn set(knobs: &Knobs, knob: Knob, name: &str, value: &str) -> Result<(), FormatE
     knobs.set(knob, value).map_err(|error| FormatError::new(0, error.to_string()))
 }
 
-fn spec(zone: &ZoneInfo, kind: ZoneKind) -> Result<ZoneSpec, FormatError> {
+pub(in crate::conform) fn spec(zone: &ZoneInfo, kind: ZoneKind) -> Result<ZoneSpec, FormatError> {
     let missing = || FormatError::new(zone.line, format!("zone {} has no start_pfn", zone.name));
     Ok(ZoneSpec {
         kind,

@@ -1,0 +1,159 @@
+//! What a kernel counted at the marks of a scene, and the comparison.
+
+use std::collections::BTreeMap;
+
+use super::play::{Marks, Seen};
+use crate::conform::outcome::{FileKind, FileOutcome};
+use crate::conform::read::sections::{FormatError, Sections};
+
+/// A mark of a capture.
+#[derive(Debug, Default)]
+pub(super) struct Mark<'a> {
+    label: &'a str,
+    /// The program's minor and major faults.
+    faults: (u64, u64),
+    events: BTreeMap<&'a str, u64>,
+    /// By region, then by what it counts, by eighths.
+    regions: BTreeMap<&'a str, BTreeMap<&'a str, [u64; 8]>>,
+}
+
+/// The marks of a capture, in order.
+pub(super) fn marks(text: &str) -> Result<Vec<Mark<'_>>, FormatError> {
+    let mut marks: Vec<Mark<'_>> = vec![];
+    let mut section = "";
+    for (number, line) in (1..).zip(text.lines()) {
+        if let Some(name) = line.strip_prefix("@@") {
+            section = name.split_whitespace().next().unwrap_or("");
+            if section == "mark" {
+                let label = name.split_whitespace().nth(2).unwrap_or("");
+                marks.push(Mark { label, ..Mark::default() });
+            }
+            continue;
+        }
+        let Some(mark) = marks.last_mut() else { continue };
+        let bad = || FormatError::new(number, "this line of a mark cannot be read");
+        match section {
+            "mark" if line.starts_with("time_us=") => mark.faults = faults(line).ok_or_else(bad)?,
+            "vmstat" => {
+                if let Some((name, value)) = line.split_once(' ') {
+                    mark.events.insert(name, value.parse().map_err(|_| bad())?);
+                }
+            }
+            "residency" if line.contains(" region ") => {
+                let (name, counts) = region(line).ok_or_else(bad)?;
+                mark.regions.insert(name, counts);
+            }
+            _ => {}
+        }
+    }
+    Ok(marks)
+}
+
+fn faults(line: &str) -> Option<(u64, u64)> {
+    let of = |name: &str| {
+        let word = line.split_whitespace().find_map(|word| word.strip_prefix(name))?;
+        word.strip_prefix('=')?.parse().ok()
+    };
+    Some((of("minor_faults")?, of("major_faults")?))
+}
+
+fn region(line: &str) -> Option<(&str, BTreeMap<&str, [u64; 8]>)> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?;
+    let mut all = BTreeMap::new();
+    for word in words {
+        let Some((what, counts)) = word.split_once('=') else { continue };
+        let counts: Vec<u64> = counts.split(',').filter_map(|count| count.parse().ok()).collect();
+        if let Ok(eighths) = <[u64; 8]>::try_from(counts) {
+            all.insert(what, eighths);
+        }
+    }
+    Some((name, all))
+}
+
+/// Events that are compared: what repeats exactly on the kernel's side, and does not count what else runs there.
+fn is_compared(event: &str) -> bool {
+    event.starts_with("thp_") || event == "pglazyfree"
+}
+
+/// What is compared of a region: which pages are active depends on what the recorder's own pages do to a CPU's batch.
+const OF_REGIONS: [&str; 6] = ["present", "swapped", "huge", "zero", "node0", "node1"];
+
+/// Compares mark by mark: counts since the mark before, and what is resident. What is 0 on both sides is not counted.
+pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Marks) -> FileOutcome {
+    let mut outcome = FileOutcome::new(FileKind::Scene);
+    outcome.policy = format!("linux-{}", release(sections.word("uname")));
+    // By process: a kernel's count of faults falls where another begins, and comes back where that one has ended.
+    let mut before: Option<(&Mark<'_>, &Seen)> = None;
+    let mut faults: BTreeMap<bool, (u64, u64)> = BTreeMap::new();
+    for (mark, seen) in marks.iter().zip(&played.seen) {
+        compare_faults(&mut outcome, (mark, seen), &mut faults);
+        compare_events(&mut outcome, (mark, seen), before);
+        compare_regions(&mut outcome, mark, seen);
+        before = Some((mark, seen));
+    }
+    if let Some(stopped) = &played.stopped {
+        outcome.notes.push(format!(
+            "compared up to {} of {} marks: {stopped}",
+            played.seen.len(),
+            marks.len()
+        ));
+    }
+    outcome
+}
+
+fn release(uname: &str) -> String {
+    uname.split(['.', '-']).take(2).collect::<Vec<_>>().join(".")
+}
+
+fn compare_faults(
+    outcome: &mut FileOutcome,
+    (mark, seen): (&Mark<'_>, &Seen),
+    last: &mut BTreeMap<bool, (u64, u64)>,
+) {
+    let Some((minor, major)) = seen.faults else {
+        last.insert(seen.is_child, mark.faults);
+        return;
+    };
+    let then = last.insert(seen.is_child, mark.faults).unwrap_or_default();
+    let label = mark.label;
+    let kernel = (mark.faults.0.saturating_sub(then.0), mark.faults.1.saturating_sub(then.1));
+    for (what, kernel, ours) in [("minor faults", kernel.0, minor), ("major faults", kernel.1, major)] {
+        if kernel != 0 || ours != 0 {
+            outcome.compare(|| format!("mark {label}: {what}"), kernel, ours);
+        }
+    }
+}
+
+fn compare_events(
+    outcome: &mut FileOutcome,
+    (mark, seen): (&Mark<'_>, &Seen),
+    before: Option<(&Mark<'_>, &Seen)>,
+) {
+    let label = mark.label;
+    for (&event, &kernel) in mark.events.iter().filter(|(event, _)| is_compared(event)) {
+        let ours = seen.events.get(event).copied().unwrap_or(0);
+        let then = before.map_or((0, 0), |(mark, seen)| {
+            let ours = seen.events.get(event).copied().unwrap_or(0);
+            (mark.events.get(event).copied().unwrap_or(0), ours)
+        });
+        let (kernel, ours) = (kernel.saturating_sub(then.0), ours.saturating_sub(then.1));
+        if kernel != 0 || ours != 0 {
+            outcome.compare(|| format!("mark {label}: {event}"), kernel, ours);
+        }
+    }
+}
+
+fn compare_regions(outcome: &mut FileOutcome, mark: &Mark<'_>, seen: &Seen) {
+    let none = BTreeMap::new();
+    for (&name, kernel) in &mark.regions {
+        let ours = seen.regions.get(name).unwrap_or(&none);
+        for what in OF_REGIONS.iter().filter(|what| kernel.contains_key(*what)) {
+            let (kernel, ours) = (kernel[what], ours.get(what).copied().unwrap_or_default());
+            if kernel.iter().chain(&ours).any(|&pages| pages != 0) {
+                let of = |pages: [u64; 8]| pages.map(|pages| pages.to_string()).join(",");
+                outcome.compare(|| format!("mark {}: {name} {what}", mark.label), of(kernel), of(ours));
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Scenes: small programs that ran alone on a stock kernel, with what it counted wherever they say `mark`. mm plays the
+//! program on a machine of the same zones and must count the same: faults of the program, events of huge pages, and what
+//! is resident of each region, by eighths.
+//!
+//! Played are anonymous regions, touches, forks, advice, memory policies of regions, and khugepaged while a program sleeps. A scene is
+//! played up to the first operation that is not (files, swap, cgroups, reclaim on demand), and its outcome says where that was.
+
+mod compare;
+mod machine;
+mod play;
+mod program;
+
+use super::outcome::FileOutcome;
+use super::read::sections::{FormatError, Sections};
+
+/// Whether `text` is what a kernel said of a scene.
+pub(super) fn is_scene(text: &str) -> bool {
+    text.starts_with("# scene ")
+}
+
+/// Plays the scene of `text`, and compares.
+///
+/// # Errors
+/// The line that cannot be read, or a kernel without rules.
+pub(super) fn conform(text: &str) -> Result<FileOutcome, FormatError> {
+    let sections = Sections::of(text);
+    let program = program::parse(sections.need("scene")?)?;
+    let marks = compare::marks(text)?;
+    let machine = machine::Played::new(&sections, &program)?;
+    let seen = play::play(machine, &program)?;
+    Ok(compare::compare(&sections, &marks, &seen))
+}
