@@ -53,7 +53,7 @@ impl Group {
         }
     }
 
-    /// The tracepoints. Not every kernel has all of them; see [`Group::absence`].
+    /// The tracepoints. Not every kernel has all of them; see `absence`.
     pub fn tracepoints(self) -> impl Iterator<Item = &'static str> {
         super::tracepoints().filter(move |of| of.group == self).map(|of| of.name)
     }
