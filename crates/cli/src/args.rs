@@ -342,9 +342,18 @@ pub(crate) struct Validate {
     /// Simulations of each workload, each with another seed
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
     pub(crate) seeds: u32,
-    /// End with status 1 if a figure is outside of its target
+    /// End with status 1 if a figure is outside of its target, or with CMD if a change went another way than predicted
     #[arg(long)]
     pub(crate) strict: bool,
+    /// With CMD: what it is to run under, in turn; settings are put back at the end. It is recorded under the first
+    #[arg(long, value_name = "KNOB=V[,V…]", requires = "command")]
+    pub(crate) set: Vec<String>,
+    /// With CMD: counted runs under each setting
+    #[arg(long, default_value_t = 5, requires = "command", value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
+    pub(crate) repeats: u32,
+    /// Run this program for real under each setting of --set, and predict the same; its stdin is empty, its output goes nowhere
+    #[arg(last = true, value_name = "CMD", requires = "set", conflicts_with_all = ["tasks", "memory", "mib", "ms"])]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Tasks that map memory, write to it, unmap it.

@@ -4,7 +4,7 @@
 //! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`], and [`Object`]s of
 //! [`ObjectCache`]s. Below it, [`HostMachine`] is mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
 //! [`HostLock`]s. [`stress`] shakes it with many threads, [`mod@bench`] measures it; [`probe`] measures the machine itself,
-//! [`fault_loop`] makes its kernel work.
+//! [`fault_loop`] makes its kernel work, [`command`] runs a program, [`settings`] changes the kernel's settings for a while.
 //!
 //! ```
 //! use freehold_host::Host;
@@ -25,6 +25,7 @@
 mod arena;
 pub mod bench;
 mod clock;
+pub mod command;
 mod cpu;
 mod daemons;
 pub mod fault_loop;
@@ -37,6 +38,7 @@ mod objects;
 pub mod probe;
 mod queue_lock;
 mod rng;
+pub mod settings;
 mod signal;
 pub mod stress;
 mod sysfs;

@@ -42,6 +42,7 @@ mod table;
 pub mod to_set;
 pub mod units;
 pub mod validate;
+pub mod validate_program;
 pub mod zonelists;
 
 pub use style::Style;

@@ -15,3 +15,4 @@ pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod tour;
 pub(crate) mod validate;
+mod validate_program;

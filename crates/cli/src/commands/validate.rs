@@ -7,7 +7,7 @@ use lab::validate::{self, Case, Compared, Observed, Plan, ProbeCost, Setting, Si
 use sim::Profile;
 use trace::{Event, Group, Reader, RecordOptions, Target};
 
-use super::fault_loop;
+use super::{fault_loop, validate_program};
 use crate::args::{FaultLoopOptions, Global, MappedMemory, Validate};
 use crate::common::{CommandVerdict, Failure, command_line, machine, present};
 use crate::progress::Bar;
@@ -22,6 +22,10 @@ const CARRIED_MIB: u32 = 256;
 const RING_PAGES: [usize; 3] = [32_768, 8192, 2048];
 
 pub(crate) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict, Failure> {
+    validate_program::undo_left()?;
+    if !options.command.is_empty() {
+        return validate_program::run(global, options);
+    }
     let cases = cases(options)?;
     if options.machine != THIS {
         machine(&options.machine)?;
@@ -102,7 +106,7 @@ fn event_cost(tracepoint: &str) -> Result<Option<f64>, Failure> {
     trace::event_cost(tracepoint, &mut || host::fault_loop::carry(CARRIED_MIB, &cpus)).map_err(Failure::of)
 }
 
-fn profile(global: &Global, options: &Validate) -> Result<(Profile, Vec<String>), Failure> {
+pub(super) fn profile(global: &Global, options: &Validate) -> Result<(Profile, Vec<String>), Failure> {
     if options.machine != THIS {
         return Ok((machine(&options.machine)?, vec![]));
     }
@@ -154,7 +158,7 @@ fn record(case: Case, options: &Validate) -> Result<Recorded, Failure> {
 }
 
 /// A user who may have events may still not have much memory locked for them.
-fn with_largest_ring(record: &mut RecordOptions) -> Result<trace::Summary, Failure> {
+pub(super) fn with_largest_ring(record: &mut RecordOptions) -> Result<trace::Summary, Failure> {
     let mut refusal = None;
     for ring_pages in RING_PAGES {
         record.ring_pages = ring_pages;

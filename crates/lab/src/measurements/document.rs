@@ -12,6 +12,7 @@ use super::latency::Latency;
 use super::number;
 use super::proof::Proof;
 use super::published::{Row, Score};
+use super::validated::Validated;
 
 /// What `--json` prints: everything that a command measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Document {
     /// What recorded kernels counted beside what replays of the same count; from `replay`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
+    /// Programs that ran for real under several settings, beside what was predicted; from `validate -- CMD`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub validated: Vec<Validated>,
     /// Simulated figures beside published ones; from `lab` and `validate`.
     #[serde(default)]
     pub rows: Vec<Row>,

@@ -18,6 +18,7 @@ mod proof;
 mod published;
 mod sameness;
 mod statistics;
+mod validated;
 
 pub use change::{Change, Figure, Told, changes, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
@@ -36,3 +37,4 @@ pub use proof::{Proof, ProofRow};
 pub use published::{Direction, Role, Row, Score};
 pub use sameness::differences;
 pub use statistics::{Interval, Moments, Sample};
+pub use validated::{Agreement, Validated, ValidatedChange, ValidatedRow};

@@ -143,6 +143,13 @@ impl Moments {
         }
     }
 
+    /// By how much `other`'s mean is larger, and half the width of the interval in which that lies with 95 % confidence (Welch's
+    /// t): 0 where neither deviates, `None` where one has fewer than two values.
+    pub fn change(self, other: Self) -> (f64, Option<f64>) {
+        let certain = || (self.count > 1 && other.count > 1).then_some(0.0);
+        (other.mean - self.mean, self.welch(other).or_else(certain))
+    }
+
     /// Half the width of the interval in which the difference of the two means lies with 95 % confidence; `None` where one
     /// has fewer than two values, or neither deviates.
     fn welch(self, other: Self) -> Option<f64> {

@@ -8,19 +8,22 @@ use trace::Meta;
 pub struct Surroundings {
     /// The kernel's release: `6.18.44-1`.
     pub kernel: String,
-    /// Knobs of ours that stood at other values than their defaults.
+    /// Knobs of ours that stood at other values than their defaults, for the program as it was recorded.
     pub knobs: Vec<(Knob, u64)>,
+    /// The same for programs that are not recorded: these have huge pages as the machine is set.
+    pub unrecorded: Vec<(Knob, u64)>,
 }
 
 impl Surroundings {
     /// As the recording has them.
     pub(super) fn of(meta: &Meta) -> Self {
-        let mut knobs: Vec<(Knob, u64)> = KNOBS.iter().filter_map(|spec| stood(meta, spec.knob)).collect();
+        let unrecorded: Vec<(Knob, u64)> = KNOBS.iter().filter_map(|spec| stood(meta, spec.knob)).collect();
+        let mut knobs = unrecorded.clone();
         if meta.without_huge_pages {
             knobs.retain(|(knob, _)| *knob != Knob::TransparentHugepage);
             knobs.push((Knob::TransparentHugepage, 0));
         }
-        Self { kernel: meta.kernel.clone(), knobs }
+        Self { kernel: meta.kernel.clone(), knobs, unrecorded }
     }
 
     /// The policy of this kernel: `linux-6.18`; `None` where its release is not written like one.
@@ -67,7 +70,9 @@ mod tests {
         assert_eq!(here.knobs, [(Knob::WatermarkScaleFactor, 200), (Knob::TransparentHugepage, 2)]);
         assert_eq!(here.policy().as_deref(), Some("linux-6.18"));
         meta.without_huge_pages = true;
-        assert!(Surroundings::of(&meta).knobs.contains(&(Knob::TransparentHugepage, 0)));
-        assert_eq!(Surroundings { kernel: "next".into(), knobs: vec![] }.policy(), None);
+        let recorded = Surroundings::of(&meta);
+        assert!(recorded.knobs.contains(&(Knob::TransparentHugepage, 0)));
+        assert_eq!(recorded.unrecorded, here.knobs);
+        assert_eq!(Surroundings { kernel: "next".into(), ..Surroundings::default() }.policy(), None);
     }
 }

@@ -22,6 +22,6 @@ pub use plan::{
     Change, ParseSettingError, Plan, Setting, Variant, combinations, parse_change, parse_changes,
     parse_setting, parse_settings,
 };
-pub use proof::prove;
+pub use proof::{policy_of, prove};
 pub use run::{ReplayError, replay, replay_all};
 pub use source::Source;

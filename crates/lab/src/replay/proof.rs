@@ -7,7 +7,7 @@ use super::plan::{Plan, Variant};
 use super::run::{ReplayError, replay};
 use super::source::Source;
 use crate::measurements::{Proof, ProofRow, Run};
-use crate::program::{Counted, Program};
+use crate::program::{Counted, Program, Surroundings};
 
 /// What stands for a kernel whose release says nothing, or is newer than any whose rules were read.
 const STAND_IN_POLICY: &str = "linux-6.18";
@@ -19,9 +19,7 @@ const STAND_IN_POLICY: &str = "linux-6.18";
 /// What [`replay`] says.
 pub fn prove(source: &Source, host: Profile) -> Result<Option<Proof>, ReplayError> {
     let Source::Program(program) = source else { return Ok(None) };
-    let policy = program.surroundings.policy().and_then(|name| Policy::parse(&name).ok());
-    let policy = policy.or_else(|| Policy::parse(STAND_IN_POLICY).ok());
-    let policy = policy.ok_or_else(|| ReplayError::Plan(format!("there is no policy {STAND_IN_POLICY}")))?;
+    let policy = policy_of(&program.surroundings)?;
     // What stood at the recorded machine, and cannot act on this program or this profile, changes nothing.
     let plan = Plan { forced: true, ..Plan::new(host, policy) };
     let knobs = program.surroundings.knobs.clone();
@@ -35,6 +33,16 @@ pub fn prove(source: &Source, host: Profile) -> Result<Option<Proof>, ReplayErro
         rows: rows(&program.counted, &run),
         missing: missing(program),
     }))
+}
+
+/// The policy that stands for the recorded kernel.
+///
+/// # Errors
+/// None that are known: the policy that stands in is always there.
+pub fn policy_of(surroundings: &Surroundings) -> Result<Policy, ReplayError> {
+    let policy = surroundings.policy().and_then(|name| Policy::parse(&name).ok());
+    let policy = policy.or_else(|| Policy::parse(STAND_IN_POLICY).ok());
+    policy.ok_or_else(|| ReplayError::Plan(format!("there is no policy {STAND_IN_POLICY}")))
 }
 
 fn rows(counted: &Counted, run: &Run) -> Vec<ProofRow> {

@@ -11,6 +11,7 @@
 
 pub mod holds;
 mod observe;
+pub mod program;
 mod rows;
 mod simulate;
 

@@ -18,7 +18,7 @@ mod watch;
 pub use kernels::{Kernels, Limited};
 pub use need::{Compares, Need};
 pub use table::{KNOBS, Knob};
-pub use value::Written;
+pub use value::{FileText, Written};
 
 /// What a knob stands for in Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

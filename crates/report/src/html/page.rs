@@ -5,7 +5,9 @@ use serde::Serialize;
 
 use crate::style::Style;
 use crate::table::Table;
-use crate::{changes, counters, heading, knob_uses, labels, latency, locks, memory, published, units};
+use crate::{
+    changes, counters, heading, knob_uses, labels, latency, locks, memory, published, units, validate_program,
+};
 
 use super::svg;
 
@@ -112,7 +114,7 @@ impl Page {
             label,
             labels: labels::by_policy(&document.runs.iter().collect::<Vec<_>>()),
             notes: document.notes.clone(),
-            text: String::new(),
+            text: validate_program::text(Style::plain(), &Document { proofs: vec![], ..document.clone() }),
             scenes: scenes.iter().map(part).collect(),
             published: experiments
                 .iter()

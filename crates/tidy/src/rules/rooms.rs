@@ -52,7 +52,7 @@ const LAB_ROOMS: [Room; 16] = [
     ("scene", &["measurements", "stage", "workloads", "drive"]),
     ("replay", &["measurements", "reach", "recorded", "program", "stage", "workloads", "drive", "evidence"]),
     ("experiment", &["measurements", "reach", "stage", "workloads", "evidence", "scene"]),
-    ("validate", &["measurements", "workloads", "conform", "evidence", "scene"]),
+    ("validate", &["measurements", "program", "workloads", "conform", "evidence", "scene", "replay"]),
     ("this_machine", &["measurements", "reach", "drive", "replay"]),
 ];
 

@@ -21,6 +21,15 @@ pub struct Written {
     pub value: u64,
 }
 
+/// What is to be written to a file of the running kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileText {
+    /// The file.
+    pub path: &'static str,
+    /// The text, without a newline.
+    pub text: String,
+}
+
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.knob.words().iter().find(|word| word.value == self.value) {
@@ -106,10 +115,10 @@ impl Knob {
         }
     }
 
-    /// The line for a root shell that gives `value` to a running kernel. `line` is what the file holds now, where it is one
+    /// What gives `value` to a running kernel: a file and the text to write. `line` is what the file holds now, where it is one
     /// number of several; without it the others are the kernel's defaults. `None` where no file takes it: there is none,
     /// or the value means "as the kernel chooses".
-    pub fn command(self, value: u64, line: Option<&str>) -> Option<String> {
+    pub fn file_text(self, value: u64, line: Option<&str>) -> Option<FileText> {
         let computed = self.spec().computed == Some(value);
         let ours = self.words().iter().any(|word| word.value == value && !word.in_file);
         if computed || ours {
@@ -117,16 +126,21 @@ impl Knob {
         }
         match self.spec().stands_for {
             StandsFor::Sysctl(path) | StandsFor::Sysfs(path) => {
-                Some(format!("echo {} > {path}", self.written(value)))
+                Some(FileText { path, text: self.written(value).to_string() })
             }
             StandsFor::SysctlNumber { path, place } => {
                 let mut numbers = line.map_or_else(|| defaults_of_line(path), numbers_of);
                 *numbers.get_mut(place)? = value;
                 let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-                Some(format!("echo {} > {path}", numbers.join(" ")))
+                Some(FileText { path, text: numbers.join(" ") })
             }
             StandsFor::BootParameter(_) | StandsFor::Nothing(_) => None,
         }
+    }
+
+    /// The line for a root shell that does what [`Self::file_text`] says.
+    pub fn command(self, value: u64, line: Option<&str>) -> Option<String> {
+        self.file_text(value, line).map(|FileText { path, text }| format!("echo {text} > {path}"))
     }
 
     /// A value that shows how the file is written to: the default, where that is one.
