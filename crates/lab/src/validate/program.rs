@@ -124,10 +124,9 @@ pub fn compare(workload: String, all: &[UnderSetting]) -> Validated {
         }
     };
     let rows = all.iter().flat_map(|under| figures.iter().map(move |figure| row(under, figure)));
-    let changes = all
-        .iter()
-        .skip(1)
-        .flat_map(|under| figures.iter().filter_map(move |figure| change(figure, &all[0], under)));
+    let changes = all.iter().skip(1).flat_map(|under| {
+        figures.iter().take(KNOWN.len()).filter_map(move |figure| change(figure, &all[0], under))
+    });
     let run = all.iter().find_map(|under| under.predicted.first());
     Validated {
         workload,
@@ -141,7 +140,7 @@ pub fn compare(workload: String, all: &[UnderSetting]) -> Validated {
     }
 }
 
-/// A change of what a replay has too.
+/// A change of a figure that is the command's own: others move the machine's counters, too.
 fn change(figure: &Figure, first: &UnderSetting, under: &UnderSetting) -> Option<ValidatedChange> {
     let (from, to) = (figure.real(first), figure.real(under));
     let (mean_from, mean_to) = (from.mean()?, to.mean()?);
