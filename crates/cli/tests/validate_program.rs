@@ -17,7 +17,7 @@ fn what_cannot_be_set_or_run_is_refused_before_anything_runs() {
     let refused = |words: &[&str]| refusal(&[&["validate", MACHINE], words].concat());
     insta::assert_snapshot!(refused(&["--set", "vm.pcp_batch_scale_max=0,5", "--", "true"]), @"freehold: vm.pcp_batch_scale_max=0 cannot be set on a running kernel (no mainline kernel has this (CONFIG_PCP_BATCH_SCALE_MAX at build time)): validate takes what a file of /proc/sys or /sys takes");
     insta::assert_snapshot!(refused(&["--set", "vm.swappiness=0", "--", "no-such-program"]), @"freehold: no-such-program: there is no such command");
-    insta::assert_snapshot!(refused(&["--set", "vm.swapiness=0", "--", "true"]), @"freehold: no knob `vm.swapiness`; did you mean `vm.swappiness`? `freehold knobs list` has all");
+    insta::assert_snapshot!(refused(&["--set", "vm.swapiness=0", "--", "true"]), @"freehold: no knob `vm.swapiness`; did you mean `vm.swappiness`? `freehold knobs list` lists them");
     let usage = refused(&["--", "true"]);
     assert!(usage.contains("--set"), "{usage}");
     let usage = refused(&["--set", "vm.swappiness=0"]);

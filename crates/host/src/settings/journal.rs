@@ -106,7 +106,7 @@ impl Journal {
         for Held { path, text: held } in &self.held {
             let path = path.to_str().filter(|path| !path.contains(['\t', '\n']));
             let path = path.ok_or_else(|| io::Error::other("a path that no line can hold"))?;
-            text.push_str(&format!("{path}\t{held}\n"));
+            text.extend([path, "\t", held, "\n"]);
         }
         Ok(text)
     }
