@@ -164,12 +164,15 @@ fn change(figure: &Figure, first: &UnderSetting, under: &UnderSetting) -> Option
     Some(change)
 }
 
+/// Where a prediction has a figure.
+type OfPredicted = Box<dyn Fn(&Run) -> Option<f64>>;
+
 /// Something that real runs and predictions both may have.
 struct Figure {
     name: String,
     unit: &'static str,
     of_real: Box<dyn Fn(&CommandUse) -> f64>,
-    of_predicted: Box<dyn Fn(&Run) -> Option<f64>>,
+    of_predicted: OfPredicted,
 }
 
 impl Figure {
