@@ -116,12 +116,25 @@ pub(crate) struct Record {
     /// Let CMD have transparent huge pages; without this it has none, so that each first touch of a page is seen
     #[arg(long)]
     pub(crate) keep_huge_pages: bool,
+    /// Look from time to time which pages are accessed again, at 1 % of the time at most: by default of a command, not of what
+    /// runs already, where it holds up faults and mmap for some ms a GiB
+    #[arg(long, value_name = "WHETHER")]
+    pub(crate) accesses: Option<Switch>,
     /// Make a recording of a perf.data file, made with `perf record -e 'kmem:*' -a`, instead
     #[arg(long, value_name = "PERF.DATA", conflicts_with_all = ["pid", "cgroup", "all", "command"])]
     pub(crate) import: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Switch {
+    /// Do it.
+    On,
+    /// Leave it out.
+    Off,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use trace::AccessedCost;
 use trace::heat::{Heat, Region};
 
 use crate::style::Style;
 use crate::table::{Table, wrap};
+use crate::units::{duration, plural};
 
 /// The whole account.
 pub fn text(style: Style, of: &Heat) -> String {
@@ -22,6 +24,19 @@ pub fn text(style: Style, of: &Heat) -> String {
         table.row(row(region));
     }
     out + "\n" + &table.text(0, style.columns())
+}
+
+/// What it cost a recording to look at what is accessed again.
+pub fn cost(of: &AccessedCost) -> String {
+    format!(
+        "looked {} at what is accessed again: {} of the recorder's time, {} of the program's for {}, address spaces locked for {} \
+         at most (--accesses off leaves it out)",
+        plural(u64::from(of.rounds), "time"),
+        duration(of.own_ns as f64),
+        duration(of.walks_ns() as f64),
+        plural(of.accessed_pages, "page"),
+        duration(of.held_ns_max as f64),
+    )
 }
 
 fn row(region: &Region) -> Vec<String> {

@@ -30,6 +30,6 @@ pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};
 pub use inspect::{Inspection, inspect};
 pub use mask::{Mask, mask};
-pub use meta::{CacheInfo, Keep, Meta, NodeInfo, RecordingCost, RecordingEnd, Usage, ZoneSpan};
+pub use meta::{AccessedCost, CacheInfo, Keep, Meta, NodeInfo, RecordingCost, RecordingEnd, Usage, ZoneSpan};
 pub use slabs::{SlabPages, slab_pages};
 pub use stream::schema::Schema;

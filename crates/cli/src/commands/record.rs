@@ -8,7 +8,7 @@ use std::path::Path;
 use report::units::plural;
 use trace::{Group, RecordError, RecordOptions, Summary, Target};
 
-use crate::args::{Global, Record};
+use crate::args::{Global, Record, Switch};
 use crate::common::{CommandVerdict, Failure, note};
 use crate::output::{Channel, Destination, say};
 use crate::progress::Bar;
@@ -100,6 +100,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     record.masked = options.mask;
     record.length = options.length;
     record.keep_huge_pages = options.keep_huge_pages;
+    record.accessed = options.accesses.map(|switch| switch == Switch::On);
     Ok(record)
 }
 
@@ -137,6 +138,9 @@ fn account(output: &Path, summary: &Summary) -> String {
     if summary.without_huge_pages {
         text += "\nthe command had no transparent huge pages, so that each first touch is seen (--keep-huge-pages lets it)";
     }
+    if let Some(cost) = summary.accessed {
+        let _ = write!(text, "\n{}", report::heat::cost(&cost));
+    }
     if !summary.missing.is_empty() {
         let _ = write!(text, "\nthis kernel lacks {}: recorded without", summary.missing.join(", "));
     }
@@ -168,6 +172,7 @@ fn json(summary: &Summary) -> serde_json::Value {
         "tasks": summary.tasks,
         "duration_ns": summary.duration_ns,
         "cost_ns_per_event": summary.cost.map(|cost| cost.ns_per_event),
+        "accessed": summary.accessed,
         "exit_status": summary.exit_status,
         "interrupted": summary.interrupted,
     })

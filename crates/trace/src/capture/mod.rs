@@ -4,8 +4,9 @@
 //! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
 //! command that waits until all is ready, `calibrate` what recording costs, `host` and `zoneinfo` the description
 //! of this machine, `surroundings` its settings and counters and what the program used,
-//! `attach` what was there of a process before, `cgroup` who is in one.
+//! `accessed` what is used again after the first touch, `attach` what was there of a process before, `cgroup` who is in one.
 
+mod accessed;
 mod attach;
 mod calibrate;
 mod cgroup;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Group;
 use crate::error::RecordError;
-use crate::meta::{Keep, RecordingCost};
+use crate::meta::{AccessedCost, Keep, RecordingCost};
 
 /// What to record and how.
 #[derive(Clone, Debug)]
@@ -30,6 +30,9 @@ pub struct RecordOptions {
     /// Whether a command keeps the machine's setting of transparent huge pages. Otherwise it has none, so that each first
     /// touch of a page has its fault.
     pub keep_huge_pages: bool,
+    /// Whether it is looked at which pages are accessed after the first touch; `None` for what fits the target: yes for a
+    /// command, which is there to be recorded, no for what runs already, whose address space would be locked for it.
+    pub accessed: Option<bool>,
     /// Ends the recording after this time; a command that still runs is asked to end.
     pub length: Option<Duration>,
     /// Ends the recording cleanly when it becomes true; see [`super::stop_on_signals`].
@@ -63,6 +66,7 @@ impl RecordOptions {
             ring_pages: 2048,
             masked: false,
             keep_huge_pages: false,
+            accessed: None,
             length: None,
             stop: Arc::default(),
         }
@@ -82,6 +86,12 @@ impl RecordOptions {
             return Err(RecordError::Options("there is no command to record".into()));
         }
         Ok(())
+    }
+
+    /// Whose accessed bits are looked at: of everybody's, nobody's.
+    pub(super) fn looks_at_accesses(&self) -> bool {
+        let by_default = matches!(self.target, Target::Command(_));
+        self.groups.contains(&Group::Space) && self.accessed.unwrap_or(by_default)
     }
 
     pub(super) fn keep(&self) -> Keep {
@@ -149,6 +159,8 @@ pub struct Summary {
     pub without_huge_pages: bool,
     /// What recording cost, if it could be measured.
     pub cost: Option<RecordingCost>,
+    /// What looking at accessed bits cost, where that was done.
+    pub accessed: Option<AccessedCost>,
     /// `/proc/zoneinfo` when events had just been stopped.
     pub zoneinfo: String,
     /// The command's exit status, or 128 + the signal that ended it.

@@ -72,7 +72,8 @@ pub(crate) fn terminate_tree(root: u32) {
     }
 }
 
-fn tree(root: u32) -> BTreeSet<u32> {
+/// A process and its descendants.
+pub(super) fn tree(root: u32) -> BTreeSet<u32> {
     let parents = numbers(Path::new("/proc")).filter_map(|pid| Some((pid, parent_and_state(pid)?.0)));
     descendants(root, parents)
 }
@@ -88,7 +89,7 @@ pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
 }
 
 /// The second figure of statm; 0 of a process that is gone.
-fn resident_pages(pid: u32) -> u64 {
+pub(super) fn resident_pages(pid: u32) -> u64 {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0)
 }

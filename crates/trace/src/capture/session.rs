@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::accessed::{AccessSampler, Whose};
 use super::child::{Ended, HugePages, WaitingChild, exit_code, terminate, try_wait};
 use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
@@ -208,6 +209,19 @@ fn cgroup_folder(target: &Target) -> Result<Option<PathBuf>, RecordError> {
     }
 }
 
+/// Who looks at accessed bits of the command that is `root`, or of whom the options name.
+fn sampler(options: &RecordOptions, root: Option<u32>) -> Result<Option<AccessSampler>, RecordError> {
+    let whose = match (&options.target, root) {
+        _ if !options.looks_at_accesses() => return Ok(None),
+        (Target::Process(pid), _) => Whose::Tree(*pid),
+        (Target::Cgroup(name), _) => Whose::Cgroup(cgroup::find(name)?),
+        (_, Some(root)) => Whose::Tree(root),
+        (_, None) => return Ok(None),
+    };
+    let started = AccessSampler::start(whose);
+    started.map(Some).map_err(|error| RecordError::System { what: "starting a thread", error })
+}
+
 const fn membership(target: &Target) -> Membership {
     match target {
         Target::Command(_) | Target::Process(_) | Target::Cgroup(_) => Membership::Descendants,
@@ -234,6 +248,8 @@ struct Session<'a> {
     exit_status: Option<i32>,
     /// The folder of the cgroup that is recorded.
     cgroup: Option<PathBuf>,
+    /// Who looks at accessed bits.
+    accessed: Option<AccessSampler>,
     began: Instant,
     /// Since when the recording is about to end, its command not having ended by itself.
     stopping: Option<Instant>,
@@ -280,6 +296,7 @@ impl<'a> Session<'a> {
         }
         let now = Instant::now();
         Ok(Self {
+            accessed: sampler(options, child.as_ref().map(Child::id))?,
             options,
             output,
             progress,
@@ -395,6 +412,9 @@ impl<'a> Session<'a> {
 
     /// Tells progress and looks for settings that changed, each from time to time.
     fn look_around(&mut self) -> io::Result<()> {
+        while let Some(round) = self.accessed.as_ref().and_then(AccessSampler::next) {
+            self.assembler.accessed(&round)?;
+        }
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             self.look_who_joined()?;
@@ -434,6 +454,7 @@ impl<'a> Session<'a> {
     }
 
     fn finish(mut self) -> Result<Summary, RecordError> {
+        let accessed = self.accessed.as_mut().and_then(AccessSampler::stop);
         let end_ns = host::now_ns();
         let counted = self.assembler.counts().lost;
         // Losses are reported along with the next event that finds room; the last ones may have had none.
@@ -458,6 +479,7 @@ impl<'a> Session<'a> {
             interrupted: self.is_interrupted,
             counters: std::mem::take(&mut self.counters),
             usage: self.usage,
+            accessed,
         };
         let tasks = self.assembler.task_count();
         if let Err(error) = self.assembler.flush() {
@@ -480,6 +502,7 @@ impl<'a> Session<'a> {
             missing: vec![],
             without_huge_pages: self.meta.without_huge_pages,
             cost: self.meta.cost,
+            accessed,
             zoneinfo: self.zoneinfo,
             exit_status: self.exit_status,
             interrupted: self.is_interrupted,

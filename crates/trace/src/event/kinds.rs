@@ -526,14 +526,21 @@ kinds! {
         /// How many of them were there.
         cached: u32 => Rest<2>,
     } from []
-    /// Pages that were used since this was last looked at (accessed bits).
+    /// Pages of a mapping whose accessed bits were set again since they were cleared, a moment before. The process had so much CPU
+    /// time in between; who was not flushed from a TLB then has no bit.
     Accessed = "accessed" {
         /// The first page's address.
         address: u64 => Touched,
         /// How many of the pages.
         accessed: u32 => Whole,
-        /// Pages of the range that this is about.
+        /// Pages of the mapping.
         pages: u32 => Rest<0>,
+        /// CPU time that the process had between clearing and looking, ns.
+        cpu_ns: u32 => Rest<1>,
+        /// Those of its pages that were resident.
+        resident: u32 => Rest<2>,
+        /// Those of these that stood in huge pages, which have one bit for 512.
+        huge: u32 => Rest<3>,
     } from []
     /// Pages went out of the page cache on the task's time: their file was cut short or deleted, or memory was short.
     FileDrop = "file_drop" {

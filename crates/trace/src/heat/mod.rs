@@ -3,10 +3,11 @@
 //! The kernel offers two files for this. Writing to `/proc/PID/clear_refs` clears the accessed bits of a process;
 //! `/proc/PID/smaps` says of each mapping how many pages have theirs set again. A round clears once, then looks
 //! after each of [`WINDOWS`]. Rounds follow each other while the program runs; their medians are kept.
-//! `smaps` reads that file, `round` is one round on whatever is [`Watched`], `regions` finds the mappings of one round
+//! `bits` has the two files, `smaps` reads the second, `round` is one round on whatever is [`Watched`], `regions` finds the mappings of one round
 //! again in the next ones, `document` is the result, `process` watches a running program. docs/heat.md says what the figures
 //! are good for and what they are not.
 
+pub(crate) mod bits;
 mod date;
 mod document;
 mod process;

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::bits::{AccessedBits, Translations};
 use super::document::Heat;
 use super::regions::{median, regions, total};
 use super::round::{LooksOfRound, RoundEnd, Waited, Watched, round};
@@ -207,8 +207,7 @@ fn start(words: &[OsString]) -> Result<Child, HeatError> {
 struct WatchedProcess<'a, 'b> {
     course: &'a mut Course<'b>,
     pid: u32,
-    refs: File,
-    smaps: File,
+    bits: AccessedBits,
     cleared: Instant,
     flushed: bool,
     clear_ns: Option<f64>,
@@ -217,29 +216,20 @@ struct WatchedProcess<'a, 'b> {
 
 impl<'a, 'b> WatchedProcess<'a, 'b> {
     fn open(course: &'a mut Course<'b>, pid: u32) -> Result<Self, (String, io::Error)> {
-        let opened = |name: &str, options: &mut OpenOptions| {
-            let path = format!("/proc/{pid}/{name}");
-            options.open(&path).map_err(|error| (path, error))
-        };
-        let refs = opened("clear_refs", OpenOptions::new().write(true))?;
-        let smaps = opened("smaps", OpenOptions::new().read(true))?;
+        let bits = AccessedBits::open(pid)?;
         let cleared = Instant::now();
-        Ok(Self { course, pid, refs, smaps, cleared, flushed: true, clear_ns: None, look_ns: vec![] })
+        Ok(Self { course, pid, bits, cleared, flushed: true, clear_ns: None, look_ns: vec![] })
     }
 }
 
 impl Watched for WatchedProcess<'_, '_> {
     fn clear(&mut self) -> io::Result<()> {
-        let began = Instant::now();
-        self.refs.write_all(b"1")?;
-        // Clearing leaves the TLBs alone, and a CPU sets no bit of a page that it still has there: a page used all the
-        // time would seem unused until it happens to be thrown out. Clearing the soft-dirty bits flushes them, also
-        // where the kernel has no such bits.
-        self.flushed = self.refs.write_all(b"4").is_ok();
-        self.clear_ns = Some(began.elapsed().as_nanos() as f64);
+        let cleared = self.bits.clear(Translations::Flushed)?;
+        self.flushed = cleared.is_whole;
+        self.clear_ns = Some(cleared.took.as_nanos() as f64);
         // A look goes over the pages in the same order and takes its time, too: from the one start to the other is how
         // long each page had, nearly.
-        self.cleared = began;
+        self.cleared = cleared.began;
         Ok(())
     }
 
@@ -261,12 +251,9 @@ impl Watched for WatchedProcess<'_, '_> {
     }
 
     fn look(&mut self) -> io::Result<String> {
-        let began = Instant::now();
-        let mut bytes = vec![];
-        self.smaps.rewind()?;
-        self.smaps.read_to_end(&mut bytes)?;
-        self.look_ns.push(began.elapsed().as_nanos() as f64);
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let looked = self.bits.look()?;
+        self.look_ns.push(looked.took.as_nanos() as f64);
+        Ok(looked.text)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! [`record`] takes perf's records apart, [`sort`] puts those of several CPUs in order, [`tasks`] numbers the tasks and knows
 //! which belong to the workload, [`schema`] reads a tracepoint's bytes, [`spaces`] pairs the beginnings and ends of calls, [`attached`]
-//! writes what was there before, [`assemble`] makes events of all of it and decides
+//! writes what was there before, [`accessed`] what is used again, [`assemble`] makes events of all of it and decides
 //! which are kept.
 
+pub(crate) mod accessed;
 pub(crate) mod assemble;
 mod assemble_spaces;
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn range_kind() -> impl Strategy<Value = EventKind> {
                 10 => EventKind::FileAdd { file, first, pages },
                 11 => EventKind::Present { address, kind: PresentKind::ALL[present], pages },
                 12 => EventKind::Cached { file, first, pages, cached: e },
-                _ => EventKind::Accessed { address, accessed: e, pages },
+                _ => EventKind::Accessed { address, accessed: e, pages, cpu_ns: d, resident: first, huge: e },
             }
         },
     )
