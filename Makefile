@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test lint bench results evidence knobs recordings fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence knobs recordings bpf fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -16,6 +16,7 @@ help:
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
+	@echo "make bpf         the recorder's programs in the kernel anew; clang 14"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
 	@echo "make seeded-bugs whether those schedules find bugs that are put in on purpose: some minutes"
@@ -57,6 +58,9 @@ knobs: build
 
 recordings: build
 	scripts/recordings
+
+bpf:
+	scripts/bpf
 
 fuzz:
 	scripts/fuzz

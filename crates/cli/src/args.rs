@@ -107,6 +107,9 @@ pub(crate) struct Record {
     /// Stop after this time; a command that still runs is asked to end
     #[arg(long = "for", value_parser = seconds::<0>, value_name = "SECONDS")]
     pub(crate) length: Option<Duration>,
+    /// By programs in the kernel (bpf), by perf, or by the first that is possible here (auto)
+    #[arg(long, default_value = "auto", value_name = "WAY")]
+    pub(crate) via: String,
     /// Pages of each CPU's ring, a power of two
     #[arg(long, default_value_t = 2048, value_name = "PAGES")]
     pub(crate) ring: usize,

@@ -21,7 +21,7 @@ mod stream;
 pub mod tracefs;
 
 pub use capture::{
-    Group, Progress, RecordOptions, Status, Summary, Target, event_cost, record, stop_on_signals,
+    Group, Progress, RecordOptions, Status, Summary, Target, Via, event_cost, record, stop_on_signals,
 };
 pub use error::{ReadError, RecordError};
 pub use event::{Call, Decoded, Event, EventKind, FileKey, MapFlags, NameId, PresentKind, SwitchState, Task};

@@ -31,6 +31,8 @@ pub struct Meta {
     pub vm: BTreeMap<String, String>,
     /// What recording costs, measured before the start.
     pub cost: Option<RecordingCost>,
+    /// By what: `bpf` or `perf`; empty in older recordings and in imported ones, which are perf's.
+    pub via: String,
     /// The tracepoints recorded: `kmem:mm_page_alloc` …
     pub tracepoints: Vec<String>,
     /// Which events were kept.

@@ -96,6 +96,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     };
     let mut record = RecordOptions::new(options.output, target);
     record.groups = Group::parse_list(&options.events).map_err(Failure)?;
+    record.via = options.via.parse().map_err(Failure)?;
     record.ring_pages = options.ring;
     record.masked = options.mask;
     record.length = options.length;
@@ -135,6 +136,9 @@ fn account(output: &Path, summary: &Summary) -> String {
     if let Some(cost) = summary.cost {
         let _ = write!(text, "; recording costs about {:.0} ns an event here", cost.ns_per_event);
     }
+    if let Some(why) = &summary.refusal {
+        let _ = write!(text, "\nrecorded by perf, which costs more, for BPF cannot here: {why}");
+    }
     if summary.without_huge_pages {
         text += "\nthe command had no transparent huge pages, so that each first touch is seen (--keep-huge-pages lets it)";
     }
@@ -166,6 +170,7 @@ fn json(summary: &Summary) -> serde_json::Value {
     serde_json::json!({
         "events": summary.events,
         "bytes": summary.bytes,
+        "via": summary.via,
         "lost": summary.lost,
         "left_out": summary.left_out,
         "unreadable": summary.unreadable,

@@ -3,14 +3,17 @@
 use crate::{Finding, Tree};
 
 /// What a committed file may end in. A kind that is not here is a leftover, or a line to add.
-const ENDINGS: [&str; 19] = [
+const ENDINGS: [&str; 22] = [
+    "c",
     "data",
     "fhr",
     "gitignore",
+    "h",
     "html",
     "json",
     "lock",
     "md",
+    "o",
     "pl",
     "py",
     "rec",

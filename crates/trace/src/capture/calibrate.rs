@@ -2,14 +2,17 @@
 
 use std::{io, ptr};
 
-use super::perf::Events;
-use super::ring::records;
+use super::bpf::Belongs;
+use super::source::Source;
 use crate::error::RecordError;
 use crate::meta::RecordingCost;
-use crate::stream::record::{Layout, Record};
 
-/// Rounds, an odd number for the median's sake.
-const ROUNDS: usize = 15;
+/// How often events are stopped and started.
+const TURNS: usize = 3;
+/// Rounds with events stopped, and as many with events running, of a turn. The first of each warms up and is not counted.
+const TURN_ROUNDS: usize = 6;
+/// Rounds that count; an odd number for the median's sake.
+const ROUNDS: usize = TURNS * (TURN_ROUNDS - 1);
 /// Pages that a round faults in and gives back.
 const PAGES: usize = 1024;
 const PAGE_SIZE: usize = mm::ids::PAGE_SIZE as usize;
@@ -18,26 +21,33 @@ const RING_PAGES_MIN: usize = 512;
 
 /// Measures with `events`, which are stopped before and after. `None` if it cannot be measured: the rings are too small,
 /// or the loop caused no events.
-pub(super) fn measure(events: &mut Events, ring_pages: usize) -> Result<Option<RecordingCost>, RecordError> {
+pub(super) fn measure(events: &mut Source, ring_pages: usize) -> Result<Option<RecordingCost>, RecordError> {
     if ring_pages < RING_PAGES_MIN {
         return Ok(None);
     }
+    events.set_members([own_tid()], Belongs::Yes);
+    let measured = measure_as_member(events);
+    events.set_members([own_tid()], Belongs::No);
+    measured
+}
+
+fn measure_as_member(events: &mut Source) -> Result<Option<RecordingCost>, RecordError> {
     let [mut off, mut on, mut costs, mut counts] = [const { vec![] }; 4];
-    fault_loop()?;
-    for _ in 0..ROUNDS {
-        let stopped = fault_loop()? as f64;
+    for _ in 0..TURNS {
+        let stopped = rounds(|| Ok((fault_loop()?, ())))?;
         events.enable()?;
-        let running = fault_loop();
+        let running = rounds(|| Ok((fault_loop()?, events.count(own_tid()))));
         events.disable()?;
-        let running = running? as f64;
-        let count = count_own(events) as f64;
-        if count == 0.0 {
-            return Ok(None);
+        for ((stopped, ()), (running, count)) in stopped.into_iter().zip(running?) {
+            if count == 0 {
+                return Ok(None);
+            }
+            let (stopped, running, count) = (stopped as f64, running as f64, count as f64);
+            off.push(stopped / PAGES as f64);
+            on.push(running / PAGES as f64);
+            costs.push((running - stopped).max(0.0) / count);
+            counts.push(count / PAGES as f64);
         }
-        off.push(stopped / PAGES as f64);
-        on.push(running / PAGES as f64);
-        costs.push((running - stopped).max(0.0) / count);
-        counts.push(count / PAGES as f64);
     }
     Ok(Some(RecordingCost {
         ns_per_event: median(&mut costs),
@@ -48,6 +58,12 @@ pub(super) fn measure(events: &mut Events, ring_pages: usize) -> Result<Option<R
     }))
 }
 
+/// What the rounds of half a turn say, but for the first.
+fn rounds<T>(mut round: impl FnMut() -> Result<T, RecordError>) -> Result<Vec<T>, RecordError> {
+    round()?;
+    (1..TURN_ROUNDS).map(|_| round()).collect()
+}
+
 /// Fewer events in a round than this are too few to tell their cost from noise.
 const ROUND_EVENTS_MIN: usize = 2000;
 
@@ -55,7 +71,7 @@ const ROUND_EVENTS_MIN: usize = 2000;
 /// a round says how many ns it took. The median over rounds with the events on and off in turn; rounds with few events
 /// are made up for, up to a point. `None` if there were no others.
 pub(super) fn event_cost(
-    events: &mut Events,
+    events: &mut Source,
     round: &mut dyn FnMut() -> io::Result<u64>,
 ) -> Result<Option<f64>, RecordError> {
     let mut timed =
@@ -67,7 +83,7 @@ pub(super) fn event_cost(
         let running = timed();
         events.disable()?;
         let running = running? as f64;
-        let count = count_own(events);
+        let count = events.count(own_tid());
         if count >= ROUND_EVENTS_MIN {
             costs.push((running - stopped) / count as f64);
         }
@@ -86,10 +102,16 @@ fn own_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Maps memory, writes a byte to each page, unmaps it. Gives the ns that this took.
+/// Touches fresh pages and gives them back. Gives the ns that this took.
 fn fault_loop() -> Result<u64, RecordError> {
-    let len = PAGES * PAGE_SIZE;
     let start = own_ns();
+    touch_pages(PAGES)?;
+    Ok(own_ns() - start)
+}
+
+/// Maps so many pages, writes a byte to each, unmaps them.
+pub(super) fn touch_pages(pages: usize) -> Result<(), RecordError> {
+    let len = pages * PAGE_SIZE;
     // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
     let memory = unsafe {
         libc::mmap(
@@ -108,28 +130,18 @@ fn fault_loop() -> Result<u64, RecordError> {
     // write is a fault.
     unsafe {
         libc::madvise(memory, len, libc::MADV_NOHUGEPAGE);
-        for page in 0..PAGES {
+        for page in 0..pages {
             memory.cast::<u8>().add(page * PAGE_SIZE).write_volatile(1);
         }
         libc::munmap(memory, len);
     }
-    Ok(own_ns() - start)
+    Ok(())
 }
 
-/// Empties the rings and counts the samples of this thread.
-fn count_own(events: &mut Events) -> usize {
+/// This thread's number.
+pub(super) fn own_tid() -> u32 {
     // SAFETY: gettid has no conditions.
-    let me = unsafe { libc::gettid() } as u32;
-    let mut count = 0;
-    let mut bytes = vec![];
-    for ring in &mut events.rings {
-        bytes.clear();
-        ring.drain(&mut bytes);
-        let parsed = records(&bytes).filter_map(|(head, body)| Layout::OURS.parse(head, body));
-        count +=
-            parsed.filter(|(origin, record)| origin.tid == me && matches!(record, Record::Sample(_))).count();
-    }
-    count
+    unsafe { libc::gettid() as u32 }
 }
 
 fn median(values: &mut [f64]) -> f64 {

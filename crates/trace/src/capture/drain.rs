@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use super::ring::Ring;
+use super::bpf::Left;
+use super::source::AnyRing;
 use crate::capture::host::now_ns;
 
 /// Bytes that may wait for the writer. Beyond, records stay in the rings, and what finds no room there is counted lost.
@@ -30,7 +31,7 @@ pub(super) struct DrainedRound {
 pub(super) struct Drainer {
     pub(super) rounds: Receiver<DrainedRound>,
     shared: Arc<DrainState>,
-    thread: Option<JoinHandle<Vec<Ring>>>,
+    thread: Option<JoinHandle<Vec<AnyRing>>>,
 }
 
 #[derive(Default)]
@@ -43,7 +44,7 @@ struct DrainState {
 
 impl Drainer {
     /// Starts to empty `rings`.
-    pub(super) fn start(rings: Vec<Ring>) -> io::Result<Self> {
+    pub(super) fn start(rings: Vec<AnyRing>) -> io::Result<Self> {
         let shared = Arc::new(DrainState::default());
         let (sender, rounds) = channel();
         let for_thread = Arc::clone(&shared);
@@ -70,7 +71,7 @@ impl Drainer {
     }
 
     /// Waits for the thread's end, after the last round.
-    pub(super) fn join(mut self) -> Vec<Ring> {
+    pub(super) fn join(mut self) -> Vec<AnyRing> {
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
@@ -81,25 +82,26 @@ impl Drop for Drainer {
     }
 }
 
-fn run(mut rings: Vec<Ring>, shared: &DrainState, rounds: &Sender<DrainedRound>) -> Vec<Ring> {
+fn run(mut rings: Vec<AnyRing>, shared: &DrainState, rounds: &Sender<DrainedRound>) -> Vec<AnyRing> {
     let mut horizon = 0;
     loop {
         // Read before the rings are: what comes after it may be missing from the last round, but nothing before it.
         let is_last = shared.stop.load(Ordering::Acquire);
         let began = now_ns();
         let mut batches = vec![];
+        let mut is_whole = true;
         for (index, ring) in rings.iter_mut().enumerate() {
             if !is_last && shared.backlog.load(Ordering::Relaxed) > BACKLOG_MAX {
                 break;
             }
             let mut buffer =
                 shared.spare.lock().ok().and_then(|mut spare| spare.pop_front()).unwrap_or_default();
-            ring.drain(&mut buffer);
+            is_whole &= ring.drain(&mut buffer) == Left::Nothing;
             shared.backlog.fetch_add(buffer.len(), Ordering::Relaxed);
             batches.push((index, buffer));
         }
-        // A round that left rings out proves nothing about them.
-        let is_full = batches.len() == rings.len();
+        // A round that left rings out, or a record that was being written, proves nothing about them.
+        let is_full = is_whole && batches.len() == rings.len();
         let round = DrainedRound { horizon: if is_last { u64::MAX } else { horizon }, is_last, batches };
         if rounds.send(round).is_err() || is_last {
             return rings;
@@ -112,9 +114,10 @@ fn run(mut rings: Vec<Ring>, shared: &DrainState, rounds: &Sender<DrainedRound>)
 }
 
 /// Waits until a ring is a quarter full, or a little while.
-fn wait(rings: &[Ring]) {
+fn wait(rings: &[AnyRing]) {
+    let fds = rings.iter().filter_map(AnyRing::fd);
     let mut fds: Vec<libc::pollfd> =
-        rings.iter().map(|ring| libc::pollfd { fd: ring.fd(), events: libc::POLLIN, revents: 0 }).collect();
+        fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     // SAFETY: `fds` is an array of that many entries, and the descriptors are open as long as the rings.
     unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, PATIENCE_MS) };
 }

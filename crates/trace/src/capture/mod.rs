@@ -1,6 +1,6 @@
-//! Capture: the kernel's memory events while a command runs, by perf_event_open(2).
+//! Capture: the kernel's memory events while a command runs, by our programs in the kernel (`bpf`), or by perf_event_open(2).
 //!
-//! Each CPU has one ring that all of its events go into. `perf` opens the events, `ring` reads a ring, `drain` is
+//! `source` chooses between the two. `perf` opens perf's events, each CPU's into one ring, `ring` reads such a ring, `drain` is
 //! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
 //! command that waits until all is ready, `calibrate` what recording costs, `host` and `zoneinfo` the description
 //! of this machine, `surroundings` its settings and counters and what the program used,
@@ -8,6 +8,7 @@
 
 mod accessed;
 mod attach;
+mod bpf;
 mod calibrate;
 mod cgroup;
 pub(crate) mod child;
@@ -19,9 +20,11 @@ mod perf;
 pub(crate) mod procs;
 mod ring;
 mod session;
+mod source;
 mod surroundings;
 pub mod zoneinfo;
 
 pub use crate::event::Group;
 pub use options::{Progress, RecordOptions, Status, Summary, Target};
 pub use session::{event_cost, record, stop_on_signals};
+pub use source::Via;

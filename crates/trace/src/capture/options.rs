@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Group;
+use super::source::Via;
 use crate::error::RecordError;
 use crate::meta::{AccessedCost, Keep, RecordingCost};
 
@@ -23,6 +24,8 @@ pub struct RecordOptions {
     /// Whose events are kept; `None` for what fits the target: the workload's for a command or a process, the system's
     /// for everything.
     pub keep: Option<Keep>,
+    /// By what.
+    pub via: Via,
     /// Pages in each CPU's ring, a power of two.
     pub ring_pages: usize,
     /// Whether addresses and names are hidden from the start.
@@ -63,6 +66,7 @@ impl RecordOptions {
             target,
             groups: Group::DEFAULT.into(),
             keep: None,
+            via: Via::default(),
             ring_pages: 2048,
             masked: false,
             keep_huge_pages: false,
@@ -155,6 +159,10 @@ pub struct Summary {
     pub duration_ns: u64,
     /// Tracepoints that this kernel lacks and the recording goes without.
     pub missing: Vec<String>,
+    /// How it was recorded, `bpf` or `perf`.
+    pub via: String,
+    /// Why not by BPF, where that was tried.
+    pub refusal: Option<String>,
     /// Whether the command ran without transparent huge pages.
     pub without_huge_pages: bool,
     /// What recording cost, if it could be measured.

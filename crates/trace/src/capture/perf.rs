@@ -30,6 +30,8 @@ pub(super) struct Events {
     pub(super) rings: Vec<Ring>,
     /// The CPUs' numbers.
     pub(super) cpus: Vec<u32>,
+    /// The rings' own events, for whoever empties the rings takes them away.
+    leaders: Vec<OwnedFd>,
     tracepoints: Vec<OwnedFd>,
     counts_lost: bool,
 }
@@ -39,7 +41,8 @@ impl Events {
     pub(super) fn open(what: &Wanted, cpus: &[u32], ring_pages: usize) -> Result<Self, RecordError> {
         // SAFETY: sysconf reads a constant.
         let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let mut events = Self { rings: vec![], cpus: vec![], tracepoints: vec![], counts_lost: true };
+        let mut events =
+            Self { rings: vec![], cpus: vec![], leaders: vec![], tracepoints: vec![], counts_lost: true };
         let _files = MoreFiles::allow();
         for &cpu in cpus {
             let mut attr = attributes();
@@ -59,6 +62,10 @@ impl Events {
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
                 result => result.map_err(explain)?,
             };
+            let kept = leader.try_clone();
+            events
+                .leaders
+                .push(kept.map_err(|error| RecordError::System { what: "keeping an event", error })?);
             let ring = Ring::map(leader, ring_pages, page_size)?;
             for &id in &what.tracepoints {
                 events.open_tracepoint(id, cpu, &ring)?;
@@ -112,9 +119,8 @@ impl Events {
 
     /// The rings' own events first: they must know new tasks before these are seen to do something.
     fn each(&self, control: impl Fn(i32) -> i32) -> Result<(), RecordError> {
-        let rings = self.rings.iter().map(Ring::fd);
-        for fd in rings.chain(self.tracepoints.iter().map(AsRawFd::as_raw_fd)) {
-            if control(fd) < 0 {
+        for fd in self.leaders.iter().chain(&self.tracepoints) {
+            if control(fd.as_raw_fd()) < 0 {
                 return Err(RecordError::system("starting or stopping events"));
             }
         }

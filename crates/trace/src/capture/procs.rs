@@ -51,6 +51,13 @@ pub(crate) fn largest(root: u32) -> u32 {
     tree(root).into_iter().max_by_key(|&pid| resident_pages(pid)).unwrap_or(root)
 }
 
+/// Whether tasks have the numbers here that the kernel itself calls them by: those of its first PID namespace.
+pub(super) fn is_root_namespace() -> bool {
+    /// The inode that every kernel gives to that namespace.
+    const FIRST: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link == Path::new(FIRST))
+}
+
 /// A process's name, as `comm` has it.
 pub(crate) fn name(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;

@@ -14,18 +14,20 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::accessed::{AccessSampler, Whose};
+use super::bpf::{Belongs, Watched};
 use super::child::{Ended, HugePages, WaitingChild, exit_code, terminate, try_wait};
 use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
 use super::output::Output;
 use super::perf::{Events, Wanted};
 use super::procs::Workload;
-use super::{Group, attach, calibrate, cgroup, host, procs, ring, surroundings};
+use super::source::{Plan, Source};
+use super::{Group, attach, calibrate, cgroup, host, procs, surroundings};
 use crate::error::RecordError;
 use crate::event::Absence;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
-use crate::meta::{Meta, RecordingEnd, Usage};
+use crate::meta::{Keep, Meta, RecordingEnd, Usage};
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::attached::Attached;
 use crate::stream::record::{Layout, Origin};
@@ -68,12 +70,21 @@ pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Su
         }
     }
     cgroup_folder(&options.target)?;
-    let Tracepoints { schema, wanted, names, missing } = tracepoints(options)?;
-    let mut events = Events::open(&wanted, &host::online_cpus(), options.ring_pages)?;
+    let Tracepoints { schema, found, missing } = tracepoints(options)?;
+    let names = found.iter().map(|(name, _)| name.clone()).collect();
+    let plan = Plan {
+        via: options.via,
+        tracepoints: found,
+        maps: options.groups.contains(&Group::Space),
+        watched: watched(options),
+        ring_pages: options.ring_pages,
+    };
+    let mut events = Source::open(&plan)?;
+    let refusal = events.refusal.take();
     let output = Output::open(&options.output)?;
     let started = start(options, &mut events, &output, names)?;
     let mut summary = Session::new(started, schema, events, (options, &output), progress)?.run()?;
-    summary.missing = missing;
+    (summary.missing, summary.refusal) = (missing, refusal);
     Ok(summary)
 }
 
@@ -90,32 +101,29 @@ pub fn event_cost(
     const RING_PAGES: usize = 8192;
     let format = mount::read_format(&mount::find()?, tracepoint)?;
     let wanted = Wanted { tracepoints: vec![format.id], maps: false };
-    let mut events = Events::open(&wanted, &host::online_cpus(), RING_PAGES)?;
-    calibrate::event_cost(&mut events, round)
+    let events = Events::open(&wanted, &host::online_cpus(), RING_PAGES)?;
+    calibrate::event_cost(&mut Source::perf(events), round)
 }
 
 /// Those of the groups.
 struct Tracepoints {
     /// How to decode them.
     schema: Schema,
-    wanted: Wanted,
-    names: Vec<String>,
+    /// What recordings call them, and their numbers.
+    found: Vec<(String, u16)>,
     /// Those that this kernel lacks and goes without.
     missing: Vec<String>,
 }
 
 fn tracepoints(options: &RecordOptions) -> Result<Tracepoints, RecordError> {
     let tracefs = mount::find()?;
-    let maps = options.groups.contains(&Group::Space);
-    let wanted = Wanted { tracepoints: vec![], maps };
-    let mut found = Tracepoints { schema: Schema::default(), wanted, names: vec![], missing: vec![] };
+    let mut found = Tracepoints { schema: Schema::default(), found: vec![], missing: vec![] };
     for &group in &options.groups {
         for name in group.tracepoints() {
             match mount::read_format(&tracefs, name) {
                 Ok(format) => {
                     found.schema.add(&format).map_err(RecordError::Missing)?;
-                    found.wanted.tracepoints.push(format.id);
-                    found.names.push(name.to_owned());
+                    found.found.push((name.to_owned(), format.id));
                 }
                 Err(RecordError::Missing(why)) => match group.absence(name) {
                     Absence::Fails => return Err(RecordError::Missing(why)),
@@ -146,7 +154,7 @@ struct Started {
 /// Everything from the description of the machine to the command's first instruction.
 fn start(
     options: &RecordOptions,
-    events: &mut Events,
+    events: &mut Source,
     output: &Output,
     tracepoints: Vec<String>,
 ) -> Result<Started, RecordError> {
@@ -158,6 +166,7 @@ fn start(
     // That moved pages between the lists.
     meta.zoneinfo = host::zoneinfo();
     meta.tracepoints = tracepoints;
+    meta.via = events.name().into();
     meta.keep = options.keep();
     meta.without_huge_pages = held.is_some() && huge_pages == HugePages::Off;
     meta.command =
@@ -180,8 +189,7 @@ fn start(
     };
     meta.start_unix_ns = host::unix_ns();
     meta.start_ns = host::now_ns();
-    events.enable()?;
-    let tasks = procs::snapshot(&workload);
+    let tasks = enable(events, &workload)?;
     let running: BTreeSet<u32> = match options.target {
         Target::Process(_) | Target::Cgroup(_) => {
             tasks.iter().filter(|task| task.in_workload).map(|task| task.pid).collect()
@@ -200,6 +208,21 @@ fn start(
         return Err(error);
     }
     Ok(Started { child, tasks, meta, drainer, usage, attached })
+}
+
+/// Starts the events. Gives the tasks that exist.
+fn enable(events: &mut Source, workload: &Workload) -> Result<Vec<crate::event::Task>, RecordError> {
+    tell_members(events, &procs::snapshot(workload));
+    events.enable()?;
+    let tasks = procs::snapshot(workload);
+    // Those that came in between were made by tasks that nobody watched yet.
+    tell_members(events, &tasks);
+    Ok(tasks)
+}
+
+fn tell_members(events: &Source, tasks: &[crate::event::Task]) {
+    let members = tasks.iter().filter(|task| task.in_workload);
+    events.set_members(members.map(|task| task.tid), Belongs::Yes);
 }
 
 fn cgroup_folder(target: &Target) -> Result<Option<PathBuf>, RecordError> {
@@ -222,6 +245,14 @@ fn sampler(options: &RecordOptions, root: Option<u32>) -> Result<Option<AccessSa
     started.map(Some).map_err(|error| RecordError::System { what: "starting a thread", error })
 }
 
+/// Whose events programs in the kernel record.
+fn watched(options: &RecordOptions) -> Watched {
+    match (options.keep(), membership(&options.target)) {
+        (Keep::System, _) | (_, Membership::Everybody) => Watched::Everybody,
+        _ => Watched::Members,
+    }
+}
+
 const fn membership(target: &Target) -> Membership {
     match target {
         Target::Command(_) | Target::Process(_) | Target::Cgroup(_) => Membership::Descendants,
@@ -234,7 +265,7 @@ struct Session<'a> {
     options: &'a RecordOptions,
     output: &'a Output,
     progress: &'a mut dyn Progress,
-    events: Events,
+    events: Source,
     drainer: Drainer,
     child: Option<Child>,
     meta: Meta,
@@ -262,7 +293,7 @@ impl<'a> Session<'a> {
     fn new(
         started: Started,
         schema: Schema,
-        events: Events,
+        events: Source,
         (options, output): (&'a RecordOptions, &'a Output),
         progress: &'a mut dyn Progress,
     ) -> Result<Self, RecordError> {
@@ -361,12 +392,8 @@ impl<'a> Session<'a> {
 
     fn take(&mut self, round: DrainedRound) -> io::Result<()> {
         for (index, bytes) in round.batches {
-            let cpu = self.events.cpus[index];
-            for (head, body) in ring::records(&bytes) {
-                if let Some((origin, _)) = Layout::OURS.parse(head, body) {
-                    self.sorter.push(origin.time, cpu, head, body);
-                }
-            }
+            let (feed, sorter) = (self.events.feeds[index], &mut self.sorter);
+            feed.each(&bytes, |time, head, body| sorter.push(time, feed.cpu, head, body));
             self.drainer.recycle(bytes);
         }
         let assembler = &mut self.assembler;
@@ -447,7 +474,9 @@ impl<'a> Session<'a> {
         for pid in cgroup::members(folder) {
             if !self.assembler.is_recorded(pid) {
                 let attached = attach::look([pid]);
-                self.assembler.join(&procs::threads(pid), &attached)?;
+                let threads = procs::threads(pid);
+                self.events.set_members(threads.iter().copied(), Belongs::Yes);
+                self.assembler.join(&threads, &attached)?;
             }
         }
         Ok(())
@@ -500,6 +529,8 @@ impl<'a> Session<'a> {
             tasks,
             duration_ns: end_ns - self.meta.start_ns,
             missing: vec![],
+            via: self.meta.via,
+            refusal: None,
             without_huge_pages: self.meta.without_huge_pages,
             cost: self.meta.cost,
             accessed,

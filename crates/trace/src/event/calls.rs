@@ -72,3 +72,27 @@ calls! {
     /// Says something of the process: whether it may have huge pages, and much that is of no interest here.
     Prctl = "syscalls:sys_enter_prctl" ["option", "arg2"] "syscalls:sys_exit_prctl"
 }
+
+impl Call {
+    /// The call that x86-64 numbers so.
+    pub(crate) const fn of_x86_64(number: u32) -> Option<Self> {
+        Some(match number {
+            9 => Self::Mmap,
+            10 => Self::Mprotect,
+            11 => Self::Munmap,
+            12 => Self::Brk,
+            25 => Self::Mremap,
+            28 => Self::Madvise,
+            30 => Self::Shmat,
+            67 => Self::Shmdt,
+            149 => Self::Mlock,
+            150 => Self::Munlock,
+            151 => Self::Mlockall,
+            152 => Self::Munlockall,
+            157 => Self::Prctl,
+            325 => Self::Mlock2,
+            329 => Self::PkeyMprotect,
+            _ => return None,
+        })
+    }
+}

@@ -563,9 +563,14 @@ kinds! {
 
 fn page_alloc<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
     let (order, migratetype, gfp) = (of.order(1)?, of.migratetype(2)?, of.gfp(3)?);
-    Some(Event(if of.number(0)? == u64::MAX {
-        EventKind::PageAllocFailed { order, migratetype, gfp }
-    } else {
-        EventKind::PageAlloc { pfn: of.pfn(0)?, order, migratetype, gfp }
-    }))
+    let pfn = if of.number(0)? == u64::MAX { None } else { Some(of.pfn(0)?) };
+    Some(Event(requested(pfn, order, migratetype, gfp)))
+}
+
+/// What a request for pages is that was given a block, or none.
+pub(crate) fn requested(pfn: Option<Pfn>, order: Order, migratetype: MigrateType, gfp: Gfp) -> EventKind {
+    match pfn {
+        Some(pfn) => EventKind::PageAlloc { pfn, order, migratetype, gfp },
+        None => EventKind::PageAllocFailed { order, migratetype, gfp },
+    }
 }

@@ -19,6 +19,8 @@ pub use calls::Call;
 pub(crate) use groups::Absence;
 pub use groups::Group;
 pub use kinds::EventKind;
+pub(crate) use kinds::requested;
+pub(crate) use readers::file_written;
 pub use space::{FileKey, MapFlags, PresentKind};
 pub use tracepoint::Decoded;
 pub(crate) use tracepoint::Tracepoint;

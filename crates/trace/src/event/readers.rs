@@ -60,10 +60,14 @@ pub(super) fn file_read<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
 }
 
 fn file_write<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {
-    let (start, len) = (of.number(2)?, of.number(3)?);
+    Some(Decoded::File(file_written(of.number(2)?, of.number(3)?)?, file_key(of)?))
+}
+
+/// What a write of `len` bytes from byte `start` is.
+pub(crate) fn file_written(start: u64, len: u64) -> Option<EventKind> {
     let last = start.checked_add(len.max(1) - 1)?;
     let (first, pages) = pages(start >> mm::ids::PAGE_SHIFT, last >> mm::ids::PAGE_SHIFT)?;
-    Some(Decoded::File(EventKind::FileWrite { file: NameId::NONE, first, pages }, file_key(of)?))
+    Some(EventKind::FileWrite { file: NameId::NONE, first, pages })
 }
 
 /// Reads `filemap:mm_filemap_add_to_page_cache`'s fields.

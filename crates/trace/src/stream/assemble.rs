@@ -64,6 +64,15 @@ struct SwitchTo {
     state: SwitchState,
 }
 
+/// Who caused an event on a task's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Context {
+    /// The task itself.
+    Task,
+    /// Whoever interrupted it.
+    Interrupt,
+}
+
 /// What became of the records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
@@ -154,6 +163,13 @@ impl<W: Write> Assembler<W> {
     pub(crate) fn take(&mut self, origin: Origin, record: Record<'_>) -> io::Result<()> {
         match record {
             Record::Sample(raw) => self.sample(origin, raw),
+            Record::Compact(record) => {
+                if let Some(decoded) = record.decode(self.schema.gfp()) {
+                    return self.seen(origin, decoded, Context::Task);
+                }
+                self.counts.unreadable += 1;
+                Ok(())
+            }
             Record::Lost(count) => self.lost(origin, count),
             Record::Comm { pid, tid, name, is_exec } => {
                 if is_exec {
@@ -237,20 +253,28 @@ impl<W: Write> Assembler<W> {
         // A task that has all but ended has no number any more as far as perf is concerned.
         let is_ending = origin.tid == u32::MAX;
         if is_ending {
-            origin.tid = common_pid(raw);
+            (origin.tid, origin.pid) = (common_pid(raw), 0);
         }
+        let context = if is_interrupt(raw) { Context::Interrupt } else { Context::Task };
+        self.seen(origin, decoded, context)
+    }
+
+    /// An event of a tracepoint, by whomever it was recorded.
+    fn seen(&mut self, mut origin: Origin, decoded: Decoded<'_>, context: Context) -> io::Result<()> {
         let Some(task) = self.look_up(origin.tid) else {
             self.counts.unreadable += 1;
             return Ok(());
         };
-        if !is_ending && self.tasks.get(task).pid != origin.pid {
-            self.change(origin.tid, |task| task.pid = origin.pid)?;
+        match self.tasks.get(task).pid {
+            known if origin.pid == 0 => origin.pid = known,
+            known if known == origin.pid => {}
+            _ => self.change(origin.tid, |task| task.pid = origin.pid)?,
         }
         if !self.forks.is_empty() && !matches!(decoded, Decoded::NewTask { .. }) {
             self.settle_forks(origin.tid)?;
         }
         // Who is interrupted lets nobody run: a timer, a disk or a packet does, and the idle task stands for all of these.
-        let is_woken_by_world = matches!(decoded, Decoded::Waking(_)) && is_interrupt(raw);
+        let is_woken_by_world = matches!(decoded, Decoded::Waking(_)) && context == Context::Interrupt;
         let task = if is_woken_by_world { self.look_up(0).unwrap_or(task) } else { task };
         self.decoded(origin, task, decoded)
     }

@@ -1,5 +1,6 @@
 //! The records of perf_event_open(2): samples of tracepoints, new, renamed and ended tasks, mappings, losses.
 
+use super::compact::{Compact, CompactKind};
 use crate::event::FileKey;
 
 /// What a record says.
@@ -7,6 +8,8 @@ use crate::event::FileKey;
 pub(crate) enum Record<'a> {
     /// A tracepoint was hit; its bytes.
     Sample(&'a [u8]),
+    /// A tracepoint was hit, and our program in the kernel wrote this.
+    Compact(Compact),
     /// The task has a new name; it runs another program from here on if this comes of exec.
     Comm { pid: u32, tid: u32, name: &'a [u8], is_exec: bool },
     /// A process has a range mapped, as it is after the kernel joined it with its neighbours.
@@ -49,6 +52,8 @@ pub(crate) struct RecordHead {
 impl RecordHead {
     /// Bytes of a head.
     pub(crate) const LEN: usize = 8;
+    /// Stands before a record of our programs, which have none. No record of perf's is of this type.
+    pub(crate) const COMPACT: Self = Self { kind: 1 << 31, misc: 0 };
 
     /// Reads a head, and the bytes of the body that follows. `None` for a record shorter than its head.
     #[inline]
@@ -125,6 +130,12 @@ impl Layout {
     /// Takes apart the record with this head and body. `None` if it is of no interest or
     /// makes no sense.
     pub(crate) fn parse(self, head: RecordHead, body: &[u8]) -> Option<(Origin, Record<'_>)> {
+        if head == RecordHead::COMPACT {
+            let record = Compact::read(body)?;
+            let is_loss = record.kind == CompactKind::Lost;
+            let what = if is_loss { Record::Lost(record.third()) } else { Record::Compact(record) };
+            return Some((record.origin(0), what));
+        }
         let mut body = Bytes(body);
         if head.kind == RECORD_SAMPLE {
             return self.sample(body);

@@ -61,6 +61,11 @@ impl Schema {
         self.gfp.as_ref().is_none_or(GfpTable::is_plausible)
     }
 
+    /// How this kernel numbers the flags of allocations; `None` where no event has any.
+    pub(crate) const fn gfp(&self) -> Option<&GfpTable> {
+        self.gfp.as_ref()
+    }
+
     /// Reads an event's bytes, as they follow a sample's size.
     ///
     /// # Errors

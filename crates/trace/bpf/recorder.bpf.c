@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The recorder's half in the kernel: a program at each tracepoint decides whether its event is recorded and puts what a recording
+ * keeps of it into its CPU's ring. `make bpf` compiles this into recorder.bpf.o, which is committed; src/capture/bpf loads it.
+ *
+ * Pages come as addresses of their descriptors. Programs that need no more of them are plain raw tracepoints, which see numbers; those
+ * that follow pointers know their types (tp_btf).
+ */
+#include "helpers.h"
+#include "kernel.h"
+#include "filter.h"
+#include "ring.h"
+
+/* The kernel lets only programs with a licence like this follow its pointers. */
+char granted[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
+
+/* Where descriptors of pages begin, and the size of one as a power of two. */
+const volatile u64 page_base = 0;
+const volatile u32 page_shift = 0;
+
+INLINE u32 pfn_of(u64 page)
+{
+	return (page - page_base) >> page_shift;
+}
+
+INLINE u32 block_shape(u32 order, u32 migratetype)
+{
+	return (order & 15) | (migratetype & 7) << 4;
+}
+
+/* Records an event that is no more than its first two words. */
+INLINE int put(enum kind kind, u64 word)
+{
+	u64 time = monotonic_ns();
+	struct here at = here();
+
+	if (!at.cpu)
+		return 0;
+	u64 *record = reserve(&at, 2);
+	if (record) {
+		record[1] = word;
+		commit(record, kind, time);
+	}
+	return 0;
+}
+
+/* The same with a third word. */
+INLINE int put_more(enum kind kind, u64 word, u64 more)
+{
+	u64 time = monotonic_ns();
+	struct here at = here();
+
+	if (!at.cpu)
+		return 0;
+	u64 *record = reserve(&at, 3);
+	if (record) {
+		record[1] = word;
+		record[2] = more;
+		commit(record, kind, time);
+	}
+	return 0;
+}
+
+PROGRAM("raw_tp/mm_page_alloc") int page_alloc(u64 *ctx)
+{
+	u32 tid = current_ids();
+	u64 page = ctx[0], gfp = ctx[2];
+	u32 order = ctx[1], shape = block_shape(order, ctx[3]);
+
+	if (!is_member(tid))
+		return 0;
+	if (!page)
+		return put_more(NO_PAGE, second(tid, shape, 0), gfp);
+	u32 pfn = pfn_of(page);
+	if (!everybody)
+		hold(pfn, order);
+	return put_more(PAGE_ALLOC, second(tid, shape, pfn), gfp);
+}
+
+PROGRAM("raw_tp/mm_page_free") int page_free(u64 *ctx)
+{
+	u32 tid = current_ids();
+	u32 pfn = pfn_of(ctx[0]), order = ctx[1];
+
+	if (!everybody) {
+		int is_kept = let_go(pfn, order);
+		if (!is_member(tid)) {
+			struct here at = here();
+			if (at.cpu)
+				at.cpu->kept_frees = at.cpu->kept_frees << 1 | is_kept;
+			if (!is_kept)
+				return 0;
+		}
+	}
+	return put(PAGE_FREE, second(tid, block_shape(order, 0), pfn));
+}
+
+/* Repeats frees. Of those by others user space picks out the ones that were recorded. */
+PROGRAM("raw_tp/mm_page_free_batched") int page_free_batched(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid)) {
+		struct here at = here();
+		if (!at.cpu || !at.cpu->kept_frees)
+			return 0;
+	}
+	return put(PAGE_FREE_BATCHED, second(tid, 0, pfn_of(ctx[0])));
+}
+
+PROGRAM("raw_tp/mm_page_alloc_zone_locked") int zone_locked(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	/* Its page is none when the buddy lists had none. */
+	if (!is_member(tid) || !ctx[0])
+		return 0;
+	u32 shape = block_shape(ctx[1], ctx[2]) | (ctx[3] ? 1 << 7 : 0);
+	return put(ZONE_LOCKED, second(tid, shape, pfn_of(ctx[0])));
+}
+
+PROGRAM("raw_tp/mm_page_pcpu_drain") int pcpu_drain(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid))
+		return 0;
+	return put(PCPU_DRAIN, second(tid, block_shape(ctx[1], ctx[2]), pfn_of(ctx[0])));
+}
+
+/* Tells user space where descriptors lie: perf tells it the same pages' numbers. */
+PROGRAM("raw_tp/mm_page_alloc") int page_address(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid) || !ctx[0])
+		return 0;
+	return put_more(PAGE_ADDRESS, second(tid, 0, 0), ctx[0]);
+}
+
+INLINE int fault(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid))
+		return 0;
+	u64 time = monotonic_ns();
+	struct here at = here();
+	if (!at.cpu)
+		return 0;
+	struct pt_regs *regs = (void *)ctx[1];
+	u64 ip = regs->ip;
+	u64 *record = reserve(&at, 4);
+	if (!record)
+		return 0;
+	record[1] = second(tid, 0, ctx[2]);
+	record[2] = ctx[0];
+	record[3] = ip;
+	commit(record, FAULT, time);
+	return 0;
+}
+
+PROGRAM("tp_btf/page_fault_user") int page_fault_user(u64 *ctx)
+{
+	return fault(ctx);
+}
+
+PROGRAM("tp_btf/page_fault_kernel") int page_fault_kernel(u64 *ctx)
+{
+	return fault(ctx);
+}
+
+/* Of a task's state: what tracepoints report of it, and what they report as blocked or idle. */
+#define STATES_REPORTED 0x7f
+#define STATE_BLOCKED 0x2
+#define STATES_LIKE_BLOCKED 0x9000
+#define STATE_IDLE 0x402
+#define REPORTED_IDLE 0x80
+#define REPORTED_PREEMPTED 0x100
+
+INLINE u32 reported_state(int is_preempted, u32 state, u32 exit_state)
+{
+	if (is_preempted)
+		return REPORTED_PREEMPTED;
+	u32 reported = (state | exit_state) & STATES_REPORTED;
+	if (state & STATES_LIKE_BLOCKED)
+		reported = STATE_BLOCKED;
+	if ((state & STATE_IDLE) == STATE_IDLE)
+		reported = REPORTED_IDLE;
+	return reported;
+}
+
+PROGRAM("tp_btf/sched_switch") int sched_switch(u64 *ctx)
+{
+	struct task_struct *from = (void *)ctx[1], *to = (void *)ctx[2];
+	u32 tid = from->pid, next = to->pid;
+
+	if (!is_member(tid) && !is_member(next))
+		return 0;
+	u32 state = reported_state(ctx[0] & 1, ctx[3], from->exit_state);
+	return put(SWITCH, second(tid, state, next));
+}
+
+PROGRAM("tp_btf/task_newtask") int task_newtask(u64 *ctx)
+{
+	u32 tid = current_ids();
+	struct task_struct *child = (void *)ctx[0];
+	u32 child_tid = child->pid;
+
+	if (!everybody)
+		inherit(tid, child_tid);
+	if (!is_member(tid))
+		return 0;
+	return put_more(NEW_TASK, second(tid, 0, child_tid), ctx[1]);
+}
+
+PROGRAM("tp_btf/sched_process_exec") int sched_process_exec(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid))
+		return 0;
+	return put(EXEC, second(tid, 0, ctx[1]));
+}
+
+/* Whether a call changes its caller's address space, by the numbers of x86-64. */
+INLINE int is_of_space(u64 call)
+{
+	const u64 below_64 = 1ull << 9 | 1ull << 10 | 1ull << 11 | 1ull << 12 | /* mmap, mprotect, munmap, brk */
+		1ull << 25 | 1ull << 28 | 1ull << 30; /* mremap, madvise, shmat */
+
+	if (call < 64)
+		return below_64 >> call & 1;
+	return call == 67 || /* shmdt */
+	       (call >= 149 && call <= 152) || /* mlock, munlock, mlockall, munlockall */
+	       call == 157 || call == 325 || call == 329; /* prctl, mlock2, pkey_mprotect */
+}
+
+#define CALL_PRCTL 157
+#define PR_SET_THP_DISABLE 41
+
+/* Whether a call of the current task is recorded. Of prctl only one word is about memory. */
+INLINE int is_recorded(u32 tid, u64 call, struct pt_regs *regs)
+{
+	if (!is_of_space(call) || !is_member(tid))
+		return 0;
+	/* Programs of 32 bits number calls in another way. */
+	if (current_task()->thread_info.status & 2)
+		return 0;
+	return call != CALL_PRCTL || regs->di == PR_SET_THP_DISABLE;
+}
+
+PROGRAM("tp_btf/sys_enter") int sys_enter(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u64 call = ctx[1];
+	u32 tid = current_ids();
+
+	if (!is_recorded(tid, call, regs))
+		return 0;
+	u64 time = monotonic_ns();
+	struct here at = here();
+	if (!at.cpu)
+		return 0;
+	u64 a = regs->di, b = regs->si, c = regs->dx, d = regs->r10, e = regs->r8, f = regs->r9;
+	u64 *record = reserve(&at, 8);
+	if (!record)
+		return 0;
+	record[1] = second(tid, call, 0);
+	record[2] = a;
+	record[3] = b;
+	record[4] = c;
+	record[5] = d;
+	record[6] = e;
+	record[7] = f;
+	commit(record, ENTER, time);
+	return 0;
+}
+
+PROGRAM("tp_btf/sys_exit") int sys_exit(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u64 call = regs->orig_ax;
+	u32 tid = current_ids();
+
+	if (!is_recorded(tid, call, regs))
+		return 0;
+	return put_more(LEAVE, second(tid, call, 0), ctx[1]);
+}
+
+/* A file, and a range of its pages or bytes. */
+struct range {
+	u64 inode, first, last;
+	u32 device, order;
+};
+
+INLINE int put_range(enum kind kind, u32 tid, struct range range)
+{
+	u64 time = monotonic_ns();
+	struct here at = here();
+
+	if (!at.cpu)
+		return 0;
+	u64 *record = reserve(&at, 5);
+	if (!record)
+		return 0;
+	record[1] = second(tid, range.order, range.device);
+	record[2] = range.inode;
+	record[3] = range.first;
+	record[4] = range.last;
+	commit(record, kind, time);
+	return 0;
+}
+
+INLINE struct range file_of(struct inode *inode)
+{
+	struct super_block *file_system = inode->i_sb;
+	struct range range = {.inode = inode->i_ino};
+
+	range.device = file_system ? file_system->s_dev : inode->i_rdev;
+	return range;
+}
+
+PROGRAM("tp_btf/mm_filemap_get_pages") int file_read(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid))
+		return 0;
+	struct address_space *mapping = (void *)ctx[0];
+	struct range range = file_of(mapping->host);
+	range.first = ctx[1];
+	range.last = ctx[2];
+	return put_range(FILE_READ, tid, range);
+}
+
+/* Flags are the first word of every folio. */
+INLINE u32 folio_order(struct folio *folio)
+{
+	u64 flags = *(volatile u64 *)folio;
+
+	if (!(flags >> NUMBER_OF(enum pageflags, PG_head) & 1))
+		return 0;
+	struct folio___with_order *older = (void *)folio;
+	if (HAS_FIELD(older->_folio_order))
+		return older->_folio_order;
+	return folio->_flags_1 & 0xff;
+}
+
+INLINE int folio_moved(enum kind kind, u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid))
+		return 0;
+	struct folio *folio = (void *)ctx[0];
+	struct range range = file_of(folio->mapping->host);
+	range.first = folio->index;
+	range.order = folio_order(folio);
+	return put_range(kind, tid, range);
+}
+
+PROGRAM("tp_btf/mm_filemap_add_to_page_cache") int file_add(u64 *ctx)
+{
+	return folio_moved(FILE_ADD, ctx);
+}
+
+PROGRAM("tp_btf/mm_filemap_delete_from_page_cache") int file_drop(u64 *ctx)
+{
+	return folio_moved(FILE_DROP, ctx);
+}
+
+INLINE int written(u64 *ctx)
+{
+	u32 tid = current_ids();
+
+	if (!is_member(tid))
+		return 0;
+	struct range range = file_of((struct inode *)ctx[0]);
+	range.first = ctx[1];
+	range.last = (u32)ctx[2];
+	return put_range(FILE_WRITE, tid, range);
+}
+
+PROGRAM("tp_btf/ext4_da_write_begin") int ext4_da_write_begin(u64 *ctx)
+{
+	return written(ctx);
+}
+
+PROGRAM("tp_btf/ext4_write_begin") int ext4_write_begin(u64 *ctx)
+{
+	return written(ctx);
+}
