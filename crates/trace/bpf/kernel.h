@@ -13,8 +13,19 @@ struct thread_info {
 	u32 status;
 } FROM_KERNEL;
 
+struct rq;
+
+struct cfs_rq {
+	struct rq *rq;
+} FROM_KERNEL;
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+} FROM_KERNEL;
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct sched_entity se;
 	int exit_state;
 	int pid;
 } FROM_KERNEL;

@@ -29,19 +29,22 @@ INLINE u32 block_shape(u32 order, u32 migratetype)
 }
 
 /* Records an event that is no more than its first two words. */
-INLINE int put(enum kind kind, u64 word)
+INLINE int put_at(struct here *at, enum kind kind, u64 word)
 {
 	u64 time = monotonic_ns();
-	struct here at = here();
+	u64 *record = reserve(at, 2);
 
-	if (!at.cpu)
-		return 0;
-	u64 *record = reserve(&at, 2);
 	if (record) {
 		record[1] = word;
 		commit(record, kind, time);
 	}
 	return 0;
+}
+
+INLINE int put(enum kind kind, u64 word)
+{
+	struct here at = here();
+	return at.cpu ? put_at(&at, kind, word) : 0;
 }
 
 /* The same with a third word. */
@@ -77,7 +80,7 @@ PROGRAM("raw_tp/mm_page_alloc") int page_alloc(u64 *ctx)
 	return put_more(PAGE_ALLOC, second(tid, shape, pfn), gfp);
 }
 
-PROGRAM("raw_tp/mm_page_free") int page_free(u64 *ctx)
+INLINE int freed(u64 *ctx, struct here *at)
 {
 	u32 tid = current_ids();
 	u32 pfn = pfn_of(ctx[0]), order = ctx[1];
@@ -85,27 +88,43 @@ PROGRAM("raw_tp/mm_page_free") int page_free(u64 *ctx)
 	if (!everybody) {
 		int is_kept = let_go(pfn, order);
 		if (!is_member(tid)) {
-			struct here at = here();
-			if (at.cpu)
-				at.cpu->kept_frees = at.cpu->kept_frees << 1 | is_kept;
+			at->cpu->kept_frees = at->cpu->kept_frees << 1 | is_kept;
 			if (!is_kept)
 				return 0;
 		}
 	}
-	return put(PAGE_FREE, second(tid, block_shape(order, 0), pfn));
+	return put_at(at, PAGE_FREE, second(tid, block_shape(order, 0), pfn));
+}
+
+PROGRAM("raw_tp/mm_page_free") int page_free(u64 *ctx)
+{
+	struct here at = here();
+
+	if (!at.cpu)
+		return 0;
+	take(&at.cpu->frees, ctx[0]);
+	return freed(ctx, &at);
+}
+
+PROGRAM("raw_tp/mm_page_free") int page_free_stand_in(u64 *ctx)
+{
+	struct here at = here();
+
+	if (!at.cpu || was_taken(&at.cpu->frees, ctx[0]))
+		return 0;
+	__sync_fetch_and_add(&at.cpu->stand_ins, 1);
+	return freed(ctx, &at);
 }
 
 /* Repeats frees. Of those by others user space picks out the ones that were recorded. */
 PROGRAM("raw_tp/mm_page_free_batched") int page_free_batched(u64 *ctx)
 {
 	u32 tid = current_ids();
+	struct here at = here();
 
-	if (!is_member(tid)) {
-		struct here at = here();
-		if (!at.cpu || !at.cpu->kept_frees)
-			return 0;
-	}
-	return put(PAGE_FREE_BATCHED, second(tid, 0, pfn_of(ctx[0])));
+	if (!at.cpu || (!is_member(tid) && !at.cpu->kept_frees))
+		return 0;
+	return put_at(&at, PAGE_FREE_BATCHED, second(tid, 0, pfn_of(ctx[0])));
 }
 
 PROGRAM("raw_tp/mm_page_alloc_zone_locked") int zone_locked(u64 *ctx)
@@ -150,11 +169,23 @@ INLINE int fault(u64 *ctx)
 		return 0;
 	struct pt_regs *regs = (void *)ctx[1];
 	u64 ip = regs->ip;
+	/* Both addresses have 48 bits, the instruction's with its sign, but for huge address spaces. */
+	u64 address = ctx[0];
+	int is_short = !(address >> 48) && (u64)((s64)(ip << 16) >> 16) == ip && ctx[2] < 1024;
+	if (is_short) {
+		u64 *record = reserve(&at, 3);
+		if (record) {
+			record[1] = second(tid, ctx[2], address);
+			record[2] = ip << 16 | address >> 32;
+			commit(record, FAULT_SHORT, time);
+		}
+		return 0;
+	}
 	u64 *record = reserve(&at, 4);
 	if (!record)
 		return 0;
 	record[1] = second(tid, 0, ctx[2]);
-	record[2] = ctx[0];
+	record[2] = address;
 	record[3] = ip;
 	commit(record, FAULT, time);
 	return 0;
@@ -199,6 +230,35 @@ PROGRAM("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 		return 0;
 	u32 state = reported_state(ctx[0] & 1, ctx[3], from->exit_state);
 	return put(SWITCH, second(tid, state, next));
+}
+
+/* Bytes from a CPU's run queue to its preempt_count, which both are among the CPU's own variables. */
+const volatile s64 to_preempt_count = 0;
+
+/* Of preempt_count: a hard interrupt, or a soft one that is served rather than held off. */
+#define IN_HARD_INTERRUPT 0xf0000
+#define IN_SOFT_INTERRUPT 0x100
+
+INLINE int is_interrupt(void)
+{
+	u32 count = 0;
+	struct rq *own_queue = current_task()->se.cfs_rq->rq;
+
+	read_kernel(&count, sizeof(count), (void *)own_queue + to_preempt_count);
+	return (count & (IN_HARD_INTERRUPT | IN_SOFT_INTERRUPT)) != 0;
+}
+
+PROGRAM("tp_btf/sched_waking") int sched_waking(u64 *ctx)
+{
+	u32 tid = current_ids();
+	struct task_struct *woken = (void *)ctx[0];
+	u32 woken_tid = woken->pid;
+	int is_by_world = is_interrupt();
+
+	/* Who is interrupted wakes nobody. */
+	if (!is_member(woken_tid) && (is_by_world || !is_member(tid)))
+		return 0;
+	return put(WAKING, second(tid, is_by_world, woken_tid));
 }
 
 PROGRAM("tp_btf/task_newtask") int task_newtask(u64 *ctx)

@@ -33,14 +33,54 @@ enum kind {
 	FILE_DROP,
 	FILE_WRITE,
 	PAGE_ADDRESS,
+	LOST, /* the reader's own */
+	WAKING,
+	FAULT_SHORT,
 };
+
+/*
+ * The kernel skips a program on a CPU that runs it already. Pages that an interrupt frees (page tables, by RCU) would be missed while
+ * page_free is busy with those of the interrupted task: so it has a stand-in at the same tracepoint, called after it, which records
+ * what page_free did not take. For others this does not pay: what they miss is counted.
+ *
+ * These are the pages that page_free took and the stand-in has not looked at: the last, and that of whom it interrupted.
+ */
+struct taken {
+	u64 last;
+	u64 before;
+};
+
+/* The program's word that it takes a page's event. Volatile, for an interrupt may come between any two accesses. */
+INLINE void take(volatile struct taken *taken, u64 page)
+{
+	taken->before = taken->last;
+	taken->last = page;
+}
+
+/* Whether the program took it; it is forgotten. */
+INLINE int was_taken(volatile struct taken *taken, u64 page)
+{
+	if (taken->last == page) {
+		taken->last = taken->before;
+		taken->before = 0;
+		return 1;
+	}
+	/* An interrupt came after the program and before this, and its own stand-in was skipped. */
+	if (taken->before == page) {
+		taken->before = 0;
+		return 1;
+	}
+	return 0;
+}
 
 /* A CPU's own state. What user space writes has a cache line of its own. */
 struct cpu {
 	u64 head; /* words that were written or are being written */
 	u64 lost; /* records that found no room */
 	u64 kept_frees; /* of the last 64 frees by others, those that were recorded */
-	u64 unused[5];
+	u64 stand_ins; /* events that a stand-in recorded */
+	struct taken frees;
+	u64 unused[2];
 	u64 tail; /* words that were read */
 	u64 unused_either[7];
 };

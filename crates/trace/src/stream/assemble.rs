@@ -73,6 +73,12 @@ enum Context {
     Interrupt,
 }
 
+impl Context {
+    const fn of(is_interrupt: bool) -> Self {
+        if is_interrupt { Self::Interrupt } else { Self::Task }
+    }
+}
+
 /// What became of the records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
@@ -165,7 +171,7 @@ impl<W: Write> Assembler<W> {
             Record::Sample(raw) => self.sample(origin, raw),
             Record::Compact(record) => {
                 if let Some(decoded) = record.decode(self.schema.gfp()) {
-                    return self.seen(origin, decoded, Context::Task);
+                    return self.seen(origin, decoded, Context::of(record.is_by_interrupt()));
                 }
                 self.counts.unreadable += 1;
                 Ok(())
@@ -255,8 +261,7 @@ impl<W: Write> Assembler<W> {
         if is_ending {
             (origin.tid, origin.pid) = (common_pid(raw), 0);
         }
-        let context = if is_interrupt(raw) { Context::Interrupt } else { Context::Task };
-        self.seen(origin, decoded, context)
+        self.seen(origin, decoded, Context::of(is_interrupt(raw)))
     }
 
     /// An event of a tracepoint, by whomever it was recorded.

@@ -66,6 +66,9 @@ kinds! {
     PageAddress = 18, 3;
     /// The reader's own word for records that found no room.
     Lost = 19, 3;
+    Waking = 20, 2;
+    /// A fault whose addresses have 48 bits.
+    FaultShort = 21, 3;
 }
 
 impl CompactKind {
@@ -129,6 +132,11 @@ impl Compact {
         self.words[2]
     }
 
+    /// Whether whoever interrupted the task caused the event; known of [`CompactKind::Waking`] alone.
+    pub(crate) fn is_by_interrupt(&self) -> bool {
+        self.kind == CompactKind::Waking && self.small() & 1 != 0
+    }
+
     /// When and by whom. Programs do not tell processes: who reads the records knows the tasks'.
     pub(crate) const fn origin(&self, cpu: u32) -> Origin {
         Origin { time: self.time(), pid: 0, tid: self.tid(), cpu }
@@ -165,6 +173,11 @@ impl Compact {
             CompactKind::Fault => {
                 EventKind::Fault { address: self.words[2], ip: self.words[3], error_code: self.large() }
             }
+            CompactKind::FaultShort => EventKind::Fault {
+                address: u64::from(self.large()) | (self.words[2] & 0xffff) << 32,
+                ip: (self.words[2] as i64 >> 16) as u64,
+                error_code: self.small(),
+            },
             _ => return self.decode_other(),
         };
         Some(Decoded::Event(event))
@@ -181,6 +194,7 @@ impl Compact {
                 let state = SwitchState::from_prev_state(state);
                 Decoded::Switch { next_tid: self.large(), next_name: none, prev_name: none, state }
             }
+            CompactKind::Waking => Decoded::Waking(self.large()),
             CompactKind::NewTask => Decoded::NewTask { tid: self.large(), flags: third as u32 },
             CompactKind::Exec => Decoded::Executed { old_tid: self.large() },
             CompactKind::Enter => {
@@ -272,6 +286,11 @@ mod tests {
         let fault = EventKind::Fault { address: 0x7f00_0000_1000, ip: 0x40_1000, error_code: 6 };
         let found = decoded(CompactKind::Fault, 0, 6, &[0x7f00_0000_1000, 0x40_1000]);
         assert_eq!(found, Some(Decoded::Event(fault)));
+        for ip in [0x40_1000u64, 0xffff_ffff_8123_4567] {
+            let fault = EventKind::Fault { address: 0x7f00_1234_1000, ip, error_code: 6 };
+            let found = decoded(CompactKind::FaultShort, 6, 0x1234_1000, &[ip << 16 | 0x7f00]);
+            assert_eq!(found, Some(Decoded::Event(fault)));
+        }
         let state = |small| match decoded(CompactKind::Switch, small, 5, &[]) {
             Some(Decoded::Switch { next_tid: 5, state, .. }) => state,
             other => panic!("{other:?}"),
@@ -284,6 +303,7 @@ mod tests {
         let leave = decoded(CompactKind::Leave, 329, 0, &[-12i64 as u64]);
         assert_eq!(leave, Some(Decoded::Leave { call: Call::PkeyMprotect, result: -12 }));
         assert_eq!(decoded(CompactKind::Leave, 0, 0, &[0]), None, "read is none of ours");
+        assert_eq!(decoded(CompactKind::Waking, 1, 9, &[]), Some(Decoded::Waking(9)));
         let file = FileKey { device: 0xfe0_0001, inode: 12 };
         let (name, first) = (NameId::NONE, 4);
         let of = |kind, small, more: &[u64]| decoded(kind, small, 0xfe0_0001, more);

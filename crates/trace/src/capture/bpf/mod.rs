@@ -1,8 +1,10 @@
 //! Our programs in the kernel (bpf/recorder.bpf.c): loading them, starting and stopping them, whom they record.
 //!
-//! `shared` is memory that they and we both see, `ring` what they write, `pages` where descriptors of pages lie.
+//! `shared` is memory that they and we both see, `ring` what they write, `pages` where descriptors of pages lie, `per_cpu` where a CPU keeps
+//! whether it is in an interrupt.
 
 mod pages;
+mod per_cpu;
 mod ring;
 mod shared;
 
@@ -59,16 +61,17 @@ const fn same(tracepoint: &'static str, records: &'static str) -> OurProgram {
     program(tracepoint, tracepoint, records)
 }
 
-/// One that perf can stand in for.
-const fn of_files(name: &'static str, tracepoint: &'static str, records: &'static str) -> OurProgram {
+/// One that perf can do the work of.
+const fn or_perf(name: &'static str, tracepoint: &'static str, records: &'static str) -> OurProgram {
     OurProgram { refused: Refused::IsPerfs, ..program(name, tracepoint, records) }
 }
 
 /// All programs. What follows forks is first: a task that is made while the others are attached is known by then.
-const PROGRAMS: [OurProgram; 17] = [
+const PROGRAMS: [OurProgram; 19] = [
     same(FOLLOWS_FORKS, "task:task_newtask"),
     program("page_alloc", "mm_page_alloc", "kmem:mm_page_alloc"),
     program("page_free", "mm_page_free", "kmem:mm_page_free"),
+    program(STAND_IN, "mm_page_free", "kmem:mm_page_free"),
     program("page_free_batched", "mm_page_free_batched", "kmem:mm_page_free_batched"),
     program("zone_locked", "mm_page_alloc_zone_locked", "kmem:mm_page_alloc_zone_locked"),
     program("pcpu_drain", "mm_page_pcpu_drain", "kmem:mm_page_pcpu_drain"),
@@ -78,13 +81,16 @@ const PROGRAMS: [OurProgram; 17] = [
     same("sched_process_exec", "sched:sched_process_exec"),
     same("sys_enter", "syscalls:sys_enter_"),
     same("sys_exit", "syscalls:sys_exit_"),
-    of_files("file_read", "mm_filemap_get_pages", "filemap:mm_filemap_get_pages"),
-    of_files("file_add", "mm_filemap_add_to_page_cache", "filemap:mm_filemap_add_to_page_cache"),
-    of_files("file_drop", "mm_filemap_delete_from_page_cache", "filemap:mm_filemap_delete_from_page_cache"),
-    of_files("ext4_da_write_begin", "ext4_da_write_begin", "ext4:ext4_da_write_begin"),
-    of_files("ext4_write_begin", "ext4_write_begin", "ext4:ext4_write_begin"),
+    or_perf("sched_waking", "sched_waking", "sched:sched_waking"),
+    or_perf("file_read", "mm_filemap_get_pages", "filemap:mm_filemap_get_pages"),
+    or_perf("file_add", "mm_filemap_add_to_page_cache", "filemap:mm_filemap_add_to_page_cache"),
+    or_perf("file_drop", "mm_filemap_delete_from_page_cache", "filemap:mm_filemap_delete_from_page_cache"),
+    or_perf("ext4_da_write_begin", "ext4_da_write_begin", "ext4:ext4_da_write_begin"),
+    or_perf("ext4_write_begin", "ext4_write_begin", "ext4:ext4_write_begin"),
 ];
 const FOLLOWS_FORKS: &str = "task_newtask";
+/// It records what page_free is skipped for, and must be called after it.
+const STAND_IN: &str = "page_free_stand_in";
 
 impl OurProgram {
     /// Whether it records a tracepoint.
@@ -163,7 +169,9 @@ impl Programs {
         };
         let mut object = open(what, types)?;
         let mut loaded = vec![];
-        for program in PROGRAMS.iter().filter(is_wanted) {
+        let is_possible =
+            |program: &&OurProgram| program.name != "sched_waking" || per_cpu::to_preempt_count().is_some();
+        for program in PROGRAMS.iter().filter(is_wanted).filter(is_possible) {
             match (load_program(&mut object, program, types), program.refused) {
                 (Ok(()), _) => loaded.push(program),
                 (Err(_), Refused::IsPerfs) => {}
@@ -228,17 +236,24 @@ impl Programs {
 
     /// Events that programs could not record: there was no room, or an interrupt came while the same program ran.
     pub(super) fn lost(&self) -> u64 {
-        let full: u64 = (0..self.cpu_count).map(|cpu| ring::lost(&self.cpus, cpu)).sum();
-        full + self.missed()
+        let sum = |count: fn(&Shared, usize) -> u64| -> u64 {
+            (0..self.cpu_count).map(|cpu| count(&self.cpus, cpu)).sum()
+        };
+        sum(ring::lost) + self.skipped().saturating_sub(sum(ring::stood_in))
     }
 
-    fn missed(&self) -> u64 {
-        let fds = self.loaded.iter().filter_map(|program| match self.object.program(program.name)? {
+    /// How often the kernel skipped a program; the stand-in is not needed then.
+    fn skipped(&self) -> u64 {
+        let recorders = self.loaded.iter().filter(|program| program.name != STAND_IN);
+        recorders.filter_map(|program| recursion_misses(self.fd(program)?)).sum()
+    }
+
+    fn fd(&self, program: &OurProgram) -> Option<RawFd> {
+        match self.object.program(program.name)? {
             Program::RawTracePoint(program) => Some(program.fd().ok()?.as_fd().as_raw_fd()),
             Program::BtfTracePoint(program) => Some(program.fd().ok()?.as_fd().as_raw_fd()),
             _ => None,
-        });
-        fds.filter_map(recursion_misses).sum()
+        }
     }
 }
 
@@ -260,12 +275,14 @@ fn open(what: &Load<'_>, types: &Btf) -> Result<Ebpf, String> {
     let everybody = u32::from(what.watched == Watched::Everybody);
     let (base, shift) = (what.pages.base, what.pages.shift);
     let ring_shift = what.ring_pages.trailing_zeros();
+    let to_preempt_count = per_cpu::to_preempt_count().unwrap_or(0);
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
         .set_global("everybody", &everybody, true)
         .set_global("page_base", &base, true)
         .set_global("page_shift", &shift, true)
+        .set_global("to_preempt_count", &to_preempt_count, true)
         .set_global("ring_shift", &ring_shift, true)
         .set_max_entries("cpus", cpus as u32)
         .set_max_entries("ring", (cpus * what.ring_pages) as u32)

@@ -9,10 +9,12 @@ use crate::stream::compact::CompactKind;
 
 /// Words of a page of the ring, which no record crosses.
 const PAGE_WORDS: u64 = 512;
-/// Words of a CPU's own state, and where in it lie what was written, what was lost and what was read.
+/// Words of a CPU's own state, and where in it lie what was written, what was lost, what a stand-in
+/// recorded and what was read.
 pub(super) const CPU_WORDS: usize = 16;
 const HEAD: usize = 0;
 const LOST: usize = 1;
+const STAND_INS: usize = 3;
 const TAIL: usize = 8;
 
 /// What is left in a ring after it was emptied.
@@ -108,6 +110,12 @@ impl CompactRing {
 pub(super) fn lost(cpus: &Shared, cpu: usize) -> u64 {
     // Relaxed: a count that publishes nothing.
     cpus.word(cpu * CPU_WORDS + LOST).load(Ordering::Relaxed)
+}
+
+/// Events on a CPU that a stand-in recorded so far, in the place of a program that the kernel skipped.
+pub(super) fn stood_in(cpus: &Shared, cpu: usize) -> u64 {
+    // Relaxed: a count that publishes nothing.
+    cpus.word(cpu * CPU_WORDS + STAND_INS).load(Ordering::Relaxed)
 }
 
 #[cfg(test)]
