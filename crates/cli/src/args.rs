@@ -189,9 +189,9 @@ fn seconds<const MIN: u32>(text: &str) -> Result<Duration, String> {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Replay {
-    /// The recording, or a perf.data file
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    /// The recording, or a perf.data file; several run side by side on one machine
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) file: Vec<PathBuf>,
     /// The machines: names of `freehold machines list`, profiles of your own (FILE.toml), or the machine at hand, which is
     /// measured once (5 to 20 seconds) and kept in the user's cache directory
     #[arg(
@@ -202,9 +202,9 @@ pub(crate) struct Replay {
         value_delimiter = ','
     )]
     pub(crate) machine: Vec<String>,
-    /// Copies that run at once
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) copies: u32,
+    /// Copies that run at once: of all, or of the recording of that name (NAME.rec)
+    #[arg(long, value_name = "[NAME=]N")]
+    pub(crate) copies: Vec<String>,
     /// Times that each copy goes through the recording
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
@@ -223,9 +223,15 @@ pub(crate) struct Replay {
     /// Replay the recorded page and slab events one for one, though the recording says what the program did to its memory
     #[arg(long)]
     pub(crate) events: bool,
-    /// CPUs to use, as 0-3,8
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpus: Option<String>,
+    /// CPUs to use, as 0-3,8, or `recorded`: those that tasks ran on when they were recorded
+    #[arg(long, value_name = "[NAME=]LIST|recorded")]
+    pub(crate) cpus: Vec<String>,
+    /// Nodes that memory may be on, as 0-1 (cpuset.mems)
+    #[arg(long, value_name = "[NAME=]LIST")]
+    pub(crate) mems: Vec<String>,
+    /// Memory policy: local, preferred:N, bind:LIST, interleave[:LIST], weighted-interleave[:LIST] (numactl)
+    #[arg(long, value_name = "[NAME=]POLICY")]
+    pub(crate) mempolicy: Vec<String>,
     /// Policy: linux-X.Y
     #[arg(long, default_value = "linux-6.18", value_name = "POLICY")]
     pub(crate) policy: String,
@@ -235,6 +241,14 @@ pub(crate) struct Replay {
     /// Threads that run variants and seeds side by side; the results do not depend on it
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub(crate) jobs: usize,
+}
+
+impl Replay {
+    /// What is said of what recordings get of a machine.
+    pub(crate) fn shares(&self) -> lab::replay::ShareOptions<'_> {
+        let Self { copies, cpus, mems, mempolicy: policies, .. } = self;
+        lab::replay::ShareOptions { copies, cpus, mems, policies }
+    }
 }
 
 #[derive(Debug, ClapArgs)]

@@ -182,7 +182,7 @@ fn wrong_words_files_and_places_end_in_one_line() {
         (&["replay", &rec, "--set", "=5"], "knob"),
         (&["replay", &rec, MACHINE, "--report", &page], "page.html"),
         (&["replay", &rec, MACHINE, "--report", &dir], "directory"),
-        (&["replay", &rec, &rec], "unexpected argument"),
+        (&["replay", &rec, &rec], "side by side"),
         (&["inspect", &rec, "--mask", &page], "page.html"),
         (&["heat", "-o", "/no/such/folder/a.toml", "--", "true"], "/no/such/folder"),
         (&["machines", "probe", "-o", "/no/such/folder/a.toml"], "/no/such/folder"),

@@ -186,6 +186,9 @@ fn title(name: &str) -> String {
             other => other.replace('_', " "),
         };
     };
+    if let Some(recording) = subject.strip_prefix("recording.") {
+        return format!("{recording} {}", title(what));
+    }
     let subject = match subject.strip_prefix("lock.") {
         Some(class) => format!("{class} lock"),
         None => span_title(subject),
@@ -208,6 +211,10 @@ fn lines(style: Style, scene: &Scene<'_>, all: &[Change]) -> Vec<String> {
         if let Some(change) = of(name.to_owned()).filter(|change| !is_constant(change)) {
             lines.push(row(style, &format!("{:<TITLE$} ", title(name)), change));
         }
+    }
+    let by_recording = all.iter().filter(|change| change.figure.name.starts_with("recording."));
+    for change in by_recording.filter(|change| !is_constant(change)) {
+        lines.push(row(style, &format!("{:<TITLE$} ", title(&change.figure.name)), change));
     }
     for span in spans(scene) {
         let mut first = span_title(span);

@@ -33,6 +33,7 @@ pub mod nearest;
 pub mod policies;
 pub mod proof;
 pub mod published;
+pub mod recordings;
 pub mod replay;
 pub mod results;
 pub mod samples;

@@ -7,7 +7,7 @@ use lab::measurements::{Document, Scene, compare, scenes};
 use crate::style::Style;
 use crate::{
     changes, counters, heading, histogram, knob_uses, latency, locks, memory, mmtests, proof, published,
-    to_set,
+    recordings, to_set,
 };
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
@@ -55,6 +55,7 @@ pub fn answer(style: Style, document: &Document) -> String {
     for scene in scenes(&document.runs) {
         parts.push(heading::scene(style, &scene) + &heading::remarks(style, &scene));
         parts.push(changes::text(style, &scene));
+        parts.push(recordings::table(style, &scene));
         parts.push(knob_uses::text(style, &scene));
     }
     parts.push(to_set::text(style, &document.runs));
@@ -68,6 +69,7 @@ pub fn account(style: Style, scene: &Scene<'_>) -> String {
     join(vec![
         heading::scene(style, scene) + &heading::remarks(style, scene),
         changes::text(style, scene),
+        recordings::table(style, scene),
         knob_uses::text(style, scene),
         histograms(style, scene),
         latency::table(style, scene),

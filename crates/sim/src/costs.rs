@@ -66,6 +66,8 @@ impl From<Chore> for Path {
             Chore::ReclaimPage => Self::ReclaimPage,
             Chore::MigrateScan => Self::MigrateScan,
             Chore::FreeScan => Self::FreeScan,
+            Chore::HintMark => Self::HintMark,
+            Chore::HintFault => Self::HintFault,
             Chore::Migrate => Self::Migrate,
         }
     }

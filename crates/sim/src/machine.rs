@@ -71,6 +71,11 @@ impl SimMachine {
         self.0.sleep(from_nanos(time));
     }
 
+    /// The task runs on `cpus`, as far as the machine has them, from now on; if it is on none of them, it goes to the first.
+    pub fn restrict_to(&self, cpus: Rc<[Cpu]>) {
+        self.0.restrict(cpus);
+    }
+
     /// Other tasks of this CPU run first, if there are any.
     pub fn yield_now(&self) {
         self.0.give_way();

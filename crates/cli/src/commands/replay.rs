@@ -1,10 +1,12 @@
-//! `freehold replay`: a recording on a simulated machine, with every combination of the knobs that were set.
+//! `freehold replay`: a recording, or several side by side, on a simulated machine, with every combination of the knobs that were set.
 
 use std::fs::File;
 use std::path::Path;
 
 use lab::measurements::{Document, Run, means};
-use lab::replay::{Plan, Source, parse_changes, parse_cpu_list, parse_settings, prove, replay_all};
+use lab::replay::{
+    CpuChoice, CpuListError, Plan, ShareError, Source, parse_changes, parse_settings, prove, replay_all,
+};
 use sim::Profile;
 use trace::{ReadError, Reader};
 
@@ -22,21 +24,23 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     for name in options.machine.iter().filter(|name| *name != THIS) {
         plan(&draft, options, machine(name)?)?;
     }
-    let workload = source(options)?;
+    let sources = options.file.iter().map(|file| source(options, file)).collect::<Result<Vec<_>, _>>()?;
+    let workload = Source::together(sources.clone()).map_err(Failure)?;
     let plans = options.machine.iter().map(|name| plan(&draft, options, machine_or_this(global, name)?));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     named_once(&plans)?;
     plans.iter().try_for_each(|plan| check_knobs(plan, &workload))?;
     let mut document = Document::new(command_line());
-    document.notes.extend(
-        workload
-            .damage()
-            .iter()
-            .map(|damage| format!("{} {damage}; what of it is whole was replayed", options.file.display())),
-    );
+    for (file, source) in options.file.iter().zip(&sources) {
+        let damage = source.damage().into_iter();
+        let note = |damage| format!("{} {damage}; what of it is whole was replayed", file.display());
+        document.notes.extend(damage.map(note));
+    }
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
-    document.proofs.extend(prove(&workload, machine(STAND_IN)?).map_err(Failure::of)?);
+    for source in &sources {
+        document.proofs.extend(prove(source, machine(STAND_IN)?).map_err(Failure::of)?);
+    }
     let text = if options.brief { report::replay::answer } else { report::replay::full };
     present(global, &document, |style| text(style, &document))?;
     Ok(if workload.damage().is_some() { CommandVerdict::FellShort } else { verdict(&document.runs) })
@@ -59,12 +63,23 @@ fn draft(global: &Global, options: &Replay) -> Result<Plan, Failure> {
     plan.settings = knob(parse_settings(&options.set))?;
     plan.changes = knob(parse_changes(&options.at))?;
     plan.check().map_err(Failure::of)?;
-    plan.copies = options.copies;
+    check_shares(options, &plan.profile)?;
     plan.repeat = options.repeat;
     plan.seed = global.seed;
     plan.seeds = options.seeds;
     plan.forced = options.force;
     Ok(plan)
+}
+
+/// What recordings are to get of a machine, as far as it can be said before the machine is known.
+fn check_shares(options: &Replay, stand_in: &Profile) -> Result<(), Failure> {
+    let names: Vec<String> = options.file.iter().map(|file| name_of(file)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match options.shares().read(&names, stand_in) {
+        // Of another machine these may be.
+        Ok(_) | Err(ShareError::Cpus(CpuListError::NoCpu { .. }) | ShareError::Nodes { .. }) => Ok(()),
+        Err(error) => Err(Failure::of(error)),
+    }
 }
 
 /// Knobs that cannot act are refused, unless they are forced.
@@ -78,15 +93,35 @@ fn check_knobs(plan: &Plan, workload: &Source) -> Result<(), Failure> {
 /// What is to run on a machine.
 fn plan(draft: &Plan, options: &Replay, profile: Profile) -> Result<Plan, Failure> {
     let mut plan = Plan { profile, ..draft.clone() };
-    if let Some(list) = &options.cpus {
-        plan.cpus = parse_cpu_list(list, plan.profile.shape().cpu_count()).map_err(Failure::of)?;
+    let names: Vec<String> = options.file.iter().map(|file| name_of(file)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    plan.shares = options.shares().read(&names, &plan.profile).map_err(Failure::of)?;
+    let everyone = &mut plan.shares.everyone;
+    plan.copies = everyone.copies.take().unwrap_or(1);
+    // What holds for all is the machine's, for daemons and recordings of page events too.
+    if let Some(CpuChoice::Any(list)) = &mut everyone.cpus {
+        plan.cpus = std::mem::take(list);
+        everyone.cpus = None;
     }
     Ok(plan)
 }
 
-/// What is replayed of the recording.
-fn source(options: &Replay) -> Result<Source, Failure> {
-    if options.events { read(&options.file, Source::read_events) } else { workload(&options.file) }
+/// What the recording at `path` is called.
+fn name_of(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// What is replayed of a recording.
+fn source(options: &Replay, file: &Path) -> Result<Source, Failure> {
+    let source = if options.events { read(file, Source::read_events) } else { workload(file) }?;
+    let is_placed = !options.mems.is_empty()
+        || !options.mempolicy.is_empty()
+        || options.cpus.iter().any(|cpus| cpus.ends_with("recorded"));
+    if source.programs().is_empty() && is_placed {
+        let what = "says nothing of its program's memory; --mems, --mempolicy and --cpus recorded want that";
+        return Err(Failure::at(file, what));
+    }
+    Ok(source)
 }
 
 /// The workload that a recording is, with what recording cost taken out of it.
@@ -100,9 +135,8 @@ fn read(
     read: fn(&mut Reader<File>, &str, &Profile) -> Result<Source, ReadError>,
 ) -> Result<Source, Failure> {
     let mut reader = recording(path)?;
-    let name =
-        path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned());
-    let workload = read(&mut reader, &name, &machine(STAND_IN)?).map_err(|error| Failure::at(path, error))?;
+    let workload =
+        read(&mut reader, &name_of(path), &machine(STAND_IN)?).map_err(|error| Failure::at(path, error))?;
     if workload.is_empty() {
         return Err(Failure::at(path, "holds no event of the recorded tasks, so there is nothing to replay"));
     }

@@ -6,7 +6,7 @@ use mm::slab::SlabEvent;
 use mm::{Knob, LockClass, MemoryUse, Nanos, Span};
 use sim::Measurements;
 
-use crate::measurements::{KnobValue, Latency, LockStat, Memory, ProgramUse, Run, Throughput};
+use crate::measurements::{KnobValue, Latency, LockStat, Memory, ProgramUse, RecordingUse, Run, Throughput};
 use crate::reach::{self, Refusal};
 use crate::stage::{Setup, Stage};
 
@@ -79,6 +79,7 @@ fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryU
         moved: stage.tally.all_moved(),
         latency: latencies(measured),
         locks: locks(measured),
+        recordings: recordings(stage),
         program: stage.tally.program().map(|used| ProgramUse { cpu_ns: busy_ns(measured), ..used }),
         memory: Memory {
             peak_pages: stage.tally.peak(),
@@ -89,6 +90,12 @@ fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryU
         },
         ..Run::default()
     }
+}
+
+/// What each recording came to; nothing where one ran on one node, for then all is in the run's own figures.
+fn recordings(stage: &Stage) -> Vec<RecordingUse> {
+    let all = stage.tally.recordings();
+    if all.len() > 1 || stage.mm.topology().nodes.len() > 1 { all } else { vec![] }
 }
 
 /// Time of all CPUs that was not idle, ns.

@@ -163,6 +163,14 @@ fn figures(run: &Run) -> Vec<(Figure, f64)> {
         add("pages_copied".into(), "count", lower, used.copies as f64);
         add("peak_rss".into(), "pages", lower, used.peak_rss_pages as f64);
     }
+    // One alone is the run.
+    for used in run.recordings.iter().filter(|_| run.recordings.len() > 1) {
+        let (lower, counts) = (Some(Better::Lower), &used.counts);
+        let name = |what: &str| format!("recording.{}.{what}", used.name);
+        add(name("elapsed_ns"), "ns", lower, used.elapsed_ns as f64);
+        add(name("page_faults"), "count", lower, counts.page_faults as f64);
+        add(name("peak_rss"), "pages", lower, counts.peak_rss_pages as f64);
+    }
     add("simulated_ns".into(), "ns", Some(Better::Lower), run.simulated_ns as f64);
     for (span, latency) in run.latency.iter().filter(|(_, latency)| latency.count > 0) {
         // The mean of a run is rounded down in its document; the total and the count are not.

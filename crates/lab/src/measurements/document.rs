@@ -12,6 +12,7 @@ use super::latency::Latency;
 use super::number;
 use super::proof::Proof;
 use super::published::{Row, Score};
+use super::recording::RecordingUse;
 use super::validated::Validated;
 
 /// What `--json` prints: everything that a command measured.
@@ -111,6 +112,9 @@ pub struct Run {
     /// What a recorded program used; absent where none was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramUse>,
+    /// What each recording of a replay came to, where several ran side by side or the machine has several nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recordings: Vec<RecordingUse>,
     /// Event counters under vmstat's names.
     pub counters: BTreeMap<String, u64>,
     /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that

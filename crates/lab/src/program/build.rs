@@ -2,8 +2,8 @@
 
 use std::io::{Read, Seek};
 
-use mm::TaskId;
 use mm::vm::{Advice, HugePages, Protection, ReadPattern, Touch, Vpn};
+use mm::{Cpu, TaskId};
 use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, SwitchState, Task};
 
 use super::clock::KernelCosts;
@@ -85,14 +85,16 @@ impl Builder {
 
     /// The next event.
     pub(super) fn event(&mut self, event: &Event) {
-        let Event { time, task, kind, .. } = event;
+        let Event { time, task, kind, cpu } = event;
         let (time, task) = (time.0, task.0 as usize);
         if let EventKind::Lost { count } = kind {
             *self.program.omissions.entry("lost_events").or_default() += count;
             return;
         }
+        self.ran_on(task, *cpu);
         if let EventKind::Switch { next, state } = *kind {
             self.switch(time, task, next, state);
+            self.ran_on(next.0 as usize, *cpu);
             return;
         }
         if let EventKind::Waking { task: woken } = *kind {
@@ -110,6 +112,13 @@ impl Builder {
 
     fn is_inside(&self, task: usize) -> bool {
         self.tracks.get(task).is_some_and(|track| track.recorded.in_workload)
+    }
+
+    /// A task of the program was seen on `cpu`.
+    fn ran_on(&mut self, task: usize, cpu: Cpu) {
+        if self.is_inside(task) {
+            self.tracks[task].ran_on(cpu);
+        }
     }
 
     fn own_event(&mut self, time: u64, task: usize, kind: &EventKind) {

@@ -95,16 +95,20 @@ impl Files {
 
     /// They are used: those that did not come before were there.
     pub(super) fn used(&mut self, file: u32, first: u32, pages: u32) {
-        let Seen { before, came, kind, .. } = &mut self.all[file as usize];
-        if *kind == FileKind::Disk {
+        let seen = &mut self.all[file as usize];
+        let is_kept = seen.is_kept();
+        let Seen { before, came, .. } = seen;
+        if is_kept {
             before.extend((first..first.saturating_add(pages)).filter(|page| !came.contains(page)));
         }
     }
 
     /// They are near one that a fault was on.
     pub(super) fn guess(&mut self, file: u32, first: u32, pages: u32) {
-        let Seen { guessed, came, kind, .. } = &mut self.all[file as usize];
-        if *kind == FileKind::Disk {
+        let seen = &mut self.all[file as usize];
+        let is_kept = seen.is_kept();
+        let Seen { guessed, came, .. } = seen;
+        if is_kept {
             guessed.extend((first..first.saturating_add(pages)).filter(|page| !came.contains(page)));
         }
     }
@@ -120,6 +124,11 @@ impl Files {
 }
 
 impl Seen {
+    /// Whether its pages were there before the program: on a disk, or unpacked into memory at boot.
+    fn is_kept(&self) -> bool {
+        self.kind == FileKind::Disk || self.name.starts_with(FIRST_ROOT)
+    }
+
     /// A mapping knows its path, an event of the page cache does not.
     fn learn(&mut self, name: &str) {
         if name.len() > self.name.len() {
@@ -129,8 +138,16 @@ impl Seen {
     }
 }
 
+/// Files of the kernel's own tmpfs, and of the first root, which is an initramfs: the first two devices without a disk that a kernel
+/// makes (`mnt_init`).
+const OWN_TMPFS: &str = "0:1:";
+const FIRST_ROOT: &str = "0:2:";
+
 /// What the pages of a file with this name are.
 fn kind(name: &str) -> FileKind {
+    if name.starts_with(OWN_TMPFS) || name.starts_with(FIRST_ROOT) {
+        return FileKind::Memory;
+    }
     let path = name.split_once(' ').map_or("", |(_, path)| path);
     let in_memory = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"];
     if in_memory.iter().any(|start| path.starts_with(start)) { FileKind::Memory } else { FileKind::Disk }
@@ -167,5 +184,14 @@ mod tests {
         let all = files.finish();
         assert_eq!((all[0].name.as_str(), &all[0].before), ("8:1:7 /usr/bin/cc", &vec![(0, 2), (4, 1)]));
         assert_eq!((all[1].kind, all[1].before.len()), (FileKind::Memory, 0));
+    }
+
+    #[test]
+    fn files_of_an_initramfs_are_memory_that_was_there_before() {
+        let mut files = Files::new(vec!["0:2:5 /bin/sh".to_owned()]);
+        assert_eq!(files.number(NameId(0)), Some(0));
+        files.used(0, 3, 2);
+        let all = files.finish();
+        assert_eq!((all[0].kind, &all[0].before), (FileKind::Memory, &vec![(3, 2)]));
     }
 }

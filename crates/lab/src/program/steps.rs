@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mm::Cpu;
 use mm::vm::{Advice, Protection, Touch, Vpn};
 
 use super::counts::Counted;
@@ -178,6 +179,8 @@ pub struct TaskProgram {
     pub begins: Begins,
     /// Its steps, in order.
     pub steps: Vec<Step>,
+    /// Where it ran: from which step on, on which CPU of the machine that was recorded. Ascending; empty where that is not known.
+    pub ran_on: Vec<(u32, Cpu)>,
 }
 
 /// A recorded program.
@@ -217,7 +220,7 @@ pub enum Before {
 impl TaskProgram {
     /// A task that does nothing yet.
     pub(super) fn new(name: String) -> Self {
-        Self { name, begins: Begins::AsThread, steps: vec![] }
+        Self { name, begins: Begins::AsThread, steps: vec![], ran_on: vec![] }
     }
 }
 
@@ -225,7 +228,13 @@ impl Program {
     /// What it brings for knobs to act on.
     pub fn brings(&self) -> Brings {
         let writes = self.calls.iter().any(|call| matches!(call, Call::Write(_)));
-        Brings { files: writes, ..Brings::SPACES }
+        Brings { files: writes, hints: true, ..Brings::SPACES }
+    }
+
+    /// CPUs of the recorded machine that are known to have run its tasks: the highest one's number and one more; 0 for none.
+    pub fn recorded_cpus(&self) -> u32 {
+        let ran_on = self.tasks.iter().flat_map(|task| &task.ran_on);
+        ran_on.map(|(_, cpu)| u32::from(cpu.0) + 1).max().unwrap_or(0)
     }
 
     /// Whether there is nothing to replay.

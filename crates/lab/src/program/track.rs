@@ -1,5 +1,6 @@
 //! A task of the recording, on its way to becoming one of the program: its clock, and the steps that it has so far.
 
+use mm::Cpu;
 use trace::Task;
 
 use super::clock::Clock;
@@ -33,6 +34,16 @@ impl Track {
             space: None,
             begins: None,
             touched: 0,
+        }
+    }
+
+    /// The task was seen on `cpu`: what it does from here on it does there.
+    pub(super) fn ran_on(&mut self, cpu: Cpu) {
+        let next = self.program.steps.len() as u32;
+        match self.program.ran_on.last_mut() {
+            Some((_, last)) if *last == cpu => {}
+            Some((step, last)) if *step == next => *last = cpu,
+            _ => self.program.ran_on.push((next, cpu)),
         }
     }
 

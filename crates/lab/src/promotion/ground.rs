@@ -1,7 +1,7 @@
 //! The modelled programs as the controllers' ground.
 
 use mm::ids::{PAGE_SIZE, PAGEBLOCK_PAGES};
-use mm::tier::{Area, Ground, PageRange, Seen, Stayed};
+use mm::tier::{Area, Ground, HintGround, PageRange, Seen, Stayed};
 use mm::vm::{SpaceId, Vpn};
 use mm::{Knob, KnobUse, Machine, MigrateError, Nanos, Node, decide_by_sum_of_marks};
 use sim::Path;
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-impl Ground for World {
+impl HintGround for World {
     fn knob_used(&self, knob: Knob, used: KnobUse) {
         self.machine().knob_used(knob, used);
     }
@@ -58,6 +58,47 @@ impl Ground for World {
         self.program(space)?.area(from)
     }
 
+    fn mark(&self, space: SpaceId, range: PageRange, marks: impl Fn(Node) -> bool) -> u32 {
+        let Some(program) = self.program(space) else { return 0 };
+        let mut marked = 0;
+        for (pages, start) in program.pages_of(range) {
+            let first = pages.start;
+            self.pay(pages.len(), Path::HintMark);
+            let now = self.now();
+            for page in pages {
+                if !marks(Node(program.pages[page].node.get())) {
+                    continue;
+                }
+                let vpn = Vpn(start.0 + (page - first) as u32);
+                program.mark(page, vpn, now, &mut self.random.borrow_mut());
+                marked += self.grain;
+            }
+        }
+        marked
+    }
+
+    fn is_fast(&self, node: Node) -> bool {
+        self.is_of_fast_tier(node)
+    }
+
+    fn room(&self, node: Node) -> u64 {
+        let zones = self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
+        zones.map(|zone| self.room_of(zone, zone.watermarks())).sum()
+    }
+
+    fn has_room(&self, node: Node, bytes: u64) -> bool {
+        let zones = || self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
+        let of = |zone: &mm::Zone<_>, marks| self.room_of(zone, marks);
+        decide_by_sum_of_marks(self.machine(), zones, of, |room| room >= bytes)
+    }
+
+    fn size(&self, node: Node) -> u64 {
+        let zones = self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
+        zones.map(|zone| u64::from(zone.managed())).sum::<u64>() * PAGE_SIZE * u64::from(self.grain)
+    }
+}
+
+impl Ground for World {
     fn is_alive(&self, space: SpaceId) -> bool {
         self.program(space).is_some()
     }
@@ -92,25 +133,6 @@ impl Ground for World {
         }
     }
 
-    fn mark(&self, space: SpaceId, range: PageRange, marks: impl Fn(Node) -> bool) -> u32 {
-        let Some(program) = self.program(space) else { return 0 };
-        let mut marked = 0;
-        for (pages, start) in program.pages_of(range) {
-            let first = pages.start;
-            self.pay(pages.len(), Path::HintMark);
-            let now = self.now();
-            for page in pages {
-                if !marks(Node(program.pages[page].node.get())) {
-                    continue;
-                }
-                let vpn = Vpn(start.0 + (page - first) as u32);
-                program.mark(page, vpn, now, &mut self.random.borrow_mut());
-                marked += self.grain;
-            }
-        }
-        marked
-    }
-
     fn promote(&self, space: SpaceId, vpn: Vpn, node: Node) -> Result<u32, Stayed> {
         let program = self.program(space).ok_or(Stayed::Gone)?;
         let one = PageRange { start: vpn, end: vpn.add(1) };
@@ -134,27 +156,7 @@ impl Ground for World {
         self.stage.mm.topology().nodes.len() as u16
     }
 
-    fn is_fast(&self, node: Node) -> bool {
-        self.is_of_fast_tier(node)
-    }
-
     fn threads_on(&self, space: SpaceId, node: Node) -> u32 {
         self.program(space).map_or(0, |program| program.threads_on(node))
-    }
-
-    fn room(&self, node: Node) -> u64 {
-        let zones = self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
-        zones.map(|zone| self.room_of(zone, zone.watermarks())).sum()
-    }
-
-    fn has_room(&self, node: Node, bytes: u64) -> bool {
-        let zones = || self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
-        let of = |zone: &mm::Zone<_>, marks| self.room_of(zone, marks);
-        decide_by_sum_of_marks(self.machine(), zones, of, |room| room >= bytes)
-    }
-
-    fn size(&self, node: Node) -> u64 {
-        let zones = self.stage.mm.zones().iter().filter(|zone| zone.node() == node);
-        zones.map(|zone| u64::from(zone.managed())).sum::<u64>() * PAGE_SIZE * u64::from(self.grain)
     }
 }

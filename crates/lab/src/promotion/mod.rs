@@ -12,6 +12,7 @@
 //! On a machine at a 32nd of its memory (`shrink`) a page of the model stands for 32 that are all alike (its *grain*): controllers
 //! see all 32, and looking at it, moving it and faulting on it cost 32 times as much. docs/promotion.md has the model.
 
+mod balancer;
 mod chance;
 mod ground;
 mod hints;
@@ -20,6 +21,7 @@ mod rounds;
 mod segment;
 mod world;
 
+pub(crate) use balancer::Balancer;
 pub(crate) use program::{Program, ProgramSpec};
 pub(crate) use segment::RegionSpec;
 pub(crate) use world::World;

@@ -12,6 +12,8 @@ pub struct Brings {
     pub files: bool,
     /// Address spaces that are looked through for pages in use, so that these can be promoted.
     pub programs: bool,
+    /// Tasks whose pages NUMA balancing can make fault.
+    pub hints: bool,
     /// The vmstat tick and the other daemons. Threads on real cores have none (`bench contention`).
     pub daemons: bool,
     /// Whether it is a recording, in which there is nothing but what was asked of the allocators.
@@ -25,6 +27,7 @@ impl Brings {
         spaces: false,
         files: false,
         programs: false,
+        hints: false,
         daemons: true,
         is_recording: false,
     };
@@ -35,5 +38,19 @@ impl Brings {
     /// And of files that are written to.
     pub const FILES: Self = Self { files: true, ..Self::SPACES };
     /// Pages of address spaces that are looked through for promotion.
-    pub const PROGRAMS: Self = Self { programs: true, ..Self::SPACES };
+    pub const PROGRAMS: Self = Self { programs: true, hints: true, ..Self::SPACES };
+
+    /// What two workloads bring that run side by side.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            slabs: self.slabs || other.slabs,
+            spaces: self.spaces || other.spaces,
+            files: self.files || other.files,
+            programs: self.programs || other.programs,
+            hints: self.hints || other.hints,
+            daemons: self.daemons || other.daemons,
+            is_recording: self.is_recording && other.is_recording,
+        }
+    }
 }

@@ -27,13 +27,15 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
             (brings.slabs, "the recording has no slab events (record --events page,sched,slab has them)")
         }
         Need::Slabs => (brings.slabs, "the workload takes no slab objects"),
-        Need::Spaces | Need::Files | Need::Programs if brings.is_recording => (
+        Need::Spaces | Need::Files | Need::Programs | Need::Hints if brings.is_recording => (
             false,
             "the recording has page and slab events, but not what the program did to its memory (record has it by default)",
         ),
         Need::Spaces => (brings.spaces, "the workload has no address spaces"),
         Need::Files => (brings.files, "the workload writes to no files"),
         Need::Programs => (brings.programs, "the workload has no pages to be looked through for promotion"),
+        Need::Hints => (brings.hints, "the workload has no tasks whose pages NUMA balancing makes fault"),
+        Need::SeveralNodes => (has_several_nodes(topology), "the machine has memory on one node only"),
         Need::SlowNode => (has_slow_node(topology), "the machine has no node without CPUs"),
         Need::ZoneBelowAnother(kind) => {
             let text = match kind {
@@ -72,6 +74,10 @@ impl Where<'_> {
 fn has_slow_node(topology: &Topology) -> bool {
     let nodes = topology.nodes.iter().zip((0..).map(Node));
     nodes.into_iter().any(|(spec, node)| !spec.zones.is_empty() && topology.cpus_of(node) == 0)
+}
+
+fn has_several_nodes(topology: &Topology) -> bool {
+    topology.nodes.iter().filter(|node| !node.zones.is_empty()).count() > 1
 }
 
 fn has_zone(topology: &Topology, kind: ZoneKind) -> bool {

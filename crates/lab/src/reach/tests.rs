@@ -5,8 +5,7 @@ use sim::Profile;
 
 use super::{Brings, Where, refusals};
 
-const RECORDING: Brings =
-    Brings { slabs: false, spaces: false, files: false, programs: false, daemons: true, is_recording: true };
+const RECORDING: Brings = Brings { is_recording: true, ..Brings::PAGES };
 
 /// Names of the knobs that `brings` refuses on `machine` under `policy`, each set alone.
 fn refused(brings: Brings, machine: &str, policy: &str) -> Vec<&'static str> {

@@ -12,6 +12,7 @@ mod player;
 mod program;
 mod proof;
 mod run;
+mod share;
 mod source;
 pub mod survey;
 #[cfg(test)]
@@ -24,4 +25,5 @@ pub use plan::{
 };
 pub use proof::{policy_of, prove};
 pub use run::{ReplayError, replay, replay_all};
+pub use share::{CpuChoice, Share, ShareError, ShareOptions, Shares, policy as parse_mempolicy};
 pub use source::Source;

@@ -6,7 +6,7 @@ use super::plan::{Change, Plan, Variant};
 use super::source::Source;
 use crate::drive::figures::{self, About};
 use crate::evidence::{self, Checked, Table};
-use crate::measurements::{CHANGES_NOT_REACHED, Run};
+use crate::measurements::{CHANGES_NOT_REACHED, RecordingCounts, Run};
 use crate::reach::Refusal;
 use crate::stage::{Setup, Stage};
 use crate::workloads::Workload;
@@ -41,6 +41,7 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     run.notes.extend(plan.changes.iter().map(note));
     run.notes.extend(left_out(source, variant));
     run.counters.extend(figures::slab_counters(stage));
+    run.counters.extend(hint_counters(stage));
     run.omissions.extend(source.omissions());
     if changes_not_reached > 0 {
         run.omissions.insert(CHANGES_NOT_REACHED.to_owned(), changes_not_reached);
@@ -49,10 +50,24 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     run
 }
 
+/// What NUMA balancing did to recorded programs, under vmstat's names; nothing where it made no page fault.
+fn hint_counters(stage: &Stage) -> Vec<(String, u64)> {
+    let mut all = RecordingCounts::default();
+    stage.tally.recordings().iter().for_each(|used| all.add(&used.counts));
+    let counted = [
+        ("numa_pte_updates", all.numa_pte_updates),
+        ("numa_hint_faults", all.numa_hint_faults),
+        ("numa_hint_faults_local", all.numa_hint_faults_local),
+        ("numa_pages_migrated", all.numa_pages_migrated),
+    ];
+    let counted = counted.into_iter().filter(|_| all.numa_pte_updates > 0);
+    counted.map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
 /// What a verdict on huge pages leaves out of what they do to a program.
 fn left_out(source: &Source, variant: &Variant) -> Option<String> {
     let is_about_huge_pages = variant.knobs.iter().any(|(knob, _)| *knob == Knob::TransparentHugepage);
-    (matches!(source, Source::Program(_)) && is_about_huge_pages)
+    (!source.programs().is_empty() && is_about_huge_pages)
         .then(|| "the TLB misses that huge pages save are left out".to_owned())
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use mm::{Cpu, Knob, KnobError, Nanos, Policy};
 use sim::Profile;
 
+use super::share::Shares;
 use super::source::Source;
 use crate::reach::{Refusal, Where, refusals};
 
@@ -25,6 +26,8 @@ pub struct Plan {
     pub repeat: u32,
     /// CPUs that may be used; empty: the profile's.
     pub cpus: Vec<Cpu>,
+    /// What each recording gets of the machine, where that is not the same for all.
+    pub shares: Shares,
     /// The first seed of offsets and jitter.
     pub seed: u64,
     /// How many seeds, from 1; each is one more than the one before.
@@ -86,6 +89,7 @@ impl Plan {
             copies: 1,
             repeat: 1,
             cpus: vec![],
+            shares: Shares::default(),
             seed: 1,
             seeds: 1,
             forced: false,

@@ -11,9 +11,11 @@ use super::objects::make_caches;
 use super::outcome::{self, Parts};
 use super::plan::{Plan, Variant};
 use super::program::Programs;
+use super::share::CpuChoice;
 use super::source::Source;
 use crate::drive::{Drive, DriveError};
 use crate::measurements::Run;
+use crate::program::Program;
 use crate::reach::Refusal;
 use crate::stage::Setup;
 use crate::workloads::Workload;
@@ -83,6 +85,18 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
         return Err(ReplayError::Empty);
     }
     plan.check().map_err(|error| ReplayError::Plan(error.to_string()))?;
+    for program in source.programs() {
+        let (has, wants) = (plan.profile.shape().cpu_count(), program.recorded_cpus());
+        if plan.shares.of(&program.name).cpus == Some(CpuChoice::Recorded) && wants > has {
+            let Program { name, .. } = &**program;
+            let machine = plan.profile.name();
+            let what = format!(
+                "{name} ran on CPUs up to {}, and {machine} has {has}; name CPUs (--cpus)",
+                wants - 1
+            );
+            return Err(ReplayError::Plan(what));
+        }
+    }
     let refused = plan.refusals(source);
     if let Some(refusal) = refused.first().filter(|_| !plan.forced) {
         return Err(ReplayError::Refused(refusal.clone()));
@@ -100,7 +114,7 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
         Source::Events(recorded) => {
             Box::new(Copies::of(recorded, plan, make_caches(drive.stage(), recorded)))
         }
-        Source::Program(program) => Box::new(Programs::of(program, plan)),
+        Source::Program(_) | Source::Programs(_) => Box::new(Programs::of(source.programs(), plan)),
     };
     drive.start_daemons();
     let changed = Rc::new(Cell::new(0));

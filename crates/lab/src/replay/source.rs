@@ -18,6 +18,8 @@ pub enum Source {
     Events(Arc<Recorded>),
     /// What tasks do to their address spaces; pages follow from it.
     Program(Arc<Program>),
+    /// Several programs side by side.
+    Programs(Vec<Arc<Program>>),
 }
 
 impl Source {
@@ -51,11 +53,50 @@ impl Source {
         Ok(Self::Events(Arc::new(recorded::from_recording(reader, name, costs)?)))
     }
 
-    /// What it is called in reports.
-    pub fn name(&self) -> &str {
+    /// Several recordings, of different names, as programs side by side; one is itself.
+    ///
+    /// # Errors
+    /// None at all, one that is no program, or two of a name; the sentence says which.
+    pub fn together(sources: Vec<Self>) -> Result<Self, String> {
+        if sources.len() < 2 {
+            return sources.into_iter().next().ok_or_else(|| "there is no recording to replay".to_owned());
+        }
+        let mut programs: Vec<Arc<Program>> = vec![];
+        for source in sources {
+            let Self::Program(program) = source else {
+                return Err(format!(
+                    "{} does not say what its program did to its memory; only recordings that do can be replayed side by side",
+                    source.name()
+                ));
+            };
+            if programs.iter().any(|other| other.name == program.name) {
+                return Err(format!(
+                    "two recordings are called {0}; give one of them another name",
+                    program.name
+                ));
+            }
+            programs.push(program);
+        }
+        Ok(Self::Programs(programs))
+    }
+
+    /// The programs that it is of.
+    pub fn programs(&self) -> &[Arc<Program>] {
         match self {
-            Self::Events(recorded) => &recorded.name,
-            Self::Program(program) => &program.name,
+            Self::Events(_) => &[],
+            Self::Program(program) => std::slice::from_ref(program),
+            Self::Programs(programs) => programs,
+        }
+    }
+
+    /// What it is called in reports.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Events(recorded) => recorded.name.clone(),
+            Self::Program(_) | Self::Programs(_) => {
+                let names: Vec<&str> = self.programs().iter().map(|program| program.name.as_str()).collect();
+                names.join(" + ")
+            }
         }
     }
 
@@ -63,7 +104,7 @@ impl Source {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Events(recorded) => recorded.operations == 0,
-            Self::Program(program) => program.is_empty(),
+            Self::Program(_) | Self::Programs(_) => self.programs().iter().any(|program| program.is_empty()),
         }
     }
 
@@ -71,7 +112,9 @@ impl Source {
     pub fn damage(&self) -> Option<&str> {
         match self {
             Self::Events(recorded) => recorded.damage.as_deref(),
-            Self::Program(program) => program.damage.as_deref(),
+            Self::Program(_) | Self::Programs(_) => {
+                self.programs().iter().find_map(|program| program.damage.as_deref())
+            }
         }
     }
 
@@ -80,6 +123,10 @@ impl Source {
         match self {
             Self::Events(recorded) => recorded.brings(),
             Self::Program(program) => program.brings(),
+            Self::Programs(programs) => {
+                let brings = programs.iter().map(|program| program.brings());
+                brings.reduce(Brings::and).unwrap_or(Brings::SPACES)
+            }
         }
     }
 
@@ -87,8 +134,12 @@ impl Source {
     pub(super) fn omissions(&self) -> BTreeMap<String, u64> {
         match self {
             Self::Events(recorded) => recorded.omissions.by_name(),
-            Self::Program(program) => {
-                program.omissions.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+            Self::Program(_) | Self::Programs(_) => {
+                let mut all = BTreeMap::new();
+                for (name, count) in self.programs().iter().flat_map(|program| &program.omissions) {
+                    *all.entry((*name).to_owned()).or_insert(0) += count;
+                }
+                all
             }
         }
     }

@@ -169,7 +169,7 @@ impl Survey {
             knob,
             value,
             policy: ground.policy,
-            workload: self.workloads[ground.workload].name().to_owned(),
+            workload: self.workloads[ground.workload].name(),
             machine: self.machines[ground.machine].name().to_owned(),
             outcome: refusal.map_or(TrialOutcome::NotRun, |refusal| TrialOutcome::Refused(refusal.missing)),
             ground,

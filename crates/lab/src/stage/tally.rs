@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mm::Nanos;
 use mm::vm::SpaceCounters;
 
-use crate::measurements::{Moved, ProgramUse};
+use crate::measurements::{Moved, ProgramUse, RecordingCounts, RecordingUse};
 
 /// What became of the operations of all tasks.
 #[derive(Debug, Default)]
@@ -29,6 +29,8 @@ pub struct Tally {
     notes: RefCell<BTreeMap<&'static str, u64>>,
     /// What the address spaces of a recorded program came to.
     program: Cell<Option<ProgramUse>>,
+    /// What each recording of a replay came to, with the start of its first copy.
+    recordings: RefCell<Vec<(Nanos, RecordingUse)>>,
 }
 
 impl Tally {
@@ -108,6 +110,45 @@ impl Tally {
     /// What the address spaces of a recorded program came to; `None` where there is none.
     pub(crate) fn program(&self) -> Option<ProgramUse> {
         self.program.get()
+    }
+
+    /// A copy of the recording numbered so begins.
+    pub(crate) fn recording_starts(&self, number: usize, name: &str, start: Nanos) {
+        let mut all = self.recordings.borrow_mut();
+        if all.len() <= number {
+            all.resize_with(number + 1, || (start, RecordingUse::default()));
+        }
+        let (first, used) = &mut all[number];
+        *first = (*first).min(start);
+        name.clone_into(&mut used.name);
+        used.copies += 1;
+    }
+
+    /// An address space of the recording numbered so is about to go.
+    pub(crate) fn recording_counted(&self, number: usize, counts: &RecordingCounts) {
+        if let Some((_, used)) = self.recordings.borrow_mut().get_mut(number) {
+            used.counts.add(counts);
+        }
+    }
+
+    /// A copy of the recording numbered so has ended; its largest process had so many pages on each node.
+    pub(crate) fn recording_placed(&self, number: usize, by_node: &[u64]) {
+        if let Some((_, used)) = self.recordings.borrow_mut().get_mut(number) {
+            used.pages_by_node.resize(used.pages_by_node.len().max(by_node.len()), 0);
+            used.pages_by_node.iter_mut().zip(by_node).for_each(|(all, here)| *all += here);
+        }
+    }
+
+    /// A task of the recording numbered so has ended.
+    pub(crate) fn recording_ran_until(&self, number: usize, now: Nanos) {
+        if let Some((start, used)) = self.recordings.borrow_mut().get_mut(number) {
+            used.elapsed_ns = used.elapsed_ns.max(now.0.saturating_sub(start.0));
+        }
+    }
+
+    /// What each recording came to, in their order.
+    pub(crate) fn recordings(&self) -> Vec<RecordingUse> {
+        self.recordings.borrow().iter().map(|(_, used)| used.clone()).collect()
     }
 
     /// Something that the workload calls `name` happened so many times: it is among the run's counters, and as those is

@@ -236,6 +236,10 @@ pub enum Chore {
     MigrateScan,
     /// Compaction's free scanner does.
     FreeScan,
+    /// NUMA balancing makes a page fault at its next access, as one of many in a row.
+    HintMark,
+    /// Such a fault, whatever it decides and the page's move apart.
+    HintFault,
     /// A page is moved to another frame: all but its entries in page tables ([`Self::RmapStep`]) and its contents.
     Migrate,
 }

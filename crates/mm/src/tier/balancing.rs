@@ -3,9 +3,11 @@
 //! slow nodes fault, and hot ones are promoted; in mode 1 all do, and move to where they are used
 //! (docs/rules/numa-balancing-and-tiers.md; what is not there is from memory).
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::ground::{Ground, PageRange};
+use super::ground::{Area, HintGround, PageRange};
+use super::history::{AreaHistory, Here, Look, Looker};
 use crate::ground::{Nanos, Node, PAGE_SIZE, PAGEBLOCK_PAGES, SpaceId, Vpn};
 
 /// Addresses that a window goes over for each that it marks, at most.
@@ -68,8 +70,9 @@ pub struct HintScan {
     pass_is_over: bool,
     /// What it was thought over from last.
     last: Option<Thought>,
-    /// Windows so far.
+    /// Windows so far, and passes over all of the address space (`numa_scan_seq`).
     windows: u64,
+    passes: u32,
     /// Pages that the last one went over, those of other nodes than it marks among them.
     passed: u64,
 }
@@ -109,8 +112,14 @@ impl HintScan {
             pass_is_over: false,
             last: None,
             windows: 0,
+            passes: 0,
             passed: 0,
         }
+    }
+
+    /// Passes over all of the address space so far.
+    pub fn passes(&self) -> u32 {
+        self.passes
     }
 
     /// From one window to the next, at present.
@@ -165,7 +174,7 @@ impl HintScan {
     }
 
     /// Marks the next window; gives the pages marked.
-    pub fn mark(&mut self, ground: &impl Ground, settings: &BalancingSettings) -> u64 {
+    pub fn mark(&mut self, ground: &impl HintGround, settings: &BalancingSettings) -> u64 {
         self.windows += 1;
         self.next = Nanos(ground.now().0 + self.period.0);
         let most = settings.window / PAGE_SIZE;
@@ -175,6 +184,7 @@ impl HintScan {
                 // The next window begins anew.
                 self.at = Vpn(0);
                 self.pass_is_over = true;
+                self.passes += 1;
                 break;
             };
             if !area.is_scanned {
@@ -182,15 +192,79 @@ impl HintScan {
                 self.at = area.range.end;
                 continue;
             }
-            let start = self.at.max(area.range.start);
-            let part = PageRange { start, end: area.range.end }.first(PAGEBLOCK_PAGES);
-            let marks = |node| settings.mode != Mode::Tiering || !ground.is_fast(node);
-            marked += u64::from(ground.mark(self.space, part, marks));
+            let (part, here) = self.mark_part(area, ground, settings);
+            marked += here;
             passed += u64::from(part.pages());
-            self.at = part.end;
         }
         self.passed = passed;
         marked
+    }
+
+    /// The same by a task of its own: it goes over mappings that it uses, or that nobody is known to use, and over one more if
+    /// these are all.
+    pub fn mark_by(
+        &mut self,
+        who: Looker,
+        history: &mut AreaHistory,
+        ground: &impl HintGround,
+        settings: &BalancingSettings,
+    ) -> u64 {
+        self.windows += 1;
+        let (now, delay, from) = (ground.now(), settings.delay, self.at);
+        self.next = Nanos(now.0 + self.period.0);
+        let most = settings.window / PAGE_SIZE;
+        let (mut marked, mut passed, mut others, mut forced) = (0, 0, false, false);
+        while marked < most && passed < VIRTUAL_RATIO * most {
+            let here = Here { now, passes: self.passes, delay, who };
+            let Some(area) = ground.area(self.space, self.at) else {
+                if others && !forced {
+                    (forced, self.at) = (true, from);
+                    continue;
+                }
+                self.at = Vpn(0);
+                self.pass_is_over = true;
+                self.passes += 1;
+                break;
+            };
+            let begins = self.at <= area.range.start;
+            let look = match (area.is_scanned, begins) {
+                (false, _) => Look::No,
+                // It was begun.
+                (true, false) => Look::Yes,
+                (true, true) => history.look(area, here),
+            };
+            others |= look == Look::NotMine;
+            if look == Look::No || look == Look::NotMine && !forced {
+                self.at = area.range.end;
+                continue;
+            }
+            let (part, here) = self.mark_part(area, ground, settings);
+            marked += here;
+            passed += u64::from(part.pages());
+            if self.at == area.range.end {
+                history.scanned(area.range.start, self.passes);
+                if forced {
+                    break;
+                }
+            }
+        }
+        self.passed = passed;
+        marked
+    }
+
+    /// Marks the next part of `area`; gives it, and the pages marked.
+    fn mark_part(
+        &mut self,
+        area: Area,
+        ground: &impl HintGround,
+        settings: &BalancingSettings,
+    ) -> (PageRange, u64) {
+        let start = self.at.max(area.range.start);
+        let part = PageRange { start, end: area.range.end }.first(PAGEBLOCK_PAGES);
+        let marks = |node| settings.mode != Mode::Tiering || !ground.is_fast(node);
+        let marked = u64::from(ground.mark(self.space, part, marks));
+        self.at = part.end;
+        (part, marked)
     }
 }
 
@@ -240,7 +314,28 @@ pub struct HintFault {
     pub is_private: bool,
     /// When it was marked.
     pub marked: Nanos,
+    /// What is known of who uses the program's pages.
+    pub users: Users,
 }
+
+/// What is known of who uses a program's pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Users {
+    /// Threads that follow a model are not told apart: all programs' faults together say which node has a claim to what is shared.
+    Modelled,
+    /// Tasks of a program that are.
+    Tasks {
+        /// Whose pages they are.
+        space: SpaceId,
+        /// Passes over all of them so far ([`HintScan::passes`]): up to [`EARLY_PASSES`] pages move at their first fault.
+        passes: u32,
+        /// Whether several tasks have faulted on the same pages (`numa_group`).
+        sharing: bool,
+    },
+}
+
+/// In the first passes a page moves to the task that faults on it, if that is its first user or its last one.
+pub const EARLY_PASSES: u32 = 4;
 
 /// What is known of promotions to a node.
 #[derive(Clone, Copy, Debug)]
@@ -259,8 +354,8 @@ struct Promotions {
 pub struct Balancing {
     settings: BalancingSettings,
     promotions: Vec<Promotions>,
-    /// Faults by the node of the CPU.
-    faults: Vec<u64>,
+    /// Faults by the node of the CPU, of each program whose tasks are told apart, and of all others together.
+    faults: BTreeMap<Option<SpaceId>, Vec<u64>>,
 }
 
 impl Balancing {
@@ -269,7 +364,7 @@ impl Balancing {
         let (threshold, since) = (settings.hot, Nanos(0));
         let fresh = Promotions { threshold, since, candidates: 0, second: 0, in_second: 0 };
         let nodes = usize::from(nodes);
-        Self { settings, promotions: alloc::vec![fresh; nodes], faults: alloc::vec![0; nodes] }
+        Self { settings, promotions: alloc::vec![fresh; nodes], faults: BTreeMap::new() }
     }
 
     /// Its settings.
@@ -279,13 +374,13 @@ impl Balancing {
 
     /// Whether a fault says something of its program's place (`task_numa_fault`): of pages of slow nodes only in mode 1, and
     /// not their first one.
-    pub fn counts(&self, fault: HintFault, ground: &impl Ground) -> bool {
+    pub fn counts(&self, fault: HintFault, ground: &impl HintGround) -> bool {
         ground.is_fast(fault.from) || self.settings.mode == Mode::Normal && fault.last_by.is_some()
     }
 
     /// The fault of a page of `bytes`: where the page is to go, if anywhere.
-    pub fn fault(&mut self, fault: HintFault, bytes: u64, ground: &impl Ground) -> Option<Node> {
-        self.faults[usize::from(fault.by.0)] += 1;
+    pub fn fault(&mut self, fault: HintFault, bytes: u64, ground: &impl HintGround) -> Option<Node> {
+        self.count(fault);
         let by_heat = match self.settings.mode {
             Mode::Tiering => true,
             Mode::Both => !ground.is_fast(fault.from),
@@ -294,20 +389,41 @@ impl Balancing {
         let moves = if by_heat {
             !ground.is_fast(fault.from) && self.is_hot(fault, bytes, ground)
         } else {
-            // The filter of two stages: by chance a page is not used twice in a row from the same node. A slow node has no CPUs
-            // whose claim would be weighed against that of the one that faults.
-            fault.last_by == Some(fault.by) && (!ground.is_fast(fault.from) || self.has_claim(fault.by))
+            self.is_used_there(fault, ground)
         };
         (moves && fault.by != fault.from).then_some(fault.by)
     }
 
-    /// Whether most faults are from `node`: memory that threads of several nodes share alike stays.
-    fn has_claim(&self, node: Node) -> bool {
-        let all: u64 = self.faults.iter().sum();
-        4 * self.faults[usize::from(node.0)] > CLAIM_OF_4 * all
+    fn count(&mut self, fault: HintFault) {
+        let by_node = self.faults.entry(fault.users.space()).or_default();
+        let node = usize::from(fault.by.0);
+        by_node.resize(by_node.len().max(node + 1), 0);
+        by_node[node] += 1;
     }
 
-    fn is_hot(&mut self, fault: HintFault, bytes: u64, ground: &impl Ground) -> bool {
+    /// Whether the page is used from where it has just faulted, as far as is known (`should_numa_migrate_memory`).
+    fn is_used_there(&self, fault: HintFault, ground: &impl HintGround) -> bool {
+        let slow = !ground.is_fast(fault.from);
+        // The filter of two stages: by chance a page is not used twice in a row from the same node.
+        let twice = fault.last_by == Some(fault.by);
+        match fault.users {
+            // A slow node has no CPUs whose claim would be weighed against that of the one that faults.
+            Users::Modelled => twice && (slow || self.has_claim(fault)),
+            Users::Tasks { .. } if slow && fault.last_by.is_none() => false,
+            Users::Tasks { passes, .. } if passes <= EARLY_PASSES && fault.is_private => true,
+            Users::Tasks { .. } if fault.last_by.is_some() && !twice => false,
+            Users::Tasks { sharing, .. } => fault.is_private || !sharing || slow || self.has_claim(fault),
+        }
+    }
+
+    /// Whether most faults are from the node of `fault`: memory that threads of several nodes share alike stays.
+    fn has_claim(&self, fault: HintFault) -> bool {
+        let by_node = self.faults.get(&fault.users.space()).map_or(&[][..], |by_node| by_node);
+        let all: u64 = by_node.iter().sum();
+        4 * by_node.get(usize::from(fault.by.0)).copied().unwrap_or(0) > CLAIM_OF_4 * all
+    }
+
+    fn is_hot(&mut self, fault: HintFault, bytes: u64, ground: &impl HintGround) -> bool {
         let (now, settings) = (ground.now(), self.settings);
         let enough = ENOUGH_BYTES.max(ground.size(fault.by) / ENOUGH_SHARE);
         let node = &mut self.promotions[usize::from(fault.by.0)];
@@ -321,6 +437,16 @@ impl Balancing {
         }
         node.candidates += bytes;
         node.may_take(now, bytes, settings.rate_limit)
+    }
+}
+
+impl Users {
+    /// The program, where it is told from others.
+    const fn space(self) -> Option<SpaceId> {
+        match self {
+            Self::Modelled => None,
+            Self::Tasks { space, .. } => Some(space),
+        }
     }
 }
 

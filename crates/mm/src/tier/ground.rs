@@ -64,14 +64,41 @@ pub enum Stayed {
     NoRoom,
 }
 
-/// The machine under a controller. Looking and moving take the time that they take; nothing else may.
-pub trait Ground {
+/// The machine under NUMA balancing, and what any controller knows of it. Marking takes the time that it takes; nothing else may.
+pub trait HintGround {
     /// The time.
     fn now(&self) -> Nanos;
 
     /// The lowest area of `space` that ends above `from`, if there is one; `None` too if the address space is gone.
     fn area(&self, space: SpaceId, from: Vpn) -> Option<Area>;
 
+    /// Makes the next access to each mapped page of `range` fault that is on one of the nodes that `marks` says yes to.
+    /// Gives the pages marked.
+    fn mark(&self, space: SpaceId, range: PageRange, marks: impl Fn(Node) -> bool) -> u32;
+
+    /// Whether `node` is of the fast tier.
+    fn is_fast(&self, node: Node) -> bool;
+
+    /// Bytes free on `node` above the mark up to which promotion may fill it.
+    fn room(&self, node: Node) -> u64;
+
+    /// Whether `node` has so many bytes of [`HintGround::room`].
+    fn has_room(&self, node: Node, bytes: u64) -> bool {
+        self.room(node) >= bytes
+    }
+
+    /// Bytes of memory that `node` has.
+    fn size(&self, node: Node) -> u64;
+
+    /// Something was decided by `knob`; `used` says what its default would have decided. Of use where that is watched.
+    fn knob_used(&self, knob: Knob, used: KnobUse) {
+        let _ = (knob, used);
+    }
+}
+
+/// The machine under a controller that looks at pages and moves them. Looking and moving take the time that they take; nothing
+/// else may.
+pub trait Ground: HintGround {
     /// Whether `space` is still there.
     fn is_alive(&self, space: SpaceId) -> bool;
 
@@ -80,10 +107,6 @@ pub trait Ground {
 
     /// Looks at the mapped pages of `range`, upwards, and takes their accessed marks away.
     fn look(&self, space: SpaceId, range: PageRange, seen: impl FnMut(Seen));
-
-    /// Makes the next access to each mapped page of `range` fault that is on one of the nodes that `marks` says yes to.
-    /// Gives the pages marked.
-    fn mark(&self, space: SpaceId, range: PageRange, marks: impl Fn(Node) -> bool) -> u32;
 
     /// Moves the page at `vpn` to `node`; gives the pages moved.
     ///
@@ -98,27 +121,8 @@ pub trait Ground {
     /// How many nodes there are.
     fn nodes(&self) -> u16;
 
-    /// Whether `node` is of the fast tier.
-    fn is_fast(&self, node: Node) -> bool;
-
     /// Threads of `space` that ran on CPUs of `node` of late.
     fn threads_on(&self, space: SpaceId, node: Node) -> u32;
-
-    /// Bytes free on `node` above the mark up to which promotion may fill it.
-    fn room(&self, node: Node) -> u64;
-
-    /// Whether `node` has so many bytes of [`Ground::room`].
-    fn has_room(&self, node: Node, bytes: u64) -> bool {
-        self.room(node) >= bytes
-    }
-
-    /// Bytes of memory that `node` has.
-    fn size(&self, node: Node) -> u64;
-
-    /// Something was decided by `knob`; `used` says what its default would have decided. Of use where that is watched.
-    fn knob_used(&self, knob: Knob, used: KnobUse) {
-        let _ = (knob, used);
-    }
 }
 
 /// The areas of `space`, upwards.

@@ -9,7 +9,7 @@
 //!   Ground: address spaces, of a simulated machine or of real processes             Ground::promote
 //! ```
 //!
-//! Controllers see the world through [`Ground`] alone and know neither [`crate::Mm`] nor the simulator: the same code
+//! Controllers see the world through [`Ground`] alone (NUMA balancing through the part of it that is [`HintGround`]) and know neither [`crate::Mm`] nor the simulator: the same code
 //! drives real processes. `kmmscand` is Raghavendra K T's daemon, its revisions are data (`rules::revision`); `slot` what
 //! it keeps of an address space, with the four cases by which period and size of scans change; `hot` its tests of what is
 //! hot; `balancing` the kernel's own NUMA balancing, modes 1 and 2; `regions` and `seeker` are ours. Facts:
@@ -18,6 +18,7 @@
 mod balancing;
 mod feedback;
 mod ground;
+mod history;
 mod hot;
 mod kmmscand;
 mod list;
@@ -31,9 +32,10 @@ mod tests;
 pub use crate::rules::revision::{
     HotRule, Revision, Span3, TargetRule, Threads, V0, V0_NOTHROTTLE, V1, V2, V3,
 };
-pub use balancing::{Balancing, BalancingSettings, HintFault, HintScan, Mode, Moved};
+pub use balancing::{Balancing, BalancingSettings, EARLY_PASSES, HintFault, HintScan, Mode, Moved, Users};
 pub use feedback::Feedback;
-pub use ground::{Area, Ground, PageRange, Seen, Stayed};
+pub use ground::{Area, Ground, HintGround, PageRange, Seen, Stayed};
+pub use history::{AreaHistory, Looker};
 pub use kmmscand::Kmmscand;
 pub use list::{Wanted, WantedPage};
 pub use mover::{Flush, Mover, Pass};

@@ -34,6 +34,12 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             held.clear_bits(site.vpn, bit::BARRED);
             return Ok(None);
         }
+        if entry.has(bit::HINTED) {
+            let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
+            held.clear_bits(site.vpn, bit::HINTED);
+            self.machine().spend(Chore::HintFault, 1);
+            return done(pfn, FaultKind::Hint);
+        }
         if site.touch == Touch::Read || entry.has(bit::WRITE) {
             return done(pfn, FaultKind::Spurious);
         }

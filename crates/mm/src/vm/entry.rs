@@ -30,6 +30,9 @@ pub(crate) mod bit {
     pub(crate) const BARRED: u64 = 1 << 40;
     /// The page is the process's own and was never shared since (`PageAnonExclusive`).
     pub(crate) const EXCLUSIVE: u64 = 1 << 41;
+    /// Nobody may touch the page that is mapped before a fault has said who does (`PROT_NONE` of NUMA balancing). It goes when the
+    /// page moves, its entry is split or its region's protection changes.
+    pub(crate) const HINTED: u64 = 1 << 42;
     /// What stays with the entry while its page moves to another frame.
     pub(crate) const KEPT: u64 = WRITE | PART | BARRED | EXCLUSIVE;
 }
@@ -92,8 +95,8 @@ impl Entry {
     #[inline]
     pub(crate) const fn allows(self, touch: Touch) -> bool {
         match touch {
-            Touch::Read => self.has(bit::PRESENT | bit::ZERO) && !self.has(bit::BARRED),
-            Touch::Write => self.is_present() && self.has(bit::WRITE),
+            Touch::Read => self.has(bit::PRESENT | bit::ZERO) && !self.has(bit::BARRED | bit::HINTED),
+            Touch::Write => self.is_present() && self.has(bit::WRITE) && !self.has(bit::HINTED),
         }
     }
 
@@ -139,6 +142,7 @@ mod tests {
         assert_eq!(allowed(Entry::of(Pfn(9), bit::WRITE)), (true, true));
         assert_eq!(allowed(Entry::of(Pfn(9), 0)), (true, false));
         assert_eq!(allowed(Entry::of(Pfn(9), bit::BARRED)), (false, false));
+        assert_eq!(allowed(Entry::of(Pfn(9), bit::WRITE | bit::HINTED)), (false, false));
         assert_eq!(allowed(Entry::zeros(Pfn(0))), (true, false));
         assert!(!Entry::zeros(Pfn(0)).is_present(), "nobody counts it");
         assert_eq!(allowed(Entry::of(Pfn(9), bit::WRITE).migrating()), (false, false));

@@ -35,6 +35,9 @@ pub enum FaultKind {
     /// A page that was mapped only to be read may be written to from now on: it has no other owner, or is a file's that all
     /// may write to.
     Reused,
+    /// The page was there, marked by NUMA balancing, and is not any more: whoever touched it may do so now, and faults again if
+    /// the entry does not let him ([`SpacesDoor::hint`]).
+    Hint,
     /// The page of zeros was mapped, to be read.
     ZeroPage,
     /// The huge page of zeros was mapped.

@@ -98,7 +98,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         let zeros = huge.is_zeros().then(|| self.own().zeros.frame(self.pages())).flatten();
         let part = |part: u32| match zeros {
             Some(frame) => Entry::zeros(frame).with(huge.0 & bit::BARRED),
-            None => Entry(huge.0 + u64::from(part)).with(bit::PART),
+            None => Entry(huge.0 + u64::from(part)).with(bit::PART).without(bit::HINTED),
         };
         (0..PAGEBLOCK_PAGES).for_each(|slot| {
             held.set(vpn.table_start().add(slot), part(slot));

@@ -10,7 +10,7 @@
 //! `region` is the map of an address space, `table` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
 //! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
 //! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
-//! `swap` the slots, `counters` what is counted of an address space. There are no NUMA hints.
+//! `swap` the slots, `counters` what is counted of an address space, `hint` makes pages fault for NUMA balancing.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
 //! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears
@@ -26,6 +26,7 @@ mod family;
 mod fault;
 mod fork;
 mod from_file;
+mod hint;
 mod huge;
 mod khugepaged;
 pub mod mempolicy;
@@ -52,6 +53,7 @@ pub use counters::SpaceCounters;
 pub(crate) use entry::{Entry, bit};
 pub use fault::{FaultError, FaultKind, Faulted};
 pub use fork::ForkError;
+pub use hint::{HintArea, Hinted};
 pub use pin::Pinned;
 pub use region::{Backing, HugePages, MapSpec, Protection, Reserve};
 pub use space::Vm;

@@ -94,6 +94,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     fn protect_entry(self, held: &mut Held<'_, M>, vpn: Vpn, region: &Region<M>) {
         let entry = held.entry(vpn);
         let there = entry.is_present() || entry.is_zeros() || entry.migrating_from().is_some();
+        held.clear_bits(vpn, bit::HINTED);
         match region.protection {
             Protection::None => {
                 held.clear_bits(vpn, bit::WRITE);

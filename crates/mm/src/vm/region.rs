@@ -94,6 +94,8 @@ pub struct MapSpec<M: Machine> {
     pub backing: Backing<M>,
     /// Where their memory comes from.
     pub placement: Placement,
+    /// In which order within that: the policy of the task that maps them (`set_mempolicy`), as if it had said so of the region.
+    pub policy: MemPolicy,
     /// Whether they may be huge.
     pub huge: HugePages,
     /// What may be done to them.
@@ -109,6 +111,7 @@ impl<M: Machine> MapSpec<M> {
             pages,
             backing: Backing::Anonymous,
             placement: Placement::default(),
+            policy: MemPolicy::Local,
             huge: HugePages::AsConfigured,
             protection: Protection::ReadWrite,
             reserve: Reserve::IfWritable,
@@ -168,13 +171,13 @@ impl<M: Machine> MapSpec<M> {
 
     /// The region at `start`.
     pub(super) fn region(self, start: Vpn) -> Region<M> {
-        let Self { pages, backing, placement, huge, protection, reserve } = self;
+        let Self { pages, backing, placement, policy, huge, protection, reserve } = self;
         let region = Region {
             start,
             end: start.add(pages),
             backing,
             placement,
-            policy: MemPolicy::Local,
+            policy,
             huge,
             protection,
             reserve,

@@ -1,10 +1,10 @@
-//! New tasks.
+//! New tasks, and tasks that are told to run elsewhere.
 
 use std::rc::Rc;
 
 use mm::{Cpu, TaskId};
 
-use super::Core;
+use super::{Core, Park};
 use crate::task::{Affinity, Role, TaskSpec};
 use crate::time::from_nanos;
 
@@ -21,6 +21,27 @@ impl Core {
         self.bodies.borrow_mut().push(Some(body));
         self.others_changed();
         TaskId(number)
+    }
+
+    /// The task runs on `cpus` from now on (`sched_setaffinity`): if this is none of them, it goes to the first.
+    pub(crate) fn restrict(&self, cpus: Rc<[Cpu]>) {
+        if !self.in_task() {
+            return;
+        }
+        self.sync();
+        let allowed = self.allowed(&Affinity::Any(cpus));
+        let (task, here) = (self.task.get() as usize, self.cpu.get());
+        let stays = allowed.iter().any(|cpu| cpu.0 == here);
+        {
+            let mut sched = self.sched.borrow_mut();
+            if let Some(first) = allowed.first().filter(|_| !stays) {
+                sched.tasks[task].cpu = first.0;
+            }
+            sched.tasks[task].allowed = allowed;
+        }
+        if !stays {
+            self.park_asleep(Park::Block(self.clock.get()));
+        }
     }
 
     /// The CPUs of `affinity` that the machine has; all default ones if it has none of them.

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::{File, HugePages};
+use mm::vm::{AddressSpace, File, HugePages};
 use mm::{Cpu, Machine, Nanos};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
+use super::balance::Balance;
 use super::before;
 use super::player::Player;
-use super::process::Process;
+use super::process::{Memory, Process};
 use crate::program::{Begins, Program, SignalId};
 use crate::recorded::TaskRef;
 use crate::stage::{Random, Stage};
@@ -20,10 +21,18 @@ use crate::stage::{Random, Stage};
 pub(super) struct Play {
     pub(super) stage: Rc<Stage>,
     pub(super) program: Arc<Program>,
+    /// Its place among the recordings of the replay.
+    pub(super) recording: usize,
     /// The program's files, which copies have in common.
     pub(super) files: Vec<Arc<File<SimMachine>>>,
     /// Where tasks may run.
     pub(super) cpus: Rc<[Cpu]>,
+    /// Whether they run where they ran when they were recorded.
+    pub(super) as_recorded: bool,
+    /// Where their memory comes from.
+    pub(super) memory: Memory,
+    /// NUMA balancing, where there is any.
+    pub(super) balance: Option<Rc<Balance>>,
     /// Times that each copy goes through the program.
     pub(super) passes: u32,
     /// The program's own time is multiplied by this / 65536.
@@ -43,6 +52,17 @@ pub(super) struct Copy {
     /// Tasks that are not through with this pass.
     running: Cell<u32>,
     pass: Cell<u32>,
+    /// Of the processes that ended in this pass.
+    largest: RefCell<Largest>,
+}
+
+/// The process with the most memory.
+#[derive(Default)]
+struct Largest {
+    /// The most that it had resident, in pages.
+    peak_pages: u64,
+    /// Its pages on each node, the last time that it had nine tenths of that.
+    by_node: Vec<u64>,
 }
 
 impl Copy {
@@ -55,6 +75,7 @@ impl Copy {
             spaces: RefCell::default(),
             running: Cell::new(0),
             pass: Cell::new(0),
+            largest: RefCell::default(),
         })
     }
 
@@ -63,11 +84,17 @@ impl Copy {
         let Play { stage, program, files, .. } = &*self.play;
         let mut spaces = vec![];
         for had in &program.before {
-            let process = Process::new(stage.mm.spaces().new_space(), HugePages::AsConfigured);
+            let process = self.process(stage.mm.spaces().new_space(), HugePages::AsConfigured);
             before::fill(stage, files, &process, had);
             spaces.push(process);
         }
         *self.spaces.borrow_mut() = spaces;
+    }
+
+    /// A process of this copy, with no task in it yet.
+    pub(super) fn process(&self, space: Arc<AddressSpace<SimMachine>>, huge: HugePages) -> Rc<Process> {
+        let hints = self.play.balance.as_ref().map(|balance| balance.begin(&space)).unwrap_or_default();
+        Process::new(space, huge, self.play.memory, hints)
     }
 
     /// Starts all tasks that begin with the program, at `start`.
@@ -86,7 +113,9 @@ impl Copy {
     pub(super) fn spawn(self: &Rc<Self>, task: TaskRef, process: Rc<Process>, start: Nanos) {
         let tasks = &self.play.program.tasks;
         let name = format!("{}/{}", tasks[task.0 as usize].name, self.number);
-        let spec = TaskSpec::new(name).on_any(Rc::clone(&self.play.cpus)).at(start);
+        let first = tasks[task.0 as usize].ran_on.first().filter(|_| self.play.as_recorded);
+        let cpus = first.map_or_else(|| Rc::clone(&self.play.cpus), |(_, cpu)| Rc::new([*cpu]));
+        let spec = TaskSpec::new(name).on_any(cpus).at(start);
         process.enter();
         let jitter = Random::new(self.stage().machine());
         let player = Player::new(Rc::clone(self), task, process, jitter);
@@ -118,7 +147,15 @@ impl Copy {
     /// A task has left `process` for good, or for another.
     pub(super) fn leave(&self, process: &Process) {
         if process.leave() {
-            self.stage().tally.space_counted(&process.space.counters());
+            let stage = self.stage();
+            stage.tally.space_counted(&process.space.counters());
+            let counted = process.counted();
+            stage.tally.recording_counted(self.play.recording, &counted);
+            if counted.peak_rss_pages > self.largest.borrow().peak_pages {
+                process.note_placement(stage);
+                let (peak_pages, by_node) = (counted.peak_rss_pages, process.placed());
+                self.largest.replace(Largest { peak_pages, by_node });
+            }
             self.stage().mm.spaces().exit(&process.space);
         }
     }
@@ -126,7 +163,13 @@ impl Copy {
     /// A task is through with this pass; the last one begins another, if one is to follow.
     pub(super) fn finish(self: &Rc<Self>) {
         self.running.set(self.running.get() - 1);
-        if self.running.get() > 0 || self.pass.get() + 1 == self.play.passes {
+        self.stage().tally.recording_ran_until(self.play.recording, self.stage().machine().now());
+        if self.running.get() > 0 {
+            return;
+        }
+        let largest = self.largest.take();
+        if self.pass.get() + 1 == self.play.passes {
+            self.stage().tally.recording_placed(self.play.recording, &largest.by_node);
             return;
         }
         self.pass.set(self.pass.get() + 1);

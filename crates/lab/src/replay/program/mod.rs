@@ -6,10 +6,13 @@
 //!                                                                        └─▶ process: its address space, calls
 //! ```
 //!
-//! `before` brings about what was there when the recording began, outside of time.
+//! `balance` is NUMA balancing of their pages. `before` brings about what was there when the recording began, outside of time.
 
+mod balance;
 mod before;
 mod copy;
+#[cfg(test)]
+mod placement_tests;
 mod player;
 mod process;
 #[cfg(test)]
@@ -18,42 +21,70 @@ mod tests;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::{Machine, Nanos};
+use mm::{Cpu, Machine, Nanos, NodeMask};
 use sim::Sim;
 
 use super::plan::Plan;
+use super::share::CpuChoice;
 use crate::program::Program;
 use crate::stage::Stage;
+use crate::stage::placement::spread;
 use crate::workloads::Workload;
+use balance::Balance;
 use copy::{Copy, Play};
+use process::Memory;
 
 /// Copies start within this part of the recording's length.
 const OFFSET_SHARE: u64 = 4;
 
-/// Copies of a recorded program.
+/// Copies of recorded programs.
 #[derive(Debug)]
-pub(super) struct Programs {
-    pub(super) program: Arc<Program>,
+pub(super) struct Programs(Vec<Part>);
+
+/// Copies of one of them.
+#[derive(Debug)]
+struct Part {
+    program: Arc<Program>,
     /// How many.
     count: u32,
     /// Times that each goes through the recording.
     passes: u32,
     /// The program's own time is multiplied by this / 65536: speed of the recorded machine over that of this one.
     slowness: u64,
+    /// CPUs of its own, in the order in which tasks are placed on them; empty: those of the machine.
+    cpus: Vec<Cpu>,
+    /// Whether its tasks run where they ran when they were recorded.
+    as_recorded: bool,
+    memory: Memory,
 }
 
 impl Programs {
-    pub(super) fn of(program: &Arc<Program>, plan: &Plan) -> Self {
-        Self {
-            program: Arc::clone(program),
-            count: plan.copies,
-            passes: plan.repeat,
-            slowness: (65_536.0 / plan.profile.value("cpu.speed")).round() as u64,
-        }
+    pub(super) fn of(programs: &[Arc<Program>], plan: &Plan) -> Self {
+        Self(programs.iter().map(|program| Part::of(program, plan)).collect())
     }
 }
 
-impl Workload for Programs {
+impl Part {
+    fn of(program: &Arc<Program>, plan: &Plan) -> Self {
+        let share = plan.shares.of(&program.name);
+        let cpus = match &share.cpus {
+            Some(CpuChoice::Any(cpus)) => spread(&plan.profile, cpus),
+            Some(CpuChoice::Recorded) | None => vec![],
+        };
+        Self {
+            program: Arc::clone(program),
+            count: share.copies.unwrap_or(plan.copies),
+            passes: plan.repeat,
+            slowness: (65_536.0 / plan.profile.value("cpu.speed")).round() as u64,
+            cpus,
+            as_recorded: share.cpus == Some(CpuChoice::Recorded),
+            memory: Memory {
+                allowed: share.mems.unwrap_or(NodeMask::ALL),
+                policy: share.policy.unwrap_or_default(),
+            },
+        }
+    }
+
     fn title(&self) -> String {
         let name = &self.program.name;
         match (self.count, self.passes) {
@@ -63,25 +94,45 @@ impl Workload for Programs {
         }
     }
 
-    fn start(&self, _sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
-        let files = before::files(stage, &self.program);
-        let play = Rc::new(Play {
+    /// What its copies have in common, as the recording numbered so.
+    fn play(&self, stage: &Rc<Stage>, recording: usize, balance: Option<&Rc<Balance>>) -> Rc<Play> {
+        Rc::new(Play {
             stage: Rc::clone(stage),
             program: Arc::clone(&self.program),
-            files,
-            cpus: stage.cpus.clone().into(),
+            recording,
+            files: before::files(stage, &self.program),
+            cpus: if self.cpus.is_empty() { stage.cpus.clone() } else { self.cpus.clone() }.into(),
+            as_recorded: self.as_recorded,
+            memory: self.memory,
+            balance: balance.cloned(),
             passes: self.passes,
             slowness: self.slowness,
-        });
+        })
+    }
+}
+
+impl Workload for Programs {
+    fn title(&self) -> String {
+        self.0.iter().map(Part::title).collect::<Vec<_>>().join(" + ")
+    }
+
+    fn start(&self, _sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         let machine = stage.machine();
-        let window = (self.program.length_ns() / OFFSET_SHARE).max(1);
+        let balance = Balance::new(stage);
+        let is_alone = self.0.iter().map(|part| part.count).sum::<u32>() == 1;
         let mut first = u64::MAX;
-        for number in 0..self.count {
-            let copy = Copy::new(&play, number);
-            let start = if self.count > 1 { machine.random() % window } else { 0 };
-            first = first.min(start);
-            machine.on_behalf_of(stage.cpu(number), || copy.make_spaces());
-            copy.start(Nanos(start));
+        for (recording, part) in self.0.iter().enumerate() {
+            let play = part.play(stage, recording, balance.as_ref());
+            let window = (part.program.length_ns() / OFFSET_SHARE).max(1);
+            for number in 0..part.count {
+                let copy = Copy::new(&play, number);
+                let start = if is_alone { 0 } else { machine.random() % window };
+                first = first.min(start);
+                stage.tally.recording_starts(recording, &part.program.name, Nanos(start));
+                let cpu = play.cpus[number as usize % play.cpus.len()];
+                machine.on_behalf_of(cpu, || copy.make_spaces());
+                copy.start(Nanos(start));
+            }
         }
         stage.start.set(Nanos(first));
         Ok(())

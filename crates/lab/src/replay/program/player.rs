@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use mm::vm::{FaultError, FaultKind, Touch, Vpn};
-use mm::{Nanos, Order, Request};
+use mm::{Nanos, Order, Pfn, Request};
 
+use super::balance::{At, TaskClock};
 use super::copy::Copy;
 use super::process::{self, Outcome, Process};
 use crate::program::{Begins, Call, Company, Doing};
@@ -22,17 +23,25 @@ pub(super) struct Player {
     /// Whose address space it is in.
     process: Rc<Process>,
     jitter: Random,
+    clock: TaskClock,
 }
 
 impl Player {
     pub(super) fn new(copy: Rc<Copy>, task: TaskRef, process: Rc<Process>, jitter: Random) -> Self {
-        Self { copy, task, process, jitter }
+        let clock = copy.play.balance.as_ref().map(|balance| balance.clock(task.0)).unwrap_or_default();
+        Self { copy, task, process, jitter, clock }
     }
 
     /// The body of the task.
     pub(super) fn play(mut self) {
         let program = std::sync::Arc::clone(&self.copy.play.program);
-        for step in &program.tasks[self.task.0 as usize].steps {
+        let task = &program.tasks[self.task.0 as usize];
+        let moves = if self.copy.play.as_recorded { &task.ran_on[..] } else { &[] };
+        let mut moves = moves.iter().skip(1).peekable();
+        for (number, step) in task.steps.iter().enumerate() {
+            while let Some((_, cpu)) = moves.next_if(|(from, _)| *from as usize <= number) {
+                self.copy.stage().machine().restrict_to(Rc::new([*cpu]));
+            }
             self.compute(step.own_ns);
             match step.doing {
                 Doing::Computes => {}
@@ -44,6 +53,7 @@ impl Player {
                 Doing::Signals(signal) => self.copy.signal(signal),
             }
         }
+        self.process.hints().ended(self.task.0);
         self.copy.leave(&self.process);
         self.copy.finish();
     }
@@ -52,7 +62,11 @@ impl Player {
     fn compute(&mut self, own_ns: u32) {
         let scaled = (u64::from(own_ns) * self.copy.play.slowness) >> 16;
         if scaled > 0 {
-            self.copy.stage().machine().compute(Nanos(self.jitter.around(scaled)));
+            let time = Nanos(self.jitter.around(scaled));
+            match &self.copy.play.balance {
+                Some(balance) => balance.compute(&self.process, &mut self.clock, time),
+                None => self.copy.stage().machine().compute(time),
+            }
         }
     }
 
@@ -60,7 +74,7 @@ impl Player {
     fn touch(&self, page: Vpn, touch: Touch, company: Company) {
         let stage = self.copy.stage();
         let space = &self.process.space;
-        let mut touched = stage.mm.spaces().touch_page(space, page, touch);
+        let mut touched = self.touch_through_hints(page, touch);
         if company == Company::WithAnother {
             match touched {
                 // Both were in the kernel when this was recorded; one had a page for nothing, and found the other's there.
@@ -84,11 +98,31 @@ impl Player {
         }
     }
 
+    /// Touches `page`, twice if the first touch was a hint fault. Who brings a page in is known to balancing.
+    #[inline]
+    fn touch_through_hints(&self, page: Vpn, touch: Touch) -> Result<(Pfn, Option<FaultKind>), FaultError> {
+        let stage = self.copy.stage();
+        let touched = stage.mm.spaces().touch_page(&self.process.space, page, touch);
+        let Some(balance) = &self.copy.play.balance else { return touched };
+        let at = At { process: &self.process, task: self.task.0 };
+        let touched = match touched {
+            Ok((_, Some(FaultKind::Hint))) => {
+                balance.own_hint_fault(at, page);
+                stage.mm.spaces().touch_page(&self.process.space, page, touch)
+            }
+            other => other,
+        };
+        if let Ok((_, Some(_))) = touched {
+            self.process.hints().touched(page, self.task.0);
+        }
+        touched
+    }
+
     fn call(&mut self, call: &Call) {
         let copy = Rc::clone(&self.copy);
         let stage = copy.stage();
         if *call == Call::Exec {
-            let fresh = Process::new(stage.mm.spaces().new_space(), self.process.huge());
+            let fresh = copy.process(stage.mm.spaces().new_space(), self.process.huge());
             fresh.enter();
             let old = std::mem::replace(&mut self.process, fresh);
             copy.leave(&old);
@@ -109,7 +143,7 @@ impl Player {
                     stage.tally.could_not_get();
                     stage.mm.spaces().new_space()
                 });
-                Process::new(copied, self.process.huge())
+                self.copy.process(copied, self.process.huge())
             }
         };
         self.copy.spawn(other, process, Nanos(0));

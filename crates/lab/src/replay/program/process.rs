@@ -5,9 +5,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use mm::vm::mempolicy::{InterleaveBy, InterleaveCursor, MemPolicy};
 use mm::vm::{AddressSpace, Backing, File, HugePages, MapError, MapSpec, MemoryLock, Placement, Touch, Vpn};
+use mm::{Node, NodeMask, Request};
 use sim::SimMachine;
 
+use super::balance::Hints;
+use crate::measurements::RecordingCounts;
 use crate::program::{self, Call, FileRange, MapCall, PageRange};
 use crate::stage::Stage;
 
@@ -20,12 +24,95 @@ pub(super) struct Process {
     huge: Cell<HugePages>,
     /// Of pages that several tasks touch at a time, those where one of them has had its fault.
     raced: RefCell<BTreeSet<u32>>,
+    /// Where its memory comes from.
+    memory: Memory,
+    /// Whose turn it is where pages of files take turns.
+    turn: InterleaveCursor,
+    hints: Hints,
+    /// Its pages by node, the last time that it had nine tenths of its peak.
+    placed: RefCell<Vec<u64>>,
+    /// What has been counted of it, its address space's own counts apart.
+    used: Cell<RecordingCounts>,
+}
+
+/// Where a process's memory comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    /// Nodes that it may be on (`cpuset.mems`).
+    pub(super) allowed: NodeMask,
+    /// In which order they are asked (`set_mempolicy`).
+    pub(super) policy: MemPolicy,
 }
 
 impl Process {
     /// One with no task in it yet.
-    pub(super) fn new(space: Arc<AddressSpace<SimMachine>>, huge: HugePages) -> Rc<Self> {
-        Rc::new(Self { space, tasks: Cell::new(0), huge: Cell::new(huge), raced: RefCell::default() })
+    pub(super) fn new(
+        space: Arc<AddressSpace<SimMachine>>,
+        huge: HugePages,
+        memory: Memory,
+        hints: Hints,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            space,
+            tasks: Cell::new(0),
+            huge: Cell::new(huge),
+            raced: RefCell::default(),
+            memory,
+            turn: InterleaveCursor::default(),
+            hints,
+            placed: RefCell::default(),
+            used: Cell::default(),
+        })
+    }
+
+    /// Tasks in it.
+    pub(super) fn tasks(&self) -> u32 {
+        self.tasks.get()
+    }
+
+    /// Something was counted of it.
+    pub(super) fn count(&self, count: impl FnOnce(&mut RecordingCounts)) {
+        let mut used = self.used.get();
+        count(&mut used);
+        self.used.set(used);
+    }
+
+    /// Something may go: where its pages are is noted, if it has about as many as it ever had.
+    pub(super) fn note_placement(&self, stage: &Stage) {
+        if 10 * self.space.resident_pages() >= 9 * self.space.counters().peak {
+            let nodes = 0..stage.mm.topology().nodes.len() as u16;
+            self.placed.replace(nodes.map(|node| self.space.pages_on(Node(node))).collect());
+        }
+    }
+
+    /// Its pages by node, the last time that it had nine tenths of its peak.
+    pub(super) fn placed(&self) -> Vec<u64> {
+        self.placed.borrow().clone()
+    }
+
+    /// What was counted of it, its address space's own counts with it.
+    pub(super) fn counted(&self) -> RecordingCounts {
+        let space = self.space.counters();
+        RecordingCounts {
+            page_faults: space.minor + space.major,
+            huge_faults: space.huge,
+            pages_copied: space.copied,
+            peak_rss_pages: space.peak,
+            ..self.used.get()
+        }
+    }
+
+    /// Where pages of files come from that it reads and writes by calls.
+    fn file_placement(&self, stage: &Stage) -> Placement {
+        let Memory { allowed, policy } = self.memory;
+        let request = Request { allowed, ..Request::USER };
+        let placed = stage.mm.spaces().place(policy, InterleaveBy::Task(&self.turn), request);
+        placed.map_or(Placement::default(), |placed| Placement { node: placed.node, allowed: placed.allowed })
+    }
+
+    /// What NUMA balancing keeps of it.
+    pub(super) fn hints(&self) -> &Hints {
+        &self.hints
     }
 
     /// Whether what it maps may be huge.
@@ -83,8 +170,9 @@ pub(super) fn map(
         program::Backing::Private { file: number, first } => Backing::Private { file: file(number), first },
         program::Backing::Shared { file: number, first } => Backing::Shared { file: file(number), first },
     };
-    let placement = Placement { allowed: stage.allowed, ..Placement::default() };
-    let spec = MapSpec { backing, huge: process.huge(), ..MapSpec::anonymous(call.range.pages) };
+    let Memory { allowed, policy } = process.memory;
+    let placement = Placement { allowed: stage.allowed.and(allowed), ..Placement::default() };
+    let spec = MapSpec { backing, policy, huge: process.huge(), ..MapSpec::anonymous(call.range.pages) };
     let spec = spec.placed(placement);
     stage.mm.spaces().mmap_at(&process.space, call.range.start, spec.protected(call.protection))
 }
@@ -97,6 +185,7 @@ pub(super) fn make(
     call: &Call,
 ) -> Outcome {
     let (spaces, space) = (stage.mm.spaces(), &process.space);
+    process.note_placement(stage);
     let done = match *call {
         Call::Map(call) => {
             let mapped = map(stage, files, process, &call).is_ok();
@@ -114,9 +203,9 @@ pub(super) fn make(
             spaces.madvise(space, start, pages, advice).is_ok()
         }
         Call::Pin(PageRange { start, pages }) => spaces.mlock(space, start, pages, MemoryLock::Keep).is_ok(),
-        Call::Read(range) => read(stage, files, range),
-        Call::Fill(range) => fill(stage, files, range),
-        Call::Write(range) => write(stage, files, range),
+        Call::Read(range) => read(stage, files, process, range),
+        Call::Fill(range) => fill(stage, files, process, range),
+        Call::Write(range) => write(stage, files, process, range),
         Call::Drop(FileRange { file, first, pages }) => {
             stage.mm.files().truncate_pages(&files[file as usize], first, pages) > 0
         }
@@ -150,9 +239,9 @@ fn populate(
 }
 
 /// A read through the page cache: what is not there any more, though it was when this was recorded, is waited for.
-fn read(stage: &Stage, files: &[Arc<File<SimMachine>>], range: FileRange) -> bool {
+fn read(stage: &Stage, files: &[Arc<File<SimMachine>>], process: &Process, range: FileRange) -> bool {
     let missed = each_page(stage, files, range, |file, page| {
-        stage.mm.files().read_file(file, page, Placement::default())
+        stage.mm.files().read_file(file, page, process.file_placement(stage))
     });
     missed.is_some_and(|pages| {
         if pages > 0 {
@@ -163,13 +252,16 @@ fn read(stage: &Stage, files: &[Arc<File<SimMachine>>], range: FileRange) -> boo
 }
 
 /// Pages come in; the recorded wait for them is a step of its own.
-fn fill(stage: &Stage, files: &[Arc<File<SimMachine>>], range: FileRange) -> bool {
-    let read = |file: &File<SimMachine>, page| stage.mm.files().read_file(file, page, Placement::default());
+fn fill(stage: &Stage, files: &[Arc<File<SimMachine>>], process: &Process, range: FileRange) -> bool {
+    let read =
+        |file: &File<SimMachine>, page| stage.mm.files().read_file(file, page, process.file_placement(stage));
     each_page(stage, files, range, read).is_some()
 }
 
-fn write(stage: &Stage, files: &[Arc<File<SimMachine>>], range: FileRange) -> bool {
-    let write = |file: &File<SimMachine>, page| stage.mm.files().write_file(file, page, Placement::default());
+fn write(stage: &Stage, files: &[Arc<File<SimMachine>>], process: &Process, range: FileRange) -> bool {
+    let write = |file: &File<SimMachine>, page| {
+        stage.mm.files().write_file(file, page, process.file_placement(stage))
+    };
     each_page(stage, files, range, write).is_some()
 }
 

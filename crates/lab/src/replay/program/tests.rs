@@ -27,7 +27,7 @@ fn touches(pages: u32, touch: Touch) -> impl Iterator<Item = Step> {
 }
 
 fn task(name: &str, begins: Begins, steps: Vec<Step>) -> TaskProgram {
-    TaskProgram { name: name.to_owned(), begins, steps }
+    TaskProgram { name: name.to_owned(), begins, steps, ran_on: vec![] }
 }
 
 /// A parent that maps 4 MiB, writes to it and forks; a child that writes to 100 pages of its copy, while the parent waits.

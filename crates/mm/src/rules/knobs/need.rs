@@ -18,6 +18,10 @@ pub enum Need {
     Files,
     /// Address spaces that are looked through for pages in use.
     Programs,
+    /// Tasks whose pages NUMA balancing can make fault.
+    Hints,
+    /// A machine with memory on several nodes.
+    SeveralNodes,
     /// A node without CPUs, whose memory is slower.
     SlowNode,
     /// A zone of this kind, and a higher one on its node.

@@ -2,8 +2,8 @@
 
 use super::StandsFor::{BootParameter, Nothing, Sysctl, SysctlNumber, Sysfs};
 use super::need::Need::{
-    self, Daemons, Files, HighMem, OrderOfZones, Other, Programs, RoomForAnon, Slabs, SlowNode, Spaces,
-    ZoneBelowAnother,
+    self, Daemons, Files, HighMem, Hints, OrderOfZones, Other, Programs, RoomForAnon, SeveralNodes, Slabs,
+    SlowNode, Spaces, ZoneBelowAnother,
 };
 use super::need::{
     ARENAS, AVOIDS_MIXING, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE,
@@ -392,7 +392,7 @@ knobs! {
         stands_for: Sysctl("/proc/sys/kernel/numa_balancing"),
         // Memory tiering, c574bbe917036, March 2022; from memory.
         limited: &[Limited::of(2..=3, Kernels::since(5, 18))],
-        needs: &[Spaces],
+        needs: &[Spaces, SeveralNodes],
     }
     PromoteRateLimit: MAINLINE {
         name: "kernel.numa_balancing_promote_rate_limit_MBps",
@@ -400,7 +400,7 @@ knobs! {
         meaning: "What NUMA balancing promotes to a node in a second, at most, once the node is short of memory",
         kernels: Some(Kernels::since(6, 1)),
         stands_for: Sysctl("/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"),
-        needs: &[Programs, BALANCES_BY_HEAT, SlowNode],
+        needs: &[Hints, SeveralNodes, BALANCES_BY_HEAT, SlowNode],
     }
     BalancingScanDelay: MAINLINE {
         name: "numa_balancing.scan_delay_ms",
@@ -408,7 +408,7 @@ knobs! {
         meaning: "From the birth of an address space to NUMA balancing's first window, and to kmmscand's first scan",
         kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms"),
-        needs: &[Programs],
+        needs: &[Hints, SeveralNodes],
     }
     BalancingPeriodMin: MAINLINE {
         name: "numa_balancing.scan_period_min_ms",
@@ -416,7 +416,7 @@ knobs! {
         meaning: "From one window of an address space to the next, at least",
         kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"),
-        needs: &[Programs, BALANCES],
+        needs: &[Hints, SeveralNodes, BALANCES],
     }
     BalancingPeriodMax: MAINLINE {
         name: "numa_balancing.scan_period_max_ms",
@@ -424,7 +424,7 @@ knobs! {
         meaning: "The same, at most; how often the threshold of hot pages is looked at",
         kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"),
-        needs: &[Programs, BALANCES],
+        needs: &[Hints, SeveralNodes, BALANCES],
     }
     BalancingScanSize: MAINLINE {
         name: "numa_balancing.scan_size_mb",
@@ -432,7 +432,7 @@ knobs! {
         meaning: "Memory that a window makes fault",
         kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"),
-        needs: &[Programs, BALANCES],
+        needs: &[Hints, SeveralNodes, BALANCES],
     }
     BalancingHotThreshold: MAINLINE {
         name: "numa_balancing.hot_threshold_ms",
@@ -440,7 +440,7 @@ knobs! {
         meaning: "A page of a slow node is hot that faults so soon after it was marked",
         kernels: Some(Kernels::since(6, 1)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/hot_threshold_ms"),
-        needs: &[Programs, BALANCES_BY_HEAT, SlowNode],
+        needs: &[Hints, SeveralNodes, BALANCES_BY_HEAT, SlowNode],
     }
     PromoteScanShare: PATCHED {
         name: "freehold.promote_scan_permille",

@@ -154,7 +154,15 @@ fn a_large_programs_windows_come_more_often() {
 }
 
 fn fault(from: Node, by: u16, last_by: Option<u16>, marked: u64) -> HintFault {
-    HintFault { from, by: Node(by), last_by: last_by.map(Node), is_private: true, marked: Nanos(marked) }
+    let users = Users::Modelled;
+    HintFault {
+        from,
+        by: Node(by),
+        last_by: last_by.map(Node),
+        is_private: true,
+        marked: Nanos(marked),
+        users,
+    }
 }
 
 /// A machine whose fast nodes have less room than a 16th of them, which is 4 GiB.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Area, Ground, PageRange, Seen, Stayed};
+use super::super::{Area, Ground, HintGround, PageRange, Seen, Stayed};
 use crate::ground::{Nanos, Node, PAGE_SIZE, SpaceId, Vpn};
 
 /// Pages of a MiB and of a GiB.
@@ -269,7 +269,7 @@ impl Space {
     }
 }
 
-impl Ground for World {
+impl HintGround for World {
     fn now(&self) -> Nanos {
         Nanos(self.now.get())
     }
@@ -279,6 +279,31 @@ impl Ground for World {
         spaces.get(&space)?.areas.iter().find(|area| area.range.end > from).copied()
     }
 
+    fn mark(&self, space: SpaceId, range: PageRange, marks: impl Fn(Node) -> bool) -> u32 {
+        self.marked.borrow_mut().push(range);
+        let spaces = self.spaces.borrow();
+        let runs = spaces.get(&space).into_iter().flat_map(|space| &space.runs);
+        let all = runs.flat_map(|run| run.part(range).into_iter().flatten().map(move |index| (run, index)));
+        let marked = all.filter(|(run, index)| marks(run.pages[*index].node));
+        let marked = marked.map(|(run, _)| run.large).sum();
+        self.spend(Self::MARK * u64::from(marked));
+        marked
+    }
+
+    fn is_fast(&self, node: Node) -> bool {
+        node < SLOW
+    }
+
+    fn room(&self, node: Node) -> u64 {
+        self.room.borrow()[usize::from(node.0)]
+    }
+
+    fn size(&self, _: Node) -> u64 {
+        64 << 30
+    }
+}
+
+impl Ground for World {
     fn is_alive(&self, space: SpaceId) -> bool {
         self.spaces.borrow().contains_key(&space)
     }
@@ -308,17 +333,6 @@ impl Ground for World {
         }
     }
 
-    fn mark(&self, space: SpaceId, range: PageRange, marks: impl Fn(Node) -> bool) -> u32 {
-        self.marked.borrow_mut().push(range);
-        let spaces = self.spaces.borrow();
-        let runs = spaces.get(&space).into_iter().flat_map(|space| &space.runs);
-        let all = runs.flat_map(|run| run.part(range).into_iter().flatten().map(move |index| (run, index)));
-        let marked = all.filter(|(run, index)| marks(run.pages[*index].node));
-        let marked = marked.map(|(run, _)| run.large).sum();
-        self.spend(Self::MARK * u64::from(marked));
-        marked
-    }
-
     fn promote(&self, space: SpaceId, vpn: Vpn, node: Node) -> Result<u32, Stayed> {
         self.spend(Self::PROMOTE);
         let mut spaces = self.spaces.borrow_mut();
@@ -345,19 +359,7 @@ impl Ground for World {
         3
     }
 
-    fn is_fast(&self, node: Node) -> bool {
-        node < SLOW
-    }
-
     fn threads_on(&self, _: SpaceId, node: Node) -> u32 {
         self.threads.borrow()[usize::from(node.0)]
-    }
-
-    fn room(&self, node: Node) -> u64 {
-        self.room.borrow()[usize::from(node.0)]
-    }
-
-    fn size(&self, _: Node) -> u64 {
-        64 << 30
     }
 }
