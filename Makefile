@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test lint bench results evidence knobs recordings bpf fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence knobs recordings bpf guests fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -17,6 +17,7 @@ help:
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
 	@echo "make bpf         the recorder's programs in the kernel anew; clang 14"
+	@echo "make guests      conformance/guests anew: two programs in QEMU guests of two nodes; root, some minutes"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
 	@echo "make seeded-bugs whether those schedules find bugs that are put in on purpose: some minutes"
@@ -61,6 +62,9 @@ recordings: build
 
 bpf:
 	scripts/bpf
+
+guests: build
+	scripts/guests/run
 
 fuzz:
 	scripts/fuzz
