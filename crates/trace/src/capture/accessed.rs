@@ -206,7 +206,7 @@ impl Course {
         self.cost.held_ns_max = self.cost.held_ns_max.max(cleared.took.as_nanos() as u64);
         // Clearing goes over the pages in the same order as looking: a page had its time from the one to the other, on average the
         // mean of what lies between the beginnings and between the ends.
-        let between_ends = lasted + looked.took - cleared.took.min(lasted);
+        let between_ends = (lasted + looked.took).saturating_sub(cleared.took);
         let window_ns = (lasted + between_ends).as_nanos() as f64 / 2.0;
         let cpu_ns = (window_ns * now.cpus_since(before)) as u64;
         // Nobody may listen any more.
