@@ -372,3 +372,37 @@ fn what_is_cut_off_a_file_goes_dirty_or_not() {
     mm.files().drop_file(&file);
     assert_eq!(held(&mm), 0);
 }
+
+#[test]
+fn a_copy_and_the_page_that_it_takes_the_place_of_are_not_resident_at_once() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(10)).unwrap();
+    for page in 0..10 {
+        touch(&mm, &space, start.add(page), Touch::Write);
+    }
+    let child = mm.spaces().fork(&space).unwrap();
+    for page in 0..10 {
+        assert_eq!(touch(&mm, &child, start.add(page), Touch::Write), Some(FaultKind::Copied));
+    }
+    let counted = child.counters();
+    assert_eq!((counted.peak, counted.anon, counted.copied), (10, 10, 10));
+    check(&mm);
+}
+
+/// Pages of a private file too: its page goes as the copy comes.
+#[test]
+fn a_copy_of_a_files_page_counts_as_another_kind() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let file = mm.files().new_file(FileKind::Memory);
+    let start = mm.spaces().mmap(&space, MapSpec::private(&file, 4)).unwrap();
+    for page in 0..4 {
+        touch(&mm, &space, start.add(page), Touch::Read);
+    }
+    assert_eq!((space.counters().shmem, space.counters().anon), (4, 0));
+    touch(&mm, &space, start.add(1), Touch::Write);
+    let counted = space.counters();
+    assert_eq!((counted.shmem, counted.anon, counted.peak), (3, 1, 4));
+    check(&mm);
+}

@@ -1,7 +1,6 @@
 //! Copies on write: a page that is mapped only to be read is written to. Its one owner goes on with it, anybody else gets
 //! a copy; of a huge page, a small one, once its entry is split into 512 (since 5.8, whatever the policy).
 
-use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::fault::{Attempt, Contents, FaultKind, Site, done};
 use super::region::Backing;
@@ -83,9 +82,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         }
         if copied.is_some() && entry.is_present() {
             let old = entry.head();
-            let page = self.lru().page(old);
-            site.space.stat.count_pages(PageKind::of(page), self.pages().node_of_page(old), -1);
-            page.sub_mapped();
+            self.lru().page(old).sub_mapped();
             self.lru().put_page(old);
         }
         Ok(copied)

@@ -147,6 +147,15 @@ impl SpaceStat {
         }
     }
 
+    /// A page of the process's own on `node` takes the place of `old`, a page of a kind on a node: what is resident stays as
+    /// much as it was.
+    pub(super) fn count_copy(&self, old: (PageKind, Node), node: Node) {
+        self.placed[usize::from(old.1.0)].fetch_sub(1, Relaxed);
+        self.placed[usize::from(node.0)].fetch_add(1, Relaxed);
+        self.kinds[old.0 as usize].fetch_sub(1, Relaxed);
+        self.kinds[PageKind::Anon as usize].fetch_add(1, Relaxed);
+    }
+
     /// A huge page is mapped in parts from now on.
     pub(super) fn count_split(&self) {
         self.huge_pages.fetch_sub(1, Relaxed);

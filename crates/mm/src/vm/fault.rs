@@ -373,12 +373,24 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let write = if site.region.protection.allows(Touch::Write) { bit::WRITE } else { 0 };
         held.set(site.vpn, Entry::of(pfn, write | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE));
         // The lock is held to the end: without it the page may be unmapped, and freed, as soon as the entry is set.
-        site.space.stat.count_pages(PageKind::Anon, self.pages().node_of_page(pfn), 1);
+        self.count_installed(site, expected, pfn);
         self.lru().lru_add(pfn);
         if site.region.locked {
             page.set(PageFlag::Mlocked);
         }
         done(pfn, kind)
+    }
+
+    /// The page at `pfn` is mapped in the place of `before`: of a page that it takes the place of, not both are resident.
+    fn count_installed(self, site: &Site<'_, M>, before: Entry, pfn: Pfn) {
+        let node = self.pages().node_of_page(pfn);
+        if before.is_present() {
+            let old = before.head();
+            let kind = PageKind::of(self.lru().page(old));
+            site.space.stat.count_copy((kind, self.pages().node_of_page(old)), node);
+        } else {
+            site.space.stat.count_pages(PageKind::Anon, node, 1);
+        }
     }
 
     fn swap_in(self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
