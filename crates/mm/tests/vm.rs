@@ -15,11 +15,15 @@ use proptest::prelude::*;
 
 /// 256 MiB on two nodes, two CPUs.
 fn machine(huge: u64) -> Mm<Bare> {
+    machine_of(huge, Policy::default())
+}
+
+fn machine_of(huge: u64, policy: Policy) -> Mm<Bare> {
     let nodes = [NodeSize { bytes: 128 << 20, cpus: 1 }, NodeSize { bytes: 128 << 20, cpus: 1 }];
     let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10, 20], vec![20, 10]]).unwrap();
     let knobs = Knobs::default();
     knobs.set(Knob::TransparentHugepage, huge).unwrap();
-    Mm::new(Bare::default(), topology, Policy::default(), knobs).unwrap()
+    Mm::new(Bare::default(), topology, policy, knobs).unwrap()
 }
 
 /// Pages handed out, once no CPU keeps any back for the LRU lists.
@@ -175,9 +179,8 @@ fn forked_pages_are_copied_by_who_writes_first() {
         check(&mm);
         mm.spaces().exit(&parent);
         check(&mm);
-        // The one that is left owns what it writes to; parts of what is still a huge page are copied all the same.
-        let owned = if huge == 1 { FaultKind::Copied } else { FaultKind::Reused };
-        assert_eq!(touch(&mm, &child, start.add(4), Touch::Write), Some(owned));
+        // The one that is left owns what it writes to, parts of what is still a huge page too.
+        assert_eq!(touch(&mm, &child, start.add(4), Touch::Write), Some(FaultKind::Reused));
         mm.spaces().exit(&child);
         assert_eq!(held(&mm), 0);
     }
@@ -405,4 +408,48 @@ fn a_copy_of_a_files_page_counts_as_another_kind() {
     let counted = space.counters();
     assert_eq!((counted.shmem, counted.anon, counted.peak), (3, 1, 4));
     check(&mm);
+}
+
+fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
+    mm.views().counters().0.get(name).copied().unwrap_or(0)
+}
+
+/// A huge page that is shared after a fork: whoever writes splits his own entry and copies a small page. The page stays whole
+/// and is not queued for a split, for others have all of it.
+#[test]
+fn a_write_to_a_shared_huge_page_copies_a_small_one_and_leaves_it_whole() {
+    let mm = machine(1);
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    touch(&mm, &space, start, Touch::Write);
+    let child = mm.spaces().fork(&space).unwrap();
+    assert_eq!(touch(&mm, &child, start.add(9), Touch::Write), Some(FaultKind::Copied));
+    assert_eq!((space.huge_pages(), child.huge_pages()), (1, 0));
+    assert_eq!((counter(&mm, "thp_split_pmd"), counter(&mm, "thp_deferred_split_page")), (1, 0));
+    assert_eq!(counter(&mm, "thp_split_page"), 0);
+    check(&mm);
+    // Once the child is gone the parent has it alone, whole.
+    mm.spaces().exit(&child);
+    assert_eq!(touch(&mm, &space, start.add(9), Touch::Write), Some(FaultKind::Reused));
+    assert_eq!(space.huge_pages(), 1);
+    check(&mm);
+}
+
+/// In parts, the last process that has a huge page copies it small page by small page, or goes on with it since 6.15.
+#[test]
+fn what_a_child_leaves_of_a_split_huge_page_is_the_parents_again() {
+    for (policy, kind) in [("linux-6.14", FaultKind::Copied), ("linux-6.18", FaultKind::Reused)] {
+        let mm = machine_of(1, Policy::parse(policy).unwrap());
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        touch(&mm, &space, start, Touch::Write);
+        let child = mm.spaces().fork(&space).unwrap();
+        assert_eq!(touch(&mm, &space, start.add(3), Touch::Write), Some(FaultKind::Copied), "{policy}");
+        assert_eq!(touch(&mm, &space, start.add(3), Touch::Write), None);
+        mm.spaces().exit(&child);
+        assert_eq!(touch(&mm, &space, start.add(4), Touch::Write), Some(kind), "{policy}");
+        check(&mm);
+        mm.spaces().exit(&space);
+        assert_eq!(held(&mm), 0);
+    }
 }

@@ -1,15 +1,17 @@
 //! Copies on write: a page that is mapped only to be read is written to. Its one owner goes on with it, anybody else gets
-//! a copy; of a huge page, a small one, once its entry is split into 512 (since 5.8, whatever the policy).
+//! a copy; of a huge page, a small one, once its entry is split into 512 (since 5.8, whatever the policy). The huge page
+//! itself stays in one piece: others have it, and none of its parts has gone.
 
 use super::entry::{Entry, bit};
 use super::fault::{Attempt, Contents, FaultKind, Site, done};
 use super::region::Backing;
-use super::table::EntrySize;
-use super::{FaultDoor, SpacesGround, Touch};
-use crate::ground::ids::{Order, Pfn};
+use super::table::{EntrySize, Held};
+use super::{FaultDoor, SpacesGround, Touch, Vpn};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, Page, PageFlag};
 use crate::pages::stat::SlowEvents;
+use crate::rules::policy::PartReuseRule;
 
 /// Whether the anonymous page, which the caller's table maps, is mapped by no other. While somebody moves it or takes
 /// it out of page tables, others have it still though they do not map it; then the answer is no.
@@ -18,6 +20,20 @@ fn is_ours(page: &Page) -> bool {
         return false;
     }
     let alone = page.is_mapped_once();
+    page.clear(PageFlag::Locked);
+    alone
+}
+
+/// Whether all that maps parts of the huge page at `head` is in the table of `vpn`, which is held: one address space alone
+/// has it. One that was moved so that it lies in two tables is not found to be so.
+fn is_ours_in_parts<M: Machine>(page: &Page, head: Pfn, (vpn, held): (Vpn, &Held<'_, M>)) -> bool {
+    if !matches!(page.mapping(), Mapping::Anon(_)) || !page.set(PageFlag::Locked) {
+        return false;
+    }
+    let is_part = |entry: Entry| entry.is_present() && entry.head() == head;
+    let start = vpn.table_start();
+    let here = (0..PAGEBLOCK_PAGES).filter(|&part| is_part(held.entry(start.add(part)))).count() as u32;
+    let alone = here > 1 && here == page.mapped() && here == page.refs();
     page.clear(PageFlag::Locked);
     alone
 }
@@ -47,7 +63,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let head = entry.head();
         let page = self.lru().page(head);
         let shared_file = matches!(site.region.backing, Backing::Shared { .. });
-        if shared_file || is_ours(page) {
+        let is_part = entry.has(bit::PART) && self.rules().reclaim.part_reuse == PartReuseRule::Reuses;
+        let is_alone = || is_ours(page) || is_part && is_ours_in_parts(page, head, (site.vpn, &held));
+        if shared_file || is_alone() {
             let own = if shared_file { 0 } else { bit::EXCLUSIVE };
             let now = held.entry(site.vpn).with(bit::WRITE | bit::DIRTY | bit::ACCESSED | own);
             if huge {
@@ -62,7 +80,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             return done(pfn, FaultKind::Reused);
         }
         if huge {
-            self.tables().split_table(site.space, site.vpn, &mut held);
+            self.tables().split_entry(site.space, site.vpn, &mut held);
             return Ok(None);
         }
         page.get();

@@ -85,6 +85,20 @@ const HUGE_ZERO: &[Since<HugeZeroRule>] = &[
     Since(v(6, 13), HugeZeroRule::Huge),
 ];
 
+/// What a write gets to part of a huge page that is mapped in parts, all of them by one address space, since others that had
+/// it are gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartReuseRule {
+    /// A copy.
+    Copies,
+    /// The part itself.
+    Reuses,
+}
+
+/// 1da190f4d0a6: the version is from memory; measured on 6.18.
+const PART_REUSE: &[Since<PartReuseRule>] =
+    &[Since(v(2, 6), PartReuseRule::Copies), Since(v(6, 15), PartReuseRule::Reuses)];
+
 /// What becomes of pages of a process's own as their region may be written to again (`mprotect`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProtectRule {
@@ -121,6 +135,7 @@ pub struct ReclaimRules {
     pub anon: AnonRule,
     pub huge_fault: HugeFaultRule,
     pub huge_zero: HugeZeroRule,
+    pub part_reuse: PartReuseRule,
     pub protect: ProtectRule,
     pub congestion: CongestionRule,
 }
@@ -134,6 +149,7 @@ impl ReclaimRules {
             anon: at(ANON, version),
             huge_fault: at(HUGE_FAULT, version),
             huge_zero: at(HUGE_ZERO, version),
+            part_reuse: at(PART_REUSE, version),
             protect: at(PROTECT, version),
             congestion: at(CONGESTION, version),
         }
@@ -141,7 +157,7 @@ impl ReclaimRules {
 
     pub(super) fn list(self, to: &mut List) {
         use Mechanism::{HugePages, Reclaim};
-        let Self { lru, batch, anon, huge_fault, huge_zero, protect, congestion } = self;
+        let Self { lru, batch, anon, huge_fault, huge_zero, part_reuse, protect, congestion } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru);
         to.add(Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"), BATCH, batch);
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon);
@@ -151,6 +167,12 @@ impl ReclaimRules {
         to.add(fault, HUGE_FAULT, huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");
         to.add(zero, HUGE_ZERO, huge_zero);
+        let part = Of(
+            "part-reuse",
+            &[HugePages],
+            "what a write to part of a huge page that one process has left gets",
+        );
+        to.add(part, PART_REUSE, part_reuse);
         let again = Of("protect", &[HugePages], "pages that may be written to again");
         to.add(again, PROTECT, protect);
     }
