@@ -127,9 +127,9 @@ impl Builder {
                 self.happens(time, task);
                 self.fault(task, address, error_code);
             }
-            EventKind::Fork { child, flags } => {
-                self.happens(time, task);
-                self.fork(task, child.0 as usize, flags);
+            EventKind::Fork { child, flags, took_ns } => {
+                let own_ns = self.forking(time, task, took_ns);
+                self.fork(task, child.0 as usize, flags, own_ns);
             }
             EventKind::Exec => {
                 self.happens(time, task);
@@ -169,7 +169,10 @@ impl Builder {
             | EventKind::Protect { .. }
             | EventKind::Advise { .. }
             | EventKind::Pin { .. } => self.range_event(time, task, kind),
-            _ => self.program.counted.page_event(kind),
+            _ => {
+                self.tracks[task].heard(time);
+                self.program.counted.page_event(kind);
+            }
         }
     }
 
@@ -178,6 +181,15 @@ impl Builder {
         let clock = &mut self.tracks[task].clock;
         clock.advance(time);
         clock.owe(self.costs.event_ns);
+    }
+
+    /// The same, at the end of a call that made another task: what it took is the kernel's. How long it took, recording apart.
+    fn forking(&mut self, time: u64, task: usize, took_ns: u32) -> u64 {
+        let track = &mut self.tracks[task];
+        let recorded = track.take_heard(time.saturating_sub(u64::from(took_ns)));
+        track.clock.called(time, u64::from(took_ns));
+        track.clock.owe(self.costs.event_ns);
+        (f64::from(took_ns) - recorded as f64 * self.costs.event_ns).max(0.0) as u64
     }
 
     fn switch(&mut self, time: u64, task: usize, next: TaskId, state: SwitchState) {
@@ -273,7 +285,7 @@ impl Builder {
         }
     }
 
-    fn fork(&mut self, task: usize, child: usize, flags: u32) {
+    fn fork(&mut self, task: usize, child: usize, flags: u32, took_ns: u64) {
         if !self.is_inside(child) {
             return;
         }
@@ -289,6 +301,9 @@ impl Builder {
         };
         let place = self.place(child);
         self.tracks[child].begins = Some(if is_thread { Begins::AsThread } else { Begins::AsFork });
+        if took_ns > 0 {
+            self.program.forked_ns.insert(place.0, took_ns);
+        }
         self.step(task, Doing::Starts(place));
     }
 

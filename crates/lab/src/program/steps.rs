@@ -202,6 +202,8 @@ pub struct Program {
     pub surroundings: Surroundings,
     /// What the recorded kernel counted.
     pub counted: Counted,
+    /// How long calls took that forked a task, recording apart, ns, by the child; where that was seen. To compare with, as well.
+    pub forked_ns: BTreeMap<u32, u64>,
     /// What could not be carried over, by name.
     pub omissions: BTreeMap<&'static str, u64>,
     /// What is wrong with the recording's file.

@@ -100,13 +100,16 @@ fn a_child_has_a_copy_and_a_thread_the_same() {
         program(&[
             (1_000, SHELL, EventKind::Exec),
             (1_500, SHELL, map(HEAP, 4, RW)),
-            (2_000, SHELL, EventKind::Fork { child: TaskId(CHILD), flags }),
+            (2_000, SHELL, EventKind::Fork { child: TaskId(CHILD), flags, took_ns: 300 }),
             (3_000, CHILD, EventKind::Unmap { address: HEAP, pages: 4, took_ns: 0 }),
             (4_000, SHELL, fault(HEAP, WRITE)),
         ])
     };
     let forked = start(0);
     assert_eq!(forked.tasks[1].begins, Begins::AsFork);
+    assert_eq!(forked.forked_ns.into_iter().collect::<Vec<_>>(), [(1, 300)]);
+    let starts = forked.tasks[0].steps.iter().find(|step| step.doing == Doing::Starts(TaskRef(1)));
+    assert_eq!(starts.unwrap().own_ns, 100, "500 less what the fork took and the event before it");
     assert!(doings(&forked.tasks[0]).contains(&Doing::Starts(TaskRef(1))));
     assert!(forked.omissions.is_empty(), "{:?}", forked.omissions);
     let thread = start(0x100);
@@ -120,7 +123,7 @@ fn who_is_woken_by_a_peer_waits_for_it_and_who_is_not_sleeps() {
     let wake = EventKind::Waking { task: TaskId(SHELL) };
     let made = program(&[
         (0, SHELL, EventKind::Exec),
-        (10, SHELL, EventKind::Fork { child: TaskId(CHILD), flags: 0 }),
+        (10, SHELL, EventKind::Fork { child: TaskId(CHILD), flags: 0, took_ns: 0 }),
         (1_000, SHELL, sleep(CHILD)),
         (4_000, CHILD, wake),
         (5_000, CHILD, sleep(SHELL)),

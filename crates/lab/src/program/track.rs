@@ -21,6 +21,8 @@ pub(super) struct Track {
     pub(super) begins: Option<Begins>,
     /// Pages that it brought in and that go when it ends: what ending costs is the kernel's.
     pub(super) touched: u64,
+    /// When events came since its last step that are only counted: a call that lasts has paid for recording them.
+    heard: Vec<u64>,
 }
 
 impl Track {
@@ -34,6 +36,7 @@ impl Track {
             space: None,
             begins: None,
             touched: 0,
+            heard: vec![],
         }
     }
 
@@ -48,8 +51,19 @@ impl Track {
     }
 
     pub(super) fn push(&mut self, doing: Doing) {
+        self.heard.clear();
         let own_ns = self.own_below_a_step();
         self.program.steps.push(Step { own_ns, doing });
+    }
+
+    /// An event was recorded on its time at `time` that is only counted.
+    pub(super) fn heard(&mut self, time: u64) {
+        self.heard.push(time);
+    }
+
+    /// How many of these there were from `since` on, and none from here on.
+    pub(super) fn take_heard(&mut self, since: u64) -> usize {
+        std::mem::take(&mut self.heard).iter().filter(|time| **time >= since).count()
     }
 
     /// The index of the last step.

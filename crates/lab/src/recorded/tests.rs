@@ -121,7 +121,7 @@ fn what_cannot_be_carried_over_is_counted() {
 fn a_child_begins_when_its_parent_forks() {
     let workload = build(&[
         (0, WORKER, alloc(1)),
-        (10, WORKER, EventKind::Fork { child: CHILD, flags: 0 }),
+        (10, WORKER, EventKind::Fork { child: CHILD, flags: 0, took_ns: 0 }),
         (50, CHILD, alloc(2)),
     ]);
     let child = super::TaskRef(1);

@@ -69,6 +69,14 @@ calls! {
     Shmat = "syscalls:sys_enter_shmat" ["shmid", "shmaddr", "shmflg"] "syscalls:sys_exit_shmat"
     /// Takes it away.
     Shmdt = "syscalls:sys_enter_shmdt" ["shmaddr"] "syscalls:sys_exit_shmdt"
+    /// Makes a process or a thread.
+    Clone = "syscalls:sys_enter_clone" [] "syscalls:sys_exit_clone"
+    /// The same, with its arguments in a structure.
+    Clone3 = "syscalls:sys_enter_clone3" [] "syscalls:sys_exit_clone3"
+    /// Makes a process.
+    Fork = "syscalls:sys_enter_fork" [] "syscalls:sys_exit_fork"
+    /// Makes one that has the caller's memory until it runs another program.
+    Vfork = "syscalls:sys_enter_vfork" [] "syscalls:sys_exit_vfork"
     /// Says something of the process: whether it may have huge pages, and much that is of no interest here.
     Prctl = "syscalls:sys_enter_prctl" ["option", "arg2"] "syscalls:sys_exit_prctl"
 }

@@ -197,6 +197,19 @@ impl FieldPlace<NameId> for Whole {
     }
 }
 
+/// The upper half of the first attribute, beside a [`Whole`] of 32 bits, which readers that do not know it pass over. It is
+/// named after that one in the table.
+pub(super) struct High;
+
+impl FieldPlace<u32> for High {
+    fn attr(value: u32, attr: &mut Attr) {
+        attr.first |= u64::from(value) << 32;
+    }
+    fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<u32> {
+        Some((attr.first >> 32) as u32)
+    }
+}
+
 /// One of the attributes' second part.
 pub(super) struct Rest<const INDEX: usize>;
 

@@ -4,7 +4,7 @@
 use mm::{MigrateType, Order, Pfn, TaskId};
 
 use super::field::{
-    ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, FieldPlace, FieldSink, FieldSource, Frame, Hide,
+    ALLOCATED, Address, Attr, BATCHED, DRAINED, FREED, FieldPlace, FieldSink, FieldSource, Frame, Hide, High,
     Instruction, LOCKED, NextTask, Number, Packed, Rest, Touched, Whole,
 };
 use super::readers::{FILE_WRITE, SLAB_ALLOC, SLAB_FREE, file_add, file_drop, file_read, zone_locked};
@@ -259,6 +259,8 @@ kinds! {
         child: TaskId => Number,
         /// What they share, as `clone` numbers it (0x100 is the address space); 0 if that was not seen.
         flags: u32 => Whole,
+        /// How long the call had taken when the new task was there, ns; 0 if that was not seen.
+        took_ns: u32 => High,
     } from [
         Tracepoint {
             group: Group::Space,

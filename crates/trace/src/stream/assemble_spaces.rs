@@ -74,7 +74,8 @@ impl<W: Write> Assembler<W> {
 
     fn write_fork(&mut self, fork: WaitingFork, flags: u32) -> io::Result<()> {
         let child = self.introduced(fork.child)?;
-        self.write(fork.origin, fork.by, EventKind::Fork { child, flags })
+        let took_ns = self.spaces.forking_ns(fork.parent_tid, fork.origin.time);
+        self.write(fork.origin, fork.by, EventKind::Fork { child, flags, took_ns })
     }
 
     /// A process runs another program from here on.

@@ -128,6 +128,14 @@ impl Spaces {
         self.calls.insert(tid, Begun { time, pid, call, arguments, mapped: None, is_told: false });
     }
 
+    /// How long the task is in a call by now that makes another, ns; 0 if that was not seen.
+    pub(crate) fn forking_ns(&self, tid: u32, now: u64) -> u32 {
+        let is_fork =
+            |begun: &&Begun| matches!(begun.call, Call::Clone | Call::Clone3 | Call::Fork | Call::Vfork);
+        let begun = self.calls.get(&tid).filter(is_fork);
+        begun.map_or(0, |begun| now.saturating_sub(begun.time).try_into().unwrap_or(u32::MAX))
+    }
+
     /// Whether the task is in a call that maps a file of which nothing is known.
     pub(crate) fn lacks_file(&self, tid: u32) -> bool {
         self.calls.get(&tid).is_some_and(|begun| {
@@ -305,7 +313,8 @@ impl Process {
                 let Span { address, pages } = ALL_PAGES;
                 EventKind::Advise { address, advice, pages, took_ns: 0 }
             }
-            Call::Prctl => return None,
+            // What forks is told by the event of the new task.
+            Call::Prctl | Call::Clone | Call::Clone3 | Call::Fork | Call::Vfork => return None,
             Call::Shmdt => Span { address: a, pages: self.attached.remove(&a)? }.unmapped(),
         })
     }

@@ -12,7 +12,7 @@ use crate::stream::schema::Schema;
 use crate::tracefs::format::Format;
 
 /// The tracepoints of these tests, their numbers by their place, and their fields of eight bytes each.
-const POINTS: [(&str, &str); 16] = [
+const POINTS: [(&str, &str); 17] = [
     ("", ""),
     ("sys_enter_mmap", "addr len prot flags fd off"),
     ("sys_exit_mmap", "ret"),
@@ -29,6 +29,7 @@ const POINTS: [(&str, &str); 16] = [
     ("sys_enter_mlockall", "flags"),
     ("sys_exit_mlockall", "ret"),
     ("sched_waking", "pid"),
+    ("sys_enter_clone", "clone_flags"),
 ];
 const ENTER_MMAP: u64 = 1;
 const ENTER_MUNMAP: u64 = 3;
@@ -40,6 +41,7 @@ const EXECUTED: u64 = 11;
 const READ: u64 = 12;
 const ENTER_MLOCKALL: u64 = 13;
 const WAKING: u64 = 15;
+const ENTER_CLONE: u64 = 16;
 
 const MAIN: u32 = 10;
 const THREAD: u32 = 11;
@@ -348,6 +350,26 @@ fn a_fork_is_told_once_with_what_is_shared() {
         .collect();
     assert_eq!(flags, [vfork as u32, 0], "the second one's tracepoint was lost");
     assert_eq!(written.events.iter().map(|event| event.time.0).collect::<Vec<_>>(), [10, 30, 40]);
+}
+
+#[test]
+fn a_fork_says_how_long_the_call_had_taken() {
+    let mut story = Story::new();
+    story
+        .sample(MAIN, ENTER_CLONE, &[0x11])
+        .sample(MAIN, FAULT, &[1, 2, 3])
+        .fork(MAIN, [30, 30])
+        .sample(MAIN, NEW_TASK, &[30, 0x11])
+        .fork(MAIN, [31, 31])
+        .sample(MAIN, NEW_TASK, &[31, 0x11]);
+    let written = story.written();
+    let forks = |kind: &EventKind| match *kind {
+        EventKind::Fork { flags, took_ns, .. } => Some((flags, took_ns)),
+        _ => None,
+    };
+    let forks: Vec<_> = written.kinds().iter().filter_map(forks).collect();
+    assert_eq!(forks[0], (0x11, 20));
+    assert_eq!(forks[1].0, 0x11);
 }
 
 #[test]

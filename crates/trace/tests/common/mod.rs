@@ -48,7 +48,7 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         let state = SwitchState::from_index(state).unwrap();
         match kind {
             0 => EventKind::Switch { next: task, state },
-            1 => EventKind::Fork { child: task, flags: c },
+            1 => EventKind::Fork { child: task, flags: c, took_ns: c.rotate_left(7) },
             2 => EventKind::Exit,
             3 => EventKind::Fault { address: a, ip: b, error_code: c },
             4 => EventKind::SlabAlloc { object: a, cache, requested: c, allocated: d, gfp: Gfp(c), node },
