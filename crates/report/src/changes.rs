@@ -23,7 +23,17 @@ const LISTED: usize = 6;
 const LOCKS: [&str; 3] = ["zone", "list", "barn"];
 
 /// What is asked of a recorded program, in the order in which it is said.
-const PROGRAM: [&str; 6] = ["elapsed_ns", "cpu_ns", "peak_rss", "page_faults", "huge_faults", "pages_copied"];
+const PROGRAM: [&str; 9] = [
+    "elapsed_ns",
+    "cpu_ns",
+    "peak_rss",
+    "page_faults",
+    "huge_faults",
+    "pages_copied",
+    "fork_ns",
+    "forked_fault_p99_ns",
+    "forked_copies",
+];
 
 /// Titles are this wide.
 const TITLE: usize = 27;
@@ -183,6 +193,9 @@ fn title(name: &str) -> String {
             "elapsed_ns" => "run time".into(),
             "cpu_ns" => "CPU time".into(),
             "peak_rss" => "peak RSS".into(),
+            "fork_ns" => "fork of largest process".into(),
+            "forked_fault_p99_ns" => "its fault p99 after it".into(),
+            "forked_copies" => "memory copied after it".into(),
             other => other.replace('_', " "),
         };
     };

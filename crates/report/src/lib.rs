@@ -13,6 +13,7 @@ pub mod counters;
 pub mod experiment;
 pub mod experiments;
 pub mod explain;
+pub mod forks;
 pub mod heading;
 pub mod heat;
 pub mod histogram;

@@ -6,8 +6,8 @@ use lab::measurements::{Document, Scene, compare, scenes};
 
 use crate::style::Style;
 use crate::{
-    changes, counters, heading, histogram, knob_uses, latency, locks, memory, mmtests, proof, published,
-    recordings, to_set,
+    changes, counters, forks, heading, histogram, knob_uses, latency, locks, memory, mmtests, proof,
+    published, recordings, to_set,
 };
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
@@ -56,6 +56,7 @@ pub fn answer(style: Style, document: &Document) -> String {
         parts.push(heading::scene(style, &scene) + &heading::remarks(style, &scene));
         parts.push(changes::text(style, &scene));
         parts.push(recordings::table(style, &scene));
+        parts.push(forks::text(style, &scene));
         parts.push(knob_uses::text(style, &scene));
     }
     parts.push(to_set::text(style, &document.runs));
@@ -70,6 +71,7 @@ pub fn account(style: Style, scene: &Scene<'_>) -> String {
         heading::scene(style, scene) + &heading::remarks(style, scene),
         changes::text(style, scene),
         recordings::table(style, scene),
+        forks::text(style, scene),
         knob_uses::text(style, scene),
         histograms(style, scene),
         latency::table(style, scene),

@@ -81,6 +81,7 @@ fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryU
         locks: locks(measured),
         recordings: recordings(stage),
         program: stage.tally.program().map(|used| ProgramUse { cpu_ns: busy_ns(measured), ..used }),
+        forks: stage.tally.forks(),
         memory: Memory {
             peak_pages: stage.tally.peak(),
             // Slabs may have grown since the rest was counted.

@@ -171,6 +171,12 @@ fn figures(run: &Run) -> Vec<(Figure, f64)> {
         add(name("page_faults"), "count", lower, counts.page_faults as f64);
         add(name("peak_rss"), "pages", lower, counts.peak_rss_pages as f64);
     }
+    if let Some(fork) = run.forks.largest.first() {
+        let lower = Some(Better::Lower);
+        add("fork_ns".into(), "ns", lower, fork.fork_ns as f64);
+        add("forked_fault_p99_ns".into(), "ns", lower, fork.fault_p99_ns as f64);
+        add("forked_copies".into(), "pages", lower, fork.copied_pages as f64);
+    }
     add("simulated_ns".into(), "ns", Some(Better::Lower), run.simulated_ns as f64);
     for (span, latency) in run.latency.iter().filter(|(_, latency)| latency.count > 0) {
         // The mean of a run is rounded down in its document; the total and the count are not.

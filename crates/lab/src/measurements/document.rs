@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::experiment::Account;
+use super::forks::Forks;
 use super::knob_use::KnobUses;
 use super::labels::{Confidence, MechanismLabel};
 use super::latency::Latency;
@@ -115,6 +116,9 @@ pub struct Run {
     /// What each recording of a replay came to, where several ran side by side or the machine has several nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recordings: Vec<RecordingUse>,
+    /// Its forks; absent where there was none.
+    #[serde(skip_serializing_if = "Forks::is_empty")]
+    pub forks: Forks,
     /// Event counters under vmstat's names.
     pub counters: BTreeMap<String, u64>,
     /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that

@@ -9,6 +9,7 @@ mod change;
 mod comparison;
 mod document;
 mod experiment;
+mod forks;
 mod group;
 mod knob_use;
 mod labels;
@@ -30,6 +31,7 @@ pub use document::{
 pub use experiment::{
     Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,
 };
+pub use forks::{ForkUse, Forks};
 pub use group::{Group, Scene, groups, scenes};
 pub use knob_use::{KnobOutcome, KnobUses};
 pub use labels::{Confidence, Label, MechanismLabel};

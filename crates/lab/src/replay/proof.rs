@@ -66,6 +66,9 @@ fn rows(counted: &Counted, run: &Run) -> Vec<ProofRow> {
         let own = (usage.user_ns + usage.system_ns).saturating_sub(counted.recorder_ns);
         rows.push(row("CPU time, recording apart", "ns", own, used.cpu_ns));
     }
+    if let Some(fork) = run.forks.largest.first().filter(|fork| fork.recorded_ns > 0) {
+        rows.push(row("fork of the largest process", "ns", fork.recorded_ns, fork.fork_ns));
+    }
     rows.push(row("run time", "ns", counted.wall_ns, run.simulated_ns));
     rows
 }

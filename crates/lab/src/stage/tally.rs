@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mm::Nanos;
 use mm::vm::SpaceCounters;
 
-use crate::measurements::{Moved, ProgramUse, RecordingCounts, RecordingUse};
+use crate::measurements::{ForkUse, Forks, Moved, ProgramUse, RecordingCounts, RecordingUse};
 
 /// What became of the operations of all tasks.
 #[derive(Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Tally {
     program: Cell<Option<ProgramUse>>,
     /// What each recording of a replay came to, with the start of its first copy.
     recordings: RefCell<Vec<(Nanos, RecordingUse)>>,
+    /// Its forks.
+    forks: RefCell<Forks>,
 }
 
 impl Tally {
@@ -149,6 +151,16 @@ impl Tally {
     /// What each recording came to, in their order.
     pub(crate) fn recordings(&self) -> Vec<RecordingUse> {
         self.recordings.borrow().iter().map(|(_, used)| used.clone()).collect()
+    }
+
+    /// A forked process of a recorded program shares pages with its parent no more.
+    pub(crate) fn forked(&self, fork: ForkUse) {
+        self.forks.borrow_mut().add(fork);
+    }
+
+    /// Forks of a recorded program.
+    pub(crate) fn forks(&self) -> Forks {
+        self.forks.borrow().clone()
     }
 
     /// Something that the workload calls `name` happened so many times: it is among the run's counters, and as those is

@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::style::Style;
 use crate::table::Table;
 use crate::{
-    changes, counters, heading, knob_uses, labels, latency, locks, memory, published, units, validate_program,
+    changes, counters, forks, heading, knob_uses, labels, latency, locks, memory, published, units,
+    validate_program,
 };
 
 use super::svg;
@@ -151,7 +152,7 @@ fn part(scene: &Scene<'_>) -> PagePart {
         workload: scene.workload.to_owned(),
         machine: scene.machine.to_owned(),
         variants: scene.groups.iter().map(variant).collect(),
-        changes: changes::text(Style::plain(), scene),
+        changes: [changes::text(Style::plain(), scene), forks::text(Style::plain(), scene)].concat(),
         histograms: histograms(scene),
         latency: latency::grid(scene),
         locks: locks::grid(scene),

@@ -148,6 +148,9 @@ impl Copy {
     pub(super) fn leave(&self, process: &Process) {
         if process.leave() {
             let stage = self.stage();
+            if let Some(fork) = process.end_sharing(stage.machine().now()) {
+                stage.tally.forked(fork);
+            }
             stage.tally.space_counted(&process.space.counters());
             let counted = process.counted();
             stage.tally.recording_counted(self.play.recording, &counted);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Programs (a workload: copies) ─▶ Copy: signals, processes, files ─▶ player: a task goes through its steps
-//!                                                                        └─▶ process: its address space, calls
+//!                                                                        └─▶ process: its address space, calls; sharing: what a fork costs
 //! ```
 //!
 //! `balance` is NUMA balancing of their pages. `before` brings about what was there when the recording began, outside of time.
@@ -15,6 +15,7 @@ mod copy;
 mod placement_tests;
 mod player;
 mod process;
+mod sharing;
 #[cfg(test)]
 mod tests;
 

@@ -3,11 +3,13 @@
 use std::rc::Rc;
 
 use mm::vm::{FaultError, FaultKind, Touch, Vpn};
-use mm::{Nanos, Order, Pfn, Request};
+use mm::{Machine, Nanos, Order, Pfn, Request};
 
 use super::balance::{At, TaskClock};
 use super::copy::Copy;
 use super::process::{self, Outcome, Process};
+use super::sharing::Sharing;
+use crate::measurements::ForkUse;
 use crate::program::{Begins, Call, Company, Doing};
 use crate::recorded::TaskRef;
 use crate::stage::Random;
@@ -74,8 +76,12 @@ impl Player {
     fn touch(&self, page: Vpn, touch: Touch, company: Company) {
         let stage = self.copy.stage();
         let space = &self.process.space;
+        let begun = self.process.is_sharing().then(|| stage.machine().now());
         let mut touched = self.touch_through_hints(page, touch);
-        if company == Company::WithAnother {
+        if let (Some(begun), Ok((_, Some(_)))) = (begun, touched) {
+            self.process.faulted(stage.machine().now().0 - begun.0);
+        }
+        if company != Company::Alone {
             match touched {
                 // Both were in the kernel when this was recorded; one had a page for nothing, and found the other's there.
                 Ok((_, None)) if self.process.end_race(page) => {
@@ -135,17 +141,35 @@ impl Player {
     }
 
     fn start(&self, other: TaskRef, begins: Begins) {
-        let stage = self.copy.stage();
         let process = match begins {
             Begins::AsThread | Begins::InSpace(_) => Rc::clone(&self.process),
-            Begins::AsFork => {
-                let copied = stage.mm.spaces().fork(&self.process.space).unwrap_or_else(|_| {
-                    stage.tally.could_not_get();
-                    stage.mm.spaces().new_space()
-                });
-                self.copy.process(copied, self.process.huge())
-            }
+            Begins::AsFork => self.fork(other),
         };
         self.copy.spawn(other, process, Nanos(0));
+    }
+
+    fn fork(&self, other: TaskRef) -> Rc<Process> {
+        let stage = self.copy.stage();
+        let Copy { play, .. } = &*self.copy;
+        let resident_pages = self.process.space.resident_pages();
+        let begun = stage.machine().now();
+        let copied = stage.mm.spaces().fork(&self.process.space);
+        let now = stage.machine().now();
+        let child = self.copy.process(
+            copied.unwrap_or_else(|_| {
+                stage.tally.could_not_get();
+                stage.mm.spaces().new_space()
+            }),
+            self.process.huge(),
+        );
+        let so_far = ForkUse {
+            parent: play.program.tasks[self.task.0 as usize].name.clone(),
+            resident_pages,
+            fork_ns: now.0 - begun.0,
+            recorded_ns: play.program.forked_ns.get(&other.0).copied().unwrap_or(0),
+            ..ForkUse::default()
+        };
+        child.forked(Sharing::new(&self.process, now, so_far));
+        child
     }
 }

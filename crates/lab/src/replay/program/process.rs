@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use mm::vm::mempolicy::{InterleaveBy, InterleaveCursor, MemPolicy};
 use mm::vm::{AddressSpace, Backing, File, HugePages, MapError, MapSpec, MemoryLock, Placement, Touch, Vpn};
-use mm::{Node, NodeMask, Request};
+use mm::{Nanos, Node, NodeMask, Request};
 use sim::SimMachine;
 
 use super::balance::Hints;
+use super::sharing::Sharing;
+use crate::measurements::ForkUse;
 use crate::measurements::RecordingCounts;
 use crate::program::{self, Call, FileRange, MapCall, PageRange};
 use crate::stage::Stage;
@@ -33,6 +35,10 @@ pub(super) struct Process {
     placed: RefCell<Vec<u64>>,
     /// What has been counted of it, its address space's own counts apart.
     used: Cell<RecordingCounts>,
+    /// Forks whose children still share pages with it.
+    shares: RefCell<Vec<Rc<Sharing>>>,
+    /// The fork that it came of.
+    born: RefCell<Option<Rc<Sharing>>>,
 }
 
 /// Where a process's memory comes from.
@@ -62,6 +68,8 @@ impl Process {
             hints,
             placed: RefCell::default(),
             used: Cell::default(),
+            shares: RefCell::default(),
+            born: RefCell::default(),
         })
     }
 
@@ -113,6 +121,29 @@ impl Process {
     /// What NUMA balancing keeps of it.
     pub(super) fn hints(&self) -> &Hints {
         &self.hints
+    }
+
+    /// It came of `sharing`, a fork.
+    pub(super) fn forked(&self, sharing: Rc<Sharing>) {
+        sharing.parent().shares.borrow_mut().push(Rc::clone(&sharing));
+        self.born.replace(Some(sharing));
+    }
+
+    /// Whether it shares pages with a child of its own.
+    pub(super) fn is_sharing(&self) -> bool {
+        !self.shares.borrow().is_empty()
+    }
+
+    /// A fault of its took `ns`.
+    pub(super) fn faulted(&self, ns: u64) {
+        self.shares.borrow().iter().for_each(|sharing| sharing.faulted(ns));
+    }
+
+    /// It is to end at `now`: what came of the fork that it came of.
+    pub(super) fn end_sharing(&self, now: Nanos) -> Option<ForkUse> {
+        let sharing = self.born.take()?;
+        sharing.parent().shares.borrow_mut().retain(|other| !Rc::ptr_eq(other, &sharing));
+        Some(sharing.ended(self, now))
     }
 
     /// Whether what it maps may be huge.
