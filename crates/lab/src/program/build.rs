@@ -27,6 +27,9 @@ const CLONE_VM: u32 = 0x100;
 /// The bits of a fault's error code.
 const PROTECTION_FAULT: u32 = 1;
 const WRITE_FAULT: u32 = 2;
+/// Which part of a fault lies between its look at the entry and the page's mapping. Fitted to a JVM under Linux 6.18: of
+/// 17,581 pairs of faults both got a page where they began less than 1.6 to 1.8 of 3.6 us apart, and the first alone otherwise.
+const LOOK_TO_MAPPING: f64 = 0.48;
 /// Pages that a read fault on a file maps around itself, if they are in memory.
 const FAULT_AROUND_PAGES: u32 = 16;
 
@@ -125,7 +128,7 @@ impl Builder {
         match *kind {
             EventKind::Fault { address, error_code, .. } => {
                 self.happens(time, task);
-                self.fault(task, address, error_code);
+                self.fault(time, task, (address, error_code));
             }
             EventKind::Fork { child, flags, took_ns } => {
                 let own_ns = self.forking(time, task, took_ns);
@@ -222,7 +225,7 @@ impl Builder {
         self.tracks[woken].push(Doing::Awaits(signal));
     }
 
-    fn fault(&mut self, task: usize, address: u64, error_code: u32) {
+    fn fault(&mut self, time: u64, task: usize, (address, error_code): (u64, u32)) {
         if address >= USER_END {
             return;
         }
@@ -255,15 +258,18 @@ impl Builder {
         let track = &mut self.tracks[task];
         track.touched += 1;
         self.step(task, Doing::Touches { page, touch, company: Company::Alone });
-        self.note_race(TouchStep { space, page, task, step: self.tracks[task].last_step() });
+        self.note_race(TouchStep { space, page, time, task, step: self.tracks[task].last_step() });
         self.tracks[task].clock.owe(price);
     }
 
     /// A fault has become a step: one that came just before, on the same page, was under way when it began.
     fn note_race(&mut self, fault: TouchStep) {
         let Some(other) = self.races.add(fault) else { return };
+        let gap = fault.time.saturating_sub(other.time) as f64;
+        let is_before_mapping = gap < self.costs.fault_ns * LOOK_TO_MAPPING;
+        let company = if is_before_mapping { Company::AtOnce } else { Company::Close };
         for TouchStep { task, step, .. } in [fault, other] {
-            self.tracks[task].in_company(step);
+            self.tracks[task].in_company(step, company);
         }
     }
 

@@ -1,4 +1,7 @@
 //! Faults of several tasks on one page at a time.
+//!
+//! A fault looks whether a page is there, gets one, clears it, and maps it. Who looks between the first's look and its mapping gets a
+//! page too, for nothing. The two looks are as far apart as the two faults' beginnings.
 
 use mm::vm::Vpn;
 
@@ -12,6 +15,8 @@ pub(super) struct TouchStep {
     pub(super) space: usize,
     /// The page.
     pub(super) page: Vpn,
+    /// When it began, ns.
+    pub(super) time: u64,
     /// Whose fault.
     pub(super) task: usize,
     /// The index of its step.
@@ -44,7 +49,7 @@ mod tests {
 
     #[test]
     fn only_another_tasks_fault_on_the_same_page_just_before_is_a_race() {
-        let at = |page, task| TouchStep { space: 0, page: Vpn(page), task, step: 0 };
+        let at = |page, task| TouchStep { space: 0, page: Vpn(page), time: 0, task, step: 0 };
         let mut races = Races::default();
         assert_eq!(races.add(at(1, 0)), None);
         assert_eq!(races.add(at(1, 0)), None, "the same task");

@@ -24,13 +24,15 @@ pub struct Step {
     pub doing: Doing,
 }
 
-/// Whether others touched a page at the same time: then each of them had a fault, though one brought the page in.
+/// Whether others touched a page at about the same time: then each of them had a fault, though one brought the page in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Company {
     /// Nobody did.
     Alone,
-    /// Another task did.
-    WithAnother,
+    /// Another task did, and found the page there by the time that it looked.
+    Close,
+    /// Another task did, and both had a page for it: one was for nothing.
+    AtOnce,
 }
 
 /// What a task does.

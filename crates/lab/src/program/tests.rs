@@ -225,3 +225,24 @@ fn page_events_are_only_counted() {
     assert_eq!((with.counted.pages_allocated, without.counted.pages_allocated), (2, 0));
     assert_eq!(Program { counted: without.counted, ..with }, without);
 }
+
+/// Two threads fault at one page: both get one where the second began before the first can have mapped its own.
+#[test]
+fn how_far_faults_are_apart_says_whether_both_got_a_page() {
+    let companies = |gap: u64| {
+        let made = program(&[
+            (1_000, SHELL, EventKind::Exec),
+            (1_500, SHELL, map(HEAP, 4, RW)),
+            (2_000, SHELL, EventKind::Fork { child: TaskId(CHILD), flags: 0x100, took_ns: 0 }),
+            (5_000, SHELL, fault(HEAP, WRITE)),
+            (5_000 + gap, CHILD, fault(HEAP, WRITE)),
+        ]);
+        let company = |doing: Doing| match doing {
+            Doing::Touches { company, .. } => Some(company),
+            _ => None,
+        };
+        made.tasks.iter().flat_map(doings).filter_map(company).collect::<Vec<_>>()
+    };
+    assert_eq!(companies(100), [Company::AtOnce; 2]);
+    assert_eq!(companies(900), [Company::Close; 2], "of 1000 that a fault takes");
+}

@@ -71,10 +71,11 @@ impl Track {
         self.program.steps.len().saturating_sub(1)
     }
 
-    /// The touch that is a step was made at the same time as another task's of the same page.
-    pub(super) fn in_company(&mut self, step: usize) {
+    /// The touch that is a step was made at about the same time as another task's of the same page.
+    pub(super) fn in_company(&mut self, step: usize, of: Company) {
         if let Some(Step { doing: Doing::Touches { company, .. }, .. }) = self.program.steps.get_mut(step) {
-            *company = Company::WithAnother;
+            // Of several others the one that was nearest counts.
+            *company = if *company == Company::AtOnce { *company } else { of };
         }
     }
 

@@ -83,10 +83,11 @@ impl Player {
         }
         if company != Company::Alone {
             match touched {
-                // Both were in the kernel when this was recorded; one had a page for nothing, and found the other's there.
+                // Both were in the kernel when this was recorded; one found the other's page there, if need be after it had one for
+                // nothing.
                 Ok((_, None)) if self.process.end_race(page) => {
-                    if let Ok(spare) = stage.mm.alloc(Request { zero: true, ..Request::USER }) {
-                        stage.mm.free(spare, Order::ZERO).expect("it was allocated just now");
+                    if company == Company::AtOnce {
+                        self.allocate_for_nothing();
                     }
                     let again = stage.mm.spaces().fault(space, page, touch);
                     touched = again.map(|done| (done.pfn, Some(done.kind)));
@@ -122,6 +123,13 @@ impl Player {
             self.process.hints().touched(page, self.task.0);
         }
         touched
+    }
+
+    fn allocate_for_nothing(&self) {
+        let mm = &self.copy.stage().mm;
+        if let Ok(spare) = mm.alloc(Request { zero: true, ..Request::USER }) {
+            mm.free(spare, Order::ZERO).expect("it was allocated just now");
+        }
     }
 
     fn call(&mut self, call: &Call) {
