@@ -147,6 +147,8 @@ pub struct ProgramUse {
     pub copies: u64,
     /// Writes to a protected page that had no other owner.
     pub reuses: u64,
+    /// Pages that page tables took.
+    pub table_pages: u64,
     /// The most pages that one address space had resident (`ru_maxrss`).
     pub peak_rss_pages: u64,
     /// Time of all CPUs that was not idle, ns.

@@ -59,6 +59,7 @@ fn rows(counted: &Counted, run: &Run) -> Vec<ProofRow> {
     ];
     if counted.has_page_events {
         let allocated = run.latency.get("page_alloc").map_or(0, |spans| spans.count);
+        let allocated = allocated.saturating_sub(used.table_pages);
         rows.push(row("user pages allocated", "pages", counted.pages_allocated, allocated));
     }
     if let Some(usage) = counted.usage {

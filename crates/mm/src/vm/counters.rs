@@ -60,6 +60,8 @@ pub struct SpaceCounters {
     pub peak: u64,
     /// Frames that page tables take (`VmPTE`, the tables of entries alone).
     pub tables: u64,
+    /// All frames that page tables ever took, those that are given back too.
+    pub tables_taken: u64,
     /// Pages in swap (`VmSwap`).
     pub swapped: u64,
     /// Huge pages that are mapped whole.
@@ -85,6 +87,7 @@ pub(super) struct SpaceStat {
     peak: AtomicI64,
     /// Frames of page tables.
     table_frames: AtomicI64,
+    tables_taken: AtomicU64,
     /// Pages in swap.
     swapped: AtomicI64,
     /// Huge pages mapped whole.
@@ -106,6 +109,7 @@ impl SpaceStat {
             resident: AtomicI64::new(0),
             peak: AtomicI64::new(0),
             table_frames: AtomicI64::new(0),
+            tables_taken: AtomicU64::new(0),
             swapped: AtomicI64::new(0),
             huge_pages: AtomicI64::new(0),
             faults: Default::default(),
@@ -163,6 +167,7 @@ impl SpaceStat {
 
     pub(super) fn count_tables(&self, frames: i64) {
         self.table_frames.fetch_add(frames, Relaxed);
+        self.tables_taken.fetch_add(frames.max(0).unsigned_abs(), Relaxed);
     }
 
     pub(super) fn count_swapped(&self, pages: i64) {
@@ -199,6 +204,7 @@ impl SpaceStat {
             shmem: pages(PageKind::Shmem),
             peak: at_least_0(&self.peak),
             tables: self.tables(),
+            tables_taken: self.tables_taken.load(Relaxed),
             swapped: self.swapped(),
             huge_pages: self.huge_pages(),
         }
