@@ -403,6 +403,15 @@ impl Builder {
     }
 
     fn present(&mut self, task: usize, address: u64, kind: PresentKind, pages: u32) {
+        match kind {
+            PresentKind::Huge => self.program.huge_before.pages += u64::from(pages),
+            PresentKind::HugeZeros => {
+                // They are among those of the huge pages that were told of before.
+                self.program.huge_before.zeros += u64::from(pages);
+                return;
+            }
+            _ => {}
+        }
         let Some(space) = self.tracks[task].space else {
             self.program.omit("pages_outside_of_mappings");
             return;

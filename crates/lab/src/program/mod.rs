@@ -34,7 +34,7 @@ pub use clock::KernelCosts;
 pub use counts::Counted;
 pub use files::RecordedFile;
 pub use steps::{
-    Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId, Step,
-    TaskProgram,
+    Backing, Before, Begins, Call, Company, Doing, FileRange, HugeBefore, MapCall, PageRange, Program,
+    SignalId, Step, TaskProgram,
 };
 pub use surroundings::Surroundings;

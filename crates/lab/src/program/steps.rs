@@ -198,6 +198,8 @@ pub struct Program {
     pub files: Vec<RecordedFile>,
     /// What was there before, by the address space's number: done before anything runs.
     pub before: Vec<Vec<Before>>,
+    /// What of this was in huge pages.
+    pub huge_before: HugeBefore,
     /// Signals are numbered below this.
     pub signals: u32,
     /// Where it was recorded.
@@ -210,6 +212,15 @@ pub struct Program {
     pub omissions: BTreeMap<&'static str, u64>,
     /// What is wrong with the recording's file.
     pub damage: Option<String>,
+}
+
+/// Huge pages that were there before: which small pages of them were touched is not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HugeBefore {
+    /// Small pages that they are.
+    pub pages: u64,
+    /// Those of them that held nothing but zeros: as many at most were never touched.
+    pub zeros: u64,
 }
 
 /// Something that was there in an address space before the recording began.

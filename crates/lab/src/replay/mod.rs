@@ -17,6 +17,7 @@ mod source;
 pub mod survey;
 #[cfg(test)]
 mod tests;
+mod unknown;
 
 pub use crate::stage::placement::{CpuListError, parse_cpu_list};
 pub use plan::{

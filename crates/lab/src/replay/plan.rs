@@ -7,6 +7,7 @@ use sim::Profile;
 
 use super::share::Shares;
 use super::source::Source;
+use super::unknown;
 use crate::reach::{Refusal, Where, refusals};
 
 /// A replay with all of its variants.
@@ -120,7 +121,9 @@ impl Plan {
         let set: Vec<(Knob, u64)> = self.settings.iter().flat_map(all).chain(later).collect();
         let topology = self.profile.topology();
         let brings = source.brings();
-        refusals(&Where { brings, topology: &topology, policy: &self.policy, set: &set })
+        let mut refused = refusals(&Where { brings, topology: &topology, policy: &self.policy, set: &set });
+        refused.extend(unknown::without_huge_pages(source, &set));
+        refused
     }
 
     /// Every combination of the settings' values; the last setting changes fastest.

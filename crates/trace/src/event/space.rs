@@ -89,7 +89,7 @@ pub enum PresentKind {
     File = 3,
     /// The page of zeros, for memory that was read and never written.
     Zero = 4,
-    /// Small pages, in the place of a huge one, that hold nothing but zeros: they were perhaps never touched.
+    /// Of huge pages that were told of just before, small ones that hold nothing but zeros: they were perhaps never touched.
     HugeZeros = 5,
 }
 

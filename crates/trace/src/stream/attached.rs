@@ -20,7 +20,7 @@ pub(crate) struct AttachedSpace {
     /// Where its heap of `brk` ends, if it has one.
     pub(crate) heap_end: Option<u64>,
     pub(crate) maps: Vec<AttachedMap>,
-    /// What is there of all maps, in order of addresses.
+    /// What is there of all maps, in order of addresses, huge pages before those of their small ones that hold zeros.
     pub(crate) present: Vec<PresentRun>,
 }
 

@@ -1,11 +1,12 @@
-//! What is there of processes that run already: their maps (`maps`), what is present of them (`present`), what is cached of
-//! their files (`cached`).
+//! What is there of processes that run already: their maps (`maps`), what is present of them (`present`), what of huge
+//! pages holds zeros (`zeros`), what is cached of their files (`cached`).
 //!
 //! It is looked at after the events have started, so that nothing falls between: what happens meanwhile is in both.
 
 mod cached;
 mod maps;
 mod present;
+mod zeros;
 
 use std::fs;
 
@@ -33,6 +34,6 @@ fn look_at(pid: u32) -> Option<AttachedSpace> {
     let heap_end = heap.map(|map| map.address + (u64::from(map.pages) << mm::ids::PAGE_SHIFT));
     // A program that has no heap yet will have it from here on.
     let start = || procs::stat_figures(pid)?.get(START_BRK).copied().filter(|start| *start > 0);
-    let present = present::of(pid, &maps).unwrap_or_default();
+    let present = zeros::beside(pid, present::of(pid, &maps).unwrap_or_default());
     Some(AttachedSpace { pid, heap_end: heap_end.or_else(start), maps, present })
 }
