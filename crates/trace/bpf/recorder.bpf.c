@@ -283,17 +283,19 @@ PROGRAM("tp_btf/sched_process_exec") int sched_process_exec(u64 *ctx)
 	return put(EXEC, second(tid, 0, ctx[1]));
 }
 
-/* Whether a call changes its caller's address space, by the numbers of x86-64. */
+/* Whether a call changes its caller's address space or makes another, by the numbers of x86-64. */
 INLINE int is_of_space(u64 call)
 {
 	const u64 below_64 = 1ull << 9 | 1ull << 10 | 1ull << 11 | 1ull << 12 | /* mmap, mprotect, munmap, brk */
-		1ull << 25 | 1ull << 28 | 1ull << 30; /* mremap, madvise, shmat */
+		1ull << 25 | 1ull << 28 | 1ull << 30 | /* mremap, madvise, shmat */
+		1ull << 56 | 1ull << 57 | 1ull << 58; /* clone, fork, vfork */
 
 	if (call < 64)
 		return below_64 >> call & 1;
 	return call == 67 || /* shmdt */
 	       (call >= 149 && call <= 152) || /* mlock, munlock, mlockall, munlockall */
-	       call == 157 || call == 325 || call == 329; /* prctl, mlock2, pkey_mprotect */
+	       call == 157 || call == 325 || call == 329 || /* prctl, mlock2, pkey_mprotect */
+	       call == 435; /* clone3 */
 }
 
 #define CALL_PRCTL 157

@@ -92,6 +92,9 @@ impl Call {
             25 => Self::Mremap,
             28 => Self::Madvise,
             30 => Self::Shmat,
+            56 => Self::Clone,
+            57 => Self::Fork,
+            58 => Self::Vfork,
             67 => Self::Shmdt,
             149 => Self::Mlock,
             150 => Self::Munlock,
@@ -100,6 +103,7 @@ impl Call {
             157 => Self::Prctl,
             325 => Self::Mlock2,
             329 => Self::PkeyMprotect,
+            435 => Self::Clone3,
             _ => return None,
         })
     }
