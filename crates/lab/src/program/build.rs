@@ -2,9 +2,9 @@
 
 use std::io::{Read, Seek};
 
+use mm::Cpu;
 use mm::vm::{Advice, HugePages, Protection, ReadPattern, Touch, Vpn};
-use mm::{Cpu, TaskId};
-use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, SwitchState, Task};
+use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, Task};
 
 use super::clock::KernelCosts;
 use super::counts::Counted;
@@ -12,8 +12,7 @@ use super::files::Files;
 use super::layout::{BackedBy, Layout, Touched};
 use super::races::{Races, TouchStep};
 use super::steps::{
-    Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
-    TaskProgram,
+    Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, TaskProgram,
 };
 use super::surroundings::Surroundings;
 use super::track::Track;
@@ -65,9 +64,9 @@ pub fn from_recording<R: Read + Seek>(
 /// Builds a program.
 #[derive(Debug)]
 pub(super) struct Builder {
-    program: Program,
-    costs: KernelCosts,
-    tracks: Vec<Track>,
+    pub(super) program: Program,
+    pub(super) costs: KernelCosts,
+    pub(super) tracks: Vec<Track>,
     layouts: Vec<Layout>,
     files: Files,
     races: Races,
@@ -109,11 +108,12 @@ impl Builder {
             return;
         }
         if self.is_inside(task) {
+            self.program.counted.went_on(time);
             self.own_event(time, task, kind);
         }
     }
 
-    fn is_inside(&self, task: usize) -> bool {
+    pub(super) fn is_inside(&self, task: usize) -> bool {
         self.tracks.get(task).is_some_and(|track| track.recorded.in_workload)
     }
 
@@ -177,52 +177,6 @@ impl Builder {
                 self.program.counted.page_event(kind);
             }
         }
-    }
-
-    /// The task's clock goes on to an event of its own.
-    fn happens(&mut self, time: u64, task: usize) {
-        let clock = &mut self.tracks[task].clock;
-        clock.advance(time);
-        clock.owe(self.costs.event_ns);
-    }
-
-    /// The same, at the end of a call that made another task: what it took is the kernel's. How long it took, recording apart.
-    fn forking(&mut self, time: u64, task: usize, took_ns: u32) -> u64 {
-        let track = &mut self.tracks[task];
-        let recorded = track.take_heard(time.saturating_sub(u64::from(took_ns)));
-        track.clock.called(time, u64::from(took_ns));
-        track.clock.owe(self.costs.event_ns);
-        (f64::from(took_ns) - recorded as f64 * self.costs.event_ns).max(0.0) as u64
-    }
-
-    fn switch(&mut self, time: u64, task: usize, next: TaskId, state: SwitchState) {
-        if self.is_inside(task) {
-            let clock = &mut self.tracks[task].clock;
-            if state == SwitchState::Runnable { clock.yield_cpu(time) } else { clock.sleep(time) }
-        }
-        let next = next.0 as usize;
-        if self.is_inside(next) {
-            let slept = self.tracks[next].clock.enter(time);
-            self.tracks[next].push_wait(slept.unwrap_or(0));
-        }
-    }
-
-    /// Somebody lets `woken` go on: a task of the program, which it then waits for, or the world.
-    fn wake(&mut self, time: u64, waker: usize, woken: usize) {
-        if !self.is_inside(woken) {
-            return;
-        }
-        let Some(slept) = self.tracks[woken].clock.wake(time) else { return };
-        if waker == woken || !self.is_inside(waker) || self.tracks[waker].place.is_none() {
-            self.tracks[woken].push_wait(slept);
-            return;
-        }
-        let signal = SignalId(self.program.signals);
-        self.program.signals += 1;
-        self.happens(time, waker);
-        self.tracks[waker].push(Doing::Signals(signal));
-        self.place(woken);
-        self.tracks[woken].push(Doing::Awaits(signal));
     }
 
     fn fault(&mut self, time: u64, task: usize, (address, error_code): (u64, u32)) {
@@ -328,9 +282,8 @@ impl Builder {
         else {
             return;
         };
-        self.tracks[task].clock.called(time, u64::from(took_ns));
-        self.tracks[task].clock.owe(self.costs.event_ns);
-        let Some(space) = self.space_of(task, kind) else {
+        self.returns(time, task, u64::from(took_ns));
+        let Some(space) = self.space_of(time, task, kind) else {
             self.program.omit("calls_before_exec");
             return;
         };
@@ -349,7 +302,7 @@ impl Builder {
     }
 
     /// The task's address space; one that was there before the recording is learnt from what was mapped in it.
-    fn space_of(&mut self, task: usize, kind: &EventKind) -> Option<usize> {
+    fn space_of(&mut self, time: u64, task: usize, kind: &EventKind) -> Option<usize> {
         let is_before = matches!(kind, EventKind::Map { flags, .. } if flags.contains(MapFlags::BEFORE));
         if self.tracks[task].space.is_none() && is_before {
             let pid = self.tracks[task].recorded.pid;
@@ -361,6 +314,7 @@ impl Builder {
             {
                 track.space = Some(space);
                 track.begins = Some(Begins::InSpace(number));
+                track.clock.begin_before(time);
             }
         }
         self.tracks[task].space
@@ -480,7 +434,7 @@ impl Builder {
     }
 
     /// The task's place in the program; it gets one with its first step.
-    fn place(&mut self, task: usize) -> TaskRef {
+    pub(super) fn place(&mut self, task: usize) -> TaskRef {
         if let Some(place) = self.tracks[task].place {
             return place;
         }

@@ -43,6 +43,8 @@ enum Place {
     /// Not seen yet.
     #[default]
     Unseen,
+    /// There before the recording, which begins at this time: whether it runs or sleeps then is said by what is seen of it first.
+    Before(u64),
     /// On a CPU since a time.
     Running(u64),
     /// Off since a time, until it is woken.
@@ -62,9 +64,25 @@ pub(super) struct Clock {
 }
 
 impl Clock {
+    /// The task was there before the recording, which begins at `time`.
+    pub(super) fn begin_before(&mut self, time: u64) {
+        self.place = Place::Before(time);
+    }
+
+    /// Whether nothing was seen of it since the recording began, at this very `time`.
+    pub(super) fn begins_at(&self, time: u64) -> bool {
+        self.place == Place::Before(time)
+    }
+
+    /// For how long it had slept when something is seen of it at `time` that only a running task does, ns; `None` if it ran.
+    pub(super) fn goes_on(&mut self, time: u64) -> Option<u64> {
+        let Place::Asleep(_) = self.place else { return None };
+        self.enter(time)
+    }
+
     /// Something happens on the task's CPU at `time`.
     pub(super) fn advance(&mut self, time: u64) {
-        if let Place::Running(since) = self.place {
+        if let Place::Running(since) | Place::Before(since) = self.place {
             let passed = time.saturating_sub(since) as f64;
             self.own += (passed - self.debt).max(0.0);
             self.debt = (self.debt - passed).max(0.0);
@@ -74,7 +92,7 @@ impl Clock {
 
     /// A call returns at `time` that took `took` ns, all of them the kernel's.
     pub(super) fn called(&mut self, time: u64, took: u64) {
-        if let Place::Running(since) = self.place {
+        if let Place::Running(since) | Place::Before(since) = self.place {
             self.advance(time.saturating_sub(took).max(since));
         }
         self.place = Place::Running(time);
@@ -99,14 +117,18 @@ impl Clock {
 
     /// It is woken at `time`; for how long it slept, ns. `None` if it did not sleep.
     pub(super) fn wake(&mut self, time: u64) -> Option<u64> {
-        let Place::Asleep(since) = self.place else { return None };
+        let (Place::Asleep(since) | Place::Before(since)) = self.place else { return None };
         self.place = Place::Ready;
         Some(time.saturating_sub(since))
     }
 
-    /// The task gets a CPU at `time`; for how long it slept, ns, if nobody was seen to wake it.
+    /// The task gets a CPU at `time`; for how long it slept, ns, if nobody was seen to wake it. If it was not seen to leave its CPU
+    /// before, it slept since it was last seen.
     pub(super) fn enter(&mut self, time: u64) -> Option<u64> {
-        let slept = self.wake(time);
+        let slept = match self.place {
+            Place::Running(since) => Some(time.saturating_sub(since)),
+            _ => self.wake(time),
+        };
         self.place = Place::Running(time);
         slept
     }
@@ -155,5 +177,7 @@ mod tests {
         clock.yield_cpu(10_000);
         assert_eq!(clock.enter(50_000), None);
         assert_eq!(clock.take_own(), 2_000);
+        assert_eq!(clock.enter(70_000), Some(20_000), "nobody saw it leave");
+        assert_eq!(clock.take_own(), 0);
     }
 }

@@ -14,7 +14,7 @@ pub struct Counted {
     pub recorder_ns: u64,
     /// Blocks of user memory (`__GFP_MOVABLE`, order 0 and more) that its tasks were given; 0 without page events.
     pub pages_allocated: u64,
-    /// From the first event to the end of the recording, ns.
+    /// From the beginning of the recording to the program's last event, ns.
     pub wall_ns: u64,
     /// The kernel's own account of the command, if there was one.
     pub usage: Option<Usage>,
@@ -31,6 +31,11 @@ impl Counted {
         Self { has_page_events, without_huge_pages: meta.without_huge_pages, ..Self::default() }
     }
 
+    /// The program did something at `time`.
+    pub(super) fn went_on(&mut self, time: u64) {
+        self.wall_ns = time;
+    }
+
     /// An event that is only counted.
     pub(super) fn page_event(&mut self, kind: &EventKind) {
         if let EventKind::PageAlloc { order, gfp, .. } = kind {
@@ -44,8 +49,8 @@ impl Counted {
     pub(super) fn ended(&mut self, meta: &Meta, end: Option<&RecordingEnd>, events: u64) {
         self.recorder_ns = meta.cost.map_or(0, |cost| (cost.ns_per_event * events as f64) as u64);
         if let Some(end) = end {
-            self.wall_ns = end.end_ns.saturating_sub(meta.start_ns);
             self.usage = end.usage;
         }
+        self.wall_ns = self.wall_ns.saturating_sub(meta.start_ns);
     }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //!   recording ─▶ build ─┬─ track    a task, with the steps that it has so far
 //!                       ├─ clock    how much of the time between events was the task's own
+//!                       ├─ waits    who woke whom, and what was sleep
 //!                       ├─ layout   what is mapped where, by the recording's addresses
 //!                       ├─ windows  those addresses as pages of an address space that the memory manager has room for
 //!                       ├─ files    which file is which, and what of it was in memory before
@@ -27,6 +28,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod track;
+mod waits;
 mod windows;
 
 pub use build::{from_recording, has_program};

@@ -246,3 +246,46 @@ fn how_far_faults_are_apart_says_whether_both_got_a_page() {
     assert_eq!(companies(100), [Company::AtOnce; 2]);
     assert_eq!(companies(900), [Company::Close; 2], "of 1000 that a fault takes");
 }
+
+#[test]
+fn who_goes_on_without_a_wake_that_was_seen_has_slept() {
+    let made = program(&[
+        (1_000, SHELL, EventKind::Exec),
+        (2_000, SHELL, map(HEAP, 4, RW)),
+        (3_000, SHELL, EventKind::Switch { next: TaskId(WORLD), state: SwitchState::Sleeping }),
+        (903_000, SHELL, fault(HEAP, WRITE)),
+        (904_500, SHELL, EventKind::Switch { next: TaskId(WORLD), state: SwitchState::Sleeping }),
+        (1_904_500, SHELL, EventKind::Switch { next: TaskId(WORLD), state: SwitchState::Sleeping }),
+        (1_905_500, WORLD, EventKind::Switch { next: TaskId(SHELL), state: SwitchState::Runnable }),
+        (1_906_000, SHELL, EventKind::Exit),
+    ]);
+    let sleeps = |doing: &Doing| match doing {
+        Doing::Sleeps(ns) => Some(*ns),
+        _ => None,
+    };
+    assert_eq!(
+        doings(&made.tasks[0]).iter().filter_map(sleeps).collect::<Vec<_>>(),
+        [900_000, 1_000_000, 1_000]
+    );
+    assert_eq!(made.omissions["wakes_not_seen"], 2);
+    let own: u32 = made.tasks[0].steps.iter().map(|step| step.own_ns).sum();
+    assert!(own < 4_000, "no sleep is computing: {own}");
+}
+
+#[test]
+fn who_was_there_before_is_asleep_until_it_does_something() {
+    let before = MapFlags(RW.0 | MapFlags::BEFORE.0);
+    let made = program(&[
+        (1_000, SHELL, map(HEAP, 4, before)),
+        (1_000, SHELL, EventKind::Advise { address: HEAP, pages: 4, advice: 14, took_ns: 0 }),
+        (1_000, SHELL, EventKind::Present { address: HEAP, kind: PresentKind::Anonymous, pages: 2 }),
+        (51_000, WORLD, EventKind::Waking { task: TaskId(SHELL) }),
+        (52_000, WORLD, EventKind::Switch { next: TaskId(SHELL), state: SwitchState::Runnable }),
+        (53_000, SHELL, fault(HEAP + 0x2000, WRITE)),
+    ]);
+    let steps = &made.tasks[0].steps;
+    assert_eq!(steps[0].own_ns, 0);
+    assert_eq!(steps[1].doing, Doing::Sleeps(50_000), "{steps:?}");
+    assert!(matches!(steps[2].doing, Doing::Touches { .. }));
+    assert_eq!(made.counted.wall_ns, 53_000);
+}

@@ -98,7 +98,8 @@ impl Track {
 
     /// A wait for the world.
     pub(super) fn push_wait(&mut self, slept: u64) {
-        if self.place.is_none() || slept == 0 {
+        let is_known = self.place.is_some() || self.begins.is_some();
+        if !is_known || slept == 0 {
             return;
         }
         let mut left = slept;
