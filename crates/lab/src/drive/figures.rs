@@ -56,7 +56,7 @@ pub(crate) fn measured(stage: &Stage, about: &About<'_>) -> (Run, Measurements) 
 
 /// vmstat's counters, and what the workload noted.
 fn counters(stage: &Stage) -> BTreeMap<String, u64> {
-    let mut counters = stage.mm.views().counters().0;
+    let mut counters = stage.counters();
     counters.extend(stage.tally.notes().into_iter().map(|(name, times)| (name.to_owned(), times)));
     counters
 }

@@ -58,8 +58,9 @@ fn rows(counted: &Counted, run: &Run) -> Vec<ProofRow> {
         row("pages copied or reused", "count", counted.writes_to_shared, used.copies + used.reuses),
     ];
     if counted.has_page_events {
-        let allocated = run.latency.get("page_alloc").map_or(0, |spans| spans.count);
-        let allocated = allocated.saturating_sub(used.table_pages);
+        // By pages, for a huge one is a single request.
+        let of_zones = run.counters.iter().filter(|(name, _)| name.starts_with("pgalloc_"));
+        let allocated = of_zones.map(|(_, pages)| pages).sum::<u64>().saturating_sub(used.table_pages);
         rows.push(row("user pages allocated", "pages", counted.pages_allocated, allocated));
     }
     if let Some(usage) = counted.usage {

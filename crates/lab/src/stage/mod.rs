@@ -7,6 +7,7 @@ mod random;
 mod tally;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 use mm::{Cpu, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
 use sim::profile::CpuPosition;
@@ -50,6 +51,8 @@ pub struct Stage {
     pub end: Cell<Nanos>,
     /// When the workload's first task starts, where it says so; 0 otherwise.
     pub start: Cell<Nanos>,
+    /// What had been counted when the workload began, where something was brought about before.
+    counted_before: RefCell<BTreeMap<String, u64>>,
     /// Tasks of the workload, where it says so; 0 otherwise.
     pub tasks: Cell<u32>,
     /// Expedited grace periods so far, each of which interrupts every CPU.
@@ -80,11 +83,27 @@ impl Stage {
             tally: Tally::default(),
             end: Cell::new(Nanos(u64::MAX)),
             start: Cell::new(Nanos(0)),
+            counted_before: RefCell::default(),
             tasks: Cell::new(0),
             expedited: Cell::new(0),
             first_round: Cell::new(None),
             tick_numbers: RefCell::default(),
         })
+    }
+
+    /// What was brought about so far, outside of time, is not the workload's: neither measured nor counted.
+    pub(crate) fn count_from_here(&self) {
+        self.machine().reset_measurements();
+        self.counted_before.replace(self.mm.views().counters().0);
+    }
+
+    /// vmstat's counters as they stand, those of events without what had happened before the workload began.
+    pub(crate) fn counters(&self) -> BTreeMap<String, u64> {
+        let mut counters = self.mm.views().counters().0;
+        for (name, before) in self.counted_before.borrow().iter().filter(|(name, _)| !is_level(name)) {
+            counters.entry(name.clone()).and_modify(|count| *count -= before);
+        }
+        counters
     }
 
     /// The run is over: says what knobs did that decide when something first comes, or comes again. Runs may be shorter.
@@ -127,6 +146,11 @@ impl Stage {
     pub fn cpu(&self, number: u32) -> Cpu {
         self.cpus[number as usize % self.cpus.len()]
     }
+}
+
+/// Whether a counter says how much there is, and not how often something happened.
+fn is_level(name: &str) -> bool {
+    name.starts_with("nr_")
 }
 
 /// The nodes that the profile lets its tasks take memory from.

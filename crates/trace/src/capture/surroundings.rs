@@ -134,10 +134,10 @@ pub(super) fn of_process(pid: u32) -> Option<Usage> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB"));
     Some(Usage {
-        minor_faults: figure(MINFLT),
-        major_faults: figure(MAJFLT),
-        user_ns: figure(UTIME) * (1_000_000_000 / TICKS),
-        system_ns: figure(STIME) * (1_000_000_000 / TICKS),
+        minor_faults: figure(MINFLT) + figure(CMINFLT),
+        major_faults: figure(MAJFLT) + figure(CMAJFLT),
+        user_ns: (figure(UTIME) + figure(CUTIME)) * (1_000_000_000 / TICKS),
+        system_ns: (figure(STIME) + figure(CSTIME)) * (1_000_000_000 / TICKS),
         peak_rss_pages: peak.and_then(|peak| peak.trim().parse::<u64>().ok()).unwrap_or(0) << 10
             >> mm::ids::PAGE_SHIFT,
     })
@@ -145,9 +145,13 @@ pub(super) fn of_process(pid: u32) -> Option<Usage> {
 
 /// Places of figures after the state in /proc/PID/stat.
 const MINFLT: usize = 6;
+const CMINFLT: usize = 7;
 const MAJFLT: usize = 8;
+const CMAJFLT: usize = 9;
 const UTIME: usize = 10;
 const STIME: usize = 11;
+const CUTIME: usize = 12;
+const CSTIME: usize = 13;
 
 /// What was used between two looks.
 pub(super) fn since(before: &Usage, now: &Usage) -> Usage {

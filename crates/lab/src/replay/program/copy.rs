@@ -86,6 +86,7 @@ impl Copy {
         for had in &program.before {
             let process = self.process(stage.mm.spaces().new_space(), HugePages::AsConfigured);
             before::fill(stage, files, &process, had);
+            process.is_as_before();
             spaces.push(process);
         }
         *self.spaces.borrow_mut() = spaces;
@@ -151,7 +152,7 @@ impl Copy {
             if let Some(fork) = process.end_sharing(stage.machine().now()) {
                 stage.tally.forked(fork);
             }
-            stage.tally.space_counted(&process.space.counters());
+            stage.tally.space_counted(&process.space_counted());
             let counted = process.counted();
             stage.tally.recording_counted(self.play.recording, &counted);
             if counted.peak_rss_pages > self.largest.borrow().peak_pages {

@@ -136,6 +136,7 @@ impl Workload for Programs {
             }
         }
         stage.start.set(Nanos(first));
+        stage.count_from_here();
         Ok(())
     }
 }

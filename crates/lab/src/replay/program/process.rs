@@ -6,7 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mm::vm::mempolicy::{InterleaveBy, InterleaveCursor, MemPolicy};
-use mm::vm::{AddressSpace, Backing, File, HugePages, MapError, MapSpec, MemoryLock, Placement, Touch, Vpn};
+use mm::vm::{
+    AddressSpace, Backing, File, HugePages, MapError, MapSpec, MemoryLock, Placement, SpaceCounters, Touch,
+    Vpn,
+};
 use mm::{Nanos, Node, NodeMask, Request};
 use sim::SimMachine;
 
@@ -26,6 +29,8 @@ pub(super) struct Process {
     huge: Cell<HugePages>,
     /// Of pages that several tasks touch at a time, those where one of them has had its fault.
     raced: RefCell<BTreeSet<u32>>,
+    /// What its address space had been counted for when its tasks began.
+    before: Cell<SpaceCounters>,
     /// Where its memory comes from.
     memory: Memory,
     /// Whose turn it is where pages of files take turns.
@@ -63,6 +68,7 @@ impl Process {
             tasks: Cell::new(0),
             huge: Cell::new(huge),
             raced: RefCell::default(),
+            before: Cell::default(),
             memory,
             turn: InterleaveCursor::default(),
             hints,
@@ -100,7 +106,7 @@ impl Process {
 
     /// What was counted of it, its address space's own counts with it.
     pub(super) fn counted(&self) -> RecordingCounts {
-        let space = self.space.counters();
+        let space = self.space_counted();
         RecordingCounts {
             page_faults: space.minor + space.major,
             huge_faults: space.huge,
@@ -155,6 +161,25 @@ impl Process {
     pub(super) fn set_huge(&self, stage: &Stage, huge: HugePages) {
         self.huge.set(huge);
         stage.mm.spaces().advise(&self.space, Vpn(0), u32::MAX, huge);
+    }
+
+    /// It has what it had before the recording: bringing that in was no fault of its tasks.
+    pub(super) fn is_as_before(&self) {
+        self.before.set(self.space.counters());
+    }
+
+    /// What its address space has been counted for since its tasks began.
+    pub(super) fn space_counted(&self) -> SpaceCounters {
+        let (now, before) = (self.space.counters(), self.before.get());
+        SpaceCounters {
+            major: now.major - before.major,
+            minor: now.minor - before.minor,
+            huge: now.huge - before.huge,
+            copied: now.copied - before.copied,
+            reused: now.reused - before.reused,
+            tables_taken: now.tables_taken - before.tables_taken,
+            ..now
+        }
     }
 
     /// A task begins in it.
