@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test lint bench results evidence knobs recordings bpf guests fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence knobs programs recordings bpf guests fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -15,6 +15,7 @@ help:
 	@echo "make results     all experiments, three seeds each, into docs/results.md and docs/results/"
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
+	@echo "make programs    six real programs under several settings, real beside predicted, into docs/programs.md; root, ~10 min"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
 	@echo "make bpf         the recorder's programs in the kernel anew; clang 14"
 	@echo "make guests      conformance/guests anew: two programs in QEMU guests of two nodes; root, some minutes"
@@ -56,6 +57,9 @@ evidence: build
 
 knobs: build
 	target/release/freehold knobs page $(RECORDINGS:%=recordings/%.rec) --machine kvm-genoa-2c,xeon-snb -o docs/knobs.md
+
+programs: build
+	scripts/programs
 
 recordings: build
 	scripts/recordings

@@ -561,12 +561,15 @@ pub(crate) enum PoliciesWhat {
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Evidence {
     /// Captures, and traces in its folder `traces`
-    #[arg(long, value_name = "FOLDER", required_unless_present = "results", conflicts_with = "results")]
+    #[arg(long, value_name = "FOLDER", required_unless_present_any = ["results", "programs"], conflicts_with = "results")]
     pub(crate) conformance: Option<PathBuf>,
     /// What `freehold lab run NAME… --json` printed
     #[arg(long, value_name = "FILE.json")]
     pub(crate) results: Option<PathBuf>,
-    /// The table of captures to write, or the folder of results to bring up to date
-    #[arg(short, long, value_name = "FILE.toml|FOLDER")]
+    /// What `freehold validate --set … --json -- CMD` printed, a file NAME.WHAT.json for each command; `make programs` makes it
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["conformance", "results"])]
+    pub(crate) programs: Option<PathBuf>,
+    /// The table of captures to write, the folder of results to bring up to date, or the page of programs to write
+    #[arg(short, long, value_name = "FILE|FOLDER")]
     pub(crate) output: PathBuf,
 }

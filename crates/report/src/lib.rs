@@ -32,6 +32,7 @@ pub mod mmtests;
 pub mod monitor;
 pub mod nearest;
 pub mod policies;
+pub mod programs_page;
 pub mod proof;
 pub mod published;
 pub mod recordings;

@@ -34,7 +34,7 @@ fn table(proof: &Proof) -> Table {
     table
 }
 
-fn amount(row: &ProofRow, value: f64) -> String {
+pub(crate) fn amount(row: &ProofRow, value: f64) -> String {
     match row.unit.as_str() {
         "ns" => units::duration(value),
         "pages" => units::memory(value.round() as u64),

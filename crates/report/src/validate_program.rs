@@ -68,7 +68,7 @@ fn changes(validated: &Validated, setting: &str) -> Table {
 }
 
 /// A change in percent of what it is from; from nothing, what it comes to.
-fn by(unit: &str, from: f64, change: f64) -> String {
+pub(crate) fn by(unit: &str, from: f64, change: f64) -> String {
     if from > 0.0 {
         format!("{:+.1} %", 100.0 * change / from)
     } else {
@@ -76,11 +76,11 @@ fn by(unit: &str, from: f64, change: f64) -> String {
     }
 }
 
-fn width(unit: &str, from: f64, half: f64) -> String {
+pub(crate) fn width(unit: &str, from: f64, half: f64) -> String {
     if from > 0.0 { format!("{:.1}", 100.0 * half / from) } else { amount(unit, half) }
 }
 
-const fn direction(agreement: Agreement) -> &'static str {
+pub(crate) const fn direction(agreement: Agreement) -> &'static str {
     match agreement {
         Agreement::Right => "right",
         Agreement::Wrong => "wrong",
@@ -95,7 +95,7 @@ fn score(changes: &[ValidatedChange]) -> String {
     format!("direction right in {right} of {} changes over 5 % and beyond their interval", right + wrong)
 }
 
-fn amount(unit: &str, value: f64) -> String {
+pub(crate) fn amount(unit: &str, value: f64) -> String {
     match unit {
         "ns" => units::duration(value),
         "pages" => units::memory(value.round() as u64),
