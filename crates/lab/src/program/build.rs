@@ -482,7 +482,9 @@ const fn advice_of(number: u32) -> Option<Advice> {
 fn protection(flags: MapFlags) -> Protection {
     if flags.contains(MapFlags::WRITE) {
         Protection::ReadWrite
-    } else if flags.0 & (MapFlags::READ.0 | MapFlags::EXECUTE.0) != 0 {
+    } else if flags.contains(MapFlags::EXECUTE) {
+        Protection::Execute
+    } else if flags.contains(MapFlags::READ) {
         Protection::Read
     } else {
         Protection::None

@@ -102,7 +102,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
                     held.set_bits(vpn, bit::BARRED);
                 }
             }
-            Protection::Read => {
+            Protection::Read | Protection::Execute => {
                 held.clear_bits(vpn, bit::WRITE | bit::BARRED);
             }
             Protection::ReadWrite => {

@@ -53,14 +53,17 @@ pub enum HugePages {
     Never,
 }
 
-/// What a program may do to the pages of a region (`PROT_…`; whether it may execute them makes no difference here).
+/// What a program may do to the pages of a region (`PROT_…`). Regions side by side that may be executed and not stay two: a fault
+/// that maps pages around itself ends at the region's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Protection {
     /// Nothing (`PROT_NONE`).
     None,
     /// Read them.
     Read,
-    /// Read and write them.
+    /// Read and execute them (`PROT_READ | PROT_EXEC`).
+    Execute,
+    /// Read and write them; whether they may be executed besides makes no difference here.
     #[default]
     ReadWrite,
 }
