@@ -405,6 +405,7 @@ impl Builder {
         match call {
             Call::Fill(_) => self.files.come(file, first, pages),
             Call::Read(_) | Call::Drop(_) => self.files.used(file, first, pages),
+            Call::Write(_) => self.files.written(file, first, pages),
             _ => {}
         }
         if self.tracks[task].space.is_some() {

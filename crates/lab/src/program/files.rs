@@ -36,6 +36,9 @@ struct Seen {
     before: BTreeSet<u32>,
     /// Pages beside those that a fault was seen on: there too, unless they are seen to come later.
     guessed: BTreeSet<u32>,
+    /// Pages that were written to without having come in: there too, unless they come in next, for the event of a write comes before
+    /// those of the pages that it needs.
+    written: BTreeSet<u32>,
     /// Pages that came in.
     came: BTreeSet<u32>,
 }
@@ -57,13 +60,7 @@ impl Files {
         let number = *self.by_key.entry(key).or_insert(next);
         if number == next {
             let kind = kind(&name);
-            self.all.push(Seen {
-                name,
-                kind,
-                before: BTreeSet::new(),
-                guessed: BTreeSet::new(),
-                came: BTreeSet::new(),
-            });
+            self.all.push(Seen::new(name, kind));
         } else {
             self.all[number as usize].learn(&name);
         }
@@ -73,14 +70,7 @@ impl Files {
 
     /// A file that stands for shared memory without a name.
     pub(super) fn shared_memory(&mut self) -> u32 {
-        let name = "shared memory".to_owned();
-        self.all.push(Seen {
-            name,
-            kind: FileKind::Memory,
-            before: BTreeSet::new(),
-            guessed: BTreeSet::new(),
-            came: BTreeSet::new(),
-        });
+        self.all.push(Seen::new("shared memory".to_owned(), FileKind::Memory));
         self.all.len() as u32 - 1
     }
 
@@ -89,6 +79,7 @@ impl Files {
         let seen = &mut self.all[file as usize];
         for page in first..first.saturating_add(pages) {
             seen.guessed.remove(&page);
+            seen.written.remove(&page);
             seen.came.insert(page);
         }
     }
@@ -100,6 +91,15 @@ impl Files {
         let Seen { before, came, .. } = seen;
         if is_kept {
             before.extend((first..first.saturating_add(pages)).filter(|page| !came.contains(page)));
+        }
+    }
+
+    /// They are written to.
+    pub(super) fn written(&mut self, file: u32, first: u32, pages: u32) {
+        let seen = &mut self.all[file as usize];
+        if seen.kind == FileKind::Disk {
+            let Seen { written, came, .. } = seen;
+            written.extend((first..first.saturating_add(pages)).filter(|page| !came.contains(page)));
         }
     }
 
@@ -117,6 +117,7 @@ impl Files {
     pub(super) fn finish(self) -> Vec<RecordedFile> {
         let done = |mut seen: Seen| {
             seen.before.append(&mut seen.guessed);
+            seen.before.append(&mut seen.written);
             RecordedFile { name: seen.name, kind: seen.kind, before: runs(&seen.before) }
         };
         self.all.into_iter().map(done).collect()
@@ -124,6 +125,11 @@ impl Files {
 }
 
 impl Seen {
+    fn new(name: String, kind: FileKind) -> Self {
+        let [before, guessed, written, came] = <[BTreeSet<u32>; 4]>::default();
+        Self { name, kind, before, guessed, written, came }
+    }
+
     /// Whether its pages were there before the program: on a disk, or unpacked into memory at boot.
     fn is_kept(&self) -> bool {
         self.kind == FileKind::Disk || self.name.starts_with(FIRST_ROOT)
@@ -181,8 +187,13 @@ mod tests {
         files.come(0, 2, 2);
         files.used(0, 0, 5);
         files.used(1, 0, 5);
+        files.written(0, 7, 4);
+        files.come(0, 8, 2);
         let all = files.finish();
-        assert_eq!((all[0].name.as_str(), &all[0].before), ("8:1:7 /usr/bin/cc", &vec![(0, 2), (4, 1)]));
+        assert_eq!(
+            (all[0].name.as_str(), &all[0].before),
+            ("8:1:7 /usr/bin/cc", &vec![(0, 2), (4, 1), (7, 1), (10, 1)])
+        );
         assert_eq!((all[1].kind, all[1].before.len()), (FileKind::Memory, 0));
     }
 
