@@ -289,3 +289,21 @@ fn who_was_there_before_is_asleep_until_it_does_something() {
     assert!(matches!(steps[2].doing, Doing::Touches { .. }));
     assert_eq!(made.counted.wall_ns, 53_000);
 }
+
+#[test]
+fn what_the_kernel_tries_again_is_one_fault() {
+    let kernels = 0;
+    let made = program(&[
+        (1_000, SHELL, EventKind::Exec),
+        (2_000, SHELL, map(HEAP, 4, RW)),
+        (3_000, SHELL, fault(HEAP, kernels)),
+        (3_100, SHELL, fault(HEAP, kernels)),
+        (3_200, SHELL, fault(HEAP, kernels)),
+        (4_000, SHELL, fault(HEAP + 0x1000, kernels)),
+        (5_000, SHELL, fault(HEAP + 0x2000, READ)),
+        (5_100, SHELL, fault(HEAP + 0x2000, READ)),
+    ]);
+    let touched =
+        doings(&made.tasks[0]).iter().filter(|doing| matches!(doing, Doing::Touches { .. })).count();
+    assert_eq!((touched, made.counted.faults), (4, 4), "a program's own faults are as many as they are");
+}

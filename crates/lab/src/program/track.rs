@@ -1,6 +1,7 @@
 //! A task of the recording, on its way to becoming one of the program: its clock, and the steps that it has so far.
 
 use mm::Cpu;
+use mm::vm::Vpn;
 use trace::Task;
 
 use super::clock::Clock;
@@ -23,6 +24,8 @@ pub(super) struct Track {
     pub(super) touched: u64,
     /// When events came since its last step that are only counted: a call that lasts has paid for recording them.
     heard: Vec<u64>,
+    /// Its last fault: the page, and the error code.
+    pub(super) last_fault: Option<(Vpn, u32)>,
 }
 
 impl Track {
@@ -37,6 +40,7 @@ impl Track {
             begins: None,
             touched: 0,
             heard: vec![],
+            last_fault: None,
         }
     }
 
