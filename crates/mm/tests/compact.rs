@@ -477,3 +477,19 @@ fn lives_have_compactions_in_them() {
     }
     assert!(sums[0] > 1000 && sums[1..].iter().all(|&sum| sum > 0), "{names:?}: {sums:?}");
 }
+
+/// Zeros that were read are a huge page that nobody counts: it goes with the last space that uses it, but not below a pin.
+#[test]
+fn the_huge_page_of_zeros_stays_while_it_is_pinned() {
+    let mut world = World::new("linux-6.18", Shape::Usual);
+    world.go(&Event::Map { space: 0, pages: 2 * PAGEBLOCK_PAGES, huge: HugePages::Advised });
+    world.go(&Event::Pin { space: 0, at: PAGEBLOCK_PAGES + 7 });
+    assert_eq!((world.pinned.len(), world.mm.views().counters().get("thp_zero_page_alloc")), (1, 1));
+    world.mm.spaces().exit(&world.programs[0].space);
+    world.mm.spaces().free_huge_zero();
+    world.check();
+    assert_eq!(world.mm.views().memory_use().held(), u64::from(PAGEBLOCK_PAGES));
+    world.mm.rmap().unpin_page(world.pinned.swap_remove(0));
+    world.mm.spaces().free_huge_zero();
+    assert_eq!(world.mm.views().memory_use().held(), 0);
+}

@@ -1,4 +1,4 @@
-//! Real programs under several settings beside their predictions, in Markdown: what docs/programs.md is.
+//! Real programs under several settings beside their predictions, in Markdown (`make programs`).
 
 use std::fmt::Write as _;
 

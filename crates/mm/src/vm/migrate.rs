@@ -18,10 +18,12 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Why it stayed where it was.
     pub fn move_page(self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
         let pinned = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?;
-        let Some(from) = pinned.head else { return Err(MigrateError::Absent) };
-        let isolated = self.lru().isolate_page(from);
+        let from = pinned.head();
+        let isolated = from.and_then(|from| self.lru().isolate_page(from));
         // The isolator's reference is the one that migration allows.
         self.unpin_page(pinned);
+        // Zeros stay where they are.
+        let from = from.ok_or(MigrateError::Absent)?;
         let isolated = isolated.ok_or(MigrateError::Busy)?;
         let request =
             Request { node: Some(node), this_node: true, urgency: Urgency::NoWait, ..Request::USER };

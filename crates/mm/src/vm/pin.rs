@@ -12,14 +12,32 @@ use crate::ground::machine::Machine;
 #[must_use = "a page that is not unpinned is never freed"]
 pub struct Pinned {
     frame: Pfn,
-    /// The head of its page; of the page of zeros, which nobody takes away, none.
-    pub(in crate::vm) head: Option<Pfn>,
+    kept: Kept,
+}
+
+/// What keeps a pinned page in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kept {
+    /// A reference to the page with this head.
+    Page(Pfn),
+    /// Nothing: it is the page of zeros, which nobody takes away.
+    Zeros,
+    /// One more user of the huge page of zeros. (Linux refers to the page: a pinned one may be forgotten and another be allocated.)
+    HugeZeros,
 }
 
 impl Pinned {
     /// The frame that is mapped.
     pub fn frame(&self) -> Pfn {
         self.frame
+    }
+
+    /// The head of its page; `None` of pages of zeros.
+    pub(in crate::vm) fn head(&self) -> Option<Pfn> {
+        match self.kept {
+            Kept::Page(head) => Some(head),
+            Kept::Zeros | Kept::HugeZeros => None,
+        }
     }
 }
 
@@ -41,23 +59,35 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Pins what is mapped at `vpn` and may be touched so, if anything is.
     pub(crate) fn pin_mapped(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Option<Pinned> {
         let held = space.table(vpn)?.lock(self.machine());
-        let entry = held.entry(vpn);
-        let within = if held.huge() == Entry::NONE { 0 } else { vpn.slot() as u32 };
-        let head = entry.is_present().then(|| entry.head());
-        entry.allows(touch).then(|| {
-            if let Some(head) = head {
-                // The entry's own reference is there as long as its table's lock is held.
-                self.lru().page(head).get();
-            }
-            Pinned { frame: entry.pfn().add(within), head }
-        })
+        let (entry, is_huge) = (held.entry(vpn), held.huge() != Entry::NONE);
+        if !entry.allows(touch) {
+            return None;
+        }
+        let kept = match (entry.is_present(), is_huge) {
+            (true, _) => Kept::Page(entry.head()),
+            (false, true) => Kept::HugeZeros,
+            (false, false) => Kept::Zeros,
+        };
+        if let Kept::Page(head) = kept {
+            // The entry's own reference is there as long as its table's lock is held.
+            self.lru().page(head).get();
+        }
+        drop(held);
+        if kept == Kept::HugeZeros {
+            // `space` is a user of it until it ends.
+            self.spaces().own().zeros.keep_huge(self.machine());
+        }
+        let within = if is_huge { vpn.slot() as u32 } else { 0 };
+        Some(Pinned { frame: entry.pfn().add(within), kept })
     }
 
     /// The page of `pinned` may go its ways again.
     #[allow(clippy::needless_pass_by_value, reason = "a pin that was given back must not be used again")]
     pub fn unpin_page(self, pinned: Pinned) {
-        if let Some(head) = pinned.head {
-            self.lru().put_page(head);
+        match pinned.kept {
+            Kept::Page(head) => self.lru().put_page(head),
+            Kept::Zeros => {}
+            Kept::HugeZeros => self.spaces().own().zeros.drop_huge(self.machine()),
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Zeros<M: Machine> {
 #[derive(Debug, Default)]
 struct HugeZero {
     page: Option<Pfn>,
-    /// Address spaces that have used it and have not ended.
+    /// Address spaces that have used it and have not ended, and those who have pinned it.
     users: u32,
 }
 
@@ -52,6 +52,16 @@ impl<M: Machine> Zeros<M> {
             }
             own
         })
+    }
+
+    /// Somebody has pinned the huge one, which a space that has not ended uses.
+    pub(super) fn keep_huge(&self, machine: &M) {
+        self.huge.lock_local(machine).users += 1;
+    }
+
+    /// The huge one has one user less.
+    pub(super) fn drop_huge(&self, machine: &M) {
+        self.huge.lock_local(machine).users -= 1;
     }
 }
 
@@ -146,7 +156,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// `space` has ended, and uses the huge page of zeros no more.
     pub(super) fn leave_huge_zero(self, space: &AddressSpace<M>) {
         if space.huge_zero.swap(0, Relaxed) != 0 {
-            self.own().zeros.huge.lock_local(self.machine()).users -= 1;
+            self.own().zeros.drop_huge(self.machine());
         }
     }
 
