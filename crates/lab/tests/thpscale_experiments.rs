@@ -4,8 +4,12 @@ mod small;
 
 use mm::Nanos;
 use sim::Profile;
-use small::{counter, load, ran, value};
+use small::{counter, counters, load, ran, ran_with, value};
 use toml::Value;
+
+/// Seeds that the success rate is the mean of: before the series, that of 32 threads differs from seed to seed by 7 in the
+/// standard deviation, by more than 20 between two of six.
+const SEEDS: u32 = 4;
 
 /// Twelve and 32 threads alone: the second process comes upon what the first has left.
 #[test]
@@ -21,15 +25,16 @@ fn thpscale_gets_more_huge_pages_for_less_looking() {
             phase.length = Nanos(16_000_000_000);
         }
     }
-    let document = ran(experiment);
+    let document = ran_with(experiment, SEEDS);
     let (before, after) = ("linux-5.0", "linux-5.1");
     for variant in [before, after] {
-        assert_eq!(counter(&document, variant, "thpscale_done"), 2, "{variant}");
+        assert_eq!(counters(&document, variant, "thpscale_done"), [2; SEEDS as usize], "{variant}");
     }
     let huge = |variant| value(&document, variant, "mean.huge-32");
     assert!((65.0..93.0).contains(&huge(before)), "published 80.5, simulated {}", huge(before));
     assert!(huge(after) > huge(before) && huge(after) > 85.0, "published 97.1, simulated {}", huge(after));
-    let scanned = |name| counter(&document, before, name) as f64 / counter(&document, after, name) as f64;
+    let sum = |variant, name| counters(&document, variant, name).iter().sum::<u64>() as f64;
+    let scanned = |name| sum(before, name) / sum(after, name);
     let (migrate, free) = (scanned("compact_migrate_scanned"), scanned("compact_free_scanned"));
     assert!(migrate > 1.1, "published 2.9 over all, simulated {migrate}");
     assert!(free > 1.5, "published 39.9 over all, simulated {free}");

@@ -15,7 +15,12 @@ pub(crate) fn load(name: &str, kept: &[&str]) -> Experiment {
 
 /// What it came to, with one seed.
 pub(crate) fn ran(experiment: Experiment) -> Document {
-    let options = Options { seeds: Some(1), ..Options::default() };
+    ran_with(experiment, 1)
+}
+
+/// What it came to, with this many seeds.
+pub(crate) fn ran_with(experiment: Experiment, seeds: u32) -> Document {
+    let options = Options { seeds: Some(seeds), ..Options::default() };
     run(vec![experiment], &options, &|_| {}).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -29,4 +34,10 @@ pub(crate) fn value(document: &Document, variant: &str, metric: &str) -> f64 {
 pub(crate) fn counter(document: &Document, variant: &str, name: &str) -> u64 {
     let run = document.runs.iter().find(|run| run.variant.ends_with(variant));
     run.unwrap_or_else(|| panic!("no run {variant}")).counter(name)
+}
+
+/// A counter of each of a variant's runs.
+pub(crate) fn counters(document: &Document, variant: &str, name: &str) -> Vec<u64> {
+    let runs = document.runs.iter().filter(|run| run.variant.ends_with(variant));
+    runs.map(|run| run.counter(name)).collect()
 }
