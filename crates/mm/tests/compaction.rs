@@ -5,6 +5,7 @@ mod common;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{AddressSpace, MapSpec, Pinned, Touch, Vpn};
 use freehold_mm::{AllocError, Bare, Knobs, Mm, Node, NodeSize, Order, Policy, Request, Topology};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Kernels on both sides of each change of compaction, and what they can have on top.
@@ -62,6 +63,28 @@ fn take_blocks(mm: &Mm<Bare>) -> Vec<freehold_mm::Pfn> {
     std::iter::from_fn(|| mm.alloc(request.of_order(Order::PAGEBLOCK)).ok()).collect()
 }
 
+/// Pins one in 128 of the pages that stay, and one more wherever a block's frames would have none.
+fn pin_in_each_block(
+    mm: &Mm<Bare>,
+    space: &AddressSpace<Bare>,
+    (start, pages): (Vpn, u32),
+) -> Vec<(Vpn, Pinned)> {
+    let mut pins: Vec<(Vpn, Pinned)> = vec![];
+    let mut blocks = BTreeSet::new();
+    let mut pin = |page: u32| {
+        let page = start.add(page);
+        let pin = mm.rmap().pin_page(space, page, Touch::Write).unwrap();
+        if blocks.insert(pin.frame().0 / PAGEBLOCK_PAGES) || stays(page.0 - start.0, 128) {
+            pins.push((page, pin));
+        } else {
+            mm.rmap().unpin_page(pin);
+        }
+    };
+    (0..pages).filter(|&page| stays(page, 128)).for_each(&mut pin);
+    (0..pages).filter(|&page| stays(page, 4) && !stays(page, 128)).for_each(&mut pin);
+    pins
+}
+
 fn counter(mm: &Mm<Bare>, name: &str) -> u64 {
     mm.views().counters().get(name)
 }
@@ -104,22 +127,17 @@ fn pinned_pages_stay_and_their_blocks_too() {
     for policy in POLICIES {
         let mm = machine(policy);
         let (space, start, pages) = in_pieces(&mm, 4);
-        let pins: Vec<Pinned> = (0..pages)
-            .filter(|&page| stays(page, 128))
-            .map(|page| mm.rmap().pin_page(&space, start.add(page), Touch::Write).unwrap())
-            .collect();
-        let frames: Vec<_> = pins.iter().map(Pinned::frame).collect();
+        let pins = pin_in_each_block(&mm, &space, (start, pages));
         let whole = take_blocks(&mm);
         assert_eq!(mm.alloc(Request::THP), Err(AllocError::WouldWait), "{policy}");
         mm.compaction().compact_node(Node(0));
-        let pinned = (0..pages).filter(|&page| stays(page, 128));
-        for (frame, page) in frames.iter().zip(pinned) {
-            let now = mm.rmap().pin_page(&space, start.add(page), Touch::Read).unwrap();
-            assert_eq!(now.frame(), *frame, "{policy}: a pinned page stays");
+        for (page, pin) in &pins {
+            let now = mm.rmap().pin_page(&space, *page, Touch::Read).unwrap();
+            assert_eq!(now.frame(), pin.frame(), "{policy}: a pinned page stays");
             mm.rmap().unpin_page(now);
         }
         check(&mm);
-        for pin in pins {
+        for (_, pin) in pins {
             mm.rmap().unpin_page(pin);
         }
         for block in whole {
