@@ -31,9 +31,10 @@ impl fmt::Display for Version {
     }
 }
 
-/// A rule and the first version that has it; it holds until the next one in its history begins.
+/// A rule, the first version that has it, and the commit that brought it (abbreviated; empty where nobody wrote it down). It holds
+/// until the next one in its history begins.
 #[derive(Clone, Copy, Debug)]
-pub struct Since<R>(pub Version, pub R);
+pub struct Since<R>(pub Version, pub R, pub &'static str);
 
 /// The rule that holds in `version`, of a history in ascending order; the first one also for what came before.
 pub fn at<R: Copy>(history: &[Since<R>], version: Version) -> R {
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_rule_holds_until_the_next_begins() {
-        let history = [Since(Version::new(5, 14), 'a'), Since(Version::new(6, 7), 'b')];
+        let history = [Since(Version::new(5, 14), 'a', ""), Since(Version::new(6, 7), 'b', "")];
         assert_eq!(at(&history, Version::new(4, 9)), 'a');
         assert_eq!(at(&history, Version::new(6, 6)), 'a');
         assert_eq!(at(&history, Version::new(6, 7)), 'b');

@@ -2,6 +2,7 @@
 //! of kernel versions (docs/rules/). What no version has is a part (`linux-6.18+yield`, [`parts`]). To add a rule or a part: all that is said of it in the file of its mechanism (`lists`, `zone`, `tier`, `reclaim`,
 //! `compact`, `slab`), and a `match` at the one place where the mechanism differs.
 
+mod between;
 mod compact;
 mod error;
 mod in_force;
@@ -19,9 +20,10 @@ use alloc::string::{String, ToString};
 use crate::ground::Version;
 use crate::rules::knobs::{Knob, KnobError};
 
+pub use between::Difference;
 pub use compact::*;
 pub use error::{PolicyError, Refusal, check_version};
-pub use in_force::{Origin, RuleInForce};
+pub use in_force::{Origin, RuleInForce, RuleStep};
 pub use lists::*;
 pub use mechanism::Mechanism;
 pub use reclaim::*;

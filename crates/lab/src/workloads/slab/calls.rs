@@ -64,10 +64,10 @@ const V6_15: Kernel = Kernel { region_bytes: 192, own_lock: false, region_by_rcu
 const V6_18: Kernel = Kernel { sheaf: 32, ..V6_15 };
 
 const HISTORY: &[Since<Kernel>] = &[
-    Since(Version::new(6, 4), V6_4),
-    Since(Version::new(6, 6), V6_6),
-    Since(Version::new(6, 15), V6_15),
-    Since(Version::new(6, 18), V6_18),
+    Since(Version::new(6, 4), V6_4, ""),
+    Since(Version::new(6, 6), V6_6, ""),
+    Since(Version::new(6, 15), V6_15, ""),
+    Since(Version::new(6, 18), V6_18, ""),
 ];
 
 impl Kernel {

@@ -16,7 +16,7 @@ pub enum PositionRule {
 }
 
 const POSITION: &[Since<PositionRule>] =
-    &[Since(v(2, 6), PositionRule::Shared), Since(v(3, 16), PositionRule::PerMode)];
+    &[Since(v(2, 6), PositionRule::Shared, ""), Since(v(3, 16), PositionRule::PerMode, "35979ef33931")];
 
 /// What a huge fault does after asynchronous compaction and reclaim have failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub enum SecondTryRule {
 }
 
 const SECOND_TRY: &[Since<SecondTryRule>] =
-    &[Since(v(2, 6), SecondTryRule::SyncLight), Since(v(3, 16), SecondTryRule::Async)];
+    &[Since(v(2, 6), SecondTryRule::SyncLight, ""), Since(v(3, 16), SecondTryRule::Async, "75f30861a12a")];
 
 /// What asynchronous compaction does when its time slice has run out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,10 +50,10 @@ pub enum ReschedRule {
 }
 
 const RESCHED: &[Since<ReschedRule>] = &[
-    Since(v(2, 6), ReschedRule::AbortsAtPage),
-    Since(v(3, 16), ReschedRule::Aborts),
-    Since(v(4, 8), ReschedRule::AbortsCall),
-    Since(v(5, 1), ReschedRule::EndsWithZone),
+    Since(v(2, 6), ReschedRule::AbortsAtPage, ""),
+    Since(v(3, 16), ReschedRule::Aborts, ""),
+    Since(v(4, 8), ReschedRule::AbortsCall, "c3486f537669"),
+    Since(v(5, 1), ReschedRule::EndsWithZone, "cf66f0700c8f"),
 ];
 
 /// How much of a block the migrate scanner isolates before anything moves.
@@ -70,8 +70,10 @@ pub enum IsolationRule {
     WholeAsync,
 }
 
-const ISOLATION: &[Since<IsolationRule>] =
-    &[Since(v(2, 6), IsolationRule::Batches), Since(v(4, 7), IsolationRule::SkipOnFailure)];
+const ISOLATION: &[Since<IsolationRule>] = &[
+    Since(v(2, 6), IsolationRule::Batches, ""),
+    Since(v(4, 7), IsolationRule::SkipOnFailure, "fdd048e12c9a"),
+];
 
 /// Which pageblocks asynchronous compaction for a request takes pages from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +85,7 @@ pub enum SourceRule {
 }
 
 const SOURCE: &[Since<SourceRule>] =
-    &[Since(v(2, 6), SourceRule::Movable), Since(v(4, 12), SourceRule::OwnKind)];
+    &[Since(v(2, 6), SourceRule::Movable, ""), Since(v(4, 12), SourceRule::OwnKind, "282722b0d258")];
 
 /// Where the migrate scanner goes when a page cannot be isolated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,7 +135,7 @@ pub enum DeferScopeRule {
 }
 
 const DEFER_SCOPE: &[Since<DeferScopeRule>] =
-    &[Since(v(2, 6), DeferScopeRule::Preferred), Since(v(3, 18), DeferScopeRule::Zone)];
+    &[Since(v(2, 6), DeferScopeRule::Preferred, ""), Since(v(3, 18), DeferScopeRule::Zone, "53853e2d2bfb")];
 
 /// Who compacts in the background.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,7 +149,7 @@ pub enum BackgroundRule {
 }
 
 const BACKGROUND: &[Since<BackgroundRule>] =
-    &[Since(v(2, 6), BackgroundRule::Kswapd), Since(v(4, 6), BackgroundRule::Kcompactd)];
+    &[Since(v(2, 6), BackgroundRule::Kswapd, ""), Since(v(4, 6), BackgroundRule::Kcompactd, "accf62422b3a")];
 
 /// Who gets the block that compaction completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,7 +161,7 @@ pub enum CaptureRule {
 }
 
 const CAPTURE: &[Since<CaptureRule>] =
-    &[Since(v(2, 6), CaptureRule::None), Since(v(5, 1), CaptureRule::Captured)];
+    &[Since(v(2, 6), CaptureRule::None, ""), Since(v(5, 1), CaptureRule::Captured, "5e1f0f098b46")];
 
 /// How blocks to empty and frames to fill are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -172,7 +174,8 @@ pub enum FindRule {
     Summary,
 }
 
-const FIND: &[Since<FindRule>] = &[Since(v(2, 6), FindRule::Walk), Since(v(5, 1), FindRule::FreeLists)];
+const FIND: &[Since<FindRule>] =
+    &[Since(v(2, 6), FindRule::Walk, ""), Since(v(5, 1), FindRule::FreeLists, "70b44595eafe")];
 
 /// How the migrate scanner passes a free block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,7 +187,7 @@ pub enum FreeStepRule {
 }
 
 const FREE_STEP: &[Since<FreeStepRule>] =
-    &[Since(v(2, 6), FreeStepRule::Page), Since(v(3, 18), FreeStepRule::Block)];
+    &[Since(v(2, 6), FreeStepRule::Page, ""), Since(v(3, 18), FreeStepRule::Block, "99c0fd5e51c4")];
 
 /// When freed pages leave the compacting CPU's pageset to merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -196,7 +199,7 @@ pub enum PcpDrainRule {
 }
 
 const PCP_DRAIN: &[Since<PcpDrainRule>] =
-    &[Since(v(2, 6), PcpDrainRule::AtEnd), Since(v(3, 19), PcpDrainRule::EachBlock)];
+    &[Since(v(2, 6), PcpDrainRule::AtEnd, ""), Since(v(3, 19), PcpDrainRule::EachBlock, "fdaf7f5c40f3")];
 
 /// What a zone must have before it is compacted for a huge fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -218,7 +221,7 @@ pub enum ProactiveRule {
 }
 
 const PROACTIVE: &[Since<ProactiveRule>] =
-    &[Since(v(2, 6), ProactiveRule::Never), Since(v(5, 9), ProactiveRule::ByScore)];
+    &[Since(v(2, 6), ProactiveRule::Never, ""), Since(v(5, 9), ProactiveRule::ByScore, "facdaa917c4d")];
 
 /// How much room above a mark compaction is said to need (`compact_gap`), and how much reclaim frees for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -231,7 +234,7 @@ pub enum GapRule {
 
 /// From a list of 7.2's commits and an analysis of 7.2.3; read in no source.
 const GAP: &[Since<GapRule>] =
-    &[Since(v(2, 6), GapRule::TwiceTheBlock), Since(v(7, 2), GapRule::AtMostACluster)];
+    &[Since(v(2, 6), GapRule::TwiceTheBlock, ""), Since(v(7, 2), GapRule::AtMostACluster, "")];
 
 /// The rules of compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,7 +283,7 @@ impl CompactRules {
         }
     }
 
-    pub(super) fn list(&self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         const OURS: &[Mechanism] = &[Mechanism::Compaction];
         let Self {
             position,
@@ -300,26 +303,66 @@ impl CompactRules {
             suitable,
             proactive,
             gap,
-        } = *self;
-        to.add(Of("position", OURS, "where the scanners go on"), POSITION, position);
-        to.add(Of("second-try", OURS, "what a huge fault does after a failure"), SECOND_TRY, second_try);
-        to.add(Of("resched", OURS, "what happens at the end of a time slice"), RESCHED, resched);
-        to.add(Of("isolation", OURS, "how much is isolated before anything moves"), ISOLATION, isolation);
-        to.add(Of("source", OURS, "pageblocks that pages are taken from"), SOURCE, source);
+        } = self;
+        to.add(Of("position", OURS, "where the scanners go on"), POSITION, position, other.position);
+        to.add(
+            Of("second-try", OURS, "what a huge fault does after a failure"),
+            SECOND_TRY,
+            second_try,
+            other.second_try,
+        );
+        to.add(
+            Of("resched", OURS, "what happens at the end of a time slice"),
+            RESCHED,
+            resched,
+            other.resched,
+        );
+        to.add(
+            Of("isolation", OURS, "how much is isolated before anything moves"),
+            ISOLATION,
+            isolation,
+            other.isolation,
+        );
+        to.add(Of("source", OURS, "pageblocks that pages are taken from"), SOURCE, source, other.source);
         let failed = Of("failed-page", OURS, "where the scanner goes when a page stays");
-        to.constant(failed, FailedPageRule::NextPage, failed_page);
-        to.constant(Of("budget", OURS, "how much a call may scan"), BudgetRule::Unbounded, budget);
-        to.constant(Of("defer", OURS, "which failures put attempts off"), DeferRule::Sync, defer);
-        to.add(Of("defer-scope", OURS, "whose attempts are put off"), DEFER_SCOPE, defer_scope);
-        to.add(Of("background", OURS, "who compacts in the background"), BACKGROUND, background);
-        to.add(Of("capture", OURS, "who gets a completed block"), CAPTURE, capture);
-        to.add(Of("find", OURS, "how blocks and frames are found"), FIND, find);
-        to.add(Of("free-step", OURS, "how free blocks are passed"), FREE_STEP, free_step);
-        to.add(Of("pcp-drain", OURS, "when freed pages leave the page list"), PCP_DRAIN, pcp_drain);
+        to.constant(failed, FailedPageRule::NextPage, failed_page, other.failed_page);
+        to.constant(
+            Of("budget", OURS, "how much a call may scan"),
+            BudgetRule::Unbounded,
+            budget,
+            other.budget,
+        );
+        to.constant(
+            Of("defer", OURS, "which failures put attempts off"),
+            DeferRule::Sync,
+            defer,
+            other.defer,
+        );
+        to.add(
+            Of("defer-scope", OURS, "whose attempts are put off"),
+            DEFER_SCOPE,
+            defer_scope,
+            other.defer_scope,
+        );
+        to.add(
+            Of("background", OURS, "who compacts in the background"),
+            BACKGROUND,
+            background,
+            other.background,
+        );
+        to.add(Of("capture", OURS, "who gets a completed block"), CAPTURE, capture, other.capture);
+        to.add(Of("find", OURS, "how blocks and frames are found"), FIND, find, other.find);
+        to.add(Of("free-step", OURS, "how free blocks are passed"), FREE_STEP, free_step, other.free_step);
+        to.add(
+            Of("pcp-drain", OURS, "when freed pages leave the page list"),
+            PCP_DRAIN,
+            pcp_drain,
+            other.pcp_drain,
+        );
         let suits = Of("suitable", OURS, "what a zone needs before it is compacted");
-        to.constant(suits, SuitableRule::AnyRequest, suitable);
-        to.add(Of("proactive", OURS, "whether it happens unasked"), PROACTIVE, proactive);
-        to.add(Of("gap", OURS, "room above a mark that it is said to need"), GAP, gap);
+        to.constant(suits, SuitableRule::AnyRequest, suitable, other.suitable);
+        to.add(Of("proactive", OURS, "whether it happens unasked"), PROACTIVE, proactive, other.proactive);
+        to.add(Of("gap", OURS, "room above a mark that it is said to need"), GAP, gap, other.gap);
     }
 }
 

@@ -25,6 +25,19 @@ pub struct RuleInForce {
     pub answer: String,
     /// Where that is from.
     pub origin: Origin,
+    /// What kernels said, the oldest first; empty where all say the same.
+    pub history: Vec<RuleStep>,
+}
+
+/// What a rule says from a version on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RuleStep {
+    /// The first version.
+    pub since: Version,
+    /// What it says.
+    pub answer: String,
+    /// The commit that brought it, abbreviated; empty where nobody wrote it down.
+    pub commit: &'static str,
 }
 
 /// Where a rule is from.
@@ -44,15 +57,7 @@ pub enum Origin {
 impl Policy {
     /// Every rule in force, mechanism by mechanism as they stand in [`Rules`].
     pub fn rules_in_force(&self) -> Vec<RuleInForce> {
-        let mut list = List { version: self.kernel(), rules: Vec::new() };
-        let Rules { lists, zone, tier, reclaim, compact, slab } = self.rules();
-        lists.list(&mut list);
-        zone.list(&mut list);
-        tier.list(&mut list);
-        reclaim.list(&mut list);
-        compact.list(&mut list);
-        slab.list(&mut list);
-        list.rules
+        self.rules().in_force(self.kernel())
     }
 
     /// The mechanisms whose rules are not those of the policy's kernel.
@@ -62,20 +67,57 @@ impl Policy {
     }
 }
 
+impl Rules {
+    /// Every rule, mechanism by mechanism; `kernel` is where they stand.
+    pub(super) fn in_force(&self, kernel: Version) -> Vec<RuleInForce> {
+        let mut list = List { version: kernel, taken: &[], rules: Vec::new() };
+        { *self }.visit(self, &mut list);
+        list.rules
+    }
+
+    /// The same with the rules whose names are `taken` as `other` has them.
+    #[must_use]
+    pub(super) fn with(&self, taken: &[&str], other: &Self) -> Self {
+        let mut list = List { version: super::OLDEST, taken, rules: Vec::new() };
+        let mut rules = *self;
+        rules.visit(other, &mut list);
+        rules
+    }
+
+    fn visit(&mut self, other: &Self, list: &mut List<'_>) {
+        let Self { lists, zone, tier, reclaim, compact, slab } = self;
+        lists.visit(&other.lists, list);
+        zone.visit(&other.zone, list);
+        tier.visit(&other.tier, list);
+        reclaim.visit(&other.reclaim, list);
+        compact.visit(&other.compact, list);
+        slab.visit(&other.slab, list);
+    }
+}
+
 /// What a rule is called, where it belongs, what it decides.
 pub(super) struct Of(pub(super) &'static str, pub(super) &'static [Mechanism], pub(super) &'static str);
 
-/// Rules as they are gathered.
-pub(super) struct List {
+/// Rules as they are gathered; those that are taken become another policy's on the way.
+pub(super) struct List<'a> {
     version: Version,
+    /// Names of rules that become the other's.
+    taken: &'a [&'a str],
     rules: Vec<RuleInForce>,
 }
 
-impl List {
+impl List<'_> {
     /// A rule with a history.
-    pub(super) fn add<R: Copy + PartialEq + Debug>(&mut self, of: Of, history: &[Since<R>], value: R) {
+    pub(super) fn add<R: Copy + PartialEq + Debug>(
+        &mut self,
+        of: Of,
+        history: &[Since<R>],
+        value: &mut R,
+        other: R,
+    ) {
+        self.take(&of, value, other);
         let index = history.iter().rposition(|since| since.0 <= self.version).unwrap_or(0);
-        let origin = if history[index].1 == value {
+        let origin = if history[index].1 == *value {
             Origin::Kernels {
                 since: (index > 0).then(|| history[index].0),
                 before: history.get(index + 1).map(|next| next.0),
@@ -83,20 +125,39 @@ impl List {
         } else {
             Origin::Part
         };
-        self.push(of, value, origin);
+        let step = |since: &Since<R>| RuleStep { since: since.0, answer: said(since.1), commit: since.2 };
+        self.push(of, *value, origin, history.iter().map(step).collect());
     }
 
     /// A rule that is the same in all kernels.
-    pub(super) fn constant<R: Copy + PartialEq + Debug>(&mut self, of: Of, mainline: R, value: R) {
+    pub(super) fn constant<R: Copy + PartialEq + Debug>(
+        &mut self,
+        of: Of,
+        mainline: R,
+        value: &mut R,
+        other: R,
+    ) {
+        self.take(&of, value, other);
         let kernels = Origin::Kernels { since: None, before: None };
-        let origin = if value == mainline { kernels } else { Origin::Part };
-        self.push(of, value, origin);
+        let origin = if *value == mainline { kernels } else { Origin::Part };
+        self.push(of, *value, origin, Vec::new());
     }
 
-    fn push<R: Debug>(&mut self, Of(name, mechanisms, question): Of, value: R, origin: Origin) {
-        let answer = words(&format!("{value:?}"));
-        self.rules.push(RuleInForce { name, mechanisms, question, answer, origin });
+    fn take<R>(&self, of: &Of, value: &mut R, other: R) {
+        if self.taken.contains(&of.0) {
+            *value = other;
+        }
     }
+
+    fn push<R: Debug>(&mut self, of: Of, value: R, origin: Origin, history: Vec<RuleStep>) {
+        let Of(name, mechanisms, question) = of;
+        self.rules.push(RuleInForce { name, mechanisms, question, answer: said(value), origin, history });
+    }
+}
+
+/// What a value says.
+fn said(value: impl Debug) -> String {
+    words(&format!("{value:?}"))
 }
 
 /// `AutoTuned` as `auto tuned`, `UpTo64Mib` as `up to 64 mib`.

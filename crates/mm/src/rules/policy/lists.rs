@@ -18,9 +18,9 @@ pub enum BatchRule {
 }
 
 const BATCH: &[Since<BatchRule>] = &[
-    Since(v(2, 6), BatchRule::Half),
-    Since(v(4, 19), BatchRule::Quarter),
-    Since(v(6, 19), BatchRule::Capped),
+    Since(v(2, 6), BatchRule::Half, ""),
+    Since(v(4, 19), BatchRule::Quarter, "d8a759b57035"),
+    Since(v(6, 19), BatchRule::Capped, ""),
 ];
 
 /// How many pages a pageset may keep.
@@ -35,9 +35,9 @@ pub enum HighRule {
 }
 
 const HIGH: &[Since<HighRule>] = &[
-    Since(v(2, 6), HighRule::SixBatches),
-    Since(v(5, 14), HighRule::LowWatermark),
-    Since(v(6, 7), HighRule::AutoTuned),
+    Since(v(2, 6), HighRule::SixBatches, ""),
+    Since(v(5, 14), HighRule::LowWatermark, "b92ca18e8ca5"),
+    Since(v(6, 7), HighRule::AutoTuned, "51a755c56dc0"),
 ];
 
 /// Which orders pagesets cache.
@@ -52,9 +52,9 @@ pub enum PcpOrders {
 }
 
 const PCP_ORDERS: &[Since<PcpOrders>] = &[
-    Since(v(2, 6), PcpOrders::Zero),
-    Since(v(5, 14), PcpOrders::WithHuge),
-    Since(v(6, 10), PcpOrders::WithTwoHuge),
+    Since(v(2, 6), PcpOrders::Zero, ""),
+    Since(v(5, 14), PcpOrders::WithHuge, "44042b449872"),
+    Since(v(6, 10), PcpOrders::WithTwoHuge, "bf14ed81f571"),
 ];
 
 /// How a refill sizes itself.
@@ -67,7 +67,7 @@ pub enum RefillRule {
 }
 
 const REFILL: &[Since<RefillRule>] =
-    &[Since(v(2, 6), RefillRule::Batch), Since(v(6, 7), RefillRule::Doubling)];
+    &[Since(v(2, 6), RefillRule::Batch, ""), Since(v(6, 7), RefillRule::Doubling, "c0a242394cb9")];
 
 /// How a drain on the free path sizes itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,9 +81,9 @@ pub enum DrainRule {
 }
 
 const DRAIN: &[Since<DrainRule>] = &[
-    Since(v(2, 6), DrainRule::Batch),
-    Since(v(5, 14), DrainRule::FreeFactor),
-    Since(v(6, 7), DrainRule::FreeCount),
+    Since(v(2, 6), DrainRule::Batch, ""),
+    Since(v(5, 14), DrainRule::FreeFactor, "3b12e7e97938"),
+    Since(v(6, 7), DrainRule::FreeCount, "6ccdcb6d3a74"),
 ];
 
 /// When frees of orders 1 to 3 in a row empty the pageset.
@@ -100,10 +100,10 @@ pub enum FreeHighRule {
 }
 
 const FREE_HIGH: &[Since<FreeHighRule>] = &[
-    Since(v(2, 6), FreeHighRule::Never),
-    Since(v(5, 18), FreeHighRule::AfterDrain),
-    Since(v(6, 7), FreeHighRule::Sequence),
-    Since(v(6, 16), FreeHighRule::LongSequence),
+    Since(v(2, 6), FreeHighRule::Never, ""),
+    Since(v(5, 18), FreeHighRule::AfterDrain, "f26b3fa04611"),
+    Since(v(6, 7), FreeHighRule::Sequence, "ca71fe1ad922"),
+    Since(v(6, 16), FreeHighRule::LongSequence, "c544a952ba61"),
 ];
 
 /// How much is given back in one hold of the zone lock.
@@ -115,7 +115,7 @@ pub enum HoldRule {
     Batch,
 }
 
-const HOLD: &[Since<HoldRule>] = &[Since(v(2, 6), HoldRule::Whole), Since(v(6, 19), HoldRule::Batch)];
+const HOLD: &[Since<HoldRule>] = &[Since(v(2, 6), HoldRule::Whole, ""), Since(v(6, 19), HoldRule::Batch, "")];
 
 /// Whether the pages of a refill are checked one by one under the zone lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,9 +127,9 @@ pub enum CheckRule {
 }
 
 const CHECK: &[Since<CheckRule>] = &[
-    Since(v(2, 6), CheckRule::Outside),
-    Since(v(5, 18), CheckRule::UnderLock),
-    Since(v(6, 3), CheckRule::Outside),
+    Since(v(2, 6), CheckRule::Outside, ""),
+    Since(v(5, 18), CheckRule::UnderLock, "77fe7f136a73"),
+    Since(v(6, 3), CheckRule::Outside, ""),
 ];
 
 /// How `vm.pcp_batch_scale_max` bounds `free_count` and the decay of `high`.
@@ -225,7 +225,7 @@ impl ListRules {
         self.arenas != ArenaRule::One || self.zones != ZonesRule::Whole
     }
 
-    pub(super) fn list(&self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         use Mechanism::PageLists;
         let Self {
             batch,
@@ -242,29 +242,50 @@ impl ListRules {
             zones,
             arenas,
             descriptor_bytes,
-        } = *self;
-        to.add(Of("batch", &[PageLists], "pages of a page list's batch"), BATCH, batch);
-        to.add(Of("high", &[PageLists], "pages that a page list may keep"), HIGH, high);
-        to.add(Of("pcp-orders", &[PageLists], "orders that page lists hold"), PCP_ORDERS, pcp_orders);
-        to.add(Of("refill", &[PageLists], "pages of a refill"), REFILL, refill);
-        to.add(Of("drain", &[PageLists], "pages of a drain"), DRAIN, drain);
+        } = self;
+        to.add(Of("batch", &[PageLists], "pages of a page list's batch"), BATCH, batch, other.batch);
+        to.add(Of("high", &[PageLists], "pages that a page list may keep"), HIGH, high, other.high);
+        to.add(
+            Of("pcp-orders", &[PageLists], "orders that page lists hold"),
+            PCP_ORDERS,
+            pcp_orders,
+            other.pcp_orders,
+        );
+        to.add(Of("refill", &[PageLists], "pages of a refill"), REFILL, refill, other.refill);
+        to.add(Of("drain", &[PageLists], "pages of a drain"), DRAIN, drain, other.drain);
         to.add(
             Of("free-high", &[PageLists], "when frees of orders 1 to 3 empty a list"),
             FREE_HIGH,
             free_high,
+            other.free_high,
         );
-        to.add(Of("hold", &[PageLists], "pages given back in one hold of the zone lock"), HOLD, hold);
-        to.add(Of("check", &[PageLists], "where a refill's pages are checked"), CHECK, check);
+        to.add(
+            Of("hold", &[PageLists], "pages given back in one hold of the zone lock"),
+            HOLD,
+            hold,
+            other.hold,
+        );
+        to.add(Of("check", &[PageLists], "where a refill's pages are checked"), CHECK, check, other.check);
         let scale_of = Of("scale", &[PageLists], "how vm.pcp_batch_scale_max bounds drains and decay");
-        to.constant(scale_of, ScaleRule::Mainline, scale);
+        to.constant(scale_of, ScaleRule::Mainline, scale, other.scale);
         let yields_of = Of("yields", &[PageLists], "whether a hold ends for CPUs that wait");
-        to.constant(yields_of, YieldRule::Never, yields);
+        to.constant(yields_of, YieldRule::Never, yields, other.yields);
         let touch_of = Of("touch", &[PageLists], "when a drain reads descriptors");
-        to.constant(touch_of, TouchRule::UnderLock, touch);
-        to.constant(Of("zones", &[PageLists], "whether a zone has parts"), ZonesRule::Whole, zones);
-        to.constant(Of("arenas", &[PageLists], "sets of free lists in a zone"), ArenaRule::One, arenas);
+        to.constant(touch_of, TouchRule::UnderLock, touch, other.touch);
+        to.constant(
+            Of("zones", &[PageLists], "whether a zone has parts"),
+            ZonesRule::Whole,
+            zones,
+            other.zones,
+        );
+        to.constant(
+            Of("arenas", &[PageLists], "sets of free lists in a zone"),
+            ArenaRule::One,
+            arenas,
+            other.arenas,
+        );
         let bytes_of = Of("descriptor-bytes", &Mechanism::ALL, "bytes of a frame descriptor");
-        to.constant(bytes_of, 64, descriptor_bytes);
+        to.constant(bytes_of, 64, descriptor_bytes, other.descriptor_bytes);
     }
 }
 

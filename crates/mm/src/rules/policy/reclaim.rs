@@ -14,7 +14,8 @@ pub enum LruRule {
     PerNode,
 }
 
-const LRU: &[Since<LruRule>] = &[Since(v(2, 6), LruRule::PerZone), Since(v(4, 8), LruRule::PerNode)];
+const LRU: &[Since<LruRule>] =
+    &[Since(v(2, 6), LruRule::PerZone, ""), Since(v(4, 8), LruRule::PerNode, "599d0c954f91")];
 
 /// How many pages a CPU keeps back before it takes the lists' lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,9 +40,9 @@ impl LruBatchRule {
 }
 
 const BATCH: &[Since<LruBatchRule>] = &[
-    Since(v(2, 6), LruBatchRule::Fourteen),
-    Since(v(4, 16), LruBatchRule::Fifteen),
-    Since(v(6, 10), LruBatchRule::ThirtyOne),
+    Since(v(2, 6), LruBatchRule::Fourteen, ""),
+    Since(v(4, 16), LruBatchRule::Fifteen, ""),
+    Since(v(6, 10), LruBatchRule::ThirtyOne, "9cecde80aae0"),
 ];
 
 /// How new anonymous pages, and those that are used, stand against others.
@@ -53,7 +54,8 @@ pub enum AnonRule {
     AsFiles,
 }
 
-const ANON: &[Since<AnonRule>] = &[Since(v(2, 6), AnonRule::Active), Since(v(5, 9), AnonRule::AsFiles)];
+const ANON: &[Since<AnonRule>] =
+    &[Since(v(2, 6), AnonRule::Active, ""), Since(v(5, 9), AnonRule::AsFiles, "b518154e59aa")];
 
 /// How hard a fault tries for a huge page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,8 +67,10 @@ pub enum HugeFaultRule {
 }
 
 /// Commit 444eb2a449ef of March 2016; from memory.
-const HUGE_FAULT: &[Since<HugeFaultRule>] =
-    &[Since(v(2, 6), HugeFaultRule::Tries), Since(v(4, 6), HugeFaultRule::TakesWhatIsFree)];
+const HUGE_FAULT: &[Since<HugeFaultRule>] = &[
+    Since(v(2, 6), HugeFaultRule::Tries, ""),
+    Since(v(4, 6), HugeFaultRule::TakesWhatIsFree, "444eb2a449ef"),
+];
 
 /// What a write to the huge page of zeros gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,9 +84,9 @@ pub enum HugeZeroRule {
 /// 3917c80280c9 (5.8) took the copies of huge pages away, `do_huge_zero_wp_pmd` (6.13) brought this one back: from memory;
 /// `Small` is captured in 6.12 (conformance/scenes, thp-stride-always).
 const HUGE_ZERO: &[Since<HugeZeroRule>] = &[
-    Since(v(2, 6), HugeZeroRule::Huge),
-    Since(v(5, 8), HugeZeroRule::Small),
-    Since(v(6, 13), HugeZeroRule::Huge),
+    Since(v(2, 6), HugeZeroRule::Huge, ""),
+    Since(v(5, 8), HugeZeroRule::Small, "3917c80280c9"),
+    Since(v(6, 13), HugeZeroRule::Huge, ""),
 ];
 
 /// What a write gets to part of a huge page that is mapped in parts, all of them by one address space, since others that had
@@ -97,7 +101,7 @@ pub enum PartReuseRule {
 
 /// 1da190f4d0a6: the version is from memory; measured on 6.18.
 const PART_REUSE: &[Since<PartReuseRule>] =
-    &[Since(v(2, 6), PartReuseRule::Copies), Since(v(6, 15), PartReuseRule::Reuses)];
+    &[Since(v(2, 6), PartReuseRule::Copies, ""), Since(v(6, 15), PartReuseRule::Reuses, "1da190f4d0a6")];
 
 /// What becomes of pages of a process's own as their region may be written to again (`mprotect`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,8 +113,10 @@ pub enum ProtectRule {
 }
 
 /// `can_change_pte_writable`, 64fe24a3e05e: the version is from memory; measured on 6.18 (no fault of 64).
-const PROTECT: &[Since<ProtectRule>] =
-    &[Since(v(2, 6), ProtectRule::WriteFaults), Since(v(6, 0), ProtectRule::WritableAtOnce)];
+const PROTECT: &[Since<ProtectRule>] = &[
+    Since(v(2, 6), ProtectRule::WriteFaults, ""),
+    Since(v(6, 0), ProtectRule::WritableAtOnce, "64fe24a3e05e"),
+];
 
 /// When a request that reclaims for itself waits for pages to be written, and how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,8 +129,10 @@ pub enum CongestionRule {
 }
 
 /// Read in 6.1 to 7.1; that it began with 5.16, and what was before, are from memory.
-const CONGESTION: &[Since<CongestionRule>] =
-    &[Since(v(2, 6), CongestionRule::WaitsLong), Since(v(5, 16), CongestionRule::WaitsOneJiffy)];
+const CONGESTION: &[Since<CongestionRule>] = &[
+    Since(v(2, 6), CongestionRule::WaitsLong, ""),
+    Since(v(5, 16), CongestionRule::WaitsOneJiffy, "8cd7c588decf"),
+];
 
 /// The rules of the LRU lists and of reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,25 +163,30 @@ impl ReclaimRules {
         }
     }
 
-    pub(super) fn list(self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         use Mechanism::{HugePages, Reclaim};
         let Self { lru, batch, anon, huge_fault, huge_zero, part_reuse, protect, congestion } = self;
-        to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru);
-        to.add(Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"), BATCH, batch);
-        to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon);
+        to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
+        to.add(
+            Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"),
+            BATCH,
+            batch,
+            other.batch,
+        );
+        to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon, other.anon);
         let waits = Of("congestion", &[Reclaim], "how long a request waits for writeback");
-        to.add(waits, CONGESTION, congestion);
+        to.add(waits, CONGESTION, congestion, other.congestion);
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
-        to.add(fault, HUGE_FAULT, huge_fault);
+        to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");
-        to.add(zero, HUGE_ZERO, huge_zero);
+        to.add(zero, HUGE_ZERO, huge_zero, other.huge_zero);
         let part = Of(
             "part-reuse",
             &[HugePages],
             "what a write to part of a huge page that one process has left gets",
         );
-        to.add(part, PART_REUSE, part_reuse);
+        to.add(part, PART_REUSE, part_reuse, other.part_reuse);
         let again = Of("protect", &[HugePages], "pages that may be written to again");
-        to.add(again, PROTECT, protect);
+        to.add(again, PROTECT, protect, other.protect);
     }
 }

@@ -17,8 +17,10 @@ pub enum SlabOrderRule {
     MoreWaste,
 }
 
-const ORDER: &[Since<SlabOrderRule>] =
-    &[Since(v(2, 6), SlabOrderRule::FewerObjects), Since(v(6, 7), SlabOrderRule::MoreWaste)];
+const ORDER: &[Since<SlabOrderRule>] = &[
+    Since(v(2, 6), SlabOrderRule::FewerObjects, ""),
+    Since(v(6, 7), SlabOrderRule::MoreWaste, "5886fc82b6e3"),
+];
 
 /// Where slabs change between frozen (a CPU's own) and not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +32,7 @@ pub enum FreezeRule {
 }
 
 const FREEZE: &[Since<FreezeRule>] =
-    &[Since(v(2, 6), FreezeRule::UnderLock), Since(v(6, 8), FreezeRule::Outside)];
+    &[Since(v(2, 6), FreezeRule::UnderLock, ""), Since(v(6, 8), FreezeRule::Outside, "8cd3fa428b56")];
 
 /// Whether each CPU has a slab that it allocates from, and a list of partial ones behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +51,7 @@ impl CpuSlabRule {
 }
 
 const CPU_SLABS: &[Since<CpuSlabRule>] =
-    &[Since(v(2, 6), CpuSlabRule::WithPartials), Since(v(7, 0), CpuSlabRule::None)];
+    &[Since(v(2, 6), CpuSlabRule::WithPartials, ""), Since(v(7, 0), CpuSlabRule::None, "")];
 
 /// Which caches have sheaves (arrays of free objects, a CPU's own) and barns (a node's stock of them).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +64,11 @@ pub enum SheafRule {
     All,
 }
 
-const SHEAVES: &[Since<SheafRule>] =
-    &[Since(v(2, 6), SheafRule::None), Since(v(6, 18), SheafRule::OptIn), Since(v(7, 0), SheafRule::All)];
+const SHEAVES: &[Since<SheafRule>] = &[
+    Since(v(2, 6), SheafRule::None, ""),
+    Since(v(6, 18), SheafRule::OptIn, "2d517aa09bbc"),
+    Since(v(7, 0), SheafRule::All, ""),
+];
 
 /// How a refill from another node takes that node's `list_lock`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +81,7 @@ pub enum RemoteRefillRule {
 }
 
 const REMOTE_REFILL: &[Since<RemoteRefillRule>] =
-    &[Since(v(2, 6), RemoteRefillRule::Waits), Since(v(7, 0), RemoteRefillRule::Tries)];
+    &[Since(v(2, 6), RemoteRefillRule::Waits, ""), Since(v(7, 0), RemoteRefillRule::Tries, "40fd0acc45d0")];
 
 /// How the objects of `kmalloc` caches are aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,8 +93,10 @@ pub enum KmallocAlignRule {
 }
 
 /// The captures of 6.1 and 6.12 differ in this; that it was 6.11 is from memory.
-const KMALLOC_ALIGN: &[Since<KmallocAlignRule>] =
-    &[Since(v(2, 6), KmallocAlignRule::PowersOnly), Since(v(6, 11), KmallocAlignRule::LargestDivisor)];
+const KMALLOC_ALIGN: &[Since<KmallocAlignRule>] = &[
+    Since(v(2, 6), KmallocAlignRule::PowersOnly, ""),
+    Since(v(6, 11), KmallocAlignRule::LargestDivisor, "ad59baa31695"),
+];
 
 /// Whether each CPU has a stock of free objects of its own, in the place of sheaves and CPU slabs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,7 +180,7 @@ impl SlabRules {
         }
     }
 
-    pub(super) fn list(&self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         const OURS: &[Mechanism] = &[Mechanism::Slabs];
         let Self {
             order,
@@ -189,27 +196,58 @@ impl SlabRules {
             objects_scale,
             cpu_partial_scale,
             scope,
-        } = *self;
-        to.add(Of("slab-order", OURS, "how a slab's order follows from its objects"), ORDER, order);
-        to.add(Of("freeze", OURS, "where slabs are frozen and thawed"), FREEZE, freeze);
-        to.add(Of("cpu-slabs", OURS, "slabs of a CPU's own"), CPU_SLABS, cpu_slabs);
-        to.add(Of("sheaves", OURS, "caches with sheaves and barns"), SHEAVES, sheaves);
-        to.add(Of("remote-refill", OURS, "how another node's lock is taken"), REMOTE_REFILL, remote_refill);
-        to.add(Of("kmalloc-align", OURS, "how kmalloc's objects are aligned"), KMALLOC_ALIGN, kmalloc_align);
+        } = self;
+        to.add(
+            Of("slab-order", OURS, "how a slab's order follows from its objects"),
+            ORDER,
+            order,
+            other.order,
+        );
+        to.add(Of("freeze", OURS, "where slabs are frozen and thawed"), FREEZE, freeze, other.freeze);
+        to.add(Of("cpu-slabs", OURS, "slabs of a CPU's own"), CPU_SLABS, cpu_slabs, other.cpu_slabs);
+        to.add(Of("sheaves", OURS, "caches with sheaves and barns"), SHEAVES, sheaves, other.sheaves);
+        to.add(
+            Of("remote-refill", OURS, "how another node's lock is taken"),
+            REMOTE_REFILL,
+            remote_refill,
+            other.remote_refill,
+        );
+        to.add(
+            Of("kmalloc-align", OURS, "how kmalloc's objects are aligned"),
+            KMALLOC_ALIGN,
+            kmalloc_align,
+            other.kmalloc_align,
+        );
         let partial = Of("node-partial", OURS, "partial slabs that a node keeps");
-        to.constant(partial, NodePartialRule::BySize, node_partial);
-        to.constant(Of("stock", OURS, "objects that a CPU keeps by need"), StockRule::None, stock);
-        to.constant(Of("grace", OURS, "what is done while objects wait for RCU"), GraceRule::Waits, grace);
+        to.constant(partial, NodePartialRule::BySize, node_partial, other.node_partial);
+        to.constant(
+            Of("stock", OURS, "objects that a CPU keeps by need"),
+            StockRule::None,
+            stock,
+            other.stock,
+        );
+        to.constant(
+            Of("grace", OURS, "what is done while objects wait for RCU"),
+            GraceRule::Waits,
+            grace,
+            other.grace,
+        );
         to.constant(
             Of("slab-max-order", OURS, "largest order for more objects a slab"),
             MAX_ORDER,
             max_order,
+            other.max_order,
         );
-        to.constant(Of("objects-scale", OURS, "times the wanted objects a slab"), 1, objects_scale);
+        to.constant(
+            Of("objects-scale", OURS, "times the wanted objects a slab"),
+            1,
+            objects_scale,
+            other.objects_scale,
+        );
         let cpu_partial = Of("cpu-partial-scale", OURS, "times the objects of CPU partial slabs");
-        to.constant(cpu_partial, 1, cpu_partial_scale);
+        to.constant(cpu_partial, 1, cpu_partial_scale, other.cpu_partial_scale);
         let where_ = Of("slab-scope", OURS, "machines on which those scales hold");
-        to.constant(where_, SlabScopeRule::LargeSystems, scope);
+        to.constant(where_, SlabScopeRule::LargeSystems, scope, other.scope);
     }
 }
 

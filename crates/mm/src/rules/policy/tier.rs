@@ -65,11 +65,11 @@ impl TierRules {
     /// Those of mainline Linux.
     pub(super) const LINUX: Self = Self { promotion: PromotionRule::Balancing };
 
-    pub(super) fn list(self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         let Self { promotion } = self;
         let promotion_of =
             Of("promotion", &[Mechanism::Promotion], "who looks for hot pages besides NUMA balancing");
-        to.constant(promotion_of, PromotionRule::Balancing, promotion);
+        to.constant(promotion_of, PromotionRule::Balancing, promotion, other.promotion);
     }
 }
 

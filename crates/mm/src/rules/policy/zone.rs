@@ -17,8 +17,10 @@ pub enum NodeLoadRule {
     Accumulated,
 }
 
-const NODE_LOAD: &[Since<NodeLoadRule>] =
-    &[Since(v(2, 6), NodeLoadRule::Overwritten), Since(v(5, 16), NodeLoadRule::Accumulated)];
+const NODE_LOAD: &[Since<NodeLoadRule>] = &[
+    Since(v(2, 6), NodeLoadRule::Overwritten, ""),
+    Since(v(5, 16), NodeLoadRule::Accumulated, "54d032ced983"),
+];
 
 /// Which order zonelists have where `vm.numa_zonelist_order` leaves it open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,9 +34,9 @@ pub enum ZonelistOrderRule {
 }
 
 const ZONELIST_ORDER: &[Since<ZonelistOrderRule>] = &[
-    Since(v(2, 6), ZonelistOrderRule::Auto),
-    Since(v(3, 18), ZonelistOrderRule::ByWordSize),
-    Since(v(4, 14), ZonelistOrderRule::Node),
+    Since(v(2, 6), ZonelistOrderRule::Auto, ""),
+    Since(v(3, 18), ZonelistOrderRule::ByWordSize, "3193913ce62c"),
+    Since(v(4, 14), ZonelistOrderRule::Node, "c9bff3eebc09"),
 ];
 
 /// Whether low zones keep memory by what those who can use nothing else were seen to take. No kernel does it.
@@ -57,9 +59,9 @@ pub enum FairRule {
 }
 
 const FAIR: &[Since<FairRule>] = &[
-    Since(v(2, 6), FairRule::Unfair),
-    Since(v(3, 12), FairRule::ZoneBatches),
-    Since(v(4, 8), FairRule::Unfair),
+    Since(v(2, 6), FairRule::Unfair, ""),
+    Since(v(3, 12), FairRule::ZoneBatches, "81c0a2bb515f"),
+    Since(v(4, 8), FairRule::Unfair, "e6cbd7f2efb4"),
 ];
 
 /// How the marks treat a Movable zone.
@@ -73,7 +75,7 @@ pub enum MovableMarksRule {
 }
 
 const MOVABLE_MARKS: &[Since<MovableMarksRule>] =
-    &[Since(v(2, 6), MovableMarksRule::Shared), Since(v(6, 6), MovableMarksRule::Own)];
+    &[Since(v(2, 6), MovableMarksRule::Shared, ""), Since(v(6, 6), MovableMarksRule::Own, "")];
 
 /// How far a zone's low and high marks are from its min mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,8 +87,10 @@ pub enum MarkDistanceRule {
 }
 
 /// Commit 795ae7a0de6b of March 2016; from memory.
-const MARK_DISTANCE: &[Since<MarkDistanceRule>] =
-    &[Since(v(2, 6), MarkDistanceRule::QuarterOfMin), Since(v(4, 6), MarkDistanceRule::Scaled)];
+const MARK_DISTANCE: &[Since<MarkDistanceRule>] = &[
+    Since(v(2, 6), MarkDistanceRule::QuarterOfMin, ""),
+    Since(v(4, 6), MarkDistanceRule::Scaled, "795ae7a0de6b"),
+];
 
 /// The largest `min_free_kbytes` that follows from memory size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +103,7 @@ pub enum MinFreeRule {
 
 /// Commit ee8eb9a5fe86 of April 2020; from memory.
 const MIN_FREE: &[Since<MinFreeRule>] =
-    &[Since(v(2, 6), MinFreeRule::UpTo64Mib), Since(v(5, 8), MinFreeRule::UpTo256Mib)];
+    &[Since(v(2, 6), MinFreeRule::UpTo64Mib, ""), Since(v(5, 8), MinFreeRule::UpTo256Mib, "ee8eb9a5fe86")];
 
 /// From where a request takes a block of another type when its own lists are empty. Movable requests that find nothing
 /// of order 4 or more take the smallest block under every rule.
@@ -119,11 +123,11 @@ pub enum FallbackRule {
 /// is from memory. Stable 6.12 has the newer rule; 6.13 and 6.14 stand as they were released. Before 4.13 movable
 /// requests took the largest block too (from memory), which is not told apart.
 const FALLBACK: &[Since<FallbackRule>] = &[
-    Since(v(2, 6), FallbackRule::LargestWithNeighbours),
-    Since(v(6, 10), FallbackRule::LargestAlone),
-    Since(v(6, 12), FallbackRule::ClaimOrSmallest),
-    Since(v(6, 13), FallbackRule::LargestAlone),
-    Since(v(6, 15), FallbackRule::ClaimOrSmallest),
+    Since(v(2, 6), FallbackRule::LargestWithNeighbours, ""),
+    Since(v(6, 10), FallbackRule::LargestAlone, "c0cd6f557b90"),
+    Since(v(6, 12), FallbackRule::ClaimOrSmallest, "c2f6ea38fc1b"),
+    Since(v(6, 13), FallbackRule::LargestAlone, ""),
+    Since(v(6, 15), FallbackRule::ClaimOrSmallest, "c2f6ea38fc1b"),
 ];
 
 /// What is done against pageblocks with pages of several types.
@@ -137,7 +141,7 @@ pub enum MixingRule {
 
 /// Commits 6bb154504f8b and 1c30844d2dfe of December 2018; from memory.
 const MIXING: &[Since<MixingRule>] =
-    &[Since(v(2, 6), MixingRule::Accepted), Since(v(5, 0), MixingRule::Avoided)];
+    &[Since(v(2, 6), MixingRule::Accepted, ""), Since(v(5, 0), MixingRule::Avoided, "6bb154504f8b")];
 
 /// Whether pageblocks are kept for atomic requests of higher orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,7 +154,7 @@ pub enum HighAtomicRule {
 
 /// Commit 0aaa29a56e4f of November 2015; from memory.
 const HIGHATOMIC: &[Since<HighAtomicRule>] =
-    &[Since(v(2, 6), HighAtomicRule::None), Since(v(4, 4), HighAtomicRule::Reserved)];
+    &[Since(v(2, 6), HighAtomicRule::None, ""), Since(v(4, 4), HighAtomicRule::Reserved, "0aaa29a56e4f")];
 
 /// What of the highatomic reserve does not count as free for requests that may not use any reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,7 +167,7 @@ pub enum WithheldRule {
 
 /// Read in 6.1, 6.6 (the first) and 6.12.117 (the second); that no version between has it is from memory.
 const WITHHELD: &[Since<WithheldRule>] =
-    &[Since(v(2, 6), WithheldRule::Reserved), Since(v(6, 12), WithheldRule::FreeOnly)];
+    &[Since(v(2, 6), WithheldRule::Reserved, ""), Since(v(6, 12), WithheldRule::FreeOnly, "")];
 
 /// Whether marks that were raised against mixing hold for atomic requests for single pages too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,7 +181,7 @@ pub enum AtomicBoostRule {
 /// Commit f80b08fc4453 of June 2020, from memory; read in 6.1 (`__GFP_ATOMIC`) and 6.6 (`__GFP_HIGH`), which no request here
 /// has without the other.
 const ATOMIC_BOOST: &[Since<AtomicBoostRule>] =
-    &[Since(v(2, 6), AtomicBoostRule::Counts), Since(v(5, 9), AtomicBoostRule::Ignored)];
+    &[Since(v(2, 6), AtomicBoostRule::Counts, ""), Since(v(5, 9), AtomicBoostRule::Ignored, "f80b08fc4453")];
 
 /// The rules of zones: marks, mixing, the order in which they are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -216,7 +220,7 @@ impl ZoneRules {
         }
     }
 
-    pub(super) fn list(&self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         use Mechanism::{Compaction, Watermarks, Zonelists};
         let Self {
             movable_marks,
@@ -231,29 +235,34 @@ impl ZoneRules {
             zonelist_order,
             fair,
             zone_price,
-        } = *self;
+        } = self;
         let marks_of = Of("movable-marks", &[Watermarks], "how the marks treat a Movable zone");
-        to.add(marks_of, MOVABLE_MARKS, movable_marks);
+        to.add(marks_of, MOVABLE_MARKS, movable_marks, other.movable_marks);
         let distance_of = Of("mark-distance", &[Watermarks], "how far low and high marks are from min");
-        to.add(distance_of, MARK_DISTANCE, mark_distance);
-        to.add(Of("min-free", &[Watermarks], "largest min_free_kbytes by itself"), MIN_FREE, min_free);
+        to.add(distance_of, MARK_DISTANCE, mark_distance, other.mark_distance);
+        to.add(
+            Of("min-free", &[Watermarks], "largest min_free_kbytes by itself"),
+            MIN_FREE,
+            min_free,
+            other.min_free,
+        );
         let mixing_of = Of("mixing", &[Watermarks, Compaction], "what is done about mixed pageblocks");
-        to.add(mixing_of, MIXING, mixing);
+        to.add(mixing_of, MIXING, mixing, other.mixing);
         let atomic_of = Of("highatomic", &[Watermarks], "blocks kept for atomic requests");
-        to.add(atomic_of, HIGHATOMIC, highatomic);
+        to.add(atomic_of, HIGHATOMIC, highatomic, other.highatomic);
         let withheld_of = Of("withheld", &[Watermarks], "which free pages do not count for a request");
-        to.add(withheld_of, WITHHELD, withheld);
+        to.add(withheld_of, WITHHELD, withheld, other.withheld);
         let boost_of = Of("atomic-boost", &[Watermarks], "which requests may go below the mark");
-        to.add(boost_of, ATOMIC_BOOST, atomic_boost);
+        to.add(boost_of, ATOMIC_BOOST, atomic_boost, other.atomic_boost);
         let fallback_of = Of("fallback", &[Compaction], "which block of another type is taken");
-        to.add(fallback_of, FALLBACK, fallback);
+        to.add(fallback_of, FALLBACK, fallback, other.fallback);
         let load_of = Of("node-load", &[Zonelists], "how equal distances are told apart");
-        to.add(load_of, NODE_LOAD, node_load);
+        to.add(load_of, NODE_LOAD, node_load, other.node_load);
         let order_of = Of("zonelist-order", &[Zonelists], "node order or zone order by default");
-        to.add(order_of, ZONELIST_ORDER, zonelist_order);
-        to.add(Of("fair", &[Zonelists], "whether zones of a node take turns"), FAIR, fair);
+        to.add(order_of, ZONELIST_ORDER, zonelist_order, other.zonelist_order);
+        to.add(Of("fair", &[Zonelists], "whether zones of a node take turns"), FAIR, fair, other.fair);
         let price_of = Of("zone-price", &[Zonelists], "what low zones keep by what was seen");
-        to.constant(price_of, ZonePriceRule::None, zone_price);
+        to.constant(price_of, ZonePriceRule::None, zone_price, other.zone_price);
     }
 }
 
