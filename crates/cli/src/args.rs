@@ -1,11 +1,15 @@
 //! The command line.
 
+mod why;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use host::fault_loop::Memory;
+
+pub(crate) use why::Why;
 
 /// Linux's memory management outside the kernel: record what a program asks of it, replay that on another machine with
 /// other settings, see what changes.
@@ -27,7 +31,7 @@ pub(crate) struct Global {
     /// Write the output as an HTML page, too (every command but record and inspect --mask)
     #[arg(long, global = true, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Seed of every random choice (try, replay, lab run, lab all, validate)
+    /// Seed of every random choice (try, replay, why, lab run, lab all, validate)
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Whether somebody asked for a seed.
@@ -50,6 +54,8 @@ pub(crate) enum Command {
     Heat(Heat),
     /// Replay a recording on a simulated machine
     Replay(Replay),
+    /// Say which rule of which commit, or which setting, makes the difference between two kernels
+    Why(Why),
     /// Compare the allocator with captures and traces of stock kernels
     Conform(Conform),
     /// Simulate published experiments and print each figure beside the published one

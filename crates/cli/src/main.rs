@@ -94,6 +94,7 @@ fn run(args: Args) -> Result<CommandVerdict, Failure> {
         Command::Inspect(options) => commands::inspect::run(global, &options),
         Command::Heat(options) => commands::heat::run(global, options),
         Command::Replay(options) => commands::replay::run(global, &options),
+        Command::Why(options) => commands::why::run(global, &options),
         Command::Conform(options) => commands::conform::run(global, &options),
         Command::Lab(options) => commands::lab::run(global, &options),
         Command::Machines(options) => commands::machines::run(global, &options),

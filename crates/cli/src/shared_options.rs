@@ -46,6 +46,7 @@ fn row(command: &Command) -> CommandOptions {
         Command::Inspect(_) => ("inspect", &[Json, Report]),
         Command::Heat(_) => ("heat", &[Json, Report]),
         Command::Replay(_) => ("replay", &[Json, Report, Seed]),
+        Command::Why(_) => ("why", &[Json, Report, Seed]),
         Command::Conform(_) => ("conform", &[Json, Report]),
         Command::Lab(options) => match &options.what {
             None | Some(LabWhat::List) => ("lab list", &[Json, Report]),

@@ -39,7 +39,7 @@ fn a_page_is_written_by_all_that_take_report() {
     let measured = folder.path().join("measured.json");
     fs::write(&measured, stdout(&["replay", rec, "--json", "--quiet", MACHINE])).unwrap();
     let capture = capture();
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 13] = [
         &["inspect", rec],
         &["replay", rec, MACHINE],
         &["conform", &capture],
@@ -50,6 +50,7 @@ fn a_page_is_written_by_all_that_take_report() {
         &["machines", "show", "xeon-8260"],
         &["machines", "show", "xeon-8260", "--zonelists"],
         &["lab"],
+        &["why", rec, MACHINE, "--to", "linux-6.12", "--seeds", "1"],
         &["lab", "list"],
         &["lab", "metrics"],
     ];

@@ -15,4 +15,5 @@ pub mod scene;
 pub mod stage;
 pub mod this_machine;
 pub mod validate;
+pub mod why;
 pub mod workloads;

@@ -46,6 +46,7 @@ pub mod to_set;
 pub mod units;
 pub mod validate;
 pub mod validate_program;
+pub mod why;
 pub mod zonelists;
 
 pub use style::Style;

@@ -26,7 +26,8 @@ fn all() -> Result<Vec<Experiment>, Failure> {
     Experiment::bundled_names().map(load).collect()
 }
 
-fn load(name: &str) -> Result<Experiment, Failure> {
+/// The experiment of that name or path.
+pub(crate) fn load(name: &str) -> Result<Experiment, Failure> {
     if !experiment::is_path(name) && !Experiment::bundled_names().any(|known| known == name) {
         return Err(Failure(unknown("experiment", name, Experiment::bundled_names(), "freehold lab list")));
     }

@@ -16,3 +16,4 @@ pub(crate) mod replay;
 pub(crate) mod tour;
 pub(crate) mod validate;
 mod validate_program;
+pub(crate) mod why;

@@ -39,6 +39,14 @@ impl Experiment {
         moved
     }
 
+    /// Has the variant of `case` run on `machine`, if that is another than its own.
+    pub fn move_to(&mut self, case: Case, machine: &Profile) {
+        let variant = &mut self.variants[case.variant];
+        if variant.setup.profile.name() != machine.name() {
+            *variant = Variant { name: variant.name.clone(), ..elsewhere(variant, machine) };
+        }
+    }
+
     fn runs_on(&self, machine: &Profile) -> bool {
         self.variants.iter().any(|variant| variant.setup.profile.name() == machine.name())
     }

@@ -25,7 +25,7 @@ pub use funclatency::{emd_buckets, read as read_funclatency};
 pub use metric::{METRICS, Metric, MetricSpec, Seen};
 pub use published_rows::rows_of;
 pub use results::{Results, Scored};
-pub use run::{Detail, Options, inexact_rows, run, simulations};
+pub use run::{Detail, Options, inexact_rows, refusals, run, simulate, simulations};
 pub use spec::{
     Case, Comparison, Criterion, Experiment, Figure, Form, Histogram, Published, Setup, Sweep, Variant, Way,
 };

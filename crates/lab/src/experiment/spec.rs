@@ -293,6 +293,32 @@ impl Experiment {
         self.variants[case.variant].case_name(case.phase)
     }
 
+    /// The case called so.
+    pub fn case(&self, name: &str) -> Option<Case> {
+        self.cases().find(|case| self.case_name(*case) == name)
+    }
+
+    /// Every phase of every variant.
+    pub fn cases(&self) -> impl Iterator<Item = Case> {
+        let phases =
+            |(variant, of): (usize, &Variant)| (0..of.phases.len()).map(move |phase| Case { variant, phase });
+        self.variants.iter().enumerate().flat_map(phases)
+    }
+
+    /// In what two cases differ besides their policies and knobs; `None` if in nothing.
+    pub fn differs_in(&self, one: Case, other: Case) -> Option<&'static str> {
+        let [a, b] = [one, other].map(|case| &self.variants[case.variant]);
+        let (left, right) = (&a.setup, &b.setup);
+        let differs = [
+            ("machine", left.profile.digest() != right.profile.digest()),
+            ("workload", left.workload != right.workload),
+            ("CPUs", left.cpus != right.cpus),
+            ("size", left.shrink != right.shrink),
+            ("time", left.warm_up != right.warm_up || one.phase != other.phase || a.phases != b.phases),
+        ];
+        differs.into_iter().find(|(_, differs)| *differs).map(|(what, _)| what)
+    }
+
     /// The machines that its variants run on, each once.
     pub fn machines(&self) -> Vec<&str> {
         let mut names: Vec<&str> = vec![];

@@ -139,8 +139,8 @@ fn samples(groups: &[&Group<'_>]) -> Vec<(Figure, Vec<Sample>)> {
         .collect()
 }
 
-/// The figures of a run that have means.
-fn figures(run: &Run) -> Vec<(Figure, f64)> {
+/// The figures of a run that have means, each with its value.
+pub fn figures(run: &Run) -> Vec<(Figure, f64)> {
     let mut all = vec![];
     let mut add = |name: String, unit: &'static str, better: Option<Better>, value: f64| {
         all.push((Figure { name, unit, better }, value));

@@ -15,6 +15,7 @@ use super::proof::Proof;
 use super::published::{Row, Score};
 use super::recording::RecordingUse;
 use super::validated::Validated;
+use super::why::Why;
 
 /// What `--json` prints: everything that a command measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,9 @@ pub struct Document {
     /// Programs that ran for real under several settings, beside what was predicted; from `validate -- CMD`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validated: Vec<Validated>,
+    /// Which rules, parts and knobs make the difference between two sides; from `why`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
     /// Simulated figures beside published ones; from `lab` and `validate`.
     #[serde(default)]
     pub rows: Vec<Row>,
@@ -172,6 +176,29 @@ pub const FAILED_ALLOCATIONS: &str = "failed_allocations";
 pub const REQUESTS_WITHOUT_A_PAGE: &str = "requests_without_a_page";
 
 impl Run {
+    /// Whether `other` measured the same to the bit: under another name, policy or setting perhaps, and in another time.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.clone().measured_only() == other.clone().measured_only()
+    }
+
+    /// The run without what says which it is, how sure it is, and how long it took to simulate.
+    #[must_use]
+    pub fn measured_only(self) -> Self {
+        Self {
+            policy: String::new(),
+            variant: String::new(),
+            confidence: Confidence::default(),
+            confidence_reason: String::new(),
+            labels: BTreeMap::new(),
+            claimed: Confidence::default(),
+            knobs: BTreeMap::new(),
+            knob_uses: BTreeMap::new(),
+            notes: vec![],
+            wall_ns: 0,
+            ..self
+        }
+    }
+
     /// The counter `name`; of one that is kept by zone, the sum over the kinds of zone; 0 if there is none.
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or_else(|| {

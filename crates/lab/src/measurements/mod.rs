@@ -21,8 +21,9 @@ mod recording;
 mod sameness;
 mod statistics;
 mod validated;
+mod why;
 
-pub use change::{Change, Figure, Told, changes, means};
+pub use change::{Change, Figure, Told, changes, figures, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
     CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved, ProgramUse,
@@ -42,3 +43,4 @@ pub use recording::{RecordingCounts, RecordingUse};
 pub use sameness::differences;
 pub use statistics::{Interval, Moments, Sample};
 pub use validated::{Agreement, Validated, ValidatedChange, ValidatedRow};
+pub use why::{Cause, CauseStep, Effect, Interaction, ShareMethod, Why, WhyGoal};

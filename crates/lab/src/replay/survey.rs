@@ -149,11 +149,11 @@ impl Survey {
         };
         let by_default: BTreeMap<Beside, Run> = grounds
             .par_iter()
-            .map(|ground| Ok((*ground, figures(run(ground, &[])?))))
+            .map(|ground| Ok((*ground, run(ground, &[])?)))
             .collect::<Result<_, ReplayError>>()?;
         let outcome = |&at: &usize| {
             let Trial { knob, value, ground, .. } = &self.trials[at];
-            Ok((at, TrialOutcome::Ran(ran(*knob, run(ground, &[(*knob, *value)])?, &by_default[ground]))))
+            Ok((at, TrialOutcome::Ran(ran(*knob, &run(ground, &[(*knob, *value)])?, &by_default[ground]))))
         };
         let outcomes: Vec<_> = indices.par_iter().map(outcome).collect::<Result<_, ReplayError>>()?;
         for (at, outcome) in outcomes {
@@ -189,23 +189,11 @@ impl Survey {
 }
 
 /// What setting `knob` did in `run`, whose like with nothing set had the figures `beside`.
-fn ran(knob: Knob, run: Run, beside: &Run) -> Ran {
+fn ran(knob: Knob, run: &Run, beside: &Run) -> Ran {
     let uses = run.knob_uses.get(knob.spec().name).cloned().unwrap_or_default();
     let failed = run.omissions.get(FAILED_ALLOCATIONS).copied().unwrap_or(0);
-    let figures = if figures(run) == *beside { Figures::Alike } else { Figures::Different };
+    let figures = if run.is_alike(beside) { Figures::Alike } else { Figures::Different };
     Ran { uses, figures, failed }
-}
-
-/// A run without what says which it is and how long it took to simulate.
-fn figures(run: Run) -> Run {
-    Run {
-        variant: String::new(),
-        knobs: BTreeMap::new(),
-        knob_uses: BTreeMap::new(),
-        notes: vec![],
-        wall_ns: 0,
-        ..run
-    }
 }
 
 #[cfg(test)]

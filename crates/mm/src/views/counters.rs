@@ -16,9 +16,10 @@ pub struct MemoryUse {
 }
 
 impl MemoryUse {
-    /// Pages handed out.
+    /// Pages handed out. Lists are read one after the other, so pages that a refill moves meanwhile are seen on both sides: 0 if that
+    /// is more than is handed out.
     pub fn held(self) -> u64 {
-        self.managed - self.free - self.pcp
+        self.managed.saturating_sub(self.free + self.pcp)
     }
 }
 
@@ -77,5 +78,16 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             }
         }
         memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_seen_on_both_sides_are_not_held() {
+        let held = |free, pcp| MemoryUse { managed: 100, free, pcp }.held();
+        assert_eq!((held(60, 30), held(80, 20), held(80, 63)), (10, 0, 0));
     }
 }

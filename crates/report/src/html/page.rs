@@ -115,7 +115,11 @@ impl Page {
             label,
             labels: labels::by_policy(&document.runs.iter().collect::<Vec<_>>()),
             notes: document.notes.clone(),
-            text: validate_program::text(Style::plain(), &Document { proofs: vec![], ..document.clone() }),
+            text: document
+                .why
+                .as_ref()
+                .map_or_else(String::new, |why| crate::why::text(Style::plain(), why, &document.runs))
+                + &validate_program::text(Style::plain(), &Document { proofs: vec![], ..document.clone() }),
             scenes: scenes.iter().map(part).collect(),
             published: experiments
                 .iter()

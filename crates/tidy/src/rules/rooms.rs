@@ -37,7 +37,7 @@ const ROOMS: [Room; 12] = [
 ];
 
 /// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.
-const LAB_ROOMS: [Room; 16] = [
+const LAB_ROOMS: [Room; 17] = [
     ("measurements", &[]),
     ("reach", &["measurements"]),
     ("recorded", &["reach"]),
@@ -65,6 +65,7 @@ const LAB_ROOMS: [Room; 16] = [
         ],
     ),
     ("experiment", &["measurements", "reach", "stage", "workloads", "evidence", "scene"]),
+    ("why", &["measurements", "reach", "replay", "experiment"]),
     ("validate", &["measurements", "program", "workloads", "conform", "evidence", "scene", "replay"]),
     ("this_machine", &["measurements", "reach", "drive", "replay"]),
 ];

@@ -25,6 +25,7 @@ use crate::measurements::{Account, Document, HistogramPair, Latency};
 use crate::reach::mark_forced;
 use crate::scene::Outcome;
 
+pub use perform::refused as refusals;
 pub use rows::inexact_rows;
 
 /// How experiments are to be run.
@@ -163,6 +164,19 @@ pub(super) fn run_with(
         document.runs.extend(outcomes.map(|outcome| outcome.run));
     }
     Ok(document)
+}
+
+/// Simulates a variant of `experiment`, as it is or changed, with a seed: an outcome for each of its phases, labelled. Knobs that
+/// cannot act ([`refusals`]) run all the same.
+///
+/// # Errors
+/// It could not be simulated.
+pub fn simulate(
+    experiment: &Experiment,
+    variant: &Variant,
+    seed: u64,
+) -> Result<Vec<Outcome>, ExperimentError> {
+    repetition(experiment, variant, seed, &perform::perform).map(|repetition| repetition.0)
 }
 
 fn repetition(

@@ -9,7 +9,7 @@ use crate::scene::{self, Outcome, Scene};
 use crate::workloads::WorkloadSpec;
 
 /// The knobs of `variant`, of its start and of its phases, that cannot act on its workload, machine or under its policy.
-pub(super) fn refused(variant: &Variant) -> Vec<Refusal> {
+pub fn refused(variant: &Variant) -> Vec<Refusal> {
     let setup = &variant.setup;
     let Ok(workload) = WorkloadSpec::deserialize(setup.workload.clone()) else { return vec![] };
     let later = variant.phases.iter().flat_map(|phase| &phase.set);

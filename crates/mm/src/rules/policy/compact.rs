@@ -283,82 +283,28 @@ impl CompactRules {
         }
     }
 
+    #[rustfmt::skip]
     pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         const OURS: &[Mechanism] = &[Mechanism::Compaction];
         let Self {
-            position,
-            second_try,
-            resched,
-            isolation,
-            source,
-            failed_page,
-            budget,
-            defer,
-            defer_scope,
-            background,
-            capture,
-            find,
-            free_step,
-            pcp_drain,
-            suitable,
-            proactive,
-            gap,
+            position, second_try, resched, isolation, source, failed_page, budget, defer, defer_scope,
+            background, capture, find, free_step, pcp_drain, suitable, proactive, gap,
         } = self;
         to.add(Of("position", OURS, "where the scanners go on"), POSITION, position, other.position);
-        to.add(
-            Of("second-try", OURS, "what a huge fault does after a failure"),
-            SECOND_TRY,
-            second_try,
-            other.second_try,
-        );
-        to.add(
-            Of("resched", OURS, "what happens at the end of a time slice"),
-            RESCHED,
-            resched,
-            other.resched,
-        );
-        to.add(
-            Of("isolation", OURS, "how much is isolated before anything moves"),
-            ISOLATION,
-            isolation,
-            other.isolation,
-        );
+        to.add(Of("second-try", OURS, "what a huge fault does after a failure"), SECOND_TRY, second_try, other.second_try);
+        to.add(Of("resched", OURS, "what happens at the end of a time slice"), RESCHED, resched, other.resched);
+        to.add(Of("isolation", OURS, "how much is isolated before anything moves"), ISOLATION, isolation, other.isolation);
         to.add(Of("source", OURS, "pageblocks that pages are taken from"), SOURCE, source, other.source);
         let failed = Of("failed-page", OURS, "where the scanner goes when a page stays");
         to.constant(failed, FailedPageRule::NextPage, failed_page, other.failed_page);
-        to.constant(
-            Of("budget", OURS, "how much a call may scan"),
-            BudgetRule::Unbounded,
-            budget,
-            other.budget,
-        );
-        to.constant(
-            Of("defer", OURS, "which failures put attempts off"),
-            DeferRule::Sync,
-            defer,
-            other.defer,
-        );
-        to.add(
-            Of("defer-scope", OURS, "whose attempts are put off"),
-            DEFER_SCOPE,
-            defer_scope,
-            other.defer_scope,
-        );
-        to.add(
-            Of("background", OURS, "who compacts in the background"),
-            BACKGROUND,
-            background,
-            other.background,
-        );
+        to.constant(Of("budget", OURS, "how much a call may scan"), BudgetRule::Unbounded, budget, other.budget);
+        to.constant(Of("defer", OURS, "which failures put attempts off"), DeferRule::Sync, defer, other.defer);
+        to.add(Of("defer-scope", OURS, "whose attempts are put off"), DEFER_SCOPE, defer_scope, other.defer_scope);
+        to.add(Of("background", OURS, "who compacts in the background"), BACKGROUND, background, other.background);
         to.add(Of("capture", OURS, "who gets a completed block"), CAPTURE, capture, other.capture);
         to.add(Of("find", OURS, "how blocks and frames are found"), FIND, find, other.find);
         to.add(Of("free-step", OURS, "how free blocks are passed"), FREE_STEP, free_step, other.free_step);
-        to.add(
-            Of("pcp-drain", OURS, "when freed pages leave the page list"),
-            PCP_DRAIN,
-            pcp_drain,
-            other.pcp_drain,
-        );
+        to.add(Of("pcp-drain", OURS, "when freed pages leave the page list"), PCP_DRAIN, pcp_drain, other.pcp_drain);
         let suits = Of("suitable", OURS, "what a zone needs before it is compacted");
         to.constant(suits, SuitableRule::AnyRequest, suitable, other.suitable);
         to.add(Of("proactive", OURS, "whether it happens unasked"), PROACTIVE, proactive, other.proactive);

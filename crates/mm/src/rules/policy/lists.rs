@@ -227,21 +227,10 @@ impl ListRules {
 
     pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         use Mechanism::PageLists;
+        #[rustfmt::skip]
         let Self {
-            batch,
-            high,
-            pcp_orders,
-            refill,
-            drain,
-            free_high,
-            hold,
-            check,
-            scale,
-            yields,
-            touch,
-            zones,
-            arenas,
-            descriptor_bytes,
+            batch, high, pcp_orders, refill, drain, free_high, hold,
+            check, scale, yields, touch, zones, arenas, descriptor_bytes,
         } = self;
         to.add(Of("batch", &[PageLists], "pages of a page list's batch"), BATCH, batch, other.batch);
         to.add(Of("high", &[PageLists], "pages that a page list may keep"), HIGH, high, other.high);

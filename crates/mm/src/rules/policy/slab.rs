@@ -182,20 +182,10 @@ impl SlabRules {
 
     pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
         const OURS: &[Mechanism] = &[Mechanism::Slabs];
+        #[rustfmt::skip]
         let Self {
-            order,
-            freeze,
-            cpu_slabs,
-            sheaves,
-            remote_refill,
-            kmalloc_align,
-            node_partial,
-            stock,
-            grace,
-            max_order,
-            objects_scale,
-            cpu_partial_scale,
-            scope,
+            order, freeze, cpu_slabs, sheaves, remote_refill, kmalloc_align, node_partial,
+            stock, grace, max_order, objects_scale, cpu_partial_scale, scope,
         } = self;
         to.add(
             Of("slab-order", OURS, "how a slab's order follows from its objects"),
