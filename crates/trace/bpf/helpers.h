@@ -29,6 +29,8 @@ typedef long long s64;
 
 /* Whether it could read `bytes` bytes from an address of the kernel: 0, or an error. */
 static long (*const read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
+/* The same from an address of the current program, if the page is there. */
+static long (*const read_program)(void *to, u32 bytes, const void *from) = (void *)112;
 static void *(*const look_up)(const void *map, const void *key) = (void *)1;
 static u64 (*const monotonic_ns)(void) = (void *)5;
 static u32 (*const cpu_number)(void) = (void *)8;

@@ -283,6 +283,10 @@ PROGRAM("tp_btf/sched_process_exec") int sched_process_exec(u64 *ctx)
 	return put(EXEC, second(tid, 0, ctx[1]));
 }
 
+#define CALL_MBIND 237
+#define CALL_SET_MEMPOLICY 238
+#define CALL_MIGRATE_PAGES 256
+
 /* Whether a call changes its caller's address space or makes another, by the numbers of x86-64. */
 INLINE int is_of_space(u64 call)
 {
@@ -295,7 +299,9 @@ INLINE int is_of_space(u64 call)
 	return call == 67 || /* shmdt */
 	       (call >= 149 && call <= 152) || /* mlock, munlock, mlockall, munlockall */
 	       call == 157 || call == 325 || call == 329 || /* prctl, mlock2, pkey_mprotect */
-	       call == 435; /* clone3 */
+	       call == 435 || /* clone3 */
+	       call == CALL_MBIND || call == CALL_SET_MEMPOLICY || call == CALL_MIGRATE_PAGES ||
+	       call == 279 || call == 450; /* move_pages, set_mempolicy_home_node */
 }
 
 #define CALL_PRCTL 157
@@ -310,6 +316,53 @@ INLINE int is_recorded(u32 tid, u64 call, struct pt_regs *regs)
 	if (current_task()->thread_info.status & 2)
 		return 0;
 	return call != CALL_PRCTL || regs->di == PR_SET_THP_DISABLE;
+}
+
+/* In the place of maxnode: masks stand in the places of their addresses. */
+#define MASKS_ARE_READ (~0ull)
+
+/* The first 64 of maxnode - 1 nodes in a program's mask. Whether it could be read. */
+INLINE int read_nodes(u64 *mask, u64 maxnode)
+{
+	u64 address = *mask, bits = maxnode - 1;
+
+	*mask = 0;
+	if (!address || !maxnode || !bits)
+		return 1;
+	if (read_program(mask, sizeof(*mask), (void *)address))
+		return 0;
+	if (bits < 64)
+		*mask &= (1ull << bits) - 1;
+	return 1;
+}
+
+/* The nodes that a call is about lie in the program's memory, which may be another's by the time that the record is read. */
+INLINE void read_masks(u64 call, u64 *record)
+{
+	u64 first, second = 0, maxnode;
+
+	if (call == CALL_MBIND) {
+		first = record[5];
+		if (read_nodes(&first, record[6])) {
+			record[5] = first;
+			record[6] = MASKS_ARE_READ;
+		}
+	} else if (call == CALL_SET_MEMPOLICY) {
+		first = record[3];
+		if (read_nodes(&first, record[4])) {
+			record[3] = first;
+			record[4] = MASKS_ARE_READ;
+		}
+	} else if (call == CALL_MIGRATE_PAGES) {
+		first = record[4];
+		second = record[5];
+		maxnode = record[3];
+		if (read_nodes(&first, maxnode) && read_nodes(&second, maxnode)) {
+			record[3] = MASKS_ARE_READ;
+			record[4] = first;
+			record[5] = second;
+		}
+	}
 }
 
 PROGRAM("tp_btf/sys_enter") int sys_enter(u64 *ctx)
@@ -335,6 +388,7 @@ PROGRAM("tp_btf/sys_enter") int sys_enter(u64 *ctx)
 	record[5] = d;
 	record[6] = e;
 	record[7] = f;
+	read_masks(call, record);
 	commit(record, ENTER, time);
 	return 0;
 }

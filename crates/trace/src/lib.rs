@@ -24,7 +24,10 @@ pub use capture::{
     Group, Progress, RecordOptions, Status, Summary, Target, Via, event_cost, record, stop_on_signals,
 };
 pub use error::{ReadError, RecordError};
-pub use event::{Call, Decoded, Event, EventKind, FileKey, MapFlags, NameId, PresentKind, SwitchState, Task};
+pub use event::{
+    Call, Decoded, Event, EventKind, FileKey, MapFlags, NameId, NodeCall, NodeFlags, PolicyMode, PresentKind,
+    SaidOfNodes, SwitchState, Task,
+};
 pub use format::{Damage, Events, How, Reader, Writer, Written};
 pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::ptr;
 
 use freehold_trace::{
-    Event, EventKind, MapFlags, NameId, Reader, RecordError, RecordOptions, Target, record,
+    Event, EventKind, MapFlags, NameId, NodeCall, NodeFlags, PolicyMode, Reader, RecordError, RecordOptions,
+    SaidOfNodes, Target, record,
 };
 
 const PROGRAM_FILE: &str = "FREEHOLD_SPACES_FILE";
@@ -73,8 +74,32 @@ fn program() {
         libc::shmdt(attached);
         assert!(libc::munmap(ptr::without_provenance_mut(PAGE + 1), 1) < 0, "an address that is not aligned");
         libc::munmap(moved.cast(), to);
+        about_nodes(buffer);
     }
     fs::write(format!("{place}.says"), says).unwrap();
+}
+
+/// Says of pages 8 to 11 of the program's memory what may be said of nodes; node 0 is everywhere.
+///
+/// # Safety
+/// `memory` is as long, and nobody else's.
+unsafe fn about_nodes(memory: *mut u8) {
+    let nodes = [1u64];
+    // SAFETY: as the caller says; the mask is longer than what the calls say of it.
+    unsafe {
+        let range = memory.add(8 * PAGE);
+        for advice in
+            [libc::MADV_COLD, libc::MADV_PAGEOUT, libc::MADV_POPULATE_READ, libc::MADV_POPULATE_WRITE]
+        {
+            libc::madvise(range.cast(), 4 * PAGE, advice);
+        }
+        libc::syscall(libc::SYS_mbind, range, 4 * PAGE, 3, nodes.as_ptr(), 9, 2);
+        libc::syscall(libc::SYS_set_mempolicy_home_node, range, 4 * PAGE, 0, 0);
+        libc::syscall(libc::SYS_mbind, range, 4 * PAGE, 0, ptr::null::<u64>(), 0, 0);
+        libc::syscall(libc::SYS_set_mempolicy, 2, nodes.as_ptr(), 64);
+        libc::syscall(libc::SYS_set_mempolicy, 0, ptr::null::<u64>(), 0);
+        libc::syscall(libc::SYS_migrate_pages, 0, 9, nodes.as_ptr(), nodes.as_ptr());
+    }
 }
 
 /// Runs the program and records it; `None` where that is not for us to do.
@@ -146,6 +171,35 @@ fn a_programs_address_space_is_recorded() {
     let seen = Seen { events, names };
     address_space(&seen, &says);
     files(&seen, &says);
+    let has_nodes = Path::new("/proc/self/numa_maps").exists();
+    nodes(&seen, says["buffer"] + 8 * PAGE as u64, (reader.meta().via == "bpf", has_nodes));
+}
+
+/// What the program said of four pages from `start` on; perf does not see which nodes.
+fn nodes(seen: &Seen, start: u64, (sees_masks, has_nodes): (bool, bool)) {
+    let said = |what: &str, at: u64, word: u32, mask: u64| {
+        let count = if at == 0 { u32::MAX } else { 4 };
+        seen.has(what, |kind| {
+            matches!(*kind, EventKind::Advise { address, advice, pages, nodes, .. }
+                if (address, advice, pages, nodes) == (at, word, count, mask))
+        })
+    };
+    for (what, word) in [("cold", 20), ("populated to read", 22), ("populated to write", 23)] {
+        said(what, start, word, 0);
+    }
+    said("paged out", start, 21, 0);
+    if !has_nodes {
+        return;
+    }
+    let unseen = if sees_masks { 0 } else { NodeFlags::NODES_UNSEEN.0 };
+    let word = |call, flags| SaidOfNodes { call, flags: NodeFlags(flags), nodes: 0 }.advice();
+    let mask = u64::from(sees_masks);
+    let bound =
+        said("mbind", start, word(NodeCall::Range(PolicyMode::Interleave), NodeFlags::MOVE.0 | unseen), mask);
+    assert!(said("mbind to the default", start, 1100, 0) > bound);
+    let set = said("set_mempolicy", 0, word(NodeCall::Task(PolicyMode::Bind), unseen), mask);
+    assert!(said("set_mempolicy to the default", 0, 1200, 0) > set);
+    said("migrate_pages", 0, word(NodeCall::Migrate, unseen), mask | mask << 32);
 }
 
 fn address_space(seen: &Seen, says: &BTreeMap<String, u64>) {

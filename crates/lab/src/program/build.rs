@@ -3,14 +3,15 @@
 use std::io::{Read, Seek};
 
 use mm::Cpu;
-use mm::vm::{Advice, HugePages, Protection, ReadPattern, Touch, Vpn};
-use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, Task};
+use mm::vm::{Protection, Touch, Vpn};
+use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, SaidOfNodes, Task};
 
 use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
 use super::layout::{BackedBy, Layout, Touched};
 use super::races::{Races, TouchStep};
+use super::said::{Meant, advised, said_of_nodes};
 use super::steps::{
     Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, TaskProgram,
 };
@@ -294,6 +295,14 @@ impl Builder {
             self.program.omit("calls_before_exec");
             return;
         };
+        if let EventKind::Advise { address: 0, advice, nodes, .. } = *kind {
+            if let Some(said) = SaidOfNodes::of(advice, nodes) {
+                if let Some(call) = self.meant(said_of_nodes(None, said)) {
+                    self.call(task, call);
+                }
+                return;
+            }
+        }
         let Some(range) = self.layouts[space].windows.range(address, pages) else {
             self.program.omit("ranges_too_large");
             return;
@@ -354,13 +363,26 @@ impl Builder {
                 self.layouts[space].protect(address, pages, flags);
                 Some(Call::Protect { range, protection: protection(flags) })
             }
-            EventKind::Advise { advice, .. } => {
-                advice_of(advice).map(|advice| Call::Advise { range, advice })
-            }
-            // 2 is held once it is touched, which brings nothing in.
-            EventKind::Pin { held, .. } => (held == 1).then_some(Call::Pin(range)),
+            EventKind::Advise { advice, nodes, .. } => self.meant(match SaidOfNodes::of(advice, nodes) {
+                Some(said) => said_of_nodes(Some(range), said),
+                None => advised(range, advice),
+            }),
+            EventKind::Pin { held, .. } => self.meant(match held {
+                0 => Ok(Some(Call::Unpin(range))),
+                1 => Ok(Some(Call::Pin(range))),
+                // It is held once it is touched, which brings nothing in.
+                _ => Err("ranges_locked_once_touched"),
+            }),
             _ => None,
         }
+    }
+
+    /// The call that was meant, if there is one; what is left out is counted.
+    fn meant(&mut self, meant: Meant) -> Option<Call> {
+        meant.unwrap_or_else(|name| {
+            self.program.omit(name);
+            None
+        })
     }
 
     fn present(&mut self, task: usize, address: u64, kind: PresentKind, pages: u32) {
@@ -466,25 +488,6 @@ impl Builder {
         self.program.files = self.files.finish();
         self.program
     }
-}
-
-/// The advice that Linux numbers so, if it does something here.
-const fn advice_of(number: u32) -> Option<Advice> {
-    Some(match number {
-        0 => Advice::Reads(ReadPattern::Normal),
-        1 => Advice::Reads(ReadPattern::Random),
-        2 => Advice::Reads(ReadPattern::Sequential),
-        4 => Advice::DontNeed,
-        8 => Advice::Free,
-        14 => Advice::Huge(HugePages::Advised),
-        15 => Advice::Huge(HugePages::Never),
-        20 => Advice::Cold,
-        21 => Advice::PageOut,
-        22 => Advice::PopulateRead,
-        23 => Advice::PopulateWrite,
-        25 => Advice::Collapse,
-        _ => return None,
-    })
 }
 
 fn protection(flags: MapFlags) -> Protection {

@@ -8,6 +8,7 @@
 //!                       ├─ layout   what is mapped where, by the recording's addresses
 //!                       ├─ windows  those addresses as pages of an address space that the memory manager has room for
 //!                       ├─ files    which file is which, and what of it was in memory before
+//!                       ├─ said     what it said of its memory: advice, policies of nodes
 //!                       ├─ surroundings   on which kernel, with which knobs
 //!                       └─ counts   what the recorded kernel did: to compare with, never to be replayed from
 //!                     ─▶ Program: tasks, steps, calls ─▶ crate::replay
@@ -23,6 +24,7 @@ mod counts;
 mod files;
 mod layout;
 mod races;
+mod said;
 mod steps;
 mod surroundings;
 #[cfg(test)]
@@ -35,6 +37,7 @@ pub use build::{from_recording, has_program};
 pub use clock::KernelCosts;
 pub use counts::Counted;
 pub use files::RecordedFile;
+pub use said::{SaidPolicy, WhatIsThere, node_mask};
 pub use steps::{
     Backing, Before, Begins, Call, Company, Doing, FileRange, HugeBefore, MapCall, PageRange, Program,
     SignalId, Step, TaskProgram,

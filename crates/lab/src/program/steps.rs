@@ -7,6 +7,7 @@ use mm::vm::{Advice, Protection, Touch, Vpn};
 
 use super::counts::Counted;
 use super::files::RecordedFile;
+use super::said::{SaidPolicy, WhatIsThere};
 use super::surroundings::Surroundings;
 use crate::reach::Brings;
 use crate::recorded::TaskRef;
@@ -149,6 +150,26 @@ pub enum Call {
     AllowHuge,
     /// Brings one in to stay (`mlock`).
     Pin(PageRange),
+    /// Lets it go again (`munlock`).
+    Unpin(PageRange),
+    /// Says which nodes one's memory comes from (`mbind`).
+    Bind {
+        /// The range.
+        range: PageRange,
+        /// The nodes.
+        policy: SaidPolicy,
+        /// What becomes of pages that are elsewhere.
+        there: WhatIsThere,
+    },
+    /// Says it of all that has no policy of its own (`set_mempolicy`).
+    SetPolicy(SaidPolicy),
+    /// Moves all pages from nodes to others (`migrate_pages`), a bit for each node.
+    MoveNodes {
+        /// Where they are.
+        from: u64,
+        /// Where they go.
+        to: u64,
+    },
     /// Becomes another program, in an empty address space.
     Exec,
     /// Reads pages of a file by a system call.

@@ -1,14 +1,14 @@
 //! What becomes of events, through the builder's door.
 
-use mm::vm::{Protection, Touch, Vpn};
+use mm::vm::{Advice, Protection, Touch, Vpn};
 use mm::{Cpu, Nanos, TaskId};
-use trace::{Event, EventKind, MapFlags, NameId, PresentKind, SwitchState, Task};
+use trace::{Event, EventKind, MapFlags, NameId, PolicyMode, PresentKind, SwitchState, Task};
 
 use super::build::Builder;
 use super::steps::{
     Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
 };
-use super::{KernelCosts, TaskProgram};
+use super::{KernelCosts, SaidPolicy, TaskProgram, WhatIsThere};
 use crate::recorded::TaskRef;
 
 const SHELL: u32 = 0;
@@ -277,7 +277,7 @@ fn who_was_there_before_is_asleep_until_it_does_something() {
     let before = MapFlags(RW.0 | MapFlags::BEFORE.0);
     let made = program(&[
         (1_000, SHELL, map(HEAP, 4, before)),
-        (1_000, SHELL, EventKind::Advise { address: HEAP, pages: 4, advice: 14, took_ns: 0 }),
+        (1_000, SHELL, EventKind::Advise { address: HEAP, pages: 4, advice: 14, nodes: 0, took_ns: 0 }),
         (1_000, SHELL, EventKind::Present { address: HEAP, kind: PresentKind::Anonymous, pages: 2 }),
         (51_000, WORLD, EventKind::Waking { task: TaskId(SHELL) }),
         (52_000, WORLD, EventKind::Switch { next: TaskId(SHELL), state: SwitchState::Runnable }),
@@ -306,4 +306,53 @@ fn what_the_kernel_tries_again_is_one_fault() {
     let touched =
         doings(&made.tasks[0]).iter().filter(|doing| matches!(doing, Doing::Touches { .. })).count();
     assert_eq!((touched, made.counted.faults), (4, 4), "a program's own faults are as many as they are");
+}
+
+fn advise(advice: u32, nodes: u64, pages: u32) -> EventKind {
+    let address = if pages == u32::MAX { 0 } else { HEAP };
+    EventKind::Advise { address, advice, pages, nodes, took_ns: 0 }
+}
+
+#[test]
+fn what_is_said_of_memory_becomes_a_call_or_is_counted_by_name() {
+    let of = |kind: EventKind| {
+        let events =
+            [(1_000, SHELL, EventKind::Exec), (2_000, SHELL, map(HEAP, 8, RW)), (3_000, SHELL, kind)];
+        let made = program(&events);
+        (made.calls.last().copied().unwrap(), made.omissions)
+    };
+    let range = PageRange { start: heap_page(), pages: 8 };
+    let policy = SaidPolicy { mode: PolicyMode::Interleave, nodes: 3 };
+    let there = WhatIsThere::Moves;
+    let all = u32::MAX;
+    for (kind, call) in [
+        (advise(20, 0, 8), Call::Advise { range, advice: Advice::Cold }),
+        (advise(23, 0, 8), Call::Advise { range, advice: Advice::PopulateWrite }),
+        (advise(25, 0, 8), Call::Advise { range, advice: Advice::Collapse }),
+        (advise(0x2_0000 + 1103, 3, 8), Call::Bind { range, policy, there }),
+        (advise(1203, 3, all), Call::SetPolicy(policy)),
+        (advise(1400, 1 | 2 << 32, all), Call::MoveNodes { from: 1, to: 2 }),
+        (EventKind::Pin { address: HEAP, held: 0, pages: 8, took_ns: 0 }, Call::Unpin(range)),
+    ] {
+        let (made, omissions) = of(kind);
+        assert_eq!((made, omissions.len()), (call, 0));
+    }
+    for (kind, name) in [
+        (advise(21, 0, 8), "ranges_to_be_paged_out"),
+        (advise(77, 0, 8), "advice_not_simulated"),
+        (advise(0x8_0000 + 1102, 0, 8), "policies_whose_nodes_were_not_seen"),
+        (advise(0x20_0000 + 1102, 1, 8), "policies_of_relative_nodes"),
+        (advise(1300, 1, 8), "home_nodes_of_policies"),
+        (advise(0x80_0000 + 1400, 1, all), "moves_of_another_process"),
+        (
+            EventKind::Advise { address: 0, advice: 1500, pages: 3, nodes: 0, took_ns: 0 },
+            "moves_of_single_pages",
+        ),
+        (EventKind::Pin { address: HEAP, held: 2, pages: 8, took_ns: 0 }, "ranges_locked_once_touched"),
+    ] {
+        let (made, omissions) = of(kind);
+        assert!(matches!(made, Call::Map(_)), "{made:?}");
+        assert_eq!(omissions, [(name, 1)].into());
+    }
+    assert_eq!(of(advise(16, 0, 8)).1.len(), 0, "core dumps are of no interest");
 }

@@ -27,6 +27,8 @@ pub struct Tally {
     samples: RefCell<BTreeMap<String, Vec<f64>>>,
     /// What the workload counts besides, by name.
     notes: RefCell<BTreeMap<&'static str, u64>>,
+    /// What was left out, by name.
+    left_out: RefCell<BTreeMap<&'static str, u64>>,
     /// What the address spaces of a recorded program came to.
     program: Cell<Option<ProgramUse>>,
     /// What each recording of a replay came to, with the start of its first copy.
@@ -206,13 +208,19 @@ impl Tally {
         self.held.get()
     }
 
+    /// Something that was recorded was not done, for a reason that has this name.
+    pub fn leave_out(&self, name: &'static str) {
+        *self.left_out.borrow_mut().entry(name).or_default() += 1;
+    }
+
     /// What could not be done, by name; kinds that did not happen are left out.
     pub fn omissions(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = [
             ("failed_allocations", self.failed.get()),
             ("frees_of_failed_allocations", self.frees_of_failed.get()),
         ];
-        counts.into_iter().filter(|(_, count)| *count > 0)
+        let left_out = self.left_out.borrow().clone();
+        counts.into_iter().filter(|(_, count)| *count > 0).chain(left_out)
     }
 
     /// Begins to count anew; what is held stays held.

@@ -17,6 +17,21 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// # Errors
     /// Why it stayed where it was.
     pub fn move_page(self, space: &AddressSpace<M>, vpn: Vpn, node: Node) -> Result<(), MigrateError> {
+        let request =
+            Request { node: Some(node), this_node: true, urgency: Urgency::NoWait, ..Request::USER };
+        self.move_page_by(space, vpn, request)
+    }
+
+    /// The same, to a frame that `request` is given.
+    ///
+    /// # Errors
+    /// Why it stayed where it was.
+    pub(super) fn move_page_by(
+        self,
+        space: &AddressSpace<M>,
+        vpn: Vpn,
+        request: Request,
+    ) -> Result<(), MigrateError> {
         let pinned = self.pin_mapped(space, vpn, Touch::Read).ok_or(MigrateError::Absent)?;
         let from = pinned.head();
         let isolated = from.and_then(|from| self.lru().isolate_page(from));
@@ -25,8 +40,6 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         // Zeros stay where they are.
         let from = from.ok_or(MigrateError::Absent)?;
         let isolated = isolated.ok_or(MigrateError::Busy)?;
-        let request =
-            Request { node: Some(node), this_node: true, urgency: Urgency::NoWait, ..Request::USER };
         let moved = self.migrate_to(from, request);
         match moved {
             Ok(()) => self.lru().end_isolation_of(isolated),

@@ -31,6 +31,7 @@ mod huge;
 mod khugepaged;
 pub mod mempolicy;
 pub(crate) mod migrate;
+mod migrate_by;
 mod pin;
 mod protect;
 mod region;

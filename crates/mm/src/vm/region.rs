@@ -88,6 +88,15 @@ pub enum Reserve {
     Never,
 }
 
+/// Who said where a region's memory comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PolicyOf {
+    /// The task, of all that it has (`set_mempolicy`), or nobody.
+    Task,
+    /// Somebody did of this range (`mbind`).
+    Range,
+}
+
 /// What to map.
 #[derive(Debug)]
 pub struct MapSpec<M: Machine> {
@@ -181,6 +190,7 @@ impl<M: Machine> MapSpec<M> {
             backing,
             placement,
             policy,
+            policy_of: PolicyOf::Task,
             huge,
             protection,
             reserve,
@@ -200,8 +210,10 @@ pub(crate) struct Region<M: Machine> {
     pub(in crate::vm) end: Vpn,
     pub(in crate::vm) backing: Backing<M>,
     pub(in crate::vm) placement: Placement,
-    /// Where its pages come from within `placement`, if anybody said so (`mbind`); [`MemPolicy::Local`]: nobody did.
+    /// Where its pages come from within `placement`, if anybody said so; [`MemPolicy::Local`]: nobody did.
     pub(in crate::vm) policy: MemPolicy,
+    /// Whether that is the range's own.
+    pub(in crate::vm) policy_of: PolicyOf,
     pub(in crate::vm) huge: HugePages,
     pub(in crate::vm) protection: Protection,
     pub(in crate::vm) reserve: Reserve,
@@ -267,7 +279,7 @@ impl<M: Machine> Region<M> {
         };
         let shown = |region: &Self| {
             let said = (region.huge, region.pattern, region.locked);
-            ((region.placement, region.policy), said, region.protection, region.reserve)
+            ((region.placement, region.policy, region.policy_of), said, region.protection, region.reserve)
         };
         backing
             && self.end == next.start

@@ -79,9 +79,26 @@ calls! {
     Vfork = "syscalls:sys_enter_vfork" [] "syscalls:sys_exit_vfork"
     /// Says something of the process: whether it may have huge pages, and much that is of no interest here.
     Prctl = "syscalls:sys_enter_prctl" ["option", "arg2"] "syscalls:sys_exit_prctl"
+    /// Says which nodes a range's memory comes from.
+    Mbind = "syscalls:sys_enter_mbind" ["start", "len", "mode", "nmask", "maxnode", "flags"] "syscalls:sys_exit_mbind"
+    /// Says it of all that the task allocates.
+    SetMempolicy = "syscalls:sys_enter_set_mempolicy" ["mode", "nmask", "maxnode"] "syscalls:sys_exit_set_mempolicy"
+    /// Says which node a range's policy begins at.
+    SetHomeNode =
+        "syscalls:sys_enter_set_mempolicy_home_node" ["start", "len", "home_node"] "syscalls:sys_exit_set_mempolicy_home_node"
+    /// Moves what a process has on some nodes to others.
+    MigratePages =
+        "syscalls:sys_enter_migrate_pages" ["pid", "maxnode", "old_nodes", "new_nodes"] "syscalls:sys_exit_migrate_pages"
+    /// Moves single pages, or says where they are.
+    MovePages =
+        "syscalls:sys_enter_move_pages" ["pid", "nr_pages", "pages", "nodes", "status", "flags"] "syscalls:sys_exit_move_pages"
 }
 
 impl Call {
+    /// What stands in the place of a call's `maxnode` where its masks of nodes stand in the places of their addresses: programs in the
+    /// kernel read them. No call that succeeds has it.
+    pub(crate) const MASKS_ARE_READ: u64 = u64::MAX;
+
     /// The call that x86-64 numbers so.
     pub(crate) const fn of_x86_64(number: u32) -> Option<Self> {
         Some(match number {
@@ -101,9 +118,14 @@ impl Call {
             151 => Self::Mlockall,
             152 => Self::Munlockall,
             157 => Self::Prctl,
+            237 => Self::Mbind,
+            238 => Self::SetMempolicy,
+            256 => Self::MigratePages,
+            279 => Self::MovePages,
             325 => Self::Mlock2,
             329 => Self::PkeyMprotect,
             435 => Self::Clone3,
+            450 => Self::SetHomeNode,
             _ => return None,
         })
     }

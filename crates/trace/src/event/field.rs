@@ -235,6 +235,17 @@ rest! {
     i16: |value| u32::from(value.wrapping_add(1) as u16), |stored| (stored as u16).wrapping_sub(1) as i16;
 }
 
+/// A number of 64 bits takes two, the lower half first.
+impl<const INDEX: usize> FieldPlace<u64> for Rest<INDEX> {
+    const IN_REST: bool = true;
+    fn attr(value: u64, attr: &mut Attr) {
+        (attr.rest[INDEX], attr.rest[INDEX + 1]) = (value as u32, (value >> 32) as u32);
+    }
+    fn take(attr: &Attr, _from: &mut impl FieldSource) -> Option<u64> {
+        Some(u64::from(attr.rest[INDEX]) | u64::from(attr.rest[INDEX + 1]) << 32)
+    }
+}
+
 /// A number of a task or a name.
 pub(super) struct Number;
 

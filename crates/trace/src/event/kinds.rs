@@ -408,15 +408,17 @@ kinds! {
         /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
         took_ns: u32 => Rest<3>,
     } from []
-    /// The task said what it does with a range (`madvise`).
+    /// The task said what it does with a range (`madvise`), or where memory is to come from (`mbind`, `set_mempolicy`).
     Advise = "advise" {
         /// The first page's address.
         address: u64 => Touched,
         /// The word, as Linux numbers it: 4 `MADV_DONTNEED`, 14 `MADV_HUGEPAGE` …, or [`EventKind::FORBID_HUGE_PAGES`] and its
-        /// opposite.
+        /// opposite, or one of [`SaidOfNodes`](super::SaidOfNodes)'s.
         advice: u32 => Whole,
         /// Pages.
         pages: u32 => Rest<0>,
+        /// The nodes that it names, a bit for each, where the word is about nodes.
+        nodes: u64 => Rest<1>,
         /// How long the call took, ns, up to its return at the event's time; 0 if that was not seen.
         took_ns: u32 => Rest<3>,
     } from []

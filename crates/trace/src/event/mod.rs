@@ -2,12 +2,13 @@
 //!
 //! All that is known of a kind of event is an entry of the table in `kinds`: its fields and where a recording keeps them
 //! (`field`), and the tracepoints that it comes from (`tracepoint`, in `groups` that are recorded together). Calls that change an
-//! address space have two tracepoints each, which stand in `calls`.
+//! address space have two tracepoints each, which stand in `calls`; what they say of nodes is in `mempolicy`.
 
 mod calls;
 pub(crate) mod field;
 mod groups;
 mod kinds;
+mod mempolicy;
 mod readers;
 mod space;
 mod tracepoint;
@@ -20,6 +21,8 @@ pub(crate) use groups::Absence;
 pub use groups::Group;
 pub use kinds::EventKind;
 pub(crate) use kinds::requested;
+pub(crate) use mempolicy::mode_of;
+pub use mempolicy::{NodeCall, NodeFlags, PolicyMode, SaidOfNodes};
 pub(crate) use readers::file_written;
 pub use space::{FileKey, MapFlags, PresentKind};
 pub use tracepoint::Decoded;

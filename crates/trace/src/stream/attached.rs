@@ -95,7 +95,7 @@ impl<W: Write> Assembler<W> {
             let kind = EventKind::Map { address, file, flags, pages, first, took_ns: 0 };
             self.write(origin, task, kind)?;
             if let Some(advice) = map.advice {
-                self.write(origin, task, EventKind::Advise { address, advice, pages, took_ns: 0 })?;
+                self.write(origin, task, EventKind::Advise { address, advice, pages, nodes: 0, took_ns: 0 })?;
             }
         }
         for PresentRun { address, pages, kind } in space.present.iter().copied() {

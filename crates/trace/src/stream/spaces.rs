@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::attached::AttachedSpace;
+use super::nodes;
 use super::record::{Mapping, Origin};
 use crate::event::{Call, EventKind, FileKey, MapFlags, NameId};
 
@@ -31,7 +32,7 @@ const MAP_FLAGS: [(u64, MapFlags); 5] = [
 ];
 
 /// How [`EventKind::Pin`] names all that is mapped.
-const ALL_PAGES: Span = Span { address: 0, pages: u32::MAX };
+pub(super) const ALL_PAGES: Span = Span { address: 0, pages: u32::MAX };
 /// Of [`EventKind::Pin`]: pages may go, are brought in and stay, stay once they are touched.
 const LET_GO: u32 = 0;
 const HELD: u32 = 1;
@@ -39,14 +40,14 @@ const HELD_ON_FAULT: u32 = 2;
 
 /// A range of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Span {
-    address: u64,
-    pages: u32,
+pub(super) struct Span {
+    pub(super) address: u64,
+    pub(super) pages: u32,
 }
 
 impl Span {
     /// The pages that hold these bytes.
-    fn of(start: u64, len: u64) -> Self {
+    pub(super) fn of(start: u64, len: u64) -> Self {
         let offset = start % mm::ids::PAGE_SIZE;
         let pages = offset.saturating_add(len).div_ceil(mm::ids::PAGE_SIZE);
         Self { address: start - offset, pages: pages.try_into().unwrap_or(u32::MAX) }
@@ -293,7 +294,8 @@ impl Process {
                 took_ns: 0,
             },
             Call::Madvise => {
-                EventKind::Advise { address: span.address, advice: c as u32, pages: span.pages, took_ns: 0 }
+                let (address, pages) = (span.address, span.pages);
+                EventKind::Advise { address, advice: c as u32, pages, nodes: 0, took_ns: 0 }
             }
             Call::Mlock2 if c & MLOCK_ONFAULT != 0 => span.pinned(HELD_ON_FAULT),
             Call::Mlock | Call::Mlock2 => span.pinned(HELD),
@@ -311,11 +313,14 @@ impl Process {
             Call::Prctl if a == PR_SET_THP_DISABLE => {
                 let advice = if b == 0 { EventKind::ALLOW_HUGE_PAGES } else { EventKind::FORBID_HUGE_PAGES };
                 let Span { address, pages } = ALL_PAGES;
-                EventKind::Advise { address, advice, pages, took_ns: 0 }
+                EventKind::Advise { address, advice, pages, nodes: 0, took_ns: 0 }
             }
             // What forks is told by the event of the new task.
             Call::Prctl | Call::Clone | Call::Clone3 | Call::Fork | Call::Vfork => return None,
             Call::Shmdt => Span { address: a, pages: self.attached.remove(&a)? }.unmapped(),
+            Call::Mbind | Call::SetMempolicy | Call::SetHomeNode | Call::MigratePages | Call::MovePages => {
+                return nodes::said(begun.call, begun.arguments, begun.pid);
+            }
         })
     }
 

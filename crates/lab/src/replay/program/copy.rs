@@ -84,7 +84,8 @@ impl Copy {
         let Play { stage, program, files, .. } = &*self.play;
         let mut spaces = vec![];
         for had in &program.before {
-            let process = self.process(stage.mm.spaces().new_space(), HugePages::AsConfigured);
+            let process =
+                self.process(stage.mm.spaces().new_space(), HugePages::AsConfigured, self.play.memory);
             before::fill(stage, files, &process, had);
             process.is_as_before();
             spaces.push(process);
@@ -93,9 +94,14 @@ impl Copy {
     }
 
     /// A process of this copy, with no task in it yet.
-    pub(super) fn process(&self, space: Arc<AddressSpace<SimMachine>>, huge: HugePages) -> Rc<Process> {
+    fn process(&self, space: Arc<AddressSpace<SimMachine>>, huge: HugePages, memory: Memory) -> Rc<Process> {
         let hints = self.play.balance.as_ref().map(|balance| balance.begin(&space)).unwrap_or_default();
-        Process::new(space, huge, self.play.memory, hints)
+        Process::new(space, huge, memory, hints)
+    }
+
+    /// A child of `before`, or what it becomes: with its wishes, and no task in it yet.
+    pub(super) fn successor(&self, space: Arc<AddressSpace<SimMachine>>, before: &Process) -> Rc<Process> {
+        self.process(space, before.huge(), before.memory())
     }
 
     /// Starts all tasks that begin with the program, at `start`.

@@ -14,6 +14,7 @@ mod copy;
 #[cfg(test)]
 mod placement_tests;
 mod player;
+mod policies;
 mod process;
 mod sharing;
 #[cfg(test)]

@@ -8,8 +8,12 @@ use mm::{Cpu, Knob, Node, NodeMask, Policy};
 use sim::Profile;
 
 use crate::measurements::{KnobOutcome, Run};
-use crate::program::{Backing, Begins, Call, Company, Doing, MapCall, PageRange, Program, Step, TaskProgram};
+use crate::program::{
+    Backing, Begins, Call, Company, Doing, MapCall, PageRange, Program, SaidPolicy, Step, TaskProgram,
+    WhatIsThere,
+};
 use crate::replay::{CpuChoice, Plan, Share, Source, Variant, replay};
+use trace::PolicyMode;
 
 const HEAP: u32 = 512 * 7;
 const PAGES: u32 = 2048;
@@ -125,6 +129,85 @@ fn policies_and_nodes_say_where_memory_is_and_balancing_leaves_it() {
     assert_eq!(on_nodes(&run(vec![mover("m", 3000)], &plan(interleave), &[])), [PAGES_U64 / 2; 2]);
     let bound = Share { mems: Some(NodeMask::only(Node(0))), ..recorded() };
     assert_eq!(on_nodes(&run(vec![mover("m", 10)], &plan(bound), &[])), [PAGES_U64, 0]);
+}
+
+/// `mover`, which makes `call` before it maps, before it touches, or when it has touched.
+fn saying(call: Call, step: usize) -> Program {
+    let mut program = mover("m", 10);
+    program.calls.push(call);
+    insert(&mut program, step, Doing::Calls(2));
+    program
+}
+
+/// The first task does something more; it still moves where it moved.
+fn insert(program: &mut Program, step: usize, doing: Doing) {
+    let task = &mut program.tasks[0];
+    task.steps.insert(step, Step { own_ns: 1000, doing });
+    task.ran_on.iter_mut().skip(1).for_each(|(from, _)| *from += 1);
+}
+
+const BEFORE_MAP: usize = 1;
+const BEFORE_TOUCH: usize = 2;
+const AFTER_TOUCH: usize = 2 + PAGES as usize;
+
+fn bind(nodes: u64, there: WhatIsThere) -> Call {
+    let range = PageRange { start: Vpn(HEAP), pages: PAGES / 2 };
+    Call::Bind { range, policy: SaidPolicy { mode: PolicyMode::Bind, nodes }, there }
+}
+
+#[test]
+fn programs_say_themselves_where_their_memory_is() {
+    let nodes = |program: Program| on_nodes(&run(vec![program], &plan(recorded()), &[]));
+    let half = PAGES_U64 / 2;
+    assert_eq!(nodes(saying(bind(1, WhatIsThere::Stays), BEFORE_TOUCH)), [half, half]);
+    assert_eq!(
+        nodes(saying(bind(1, WhatIsThere::Stays), AFTER_TOUCH)),
+        [0, PAGES_U64],
+        "what is there stays"
+    );
+    assert_eq!(nodes(saying(bind(1, WhatIsThere::Moves), AFTER_TOUCH)), [half, half]);
+    let interleave = Call::SetPolicy(SaidPolicy { mode: PolicyMode::Interleave, nodes: 3 });
+    for step in [BEFORE_MAP, BEFORE_TOUCH] {
+        assert_eq!(
+            nodes(saying(interleave, step)),
+            [half, half],
+            "a policy is of what comes and of what is mapped"
+        );
+    }
+    assert_eq!(nodes(saying(Call::MoveNodes { from: 2, to: 1 }, AFTER_TOUCH)), [PAGES_U64, 0]);
+    assert_eq!(nodes(saying(Call::MoveNodes { from: 1, to: 2 }, AFTER_TOUCH)), [0, PAGES_U64]);
+}
+
+#[test]
+fn a_ranges_policy_outlives_its_tasks_and_the_next_program_has_the_tasks() {
+    let mut program = saying(bind(1, WhatIsThere::Stays), BEFORE_TOUCH);
+    let all = Call::SetPolicy(SaidPolicy { mode: PolicyMode::Preferred, nodes: 2 });
+    program.calls.push(all);
+    insert(&mut program, BEFORE_TOUCH + 1, Doing::Calls(3));
+    program.tasks[0].ran_on = vec![(0, Cpu(0))];
+    let half = PAGES_U64 / 2;
+    assert_eq!(on_nodes(&run(vec![program], &plan(recorded()), &[])), [half, half]);
+    // numactl: set_mempolicy, then exec.
+    let mut numactl = saying(all, 0);
+    numactl.tasks[0].ran_on = vec![(0, Cpu(0))];
+    assert_eq!(on_nodes(&run(vec![numactl], &plan(recorded()), &[])), [0, PAGES_U64]);
+}
+
+#[test]
+fn policies_that_cannot_be_carried_out_are_counted_by_name() {
+    let lacking = run(vec![saying(bind(1 << 7, WhatIsThere::Stays), BEFORE_TOUCH)], &plan(recorded()), &[]);
+    assert_eq!(on_nodes(&lacking), [0, PAGES_U64]);
+    assert_eq!(lacking.omissions["policies_of_nodes_that_the_machine_lacks"], 1);
+    let mut threads =
+        saying(Call::SetPolicy(SaidPolicy { mode: PolicyMode::Bind, nodes: 1 }), BEFORE_TOUCH + 1);
+    let waits = Step { own_ns: 1000, doing: Doing::Sleeps(50_000_000) };
+    let thread =
+        TaskProgram { name: "t".into(), begins: Begins::AsThread, steps: vec![waits], ran_on: vec![] };
+    threads.tasks.push(thread);
+    insert(&mut threads, BEFORE_TOUCH, Doing::Starts(crate::recorded::TaskRef(1)));
+    let threads = run(vec![threads], &plan(recorded()), &[]);
+    assert_eq!(on_nodes(&threads), [0, PAGES_U64]);
+    assert_eq!(threads.omissions["policies_of_threads"], 1);
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Player {
         let copy = Rc::clone(&self.copy);
         let stage = copy.stage();
         if *call == Call::Exec {
-            let fresh = copy.process(stage.mm.spaces().new_space(), self.process.huge());
+            let fresh = copy.successor(stage.mm.spaces().new_space(), &self.process);
             fresh.enter();
             let old = std::mem::replace(&mut self.process, fresh);
             copy.leave(&old);
@@ -145,6 +145,7 @@ impl Player {
         match process::make(stage, &copy.play.files, &self.process, call) {
             Outcome::Done => stage.tally.did(1),
             Outcome::LeftOut => stage.tally.note(LEFT_OUT, 1),
+            Outcome::NotMade(name) => stage.tally.leave_out(name),
         }
     }
 
@@ -163,13 +164,11 @@ impl Player {
         let begun = stage.machine().now();
         let copied = stage.mm.spaces().fork(&self.process.space);
         let now = stage.machine().now();
-        let child = self.copy.process(
-            copied.unwrap_or_else(|_| {
-                stage.tally.could_not_get();
-                stage.mm.spaces().new_space()
-            }),
-            self.process.huge(),
-        );
+        let space = copied.unwrap_or_else(|_| {
+            stage.tally.could_not_get();
+            stage.mm.spaces().new_space()
+        });
+        let child = self.copy.successor(space, &self.process);
         let so_far = ForkUse {
             parent: play.program.tasks[self.task.0 as usize].name.clone(),
             resident_pages,

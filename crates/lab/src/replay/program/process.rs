@@ -14,9 +14,9 @@ use mm::{Nanos, Node, NodeMask, Request};
 use sim::SimMachine;
 
 use super::balance::Hints;
+use super::policies;
 use super::sharing::Sharing;
-use crate::measurements::ForkUse;
-use crate::measurements::RecordingCounts;
+use crate::measurements::{ForkUse, RecordingCounts};
 use crate::program::{self, Call, FileRange, MapCall, PageRange};
 use crate::stage::Stage;
 
@@ -32,7 +32,7 @@ pub(super) struct Process {
     /// What its address space had been counted for when its tasks began.
     before: Cell<SpaceCounters>,
     /// Where its memory comes from.
-    memory: Memory,
+    memory: Cell<Memory>,
     /// Whose turn it is where pages of files take turns.
     turn: InterleaveCursor,
     hints: Hints,
@@ -51,7 +51,7 @@ pub(super) struct Process {
 pub(super) struct Memory {
     /// Nodes that it may be on (`cpuset.mems`).
     pub(super) allowed: NodeMask,
-    /// In which order they are asked (`set_mempolicy`).
+    /// In which order they are asked (`set_mempolicy`), where no range says otherwise.
     pub(super) policy: MemPolicy,
 }
 
@@ -69,7 +69,7 @@ impl Process {
             huge: Cell::new(huge),
             raced: RefCell::default(),
             before: Cell::default(),
-            memory,
+            memory: Cell::new(memory),
             turn: InterleaveCursor::default(),
             hints,
             placed: RefCell::default(),
@@ -118,7 +118,7 @@ impl Process {
 
     /// Where pages of files come from that it reads and writes by calls.
     fn file_placement(&self, stage: &Stage) -> Placement {
-        let Memory { allowed, policy } = self.memory;
+        let Memory { allowed, policy } = self.memory.get();
         let request = Request { allowed, ..Request::USER };
         let placed = stage.mm.spaces().place(policy, InterleaveBy::Task(&self.turn), request);
         placed.map_or(Placement::default(), |placed| Placement { node: placed.node, allowed: placed.allowed })
@@ -150,6 +150,16 @@ impl Process {
         let sharing = self.born.take()?;
         sharing.parent().shares.borrow_mut().retain(|other| !Rc::ptr_eq(other, &sharing));
         Some(sharing.ended(self, now))
+    }
+
+    /// Where its memory comes from, and that of its children and its next programs.
+    pub(super) fn memory(&self) -> Memory {
+        self.memory.get()
+    }
+
+    /// Where its memory comes from.
+    pub(super) fn set_memory(&self, memory: Memory) {
+        self.memory.set(memory);
     }
 
     /// Whether what it maps may be huge.
@@ -209,8 +219,10 @@ impl Process {
 pub(super) enum Outcome {
     /// It was made.
     Done,
-    /// The memory manager refused it, or has nothing like it.
+    /// The memory manager refused it.
     LeftOut,
+    /// It is not made, for the reason that this name says.
+    NotMade(&'static str),
 }
 
 /// Maps what `call` says.
@@ -226,7 +238,7 @@ pub(super) fn map(
         program::Backing::Private { file: number, first } => Backing::Private { file: file(number), first },
         program::Backing::Shared { file: number, first } => Backing::Shared { file: file(number), first },
     };
-    let Memory { allowed, policy } = process.memory;
+    let Memory { allowed, policy } = process.memory.get();
     let placement = Placement { allowed: stage.allowed.and(allowed), ..Placement::default() };
     let spec = MapSpec { backing, policy, huge: process.huge(), ..MapSpec::anonymous(call.range.pages) };
     let spec = spec.placed(placement);
@@ -259,6 +271,12 @@ pub(super) fn make(
             spaces.madvise(space, start, pages, advice).is_ok()
         }
         Call::Pin(PageRange { start, pages }) => spaces.mlock(space, start, pages, MemoryLock::Keep).is_ok(),
+        Call::Unpin(PageRange { start, pages }) => {
+            spaces.mlock(space, start, pages, MemoryLock::Release).is_ok()
+        }
+        Call::Bind { .. } | Call::SetPolicy(_) | Call::MoveNodes { .. } => {
+            return policies::make(stage, process, call);
+        }
         Call::Read(range) => read(stage, files, process, range),
         Call::Fill(range) => fill(stage, files, process, range),
         Call::Write(range) => write(stage, files, process, range),
