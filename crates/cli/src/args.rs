@@ -129,6 +129,9 @@ pub(crate) struct Record {
     /// runs already, where it holds up faults and mmap for some ms a GiB
     #[arg(long, value_name = "WHETHER")]
     pub(crate) accesses: Option<Switch>,
+    /// What recording may cost the tasks, as a share of their CPU time, such as 2%: page events are sampled where it costs more
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub(crate) budget: Option<f64>,
     /// Make a recording of a perf.data file, made with `perf record -e 'kmem:*' -a`, instead
     #[arg(long, value_name = "PERF.DATA", conflicts_with_all = ["pid", "cgroup", "all", "command"])]
     pub(crate) import: Option<PathBuf>,
@@ -182,6 +185,14 @@ pub(crate) struct Heat {
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A share in percent: `2%`.
+fn share(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
+        Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("0.01% to 100% can be".into()),
+    }
 }
 
 /// Seconds, with a fraction if need be, from `MIN` to a day.

@@ -38,6 +38,7 @@ pub mod published;
 pub mod recordings;
 pub mod replay;
 pub mod results;
+pub mod sampled;
 pub mod samples;
 pub mod shortfall;
 pub mod style;

@@ -48,20 +48,48 @@ INLINE int put(enum kind kind, u64 word)
 }
 
 /* The same with a third word. */
-INLINE int put_more(enum kind kind, u64 word, u64 more)
+INLINE int put_more_at(struct here *at, enum kind kind, u64 word, u64 more)
 {
 	u64 time = monotonic_ns();
-	struct here at = here();
+	u64 *record = reserve(at, 3);
 
-	if (!at.cpu)
-		return 0;
-	u64 *record = reserve(&at, 3);
 	if (record) {
 		record[1] = word;
 		record[2] = more;
 		commit(record, kind, time);
 	}
 	return 0;
+}
+
+INLINE int put_more(enum kind kind, u64 word, u64 more)
+{
+	struct here at = here();
+	return at.cpu ? put_more_at(&at, kind, word, more) : 0;
+}
+
+/* The largest block: all events of a block are recorded, or none. */
+#define UNIT_ORDER 10
+/* __GFP_MOVABLE, the same in all kernels since it came. */
+#define GFP_MOVABLE 0x8
+
+/* Whether a page's events are sampled away; then it is counted. */
+INLINE int is_only_counted(struct here *at, u32 pfn)
+{
+	u32 shift = *(volatile u64 *)&at->cpu->one_in_shift & 31;
+
+	if (!shift || (pfn >> UNIT_ORDER) * 0x9e3779b1u >> (32 - shift) == 0)
+		return 0;
+	__sync_fetch_and_add(&at->cpu->counted, 1);
+	return 1;
+}
+
+INLINE int put_page(enum kind kind, u32 tid, u32 shape, u32 pfn)
+{
+	struct here at = here();
+
+	if (!at.cpu || is_only_counted(&at, pfn))
+		return 0;
+	return put_at(&at, kind, second(tid, shape, pfn));
 }
 
 PROGRAM("raw_tp/mm_page_alloc") int page_alloc(u64 *ctx)
@@ -75,9 +103,17 @@ PROGRAM("raw_tp/mm_page_alloc") int page_alloc(u64 *ctx)
 	if (!page)
 		return put_more(NO_PAGE, second(tid, shape, 0), gfp);
 	u32 pfn = pfn_of(page);
+	struct here at = here();
+	if (!at.cpu)
+		return 0;
+	if (is_only_counted(&at, pfn)) {
+		if (gfp & GFP_MOVABLE)
+			__sync_fetch_and_add(&at.cpu->counted_pages, 1ull << (order & 15));
+		return 0;
+	}
 	if (!everybody)
 		hold(pfn, order);
-	return put_more(PAGE_ALLOC, second(tid, shape, pfn), gfp);
+	return put_more_at(&at, PAGE_ALLOC, second(tid, shape, pfn), gfp);
 }
 
 INLINE int freed(u64 *ctx, struct here *at)
@@ -86,12 +122,16 @@ INLINE int freed(u64 *ctx, struct here *at)
 	u32 pfn = pfn_of(ctx[0]), order = ctx[1];
 
 	if (!everybody) {
+		if (is_member(tid) && is_only_counted(at, pfn))
+			return 0;
 		int is_kept = let_go(pfn, order);
 		if (!is_member(tid)) {
 			at->cpu->kept_frees = at->cpu->kept_frees << 1 | is_kept;
 			if (!is_kept)
 				return 0;
 		}
+	} else if (is_only_counted(at, pfn)) {
+		return 0;
 	}
 	return put_at(at, PAGE_FREE, second(tid, block_shape(order, 0), pfn));
 }
@@ -124,6 +164,8 @@ PROGRAM("raw_tp/mm_page_free_batched") int page_free_batched(u64 *ctx)
 
 	if (!at.cpu || (!is_member(tid) && !at.cpu->kept_frees))
 		return 0;
+	if (is_member(tid) && is_only_counted(&at, pfn_of(ctx[0])))
+		return 0;
 	return put_at(&at, PAGE_FREE_BATCHED, second(tid, 0, pfn_of(ctx[0])));
 }
 
@@ -135,7 +177,7 @@ PROGRAM("raw_tp/mm_page_alloc_zone_locked") int zone_locked(u64 *ctx)
 	if (!is_member(tid) || !ctx[0])
 		return 0;
 	u32 shape = block_shape(ctx[1], ctx[2]) | (ctx[3] ? 1 << 7 : 0);
-	return put(ZONE_LOCKED, second(tid, shape, pfn_of(ctx[0])));
+	return put_page(ZONE_LOCKED, tid, shape, pfn_of(ctx[0]));
 }
 
 PROGRAM("raw_tp/mm_page_pcpu_drain") int pcpu_drain(u64 *ctx)
@@ -144,7 +186,7 @@ PROGRAM("raw_tp/mm_page_pcpu_drain") int pcpu_drain(u64 *ctx)
 
 	if (!is_member(tid))
 		return 0;
-	return put(PCPU_DRAIN, second(tid, block_shape(ctx[1], ctx[2]), pfn_of(ctx[0])));
+	return put_page(PCPU_DRAIN, tid, block_shape(ctx[1], ctx[2]), pfn_of(ctx[0]));
 }
 
 /* Tells user space where descriptors lie: perf tells it the same pages' numbers. */

@@ -80,9 +80,11 @@ struct cpu {
 	u64 kept_frees; /* of the last 64 frees by others, those that were recorded */
 	u64 stand_ins; /* events that a stand-in recorded */
 	struct taken frees;
-	u64 unused[2];
+	u64 counted; /* page events that were sampled away */
+	u64 counted_pages; /* pages for user space that were handed out by them */
 	u64 tail; /* words that were read */
-	u64 unused_either[7];
+	u64 one_in_shift; /* page events of one unit of frames in 1 << this are recorded */
+	u64 unused[6];
 };
 
 struct ring_page {

@@ -33,6 +33,9 @@ pub use gfp::Gfp;
 pub use import::{Imported, import, is_perf_data};
 pub use inspect::{Inspection, inspect};
 pub use mask::{Mask, mask};
-pub use meta::{AccessedCost, CacheInfo, Keep, Meta, NodeInfo, RecordingCost, RecordingEnd, Usage, ZoneSpan};
+pub use meta::{
+    AccessedCost, CacheInfo, Keep, Meta, NodeInfo, RecordingCost, RecordingEnd, Sampled, SamplingStep, Usage,
+    ZoneSpan,
+};
 pub use slabs::{SlabPages, slab_pages};
 pub use stream::schema::Schema;

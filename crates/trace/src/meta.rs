@@ -79,6 +79,40 @@ pub struct RecordingEnd {
     pub usage: Option<Usage>,
     /// What looking at accessed bits cost; `None` where that was not done.
     pub accessed: Option<AccessedCost>,
+    /// What was sampled to keep a budget (`record --budget`); `None` where there was none.
+    pub sampled: Option<Sampled>,
+}
+
+/// What a recording cost the tasks that were recorded, and what was sampled to keep it within a budget.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampled {
+    /// What it might cost, in millionths of the tasks' own CPU time.
+    pub budget_ppm: u32,
+    /// What its events cost by the measurement before the start, ns.
+    pub spent_ns: u64,
+    /// CPU time of the tasks, that with it, ns.
+    pub cpu_ns: u64,
+    /// Page events that were counted and not recorded.
+    pub page_events_counted: u64,
+    /// Pages for user space (`__GFP_MOVABLE`) that were handed out by those.
+    pub user_pages_counted: u64,
+    /// Of `spent_ns`, what these cost.
+    pub counted_ns: u64,
+    /// What was sampled from when on.
+    pub steps: Vec<SamplingStep>,
+}
+
+/// A step towards the budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SamplingStep {
+    /// When, ns by the clock of event times.
+    pub at_ns: u64,
+    /// From then on page events of one unit of 1024 frames in so many were recorded.
+    pub page_events_one_in: u32,
+    /// From then on accessed bits were looked at no more.
+    pub stops_accesses: bool,
 }
 
 /// What it cost to look at which pages are used again.

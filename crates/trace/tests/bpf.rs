@@ -4,11 +4,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use freehold_trace::{EventKind, Group, Reader, RecordError, RecordOptions, Target, Via, record};
+use freehold_trace::{
+    EventKind, Gfp, Group, Reader, RecordError, RecordOptions, Summary, Target, Via, record,
+};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
 const OBJECT: &str = "recorder.bpf.o";
+/// One recording at a time: whoever else runs decides whose time frees fall on that were put off.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A program that maps, touches, forks, runs others, writes and reads a file.
 fn program(folder: &Path) -> Vec<OsString> {
@@ -61,6 +70,7 @@ fn counts(via: Via, folder: &Path) -> Option<BTreeMap<&'static str, u64>> {
 
 #[test]
 fn programs_record_what_perf_records() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     // The first run brings what it needs into the page cache.
     if counts(Via::Perf, folder.path()).is_none() {
@@ -88,6 +98,7 @@ fn programs_record_what_perf_records() {
 
 #[test]
 fn everybodys_events_are_recorded_by_programs_too() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b.rec");
     let mut options = RecordOptions::new(path.clone(), Target::AllWhile(program(folder.path())));
@@ -114,6 +125,7 @@ fn everybodys_events_are_recorded_by_programs_too() {
 
 #[test]
 fn a_tiny_ring_of_programs_loses_events_and_says_so() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.rec");
     let mut options = RecordOptions::new(path.clone(), Target::Command(program(folder.path())));
@@ -135,9 +147,85 @@ fn a_tiny_ring_of_programs_loses_events_and_says_so() {
     assert!(summary.lost > 0 && summary.cost.is_none(), "{summary:?}");
 }
 
+/// Some hundred thousand first touches, recorded at a budget, in a share.
+fn within(budget: f64, path: &Path) -> Option<Summary> {
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do \
+                  dd if=/dev/zero of=/dev/null bs=48M count=1 status=none; done";
+    let command = ["/bin/sh", "-c", script].map(OsString::from).into();
+    let mut options = RecordOptions::new(path.to_owned(), Target::Command(command));
+    (options.via, options.budget) = (Via::Bpf, Some(budget));
+    match record(&options, &mut ()) {
+        Ok(summary) => Some(summary),
+        Err(error @ (RecordError::Permission(_) | RecordError::Missing(_))) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn what_passes_a_budget_is_counted_and_not_recorded() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.rec");
+    let Some(summary) = within(0.000_1, &path) else { return };
+    let mut reader = Reader::open(&path).unwrap();
+    let sampled = reader.outcome().unwrap().sampled.clone().unwrap();
+    assert_eq!(summary.sampled.as_ref(), Some(&sampled));
+    let shares: Vec<u32> = sampled.steps.iter().map(|step| step.page_events_one_in).collect();
+    assert!(shares.starts_with(&[2, 4]) && sampled.page_events_counted > 0, "{sampled:?}");
+    let names = reader.names().to_vec();
+    let (mut faults, mut pages, mut marks) = (0u64, 0u64, 0);
+    for event in reader.events().unwrap().map(Result::unwrap) {
+        match event.kind {
+            EventKind::Fault { .. } => faults += 1,
+            EventKind::PageAlloc { order, gfp, .. } if gfp.contains(Gfp::MOVABLE) => {
+                pages += u64::from(order.pages());
+            }
+            EventKind::Mark { text } => {
+                marks += usize::from(names[text.0 as usize].starts_with("record."));
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(marks, sampled.steps.len(), "each step stands among the events");
+    assert!(
+        faults > 300_000 && pages * 2 < faults,
+        "{pages} pages of {faults} faults are recorded one by one"
+    );
+    let all = pages + sampled.user_pages_counted;
+    assert!(all.abs_diff(faults) < faults / 20, "{all} pages with the counted ones, {faults} faults");
+}
+
+#[test]
+fn a_recording_within_its_budget_is_whole() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(summary) = within(1.0, &folder.path().join("e.rec")) else { return };
+    let sampled = summary.sampled.unwrap();
+    assert_eq!((sampled.steps.len(), sampled.page_events_counted), (0, 0));
+    assert!(sampled.spent_ns > 0 && sampled.cpu_ns > sampled.spent_ns, "{sampled:?}");
+}
+
+#[test]
+fn a_budget_that_cannot_be_kept_is_refused() {
+    let refused = |change: fn(&mut RecordOptions)| {
+        let mut options = RecordOptions::new("/dev/null".into(), Target::All);
+        options.budget = Some(0.02);
+        change(&mut options);
+        record(&options, &mut ()).unwrap_err().to_string()
+    };
+    assert!(refused(|options| options.via = Via::Perf).contains("--via bpf"));
+    assert!(refused(|options| options.groups = [Group::Page].into()).contains("sched"));
+    assert!(refused(|options| options.ring_pages = 4).contains("--ring"));
+    assert!(refused(|options| options.budget = Some(0.0)).contains("0.01%"));
+}
+
 #[test]
 fn the_committed_object_is_made_of_the_sources() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/bpf");
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let made: PathBuf = folder.path().join(OBJECT);
     let result = Command::new(script).arg(&made).output().unwrap();

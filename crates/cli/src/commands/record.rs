@@ -100,6 +100,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     record.ring_pages = options.ring;
     record.masked = options.mask;
     record.length = options.length;
+    record.budget = options.budget;
     record.keep_huge_pages = options.keep_huge_pages;
     record.accessed = options.accesses.map(|switch| switch == Switch::On);
     Ok(record)
@@ -136,6 +137,9 @@ fn account(output: &Path, summary: &Summary) -> String {
     if let Some(cost) = summary.cost {
         let _ = write!(text, "; recording costs about {:.0} ns an event here", cost.ns_per_event);
     }
+    if let Some(sampled) = &summary.sampled {
+        let _ = write!(text, "\n{}", report::sampled::account(sampled));
+    }
     if let Some(why) = &summary.refusal {
         let _ = write!(text, "\nrecorded by perf, which costs more, for BPF cannot here: {why}");
     }
@@ -160,8 +164,16 @@ fn account(output: &Path, summary: &Summary) -> String {
 /// What is to be said even to those who want no notes: the exit status is the command's, and cannot tell.
 fn warnings(summary: &Summary) -> Vec<String> {
     let mut lines = vec![];
-    if summary.lost > 0 {
-        lines.push(format!("{} were lost: record again with a larger --ring", plural(summary.lost, "event")));
+    let skipped = summary.skipped.min(summary.lost);
+    if summary.lost > skipped {
+        let lost = plural(summary.lost - skipped, "event");
+        lines.push(format!("{lost} were lost: record again with a larger --ring"));
+    }
+    if skipped > 0 {
+        let lost = plural(skipped, "event");
+        lines.push(format!(
+            "{lost} of interrupts were lost, for which the kernel skips a program that runs already; --via perf records these"
+        ));
     }
     lines
 }
@@ -172,6 +184,8 @@ fn json(summary: &Summary) -> serde_json::Value {
         "bytes": summary.bytes,
         "via": summary.via,
         "lost": summary.lost,
+        "skipped": summary.skipped,
+        "sampled": summary.sampled,
         "left_out": summary.left_out,
         "unreadable": summary.unreadable,
         "tasks": summary.tasks,

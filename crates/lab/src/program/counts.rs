@@ -18,6 +18,12 @@ pub struct Counted {
     pub wall_ns: u64,
     /// The kernel's own account of the command, if there was one.
     pub usage: Option<Usage>,
+    /// Page events that were counted only, for a budget of the recording; 0 where all were recorded.
+    pub page_events_counted: u64,
+    /// Of [`Self::pages_allocated`], those of such events.
+    pub pages_counted: u64,
+    /// Of so many units of frames the page events of one were recorded at the end; 1: all.
+    pub page_events_one_in: u32,
     /// Whether the recording has page events.
     pub has_page_events: bool,
     /// Whether huge pages were off while it was recorded.
@@ -50,6 +56,13 @@ impl Counted {
         self.recorder_ns = meta.cost.map_or(0, |cost| (cost.ns_per_event * events as f64) as u64);
         if let Some(end) = end {
             self.usage = end.usage;
+            if let Some(sampled) = &end.sampled {
+                self.recorder_ns += sampled.counted_ns;
+                self.page_events_counted = sampled.page_events_counted;
+                self.pages_counted = sampled.user_pages_counted;
+                self.pages_allocated += sampled.user_pages_counted;
+                self.page_events_one_in = sampled.steps.last().map_or(1, |step| step.page_events_one_in);
+            }
         }
         self.wall_ns = self.wall_ns.saturating_sub(meta.start_ns);
     }

@@ -29,6 +29,8 @@ pub fn from_recording<R: Read + Seek>(
         tasks.map(|task| NamedTask { name: task.name.clone(), in_workload: task.in_workload }).collect();
     let slab_pages = slab_pages(reader)?;
     let mut builder = Builder::new(name, tasks, costs).with_slabs(reader.names().to_vec(), slab_pages);
+    let sampled = reader.outcome().and_then(|end| end.sampled.as_ref());
+    builder.workload.omissions.page_events_sampled_away = sampled.map_or(0, |of| of.page_events_counted);
     if let Some(damage) = reader.damage() {
         builder.workload.omissions.unreadable_chunks = damage.chunks_at_least();
         builder.workload.damage = Some(damage.to_string());

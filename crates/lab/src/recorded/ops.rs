@@ -183,6 +183,8 @@ pub struct Omissions {
     pub implied_frees: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
+    /// Page events that were counted and not recorded, for a budget of the recording.
+    pub page_events_sampled_away: u64,
     /// Chunks of a damaged or cut recording that could not be read, at least; a missing end counts as one.
     pub unreadable_chunks: u64,
     /// Requests that had failed on the recorded machine.
@@ -209,6 +211,7 @@ impl Omissions {
             ("frees_without_allocation", self.frees_without_allocation),
             ("implied_frees", self.implied_frees),
             ("lost_events", self.lost_events),
+            ("page_events_sampled_away", self.page_events_sampled_away),
             ("unreadable_chunks", self.unreadable_chunks),
             ("failed_when_recorded", self.failed_requests),
             ("page_events_of_slabs", self.page_events_of_slabs),

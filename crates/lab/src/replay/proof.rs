@@ -84,6 +84,13 @@ fn missing(program: &Program) -> Vec<String> {
     if !counted.has_page_events {
         missing.push("the recording has no page events (record --events page,…)".to_owned());
     }
+    if counted.page_events_counted > 0 {
+        missing.push(format!(
+            "page events were sampled for a budget (record --budget), at the end those of 1 unit of 1024 frames in {}: {} were counted and \
+             not recorded, {} of the user pages recorded above among them; all else was recorded whole",
+            counted.page_events_one_in, counted.page_events_counted, counted.pages_counted
+        ));
+    }
     if !counted.without_huge_pages {
         missing.push(
             "huge pages were on while this was recorded: which small pages of them were touched is not known"

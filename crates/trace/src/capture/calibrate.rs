@@ -17,7 +17,7 @@ const ROUNDS: usize = TURNS * (TURN_ROUNDS - 1);
 const PAGES: usize = 1024;
 const PAGE_SIZE: usize = mm::ids::PAGE_SIZE as usize;
 /// Smaller rings would lose events, and a lost one costs less than a recorded one.
-const RING_PAGES_MIN: usize = 512;
+pub(super) const RING_PAGES_MIN: usize = 512;
 
 /// Measures with `events`, which are stopped before and after. `None` if it cannot be measured: the rings are too small,
 /// or the loop caused no events.
@@ -56,6 +56,39 @@ fn measure_as_member(events: &mut Source) -> Result<Option<RecordingCost>, Recor
         events_per_fault: median(&mut counts),
         rounds: ROUNDS as u32,
     }))
+}
+
+/// What a page event costs that is counted and not recorded, ns, where a recorded one costs `recorded_ns`: the same loop. `None` if there
+/// were none.
+pub(super) fn counted_ns(events: &mut Source, recorded_ns: f64) -> Result<Option<f64>, RecordError> {
+    events.set_members([own_tid()], Belongs::Yes);
+    events.sample_pages(1 << 31);
+    let measured = counted_rounds(events, recorded_ns);
+    events.sample_pages(1);
+    events.set_members([own_tid()], Belongs::No);
+    Ok(measured?.filter(|costs| !costs.is_empty()).map(|mut costs| median(&mut costs).max(0.0)))
+}
+
+fn counted_rounds(events: &mut Source, recorded_ns: f64) -> Result<Option<Vec<f64>>, RecordError> {
+    let mut costs = vec![];
+    for _ in 0..TURNS {
+        let stopped = rounds(|| fault_loop())?;
+        events.enable()?;
+        let running = rounds(|| {
+            let before = events.counted().events;
+            let took = fault_loop()?;
+            Ok((took, events.count(own_tid()), events.counted().events - before))
+        });
+        events.disable()?;
+        for (stopped, (running, recorded, counted)) in stopped.into_iter().zip(running?) {
+            if counted == 0 {
+                return Ok(None);
+            }
+            let more = running as f64 - stopped as f64 - recorded as f64 * recorded_ns;
+            costs.push(more / counted as f64);
+        }
+    }
+    Ok(Some(costs))
 }
 
 /// What the rounds of half a turn say, but for the first.

@@ -2,13 +2,14 @@
 //!
 //! `source` chooses between the two. `perf` opens perf's events, each CPU's into one ring, `ring` reads such a ring, `drain` is
 //! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
-//! command that waits until all is ready, `calibrate` what recording costs, `host` and `zoneinfo` the description
+//! command that waits until all is ready, `calibrate` what recording costs, `budget` what is sampled where that is too much, `host` and `zoneinfo` the description
 //! of this machine, `surroundings` its settings and counters and what the program used,
 //! `accessed` what is used again after the first touch, `attach` what was there of a process before, `cgroup` who is in one.
 
 mod accessed;
 mod attach;
 mod bpf;
+mod budget;
 mod calibrate;
 mod cgroup;
 pub(crate) mod child;

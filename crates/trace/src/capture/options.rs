@@ -8,9 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::Group;
+use super::calibrate::RING_PAGES_MIN;
 use super::source::Via;
 use crate::error::RecordError;
-use crate::meta::{AccessedCost, Keep, RecordingCost};
+use crate::meta::{AccessedCost, Keep, RecordingCost, Sampled};
 
 /// What to record and how.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct RecordOptions {
     /// Whether it is looked at which pages are accessed after the first touch; `None` for what fits the target: yes for a
     /// command, which is there to be recorded, no for what runs already, whose address space would be locked for it.
     pub accessed: Option<bool>,
+    /// What recording may cost the tasks, as a share of their own CPU time; what is too much is sampled. `None`: whatever it costs.
+    pub budget: Option<f64>,
     /// Ends the recording after this time; a command that still runs is asked to end.
     pub length: Option<Duration>,
     /// Ends the recording cleanly when it becomes true; see [`super::stop_on_signals`].
@@ -71,6 +74,7 @@ impl RecordOptions {
             masked: false,
             keep_huge_pages: false,
             accessed: None,
+            budget: None,
             length: None,
             stop: Arc::default(),
         }
@@ -89,7 +93,25 @@ impl RecordOptions {
         if self.target.command().is_some_and(<[_]>::is_empty) {
             return Err(RecordError::Options("there is no command to record".into()));
         }
-        Ok(())
+        self.check_budget()
+    }
+
+    fn check_budget(&self) -> Result<(), RecordError> {
+        let Some(budget) = self.budget else { return Ok(()) };
+        let refuse = |why: &str| Err(RecordError::Options(format!("a budget cannot be kept: {why}")));
+        match budget {
+            _ if self.via == Via::Perf => {
+                refuse("perf records all events or none; programs in the kernel sample (--via bpf)")
+            }
+            _ if !self.groups.contains(&Group::Sched) => {
+                refuse("the tasks' CPU time comes from the group sched (--events)")
+            }
+            _ if self.ring_pages < RING_PAGES_MIN => {
+                refuse("what an event costs is not measured with a ring under 512 pages (--ring)")
+            }
+            share if !(0.000_1..=1.0).contains(&share) => refuse("0.01% to 100% can be asked for"),
+            _ => Ok(()),
+        }
     }
 
     /// Whose accessed bits are looked at: of everybody's, nobody's.
@@ -169,6 +191,10 @@ pub struct Summary {
     pub cost: Option<RecordingCost>,
     /// What looking at accessed bits cost, where that was done.
     pub accessed: Option<AccessedCost>,
+    /// Of the lost events, those for which the kernel skipped a program that ran already on that CPU.
+    pub skipped: u64,
+    /// What was sampled to keep a budget, where there was one.
+    pub sampled: Option<Sampled>,
     /// `/proc/zoneinfo` when events had just been stopped.
     pub zoneinfo: String,
     /// The command's exit status, or 128 + the signal that ended it.

@@ -14,7 +14,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::accessed::{AccessSampler, Whose};
-use super::bpf::{Belongs, Watched};
+use super::bpf::{Belongs, CountedPages, Watched};
+use super::budget::{Budget, Saving, SoFar};
 use super::child::{Ended, HugePages, WaitingChild, exit_code, terminate, try_wait};
 use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
@@ -27,7 +28,7 @@ use crate::error::RecordError;
 use crate::event::Absence;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
-use crate::meta::{Keep, Meta, RecordingEnd, Usage};
+use crate::meta::{AccessedCost, Keep, Meta, RecordingEnd, Sampled, Usage};
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::attached::Attached;
 use crate::stream::record::{Layout, Origin};
@@ -149,6 +150,7 @@ struct Started {
     /// What the process had used before.
     usage: Option<Usage>,
     attached: Attached,
+    budget: Option<Budget>,
 }
 
 /// Everything from the description of the machine to the command's first instruction.
@@ -163,6 +165,7 @@ fn start(
     let held = command.map(|command| WaitingChild::new(command, huge_pages)).transpose()?;
     let mut meta = host::describe();
     meta.cost = calibrate::measure(events, options.ring_pages)?;
+    let budget = Budget::asked_for(options, events, meta.cost)?;
     // That moved pages between the lists.
     meta.zoneinfo = host::zoneinfo();
     meta.tracepoints = tracepoints;
@@ -207,7 +210,7 @@ fn start(
         child.iter().for_each(terminate);
         return Err(error);
     }
-    Ok(Started { child, tasks, meta, drainer, usage, attached })
+    Ok(Started { child, tasks, meta, drainer, usage, attached, budget })
 }
 
 /// Starts the events. Gives the tasks that exist.
@@ -279,8 +282,12 @@ struct Session<'a> {
     exit_status: Option<i32>,
     /// The folder of the cgroup that is recorded.
     cgroup: Option<PathBuf>,
-    /// Who looks at accessed bits.
+    /// Who looks at accessed bits; what that cost, once nobody does any more.
     accessed: Option<AccessSampler>,
+    accessed_cost: Option<AccessedCost>,
+    budget: Option<Budget>,
+    /// What was sampled away of page events before the start, while costs were measured.
+    counted_before: CountedPages,
     began: Instant,
     /// Since when the recording is about to end, its command not having ended by itself.
     stopping: Option<Instant>,
@@ -297,7 +304,7 @@ impl<'a> Session<'a> {
         (options, output): (&'a RecordOptions, &'a Output),
         progress: &'a mut dyn Progress,
     ) -> Result<Self, RecordError> {
-        let Started { child, tasks, mut meta, drainer, usage: usage_before, attached } = started;
+        let Started { child, tasks, mut meta, drainer, usage: usage_before, attached, budget } = started;
         let mut mask = None;
         if options.masked {
             let random = Mask::random(&meta.zones);
@@ -328,6 +335,9 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         Ok(Self {
             accessed: sampler(options, child.as_ref().map(Child::id))?,
+            accessed_cost: None,
+            budget,
+            counted_before: events.counted(),
             options,
             output,
             progress,
@@ -445,6 +455,7 @@ impl<'a> Session<'a> {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             self.look_who_joined()?;
+            self.look_at_budget()?;
             let counts = self.assembler.counts();
             self.progress.tick(Status {
                 events: counts.events,
@@ -468,6 +479,43 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Whether recording costs more than it may.
+    fn look_at_budget(&mut self) -> io::Result<()> {
+        let so_far = self.so_far();
+        let time = self.assembler.counts().last_time;
+        let saving = self.budget.as_mut().and_then(|budget| budget.look(time, so_far));
+        let text = match saving {
+            None => return Ok(()),
+            Some(Saving::PagesOneIn(one_in)) => {
+                self.events.sample_pages(one_in);
+                format!("record.page_events=1/{one_in}")
+            }
+            Some(Saving::NoAccesses) => {
+                let mut sampler = self.accessed.take();
+                self.accessed_cost = sampler.as_mut().and_then(AccessSampler::stop);
+                while let Some(round) = sampler.as_ref().and_then(AccessSampler::next) {
+                    self.assembler.accessed(&round)?;
+                }
+                "record.accesses=off".into()
+            }
+        };
+        self.assembler.mark(Origin { time, pid: 0, tid: 0, cpu: 0 }, &text)
+    }
+
+    /// What there was so far, for the budget.
+    fn so_far(&self) -> SoFar {
+        let counts = self.assembler.counts();
+        let counts = self.assembler.counts_at(counts.last_time);
+        let counted = self.events.counted().events - self.counted_before.events;
+        SoFar { events: counts.events, counted, cpu_ns: counts.cpu_ns }
+    }
+
+    /// What came of the budget.
+    fn sampled(&self) -> Option<Sampled> {
+        let user_pages = self.events.counted().user_pages - self.counted_before.user_pages;
+        self.budget.as_ref().map(|budget| budget.account(self.so_far(), user_pages))
+    }
+
     /// Processes that came into the cgroup from outside are recorded from now on, with what they have.
     fn look_who_joined(&mut self) -> io::Result<()> {
         let Some(folder) = &self.cgroup else { return Ok(()) };
@@ -483,7 +531,8 @@ impl<'a> Session<'a> {
     }
 
     fn finish(mut self) -> Result<Summary, RecordError> {
-        let accessed = self.accessed.as_mut().and_then(AccessSampler::stop);
+        let accessed = self.accessed.as_mut().and_then(AccessSampler::stop).or(self.accessed_cost);
+        let sampled = self.sampled();
         let end_ns = host::now_ns();
         let counted = self.assembler.counts().lost;
         // Losses are reported along with the next event that finds room; the last ones may have had none.
@@ -509,6 +558,7 @@ impl<'a> Session<'a> {
             counters: std::mem::take(&mut self.counters),
             usage: self.usage,
             accessed,
+            sampled: sampled.clone(),
         };
         let tasks = self.assembler.task_count();
         if let Err(error) = self.assembler.flush() {
@@ -534,6 +584,8 @@ impl<'a> Session<'a> {
             without_huge_pages: self.meta.without_huge_pages,
             cost: self.meta.cost,
             accessed,
+            skipped: self.events.skipped(),
+            sampled,
             zoneinfo: self.zoneinfo,
             exit_status: self.exit_status,
             interrupted: self.is_interrupted,

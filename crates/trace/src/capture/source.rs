@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use super::bpf::{self, Belongs, CompactRing, Left, Load, Programs, Watched};
+use super::bpf::{self, Belongs, CompactRing, CountedPages, Left, Load, Programs, Watched};
 use super::perf::{Events, Wanted};
 use super::ring::{self, Ring};
 use super::{host, zoneinfo};
@@ -200,6 +200,26 @@ impl Source {
             (None, None) => None,
             (by_perf, by_programs) => Some(by_perf.unwrap_or(0) + by_programs.unwrap_or(0)),
         }
+    }
+
+    /// Of the lost events, those that the kernel skipped a program for.
+    pub(super) fn skipped(&self) -> u64 {
+        self.programs.as_ref().map_or(0, Programs::skipped_events)
+    }
+
+    /// Whether page events can be sampled: programs record them.
+    pub(super) const fn can_sample(&self) -> bool {
+        self.programs.is_some()
+    }
+
+    /// From here on page events of one unit of frames in `one_in`, a power of two, are recorded.
+    pub(super) fn sample_pages(&self, one_in: u32) {
+        self.programs.iter().for_each(|programs| programs.sample_pages(one_in));
+    }
+
+    /// What was sampled away of page events so far.
+    pub(super) fn counted(&self) -> CountedPages {
+        self.programs.as_ref().map(Programs::counted).unwrap_or_default()
     }
 
     /// Says that tasks belong to the workload, or do not.

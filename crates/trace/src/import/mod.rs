@@ -87,7 +87,7 @@ fn import_opened<R: Read + Seek, W: Write>(
     if let Err(error) = assemble(&mut perf, &mut assembler)? {
         return Err(failed(error, assembler.writer().written()));
     }
-    let Counts { events, lost, unreadable, left_out, last_time } = assembler.counts();
+    let Counts { events, lost, unreadable, left_out, last_time, .. } = assembler.counts();
     let outcome = RecordingEnd {
         end_ns: last_time.max(start_ns),
         events,

@@ -55,6 +55,8 @@ pub(crate) struct Assembler<W> {
     /// Addresses of slab objects that the workload was handed and that were not freed since.
     held_objects: HashSet<u64>,
     recent_frees: Vec<VecDeque<Pfn>>,
+    /// Since when a task of the workload has run on each CPU, by its number.
+    runs_since: HashMap<u32, u64>,
     counts: Counts,
 }
 
@@ -92,6 +94,8 @@ pub(crate) struct Counts {
     pub(crate) left_out: u64,
     /// The time of the last event.
     pub(crate) last_time: u64,
+    /// CPU time of the workload's tasks between switches that were seen, ns.
+    pub(crate) cpu_ns: u64,
 }
 
 impl<W: Write> Assembler<W> {
@@ -114,6 +118,7 @@ impl<W: Write> Assembler<W> {
             held: PageSet::default(),
             held_objects: HashSet::new(),
             recent_frees: vec![],
+            runs_since: HashMap::new(),
             counts: Counts::default(),
         }
     }
@@ -136,6 +141,12 @@ impl<W: Write> Assembler<W> {
 
     pub(crate) const fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// As [`Self::counts`], with the CPU time up to `now`, ns, of tasks that run still.
+    pub(crate) fn counts_at(&self, now: u64) -> Counts {
+        let running: u64 = self.runs_since.values().map(|since| now.saturating_sub(*since)).sum();
+        Counts { cpu_ns: self.counts.cpu_ns + running, ..self.counts }
     }
 
     pub(crate) const fn task_count(&self) -> u32 {
@@ -337,6 +348,12 @@ impl<W: Write> Assembler<W> {
         if !self.wants(task) && !self.wants(next) {
             self.counts.left_out += 1;
             return Ok(());
+        }
+        if let Some(since) = self.runs_since.remove(&origin.cpu) {
+            self.counts.cpu_ns += origin.time.saturating_sub(since);
+        }
+        if self.tasks.in_workload(next) {
+            self.runs_since.insert(origin.cpu, origin.time);
         }
         let next = self.introduced(next)?;
         self.write(origin, task, EventKind::Switch { next, state })

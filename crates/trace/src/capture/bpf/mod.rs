@@ -234,12 +234,30 @@ impl Programs {
         };
     }
 
+    /// From here on page events of one unit of frames in `one_in`, a power of two, are recorded.
+    pub(super) fn sample_pages(&self, one_in: u32) {
+        (0..self.cpu_count).for_each(|cpu| ring::sample(&self.cpus, cpu, one_in.trailing_zeros()));
+    }
+
+    /// What was sampled away of page events so far.
+    pub(super) fn counted(&self) -> CountedPages {
+        let each = (0..self.cpu_count).map(|cpu| ring::counted(&self.cpus, cpu));
+        each.fold(CountedPages::default(), |sum, [events, user_pages]| CountedPages {
+            events: sum.events + events,
+            user_pages: sum.user_pages + user_pages,
+        })
+    }
+
     /// Events that programs could not record: there was no room, or an interrupt came while the same program ran.
     pub(super) fn lost(&self) -> u64 {
-        let sum = |count: fn(&Shared, usize) -> u64| -> u64 {
-            (0..self.cpu_count).map(|cpu| count(&self.cpus, cpu)).sum()
-        };
-        sum(ring::lost) + self.skipped().saturating_sub(sum(ring::stood_in))
+        let without_room: u64 = (0..self.cpu_count).map(|cpu| ring::lost(&self.cpus, cpu)).sum();
+        without_room + self.skipped_events()
+    }
+
+    /// Of the lost ones, those that the kernel skipped a program for.
+    pub(super) fn skipped_events(&self) -> u64 {
+        let stood_in: u64 = (0..self.cpu_count).map(|cpu| ring::stood_in(&self.cpus, cpu)).sum();
+        self.skipped().saturating_sub(stood_in)
     }
 
     /// How often the kernel skipped a program; the stand-in is not needed then.
@@ -255,6 +273,14 @@ impl Programs {
             _ => None,
         }
     }
+}
+
+/// Page events that were sampled away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct CountedPages {
+    pub(super) events: u64,
+    /// Pages for user space that they handed out.
+    pub(super) user_pages: u64,
 }
 
 /// Whether a task belongs to the workload.

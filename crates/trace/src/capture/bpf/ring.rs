@@ -10,12 +10,15 @@ use crate::stream::compact::CompactKind;
 /// Words of a page of the ring, which no record crosses.
 const PAGE_WORDS: u64 = 512;
 /// Words of a CPU's own state, and where in it lie what was written, what was lost, what a stand-in
-/// recorded and what was read.
+/// recorded, what was sampled away and what was read.
 pub(super) const CPU_WORDS: usize = 16;
 const HEAD: usize = 0;
 const LOST: usize = 1;
 const STAND_INS: usize = 3;
+const COUNTED: usize = 6;
+const COUNTED_PAGES: usize = 7;
 const TAIL: usize = 8;
+const ONE_IN_SHIFT: usize = 9;
 
 /// What is left in a ring after it was emptied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,6 +119,18 @@ pub(super) fn lost(cpus: &Shared, cpu: usize) -> u64 {
 pub(super) fn stood_in(cpus: &Shared, cpu: usize) -> u64 {
     // Relaxed: a count that publishes nothing.
     cpus.word(cpu * CPU_WORDS + STAND_INS).load(Ordering::Relaxed)
+}
+
+/// Page events on a CPU that were sampled away so far, and the pages for user space that they handed out.
+pub(super) fn counted(cpus: &Shared, cpu: usize) -> [u64; 2] {
+    // Relaxed: counts that publish nothing.
+    [COUNTED, COUNTED_PAGES].map(|at| cpus.word(cpu * CPU_WORDS + at).load(Ordering::Relaxed))
+}
+
+/// From here on page events of one unit of frames in `1 << shift` are recorded on a CPU.
+pub(super) fn sample(cpus: &Shared, cpu: usize, shift: u32) {
+    // Relaxed: a program looks at this alone.
+    cpus.word(cpu * CPU_WORDS + ONE_IN_SHIFT).store(u64::from(shift), Ordering::Relaxed);
 }
 
 #[cfg(test)]
