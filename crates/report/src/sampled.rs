@@ -1,5 +1,7 @@
 //! What a recording sampled to keep its budget.
 
+use std::fmt::Write as _;
+
 use trace::Sampled;
 
 use crate::units::{duration, plural};
@@ -15,7 +17,8 @@ pub fn account(of: &Sampled) -> String {
         percent(of.spent_ns, own_ns),
     );
     let Some(last) = of.steps.last() else { return text + "; nothing was sampled" };
-    text += &format!(
+    let _ = write!(
+        text,
         "; page events were recorded of 1 unit of 1024 frames in {} at the end, and {} counted only: totals stay right, what becomes of a \
          page is known for fewer",
         last.page_events_one_in,

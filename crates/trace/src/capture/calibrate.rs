@@ -72,7 +72,7 @@ pub(super) fn counted_ns(events: &mut Source, recorded_ns: f64) -> Result<Option
 fn counted_rounds(events: &mut Source, recorded_ns: f64) -> Result<Option<Vec<f64>>, RecordError> {
     let mut costs = vec![];
     for _ in 0..TURNS {
-        let stopped = rounds(|| fault_loop())?;
+        let stopped = rounds(fault_loop)?;
         events.enable()?;
         let running = rounds(|| {
             let before = events.counted().events;

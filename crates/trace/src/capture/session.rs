@@ -80,10 +80,13 @@ pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Su
         watched: watched(options),
         ring_pages: options.ring_pages,
     };
+    // It is made first: what we have resident when we fork counts as the command's peak (`ru_maxrss`).
+    let command = options.target.command();
+    let held = command.map(|command| WaitingChild::new(command, huge_pages(options))).transpose()?;
     let mut events = Source::open(&plan)?;
     let refusal = events.refusal.take();
     let output = Output::open(&options.output)?;
-    let started = start(options, &mut events, &output, names)?;
+    let started = start(options, &mut events, &output, (names, held))?;
     let mut summary = Session::new(started, schema, events, (options, &output), progress)?.run()?;
     (summary.missing, summary.refusal) = (missing, refusal);
     Ok(summary)
@@ -153,16 +156,17 @@ struct Started {
     budget: Option<Budget>,
 }
 
+const fn huge_pages(options: &RecordOptions) -> HugePages {
+    if options.keep_huge_pages { HugePages::Kept } else { HugePages::Off }
+}
+
 /// Everything from the description of the machine to the command's first instruction.
 fn start(
     options: &RecordOptions,
     events: &mut Source,
     output: &Output,
-    tracepoints: Vec<String>,
+    (tracepoints, held): (Vec<String>, Option<WaitingChild>),
 ) -> Result<Started, RecordError> {
-    let huge_pages = if options.keep_huge_pages { HugePages::Kept } else { HugePages::Off };
-    let command = options.target.command();
-    let held = command.map(|command| WaitingChild::new(command, huge_pages)).transpose()?;
     let mut meta = host::describe();
     meta.cost = calibrate::measure(events, options.ring_pages)?;
     let budget = Budget::asked_for(options, events, meta.cost)?;
@@ -171,9 +175,14 @@ fn start(
     meta.tracepoints = tracepoints;
     meta.via = events.name().into();
     meta.keep = options.keep();
-    meta.without_huge_pages = held.is_some() && huge_pages == HugePages::Off;
-    meta.command =
-        command.unwrap_or_default().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    meta.without_huge_pages = held.is_some() && huge_pages(options) == HugePages::Off;
+    meta.command = options
+        .target
+        .command()
+        .unwrap_or_default()
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let workload = match &options.target {
         Target::Process(pid) => Workload::Tree(*pid),
         Target::Cgroup(name) => Workload::These(cgroup::members(&cgroup::find(name)?)),

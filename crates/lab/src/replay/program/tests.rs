@@ -8,7 +8,7 @@ use sim::Profile;
 
 use crate::measurements::{ProgramUse, Run};
 use crate::program::{
-    Backing, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
+    Backing, Before, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
 };
 use crate::recorded::TaskRef;
 use crate::replay::{Plan, Source, Variant, replay};
@@ -114,6 +114,19 @@ fn who_forbids_huge_pages_has_none() {
         [family(), without].map(|program| used(&run(&program, &plan(), &[(Knob::TransparentHugepage, 1)])));
     assert_eq!((with.huge_faults, without.huge_faults), (2, 0));
     assert_eq!(without.faults(), u64::from(PAGES) + 150);
+}
+
+#[test]
+fn what_was_there_before_is_no_fault_of_the_program() {
+    let mut late = family();
+    let range = PageRange { start: Vpn(HEAP), pages: PAGES };
+    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    late.before = vec![vec![Before::Mapped(map), Before::Touched(range, Touch::Write)]];
+    // The task was attached to: it neither ran exec nor mapped anything.
+    late.tasks[0].steps.drain(..2);
+    let small = used(&run(&late, &plan(), &[(Knob::TransparentHugepage, 0)]));
+    assert_eq!((small.faults(), small.copies + small.reuses), (150, 150));
+    assert!(small.peak_rss_pages >= u64::from(PAGES), "{small:?}");
 }
 
 /// Two tasks that both touch the first ten pages at about the same time.
