@@ -190,29 +190,6 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         Ok(())
     }
 
-    /// The `pages` from `start` on of `space` have no policy of their own any more, but the task's (`mbind` with `MPOL_DEFAULT`).
-    pub fn unbind(self, space: &AddressSpace<M>, start: Vpn, pages: u32, tasks: MemPolicy) {
-        self.machine().spend(Chore::Syscall, 1);
-        let end = Vpn(start.0.saturating_add(pages));
-        let policy_of = PolicyOf::Task;
-        self.change_regions(space, start, end, |region| Region { policy: tasks, policy_of, ..region });
-    }
-
-    /// From now on faults in `space` take memory where `policy` says, but where ranges have policies of their own
-    /// (`set_mempolicy` of the only task in it). What it maps later says so itself ([`super::MapSpec::policy`]).
-    ///
-    /// # Errors
-    /// If none of the policy's nodes has memory.
-    pub fn set_mempolicy(self, space: &AddressSpace<M>, policy: MemPolicy) -> Result<(), MemPolicyError> {
-        self.machine().spend(Chore::Syscall, 1);
-        self.check_mempolicy(policy)?;
-        self.change_regions(space, Vpn(0), Vpn(u32::MAX), |region| match region.policy_of {
-            PolicyOf::Task => Region { policy, ..region },
-            PolicyOf::Range => region,
-        });
-        Ok(())
-    }
-
     /// Makes huge pages of all tables from `start` to before `end`.
     fn collapse_now(self, space: &AddressSpace<M>, start: Vpn, end: Vpn) -> Result<(), AdviceError> {
         self.machine().spend(Chore::Syscall, 1);

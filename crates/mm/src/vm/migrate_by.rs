@@ -1,17 +1,45 @@
-//! Pages go to other nodes on their program's word: `mbind` with `MPOL_MF_MOVE`, and `migrate_pages` (Linux's mm/mempolicy.c, all
+//! A program changes its mind about nodes (`set_mempolicy`, `mbind` with `MPOL_DEFAULT`), and pages go to others on its word: `mbind` with `MPOL_MF_MOVE`, and `migrate_pages` (Linux's mm/mempolicy.c, all
 //! versions). Like there, a page that others map too stays.
 
 use alloc::vec::Vec;
 
 use super::entry::Entry;
-use super::mempolicy::{InterleaveBy, MemPolicy};
+use super::mempolicy::{InterleaveBy, MemPolicy, MemPolicyError};
+use super::region::{PolicyOf, Region};
 use super::{AddressSpace, RmapDoor, SpacesGround, Vpn};
 use crate::ground::ids::{Node, PAGEBLOCK_PAGES};
-use crate::ground::machine::Machine;
+use crate::ground::machine::{Chore, Machine};
 use crate::pages::request::{Request, Urgency};
 use crate::pages::zonelist::NodeMask;
 
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
+    /// The `pages` from `start` on of `space` have no policy of their own any more, but the task's (`mbind` with `MPOL_DEFAULT`).
+    pub fn unbind(self, space: &AddressSpace<M>, start: Vpn, pages: u32, tasks: MemPolicy) {
+        self.machine().spend(Chore::Syscall, 1);
+        let end = Vpn(start.0.saturating_add(pages));
+        let policy_of = PolicyOf::Task;
+        self.spaces().change_regions(space, start, end, |region| Region {
+            policy: tasks,
+            policy_of,
+            ..region
+        });
+    }
+
+    /// From now on faults in `space` take memory where `policy` says, but where ranges have policies of their own
+    /// (`set_mempolicy` of the only task in it). What it maps later says so itself ([`super::MapSpec::policy`]).
+    ///
+    /// # Errors
+    /// If none of the policy's nodes has memory.
+    pub fn set_mempolicy(self, space: &AddressSpace<M>, policy: MemPolicy) -> Result<(), MemPolicyError> {
+        self.machine().spend(Chore::Syscall, 1);
+        self.spaces().check_mempolicy(policy)?;
+        self.spaces().change_regions(space, Vpn(0), Vpn(u32::MAX), |region| match region.policy_of {
+            PolicyOf::Task => Region { policy, ..region },
+            PolicyOf::Range => region,
+        });
+        Ok(())
+    }
+
     /// Moves the pages of the `pages` from `start` on of `space` that are on none of the nodes of `policy` to where it says. Gives
     /// how many went; one that cannot go now stays.
     pub fn move_by_policy(self, space: &AddressSpace<M>, start: Vpn, pages: u32, policy: MemPolicy) -> u64 {

@@ -1,5 +1,7 @@
 //! A recording from start to end, on the calling thread: it takes what the drain thread gives, puts it in order, writes.
 
+mod budgeted;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -15,7 +17,7 @@ use signal_hook::flag;
 
 use super::accessed::{AccessSampler, Whose};
 use super::bpf::{Belongs, CountedPages, Watched};
-use super::budget::{Budget, Saving, SoFar};
+use super::budget::Budget;
 use super::child::{Ended, HugePages, WaitingChild, exit_code, terminate, try_wait};
 use super::drain::{DrainedRound, Drainer};
 use super::options::{Progress, RecordOptions, Status, Summary, Target};
@@ -28,7 +30,7 @@ use crate::error::RecordError;
 use crate::event::Absence;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
-use crate::meta::{AccessedCost, Keep, Meta, RecordingEnd, Sampled, Usage};
+use crate::meta::{AccessedCost, Keep, Meta, RecordingEnd, Usage};
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::attached::Attached;
 use crate::stream::record::{Layout, Origin};
@@ -154,6 +156,17 @@ struct Started {
     usage: Option<Usage>,
     attached: Attached,
     budget: Option<Budget>,
+}
+
+/// What hides names and addresses, in the description too, where that was asked for.
+fn masked(options: &RecordOptions, meta: &mut Meta) -> Result<Option<Mask>, RecordError> {
+    if !options.masked {
+        return Ok(None);
+    }
+    let random = Mask::random(&meta.zones);
+    let mask = random.map_err(|error| RecordError::System { what: "drawing random numbers", error })?;
+    *meta = Mask::meta(meta);
+    Ok(Some(mask))
 }
 
 const fn huge_pages(options: &RecordOptions) -> HugePages {
@@ -314,13 +327,7 @@ impl<'a> Session<'a> {
         progress: &'a mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let Started { child, tasks, mut meta, drainer, usage: usage_before, attached, budget } = started;
-        let mut mask = None;
-        if options.masked {
-            let random = Mask::random(&meta.zones);
-            mask =
-                Some(random.map_err(|error| RecordError::System { what: "drawing random numbers", error })?);
-            meta = Mask::meta(&meta);
-        }
+        let mask = masked(options, &mut meta)?;
         let writer = match Writer::new(&output.file, &meta) {
             Ok(writer) => writer,
             Err(error) => {
@@ -488,43 +495,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Whether recording costs more than it may.
-    fn look_at_budget(&mut self) -> io::Result<()> {
-        let so_far = self.so_far();
-        let time = self.assembler.counts().last_time;
-        let saving = self.budget.as_mut().and_then(|budget| budget.look(time, so_far));
-        let text = match saving {
-            None => return Ok(()),
-            Some(Saving::PagesOneIn(one_in)) => {
-                self.events.sample_pages(one_in);
-                format!("record.page_events=1/{one_in}")
-            }
-            Some(Saving::NoAccesses) => {
-                let mut sampler = self.accessed.take();
-                self.accessed_cost = sampler.as_mut().and_then(AccessSampler::stop);
-                while let Some(round) = sampler.as_ref().and_then(AccessSampler::next) {
-                    self.assembler.accessed(&round)?;
-                }
-                "record.accesses=off".into()
-            }
-        };
-        self.assembler.mark(Origin { time, pid: 0, tid: 0, cpu: 0 }, &text)
-    }
-
-    /// What there was so far, for the budget.
-    fn so_far(&self) -> SoFar {
-        let counts = self.assembler.counts();
-        let counts = self.assembler.counts_at(counts.last_time);
-        let counted = self.events.counted().events - self.counted_before.events;
-        SoFar { events: counts.events, counted, cpu_ns: counts.cpu_ns }
-    }
-
-    /// What came of the budget.
-    fn sampled(&self) -> Option<Sampled> {
-        let user_pages = self.events.counted().user_pages - self.counted_before.user_pages;
-        self.budget.as_ref().map(|budget| budget.account(self.so_far(), user_pages))
-    }
-
     /// Processes that came into the cgroup from outside are recorded from now on, with what they have.
     fn look_who_joined(&mut self) -> io::Result<()> {
         let Some(folder) = &self.cgroup else { return Ok(()) };
@@ -587,9 +557,7 @@ impl<'a> Session<'a> {
             unreadable: counts.unreadable,
             tasks,
             duration_ns: end_ns - self.meta.start_ns,
-            missing: vec![],
             via: self.meta.via,
-            refusal: None,
             without_huge_pages: self.meta.without_huge_pages,
             cost: self.meta.cost,
             accessed,
@@ -598,6 +566,7 @@ impl<'a> Session<'a> {
             zoneinfo: self.zoneinfo,
             exit_status: self.exit_status,
             interrupted: self.is_interrupted,
+            ..Summary::default()
         })
     }
 

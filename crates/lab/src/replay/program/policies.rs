@@ -34,7 +34,7 @@ fn bind(
     let tasks = process.memory().policy;
     let policy = match policy.policy() {
         None => {
-            spaces.unbind(&process.space, start, pages, tasks);
+            stage.mm.rmap().unbind(&process.space, start, pages, tasks);
             tasks
         }
         Some(policy) if spaces.mbind(&process.space, start, pages, policy).is_err() => {
@@ -53,7 +53,7 @@ fn set(stage: &Stage, process: &Process, policy: SaidPolicy) -> Outcome {
         return Outcome::NotMade(OF_THREADS);
     }
     let policy = policy.policy().unwrap_or(MemPolicy::Local);
-    if stage.mm.spaces().set_mempolicy(&process.space, policy).is_err() {
+    if stage.mm.rmap().set_mempolicy(&process.space, policy).is_err() {
         return Outcome::NotMade(NO_NODES);
     }
     process.set_memory(Memory { policy, ..process.memory() });
