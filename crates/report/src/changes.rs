@@ -23,9 +23,10 @@ const LISTED: usize = 6;
 const LOCKS: [&str; 3] = ["zone", "list", "barn"];
 
 /// What is asked of a recorded program, in the order in which it is said.
-const PROGRAM: [&str; 9] = [
+const PROGRAM: [&str; 10] = [
     "elapsed_ns",
     "cpu_ns",
+    "walk_ns",
     "peak_rss",
     "page_faults",
     "huge_faults",
@@ -192,6 +193,7 @@ fn title(name: &str) -> String {
             "simulated_ns" => "whole run".into(),
             "elapsed_ns" => "run time".into(),
             "cpu_ns" => "CPU time".into(),
+            "walk_ns" => "of it, page walks".into(),
             "peak_rss" => "peak RSS".into(),
             "fork_ns" => "fork of largest process".into(),
             "forked_fault_p99_ns" => "its fault p99 after it".into(),

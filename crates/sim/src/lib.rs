@@ -30,6 +30,7 @@ mod nodes;
 pub mod profile;
 mod task;
 mod time;
+mod tlb;
 
 pub use accesses::{AccessMix, Pattern};
 pub use costs::{Path, Traffic};
@@ -45,3 +46,4 @@ pub use measure::{
 };
 pub use profile::{Figure, FigureKind, FigureSpec, Profile, ProfileError};
 pub use task::{Affinity, TaskSpec};
+pub use tlb::{Tlb, Translations};

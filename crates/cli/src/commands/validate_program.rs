@@ -247,11 +247,17 @@ fn left_out(prediction: &Prediction, source: &Source) -> Result<Vec<String>, Fai
     let mut said = vec![];
     let is_huge = |name: &str| name.starts_with("transparent_hugepage") || name.starts_with("khugepaged");
     if prediction.settings.iter().any(|setting| is_huge(setting.knob.spec().name)) {
-        said.push(
-            "The prediction leaves out that huge pages save TLB misses: between faults the program computes as long as it did \
-             when it was recorded, with small pages alone."
-                .to_owned(),
-        );
+        let walks = match source {
+            Source::Program(program) if !program.walked.is_empty() => {
+                "What huge pages save in walks of page tables is estimated from samples of accessed bits; the size of such \
+                 estimates is not proven (docs/model.md#tlb-misses)."
+            }
+            _ => {
+                "The prediction leaves out that huge pages save TLB misses: between faults the program computes as long as it \
+                 did when it was recorded, with small pages alone."
+            }
+        };
+        said.push(walks.to_owned());
     }
     let refusals = prediction.refusals(source).map_err(Failure::of)?;
     said.extend(refusals.into_iter().map(|refusal| format!("{refusal}: predicted to change nothing.")));

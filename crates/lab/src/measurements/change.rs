@@ -158,6 +158,9 @@ pub fn figures(run: &Run) -> Vec<(Figure, f64)> {
         let lower = Some(Better::Lower);
         add("elapsed_ns".into(), "ns", lower, run.simulated_ns as f64);
         add("cpu_ns".into(), "ns", lower, used.cpu_ns as f64);
+        if used.walk_known_ns > 0 {
+            add("walk_ns".into(), "ns", lower, used.walk_ns as f64);
+        }
         add("page_faults".into(), "count", lower, used.faults() as f64);
         add("huge_faults".into(), "count", None, used.huge_faults as f64);
         add("pages_copied".into(), "count", lower, used.copies as f64);

@@ -157,6 +157,15 @@ pub struct ProgramUse {
     pub peak_rss_pages: u64,
     /// Time of all CPUs that was not idle, ns.
     pub cpu_ns: u64,
+    /// Of that, waiting for walks of the page tables between faults, ns: as far as it is known how often pages are accessed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub walk_ns: u64,
+    /// Own time of the tasks, ns of the recorded machine.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_ns: u64,
+    /// That of which it is known how often pages are accessed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub walk_known_ns: u64,
 }
 
 impl ProgramUse {

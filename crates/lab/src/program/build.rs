@@ -6,6 +6,7 @@ use mm::Cpu;
 use mm::vm::{Protection, Touch, Vpn};
 use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, SaidOfNodes, Task};
 
+use super::accesses::Looks;
 use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
@@ -72,6 +73,7 @@ pub(super) struct Builder {
     layouts: Vec<Layout>,
     files: Files,
     races: Races,
+    looks: Looks,
 }
 
 impl Builder {
@@ -84,6 +86,7 @@ impl Builder {
             layouts: vec![],
             files: Files::new(names),
             races: Races::default(),
+            looks: Looks::default(),
         }
     }
 
@@ -158,6 +161,11 @@ impl Builder {
             }
             EventKind::FileAdd { file, first, pages } => {
                 self.file_call(time, task, (file, first, pages), Call::Fill);
+            }
+            EventKind::Accessed { .. } => {
+                if let Some(space) = self.tracks[task].space {
+                    self.looks.add((time, space), &mut self.tracks, kind);
+                }
             }
             EventKind::Present { address, kind, pages } => self.present(task, address, kind, pages),
             EventKind::Advise { advice: EventKind::FORBID_HUGE_PAGES, .. } => {
@@ -485,6 +493,7 @@ impl Builder {
             });
             self.program.tasks[place.0 as usize] = TaskProgram { begins, ..track.finish() };
         }
+        self.program.walked = self.looks.finish();
         self.program.files = self.files.finish();
         self.program
     }

@@ -5,6 +5,7 @@
 //!   recording ─▶ build ─┬─ track    a task, with the steps that it has so far
 //!                       ├─ clock    how much of the time between events was the task's own
 //!                       ├─ waits    who woke whom, and what was sleep
+//!                       ├─ accesses how often it walked to its pages, by looks at accessed bits
 //!                       ├─ layout   what is mapped where, by the recording's addresses
 //!                       ├─ windows  those addresses as pages of an address space that the memory manager has room for
 //!                       ├─ files    which file is which, and what of it was in memory before
@@ -18,6 +19,7 @@
 //! or lets one go on. Page events are only counted: the pages come from the memory manager of the replay. A recording without
 //! events of address spaces is no program; [`crate::recorded`] makes a workload of its page and slab events.
 
+mod accesses;
 mod build;
 mod clock;
 mod counts;
@@ -33,6 +35,7 @@ mod track;
 mod waits;
 mod windows;
 
+pub use accesses::{Walked, WalkedFrom};
 pub use build::{from_recording, has_program};
 pub use clock::KernelCosts;
 pub use counts::Counted;

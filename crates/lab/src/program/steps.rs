@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use mm::Cpu;
 use mm::vm::{Advice, Protection, Touch, Vpn};
+use sim::Tlb;
 
+use super::accesses::{Walked, WalkedFrom};
 use super::counts::Counted;
 use super::files::RecordedFile;
 use super::said::{SaidPolicy, WhatIsThere};
@@ -204,6 +206,8 @@ pub struct TaskProgram {
     pub steps: Vec<Step>,
     /// Where it ran: from which step on, on which CPU of the machine that was recorded. Ascending; empty where that is not known.
     pub ran_on: Vec<(u32, Cpu)>,
+    /// How often its process walked to its pages, from which step on; empty where that was not looked at.
+    pub walked: Vec<WalkedFrom>,
 }
 
 /// A recorded program.
@@ -221,6 +225,10 @@ pub struct Program {
     pub before: Vec<Vec<Before>>,
     /// What of this was in huge pages.
     pub huge_before: HugeBefore,
+    /// What looks at accessed bits have found.
+    pub walked: Vec<Walked>,
+    /// The TLB of the machine that it was recorded on: the tasks' own time has its walks in it.
+    pub tlb: Option<Tlb>,
     /// Signals are numbered below this.
     pub signals: u32,
     /// Where it was recorded.
@@ -256,7 +264,7 @@ pub enum Before {
 impl TaskProgram {
     /// A task that does nothing yet.
     pub(super) fn new(name: String) -> Self {
-        Self { name, begins: Begins::AsThread, steps: vec![], ran_on: vec![] }
+        Self { name, begins: Begins::AsThread, steps: vec![], ran_on: vec![], walked: vec![] }
     }
 }
 

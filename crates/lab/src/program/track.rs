@@ -4,6 +4,7 @@ use mm::Cpu;
 use mm::vm::Vpn;
 use trace::Task;
 
+use super::accesses::WalkedFrom;
 use super::clock::Clock;
 use super::steps::{Begins, Company, Doing, Step, TaskProgram};
 use crate::recorded::TaskRef;
@@ -26,6 +27,8 @@ pub(super) struct Track {
     heard: Vec<u64>,
     /// Its last fault: the page, and the error code.
     pub(super) last_fault: Option<(Vpn, u32)>,
+    /// Its steps when accessed bits were looked at last.
+    looked_at: u32,
 }
 
 impl Track {
@@ -41,6 +44,7 @@ impl Track {
             touched: 0,
             heard: vec![],
             last_fault: None,
+            looked_at: 0,
         }
     }
 
@@ -98,6 +102,13 @@ impl Track {
         if own_ns > 0 && self.place.is_some() {
             self.program.steps.push(Step { own_ns, doing: Doing::Computes });
         }
+    }
+
+    /// The process's accessed bits were looked at: what was found holds since the look before.
+    pub(super) fn look(&mut self, look: u32) {
+        let step = self.program.walked.last().map_or(0, |_| self.looked_at);
+        self.program.walked.push(WalkedFrom { step, look });
+        self.looked_at = self.program.steps.len() as u32;
     }
 
     /// A wait for the world.

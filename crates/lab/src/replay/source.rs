@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
-use sim::Profile;
+use sim::{Profile, Tlb};
 use trace::{ReadError, Reader};
 
 use crate::program::{self, KernelCosts, Program};
@@ -35,7 +35,9 @@ impl Source {
     ) -> Result<Self, ReadError> {
         if program::has_program(reader) {
             let costs = KernelCosts::of(reader.meta(), host);
-            return Ok(Self::Program(Arc::new(program::from_recording(reader, name, costs)?)));
+            let mut program = program::from_recording(reader, name, costs)?;
+            program.tlb = Some(Tlb::new(host));
+            return Ok(Self::Program(Arc::new(program)));
         }
         Self::read_events(reader, name, host)
     }

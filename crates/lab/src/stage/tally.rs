@@ -112,6 +112,15 @@ impl Tally {
         self.program.set(Some(sums));
     }
 
+    /// A task of a recorded program is through: its walks of page tables, its own time and how much of that has known walks.
+    pub(crate) fn task_walked(&self, task: &ProgramUse) {
+        let mut sums = self.program.get().unwrap_or_default();
+        sums.walk_ns += task.walk_ns;
+        sums.own_ns += task.own_ns;
+        sums.walk_known_ns += task.walk_known_ns;
+        self.program.set(Some(sums));
+    }
+
     /// What the address spaces of a recorded program came to; `None` where there is none.
     pub(crate) fn program(&self) -> Option<ProgramUse> {
         self.program.get()

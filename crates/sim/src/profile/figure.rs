@@ -161,6 +161,15 @@ pub const FIGURES: &[FigureSpec] = &[
     figure("cache.l1_ns", 0.1, 100.0).is("latency of the first level"),
     figure("cache.l2_ns", 0.1, 1000.0).is("latency of the second level"),
     figure("cache.l3_ns", 0.1, 10_000.0).is("latency of the last level"),
+    figure("tlb.entries", 1.0, 1e6)
+        .is("translations that the second-level TLB of a core has room for, of pages of any size"),
+    figure("tlb.huge_entries", 1.0, 1e6).is("those of them that may be of pages of 2 MiB"),
+    figure("tlb.walk_ns", 0.0, 10_000.0).is(
+        "a walk of the page tables with the upper levels in the walker's caches, the last entry's way apart",
+    ),
+    figure("tlb.nested_ratio", 1.0, 100.0).is(
+        "how much longer a walk is because the host's tables are walked as well; 1 where there is no host",
+    ),
     figure("transfer.smt_ns", 0.1, 10_000.0).is("a line's way from a thread of the same core"),
     figure("transfer.same_llc_ns", 0.1, 10_000.0).is("… from a core under the same last-level cache"),
     figure("transfer.same_socket_ns", 0.1, 10_000.0).is("… from elsewhere on the socket"),

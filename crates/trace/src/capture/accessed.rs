@@ -27,6 +27,9 @@ const SHARE: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest wait from clearing to looking.
 const WINDOW_MAX: Duration = Duration::from_millis(500);
+/// CPU time that a process has had on another CPU is known to a tick of the clock, 1 to 10 ms. Windows from here on are long enough for
+/// their own CPU time to be told; in shorter ones the process is taken to have had the share that it had since the round before.
+const TICKS_NS: u64 = 40_000_000;
 /// Shares of the resident pages between which a round says most: below, the window grows, above, it shrinks.
 const GOOD_SHARES: [f64; 2] = [0.12, 0.4];
 
@@ -188,14 +191,21 @@ impl Course {
 
     fn round(&mut self, pid: u32, before: UsedAt) -> Result<(), io::Error> {
         let mut bits = AccessedBits::open(pid).map_err(|(_, error)| error)?;
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let used = || UsedAt::now(pid).ok_or_else(gone);
+        let before_clearing = used()?;
         let cleared = bits.clear(Translations::Kept)?;
+        let after_clearing = used()?;
         if !self.pace.window.is_zero() {
             thread::sleep(self.pace.window);
         }
+        let before_looking = used()?;
         let looked = bits.look()?;
+        let after_looking = used()?;
         let mappings = parse(&looked.text);
-        let gone = || io::Error::from(io::ErrorKind::NotFound);
-        let now = UsedAt::now(pid).filter(|_| !mappings.is_empty()).ok_or_else(gone)?;
+        if mappings.is_empty() {
+            return Err(gone());
+        }
         let sum = |of: fn(&Mapping) -> u64| mappings.iter().map(|mapping| of(mapping) / 4).sum::<u64>();
         let accessed = sum(|mapping| mapping.accessed_kib);
         let resident = sum(|mapping| mapping.resident_kib);
@@ -206,9 +216,15 @@ impl Course {
         self.cost.held_ns_max = self.cost.held_ns_max.max(cleared.took.as_nanos() as u64);
         // Clearing goes over the pages in the same order as looking: a page had its time from the one to the other, on average the
         // mean of what lies between the beginnings and between the ends.
-        let between_ends = (lasted + looked.took).saturating_sub(cleared.took);
-        let window_ns = (lasted + between_ends).as_nanos() as f64 / 2.0;
-        let cpu_ns = (window_ns * now.cpus_since(before)) as u64;
+        let windows = [(before_clearing, before_looking), (after_clearing, after_looking)];
+        let mean =
+            |of: fn(UsedAt, UsedAt) -> u64| windows.map(|(from, to)| of(from, to)).iter().sum::<u64>() / 2;
+        let window_ns = mean(|from, to| to.at.saturating_duration_since(from.at).as_nanos() as u64);
+        let cpu_ns = if window_ns >= TICKS_NS {
+            mean(|from, to| to.ns.saturating_sub(from.ns))
+        } else {
+            (window_ns as f64 * after_looking.cpus_since(before)) as u64
+        };
         // Nobody may listen any more.
         let _ = self.rounds.send(AccessedRound { pid, cpu_ns, mappings });
         Ok(())

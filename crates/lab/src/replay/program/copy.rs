@@ -13,6 +13,7 @@ use super::balance::Balance;
 use super::before;
 use super::player::Player;
 use super::process::{Memory, Process};
+use super::walks::WalkPrices;
 use crate::program::{Begins, Program, SignalId};
 use crate::recorded::TaskRef;
 use crate::stage::{Random, Stage};
@@ -37,6 +38,8 @@ pub(super) struct Play {
     pub(super) passes: u32,
     /// The program's own time is multiplied by this / 65536.
     pub(super) slowness: u64,
+    /// What walks of page tables cost, where the recording says how many there were.
+    pub(super) walks: Option<WalkPrices>,
 }
 
 /// A copy of the program.

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   Programs (a workload: copies) ─▶ Copy: signals, processes, files ─▶ player: a task goes through its steps
-//!                                                                        └─▶ process: its address space, calls; sharing: what a fork costs
+//!                                                                        ├─▶ process: its address space, calls; sharing: what a fork costs
+//!                                                                        └─▶ walks: what its pages' sizes do to its own time
 //! ```
 //!
 //! `balance` is NUMA balancing of their pages. `before` brings about what was there when the recording began, outside of time.
@@ -19,6 +20,7 @@ mod process;
 mod sharing;
 #[cfg(test)]
 mod tests;
+mod walks;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ use crate::workloads::Workload;
 use balance::Balance;
 use copy::{Copy, Play};
 use process::Memory;
+use walks::WalkPrices;
 
 /// Copies start within this part of the recording's length.
 const OFFSET_SHARE: u64 = 4;
@@ -58,6 +61,7 @@ struct Part {
     /// Whether its tasks run where they ran when they were recorded.
     as_recorded: bool,
     memory: Memory,
+    walks: Option<WalkPrices>,
 }
 
 impl Programs {
@@ -84,6 +88,7 @@ impl Part {
                 allowed: share.mems.unwrap_or(NodeMask::ALL),
                 policy: share.policy.unwrap_or_default(),
             },
+            walks: WalkPrices::of(program, &plan.profile),
         }
     }
 
@@ -109,6 +114,7 @@ impl Part {
             balance: balance.cloned(),
             passes: self.passes,
             slowness: self.slowness,
+            walks: self.walks,
         })
     }
 }

@@ -31,7 +31,13 @@ fn mover(name: &str, ms: u32) -> Program {
     let ran_on = vec![(0, Cpu(1)), (moved, Cpu(0))];
     Program {
         name: name.to_owned(),
-        tasks: vec![TaskProgram { name: name.to_owned(), begins: Begins::InSpace(0), steps, ran_on }],
+        tasks: vec![TaskProgram {
+            name: name.to_owned(),
+            begins: Begins::InSpace(0),
+            steps,
+            ran_on,
+            walked: vec![],
+        }],
         calls: vec![Call::Exec, Call::Map(map)],
         before: vec![vec![]],
         ..Program::default()
@@ -201,8 +207,13 @@ fn policies_that_cannot_be_carried_out_are_counted_by_name() {
     let mut threads =
         saying(Call::SetPolicy(SaidPolicy { mode: PolicyMode::Bind, nodes: 1 }), BEFORE_TOUCH + 1);
     let waits = Step { own_ns: 1000, doing: Doing::Sleeps(50_000_000) };
-    let thread =
-        TaskProgram { name: "t".into(), begins: Begins::AsThread, steps: vec![waits], ran_on: vec![] };
+    let thread = TaskProgram {
+        name: "t".into(),
+        begins: Begins::AsThread,
+        steps: vec![waits],
+        ran_on: vec![],
+        walked: vec![],
+    };
     threads.tasks.push(thread);
     insert(&mut threads, BEFORE_TOUCH, Doing::Starts(crate::recorded::TaskRef(1)));
     let threads = run(vec![threads], &plan(recorded()), &[]);

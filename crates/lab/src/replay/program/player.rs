@@ -9,8 +9,9 @@ use super::balance::{At, TaskClock};
 use super::copy::Copy;
 use super::process::{self, Outcome, Process};
 use super::sharing::Sharing;
-use crate::measurements::ForkUse;
-use crate::program::{Begins, Call, Company, Doing};
+use super::walks::WalkTime;
+use crate::measurements::{ForkUse, ProgramUse};
+use crate::program::{Begins, Call, Company, Doing, Walked};
 use crate::recorded::TaskRef;
 use crate::stage::Random;
 
@@ -26,12 +27,30 @@ pub(super) struct Player {
     process: Rc<Process>,
     jitter: Random,
     clock: TaskClock,
+    /// The next of the task's [`crate::program::TaskProgram::walked`].
+    looks: usize,
+    /// Walks' time that is not a whole nanosecond yet.
+    owed_ns: f64,
+    walks: Walks,
+}
+
+/// What walks came to, of a task.
+#[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_field_names, reason = "the unit comes last in names")]
+struct Walks {
+    /// Time waited for them, ns.
+    here_ns: f64,
+    /// The task's own time, ns as recorded.
+    own_ns: u64,
+    /// That of which it is known how many walks there were.
+    known_ns: u64,
 }
 
 impl Player {
     pub(super) fn new(copy: Rc<Copy>, task: TaskRef, process: Rc<Process>, jitter: Random) -> Self {
         let clock = copy.play.balance.as_ref().map(|balance| balance.clock(task.0)).unwrap_or_default();
-        Self { copy, task, process, jitter, clock }
+        let walks = Walks::default();
+        Self { copy, task, process, jitter, clock, looks: 0, owed_ns: 0.0, walks }
     }
 
     /// The body of the task.
@@ -44,7 +63,11 @@ impl Player {
             while let Some((_, cpu)) = moves.next_if(|(from, _)| *from as usize <= number) {
                 self.copy.stage().machine().restrict_to(Rc::new([*cpu]));
             }
-            self.compute(step.own_ns);
+            while task.walked.get(self.looks + 1).is_some_and(|next| next.step as usize <= number) {
+                self.looks += 1;
+            }
+            let look = task.walked.get(self.looks).map(|from| program.walked[from.look as usize]);
+            self.compute(step.own_ns, look);
             match step.doing {
                 Doing::Computes => {}
                 Doing::Sleeps(ns) => self.copy.stage().machine().sleep(Nanos(u64::from(ns))),
@@ -55,14 +78,23 @@ impl Player {
                 Doing::Signals(signal) => self.copy.signal(signal),
             }
         }
+        let Walks { here_ns, own_ns, known_ns } = self.walks;
+        let used =
+            ProgramUse { walk_ns: here_ns as u64, own_ns, walk_known_ns: known_ns, ..ProgramUse::default() };
+        self.copy.stage().tally.task_walked(&used);
         self.process.hints().ended(self.task.0);
         self.copy.leave(&self.process);
         self.copy.finish();
     }
 
     #[inline]
-    fn compute(&mut self, own_ns: u32) {
+    fn compute(&mut self, own_ns: u32, look: Option<Walked>) {
         let scaled = (u64::from(own_ns) * self.copy.play.slowness) >> 16;
+        self.walks.own_ns += u64::from(own_ns);
+        let scaled = match look {
+            Some(walked) if own_ns > 0 => self.with_walks(own_ns, scaled, walked),
+            _ => scaled,
+        };
         if scaled > 0 {
             let time = Nanos(self.jitter.around(scaled));
             match &self.copy.play.balance {
@@ -70,6 +102,19 @@ impl Player {
                 None => self.copy.stage().machine().compute(time),
             }
         }
+    }
+
+    /// What `own_ns` that are `scaled` here take with the walks of the pages that there are now, ns.
+    fn with_walks(&mut self, own_ns: u32, scaled: u64, walked: Walked) -> u64 {
+        let Some(prices) = &self.copy.play.walks else { return scaled };
+        let WalkTime { here_ns, more_ns } = prices.price(own_ns, walked, &self.process.space);
+        self.walks.here_ns += here_ns;
+        self.walks.known_ns += u64::from(own_ns);
+        self.owed_ns += more_ns;
+        let whole = self.owed_ns as i64;
+        let with = (scaled as i64 + whole).max(0);
+        self.owed_ns -= (with - scaled as i64) as f64;
+        with as u64
     }
 
     #[inline]

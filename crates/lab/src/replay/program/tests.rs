@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use mm::vm::{Protection, Touch, Vpn};
 use mm::{Knob, Policy};
-use sim::Profile;
+use sim::{Profile, Tlb};
 
 use crate::measurements::{ProgramUse, Run};
 use crate::program::{
     Backing, Before, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
+    Walked, WalkedFrom,
 };
 use crate::recorded::TaskRef;
 use crate::replay::{Plan, Source, Variant, replay};
@@ -27,7 +28,7 @@ fn touches(pages: u32, touch: Touch) -> impl Iterator<Item = Step> {
 }
 
 fn task(name: &str, begins: Begins, steps: Vec<Step>) -> TaskProgram {
-    TaskProgram { name: name.to_owned(), begins, steps, ran_on: vec![] }
+    TaskProgram { name: name.to_owned(), begins, steps, ran_on: vec![], walked: vec![] }
 }
 
 /// A parent that maps 4 MiB, writes to it and forks; a child that writes to 100 pages of its copy, while the parent waits.
@@ -181,4 +182,52 @@ fn a_fork_says_what_it_cost() {
     assert!(small.fault_p99_ns <= small.fault_max_ns && small.lasted_ns > 5_000_000, "{small:?}");
     assert!(huge.fork_ns < small.fork_ns, "two entries in place of 1024: {huge:?} {small:?}");
     assert_eq!(small.table_pages, 2);
+}
+
+/// Touches 32 MiB and computes for 40 ms, with four walks to its pages in a microsecond, as a look has found.
+fn walker() -> Program {
+    const LARGE: u32 = 8192;
+    let range = PageRange { start: Vpn(HEAP), pages: LARGE };
+    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let mut steps = vec![step(Doing::Calls(0))];
+    steps.extend(touches(LARGE, Touch::Write));
+    steps.extend(std::iter::repeat_n(Step { own_ns: 400_000, doing: Doing::Computes }, 100));
+    let walked = vec![WalkedFrom { step: 0, look: 0 }];
+    let task = TaskProgram { walked, ..task("walker", Begins::InSpace(0), steps) };
+    Program {
+        name: "walker".to_owned(),
+        tasks: vec![task],
+        calls: vec![Call::Map(map)],
+        before: vec![vec![]],
+        walked: vec![Walked { per_second: 4_000_000, resident: u64::from(LARGE) }],
+        tlb: Some(Tlb::new(&Profile::load("kvm-genoa-2c").unwrap())),
+        ..Program::default()
+    }
+}
+
+#[test]
+fn as_recorded_walks_are_told_and_change_nothing() {
+    let small = [(Knob::TransparentHugepage, 0)];
+    let unknown = Program { walked: vec![], ..walker() };
+    let unknown =
+        Program { tasks: vec![TaskProgram { walked: vec![], ..unknown.tasks[0].clone() }], ..unknown };
+    let [with, without] = [walker(), unknown].map(|program| run(&program, &plan(), &small));
+    assert_eq!(with.simulated_ns, without.simulated_ns, "to the nanosecond");
+    assert_eq!(with.latency, without.latency);
+    let used = used(&with);
+    assert_eq!(used.walk_known_ns, used.own_ns);
+    assert!(used.walk_ns > 1_000_000, "{used:?}");
+    assert!(with.notes[0].contains("take") && without.notes[0].contains("left out"), "{:?}", with.notes);
+}
+
+#[test]
+fn huge_pages_save_walks_and_another_machine_has_its_own() {
+    let small = used(&run(&walker(), &plan(), &[(Knob::TransparentHugepage, 0)]));
+    let huge = used(&run(&walker(), &plan(), &[(Knob::TransparentHugepage, 1)]));
+    assert!(huge.walk_ns < small.walk_ns / 4, "{huge:?} {small:?}");
+    let saved = small.walk_ns - huge.walk_ns;
+    assert!(small.cpu_ns - huge.cpu_ns > saved, "faults are saved as well: {huge:?} {small:?}");
+    let bare = Plan { profile: Profile::load("epyc-9654").unwrap(), ..plan() };
+    let bare = used(&run(&walker(), &bare, &[(Knob::TransparentHugepage, 0)]));
+    assert!(bare.walk_ns < small.walk_ns, "no host's tables: {bare:?}");
 }
