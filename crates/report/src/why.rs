@@ -154,14 +154,13 @@ fn how(why: &Why) -> String {
 
 /// What else changed, where the figure that was asked for did not.
 fn elsewhere(runs: &[Run]) -> String {
-    let sides = runs.split_at(runs.len() / 2);
-    let group = |runs: &[Run]| runs.to_vec();
-    let (mut first, mut second) = (group(sides.0), group(sides.1));
-    // They may share a policy and a variant's name.
-    first.iter_mut().for_each(|run| run.variant = "first".to_owned());
-    second.iter_mut().for_each(|run| run.variant = "second".to_owned());
-    first.append(&mut second);
-    let scenes = scenes(&first);
+    // Both sides may go by one policy and one variant's name.
+    let named = |(place, run): (usize, &Run)| {
+        let variant = if place < runs.len() / 2 { "first" } else { "second" };
+        Run { variant: variant.to_owned(), ..run.clone() }
+    };
+    let sides: Vec<Run> = runs.iter().enumerate().map(named).collect();
+    let scenes = scenes(&sides);
     let [scene] = &scenes[..] else { return String::new() };
     let [one, two] = &scene.groups[..] else { return String::new() };
     let all = changes(one, two);

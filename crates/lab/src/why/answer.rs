@@ -135,6 +135,7 @@ impl Causes<'_> {
         let v = |set: Set, seed: usize| of_sets[sets.binary_search(&set).expect("it was asked for")][seed];
         let effect = |of: &dyn Fn(usize) -> f64| Effect::of((0..seeds).map(of));
         let shares: Vec<Vec<f64>> = (0..seeds).map(|seed| share::shares(count, |set| v(set, seed))).collect();
+        let share_of = |cause: usize| effect(&|seed| shares[seed][cause]);
         let mut causes: Vec<Cause> = vec![];
         let mut apart: Vec<(usize, f64)> = vec![];
         for cause in 0..count {
@@ -148,7 +149,7 @@ impl Causes<'_> {
                 apart.push((cause, depends.mean.abs()));
             }
             causes.push(Cause {
-                share: effect(&|seed| shares[seed][cause]),
+                share: share_of(cause),
                 alone: effect(&alone),
                 taken_back: effect(&taken_back),
                 depends,
@@ -158,11 +159,12 @@ impl Causes<'_> {
         apart.sort_by(|one, other| other.1.total_cmp(&one.1));
         let apart: Vec<usize> = apart.into_iter().map(|(cause, _)| cause).take(PAIRED).collect();
         let mean = |set: Set| (0..seeds).map(|seed| v(set, seed)).sum::<f64>() / seeds as f64;
-        let unit = trials.runs(self.levers.every()).chain(trials.runs(Taken::NONE));
-        let unit = unit.filter_map(|run| goals[goal].unit(run)).next().unwrap_or_default();
+        let unit = [self.levers.every(), Taken::NONE]
+            .into_iter()
+            .find_map(|side| trials.runs(side).find_map(|run| goals[goal].unit(run)));
         let mut answer = WhyGoal {
             metric: goals[goal].name().to_owned(),
-            unit: unit.to_owned(),
+            unit: unit.unwrap_or_default().to_owned(),
             before: mean(0),
             after: mean(full),
             change: effect(&|seed| v(full, seed) - v(0, seed)),

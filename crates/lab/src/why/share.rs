@@ -21,7 +21,7 @@ pub(super) fn sets(count: usize) -> Vec<Set> {
     let mut all: Vec<Set> = match method(count) {
         ShareMethod::AllOrders => (0..=full).collect(),
         ShareMethod::TwoOrders => {
-            let prefixes = (0..=count).map(|length| full_of(length));
+            let prefixes = (0..=count).map(full_of);
             let ends = (0..=count).map(|length| full & !full_of(length));
             let singles = (0..count).flat_map(|cause| [1 << cause, full & !(1 << cause)]);
             prefixes.chain(ends).chain(singles).collect()
@@ -115,7 +115,7 @@ mod tests {
             let n = cause as f64;
             let with_lower = if cause > 0 { 10.0 * n } else { 0.0 };
             let with_upper = if cause < 5 { 10.0 * (n + 1.0) } else { 0.0 };
-            assert!(near(*part, n + 1.0 + (with_lower + with_upper) / 2.0), "{cause}: {part}");
+            assert!(near(*part, n + 1.0 + f64::midpoint(with_lower, with_upper)), "{cause}: {part}");
         }
     }
 

@@ -88,14 +88,15 @@ impl Rules {
         let Self { lists, zone, tier, reclaim, compact, slab } = self;
         lists.visit(&other.lists, list);
         zone.visit(&other.zone, list);
-        tier.visit(&other.tier, list);
-        reclaim.visit(&other.reclaim, list);
+        tier.visit(other.tier, list);
+        reclaim.visit(other.reclaim, list);
         compact.visit(&other.compact, list);
         slab.visit(&other.slab, list);
     }
 }
 
 /// What a rule is called, where it belongs, what it decides.
+#[derive(Clone, Copy)]
 pub(super) struct Of(pub(super) &'static str, pub(super) &'static [Mechanism], pub(super) &'static str);
 
 /// Rules as they are gathered; those that are taken become another policy's on the way.

@@ -163,7 +163,7 @@ impl ReclaimRules {
         }
     }
 
-    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: Self, to: &mut List) {
         use Mechanism::{HugePages, Reclaim};
         let Self { lru, batch, anon, huge_fault, huge_zero, part_reuse, protect, congestion } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);

@@ -65,7 +65,7 @@ impl TierRules {
     /// Those of mainline Linux.
     pub(super) const LINUX: Self = Self { promotion: PromotionRule::Balancing };
 
-    pub(super) fn visit(&mut self, other: &Self, to: &mut List) {
+    pub(super) fn visit(&mut self, other: Self, to: &mut List) {
         let Self { promotion } = self;
         let promotion_of =
             Of("promotion", &[Mechanism::Promotion], "who looks for hot pages besides NUMA balancing");
