@@ -246,7 +246,7 @@ pub(crate) struct Replay {
     /// Nodes that memory may be on, as 0-1 (cpuset.mems)
     #[arg(long, value_name = "[NAME=]LIST")]
     pub(crate) mems: Vec<String>,
-    /// Memory policy: local, preferred:N, bind:LIST, interleave[:LIST], weighted-interleave[:LIST] (numactl)
+    /// Memory policy: local, preferred:N, bind:LIST, interleave or interleave:LIST, weighted-interleave likewise (numactl)
     #[arg(long, value_name = "[NAME=]POLICY")]
     pub(crate) mempolicy: Vec<String>,
     /// Policy: linux-X.Y
