@@ -44,7 +44,7 @@ mod tests {
             Sampled { budget_ppm: 20_000, spent_ns: 1_000_000, cpu_ns: 101_000_000, ..Sampled::default() };
         assert_eq!(
             account(&within),
-            "budget 2%: recording took about 1 ms of the tasks' time, 1.0% of the rest; nothing was sampled"
+            "budget 2%: recording took about 1.000 ms of the tasks' time, 1.0% of the rest; nothing was sampled"
         );
         let step = SamplingStep { at_ns: 5, page_events_one_in: 64, stops_accesses: true };
         let passed = Sampled { spent_ns: 9_000_000, page_events_counted: 7, steps: vec![step], ..within };
