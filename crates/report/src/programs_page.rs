@@ -169,7 +169,8 @@ const HEAD: &str = "\
 Each is run for real under every setting, in the order A B C C B A, recorded once under the first without huge pages, and every
 setting is predicted from that one recording. ± is half of a 95 % interval of the real mean. Huge faults and `thp_collapse_alloc` are
 counted by the kernel for the whole machine, so other programs are in them; peak RSS is that of the largest process. Run time predicted
-leaves out waiting for a CPU that others had. No parameter was chosen on these programs.
+leaves out waiting for a CPU that others had. Rules of the replay (what a race of two faults is, which pages of files were there before) were
+mended with programs like these in view; no number of the page was chosen on them.
 
 ";
 
