@@ -5,12 +5,14 @@
 //! compared with today's. [`groups`] puts runs that differ in nothing but their seed together, and [`compare`] sets
 //! groups beside each other with means, deviations and confidence intervals.
 
+mod bound;
 mod change;
 mod comparison;
 mod document;
 mod experiment;
 mod forks;
 mod group;
+mod judged;
 mod knob_use;
 mod labels;
 mod latency;
@@ -23,6 +25,7 @@ mod statistics;
 mod validated;
 mod why;
 
+pub use bound::{Bound, BoundError, BoundSide, Limit, Unit};
 pub use change::{Change, Figure, Told, changes, figures, means};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
@@ -34,6 +37,7 @@ pub use experiment::{
 };
 pub use forks::{ForkUse, Forks};
 pub use group::{Group, Scene, groups, scenes};
+pub use judged::{Held, Judged, bounded_figures};
 pub use knob_use::{KnobOutcome, KnobUses};
 pub use labels::{Confidence, Label, MechanismLabel};
 pub use latency::{Distribution, Latency, log2_low};
