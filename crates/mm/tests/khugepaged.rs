@@ -81,6 +81,69 @@ fn small_pages_become_a_huge_one_that_holds_what_they_held() {
     }
 }
 
+/// A huge page of two families: a program's, and its child's, which still maps it whole; the program has written to so many
+/// pages since, and has copies of them. Gives what each page of the program and of the child holds, too.
+fn forked(mm: &Mm<Remembering>, written: u32) -> ([Space; 2], Vpn, [Vec<u32>; 2]) {
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    mm.spaces().advise(&space, at, PAGEBLOCK_PAGES, HugePages::Advised);
+    let old: Vec<u32> = (1..=PAGEBLOCK_PAGES).collect();
+    for (page, number) in (0..).zip(&old) {
+        write(mm, &space, at.add(page), *number).unwrap();
+    }
+    assert_eq!(space.huge_pages(), 1);
+    let child = mm.spaces().fork(&space).unwrap();
+    let mut new = old.clone();
+    for page in 0..written {
+        new[page as usize] += 10_000;
+        write(mm, &space, at.add(page), new[page as usize]).unwrap();
+    }
+    assert_eq!((space.huge_pages(), child.huge_pages()), (0, 1));
+    ([space, child], at, [new, old])
+}
+
+/// As Redis is once it saves in a child: its huge pages are mapped by small entries, and copied where they were written to.
+#[test]
+fn parts_of_a_huge_page_become_a_huge_page_again() {
+    let mm = machine();
+    let ([space, child], at, [new, _]) = forked(&mm, 5);
+    mm.spaces().exit(&child);
+    assert_eq!(made(&mm, &space), 1);
+    assert_holds(&mm, &space, at, &new);
+    mm.lru().lru_drain_all();
+    assert_eq!(mm.views().memory_use().held(), u64::from(PAGEBLOCK_PAGES) + 1, "the old one is free");
+    end(&mm, &[&space]);
+}
+
+#[test]
+fn so_many_pages_may_be_shared() {
+    let mm = machine();
+    let ([space, child], at, [new, old]) = forked(&mm, PAGEBLOCK_PAGES - 257);
+    assert_eq!(made(&mm, &space), 0, "257 parts are the child's too");
+    write(&mm, &space, at.add(300), new[300]).unwrap();
+    mm.set_knob(Knob::KhugepagedMaxPtesShared, 255).unwrap();
+    assert_eq!(made(&mm, &space), 0);
+    mm.set_knob(Knob::KhugepagedMaxPtesShared, 256).unwrap();
+    assert_eq!((made(&mm, &space), child.huge_pages()), (1, 1));
+    assert_holds(&mm, &space, at, &new);
+    assert_holds(&mm, &child, at, &old);
+    assert_eq!(write(&mm, &child, at.add(3), 77), Ok(()));
+    assert_holds(&mm, &space, at, &new);
+    end(&mm, &[&space, &child]);
+}
+
+#[test]
+fn small_pages_that_are_shared_are_copied_and_stay() {
+    let mm = machine();
+    let (space, at, numbers) = small_pages(&mm, 1, 2);
+    let child = mm.spaces().fork(&space).unwrap();
+    assert_eq!(made(&mm, &space), 1, "256 of them are shared, as many as may be");
+    assert_holds(&mm, &child, at, &numbers);
+    assert_eq!(write(&mm, &child, at, 88), Ok(()));
+    assert_holds(&mm, &space, at, &numbers);
+    end(&mm, &[&space, &child]);
+}
+
 /// Runs a round and says how many huge pages it made.
 fn made(mm: &Mm<Remembering>, space: &Space) -> u64 {
     let before = space.huge_pages();

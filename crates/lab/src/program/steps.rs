@@ -272,7 +272,8 @@ impl Program {
     /// What it brings for knobs to act on.
     pub fn brings(&self) -> Brings {
         let writes = self.calls.iter().any(|call| matches!(call, Call::Write(_)));
-        Brings { files: writes, hints: true, ..Brings::SPACES }
+        let forks = self.tasks.iter().any(|task| task.begins == Begins::AsFork);
+        Brings { files: writes, forks, hints: true, ..Brings::SPACES }
     }
 
     /// CPUs of the recorded machine that are known to have run its tasks: the highest one's number and one more; 0 for none.

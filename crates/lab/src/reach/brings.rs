@@ -8,6 +8,8 @@ pub struct Brings {
     pub slabs: bool,
     /// Address spaces, whose pages come by faults and can be reclaimed, moved and put together.
     pub spaces: bool,
+    /// Address spaces that have pages in common with those that they forked.
+    pub forks: bool,
     /// Files that are written to.
     pub files: bool,
     /// Address spaces that are looked through for pages in use, so that these can be promoted.
@@ -25,6 +27,7 @@ impl Brings {
     pub const PAGES: Self = Self {
         slabs: false,
         spaces: false,
+        forks: false,
         files: false,
         programs: false,
         hints: false,
@@ -46,6 +49,7 @@ impl Brings {
         Self {
             slabs: self.slabs || other.slabs,
             spaces: self.spaces || other.spaces,
+            forks: self.forks || other.forks,
             files: self.files || other.files,
             programs: self.programs || other.programs,
             hints: self.hints || other.hints,

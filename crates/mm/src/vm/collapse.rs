@@ -1,8 +1,9 @@
 //! Putting a huge page in the place of the small ones of a table (`collapse_huge_page`).
 //!
-//! While the pages are copied, marks of migration stand in the place of their entries, and nobody can get a reference to
-//! them: who touches one waits, who holds one already keeps the table as it is. The lock under which regions change is
-//! held all the while, so nothing is unmapped or forked meanwhile; a page that comes to an empty entry undoes it all.
+//! While the pages are copied, marks of migration stand in the place of their entries, and each page is locked: who touches
+//! one waits, and nobody moves or reclaims it; who holds one already keeps the table as it is. Pages that another address
+//! space maps too are copied as well, and stay with that one. The lock under which regions change is held all the while, so
+//! nothing is unmapped or forked meanwhile; a page that comes to an empty entry undoes it all.
 
 use alloc::vec::Vec;
 
@@ -45,6 +46,45 @@ pub(super) enum Asker {
     Program,
 }
 
+/// Who maps a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sharing {
+    /// The table that is looked at.
+    Alone,
+    /// Others as well: a child, or a parent (`folio_maybe_mapped_shared`).
+    WithOthers,
+}
+
+/// How many entries of a table map parts of a huge page; the last answer is kept, for parts stand side by side.
+#[derive(Clone, Copy, Debug, Default)]
+struct PartsHere {
+    last: Option<(Pfn, u32)>,
+}
+
+impl PartsHere {
+    fn of<M: Machine>(&mut self, head: Pfn, held: &Held<'_, M>, start: Vpn) -> u32 {
+        if let Some((_, here)) = self.last.filter(|(of, _)| *of == head) {
+            return here;
+        }
+        let is_part = |slot: &u32| {
+            let entry = held.entry(start.add(*slot));
+            entry.is_present() && entry.head() == head
+        };
+        let here = (0..PAGEBLOCK_PAGES).filter(is_part).count() as u32;
+        self.last = Some((head, here));
+        here
+    }
+}
+
+/// What a table mapped, which is to be in one huge page.
+#[derive(Debug, Default)]
+struct Taken {
+    /// The first entries, as they were.
+    entries: Vec<Entry>,
+    /// The pages that are locked for it, huge ones by their heads.
+    locked: Vec<Pfn>,
+}
+
 impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     /// Puts a huge page in the place of the table that begins at `start` for a program that asks for it now; says whether
     /// one is there.
@@ -54,9 +94,10 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         there(space) || self.collapse(space, start, Asker::Program) == Collapse::Done
     }
 
-    /// Puts a huge page in the place of the pages of the table that begins at `start`, if enough are there, all are small
-    /// ones of this address space alone, and one was used of late. Pages in swap are not read back for it, as Linux does
-    /// with up to 64.
+    /// Puts a huge page in the place of the pages of the table that begins at `start`, if enough are there, few enough are
+    /// shared with others, nothing but page tables refers to them, and one was used of late. Parts of a huge page that is
+    /// mapped by small entries are pages like others (both since 5.8, whatever the policy). Pages in swap are not read back
+    /// for it, as Linux does with up to 64.
     pub(super) fn collapse(self, space: &AddressSpace<M>, start: Vpn, asker: Asker) -> Collapse {
         let Some(table) = space.table(start) else { return Collapse::Stays };
         let Some(node) = self.worth_collapsing(space, (&table.lock(self.machine()), start), asker) else {
@@ -96,7 +137,8 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
             return None;
         }
         let mut on_nodes = alloc::vec![0_u32; self.topology().nodes.len()];
-        let (mut empty, mut touched) = (0_u32, false);
+        let (mut empty, mut shared, mut touched) = (0_u32, 0_u32, false);
+        let mut parts = PartsHere::default();
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
             let entry = held.entry(vpn);
             if is_empty(entry) {
@@ -105,16 +147,24 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
             }
             // The look that compaction's scanner takes at a page is the like of this one.
             self.machine().spend(Chore::MigrateScan, 1);
-            if !self.may_collapse(space, entry) {
-                return None;
+            let here = if entry.has(bit::PART) { parts.of(entry.head(), held, start) } else { 1 };
+            match self.sharing(space, entry, here)? {
+                Sharing::Alone => {}
+                Sharing::WithOthers => shared += 1,
             }
             touched |= entry.has(bit::ACCESSED);
             on_nodes[usize::from(self.pages().node_of_page(entry.pfn()).0)] += 1;
         }
-        let by = (Knob::KhugepagedMaxPtesNone, empty.into());
-        let is_too_empty = |most: u64| u64::from(empty) > most;
-        let by_daemon = asker == Asker::Daemon;
-        if by_daemon && (!touched || self.knobs().decide_by(self.machine(), by, |most| most, is_too_empty)) {
+        let allows = |knob: Knob, pages: u32| {
+            let by = (knob, pages.into());
+            !self.knobs().decide_by(self.machine(), by, |most| most, |most| u64::from(pages) > most)
+        };
+        let khugepaged_may = || {
+            touched
+                && allows(Knob::KhugepagedMaxPtesNone, empty)
+                && allows(Knob::KhugepagedMaxPtesShared, shared)
+        };
+        if asker == Asker::Daemon && !khugepaged_may() {
             return None;
         }
         // The first of those with the most.
@@ -122,15 +172,19 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         most.map(|(node, _)| Node(node as u16))
     }
 
-    /// Whether `entry` maps a small anonymous page that nothing else refers to, as far as can be seen.
-    fn may_collapse(self, space: &AddressSpace<M>, entry: Entry) -> bool {
-        if !entry.is_present() || entry.has(bit::PART) {
-            return false;
+    /// Who maps the anonymous page of `entry`, to which `here` entries of its table refer; `None` if it is not one, or
+    /// something else refers to it, as far as can be seen.
+    fn sharing(self, space: &AddressSpace<M>, entry: Entry, here: u32) -> Option<Sharing> {
+        if !entry.is_present() {
+            return None;
         }
-        let pfn = entry.pfn();
-        self.machine().touch(Line { kind: LineKind::Frame, index: pfn.0 }, Access::Read);
-        let page = self.lru().page(pfn);
-        page.mapping() == Mapping::Anon(space.family) && page.refs() == 1
+        let head = entry.head();
+        self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Read);
+        let page = self.lru().page(head);
+        if page.mapping() != Mapping::Anon(space.family) || page.refs() != page.mapped() {
+            return None;
+        }
+        Some(if page.mapped() == here { Sharing::Alone } else { Sharing::WithOthers })
     }
 
     /// Whether `region` may have huge pages that are made of small ones: a program need not wait for the setting to allow it,
@@ -157,7 +211,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         let came = |(slot, entry): (usize, &Entry)| {
             is_empty(*entry) && !is_empty(held.entry(start.add(slot as u32)))
         };
-        if taken.iter().enumerate().any(came) {
+        if taken.entries.iter().enumerate().any(came) {
             self.give_small_pages_back(&mut held, start, &taken);
             return false;
         }
@@ -165,7 +219,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         page.init(Mapping::Anon(space.family), region.anon_index(start), &[PageFlag::SwapBacked]);
         page.note_placement(region.placement);
         page.add_mapped();
-        for (entry, slot) in taken.iter().zip(0..) {
+        for (entry, slot) in taken.entries.iter().zip(0..) {
             held.set(start.add(slot), Entry::NONE);
             if !is_empty(*entry) {
                 space.stat.count_pages(PageKind::Anon, self.pages().node_of_page(entry.pfn()), -1);
@@ -181,48 +235,66 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         true
     }
 
-    /// Marks all entries of the table as migrating and takes the one reference to each page. Gives the entries as they
-    /// were, `None` if a page has another reference; then nothing has changed.
+    /// Marks all entries of the table as migrating and locks each page. Gives the entries as they were, `None` if somebody
+    /// has a page locked or refers to one; then nothing has changed.
     fn take_small_pages(
         self,
         space: &AddressSpace<M>,
         place: (Vpn, &Table<M>),
         asker: Asker,
-    ) -> Option<Vec<Entry>> {
+    ) -> Option<Taken> {
         let (start, table) = place;
         let mut held = table.lock(self.machine());
         self.worth_collapsing(space, (&held, start), asker)?;
-        let mut taken = Vec::with_capacity(PAGEBLOCK_PAGES as usize);
+        let mut taken = Taken::default();
         for vpn in (0..PAGEBLOCK_PAGES).map(|slot| start.add(slot)) {
             let entry = held.entry(vpn);
             if is_empty(entry) {
-                taken.push(entry);
+                taken.entries.push(entry);
                 continue;
             }
             self.machine().spend(Chore::RmapStep, 1);
-            // With the processor's latest bits; from here on it writes no more.
-            let last = held.set(vpn, entry.migrating());
-            if !self.lru().page(last.pfn()).freeze(1) {
-                held.set(vpn, last);
+            if !self.lock_page_of(entry, &mut taken) {
                 self.give_small_pages_back(&mut held, start, &taken);
                 return None;
             }
-            taken.push(last);
+            // With the processor's latest bits; from here on it writes no more.
+            taken.entries.push(held.set(vpn, entry.migrating()));
         }
         Some(taken)
     }
 
+    /// Locks the page of `entry`, unless that is done already; says whether it is, and nothing but page tables refers to it.
+    fn lock_page_of(self, entry: Entry, taken: &mut Taken) -> bool {
+        let head = entry.head();
+        if entry.has(bit::PART) && taken.locked.contains(&head) {
+            return true;
+        }
+        let page = self.lru().page(head);
+        if !page.set(PageFlag::Locked) {
+            return false;
+        }
+        taken.locked.push(head);
+        page.refs() == page.mapped()
+    }
+
     /// Undoes [`Self::take_small_pages`] for the first entries of the table.
-    fn give_small_pages_back(self, held: &mut Held<'_, M>, start: Vpn, taken: &[Entry]) {
-        for (&entry, slot) in taken.iter().zip(0..).filter(|(entry, _)| !is_empty(**entry)) {
-            self.lru().page(entry.pfn()).unfreeze(1);
+    fn give_small_pages_back(self, held: &mut Held<'_, M>, start: Vpn, taken: &Taken) {
+        for (&entry, slot) in taken.entries.iter().zip(0..).filter(|(entry, _)| !is_empty(**entry)) {
             held.set(start.add(slot), entry);
+        }
+        self.unlock(taken);
+    }
+
+    fn unlock(self, taken: &Taken) {
+        for &head in &taken.locked {
+            self.lru().page(head).clear(PageFlag::Locked);
         }
     }
 
     /// Gives `huge` the contents of the pages of `taken`, and zeros where there was none.
-    fn fill(self, huge: Pfn, taken: &[Entry]) {
-        for (entry, slot) in taken.iter().zip(0..) {
+    fn fill(self, huge: Pfn, taken: &Taken) {
+        for (entry, slot) in taken.entries.iter().zip(0..) {
             if is_empty(*entry) {
                 self.machine().clear(huge.add(slot), Order::ZERO);
             } else {
@@ -232,14 +304,17 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         }
     }
 
-    /// The pages of `taken` are mapped no more: their frames are free.
-    fn free_small_pages(self, taken: &[Entry]) {
-        let pages = taken.iter().filter(|entry| !is_empty(**entry)).map(|entry| entry.pfn());
-        let pages: Vec<Pfn> = pages.collect();
-        for &pfn in &pages {
-            self.lru().page(pfn).sub_mapped();
-            self.lru().page(pfn).unfreeze(1);
+    /// The pages of `taken` are mapped here no more: what nobody else maps is free.
+    fn free_small_pages(self, taken: &Taken) {
+        let entries = taken.entries.iter().filter(|entry| !is_empty(**entry));
+        let heads: Vec<Pfn> = entries.map(|entry| entry.head()).collect();
+        for &head in &heads {
+            let page = self.lru().page(head);
+            if page.sub_mapped() {
+                page.clear(PageFlag::Mlocked);
+            }
         }
-        self.lru().put_pages(&pages);
+        self.unlock(taken);
+        self.lru().put_pages(&heads);
     }
 }

@@ -6,7 +6,7 @@ use mm::vm::{Protection, Touch, Vpn};
 use mm::{Knob, Policy};
 use sim::{Profile, Tlb};
 
-use crate::measurements::{ProgramUse, Run};
+use crate::measurements::{KnobOutcome, ProgramUse, Run};
 use crate::program::{
     Backing, Before, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
     Walked, WalkedFrom,
@@ -157,17 +157,37 @@ fn two_tasks_at_one_page_have_a_fault_each() {
     assert_eq!(allocated(&at_once), allocated(&close) + 10, "each had a page, one of them for nothing");
 }
 
-/// A fork is told with what it took and with what it costs the parent while the child has the pages.
-#[test]
-fn a_fork_says_what_it_cost() {
+/// A parent that writes while the child, which computes for so long first, still has the pages.
+fn together(child_computes_ns: u32) -> Program {
     let mut program = family();
-    program.forked_ns.insert(1, 777);
-    // The parent writes while the child still has the pages.
     let awaits =
         program.tasks[0].steps.iter().position(|step| matches!(step.doing, Doing::Awaits(_))).unwrap();
     let awaits = program.tasks[0].steps.remove(awaits);
     program.tasks[0].steps.push(awaits);
-    program.tasks[1].steps.insert(0, Step { own_ns: 5_000_000, doing: Doing::Computes });
+    program.tasks[1].steps.insert(0, Step { own_ns: child_computes_ns, doing: Doing::Computes });
+    program
+}
+
+/// The parent's first huge page has 50 copies of its own while the child has the rest too: 462 pages are shared.
+#[test]
+fn khugepaged_takes_as_many_shared_pages_as_it_may() {
+    let uses = |most: u64| {
+        let shared = Knob::KhugepagedMaxPtesShared;
+        let knobs = [(Knob::TransparentHugepage, 1), (Knob::KhugepagedScanSleep, 1), (shared, most)];
+        let run = run(&together(20_000_000), &plan(), &knobs);
+        let made = run.counters.get("khugepaged_pages_collapsed").copied().unwrap_or(0);
+        (made, run.knob_uses[shared.spec().name].outcome)
+    };
+    assert_eq!(uses(Knob::KhugepagedMaxPtesShared.spec().default), (0, KnobOutcome::Consulted));
+    assert_eq!(uses(461), (0, KnobOutcome::Consulted), "decides as its default does");
+    assert_eq!(uses(462), (1, KnobOutcome::Acted));
+}
+
+/// A fork is told with what it took and with what it costs the parent while the child has the pages.
+#[test]
+fn a_fork_says_what_it_cost() {
+    let mut program = together(5_000_000);
+    program.forked_ns.insert(1, 777);
     let of = |huge: u64| {
         let forks = run(&program, &plan(), &[(Knob::TransparentHugepage, huge)]).forks;
         assert_eq!((forks.count, forks.largest.len()), (1, 1));

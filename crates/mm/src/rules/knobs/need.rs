@@ -14,6 +14,8 @@ pub enum Need {
     Slabs,
     /// Address spaces.
     Spaces,
+    /// Address spaces that have pages in common with those that they forked.
+    Forks,
     /// Files that are written to.
     Files,
     /// Address spaces that are looked through for pages in use.

@@ -2,8 +2,8 @@
 
 use super::StandsFor::{BootParameter, Nothing, Sysctl, SysctlNumber, Sysfs};
 use super::need::Need::{
-    self, Daemons, Files, HighMem, Hints, OrderOfZones, Other, Programs, RoomForAnon, SeveralNodes, Slabs,
-    SlowNode, Spaces, ZoneBelowAnother,
+    self, Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Other, Programs, RoomForAnon, SeveralNodes,
+    Slabs, SlowNode, Spaces, ZoneBelowAnother,
 };
 use super::need::{
     ARENAS, AVOIDS_MIXING, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE,
@@ -372,6 +372,17 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
         needs: &[Spaces, ALLOWS_HUGE],
         compares: Compares::Pages("what was missing of a huge page"),
+    }
+    KhugepagedMaxPtesShared: MAINLINE {
+        name: "transparent_hugepage.khugepaged.max_ptes_shared",
+        max: 511, default: 256, unit: "pages",
+        meaning: "How many of 512 pages may be shared with other address spaces, as a parent's and a child's are, for khugepaged \
+                  to put a huge one in their place",
+        // 71a2c112a0f6, June 2020; from memory.
+        kernels: Some(Kernels::since(5, 8)),
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_shared"),
+        needs: &[Spaces, Forks, ALLOWS_HUGE],
+        compares: Compares::Pages("what was shared of a huge page"),
     }
     UseZeroPage: MAINLINE {
         name: "transparent_hugepage.use_zero_page",
