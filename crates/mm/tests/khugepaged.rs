@@ -70,8 +70,8 @@ fn small_pages_become_a_huge_one_that_holds_what_they_held() {
         assert_eq!((counters.get("thp_collapse_alloc"), counters.get("khugepaged_pages_collapsed")), (2, 2));
         assert_eq!(counters.get("khugepaged_full_scans"), 1);
         mm.lru().lru_drain_all();
-        // Two huge pages and the frames of two tables; all small pages are free again.
-        assert_eq!(mm.views().memory_use().held(), 2 * u64::from(PAGEBLOCK_PAGES) + 2);
+        // Two huge pages and the frames of four tables; all small pages are free again.
+        assert_eq!(mm.views().memory_use().held(), 2 * u64::from(PAGEBLOCK_PAGES) + 4);
         assert_holds(&mm, &space, at, &numbers);
         // What is one page can be taken apart again, and put together.
         mm.spaces().munmap(&space, at.add(5), 1);

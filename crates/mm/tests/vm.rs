@@ -52,8 +52,8 @@ fn a_page_is_faulted_in_once_and_given_back() {
         assert_eq!(touch(&mm, &space, start.add(page), Touch::Write), Some(FaultKind::Minor));
         assert_eq!(touch(&mm, &space, start.add(page), Touch::Write), None);
     }
-    assert_eq!((space.resident_pages(), space.table_pages()), (1000, 2));
-    assert_eq!(held(&mm), 1002);
+    assert_eq!((space.resident_pages(), space.table_pages()), (1000, 2 + 2));
+    assert_eq!(held(&mm), 1004);
     check(&mm);
     mm.spaces().munmap(&space, start.add(10), 20);
     assert_eq!(space.resident_pages(), 980);
@@ -78,7 +78,7 @@ fn a_fault_in_an_aligned_region_gets_a_huge_page() {
     mm.spaces().munmap(&space, start.add(PAGEBLOCK_PAGES), 12);
     assert_eq!((space.resident_pages(), space.huge_pages()), (501, 0));
     assert_eq!(touch(&mm, &space, start.add(700), Touch::Write), None);
-    assert_eq!(held(&mm), 501 + 2);
+    assert_eq!(held(&mm), 501 + 2 + 2);
     check(&mm);
     mm.spaces().exit(&space);
     assert_eq!(held(&mm), 0);
@@ -153,7 +153,8 @@ fn page_tables_may_be_in_high_memory_only_if_the_kernel_was_built_so() {
         let allocated = mm.views().counters().0;
         let of = |name: &str| allocated.get(name).copied().unwrap_or(0);
         let tables_low = 4 * (1 - highpte);
-        assert_eq!((of("pgalloc_normal"), of("pgalloc_high")), (tables_low, 8 - tables_low), "{highpte}");
+        // The two tables above those of entries are never in high memory.
+        assert_eq!((of("pgalloc_normal"), of("pgalloc_high")), (tables_low + 2, 8 - tables_low), "{highpte}");
         mm.spaces().exit(&space);
         assert_eq!(held(&mm), 0);
         check(&mm);
@@ -357,7 +358,7 @@ fn a_region_may_move_within_its_table() {
     for (page, frame) in frames.into_iter().enumerate() {
         assert_eq!(mm.spaces().touch_page(&space, to.add(page as u32), Touch::Read), Ok((frame, None)));
     }
-    assert_eq!((space.resident_pages(), space.table_pages()), (4, 1));
+    assert_eq!((space.resident_pages(), space.table_pages()), (4, 1 + 2));
     check(&mm);
 }
 
@@ -452,4 +453,30 @@ fn what_a_child_leaves_of_a_split_huge_page_is_the_parents_again() {
         mm.spaces().exit(&space);
         assert_eq!(held(&mm), 0);
     }
+}
+
+/// A page table covers 2 MiB, one above it a GiB, one above that 512 GiB; each goes with the last region that needs it.
+#[test]
+fn page_tables_of_all_levels_are_counted_and_given_back() {
+    const GIB: u32 = 1 << 18;
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let at = [0, 1, GIB, 600 * GIB].map(|page| Vpn(GIB + page * if page == 1 { PAGEBLOCK_PAGES } else { 1 }));
+    let tables = at.map(|start| {
+        mm.spaces().mmap_at(&space, start, MapSpec::anonymous(1)).unwrap();
+        touch(&mm, &space, start, Touch::Write);
+        space.table_pages()
+    });
+    assert_eq!(tables, [3, 4, 6, 9]);
+    check(&mm);
+    let child = mm.spaces().fork(&space).unwrap();
+    assert_eq!(child.table_pages(), 9);
+    mm.spaces().exit(&child);
+    let left = at.map(|start| {
+        mm.spaces().munmap(&space, start, 1);
+        check(&mm);
+        space.table_pages()
+    });
+    assert_eq!(left, [8, 6, 3, 0]);
+    assert_eq!(held(&mm), 0);
 }

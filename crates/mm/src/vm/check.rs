@@ -64,10 +64,14 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     }
 
     fn check_space(self, space: &AddressSpace<M>, walk: &mut Walk) -> Result<(), String> {
-        let (mut resident, mut tables, mut swapped) = (0, 0, 0);
+        let (mut resident, mut tables, mut swapped) = (0, space.upper.count(self.machine()), 0);
         for (first, table) in space.tables.within(Vpn(0), Vpn(u32::MAX)) {
             let entries = self.check_table(space, (first, table))?;
-            tables += u64::from(table.lock(self.machine()).state.frame.is_some());
+            let has_frame = table.lock(self.machine()).state.frame.is_some();
+            tables += u64::from(has_frame);
+            if has_frame && !space.upper.lead_to(self.machine(), first) {
+                return Err(format!("no page table leads to that of {first} of space {}", space.id.0));
+            }
             for entry in entries {
                 if let Some(slot) = entry.slot() {
                     swapped += 1;

@@ -58,7 +58,7 @@ pub struct SpaceCounters {
     pub shmem: u64,
     /// The most that these three ever came to (`VmHWM`).
     pub peak: u64,
-    /// Frames that page tables take (`VmPTE`, the tables of entries alone).
+    /// Frames that page tables take, those of all levels but the top one (`VmPTE`).
     pub tables: u64,
     /// All frames that page tables ever took, those that are given back too.
     pub tables_taken: u64,

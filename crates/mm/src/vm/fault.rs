@@ -287,9 +287,8 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if !region.protection.allows(touch) {
             return Err(FaultError::Forbidden(vpn));
         }
-        let table = space.tables.get_or_make(self.machine(), vpn);
+        let table = self.tables().give_table(space, vpn, || space.generation() == generation)?;
         let site = Site { space, region, generation, table, vpn, touch };
-        self.ensure_table(&site)?;
         let (entry, size) = table.entry_and_size(vpn);
         if entry.is_present() {
             return self.fault_present(&site, entry, size);
@@ -314,23 +313,6 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             }
             (Backing::Private { file, first }, Touch::Write) => self.copy_from_file(&site, file, *first),
         }
-    }
-
-    /// Gives the table of `site` its frame.
-    fn ensure_table(self, site: &Site<'_, M>) -> Result<(), FaultError> {
-        if site.table.lock(self.machine()).state.frame.is_some() {
-            return Ok(());
-        }
-        let frame = self.alloc(self.spaces().table_request())?;
-        let mut held = site.table.lock(self.machine());
-        if held.state.frame.is_none() && site.space.generation() == site.generation {
-            held.state.frame = Some(frame);
-            site.space.stat.count_tables(1);
-            return Ok(());
-        }
-        drop(held);
-        self.pages().free(frame, Order::ZERO).expect("the frame was allocated above and shown to nobody");
-        Ok(())
     }
 
     /// A page for `site`, from where its region says.

@@ -111,15 +111,10 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         child: &AddressSpace<M>,
         range: (Vpn, Vpn),
     ) -> Result<(), ForkError> {
-        let table = child.tables.get_or_make(self.machine(), range.0);
         if parent.1.lock(self.machine()).state.used == 0 {
             return Ok(());
         }
-        if table.lock(self.machine()).state.frame.is_none() {
-            let frame = self.alloc(self.table_request()).map_err(ForkError::Alloc)?;
-            table.lock(self.machine()).state.frame = Some(frame);
-            child.stat.count_tables(1);
-        }
+        let table = self.tables().give_table(child, range.0, || true).map_err(ForkError::Alloc)?;
         let mut from = parent.1.lock(self.machine());
         let mut to = table.lock(self.machine());
         if from.huge() != Entry::NONE {

@@ -7,7 +7,7 @@
 //!                                └─▶ huge, copy on write    └─▶ rmap: back to the entries, for reclaim and migration
 //! ```
 //!
-//! `region` is the map of an address space, `table` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
+//! `region` is the map of an address space, `table`, `upper` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
 //! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
 //! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
 //! `swap` the slots, `counters` what is counted of an address space, `hint` makes pages fault for NUMA balancing.
@@ -43,6 +43,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod thp;
+mod upper;
 mod zap;
 mod zero;
 

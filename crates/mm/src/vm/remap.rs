@@ -198,26 +198,18 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         let tables: Vec<_> = space.tables.within(moving.from, end).collect();
         for (first, table) in tables {
             let part = moving.in_table(first);
-            if part.is_whole() || table.lock(self.machine()).state.used == 0 {
+            if table.lock(self.machine()).state.used == 0 {
+                continue;
+            }
+            // Nobody else makes tables here: there is no region yet.
+            if part.is_whole() {
+                self.give_upper(space, part.to, &|| true)?;
                 continue;
             }
             let last = part.to.add(part.pages - 1);
-            self.give_frame(space, part.to)?;
-            self.give_frame(space, last)?;
+            self.give_table(space, part.to, || true)?;
+            self.give_table(space, last, || true)?;
         }
-        Ok(())
-    }
-
-    /// Gives the table of `vpn` its frame, if it has none.
-    fn give_frame(self, space: &AddressSpace<M>, vpn: Vpn) -> Result<(), AllocError> {
-        let table = space.tables.get_or_make(self.machine(), vpn);
-        if table.lock(self.machine()).state.frame.is_some() {
-            return Ok(());
-        }
-        let frame = self.alloc(self.spaces().table_request())?;
-        // Nobody else makes tables here: there is no region yet.
-        table.lock(self.machine()).state.frame = Some(frame);
-        space.stat.count_tables(1);
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use super::khugepaged::Khugepaged;
 use super::mempolicy::InterleaveWeights;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, EntrySize, Table};
+use super::upper::UpperTables;
 use super::zero::Zeros;
 use super::{SpaceId, Swap, Touch, Vpn};
 use super::{SpacesDoor, SpacesGround};
@@ -62,6 +63,7 @@ pub struct AddressSpace<M: Machine> {
     pub(super) regions: Locked<M, Regions<M>>,
     generation: AtomicU32,
     pub(super) tables: Directory<M>,
+    pub(super) upper: UpperTables<M>,
     pub(super) stat: SpaceStat,
     /// 1 if a region of it has ever moved: only then does its family know of any.
     pub(super) moved: AtomicU32,
@@ -78,6 +80,7 @@ impl<M: Machine> AddressSpace<M> {
             regions: Locked::new(machine, LockClass::Mmap, id.0, Regions::default()),
             generation: AtomicU32::new(0),
             tables: Directory::new(id),
+            upper: UpperTables::new(machine, id),
             stat: SpaceStat::new(nodes),
             moved: AtomicU32::new(0),
             huge_zero: AtomicU32::new(0),
@@ -110,7 +113,7 @@ impl<M: Machine> AddressSpace<M> {
         self.stat.resident()
     }
 
-    /// Frames that its page tables take.
+    /// Frames that its page tables take, those of all levels but the top one.
     pub fn table_pages(&self) -> u64 {
         self.stat.tables()
     }

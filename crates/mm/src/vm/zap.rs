@@ -98,7 +98,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
     }
 
-    /// Frees the frames of tables between the pages `range` that no region needs any more; the regions beside it end and
+    /// Frees the frames of tables of all levels between the pages `range` that no region needs any more; the regions beside it end and
     /// begin at `neighbours`.
     pub(super) fn free_tables(self, space: &AddressSpace<M>, range: (Vpn, Vpn), neighbours: (Vpn, Vpn)) {
         for (first, table) in space.tables.within(range.0, range.1) {
@@ -114,5 +114,6 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
                 self.pages().free(frame, Order::ZERO).expect("a table's frame was allocated");
             }
         }
+        self.free_upper(space, range, neighbours);
     }
 }
