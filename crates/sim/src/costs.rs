@@ -22,6 +22,28 @@ pub enum Path {
     SharedFault,
     /// A page is taken out of an address space, its freeing apart.
     Unmap,
+    /// A page comes out of a CPU's batch to an LRU list.
+    LruAdd,
+    /// Regions of an address space are changed.
+    Regions,
+    /// A read fault on a file maps one page more.
+    MapAround,
+    /// An entry of a page table moves to another place.
+    MoveEntry,
+    /// An entry's permissions change.
+    ProtectEntry,
+    /// A huge page's entry becomes 512.
+    SplitEntry,
+    /// A process is forked, its regions, page tables and entries apart.
+    Fork,
+    /// A region is copied to a forked process.
+    CopyRegion,
+    /// An entry is.
+    CopyEntry,
+    /// An address space ends, its entries apart.
+    Exit,
+    /// CPUs that run in an address space are interrupted to forget entries of it, and waited for.
+    Shootdown,
     /// A page is taken out of the file behind it, its freeing apart.
     Truncate,
     /// A program writes a whole page that is in its caches.
@@ -61,6 +83,16 @@ impl From<Chore> for Path {
             Chore::Fault => Self::Fault,
             Chore::SharedFault => Self::SharedFault,
             Chore::Unmap => Self::Unmap,
+            Chore::LruAdd => Self::LruAdd,
+            Chore::Regions => Self::Regions,
+            Chore::MapAround => Self::MapAround,
+            Chore::MoveEntry => Self::MoveEntry,
+            Chore::ProtectEntry => Self::ProtectEntry,
+            Chore::SplitEntry => Self::SplitEntry,
+            Chore::Fork => Self::Fork,
+            Chore::CopyRegion => Self::CopyRegion,
+            Chore::CopyEntry => Self::CopyEntry,
+            Chore::Exit => Self::Exit,
             Chore::Truncate => Self::Truncate,
             Chore::RmapStep => Self::RmapStep,
             Chore::ReclaimPage => Self::ReclaimPage,
@@ -75,10 +107,21 @@ impl From<Chore> for Path {
 
 impl Path {
     /// All paths.
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 29] = [
         Self::Fault,
         Self::SharedFault,
         Self::Unmap,
+        Self::LruAdd,
+        Self::Regions,
+        Self::MapAround,
+        Self::MoveEntry,
+        Self::ProtectEntry,
+        Self::SplitEntry,
+        Self::Fork,
+        Self::CopyRegion,
+        Self::CopyEntry,
+        Self::Exit,
+        Self::Shootdown,
         Self::Truncate,
         Self::RewritePage,
         Self::Syscall,
@@ -100,9 +143,20 @@ impl Path {
 
     fn cost(self, profile: &Profile) -> Ticks {
         from_f64(match self {
-            Self::Fault => profile.value("path.fault_ns"),
-            Self::SharedFault => profile.value("path.shared_fault_ns"),
+            Self::Fault => but_for_lists(profile, "path.fault_ns"),
+            Self::SharedFault => but_for_lists(profile, "path.shared_fault_ns"),
+            Self::LruAdd => profile.value("path.lru_add_ns"),
             Self::Unmap => profile.value("path.unmap_ns"),
+            Self::Regions => profile.value("path.regions_ns"),
+            Self::MapAround => profile.value("path.map_around_ns"),
+            Self::MoveEntry => profile.value("path.move_entry_ns"),
+            Self::ProtectEntry => profile.value("path.protect_entry_ns"),
+            Self::SplitEntry => profile.value("path.split_entry_ns"),
+            Self::Fork => profile.value("path.fork_ns"),
+            Self::CopyRegion => profile.value("path.copy_region_ns"),
+            Self::CopyEntry => profile.value("path.copy_entry_ns"),
+            Self::Exit => profile.value("path.exit_ns"),
+            Self::Shootdown => profile.value("path.shootdown_ns"),
             Self::Truncate => profile.value("path.truncate_ns"),
             Self::RewritePage => mm::ids::PAGE_SIZE as f64 / profile.value("memory.hot_gbps"),
             Self::Syscall => profile.value("path.syscall_ns"),
@@ -120,6 +174,11 @@ impl Path {
             Self::TlbFlush => profile.value("path.tlb_flush_ns"),
         })
     }
+}
+
+/// What a fault takes that has not to put a batch of pages on their list: its figure is a mean over those that have.
+fn but_for_lists(profile: &Profile, fault: &str) -> f64 {
+    (profile.value(fault) - profile.value("path.lru_add_ns")).max(0.0)
 }
 
 /// Ticks and sizes of one machine.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use mm::vm::SpaceId;
 use mm::{
     Access, Addr, Cpu, Daemon, Knob, KnobId, KnobUse, Line, LockClass, Machine, Nanos, Order, Pfn, Span,
     TaskId, Work,
@@ -132,6 +133,11 @@ impl SimMachine {
         if self.0.in_task() {
             self.0.stream((block, order), traffic);
         }
+    }
+
+    /// The task is in the address space `space` from here on: [`Machine::flush_tlb`] concerns it.
+    pub fn enter_space(&self, space: SpaceId) {
+        self.0.enter_space(space);
     }
 
     /// The task makes the accesses of `mix`, with nothing between them: time passes as the model of docs/model.md says.
@@ -276,6 +282,10 @@ unsafe impl Machine for SimMachine {
 
     fn spend(&self, chore: mm::Chore, times: u32) {
         self.charge_times(chore.into(), times);
+    }
+
+    fn flush_tlb(&self, space: SpaceId) {
+        self.0.flush_tlb(space);
     }
 
     fn clear(&self, block: Pfn, order: Order) {

@@ -4,7 +4,7 @@
 //! memory) and a small one that lets `shuttle` explore schedules. The core is generic over [`Machine`] and compiled
 //! once for each, so that on the host [`Machine::touch`] and spans vanish and a lock is a real one.
 
-use crate::ground::ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId};
+use crate::ground::ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, SpaceId, TaskId, ZoneId};
 use crate::ground::knob::{KnobId, KnobUse};
 
 /// A machine that memory management runs on.
@@ -55,6 +55,12 @@ pub unsafe trait Machine {
     #[inline]
     fn spend(&self, chore: Chore, times: u32) {
         let _ = (chore, times);
+    }
+    /// Entries of `space` have changed in a way that a CPU which runs in it must know: those that do are interrupted, and
+    /// waited for. What this CPU does for itself is part of the chore.
+    #[inline]
+    fn flush_tlb(&self, space: SpaceId) {
+        let _ = space;
     }
     /// Fills a block with zeros.
     fn clear(&self, block: Pfn, order: Order);
@@ -226,6 +232,26 @@ pub enum Chore {
     SharedFault,
     /// A page is taken out of an address space, its freeing apart.
     Unmap,
+    /// A page comes out of a CPU's batch to an LRU list.
+    LruAdd,
+    /// Regions of an address space are changed: found, cut, joined, put in or taken out (`mmap`, `munmap`, `mprotect` …).
+    Regions,
+    /// A read fault on a file maps one page more, that lies beside the one that it is for.
+    MapAround,
+    /// An entry of a page table moves to another place.
+    MoveEntry,
+    /// An entry's permissions change.
+    ProtectEntry,
+    /// A huge page's entry becomes 512.
+    SplitEntry,
+    /// A process is forked: all but its regions, page tables and entries.
+    Fork,
+    /// A region is copied to a forked process.
+    CopyRegion,
+    /// An entry is, and its page counts one mapping more.
+    CopyEntry,
+    /// An address space ends: all but its entries.
+    Exit,
     /// A page is taken out of its file, its freeing apart.
     Truncate,
     /// From a page to one entry that maps it: the accessed bit is tested and cleared.

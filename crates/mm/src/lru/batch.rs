@@ -5,7 +5,7 @@
 //! docs/rules/page-lists.md#frees has it); a huge page sends the batch that it came into on its way at once.
 
 use super::{End, LruDoor, LruGround, VecId};
-use crate::ground::{Cpu, Machine, Order, Pfn};
+use crate::ground::{Chore, Cpu, Machine, Order, Pfn};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::policy::AnonRule;
@@ -131,6 +131,10 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// One hold of a list's lock for each stretch of pages of one set of lists; then the batch's references go.
     fn carry_out(self, movement: Move, cluster: &Cluster) {
         let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
+        if movement == Move::Add {
+            // Whose batch is full pays for all of it: one fault of 31 takes that much longer.
+            self.machine().spend(Chore::LruAdd, cluster.pages().len() as u32);
+        }
         for stretch in cluster.pages().chunk_by(|&one, &next| vec(one) == vec(next)) {
             self.carry_out_in(vec(stretch[0]), movement, stretch);
         }

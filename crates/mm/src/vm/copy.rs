@@ -99,6 +99,8 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             site.space.stat.count_copied();
         }
         if copied.is_some() && entry.is_present() {
+            // Another CPU may still read the page that it had.
+            self.machine().flush_tlb(site.space.id);
             let old = entry.head();
             self.lru().page(old).sub_mapped();
             self.lru().put_page(old);

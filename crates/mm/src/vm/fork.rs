@@ -54,6 +54,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// If there is no memory for its page tables, or it promises too much; then there is no copy.
     pub fn fork(self, parent: &AddressSpace<M>) -> Result<Arc<AddressSpace<M>>, ForkError> {
         self.machine().spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Fork, 1);
         // A member of the family before it has pages: who looks for the entries of a page finds all.
         let child = self.new_relative(parent);
         // The kernel holds the parent's mmap_lock for writing all the while; nothing is mapped or unmapped meanwhile.
@@ -63,6 +64,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         parent.next_generation();
         let copied = regions.iter().try_for_each(|region| self.fork_region(parent, &child, region));
         drop(regions);
+        // Others of the parent's threads must not write to what is shared now.
+        self.machine().flush_tlb(parent.id);
         drop(changes);
         if copied.is_err() {
             self.exit(&child);
@@ -76,6 +79,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         child: &Arc<AddressSpace<M>>,
         region: &Region<M>,
     ) -> Result<(), ForkError> {
+        self.machine().spend(Chore::CopyRegion, 1);
         self.commit(region.committed()).map_err(ForkError::Map)?;
         self.note_mapper(child, region);
         child.regions.lock_local(self.machine()).insert(region.clone());
@@ -138,6 +142,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// Another entry, of `child`, maps what `entry` maps; gives what it is.
     fn share(self, child: &AddressSpace<M>, entry: Entry, order: Order) -> Entry {
+        self.machine().spend(Chore::CopyEntry, 1);
         if let Some(slot) = entry.slot() {
             self.swap_get(slot);
             child.stat.count_swapped(1);

@@ -103,7 +103,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.lru().put_pages(&found);
             return None;
         };
-        let (mut mapped, mut left) = (None, Vec::new());
+        let (mut mapped, mut left, mut beside) = (None, Vec::new(), 0);
         let bits = Self::file_bits(site, file);
         for (index, pfn) in found {
             let vpn = site.region.start.add(index - first);
@@ -118,9 +118,12 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.files().count_mapped_hits(file, 1);
             if vpn == site.vpn {
                 mapped = Some(pfn);
+            } else {
+                beside += 1;
             }
         }
         drop(held);
+        self.machine().spend(Chore::MapAround, beside);
         self.lru().put_pages(&left);
         mapped
     }

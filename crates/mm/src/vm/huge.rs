@@ -93,6 +93,8 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
         if huge.is_present() || huge.is_zeros() {
             SlowEvents::bump(&self.own().events.thp_split_pmd);
+            self.machine().spend(Chore::SplitEntry, 1);
+            self.machine().flush_tlb(space.id);
         }
         // Where there is a huge page of zeros, there is a small one.
         let zeros = huge.is_zeros().then(|| self.own().zeros.frame(self.pages())).flatten();

@@ -1,5 +1,5 @@
 //! What may be touched, changed under a program (`mprotect`): regions are cut, and entries lose what their region does not
-//! allow any more. A TLB is not simulated, nor its flush.
+//! allow any more. Other CPUs that run in the address space are told.
 
 use alloc::vec::Vec;
 
@@ -27,11 +27,17 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         protection: Protection,
     ) -> Result<(), MapError> {
         self.machine().spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Regions, 1);
         let end = Vpn(start.0.saturating_add(pages));
         let _changes = space.changes.lock_local(self.machine());
         let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start).min(end);
+        let mut changed = 0;
         for region in self.protect_regions(space, (start, mapped), protection)? {
-            self.tables().protect_region(space, &region);
+            changed += self.tables().protect_region(space, &region);
+        }
+        if changed > 0 {
+            self.machine().spend(Chore::ProtectEntry, changed);
+            self.machine().flush_tlb(space.id);
         }
         if mapped < end { Err(MapError::NotMapped) } else { Ok(()) }
     }
@@ -63,32 +69,37 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
-    /// Makes the entries of `region` what it allows.
-    fn protect_region(self, space: &AddressSpace<M>, region: &Region<M>) {
+    /// Makes the entries of `region` what it allows; how many there are.
+    fn protect_region(self, space: &AddressSpace<M>, region: &Region<M>) -> u32 {
+        let mut changed = 0;
         for (first, table) in space.tables.within(region.start, region.end) {
             let range = (region.start.max(first), region.end.min(first.add(PAGEBLOCK_PAGES)));
-            self.protect_table(space, (table, region), range);
+            changed += self.protect_table(space, (table, region), range);
         }
+        changed
     }
 
-    fn protect_table(self, space: &AddressSpace<M>, of: (&Table<M>, &Region<M>), range: (Vpn, Vpn)) {
+    fn protect_table(self, space: &AddressSpace<M>, of: (&Table<M>, &Region<M>), range: (Vpn, Vpn)) -> u32 {
         let ((table, region), (start, end)) = (of, range);
         let mut held = table.lock(self.machine());
         if held.state.used == 0 {
-            return;
+            return 0;
         }
         if held.huge() != Entry::NONE {
             if end.0 - start.0 == PAGEBLOCK_PAGES {
                 self.protect_entry(&mut held, start, region);
-                return;
+                return 1;
             }
             self.split_table(space, start, &mut held);
         }
+        let mut changed = 0;
         for vpn in (start.0..end.0).map(Vpn) {
             if held.entry(vpn) != Entry::NONE {
                 self.protect_entry(&mut held, vpn, region);
+                changed += 1;
             }
         }
+        changed
     }
 
     fn protect_entry(self, held: &mut Held<'_, M>, vpn: Vpn, region: &Region<M>) {

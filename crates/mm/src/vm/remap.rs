@@ -1,6 +1,5 @@
 //! Regions that grow, shrink and move (`mremap`). What moves keeps its pages: whole tables go over as they are where both
-//! places are aligned alike, huge pages in one piece with them, else entry by entry (`move_page_tables`). Nothing is charged
-//! for an entry that moves: no machine's profile has a figure for it.
+//! places are aligned alike, huge pages in one piece with them, else entry by entry (`move_page_tables`).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -58,6 +57,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         new_pages: u32,
     ) -> Result<(), MapError> {
         self.machine().spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Regions, 1);
         let end = |start: Vpn, pages: u32| start.0.checked_add(pages).map(Vpn).ok_or(MapError::Size);
         let (old_end, new_end) = (end(from, old_pages)?, end(to, new_pages)?);
         if new_pages == 0 {
@@ -161,6 +161,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
                 file.forget_mapper(self.machine(), space.id, region.start, region.end);
             }
         }
+        self.machine().flush_tlb(space.id);
         self.forget_moved(space, from, end);
         self.tables().free_tables(space, (from, end), neighbours);
         Ok(())
@@ -220,6 +221,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             return;
         }
         if part.is_whole() {
+            self.machine().spend(Chore::MoveEntry, 1);
             let target = space.tables.get_or_make(self.machine(), part.to);
             let mut to = target.lock(self.machine());
             let spare = to.state.frame.take();
@@ -246,6 +248,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         let taken = pages.into_iter().map(|page| (page, held.set(part.from.add(page), Entry::NONE)));
         let taken: Vec<(u32, Entry)> = taken.collect();
         drop(held);
+        self.machine().spend(Chore::MoveEntry, taken.len() as u32);
         for (page, entry) in taken {
             let at = part.to.add(page);
             space.tables.get_or_make(self.machine(), at).lock(self.machine()).set(at, entry);

@@ -232,6 +232,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// If there is no room, or too much is promised already.
     pub fn mmap(self, space: &Arc<AddressSpace<M>>, spec: MapSpec<M>) -> Result<Vpn, MapError> {
         self.machine().spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Regions, 1);
         if spec.pages == 0 {
             return Err(MapError::Size);
         }
@@ -252,6 +253,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// If it does not fit into an address space, or too much is promised already; what lay there is gone then.
     pub fn mmap_at(self, space: &Arc<AddressSpace<M>>, start: Vpn, spec: MapSpec<M>) -> Result<(), MapError> {
         self.machine().spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Regions, 1);
         if spec.pages == 0 || start.0.checked_add(spec.pages).is_none() {
             return Err(MapError::Size);
         }
@@ -277,6 +279,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// What is there already stays as it is.
     pub fn advise(self, space: &AddressSpace<M>, start: Vpn, pages: u32, huge: HugePages) {
         self.machine().spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Regions, 1);
         let end = Vpn(start.0.saturating_add(pages));
         self.change_regions(space, start, end, |region| Region { huge, ..region });
     }
@@ -284,6 +287,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Takes the `pages` from `start` on out of `space`, which need not all be mapped, and gives their memory back.
     pub fn munmap(self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
         self.machine().spend(Chore::Syscall, 1);
+        self.machine().spend(Chore::Regions, 1);
         let end = Vpn(start.0.saturating_add(pages));
         // Nothing is mapped in the place before the entries are gone: they would be taken for the new region's.
         let _changes = space.changes.lock_local(self.machine());
@@ -311,7 +315,11 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// Ends `space`: all of its pages are given back, and it leaves its family. It can be used no more.
     pub fn exit(self, space: &AddressSpace<M>) {
-        self.munmap(space, Vpn(0), u32::MAX);
+        self.machine().spend(Chore::Exit, 1);
+        {
+            let _changes = space.changes.lock_local(self.machine());
+            self.unmap_range(space, Vpn(0), Vpn(u32::MAX));
+        }
         self.leave_huge_zero(space);
         self.leave_family(space);
     }

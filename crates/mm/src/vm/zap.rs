@@ -33,10 +33,16 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     /// Clears all entries of `space` from `start` to before `end` and gives back what they referred to. Where the
     /// region is to go it is gone already.
     pub(super) fn zap(self, space: &AddressSpace<M>, start: Vpn, end: Vpn) {
+        let mut is_told = false;
         for (first, table) in space.tables.within(start, end) {
             let mut gone = Gone::default();
             let range = (start.max(first), end.min(first.add(PAGEBLOCK_PAGES)));
             self.zap_table(space, table, range, &mut gone);
+            // Once for all: the kernel gathers what goes (`mmu_gather`), thousands of pages at a time.
+            if !is_told && !gone.pages.is_empty() {
+                self.machine().flush_tlb(space.id);
+                is_told = true;
+            }
             self.release(&gone);
         }
     }

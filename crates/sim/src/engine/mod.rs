@@ -15,6 +15,7 @@ mod meter;
 mod place;
 pub(crate) mod run;
 mod sched;
+mod shootdown;
 mod smt;
 mod spans;
 mod spawn;
@@ -134,6 +135,8 @@ pub(crate) struct Core {
     error: RefCell<Option<SimError>>,
     /// There is one in [`Self::error`].
     failed: Cell<bool>,
+    /// Some task said which address space it is in.
+    has_spaces: Cell<bool>,
     watch: Watch,
 }
 
@@ -168,6 +171,7 @@ impl Core {
             bodies: RefCell::new(vec![]),
             error: RefCell::new(None),
             failed: Cell::new(false),
+            has_spaces: Cell::new(false),
             watch: Watch::new(&options),
         }
     }

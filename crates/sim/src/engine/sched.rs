@@ -110,6 +110,7 @@ impl Sched {
             sliced: false,
             spans: NO_SPANS,
             stuck: false,
+            space: None,
             yielder: std::ptr::null(),
         });
         self.set_timer(number, start);

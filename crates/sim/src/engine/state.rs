@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use corosensei::Yielder;
 use mm::Cpu;
+use mm::vm::SpaceId;
 
 use super::Park;
 use crate::locks::SimLock;
@@ -73,6 +74,8 @@ pub(super) struct TaskRecord {
     /// Open spans, innermost in the lowest four bits.
     pub(super) spans: u32,
     pub(super) stuck: bool,
+    /// The address space that it is in, where it said so.
+    pub(super) space: Option<SpaceId>,
     /// The way back to the engine; null until it starts.
     pub(super) yielder: *const Yielder<(), Park>,
 }

@@ -126,6 +126,25 @@ pub const FIGURES: &[FigureSpec] = &[
     figure("path.shared_fault_ns", 0.0, 100_000.0)
         .is("the same on shared anonymous memory, adding it to its file too"),
     figure("path.unmap_ns", 0.0, 100_000.0).is("taking one page out of an address space, its freeing apart"),
+    figure("path.lru_add_ns", 0.0, 10_000.0)
+        .is("a page's way from a CPU's batch to an LRU list; a part of path.fault_ns, where the mean fault has it"),
+    figure("path.regions_ns", 0.0, 100_000.0)
+        .is("changing regions of an address space in one call (mmap, munmap, mprotect …), entry and exit apart"),
+    figure("path.map_around_ns", 0.0, 100_000.0)
+        .is("a page more that a read fault on a file maps, beside the one that it is for"),
+    figure("path.move_entry_ns", 0.0, 100_000.0)
+        .is("moving an entry of a page table (mremap); a whole table moves as one"),
+    figure("path.protect_entry_ns", 0.0, 100_000.0).is("changing an entry's permissions (mprotect)"),
+    figure("path.split_entry_ns", 0.0, 1_000_000.0)
+        .is("making 512 entries of a huge page's one, the page left whole"),
+    figure("path.fork_ns", 0.0, 10_000_000.0)
+        .is("forking a process, its regions, page tables and entries apart"),
+    figure("path.copy_region_ns", 0.0, 100_000.0).is("copying a region to a forked process"),
+    figure("path.copy_entry_ns", 0.0, 100_000.0)
+        .is("copying an entry, whose page is write-protected and counts one mapping more; its descriptor's line apart"),
+    figure("path.exit_ns", 0.0, 10_000_000.0).is("ending an address space, its entries and page tables apart"),
+    figure("path.shootdown_ns", 0.0, 1_000_000.0)
+        .is("interrupting the CPUs that run in an address space so that they forget entries, until all have answered"),
     figure("path.truncate_ns", 0.0, 100_000.0)
         .is("taking one page out of the file behind it, its freeing apart"),
     figure("path.rmap_step_ns", 0.0, 100_000.0)

@@ -55,6 +55,7 @@ impl Player {
 
     /// The body of the task.
     pub(super) fn play(mut self) {
+        self.enter_space();
         let program = std::sync::Arc::clone(&self.copy.play.program);
         let task = &program.tasks[self.task.0 as usize];
         let moves = if self.copy.play.as_recorded { &task.ran_on[..] } else { &[] };
@@ -85,6 +86,11 @@ impl Player {
         self.process.hints().ended(self.task.0);
         self.copy.leave(&self.process);
         self.copy.finish();
+    }
+
+    /// Other CPUs interrupt it where they change the address space that it is in.
+    fn enter_space(&self) {
+        self.copy.stage().machine().enter_space(self.process.space.id());
     }
 
     #[inline]
@@ -184,6 +190,7 @@ impl Player {
             let fresh = copy.successor(stage.mm.spaces().new_space(), &self.process);
             fresh.enter();
             let old = std::mem::replace(&mut self.process, fresh);
+            self.enter_space();
             copy.leave(&old);
             return;
         }

@@ -251,3 +251,30 @@ fn huge_pages_save_walks_and_another_machine_has_its_own() {
     let bare = used(&run(&walker(), &bare, &[(Knob::TransparentHugepage, 0)]));
     assert!(bare.walk_ns < small.walk_ns, "no host's tables: {bare:?}");
 }
+
+/// Two threads on two CPUs: who changes what both may touch interrupts the other.
+#[test]
+fn a_change_of_entries_interrupts_who_runs_in_the_same_space() {
+    let elapsed = |begins: Begins, shootdown_ns: &str| {
+        let mut program = family();
+        program.tasks[1].begins = begins;
+        program.tasks[1].steps = vec![Step { own_ns: 20_000_000, doing: Doing::Computes }];
+        let range = PageRange { start: Vpn(HEAP), pages: 1 };
+        for protection in [Protection::Read, Protection::ReadWrite] {
+            program.calls.push(Call::Protect { range, protection });
+        }
+        let steps = &mut program.tasks[0].steps;
+        steps.retain(|step| !matches!(step.doing, Doing::Awaits(_)));
+        steps.extend((0..200).map(|call| step(Doing::Calls(2 + call % 2))));
+        let profile = format!(
+            "name = \"x\"\ntitle = \"x\"\nextends = \"kvm-genoa-2c\"\n[path]\nshootdown_ns = {{ value = {shootdown_ns}, \
+             kind = \"estimated\", source = \"a test\" }}\n"
+        );
+        let plan = Plan { profile: Profile::parse("x", &profile).unwrap(), ..plan() };
+        used(&run(&program, &plan, &[(Knob::TransparentHugepage, 0)])).cpu_ns
+    };
+    let [thread, child] = [Begins::AsThread, Begins::AsFork]
+        .map(|begins| elapsed(begins, "20000.0") as i64 - elapsed(begins, "0.0") as i64);
+    assert!((200 * 15_000..200 * 25_000).contains(&thread), "each of 200 calls waits: {thread}");
+    assert!(child < 5 * 20_000, "a child has a space of its own: {child}");
+}
