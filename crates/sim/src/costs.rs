@@ -40,6 +40,8 @@ pub enum Path {
     CopyRegion,
     /// An entry is.
     CopyEntry,
+    /// A page becomes a page table, its allocation and zeros apart.
+    NewTable,
     /// An address space ends, its entries apart.
     Exit,
     /// CPUs that run in an address space are interrupted to forget entries of it, and waited for.
@@ -92,6 +94,7 @@ impl From<Chore> for Path {
             Chore::Fork => Self::Fork,
             Chore::CopyRegion => Self::CopyRegion,
             Chore::CopyEntry => Self::CopyEntry,
+            Chore::NewTable => Self::NewTable,
             Chore::Exit => Self::Exit,
             Chore::Truncate => Self::Truncate,
             Chore::RmapStep => Self::RmapStep,
@@ -107,7 +110,7 @@ impl From<Chore> for Path {
 
 impl Path {
     /// All paths.
-    const ALL: [Self; 29] = [
+    const ALL: [Self; 30] = [
         Self::Fault,
         Self::SharedFault,
         Self::Unmap,
@@ -120,6 +123,7 @@ impl Path {
         Self::Fork,
         Self::CopyRegion,
         Self::CopyEntry,
+        Self::NewTable,
         Self::Exit,
         Self::Shootdown,
         Self::Truncate,
@@ -155,6 +159,7 @@ impl Path {
             Self::Fork => profile.value("path.fork_ns"),
             Self::CopyRegion => profile.value("path.copy_region_ns"),
             Self::CopyEntry => profile.value("path.copy_entry_ns"),
+            Self::NewTable => profile.value("path.new_table_ns"),
             Self::Exit => profile.value("path.exit_ns"),
             Self::Shootdown => profile.value("path.shootdown_ns"),
             Self::Truncate => profile.value("path.truncate_ns"),

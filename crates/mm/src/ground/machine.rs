@@ -250,6 +250,8 @@ pub enum Chore {
     CopyRegion,
     /// An entry is, and its page counts one mapping more.
     CopyEntry,
+    /// A page becomes a page table, its allocation and zeros apart.
+    NewTable,
     /// An address space ends: all but its entries.
     Exit,
     /// A page is taken out of its file, its freeing apart.

@@ -9,7 +9,7 @@ use super::space::AddressSpace;
 use super::table::Table;
 use super::{SpaceId, SpacesGround, TablesDoor, Vpn};
 use crate::ground::ids::{Order, Pfn};
-use crate::ground::machine::{LockClass, Machine};
+use crate::ground::machine::{Chore, LockClass, Machine};
 use crate::ground::sync::Locked;
 use crate::pages::request::{AllocError, Request};
 
@@ -94,6 +94,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
         self.give_upper(space, vpn, &wanted)?;
         let frame = self.alloc(self.spaces().table_request())?;
+        self.machine().spend(Chore::NewTable, 1);
         let mut held = table.lock(self.machine());
         if held.state.frame.is_none() && wanted() {
             held.state.frame = Some(frame);
@@ -121,6 +122,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             }
             // Tables of entries alone may lie in high memory.
             let frame = self.alloc(Request { zero: true, ..Request::KERNEL })?;
+            self.machine().spend(Chore::NewTable, 1);
             let mut tables = space.upper.0.lock_local(self.machine());
             if wanted() && !tables.contains_key(&place) {
                 tables.insert(place, frame);

@@ -142,6 +142,8 @@ pub const FIGURES: &[FigureSpec] = &[
     figure("path.copy_region_ns", 0.0, 100_000.0).is("copying a region to a forked process"),
     figure("path.copy_entry_ns", 0.0, 100_000.0)
         .is("copying an entry, whose page is write-protected and counts one mapping more; its descriptor's line apart"),
+    figure("path.new_table_ns", 0.0, 100_000.0)
+        .is("making a page a page table: locks, counts, its place above; allocating and clearing it apart"),
     figure("path.exit_ns", 0.0, 10_000_000.0).is("ending an address space, its entries and page tables apart"),
     figure("path.shootdown_ns", 0.0, 1_000_000.0)
         .is("interrupting the CPUs that run in an address space so that they forget entries, until all have answered"),

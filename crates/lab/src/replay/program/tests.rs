@@ -252,6 +252,22 @@ fn huge_pages_save_walks_and_another_machine_has_its_own() {
     assert!(bare.walk_ns < small.walk_ns, "no host's tables: {bare:?}");
 }
 
+/// A fork pays for each page table of the child, those above the tables of entries too.
+#[test]
+fn a_fork_pays_for_its_page_tables() {
+    let fork = |new_table_ns: &str| {
+        let profile = format!(
+            "name = \"x\"\ntitle = \"x\"\nextends = \"kvm-genoa-2c\"\n[path]\nnew_table_ns = {{ value = {new_table_ns}, \
+             kind = \"estimated\", source = \"a test\" }}\n"
+        );
+        let plan = Plan { profile: Profile::parse("x", &profile).unwrap(), ..plan() };
+        run(&family(), &plan, &[(Knob::TransparentHugepage, 1)]).forks.largest[0].clone()
+    };
+    let (dear, free) = (fork("50000.0"), fork("0.0"));
+    let tables = (dear.fork_ns - free.fork_ns) as f64 / 50_000.0;
+    assert!((tables - 4.0).abs() < 0.1, "two of entries and two above them: {tables}");
+}
+
 /// Two threads on two CPUs: who changes what both may touch interrupts the other.
 #[test]
 fn a_change_of_entries_interrupts_who_runs_in_the_same_space() {
