@@ -28,6 +28,9 @@ pub(crate) struct Global {
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Print all that was measured, tables and histograms too, and not the answer alone (try, replay, why, lab run, validate)
+    #[arg(long, global = true, conflicts_with = "json")]
+    pub(crate) full: bool,
     /// Write the output as an HTML page, too (every command but record and inspect --mask)
     #[arg(long, global = true, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
@@ -234,9 +237,6 @@ pub(crate) struct Replay {
     /// Run even with knobs that cannot act on this recording, machine or policy; every output says so
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print the answer alone: what changed, what to write on the machine, how near the replay is to the recording, how sure it is
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) brief: bool,
     /// Replay the recorded page and slab events one for one, though the recording says what the program did to its memory
     #[arg(long)]
     pub(crate) events: bool,

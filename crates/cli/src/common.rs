@@ -48,6 +48,20 @@ pub(crate) fn note(global: &Global, text: &str) {
     }
 }
 
+/// The two ways in which a document is told on a terminal.
+pub(crate) struct Texts {
+    /// The answer alone.
+    pub(crate) short: fn(Style, &Document) -> String,
+    /// All of it, for `--full`.
+    pub(crate) full: fn(Style, &Document) -> String,
+}
+
+/// As [`present`], in short or in full.
+pub(crate) fn answer(global: &Global, document: &Document, texts: &Texts) -> Result<(), Failure> {
+    let text = if global.full { texts.full } else { texts.short };
+    present(global, document, |style| text(style, document))
+}
+
 /// Prints a document as `--json` asks or as `text` says, and writes the page that `--report` asks for.
 pub(crate) fn present(
     global: &Global,

@@ -7,18 +7,20 @@ use crate::common::Failure;
 /// An option of [`Global`] that some commands have no use for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SharedOption {
+    Full,
     Json,
     Report,
     Seed,
 }
 
-use SharedOption::{Json, Report, Seed};
+use SharedOption::{Full, Json, Report, Seed};
 
 impl SharedOption {
-    const ALL: [Self; 3] = [Json, Report, Seed];
+    const ALL: [Self; 4] = [Full, Json, Report, Seed];
 
     const fn name(self) -> &'static str {
         match self {
+            Full => "--full",
             Json => "--json",
             Report => "--report",
             Seed => "--seed",
@@ -27,6 +29,7 @@ impl SharedOption {
 
     fn is_given(self, global: &Global) -> bool {
         match self {
+            Full => global.full,
             Json => global.json,
             Report => global.report.is_some(),
             Seed => global.seed_given,
@@ -40,22 +43,22 @@ type CommandOptions = (&'static str, &'static [SharedOption]);
 /// The table.
 fn row(command: &Command) -> CommandOptions {
     match command {
-        Command::Try(_) => ("try", &[Json, Report, Seed]),
+        Command::Try(_) => ("try", &[Full, Json, Report, Seed]),
         Command::Record(_) => ("record", &[Json]),
         Command::Inspect(options) if options.mask.is_some() => ("inspect --mask", &[]),
         Command::Inspect(_) => ("inspect", &[Json, Report]),
         Command::Heat(_) => ("heat", &[Json, Report]),
-        Command::Replay(_) => ("replay", &[Json, Report, Seed]),
-        Command::Why(_) => ("why", &[Json, Report, Seed]),
+        Command::Replay(_) => ("replay", &[Full, Json, Report, Seed]),
+        Command::Why(_) => ("why", &[Full, Json, Report, Seed]),
         Command::Conform(_) => ("conform", &[Json, Report]),
         Command::Lab(options) => match &options.what {
             None | Some(LabWhat::List) => ("lab list", &[Json, Report]),
             Some(LabWhat::Metrics) => ("lab metrics", &[Json, Report]),
-            Some(LabWhat::Run { .. }) => ("lab run", &[Json, Report, Seed]),
-            Some(LabWhat::All { .. }) => ("lab all", &[Json, Report, Seed]),
+            Some(LabWhat::Run { .. }) => ("lab run", &[Full, Json, Report, Seed]),
+            Some(LabWhat::All { .. }) => ("lab all", &[Full, Json, Report, Seed]),
         },
         Command::Machines(_) => ("machines", &[Json, Report]),
-        Command::Validate(_) => ("validate", &[Json, Report, Seed]),
+        Command::Validate(_) => ("validate", &[Full, Json, Report, Seed]),
         Command::Bench(options) => match &options.what {
             None => ("bench", &[Json, Report]),
             Some(BenchWhat::Contention(_)) => ("bench contention", &[Json, Report]),
@@ -84,6 +87,7 @@ fn instead(words: &str, option: SharedOption) -> &'static str {
     match (words, option) {
         ("record", Report) => "`freehold inspect FILE --report` makes a page of a recording",
         (_, Report) => "it prints nothing that a page could show",
+        (_, Full) => "it prints all that it has",
         (_, Json) => "it prints nothing",
         (_, Seed) => "it draws no random numbers",
     }

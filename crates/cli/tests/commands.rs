@@ -95,18 +95,45 @@ fn several_machines_and_seeds_make_one_document() {
 fn the_verdict_has_intervals_or_says_that_it_has_none() {
     let words = ["--machine", "epyc-7w83", "--copies", "4", "--set", "vm.pcp_batch_scale_max=5,0"];
     let text = replay(&words);
-    assert!(text.contains("± half of the 95 % interval of a mean over 3 seeds"), "{text}");
-    // The headline is wrapped.
-    let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unwrapped.contains("No mainline kernel has vm.pcp_batch_scale_max."), "{text}");
+    assert!(text.contains("vm.pcp_batch_scale_max=5 -> 0, 3 seeds\n") && text.contains('±'), "{text}");
+    assert!(text.contains("\nto set: # vm.pcp_batch_scale_max=0: no mainline kernel has this"), "{text}");
     let text = replay(&[&words[..], &["--seeds", "1"]].concat());
-    assert!(text.contains("One seed: no interval") && !text.contains('±'), "{text}");
+    assert!(text.contains("one seed, so no interval") && !text.contains('±'), "{text}");
+}
+
+#[test]
+fn the_first_screen_has_fewer_than_150_words() {
+    let set = "vm.pcp_batch_scale_max=5,0";
+    for machine in ["epyc-7w83", "epyc-7w83,xeon-8260-1n"] {
+        let words = ["--machine", machine, "--copies", "10", "--set", set];
+        let text = replay(&words);
+        let (lines, count) = (text.lines().count(), text.split_whitespace().count());
+        assert!(count < 150 && lines < 16, "{count} words in {lines} lines:\n{text}");
+        assert!(text.contains("better: ") && !text.contains("nsecs") && !text.contains("pgalloc"), "{text}");
+    }
+}
+
+#[test]
+fn full_leaves_out_rows_that_are_empty_everywhere() {
+    let text =
+        replay(&["--full", "--machine", "epyc-7w83", "--copies", "4", "--set", "vm.pcp_batch_scale_max=5,0"]);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains(" -> ") && line.contains('|')).collect();
+    assert!(rows.len() > 5, "{text}");
+    let counts = |row: &str| {
+        row.split(" : ")
+            .skip(1)
+            .filter_map(|cell| cell.split_whitespace().next()?.parse::<u64>().ok())
+            .sum::<u64>()
+    };
+    assert!(rows.iter().all(|row| counts(row) > 0), "{text}");
 }
 
 #[test]
 fn the_account_shows_histograms_locks_and_how_sure_it_is() {
-    let text = replay(&["--machine", "epyc-7w83", "--copies", "4", "--set", "vm.pcp_batch_scale_max=5,0"]);
+    let text =
+        replay(&["--full", "--machine", "epyc-7w83", "--copies", "4", "--set", "vm.pcp_batch_scale_max=5,0"]);
     for part in [
+        "± half of the 95 % interval of a mean over 3 seeds",
         "refill (rmqueue_bulk)",
         "nsecs               : count",
         "zone ",
@@ -220,7 +247,12 @@ fn a_change_that_was_never_reached_falls_short() {
 
 #[test]
 fn values_are_written_as_the_kernel_takes_them() {
-    let text = replay(&["--force", "--set", "transparent_hugepage.enabled=madvise,always"]);
+    let short = replay(&["--force", "--set", "transparent_hugepage.enabled=madvise,always"]);
+    assert!(
+        short.contains("\nto set: echo always > /sys/kernel/mm/transparent_hugepage/enabled\n"),
+        "{short}"
+    );
+    let text = replay(&["--full", "--force", "--set", "transparent_hugepage.enabled=madvise,always"]);
     for part in [
         "transparent_hugepage.enabled=madvise -> transparent_hugepage.enabled=always",
         "  echo madvise > /sys/kernel/mm/transparent_hugepage/enabled\n",
@@ -239,8 +271,10 @@ fn values_are_written_as_the_kernel_takes_them() {
 #[test]
 fn every_output_says_what_a_knob_did() {
     let words = ["--force", "--set", "vm.swappiness=0", "--set", "vm.min_free_kbytes=8192"];
-    let text = replay(&words);
     let forced = "vm.swappiness: forced, it cannot act here; never consulted: the recording has";
+    let text = replay(&words);
+    assert!(text.contains(&format!("\nno effect: {forced}")), "{text}");
+    let text = replay(&[&["--full"][..], &words].concat());
     assert!(text.contains("what the knobs did") && text.contains(forced), "{text}");
     let document: serde_json::Value =
         serde_json::from_str(&replay(&[&["--json"][..], &words].concat())).unwrap();

@@ -44,7 +44,12 @@ fn experiments_and_metrics_are_listed() {
 fn a_file_of_ones_own_is_run_by_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), |text| text);
-    let shown = stdout(&["lab", "run", text(&path), "--seeds", "1", "--explain"]);
+    let short = stdout(&["lab", "run", text(&path), "--seeds", "1"]);
+    for part in ["first-touch: Page faults of two", "published: 4 independent figures", "\n--full shows"] {
+        assert!(short.contains(part), "{part} is missing from\n{short}");
+    }
+    assert!(short.lines().count() < 20, "{short}");
+    let shown = stdout(&["lab", "run", text(&path), "--seeds", "1", "--explain", "--full"]);
     for part in [
         "first-touch: Page faults of two",
         "two-tasks-small against two-tasks",

@@ -79,6 +79,8 @@ fn an_option_that_cannot_be_honoured_is_refused() {
         &["inspect", rec, "--mask", text(&masked), "--json"],
         &["--seed", "1", "knobs"],
         &["inspect", rec, "--seed", "3"],
+        &["inspect", rec, "--full"],
+        &["compare", rec, "--full"],
         &["machines", "--seed", "3"],
         &["lab", "list", "--seed", "3"],
         &["compare", rec, "--seed", "3"],

@@ -118,7 +118,7 @@ pub fn headline(all: &[Change], groups: [&Group<'_>; 2]) -> String {
 }
 
 /// Whether a change has a direction, is large enough, and is not the seeds' (of one seed, nobody knows).
-fn is_real(change: &Change) -> bool {
+pub(crate) fn is_real(change: &Change) -> bool {
     let told = matches!(change.told(), Told::Apart | Told::OneSeed);
     // What the lists are about once is enough: the whole run's time follows from its throughput.
     let listed = change.figure.name != "simulated_ns";
@@ -139,7 +139,7 @@ fn lead<'a>(all: &[Change], real: &[&'a Change]) -> Option<&'a Change> {
 }
 
 /// What part of the run's time a span or a lock takes, in whichever variant it takes more; 1 for what is no time.
-fn share(all: &[Change], change: &Change) -> f64 {
+pub(crate) fn share(all: &[Change], change: &Change) -> f64 {
     let of = |name: &str| all.iter().find(|change| change.figure.name == name).map(Change::means);
     let run = of("simulated_ns").map_or(0.0, |(before, after)| before.max(after));
     let (before, after) = change.means();
@@ -185,7 +185,7 @@ fn not_in_mainline(groups: [&Group<'_>; 2]) -> Option<String> {
 }
 
 /// A figure's name as people say it.
-fn title(name: &str) -> String {
+pub(crate) fn title(name: &str) -> String {
     let Some((subject, what)) = name.rsplit_once('.') else {
         return match name {
             "pages_per_second" => "pages allocated".into(),
@@ -297,14 +297,15 @@ fn row(style: Style, head: &str, change: &Change) -> String {
 }
 
 /// `101.3 µs ± 3 % -> 4.380 µs ± 1 %`.
-fn figures(change: &Change) -> String {
-    format!("{} -> {}", estimate(change, &change.before), estimate(change, &change.after))
+pub(crate) fn figures(change: &Change) -> String {
+    let of = |sample: &Sample| estimate(change.figure.unit, sample);
+    format!("{} -> {}", of(&change.before), of(&change.after))
 }
 
 /// A mean with half of its interval, in percent of it; of one seed, and of none that differ, the mean alone.
-fn estimate(change: &Change, sample: &Sample) -> String {
+pub(crate) fn estimate(unit: &str, sample: &Sample) -> String {
     let mean = sample.mean().unwrap_or(0.0);
-    let said = match change.figure.unit {
+    let said = match unit {
         "ns" => duration(mean),
         "count" => count(mean),
         "pages" => memory(mean.round() as u64),
@@ -320,7 +321,7 @@ fn estimate(change: &Change, sample: &Sample) -> String {
 }
 
 /// `23.1 times shorter`, `9 % more`, `from nothing`, `gone`.
-fn amount(change: &Change) -> String {
+pub(crate) fn amount(change: &Change) -> String {
     let (before, after) = change.means();
     let word = match (change.figure.unit, after < before) {
         ("ns", true) => "shorter",

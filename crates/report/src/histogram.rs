@@ -1,6 +1,6 @@
 //! Power-of-two histograms as bcc's funclatency prints them, one alone or several that share their rows.
 //!
-//! A row covers `2^(i-1)` (0 for the first) to `2^i - 1` ns. Empty rows below the highest are kept. A bar has
+//! A row covers `2^(i-1)` (0 for the first) to `2^i - 1` ns. Rows in which nothing fell are left out. A bar has
 //! `floor(width × count / largest)` stars. Above 32 rows the figures take twice the room and a lone bar half of its.
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const NARROW_ROWS: usize = 32;
 /// Most histograms that share their rows; more are set below each other.
 const ABREAST: usize = 4;
 
-/// A histogram and its footer, to the byte as funclatency prints them with the label `nsecs`.
+/// A histogram and its footer, to the byte as funclatency prints them with the label `nsecs`, but for empty rows.
 pub fn one(of: &Distribution) -> String {
     let (label, digits, bar) = if of.rows.len() <= NARROW_ROWS { (5, 10, BAR) } else { (15, 20, BAR / 2) };
     // What follows the bounds of a row: ten digits make 25 columns in all, twenty make 45.
@@ -24,7 +24,7 @@ pub fn one(of: &Distribution) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{:label$}{:<rest$} : count     distribution", "", "nsecs");
     let most = largest(of);
-    for (row, &count) in of.rows.iter().enumerate() {
+    for (row, &count) in of.rows.iter().enumerate().filter(|(_, count)| **count > 0) {
         let (low, high) = Distribution::bounds(row);
         let _ = writeln!(
             out,
@@ -66,11 +66,12 @@ fn abreast(style: Style, of: &[(&str, Distribution)]) -> String {
         let _ = write!(out, " : {:<count$}  {word:<width$}", "count", width = bar + 1);
     }
     end_line(&mut out);
-    for row in 0..rows {
+    let count_of = |one: &Distribution, row: usize| one.rows.get(row).copied().unwrap_or(0);
+    for row in (0..rows).filter(|&row| of.iter().any(|(_, one)| count_of(one, row) > 0)) {
         let (low, high) = Distribution::bounds(row);
         let _ = write!(out, "{low:>digits$} -> {high:<digits$}");
         for (_, one) in of {
-            let value = one.rows.get(row).copied().unwrap_or(0);
+            let value = count_of(one, row);
             let _ = write!(out, " : {value:<count$} |{:<bar$}|", stars(value, largest(one), bar));
         }
         end_line(&mut out);

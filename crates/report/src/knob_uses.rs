@@ -37,7 +37,7 @@ fn place(group: &Group<'_>, knob: &str) -> String {
 }
 
 /// What each knob did in all repetitions together.
-fn of_group(group: &Group<'_>) -> BTreeMap<String, KnobUses> {
+pub(crate) fn of_group(group: &Group<'_>) -> BTreeMap<String, KnobUses> {
     let mut all: BTreeMap<String, KnobUses> = BTreeMap::new();
     for (knob, uses) in group.runs.iter().flat_map(|run| &run.knob_uses) {
         match all.get_mut(knob) {

@@ -47,6 +47,7 @@ pub mod to_set;
 pub mod units;
 pub mod validate;
 pub mod validate_program;
+pub mod verdict;
 pub mod why;
 pub mod zonelists;
 

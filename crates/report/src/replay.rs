@@ -32,39 +32,6 @@ pub fn full(style: Style, document: &Document) -> String {
     join(parts)
 }
 
-/// The short account of `freehold try`: what ran, the two histograms, what changed and how sure the answer is.
-pub fn brief(style: Style, document: &Document) -> String {
-    let mut parts = vec![];
-    for scene in scenes(&document.runs) {
-        parts.push(heading::scene(style, &scene) + &heading::remarks(style, &scene));
-        parts.push(histograms(style, &scene));
-        parts.push(knob_uses::text(style, &scene));
-        parts.push(changes::text(style, &scene));
-    }
-    if !document.rows.is_empty() {
-        parts.push(published::table(style, &document.rows, &document.score));
-    }
-    parts.push(heading::confidence(style, &document.runs));
-    join(parts)
-}
-
-/// The answer of `freehold replay --brief`: what ran, what changed, what to write, how near the replay is to the recording, how sure
-/// the answer is.
-pub fn answer(style: Style, document: &Document) -> String {
-    let mut parts = vec![];
-    for scene in scenes(&document.runs) {
-        parts.push(heading::scene(style, &scene) + &heading::remarks(style, &scene));
-        parts.push(changes::text(style, &scene));
-        parts.push(recordings::table(style, &scene));
-        parts.push(forks::text(style, &scene));
-        parts.push(knob_uses::text(style, &scene));
-    }
-    parts.push(to_set::text(style, &document.runs));
-    parts.push(proof::text(style, &document.proofs));
-    parts.push(heading::confidence(style, &document.runs));
-    join(parts)
-}
-
 /// One workload on one machine: the answer first, then what it rests on.
 pub fn account(style: Style, scene: &Scene<'_>) -> String {
     join(vec![

@@ -27,8 +27,13 @@ pub fn text(style: Style, runs: &[Run]) -> String {
     out
 }
 
+/// Whether a note of a run says what [`lines`] says instead of a command.
+pub(crate) fn says(note: &str) -> bool {
+    note.contains("no mainline kernel has this")
+}
+
 /// A line for each knob of `run`, in the knobs' order.
-fn lines(run: &Run) -> Vec<String> {
+pub(crate) fn lines(run: &Run) -> Vec<String> {
     // A file that holds several numbers is written as the knobs before left it.
     let mut held: Option<String> = None;
     let mut lines = vec![];

@@ -53,7 +53,7 @@ fn table(rows: &[&Row]) -> Table {
     grid
 }
 
-fn line(mark: &Mark) -> String {
+pub(crate) fn line(mark: &Mark) -> String {
     let Mark { target, rows, within, median, worst } = mark;
     let limit = 100.0 * target.limit;
     format!(

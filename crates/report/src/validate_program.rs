@@ -89,7 +89,7 @@ pub(crate) const fn direction(agreement: Agreement) -> &'static str {
     }
 }
 
-fn score(changes: &[ValidatedChange]) -> String {
+pub(crate) fn score(changes: &[ValidatedChange]) -> String {
     let count = |of: Agreement| changes.iter().filter(|change| change.agreement == of).count();
     let (right, wrong) = (count(Agreement::Right), count(Agreement::Wrong));
     format!("direction right in {right} of {} changes over 5 % and beyond their interval", right + wrong)

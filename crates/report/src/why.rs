@@ -8,15 +8,23 @@ use lab::measurements::{
 
 use crate::style::Style;
 use crate::table::{Table, wrap};
-use crate::{changes, heading, units};
+use crate::{changes, heading, units, verdict};
 
 /// What part of a figure a change has to be to be worth an explanation.
 const NOTICEABLE: f64 = 0.001;
 
-/// The whole answer on a terminal, with how sure it is.
+/// The whole answer on a terminal, with how sure each mechanism is.
+pub fn full(style: Style, document: &Document) -> String {
+    answered(style, document) + "\n" + &heading::confidence(style, &document.runs)
+}
+
+/// The answer on a terminal, with how sure its weakest part is.
 pub fn answer(style: Style, document: &Document) -> String {
-    let text = document.why.as_ref().map_or_else(String::new, |why| text(style, why, &document.runs));
-    text + "\n" + &heading::confidence(style, &document.runs)
+    answered(style, document) + "\n" + &verdict::sure(style, &document.runs)
+}
+
+fn answered(style: Style, document: &Document) -> String {
+    document.why.as_ref().map_or_else(String::new, |why| text(style, why, &document.runs))
 }
 
 /// What makes the difference, without how sure it is. `runs` are those of the first side, then those of the second.

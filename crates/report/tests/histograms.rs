@@ -30,10 +30,13 @@ fn figures(text: &str) -> Latency {
 }
 
 #[test]
-fn the_published_histograms_come_out_to_the_byte() {
+fn the_published_histograms_come_out_to_the_byte_but_for_empty_rows() {
     for (name, text) in PUBLISHED {
         let latency = figures(text);
-        assert_eq!(histogram::one(&Distribution::from(&latency)), text, "{name}");
+        let filled = text.split_inclusive('\n').filter(|line| !line.contains(" : 0        |"));
+        let filled: String = filled.collect();
+        assert!(filled.len() < text.len(), "{name} has empty rows");
+        assert_eq!(histogram::one(&Distribution::from(&latency)), filled, "{name}");
         assert_eq!(
             Distribution::from(&latency).mean_ns(),
             latency.mean_ns,
@@ -64,7 +67,7 @@ fn rows_above_four_seconds_take_twice_the_room() {
     let latency = Latency::from_samples([5_000_000_000, 6, 6]);
     let text = histogram::one(&Distribution::from(&latency));
     let last = "          4294967296 -> 8589934591           : 1        |**********          |";
-    assert_eq!(text.lines().nth(33), Some(last), "{text}");
+    assert_eq!(text.lines().nth(2), Some(last), "{text}");
     assert_eq!(
         text.lines().next(),
         Some("               nsecs                         : count     distribution")

@@ -3,8 +3,8 @@
 mod fixture;
 
 use freehold_report::style::{Ink, Style};
-use freehold_report::{lkp, mmtests, published, replay};
-use lab::measurements::{Document, compare};
+use freehold_report::{lkp, mmtests, published, replay, verdict};
+use lab::measurements::{Document, KnobOutcome, KnobUses, Proof, ProofRow, Run, compare};
 
 fn columns(document: Document) -> lab::measurements::Comparison {
     compare(&[("replay".into(), document)]).expect("comparable")
@@ -16,8 +16,56 @@ fn the_full_account() {
 }
 
 #[test]
-fn the_brief_account() {
-    insta::assert_snapshot!(replay::brief(Style::plain(), &fixture::document()));
+fn the_verdict() {
+    insta::assert_snapshot!(verdict::replay(Style::plain(), &fixture::document()));
+}
+
+#[test]
+fn the_verdict_of_two_machines_beside_published_figures_is_a_first_screen() {
+    let mut document = fixture::document();
+    let elsewhere = |run: &Run| Run { machine: "xeon-8260-1n".into(), ..run.clone() };
+    document.runs.extend(document.runs.clone().iter().map(elsewhere));
+    document.rows = fixture::published().rows;
+    let text = verdict::replay(Style::plain(), &document);
+    assert!(text.split_whitespace().count() < 150, "{text}");
+    assert!(text.contains("the same on xeon-8260-1n\n"), "{text}");
+}
+
+#[test]
+fn nothing_that_must_be_known_is_left_out_of_the_verdict() {
+    let mut document = fixture::document();
+    let base = document.runs[0].clone();
+    let used =
+        |outcome| KnobUses { outcome, consulted: 7, nearest: "far away".into(), ..KnobUses::default() };
+    for (number, run) in document.runs.iter_mut().enumerate() {
+        run.knob_uses.insert("vm.idle".into(), used(KnobOutcome::Consulted));
+        let acted = if number < 3 { KnobOutcome::Consulted } else { KnobOutcome::Acted };
+        run.knob_uses.insert("vm.acts".into(), used(acted));
+        run.notes.push("a note".into());
+    }
+    let row = |what: &str, replayed| ProofRow {
+        what: what.into(),
+        unit: "count".into(),
+        recorded: 100.0,
+        replayed,
+    };
+    let rows = vec![row("faults", 109.0), row("copies", 111.0)];
+    document.proofs.push(Proof { workload: "loop".into(), rows, ..Proof::default() });
+    let text = verdict::replay(Style::plain(), &document);
+    for part in [
+        "\nno effect: vm.idle: consulted 42 times, never decided otherwise than its default: far away\n",
+        "\nnot as recorded: scale-0: 12 frees without allocation\n",
+        "\nas recorded: 1 of 2 figures within 10 % of the recorded kernel's; not copies +11.0 %\n",
+        "\nto set: # vm.pcp_batch_scale_max=0: no mainline kernel has this",
+        "\npredicted: ",
+    ] {
+        assert!(text.contains(part), "{part} is missing from\n{text}");
+    }
+    assert_eq!(text.matches("a note").count(), 1, "{text}");
+    assert!(!text.contains("vm.acts"), "{text}");
+    document.runs = vec![base];
+    let text = verdict::replay(Style::plain(), &document);
+    assert!(text.contains("came to: ") && text.contains("one seed, so no interval"), "{text}");
 }
 
 #[test]
@@ -58,9 +106,15 @@ fn rows_beside_published_ones() {
 fn everything_fits_the_width_that_was_asked_for() {
     for width in [80, 100, 120] {
         let style = Style::terminal(width).with_ink(Ink::Plain);
-        let text = replay::brief(style, &fixture::document());
+        let text = verdict::replay(style, &fixture::document());
         let longest = text.lines().map(|line| line.chars().count()).max();
         assert!(longest.is_some_and(|longest| longest <= width), "{width}: {longest:?}\n{text}");
+        let text = replay::full(style, &fixture::document());
+        let histograms = text.lines().filter(|line| line.contains(" : ") && line.contains('|'));
+        assert!(
+            histograms.clone().count() > 0 && histograms.clone().all(|line| line.chars().count() <= width),
+            "{text}"
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use lab::measurements::{Document, Role};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabFiles, LabHow, LabWhat};
-use crate::common::{CommandVerdict, Failure, command_line, note, present, show};
+use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, note, show};
 use crate::progress::Bar;
 use crate::results_folder::ResultsFolder;
 use crate::this_machine::machine_or_this;
@@ -89,7 +89,11 @@ fn perform(
         results.update(&document, &published)?;
         note(global, "the results are written");
     }
-    present(global, &document, |style| report::experiment::accounts(style, &document))?;
+    answer(
+        global,
+        &document,
+        &Texts { short: report::verdict::experiments, full: report::experiment::accounts },
+    )?;
     Ok(verdict(&document))
 }
 

@@ -11,7 +11,7 @@ use sim::Profile;
 use trace::{ReadError, Reader};
 
 use crate::args::{Global, Replay};
-use crate::common::{CommandVerdict, Failure, command_line, knob, machine, policy, present, recording};
+use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine, policy, recording};
 use crate::progress::Bar;
 use crate::this_machine::{THIS, machine_or_this};
 
@@ -41,8 +41,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     for source in &sources {
         document.proofs.extend(prove(source, machine(STAND_IN)?).map_err(Failure::of)?);
     }
-    let text = if options.brief { report::replay::answer } else { report::replay::full };
-    present(global, &document, |style| text(style, &document))?;
+    answer(global, &document, &Texts { short: report::verdict::replay, full: report::replay::full })?;
     Ok(if workload.damage().is_some() { CommandVerdict::FellShort } else { verdict(&document.runs) })
 }
 

@@ -14,7 +14,7 @@ use trace::{Group, RecordOptions, Target};
 use super::record::{capture, explain};
 use super::replay::{runs, workload};
 use crate::args::{Global, Try};
-use crate::common::{CommandVerdict, Failure, command_line, machine, note, policy, present};
+use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, machine, note, policy};
 use crate::output::Destination;
 use crate::progress::Bar;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Fail
     document.means = means(&document.runs);
     note(global, &format!("running the loop of the post on its machines, all divided by {SCALE} …"));
     document.rows = like_with_like(global)?;
-    present(global, &document, |style| report::replay::brief(style, &document))?;
+    answer(global, &document, &Texts { short: report::verdict::replay, full: report::replay::full })?;
     note(
         global,
         "next: freehold record -o my.rec -- CMD, then freehold replay my.rec --machine NAME --set KNOB=V,V; the post's \
@@ -80,8 +80,7 @@ fn like_with_like(global: &Global) -> Result<Vec<Row>, Failure> {
     let mut rows = document.rows;
     rows.retain(|row| row.metric == "refill.mean_ns");
     for row in &mut rows {
-        row.experiment =
-            format!("the post's loop beside what it measured: 6 GiB a process, all divided by {SCALE}");
+        row.experiment = format!("the post's loop of 6 GiB, all divided by {SCALE}");
     }
     Ok(rows)
 }

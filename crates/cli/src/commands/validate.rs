@@ -9,7 +9,7 @@ use trace::{Event, Group, Reader, RecordOptions, Target};
 
 use super::{fault_loop, validate_program};
 use crate::args::{FaultLoopOptions, Global, MappedMemory, Validate};
-use crate::common::{CommandVerdict, Failure, command_line, machine, present};
+use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, machine};
 use crate::progress::Bar;
 use crate::this_machine::{THIS, this_machine};
 
@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
     notes.extend(host::probe::load_average().map(|load| format!("Load averages at the end: {load}.")));
     let setting = Setting { release, machine: title, cost, notes };
     let document = validate::document(command_line(), &setting, &compared);
-    present(global, &document, |style| report::validate::text(style, &document))?;
+    answer(global, &document, &Texts { short: report::verdict::workloads, full: report::validate::text })?;
     let short = validate::marks(&document.rows).iter().any(|mark| mark.within < mark.rows);
     Ok(if short && options.strict { CommandVerdict::FellShort } else { CommandVerdict::Fine })
 }

@@ -18,7 +18,7 @@ use trace::{Reader, RecordOptions, Target};
 
 use super::validate::{profile, with_largest_ring};
 use crate::args::{Global, Validate};
-use crate::common::{CommandVerdict, Failure, command_line, knob, note, present};
+use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, note};
 use crate::output::say;
 use crate::progress::Bar;
 
@@ -77,7 +77,11 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
     document.proofs.extend(prove(&source, prediction.profile).map_err(Failure::of)?);
     let is_wrong = validated.changes.iter().any(|change| change.agreement == Agreement::Wrong);
     document.validated.push(validated);
-    present(global, &document, |style| report::validate_program::text(style, &document))?;
+    answer(
+        global,
+        &document,
+        &Texts { short: report::verdict::program, full: report::validate_program::text },
+    )?;
     Ok(if is_wrong && options.strict { CommandVerdict::FellShort } else { CommandVerdict::Fine })
 }
 

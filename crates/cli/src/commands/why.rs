@@ -13,7 +13,7 @@ use report::nearest::{nearest, unknown};
 
 use super::{lab::load, replay::workload};
 use crate::args::{Global, Why};
-use crate::common::{CommandVerdict, Failure, command_line, knob, machine, policy, present};
+use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine, policy};
 use crate::progress::Bar;
 use crate::this_machine::{THIS, machine_or_this};
 
@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, options: &Why) -> Result<CommandVerdict, Fail
     document
         .notes
         .extend(damage.map(|damage| format!("{} {damage}; what of it is whole was replayed", options.what)));
-    present(global, &document, |style| report::why::answer(style, &document))?;
+    answer(global, &document, &Texts { short: report::why::answer, full: report::why::full })?;
     Ok(match short {
         Some(line) => {
             eprintln!("freehold: {line}");

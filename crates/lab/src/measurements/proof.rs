@@ -33,6 +33,15 @@ pub struct ProofRow {
 }
 
 impl ProofRow {
+    /// A figure further off than this, in percent, is named wherever a replay is told in short: docs/programs.md counts how many are not.
+    pub const BAND_PERCENT: f64 = 10.0;
+
+    /// Whether the replay came as near as that; of nothing, only nothing does.
+    pub fn is_within_band(&self) -> bool {
+        let error = self.error_percent().unwrap_or(if self.replayed == 0.0 { 0.0 } else { f64::INFINITY });
+        error.abs() <= Self::BAND_PERCENT
+    }
+
     /// How far off the replay is, in percent of what was recorded; `None` where nothing was.
     pub fn error_percent(&self) -> Option<f64> {
         (self.recorded > 0.0).then(|| 100.0 * (self.replayed - self.recorded) / self.recorded)
