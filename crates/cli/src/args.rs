@@ -1,5 +1,6 @@
 //! The command line.
 
+mod apply;
 mod why;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use host::fault_loop::Memory;
 
+pub(crate) use apply::Apply;
 pub(crate) use why::Why;
 
 /// Linux's memory management outside the kernel: record what a program asks of it, replay that on another machine with
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Say which rule of which commit, or which setting, makes the difference between two kernels
     Why(Why),
+    /// Write settings to this machine, watch it, and put back what was there
+    Apply(Apply),
     /// Compare the allocator with captures and traces of stock kernels
     Conform(Conform),
     /// Simulate published experiments and print each figure beside the published one

@@ -50,6 +50,7 @@ fn row(command: &Command) -> CommandOptions {
         Command::Heat(_) => ("heat", &[Json, Report]),
         Command::Replay(_) => ("replay", &[Full, Json, Report, Seed]),
         Command::Why(_) => ("why", &[Full, Json, Report, Seed]),
+        Command::Apply(_) => ("apply", &[Json, Report]),
         Command::Conform(_) => ("conform", &[Json, Report]),
         Command::Lab(options) => match &options.what {
             None | Some(LabWhat::List) => ("lab list", &[Json, Report]),

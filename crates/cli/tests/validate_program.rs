@@ -91,6 +91,6 @@ fn settings_are_as_they_were_after_an_end_a_signal_and_a_kill() {
     child.wait().unwrap();
     assert!(now() != before && journal.exists(), "nobody could put it back");
     let next = validate(folder.path(), "never", &["no-such-program"]).output().unwrap();
-    assert!(said(&next).contains("put back what an earlier validate left"), "{}", said(&next));
+    assert!(said(&next).contains("put back what an earlier freehold left"), "{}", said(&next));
     assert_eq!((now(), journal.exists()), (before, false));
 }

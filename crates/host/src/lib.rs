@@ -4,7 +4,8 @@
 //! [`Host`] is the door: it reserves memory, runs the daemons and hands out [`Pages`], and [`Object`]s of
 //! [`ObjectCache`]s. Below it, [`HostMachine`] is mm's machine, over an [`Arena`] of mapped memory, with CPU numbers from [`CpuNumbers`], nodes from [`System`] and
 //! [`HostLock`]s. [`stress`] shakes it with many threads, [`mod@bench`] measures it; [`probe`] measures the machine itself,
-//! [`fault_loop`] makes its kernel work, [`command`] runs a program, [`settings`] changes the kernel's settings for a while.
+//! [`fault_loop`] makes its kernel work, [`command`] runs a program, [`settings`] changes the kernel's settings,
+//! [`watch`] looks at its counters meanwhile.
 //!
 //! ```
 //! use freehold_host::Host;
@@ -43,6 +44,7 @@ mod signal;
 pub mod stress;
 mod sysfs;
 mod system;
+pub mod watch;
 
 pub use arena::Arena;
 pub use cpu::CpuNumbers;

@@ -1,5 +1,6 @@
 //! Workloads, replay, conformance, measurements: what turns recordings and experiments into figures.
 
+pub mod apply;
 pub mod conform;
 mod daemons;
 pub mod drive;

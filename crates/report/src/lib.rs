@@ -5,6 +5,7 @@
 //! lkp's ([`lkp`]), vmstat's names ([`counters`]). [`replay`] is the whole account of a document on a terminal,
 //! [`html`] the same as one self-contained file.
 
+pub mod apply;
 pub mod bench;
 pub mod changes;
 pub mod conform;

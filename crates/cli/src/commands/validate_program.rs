@@ -31,7 +31,7 @@ pub(super) fn undo_left() -> Result<(), Failure> {
             let files: Vec<String> =
                 held.iter().map(|held| format!("{} = {}", held.path.display(), held.text)).collect();
             say(&format!(
-                "freehold: put back what an earlier validate left when it was killed: {}",
+                "freehold: put back what an earlier freehold left when it was killed: {}",
                 files.join(", ")
             ));
             Ok(())

@@ -140,7 +140,7 @@ fn start_of(pid: u32) -> Option<u64> {
 }
 
 /// The name of this boot.
-fn boot() -> String {
+pub(super) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let id = id.trim();
     if id.is_empty() { "unknown".into() } else { id.into() }

@@ -1,6 +1,7 @@
 //! Settings of the running kernel, changed for a while and put back: at the end, on every way out of a scope, and after a kill
-//! by the next program that looks into the journal.
+//! by the next program that looks into the journal. What is to stay is noted in `applied`, and can be taken back later.
 
+mod applied;
 mod journal;
 #[cfg(test)]
 mod tests;
@@ -8,6 +9,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};
 
+pub use applied::{Applied, Change, Others, TakenBack, applied_path};
 pub use journal::Held;
 use journal::{Journal, Owner, Standing};
 
@@ -166,6 +168,20 @@ impl Settings {
         } else {
             Err(SettingsError::Altered { held: setting.clone(), holds })
         }
+    }
+
+    /// What the files held.
+    pub fn before(&self) -> &[Held] {
+        &self.before
+    }
+
+    /// Leaves all as it is now and removes the journal: from here on nobody puts anything back by himself.
+    ///
+    /// # Errors
+    /// The journal cannot be removed.
+    pub fn leave(mut self) -> Result<(), SettingsError> {
+        let Some(path) = self.journal.take() else { return Ok(()) };
+        fs::remove_file(&path).map_err(|error| SettingsError::Journal { path, error })
     }
 
     /// Puts all back and removes the journal.

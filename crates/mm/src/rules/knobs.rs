@@ -8,6 +8,7 @@ pub use crate::ground::knob::{KnobId, KnobUse, Margin, Verdict};
 use crate::ground::{AtomicU64, Relaxed};
 
 mod kernels;
+mod leaves;
 mod need;
 mod table;
 mod value;
@@ -16,6 +17,7 @@ mod value_tests;
 mod watch;
 
 pub use kernels::{Kernels, Limited};
+pub use leaves::Leaves;
 pub use need::{Compares, Need};
 pub use table::{KNOBS, Knob};
 pub use value::{FileText, Written};
@@ -107,6 +109,8 @@ pub struct KnobSpec {
     pub compares: Compares,
     /// A policy under which it can be tried: Linux's where that has the knob, or else one whose rules read it.
     pub tried_under: &'static str,
+    /// What putting it back on a running kernel does not undo.
+    pub leaves: Leaves,
 }
 
 impl Knob {

@@ -37,7 +37,7 @@ const ROOMS: [Room; 12] = [
 ];
 
 /// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.
-const LAB_ROOMS: [Room; 17] = [
+const LAB_ROOMS: [Room; 18] = [
     ("measurements", &[]),
     ("reach", &["measurements"]),
     ("recorded", &["reach"]),
@@ -67,6 +67,7 @@ const LAB_ROOMS: [Room; 17] = [
     ("experiment", &["measurements", "reach", "stage", "workloads", "evidence", "scene"]),
     ("why", &["measurements", "reach", "replay", "experiment"]),
     ("validate", &["measurements", "program", "workloads", "conform", "evidence", "scene", "replay"]),
+    ("apply", &["measurements", "replay"]),
     ("this_machine", &["measurements", "reach", "drive", "replay"]),
 ];
 

@@ -9,7 +9,7 @@ use super::need::{
     ARENAS, AVOIDS_MIXING, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE,
     REGIONS, SCALED_MARKS,
 };
-use super::{Kernels, KnobSpec, Limited, Word};
+use super::{Kernels, KnobSpec, Leaves, Limited, Word};
 use crate::ground::{KnobId, ZoneKind};
 use crate::rules::policy::DEFAULT_POLICY;
 
@@ -34,6 +34,7 @@ const MAINLINE: KnobSpec = KnobSpec {
     needs: &[],
     compares: Compares::Nothing,
     tried_under: DEFAULT_POLICY,
+    leaves: Leaves::Nothing,
 };
 /// The same for one that no mainline kernel has.
 const PATCHED: KnobSpec = KnobSpec { kernels: None, ..MAINLINE };
@@ -128,6 +129,7 @@ knobs! {
         meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
         stands_for: Sysctl("/proc/sys/vm/min_free_kbytes"),
         compares: FREE,
+        leaves: Leaves::SetByHand,
     }
     WatermarkScaleFactor: MAINLINE {
         name: "vm.watermark_scale_factor",
@@ -139,6 +141,7 @@ knobs! {
         limited: &[Limited::of(1001..=3000, Kernels::since(5, 17))],
         needs: &[SCALED_MARKS],
         compares: FREE,
+        leaves: Leaves::Evicted,
     }
     WatermarkBoostFactor: MAINLINE {
         name: "vm.watermark_boost_factor",
@@ -147,6 +150,7 @@ knobs! {
         kernels: Some(Kernels::since(5, 0)),
         stands_for: Sysctl("/proc/sys/vm/watermark_boost_factor"),
         needs: &[AVOIDS_MIXING],
+        leaves: Leaves::Evicted,
     }
     LowmemReserveDma: MAINLINE {
         name: "vm.lowmem_reserve_ratio.dma",
@@ -155,6 +159,7 @@ knobs! {
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 0 },
         needs: &[ZoneBelowAnother(ZoneKind::Dma)],
         compares: FREE,
+        leaves: Leaves::Evicted,
     }
     LowmemReserveDma32: MAINLINE {
         name: "vm.lowmem_reserve_ratio.dma32",
@@ -163,6 +168,7 @@ knobs! {
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 1 },
         needs: &[ZoneBelowAnother(ZoneKind::Dma32)],
         compares: FREE,
+        leaves: Leaves::Evicted,
     }
     LowmemReserveNormal: MAINLINE {
         name: "vm.lowmem_reserve_ratio.normal",
@@ -171,6 +177,7 @@ knobs! {
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 2 },
         needs: &[ZoneBelowAnother(ZoneKind::Normal)],
         compares: FREE,
+        leaves: Leaves::Evicted,
     }
     NumaZonelistOrder: MAINLINE {
         name: "vm.numa_zonelist_order",
@@ -202,6 +209,7 @@ knobs! {
         words: HUGE_ENABLED,
         needs: &[Spaces],
         compares: FREE,
+        leaves: Leaves::HugePages,
     }
     PcpBatch: PATCHED {
         name: "freehold.pcp_batch",
@@ -301,6 +309,7 @@ knobs! {
         // Commit c843966c556d, June 2020; from memory.
         limited: &[Limited::of(101..=200, Kernels::since(5, 8))],
         needs: &[Spaces, RoomForAnon(Knob::DemotionEnabled)],
+        leaves: Leaves::Swapped,
     }
     DemotionEnabled: MAINLINE {
         name: "numa.demotion_enabled",
@@ -310,6 +319,7 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
         words: TRUTH,
         needs: &[Spaces, SlowNode],
+        leaves: Leaves::Moved,
     }
     ExtfragThreshold: MAINLINE {
         name: "vm.extfrag_threshold",
@@ -327,6 +337,7 @@ knobs! {
         stands_for: Sysctl("/proc/sys/vm/compaction_proactiveness"),
         needs: &[PROACTIVE, Spaces],
         compares: Compares::Number("the score of memory in pieces"),
+        leaves: Leaves::Moved,
     }
     HugeDefrag: MAINLINE {
         name: "transparent_hugepage.defrag",
@@ -339,6 +350,7 @@ knobs! {
         // `defer` is 444eb2a449ef, March 2016; `defer+madvise` 21440d7eb904, February 2017; both from memory.
         limited: &[Limited::of(2..=2, Kernels::since(4, 6)), Limited::of(3..=3, Kernels::since(4, 11))],
         needs: &[Spaces, ALLOWS_HUGE],
+        leaves: Leaves::HugePages,
     }
     CompactBudget: PATCHED {
         name: "freehold.compact_budget_mib",
@@ -357,6 +369,7 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
         needs: &[Spaces, ALLOWS_HUGE],
         compares: Compares::Pages("a round of khugepaged"),
+        leaves: Leaves::HugePages,
     }
     KhugepagedScanSleep: MAINLINE {
         name: "transparent_hugepage.khugepaged.scan_sleep_millisecs",
@@ -364,6 +377,7 @@ knobs! {
         meaning: "How long khugepaged sleeps between two rounds",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
         needs: &[Spaces, ALLOWS_HUGE],
+        leaves: Leaves::HugePages,
     }
     KhugepagedMaxPtesNone: MAINLINE {
         name: "transparent_hugepage.khugepaged.max_ptes_none",
@@ -372,6 +386,7 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
         needs: &[Spaces, ALLOWS_HUGE],
         compares: Compares::Pages("what was missing of a huge page"),
+        leaves: Leaves::HugePages,
     }
     KhugepagedMaxPtesShared: MAINLINE {
         name: "transparent_hugepage.khugepaged.max_ptes_shared",
@@ -383,6 +398,7 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_shared"),
         needs: &[Spaces, Forks, ALLOWS_HUGE],
         compares: Compares::Pages("what was shared of a huge page"),
+        leaves: Leaves::HugePages,
     }
     UseZeroPage: MAINLINE {
         name: "transparent_hugepage.use_zero_page",
@@ -404,6 +420,7 @@ knobs! {
         // Memory tiering, c574bbe917036, March 2022; from memory.
         limited: &[Limited::of(2..=3, Kernels::since(5, 18))],
         needs: &[Spaces, SeveralNodes],
+        leaves: Leaves::Moved,
     }
     PromoteRateLimit: MAINLINE {
         name: "kernel.numa_balancing_promote_rate_limit_MBps",
