@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test lint bench results evidence knobs programs recordings bpf guests fuzz shuttle seeded-bugs instructions tsan readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence knobs programs recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -25,6 +25,7 @@ help:
 	@echo "make instructions  instructions of mm's hot paths, counted by callgrind; to compare, run it in two revisions"
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
+	@echo "make deb         a Debian package of the command, its man pages and completions, into target/"
 	@echo "make readme      the README's output, made anew"
 
 # Installs what is missing if root, or else prints the one line that does.
@@ -89,6 +90,9 @@ tsan:
 
 mm-no-std: setup
 	scripts/mm-no-std
+
+deb: build
+	scripts/deb
 
 readme: build
 	scripts/readme

@@ -104,6 +104,8 @@ fn run(args: Args) -> Result<CommandVerdict, Failure> {
         Command::Knobs(options) => commands::knobs::run(global, &options),
         Command::Policies(options) => commands::policies::run(global, &options),
         Command::Validate(options) => commands::validate::run(global, &options),
+        Command::Completions(options) => commands::reference::completions(&options),
+        Command::Man(options) => commands::reference::man(&options),
         Command::Evidence(options) => commands::evidence::run(global, &options),
         Command::FaultLoop(options) => commands::fault_loop::run(&options),
     }

@@ -67,6 +67,8 @@ fn row(command: &Command) -> CommandOptions {
         Command::Compare(_) => ("compare", &[Json, Report]),
         Command::Knobs(_) => ("knobs", &[Json, Report]),
         Command::Policies(_) => ("policies", &[Json, Report]),
+        Command::Completions(_) => ("completions", &[]),
+        Command::Man(_) => ("man", &[]),
         Command::Evidence(_) => ("evidence", &[]),
         // Its output is JSON, whatever is asked for.
         Command::FaultLoop(_) => ("fault-loop", &[Json]),

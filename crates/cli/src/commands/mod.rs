@@ -13,6 +13,7 @@ pub(crate) mod lab;
 pub(crate) mod machines;
 pub(crate) mod policies;
 pub(crate) mod record;
+pub(crate) mod reference;
 pub(crate) mod replay;
 pub(crate) mod tour;
 pub(crate) mod validate;
