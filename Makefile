@@ -51,10 +51,12 @@ bench: setup build
 
 results: build
 	target/release/freehold lab all --seeds 3 --results docs >target/results.txt
+	$(CARGO) run --release --locked -q -p freehold -- evidence --how-wrong -o docs/how-wrong.md
 	@echo "docs/results.md and docs/results/ are written; what was printed is in target/results.txt"
 
 evidence: build
 	target/release/freehold evidence --conformance conformance -o crates/lab/src/evidence/held.toml
+	$(CARGO) run --release --locked -q -p freehold -- evidence --how-wrong -o docs/how-wrong.md
 
 knobs: build
 	target/release/freehold knobs page $(RECORDINGS:%=recordings/%.rec) --machine kvm-genoa-2c,xeon-snb -o docs/knobs.md

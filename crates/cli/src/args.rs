@@ -479,7 +479,7 @@ pub(crate) enum PoliciesWhat {
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Evidence {
     /// Captures, and traces in its folder `traces`
-    #[arg(long, value_name = "FOLDER", required_unless_present_any = ["results", "programs"], conflicts_with = "results")]
+    #[arg(long, value_name = "FOLDER", required_unless_present_any = ["results", "programs", "how_wrong"], conflicts_with = "results")]
     pub(crate) conformance: Option<PathBuf>,
     /// What `freehold lab run NAME… --json` printed
     #[arg(long, value_name = "FILE.json")]
@@ -487,6 +487,9 @@ pub(crate) struct Evidence {
     /// What `freehold validate --set … --json -- CMD` printed, a file NAME.WHAT.json for each command; `make programs` makes it
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["conformance", "results"])]
     pub(crate) programs: Option<PathBuf>,
+    /// The page of how far all of it was off, of the tables that come with the program
+    #[arg(long, conflicts_with_all = ["conformance", "results", "programs"])]
+    pub(crate) how_wrong: bool,
     /// The table of captures to write, the folder of results to bring up to date, or the page of programs to write
     #[arg(short, long, value_name = "FILE|FOLDER")]
     pub(crate) output: PathBuf,

@@ -18,6 +18,7 @@ pub mod forks;
 pub mod heading;
 pub mod heat;
 pub mod histogram;
+pub mod how_wrong;
 pub mod html;
 pub mod inspect;
 pub mod knob_page;

@@ -30,6 +30,9 @@ pub(crate) fn run(global: &Global, options: &Evidence) -> Result<CommandVerdict,
     if let Some(folder) = &options.programs {
         write(global, options, &report::programs_page::markdown(&programs(folder)?))?;
     }
+    if options.how_wrong {
+        write(global, options, &report::how_wrong::markdown(lab::evidence::Table::bundled()))?;
+    }
     Ok(CommandVerdict::Fine)
 }
 

@@ -1,0 +1,190 @@
+//! docs/how-wrong.md: how far the program was off wherever it was held against something, made of the tables that labels follow from.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use lab::evidence::{Check, FigureKind, Rows, Table};
+use mm::policy::Mechanism;
+
+/// The page. The same table gives the same page.
+pub fn markdown(table: &Table) -> String {
+    let mut out = HEAD.to_owned();
+    out += &rules(table);
+    out += &figures(table);
+    out += &machines(table);
+    out += &worst(table);
+    out + TAIL
+}
+
+const HEAD: &str = "\
+# How wrong are we
+Made by `make evidence` of the tables that labels follow from (`held.toml`, `docs/results.toml`); change those by measuring, not this page.
+
+Three questions, in the order of their answers' quality: does it follow the kernel's rules, how near are counts, how near are times. Most
+published rows were in sight while the model was made. Of times on machines and rows that nobody had looked at, the median error was about half
+of the published figure.
+
+";
+
+const TAIL: &str = "
+## Programs of your own kind
+Six real programs, run for real under several settings and predicted from one recording each: [programs.md](programs.md). Placement by node in
+guests with two nodes, beside the replay of the same recording: [replay.md](replay.md). What the model leaves out: [model.md](model.md).
+";
+
+/// Rules: figures of captures and traces of stock kernels.
+fn rules(table: &Table) -> String {
+    let mut out = "## Rules\nFigures that stock kernels printed, computed anew, and what they did by their own traces, step by step: equal or not.\n\n\
+                   | mechanism | kernels | captures | traces |\n|---|---|---|---|\n"
+        .to_owned();
+    for mechanism in Mechanism::ALL {
+        let held: Vec<_> = table.held.iter().filter(|held| held.mechanism == mechanism).collect();
+        if held.is_empty() {
+            continue;
+        }
+        let mut kernels: Vec<&str> = held.iter().map(|held| held.policy.as_str()).collect();
+        kernels.dedup();
+        let sum = |check: Check| {
+            let of = held.iter().filter(|held| held.check == check);
+            let (equal, compared) = of.fold((0, 0), |sum, held| (sum.0 + held.equal, sum.1 + held.compared));
+            if compared == 0 { "none".to_owned() } else { format!("{equal} of {compared} equal") }
+        };
+        let (captures, traces) = (sum(Check::Captures), sum(Check::Traces));
+        let _ = writeln!(out, "| {} | {} | {captures} | {traces} |", mechanism.words(), kernels.join(", "));
+    }
+    let without: Vec<&str> = Mechanism::ALL
+        .into_iter()
+        .filter(|mechanism| table.held.iter().all(|held| held.mechanism != *mechanism))
+        .map(Mechanism::words)
+        .collect();
+    if !without.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nNo capture and no trace for: {}. Scenes of stock kernels (`freehold conform`) tell of some of these, and are not in this table.",
+            without.join(", ")
+        );
+    }
+    out
+}
+
+/// Errors of a kind of figures, in order.
+struct Errors(Vec<f64>);
+
+impl Errors {
+    fn of<'a>(rows: impl IntoIterator<Item = &'a Rows>) -> Self {
+        let mut errors: Vec<f64> = rows.into_iter().flat_map(|rows| &rows.errors).copied().collect();
+        errors.sort_by(f64::total_cmp);
+        Self(errors)
+    }
+
+    fn at(&self, share: f64) -> f64 {
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        self.0[rank.saturating_sub(1)]
+    }
+
+    fn within(&self, limit: f64) -> String {
+        let within = self.0.iter().filter(|error| **error <= limit).count();
+        format!("{:.0} %", 100.0 * within as f64 / self.0.len() as f64)
+    }
+
+    /// The columns of a table: how many, within a quarter, median, nine in ten, worst; `None` where there are none.
+    fn cells(&self) -> Option<String> {
+        let last = *self.0.last()?;
+        let [median, most, worst] = [self.at(0.5), self.at(0.9), last].map(percent);
+        Some(format!("{} | {} | {median} | {most} | {worst}", self.0.len(), self.within(0.25)))
+    }
+}
+
+fn percent(error: f64) -> String {
+    if error.is_finite() { format!("{:.0} %", 100.0 * error) } else { "nothing simulated".to_owned() }
+}
+
+const COLUMNS: &str =
+    "rows | within 25 % | median | nine in ten below | worst |\n|---|---|---|---|---|---|---|\n";
+
+/// Published rows by mechanism.
+fn figures(table: &Table) -> String {
+    let mut out = format!(
+        "\n## Counts and times, by mechanism\nPublished rows, simulated: those that nothing was chosen by. An error is a part of the published figure, or so many points \
+         of a published percentage.\n\n| mechanism | figures | {COLUMNS}"
+    );
+    for mechanism in Mechanism::ALL {
+        for kind in [FigureKind::Counts, FigureKind::Times] {
+            let rows = table.rows.iter().filter(|rows| rows.mechanism == mechanism && rows.figures == kind);
+            if let Some(cells) = Errors::of(rows).cells() {
+                let _ = writeln!(out, "| {} | {} | {cells} |", mechanism.words(), kind.name());
+            }
+        }
+    }
+    for kind in [FigureKind::Counts, FigureKind::Times] {
+        let rows = table.rows.iter().filter(|rows| rows.figures == kind);
+        if let Some(cells) = Errors::of(rows).cells() {
+            let _ = writeln!(out, "| **all** | {} | {cells} |", kind.name());
+        }
+    }
+    out
+}
+
+/// The same by machine: what a profile is worth.
+fn machines(table: &Table) -> String {
+    let mut by_machine: BTreeMap<&str, Vec<&Rows>> = BTreeMap::new();
+    for rows in table.rows.iter().filter(|rows| rows.figures == FigureKind::Times) {
+        by_machine.entry(&rows.machine).or_default().push(rows);
+    }
+    let mut out = format!(
+        "\n## Times, by machine\nA machine of which rows were fitted had costs chosen by some of its published rows; these are not counted here, but what is \
+         counted leans on them. The others are what a machine that nobody fitted comes to.\n\n| machine | rows fitted | {COLUMNS}"
+    );
+    for (machine, rows) in by_machine {
+        let fitted: u64 = rows.iter().map(|rows| rows.fitted).sum();
+        if let Some(cells) = Errors::of(rows).cells() {
+            let _ = writeln!(out, "| {machine} | {fitted} | {cells} |");
+        }
+    }
+    out
+}
+
+/// Experiments whose times are off by more than half at the median.
+fn worst(table: &Table) -> String {
+    let mut by_experiment: BTreeMap<&str, Vec<&Rows>> = BTreeMap::new();
+    for rows in &table.rows {
+        by_experiment.entry(&rows.experiment).or_default().push(rows);
+    }
+    let mut far: Vec<(f64, &str)> = vec![];
+    for (experiment, rows) in by_experiment {
+        let errors = Errors::of(rows);
+        if !errors.0.is_empty() && errors.at(0.5) > 0.5 {
+            far.push((errors.at(0.5), experiment));
+        }
+    }
+    far.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let mut out = "\n## Where it is worst\nExperiments whose median error is over half of the published figure; each page says what is known of why.\n\n".to_owned();
+    for (median, experiment) in &far {
+        let _ = writeln!(out, "- [{experiment}](results/{experiment}.md): {}", percent(*median));
+    }
+    if far.is_empty() {
+        out += "None.\n";
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_page_is_what_the_tables_say() {
+        let page = include_str!("../../../docs/how-wrong.md");
+        assert!(page == markdown(Table::bundled()), "docs/how-wrong.md is old: run `make evidence`");
+    }
+
+    #[test]
+    fn rows_are_sorted_counted_and_named() {
+        let table = Table::parse(
+            "[[held]]\npolicy = 'linux-6.18'\nmechanism = 'page-lists'\ncheck = 'traces'\nfiles = 1\ncompared = 9\nequal = 8\n\
+             [[rows]]\nexperiment = 'e'\nmachine = 'm'\npolicy = 'linux-6.18'\nmechanism = 'page-lists'\nfigures = 'times'\n\
+             fitted = 2\nerrors = [0.9, 0.1, inf, 0.6]\n",
+        );
+        insta::assert_snapshot!(markdown(&table.unwrap()));
+    }
+}
