@@ -175,6 +175,14 @@ fn parse(text: &str) -> Option<Applied> {
     Some(Applied { changes: changes.collect::<Option<_>>()? })
 }
 
+/// What is read can be written.
+#[cfg(fuzzing)]
+pub(super) fn fuzz(text: &str) {
+    if let Some(applied) = parse(text) {
+        applied.text().expect("it was a line each");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -128,6 +128,15 @@ fn parse(text: &str) -> Option<Journal> {
     Some(Journal { owner: Owner { pid, start, boot }, held: held.collect::<Option<_>>()? })
 }
 
+/// What is read can be written, and is read back.
+#[cfg(fuzzing)]
+pub(super) fn fuzz(text: &str) {
+    if let Some(journal) = parse(text) {
+        let again = journal.text().expect("it was a line each");
+        assert_eq!(parse(&again), Some(journal));
+    }
+}
+
 /// When a process began, in the kernel's ticks since boot; `None` if there is none, or it has ended and nobody asked for its status.
 fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

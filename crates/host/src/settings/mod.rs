@@ -103,6 +103,13 @@ pub fn journal_path() -> PathBuf {
     state.join("freehold/settings.journal")
 }
 
+/// Reads `text` as the journal and as the note of applied settings, for fuzzing.
+#[cfg(fuzzing)]
+pub fn fuzz_notes(text: &str) {
+    journal::fuzz(text);
+    applied::fuzz(text);
+}
+
 /// What is to be written to a setting's file to have it as it is: the word in brackets where it lists all, else its line.
 ///
 /// # Errors

@@ -77,6 +77,14 @@ fn is_beside_trace(text: &str) -> bool {
     ["zoneinfo-before", "slab-before"].iter().any(|name| sections.get(name).is_some())
 }
 
+/// Plays the scene of `text`, which is what a stock kernel said of it (`conformance/scenes`), and compares what was counted.
+///
+/// # Errors
+/// The line that cannot be read, or a kernel without rules.
+pub fn conform_scene(text: &str) -> Result<FileOutcome, FormatError> {
+    scenes::conform(text)
+}
+
 /// Holds mm against a page trace or a slab trace, given the text beside it.
 ///
 /// # Errors

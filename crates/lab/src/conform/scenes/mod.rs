@@ -30,3 +30,35 @@ pub(super) fn conform(text: &str) -> Result<FileOutcome, FormatError> {
     let seen = play::play(machine, &program)?;
     Ok(compare::compare(&sections, &marks, &seen))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::conform::unpack;
+
+    /// A scene whose program goes on with `lines`.
+    fn with(lines: &str) -> FileOutcome {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/scenes/thp-stride-never.txt.xz");
+        let text = unpack(std::fs::read(path).unwrap()).unwrap();
+        let (before, after) = text.split_once("\nmark").unwrap();
+        conform(&format!("{before}\n{lines}\nmark{after}")).unwrap()
+    }
+
+    #[test]
+    fn what_would_never_end_is_cut() {
+        for (lines, why) in [
+            ("map x 4K\nrepeat 4000000000\ntouch x\nend", "more than 50000000 steps are not played"),
+            ("sleep 4000000000", "more than 50000000 steps are not played"),
+            ("map x 2G", "1000 regions of 1 GiB are the most that is played"),
+        ] {
+            let outcome = format!("{:?}", with(lines));
+            assert!(outcome.contains(why), "{lines}: {outcome}");
+        }
+        // More than the region has: all of it.
+        let outcome = format!("{:?}", with("map x 8K\ntouch x next 16K"));
+        assert!(!outcome.contains("not played"), "{outcome}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Plays a scene's program, and notes what is counted at its marks.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,6 +11,12 @@ use super::machine::{Played, spec_of};
 use super::program::{Line, Order, Part, What};
 use crate::conform::read::sections::FormatError;
 
+/// How many operations and touches of pages are played: a scene says `repeat` as often as it likes.
+const MOST_STEPS: u64 = 50_000_000;
+/// What a round of khugepaged counts as.
+const ROUND_STEPS: u64 = 1000;
+/// Regions that a process may have, a GiB each.
+const MOST_REGIONS: usize = 1000;
 /// Pages of 1 GiB.
 const GIB: u32 = 1 << 18;
 /// Pages of its own (stack, data) that a program writes to between any two marks: captured, where a fork took them from it.
@@ -56,6 +63,7 @@ struct Process {
 struct Player {
     machine: Played,
     marks: Marks,
+    left: Cell<u64>,
 }
 
 /// Why a play does not go on.
@@ -70,7 +78,7 @@ pub(super) fn play(machine: Played, program: &[Line]) -> Result<Marks, FormatErr
     let space = machine.mm.spaces().new_space();
     let own = machine.mm.spaces().mmap_at(&space, OWN_AT, MapSpec::anonymous(OWN + 1));
     own.map_err(|error| FormatError::new(0, error.to_string()))?;
-    let mut player = Player { machine, marks: Marks::default() };
+    let mut player = Player { machine, marks: Marks::default(), left: Cell::new(MOST_STEPS) };
     let (regions, seeds) = Default::default();
     let mut process = Process { space, regions, seeds, last: None, has_slept: false, is_child: false };
     player.touch_own(&process, 0..OWN);
@@ -87,8 +95,16 @@ impl Player {
         lines.iter().try_for_each(|line| self.line(process, line))
     }
 
+    /// So many steps more; says no once there were too many.
+    fn step(&self, steps: u64) -> Result<(), String> {
+        let left = self.left.get().checked_sub(steps);
+        self.left.set(left.unwrap_or(0));
+        left.map(drop).ok_or_else(|| format!("more than {MOST_STEPS} steps are not played"))
+    }
+
     fn line(&mut self, process: &mut Process, line: &Line) -> Result<(), Stop> {
         let fail = |what: String| Stop::Here(format!("line {}: {what}", line.number));
+        self.step(1).map_err(&fail)?;
         let bad = |what: &str| Stop::Bad(FormatError::new(line.number, what));
         let known = |process: &Process, name: &str| {
             process.regions.get(name).copied().ok_or_else(|| bad("a region of that name is not mapped"))
@@ -97,14 +113,8 @@ impl Player {
         match &line.what {
             What::Set { file, value } => drop(self.machine.set(file, value)),
             What::Map { name, pages, shared, huge } => {
-                let start = Vpn((4 + process.regions.len() as u32) * GIB);
-                let spec = if *shared {
-                    MapSpec::shared(&self.machine.mm.files().new_file(FileKind::Memory), *pages)
-                } else {
-                    spec_of(*pages, *huge)
-                };
-                spaces.mmap_at(&process.space, start, spec).map_err(|error| fail(error.to_string()))?;
-                process.regions.insert(name.clone(), Region { start, pages: *pages, next: 0 });
+                self.map(process, name, *pages, if *shared { None } else { Some(spec_of(*pages, *huge)) })
+                    .map_err(&fail)?;
             }
             What::Touch { name, part, stride, touch, order, times } => {
                 let region = known(process, name)?;
@@ -132,7 +142,7 @@ impl Player {
                 bound.map_err(|error| fail(error.to_string()))?;
             }
             What::Cpu(cpu) => self.machine.mm.machine().set_cpu(Cpu(*cpu)),
-            What::Sleep(ms) => self.sleep(process, *ms),
+            What::Sleep(ms) => self.sleep(process, *ms).map_err(&fail)?,
             What::Mark => self.mark(process),
             What::Fork(body) => self.fork(process, body)?,
             What::Repeat(times, body) => {
@@ -142,6 +152,25 @@ impl Player {
             }
             What::Other(what) => return Err(fail(format!("`{what}` is not played"))),
         }
+        Ok(())
+    }
+
+    /// Maps a region by its `spec`, or of memory that is shared.
+    fn map(
+        &self,
+        process: &mut Process,
+        name: &str,
+        pages: u32,
+        spec: Option<MapSpec<Bare>>,
+    ) -> Result<(), String> {
+        if pages > GIB || process.regions.len() >= MOST_REGIONS {
+            return Err(format!("{MOST_REGIONS} regions of 1 GiB are the most that is played"));
+        }
+        let start = Vpn((4 + process.regions.len() as u32) * GIB);
+        let mm = &self.machine.mm;
+        let spec = spec.unwrap_or_else(|| MapSpec::shared(&mm.files().new_file(FileKind::Memory), pages));
+        mm.spaces().mmap_at(&process.space, start, spec).map_err(|error| error.to_string())?;
+        process.regions.insert(name.to_owned(), Region { start, pages, next: 0 });
         Ok(())
     }
 
@@ -164,7 +193,7 @@ impl Player {
 
     /// The first page and the one behind the last of `part` of a region.
     fn part(process: &mut Process, name: &str, region: Region, part: Part) -> (u32, u32) {
-        if let Some(size) = part.next {
+        if let Some(size) = part.next.map(|size| size.min(region.pages)) {
             let from = if region.pages - region.next < size { 0 } else { region.next };
             if let Some(region) = process.regions.get_mut(name) {
                 region.next = from + size;
@@ -190,6 +219,7 @@ impl Player {
         order: Order,
     ) -> Result<(), String> {
         let strides = pages.div_ceil(stride.max(1));
+        self.step(strides.into())?;
         for number in 0..strides {
             let at = match order {
                 Order::Up => number,
@@ -211,15 +241,17 @@ impl Player {
     }
 
     /// khugepaged works while the program sleeps.
-    fn sleep(&self, process: &mut Process, ms: u64) {
+    fn sleep(&self, process: &mut Process, ms: u64) -> Result<(), String> {
         if !process.has_slept {
             process.has_slept = true;
             self.touch_own(process, OWN..OWN + 1);
         }
         let every = self.machine.mm.knobs().get(Knob::KhugepagedScanSleep).max(1);
         for _ in 0..ms / every {
+            self.step(ROUND_STEPS)?;
             self.machine.mm.collapses().khugepaged();
         }
+        Ok(())
     }
 
     fn touch_own(&self, process: &Process, pages: std::ops::Range<u32>) {

@@ -87,26 +87,30 @@ pub(super) fn parse(section: &Section<'_>) -> Result<Vec<Line>, FormatError> {
         !text.is_empty() && !text.starts_with('#') && !text.starts_with("machine ")
     };
     let mut lines = section.lines.iter().filter(is_code).copied();
-    let (program, end) = block(&mut lines)?;
+    let (program, end) = block(&mut lines, 0)?;
     match end {
         Some(number) => Err(FormatError::new(number, "`end` of nothing")),
         None => Ok(program),
     }
 }
 
+/// How deep blocks may lie in one another.
+const DEEPEST: usize = 32;
+
 /// Lines up to an `end`, whose number is given, or to the last.
 fn block<'a>(
     lines: &mut impl Iterator<Item = (usize, &'a str)>,
+    depth: usize,
 ) -> Result<(Vec<Line>, Option<usize>), FormatError> {
     let mut all = vec![];
     while let Some((number, text)) = lines.next() {
         let words: Vec<&str> = text.split_whitespace().collect();
         let what = match words[..] {
             ["end"] => return Ok((all, Some(number))),
-            ["fork"] => What::Fork(closed(number, lines)?),
-            ["repeat", times] => What::Repeat(whole(number, times)?, closed(number, lines)?),
+            ["fork"] => What::Fork(closed(number, lines, depth)?),
+            ["repeat", times] => What::Repeat(whole(number, times)?, closed(number, lines, depth)?),
             ["spawn"] => {
-                closed(number, lines)?;
+                closed(number, lines, depth)?;
                 What::Other("spawn".into())
             }
             _ => operation(number, &words)?,
@@ -119,8 +123,12 @@ fn block<'a>(
 fn closed<'a>(
     number: usize,
     lines: &mut impl Iterator<Item = (usize, &'a str)>,
+    depth: usize,
 ) -> Result<Vec<Line>, FormatError> {
-    let (body, end) = block(lines)?;
+    if depth == DEEPEST {
+        return Err(FormatError::new(number, format!("blocks lie {DEEPEST} deep at most")));
+    }
+    let (body, end) = block(lines, depth + 1)?;
     end.map(|_| body).ok_or_else(|| FormatError::new(number, "its `end` is missing"))
 }
 
@@ -286,5 +294,7 @@ mod tests {
         ] {
             assert_eq!(parsed(text).unwrap_err(), error);
         }
+        let deep = "fork\n".repeat(100_000);
+        assert_eq!(parsed(&deep).unwrap_err(), "line 33: blocks lie 32 deep at most");
     }
 }
