@@ -138,6 +138,8 @@ pub(crate) struct Replay {
     /// Run even with knobs that cannot act on this recording, machine or policy; every output says so
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) bounds: FailIf,
     /// Replay the recorded page and slab events one for one, though the recording says what the program did to its memory
     #[arg(long)]
     pub(crate) events: bool,
@@ -207,6 +209,15 @@ pub(crate) enum LabWhat {
     },
 }
 
+/// Bounds of figures, for CI.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FailIf {
+    /// End with status 1 if a figure passes its bound beyond the seeds' differences: refill.p99_ns:max=20us, or in percent of the
+    /// first variant on the same machine, pages_per_second:min=98%; may be given several times
+    #[arg(long, value_name = "FIGURE:min|max=VALUE")]
+    pub(crate) fail_if: Vec<String>,
+}
+
 /// Files to write besides.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LabFiles {
@@ -225,6 +236,8 @@ pub(crate) struct LabHow {
     /// Repetitions, each with another seed; without it, what each experiment says
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
     pub(crate) seeds: Option<u32>,
+    #[command(flatten)]
+    pub(crate) bounds: FailIf,
     /// Say what the mean refill and the mean drain spend their time on
     #[arg(long)]
     pub(crate) explain: bool,

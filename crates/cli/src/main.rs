@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod common;
+mod fail_if;
 mod failure;
 mod output;
 mod progress;

@@ -6,6 +6,7 @@ mod daemons;
 pub mod drive;
 pub mod evidence;
 pub mod experiment;
+pub mod findings;
 pub mod measurements;
 pub mod program;
 mod promotion;

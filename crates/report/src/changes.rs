@@ -8,7 +8,7 @@ use lab::measurements::{Change, Group, Sample, Scene, Told, changes};
 use crate::latency::{span_title, spans};
 use crate::style::Style;
 use crate::table::wrap;
-use crate::units::{count, duration, memory, rate};
+use crate::units::figure;
 
 /// Changes below this many percent are not worth a sentence.
 const NOTICEABLE_PERCENT: f64 = 1.0;
@@ -305,12 +305,7 @@ pub(crate) fn figures(change: &Change) -> String {
 /// A mean with half of its interval, in percent of it; of one seed, and of none that differ, the mean alone.
 pub(crate) fn estimate(unit: &str, sample: &Sample) -> String {
     let mean = sample.mean().unwrap_or(0.0);
-    let said = match unit {
-        "ns" => duration(mean),
-        "count" => count(mean),
-        "pages" => memory(mean.round() as u64),
-        _ => rate(mean),
-    };
+    let said = figure(unit, mean);
     let half = sample.mean_interval().map_or(0.0, |interval| (interval.high - interval.low) / 2.0);
     match 100.0 * half / mean.abs() {
         percent if half == 0.0 || !percent.is_finite() => said,

@@ -11,11 +11,14 @@ use lab::measurements::{
 use crate::style::Style;
 use crate::table::{Table, wrap};
 use crate::units::{duration, plural};
-use crate::{explain, histogram, latency, monitor, published, samples};
+use crate::{bounds, explain, findings, histogram, latency, monitor, published, samples};
 
 /// All experiments of a document.
 pub fn accounts(style: Style, document: &Document) -> String {
-    let parts: Vec<String> = document.experiments.iter().map(|of| account(style, document, of)).collect();
+    let mut parts: Vec<String> = document.experiments.iter().map(|of| account(style, document, of)).collect();
+    parts.push(findings::text(style, &document.findings));
+    parts.push(bounds::text(style, &document.fail_if));
+    parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
 

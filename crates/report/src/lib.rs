@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod bench;
+pub mod bounds;
 pub mod changes;
 pub mod conform;
 pub mod contention;
@@ -14,6 +15,7 @@ pub mod counters;
 pub mod experiment;
 pub mod experiments;
 pub mod explain;
+pub mod findings;
 pub mod forks;
 pub mod heading;
 pub mod heat;

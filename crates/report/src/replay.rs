@@ -6,8 +6,8 @@ use lab::measurements::{Document, Scene, compare, scenes};
 
 use crate::style::Style;
 use crate::{
-    changes, counters, forks, heading, histogram, knob_uses, latency, locks, memory, mmtests, proof,
-    published, recordings, to_set,
+    bounds, changes, counters, findings, forks, heading, histogram, knob_uses, latency, locks, memory,
+    mmtests, proof, published, recordings, to_set,
 };
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
@@ -26,6 +26,8 @@ pub fn full(style: Style, document: &Document) -> String {
     if !document.rows.is_empty() || !document.score.is_empty() {
         parts.push(published::table(style, &document.rows, &document.score));
     }
+    parts.push(findings::text(style, &document.findings));
+    parts.push(bounds::text(style, &document.fail_if));
     parts.push(to_set::text(style, &document.runs));
     parts.push(proof::text(style, &document.proofs));
     parts.push(heading::confidence(style, &document.runs));

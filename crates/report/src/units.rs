@@ -39,6 +39,16 @@ pub fn count(count: f64) -> String {
     if count.fract() == 0.0 || count >= 100.0 { format!("{count:.0}") } else { format!("{count:.1}") }
 }
 
+/// A figure in its unit, as [`lab::measurements::Figure::unit`] has it.
+pub fn figure(unit: &str, value: f64) -> String {
+    match unit {
+        "ns" => duration(value),
+        "count" => count(value),
+        "pages" => memory(value.max(0.0).round() as u64),
+        _ => rate(value),
+    }
+}
+
 /// A value of 1 to 9999 (and a little beyond) to four digits.
 fn four_digits(value: f64) -> String {
     match value {

@@ -42,7 +42,7 @@ pub use locks::SimLock;
 pub use machine::{SimMachine, WaitQueue};
 pub use measure::{
     CpuTime, KnobTally, Level, LockReport, LockStats, Measurements, OrderStats, SpanCost, SpanStats,
-    TimedCount,
+    TaskTime, TimedCount,
 };
 pub use profile::{Figure, FigureKind, FigureSpec, Profile, ProfileError};
 pub use task::{Affinity, TaskSpec};

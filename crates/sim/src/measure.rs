@@ -229,6 +229,15 @@ pub struct CpuTime {
     pub spin: Nanos,
 }
 
+/// How a task spent its time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskTime {
+    /// Its name.
+    pub name: String,
+    /// Waiting for locks.
+    pub waited: Nanos,
+}
+
 /// Everything measured since the simulation, or the last reset, began.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Measurements {
@@ -244,6 +253,8 @@ pub struct Measurements {
     pub locks: Vec<LockReport>,
     /// Every CPU.
     pub cpus: Vec<CpuTime>,
+    /// Every task, in the order in which they were made.
+    pub tasks: Vec<TaskTime>,
     /// Modelled accesses ([`crate::SimMachine::access`]) by the level that they found their lines in, as in [`Level::ALL`].
     pub accesses: [u64; Level::COUNT],
     /// Times that a CPU went from one task to another.
@@ -311,6 +322,9 @@ impl Measurements {
             mine.busy.0 = mine.busy.0.saturating_sub(theirs.busy.0);
             mine.idle.0 = mine.idle.0.saturating_sub(theirs.idle.0);
             mine.spin.0 = mine.spin.0.saturating_sub(theirs.spin.0);
+        }
+        for (mine, theirs) in part.tasks.iter_mut().zip(&earlier.tasks) {
+            mine.waited.0 -= theirs.waited.0;
         }
         for (mine, theirs) in part.knobs.iter_mut().zip(&earlier.knobs) {
             mine.consulted -= theirs.consulted;

@@ -1,11 +1,13 @@
 //! `freehold lab`: published experiments on simulated machines, figure beside figure.
 
 use lab::experiment::{self, Detail, Experiment, METRICS, Options};
+use lab::findings::findings;
 use lab::measurements::{Document, Role};
 use report::nearest::unknown;
 
 use crate::args::{Global, Lab, LabFiles, LabHow, LabWhat};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, note, show};
+use crate::fail_if;
 use crate::progress::Bar;
 use crate::results_folder::ResultsFolder;
 use crate::this_machine::machine_or_this;
@@ -70,6 +72,7 @@ fn perform(
     how: &LabHow,
     files: &LabFiles,
 ) -> Result<CommandVerdict, Failure> {
+    let bounds = fail_if::read(&how.bounds)?;
     let results = files.results.as_deref().map(ResultsFolder::of).transpose()?;
     let published = experiments.clone();
     let options = Options {
@@ -84,7 +87,9 @@ fn perform(
     let done = |what: &str| bar.step(what.to_owned());
     let ran = pool.install(|| experiment::run(experiments, &options, &done)).map_err(Failure::of)?;
     bar.done();
-    let document = Document { command: command_line(), ..ran };
+    let findings = findings(&ran.runs);
+    let mut document = Document { command: command_line(), findings, ..ran };
+    fail_if::hold(&bounds, &mut document)?;
     if let Some(results) = results {
         results.update(&document, &published)?;
         note(global, "the results are written");
@@ -94,7 +99,8 @@ fn perform(
         &document,
         &Texts { short: report::verdict::experiments, full: report::experiment::accounts },
     )?;
-    Ok(verdict(&document))
+    let verdict = verdict(&document);
+    Ok(if fail_if::is_broken(&document) { CommandVerdict::FellShort } else { verdict })
 }
 
 /// What a machine was too small for, or what should have been exact and is not, fell short. How far predictions are off

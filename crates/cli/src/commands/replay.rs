@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use lab::findings::findings;
 use lab::measurements::{Document, Run, means};
 use lab::replay::{
     CpuChoice, CpuListError, Plan, ShareError, Source, parse_changes, parse_settings, prove, replay_all,
@@ -12,6 +13,7 @@ use trace::{ReadError, Reader};
 
 use crate::args::{Global, Replay};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine, policy, recording};
+use crate::fail_if;
 use crate::progress::Bar;
 use crate::this_machine::{THIS, machine_or_this};
 
@@ -20,6 +22,7 @@ const STAND_IN: &str = "kvm-genoa-2c";
 
 pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, Failure> {
     let draft = draft(global, options)?;
+    let bounds = fail_if::read(&options.bounds)?;
     // What is wrong with anything else is said before this machine is measured, which takes seconds.
     for name in options.machine.iter().filter(|name| *name != THIS) {
         plan(&draft, options, machine(name)?)?;
@@ -38,11 +41,14 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     }
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
+    document.findings = findings(&document.runs);
+    fail_if::hold(&bounds, &mut document)?;
     for source in &sources {
         document.proofs.extend(prove(source, machine(STAND_IN)?).map_err(Failure::of)?);
     }
     answer(global, &document, &Texts { short: report::verdict::replay, full: report::replay::full })?;
-    Ok(if workload.damage().is_some() { CommandVerdict::FellShort } else { verdict(&document.runs) })
+    let is_broken = fail_if::is_broken(&document) || workload.damage().is_some();
+    Ok(if is_broken { CommandVerdict::FellShort } else { verdict(&document.runs) })
 }
 
 /// Runs of one machine under two entries would pass for repetitions.

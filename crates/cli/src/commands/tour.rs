@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use lab::experiment::{self, Experiment, Options};
+use lab::findings::findings;
 use lab::measurements::{Document, Row, means};
 use lab::replay::{Plan, parse_setting};
 use mm::Policy;
@@ -48,6 +49,7 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Fail
         document.runs.extend(runs(global, &workload, &[plan], 0)?);
     }
     document.means = means(&document.runs);
+    document.findings = findings(&document.runs);
     note(global, &format!("running the loop of the post on its machines, all divided by {SCALE} …"));
     document.rows = like_with_like(global)?;
     answer(global, &document, &Texts { short: report::verdict::replay, full: report::replay::full })?;

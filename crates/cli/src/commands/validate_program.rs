@@ -10,6 +10,7 @@ use std::{env, fs};
 
 use host::command::{CommandUse, Outcome};
 use host::settings::{self, Held, Left, Settings, SettingsError};
+use lab::findings::findings;
 use lab::measurements::{Agreement, Document, Run, means};
 use lab::replay::{Source, Variant, combinations, parse_settings, prove};
 use lab::validate::program::{Prediction, UnderSetting, compare, order};
@@ -74,6 +75,7 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
     validated.left_out = left_out(&prediction, &source)?;
     document.runs = all.into_iter().flat_map(|under| under.predicted).collect();
     document.means = means(&document.runs);
+    document.findings = findings(&document.runs);
     document.proofs.extend(prove(&source, prediction.profile).map_err(Failure::of)?);
     let is_wrong = validated.changes.iter().any(|change| change.agreement == Agreement::Wrong);
     document.validated.push(validated);

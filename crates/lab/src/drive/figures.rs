@@ -6,7 +6,9 @@ use mm::slab::SlabEvent;
 use mm::{Knob, LockClass, MemoryUse, Nanos, Span};
 use sim::Measurements;
 
-use crate::measurements::{KnobValue, Latency, LockStat, Memory, ProgramUse, RecordingUse, Run, Throughput};
+use crate::measurements::{
+    KnobValue, Latency, LockStat, LockWaits, Memory, ProgramUse, RecordingUse, Run, Throughput,
+};
 use crate::reach::{self, Refusal};
 use crate::stage::{Setup, Stage};
 
@@ -79,6 +81,7 @@ fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryU
         moved: stage.tally.all_moved(),
         latency: latencies(measured),
         locks: locks(measured),
+        lock_waits: LockWaits::of(measured.tasks.iter().map(|task| (task.name.as_str(), task.waited.0))),
         recordings: recordings(stage),
         program: stage.tally.program().map(|used| ProgramUse { cpu_ns: busy_ns(measured), ..used }),
         forks: stage.tally.forks(),

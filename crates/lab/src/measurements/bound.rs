@@ -98,6 +98,8 @@ pub enum BoundError {
         /// What the figure is counted in.
         unit: String,
     },
+    /// A percentage of the first variant where there is no other.
+    NoFirst(String),
 }
 
 impl fmt::Display for BoundError {
@@ -115,6 +117,12 @@ impl fmt::Display for BoundError {
                  first variant (98%)"
             ),
             Self::Unit { bound, unit } => write!(f, "`{bound}`: that figure is counted in {unit}"),
+            Self::NoFirst(bound) => {
+                write!(
+                    f,
+                    "`{bound}`: no second variant ran to be held against the first; --set KNOB=A,B makes two"
+                )
+            }
         }
     }
 }

@@ -5,7 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::checked::BoundCheck;
 use super::experiment::Account;
+use super::finding::{Finding, LockWaits};
 use super::forks::Forks;
 use super::knob_use::KnobUses;
 use super::labels::{Confidence, MechanismLabel};
@@ -44,6 +46,12 @@ pub struct Document {
     /// Which rules, parts and knobs make the difference between two sides; from `why`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+    /// Bounds that were set beside what came out; from `--fail-if`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fail_if: Vec<BoundCheck>,
+    /// What stands out in the runs, what weighs most first: docs/findings.md.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// Simulated figures beside published ones; from `lab` and `validate`.
     #[serde(default)]
     pub rows: Vec<Row>,
@@ -112,6 +120,9 @@ pub struct Run {
     pub latency: BTreeMap<String, Latency>,
     /// Waiting and holding, by lock class: `zone`, `pcp` …
     pub locks: BTreeMap<String, LockStat>,
+    /// Who waited for locks; absent where nobody did.
+    #[serde(skip_serializing_if = "LockWaits::is_empty")]
+    pub lock_waits: LockWaits,
     /// Where pages were.
     pub memory: Memory,
     /// What a recorded program used; absent where none was replayed.

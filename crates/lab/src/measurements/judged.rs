@@ -1,16 +1,18 @@
 //! Whether a figure keeps its bound, with what repetitions leave open.
 
+use serde::{Deserialize, Serialize};
+
 use super::bound::{Bound, BoundError, BoundSide, Limit};
-use super::change::{Figure, figures};
-use super::document::Run;
 use super::statistics::{Moments, Sample};
 
 /// Whether a bound is kept.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Held {
     /// The whole 95 % interval is on the right side of the limit.
     Kept,
     /// The limit lies within the interval: other seeds may say otherwise.
+    #[default]
     Unsure,
     /// The whole interval is beyond the limit.
     Broken,
@@ -72,17 +74,6 @@ impl Bound {
         };
         Ok(Some(Judged { held, mean, limit, half_width }))
     }
-}
-
-/// The figures that any of `runs` has, each once: what a bound can be set for.
-pub fn bounded_figures(runs: &[Run]) -> Vec<Figure> {
-    let mut all: Vec<Figure> = vec![];
-    for (figure, _) in runs.iter().flat_map(figures) {
-        if !all.contains(&figure) {
-            all.push(figure);
-        }
-    }
-    all
 }
 
 #[cfg(test)]

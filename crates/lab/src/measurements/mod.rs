@@ -7,13 +7,16 @@
 
 mod bound;
 mod change;
+mod checked;
 mod comparison;
 mod document;
 mod experiment;
+mod finding;
 mod forks;
 mod group;
 mod judged;
 mod knob_use;
+mod known;
 mod labels;
 mod latency;
 mod number;
@@ -27,6 +30,7 @@ mod why;
 
 pub use bound::{Bound, BoundError, BoundSide, Limit, Unit};
 pub use change::{Change, Figure, Told, changes, figures, means};
+pub use checked::{BoundCheck, check_bounds};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
     CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved, ProgramUse,
@@ -35,10 +39,12 @@ pub use document::{
 pub use experiment::{
     Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,
 };
+pub use finding::{Finding, LockWaits, TaskWait};
 pub use forks::{ForkUse, Forks};
 pub use group::{Group, Scene, groups, scenes};
-pub use judged::{Held, Judged, bounded_figures};
+pub use judged::{Held, Judged};
 pub use knob_use::{KnobOutcome, KnobUses};
+pub use known::{figure_names, figure_unit};
 pub use labels::{Confidence, Label, MechanismLabel};
 pub use latency::{Distribution, Latency, log2_low};
 pub use proof::{Proof, ProofRow};

@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::style::Style;
 use crate::table::Table;
 use crate::{
-    changes, counters, forks, heading, knob_uses, labels, latency, locks, memory, published, units,
-    validate_program,
+    bounds, changes, counters, findings, forks, heading, knob_uses, labels, latency, locks, memory,
+    published, units, validate_program,
 };
 
 use super::svg;
@@ -23,6 +23,8 @@ pub(super) struct Page {
     labels: Vec<labels::OfPolicy>,
     /// What is to be known first.
     notes: Vec<String>,
+    /// What stands out, and bounds beside what came out.
+    found: String,
     /// What the terminal shows, where nothing is drawn.
     text: String,
     scenes: Vec<PagePart>,
@@ -115,6 +117,8 @@ impl Page {
             label,
             labels: labels::by_policy(&document.runs.iter().collect::<Vec<_>>()),
             notes: document.notes.clone(),
+            found: findings::text(Style::plain(), &document.findings)
+                + &bounds::text(Style::plain(), &document.fail_if),
             text: document
                 .why
                 .as_ref()

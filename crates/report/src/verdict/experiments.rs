@@ -1,12 +1,13 @@
 //! The short answer of `lab run`: how near each experiment came to what was published, what went another way, and how sure that is.
 
-use lab::measurements::{Account, Direction, Document, Role, Row, Run, Score, SweepTable};
+use lab::measurements::{Account, Direction, Document, Role, Row, Run, Score, SweepTable, scenes};
 
-use super::{item, more, remarks, sure};
+use super::{WORDS, item, more, remarks, sure};
 use crate::explain;
 use crate::published::{error, number, percent};
 use crate::style::Style;
 use crate::units::plural;
+use crate::{bounds, findings};
 
 /// Comparisons, figures or machines that are named; the tables have all.
 const NAMED: usize = 3;
@@ -17,6 +18,8 @@ pub fn experiments(style: Style, document: &Document) -> String {
     for account in &document.experiments {
         out += &of(style, document, account);
     }
+    out += &findings::short(style, &document.findings, &scenes(&document.runs), WORDS);
+    out += &bounds::text(style, &document.fail_if);
     if out.is_empty() { out } else { out + &more(style, "every figure beside the published one") }
 }
 
@@ -38,7 +41,7 @@ fn of(style: Style, document: &Document, account: &Account) -> String {
     out += &account.sweeps.iter().map(|table| sweep(style, table)).collect::<String>();
     // Somebody asked for them.
     out += &account.explanations.iter().map(|of| explain::text(style, of)).collect::<String>();
-    out += &remarks::text(style, &runs, &lab::measurements::scenes(&runs));
+    out += &remarks::text(style, &runs, &scenes(&runs));
     out + &sure(style, &runs)
 }
 

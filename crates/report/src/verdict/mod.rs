@@ -13,31 +13,42 @@ use lab::measurements::{Document, scenes};
 
 use crate::style::Style;
 use crate::table::wrap;
+use crate::{bounds, findings};
 
 pub use experiments::experiments;
 pub use sure::sure;
 pub use validated::{program, workloads};
+
+/// A first screen has fewer words than this, so that it is read whole. Findings take what the rest leaves.
+const WORDS: usize = 150;
 
 /// Of a replay, or of several: a paragraph for each workload and machine, then what holds for all of them.
 pub fn replay(style: Style, document: &Document) -> String {
     let scenes = scenes(&document.runs);
     let pairs: usize = scenes.iter().map(|scene| scene.groups.len().saturating_sub(1)).sum();
     let detail = if pairs > 1 { scene::Detail::First } else { scene::Detail::Several };
-    let mut out = String::new();
+    let mut changes = String::new();
     for (place, scene) in scenes.iter().enumerate() {
         let before = place.checked_sub(1).map(|before| &scenes[before]);
-        out += &scene::text(style, scene, before, detail);
+        changes += &scene::text(style, scene, before, detail);
     }
-    out += &remarks::text(style, &document.runs, &scenes);
-    out += &remarks::published(style, &document.rows);
-    out += &remarks::proofs(style, &document.proofs);
-    out += &remarks::to_set(style, &scenes);
-    out += &sure(style, &document.runs);
-    if !out.is_empty() {
-        out += &more(style, "all of it");
+    let mut rest = remarks::text(style, &document.runs, &scenes);
+    rest += &remarks::published(style, &document.rows);
+    rest += &remarks::proofs(style, &document.proofs);
+    rest += &remarks::to_set(style, &scenes);
+    rest += &bounds::text(style, &document.fail_if);
+    rest += &sure(style, &document.runs);
+    if changes.is_empty() && rest.is_empty() {
+        return rest;
     }
-    out
+    rest += &more(style, "all of it");
+    let said: usize = [&changes, &rest].map(|text| text.split_whitespace().count()).iter().sum();
+    let room = WORDS.saturating_sub(said + COUNT_OF_OTHERS);
+    changes + &findings::short(style, &document.findings, &scenes, room) + &rest
 }
+
+/// The words of the line that counts the findings for which there was no room, and one to stay below the limit.
+const COUNT_OF_OTHERS: usize = 5;
 
 /// The last line: where the rest is.
 fn more(style: Style, what: &str) -> String {

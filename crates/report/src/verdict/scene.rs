@@ -22,12 +22,11 @@ pub(super) enum Detail {
 }
 
 impl Detail {
-    /// Changes for the better that are listed, and for the worse, which nobody must miss.
-    const fn listed(self, way: Way) -> usize {
-        match (self, way) {
-            (Self::First, _) => 1,
-            (Self::Several, Way::Better) => 2,
-            (Self::Several, Way::Worse) => 3,
+    /// Changes that are listed each way.
+    const fn listed(self) -> usize {
+        match self {
+            Self::First => 1,
+            Self::Several => 2,
         }
     }
 }
@@ -169,7 +168,7 @@ fn pair(style: Style, base: &Group<'_>, other: &Group<'_>, detail: Detail) -> St
     for way in Way::BOTH {
         let those = way.of(&ranked);
         if !those.is_empty() {
-            out += &item(style, 2, way.label(), &listed(&those, detail.listed(way)));
+            out += &item(style, 2, way.label(), &listed(&those, detail.listed()));
         }
     }
     out + &item_of_same(style, &all, &ranked)

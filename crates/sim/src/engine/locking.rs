@@ -35,7 +35,10 @@ impl Core {
             LockTaken::Later { at, hand_over } => {
                 let class = self.locks.borrow().class(lock);
                 self.meter.borrow_mut().waited(self.span(), class, at - now, hand_over);
-                self.sched.borrow_mut().cpus[usize::from(self.cpu.get())].spin += at - now;
+                let mut sched = self.sched.borrow_mut();
+                sched.cpus[usize::from(self.cpu.get())].spin += at - now;
+                sched.tasks[self.task.get() as usize].waited += at - now;
+                drop(sched);
                 self.advance(at - now);
             }
             // The CPU that hands it over books the wait and sets this CPU's clock.
@@ -78,6 +81,7 @@ impl Core {
             let span = (sched.tasks[grant.who.task as usize].spans & 15) as usize;
             let wait = grant.at - grant.since;
             self.meter.borrow_mut().waited(span, given.class, wait, grant.hand_over);
+            sched.tasks[grant.who.task as usize].waited += wait;
             sched.end_spin(grant.who, grant.at);
             drop(sched);
             self.others_changed();

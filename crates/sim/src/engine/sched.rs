@@ -108,6 +108,7 @@ impl Sched {
             timer: 0,
             atomic: 0,
             sliced: false,
+            waited: 0,
             spans: NO_SPANS,
             stuck: false,
             space: None,
@@ -408,9 +409,12 @@ impl Sched {
         state.idle + running
     }
 
-    /// Forgets how CPUs have spent their time before `now`.
+    /// Forgets how CPUs and tasks have spent their time before `now`.
     pub(super) fn reset(&mut self, now: Ticks) {
         self.context_switches = 0;
+        for task in &mut self.tasks {
+            task.waited = 0;
+        }
         for cpu in &mut self.cpus {
             cpu.idle = 0;
             cpu.spin = 0;

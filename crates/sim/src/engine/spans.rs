@@ -5,7 +5,7 @@ use mm::{Cpu, Knob, KnobId, KnobUse, Nanos, Span};
 use super::meter::SpanRecord;
 use super::{Core, NO_SPANS};
 use crate::lines::SPANS;
-use crate::measure::{CpuTime, LockStats, Measurements};
+use crate::measure::{CpuTime, LockStats, Measurements, TaskTime};
 use crate::time::{Ticks, to_nanos};
 
 impl Core {
@@ -74,6 +74,11 @@ impl Core {
             classes,
             locks,
             cpus: (0..sched.cpus.len()).map(cpu_time).collect(),
+            tasks: sched
+                .tasks
+                .iter()
+                .map(|task| TaskTime { name: task.name.clone(), waited: to_nanos(task.waited) })
+                .collect(),
             accesses,
             context_switches: sched.context_switches,
             yields: meter.yields,

@@ -71,6 +71,8 @@ pub(super) struct TaskRecord {
     pub(super) atomic: u32,
     /// Its time slice has run out, for another task's sake, since it last asked.
     pub(super) sliced: bool,
+    /// Time that it waited for locks.
+    pub(super) waited: Ticks,
     /// Open spans, innermost in the lowest four bits.
     pub(super) spans: u32,
     pub(super) stuck: bool,

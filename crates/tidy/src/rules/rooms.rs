@@ -37,8 +37,9 @@ const ROOMS: [Room; 12] = [
 ];
 
 /// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.
-const LAB_ROOMS: [Room; 18] = [
+const LAB_ROOMS: [Room; 19] = [
     ("measurements", &[]),
+    ("findings", &["measurements"]),
     ("reach", &["measurements"]),
     ("recorded", &["reach"]),
     ("program", &["reach", "recorded"]),
