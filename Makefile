@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test lint bench results evidence knobs programs recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
+.PHONY: help setup try build test lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -16,6 +16,7 @@ help:
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make programs    six real programs under several settings, real beside predicted, into docs/programs.md; root, ~10 min"
+	@echo "make tune        a race beside the grid that it saves, case by case (docs/tune.md); root, some minutes a case"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
 	@echo "make bpf         the recorder's programs in the kernel anew; clang 14"
 	@echo "make guests      conformance/guests anew: two programs in QEMU guests of two nodes; root, some minutes"
@@ -63,6 +64,9 @@ knobs: build
 
 programs: build
 	scripts/programs
+
+tune: build
+	scripts/tune
 
 recordings: build
 	scripts/recordings

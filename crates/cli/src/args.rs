@@ -3,6 +3,7 @@
 mod apply;
 mod record;
 mod reference;
+mod tune;
 mod why;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use host::fault_loop::Memory;
 pub(crate) use apply::Apply;
 pub(crate) use record::{Heat, Inspect, Record, Switch};
 pub(crate) use reference::{Completions, Man};
+pub(crate) use tune::Tune;
 pub(crate) use why::Why;
 
 /// Linux's memory management outside the kernel: record what a program asks of it, replay that on another machine with
@@ -39,7 +41,7 @@ pub(crate) struct Global {
     /// Write the output as an HTML page, too (every command but record and inspect --mask)
     #[arg(long, global = true, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Seed of every random choice (try, replay, why, lab run, lab all, validate)
+    /// Seed of every random choice (try, replay, why, tune, lab run, lab all, validate)
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Whether somebody asked for a seed.
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Why(Why),
     /// Write settings to this machine, watch it, and put back what was there
     Apply(Apply),
+    /// Search the best setting, and try it where the search did not look
+    Tune(Tune),
     /// Compare the allocator with captures and traces of stock kernels
     Conform(Conform),
     /// Simulate published experiments and print each figure beside the published one

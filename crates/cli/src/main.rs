@@ -97,6 +97,7 @@ fn run(args: Args) -> Result<CommandVerdict, Failure> {
         Command::Replay(options) => commands::replay::run(global, &options),
         Command::Why(options) => commands::why::run(global, &options),
         Command::Apply(options) => commands::apply::run(global, &options),
+        Command::Tune(options) => commands::tune::run(global, &options),
         Command::Conform(options) => commands::conform::run(global, &options),
         Command::Lab(options) => commands::lab::run(global, &options),
         Command::Machines(options) => commands::machines::run(global, &options),

@@ -30,6 +30,16 @@ impl Bar {
         Self { shown: bar, began: Instant::now(), wanted }
     }
 
+    /// For work of about `total`, with the time that is left.
+    pub(crate) fn with_time(global: &Global, total: u64) -> Self {
+        let bar = Self::new(global, total);
+        if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent} %, about {eta} left; {wide_msg}")
+        {
+            bar.shown.set_style(style);
+        }
+        bar
+    }
+
     /// One that never shows itself: what it says would stand among the lines of a command that runs.
     pub(crate) fn hidden() -> Self {
         Self { shown: ProgressBar::hidden(), began: Instant::now(), wanted: false }
@@ -47,6 +57,13 @@ impl Bar {
         self.show();
         self.shown.set_message(message);
         self.shown.inc(1);
+    }
+
+    /// So much more.
+    pub(crate) fn advance(&self, by: u64, message: String) {
+        self.show();
+        self.shown.set_message(message);
+        self.shown.inc(by);
     }
 
     /// Takes the bar away.

@@ -51,6 +51,7 @@ fn row(command: &Command) -> CommandOptions {
         Command::Replay(_) => ("replay", &[Full, Json, Report, Seed]),
         Command::Why(_) => ("why", &[Full, Json, Report, Seed]),
         Command::Apply(_) => ("apply", &[Json, Report]),
+        Command::Tune(_) => ("tune", &[Json, Report, Seed]),
         Command::Conform(_) => ("conform", &[Json, Report]),
         Command::Lab(options) => match &options.what {
             None | Some(LabWhat::List) => ("lab list", &[Json, Report]),

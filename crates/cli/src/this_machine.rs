@@ -93,7 +93,7 @@ fn key() -> String {
     let hardware = Hardware { notes: vec![], ..Hardware::this() };
     let allowed = host::probe::allowed().unwrap_or_default();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    digest(&format!("{hardware:?} {} {allowed:?}", release.trim()))
+    digest(format!("{hardware:?} {} {allowed:?}", release.trim()))
 }
 
 /// A profile as it is kept: a line with a digest of all that follows it.

@@ -6,6 +6,7 @@ use lab::measurements::{
     Cause, CauseStep, Document, Effect, Interaction, Run, ShareMethod, Told, Why, WhyGoal, changes, scenes,
 };
 
+use crate::effect::{Scale, plain};
 use crate::style::Style;
 use crate::table::{Table, wrap};
 use crate::{changes, heading, units, verdict};
@@ -54,7 +55,7 @@ fn is_noticeable(goal: &WhyGoal) -> bool {
 
 fn of_goal(style: Style, why: &Why, goal: &WhyGoal) -> String {
     let mut out = String::new();
-    let [before, after] = [goal.before, goal.after].map(|value| plain(goal, value));
+    let [before, after] = [goal.before, goal.after].map(|value| plain(&goal.unit, value));
     let change = estimate(goal, &goal.change);
     let title = format!("{}: {before} -> {after}, {change}", goal.metric);
     lines(&mut out, style, "", &title, |line| style.heading(line));
@@ -187,44 +188,20 @@ fn elsewhere(runs: &[Run]) -> String {
 
 /// An effect with half of its interval, in percent of the first side's figure.
 fn estimate(goal: &WhyGoal, effect: &Effect) -> String {
-    let said = relative(goal, effect.mean);
-    match effect.half_width() {
-        Some(half) if half > 0.0 => {
-            let half = relative(goal, half);
-            format!("{said} ± {}", half.trim_start_matches('+'))
-        }
-        _ => said,
-    }
+    scale(goal).estimate(effect)
 }
 
 /// In percent of the first side's figure; in its unit where that is 0.
 fn relative(goal: &WhyGoal, value: f64) -> String {
-    if goal.before == 0.0 {
-        let sign = if value < 0.0 { "-" } else { "+" };
-        return format!("{sign}{}", plain(goal, value.abs()));
-    }
-    let percent = 100.0 * value / goal.before.abs();
-    match percent.abs() {
-        0.0 => "0 %".to_owned(),
-        ..0.0005 => "<0.001 %".to_owned(),
-        ..0.1 => format!("{percent:+.3} %"),
-        ..1.0 => format!("{percent:+.2} %"),
-        _ => format!("{percent:+.1} %"),
-    }
+    scale(goal).relative(value)
 }
 
-fn plain(goal: &WhyGoal, value: f64) -> String {
-    match goal.unit.as_str() {
-        "ns" => units::duration(value),
-        "pages" => units::memory(value.max(0.0).round() as u64),
-        "pages/s" | "ops/s" | "1/s" => units::rate(value),
-        "count" | "events" => units::count(value),
-        "percent" => format!("{value:.2} %"),
-        unit => format!("{value:.4} {unit}"),
-    }
+fn scale(goal: &WhyGoal) -> Scale<'_> {
+    Scale { unit: &goal.unit, before: goal.before }
 }
 
-fn lines(out: &mut String, style: Style, indent: &str, text: &str, set: impl Fn(&str) -> String) {
+/// Adds `text` to `out`, wrapped, each line after `indent` and as `set` sets it; nothing of an empty text.
+pub(crate) fn lines(out: &mut String, style: Style, indent: &str, text: &str, set: impl Fn(&str) -> String) {
     if text.is_empty() {
         return;
     }

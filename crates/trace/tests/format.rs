@@ -84,6 +84,20 @@ fn chunks_can_be_read_alone() {
 }
 
 #[test]
+fn a_recording_can_be_read_as_if_it_had_been_stopped_earlier() {
+    let (events, bytes) = small();
+    for count in [0, 1, 20, 37, events.len(), events.len() + 9] {
+        let mut reader = Reader::new(Cursor::new(&bytes)).unwrap();
+        reader.stop_after(count as u64);
+        let first: Vec<_> = reader.events().unwrap().map(Result::unwrap).collect();
+        assert_eq!(first, events[..count.min(events.len())]);
+        assert_eq!(reader.event_count(), first.len() as u64);
+        let second: Vec<_> = reader.events_in(1..2).unwrap().map(Result::unwrap).collect();
+        assert_eq!(second, events[20.min(first.len())..40.min(first.len())]);
+    }
+}
+
+#[test]
 fn a_cut_at_any_byte_leaves_a_prefix() {
     let (events, bytes) = small();
     let mut readable = 0;

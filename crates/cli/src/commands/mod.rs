@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod apply;
+mod ask_tell;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod conform;
@@ -15,7 +16,9 @@ pub(crate) mod policies;
 pub(crate) mod record;
 pub(crate) mod reference;
 pub(crate) mod replay;
+pub(crate) mod subject;
 pub(crate) mod tour;
+pub(crate) mod tune;
 pub(crate) mod validate;
 mod validate_program;
 pub(crate) mod why;

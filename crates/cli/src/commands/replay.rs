@@ -134,6 +134,21 @@ pub(crate) fn workload(path: &Path) -> Result<Source, Failure> {
     read(path, Source::read)
 }
 
+/// The same of the first `permille` thousandths of its events, as if the recording had been stopped there; `None` where these are
+/// too few to be a workload.
+pub(crate) fn shortened(path: &Path, permille: u64) -> Result<Option<Source>, Failure> {
+    const LEAST_EVENTS: u64 = 2000;
+    let mut reader = recording(path)?;
+    let events = (u128::from(reader.event_count()) * u128::from(permille) / 1000) as u64;
+    if events < LEAST_EVENTS {
+        return Ok(None);
+    }
+    reader.stop_after(events);
+    let source = Source::read(&mut reader, &name_of(path), &machine(STAND_IN)?);
+    let source = source.map_err(|error| Failure::at(path, error))?;
+    Ok((!source.is_empty()).then_some(source))
+}
+
 /// Reads the recording at `path` by `read`.
 fn read(
     path: &Path,

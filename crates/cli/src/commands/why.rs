@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use lab::experiment::{self, Case, Experiment};
+use lab::experiment::{Case, Experiment};
 use lab::measurements::Document;
 use lab::replay::{Plan, Setting, parse_settings};
-use lab::why::{Answer, Question, Side, Subject, explain};
-use mm::Knob;
+use lab::subject::{Side, Subject};
+use lab::why::{Answer, Question, explain};
 use mm::policy::DEFAULT_POLICY;
-use report::nearest::{nearest, unknown};
 
-use super::{lab::load, replay::workload};
+use super::replay::workload;
+use super::subject::{case, experiment_of, knobs};
 use crate::args::{Global, Why};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine, policy};
 use crate::progress::Bar;
@@ -51,22 +51,6 @@ pub(crate) fn run(global: &Global, options: &Why) -> Result<CommandVerdict, Fail
         None if damage.is_some() => CommandVerdict::FellShort,
         None => CommandVerdict::Fine,
     })
-}
-
-/// The experiment that was asked about, if it was one.
-fn experiment_of(what: &str) -> Result<Option<Experiment>, Failure> {
-    let is_file = Path::new(what).extension().is_some_and(|ending| ending == "toml");
-    if is_file || Experiment::bundled_names().any(|name| name == what) {
-        return load(what).map(Some);
-    }
-    if !Path::new(what).exists() && !experiment::is_path(what) {
-        let names = Experiment::bundled_names();
-        return Err(Failure(format!(
-            "no recording {what}, and {}",
-            unknown("experiment", what, names, "freehold lab list")
-        )));
-    }
-    Ok(None)
 }
 
 fn about_recording(global: &Global, options: &Why, settings: &[Setting]) -> Result<Question, Failure> {
@@ -133,16 +117,6 @@ fn about_experiment(
     Ok(question(global, options, Subject::Case(Box::new(experiment), base), [first, second]))
 }
 
-fn case(experiment: &Experiment, name: &str) -> Result<Case, Failure> {
-    experiment.case(name).ok_or_else(|| {
-        let names: Vec<String> = experiment.cases().map(|case| experiment.case_name(case)).collect();
-        let near = nearest(name, names.iter().map(String::as_str));
-        let near = near.map_or_else(|| ".".to_owned(), |near| format!("; did you mean `{near}`?"));
-        let experiment = &experiment.name;
-        Failure(format!("{experiment} has no variant `{name}`{near} It has {}", names.join(", ")))
-    })
-}
-
 /// The policy of the second side, `+part` spelled out.
 fn second_name(options: &Why, first: &str) -> String {
     match options.to.as_deref() {
@@ -150,19 +124,6 @@ fn second_name(options: &Why, first: &str) -> String {
         Some(name) => name.to_owned(),
         None => first.to_owned(),
     }
-}
-
-/// `base` with the settings of one side laid over it: the first value of each, or the last.
-fn knobs(base: &[(Knob, u64)], settings: &[Setting], side: usize) -> Vec<(Knob, u64)> {
-    let mut all = base.to_vec();
-    for Setting { knob, values } in settings {
-        let value = values[side.min(values.len() - 1)];
-        match all.iter_mut().find(|(other, _)| other == knob) {
-            Some(entry) => entry.1 = value,
-            None => all.push((*knob, value)),
-        }
-    }
-    all
 }
 
 fn question(global: &Global, options: &Why, subject: Subject, [from, to]: [Side; 2]) -> Question {

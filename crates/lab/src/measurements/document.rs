@@ -16,6 +16,7 @@ use super::number;
 use super::proof::Proof;
 use super::published::{Row, Score};
 use super::recording::RecordingUse;
+use super::tune::Tune;
 use super::validated::Validated;
 use super::why::Why;
 
@@ -52,6 +53,9 @@ pub struct Document {
     /// What stands out in the runs, what weighs most first: docs/findings.md.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// Which setting is the best, machine by machine; from `tune`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tune: Vec<Tune>,
     /// Simulated figures beside published ones; from `lab` and `validate`.
     #[serde(default)]
     pub rows: Vec<Row>,

@@ -25,6 +25,7 @@ mod published;
 mod recording;
 mod sameness;
 mod statistics;
+mod tune;
 mod validated;
 mod why;
 
@@ -52,5 +53,9 @@ pub use published::{Direction, Role, Row, Score};
 pub use recording::{RecordingCounts, RecordingUse};
 pub use sameness::differences;
 pub use statistics::{Interval, Moments, Sample};
+pub use tune::{
+    Contribution, Curve, CurvePoint, Elsewhere, ElsewhereVerdict, FailedSetting, HeldLimit, KnobText, Level,
+    Robustness, SetAside, Tune, TuneAxis, TuneCandidate, TuneGoal, TuneLimit, TuneSearch, TuneSpace, Wins,
+};
 pub use validated::{Agreement, Validated, ValidatedChange, ValidatedRow};
 pub use why::{Cause, CauseStep, Effect, Interaction, ShareMethod, Why, WhyGoal};

@@ -1,19 +1,15 @@
 //! From a question to its answer.
 
-use super::error::WhyError;
-use super::lever::{Lever, Levers, Side};
+use super::lever::{Lever, Levers};
 use super::screen;
 use super::share::{self, Set};
-use super::subject::{Goal, Subject};
 use super::taken::{Midway, Mixture, Taken};
 use super::trials::Trials;
-use crate::measurements::{Cause, Effect, Interaction, Run, Why, WhyGoal, figures};
+use crate::measurements::{Cause, Effect, Interaction, Run, Why, WhyGoal};
+use crate::subject::{AskError, Goal, Side, Subject, unknown_figure};
 
 /// Causes that interact with others are looked at in pairs; of more than this many, those whose effect depends most on the others.
 const PAIRED: usize = 4;
-
-/// Figures that are listed where one is asked for that there is not.
-const LISTED: usize = 12;
 
 /// What is asked.
 #[derive(Debug)]
@@ -51,16 +47,17 @@ struct Causes<'a> {
 ///
 /// # Errors
 /// A simulation that cannot be, a figure that there is not, or more differences than can be told apart.
-pub fn explain(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Answer, WhyError> {
+pub fn explain(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Answer, AskError> {
     let Question { subject, from, to, seed, seeds, .. } = question;
     let levers = Levers::between(from.clone(), to.clone())
-        .ok_or_else(|| WhyError::new("the two sides differ in more than 120 things; take nearer ones"))?;
+        .ok_or_else(|| AskError::new("the two sides differ in more than 120 things; take nearer ones"))?;
     let goals = goals(question);
     let seeds: Vec<u64> = (0..u64::from((*seeds).max(1))).map(|number| seed.wrapping_add(number)).collect();
     let mut trials = Trials::new(subject, &levers, &goals, seeds.clone(), done);
     trials.all_seeds(&[Taken::NONE, levers.every()])?;
     for goal in &goals {
-        check(goal, &trials, levers.every())?;
+        let runs = trials.runs(Taken::NONE).chain(trials.runs(levers.every())).collect::<Vec<_>>();
+        unknown_figure(goal, runs.into_iter()).map_or(Ok(()), Err)?;
     }
     let causes = Causes { levers: &levers, taken: screen::causes(&mut trials, levers.every())? };
     let masks: Vec<Taken> = share::sets(causes.count()).into_iter().map(|set| causes.mixture(set)).collect();
@@ -92,25 +89,6 @@ fn goals(question: &Question) -> Vec<Goal> {
     names.iter().map(|name| question.subject.goal(name)).collect()
 }
 
-/// A figure must be one of either side's.
-fn check(goal: &Goal, trials: &Trials<'_>, every: Taken) -> Result<(), WhyError> {
-    let runs = || trials.runs(Taken::NONE).chain(trials.runs(every));
-    if runs().any(|run| goal.unit(run).is_some()) {
-        return Ok(());
-    }
-    let mut known: Vec<String> = runs().flat_map(figures).map(|(figure, _)| figure.name).collect();
-    known.sort();
-    known.dedup();
-    known.retain(|name| !name.starts_with("recording.") && !name.ends_with(".max_ns"));
-    let more = if known.len() > LISTED { ", …" } else { "" };
-    known.truncate(LISTED);
-    Err(WhyError::new(format!(
-        "there is no figure `{}` here; there are {}{more}",
-        goal.name(),
-        known.join(", ")
-    )))
-}
-
 impl Causes<'_> {
     fn count(&self) -> usize {
         self.taken.len()
@@ -125,7 +103,7 @@ impl Causes<'_> {
         moved.map(|cause| self.taken[cause]).fold(Taken::NONE, Taken::and)
     }
 
-    fn answer(&self, trials: &mut Trials<'_>, goals: &[Goal], goal: usize) -> Result<WhyGoal, WhyError> {
+    fn answer(&self, trials: &mut Trials<'_>, goals: &[Goal], goal: usize) -> Result<WhyGoal, AskError> {
         let count = self.count();
         let full = share::full(count);
         let sets = share::sets(count);
@@ -186,7 +164,7 @@ impl Causes<'_> {
         goal: usize,
         apart: &[usize],
         answer: &WhyGoal,
-    ) -> Result<Vec<Interaction>, WhyError> {
+    ) -> Result<Vec<Interaction>, AskError> {
         let pairs = || {
             apart.iter().enumerate().flat_map(|(at, &one)| apart[at + 1..].iter().map(move |&two| [one, two]))
         };
@@ -216,7 +194,7 @@ impl Causes<'_> {
         goal: usize,
         number: usize,
         cause: &mut Cause,
-    ) -> Result<(), WhyError> {
+    ) -> Result<(), AskError> {
         let count = cause.steps.len();
         if count < 2 || !cause.share.is_told() || !cause.alone.is_told() {
             return Ok(());

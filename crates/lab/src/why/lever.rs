@@ -7,15 +7,7 @@ use mm::{Knob, Policy};
 
 use super::taken::{Midway, Mixture, Taken};
 use crate::measurements::CauseStep;
-
-/// One side of a question.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Side {
-    /// The policy.
-    pub policy: Policy,
-    /// Knobs that are set.
-    pub knobs: Vec<(Knob, u64)>,
-}
+use crate::subject::Side;
 
 /// What lies between two sides.
 #[derive(Debug)]
@@ -32,19 +24,6 @@ pub(super) enum Lever {
     Rule(Difference),
     /// A knob, with its values on both sides: `None` where it is not set.
     Knob { knob: Knob, from: Option<u64>, to: Option<u64> },
-}
-
-impl Side {
-    /// What it is called: `linux-6.18 vm.pcp_batch_scale_max=0`.
-    pub fn name(&self) -> String {
-        let knobs =
-            self.knobs.iter().map(|(knob, value)| format!(" {}={}", knob.spec().name, knob.written(*value)));
-        self.policy.name().to_owned() + &knobs.collect::<String>()
-    }
-
-    fn value(&self, knob: Knob) -> Option<u64> {
-        self.knobs.iter().find(|(other, _)| *other == knob).map(|(_, value)| *value)
-    }
 }
 
 impl Levers {

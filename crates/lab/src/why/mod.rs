@@ -9,17 +9,12 @@
 //! by seed.
 
 mod answer;
-mod error;
 mod lever;
 mod screen;
 mod share;
-mod subject;
 mod taken;
 #[cfg(test)]
 mod tests;
 mod trials;
 
 pub use answer::{Answer, Question, explain};
-pub use error::WhyError;
-pub use lever::Side;
-pub use subject::Subject;

@@ -2,16 +2,16 @@
 //! back on the second, is set aside. Groups are halved until single levers are left, so that many levers of which few act take few
 //! simulations. One seed is enough for that, unless those that are left do not make the whole difference with another one.
 
-use super::error::WhyError;
 use super::taken::Taken;
 use super::trials::Trials;
+use crate::subject::AskError;
 
 /// So many levers are tried one by one at once: halving them would save nothing.
 const SINGLES: usize = 6;
 
 /// What acts of `every` lever: single ones, and at the end, as one, what acts only together. What is not among them changes nothing
 /// with any seed, on either side.
-pub(super) fn causes(trials: &mut Trials<'_>, every: Taken) -> Result<Vec<Taken>, WhyError> {
+pub(super) fn causes(trials: &mut Trials<'_>, every: Taken) -> Result<Vec<Taken>, AskError> {
     let mut found = acting(trials, every, every, trials.first_seed())?;
     loop {
         let together = found.iter().copied().fold(Taken::NONE, Taken::and);
@@ -32,7 +32,7 @@ pub(super) fn causes(trials: &mut Trials<'_>, every: Taken) -> Result<Vec<Taken>
 }
 
 /// Those of `some` levers that act with a seed, each alone.
-fn acting(trials: &mut Trials<'_>, every: Taken, some: Taken, seed: u64) -> Result<Vec<Taken>, WhyError> {
+fn acting(trials: &mut Trials<'_>, every: Taken, some: Taken, seed: u64) -> Result<Vec<Taken>, AskError> {
     let mut groups: Vec<Taken> =
         if some.len() <= SINGLES { some.indices().map(Taken::one).collect() } else { some.halves().to_vec() };
     let mut acting = vec![];

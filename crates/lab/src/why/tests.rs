@@ -3,8 +3,9 @@
 use mm::policy::{DrainRule, FreeHighRule, HighRule, HoldRule, PcpOrders, Rules};
 use mm::{Knob, Policy};
 
-use super::{Question, Side, Subject, explain};
+use super::{Question, explain};
 use crate::measurements::{Run, ShareMethod, WhyGoal};
+use crate::subject::{Side, Subject};
 
 fn side(policy: &str) -> Side {
     Side { policy: Policy::parse(policy).unwrap(), knobs: vec![] }

@@ -1,14 +1,9 @@
 //! Simulations of mixtures of the two sides, each made once.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use rayon::prelude::*;
-
-use super::error::WhyError;
 use super::lever::Levers;
-use super::subject::{Goal, Outcome, Subject};
 use super::taken::{Mixture, Taken};
 use crate::measurements::Run;
+use crate::subject::{AskError, Goal, Once, Outcome, Subject};
 
 /// What was simulated so far.
 pub(super) struct Trials<'a> {
@@ -17,7 +12,7 @@ pub(super) struct Trials<'a> {
     goals: &'a [Goal],
     seeds: Vec<u64>,
     done: &'a (dyn Fn(&str) + Sync),
-    ran: BTreeMap<(Mixture, u64), Outcome>,
+    ran: Once<(Mixture, u64), Outcome>,
 }
 
 impl<'a> Trials<'a> {
@@ -29,18 +24,18 @@ impl<'a> Trials<'a> {
         seeds: Vec<u64>,
         done: &'a (dyn Fn(&str) + Sync),
     ) -> Self {
-        Self { subject, levers, goals, seeds, done, ran: BTreeMap::new() }
+        Self { subject, levers, goals, seeds, done, ran: Once::new() }
     }
 
     /// Simulates `mixtures` with every seed.
-    pub(super) fn all_seeds<M: Into<Mixture> + Copy>(&mut self, mixtures: &[M]) -> Result<(), WhyError> {
+    pub(super) fn all_seeds<M: Into<Mixture> + Copy>(&mut self, mixtures: &[M]) -> Result<(), AskError> {
         let seeds = &self.seeds;
         let each = |&mixture: &M| seeds.iter().map(move |&seed| (mixture.into(), seed));
         self.simulate(mixtures.iter().flat_map(each).collect())
     }
 
     /// Simulates `mixtures` with one seed.
-    pub(super) fn one_seed(&mut self, mixtures: &[Taken], seed: u64) -> Result<(), WhyError> {
+    pub(super) fn one_seed(&mut self, mixtures: &[Taken], seed: u64) -> Result<(), AskError> {
         self.simulate(mixtures.iter().map(|&taken| (taken.into(), seed)).collect())
     }
 
@@ -55,36 +50,35 @@ impl<'a> Trials<'a> {
     }
 
     /// What is not known yet of `wanted`, as many at a time as the present rayon pool has threads.
-    fn simulate(&mut self, wanted: Vec<(Mixture, u64)>) -> Result<(), WhyError> {
-        let is_new = |key: &(Mixture, u64)| !self.ran.contains_key(key);
-        let new: BTreeSet<(Mixture, u64)> = wanted.into_iter().filter(is_new).collect();
-        let new: Vec<(Mixture, u64)> = new.into_iter().collect();
+    fn simulate(&mut self, wanted: Vec<(Mixture, u64)>) -> Result<(), AskError> {
         let one = |&(mixture, seed): &(Mixture, u64)| {
             let side = self.levers.side(mixture);
             let outcome = self.subject.simulate(&side, seed, self.goals);
             let outcome = outcome.map_err(|error| error.under(&side.name()))?;
             (self.done)(&format!("{}, seed {seed}", side.policy.name()));
-            Ok(((mixture, seed), outcome))
+            Ok(outcome)
         };
-        // Of several errors the first in order, whichever thread was quicker.
-        let ended: Vec<Result<_, WhyError>> = new.par_iter().map(one).collect();
-        self.ran.extend(ended.into_iter().collect::<Result<Vec<_>, _>>()?);
-        Ok(())
+        self.ran.make(wanted, one)
+    }
+
+    /// What came of a mixture that was simulated with a seed.
+    fn of(&self, mixture: Mixture, seed: u64) -> &Outcome {
+        self.ran.get(&(mixture, seed))
     }
 
     /// Whether two mixtures did the same to the bit with a seed, with which both were simulated.
     pub(super) fn alike(&self, one: Taken, other: Taken, seed: u64) -> bool {
-        one == other || self.ran[&(one.into(), seed)].run.is_alike(&self.ran[&(other.into(), seed)].run)
+        one == other || self.of(one.into(), seed).run.is_alike(&self.of(other.into(), seed).run)
     }
 
     /// A goal's values in a mixture that was simulated with every seed, one for each.
-    pub(super) fn values(&self, mixture: impl Into<Mixture>, goal: usize) -> Result<Vec<f64>, WhyError> {
+    pub(super) fn values(&self, mixture: impl Into<Mixture>, goal: usize) -> Result<Vec<f64>, AskError> {
         let mixture = mixture.into();
         let value = |&seed: &u64| {
-            self.ran[&(mixture, seed)].values[goal].ok_or_else(|| {
+            self.of(mixture, seed).values[goal].ok_or_else(|| {
                 let policy = self.levers.side(mixture).policy;
                 let (name, by) = (self.goals[goal].name(), policy.name());
-                WhyError::new(format!(
+                AskError::new(format!(
                     "{name} has no value under {by}, seed {seed}: nothing of the kind happened; choose another --goal"
                 ))
             })
@@ -94,11 +88,11 @@ impl<'a> Trials<'a> {
 
     /// The runs of a mixture that was simulated with every seed.
     pub(super) fn runs(&self, taken: Taken) -> impl Iterator<Item = &Run> {
-        self.seeds.iter().map(move |&seed| &self.ran[&(taken.into(), seed)].run)
+        self.seeds.iter().map(move |&seed| &self.of(taken.into(), seed).run)
     }
 
     /// How many simulations there were.
     pub(super) fn count(&self) -> usize {
-        self.ran.len()
+        self.ran.count()
     }
 }

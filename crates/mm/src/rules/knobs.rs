@@ -87,6 +87,8 @@ pub struct KnobSpec {
     pub max: u64,
     /// The first and the last of values between these that it does not take.
     pub gap: Option<(u64, u64)>,
+    /// Between which values a search looks, where its range reaches further than anybody would set it; `None`: from `min` to `max`.
+    pub searched: Option<(u64, u64)>,
     /// The value where nothing is said.
     pub default: u64,
     /// A value that stands for what the kernel computes by itself. Its file does not take it.
@@ -111,6 +113,13 @@ pub struct KnobSpec {
     pub tried_under: &'static str,
     /// What putting it back on a running kernel does not undo.
     pub leaves: Leaves,
+}
+
+impl KnobSpec {
+    /// Whether its value is an amount of memory, which means another thing on a machine of another size.
+    pub fn unit_is_memory(&self) -> bool {
+        matches!(self.unit, "KiB" | "MiB")
+    }
 }
 
 impl Knob {
@@ -291,6 +300,12 @@ mod tests {
         for (index, spec) in KNOBS.iter().enumerate() {
             assert_eq!(spec.knob as usize, index, "{}", spec.name);
             assert!(spec.knob.check(spec.default).is_ok(), "{}", spec.name);
+            let (low, high) = spec.searched.unwrap_or((spec.min, spec.max));
+            assert!(
+                low < high && spec.knob.check(low).is_ok() && spec.knob.check(high).is_ok(),
+                "{}",
+                spec.name
+            );
             assert_eq!(Knob::from_name(spec.name), Ok(spec.knob));
         }
     }

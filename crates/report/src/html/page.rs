@@ -123,6 +123,7 @@ impl Page {
                 .why
                 .as_ref()
                 .map_or_else(String::new, |why| crate::why::text(Style::plain(), why, &document.runs))
+                + &crate::tune::text(Style::plain(), document)
                 + &validate_program::text(Style::plain(), &Document { proofs: vec![], ..document.clone() }),
             scenes: scenes.iter().map(part).collect(),
             published: experiments

@@ -4,10 +4,10 @@ use core::fmt::Write;
 
 use super::Profile;
 
-/// FNV-1a in 64 bits: of a few kilobytes that nobody forges, and the same on every machine.
-pub fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+/// FNV-1a in 64 bits: of what nobody forges, and the same on every machine.
+pub fn digest(text: impl AsRef<[u8]>) -> String {
+    let hash = text.as_ref().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     format!("{hash:016x}")
 }
@@ -20,7 +20,7 @@ pub(super) fn of(profile: &Profile) -> String {
         // Writing to a String cannot fail. `{:?}` of a float is the shortest text that reads back as it.
         let _ = writeln!(text, "{}={:?}", spec.key, figure.value);
     }
-    digest(&text)
+    digest(text)
 }
 
 #[cfg(test)]

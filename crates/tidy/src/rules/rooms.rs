@@ -37,7 +37,7 @@ const ROOMS: [Room; 12] = [
 ];
 
 /// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.
-const LAB_ROOMS: [Room; 19] = [
+const LAB_ROOMS: [Room; 21] = [
     ("measurements", &[]),
     ("findings", &["measurements"]),
     ("reach", &["measurements"]),
@@ -66,7 +66,9 @@ const LAB_ROOMS: [Room; 19] = [
         ],
     ),
     ("experiment", &["measurements", "reach", "stage", "workloads", "evidence", "scene"]),
-    ("why", &["measurements", "reach", "replay", "experiment"]),
+    ("subject", &["measurements", "reach", "replay", "experiment"]),
+    ("why", &["measurements", "subject"]),
+    ("tune", &["measurements", "stage", "replay", "subject"]),
     ("validate", &["measurements", "program", "workloads", "conform", "evidence", "scene", "replay"]),
     ("apply", &["measurements", "replay"]),
     ("this_machine", &["measurements", "reach", "drive", "replay"]),

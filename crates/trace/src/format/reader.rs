@@ -30,6 +30,8 @@ pub struct Reader<R = File> {
     outcome: Option<RecordingEnd>,
     /// Those of events.
     chunks: Vec<Chunk>,
+    /// How many events are handed out, at most.
+    first: u64,
     damage: Option<Damage>,
 }
 
@@ -61,6 +63,7 @@ impl<R: Read + Seek> Reader<R> {
             names: vec![],
             outcome: None,
             chunks: vec![],
+            first: u64::MAX,
             damage: None,
         };
         let mut buffers = Buffers::new()?;
@@ -118,7 +121,12 @@ impl<R: Read + Seek> Reader<R> {
 
     /// How many events there are.
     pub fn event_count(&self) -> u64 {
-        self.chunks.iter().map(|chunk| u64::from(chunk.count)).sum()
+        self.chunks.iter().map(|chunk| u64::from(chunk.count)).sum::<u64>().min(self.first)
+    }
+
+    /// From here on it is as if the recording had been stopped after its first `count` events.
+    pub fn stop_after(&mut self, count: u64) {
+        self.first = count;
     }
 
     /// How many chunks of events there are. Each can be read alone.
@@ -148,7 +156,18 @@ impl<R: Read + Seek> Reader<R> {
             Limits { cpus: self.meta.cpus, tasks: self.tasks.len() as u32, names: self.names.len() as u32 };
         let end = chunks.end.min(self.chunks.len());
         let decoder = Decoder::new(limits);
-        Ok(Events { reader: self, buffers: Buffers::new()?, decoder, next: chunks.start, end, offset: 0 })
+        let before: u64 =
+            self.chunks[..chunks.start.min(end)].iter().map(|chunk| u64::from(chunk.count)).sum();
+        let left = self.first.saturating_sub(before);
+        Ok(Events {
+            reader: self,
+            buffers: Buffers::new()?,
+            decoder,
+            next: chunks.start,
+            end,
+            left,
+            offset: 0,
+        })
     }
 
     /// Takes in the chunks that are whole.
@@ -215,6 +234,8 @@ pub struct Events<'a, R> {
     decoder: Decoder,
     next: usize,
     end: usize,
+    /// How many are still to be handed out, at most.
+    left: u64,
     offset: u64,
 }
 
@@ -224,8 +245,14 @@ impl<R: Read + Seek> Iterator for Events<'_, R> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
+            if self.left == 0 {
+                return None;
+            }
             match self.decoder.next() {
-                Some(Ok(event)) => return Some(Ok(event)),
+                Some(Ok(event)) => {
+                    self.left -= 1;
+                    return Some(Ok(event));
+                }
                 Some(Err(what)) => {
                     self.next = self.end;
                     return Some(Err(ReadError::corrupt(self.offset, what)));

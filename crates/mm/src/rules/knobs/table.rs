@@ -23,6 +23,7 @@ const MAINLINE: KnobSpec = KnobSpec {
     min: 0,
     max: 0,
     gap: None,
+    searched: None,
     default: 0,
     computed: None,
     unit: "",
@@ -115,6 +116,7 @@ knobs! {
     }
     PercpuPagelistHighFraction: MAINLINE {
         name: "vm.percpu_pagelist_high_fraction",
+        searched: Some((8, 4096)),
         max: INT_MAX,
         gap: Some((1, 7)),
         meaning: "If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off",
@@ -124,6 +126,7 @@ knobs! {
     }
     MinFreeKbytes: MAINLINE {
         name: "vm.min_free_kbytes",
+        searched: Some((4096, 4_194_304)),
         max: INT_MAX, unit: "KiB",
         computed: Some(0),
         meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
@@ -133,6 +136,7 @@ knobs! {
     }
     WatermarkScaleFactor: MAINLINE {
         name: "vm.watermark_scale_factor",
+        searched: Some((10, 1000)),
         min: 1, max: 3000, default: 10, unit: "1/10000 of a zone",
         meaning: "Distance between the min, low and high watermarks",
         kernels: Some(Kernels::since(4, 6)),
@@ -145,6 +149,7 @@ knobs! {
     }
     WatermarkBoostFactor: MAINLINE {
         name: "vm.watermark_boost_factor",
+        searched: Some((0, 30_000)),
         max: INT_MAX, default: 15000, unit: "1/10000 of the high watermark",
         meaning: "Upper limit of what is reclaimed ahead when requests of different mobility mix in a pageblock",
         kernels: Some(Kernels::since(5, 0)),
@@ -154,6 +159,7 @@ knobs! {
     }
     LowmemReserveDma: MAINLINE {
         name: "vm.lowmem_reserve_ratio.dma",
+        searched: Some((8, 1024)),
         max: INT_MAX, default: 256,
         meaning: "DMA keeps 1/this of the memory above it from requests that could use that; 0: nothing",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 0 },
@@ -163,6 +169,7 @@ knobs! {
     }
     LowmemReserveDma32: MAINLINE {
         name: "vm.lowmem_reserve_ratio.dma32",
+        searched: Some((8, 1024)),
         max: INT_MAX, default: 256,
         meaning: "The same for DMA32",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 1 },
@@ -172,6 +179,7 @@ knobs! {
     }
     LowmemReserveNormal: MAINLINE {
         name: "vm.lowmem_reserve_ratio.normal",
+        searched: Some((8, 1024)),
         max: INT_MAX, default: 32,
         meaning: "The same for Normal, against requests that could use HighMem or Movable",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 2 },
@@ -194,6 +202,7 @@ knobs! {
     }
     StatInterval: MAINLINE {
         name: "vm.stat_interval",
+        searched: Some((1, 60)),
         min: 1, max: INT_MAX, default: 1, unit: "s",
         meaning: "How often each CPU folds its counters and lets its page lists decay",
         stands_for: Sysctl("/proc/sys/vm/stat_interval"),
@@ -213,6 +222,7 @@ knobs! {
     }
     PcpBatch: PATCHED {
         name: "freehold.pcp_batch",
+        searched: Some((15, 511)),
         max: 65_535, unit: "pages",
         meaning: "Pages of a pageset's batch in every zone; 0: from the zone's size",
         stands_for: Nothing("zone_batchsize() at build time"),
@@ -220,6 +230,7 @@ knobs! {
     }
     PcpHighBatches: PATCHED {
         name: "freehold.pcp_high_batches",
+        searched: Some((2, 64)),
         max: 65_535, unit: "batches",
         meaning: "A pageset may hold this many batches, without tuning; 0: from the zone and its CPUs",
         stands_for: Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
@@ -243,6 +254,7 @@ knobs! {
     }
     SlabMaxOrder: MAINLINE {
         name: "slab_max_order",
+        searched: Some((0, 6)),
         max: 10,
         meaning: "Slabs are of this order at most where one object fits into less; 0: the policy's, 3 in mainline",
         stands_for: BootParameter("slab_max_order= (slub_max_order= in older kernels)"),
@@ -250,6 +262,7 @@ knobs! {
     }
     SlabMinObjects: MAINLINE {
         name: "slab_min_objects",
+        searched: Some((1, 64)),
         max: 32_767, unit: "objects",
         meaning: "How many objects a slab should hold as far as its largest order allows; 0: from the number of CPUs",
         stands_for: BootParameter("slab_min_objects= (slub_min_objects= in older kernels)"),
@@ -257,6 +270,7 @@ knobs! {
     }
     CpuPartialScale: PATCHED {
         name: "freehold.cpu_partial_scale",
+        searched: Some((0, 8)),
         max: 64, default: 1,
         meaning: "CPU partial slabs may hold this many times the objects; 0: there are none",
         stands_for: Nothing("/sys/kernel/slab/CACHE/cpu_partial sets one cache"),
@@ -264,6 +278,7 @@ knobs! {
     }
     NodePartialScale: PATCHED {
         name: "freehold.node_partial_scale",
+        searched: Some((0, 16)),
         max: 64, default: 1,
         meaning: "A node keeps this many times the partial slabs before it gives empty ones back; 0: it keeps none",
         stands_for: Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
@@ -279,6 +294,7 @@ knobs! {
     }
     OvercommitRatio: MAINLINE {
         name: "vm.overcommit_ratio",
+        searched: Some((20, 100)),
         max: 100_000, default: 50, unit: "percent",
         meaning: "Part of memory that may be promised where vm.overcommit_memory is 2",
         stands_for: Sysctl("/proc/sys/vm/overcommit_ratio"),
@@ -287,6 +303,7 @@ knobs! {
     }
     DirtyRatio: MAINLINE {
         name: "vm.dirty_ratio",
+        searched: Some((5, 60)),
         max: 100, default: 20, unit: "percent",
         meaning: "Part of free memory and page cache that may be dirty or under writeback before writers wait",
         stands_for: Sysctl("/proc/sys/vm/dirty_ratio"),
@@ -295,6 +312,7 @@ knobs! {
     }
     DirtyBackgroundRatio: MAINLINE {
         name: "vm.dirty_background_ratio",
+        searched: Some((1, 30)),
         max: 100, default: 10, unit: "percent",
         meaning: "The same before the flusher begins to write",
         stands_for: Sysctl("/proc/sys/vm/dirty_background_ratio"),
@@ -354,6 +372,7 @@ knobs! {
     }
     CompactBudget: PATCHED {
         name: "freehold.compact_budget_mib",
+        searched: Some((64, 8192)),
         min: 1, max: 1 << 20, default: 1024, unit: "MiB",
         meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
                   +compact-tuned-budget",
@@ -364,6 +383,7 @@ knobs! {
     }
     KhugepagedPagesToScan: MAINLINE {
         name: "transparent_hugepage.khugepaged.pages_to_scan",
+        searched: Some((512, 65_536)),
         min: 1, max: UINT_MAX, default: 4096, unit: "pages",
         meaning: "How much of address spaces a round of khugepaged looks at; less than 512: nothing",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
@@ -373,6 +393,7 @@ knobs! {
     }
     KhugepagedScanSleep: MAINLINE {
         name: "transparent_hugepage.khugepaged.scan_sleep_millisecs",
+        searched: Some((10, 60_000)),
         min: 1, max: UINT_MAX, default: 10_000, unit: "ms",
         meaning: "How long khugepaged sleeps between two rounds",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
@@ -424,6 +445,7 @@ knobs! {
     }
     PromoteRateLimit: MAINLINE {
         name: "kernel.numa_balancing_promote_rate_limit_MBps",
+        searched: Some((16, 65_536)),
         max: 1_048_576, default: 65_536, unit: "MB/s",
         meaning: "What NUMA balancing promotes to a node in a second, at most, once the node is short of memory",
         kernels: Some(Kernels::since(6, 1)),
@@ -432,6 +454,7 @@ knobs! {
     }
     BalancingScanDelay: MAINLINE {
         name: "numa_balancing.scan_delay_ms",
+        searched: Some((10, 10_000)),
         max: 600_000, default: 1000, unit: "ms",
         meaning: "From the birth of an address space to NUMA balancing's first window, and to kmmscand's first scan",
         kernels: Some(Kernels::since(3, 8)),
@@ -440,6 +463,7 @@ knobs! {
     }
     BalancingPeriodMin: MAINLINE {
         name: "numa_balancing.scan_period_min_ms",
+        searched: Some((100, 10_000)),
         min: 10, max: 600_000, default: 1000, unit: "ms",
         meaning: "From one window of an address space to the next, at least",
         kernels: Some(Kernels::since(3, 8)),
@@ -448,6 +472,7 @@ knobs! {
     }
     BalancingPeriodMax: MAINLINE {
         name: "numa_balancing.scan_period_max_ms",
+        searched: Some((1000, 60_000)),
         min: 10, max: 600_000, default: 60_000, unit: "ms",
         meaning: "The same, at most; how often the threshold of hot pages is looked at",
         kernels: Some(Kernels::since(3, 8)),
@@ -456,6 +481,7 @@ knobs! {
     }
     BalancingScanSize: MAINLINE {
         name: "numa_balancing.scan_size_mb",
+        searched: Some((16, 1024)),
         min: 1, max: 1_048_576, default: 256, unit: "MiB",
         meaning: "Memory that a window makes fault",
         kernels: Some(Kernels::since(3, 8)),
@@ -464,6 +490,7 @@ knobs! {
     }
     BalancingHotThreshold: MAINLINE {
         name: "numa_balancing.hot_threshold_ms",
+        searched: Some((100, 10_000)),
         min: 1, max: 600_000, default: 1000, unit: "ms",
         meaning: "A page of a slow node is hot that faults so soon after it was marked",
         kernels: Some(Kernels::since(6, 1)),
@@ -481,6 +508,7 @@ knobs! {
     }
     PromotePeriod: PATCHED {
         name: "freehold.promote_period_ms",
+        searched: Some((10, 1000)),
         min: 10, max: 60_000, default: 50, unit: "ms",
         meaning: "From one round of looking for pages to promote to the next (+promote)",
         stands_for: Nothing("kmmscand's scan_period_ms was to be one"),
@@ -490,6 +518,7 @@ knobs! {
     }
     KmmscandPeriodMin: PATCHED {
         name: "kmmscand.scan_period_min_ms",
+        searched: Some((0, 60_000)),
         max: 600_000, unit: "ms",
         meaning: "From one scan of an address space to the next, at least (kmmscand-vN; 0: as the revision has it)",
         stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
@@ -498,6 +527,7 @@ knobs! {
     }
     KmmscandPeriodMax: PATCHED {
         name: "kmmscand.scan_period_max_ms",
+        searched: Some((0, 600_000)),
         max: 600_000, unit: "ms",
         meaning: "The same, at most",
         stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
@@ -506,6 +536,7 @@ knobs! {
     }
     KmmscandSizeMax: PATCHED {
         name: "kmmscand.scan_size_max_mb",
+        searched: Some((0, 65_536)),
         max: 16_777_216, unit: "MiB",
         meaning: "Addresses of a scan, at most, where the revision bounds them (0: as the revision has it)",
         stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),

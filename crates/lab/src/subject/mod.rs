@@ -1,17 +1,29 @@
-//! What the question is asked of: a recording that is replayed, or a case of an experiment. Either can be simulated on any mixture
-//! of the two sides.
+//! What a question is asked of: a recording that is replayed, or a case of an experiment. Either can be simulated under any policy
+//! with any setting; `why` and `tune` ask.
 
-use sim::Measurements;
+mod error;
+mod figure;
+mod goal;
+mod once;
+mod side;
 
-use super::error::WhyError;
-use super::lever::Side;
-use crate::experiment::{self, Case, Experiment, Metric, Seen, Variant};
-use crate::measurements::{Run, figures};
+use sim::Profile;
+use sim::profile::digest;
+
+use crate::experiment::{self, Case, Experiment, Metric, Setup, Variant};
+#[cfg(test)]
+use crate::measurements::Run;
 use crate::reach::Refusal;
 use crate::replay::{self, Plan, Setting, Source, replay};
 
+pub use error::AskError;
+pub(crate) use figure::unknown_figure;
+pub(crate) use goal::{Goal, Outcome};
+pub(crate) use once::Once;
+pub use side::Side;
+
 /// What is simulated.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Subject {
     /// A recording, as the plan has it; its policy and knobs are the sides'.
     Replay(Box<Source>, Box<Plan>),
@@ -20,22 +32,6 @@ pub enum Subject {
     /// Whatever a test makes of a side and a seed.
     #[cfg(test)]
     Made(fn(&Side, u64) -> Run),
-}
-
-/// A figure that is asked for.
-#[derive(Clone, Debug)]
-pub(super) enum Goal {
-    /// One of those that replays have means of.
-    Figure(String),
-    /// One of experiments'.
-    Metric(Metric),
-}
-
-/// What a simulation came to.
-pub(super) struct Outcome {
-    pub(super) run: Run,
-    /// The value of each goal; `None` where nothing of the kind happened.
-    pub(super) values: Vec<Option<f64>>,
 }
 
 impl Subject {
@@ -61,7 +57,7 @@ impl Subject {
     }
 
     /// What is simulated, and on which machine.
-    pub(super) fn names(&self) -> [String; 2] {
+    pub(crate) fn names(&self) -> [String; 2] {
         match self {
             Self::Replay(source, plan) => [source.name(), plan.profile.name().to_owned()],
             Self::Case(experiment, case) => {
@@ -83,28 +79,86 @@ impl Subject {
         }
     }
 
-    pub(super) fn goal(&self, name: &str) -> Goal {
+    /// The figure called so.
+    pub(crate) fn goal(&self, name: &str) -> Goal {
         match (self, Metric::parse(name)) {
             (Self::Case(..), Ok(metric)) if !metric.is_beside_published() => Goal::Metric(metric),
             _ => Goal::Figure(name.to_owned()),
         }
     }
 
+    /// By how much the memory of machine and workload is divided: a scale model has more than 1.
+    pub(crate) fn shrink(&self) -> u32 {
+        match self {
+            Self::Replay(..) => 1,
+            Self::Case(experiment, case) => experiment.variants[case.variant].setup.shrink,
+            #[cfg(test)]
+            Self::Made(_) => 1,
+        }
+    }
+
+    /// Stands for all that is simulated, apart from policy and knobs; `content` stands for a recording's events.
+    pub(crate) fn digest(&self, content: &str) -> String {
+        let text = match self {
+            Self::Replay(_, plan) => {
+                let Plan { copies, repeat, cpus, shares, changes, profile, .. } = &**plan;
+                format!("{content} {copies} {repeat} {cpus:?} {shares:?} {changes:?} {}", profile.digest())
+            }
+            Self::Case(experiment, case) => {
+                let variant = &experiment.variants[case.variant];
+                let Setup { profile, cpus, workload, shrink, warm_up, .. } = &variant.setup;
+                let phases = (&variant.phases, case.phase);
+                format!("{workload} {shrink} {warm_up:?} {cpus:?} {phases:?} {}", profile.digest())
+            }
+            #[cfg(test)]
+            Self::Made(_) => content.to_owned(),
+        };
+        digest(text)
+    }
+
+    /// The machine.
+    pub fn profile(&self) -> Option<&Profile> {
+        match self {
+            Self::Replay(_, plan) => Some(&plan.profile),
+            Self::Case(experiment, case) => Some(&experiment.variants[case.variant].setup.profile),
+            #[cfg(test)]
+            Self::Made(_) => None,
+        }
+    }
+
+    /// The same on another machine.
+    #[must_use]
+    pub fn on(&self, profile: &Profile) -> Self {
+        match self {
+            Self::Replay(source, plan) => {
+                let plan = Plan { profile: profile.clone(), ..Plan::clone(plan) };
+                Self::Replay(source.clone(), Box::new(plan))
+            }
+            Self::Case(experiment, case) => {
+                let mut experiment = experiment.clone();
+                experiment.variants[case.variant].setup.profile = profile.clone();
+                Self::Case(experiment, *case)
+            }
+            #[cfg(test)]
+            Self::Made(make) => Self::Made(*make),
+        }
+    }
+
     /// Simulates `side` with a seed.
-    pub(super) fn simulate(&self, side: &Side, seed: u64, goals: &[Goal]) -> Result<Outcome, WhyError> {
+    pub(crate) fn simulate(&self, side: &Side, seed: u64, goals: &[Goal]) -> Result<Outcome, AskError> {
         match self {
             Self::Replay(source, plan) => {
                 // What a knob can do was asked of both sides; a mixture has what one of them has.
                 let plan = Plan { seed, forced: true, ..of_side(plan, side) };
                 let run = replay(source, &plan, &replay::Variant { knobs: side.knobs.clone() })
-                    .map_err(|error| WhyError::simulation(&error))?;
+                    .map_err(|error| AskError::simulation(&error))?;
                 let values = goals.iter().map(|goal| goal.read(&run, None)).collect();
                 Ok(Outcome { run, values })
             }
             Self::Case(experiment, case) => {
                 let variant = of_variant(experiment, *case, side);
                 let mut outcomes = experiment::simulate(experiment, &variant, seed)
-                    .map_err(|error| WhyError::simulation(&error))?;
+                    .map_err(|error| AskError::simulation(&error))?;
                 let outcome = outcomes.swap_remove(case.phase);
                 let measured = Some(&outcome.measured);
                 let values = goals.iter().map(|goal| goal.read(&outcome.run, measured)).collect();
@@ -116,37 +170,6 @@ impl Subject {
                 let values = goals.iter().map(|goal| goal.read(&run, None)).collect();
                 Ok(Outcome { run, values })
             }
-        }
-    }
-}
-
-impl Goal {
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Self::Figure(name) => name,
-            Self::Metric(metric) => metric.path(),
-        }
-    }
-
-    /// Its unit, as `run` has it; `None` if the run has no such figure.
-    pub(super) fn unit(&self, run: &Run) -> Option<&'static str> {
-        match self {
-            Self::Figure(name) => {
-                Some(figures(run).into_iter().find(|(figure, _)| figure.name == *name)?.0.unit)
-            }
-            Self::Metric(metric) => Some(metric.unit()),
-        }
-    }
-
-    fn read(&self, run: &Run, measured: Option<&Measurements>) -> Option<f64> {
-        match self {
-            Self::Figure(name) => {
-                let found = figures(run).into_iter().find(|(figure, _)| figure.name == *name);
-                // What did not happen was counted 0 times, and waited for 0 ns.
-                let absent = name.starts_with("lock.") || name.rsplit('.').next() == Some("count");
-                found.map(|(_, value)| value).or(absent.then_some(0.0))
-            }
-            Self::Metric(metric) => metric.read(Seen { run, measured: measured? }),
         }
     }
 }

@@ -1,30 +1,30 @@
-//! Why there is no answer.
+//! Why a question about a subject has no answer.
 
 use std::fmt;
 
 /// Why a question cannot be answered; one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WhyError(String);
+pub struct AskError(String);
 
-impl WhyError {
-    pub(super) fn new(text: impl Into<String>) -> Self {
+impl AskError {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// The same, with what was simulated.
-    pub(super) fn under(self, side: &str) -> Self {
+    pub(crate) fn under(self, side: &str) -> Self {
         Self(format!("{side}: {}", self.0))
     }
 
-    pub(super) fn simulation(error: &impl fmt::Display) -> Self {
+    pub(crate) fn simulation(error: &impl fmt::Display) -> Self {
         Self(error.to_string())
     }
 }
 
-impl fmt::Display for WhyError {
+impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for WhyError {}
+impl std::error::Error for AskError {}
