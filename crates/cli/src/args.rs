@@ -31,6 +31,7 @@ pub(crate) struct Args {
 
 /// Options that may stand anywhere. A command that has no use for one refuses it: [`crate::shared_options`].
 #[derive(Debug, ClapArgs)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Global {
     /// Print JSON
     #[arg(long, global = true)]

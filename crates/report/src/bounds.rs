@@ -26,11 +26,8 @@ pub fn text(style: Style, checks: &[BoundCheck]) -> String {
         [] => {}
         [only] => out += &item(style, "kept:", &sentence(only)),
         several => {
-            out += &item(
-                style,
-                "kept:",
-                &format!("{} of {}", several.len(), units::plural(checks.len() as u64, "bound")),
-            )
+            let kept = format!("{} of {}", several.len(), units::plural(checks.len() as u64, "bound"));
+            out += &item(style, "kept:", &kept);
         }
     }
     out

@@ -317,7 +317,7 @@ fn setting(step: &Step) -> SettingReport {
         }
         Way::IsSo { path } => (file, why_not) = (Some(*path), Some("it is so already".to_owned())),
         Way::Boot { words } => {
-            why_not = Some(format!("{words} on the kernel's command line, from the next boot on"))
+            why_not = Some(format!("{words} on the kernel's command line, from the next boot on"));
         }
         Way::Not(why) => why_not = Some(why.clone()),
     }

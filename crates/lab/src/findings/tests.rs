@@ -39,7 +39,7 @@ fn program(used: ProgramUse) -> Run {
 
 fn grown(peak_rss_pages: u64, huge_faults: u64) -> Vec<Run> {
     let base = ProgramUse { peak_rss_pages: 1000, ..ProgramUse::default() };
-    let other = ProgramUse { peak_rss_pages, huge_faults, ..ProgramUse::default() };
+    let other = ProgramUse { huge_faults, peak_rss_pages, ..ProgramUse::default() };
     vec![program(base), Run { variant: "huge".into(), ..program(other) }]
 }
 

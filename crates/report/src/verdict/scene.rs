@@ -1,5 +1,7 @@
 //! One workload on one machine: what each variant changes against the first, or what a single one came to.
 
+use std::fmt::Write as _;
+
 use lab::measurements::{Change, Group, Sample, Scene, Told, changes, figures};
 
 use super::item;
@@ -107,10 +109,8 @@ fn body(style: Style, scene: &Scene<'_>, detail: Detail) -> String {
                 out += &item(style, 2, &format!("{}:", other.label), &in_a_line(base, other));
             }
             if others.len() > VARIANTS {
-                out += &format!(
-                    "  and {} more: --full shows them\n",
-                    units::plural((others.len() - VARIANTS) as u64, "variant")
-                );
+                let more = units::plural((others.len() - VARIANTS) as u64, "variant");
+                let _ = writeln!(out, "  and {more} more: --full shows them");
             }
             out
         }

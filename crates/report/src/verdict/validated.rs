@@ -15,12 +15,15 @@ const NAMED: usize = 4;
 pub fn workloads(style: Style, document: &Document) -> String {
     let mut out = String::new();
     for of in &document.experiments {
-        out += &format!("{}\n", style.heading(&of.title));
+        out += &style.heading(&of.title);
+        out.push('\n');
     }
+    // Not a number is outside.
+    let is_within = |row: &Row, limit: f64| row.error.abs() <= limit;
     let outside: Vec<String> = document
         .rows
         .iter()
-        .filter(|row| target_of(&row.metric).is_some_and(|target| !(row.error.abs() <= target.limit)))
+        .filter(|row| target_of(&row.metric).is_some_and(|target| !is_within(row, target.limit)))
         .map(|row: &Row| format!("{} of {} ({})", row.metric, row.variant, crate::published::error(row)))
         .collect();
     for mark in marks(&document.rows) {
