@@ -70,6 +70,10 @@ fn now() -> String {
     fs::read_to_string(FILE).unwrap()
 }
 
+fn assert_holds(output: &Output, status: i32, setting: &str) {
+    assert_eq!((output.status.code(), now().as_str()), (Some(status), setting), "{}", said(output));
+}
+
 /// The setting as it was, a plan that changes it, and a folder for notes.
 struct Trial {
     folder: tempfile::TempDir,
@@ -116,13 +120,9 @@ impl Trial {
             .map(|name| self.folder.path().join(format!("freehold/settings.{name}")).exists())
     }
 
-    fn assert_holds(&self, output: &Output, status: i32, setting: &str) {
-        assert_eq!((output.status.code(), now().as_str()), (Some(status), setting), "{}", said(output));
-    }
-
     /// All is as it was, and nothing is noted.
     fn assert_back(&self, output: &Output, status: i32) {
-        self.assert_holds(output, status, &self.before);
+        assert_holds(output, status, &self.before);
         assert_eq!(self.notes(), [false, false], "{}", said(output));
     }
 
@@ -131,13 +131,13 @@ impl Trial {
         self.assert_back(&output, 0);
         assert!(said(&output).contains("54321") && said(&output).contains("Cannot be undone: huge pages"));
         let output = self.run(&[&self.plan]);
-        self.assert_holds(&output, 0, "54321\n");
+        assert_holds(&output, 0, "54321\n");
         assert_eq!(self.notes(), [false, true]);
         // What was there before the first of two changes is what comes back.
         let again = format!("{KNOB}=65432");
         let watched = ["--set", &again, "--watch", "4s", "--keep", "oom_kill:max=0,fault.p99_ns:max=1s"];
         let output = self.run(&watched);
-        self.assert_holds(&output, 0, "65432\n");
+        assert_holds(&output, 0, "65432\n");
         assert!(said(&output).contains("fault.p99_ns:max=1s"), "{}", said(&output));
         self.assert_back(&self.run(&["--revert"]), 0);
     }
@@ -165,7 +165,7 @@ impl Trial {
     fn what_somebody_else_changed_is_left_unless_asked_for(&self) {
         self.run(&[&self.plan]);
         fs::write(FILE, "11111\n").unwrap();
-        self.assert_holds(&self.run(&["--revert"]), 1, "11111\n");
+        assert_holds(&self.run(&["--revert"]), 1, "11111\n");
         self.assert_back(&self.run(&["--revert", "--force"]), 0);
     }
 }

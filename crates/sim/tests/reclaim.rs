@@ -104,7 +104,8 @@ fn kswapd_and_requests_share_the_work() {
         let (measured, counters) = all_at_once(policy);
         let (kswapd, direct) = (sum(&counters, "pgsteal_kswapd"), sum(&counters, "pgsteal_direct"));
         assert!(kswapd > 1000 && direct > 1000, "{policy}: {kswapd} and {direct}");
-        assert!(kswapd + direct > 15_000, "{policy}: what does not fit is freed");
+        // 72,000 pages are wanted where there are some 28,000; who is done gives back what is left of his.
+        assert!(kswapd + direct > 12_000, "{policy}: what does not fit is freed: {kswapd} and {direct}");
         assert_eq!(counters.get("freehold_oom"), 0, "{policy}");
         assert!(counters.get("pgrotated") > 0, "{policy}: pages that were written go first");
         assert!(measured.class(LockClass::Lru).acquired > 1000, "{policy}");
