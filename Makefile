@@ -5,11 +5,12 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
+.PHONY: help setup try build test browser lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
 	@echo "make test        all tests"
+	@echo "make browser     the pages of --report as Chromium shows them; as root it installs Chromium"
 	@echo "make lint        format, clippy, documentation, rules of the house"
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, three seeds each, into docs/results.md and docs/results/"
@@ -41,6 +42,9 @@ build: setup
 
 test: setup
 	$(CARGO) test --workspace --locked
+
+browser: setup
+	scripts/browser
 
 lint: setup
 	scripts/lint

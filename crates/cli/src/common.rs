@@ -59,7 +59,8 @@ pub(crate) struct Texts {
 /// As [`present`], in short or in full.
 pub(crate) fn answer(global: &Global, document: &Document, texts: &Texts) -> Result<(), Failure> {
     let text = if global.full { texts.full } else { texts.short };
-    present(global, document, |style| text(style, document))
+    let verdict = |style: Style| (texts.short)(style, document);
+    present_with(global, document, verdict, |style| text(style, document))
 }
 
 /// Prints a document as `--json` asks or as `text` says, and writes the page that `--report` asks for.
@@ -68,7 +69,17 @@ pub(crate) fn present(
     document: &Document,
     text: impl FnOnce(Style) -> String,
 ) -> Result<(), Failure> {
-    let page = || report::html::page(document).map_err(Failure::of);
+    present_with(global, document, |style| report::verdict::replay(style, document), text)
+}
+
+/// As [`present`], with the answer that heads the page.
+fn present_with(
+    global: &Global,
+    document: &Document,
+    verdict: impl FnOnce(Style) -> String,
+    text: impl FnOnce(Style) -> String,
+) -> Result<(), Failure> {
+    let page = || report::html::page(document, verdict).map_err(Failure::of);
     let channel = Channel::Stdout;
     let printed = if global.json {
         document.to_json()

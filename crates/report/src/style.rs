@@ -33,6 +33,11 @@ impl Style {
         Self { columns: columns.clamp(80, 120), ink: Ink::Ansi }
     }
 
+    /// For what breaks lines itself, as a browser does; with colours.
+    pub const fn unbroken() -> Self {
+        Self { columns: 100_000, ink: Ink::Ansi }
+    }
+
     /// The same width in another ink.
     #[must_use]
     pub const fn with_ink(self, ink: Ink) -> Self {

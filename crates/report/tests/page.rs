@@ -2,11 +2,12 @@
 
 mod fixture;
 
-use freehold_report::html;
+use freehold_report::style::Style;
+use freehold_report::{html, verdict};
 use lab::measurements::{Confidence, Document, Label, MechanismLabel};
 
 fn page(document: &Document) -> String {
-    html::page(document).expect("a page")
+    html::page(document, |style| verdict::replay(style, document)).expect("a page")
 }
 
 /// The measurements that a page carries.
@@ -33,7 +34,85 @@ fn everything_is_on_the_page() {
     for text in expected {
         assert!(page.contains(text), "{text}");
     }
-    assert_eq!(page.matches("<svg").count(), 4, "one figure a span");
+    assert_eq!(page.matches("<figure class=\"bars\">").count(), 4, "a histogram for each span");
+    assert_eq!(page.matches("the tail").count(), page.matches(": cumulative").count());
+}
+
+/// What a reader of a page reads, without its elements.
+fn words(html: &str) -> String {
+    let text: String =
+        html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
+    let text = text
+        .replace("&gt;", ">")
+        .replace("&lt;", "<")
+        .replace("&quot;", "\"")
+        .replace("&#x2f;", "/")
+        .replace("&amp;", "&");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_answer_comes_first_in_the_terminals_words() {
+    let document = fixture::document();
+    let page = page(&document);
+    let (_, body) = page.split_once("<div class=\"verdict\">").expect("an answer");
+    let (answer, rest) = body.split_once("</div>").expect("its end");
+    let terminal = verdict::replay(Style::plain(), &document);
+    let terminal: Vec<&str> = terminal.lines().filter(|line| !line.contains("--full")).collect();
+    assert_eq!(words(answer), words(&terminal.join(" ").replace('<', "&lt;").replace('>', "&gt;")));
+    let place = |text: &str| rest.find(text).unwrap_or_else(|| panic!("{text} is missing"));
+    let order = [
+        "Changes: ",
+        "<h2>What to set</h2>",
+        "<h2>Do it again</h2>",
+        "<h2>All figures</h2>",
+        ": the tail",
+        "Histograms",
+    ];
+    assert!(order.windows(2).all(|pair| place(pair[0]) < place(pair[1])), "{:?}", order.map(place));
+}
+
+#[test]
+fn what_to_set_can_be_copied_and_selected() {
+    let mut document = fixture::document();
+    for run in &mut document.runs[3..] {
+        run.knobs.clear();
+        run.knobs.insert("vm.swappiness".into(), 10.into());
+    }
+    let page = page(&document);
+    let (_, rest) = page.split_once("<pre class=\"paste\" id=\"set-1\">").expect("a block");
+    let (block, _) = rest.split_once("</pre>").expect("its end");
+    assert_eq!(words(block), "echo 10 > /proc/sys/vm/swappiness");
+    assert!(
+        page.contains("data-copy=\"set-1\" hidden>Copy</button>"),
+        "a button that needs a script is not there without"
+    );
+    assert!(page.contains("id=\"again\">freehold replay loop.fh"), "{page}");
+}
+
+#[test]
+fn every_chart_has_a_name_axes_and_its_figures() {
+    let page = page(&fixture::document());
+    let charts: Vec<&str> =
+        page.split("<svg ").skip(1).map(|rest| rest.split("</svg>").next().unwrap()).collect();
+    assert!(charts.len() > 9, "{}", charts.len());
+    for chart in charts {
+        assert!(chart.contains("role=\"img\" aria-label=\""), "{chart}");
+        assert!(!chart.contains("NaN") && !chart.contains("inf "), "{chart}");
+    }
+    let drawn = page.matches("<figure>").count();
+    assert_eq!(page.matches("Figures of this chart").count(), drawn);
+    assert_eq!(page.matches("class=\"axis-name\"").count(), drawn);
+}
+
+#[test]
+fn series_differ_in_dashes_and_in_marks() {
+    let page = page(&fixture::document());
+    let (_, rest) = page.split_once("refill (rmqueue_bulk): the tail").expect("a tail");
+    let (tail, _) = rest.split_once("</svg>").expect("its end");
+    for text in ["line v0 d0", "line v1 d1", "mark v0", "mark v1", ">1 %<", ">0.001 %<", ">10 µs<"] {
+        assert!(tail.contains(text), "{text} is missing from\n{tail}");
+    }
 }
 
 #[test]
@@ -100,6 +179,16 @@ fn rows_beside_published_ones_are_a_table() {
     let page = page(&fixture::published());
     assert!(page.contains("<h2>pcp-batch</h2>") && page.contains("+28.5 %"), "{page}");
     assert!(page.contains("28.5 %</td>"));
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is missing"));
+    assert!(place("simulated ÷ published, log scale") < place("28.5 %</td>"));
+    for text in [
+        ">as published<",
+        "<title>+28 %</title>",
+        ">-94.2 %, published -95.7 %<",
+        "change against the baseline",
+    ] {
+        assert!(page.contains(text), "{text} is missing from\n{page}");
+    }
 }
 
 #[test]

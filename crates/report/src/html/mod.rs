@@ -1,10 +1,13 @@
-//! One self-contained page: what the terminal shows, drawn.
+//! One self-contained page: the answer in the terminal's words, its charts, what to write, then all tables and histograms.
 //!
-//! No script is needed to read it and nothing is fetched; histograms are SVG, the measurements themselves are embedded
-//! as JSON under the id `measurements`. It reads in light and dark.
+//! No script is needed to read it and nothing is fetched; charts are SVG, the measurements themselves are embedded
+//! as JSON under the id `measurements`. It reads in light and dark, by keyboard, and on a telephone.
 
+mod chart;
 mod page;
 mod svg;
+mod to_write;
+mod words;
 
 use std::fmt;
 
@@ -12,6 +15,8 @@ use lab::measurements::Document;
 use minijinja::Environment;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
+
+use crate::style::Style;
 
 use page::Page;
 
@@ -27,12 +32,12 @@ impl fmt::Display for PageError {
 
 impl std::error::Error for PageError {}
 
-/// The page, as HTML.
+/// The page, as HTML; `verdict` is the answer that a terminal shows first.
 ///
 /// # Errors
 /// [`PageError`], which no document should be able to cause.
-pub fn page(document: &Document) -> Result<String, PageError> {
-    render(Page::of(document))
+pub fn page(document: &Document, verdict: impl FnOnce(Style) -> String) -> Result<String, PageError> {
+    render(Page::of(document, &verdict(Style::unbroken())))
 }
 
 /// A page of a text as a terminal shows it, for what has no drawing; `json` is embedded.
@@ -48,7 +53,13 @@ fn render(page: Page) -> Result<String, PageError> {
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(PageError)?);
     // The name's ending turns on the escaping of everything that is not marked safe.
-    environment.add_template("report.html", include_str!("report.html")).map_err(PageError)?;
+    for (name, text) in [
+        ("report.html", include_str!("report.html")),
+        ("style.css", include_str!("style.css")),
+        ("script.js", include_str!("script.js")),
+    ] {
+        environment.add_template(name, text).map_err(PageError)?;
+    }
     let template = environment.get_template("report.html");
     template.and_then(|template| template.render(Serde(page))).map_err(PageError)
 }

@@ -10,7 +10,9 @@ use crate::{
     published, units, validate_program,
 };
 
-use super::svg;
+use super::chart::{self, Chart};
+use super::words::{Line, lines};
+use super::{svg, to_write};
 
 /// The whole page.
 #[derive(Default, Serialize)]
@@ -18,6 +20,12 @@ pub(super) struct Page {
     title: String,
     version: String,
     command: String,
+    /// The answer, in the words of the terminal.
+    verdict: Vec<Line>,
+    /// Charts of documents that no scene has: real beside predicted, causes.
+    charts: Vec<Chart>,
+    /// What to write on the machine, by variant.
+    to_write: Vec<to_write::Commands>,
     label: Option<Label>,
     /// How sure each mechanism is, by policy and machine.
     labels: Vec<labels::OfPolicy>,
@@ -45,7 +53,12 @@ struct PagePart {
     workload: String,
     machine: String,
     variants: Vec<PageVariant>,
+    /// Each variant against the first.
+    change: Option<Chart>,
+    /// Figures against the values of a knob.
+    by_knob: Vec<Chart>,
     changes: String,
+    spans: Vec<PageSpan>,
     histograms: Vec<PageHistogram>,
     latency: Table,
     locks: Table,
@@ -62,6 +75,13 @@ struct PageVariant {
     omissions: Vec<String>,
     notes: Vec<String>,
     knobs: Vec<String>,
+}
+
+/// A kind of span, and how long it took.
+#[derive(Serialize)]
+struct PageSpan {
+    title: String,
+    charts: Vec<Chart>,
 }
 
 #[derive(Serialize)]
@@ -92,12 +112,14 @@ struct ComparedCell {
 #[derive(Serialize)]
 struct Experiment {
     name: String,
+    charts: Vec<Chart>,
     rows: Table,
     sources: Vec<String>,
 }
 
 impl Page {
-    pub(super) fn of(document: &Document) -> Self {
+    /// Of `document`; `verdict` is the answer as a terminal shows it, with its colours.
+    pub(super) fn of(document: &Document, verdict: &str) -> Self {
         let scenes = scenes(&document.runs);
         let title = match scenes.as_slice() {
             [] => document.command.clone(),
@@ -114,6 +136,14 @@ impl Page {
             title,
             version: document.freehold.clone(),
             command: document.command.clone(),
+            verdict: lines(verdict),
+            charts: document
+                .validated
+                .iter()
+                .flat_map(chart::validated::charts)
+                .chain(document.why.iter().flat_map(chart::why::charts))
+                .collect(),
+            to_write: to_write::commands(&scenes),
             label,
             labels: labels::by_policy(&document.runs.iter().collect::<Vec<_>>()),
             notes: document.notes.clone(),
@@ -130,6 +160,7 @@ impl Page {
                 .iter()
                 .map(|(name, rows)| Experiment {
                     name: (*name).to_owned(),
+                    charts: chart::published::charts(name, rows),
                     rows: published::grid(rows),
                     sources: published::sources(rows).into_iter().map(str::to_owned).collect(),
                 })
@@ -153,7 +184,8 @@ impl Page {
 
 /// JSON that no browser takes for the end of the script that holds it.
 fn embeddable(json: &str) -> String {
-    json.replace('<', "\\u003c")
+    // Without what indents it, which is half of it: no text in JSON holds the end of a line.
+    json.lines().map(str::trim_start).collect::<String>().replace('<', "\\u003c")
 }
 
 fn part(scene: &Scene<'_>) -> PagePart {
@@ -161,7 +193,10 @@ fn part(scene: &Scene<'_>) -> PagePart {
         workload: scene.workload.to_owned(),
         machine: scene.machine.to_owned(),
         variants: scene.groups.iter().map(variant).collect(),
+        change: chart::change::chart(scene),
+        by_knob: chart::knob::charts(scene),
         changes: [changes::text(Style::plain(), scene), forks::text(Style::plain(), scene)].concat(),
+        spans: spans(scene),
         histograms: histograms(scene),
         latency: latency::grid(scene),
         locks: locks::grid(scene),
@@ -186,6 +221,11 @@ fn variant(group: &Group<'_>) -> PageVariant {
     }
 }
 
+fn spans(scene: &Scene<'_>) -> Vec<PageSpan> {
+    let of = |span| PageSpan { title: latency::span_title(span), charts: chart::tail::charts(scene, span) };
+    latency::spans(scene).into_iter().map(of).collect()
+}
+
 fn histograms(scene: &Scene<'_>) -> Vec<PageHistogram> {
     latency::spans(scene)
         .into_iter()
@@ -195,7 +235,9 @@ fn histograms(scene: &Scene<'_>) -> Vec<PageHistogram> {
                 .iter()
                 .map(|group| svg::Panel { label: group.label.clone(), of: latency::pooled(group, span) })
                 .collect();
-            PageHistogram { title: latency::span_title(span), svg: svg::histograms(&of) }
+            let title = latency::span_title(span);
+            let name = format!("{title}: share of spans by time, a panel for each variant");
+            PageHistogram { svg: svg::histograms(&name, &of), title }
         })
         .collect()
 }

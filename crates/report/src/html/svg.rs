@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use lab::measurements::Distribution;
 
+use super::chart::escape;
 use crate::units::duration;
 
 const WIDTH: f64 = 560.0;
@@ -28,8 +29,8 @@ pub(super) struct Panel {
     pub(super) of: Distribution,
 }
 
-/// The panels that have anything in them; nothing where none has.
-pub(super) fn histograms(panels: &[Panel]) -> String {
+/// The panels that have anything in them, called `name`; nothing where none has.
+pub(super) fn histograms(name: &str, panels: &[Panel]) -> String {
     let rows = panels.iter().flat_map(|panel| panel.of.rows.iter().enumerate());
     let filled = rows.filter(|(_, count)| **count > 0).map(|(row, _)| row);
     let (Some(first), Some(last)) = (filled.clone().min(), filled.max()) else { return String::new() };
@@ -37,7 +38,8 @@ pub(super) fn histograms(panels: &[Panel]) -> String {
     let shares = panels.iter().flat_map(|panel| panel.of.rows.iter().map(|&count| share(&panel.of, count)));
     let scale = Scale::to(shares.fold(0.0, f64::max));
     let height = panels.len() as f64 * (HEAD + BARS) + AXIS;
-    let mut out = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">");
+    let mut out =
+        format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(name));
     for (index, panel) in panels.iter().enumerate() {
         let top = index as f64 * (HEAD + BARS) + HEAD;
         draw(&mut out, panel, index % COLOURS, &Frame { top, axis, scale });
@@ -181,10 +183,6 @@ fn share(of: &Distribution, count: u64) -> f64 {
     100.0 * count as f64 / all.max(1) as f64
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 #[cfg(test)]
 mod tests {
     use lab::measurements::Latency;
@@ -197,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_bar_for_each_row_that_is_not_empty() {
-        let svg = histograms(&[panel("a<b", &[1000, 1001, 70_000]), panel("c", &[5])]);
+        let svg = histograms("spans", &[panel("a<b", &[1000, 1001, 70_000]), panel("c", &[5])]);
         assert_eq!(svg.matches("<rect").count(), 3);
         assert!(svg.contains("a&lt;b") && svg.contains("512 to 1023 ns: 2 (66.67 %)"), "{svg}");
         assert!(svg.contains(">10 µs<") && !svg.contains("NaN"), "{svg}");
@@ -205,19 +203,19 @@ mod tests {
 
     #[test]
     fn a_long_name_leaves_room() {
-        let svg = histograms(&[panel(&"long".repeat(10), &[1])]);
+        let svg = histograms("spans", &[panel(&"long".repeat(10), &[1])]);
         assert!(svg.contains(">longlonglonglonglonglonglongl…<"), "{svg}");
     }
 
     #[test]
     fn nothing_draws_nothing() {
-        assert_eq!(histograms(&[panel("a", &[])]), "");
-        assert_eq!(histograms(&[]), "");
+        assert_eq!(histograms("spans", &[panel("a", &[])]), "");
+        assert_eq!(histograms("spans", &[]), "");
     }
 
     #[test]
     fn the_longest_of_times_still_fits() {
-        let svg = histograms(&[panel("a", &[u64::MAX, 0])]);
+        let svg = histograms("spans", &[panel("a", &[u64::MAX, 0])]);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::{Finding, Tree};
 
 /// What a committed file may end in. A kind that is not here is a leftover, or a line to add.
-const ENDINGS: [&str; 22] = [
+const ENDINGS: [&str; 24] = [
     "c",
     "data",
     "fhr",
@@ -26,6 +26,8 @@ const ENDINGS: [&str; 22] = [
     "txt",
     "xz",
     "csv",
+    "css",
+    "js",
 ];
 /// Folders whose files may be called anything: scripts have no ending, seeds of a fuzzer are input of any kind.
 const ANY_NAME: [&str; 3] = ["scripts/", "fuzz/seeds/", ".ci/"];
