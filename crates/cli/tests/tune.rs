@@ -265,7 +265,7 @@ fn we_search_by_another_programs_measurements() {
     let answer: Tune = serde_json::from_value(answer).unwrap();
     let winner = answer.winner.expect("two is the best scale");
     assert_eq!((winner.knobs[0].value.as_str(), winner.knobs.len()), ("2", 1));
-    assert_eq!((winner.means[0] - winner.changes[0].mean).round(), 1092.0);
+    assert!((winner.means[0] - winner.changes[0].mean - 1092.0).abs() < 1.0, "{winner:?}");
     assert!(asked > 20, "{asked}");
     driver.end();
 }

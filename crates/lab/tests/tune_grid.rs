@@ -53,7 +53,7 @@ fn cpu() -> f64 {
 
 fn grounds(case: &Case) -> (Side, Vec<Ground>) {
     let path = root().join(&case.what);
-    if case.what.ends_with(".toml") {
+    if path.extension().is_some_and(|ending| ending == "toml") {
         let experiment = Experiment::load(path.to_str().unwrap()).unwrap();
         let of = experiment.case(&case.variant).unwrap();
         let setup = &experiment.variants[of.variant].setup;

@@ -162,7 +162,7 @@ fn wins(of: &Wins, what: &str) -> String {
     if !of.lost.is_empty() {
         let more = if of.lost.len() > NAMED { ", …" } else { "" };
         let named: Vec<&str> = of.lost.iter().take(NAMED).map(String::as_str).collect();
-        said += &format!(" (not: {}{more})", named.join(", "));
+        said = format!("{said} (not: {}{more})", named.join(", "));
     }
     said
 }

@@ -77,7 +77,11 @@ pub(crate) fn talk(prepared: &Prepared, journal: &Journal) -> Result<(), Failure
     let (done, answer) = channel();
     std::thread::scope(|scope| {
         // It ends with its answer, or when nobody asks or tells any more: the other ends of its channels are `search`'s.
-        scope.spawn(move || done.send(prepared.answer_outside(ask, hear)));
+        scope.spawn(move || {
+            let answer = prepared.answer_outside(ask, hear);
+            // Who does not listen any more does not want it.
+            let _ = done.send(answer);
+        });
         let mut search = Search { batches, answer, told, left: VecDeque::new(), batch: vec![], first: 1 };
         converse(prepared, journal, &mut search)
     })
@@ -94,7 +98,7 @@ fn converse(prepared: &Prepared, journal: &Journal, search: &mut Search) -> Resu
             Ok(Line::End {}) => break,
             Ok(Line::Evaluate(what)) => evaluate(prepared, journal, &what),
             Ok(Line::Ask {}) => search.next(),
-            Ok(Line::Tell(what)) => search.tell(prepared, what),
+            Ok(Line::Tell(what)) => search.tell(prepared, &what),
             Err(error) => Err(format!("not a line of the protocol: {error}")),
         };
         say(&answer.unwrap_or_else(|problem| json!({ "error": problem })))?;
@@ -171,22 +175,19 @@ impl Search {
     }
 
     /// Takes a measurement.
-    fn tell(&mut self, prepared: &Prepared, what: Tell) -> Result<Value, String> {
+    fn tell(&mut self, prepared: &Prepared, what: &Tell) -> Result<Value, String> {
         let handed_out = self.batch.len() - self.left.len();
         let place =
             what.id.checked_sub(self.first).map(|place| place as usize).filter(|place| *place < handed_out);
         let place = place.ok_or_else(|| format!("{} was not asked for, or was told before", what.id))?;
-        let told: Told = match what.failed {
-            Some(why) => Err(why),
-            None => {
-                let value = |name: String| {
-                    let value = what.values.get(&name).copied();
-                    value.ok_or_else(|| {
-                        format!("{} lacks a value of {name}; null says that there is none", what.id)
-                    })
-                };
-                Ok(prepared.measured().into_iter().map(value).collect::<Result<Vec<_>, _>>()?)
-            }
+        let value = |name: String| {
+            let value = what.values.get(&name).copied();
+            value.ok_or_else(|| format!("{} lacks a value of {name}; null says that there is none", what.id))
+        };
+        let told: Told = if let Some(why) = what.failed.clone() {
+            Err(why)
+        } else {
+            Ok(prepared.measured().into_iter().map(value).collect::<Result<Vec<_>, _>>()?)
         };
         if self.batch[place].replace(told).is_some() {
             return Err(format!("{} was told before", what.id));

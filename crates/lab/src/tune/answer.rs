@@ -293,10 +293,9 @@ impl Making<'_, '_> {
 
     fn candidate(&self, bench: &Bench<'_>, ground: usize, setting: &Setting, seeds: &[u64]) -> TuneCandidate {
         let aims = 0..self.judge.aims.aims.len();
-        let mean =
-            |aim: usize| self.judge.mean(bench, ground, setting, aim, seeds).map_or(0.0, |mean| mean.mean);
+        let mean = |aim: usize| Judge::mean(bench, ground, setting, aim, seeds).map_or(0.0, |mean| mean.mean);
         let change = |aim: usize| {
-            self.judge.effect(bench, ground, [setting, &self.judge.current], aim, seeds).unwrap_or_default()
+            Judge::effect(bench, ground, [setting, &self.judge.current], aim, seeds).unwrap_or_default()
         };
         let mut held = self.judge.held(bench, ground, setting, seeds).unwrap_or_default();
         held.truncate(self.judge.aims.limits.len() - 1);

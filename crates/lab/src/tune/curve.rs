@@ -23,8 +23,8 @@ pub(super) fn measure(
     bench.make(whole, &settings, seeds)?;
     let point = |setting: &Setting| {
         let value = axis.knob.written(axis.values[usize::from(setting[0])]).to_string();
-        let goal = judge.mean(bench, whole, setting, 0, seeds);
-        let change = judge.effect(bench, whole, [setting, &judge.current], 0, seeds);
+        let goal = Judge::mean(bench, whole, setting, 0, seeds);
+        let change = Judge::effect(bench, whole, [setting, &judge.current], 0, seeds);
         let held = judge.held(bench, whole, setting, seeds).unwrap_or_default();
         let nothing = Effect { mean: f64::NAN, ..Effect::default() };
         let verdict = match goal {
@@ -35,7 +35,7 @@ pub(super) fn measure(
     };
     let points: Vec<CurvePoint> = settings.iter().map(point).collect();
     let effect = |of: usize, base: usize| {
-        judge.effect(bench, whole, [&settings[of], &settings[base]], 0, seeds).unwrap_or_default()
+        Judge::effect(bench, whole, [&settings[of], &settings[base]], 0, seeds).unwrap_or_default()
     };
     let losses: Vec<f64> = points.iter().map(|point| judge.aims.aims[0].loss(point.goal.mean)).collect();
     let knee = knee(&losses).filter(|&at| {

@@ -85,7 +85,6 @@ impl Judge {
 
     /// By how much a goal is larger with `setting` than with `base`, seed by seed, in its unit; `None` where either could not be.
     pub(super) fn effect(
-        &self,
         bench: &Bench<'_>,
         ground: usize,
         [setting, base]: [&Setting; 2],
@@ -115,7 +114,6 @@ impl Judge {
 
     /// The mean of a goal, in its unit; `None` where it could not be.
     pub(super) fn mean(
-        &self,
         bench: &Bench<'_>,
         ground: usize,
         setting: &Setting,
@@ -142,7 +140,7 @@ impl Judge {
         if held.iter().any(|held| held.verdict == Held::Broken) {
             return true;
         }
-        let effect = |aim: usize| self.effect(bench, ground, [setting, leader], aim, seeds);
+        let effect = |aim: usize| Self::effect(bench, ground, [setting, leader], aim, seeds);
         let Some(effects) = (0..self.aims.aims.len()).map(effect).collect::<Option<Vec<Effect>>>() else {
             return false;
         };
@@ -155,13 +153,13 @@ impl Judge {
     /// have, in none worse, every limit kept.
     pub(super) fn wins(&self, bench: &Bench<'_>, ground: usize, setting: &Setting, seeds: &[u64]) -> bool {
         let Some(held) = self.held(bench, ground, setting, seeds) else { return false };
-        let effect = |aim: usize| self.effect(bench, ground, [setting, &self.current], aim, seeds);
+        let effect = |aim: usize| Self::effect(bench, ground, [setting, &self.current], aim, seeds);
         let Some(effects) = (0..self.aims.aims.len()).map(effect).collect::<Option<Vec<Effect>>>() else {
             return false;
         };
         let is_noticeable = |aim: usize, effect: &Effect| {
             let before =
-                self.mean(bench, ground, &self.current, aim, seeds).map_or(0.0, |mean| mean.mean.abs());
+                Self::mean(bench, ground, &self.current, aim, seeds).map_or(0.0, |mean| mean.mean.abs());
             effect.mean.abs() >= NOTICEABLE * before
         };
         let aims = || self.aims.aims.iter().zip(&effects);

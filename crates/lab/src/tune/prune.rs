@@ -70,7 +70,7 @@ fn contribution(
 ) -> Contribution {
     let axis = &space.axes[place];
     let written = |at: u8| axis.knob.written(axis.values[usize::from(at)]).to_string();
-    let effect = |aim: usize| judge.effect(bench, whole, [setting, without], aim, seeds);
+    let effect = |aim: usize| Judge::effect(bench, whole, [setting, without], aim, seeds);
     let effects: Option<Vec<Effect>> = (0..judge.aims.aims.len()).map(effect).collect();
     let pairs = || judge.aims.aims.iter().zip(effects.iter().flatten());
     let breaks = judge

@@ -48,8 +48,8 @@ impl Trying<'_, '_> {
         seeds: &[u64],
     ) -> Result<Elsewhere, AskError> {
         self.make(ground, seeds)?;
-        let effect = self.judge.effect(self.bench, ground, [self.winner, &self.judge.current], 0, seeds);
-        let before = self.judge.mean(self.bench, ground, &self.judge.current, 0, seeds);
+        let effect = Judge::effect(self.bench, ground, [self.winner, &self.judge.current], 0, seeds);
+        let before = Judge::mean(self.bench, ground, &self.judge.current, 0, seeds);
         let held = self.judge.held(self.bench, ground, self.winner, seeds);
         let (Some(change), Some(before), Some(held)) = (effect, before, held) else {
             let verdict = ElsewhereVerdict::CannotBe;
