@@ -43,7 +43,10 @@ pub(crate) fn look(browser: &Path, page: &str, theme: Theme) -> Seen {
     let axe = env::var_os("FREEHOLD_AXE").map(|path| fs::read_to_string(path).expect("axe-core's source"));
     let file = folder.path().join("page.html");
     fs::write(&file, harness(page, axe.as_deref())).expect("the page is written");
-    let scheme = if theme == Theme::Dark { 0 } else { 1 };
+    let scheme = match theme {
+        Theme::Dark => 0,
+        Theme::Light => 1,
+    };
     let mut command = Command::new(browser);
     command
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,900", "--dump-dom"])
