@@ -47,6 +47,24 @@ fn an_answer_has_a_setting_what_it_does_where_it_holds_and_what_to_write() {
 }
 
 #[test]
+fn what_wins_is_a_plan_for_apply() {
+    let folder = tempfile::tempdir().unwrap();
+    let rec = recording(folder.path(), 6000);
+    let plan = folder.path().join("best.plan");
+    let plan = plan.to_str().unwrap();
+    let asked = ["--goal", "refill.p99_ns", "--budget", "12", "--plan", plan];
+    let document = document(&words(rec.to_str().unwrap(), &asked));
+    let winner = document.tune[0].winner.as_ref().expect("a small refill is small");
+    let applied = freehold(&["apply", "--kernel", "6.18", "--json", plan]);
+    let applied: Value = serde_json::from_slice(&applied.stdout).expect("what it comes to");
+    let settings = applied["settings"].as_array().unwrap();
+    let named: Vec<&str> = settings.iter().map(|setting| setting["knob"].as_str().unwrap()).collect();
+    assert_eq!(named, winner.knobs.iter().map(|set| set.knob.as_str()).collect::<Vec<_>>());
+    let several = [&words(rec.to_str().unwrap(), &asked)[..], &["--machine", "xeon-snb"]].concat();
+    assert!(refusal(&several).contains("--plan is for one machine's setting"));
+}
+
+#[test]
 fn the_answer_does_not_depend_on_threads() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 6000);

@@ -7,7 +7,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// A plan: lines of KNOB = VALUE, as --plan of tune leaves it or as you write it
+    /// A plan: lines of KNOB = VALUE, as `freehold tune --plan FILE` leaves it or as you write it
     #[arg(value_name = "PLAN", conflicts_with_all = ["revert", "set"])]
     pub(crate) plan: Option<PathBuf>,
     /// A setting, in place of a plan's line

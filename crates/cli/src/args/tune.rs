@@ -53,6 +53,9 @@ pub(crate) struct Tune {
     /// Keep every simulation in a file, line by line; the same command goes on from there after it was stopped, and nothing runs twice
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
+    /// Write what wins as a plan, which `freehold apply FILE` takes
+    #[arg(long, value_name = "FILE", conflicts_with = "ask_tell")]
+    pub(crate) plan: Option<PathBuf>,
     /// Speak JSON lines on stdin and stdout: another program searches and this one simulates, or this one searches and the other measures
     #[arg(long, conflicts_with = "json")]
     pub(crate) ask_tell: bool,

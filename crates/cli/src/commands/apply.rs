@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report {
-    /// `dry-run`, `applied`, `put back` or `reverted`.
+    /// `dry-run`, `applied`, `put back` or `nothing to write`.
     outcome: &'static str,
     settings: Vec<SettingReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -112,13 +112,13 @@ fn apply(global: &Global, options: &Apply, steps: &[Step]) -> Result<CommandVerd
         return Err(Failure(why));
     }
     let held = writes(steps);
-    let mut watching = options.watch.map(|lasts| Watching::new(global, options, lasts)).transpose()?;
     for file in &held {
         let opened = fs::OpenOptions::new().write(true).open(&file.path);
         opened.map_err(|error| {
             Failure(format!("{}: {error}; apply is for root; nothing was written", file.path.display()))
         })?;
     }
+    let mut watching = options.watch.map(|lasts| Watching::new(global, options, lasts)).transpose()?;
     let paths: Vec<_> = held.iter().map(|held| held.path.clone()).collect();
     let kept = Settings::keep(settings::journal_path(), &paths).map_err(Failure::of)?;
     held.iter().try_for_each(|held| kept.write(held)).map_err(Failure::of)?;
@@ -129,11 +129,11 @@ fn apply(global: &Global, options: &Apply, steps: &[Step]) -> Result<CommandVerd
         }
     }
     stay(kept, &held)?;
-    print(global, "applied", steps, watching.as_ref().map(|watching| (watching, None)))?;
-    let is_changed = !held.is_empty();
+    let outcome = if held.is_empty() { "nothing to write" } else { "applied" };
+    print(global, outcome, steps, watching.as_ref().map(|watching| (watching, None)))?;
     note(
         global,
-        if is_changed {
+        if !held.is_empty() {
             "applied; `freehold apply --revert` puts back what was there"
         } else {
             "nothing was to be written"

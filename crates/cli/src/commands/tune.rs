@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lab::experiment::{Case, Experiment};
-use lab::measurements::Document;
+use lab::measurements::{Document, Tune as Tuned};
 use lab::replay::{Plan, Setting, parse_settings};
 use lab::subject::{Side, Subject};
 use lab::tune::{Answer, Ground, Journal, KnobChoice, Method, Prepared, Question};
@@ -37,6 +37,9 @@ pub(crate) fn run(global: &Global, options: &Tune) -> Result<CommandVerdict, Fai
         pool.install(|| ask_tell::talk(prepared, &journal))?;
         return Ok(CommandVerdict::Fine);
     }
+    if options.plan.is_some() && prepared.len() > 1 {
+        return Err(Failure("--plan is for one machine's setting; --machine names several".to_owned()));
+    }
     let mut document = Document::new(command_line());
     for prepared in &prepared {
         note(global, report::tune::space(Style::plain(), &prepared.space()).trim_end());
@@ -55,6 +58,9 @@ pub(crate) fn run(global: &Global, options: &Tune) -> Result<CommandVerdict, Fai
         .notes
         .extend(damage.map(|damage| format!("{} {damage}; what of it is whole was replayed", options.what)));
     present(global, &document, |style| report::tune::answer(style, &document))?;
+    if let Some(path) = &options.plan {
+        write_plan(global, path, &document.tune[0])?;
+    }
     Ok(match report::shortfall::line(&document.runs) {
         Some(line) => {
             eprintln!("freehold: {line}");
@@ -63,6 +69,19 @@ pub(crate) fn run(global: &Global, options: &Tune) -> Result<CommandVerdict, Fai
         None if damage.is_some() => CommandVerdict::FellShort,
         None => CommandVerdict::Fine,
     })
+}
+
+/// Leaves what wins to `apply`. Where nothing wins no file is written, so that none of an earlier search is taken for this one's.
+fn write_plan(global: &Global, path: &Path, tune: &Tuned) -> Result<(), Failure> {
+    let Some(winner) = &tune.winner else {
+        note(global, &format!("the current setting stays: {} was not written", path.display()));
+        return Ok(());
+    };
+    let plan = lab::apply::Plan::of_candidate(winner).map_err(Failure::of)?;
+    let head = format!("# {}\n", command_line().replace('\n', " "));
+    fs::write(path, head + &plan.to_string()).map_err(|error| Failure::at(path, error))?;
+    note(global, &format!("{} has it as a plan, for `freehold apply`", path.display()));
+    Ok(())
 }
 
 /// The journal, if there is to be one; what another build simulated does not count.

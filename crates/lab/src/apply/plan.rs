@@ -5,7 +5,7 @@ use std::fmt;
 
 use mm::{Knob, KnobError};
 
-use crate::replay::Variant;
+use crate::measurements::TuneCandidate;
 
 /// Knobs with the values that they are to have, each knob once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -86,15 +86,18 @@ impl Plan {
         if settings.is_empty() { Err(PlanError::Empty) } else { Ok(Self { settings }) }
     }
 
+    /// The plan that a setting of `tune` comes to.
+    ///
+    /// # Errors
+    /// That it sets nothing.
+    pub fn of_candidate(candidate: &TuneCandidate) -> Result<Self, PlanError> {
+        let lines = candidate.knobs.iter().map(|set| format!("{} = {}\n", set.knob, set.value));
+        Self::parse(&lines.collect::<String>())
+    }
+
     /// The settings, in their order.
     pub fn settings(&self) -> &[(Knob, u64)] {
         &self.settings
-    }
-}
-
-impl From<&Variant> for Plan {
-    fn from(variant: &Variant) -> Self {
-        Self::of(variant.knobs.clone())
     }
 }
 

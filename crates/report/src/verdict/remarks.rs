@@ -133,7 +133,19 @@ pub(super) fn to_set(style: Style, scenes: &[Scene<'_>]) -> String {
             }
         }
     }
-    match lines.as_slice() {
+    commands(style, &lines) + &with_an_undo(style, &lines)
+}
+
+/// That the same can be had so that it can be put back, where a running kernel takes any of it.
+fn with_an_undo(style: Style, lines: &[String]) -> String {
+    if lines.iter().all(|line| line.starts_with('#')) {
+        return String::new();
+    }
+    item(style, 0, "with an undo:", "freehold apply --set KNOB=VALUE")
+}
+
+fn commands(style: Style, lines: &[String]) -> String {
+    match lines {
         [] => String::new(),
         [only] => item(style, 0, "to set:", only),
         several => {

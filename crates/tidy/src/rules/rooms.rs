@@ -70,7 +70,7 @@ const LAB_ROOMS: [Room; 21] = [
     ("why", &["measurements", "subject"]),
     ("tune", &["measurements", "stage", "replay", "subject"]),
     ("validate", &["measurements", "program", "workloads", "conform", "evidence", "scene", "replay"]),
-    ("apply", &["measurements", "replay"]),
+    ("apply", &["measurements"]),
     ("this_machine", &["measurements", "reach", "drive", "replay"]),
 ];
 

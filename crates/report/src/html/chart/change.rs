@@ -41,7 +41,7 @@ pub(in crate::html) fn chart(scene: &Scene<'_>) -> Option<Chart> {
     let (base, others) = scene.groups.split_first().filter(|(_, others)| !others.is_empty())?;
     let all = all(base, others);
     let several = others.len() > 1;
-    let rows = rows(&all, others);
+    let rows = rows(&all, &told_apart(others));
     let of = |other: &Group<'_>| format!("{} against {}", other.label, base.label);
     let title = match others {
         [other] => format!("Changes: {}", of(other)),
@@ -97,8 +97,22 @@ fn place(name: &str) -> Option<usize> {
     })
 }
 
+/// Names of the variants: the values alone where all of them set the same knob, which the title names.
+fn told_apart(others: &[Group<'_>]) -> Vec<String> {
+    let values = |other: &Group<'_>| {
+        let (knob, value) = other.label.split_once('=')?;
+        (!value.contains('=')).then(|| (knob.to_owned(), value.to_owned()))
+    };
+    let pairs: Option<Vec<(String, String)>> = others.iter().map(values).collect();
+    let alike = pairs.filter(|pairs| pairs.windows(2).all(|pair| pair[0].0 == pair[1].0));
+    match alike {
+        Some(pairs) => pairs.into_iter().map(|(_, value)| value).collect(),
+        None => others.iter().map(|other| other.label.clone()).collect(),
+    }
+}
+
 /// A row for each change; where there are several variants, figures are headings of theirs.
-fn rows(all: &[Changed], others: &[Group<'_>]) -> Vec<Row> {
+fn rows(all: &[Changed], others: &[String]) -> Vec<Row> {
     let mut names: Vec<&str> = vec![];
     for real in [true, false] {
         for changed in all.iter().filter(|changed| is_real(&changed.change) == real) {
@@ -115,7 +129,7 @@ fn rows(all: &[Changed], others: &[Group<'_>]) -> Vec<Row> {
         let of_figure = all.iter().filter(|changed| changed.change.figure.name == name);
         if others.len() > 1 {
             rows.push(Row::heading(&title(name)));
-            rows.extend(of_figure.map(|changed| row(&others[changed.variant].label, &changed.change)));
+            rows.extend(of_figure.map(|changed| row(&others[changed.variant], &changed.change)));
         } else {
             rows.extend(of_figure.map(|changed| row(&title(name), &changed.change)));
         }
