@@ -5,12 +5,14 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
 	@echo "make test        all tests"
 	@echo "make browser     the pages of --report as Chromium shows them; as root it installs Chromium"
+	@echo "make axe         the same, and axe-core's rules of accessibility; fetches axe-core from npm's registry"
+	@echo "make screenshots the pictures of docs/pages.md anew; Chromium, pngquant"
 	@echo "make lint        format, clippy, documentation, rules of the house"
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, three seeds each, into docs/results.md and docs/results/"
@@ -45,6 +47,12 @@ test: setup
 
 browser: setup
 	scripts/browser
+
+axe: setup
+	scripts/axe
+
+screenshots: build
+	scripts/screenshots
 
 lint: setup
 	scripts/lint

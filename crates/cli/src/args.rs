@@ -33,9 +33,12 @@ pub(crate) struct Args {
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Global {
-    /// Print JSON
+    /// Print JSON (docs/schema)
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Print the table as comma-separated values (commands that have one)
+    #[arg(long, global = true, conflicts_with_all = ["json", "full"])]
+    pub(crate) csv: bool,
     /// Print all that was measured, tables and histograms too, and not the answer alone (try, replay, why, lab run, validate)
     #[arg(long, global = true, conflicts_with = "json")]
     pub(crate) full: bool,
@@ -92,6 +95,8 @@ pub(crate) enum Command {
     /// Write man pages into a folder
     #[command(hide = true)]
     Man(Man),
+    /// Print the JSON Schema of what --json prints
+    Schema,
     /// Make the tables anew that labels come from; `make evidence` runs it
     #[command(hide = true)]
     Evidence(Evidence),

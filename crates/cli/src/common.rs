@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::path::Path;
 
-use lab::measurements::Document;
+use lab::measurements::{Document, Versioned};
 use mm::{
     Policy,
     policy::{EXAMPLE_POLICIES, NEWEST, OLDEST, Refusal},
@@ -83,6 +83,8 @@ fn present_with(
     let channel = Channel::Stdout;
     let printed = if global.json {
         document.to_json()
+    } else if global.csv {
+        report::csv::document(document)
     } else {
         let style = style(channel);
         let notes: String =
@@ -93,7 +95,8 @@ fn present_with(
     give(channel, global, &printed, page)
 }
 
-/// As [`present`], for what is no document of measurements: `json` is what `--json` prints, `title` heads the page.
+/// As [`present`], for what is no document of measurements: `json` is what `--json` prints with its version, an object; `title` heads
+/// the page.
 pub(crate) fn show(
     global: &Global,
     title: &str,
@@ -111,9 +114,14 @@ pub(crate) fn show_on(
     json: &impl Serialize,
     text: impl Fn(Style) -> String,
 ) -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(json).map_err(Failure::of)? + "\n";
+    let output = serde_json::to_value(json).map_err(Failure::of)?;
+    let json = serde_json::to_string_pretty(&Versioned::new(json)).map_err(Failure::of)? + "\n";
     let page = || report::html::plain_page(title, &text(Style::plain()), &json).map_err(Failure::of);
-    let printed = if global.json { json.clone() } else { text(style(channel)) };
+    let printed = match (global.json, global.csv) {
+        (true, _) => json.clone(),
+        (false, true) => report::csv::first_list(&output),
+        (false, false) => text(style(channel)),
+    };
     give(channel, global, &printed, page)
 }
 

@@ -11,6 +11,7 @@ mod failure;
 mod output;
 mod progress;
 mod results_folder;
+mod schema;
 mod shared_options;
 mod this_machine;
 
@@ -108,6 +109,7 @@ fn run(args: Args) -> Result<CommandVerdict, Failure> {
         Command::Validate(options) => commands::validate::run(global, &options),
         Command::Completions(options) => commands::reference::completions(&options),
         Command::Man(options) => commands::reference::man(&options),
+        Command::Schema => commands::schema::run(),
         Command::Evidence(options) => commands::evidence::run(global, &options),
         Command::FaultLoop(options) => commands::fault_loop::run(&options),
     }

@@ -7,19 +7,21 @@ use crate::common::Failure;
 /// An option of [`Global`] that some commands have no use for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SharedOption {
+    Csv,
     Full,
     Json,
     Report,
     Seed,
 }
 
-use SharedOption::{Full, Json, Report, Seed};
+use SharedOption::{Csv, Full, Json, Report, Seed};
 
 impl SharedOption {
-    const ALL: [Self; 4] = [Full, Json, Report, Seed];
+    const ALL: [Self; 5] = [Csv, Full, Json, Report, Seed];
 
     const fn name(self) -> &'static str {
         match self {
+            Csv => "--csv",
             Full => "--full",
             Json => "--json",
             Report => "--report",
@@ -29,6 +31,7 @@ impl SharedOption {
 
     fn is_given(self, global: &Global) -> bool {
         match self {
+            Csv => global.csv,
             Full => global.full,
             Json => global.json,
             Report => global.report.is_some(),
@@ -43,33 +46,35 @@ type CommandOptions = (&'static str, &'static [SharedOption]);
 /// The table.
 fn row(command: &Command) -> CommandOptions {
     match command {
-        Command::Try(_) => ("try", &[Full, Json, Report, Seed]),
+        Command::Try(_) => ("try", &[Csv, Full, Json, Report, Seed]),
         Command::Record(_) => ("record", &[Json]),
         Command::Inspect(options) if options.mask.is_some() => ("inspect --mask", &[]),
         Command::Inspect(_) => ("inspect", &[Json, Report]),
         Command::Heat(_) => ("heat", &[Json, Report]),
-        Command::Replay(_) => ("replay", &[Full, Json, Report, Seed]),
-        Command::Why(_) => ("why", &[Full, Json, Report, Seed]),
+        Command::Replay(_) => ("replay", &[Csv, Full, Json, Report, Seed]),
+        Command::Why(_) => ("why", &[Csv, Full, Json, Report, Seed]),
         Command::Apply(_) => ("apply", &[Json, Report]),
-        Command::Tune(_) => ("tune", &[Json, Report, Seed]),
-        Command::Conform(_) => ("conform", &[Json, Report]),
+        Command::Tune(_) => ("tune", &[Csv, Json, Report, Seed]),
+        Command::Conform(_) => ("conform", &[Csv, Json, Report]),
         Command::Lab(options) => match &options.what {
-            None | Some(LabWhat::List) => ("lab list", &[Json, Report]),
-            Some(LabWhat::Metrics) => ("lab metrics", &[Json, Report]),
-            Some(LabWhat::Run { .. }) => ("lab run", &[Full, Json, Report, Seed]),
-            Some(LabWhat::All { .. }) => ("lab all", &[Full, Json, Report, Seed]),
+            None | Some(LabWhat::List) => ("lab list", &[Csv, Json, Report]),
+            Some(LabWhat::Metrics) => ("lab metrics", &[Csv, Json, Report]),
+            Some(LabWhat::Run { .. }) => ("lab run", &[Csv, Full, Json, Report, Seed]),
+            Some(LabWhat::All { .. }) => ("lab all", &[Csv, Full, Json, Report, Seed]),
         },
-        Command::Machines(_) => ("machines", &[Json, Report]),
-        Command::Validate(_) => ("validate", &[Full, Json, Report, Seed]),
+        Command::Machines(_) => ("machines", &[Csv, Json, Report]),
+        Command::Validate(_) => ("validate", &[Csv, Full, Json, Report, Seed]),
         Command::Bench(options) => match &options.what {
-            None => ("bench", &[Json, Report]),
-            Some(BenchWhat::Contention(_)) => ("bench contention", &[Json, Report]),
+            None => ("bench", &[Csv, Json, Report]),
+            Some(BenchWhat::Contention(_)) => ("bench contention", &[Csv, Json, Report]),
         },
-        Command::Compare(_) => ("compare", &[Json, Report]),
-        Command::Knobs(_) => ("knobs", &[Json, Report]),
-        Command::Policies(_) => ("policies", &[Json, Report]),
+        Command::Compare(_) => ("compare", &[Csv, Json, Report]),
+        Command::Knobs(_) => ("knobs", &[Csv, Json, Report]),
+        Command::Policies(_) => ("policies", &[Csv, Json, Report]),
         Command::Completions(_) => ("completions", &[]),
         Command::Man(_) => ("man", &[]),
+        // It is JSON, whatever is asked for.
+        Command::Schema => ("schema", &[Json]),
         Command::Evidence(_) => ("evidence", &[]),
         // Its output is JSON, whatever is asked for.
         Command::FaultLoop(_) => ("fault-loop", &[Json]),
@@ -91,6 +96,7 @@ fn instead(words: &str, option: SharedOption) -> &'static str {
     match (words, option) {
         ("record", Report) => "`freehold inspect FILE --report` makes a page of a recording",
         (_, Report) => "it prints nothing that a page could show",
+        (_, Csv) => "it has no table",
         (_, Full) => "it prints all that it has",
         (_, Json) => "it prints nothing",
         (_, Seed) => "it draws no random numbers",

@@ -12,6 +12,7 @@ pub mod changes;
 pub mod conform;
 pub mod contention;
 pub mod counters;
+pub mod csv;
 mod effect;
 pub mod experiment;
 pub mod experiments;

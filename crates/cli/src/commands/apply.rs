@@ -11,6 +11,7 @@ use lab::apply::{Broken, Kernel, Plan, Step, WINDOW_NS, Watch, WatchError, Watch
 use lab::replay::parse_settings;
 use report::Style;
 use report::nearest::unknown;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::validate_program::undo_left;
@@ -23,8 +24,8 @@ const FAULTS: usize = 500;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What `--json` prints.
-#[derive(Serialize)]
-struct Report {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Report {
     /// `dry-run`, `applied`, `put back` or `nothing to write`.
     outcome: &'static str,
     settings: Vec<SettingReport>,
@@ -36,7 +37,7 @@ struct Report {
 }
 
 /// A setting of the plan.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct SettingReport {
     knob: &'static str,
     value: String,
@@ -54,7 +55,7 @@ struct SettingReport {
 }
 
 /// A figure that was watched.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct WatchedReport {
     bound: String,
     unit: &'static str,
@@ -171,12 +172,20 @@ fn revert(global: &Global, options: &Apply) -> Result<CommandVerdict, Failure> {
     });
     let settings: Vec<RevertedReport> = settings.collect();
     let all_back = settings.iter().all(|setting| setting.is_back);
-    show(global, "Settings taken back", &settings, |style| report::apply::taken_back(style, &said))?;
+    show(global, "Settings taken back", &RevertedSettings { reverted: settings }, |style| {
+        report::apply::taken_back(style, &said)
+    })?;
     Ok(if all_back { CommandVerdict::Fine } else { CommandVerdict::FellShort })
 }
 
+/// What `--json` prints of them.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct RevertedSettings {
+    reverted: Vec<RevertedReport>,
+}
+
 /// A setting that was taken back, as `--json` prints it.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct RevertedReport {
     file: String,
     before: String,

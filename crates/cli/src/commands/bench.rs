@@ -103,7 +103,7 @@ fn operations(global: &Global, options: &Bench) -> Result<CommandVerdict, Failur
 }
 
 /// Pages first, then objects, which have bytes in the place of an order.
-fn json(rows: &[BenchFigure], objects: &[ObjectRow]) -> Vec<serde_json::Value> {
+fn json(rows: &[BenchFigure], objects: &[ObjectRow]) -> serde_json::Value {
     let spread = |ns: &RoundSpread| serde_json::json!({ "min": ns.min, "median": ns.median, "max": ns.max });
     let pages = rows.iter().map(|row| {
         serde_json::json!({
@@ -126,5 +126,5 @@ fn json(rows: &[BenchFigure], objects: &[ObjectRow]) -> Vec<serde_json::Value> {
             "instructions": row.instructions,
         })
     });
-    pages.chain(objects).collect()
+    serde_json::json!({ "operations": pages.chain(objects).collect::<Vec<_>>() })
 }

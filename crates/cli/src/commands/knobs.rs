@@ -42,9 +42,15 @@ pub(crate) fn run(global: &Global, options: &Knobs) -> Result<CommandVerdict, Fa
     }
 }
 
+/// All of them.
+#[derive(Serialize)]
+struct KnobEntries {
+    knobs: Vec<KnobEntry>,
+}
+
 fn list(global: &Global) -> Result<CommandVerdict, Failure> {
     let entries: Vec<KnobEntry> = KNOBS.iter().map(|spec| entry(spec.knob)).collect();
-    show(global, "Every tunable", &entries, report::knobs::list)?;
+    show(global, "Every tunable", &KnobEntries { knobs: entries }, report::knobs::list)?;
     Ok(CommandVerdict::Fine)
 }
 
@@ -58,7 +64,9 @@ fn one(global: &Global, name: &str, value: Option<&str>) -> Result<CommandVerdic
     };
     let to_set = report::knobs::commands(knob, value, here.as_ref());
     let entry = KnobEntry { here: holds, to_set, ..entry(knob) };
-    show(global, name, &[entry], |style| report::knobs::show(style, knob, value, here.as_ref()))?;
+    show(global, name, &KnobEntries { knobs: vec![entry] }, |style| {
+        report::knobs::show(style, knob, value, here.as_ref())
+    })?;
     Ok(CommandVerdict::Fine)
 }
 

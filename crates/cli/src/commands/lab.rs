@@ -53,7 +53,8 @@ fn list(global: &Global) -> Result<CommandVerdict, Failure> {
         })
     };
     let entries: Vec<serde_json::Value> = experiments.iter().map(entry).collect();
-    show(global, "Experiments", &entries, |style| report::experiments::list(style, &experiments))?;
+    let output = serde_json::json!({ "experiments": entries });
+    show(global, "Experiments", &output, |style| report::experiments::list(style, &experiments))?;
     Ok(CommandVerdict::Fine)
 }
 
@@ -62,7 +63,8 @@ fn metrics(global: &Global) -> Result<CommandVerdict, Failure> {
         .iter()
         .map(|spec| serde_json::json!({ "path": spec.path, "unit": spec.unit, "meaning": spec.meaning }));
     let entries: Vec<serde_json::Value> = entries.collect();
-    show(global, "What an experiment can measure", &entries, report::experiments::metrics)?;
+    let output = serde_json::json!({ "metrics": entries });
+    show(global, "What an experiment can measure", &output, report::experiments::metrics)?;
     Ok(CommandVerdict::Fine)
 }
 

@@ -103,8 +103,8 @@ fn list(global: &Global) -> Result<CommandVerdict, Failure> {
 }
 
 /// Names, sizes and every figure with its kind and source.
-fn json(profiles: &[Profile]) -> Vec<serde_json::Value> {
-    profiles
+fn json(profiles: &[Profile]) -> serde_json::Value {
+    let machines: Vec<serde_json::Value> = profiles
         .iter()
         .map(|profile| {
             let figures: serde_json::Map<String, serde_json::Value> = profile
@@ -134,5 +134,6 @@ fn json(profiles: &[Profile]) -> Vec<serde_json::Value> {
                 "figures": figures,
             })
         })
-        .collect()
+        .collect();
+    serde_json::json!({ "machines": machines })
 }

@@ -16,6 +16,7 @@ pub(crate) mod policies;
 pub(crate) mod record;
 pub(crate) mod reference;
 pub(crate) mod replay;
+pub(crate) mod schema;
 pub(crate) mod subject;
 pub(crate) mod tour;
 pub(crate) mod tune;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use lab::measurements::SCHEMA_VERSION;
 use report::units::plural;
 use trace::{Group, RecordError, RecordOptions, Summary, Target};
 
@@ -116,7 +117,10 @@ fn import(global: &Global, input: &Path, output: &Path) -> Result<CommandVerdict
     })?;
     draft.keep_beside_older()?;
     if global.json {
-        Channel::Stdout.print(&format!("{}\n", serde_json::json!({ "events": imported.events })))?;
+        Channel::Stdout.print(&format!(
+            "{}\n",
+            serde_json::json!({ "schema": SCHEMA_VERSION, "events": imported.events })
+        ))?;
     } else {
         note(global, &format!("{to}: {}", plural(imported.events, "event")));
     }
@@ -180,6 +184,7 @@ fn warnings(summary: &Summary) -> Vec<String> {
 
 fn json(summary: &Summary) -> serde_json::Value {
     serde_json::json!({
+        "schema": SCHEMA_VERSION,
         "events": summary.events,
         "bytes": summary.bytes,
         "via": summary.via,

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use mm::policy::Mechanism;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The outcome of one file.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct FileOutcome {
     /// The file, as it was named.
     pub file: String,
@@ -113,7 +114,7 @@ pub struct Tally {
 }
 
 /// What a file holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
     /// A kernel's parameters on a machine.
@@ -129,7 +130,7 @@ pub enum FileKind {
 }
 
 /// How many caches were compared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct CachesCompared {
     /// All of them.
     pub compared: u64,
@@ -138,7 +139,7 @@ pub struct CachesCompared {
 }
 
 /// A figure on which kernel and mm disagree.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Difference {
     /// Which figure, and where in the file.
     pub what: String,
@@ -155,8 +156,9 @@ impl fmt::Display for Difference {
 }
 
 /// A figure: a number, or a short text such as an order of nodes.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "ConformedFigure")]
 pub enum Figure {
     /// A number, mostly of pages.
     Number(u64),
@@ -198,7 +200,7 @@ impl From<&str> for Figure {
 }
 
 /// Times that pages moved between pagesets and buddy lists, and how many base pages in all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct Moves {
     /// How often.
     pub count: u64,
@@ -214,7 +216,7 @@ impl Moves {
 }
 
 /// The same thing, done by a kernel and by mm.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct Sides {
     /// By the kernel.
     pub kernel: Moves,
@@ -223,7 +225,7 @@ pub struct Sides {
 }
 
 /// What moved in a page trace.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct PagesMoved {
     /// Refills of pagesets.
     pub refills: Sides,

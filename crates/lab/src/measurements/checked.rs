@@ -1,5 +1,6 @@
 //! Bounds held against the runs of a document: for CI, which asks whether a figure has passed its limit.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bound::{Bound, BoundError, BoundSide, Limit};
@@ -11,7 +12,7 @@ use super::number;
 use super::statistics::Sample;
 
 /// A bound beside one variant's figure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BoundCheck {
     /// The bound as it was written.
@@ -30,14 +31,17 @@ pub struct BoundCheck {
     pub held: Held,
     /// The figure's mean over the seeds.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
     /// Half of the 95 % interval of what lies between mean and limit; none of one seed.
     pub half_width: Option<f64>,
     /// The end of that interval which decided, as a value of the figure.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub deciding_end: f64,
     /// The limit, in the figure's unit.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub limit: f64,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::checked::BoundCheck;
@@ -20,8 +21,26 @@ use super::tune::Tune;
 use super::validated::Validated;
 use super::why::Why;
 
+/// The version of what `--json` prints, [docs/schema](../../../../docs/schema/README.md): a version gains keys and loses none.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// An output with its version.
+#[derive(Serialize)]
+pub struct Versioned<'a, T> {
+    schema: u32,
+    #[serde(flatten)]
+    of: &'a T,
+}
+
+impl<'a, T> Versioned<'a, T> {
+    /// `of` with the present version.
+    pub const fn new(of: &'a T) -> Self {
+        Self { schema: SCHEMA_VERSION, of }
+    }
+}
+
 /// What `--json` prints: everything that a command measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
     /// The version of Freehold that measured.
     pub freehold: String,
@@ -68,7 +87,7 @@ pub struct Document {
 }
 
 /// One run of a workload on a machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Run {
     /// The experiment that this is a run of; empty where it is of none.
@@ -153,7 +172,7 @@ pub struct Run {
 }
 
 /// What a program's address spaces came to, all of them together, and the CPUs' time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProgramUse {
     /// Faults that needed no disk (`ru_minflt`).
@@ -238,7 +257,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// A mean over the seeds of one variant, as `--json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Mean {
     /// What ran.
@@ -255,6 +274,7 @@ pub struct Mean {
     pub unit: String,
     /// The arithmetic mean over the seeds.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
     /// Where the mean lies with 95 % confidence, from; none of one seed, equal to `mean` if all seeds agree to the bit.
     pub low: Option<f64>,
@@ -272,7 +292,7 @@ pub fn least_confidence(runs: &[Run]) -> Option<(Confidence, &str)> {
 }
 
 /// A knob's setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum KnobValue {
     /// A whole number.
@@ -306,19 +326,21 @@ impl From<&str> for KnobValue {
 }
 
 /// Work done per second of simulated time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Throughput {
     /// Base pages allocated per second.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub pages_per_second: f64,
     /// Operations completed per second.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub operations_per_second: f64,
 }
 
 /// Bytes that were moved, and the time in which they were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Moved {
     /// As the program counts them.
@@ -328,7 +350,7 @@ pub struct Moved {
 }
 
 /// A lock class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LockStat {
     /// Times that a lock of the class was taken.
@@ -344,7 +366,7 @@ pub struct LockStat {
 }
 
 /// Where pages were; all counts are base pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Memory {
     /// The most that were in use at once.
@@ -391,7 +413,7 @@ impl Document {
     /// The document as indented JSON with a newline at its end.
     pub fn to_json(&self) -> String {
         // Maps have string keys and no field can fail to serialise.
-        let mut text = serde_json::to_string_pretty(self).expect("measurements serialise");
+        let mut text = serde_json::to_string_pretty(&Versioned::new(self)).expect("measurements serialise");
         text.push('\n');
         text
     }

@@ -1,13 +1,14 @@
 //! What an experiment has to say beyond rows: histograms beside published ones, sweeps over machines and values, and
 //! where a mean comes from. Pure data, filled in by `experiment` and set by `report`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
 use super::number;
 
 /// One experiment's account.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Account {
     /// The experiment's name.
@@ -34,7 +35,7 @@ pub struct Account {
 }
 
 /// Published figures that nothing here can be set beside.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NotCompared {
     /// Which, with their values.
@@ -44,7 +45,7 @@ pub struct NotCompared {
 }
 
 /// A published histogram and the simulated one for as long a time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HistogramPair {
     /// The variant.
@@ -54,6 +55,7 @@ pub struct HistogramPair {
     /// Seconds that the published one covers; counts of the simulated one are scaled to as many. 0: it was not said, and
     /// the simulated counts are scaled to the published number of spans.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub over_seconds: f64,
     /// As published.
     pub published: Latency,
@@ -62,7 +64,7 @@ pub struct HistogramPair {
 }
 
 /// Machines, or machines and policies, by values of a knob.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SweepTable {
     /// What is asked.
@@ -84,7 +86,7 @@ pub struct SweepTable {
 }
 
 /// One metric over a sweep.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SweepMetric {
     /// The metric.
@@ -96,13 +98,14 @@ pub struct SweepMetric {
 }
 
 /// Whether a machine needs another value than the usual one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Verdict {
     /// Which row.
     pub row: String,
     /// The criterion's metric at the usual value.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub usual: f64,
     /// Whether that is over the limit.
     pub needed: bool,
@@ -110,11 +113,12 @@ pub struct Verdict {
     pub advised: Option<u64>,
     /// What the advised value changes in the metric that it may cost, in percent; not a number where nothing is advised.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub cost_percent: f64,
 }
 
 /// Where the time of a kind of span goes, over all repetitions of a variant.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Explanation {
     /// The variant.
@@ -138,7 +142,7 @@ pub struct Explanation {
 }
 
 /// Something that took a part of the time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Part {
     /// What.

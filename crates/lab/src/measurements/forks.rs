@@ -1,9 +1,10 @@
 //! Forks of a recorded program: what each took, and what sharing pages with the child cost the parent while that lasted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A fork, until the child ended or ran another program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ForkUse {
     /// Who forked.
@@ -31,7 +32,7 @@ pub struct ForkUse {
 }
 
 /// The forks of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Forks {
     /// How many.

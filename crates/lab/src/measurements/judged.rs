@@ -1,12 +1,13 @@
 //! Whether a figure keeps its bound, with what repetitions leave open.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bound::{Bound, BoundError, BoundSide, Limit};
 use super::statistics::{Moments, Sample};
 
 /// Whether a bound is kept.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Held {
     /// The whole 95 % interval is on the right side of the limit.

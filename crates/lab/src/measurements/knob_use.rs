@@ -1,9 +1,10 @@
 //! What each knob that was set did in a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a knob did.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnobOutcome {
     /// A decision came out different from what the knob's default would have decided.
@@ -16,7 +17,7 @@ pub enum KnobOutcome {
 }
 
 /// What a knob did, counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct KnobUses {
     /// What came of it.

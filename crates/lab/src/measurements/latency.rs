@@ -1,9 +1,10 @@
 //! Latency distributions: exact figures and power-of-two rows.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How long a kind of span took.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Latency {
     /// How many spans.

@@ -35,7 +35,7 @@ pub use checked::{BoundCheck, check_bounds};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
     CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved, ProgramUse,
-    REQUESTS_WITHOUT_A_PAGE, ReadError, Run, Throughput, least_confidence,
+    REQUESTS_WITHOUT_A_PAGE, ReadError, Run, SCHEMA_VERSION, Throughput, Versioned, least_confidence,
 };
 pub use experiment::{
     Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,

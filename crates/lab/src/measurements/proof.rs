@@ -1,9 +1,10 @@
 //! What a recorded kernel counted beside what the replay of the same, as it was recorded, counts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A replay of a program as it was recorded, held against the recording.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Proof {
     /// The recording's name.
@@ -19,7 +20,7 @@ pub struct Proof {
 }
 
 /// A figure that both have.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProofRow {
     /// What it is of: `page faults`.

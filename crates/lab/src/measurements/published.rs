@@ -1,11 +1,12 @@
 //! Simulated figures beside published ones.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number;
 
 /// One published figure and what the simulation says of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Row {
     /// The experiment's name.
@@ -19,19 +20,23 @@ pub struct Row {
     pub unit: String,
     /// The figure that was published, or the lower end of a range; not a number where none was, as on another machine.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub published: f64,
     /// The upper end, where a range was published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_high: Option<f64>,
     /// The simulated one: a mean over repetitions.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub simulated: f64,
     /// Standard deviation over repetitions.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub stddev: f64,
     /// simulated / published - 1; a difference in points where the unit is `percent`; the simulated figure itself where
     /// it is `buckets`; 0 for the same node and 1 for another. Of a range the same from its nearer end, and 0 within it.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub error: f64,
     /// What the row is used for, and whether it counts in the score.
     pub role: Role,
@@ -46,7 +51,9 @@ pub struct Row {
 }
 
 /// What a published figure is used for. What was fitted is never called predicted, and nothing counts twice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A cost in the machine's profile or a parameter of the workload was chosen with this row in sight.
@@ -79,7 +86,7 @@ impl Role {
 }
 
 /// Which way a simulated change went, beside the published one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// The published way, and the interval over the seeds excludes no change.
@@ -113,7 +120,7 @@ impl Direction {
 }
 
 /// How well an experiment's predicted rows came out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Score {
     /// The experiment's name.
@@ -141,13 +148,16 @@ pub struct Score {
     pub direction_unqualified: u64,
     /// Median of the independent rows' absolute errors; 100 points count as 1.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub median_abs_error: f64,
     /// The largest of them.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub worst_abs_error: f64,
     /// Histograms that were predicted.
     pub histograms: u64,
     /// The largest distance of one of them from the published one, in buckets.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub worst_emd_buckets: f64,
 }

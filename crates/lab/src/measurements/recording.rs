@@ -1,9 +1,10 @@
 //! What each recording of a replay came to, where several run side by side or the machine has several nodes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What one recording of a replay came to, all of its copies together.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordingUse {
     /// Its name.
@@ -20,7 +21,7 @@ pub struct RecordingUse {
 }
 
 /// Counts of a recording's address spaces, added up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordingCounts {
     /// Page faults, NUMA balancing's too.

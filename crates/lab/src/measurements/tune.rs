@@ -1,5 +1,6 @@
 //! Which setting is the best for a workload on a machine, how sure that is, and where else it holds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::judged::Held;
@@ -7,7 +8,7 @@ use super::number;
 use super::why::Effect;
 
 /// The answer of `tune` for one machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tune {
     /// What ran.
@@ -47,7 +48,7 @@ pub struct Tune {
 }
 
 /// A figure that is to become better.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuneGoal {
     /// Its name: `fault.p99_ns`.
@@ -59,7 +60,7 @@ pub struct TuneGoal {
 }
 
 /// A figure that has to stay within a limit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuneLimit {
     /// Its name.
@@ -71,7 +72,7 @@ pub struct TuneLimit {
 }
 
 /// Where was searched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuneSpace {
     /// Knobs that are searched.
@@ -83,7 +84,7 @@ pub struct TuneSpace {
 }
 
 /// A knob that is searched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuneAxis {
     /// The knob.
@@ -95,7 +96,7 @@ pub struct TuneAxis {
 }
 
 /// A knob that is not searched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetAside {
     /// The knob.
@@ -105,7 +106,7 @@ pub struct SetAside {
 }
 
 /// How it was searched.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuneSearch {
     /// The shortened forms that there are, the shortest first.
@@ -116,9 +117,11 @@ pub struct TuneSearch {
     pub simulations: u64,
     /// What they cost, in simulations of full length.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub cost: f64,
     /// What it was allowed to cost.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub budget: f64,
     /// Seeds that finalists ran with.
     pub seeds: u64,
@@ -129,7 +132,7 @@ pub struct TuneSearch {
 }
 
 /// A shortened form of the workload.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Level {
     /// What part of the whole it is, in thousandths.
@@ -137,13 +140,14 @@ pub struct Level {
     /// How far it tells settings apart as the whole does: of the differences between settings in full length, what part has the
     /// same sign there, less what part has the other; 1 is all, 0 is chance.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub agreement: f64,
     /// Whether settings were raced on it.
     pub used: bool,
 }
 
 /// A setting, and what came of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuneCandidate {
     /// Knobs that differ from the current setting, with their values as they are written.
@@ -159,7 +163,7 @@ pub struct TuneCandidate {
 }
 
 /// A knob with its value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KnobText {
     /// The knob.
@@ -169,7 +173,7 @@ pub struct KnobText {
 }
 
 /// What a limit's figure came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeldLimit {
     /// The figure, in what the limit is in.
@@ -179,7 +183,7 @@ pub struct HeldLimit {
 }
 
 /// What a knob of the best setting does there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Contribution {
     /// The knob.
@@ -195,7 +199,7 @@ pub struct Contribution {
 }
 
 /// Every value of one numeric knob.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Curve {
     /// The knob.
@@ -211,7 +215,7 @@ pub struct Curve {
 }
 
 /// A value of a curve.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CurvePoint {
     /// The knob's value, as it is written.
@@ -225,7 +229,7 @@ pub struct CurvePoint {
 }
 
 /// Where the winner was tried that the search did not see. A win is: the first goal is better, and no limit is broken.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Robustness {
     /// Seeds.
@@ -237,7 +241,7 @@ pub struct Robustness {
 }
 
 /// How often the winner wins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wins {
     /// How often.
@@ -249,13 +253,14 @@ pub struct Wins {
 }
 
 /// The winner on another workload or machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Elsewhere {
     /// What ran, and where.
     pub name: String,
     /// The first goal's mean with the current setting there.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub before: f64,
     /// By how much the winner changes it, in its unit.
     pub change: Effect,
@@ -264,7 +269,7 @@ pub struct Elsewhere {
 }
 
 /// Whether the winner wins elsewhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElsewhereVerdict {
     /// Beyond the noise.
@@ -279,7 +284,7 @@ pub enum ElsewhereVerdict {
 }
 
 /// A setting that could not be simulated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedSetting {
     /// Its knobs.

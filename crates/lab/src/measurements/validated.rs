@@ -1,11 +1,12 @@
 //! A program that ran for real under several settings, beside what a replay of it predicted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number;
 
 /// One program under all its settings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Validated {
     /// The command.
@@ -27,7 +28,7 @@ pub struct Validated {
 }
 
 /// A figure under one setting.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ValidatedRow {
     /// The setting.
@@ -38,6 +39,7 @@ pub struct ValidatedRow {
     pub unit: String,
     /// The mean of the real runs.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub real: f64,
     /// Half of the mean's 95 % interval; `None` of one run.
     pub half: Option<f64>,
@@ -46,7 +48,7 @@ pub struct ValidatedRow {
 }
 
 /// A figure's change from the first setting to another.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ValidatedChange {
     /// The other setting.
@@ -57,24 +59,28 @@ pub struct ValidatedChange {
     pub unit: String,
     /// The mean of the real runs under the first setting.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub from: f64,
     /// By how much the real mean is larger under the other.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub real: f64,
     /// Half of that difference's 95 % interval; `None` of one run.
     pub half: Option<f64>,
     /// What was predicted under the first setting.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub predicted_from: f64,
     /// By how much the prediction is larger under the other.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub predicted: f64,
     /// Whether the prediction went the real way.
     pub agreement: Agreement,
 }
 
 /// Which way a prediction went, beside the real change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
     /// The real way.

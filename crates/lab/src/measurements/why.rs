@@ -1,12 +1,13 @@
 //! Why two runs of one workload differ: which rule, part or knob makes how much of the difference.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number;
 use super::statistics::Sample;
 
 /// The answer of `why`: from one side to the other, what makes the difference.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Why {
     /// What ran.
@@ -32,7 +33,7 @@ pub struct Why {
 }
 
 /// How a difference is shared out among several causes. Both add up to the whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareMethod {
     /// Mean over all orders in which causes could be changed one by one (Shapley's values).
@@ -43,7 +44,7 @@ pub enum ShareMethod {
 }
 
 /// One figure on both sides.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WhyGoal {
     /// Its name: `refill.p99_ns`.
@@ -52,9 +53,11 @@ pub struct WhyGoal {
     pub unit: String,
     /// Its mean over the seeds on the first side.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub before: f64,
     /// And on the second.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub after: f64,
     /// The whole difference.
     pub change: Effect,
@@ -65,11 +68,12 @@ pub struct WhyGoal {
 }
 
 /// A difference between runs of the same seeds, in the figure's unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Effect {
     /// Its mean over the seeds.
     #[serde(with = "number")]
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
     /// Where it lies with 95 % confidence, from; none of one seed.
     pub low: Option<f64>,
@@ -78,7 +82,7 @@ pub struct Effect {
 }
 
 /// What makes part of a difference.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Cause {
     /// The rule (`free-high`), part (`+yield`) or knob.
@@ -103,7 +107,7 @@ pub struct Cause {
 }
 
 /// A version that changed a rule.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CauseStep {
     /// The version: `6.7`.
@@ -118,7 +122,7 @@ pub struct CauseStep {
 }
 
 /// What two causes do together beyond what each does alone on the first side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Interaction {
     /// Their names.
