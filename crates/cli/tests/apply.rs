@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -182,4 +183,38 @@ fn settings_are_as_they_were() {
     trial.a_broken_bound_puts_it_back();
     trial.a_signal_puts_it_back_and_after_a_kill_the_next_start();
     trial.what_somebody_else_changed_is_left_unless_asked_for();
+}
+
+/// What `make guests` saw in a guest of Linux 6.12: its sections, each a list of names and values.
+#[test]
+fn in_a_guest_the_lines_acted_and_what_was_there_came_back() {
+    let text = include_str!("../../../conformance/guests/apply.txt");
+    let section = |name: &str| {
+        let (_, rest) =
+            text.split_once(&format!("@@{name}\n")).unwrap_or_else(|| panic!("no {name} in {text}"));
+        let lines = rest.split("@@").next().unwrap().lines().filter_map(|line| line.split_once(' '));
+        lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<BTreeMap<_, _>>()
+    };
+    let [before, applied, reverted, after] = ["before", "applied", "reverted", "after"].map(section);
+    let number = |of: &BTreeMap<String, String>, name: &str| of[name].parse::<u64>().unwrap();
+    let files = before.keys().filter(|name| name.starts_with('/') && !name.ends_with("min_free_kbytes"));
+    for file in files.filter(|file| !file.ends_with("swappiness")) {
+        assert_ne!(before[file], applied[file], "{file}");
+        assert_eq!((&before[file], &before[file]), (&reverted[file], &after[file]), "{file}");
+    }
+    assert_eq!(before["/proc/sys/vm/swappiness"], after["/proc/sys/vm/swappiness"]);
+    assert!(
+        number(&applied, "faults") * 10 < number(&before, "faults"),
+        "huge pages took the place of faults"
+    );
+    assert!(number(&applied, "low_marks") > 4 * number(&before, "low_marks"));
+    assert!(number(&applied, "list_highs") > number(&before, "list_highs"));
+    for back in [&reverted, &after] {
+        for name in ["faults", "low_marks"] {
+            assert!(
+                number(back, name).abs_diff(number(&before, name)) * 50 < number(&before, name),
+                "{name}"
+            );
+        }
+    }
 }

@@ -148,7 +148,8 @@ mod tests {
         vm.lowmem_reserve_ratio.normal    –  256 256 16  /proc/sys/vm/lowmem_reserve_ratio
         vm.pcp_batch_scale_max=5: no mainline kernel has this (CONFIG_PCP_BATCH_SCALE_MAX at build time)
         slab_max_order=1 (slub_max_order= in older kernels): on the kernel's command line, from the next boot on
-        Cannot be undone: huge pages that are made meanwhile stay until their programs give them back.
+        Cannot be undone: huge pages that are made meanwhile stay until their programs give them back; where
+        khugepaged starts or stops by it, the kernel calculates vm.min_free_kbytes anew, unless it was set by hand.
         Cannot be undone: the kernel counts it as set by hand until the next boot, and adjusts it no more by itself;
         pages that are evicted meanwhile have to be read again.
         Cannot be undone: pages that are evicted meanwhile have to be read again.

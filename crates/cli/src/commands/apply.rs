@@ -134,10 +134,10 @@ fn apply(global: &Global, options: &Apply, steps: &[Step]) -> Result<CommandVerd
     print(global, outcome, steps, watching.as_ref().map(|watching| (watching, None)))?;
     note(
         global,
-        if !held.is_empty() {
-            "applied; `freehold apply --revert` puts back what was there"
-        } else {
+        if held.is_empty() {
             "nothing was to be written"
+        } else {
+            "applied; `freehold apply --revert` puts back what was there"
         },
     );
     Ok(CommandVerdict::Fine)

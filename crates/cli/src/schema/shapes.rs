@@ -62,11 +62,11 @@ fn truth() -> Value {
 }
 
 /// Or `null`.
-fn maybe(of: Value) -> Value {
+fn maybe(of: &Value) -> Value {
     json!({ "anyOf": [of, { "type": "null" }] })
 }
 
-fn list(of: Value) -> Value {
+fn list(of: &Value) -> Value {
     json!({ "type": "array", "items": of })
 }
 
@@ -95,10 +95,10 @@ fn inspection() -> Value {
     let mut task = vec![("name", text()), ("in_workload", truth())];
     let of_task = ["pid", "tid", "allocs", "alloc_pages", "frees", "free_pages", "faults", "runs", "run_ns"];
     task.extend(all_of(&of_task, &count()));
-    let sizes = list(json!({ "type": "array", "items": count(), "minItems": 2, "maxItems": 2 }));
+    let sizes = list(&json!({ "type": "array", "items": count(), "minItems": 2, "maxItems": 2 }));
     let runs = object(&[
-        ("order", maybe(count())),
-        ("migratetype", maybe(text())),
+        ("order", maybe(&count())),
+        ("migratetype", maybe(&text())),
         ("count", count()),
         ("blocks", count()),
         ("sizes", sizes),
@@ -109,18 +109,18 @@ fn inspection() -> Value {
     keys.extend(all_of(&["masked", "truncated", "interrupted"], &truth()));
     keys.extend(all_of(&["cpus", "chunks", "bytes", "events", "first_ns", "last_ns"], &count()));
     keys.extend([
-        ("command", list(text())),
-        ("damage", maybe(json!({ "type": "object" }))),
-        ("exit_status", maybe(json!({ "type": "integer" }))),
+        ("command", list(&text())),
+        ("damage", maybe(&json!({ "type": "object" }))),
+        ("exit_status", maybe(&json!({ "type": "integer" }))),
         ("bytes_per_event", number()),
-        ("cost_ns_per_event", maybe(number())),
-        ("kinds", list(object(&[("kind", text()), ("count", count())]))),
-        ("tasks", list(object(&task))),
-        ("allocations", list(object(&[("order", count()), ("migratetype", text()), ("count", count())]))),
-        ("refills", list(runs.clone())),
-        ("drains", list(runs)),
+        ("cost_ns_per_event", maybe(&number())),
+        ("kinds", list(&object(&[("kind", text()), ("count", count())]))),
+        ("tasks", list(&object(&task))),
+        ("allocations", list(&object(&[("order", count()), ("migratetype", text()), ("count", count())]))),
+        ("refills", list(&runs)),
+        ("drains", list(&runs)),
         ("pages", balance.clone()),
-        ("caches", list(object(&cache))),
+        ("caches", list(&object(&cache))),
         ("objects", balance),
         ("slab_pages", object(&all_of(&["allocations", "frees"], &count()))),
         ("losses", object(&all_of(&["lost", "occasions", "unreadable", "left_out"], &count()))),
@@ -137,10 +137,10 @@ fn recorded() -> Value {
     keys.extend([
         ("via", text()),
         // Its steps are a recording's, docs/recording-format.md.
-        ("sampled", maybe(json!({ "type": "object" }))),
-        ("accessed", maybe(cost)),
-        ("cost_ns_per_event", maybe(number())),
-        ("exit_status", maybe(json!({ "type": "integer" }))),
+        ("sampled", maybe(&json!({ "type": "object" }))),
+        ("accessed", maybe(&cost)),
+        ("cost_ns_per_event", maybe(&number())),
+        ("exit_status", maybe(&json!({ "type": "integer" }))),
         ("interrupted", truth()),
     ]);
     object(&keys)
@@ -157,9 +157,9 @@ fn heat() -> Value {
         ("rounds_left_out", count()),
         ("flushed", truth()),
         ("huge_kib", count()),
-        ("exit_status", maybe(json!({ "type": "integer" }))),
+        ("exit_status", maybe(&json!({ "type": "integer" }))),
         ("all", region.clone()),
-        ("region", list(region)),
+        ("region", list(&region)),
     ]);
     object(&keys)
 }
@@ -171,28 +171,28 @@ fn machines() -> Value {
         ("value", number()),
         ("kind", text()),
         ("source", text()),
-        ("spread", maybe(object(&spread))),
+        ("spread", maybe(&object(&spread))),
     ]);
     let mut machine = all_of(&["name", "title", "digest"], &text());
     machine.extend(all_of(&["cpus", "nodes"], &count()));
     machine.push(("figures", json!({ "type": "object", "additionalProperties": figure })));
-    object(&[("machines", list(object(&machine)))])
+    object(&[("machines", list(&object(&machine)))])
 }
 
 fn zonelists() -> Value {
     let zone = json!({ "type": "array", "prefixItems": [count(), text()], "minItems": 2, "maxItems": 2 });
-    let node = object(&[("node", count()), ("fallback", list(count())), ("zones", list(zone))]);
+    let node = object(&[("node", count()), ("fallback", list(&count())), ("zones", list(&zone))]);
     let mut keys = all_of(&["machine", "policy", "order", "reason"], &text());
-    keys.push(("nodes", list(node)));
+    keys.push(("nodes", list(&node)));
     object(&keys)
 }
 
 fn knobs() -> Value {
     let mut keys = all_of(&["name", "unit", "meaning", "stands_for"], &text());
     keys.extend(all_of(&["min", "max", "default"], &count()));
-    keys.extend([("words", list(text())), ("kernels", maybe(text()))]);
-    let knob = with_optional(&keys, &[("here", text()), ("to_set", list(text()))]);
-    object(&[("knobs", list(knob))])
+    keys.extend([("words", list(&text())), ("kernels", maybe(&text()))]);
+    let knob = with_optional(&keys, &[("here", text()), ("to_set", list(&text()))]);
+    object(&[("knobs", list(&knob))])
 }
 
 fn policies() -> Value {
@@ -201,35 +201,35 @@ fn policies() -> Value {
     object(&[
         ("oldest", text()),
         ("newest", text()),
-        ("held", list(object(&held))),
-        ("series", list(object(&all_of(&["name", "kernel"], &text())))),
-        ("parts", list(object(&[("name", text()), ("meaning", text()), ("freehold", truth())]))),
+        ("held", list(&object(&held))),
+        ("series", list(&object(&all_of(&["name", "kernel"], &text())))),
+        ("parts", list(&object(&[("name", text()), ("meaning", text()), ("freehold", truth())]))),
     ])
 }
 
 fn policy() -> Value {
     let label = object(&all_of(&["label", "reason"], &text()));
-    let of_mechanism = object(&[("counts", label.clone()), ("times", maybe(label))]);
+    let of_mechanism = object(&[("counts", label.clone()), ("times", maybe(&label))]);
     let mut rule = all_of(&["name", "question", "answer"], &text());
-    rule.extend(all_of(&["since", "before"], &maybe(text())));
-    rule.extend([("mechanisms", list(text())), ("part", truth())]);
+    rule.extend(all_of(&["since", "before"], &maybe(&text())));
+    rule.extend([("mechanisms", list(&text())), ("part", truth())]);
     object(&[
         ("name", text()),
         ("kernel", text()),
         ("labels", json!({ "type": "object", "additionalProperties": of_mechanism })),
-        ("rules", list(object(&rule))),
+        ("rules", list(&object(&rule))),
     ])
 }
 
 fn experiments() -> Value {
     let mut keys = all_of(&["name", "title", "about", "source"], &text());
-    keys.extend(all_of(&["variants", "machines"], &list(text())));
+    keys.extend(all_of(&["variants", "machines"], &list(&text())));
     keys.extend(all_of(&["fitted", "predicted", "derived"], &count()));
-    object(&[("experiments", list(object(&keys)))])
+    object(&[("experiments", list(&object(&keys)))])
 }
 
 fn metrics() -> Value {
-    object(&[("metrics", list(object(&all_of(&["path", "unit", "meaning"], &text()))))])
+    object(&[("metrics", list(&object(&all_of(&["path", "unit", "meaning"], &text()))))])
 }
 
 fn operations() -> Value {
@@ -239,9 +239,9 @@ fn operations() -> Value {
         ("blocks", count()),
         ("bytes", count()),
         ("objects", count()),
-        ("instructions", maybe(number())),
+        ("instructions", maybe(&number())),
     ];
     let row =
         with_optional(&[("source", text()), ("case", text()), ("threads", count()), ("ns", ns)], &optional);
-    object(&[("operations", list(row))])
+    object(&[("operations", list(&row))])
 }

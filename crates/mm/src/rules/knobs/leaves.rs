@@ -22,9 +22,10 @@ impl Leaves {
     pub const fn words(self) -> Option<&'static str> {
         match self {
             Self::Nothing => None,
-            Self::HugePages => {
-                Some("huge pages that are made meanwhile stay until their programs give them back")
-            }
+            Self::HugePages => Some(
+                "huge pages that are made meanwhile stay until their programs give them back; where khugepaged starts or stops \
+                 by it, the kernel calculates vm.min_free_kbytes anew, unless it was set by hand",
+            ),
             Self::Evicted => Some("pages that are evicted meanwhile have to be read again"),
             Self::Swapped => Some("pages that are swapped out meanwhile stay there until they are used"),
             Self::Moved => Some("pages that are moved meanwhile stay where they are"),
