@@ -64,12 +64,16 @@ where
         }
         let (start, cpu_start) = (Instant::now(), thread_time());
         let mut pages = 0;
-        // Relaxed: who sees it later does a round more, which is counted and timed like any other.
-        while !stop.load(Ordering::Relaxed) {
+        // A thread whose CPU was taken away at the gate has its round too: of none there is nothing to say.
+        loop {
             worker.round();
             pages += job.pages as u64;
             if thread_time().saturating_sub(cpu_start) >= job.time {
                 stop.store(true, Ordering::Relaxed);
+            }
+            // Relaxed: who sees it later does a round more, which is counted and timed like any other.
+            if stop.load(Ordering::Relaxed) {
+                break;
             }
         }
         let used = thread_time().saturating_sub(cpu_start).as_secs_f64().max(1e-9);
