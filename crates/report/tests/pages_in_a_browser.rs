@@ -8,7 +8,8 @@ use std::time::Instant;
 use browser::{Theme, browser, look};
 use freehold_report::{html, verdict};
 use lab::measurements::{
-    Agreement, Cause, Document, Effect, Latency, Validated, ValidatedChange, ValidatedRow, Why, WhyGoal,
+    Agreement, Cause, Document, Effect, Latency, Timeline, Validated, ValidatedChange, ValidatedRow, Why,
+    WhyGoal,
 };
 
 /// Looks at `page` in both themes; it fails for anything that is wrong.
@@ -36,8 +37,15 @@ fn three_values() -> Document {
         run.throughput.pages_per_second *= 0.97;
         document.runs.push(run);
     }
-    for run in &mut document.runs {
+    for (slope, run) in (1..).zip(&mut document.runs) {
         run.variant = format!("vm.pcp_batch_scale_max={}", run.variant.trim_start_matches("scale-"));
+        let over = |step: u64| (0..100).map(|moment| moment * step).collect::<Vec<u64>>();
+        run.timeline = Timeline {
+            at_ns: over(1_000_000),
+            free_pages: vec![over(1000 * slope), over(slope)],
+            faults: over(50 * slope),
+            ..Timeline::default()
+        };
     }
     document
 }
@@ -46,6 +54,8 @@ fn three_values() -> Document {
 fn a_replay() {
     let page = page(&three_values());
     assert!(page.contains("by vm.pcp_batch_scale_max"));
+    assert!(page.contains("<h3>Over time</h3>") && page.contains("Free memory, node 1"), "{page}");
+    assert!(!page.contains("Waits for locks so far"), "there were none");
     expect_fine(&page);
 }
 

@@ -35,7 +35,7 @@ mod tlb;
 pub use accesses::{AccessMix, Pattern};
 pub use costs::{Path, Traffic};
 pub use engine::run::{Ended, RunSummary, Sim};
-pub use engine::{SimOptions, SpanRecord};
+pub use engine::{Passing, SimOptions, SpanRecord};
 pub use error::{SimError, Standstill};
 pub use histogram::Histogram;
 pub use locks::SimLock;

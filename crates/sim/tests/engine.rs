@@ -16,7 +16,10 @@ fn sim_of(profile: &str, seed: u64) -> Sim {
 
 /// Tasks on their own CPUs that take turns at three locks for random times.
 fn contention(seed: u64, tasks: u16, log: &Rc<RefCell<Vec<(u64, u16)>>>) -> Measurements {
-    let mut sim = sim_of("epyc-7w83", seed);
+    contention_in(sim_of("epyc-7w83", seed), tasks, log)
+}
+
+fn contention_in(mut sim: Sim, tasks: u16, log: &Rc<RefCell<Vec<(u64, u16)>>>) -> Measurements {
     let machine = sim.machine();
     let locks: Rc<[_]> =
         [LockClass::Zone, LockClass::Other, LockClass::Pcp].map(|class| machine.new_lock(class, 7)).into();
@@ -52,6 +55,25 @@ fn one_seed_one_result() {
     let waits = &first.cost(Span::PageAlloc).waits[0];
     assert_eq!(waits.count, first.class(LockClass::Zone).contended);
     assert!(first.span(Span::PageAlloc).latency.count() == 8 * 200);
+}
+
+#[test]
+fn a_run_that_is_looked_at_is_the_same_run() {
+    let unseen = contention(1, 8, &Rc::default());
+    let sim = sim_of("epyc-7w83", 1);
+    let seen = Rc::new(RefCell::new(vec![]));
+    let log = Rc::clone(&seen);
+    sim.on_pass(Nanos(20 * US), move |passing| {
+        log.borrow_mut().push(*passing);
+        Nanos(passing.now.0 + 10 * US)
+    });
+    assert_eq!(contention_in(sim, 8, &Rc::default()), unseen);
+    let seen = seen.borrow();
+    assert!(seen.len() > 20 && seen[0].now.0 >= 20 * US, "{seen:?}");
+    assert!(seen.windows(2).all(|pair| pair[1].now.0 >= pair[0].now.0 + 10 * US), "{seen:?}");
+    let waited: u64 = unseen.cost(Span::PageAlloc).waits.iter().map(|waits| waits.time.0).sum();
+    let last = seen[seen.len() - 1].lock_wait.0;
+    assert!(last > waited / 2 && last <= waited + 1000, "{last} of {waited} ns");
 }
 
 proptest! {

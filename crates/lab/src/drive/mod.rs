@@ -3,7 +3,9 @@
 //! measured.
 
 pub(crate) mod figures;
+mod timeline;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Instant;
@@ -11,7 +13,9 @@ use std::time::Instant;
 use mm::Nanos;
 use sim::{Sim, SimError, SimOptions, SpanRecord};
 
+use self::timeline::Seen;
 use crate::daemons;
+use crate::measurements::Timeline;
 use crate::stage::{Setup, Stage};
 use crate::workloads::Workload;
 
@@ -40,6 +44,7 @@ pub(crate) struct Drive {
     sim: Sim,
     stage: Rc<Stage>,
     began: Instant,
+    seen: Rc<RefCell<Seen>>,
 }
 
 impl Drive {
@@ -50,7 +55,7 @@ impl Drive {
         let options = SimOptions { seed: setup.seed, descriptor_bytes, ..SimOptions::default() };
         let sim = Sim::new(setup.profile, options);
         let stage = Rc::new(Stage::new(&sim, setup).map_err(DriveError::Setup)?);
-        Ok(Self { sim, stage, began })
+        Ok(Self { sim, stage, began, seen: Rc::default() })
     }
 
     /// Starts the memory manager's daemons. What was measured before is forgotten: setting up took locks too.
@@ -78,7 +83,13 @@ impl Drive {
     /// Has `workload` start, and runs until all its tasks have ended; says when that was.
     pub(crate) fn run(&mut self, workload: &dyn Workload) -> Result<Nanos, DriveError> {
         workload.start(&self.sim, &self.stage).map_err(DriveError::Setup)?;
+        timeline::look_on(&self.sim, &self.stage, &self.seen);
         Ok(self.sim.run(None).map_err(DriveError::Sim)?.now)
+    }
+
+    /// What was seen over time, from the workload's start on.
+    pub(crate) fn timeline(&self) -> Timeline {
+        self.seen.borrow().timeline(self.stage.start.get())
     }
 
     /// Real time since it was set up, ns.

@@ -17,6 +17,7 @@ use super::number;
 use super::proof::Proof;
 use super::published::{Row, Score};
 use super::recording::RecordingUse;
+use super::timeline::Timeline;
 use super::tune::Tune;
 use super::validated::Validated;
 use super::why::Why;
@@ -148,6 +149,9 @@ pub struct Run {
     pub lock_waits: LockWaits,
     /// Where pages were.
     pub memory: Memory,
+    /// What was seen over time; nothing in a run of an older version.
+    #[serde(skip_serializing_if = "Timeline::is_empty")]
+    pub timeline: Timeline,
     /// What a recorded program used; absent where none was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramUse>,

@@ -131,5 +131,6 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
         Parts { plan, variant, setup, copies: &*copies, source, refused: &refused, changes_not_reached };
     let mut run = outcome::run(drive.stage(), &parts);
     run.wall_ns = drive.wall_ns();
+    run.timeline = drive.timeline();
     Ok(run)
 }

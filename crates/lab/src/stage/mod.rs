@@ -8,7 +8,9 @@ mod tally;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
+use mm::vm::AddressSpace;
 use mm::{Cpu, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
 use sim::profile::CpuPosition;
 use sim::{Profile, Sim, SimMachine};
@@ -61,6 +63,8 @@ pub struct Stage {
     pub first_round: Cell<Option<Nanos>>,
     /// The numbers that say when each CPU's vmstat tick first comes.
     tick_numbers: RefCell<Vec<u64>>,
+    /// Address spaces of recorded programs, those that are gone too.
+    spaces: RefCell<Vec<Weak<AddressSpace<SimMachine>>>>,
 }
 
 impl Stage {
@@ -88,6 +92,7 @@ impl Stage {
             expedited: Cell::new(0),
             first_round: Cell::new(None),
             tick_numbers: RefCell::default(),
+            spaces: RefCell::default(),
         })
     }
 
@@ -104,6 +109,28 @@ impl Stage {
             counters.entry(name.clone()).and_modify(|count| *count -= before);
         }
         counters
+    }
+
+    /// A recorded program has a new address space.
+    pub(crate) fn has_space(&self, space: &Arc<AddressSpace<SimMachine>>) {
+        let mut spaces = self.spaces.borrow_mut();
+        spaces.retain(|space| space.strong_count() > 0);
+        spaces.push(Arc::downgrade(space));
+    }
+
+    /// Resident pages of all address spaces of recorded programs, shared ones in each; nothing is charged for it.
+    pub(crate) fn resident_pages(&self) -> u64 {
+        let spaces = self.spaces.borrow();
+        spaces.iter().filter_map(Weak::upgrade).map(|space| space.resident_pages()).sum()
+    }
+
+    /// Free pages by node; nothing is charged for it.
+    pub(crate) fn free_pages(&self) -> Vec<u64> {
+        let mut free = vec![0; self.mm.topology().nodes.len()];
+        for zone in self.mm.zones() {
+            free[usize::from(zone.node().0)] += zone.free_pages_exact();
+        }
+        free
     }
 
     /// The run is over: says what knobs did that decide when something first comes, or comes again. Runs may be shorter.

@@ -57,6 +57,8 @@ struct PagePart {
     change: Option<Chart>,
     /// Figures against the values of a knob.
     by_knob: Vec<Chart>,
+    /// Figures over simulated time.
+    over_time: Vec<Chart>,
     changes: String,
     spans: Vec<PageSpan>,
     histograms: Vec<PageHistogram>,
@@ -195,6 +197,7 @@ fn part(scene: &Scene<'_>) -> PagePart {
         variants: scene.groups.iter().map(variant).collect(),
         change: chart::change::chart(scene),
         by_knob: chart::knob::charts(scene),
+        over_time: chart::timeline::charts(scene),
         changes: [changes::text(Style::plain(), scene), forks::text(Style::plain(), scene)].concat(),
         spans: spans(scene),
         histograms: histograms(scene),

@@ -126,6 +126,11 @@ impl Meter {
         self.spent[span].memory.add(time);
     }
 
+    /// Waits for locks in all.
+    pub(super) fn waited_in_all(&self) -> Ticks {
+        self.spent.iter().flat_map(|spent| &spent.waits).map(|sum| sum.time).sum()
+    }
+
     /// What is known of a span but its touches.
     pub(super) fn cost(&self, span: usize) -> SpanCost {
         let spent = &self.spent[span];

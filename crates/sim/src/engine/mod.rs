@@ -12,6 +12,7 @@ mod accesses;
 mod heap;
 mod locking;
 mod meter;
+mod passing;
 mod place;
 pub(crate) mod run;
 mod sched;
@@ -31,6 +32,8 @@ use corosensei::Yielder;
 pub use meter::SpanRecord;
 use meter::{Hook, Meter};
 use mm::{Access, Addr, Cpu, Line, Nanos, Order, Pfn, Span};
+use passing::PassHook;
+pub use passing::Passing;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use sched::Sched;
@@ -129,6 +132,9 @@ pub(crate) struct Core {
     sched: RefCell<Sched>,
     meter: RefCell<Meter>,
     hook: RefCell<Option<Hook>>,
+    /// Who looks on from outside, and from when on.
+    pass_hook: RefCell<Option<PassHook>>,
+    pass_due: Cell<Ticks>,
     random: RefCell<Xoshiro256PlusPlus>,
     /// What tasks will do, by task, until they start.
     bodies: RefCell<Vec<Option<Body>>>,
@@ -167,6 +173,8 @@ impl Core {
             default_cpus: profile.default_cpus().into(),
             meter: RefCell::new(Meter::default()),
             hook: RefCell::new(None),
+            pass_hook: RefCell::new(None),
+            pass_due: Cell::new(Ticks::MAX),
             random: RefCell::new(Xoshiro256PlusPlus::seed_from_u64(options.seed)),
             bodies: RefCell::new(vec![]),
             error: RefCell::new(None),

@@ -124,6 +124,10 @@ impl Sim {
         *self.core.hook.borrow_mut() = Some(Box::new(hook));
     }
 
+    pub(super) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// What has been measured since the beginning or the last reset.
     pub fn measurements(&self) -> Measurements {
         self.core.measurements()
@@ -175,6 +179,7 @@ impl Sim {
         }
         let Some(coroutine) = self.tasks[index].as_mut() else { return Ok(()) };
         self.core.go_on(task, cpu);
+        self.core.pass_by();
         if let Some(error) = self.core.watch_engine() {
             self.core.parked(Park::Fail);
             return Err(error);
@@ -312,5 +317,6 @@ impl Drop for Sim {
         core.task.set(NOBODY);
         drop(mem::take(&mut *core.bodies.borrow_mut()));
         *core.hook.borrow_mut() = None;
+        *core.pass_hook.borrow_mut() = None;
     }
 }

@@ -99,6 +99,7 @@ impl Copy {
     /// A process of this copy, with no task in it yet.
     fn process(&self, space: Arc<AddressSpace<SimMachine>>, huge: HugePages, memory: Memory) -> Rc<Process> {
         let hints = self.play.balance.as_ref().map(|balance| balance.begin(&space)).unwrap_or_default();
+        self.play.stage.has_space(&space);
         Process::new(space, huge, memory, hints)
     }
 

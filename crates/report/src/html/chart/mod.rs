@@ -10,6 +10,7 @@ pub(super) mod knob;
 mod mark;
 pub(super) mod published;
 pub(super) mod tail;
+pub(super) mod timeline;
 pub(super) mod validated;
 pub(super) mod why;
 
