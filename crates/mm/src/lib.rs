@@ -21,6 +21,7 @@ mod cache;
 mod compact;
 mod ground;
 mod lru;
+mod memcg;
 mod mm;
 mod pages;
 mod reclaim;
@@ -46,6 +47,7 @@ pub use ground::{
     ZoneKind, ZoneSpec,
 };
 pub use lru::{Lru, LruDoor, LruGround, MigrateError, Owners};
+pub use memcg::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};
 pub use mm::Mm;
 pub use pages::pcp::{PageSizing, Pressure, Setting, Tuning};
 pub use pages::zone_watch::decide_by_sum_of_marks;

@@ -6,6 +6,7 @@ use crate::cache::{FilesDoor, FilesGround, PageCache};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
 use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, Topology, ZoneKind};
 use crate::lru::{Lru, LruDoor, LruGround, MigrateError, Owners};
+use crate::memcg::{GroupAsk, GroupId, MemcgDoor, MemcgGround, Memcgs};
 use crate::pages::{
     Above, AllocError, FreeError, MemMap, Pages, PagesGround, Request, Search, Zone, ZoneBlock,
 };
@@ -15,17 +16,18 @@ use crate::rules::policy::Policy;
 use crate::slab::{SlabAllocator, SlabDoor, SlabGround};
 use crate::views::oom::OomReports;
 use crate::views::{ViewsDoor, ViewsGround};
-use crate::vm::{AddressSpace, CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, Vm};
+use crate::vm::{AddressSpace, CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, SwapDoor, Vm};
 
 /// A memory manager on a machine.
 pub struct Mm<M: Machine> {
     pages: Pages<M>,
     slab_allocator: SlabAllocator<M>,
+    memcgs: Memcgs<M>,
     lru: Lru<M>,
     page_cache: PageCache<M, AddressSpace<M>>,
     vm: Vm<M>,
     compaction: Compaction,
-    reclaim: Reclaim,
+    reclaim: Reclaim<M>,
     oom_reports: OomReports<M>,
     /// Held while knobs change: what follows from them is computed from one set of values.
     knobs_change: Locked<M, ()>,
@@ -47,11 +49,12 @@ impl<M: Machine> Mm<M> {
         let (machine, topology) = (pages.machine(), pages.topology());
         let mm = Self {
             slab_allocator: SlabAllocator::new(machine, topology.cpus.len()),
+            memcgs: Memcgs::new(machine, topology.cpus.len()),
             lru: Lru::new(&pages),
             page_cache: PageCache::new(machine, pages.zones().len()),
             vm: Vm::new(machine, topology.nodes.len()),
             compaction: Compaction::new(topology.nodes.len(), pages.zones().iter().map(Zone::managed_span)),
-            reclaim: Reclaim::new(topology),
+            reclaim: Reclaim::new(machine, topology),
             oom_reports: OomReports::new(machine),
             knobs_change: Locked::new(machine, LockClass::Other, 0, ()),
             pages,
@@ -85,6 +88,12 @@ impl<M: Machine> Mm<M> {
         SlabDoor::on(self)
     }
 
+    /// Memory cgroups.
+    #[inline]
+    pub fn memcg(&self) -> MemcgDoor<'_, M, Self> {
+        MemcgDoor::on(self)
+    }
+
     /// The lists that reclaim looks through.
     #[inline]
     pub fn lru(&self) -> LruDoor<'_, M, Self> {
@@ -101,6 +110,12 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub fn spaces(&self) -> SpacesDoor<'_, M, Self> {
         SpacesDoor::on(self)
+    }
+
+    /// Slots of swap.
+    #[inline]
+    pub fn swap(&self) -> SwapDoor<'_, M, Self> {
+        SwapDoor::on(self)
     }
 
     /// Pages and those who map them.
@@ -182,6 +197,7 @@ impl<M: Machine> Mm<M> {
         self.pages.vmstat_tick(self, cpu);
         self.compaction().tick_compaction(cpu);
         self.slabs().tick_stocks(cpu);
+        self.lru().flush_due_stats();
     }
 
     /// The machine that this runs on.
@@ -259,6 +275,21 @@ impl<M: Machine> SlabGround<M> for Mm<M> {
     }
 }
 
+impl<M: Machine> MemcgGround<M> for Mm<M> {
+    #[inline]
+    fn memcgs(&self) -> &Memcgs<M> {
+        &self.memcgs
+    }
+
+    fn reclaim_in_group(&self, ask: GroupAsk) -> u32 {
+        self.reclaim().reclaim_in_group(ask)
+    }
+
+    fn drain_batches(&self) {
+        self.lru().lru_drain_all();
+    }
+}
+
 impl<M: Machine> LruGround<M> for Mm<M> {
     #[inline]
     fn lru_lists(&self) -> &Lru<M> {
@@ -283,6 +314,10 @@ impl<M: Machine> Owners<M> for Mm<M> {
 impl<M: Machine> FilesGround<M> for Mm<M> {
     type Space = AddressSpace<M>;
 
+    fn has_swap_for(&self, group: GroupId) -> bool {
+        self.swap().has_swap(group)
+    }
+
     #[inline]
     fn page_cache(&self) -> &PageCache<M, AddressSpace<M>> {
         &self.page_cache
@@ -305,7 +340,7 @@ impl<M: Machine> CompactGround<M> for Mm<M> {
 
 impl<M: Machine> ReclaimGround<M> for Mm<M> {
     #[inline]
-    fn reclaim_state(&self) -> &Reclaim {
+    fn reclaim_state(&self) -> &Reclaim<M> {
         &self.reclaim
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lab::conform::{CachesCompared, FileOutcome, PagesMoved, Sides};
+use lab::conform::{CachesCompared, CounterRow, FileOutcome, PagesMoved, Sides, StayedRow};
 
 use crate::style::Style;
 use crate::units::plural;
@@ -33,6 +33,7 @@ fn file(style: Style, outcome: &FileOutcome) -> String {
     for difference in &outcome.differences {
         let _ = writeln!(out, "  {difference}");
     }
+    out.push_str(&counted(outcome));
     let caches = outcome.caches.map(|CachesCompared { compared, equal }| {
         format!("{}, {equal} with every figure equal", plural(compared, "slab cache"))
     });
@@ -41,6 +42,46 @@ fn file(style: Style, outcome: &FileOutcome) -> String {
         let _ = writeln!(out, "  {}", style.faint(&line));
     }
     out
+}
+
+/// What was counted while memory was short, real beside simulated, and which pages stayed.
+fn counted(outcome: &FileOutcome) -> String {
+    let mut out = String::new();
+    if outcome.counters.is_empty() && outcome.stayed.is_empty() {
+        return out;
+    }
+    let _ = writeln!(
+        out,
+        "  {:<34}{:>10}{:>12}{:>9}  worst at a mark",
+        "since the first mark", "real", "simulated", "error"
+    );
+    for row in &outcome.counters {
+        let CounterRow { counter, kernel, freehold, percent, worst_percent, worst_mark } = row;
+        let _ = write!(out, "  {counter:<34}{kernel:>10}{freehold:>12}{percent:>+8.1}%");
+        let _ = writeln!(out, "  {worst_percent:+.1}% {worst_mark}");
+    }
+    let errors: Vec<f64> = outcome.counters.iter().map(|row| row.percent.abs()).collect();
+    let _ = writeln!(
+        out,
+        "  {} counters: off by {:.1} % at the median, {:.1} % at most",
+        errors.len(),
+        median(&errors),
+        errors.iter().copied().fold(0.0, f64::max)
+    );
+    for StayedRow { name, mean_points, worst_points, worst_mark } in &outcome.stayed {
+        let _ = writeln!(
+            out,
+            "  {:<34}off by {mean_points:.1} points of an eighth on average, {worst_points:.1} at most ({worst_mark})",
+            format!("which pages: {name}")
+        );
+    }
+    out
+}
+
+fn median(of: &[f64]) -> f64 {
+    let mut sorted = of.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// What moved between page lists and buddy lists, a line a kind.

@@ -2,7 +2,10 @@
 
 use freehold_report::{Style, conform, knobs, machines};
 use host::KnobFile;
-use lab::conform::{CachesCompared, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides};
+use lab::conform::{
+    CachesCompared, CounterRow, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides,
+    StayedRow,
+};
 use sim::Profile;
 
 #[test]
@@ -88,6 +91,52 @@ fn every_machine_has_a_line_and_a_page() {
 }
 
 #[test]
+fn counters_of_a_scene_stand_beside_the_kernels() {
+    let row = |counter: &str, kernel, freehold, percent| CounterRow {
+        counter: counter.into(),
+        kernel,
+        freehold,
+        percent,
+        worst_percent: 2.0 * percent,
+        worst_mark: "mixed".into(),
+    };
+    let scene = FileOutcome {
+        file: "s.txt.xz".into(),
+        kind: FileKind::Scene,
+        policy: "linux-6.12".into(),
+        mechanisms: std::collections::BTreeMap::new(),
+        mechanism: None,
+        compared: 0,
+        equal: 0,
+        differences: vec![],
+        pages: None,
+        caches: None,
+        counters: vec![
+            row("pgscan_file", 2000, 2200, 10.0),
+            row("pswpin", 4000, 3960, -1.0),
+            row("scene: pgsteal", 1000, 1000, 0.0),
+        ],
+        stayed: vec![StayedRow {
+            name: "f cached".into(),
+            mean_points: 0.72,
+            worst_points: 13.04,
+            worst_mark: "read".into(),
+        }],
+        notes: vec![],
+    };
+    insta::assert_snapshot!(conform::outcomes(Style::plain(), &[scene]), @r"
+    s.txt.xz (linux-6.12): 0 of 0 equal
+      since the first mark                    real   simulated    error  worst at a mark
+      pgscan_file                             2000        2200   +10.0%  +20.0% mixed
+      pswpin                                  4000        3960    -1.0%  -2.0% mixed
+      scene: pgsteal                          1000        1000    +0.0%  +0.0% mixed
+      3 counters: off by 1.0 % at the median, 10.0 % at most
+      which pages: f cached             off by 0.7 points of an eighth on average, 13.0 at most (read)
+    1 file, 0 figures compared, 0 disagreements
+    ");
+}
+
+#[test]
 fn disagreements_have_a_line_each_and_a_count() {
     let equal = FileOutcome {
         file: "a.txt".into(),
@@ -100,6 +149,8 @@ fn disagreements_have_a_line_each_and_a_count() {
         differences: vec![],
         pages: None,
         caches: Some(CachesCompared { compared: 241, equal: 240 }),
+        counters: vec![],
+        stayed: vec![],
         notes: vec![],
     };
     let moves = |count, pages| Moves { count, pages };

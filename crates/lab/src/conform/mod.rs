@@ -22,7 +22,8 @@ use self::read::{slab_trace, trace_csv};
 
 pub use live::{Live, conform_recording};
 pub use outcome::{
-    CachesCompared, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides, Tally,
+    CachesCompared, CounterRow, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides,
+    StayedRow, Tally,
 };
 pub use read::beside::Beside;
 pub(crate) use read::capture::kernel_version;

@@ -29,6 +29,12 @@ pub struct FileOutcome {
     /// Slab caches, for a capture that names them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<CachesCompared>,
+    /// What was counted while memory was short, for a scene.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRow>,
+    /// Which pages stayed, for a scene.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stayed: Vec<StayedRow>,
     /// The figures by mechanism.
     #[serde(skip)]
     pub mechanisms: BTreeMap<Mechanism, Tally>,
@@ -51,6 +57,8 @@ impl FileOutcome {
             differences: vec![],
             pages: None,
             caches: None,
+            counters: vec![],
+            stayed: vec![],
             mechanisms: BTreeMap::new(),
             mechanism: match kind {
                 FileKind::PageTrace => Some(Mechanism::PageLists),
@@ -102,6 +110,36 @@ impl FileOutcome {
     ) {
         if kernel == freehold { self.agree() } else { self.differ(what(), kernel, freehold) }
     }
+}
+
+/// A counter of a scene in which memory was short: since the first mark, at the last one.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CounterRow {
+    /// Its name in vmstat, or the group and its name there.
+    pub counter: String,
+    /// What the kernel counted.
+    pub kernel: u64,
+    /// What mm did.
+    pub freehold: u64,
+    /// By how much that is off, in percent of the kernel's.
+    pub percent: f64,
+    /// The same at the mark where it is worst, of those at which the kernel had counted 1,000.
+    pub worst_percent: f64,
+    /// That mark; empty if there is none.
+    pub worst_mark: String,
+}
+
+/// Which pages of a region or file stayed, in points of an eighth of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StayedRow {
+    /// Its name, and what of it is counted.
+    pub name: String,
+    /// On average over eighths and marks.
+    pub mean_points: f64,
+    /// At most.
+    pub worst_points: f64,
+    /// The mark of that.
+    pub worst_mark: String,
 }
 
 /// Figures of one mechanism.

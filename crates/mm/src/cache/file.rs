@@ -6,12 +6,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::readahead::Window;
+use super::shadows::Shadows;
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
     AtomicU32, Chore, FileId, Guard, LockClass, Locked, Machine, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
 };
 use crate::lru::page::{Mapping, PageFlag};
+use crate::memcg::GroupId;
 use crate::pages::{AllocError, Placement, Request};
+use crate::rules::policy::WorkingsetRule;
 
 /// What a file's pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +46,17 @@ pub(super) struct FileState {
     pub(super) pages: BTreeMap<u32, Pfn>,
     pub(super) dirty: BTreeSet<u32>,
     pub(super) window: Window,
+    /// What reclaim took, and when, until it comes back.
+    pub(super) shadows: Shadows,
+}
+
+/// What a page is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    /// What it holds.
+    Contents,
+    /// To be written to: whether it was there before does not count.
+    Overwritten,
 }
 
 /// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case. What
@@ -89,6 +103,11 @@ impl<M: Machine, S> File<M, S> {
     /// Pages in memory.
     pub fn cached_pages(&self, machine: &M) -> u64 {
         self.state.lock_local(machine).pages.len() as u64
+    }
+
+    /// Those of them from `first` to before `end`.
+    pub fn cached_within(&self, machine: &M, first: u32, end: u32) -> u64 {
+        self.state.lock_local(machine).pages.range(first..end).count() as u64
     }
 
     /// Where it is mapped. Under the kernel's `i_mmap` lock.
@@ -154,7 +173,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, from)?;
+        let (pfn, hit) = self.file_page(file, index, (Wanted::Contents, from))?;
         self.lru().mark_accessed(pfn);
         self.lru().put_page(pfn);
         Ok(if hit { Cached::Hit } else { Cached::Miss })
@@ -171,11 +190,12 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, from)?;
+        let (pfn, hit) = self.file_page(file, index, (Wanted::Overwritten, from))?;
         self.mark_dirty(pfn);
         self.lru().mark_accessed(pfn);
         self.lru().put_page(pfn);
         self.balance_dirty();
+        self.memcg().settle_high();
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }
 
@@ -184,12 +204,13 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self,
         file: &File<M, G::Space>,
         index: u32,
-        placement: Placement,
+        (wanted, placement): (Wanted, Placement),
     ) -> Result<(Pfn, bool), AllocError> {
         if let Some(found) = self.find_page(file, index) {
             return Ok((found, true));
         }
         let pfn = self.alloc(file.request(placement))?;
+        self.lru().charge(pfn)?;
         let page = self.lru().page(pfn);
         // The first reference is the file's.
         page.init(Mapping::File(file.id.0), index, file.flags());
@@ -204,8 +225,12 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             return Ok((other, true));
         }
         state.pages.insert(index, pfn);
+        let shadow = state.shadows.remove(index);
         drop(state);
         self.count_file(pfn, 1);
+        if let Some(shadow) = shadow.filter(|_| wanted == Wanted::Contents) {
+            self.lru().refault(pfn, shadow, |group| self.ground.has_swap_for(group));
+        }
         if file.kind == FileKind::Memory {
             self.lru().page(pfn).set(PageFlag::Dirty);
         }
@@ -235,16 +260,17 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// Takes the page at `pfn` out of its file or from swap's side, if nobody but the caller (and its file) refers to it
-    /// and its contents are safe. Then it is the caller's alone, to be freed by [`LruDoor::free_page`].
-    pub(crate) fn remove_mapping(self, pfn: Pfn) -> bool {
+    /// and its contents are safe; reclaim in `target` wants that. Then it is the caller's alone, to be freed by [`LruDoor::free_page`].
+    pub(crate) fn remove_mapping(self, pfn: Pfn, target: GroupId) -> bool {
         let page = self.lru().page(pfn);
         match page.mapping() {
             Mapping::None | Mapping::Anon(_) => page.mapped() == 0 && page.freeze(1),
-            Mapping::File(id) => self.file(id).is_some_and(|file| self.remove_from(&file, pfn)),
+            Mapping::File(id) => self.file(id).is_some_and(|file| self.remove_from(&file, pfn, Some(target))),
         }
     }
 
-    fn remove_from(self, file: &File<M, G::Space>, pfn: Pfn) -> bool {
+    /// `target`: the group in which reclaim takes it.
+    fn remove_from(self, file: &File<M, G::Space>, pfn: Pfn, target: Option<GroupId>) -> bool {
         let page = self.lru().page(pfn);
         let mut state = file.state.lock_local(self.machine());
         // One that has left the file already has no reference of the file's any more.
@@ -257,6 +283,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             return false;
         }
         state.pages.remove(&page.index());
+        if let Some(target) = target.filter(|_| self.rules().reclaim.workingset != WorkingsetRule::None) {
+            state.shadows.insert(page.index(), self.lru().evict(pfn, target));
+        }
         drop(state);
         self.count_file(pfn, -1);
         true
@@ -283,7 +312,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// Says whether it did.
     pub fn forget_file_page(self, file: &File<M, G::Space>, index: u32) -> bool {
         let Some(pfn) = self.find_page(file, index) else { return false };
-        let alone = self.lru().page(pfn).mapped() == 0 && self.remove_from(file, pfn);
+        let alone = self.lru().page(pfn).mapped() == 0 && self.remove_from(file, pfn, None);
         if alone {
             self.lru().free_page(pfn);
         } else {
@@ -300,6 +329,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 state.pages.range(first..first.saturating_add(pages)).map(|(at, pfn)| (*at, *pfn)).collect();
             let free = there.into_iter().filter(|(_, pfn)| self.lru().page(*pfn).mapped() == 0);
             let free: Vec<(u32, Pfn)> = free.collect();
+            state.shadows.truncate(first, first.saturating_add(pages));
             for (index, _) in &free {
                 state.pages.remove(index);
                 state.dirty.remove(index);

@@ -12,6 +12,7 @@
 mod check;
 mod file;
 mod readahead;
+mod shadows;
 mod writeback;
 
 use alloc::boxed::Box;
@@ -20,10 +21,11 @@ use alloc::sync::Arc;
 
 use crate::ground::{AtomicI64, AtomicU32, FileId, LockClass, Locked, Machine, Relaxed, ZoneId};
 use crate::lru::{LruDoor, LruGround};
+use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::door;
 
-pub(crate) use file::Mapper;
 pub use file::{Cached, File, FileKind};
+pub(crate) use file::{Mapper, Wanted};
 pub use readahead::{ReadDone, ReadPattern};
 pub use writeback::DirtyPages;
 
@@ -72,11 +74,14 @@ pub trait FilesGround<M: Machine>: LruGround<M> {
     /// The address spaces that map files: the room above knows what they are.
     type Space;
 
+    /// Whether pages of `group` may go to swap: what is active of it then counts for refaults.
+    fn has_swap_for(&self, group: GroupId) -> bool;
+
     /// The page cache's own.
     fn page_cache(&self) -> &PageCache<M, Self::Space>;
 }
 
 door! {
     /// Files and their pages.
-    FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { lru: LruDoor }
+    FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { memcg: MemcgDoor, lru: LruDoor }
 }

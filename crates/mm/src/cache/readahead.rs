@@ -5,7 +5,7 @@
 //! A file has one window, as if one reader had it open. What is read is there at once: the caller plays the disk, and is told
 //! how many pages it has to bring. A file of which nobody has said how long it is ([`File::set_len`]) is not read ahead.
 
-use super::file::{Cached, File};
+use super::file::{Cached, File, Wanted};
 use super::{FilesDoor, FilesGround};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
@@ -115,6 +115,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             done.reads += ahead.pages + u32::from(!hit);
             file.state.lock_local(self.machine()).window.next = index + 1;
         }
+        self.memcg().settle_high();
         Ok(done)
     }
 
@@ -248,7 +249,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             if self.peek(file, index).is_some() {
                 continue;
             }
-            let Ok((pfn, _)) = self.file_page(file, index, from) else { break };
+            let Ok((pfn, _)) = self.file_page(file, index, (Wanted::Contents, from)) else { break };
             if mark == Some(index) {
                 self.lru().page(pfn).set(PageFlag::ReadAhead);
             }

@@ -32,6 +32,7 @@ struct State {
     fixed: Cell<Option<u64>>,
     drawn: Cell<u32>,
     slept: Cell<u64>,
+    now: Cell<u64>,
 }
 
 /// A machine for one thread. Clones are the same machine.
@@ -42,6 +43,11 @@ impl Bare {
     /// From now on, things happen on `cpu`.
     pub fn set_cpu(&self, cpu: Cpu) {
         self.0.cpu.set(cpu.0);
+    }
+
+    /// It is `now` by this machine's clock, which stands still otherwise.
+    pub fn set_now(&self, now: Nanos) {
+        self.0.now.set(now.0);
     }
 
     /// The next `looks` looks at who waits for a lock will find somebody.
@@ -95,7 +101,7 @@ unsafe impl Machine for Bare {
     }
 
     fn now(&self) -> Nanos {
-        Nanos(0)
+        Nanos(self.0.now.get())
     }
 
     fn random(&self) -> u64 {

@@ -29,10 +29,16 @@ impl<T> Once<T> {
     }
 
     /// It; `make` makes it if nobody has. Where two make one at the same time, the later one's is dropped.
+    #[inline]
     pub(crate) fn get_or(&self, make: impl FnOnce() -> T) -> &T {
-        if let Some(there) = self.get() {
-            return there;
+        match self.get() {
+            Some(there) => there,
+            None => self.make(make),
         }
+    }
+
+    #[cold]
+    fn make(&self, make: impl FnOnce() -> T) -> &T {
         let new = Box::into_raw(Box::new(make()));
         // Release: who finds the pointer finds what was made. Acquire: the same of another's.
         let winner = match self.at.compare_exchange(ptr::null_mut(), new, AcqRel, Acquire) {

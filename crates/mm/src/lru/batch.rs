@@ -4,7 +4,7 @@
 //! A batch is of 14 pages, 15 since 4.16 and 31 since 6.10 (the first two from memory, the third as
 //! docs/rules/page-lists.md#frees has it); a huge page sends the batch that it came into on its way at once.
 
-use super::{End, LruDoor, LruGround, VecId};
+use super::{End, LruDoor, LruGround, VecEvent, VecId};
 use crate::ground::{Chore, Cpu, Machine, Order, Pfn};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::{Mapping, PageFlag};
@@ -54,6 +54,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
             return;
         }
         page.clear(PageFlag::Referenced);
+        self.note_activation(pfn);
         if page.has(PageFlag::Lru) {
             page.get();
             self.batch(Move::Activate, pfn);
@@ -130,7 +131,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
 
     /// One hold of a list's lock for each stretch of pages of one set of lists; then the batch's references go.
     fn carry_out(self, movement: Move, cluster: &Cluster) {
-        let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
+        let vec = |pfn: Pfn| self.vec_of(pfn);
         if movement == Move::Add {
             // Whose batch is full pays for all of it: one fault of 31 takes that much longer.
             self.machine().spend(Chore::LruAdd, cluster.pages().len() as u32);
@@ -142,7 +143,8 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     }
 
     fn carry_out_in(self, vec: VecId, movement: Move, pages: &[Pfn]) {
-        let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
+        let mut moved = 0;
+        let mut lists = self.vec(vec).lists.lock(self.machine());
         for &pfn in pages {
             let page = self.page(pfn);
             // A page may have been isolated since it came into the batch: then it is for its isolator to put it back.
@@ -153,6 +155,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     page.set(PageFlag::Active);
                     self.list_page(&mut lists, pfn, End::Head);
                     self.own().count(self.map(), pfn, ReclaimEvent::Activate);
+                    moved += self.pages().order_of(pfn).pages();
                 }
                 Move::Rotate if page.has(PageFlag::Lru) => {
                     self.unlist_page(&mut lists, pfn);
@@ -166,6 +169,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     page.clear(PageFlag::Referenced);
                     self.list_page(&mut lists, pfn, End::Head);
                     self.own().count(self.map(), pfn, ReclaimEvent::Deactivate);
+                    moved += self.pages().order_of(pfn).pages();
                 }
                 Move::GiveAway if page.has(PageFlag::Lru) && page.has(PageFlag::SwapBacked) => {
                     self.unlist_page(&mut lists, pfn);
@@ -177,6 +181,11 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                 }
                 Move::Add | Move::Activate | Move::Rotate | Move::Deactivate | Move::GiveAway => {}
             }
+        }
+        match movement {
+            Move::Activate => self.count_in(vec, VecEvent::Activate, moved),
+            Move::Deactivate => self.count_in(vec, VecEvent::Deactivate, moved),
+            Move::Add | Move::Rotate | Move::GiveAway => {}
         }
     }
 }

@@ -14,13 +14,16 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     pub(crate) fn check_lru(self) -> Result<(), String> {
         let mut sizes = vec![[0u32; LruList::COUNT]; self.zones().len()];
         let mut listed = 0u32;
-        for (number, vec) in self.own().vecs.iter().enumerate() {
-            let lists = vec.lists.lock(self.machine());
-            listed += self.check_vec(VecId(number as u16), &lists, &mut sizes)?;
+        for group in self.memcg().all() {
+            for place in 0..self.own().vecs.len() as u16 {
+                let vec = VecId { group, place };
+                let lists = self.vec(vec).lists.lock(self.machine());
+                listed += self.check_vec(vec, &lists, &mut sizes)?;
+            }
         }
         for (zone, sizes) in self.zones().iter().zip(&sizes) {
             for list in LruList::ALL {
-                let (said, found) = (self.own().zone_size(zone.id(), list), sizes[list.index()]);
+                let (said, found) = (self.zone_size(zone, list), sizes[list.index()]);
                 if said != found {
                     return Err(format!("{zone:?}: {} is {said}, but {found} pages are there", list.name()));
                 }
@@ -39,7 +42,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
             let belongs = |pfn: Pfn| {
                 let (state, page) = (self.map().frame(pfn).state(), self.page(pfn));
                 state.kind == FrameKind::Allocated
-                    && self.vec_of(state) == vec
+                    && self.vec_of(pfn) == vec
                     && page.has(PageFlag::Lru)
                     && page.refs() > 0
                     && LruList::of(page) == list
@@ -48,7 +51,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
             let (mut next, mut last, mut count) = (entries.first(), None, 0);
             while let Some(pfn) = next {
                 if !belongs(pfn) || List::before(self.map(), pfn) != last || count >= entries.len() {
-                    return Err(format!("{pfn} does not belong on {} of set {}", list.name(), vec.index()));
+                    return Err(format!("{pfn} does not belong on {} of {vec:?}", list.name()));
                 }
                 let state = self.map().frame(pfn).state();
                 sizes[usize::from(state.zone.0)][list.index()] += state.order.pages();
@@ -57,12 +60,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                 next = List::after(self.map(), pfn);
             }
             if count != entries.len() || last != entries.last() {
-                return Err(format!(
-                    "{} of set {}: {count} pages of {}",
-                    list.name(),
-                    vec.index(),
-                    entries.len()
-                ));
+                return Err(format!("{} of {vec:?}: {count} pages of {}", list.name(), entries.len()));
             }
             listed += count;
         }

@@ -1,7 +1,7 @@
 //! What happens to pages on the lists, by zone, in base pages, under vmstat's names: counted by whoever looks through them.
 //! Before 4.8 the kernel prints most of these for each zone (`pgscan_kswapd_normal`), since then the sum.
 
-use super::{Lru, LruList};
+use super::Lru;
 use crate::ground::{AtomicU64, Machine, Pfn, Relaxed, ZoneId, ZoneKind};
 use crate::pages::{Counters, MemMap};
 use crate::rules::policy::LruRule;
@@ -114,7 +114,7 @@ impl<M: Machine> Lru<M> {
         self.events(state.zone).count(event, state.order.pages());
     }
 
-    /// Adds what was counted in `zone`, which is of `kind`, and what is on its lists.
+    /// Adds what was counted in `zone`, which is of `kind`.
     pub(super) fn add_counters(&self, (zone, kind): (ZoneId, ZoneKind), counters: &mut Counters) {
         for event in ReclaimEvent::ALL {
             let pages = self.events(zone).get(event);
@@ -126,9 +126,6 @@ impl<M: Machine> Lru<M> {
             } else {
                 counters.add(event.name(), pages);
             }
-        }
-        for list in LruList::ALL {
-            counters.add(list.name(), u64::from(self.zone_size(zone, list)));
         }
     }
 }

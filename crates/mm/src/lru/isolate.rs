@@ -1,7 +1,7 @@
 //! Taking pages off a list to work with them, and bringing them back. An isolated page has a reference of its isolator's
 //! and is on no list; it stays what it is to everybody else.
 
-use super::{End, Lists, LruDoor, LruGround, LruList, VecId};
+use super::{End, Lists, LruDoor, LruGround, LruList, VecEvent, VecId};
 use crate::ground::{Guard, Machine, Pfn, Relaxed, ZoneKind};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::PageFlag;
@@ -72,18 +72,19 @@ pub(crate) struct Isolated {
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Takes blocks off the tail of a list until `most` base pages have been looked at or the cluster is full; blocks of
-    /// zones above `highest` are passed over and go back to the head.
+    /// zones above `highest` are passed over and go back to the head. `event` is what that is for the whole machine; reclaim in
+    /// a group is none.
     pub(crate) fn isolate(
         self,
         vec: VecId,
         list: LruList,
         (most, highest): (u32, ZoneKind),
-        event: ReclaimEvent,
+        event: Option<ReclaimEvent>,
     ) -> Isolated {
         let mut isolated = Isolated::default();
         let mut skipped = 0;
         {
-            let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
+            let mut lists = self.vec(vec).lists.lock(self.machine());
             let mut left = lists.0[list.index()].len();
             while left > 0 && isolated.scanned < most && !isolated.cluster.is_full() && skipped < MOST_SKIPPED
             {
@@ -97,7 +98,9 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     continue;
                 }
                 isolated.scanned += state.order.pages();
-                self.own().count(self.map(), pfn, event);
+                if let Some(event) = event {
+                    self.own().count(self.map(), pfn, event);
+                }
                 if self.page(pfn).try_get() {
                     self.unlist_page(&mut lists, pfn);
                     isolated.cluster.push(pfn);
@@ -108,7 +111,9 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                 }
             }
         }
-        self.own().vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_add(isolated.taken, Relaxed);
+        self.vec(vec).isolated[usize::from(list.is_file())].fetch_add(isolated.taken, Relaxed);
+        let looked_at = if list.is_active() { VecEvent::Refill } else { VecEvent::ScanFile.of_kind(list) };
+        self.count_in(vec, looked_at, isolated.scanned);
         isolated
     }
 
@@ -126,21 +131,34 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
             return;
         }
         {
-            let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
+            let mut moved = None;
+            let mut lists = self.vec(vec).lists.lock(self.machine());
             for &pfn in cluster.pages() {
                 let page = self.page(pfn);
                 if page.has(PageFlag::Lru) {
                     continue;
                 }
                 let changed = match to {
-                    Generation::Active if page.set(PageFlag::Active) => Some(ReclaimEvent::Activate),
-                    Generation::Inactive if page.clear(PageFlag::Active) => Some(ReclaimEvent::Deactivate),
+                    Generation::Active if page.set(PageFlag::Active) => {
+                        Some((ReclaimEvent::Activate, VecEvent::Activate))
+                    }
+                    Generation::Inactive if page.clear(PageFlag::Active) => {
+                        page.set(PageFlag::Workingset);
+                        Some((ReclaimEvent::Deactivate, VecEvent::Deactivate))
+                    }
                     _ => None,
                 };
-                if let Some(event) = changed {
+                if let Some((event, in_group)) = changed {
                     self.own().count(self.map(), pfn, event);
+                    moved = Some((
+                        in_group,
+                        moved.map_or(0, |(_, pages)| pages) + self.pages().order_of(pfn).pages(),
+                    ));
                 }
                 self.list_page(&mut lists, pfn, End::Head);
+            }
+            if let Some((event, pages)) = moved {
+                self.count_in(vec, event, pages);
             }
         }
         self.put_pages(cluster.pages());
@@ -148,7 +166,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
 
     /// So many isolated base pages are back or gone.
     pub(crate) fn end_isolation(self, vec: VecId, list: LruList, isolated: &Isolated) {
-        self.own().vecs[vec.index()].isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);
+        self.vec(vec).isolated[usize::from(list.is_file())].fetch_sub(isolated.taken, Relaxed);
     }
 }
 
@@ -180,7 +198,7 @@ impl<'a, M: Machine, G: LruGround<M>> Isolator<'a, M, G> {
             return None;
         }
         // Whose frame it is does not change while there is a reference.
-        let vec = lru.vec_of(lru.map().frame(pfn).state());
+        let vec = lru.vec_of(pfn);
         let lists = self.lists(vec);
         if !page.has(PageFlag::Lru) {
             // That may be the last reference, and whoever frees the page may want the lock.
@@ -190,8 +208,7 @@ impl<'a, M: Machine, G: LruGround<M>> Isolator<'a, M, G> {
         }
         let alone = Alone { vec, list: LruList::of(page), pages: lru.map().frame(pfn).state().order.pages() };
         lru.unlist_page(lists, pfn);
-        lru.own().vecs[vec.index()].isolated[usize::from(alone.list.is_file())]
-            .fetch_add(alone.pages, Relaxed);
+        lru.vec(vec).isolated[usize::from(alone.list.is_file())].fetch_add(alone.pages, Relaxed);
         Some(alone)
     }
 
@@ -200,7 +217,7 @@ impl<'a, M: Machine, G: LruGround<M>> Isolator<'a, M, G> {
         if self.held.as_ref().is_some_and(|(held, _)| *held != vec) {
             self.let_go();
         }
-        let lock = || (vec, lru.own().vecs[vec.index()].lists.lock(lru.machine()));
+        let lock = || (vec, lru.vec(vec).lists.lock(lru.machine()));
         &mut self.held.get_or_insert_with(lock).1
     }
 
@@ -237,7 +254,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
 
     /// The isolated page is back or gone.
     pub(crate) fn end_isolation_of(self, alone: Alone) {
-        let isolated = &self.own().vecs[alone.vec.index()].isolated[usize::from(alone.list.is_file())];
+        let isolated = &self.vec(alone.vec).isolated[usize::from(alone.list.is_file())];
         isolated.fetch_sub(alone.pages, Relaxed);
     }
 }

@@ -17,6 +17,7 @@
 
 mod batch;
 mod check;
+mod cost;
 mod events;
 mod isolate;
 mod owners;
@@ -24,19 +25,26 @@ pub(crate) mod page;
 mod refs;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
+mod vec;
+mod workingset;
 
 use alloc::boxed::Box;
 
-use crate::ground::{AtomicU32, Cpu, LockClass, Locked, Machine, Node, Once, Pfn, Relaxed, ZoneId, ZoneKind};
+use crate::ground::{Cpu, LockClass, Locked, Machine, Once, Pfn, Relaxed, ZoneId};
 use crate::lru::page::{Lines, Page, PageFlag};
-use crate::pages::{Counters, FrameState, List, Pages, PagesGround, Zone, door};
+use crate::memcg::{GroupId, MemcgDoor, MemcgGround};
+use crate::pages::{Counters, List, Pages, Zone, door};
 use crate::rules::policy::LruRule;
 
 use batch::CpuBatches;
+pub(crate) use cost::Cost;
 pub(crate) use events::ReclaimEvent;
 use events::ReclaimEvents;
 pub(crate) use isolate::{Alone, Cluster, Generation, Isolator, SWAP_CLUSTER_MAX};
 pub use owners::{MigrateError, Owners};
+use vec::{GroupVecs, LruVec};
+pub(crate) use vec::{VecEvent, VecId};
+pub(crate) use workingset::{Came, Shadow};
 
 /// Pages that reclaim may free: two generations of two kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -95,16 +103,6 @@ impl LruList {
     }
 }
 
-/// A set of lists: a node's or a zone's, as the policy has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct VecId(u16);
-
-impl VecId {
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
 /// An end of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
@@ -118,21 +116,14 @@ enum End {
 #[derive(Debug, Default)]
 struct Lists([List; LruList::COUNT]);
 
-/// A node's or a zone's set of lists (the kernel's `lruvec`), and what is known of it without its lock.
-#[derive(Debug)]
-struct LruVec<M: Machine> {
-    lists: Locked<M, Lists>,
-    /// Base pages that reclaim has taken off and has not brought back: anonymous ones, those of files.
-    isolated: [AtomicU32; 2],
-}
-
 /// All lists of the machine.
 #[derive(Debug)]
 pub struct Lru<M: Machine> {
     rule: LruRule,
+    /// The root's.
     vecs: Box<[LruVec<M>]>,
-    /// Base pages on the lists, by zone: read without a lock.
-    sizes: Box<[[AtomicU32; LruList::COUNT]]>,
+    /// Those of other groups, from the first page that is charged to them.
+    groups: GroupVecs<M>,
     cpus: Box<[Locked<M, CpuBatches>]>,
     /// What happened to pages, by zone.
     events: Box<[ReclaimEvents]>,
@@ -152,15 +143,11 @@ impl<M: Machine> Lru<M> {
             LruRule::PerNode => nodes,
             LruRule::PerZone => zones,
         };
-        let vec = |number| LruVec {
-            lists: Locked::new(machine, LockClass::Lru, number, Lists::default()),
-            isolated: Default::default(),
-        };
         let batches = |cpu| Locked::new(machine, LockClass::LruBatch, cpu, CpuBatches::default());
         Self {
             rule,
-            vecs: (0..vecs as u32).map(vec).collect(),
-            sizes: (0..zones).map(|_| Default::default()).collect(),
+            vecs: vec::of_group(machine, GroupId::ROOT, vecs),
+            groups: GroupVecs::default(),
             cpus: (0..cpus as u32).map(batches).collect(),
             events: (0..zones).map(|_| ReclaimEvents::default()).collect(),
             lines: Once::default(),
@@ -183,27 +170,17 @@ impl<M: Machine> Lru<M> {
     fn batches(&self, cpu: Cpu) -> &Locked<M, CpuBatches> {
         &self.cpus[usize::from(cpu.0)]
     }
-
-    /// Base pages on a zone's lists of this kind.
-    fn zone_size(&self, zone: ZoneId, list: LruList) -> u32 {
-        self.sizes[usize::from(zone.0)][list.index()].load(Relaxed)
-    }
-
-    /// Base pages of `list`'s kind that are isolated.
-    fn isolated(&self, vec: VecId, list: LruList) -> u32 {
-        self.vecs[vec.index()].isolated[usize::from(list.is_file())].load(Relaxed)
-    }
 }
 
 /// What the lists stand on.
-pub trait LruGround<M: Machine>: PagesGround<M> {
+pub trait LruGround<M: Machine>: MemcgGround<M> {
     /// The lists' own.
     fn lru_lists(&self) -> &Lru<M>;
 }
 
 door! {
     /// The lists, and the references of pages.
-    LruDoor on LruGround, Lru<M>: lru_lists, to {}
+    LruDoor on LruGround, Lru<M>: lru_lists, to { memcg: MemcgDoor }
 }
 
 impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
@@ -219,16 +196,6 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         self.own().has_pages()
     }
 
-    /// Base pages of `zone` on lists of this kind.
-    pub(crate) fn zone_size(self, zone: ZoneId, list: LruList) -> u32 {
-        self.own().zone_size(zone, list)
-    }
-
-    /// Base pages of `list`'s kind that are isolated.
-    pub(crate) fn isolated(self, vec: VecId, list: LruList) -> u32 {
-        self.own().isolated(vec, list)
-    }
-
     /// `event` happened to the block at `pfn`.
     pub(crate) fn count(self, pfn: Pfn, event: ReclaimEvent) {
         self.own().count(self.map(), pfn, event);
@@ -242,30 +209,9 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     /// Adds what was counted in `zone`, and what is on its lists.
     pub(crate) fn add_counters(self, zone: &Zone<M>, counters: &mut Counters) {
         self.own().add_counters((zone.id(), zone.kind()), counters);
-    }
-
-    /// The set of lists that pages of `zone` are on.
-    pub(crate) fn vec_of_zone(self, zone: &Zone<M>) -> VecId {
-        match self.own().rule {
-            LruRule::PerNode => VecId(zone.node().0),
-            LruRule::PerZone => VecId(zone.id().0),
+        for list in LruList::ALL {
+            counters.add(list.name(), u64::from(self.zone_size(zone, list)));
         }
-    }
-
-    fn vec_of(self, state: FrameState) -> VecId {
-        self.vec_of_zone(&self.zones()[usize::from(state.zone.0)])
-    }
-
-    /// Base pages on a list of the zones of `vec` up to `highest`.
-    pub(crate) fn list_size(self, vec: VecId, list: LruList, highest: ZoneKind) -> u32 {
-        let counted = |zone: &&Zone<M>| self.vec_of_zone(zone) == vec && zone.kind() <= highest;
-        self.zones().iter().filter(counted).map(|zone| self.own().zone_size(zone.id(), list)).sum()
-    }
-
-    /// Base pages of the lists of `node` of this kind.
-    pub(crate) fn node_list_size(self, node: Node, list: LruList) -> u32 {
-        let zones = self.zones().iter().filter(|zone| zone.node() == node);
-        zones.map(|zone| self.own().zone_size(zone.id(), list)).sum()
     }
 
     /// Puts a page on its list, whose lock is held.
@@ -277,7 +223,7 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
             End::Tail => lists.0[list.index()].push_back(self.pages().cx().mem(), pfn),
         }
         page.set(PageFlag::Lru);
-        self.own().sizes[usize::from(state.zone.0)][list.index()].fetch_add(state.order.pages(), Relaxed);
+        self.size_of(page, state.zone, list).fetch_add(state.order.pages(), Relaxed);
     }
 
     /// Takes a page off its list, whose lock is held.
@@ -286,18 +232,18 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         let list = LruList::of(page);
         lists.0[list.index()].remove(self.pages().cx().mem(), pfn);
         page.clear(PageFlag::Lru);
-        self.own().sizes[usize::from(state.zone.0)][list.index()].fetch_sub(state.order.pages(), Relaxed);
+        self.size_of(page, state.zone, list).fetch_sub(state.order.pages(), Relaxed);
     }
 
     /// The last references to all of `pages` are gone: each leaves its list, and a stretch of one set takes its lock once
     /// (`release_pages`).
     pub(crate) fn lru_forget_each(self, pages: &[Pfn]) {
-        let vec = |pfn: Pfn| self.vec_of(self.map().frame(pfn).state());
+        let vec = |pfn: Pfn| self.vec_of(pfn);
         for stretch in pages.chunk_by(|&one, &next| vec(one) == vec(next)) {
             if !stretch.iter().any(|&pfn| self.page(pfn).has(PageFlag::Lru)) {
                 continue;
             }
-            let mut lists = self.own().vecs[vec(stretch[0]).index()].lists.lock(self.machine());
+            let mut lists = self.vec(vec(stretch[0])).lists.lock(self.machine());
             for &pfn in stretch.iter().filter(|pfn| self.page(**pfn).has(PageFlag::Lru)) {
                 self.unlist_page(&mut lists, pfn);
             }
@@ -309,8 +255,8 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     pub(crate) fn lru_forget(self, pfn: Pfn) {
         let page = self.page(pfn);
         if page.has(PageFlag::Lru) {
-            let vec = self.vec_of(self.map().frame(pfn).state());
-            let mut lists = self.own().vecs[vec.index()].lists.lock(self.machine());
+            let vec = self.vec_of(pfn);
+            let mut lists = self.vec(vec).lists.lock(self.machine());
             // Somebody may have isolated it in the meantime, where it gives references still.
             if page.has(PageFlag::Lru) {
                 self.unlist_page(&mut lists, pfn);

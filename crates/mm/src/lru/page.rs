@@ -9,6 +9,7 @@
 use alloc::boxed::Box;
 
 use crate::ground::{AcqRel, Acquire, AtomicU32, Pfn, Relaxed, Release, Zeroable, zeroed};
+use crate::memcg::GroupId;
 use crate::pages::{NodeMask, Placement};
 
 /// What a page belongs to.
@@ -69,7 +70,13 @@ pub(crate) enum PageFlag {
     ReadAhead = 1 << 9,
     /// Locked into memory by who maps it (`PG_mlocked`).
     Mlocked = 1 << 10,
+    /// It was active before (`PG_workingset`).
+    Workingset = 1 << 11,
 }
+
+/// The group that a page is charged to is kept above its flags.
+const GROUP_SHIFT: u32 = 16;
+const FLAGS: u32 = (1 << GROUP_SHIFT) - 1;
 
 /// The line of a page in the table.
 #[derive(Debug, Default)]
@@ -89,9 +96,11 @@ impl Page {
         }
     }
 
-    /// The page begins its life: one reference, its maker's, and no flag but those of `flags`.
+    /// The page begins its life: one reference, its maker's, and no flag but those of `flags`; whom it is
+    /// charged to is said before.
     pub(crate) fn init(&self, mapping: Mapping, index: u32, flags: &[PageFlag]) {
-        self.flags.store(flags.iter().fold(0, |bits, &flag| bits | flag as u32), Relaxed);
+        let group = self.flags.load(Relaxed) & !FLAGS;
+        self.flags.store(flags.iter().fold(group, |bits, &flag| bits | flag as u32), Relaxed);
         self.mapped.store(0, Relaxed);
         self.mapping.store(mapping.pack(), Relaxed);
         self.index.store(index, Relaxed);
@@ -112,6 +121,18 @@ impl Page {
     /// Clears `flag`; says whether it was set.
     pub(crate) fn clear(&self, flag: PageFlag) -> bool {
         self.flags.fetch_and(!(flag as u32), AcqRel) & flag as u32 != 0
+    }
+
+    /// The group that it is charged to; the root for what is charged to nobody.
+    #[inline]
+    pub(crate) fn group(&self) -> GroupId {
+        GroupId((self.flags.load(Relaxed) >> GROUP_SHIFT) as u16)
+    }
+
+    /// It is charged to `group` from now on. Whoever calls has the page for itself.
+    pub(crate) fn set_group(&self, group: GroupId) {
+        let flags = self.flags.load(Relaxed) & FLAGS;
+        self.flags.store(flags | u32::from(group.0) << GROUP_SHIFT, Relaxed);
     }
 
     /// References at this moment.

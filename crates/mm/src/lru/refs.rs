@@ -5,12 +5,14 @@
 use super::{LruDoor, LruGround};
 use crate::ground::{Machine, Order, Pfn};
 use crate::lru::page::{Page, PageFlag};
+use crate::memcg::GroupId;
+use crate::pages::AllocError;
 
 /// Pages given back together: `FOLIO_BATCH_SIZE` since 6.10; 15 before, which nothing here depends on.
 const BATCH: usize = 31;
 
 /// Flags that go with a page's contents.
-const CARRIED: [PageFlag; 8] = [
+const CARRIED: [PageFlag; 9] = [
     PageFlag::Active,
     PageFlag::Referenced,
     PageFlag::Dirty,
@@ -19,6 +21,7 @@ const CARRIED: [PageFlag; 8] = [
     PageFlag::Placed,
     PageFlag::ReadAhead,
     PageFlag::Mlocked,
+    PageFlag::Workingset,
 ];
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
@@ -34,7 +37,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
             self.lru_forget_each(&last[..count]);
             let blocks = last.map(|pfn| (pfn, self.map().frame(pfn).state().order));
             for &(pfn, _) in &blocks[..count] {
-                self.page(pfn).clear_mapping();
+                self.end_life(pfn);
             }
             if count > 0 {
                 self.pages()
@@ -60,8 +63,48 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// The page's life ends: what reclaim and rmap knew of it goes. Gives the order of its frame.
     pub(crate) fn forget_page(self, pfn: Pfn) -> Order {
         self.lru_forget(pfn);
-        self.page(pfn).clear_mapping();
+        self.end_life(pfn);
         self.map().frame(pfn).state().order
+    }
+
+    /// The page at `pfn`, which is on no list any more, belongs to nothing from now on and is charged to nobody.
+    pub(crate) fn end_life(self, pfn: Pfn) {
+        self.page(pfn).clear_mapping();
+        self.uncharge(pfn);
+    }
+
+    /// Charges the new page at `pfn` to the group of the task that runs; where that cannot be, it is freed.
+    ///
+    /// # Errors
+    /// Nothing more can be freed in the group.
+    #[inline]
+    pub(crate) fn charge(self, pfn: Pfn) -> Result<(), AllocError> {
+        if self.memcg().in_use() { self.charge_to(pfn, self.memcg().current()) } else { Ok(()) }
+    }
+
+    /// The same, to `group`.
+    ///
+    /// # Errors
+    /// As there.
+    #[cold]
+    pub(crate) fn charge_to(self, pfn: Pfn, group: GroupId) -> Result<(), AllocError> {
+        let order = self.pages().order_of(pfn);
+        let charged = self.memcg().charge(group, order.pages());
+        match charged {
+            Ok(()) => self.page(pfn).set_group(group),
+            Err(_) => self.pages().free(pfn, order).expect("it was just allocated"),
+        }
+        charged
+    }
+
+    /// The page at `pfn` is charged to nobody any more.
+    #[inline]
+    pub(crate) fn uncharge(self, pfn: Pfn) {
+        let group = self.page(pfn).group();
+        if group != GroupId::ROOT {
+            self.memcg().uncharge(group, self.pages().order_of(pfn).pages());
+            self.page(pfn).set_group(GroupId::ROOT);
+        }
     }
 
     /// Copies contents and flags; nobody can get at `from` meanwhile. `to` has one reference then, the caller's.
@@ -71,6 +114,9 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         let mut flags = [PageFlag::SwapBacked; CARRIED.len()];
         let count = set.zip(&mut flags).map(|(flag, slot)| *slot = flag).count();
         self.machine().copy(from, to, self.pages().order_of(from));
+        // The charge goes with it.
+        self.page(to).set_group(page.group());
+        page.set_group(GroupId::ROOT);
         self.page(to).init(page.mapping(), page.index(), &flags[..count]);
     }
 }

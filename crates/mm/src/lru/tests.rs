@@ -1,5 +1,5 @@
 use super::*;
-use crate::ground::Order;
+use crate::ground::{Order, ZoneKind};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::Mapping;
 use crate::mm::Mm;
@@ -99,8 +99,9 @@ fn the_oldest_are_isolated_and_come_back_to_the_head() {
     let pages: Vec<Pfn> = (0..40).map(|_| file_page(&mm, Request::USER)).collect();
     mm.lru().lru_drain_all();
     let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
-    let take =
-        |most| mm.lru().isolate(vec, LruList::InactiveFile, (most, ZoneKind::Movable), ReclaimEvent::Skip);
+    let take = |most| {
+        mm.lru().isolate(vec, LruList::InactiveFile, (most, ZoneKind::Movable), Some(ReclaimEvent::Skip))
+    };
     let oldest = take(5);
     assert_eq!(oldest.cluster.pages(), &pages[..5]);
     assert_eq!(mm.lru().isolated(vec, LruList::InactiveFile), 5);
@@ -126,7 +127,7 @@ fn pages_of_too_high_a_zone_are_passed_over() {
         mm.lru().lru_drain_all();
         let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
         let found =
-            mm.lru().isolate(vec, LruList::InactiveFile, (32, ZoneKind::Dma32), ReclaimEvent::Activate);
+            mm.lru().isolate(vec, LruList::InactiveFile, (32, ZoneKind::Dma32), Some(ReclaimEvent::Activate));
         assert_eq!((found.cluster.pages(), found.scanned), (&[wanted][..], 1), "{policy}");
         assert_eq!(counter(&mm, "pgskip_normal"), skipped, "{policy}");
         mm.lru().put_back(vec, &found.cluster, Generation::Inactive);
@@ -155,7 +156,8 @@ fn a_page_whose_writeback_ended_goes_next() {
     mm.lru().lru_drain_all();
     assert_eq!(counter(&mm, "pgrotated"), 1);
     let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
-    let first = mm.lru().isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
+    let first =
+        mm.lru().isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), Some(ReclaimEvent::Skip));
     assert_eq!(first.cluster.pages(), &[pages[20]]);
     mm.lru().put_back(vec, &first.cluster, Generation::Inactive);
     mm.lru().end_isolation(vec, LruList::InactiveFile, &first);
@@ -167,7 +169,7 @@ fn isolated_pages_may_change_sides() {
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
     let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
     let moved = |list, most, to| {
-        let found = mm.lru().isolate(vec, list, (most, ZoneKind::Movable), ReclaimEvent::Skip);
+        let found = mm.lru().isolate(vec, list, (most, ZoneKind::Movable), Some(ReclaimEvent::Skip));
         mm.lru().put_back(vec, &found.cluster, to);
         mm.lru().end_isolation(vec, list, &found);
     };
@@ -184,7 +186,8 @@ fn who_comes_second_leaves_a_page_where_it_is() {
     let mm = mm("linux-6.18");
     let pages: Vec<Pfn> = (0..31).map(|_| file_page(&mm, Request::USER)).collect();
     let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
-    let found = mm.lru().isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), ReclaimEvent::Skip);
+    let found =
+        mm.lru().isolate(vec, LruList::InactiveFile, (1, ZoneKind::Movable), Some(ReclaimEvent::Skip));
     // As a huge page does that could not be split.
     mm.lru().lru_add(pages[0]);
     mm.lru().lru_drain_all();

@@ -3,10 +3,103 @@
 //! kernels weigh by pages that were rotated among those scanned, which comes to much the same and is not told apart).
 
 use crate::ground::PAGE_SHIFT;
-use crate::lru::LruList;
+use crate::lru::{LruList, SWAP_CLUSTER_MAX};
 
 /// Base pages by [`LruList`].
 pub(super) type PerList = [u32; LruList::COUNT];
+
+/// What the target's lists looked like as a pass began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct View {
+    /// Whether active pages may age: anonymous ones, those of files.
+    pub(super) may_age: [bool; 2],
+    pub(super) cache: Cache,
+    pub(super) trims: Trims,
+    /// What anonymous pages and those of files cost of late.
+    pub(super) cost: [u32; 2],
+}
+
+/// How much there is of files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Cache {
+    #[default]
+    Ordinary,
+    /// Plenty that nobody uses: no need to swap.
+    Plenty,
+    /// So little that taking it would only bring it back at once.
+    Tiny,
+}
+
+/// Whether plenty of unused pages of files spares anonymous ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Trims {
+    #[default]
+    Cache,
+    /// That was tried, and nothing could be freed.
+    Nothing,
+}
+
+/// A node's or zone's memory, in base pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PlaceMemory {
+    pub(super) file: u32,
+    pub(super) inactive_anon: u32,
+    pub(super) free: u32,
+    /// The high marks of its zones together.
+    pub(super) high: u32,
+}
+
+/// What a view is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looks {
+    pub(super) sizes: PerList,
+    pub(super) priority: u32,
+    pub(super) may_age: [bool; 2],
+    pub(super) trims: Trims,
+}
+
+impl Looks {
+    /// `memory`: where the whole machine is short.
+    pub(super) fn view(self, memory: Option<PlaceMemory>, cost: [u32; 2]) -> View {
+        let Self { sizes, priority, may_age, trims } = self;
+        let [anon_ages, file_ages] = may_age;
+        let is_tiny = |memory: PlaceMemory| {
+            memory.file + memory.free <= memory.high && !anon_ages && memory.inactive_anon >> priority > 0
+        };
+        let has_unused = sizes[LruList::InactiveFile.index()] >> priority > 0 && !file_ages;
+        let cache = match memory {
+            Some(memory) if is_tiny(memory) => Cache::Tiny,
+            _ if has_unused && trims == Trims::Cache => Cache::Plenty,
+            _ => Cache::Ordinary,
+        };
+        View { may_age, cache, trims, cost }
+    }
+}
+
+/// Whose pages are too many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whose {
+    Machine,
+    Group,
+}
+
+/// What of a group is protected, and what it has, in base pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Kept {
+    pub(super) pages: u64,
+    pub(super) of: u64,
+}
+
+impl Kept {
+    /// The part of `size` pages that may be looked at: at least 32 of a protected group.
+    fn rest(self, size: u32) -> u32 {
+        if self.pages == 0 {
+            return size;
+        }
+        let kept = u64::from(size) * self.pages / (self.of.max(self.pages) + 1);
+        (size - kept as u32).max(SWAP_CLUSTER_MAX as u32)
+    }
+}
 
 /// What the division goes by.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +109,9 @@ pub(super) struct Weighing {
     pub(super) swappiness: u32,
     /// Whether anonymous pages have anywhere to go.
     pub(super) room_for_anon: bool,
-    /// What anonymous pages and those of files cost of late.
-    pub(super) cost: [u32; 2],
-    /// Free pages of the node, and the high marks of its zones together.
-    pub(super) free: u32,
-    pub(super) high: u32,
+    pub(super) whose: Whose,
+    pub(super) view: View,
+    pub(super) kept: Kept,
 }
 
 /// Whose pages go.
@@ -36,10 +127,10 @@ enum Share {
 
 /// Pages to look at, of each list.
 pub(super) fn scan_counts(sizes: PerList, by: Weighing) -> PerList {
-    let share = share(sizes, by);
+    let share = share(by);
     let mut counts = [0; LruList::COUNT];
     for list in LruList::ALL {
-        let part = u64::from(sizes[list.index()] >> by.priority);
+        let part = u64::from(by.kept.rest(sizes[list.index()]) >> by.priority);
         let pages = match (share, list.is_file()) {
             (Share::Equal, _) | (Share::Anon, false) | (Share::File, true) => part,
             (Share::Anon, true) | (Share::File, false) => 0,
@@ -51,30 +142,20 @@ pub(super) fn scan_counts(sizes: PerList, by: Weighing) -> PerList {
     counts
 }
 
-fn share(sizes: PerList, by: Weighing) -> Share {
-    let size = |list: LruList| sizes[list.index()];
-    if !by.room_for_anon {
+fn share(by: Weighing) -> Share {
+    if !by.room_for_anon || by.whose == Whose::Group && by.swappiness == 0 {
         return Share::File;
     }
     if by.priority == 0 && by.swappiness > 0 {
         return Share::Equal;
     }
-    let file = size(LruList::InactiveFile) + size(LruList::ActiveFile);
-    // So few pages of files are left that taking them would only bring them back at once.
-    let file_is_tiny = file + by.free <= by.high
-        && size(LruList::InactiveAnon) >> by.priority > 0
-        && !inactive_is_low(sizes, LruList::InactiveAnon);
-    if file_is_tiny {
-        return Share::Anon;
+    match by.view.cache {
+        Cache::Tiny => return Share::Anon,
+        Cache::Plenty => return Share::File,
+        Cache::Ordinary => {}
     }
-    // Plenty of pages of files that nobody uses: no need to swap.
-    let trims_cache =
-        size(LruList::InactiveFile) >> by.priority > 0 && !inactive_is_low(sizes, LruList::InactiveFile);
-    if trims_cache || by.swappiness == 0 {
-        return Share::File;
-    }
-    let total = u64::from(by.cost[0]) + u64::from(by.cost[1]);
-    let (anon_cost, file_cost) = (total + u64::from(by.cost[0]), total + u64::from(by.cost[1]));
+    let [anon, file] = by.view.cost.map(u64::from);
+    let (anon_cost, file_cost) = (anon + file + anon, anon + file + file);
     let sum = anon_cost + file_cost;
     let weigh = |weight: u32, cost: u64| u64::from(weight) * (sum + 1) / (cost + 1);
     Share::Parts(weigh(by.swappiness, anon_cost), weigh(200 - by.swappiness, file_cost))
@@ -119,8 +200,22 @@ pub(super) fn rest_in_proportion(targets: PerList, left: PerList) -> Option<PerL
 mod tests {
     use super::*;
 
-    const EVEN: Weighing =
-        Weighing { priority: 2, swappiness: 100, room_for_anon: true, cost: [0, 0], free: 1000, high: 100 };
+    const EVEN: Weighing = Weighing {
+        priority: 2,
+        swappiness: 100,
+        room_for_anon: true,
+        whose: Whose::Machine,
+        view: View { may_age: [false; 2], cache: Cache::Ordinary, trims: Trims::Cache, cost: [0; 2] },
+        kept: Kept { pages: 0, of: 0 },
+    };
+
+    /// As a machine with so much free and these high marks sees lists of which none had refaults.
+    fn seen(sizes: PerList, free: u32, high: u32) -> PerList {
+        let may_age = [LruList::InactiveAnon, LruList::InactiveFile].map(|list| inactive_is_low(sizes, list));
+        let looks = Looks { sizes, priority: EVEN.priority, may_age, trims: Trims::Cache };
+        let memory = PlaceMemory { file: sizes[2] + sizes[3], inactive_anon: sizes[0], free, high };
+        scan_counts(sizes, Weighing { view: looks.view(Some(memory), [0; 2]), ..EVEN })
+    }
 
     #[test]
     fn a_pass_looks_at_a_part_of_each_list() {
@@ -142,17 +237,17 @@ mod tests {
         let sizes = [400, 400, 400, 1200];
         let sixty = scan_counts(sizes, Weighing { swappiness: 60, ..EVEN });
         assert_eq!(sixty, [30, 30, 70, 210]);
-        let dear = scan_counts(sizes, Weighing { swappiness: 60, cost: [1000, 0], ..EVEN });
+        let view = View { cost: [1000, 0], ..EVEN.view };
+        let dear = scan_counts(sizes, Weighing { swappiness: 60, view, ..EVEN });
         assert!(dear[0] < sixty[0] && dear[2] > sixty[2], "{dear:?}");
         assert_eq!(scan_counts(sizes, Weighing { swappiness: 0, ..EVEN })[..2], [0, 0]);
     }
 
     #[test]
     fn unused_cache_goes_before_anonymous_memory() {
-        assert_eq!(scan_counts([400, 400, 1200, 400], EVEN), [0, 0, 300, 100]);
+        assert_eq!(seen([400, 400, 1200, 400], 1000, 100), [0, 0, 300, 100]);
         // But not the last of it.
-        let short = Weighing { free: 10, high: 5000, ..EVEN };
-        assert_eq!(scan_counts([400, 400, 1200, 400], short), [100, 100, 0, 0]);
+        assert_eq!(seen([400, 400, 1200, 400], 10, 5000), [100, 100, 0, 0]);
     }
 
     #[test]
@@ -164,9 +259,22 @@ mod tests {
 
     #[test]
     fn few_pages_of_files_are_spared_only_while_anonymous_ones_wait_to_go() {
-        let short = Weighing { free: 10, high: 5000, ..EVEN };
-        assert_eq!(scan_counts([400, 400, 1200, 400], short), [100, 100, 0, 0]);
-        assert_eq!(scan_counts([399, 400, 1200, 400], short), [0, 0, 300, 100], "they have to age first");
+        assert_eq!(seen([400, 400, 1200, 400], 10, 5000), [100, 100, 0, 0]);
+        assert_eq!(seen([399, 400, 1200, 400], 10, 5000), [0, 0, 300, 100], "they have to age first");
+    }
+
+    #[test]
+    fn a_protected_group_gives_of_what_is_beyond() {
+        let sizes = [0, 0, 4000, 0];
+        let of = |kept: u64| scan_counts(sizes, Weighing { kept: Kept { pages: kept, of: 4000 }, ..EVEN })[2];
+        // 3999 of 4001 parts of 2000 pages are kept, and so on; half of what is looked at is for anonymous pages.
+        assert_eq!([0, 1000, 2000, 5000].map(of), [500, 375, 250, 4]);
+    }
+
+    #[test]
+    fn in_a_group_nothing_is_swapped_at_swappiness_0() {
+        let last = Weighing { priority: 0, swappiness: 0, whose: Whose::Group, ..EVEN };
+        assert_eq!(scan_counts([100, 100, 100, 100], last), [0, 0, 100, 100]);
     }
 
     #[test]

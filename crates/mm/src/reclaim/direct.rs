@@ -1,6 +1,7 @@
 //! Reclaim by a request for itself (`try_to_free_pages`): all zones that would do for it, at ever higher priority, until
 //! 32 pages are free.
 
+use super::groups::next_effort;
 use super::{DEF_PRIORITY, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Machine, Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, Relaxed, Span, Work, ZoneKind};
 use crate::pages::{Search, Zone, decide_by_sum};
@@ -26,23 +27,36 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         // On a machine of a few pages, all that could go may be in a batch.
         self.lru().lru_drain_cpu(self.machine().cpu());
         let mut scan = Scan::new(Reclaimer::Direct, search.request.order, search.request.highest);
+        while !self.try_to_free(search, &mut scan) && next_effort(&mut scan, self.memcg().in_use()) {}
+        let work = Work { order: search.request.order, count: scan.reclaimed, ..Work::default() };
+        self.machine().leave(Span::DirectReclaim, since, work);
+        scan.reclaimed
+    }
+
+    /// All priorities, until there is enough; says whether anything was freed, or it makes no sense to go on.
+    fn try_to_free(self, search: Search<'_>, scan: &mut Scan) -> bool {
+        let mut goes_on = true;
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
-            if self.pages().is_killed(self.machine().task()) {
+            let met = if self.pages().is_killed(self.machine().task()) {
+                None
+            } else {
+                self.shrink_zones(search, scan)
+            };
+            let Some(met) = met else {
+                goes_on = false;
                 break;
-            }
-            let Some(met) = self.shrink_zones(search, &mut scan) else { break };
+            };
             if scan.reclaimed >= scan.to_reclaim {
                 break;
             }
-            self.shrink_slabs(&scan);
+            self.shrink_slabs(scan);
             if let Some(wait) = self.congestion_wait(search, met) {
                 self.machine().block(wait);
             }
         }
-        let work = Work { order: search.request.order, count: scan.reclaimed, ..Work::default() };
-        self.machine().leave(Span::DirectReclaim, since, work);
-        scan.reclaimed
+        self.end_of_reclaim(scan);
+        scan.reclaimed > 0 || !goes_on
     }
 
     /// How long a request waits for pages to be written after a pass that met so many of them, if it does.

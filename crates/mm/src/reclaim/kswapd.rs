@@ -4,6 +4,7 @@
 //! Since 4.8 a node is in balance when any zone that would do is above its high mark; before, every zone had to be
 //! (for a block of a higher order: zones with a quarter of the pages).
 
+use super::balance::{Cache, Trims};
 use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{AtomicU32, AtomicU64, Daemon, Machine, Nanos, Node, Order, Relaxed, ZoneKind};
 use crate::lru::SWAP_CLUSTER_MAX;
@@ -210,30 +211,45 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         self.pages().set_reclaim_active(node, ReclaimState::Active);
         let mut boost: u32 = boosts.iter().map(|(_, pages)| pages).sum();
         let mut scan = kswapd_scan(goal, boost);
+        loop {
+            self.go_through_priorities(node, goal, (&mut scan, &mut boost));
+            let spared = scan.view.cache == Cache::Plenty && scan.view.trims == Trims::Cache;
+            if scan.reclaimed > 0 || scan.priority > 0 || !spared {
+                break;
+            }
+            // Unused pages of files alone were looked at, and none could go: once more, with all.
+            scan = kswapd_scan(goal, boost);
+            scan.view.trims = Trims::Nothing;
+        }
+        self.end_of_reclaim(&scan);
+        self.settle(node, &boosts, &scan);
+        scan.order
+    }
+
+    /// Passes at ever higher priority, until `node` is in balance.
+    fn go_through_priorities(self, node: Node, goal: Goal, (scan, boost): (&mut Scan, &mut u32)) {
         while scan.priority > 0 {
             let balanced = self.is_balanced(node, Goal { order: scan.order, ..goal });
-            if balanced && boost == 0 {
+            if balanced && *boost == 0 {
                 break;
             }
-            if !balanced && boost > 0 {
+            if !balanced && *boost > 0 {
                 // Low memory is more urgent than what fragmentation wants.
-                boost = 0;
-                scan = Scan { reclaimed: scan.reclaimed, ..kswapd_scan(goal, boost) };
+                *boost = 0;
+                *scan = Scan { reclaimed: scan.reclaimed, ..kswapd_scan(goal, *boost) };
             }
             let before = scan.reclaimed;
-            let scanned_enough = self.kswapd_pass(node, &mut scan);
+            let scanned_enough = self.kswapd_pass(node, scan);
             let freed = scan.reclaimed - before;
-            if boost > 0 && freed == 0 {
+            if *boost > 0 && freed == 0 {
                 break;
             }
-            let gentle = boost > 0 && scan.priority <= DEF_PRIORITY - 2;
-            boost = boost.saturating_sub(freed);
+            let gentle = *boost > 0 && scan.priority <= DEF_PRIORITY - 2;
+            *boost = boost.saturating_sub(freed);
             if freed == 0 || !scanned_enough && !gentle {
                 scan.priority -= 1;
             }
         }
-        self.settle(node, &boosts, &scan);
-        scan.order
     }
 
     /// One pass at the scan's priority; says whether it looked at as many pages as were wanted (`kswapd_shrink_node`).

@@ -1,10 +1,13 @@
 //! A pass over a set of lists: pages age from the active to the inactive lists, and those at the tails of the inactive
 //! ones are freed, 32 blocks at a time.
 
-use super::balance::{PerList, Weighing, inactive_is_low, rest_in_proportion, scan_counts};
+use super::balance::{
+    Kept, Looks, PerList, PlaceMemory, Weighing, Whose, inactive_is_low, rest_in_proportion, scan_counts,
+};
 use super::{DEF_PRIORITY, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
-use crate::ground::{Machine, Nanos, Relaxed, ZoneKind};
-use crate::lru::{Generation, LruList, ReclaimEvent, SWAP_CLUSTER_MAX, VecId};
+use crate::ground::{Machine, Nanos, ZoneKind};
+use crate::lru::{Cluster, Cost, Generation, LruList, ReclaimEvent, SWAP_CLUSTER_MAX, VecEvent, VecId};
+use crate::memcg::GroupId;
 use crate::pages::{Zone, decide_by_sum};
 use crate::rules::knobs::Knob;
 
@@ -13,12 +16,63 @@ use crate::rules::knobs::Knob;
 const ISOLATED_WAIT: Nanos = Nanos(20_000_000);
 
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
+    /// What the target's lists look like before a pass (`prepare_scan_control`).
+    pub(super) fn look_at(self, scan: &mut Scan) {
+        let vec = scan.vec;
+        let stat = self.lru().stat(vec);
+        let may_age = |list: LruList| {
+            scan.effort.ages_all
+                || self.lru().refaults_since(vec, list, &stat)
+                || inactive_is_low(stat.sizes, list)
+        };
+        let may_age = [may_age(LruList::InactiveAnon), may_age(LruList::InactiveFile)];
+        let looks = Looks { sizes: stat.sizes, priority: scan.priority, may_age, trims: scan.view.trims };
+        let memory = (scan.target == GroupId::ROOT).then(|| self.memory_of(vec, stat.sizes));
+        if M::WATCHES_KNOBS {
+            self.watch_marks(scan, looks, memory);
+        }
+        scan.view = looks.view(memory, self.lru().cost(vec));
+    }
+
+    /// How much of a node's or zone's memory is free, and its pages of files. Without groups what is `seen` of its lists is so.
+    fn memory_of(self, vec: VecId, seen: PerList) -> PlaceMemory {
+        let zones = || self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone).place() == vec.place());
+        let size = |list: LruList| {
+            if self.memcg().in_use() {
+                zones().map(|zone| self.lru().zone_size(zone, list)).sum()
+            } else {
+                seen[list.index()]
+            }
+        };
+        PlaceMemory {
+            file: size(LruList::InactiveFile) + size(LruList::ActiveFile),
+            inactive_anon: size(LruList::InactiveAnon),
+            free: zones().map(Zone::free_pages).sum(),
+            high: zones().map(|zone| zone.mark_high().pages).sum(),
+        }
+    }
+
+    /// Tells a machine that watches what the high marks decide.
+    fn watch_marks(self, scan: &Scan, looks: Looks, memory: Option<PlaceMemory>) {
+        let Some(memory) = memory else { return };
+        let zones =
+            || self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone).place() == scan.vec.place());
+        let (sizes, cost) = (self.sizes(scan.vec, scan.highest), self.lru().cost(scan.vec));
+        let weighing = self.weighing(scan.vec, scan);
+        let by_marks = |high: u32| {
+            let view = looks.view(Some(PlaceMemory { high, ..memory }), cost);
+            scan_counts(sizes, Weighing { view, ..weighing })
+        };
+        decide_by_sum(self.machine(), zones, Zone::mark_high, by_marks);
+    }
+
     /// Goes over the lists of `vec` once (`shrink_lruvec`).
     pub(super) fn shrink_lists(self, vec: VecId, scan: &mut Scan) {
         let targets = self.scan_targets(vec, scan);
         let mut left = targets;
         // A request that only begins may find what it needs in the first lists.
-        let mut in_proportion = scan.by == Reclaimer::Direct && scan.priority == DEF_PRIORITY;
+        let mut in_proportion =
+            scan.by == Reclaimer::Direct && scan.priority == DEF_PRIORITY && scan.target == GroupId::ROOT;
         let before = scan.reclaimed;
         while wants_more(&left) {
             for list in LruList::ALL {
@@ -35,36 +89,46 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             left = rest;
             in_proportion = true;
         }
-        if self.has_room_for_anon_in(vec)
-            && inactive_is_low(self.sizes(vec, scan.highest), LruList::ActiveAnon)
+        if self.has_room_for_anon_in(vec) && inactive_is_low(self.lru().stat(vec).sizes, LruList::ActiveAnon)
         {
             self.age(vec, LruList::ActiveAnon, SWAP_CLUSTER_MAX as u32, scan);
         }
     }
 
-    fn scan_targets(self, vec: VecId, scan: &Scan) -> PerList {
-        let state = self.own().vec(vec);
-        let zones = || self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone) == vec);
-        let sizes = self.sizes(vec, scan.highest);
-        let weighing = Weighing {
+    /// What the numbers of pages to look at go by.
+    fn weighing(self, vec: VecId, scan: &Scan) -> Weighing {
+        Weighing {
             priority: scan.priority,
             swappiness: self.knobs().get(Knob::Swappiness) as u32,
             room_for_anon: scan.may_swap && self.has_room_for_anon_in(vec),
-            cost: [state.cost[0].load(Relaxed), state.cost[1].load(Relaxed)],
-            free: zones().map(Zone::free_pages).sum(),
-            high: zones().map(|zone| zone.mark_high().pages).sum(),
-        };
-        if M::WATCHES_KNOBS {
-            let by_marks = |high: u32| scan_counts(sizes, Weighing { high, ..weighing });
-            decide_by_sum(self.machine(), zones, Zone::mark_high, by_marks);
+            whose: if scan.target == GroupId::ROOT { Whose::Machine } else { Whose::Group },
+            view: scan.view,
+            kept: Kept::default(),
         }
+    }
+
+    fn scan_targets(self, vec: VecId, scan: &mut Scan) -> PerList {
+        let kept = self.kept_of(vec, scan);
+        let weighing = Weighing { kept, ..self.weighing(vec, scan) };
+        let sizes = self.sizes(vec, scan.highest);
         let by = |swappiness: u64| scan_counts(sizes, Weighing { swappiness: swappiness as u32, ..weighing });
         self.knobs().decide(self.machine(), Knob::Swappiness, by)
     }
 
+    /// What of the group of `vec` is not to be taken. Where that is because of `memory.low`, there is more to be had.
+    fn kept_of(self, vec: VecId, scan: &mut Scan) -> Kept {
+        let protection = self.memcg().protection(scan.target, vec.group);
+        let by_low = !scan.effort.takes_low && protection.low > protection.min;
+        scan.skipped.low |= by_low;
+        Kept { pages: if by_low { protection.low } else { protection.min }, of: protection.usage }
+    }
+
     fn has_room_for_anon_in(self, vec: VecId) -> bool {
-        let mut zones = self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone) == vec);
-        zones.next().is_some_and(|zone| self.has_room_for_anon(zone.node()))
+        let mut zones =
+            self.zones().iter().filter(|zone| self.lru().vec_of_zone(zone).place() == vec.place());
+        let can_go =
+            |zone: &Zone<M>| self.swap().has_swap(vec.group) || self.slower_node(zone.node()).is_some();
+        zones.next().is_some_and(can_go)
     }
 
     fn sizes(self, vec: VecId, highest: ZoneKind) -> PerList {
@@ -74,22 +138,30 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn shrink_list(self, vec: VecId, list: LruList, most: u32, scan: &mut Scan) {
         if !list.is_active() {
             self.shrink_inactive(vec, list, most, scan);
-        } else if inactive_is_low(self.sizes(vec, scan.highest), list) {
+        } else if scan.view.may_age[usize::from(list.is_file())] {
             self.age(vec, list, most, scan);
+        } else {
+            scan.skipped.active = true;
         }
     }
 
     /// Moves the oldest pages of an active list to the inactive one, used or not: their accessed bits are cleared, and
-    /// who is used again before the inactive list's end comes back. (The kernel spares executable pages; there are none
-    /// here.)
+    /// who is used again before the inactive list's end comes back. Pages of programs' code that were used stay.
     fn age(self, vec: VecId, list: LruList, most: u32, scan: &Scan) {
         self.lru().lru_drain_cpu(self.machine().cpu());
-        let isolated = self.lru().isolate(vec, list, (most, scan.highest), ReclaimEvent::Refill);
+        let event = (scan.target == GroupId::ROOT).then_some(ReclaimEvent::Refill);
+        let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
+        let (mut inactive, mut active) = (Cluster::default(), Cluster::default());
         for &pfn in isolated.cluster.pages() {
-            self.rmap().referenced(pfn);
+            let used = self.rmap().referenced(pfn);
+            let stays = used.all() > 0 && used.by_code && list.is_file();
+            if stays { active.push(pfn) } else { inactive.push(pfn) }
         }
-        self.lru().put_back(vec, &isolated.cluster, Generation::Inactive);
+        let rotated = active.pages().iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum();
+        self.lru().put_back(vec, &active, Generation::Active);
+        self.lru().put_back(vec, &inactive, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);
+        self.lru().note_cost(vec, list, Cost { moved: 0, rotated });
     }
 
     /// Frees what it can of the oldest pages of an inactive list.
@@ -98,9 +170,11 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             self.machine().block(ISOLATED_WAIT);
         }
         self.lru().lru_drain_cpu(self.machine().cpu());
-        let event = match scan.by {
-            Reclaimer::Kswapd => ReclaimEvent::ScanKswapd,
-            Reclaimer::Direct => ReclaimEvent::ScanDirect,
+        let event = match (scan.by, scan.target) {
+            (Reclaimer::Kswapd, _) => Some(ReclaimEvent::ScanKswapd),
+            (Reclaimer::Direct, GroupId::ROOT) => Some(ReclaimEvent::ScanDirect),
+            // To 7.0 the kernel counts what is done in a group for the group alone.
+            (Reclaimer::Direct, _) => None,
         };
         let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
         scan.scanned += isolated.scanned;
@@ -112,25 +186,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         scan.met.taken += isolated.taken;
         scan.met.add(outcome.met);
         let rotated = isolated.scanned.saturating_sub(outcome.freed);
-        self.note_cost(vec, list, rotated + outcome.written * SWAP_CLUSTER_MAX as u32);
+        self.lru().count_in(vec, VecEvent::StealFile.of_kind(list), outcome.freed);
+        self.lru().note_cost(vec, list, Cost { moved: outcome.written, rotated });
     }
 
     /// Whether so many pages are isolated that requests would find the lists empty though memory is full: more than an
     /// eighth of those that are still there.
     fn too_many_isolated(self, vec: VecId, list: LruList) -> bool {
         self.lru().isolated(vec, list) > self.lru().list_size(vec, list, ZoneKind::Movable) >> 3
-    }
-
-    /// What pages of `list`'s kind cost goes up; what is long ago counts for less.
-    fn note_cost(self, vec: VecId, list: LruList, pages: u32) {
-        let cost = &self.own().vec(vec).cost;
-        cost[usize::from(list.is_file())].fetch_add(pages, Relaxed);
-        let [anon, file] = [cost[0].load(Relaxed), cost[1].load(Relaxed)];
-        let listed: u32 = self.sizes(vec, ZoneKind::Movable).iter().sum();
-        if anon.saturating_add(file) > listed / 4 {
-            cost[0].store(anon / 2, Relaxed);
-            cost[1].store(file / 2, Relaxed);
-        }
     }
 }
 

@@ -13,6 +13,7 @@
 mod balance;
 mod demote;
 mod direct;
+mod groups;
 mod guests;
 mod kswapd;
 mod lists;
@@ -25,13 +26,16 @@ use alloc::boxed::Box;
 
 use crate::cache::FilesDoor;
 use crate::compact::{CompactDoor, CompactGround};
-use crate::ground::{AtomicU32, Machine, Node, Order, Relaxed, Topology, ZoneKind};
+use crate::ground::{AtomicU32, LockClass, Locked, Machine, Node, Order, Relaxed, Topology, ZoneKind};
 use crate::lru::{LruDoor, LruList, VecId};
+use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::{Search, Zone, door};
 use crate::rules::policy::LruRule;
 use crate::slab::{SlabDoor, SlabGround};
-use crate::vm::{RmapDoor, SpacesDoor, SpacesGround};
+use crate::vm::{RmapDoor, SpacesDoor, SpacesGround, SwapDoor};
 
+use balance::View;
+use groups::Cursors;
 pub(crate) use guests::Asking;
 use kswapd::NodeState;
 
@@ -58,8 +62,14 @@ pub(crate) struct Scan {
     order: Order,
     /// The highest zone that will do for it.
     highest: ZoneKind,
-    /// The set of lists that it is at.
+    /// The group that is too large; the root where the whole machine is short.
+    target: GroupId,
+    /// The target's set of lists where it is at.
     vec: VecId,
+    effort: Effort,
+    skipped: Skipped,
+    /// What the lists there looked like as the pass began.
+    view: View,
     priority: u32,
     to_reclaim: u32,
     may_swap: bool,
@@ -67,6 +77,26 @@ pub(crate) struct Scan {
     reclaimed: u32,
     /// What stood in the way since this was last cleared.
     met: Met,
+}
+
+/// How far a reclaimer goes beyond what it does at first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Effort {
+    /// It looks at all groups, and does not go on where another stopped.
+    all_groups: bool,
+    /// Active pages age though there are inactive ones enough.
+    ages_all: bool,
+    /// Groups within `memory.low` give too.
+    takes_low: bool,
+}
+
+/// What was passed over that could be tried.
+#[derive(Clone, Copy, Debug, Default)]
+struct Skipped {
+    /// An active list.
+    active: bool,
+    /// A group within `memory.low`, or part of one.
+    low: bool,
 }
 
 /// Pages that reclaim came upon.
@@ -100,8 +130,12 @@ impl Scan {
             by,
             order,
             highest,
+            target: GroupId::ROOT,
             priority: DEF_PRIORITY,
             vec: VecId::default(),
+            effort: Effort::default(),
+            skipped: Skipped::default(),
+            view: View::default(),
             to_reclaim: crate::lru::SWAP_CLUSTER_MAX as u32,
             may_swap: true,
             scanned: 0,
@@ -111,34 +145,34 @@ impl Scan {
     }
 }
 
-/// What reclaim remembers of a set of lists.
+/// What reclaim remembers of a node or zone.
 #[derive(Debug, Default)]
-struct VecState {
-    /// What reclaiming anonymous pages and those of files cost of late, in pages that had to be written or turned out to
-    /// be in use (5.8's `anon_cost` and `file_cost`).
-    cost: [AtomicU32; 2],
+struct PlaceState {
     /// All that was isolated last was being written: 1 if so.
     writeback: AtomicU32,
 }
 
 /// What reclaim remembers.
 #[derive(Debug)]
-pub struct Reclaim {
+pub struct Reclaim<M: Machine> {
     nodes: Box<[NodeState]>,
-    vecs: Box<[VecState]>,
+    places: Box<[PlaceState]>,
+    /// Where the walk over the groups stands.
+    cursors: Locked<M, Cursors>,
     /// For each node, where its pages are demoted to.
     slower: Box<[Option<Node>]>,
 }
 
-impl Reclaim {
+impl<M: Machine> Reclaim<M> {
     /// Nothing has happened yet on this machine.
-    pub(crate) fn new(topology: &Topology) -> Self {
+    pub(crate) fn new(machine: &M, topology: &Topology) -> Self {
         let nodes = topology.nodes.len();
         let zones: usize = topology.nodes.iter().map(|node| node.zones.len()).sum();
         Self {
             slower: demote::slower_nodes(topology),
             nodes: (0..nodes).map(|_| NodeState::default()).collect(),
-            vecs: (0..nodes.max(zones)).map(|_| VecState::default()).collect(),
+            places: (0..nodes.max(zones)).map(|_| PlaceState::default()).collect(),
+            cursors: Locked::new(machine, LockClass::Other, 7, Cursors::default()),
         }
     }
 
@@ -146,15 +180,15 @@ impl Reclaim {
         &self.nodes[usize::from(node.0)]
     }
 
-    fn vec(&self, vec: VecId) -> &VecState {
-        &self.vecs[vec.index()]
+    fn place(&self, vec: VecId) -> &PlaceState {
+        &self.places[vec.place()]
     }
 }
 
 /// What reclaim stands on.
 pub trait ReclaimGround<M: Machine>: CompactGround<M> + SpacesGround<M> + SlabGround<M> {
     /// Reclaim's own.
-    fn reclaim_state(&self) -> &Reclaim;
+    fn reclaim_state(&self) -> &Reclaim<M>;
 
     /// `search` fails, and nothing more can be done for it: whoever keeps reports is told.
     fn out_of_memory(&self, search: Search<'_>);
@@ -162,8 +196,8 @@ pub trait ReclaimGround<M: Machine>: CompactGround<M> + SpacesGround<M> + SlabGr
 
 door! {
     /// Reclaim: kswapd, direct reclaim, and what a request tries when no block is at hand.
-    ReclaimDoor on ReclaimGround, Reclaim: reclaim_state, to {
-        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, compaction: CompactDoor, slabs: SlabDoor
+    ReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to {
+        memcg: MemcgDoor, lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, compaction: CompactDoor, slabs: SlabDoor
     }
 }
 
@@ -171,14 +205,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Base pages of `zone` that reclaim could free: those of files, and anonymous ones where there is room for them.
     pub(crate) fn reclaimable_pages(self, zone: &Zone<M>) -> u32 {
         let usable = |list: &LruList| list.is_file() || self.has_room_for_anon(zone.node());
-        let size = |list| self.lru().zone_size(zone.id(), list);
+        let size = |list| self.lru().zone_size(zone, list);
         LruList::ALL.into_iter().filter(usable).map(size).sum()
     }
 
     /// Whether anonymous pages of `node` have anywhere to go: to swap, or to slower memory.
     fn has_room_for_anon(self, node: Node) -> bool {
-        let (used, size) = self.spaces().swap_pages();
-        used < size || self.slower_node(node).is_some()
+        self.swap().has_swap(GroupId::ROOT) || self.slower_node(node).is_some()
     }
 
     /// Frees pages of `node`: one pass over its lists at the scan's priority.
@@ -195,18 +228,19 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 }
             }
         }
-        if scan.reclaimed > before {
+        if scan.reclaimed > before && scan.target == GroupId::ROOT {
             self.own().node(node).failures.store(0, Relaxed);
         }
     }
 
     /// One pass over a set of lists, and more while that makes progress towards a block of a higher order.
     fn shrink_for_order(self, vec: VecId, node: Node, scan: &mut Scan) {
+        let vec = VecId { group: scan.target, ..vec };
         scan.vec = vec;
         loop {
             let (reclaimed, scanned) = (scan.reclaimed, scan.scanned);
             scan.met = Met::default();
-            self.shrink_lists(vec, scan);
+            self.shrink_groups(scan);
             self.note_what_was_met(vec, scan);
             let (freed, looked) = (scan.reclaimed - reclaimed, scan.scanned - scanned);
             if looked == 0 || !self.should_continue(vec, (node, freed), scan) {
@@ -228,7 +262,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             return false;
         }
         let mut lists = LruList::ALL.into_iter().filter(|list| !list.is_active());
-        let inactive = |list| self.lru().list_size(vec, list, scan.highest);
+        let inactive = |list| self.lru().stat(vec).sizes[LruList::index(list)];
         let left: u32 = lists.by_ref().map(inactive).sum();
         left > self.compaction().compact_gap(scan.order)
             && scan.reclaimed < self.compaction().compact_gap(scan.order)
@@ -247,7 +281,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if taken == 0 {
             return;
         }
-        let state = self.own().vec(vec);
+        let state = self.own().place(vec);
         if scan.by == Reclaimer::Kswapd {
             state.writeback.store(u32::from(writeback == taken), Relaxed);
             if immediate > 0 {

@@ -5,7 +5,8 @@ use super::{Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Cluster, ReclaimEvent};
-use crate::rules::policy::AnonRule;
+use crate::memcg::GroupId;
+use crate::rules::policy::{AnonRule, WorkingsetRule};
 use crate::vm::rmap::Leave;
 
 /// Where a page goes.
@@ -85,13 +86,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn end_of_life(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Order {
         let order = self.map().frame(pfn).state().order;
         self.lru().lru_forget(pfn);
-        self.lru().page(pfn).clear_mapping();
         outcome.freed += order.pages();
-        let event = match scan.by {
-            Reclaimer::Kswapd => ReclaimEvent::StealKswapd,
-            Reclaimer::Direct => ReclaimEvent::StealDirect,
-        };
-        self.lru().count(pfn, event);
+        match (scan.by, scan.target) {
+            (Reclaimer::Kswapd, _) => self.lru().count(pfn, ReclaimEvent::StealKswapd),
+            (Reclaimer::Direct, GroupId::ROOT) => self.lru().count(pfn, ReclaimEvent::StealDirect),
+            (Reclaimer::Direct, _) => {}
+        }
+        self.lru().end_life(pfn);
         order
     }
 
@@ -116,7 +117,6 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         match self.page_use(pfn) {
             Use::Often => return Fate::Activate,
             Use::Once => return Fate::Keep,
-            Use::Read if page.has(PageFlag::Dirty) => return Fate::Keep,
             Use::Read | Use::None => {}
         }
         if demotion == Demotion::First && self.demotion_target(pfn).is_some() {
@@ -132,7 +132,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 }
                 unmapped
             }
-            Mapping::Anon(_) => self.swap_out(pfn, outcome),
+            Mapping::Anon(_) => self.swap_out(pfn, scan, outcome),
             Mapping::File(_) => self.rmap().try_to_unmap(pfn, Leave::Nothing),
             Mapping::None => false,
         };
@@ -142,14 +142,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if page.has(PageFlag::Dirty) && matches!(page.mapping(), Mapping::File(_)) {
             return self.met_dirty(pfn, outcome);
         }
-        if self.files().remove_mapping(pfn) { Fate::Free } else { Fate::Keep }
+        if self.files().remove_mapping(pfn, scan.target) { Fate::Free } else { Fate::Keep }
     }
 
     /// How the page was used since this was last asked.
     fn page_use(self, pfn: Pfn) -> Use {
         let page = self.lru().page(pfn);
-        let read = page.has(PageFlag::Referenced);
-        let entries = self.rmap().referenced(pfn).saturating_sub(u32::from(read));
+        let used = self.rmap().referenced(pfn);
+        let (read, entries) = (used.read, used.entries);
         if entries == 0 {
             let counts = read && !page.has(PageFlag::SwapBacked);
             return if counts { Use::Read } else { Use::None };
@@ -159,7 +159,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             return Use::Often;
         }
         page.set(PageFlag::Referenced);
-        if read || entries > 1 { Use::Often } else { Use::Once }
+        let is_code = used.by_code && !page.has(PageFlag::SwapBacked);
+        if read || entries > 1 || is_code { Use::Often } else { Use::Once }
     }
 
     /// A page that is being written will be freed when that ends. If this is not the first time that one is met, kswapd is
@@ -167,7 +168,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn met_writeback(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Fate {
         let (page, pages) = (self.lru().page(pfn), self.map().frame(pfn).state().order.pages());
         outcome.met.writeback += pages;
-        let all_are = self.own().vec(scan.vec).writeback.load(Relaxed) == 1;
+        let all_are = self.own().place(scan.vec).writeback.load(Relaxed) == 1;
         if !page.set(PageFlag::Reclaim) {
             outcome.met.again += pages;
             if scan.by == Reclaimer::Kswapd && all_are {
@@ -188,14 +189,17 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Puts a slot of swap in the place of all entries that map an anonymous page; says whether none does any more. What is
     /// in swap is there at once: its writing takes no time here. A huge page is split first; the other parts follow in
     /// their turn.
-    fn swap_out(self, pfn: Pfn, outcome: &mut Outcome) -> bool {
+    fn swap_out(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
         if self.map().frame(pfn).state().order > Order::ZERO && !self.spaces().split_huge_page(pfn) {
             return false;
         }
-        let Some(slot) = self.spaces().swap_slot() else { return false };
+        let Some(slot) = self.swap().swap_slot(self.lru().page(pfn).group()) else { return false };
         let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(slot));
+        if unmapped && self.rules().reclaim.workingset == WorkingsetRule::All {
+            self.swap().leave_shadow(slot, self.lru().evict(pfn, scan.target));
+        }
         // The entries have references of their own.
-        self.spaces().swap_free(slot);
+        self.swap().swap_free(slot);
         if unmapped {
             outcome.written += 1;
         }

@@ -49,6 +49,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             counters.add("freehold_pageblock_steals", zone.stat().slow().steals.load(Relaxed));
             counters.add("freehold_ranges_borrowed", zone.stat().slow().borrowed.load(Relaxed));
         }
+        self.lru().add_group_counters(&mut counters);
         self.spaces().count_vm(&mut counters);
         self.reclaim().add_counters(&mut counters);
         counters.add("freehold_oom", self.own().count());

@@ -4,6 +4,7 @@
 mod blocks;
 pub(crate) mod check;
 pub(crate) mod counters;
+mod groups;
 pub mod oom;
 pub mod procfs;
 

@@ -136,9 +136,8 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
     }
 
     fn put_sums(self, text: &mut String) {
-        let sum = |list| {
-            self.zones().iter().map(|zone| u64::from(self.lru().zone_size(zone.id(), list))).sum::<u64>()
-        };
+        let sum =
+            |list| self.zones().iter().map(|zone| u64::from(self.lru().zone_size(zone, list))).sum::<u64>();
         let (dirty, memory) = (self.files().dirty_pages(), self.memory_use());
         put(
             text,
@@ -199,7 +198,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             (" active_file", LruList::ActiveFile),
             (" inactive_file", LruList::InactiveFile),
         ];
-        let lists = lists.map(|(name, list)| (name, u64::from(self.lru().zone_size(zone.id(), list))));
+        let lists = lists.map(|(name, list)| (name, u64::from(self.lru().zone_size(zone, list))));
         let sizes =
             [(" present", zone.present().into()), (" managed", zone.managed().into()), (" free_pcp", pcp)];
         for (name, pages) in rows.into_iter().chain(lists).chain(sizes) {

@@ -118,10 +118,15 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
             SlowEvents::bump(&self.own().events.thp_collapse_alloc_failed);
             return Collapse::NoMemory;
         };
+        if self.lru().charge(huge).is_err() {
+            SlowEvents::bump(&self.own().events.thp_collapse_alloc_failed);
+            return Collapse::NoMemory;
+        }
         SlowEvents::bump(&self.own().events.thp_collapse_alloc);
         if self.put_in_place(space, (start, table), huge, asker) {
             return Collapse::Done;
         }
+        self.lru().uncharge(huge);
         self.pages().free(huge, Order::PAGEBLOCK).expect("the block was allocated above and shown to nobody");
         Collapse::Stays
     }

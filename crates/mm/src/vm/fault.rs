@@ -10,13 +10,16 @@ use super::entry::{Entry, bit};
 use super::mempolicy::{InterleaveBy, MemPolicy};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
+use super::swap::Swapped;
 use super::table::{Held, Table};
 use super::{DirtyPages, Touch, Vpn};
 use super::{FaultDoor, SpacesDoor, SpacesGround};
 use crate::ground::ids::{Nanos, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine, Span, Work};
 use crate::ground::sync::{AtomicU64, Relaxed};
+use crate::lru::Came;
 use crate::lru::page::{Mapping, PageFlag};
+use crate::memcg::GroupId;
 use crate::pages::request::{AllocError, Request};
 use crate::pages::stat::{Counters, SlowEvents};
 use crate::rules::knobs::Knob;
@@ -172,6 +175,8 @@ pub(super) enum Contents {
     Zeros,
     /// It will be filled.
     Any,
+    /// It will be filled from swap, and charged to whom it belonged.
+    Swapped,
 }
 
 impl<M: Machine> Site<'_, M> {
@@ -250,6 +255,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             }
         };
         self.count_fault(space, result);
+        self.memcg().settle_high();
         let work = Work { count: u32::from(result.is_ok()), ..Work::default() };
         self.machine().leave(Span::Fault, since, work);
         result
@@ -319,10 +325,14 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     pub(super) fn alloc_page(self, site: &Site<'_, M>, contents: Contents) -> Result<Pfn, AllocError> {
         let (placement, zero) = (site.region.placement, contents == Contents::Zeros);
         let request = Request { node: placement.node, allowed: placement.allowed, zero, ..Request::USER };
-        match site.region.policy {
+        let pfn = match site.region.policy {
             MemPolicy::Local => self.alloc(request),
             policy => self.spaces().alloc_by(policy, site.turn(Order::ZERO), request),
+        }?;
+        if contents != Contents::Swapped {
+            self.lru().charge(pfn)?;
         }
+        Ok(pfn)
     }
 
     fn fault_anonymous(self, site: &Site<'_, M>) -> Attempt {
@@ -377,11 +387,19 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
 
     fn swap_in(self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
-        let pfn = self.alloc_page(site, Contents::Any)?;
+        let Some(Swapped { group, came }) = self.swap().swapped(slot) else { return Ok(None) };
+        let pfn = self.alloc_page(site, Contents::Swapped)?;
+        if group != GroupId::ROOT {
+            self.lru().charge_to(pfn, group)?;
+        }
+        if let Came::Back(shadow) = came {
+            self.lru().page(pfn).init(Mapping::None, 0, &[PageFlag::SwapBacked]);
+            self.lru().refault(pfn, shadow, |group| self.swap().has_swap(group));
+        }
         let installed = self.install_new(site, entry, pfn, FaultKind::Major)?;
         if installed.is_some() {
             site.space.stat.count_swapped(-1);
-            self.spaces().swap_free(slot);
+            self.swap().swap_free(slot);
             SlowEvents::bump(&self.own().events.pswpin);
         }
         Ok(installed)

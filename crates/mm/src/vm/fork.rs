@@ -144,7 +144,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     fn share(self, child: &AddressSpace<M>, entry: Entry, order: Order) -> Entry {
         self.machine().spend(Chore::CopyEntry, 1);
         if let Some(slot) = entry.slot() {
-            self.swap_get(slot);
+            self.swap().swap_get(slot);
             child.stat.count_swapped(1);
         }
         if entry.is_present() {

@@ -10,6 +10,7 @@ use super::fault::{Attempt, FaultKind, Faulted, Site};
 use super::region::{Backing, Protection};
 use super::{FaultDoor, SpacesGround, Vpn};
 use super::{File, FileKind, Touch};
+use crate::cache::Wanted;
 use crate::ground::ids::Pfn;
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::PageFlag;
@@ -76,10 +77,10 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let on_disk = file.kind() != FileKind::Memory;
         if on_disk && !self.files().has_page(file, index) {
             let reads = self.files().read_around(file, index, pattern, from);
-            let (pfn, there) = self.files().file_page(file, index, from)?;
+            let (pfn, there) = self.files().file_page(file, index, (Wanted::Contents, from))?;
             return Ok(Found { pfn, hit: false, reads: reads + u32::from(!there) });
         }
-        let (pfn, hit) = self.files().file_page(file, index, from)?;
+        let (pfn, hit) = self.files().file_page(file, index, (Wanted::Contents, from))?;
         let reads = if on_disk && hit {
             self.files().read_after_hit(file, (index, pfn), pattern, from)
         } else {

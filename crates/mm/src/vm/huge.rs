@@ -43,6 +43,10 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.count_huge_fallback(site.space);
             return None;
         };
+        if self.lru().charge(pfn).is_err() {
+            self.count_huge_fallback(site.space);
+            return None;
+        }
         let (page, index) = (self.lru().page(pfn), site.region.anon_index(site.vpn.table_start()));
         page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
@@ -117,13 +121,14 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             SlowEvents::bump(&self.own().events.thp_deferred_split_page);
             return false;
         }
-        let (dirty, placed) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed));
+        let (dirty, placed, group) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed), page.group());
         // Off its list, where it is found by its head; who meets it there gets no reference.
         self.lru().lru_forget(head);
         self.pages().split(head, Order::PAGEBLOCK).expect("a mapped huge page is an allocated block");
         for part in 0..PAGEBLOCK_PAGES {
             let (pfn, vpn) = (head.add(part), start.add(part));
             let page = self.lru().page(pfn);
+            page.set_group(group);
             page.init(mapping, index.wrapping_add(part), if dirty { &DIRTY } else { &CLEAN });
             if placed {
                 page.set(PageFlag::Placed);

@@ -66,6 +66,7 @@ pub(crate) use table::Table;
 use crate::cache::{FilesDoor, FilesGround};
 use crate::ground::machine::Machine;
 use crate::lru::LruDoor;
+use crate::memcg::MemcgDoor;
 use crate::pages::door;
 
 /// A file, which address spaces map.
@@ -80,25 +81,30 @@ pub trait SpacesGround<M: Machine>: FilesGround<M, Space = AddressSpace<M>> {
 door! {
     /// Address spaces: what programs do to them.
     SpacesDoor on SpacesGround, Vm<M>: address_spaces, to {
-        lru: LruDoor, files: FilesDoor, rmap: RmapDoor, collapses: CollapseDoor, faults: FaultDoor, tables: TablesDoor
+        memcg: MemcgDoor, lru: LruDoor, files: FilesDoor, rmap: RmapDoor, swap: SwapDoor, collapses: CollapseDoor, faults: FaultDoor, tables: TablesDoor
     }
+}
+
+door! {
+    /// Slots of swap: whose they are, what their pages left.
+    SwapDoor on SpacesGround, Vm<M>: address_spaces, to { memcg: MemcgDoor, spaces: SpacesDoor }
 }
 
 door! {
     /// Page faults.
     FaultDoor on SpacesGround, Vm<M>: address_spaces, to {
-        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, collapses: CollapseDoor, tables: TablesDoor
+        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, collapses: CollapseDoor, tables: TablesDoor
     }
 }
 
 door! {
     /// Page tables: entries cleared, split, copied, moved and write-protected, for whatever reason.
-    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor }
+    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor }
 }
 
 door! {
     /// From a page back to those who map it: whether they used it, out of their tables, over to another frame.
-    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor }
+    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor }
 }
 
 door! {

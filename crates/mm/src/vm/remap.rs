@@ -8,7 +8,7 @@ use super::entry::Entry;
 use super::region::{Backing, Region};
 use super::space::{AddressSpace, MapError};
 use super::{SpacesDoor, SpacesGround, Table, TablesDoor, Vpn};
-use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
+use crate::ground::ids::PAGEBLOCK_PAGES;
 use crate::ground::machine::{Chore, Machine};
 use crate::pages::request::AllocError;
 
@@ -237,7 +237,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             drop((held, to));
             if let Some(frame) = spare {
                 space.stat.count_tables(-1);
-                self.pages().free(frame, Order::ZERO).expect("a table's frame was allocated");
+                self.give_back(frame);
             }
             return;
         }

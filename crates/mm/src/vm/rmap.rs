@@ -23,6 +23,24 @@ pub(crate) enum Leave {
     Migration,
 }
 
+/// How a page was used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Used {
+    /// Entries that it was touched through.
+    pub(crate) entries: u32,
+    /// One of them is of a region that may be executed.
+    pub(crate) by_code: bool,
+    /// By a call.
+    pub(crate) read: bool,
+}
+
+impl Used {
+    /// In how many ways.
+    pub(crate) fn all(self) -> u32 {
+        self.entries + u32::from(self.read)
+    }
+}
+
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Calls `then` with every address space, and the pages of each of its tables, that may map the page at `pfn`, until
     /// it breaks.
@@ -50,9 +68,11 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         }
     }
 
-    /// In how many entries the page at `pfn` was touched since this was last asked; their accessed bits are cleared.
-    pub(crate) fn referenced(self, pfn: Pfn) -> u32 {
-        let (page, mut left, mut touched) = (self.lru().page(pfn), self.lru().page(pfn).mapped(), 0);
+    /// How the page at `pfn` was used since this was last asked; accessed bits are cleared, and what calls left.
+    pub(crate) fn referenced(self, pfn: Pfn) -> Used {
+        let (page, mut left) = (self.lru().page(pfn), self.lru().page(pfn).mapped());
+        let mut used = Used::default();
+        let is_file = !page.has(PageFlag::SwapBacked) && matches!(page.mapping(), Mapping::File(_));
         self.each_place(pfn, |space, stretch| {
             if left == 0 {
                 return ControlFlow::Break(());
@@ -63,13 +83,17 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                 let entry = held.entry(part);
                 if entry.is_present() && entry.head() == pfn {
                     self.machine().spend(Chore::RmapStep, 1);
-                    touched += u32::from(held.clear_bits(part, bit::ACCESSED).has(bit::ACCESSED));
+                    if held.clear_bits(part, bit::ACCESSED).has(bit::ACCESSED) {
+                        used.entries += 1;
+                        used.by_code |= is_file && space.is_code(self.machine(), part);
+                    }
                     left = left.saturating_sub(1);
                 }
             }
             ControlFlow::Continue(())
         });
-        touched + u32::from(page.clear(PageFlag::Referenced))
+        used.read = page.clear(PageFlag::Referenced);
+        used
     }
 
     /// Takes the page at `pfn`, which the caller holds a reference to, out of all page tables. What entries knew of
@@ -133,7 +157,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             self.files().mark_dirty(pfn);
         }
         if let Leave::Swap(slot) = leave {
-            self.spaces().swap_get(slot);
+            self.swap().swap_get(slot);
             space.stat.count_swapped(1);
             SlowEvents::bump(&self.own().events.pswpout);
         }

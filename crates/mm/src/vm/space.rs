@@ -10,6 +10,7 @@ use super::entry::bit;
 use super::family::Family;
 use super::khugepaged::Khugepaged;
 use super::mempolicy::InterleaveWeights;
+use super::region::Protection;
 use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, EntrySize, Table};
 use super::upper::UpperTables;
@@ -151,6 +152,12 @@ impl<M: Machine> AddressSpace<M> {
         // Held as long as the kernel's `down_read` takes.
         let regions = self.regions.lock_local(machine);
         regions.find(vpn).map(|region| (region.clone(), generation))
+    }
+
+    /// Whether what is mapped at `vpn` may be executed.
+    pub(super) fn is_code(&self, machine: &M, vpn: Vpn) -> bool {
+        let regions = self.regions.lock_local(machine);
+        regions.find(vpn).is_some_and(|region| region.protection == Protection::Execute)
     }
 }
 

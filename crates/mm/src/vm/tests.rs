@@ -6,6 +6,7 @@ use crate::ground::bare::Bare;
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Daemon;
 use crate::ground::topology::{NodeSize, Topology};
+use crate::memcg::GroupId;
 use crate::mm::Mm;
 use crate::pages::request::Request;
 use crate::rules::knobs::{Knob, Knobs};
@@ -38,10 +39,10 @@ fn a_touch_is_seen_once_by_all_who_share() {
     mm.spaces().populate(&parent, at, 4, Touch::Write).unwrap();
     let child = mm.spaces().fork(&parent).unwrap();
     let (pfn, _) = read(&mm, &child, at);
-    assert_eq!(mm.rmap().referenced(pfn), 2);
-    assert_eq!(mm.rmap().referenced(pfn), 0);
+    assert_eq!(mm.rmap().referenced(pfn).all(), 2);
+    assert_eq!(mm.rmap().referenced(pfn).all(), 0);
     read(&mm, &child, at);
-    assert_eq!(mm.rmap().referenced(pfn), 1);
+    assert_eq!(mm.rmap().referenced(pfn).all(), 1);
 }
 
 #[test]
@@ -55,10 +56,10 @@ fn what_is_swapped_out_comes_back() {
     let (pfn, _) = read(&mm, &space, at);
     mm.lru().lru_drain_all();
     mm.lru().page(pfn).get();
-    let slot = mm.spaces().swap_slot().unwrap();
+    let slot = mm.swap().swap_slot(GroupId::ROOT).unwrap();
     assert!(mm.rmap().try_to_unmap(pfn, Leave::Swap(slot)));
-    mm.spaces().swap_free(slot);
-    assert!(mm.files().remove_mapping(pfn));
+    mm.swap().swap_free(slot);
+    assert!(mm.files().remove_mapping(pfn, GroupId::ROOT));
     mm.lru().free_page(pfn);
     mm.spaces().check_vm().unwrap();
     assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.spaces().swap_pages().0), (1, 1, 1));
@@ -131,12 +132,12 @@ fn a_clean_page_of_a_file_can_be_had_back_but_no_dirty_or_used_one() {
     let (pfn, _) = read(&mm, &space, at.add(3));
     mm.lru().lru_drain_all();
     mm.lru().page(pfn).get();
-    assert!(!mm.files().remove_mapping(pfn), "it is mapped");
+    assert!(!mm.files().remove_mapping(pfn, GroupId::ROOT), "it is mapped");
     assert!(mm.rmap().try_to_unmap(pfn, Leave::Nothing));
     mm.files().mark_dirty(pfn);
-    assert!(!mm.files().remove_mapping(pfn), "it is dirty");
+    assert!(!mm.files().remove_mapping(pfn, GroupId::ROOT), "it is dirty");
     mm.files().written(&mm.files().take_dirty(1));
-    assert!(mm.files().remove_mapping(pfn));
+    assert!(mm.files().remove_mapping(pfn, GroupId::ROOT));
     mm.lru().free_page(pfn);
     mm.spaces().exit(&space);
     assert_eq!((mm.files().file_pages(), held(&mm)), (0, 0));
@@ -166,7 +167,7 @@ fn khugepaged_leaves_what_nobody_used_of_late() {
     mm.spaces().populate(&space, at, PAGEBLOCK_PAGES, Touch::Write).unwrap();
     for page in 0..PAGEBLOCK_PAGES {
         let pfn = space.table(at).unwrap().entry(at.add(page)).pfn();
-        assert_eq!(mm.rmap().referenced(pfn), 1);
+        assert_eq!(mm.rmap().referenced(pfn).all(), 1);
     }
     mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
     assert!(mm.collapses().khugepaged().is_some());

@@ -94,6 +94,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
         self.give_upper(space, vpn, &wanted)?;
         let frame = self.alloc(self.spaces().table_request())?;
+        self.lru().charge(frame)?;
         self.machine().spend(Chore::NewTable, 1);
         let mut held = table.lock(self.machine());
         if held.state.frame.is_none() && wanted() {
@@ -122,6 +123,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             }
             // Tables of entries alone may lie in high memory.
             let frame = self.alloc(Request { zero: true, ..Request::KERNEL })?;
+            self.lru().charge(frame)?;
             self.machine().spend(Chore::NewTable, 1);
             let mut tables = space.upper.0.lock_local(self.machine());
             if wanted() && !tables.contains_key(&place) {
@@ -157,7 +159,9 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
     }
 
-    fn give_back(self, frame: Pfn) {
+    /// The frame of a table that is nobody's any more.
+    pub(super) fn give_back(self, frame: Pfn) {
+        self.lru().uncharge(frame);
         self.pages().free(frame, Order::ZERO).expect("a table's frame was allocated");
     }
 }

@@ -100,7 +100,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     fn release(self, gone: &Gone) {
         self.lru().put_pages(&gone.pages);
         for &slot in &gone.slots {
-            self.spaces().swap_free(slot);
+            self.swap().swap_free(slot);
         }
     }
 
@@ -117,7 +117,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             drop(held);
             if let Some(frame) = frame {
                 space.stat.count_tables(-1);
-                self.pages().free(frame, Order::ZERO).expect("a table's frame was allocated");
+                self.give_back(frame);
             }
         }
         self.free_upper(space, range, neighbours);

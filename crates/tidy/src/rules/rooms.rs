@@ -21,19 +21,23 @@ const MM: House = House { sources: "crates/mm/src/", rooms: &ROOMS };
 const LAB: House = House { sources: "crates/lab/src/", rooms: &LAB_ROOMS };
 
 /// From the ground up; `mm` is the file that puts them together.
-const ROOMS: [Room; 12] = [
+const ROOMS: [Room; 13] = [
     ("ground", &[]),
     ("rules", &["ground"]),
     ("pages", &["ground", "rules"]),
     ("slab", &["ground", "rules", "pages"]),
-    ("lru", &["ground", "rules", "pages"]),
-    ("cache", &["ground", "rules", "pages", "lru"]),
-    ("vm", &["ground", "rules", "pages", "lru", "cache"]),
+    ("memcg", &["ground", "rules", "pages"]),
+    ("lru", &["ground", "rules", "pages", "memcg"]),
+    ("cache", &["ground", "rules", "pages", "memcg", "lru"]),
+    ("vm", &["ground", "rules", "pages", "memcg", "lru", "cache"]),
     ("compact", &["ground", "rules", "pages", "lru"]),
-    ("reclaim", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact"]),
+    ("reclaim", &["ground", "rules", "pages", "slab", "memcg", "lru", "cache", "vm", "compact"]),
     ("tier", &["ground", "rules"]),
-    ("views", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact", "reclaim"]),
-    ("mm", &["ground", "rules", "pages", "slab", "lru", "cache", "vm", "compact", "reclaim", "views"]),
+    ("views", &["ground", "rules", "pages", "slab", "memcg", "lru", "cache", "vm", "compact", "reclaim"]),
+    (
+        "mm",
+        &["ground", "rules", "pages", "slab", "memcg", "lru", "cache", "vm", "compact", "reclaim", "views"],
+    ),
 ];
 
 /// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.

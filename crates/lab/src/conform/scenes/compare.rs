@@ -1,29 +1,38 @@
 //! What a kernel counted at the marks of a scene, and the comparison.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::play::{Marks, Seen};
+use super::counted;
+use super::seen::{Marks, Seen};
 use crate::conform::outcome::{FileKind, FileOutcome};
 use crate::conform::read::sections::{FormatError, Sections};
 
 /// A mark of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Mark<'a> {
-    label: &'a str,
+    pub(super) label: &'a str,
+    /// When, in ns.
+    at: u64,
     /// The program's minor and major faults.
     faults: (u64, u64),
-    events: BTreeMap<&'a str, u64>,
+    pub(super) events: BTreeMap<&'a str, u64>,
     /// By region, then by what it counts, by eighths.
-    regions: BTreeMap<&'a str, BTreeMap<&'a str, [u64; 8]>>,
+    pub(super) regions: BTreeMap<&'a str, BTreeMap<&'a str, [u64; 8]>>,
+    /// By region, its pages.
+    pub(super) pages: BTreeMap<&'a str, u64>,
+    /// By group, its statistics and its events, these with `events ` before their names.
+    pub(super) groups: BTreeMap<&'a str, BTreeMap<&'a str, u64>>,
 }
 
 /// The marks of a capture, in order.
 pub(super) fn marks(text: &str) -> Result<Vec<Mark<'_>>, FormatError> {
     let mut marks: Vec<Mark<'_>> = vec![];
     let mut section = "";
+    let mut rest: Vec<&str> = vec![];
     for (number, line) in (1..).zip(text.lines()) {
         if let Some(name) = line.strip_prefix("@@") {
             section = name.split_whitespace().next().unwrap_or("");
+            rest = name.split_whitespace().skip(1).collect::<Vec<_>>();
             if section == "mark" {
                 let label = name.split_whitespace().nth(2).unwrap_or("");
                 marks.push(Mark { label, ..Mark::default() });
@@ -33,20 +42,59 @@ pub(super) fn marks(text: &str) -> Result<Vec<Mark<'_>>, FormatError> {
         let Some(mark) = marks.last_mut() else { continue };
         let bad = || FormatError::new(number, "this line of a mark cannot be read");
         match section {
-            "mark" if line.starts_with("time_us=") => mark.faults = faults(line).ok_or_else(bad)?,
+            "mark" if line.starts_with("time_us=") => {
+                mark.faults = faults(line).ok_or_else(bad)?;
+                mark.at = time(line).ok_or_else(bad)?;
+            }
             "vmstat" => {
                 if let Some((name, value)) = line.split_once(' ') {
                     mark.events.insert(name, value.parse().map_err(|_| bad())?);
                 }
             }
-            "residency" if line.contains(" region ") => {
+            "residency" if line.contains(" region ") || line.contains(" file ") => {
                 let (name, counts) = region(line).ok_or_else(bad)?;
+                let pages = line.split_whitespace().find_map(|word| word.strip_prefix("pages="));
+                mark.pages.insert(name, pages.and_then(|pages| pages.parse().ok()).ok_or_else(bad)?);
                 mark.regions.insert(name, counts);
             }
+            "cgroup" => of_group(mark, &rest, line),
             _ => {}
         }
     }
     Ok(marks)
+}
+
+/// A line of `memory.stat` or `memory.events` of a group.
+fn of_group<'a>(mark: &mut Mark<'a>, section: &[&'a str], line: &'a str) {
+    let Some((name, value)) = line.split_once(' ') else { return };
+    let Ok(value) = value.trim().parse() else { return };
+    let (group, name) = match section {
+        [group, "memory.stat"] => (group, name),
+        [group, "memory.events"] => (group, event_name(name)),
+        _ => return,
+    };
+    mark.groups.entry(group).or_default().insert(name, value);
+}
+
+fn event_name(name: &str) -> &'static str {
+    match name {
+        "low" => "events low",
+        "high" => "events high",
+        "max" => "events max",
+        "oom" => "events oom",
+        "oom_kill" => "events oom_kill",
+        _ => "events of other kinds",
+    }
+}
+
+/// When the marks were, in ns.
+pub(super) fn times(marks: &[Mark<'_>]) -> VecDeque<u64> {
+    marks.iter().map(|mark| mark.at).collect()
+}
+
+fn time(line: &str) -> Option<u64> {
+    let us: u64 = line.strip_prefix("time_us=")?.split_whitespace().next()?.parse().ok()?;
+    us.checked_mul(1000)
 }
 
 fn faults(line: &str) -> Option<(u64, u64)> {
@@ -77,7 +125,7 @@ fn is_compared(event: &str) -> bool {
 }
 
 /// What is compared of a region: which pages are active depends on what the recorder's own pages do to a CPU's batch.
-const OF_REGIONS: [&str; 6] = ["present", "swapped", "huge", "zero", "node0", "node1"];
+const OF_REGIONS: [&str; 7] = ["cached", "present", "swapped", "huge", "zero", "node0", "node1"];
 
 /// Compares mark by mark: counts since the mark before, and what is resident. What is 0 on both sides is not counted.
 pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Marks) -> FileOutcome {
@@ -87,10 +135,23 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
     let mut before: Option<(&Mark<'_>, &Seen)> = None;
     let mut faults: BTreeMap<bool, (u64, u64)> = BTreeMap::new();
     for (mark, seen) in marks.iter().zip(&played.seen) {
+        if was_short(mark, seen) {
+            // From here on nothing is equal to the page.
+            break;
+        }
         compare_faults(&mut outcome, (mark, seen), &mut faults);
         compare_events(&mut outcome, (mark, seen), before);
         compare_regions(&mut outcome, mark, seen);
         before = Some((mark, seen));
+    }
+    let both: Vec<(&Mark<'_>, &Seen)> = marks.iter().zip(&played.seen).collect();
+    if both.iter().any(|(mark, seen)| was_short(mark, seen)) {
+        outcome.counters = counted::counters(&both);
+        outcome.stayed = counted::stayed(&both);
+    }
+    let machine = sections.get("scene").into_iter().flat_map(|scene| &scene.lines);
+    if machine.into_iter().any(|(_, line)| line.starts_with("machine ") && line.contains("device virtio")) {
+        outcome.notes.push("its disk has a queue; here reading, writing and swapping take no time".into());
     }
     if let Some(stopped) = &played.stopped {
         outcome.notes.push(format!(
@@ -100,6 +161,13 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
         ));
     }
     outcome
+}
+
+/// Whether pages had been reclaimed by then, on either side.
+fn was_short(mark: &Mark<'_>, seen: &Seen) -> bool {
+    ["pgscan_anon", "pgscan_file"].iter().any(|name| {
+        mark.events.get(name).copied().unwrap_or(0) > 0 || seen.events.get(*name).copied().unwrap_or(0) > 0
+    })
 }
 
 fn release(uname: &str) -> String {

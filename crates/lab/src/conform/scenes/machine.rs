@@ -1,5 +1,7 @@
 //! The machine of a scene: its zones with as much free as its kernel had at the first mark, and what was set.
 
+use std::cell::{Cell, RefCell};
+
 use mm::knobs::StandsFor;
 use mm::vm::HugePages;
 use mm::{
@@ -7,7 +9,9 @@ use mm::{
     ZoneKind,
 };
 
-use super::program::{Line, What};
+use super::daemons::Woken;
+use super::play::{At, Stop};
+use super::program::{Line, What, swap_disk};
 use crate::conform::read::capture::{kernel_version, spec};
 use crate::conform::read::sections::{FormatError, Sections};
 use crate::conform::read::zoneinfo::{ZoneInfo, zones};
@@ -15,24 +19,47 @@ use crate::conform::read::zoneinfo::{ZoneInfo, zones};
 /// The machine that a scene is played on.
 pub(super) struct Played {
     pub(super) mm: Mm<Bare>,
+    /// The disk for swap, in pages.
+    pub(super) swap_disk: u32,
+    pub(super) woken: RefCell<Vec<Woken>>,
+    pub(super) flush: Cell<bool>,
+    /// How often statistics were brought up to date by the clock.
+    pub(super) flushes: Cell<u64>,
+    /// Whether pages are kept by generations.
+    generations: Cell<bool>,
+    /// What is to be free at the first mark, while that is to come.
+    to_fill: RefCell<Vec<ZoneInfo>>,
 }
 
 impl Played {
     pub(super) fn new(sections: &Sections<'_>, program: &[Line]) -> Result<Self, FormatError> {
+        let swap_disk = swap_disk(sections.need("scene")?);
+        let generations = Cell::new(false);
         let zones = zones(sections.need("zoneinfo")?)?;
         let zones: Vec<ZoneInfo> = zones.into_iter().filter(|zone| zone.managed > 0).collect();
         let policy = Policy::linux(kernel_version(sections.word("uname"))?);
         let knobs = Knobs::default();
         for &(_, line) in &sections.need("settings")?.lines {
             if let Some((file, value)) = line.split_once('=') {
+                set_generations(&generations, file, value);
                 set(file, value, |knob, value| drop(knobs.set(knob, value)));
             }
         }
         let topology = topology(sections, &zones)?;
         let mm = Mm::new(Bare::default(), topology, policy, knobs);
-        let played = Self { mm: mm.map_err(|error| FormatError::new(0, error))? };
+        let mut played = Self {
+            mm: mm.map_err(|error| FormatError::new(0, error))?,
+            swap_disk,
+            woken: RefCell::default(),
+            flush: Cell::default(),
+            flushes: Cell::default(),
+            generations,
+            to_fill: RefCell::default(),
+        };
         // What a program touches before its first mark is not to be missing twice.
-        if !touches_before_first_mark(program) {
+        if touches_before_first_mark(program) {
+            played.to_fill = RefCell::new(zones);
+        } else {
             for zone in &zones {
                 played.fill(zone);
             }
@@ -40,8 +67,32 @@ impl Played {
         Ok(played)
     }
 
+    /// The first mark is said: what its kernel had free is known of that moment.
+    pub(super) fn fill_to_first_mark(&self) {
+        self.to_fill.take().iter().for_each(|zone| self.fill(zone));
+    }
+
+    /// Whether a setting is one that changes what is reclaimed, and that nothing here stands for.
+    pub(super) fn check_setting(file: &str, value: &str, at: At) -> Result<(), Stop> {
+        if file == "/proc/sys/vm/zone_reclaim_mode" && value.trim() != "0" {
+            return Err(at.stop("vm.zone_reclaim_mode is not simulated"));
+        }
+        Ok(())
+    }
+
+    /// Nothing can be said once pages that are kept by generations have been reclaimed.
+    pub(super) fn check_lists(&self, at: At) -> Result<(), Stop> {
+        let events = self.mm.views().counters().0;
+        let scanned = ["pgscan_anon", "pgscan_file"].iter().any(|name| events.contains_key(*name));
+        if self.generations.get() && scanned {
+            return Err(at.stop("reclaim by MGLRU is not simulated, only by the classic lists"));
+        }
+        Ok(())
+    }
+
     /// The scene sets a file; says whether anything here stands for it.
     pub(super) fn set(&self, file: &str, value: &str) -> bool {
+        set_generations(&self.generations, file, value);
         set(file, value, |knob, value| drop(self.mm.set_knob(knob, value)))
     }
 
@@ -57,13 +108,23 @@ impl Played {
             urgency: Urgency::Never,
             ..Request::KERNEL
         };
-        while ours.free_pages_exact() > zone.free && self.mm.alloc(request).is_ok() {}
+        // What its kernel's one CPU kept is as good as free; of several, others' is not to be had.
+        let kept = if let [pageset] = zone.pagesets[..] { pageset.count.into() } else { 0 };
+        while ours.free_pages_exact() > zone.free + kept && self.mm.alloc(request).is_ok() {}
     }
 }
 
 fn touches_before_first_mark(program: &[Line]) -> bool {
     let before = program.iter().take_while(|line| !matches!(line.what, What::Mark));
-    before.into_iter().any(|line| matches!(line.what, What::Touch { .. }))
+    let mut before = before.into_iter();
+    before.any(|line| matches!(line.what, What::Touch { .. } | What::Calls { .. } | What::Zipf { .. }))
+}
+
+/// Follows whether pages are kept by generations.
+fn set_generations(generations: &Cell<bool>, file: &str, value: &str) {
+    if file == "/sys/kernel/mm/lru_gen/enabled" {
+        generations.set(!matches!(value, "n" | "N" | "0" | "0x0000"));
+    }
 }
 
 /// Gives the knob that stands for `file` and the value that is meant to `then`, if there is one.
@@ -116,5 +177,5 @@ fn topology(sections: &Sections<'_>, zones: &[ZoneInfo]) -> Result<Topology, For
 
 /// What a region says of huge pages at first.
 pub(super) fn spec_of(pages: u32, huge: HugePages) -> mm::vm::MapSpec<Bare> {
-    mm::vm::MapSpec { huge, ..mm::vm::MapSpec::anonymous(pages) }
+    mm::vm::MapSpec { huge, ..mm::vm::MapSpec::anonymous(pages) }.unreserved()
 }

@@ -2,13 +2,23 @@
 //! program on a machine of the same zones and must count the same: faults of the program, events of huge pages, and what
 //! is resident of each region, by eighths.
 //!
-//! Played are anonymous regions, touches, forks, advice, memory policies of regions, and khugepaged while a program sleeps. A scene is
-//! played up to the first operation that is not (files, swap, cgroups, reclaim on demand), and its outcome says where that was.
+//! Played are regions of memory and of files, touches, calls, forks, advice, memory policies of regions, groups and their limits, swap, and
+//! khugepaged while a program sleeps. A scene is played up to the first operation that is not (`spawn`, `advise pageout`,
+//! `vm.zone_reclaim_mode`) or to where MGLRU reclaimed, and its outcome says where that was. Up to the mark at which memory was short
+//! for the first time figures must be equal; after it they stand beside each other with the error (`counted`).
 
+mod clock;
 mod compare;
+mod counted;
+mod daemons;
+mod draws;
+mod files;
 mod machine;
 mod play;
+mod process;
 mod program;
+mod seen;
+mod words;
 
 use super::outcome::FileOutcome;
 use super::read::sections::{FormatError, Sections};
@@ -27,7 +37,8 @@ pub(super) fn conform(text: &str) -> Result<FileOutcome, FormatError> {
     let program = program::parse(sections.need("scene")?)?;
     let marks = compare::marks(text)?;
     let machine = machine::Played::new(&sections, &program)?;
-    let seen = play::play(machine, &program)?;
+    let clock = clock::Clock::new(&sections, compare::times(&marks));
+    let seen = play::play(machine, clock, &program)?;
     Ok(compare::compare(&sections, &marks, &seen))
 }
 

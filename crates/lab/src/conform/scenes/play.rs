@@ -1,93 +1,88 @@
 //! Plays a scene's program, and notes what is counted at its marks.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::cell::{Cell, RefCell};
 
-use mm::vm::{AddressSpace, Advice, FileKind, MapSpec, PartOf, Residence, Touch, Vpn};
-use mm::{Bare, Cpu, Knob};
+use mm::vm::{FileKind, HugePages, MapSpec, Touch, Vpn};
+use mm::{Cpu, GroupEvent, GroupId, Knob, TaskId};
 
+use super::clock::{Clock, Stretch};
 use super::machine::{Played, spec_of};
-use super::program::{Line, Order, Part, What};
+use super::process::{Named, Process, Region};
+use super::program::{Line, Order, SwapDevice, What};
+use super::seen::{self, Marks, Seen};
 use crate::conform::read::sections::FormatError;
 
 /// How many operations and touches of pages are played: a scene says `repeat` as often as it likes.
 const MOST_STEPS: u64 = 50_000_000;
 /// What a round of khugepaged counts as.
 const ROUND_STEPS: u64 = 1000;
-/// Regions that a process may have, a GiB each.
-const MOST_REGIONS: usize = 1000;
+/// Names that a process may have, a GiB each.
+const MOST_NAMES: usize = 1000;
 /// Pages of 1 GiB.
 const GIB: u32 = 1 << 18;
 /// Pages of its own (stack, data) that a program writes to between any two marks: captured, where a fork took them from it.
 const OWN: u32 = 4;
 /// Where they are, and behind them the one that its first sleep touches.
 const OWN_AT: Vpn = Vpn(1 << 10);
+/// There is one task at a time.
+const TASK: TaskId = TaskId(0);
 
-/// What was there at a mark.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    /// The program's faults since its mark before: minor, major. `None` at a process's first.
-    pub(super) faults: Option<(u64, u64)>,
-    /// Whether a forked process said it.
-    pub(super) is_child: bool,
-    /// Events of the whole machine, from the beginning.
-    pub(super) events: BTreeMap<String, u64>,
-    /// By region, what is resident, by eighths.
-    pub(super) regions: BTreeMap<String, BTreeMap<&'static str, [u64; 8]>>,
-}
-
-/// All marks, and where the play stopped, if it did not come to the end.
-#[derive(Debug, Default)]
-pub(super) struct Marks {
-    pub(super) seen: Vec<Seen>,
-    pub(super) stopped: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Region {
-    start: Vpn,
-    pages: u32,
-    next: u32,
-}
-
-struct Process {
-    space: Arc<AddressSpace<Bare>>,
-    regions: BTreeMap<String, Region>,
-    seeds: BTreeMap<u64, u64>,
-    last: Option<(u64, u64)>,
-    has_slept: bool,
-    is_child: bool,
-}
-
-struct Player {
-    machine: Played,
+pub(super) struct Player {
+    pub(super) machine: Played,
+    pub(super) clock: RefCell<Clock>,
     marks: Marks,
     left: Cell<u64>,
+    /// Processes that were killed.
+    kills: u64,
 }
 
 /// Why a play does not go on.
-enum Stop {
+#[derive(Debug)]
+pub(super) enum Stop {
     /// An operation that is not played.
     Here(String),
     Bad(FormatError),
+    /// The process was killed: there is no memory for it.
+    Killed,
 }
 
 /// Plays `program`.
-pub(super) fn play(machine: Played, program: &[Line]) -> Result<Marks, FormatError> {
+pub(super) fn play(machine: Played, clock: Clock, program: &[Line]) -> Result<Marks, FormatError> {
     let space = machine.mm.spaces().new_space();
+    let group = machine.mm.memcg().group(GroupId::ROOT, "scene").unwrap_or(GroupId::ROOT);
+    machine.mm.memcg().join(TASK, group);
     let own = machine.mm.spaces().mmap_at(&space, OWN_AT, MapSpec::anonymous(OWN + 1));
     own.map_err(|error| FormatError::new(0, error.to_string()))?;
-    let mut player = Player { machine, marks: Marks::default(), left: Cell::new(MOST_STEPS) };
-    let (regions, seeds) = Default::default();
-    let mut process = Process { space, regions, seeds, last: None, has_slept: false, is_child: false };
+    let mut player = Player {
+        machine,
+        clock: RefCell::new(clock),
+        marks: Marks::default(),
+        left: Cell::new(MOST_STEPS),
+        kills: 0,
+    };
+    let mut process = Process::new(space, group);
     player.touch_own(&process, 0..OWN);
     match player.lines(&mut process, program) {
         Ok(()) => {}
         Err(Stop::Here(what)) => player.marks.stopped = Some(what),
+        Err(Stop::Killed) => player.marks.stopped = Some("the program was killed, for memory was out".into()),
         Err(Stop::Bad(error)) => return Err(error),
     }
     Ok(player.marks)
+}
+
+/// A line that is being played.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub(super) number: usize,
+    pub(super) stretch: Stretch,
+}
+
+impl At {
+    /// Stops there, for `what`.
+    pub(super) fn stop(self, what: impl std::fmt::Display) -> Stop {
+        Stop::Here(format!("line {}: {what}", self.number))
+    }
 }
 
 impl Player {
@@ -96,159 +91,178 @@ impl Player {
     }
 
     /// So many steps more; says no once there were too many.
-    fn step(&self, steps: u64) -> Result<(), String> {
+    pub(super) fn step(&self, at: At, steps: u64) -> Result<(), Stop> {
         let left = self.left.get().checked_sub(steps);
         self.left.set(left.unwrap_or(0));
-        left.map(drop).ok_or_else(|| format!("more than {MOST_STEPS} steps are not played"))
+        left.map(drop).ok_or_else(|| at.stop(format_args!("more than {MOST_STEPS} steps are not played")))
     }
 
     fn line(&mut self, process: &mut Process, line: &Line) -> Result<(), Stop> {
-        let fail = |what: String| Stop::Here(format!("line {}: {what}", line.number));
-        self.step(1).map_err(&fail)?;
-        let bad = |what: &str| Stop::Bad(FormatError::new(line.number, what));
-        let known = |process: &Process, name: &str| {
-            process.regions.get(name).copied().ok_or_else(|| bad("a region of that name is not mapped"))
-        };
-        let spaces = self.machine.mm.spaces();
+        let at = At { number: line.number, stretch: self.clock.borrow_mut().begin(line.number) };
+        self.step(at, 1)?;
         match &line.what {
-            What::Set { file, value } => drop(self.machine.set(file, value)),
-            What::Map { name, pages, shared, huge } => {
-                self.map(process, name, *pages, if *shared { None } else { Some(spec_of(*pages, *huge)) })
-                    .map_err(&fail)?;
-            }
-            What::Touch { name, part, stride, touch, order, times } => {
-                let region = known(process, name)?;
-                let (from, to) = Self::part(process, name, region, *part);
-                for _ in 0..*times {
-                    self.touch(process, (region.start.add(from), to - from, *stride), *touch, *order)
-                        .map_err(&fail)?;
-                }
-            }
-            What::Advise { name, advice, part } => {
-                let region = known(process, name)?;
-                for (start, pages) in Self::pieces(process, name, region, *part) {
-                    self.advise(process, (start, pages), *advice).map_err(&fail)?;
-                }
-            }
-            What::Unmap { name, part } => {
-                let region = known(process, name)?;
-                for (start, pages) in Self::pieces(process, name, region, *part) {
-                    self.machine.mm.spaces().munmap(&process.space, start, pages);
-                }
-            }
-            What::Policy { name, policy } => {
-                let region = known(process, name)?;
-                let bound = spaces.mbind(&process.space, region.start, region.pages, *policy);
-                bound.map_err(|error| fail(error.to_string()))?;
-            }
-            What::Cpu(cpu) => self.machine.mm.machine().set_cpu(Cpu(*cpu)),
-            What::Sleep(ms) => self.sleep(process, *ms).map_err(&fail)?,
             What::Mark => self.mark(process),
-            What::Fork(body) => self.fork(process, body)?,
+            What::Fork(body) => self.fork(process, body, at)?,
             What::Repeat(times, body) => {
                 for _ in 0..*times {
                     self.lines(process, body)?;
                 }
             }
-            What::Other(what) => return Err(fail(format!("`{what}` is not played"))),
+            what => self.operation(process, what, at)?,
+        }
+        self.clock.borrow_mut().go_on(at.stretch, 1, 1);
+        self.run_daemons();
+        self.machine.check_lists(at)
+    }
+
+    fn operation(&mut self, process: &mut Process, what: &What, at: At) -> Result<(), Stop> {
+        match what {
+            What::Set { file, value } => {
+                Played::check_setting(file, value, at)?;
+                self.machine.set(file, value);
+            }
+            What::Map { name, pages, shared, huge } => {
+                self.map(process, (name, *pages), if *shared { None } else { Some(*huge) }, at)?;
+            }
+            What::Touch { name, part, stride, touch, order, times } => {
+                let (from, to) = process.part(name, *part);
+                let region = Self::region(process, name, at)?;
+                let range = (region.start.add(from), to - from, *stride);
+                self.touch(process, range, (*touch, *order, *times), at)?;
+            }
+            What::Unmap { name, part } => {
+                let region = Self::region(process, name, at)?;
+                for (first, pages) in process.pieces(name, *part) {
+                    self.machine.mm.spaces().munmap(&process.space, region.start.add(first), pages);
+                }
+            }
+            What::Policy { name, policy } => {
+                let region = Self::region(process, name, at)?;
+                let spaces = self.machine.mm.spaces();
+                let bound = spaces.mbind(&process.space, region.start, region.pages, *policy);
+                bound.map_err(|error| at.stop(error))?;
+            }
+            What::Cpu(cpu) => self.machine.mm.machine().set_cpu(Cpu(*cpu)),
+            What::Sleep(ms) => self.sleep(process, *ms, at)?,
+            What::SwapOn(device) => {
+                let pages = match device {
+                    SwapDevice::Disk => self.machine.swap_disk,
+                    SwapDevice::Zram(pages) => *pages,
+                };
+                // The first page is the header's.
+                self.machine.mm.spaces().set_swap(pages.saturating_sub(1));
+            }
+            What::Cgroup(name) => {
+                let group = self.machine.mm.memcg().group(GroupId::ROOT, name);
+                process.group = group.ok_or_else(|| at.stop("too many groups"))?;
+                self.machine.mm.memcg().join(TASK, process.group);
+            }
+            What::Limit { group, limit, pages } => {
+                let memcg = self.machine.mm.memcg();
+                let named = group.as_deref().and_then(|name| memcg.group(GroupId::ROOT, name));
+                let group = named.unwrap_or(process.group);
+                if !memcg.set_limit(group, *limit, pages.unwrap_or(u64::MAX)) {
+                    return Err(self.kill(process));
+                }
+            }
+            What::Other(what) => return Err(at.stop(format_args!("`{what}` is not played"))),
+            what => self.file_operation(process, what, at)?,
         }
         Ok(())
     }
 
-    /// Maps a region by its `spec`, or of memory that is shared.
+    pub(super) fn region(process: &Process, name: &str, at: At) -> Result<Region, Stop> {
+        match process.names.get(name).map(|this| &this.named) {
+            Some(Named::Region(region)) => Ok(*region),
+            _ => Err(Stop::Bad(FormatError::new(at.number, "a region of that name is not mapped"))),
+        }
+    }
+
+    /// Where the next name's region would be.
+    pub(super) fn place(process: &Process, pages: u32, at: At) -> Result<Vpn, Stop> {
+        if pages > GIB || process.names.len() >= MOST_NAMES {
+            return Err(at.stop(format_args!("{MOST_NAMES} regions of 1 GiB are the most that is played")));
+        }
+        Ok(Vpn((4 + process.names.len() as u32) * GIB))
+    }
+
+    /// Maps a region of the process's own; `None`: of memory that is shared.
     fn map(
         &self,
         process: &mut Process,
-        name: &str,
-        pages: u32,
-        spec: Option<MapSpec<Bare>>,
-    ) -> Result<(), String> {
-        if pages > GIB || process.regions.len() >= MOST_REGIONS {
-            return Err(format!("{MOST_REGIONS} regions of 1 GiB are the most that is played"));
-        }
-        let start = Vpn((4 + process.regions.len() as u32) * GIB);
+        (name, pages): (&str, u32),
+        huge: Option<HugePages>,
+        at: At,
+    ) -> Result<(), Stop> {
+        let start = Self::place(process, pages, at)?;
         let mm = &self.machine.mm;
-        let spec = spec.unwrap_or_else(|| MapSpec::shared(&mm.files().new_file(FileKind::Memory), pages));
-        mm.spaces().mmap_at(&process.space, start, spec).map_err(|error| error.to_string())?;
-        process.regions.insert(name.to_owned(), Region { start, pages, next: 0 });
+        let shared = || MapSpec::shared(&mm.files().new_file(FileKind::Memory), pages);
+        let spec = huge.map_or_else(shared, |huge| spec_of(pages, huge));
+        mm.spaces().mmap_at(&process.space, start, spec).map_err(|error| at.stop(error))?;
+        process.add(name, Named::Region(Region { start, pages }));
         Ok(())
     }
 
     /// The child runs to its end, and the parent goes on.
-    fn fork(&mut self, process: &mut Process, body: &[Line]) -> Result<(), Stop> {
-        let spaces = self.machine.mm.spaces();
-        let space = spaces.fork(&process.space).map_err(|error| Stop::Here(error.to_string()))?;
-        let mut child = Process {
-            space,
-            regions: process.regions.clone(),
-            seeds: process.seeds.clone(),
-            last: None,
-            has_slept: process.has_slept,
-            is_child: true,
-        };
-        self.lines(&mut child, body)?;
+    fn fork(&mut self, process: &mut Process, body: &[Line], at: At) -> Result<(), Stop> {
+        let space = self.machine.mm.spaces().fork(&process.space).map_err(|error| at.stop(error))?;
+        let mut child = process.child(space);
+        let done = self.lines(&mut child, body);
         self.machine.mm.spaces().exit(&child.space);
-        Ok(())
-    }
-
-    /// The first page and the one behind the last of `part` of a region.
-    fn part(process: &mut Process, name: &str, region: Region, part: Part) -> (u32, u32) {
-        if let Some(size) = part.next.map(|size| size.min(region.pages)) {
-            let from = if region.pages - region.next < size { 0 } else { region.next };
-            if let Some(region) = process.regions.get_mut(name) {
-                region.next = from + size;
-            }
-            return (from, from + size);
+        self.machine.mm.memcg().join(TASK, process.group);
+        match done {
+            Err(Stop::Killed) => Ok(()),
+            done => done,
         }
-        let to = part.to.unwrap_or(region.pages).min(region.pages);
-        (part.from.unwrap_or(0).min(to), to)
     }
 
-    fn pieces(process: &mut Process, name: &str, region: Region, part: Part) -> Vec<(Vpn, u32)> {
-        let (from, to) = Self::part(process, name, region, part);
-        let (every, piece) = part.every.unwrap_or((to - from, to - from));
-        let starts = (from..to).step_by(every.max(1) as usize);
-        starts.map(|at| (region.start.add(at), piece.min(to - at))).collect()
+    /// There is no memory for `process`: it goes. (Of several it is the largest that the kernel takes; here that is the one
+    /// that runs, as long as a child has more than its parent.)
+    pub(super) fn kill(&mut self, process: &Process) -> Stop {
+        self.kills += 1;
+        self.machine.mm.memcg().count(process.group, GroupEvent::OomKill);
+        Stop::Killed
     }
 
     fn touch(
-        &self,
+        &mut self,
         process: &mut Process,
         (start, pages, stride): (Vpn, u32, u32),
-        touch: Touch,
-        order: Order,
-    ) -> Result<(), String> {
+        (touch, order, times): (Touch, Order, u32),
+        at: At,
+    ) -> Result<(), Stop> {
         let strides = pages.div_ceil(stride.max(1));
-        self.step(strides.into())?;
-        for number in 0..strides {
-            let at = match order {
-                Order::Up => number,
-                Order::Down => strides - 1 - number,
-                Order::Drawn(seed) => {
-                    let state = process.seeds.entry(seed).or_insert(seed);
-                    (draw(state) % u64::from(strides)) as u32
-                }
-            };
-            let touched = self.machine.mm.spaces().touch_page(&process.space, start.add(at * stride), touch);
-            touched.map_err(|error| error.to_string())?;
+        let all = u64::from(strides) * u64::from(times);
+        for number in 0..all {
+            if number % u64::from(strides) == 0 {
+                self.step(at, strides.into())?;
+            }
+            let turn = process.turn((number % u64::from(strides)) as u32, strides, order);
+            let vpn = start.add(turn * stride);
+            let touched = self.machine.mm.spaces().touch_page(&process.space, vpn, touch);
+            match touched {
+                Ok(_) => self.went_on(at, number, all),
+                Err(error) => return Err(self.failed(process, &error.into(), at)),
+            }
         }
         Ok(())
     }
 
-    fn advise(&self, process: &Process, (start, pages): (Vpn, u32), advice: Advice) -> Result<(), String> {
-        let taken = self.machine.mm.spaces().madvise(&process.space, start, pages, advice);
-        taken.map_err(|error| error.to_string())
+    /// So many of `all` accesses of a line are done.
+    pub(super) fn went_on(&self, at: At, done: u64, all: u64) {
+        self.clock.borrow_mut().go_on(at.stretch, done, all);
+        self.run_daemons();
     }
 
     /// khugepaged works while the program sleeps.
-    fn sleep(&self, process: &mut Process, ms: u64) -> Result<(), String> {
+    fn sleep(&self, process: &mut Process, ms: u64, at: At) -> Result<(), Stop> {
         if !process.has_slept {
             process.has_slept = true;
             self.touch_own(process, OWN..OWN + 1);
         }
         let every = self.machine.mm.knobs().get(Knob::KhugepagedScanSleep).max(1);
         for _ in 0..ms / every {
-            self.step(ROUND_STEPS)?;
+            self.step(at, ROUND_STEPS)?;
             self.machine.mm.collapses().khugepaged();
         }
         Ok(())
@@ -263,49 +277,17 @@ impl Player {
 
     fn mark(&mut self, process: &mut Process) {
         self.touch_own(process, 0..OWN);
+        self.clock.borrow_mut().mark();
+        self.run_daemons();
         let counters = process.space.counters();
         let now = (counters.minor, counters.major);
         let faults = process.last.map(|last| (now.0 - last.0, now.1 - last.1));
         process.last = Some(now);
-        let events = self.machine.mm.views().counters().0;
-        let regions = process.regions.iter();
-        let regions = regions.map(|(name, region)| (name.clone(), self.residence(process, *region)));
-        self.marks.seen.push(Seen { faults, is_child: process.is_child, events, regions: regions.collect() });
+        let mm = &self.machine.mm;
+        let mut events = mm.views().counters().0;
+        events.insert("oom_kill".into(), self.kills);
+        let (regions, groups) = (seen::residence(mm, process), seen::groups(mm));
+        self.marks.seen.push(Seen { faults, is_child: process.is_child, events, regions, groups });
+        self.machine.fill_to_first_mark();
     }
-
-    fn residence(&self, process: &Process, region: Region) -> BTreeMap<&'static str, [u64; 8]> {
-        let mut all: BTreeMap<&'static str, [u64; 8]> = BTreeMap::new();
-        for page in 0..region.pages {
-            let eighth = (u64::from(page) * 8 / u64::from(region.pages)) as usize;
-            let mut count = |what| all.entry(what).or_default()[eighth] += 1;
-            let part = match self.machine.mm.spaces().residence(&process.space, region.start.add(page)) {
-                Residence::Absent => continue,
-                Residence::Swapped => {
-                    count("swapped");
-                    continue;
-                }
-                Residence::Zeros(part) => {
-                    count("zero");
-                    part
-                }
-                Residence::Page(node, part) => {
-                    count(if node.0 == 0 { "node0" } else { "node1" });
-                    part
-                }
-            };
-            count("present");
-            if part == PartOf::Huge {
-                count("huge");
-            }
-        }
-        all
-    }
-}
-
-/// xorshift64*: the next draw, of 48 bits.
-fn draw(state: &mut u64) -> u64 {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    state.wrapping_mul(2_685_821_657_736_338_717) >> 16
 }

@@ -1,9 +1,10 @@
 //! The language of scenes, as far as they are played.
 
+use mm::Limit;
 use mm::mempolicy::MemPolicy;
-use mm::vm::{Advice, HugePages, Touch};
-use mm::{Node, NodeMask};
+use mm::vm::{HugePages, Touch};
 
+use super::words::operation;
 use crate::conform::read::sections::{FormatError, Section};
 
 /// A page's bytes.
@@ -58,10 +59,48 @@ pub(super) enum What {
         order: Order,
         times: u32,
     },
+    /// A file, written and dropped from memory.
+    File {
+        name: String,
+        pages: u32,
+    },
+    MapFile {
+        name: String,
+        file: String,
+        how: FileMapping,
+    },
+    /// Calls that read or write a block each.
+    Calls {
+        name: String,
+        part: Part,
+        /// Pages; as the order has it where nothing is said.
+        block: Option<u32>,
+        touch: Touch,
+        order: Order,
+        times: u32,
+    },
+    Zipf {
+        name: String,
+        part: Part,
+        count: u32,
+        skew: Skew,
+        seed: u64,
+        touch: Touch,
+    },
+    Sync,
     Advise {
         name: String,
-        advice: Advice,
+        word: String,
         part: Part,
+    },
+    Lock(String),
+    SwapOn(SwapDevice),
+    Cgroup(String),
+    Limit {
+        group: Option<String>,
+        limit: Limit,
+        /// `None`: `max`.
+        pages: Option<u64>,
     },
     Unmap {
         name: String,
@@ -78,6 +117,34 @@ pub(super) enum What {
     Repeat(u32, Vec<Line>),
     /// Something that is not played.
     Other(String),
+}
+
+/// How a file is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FileMapping {
+    Shared,
+    Executable,
+    Private,
+}
+
+/// What swap is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SwapDevice {
+    Disk,
+    /// So many pages of compressed memory.
+    Zram(u32),
+}
+
+/// How much more popular the first pages of a Zipf access are: page i weighs the inverse of the root of i to this power.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Skew(pub(super) u32);
+
+/// The machine's second disk, in pages.
+pub(super) fn swap_disk(section: &Section<'_>) -> u32 {
+    let machine = section.lines.iter().find_map(|(_, line)| line.trim().strip_prefix("machine "));
+    let words: Vec<&str> = machine.unwrap_or("").split_whitespace().collect();
+    let said = words.windows(2).find(|pair| pair[0] == "swap").and_then(|pair| pages(0, pair[1]).ok());
+    said.unwrap_or(512 << 8)
 }
 
 /// Reads the lines of a scene; the first is that of its machine.
@@ -132,125 +199,12 @@ fn closed<'a>(
     end.map(|_| body).ok_or_else(|| FormatError::new(number, "its `end` is missing"))
 }
 
-fn operation(number: usize, words: &[&str]) -> Result<What, FormatError> {
-    let other = || What::Other(words[0].to_string());
-    Ok(match words {
-        ["set", file, value] => What::Set { file: (*file).into(), value: (*value).into() },
-        ["map", name, size, rest @ ..] => map(number, name, size, rest)?.unwrap_or_else(other),
-        ["touch", name, rest @ ..] => touch(number, name, rest)?,
-        ["advise", name, word, rest @ ..] => match advice(word) {
-            Some(advice) => {
-                What::Advise { name: (*name).into(), advice, part: part(number, &mut rest.iter())? }
-            }
-            None => What::Other(format!("advise {word}")),
-        },
-        ["unmap", name, rest @ ..] => {
-            What::Unmap { name: (*name).into(), part: part(number, &mut rest.iter())? }
-        }
-        ["policy", name, word, rest @ ..] if rest.len() <= 1 => match policy(number, word, rest)? {
-            Some(policy) => What::Policy { name: (*name).into(), policy },
-            None => other(),
-        },
-        ["cpu", cpu] => What::Cpu(whole(number, cpu)? as u16),
-        ["sleep", ms] => What::Sleep(whole(number, ms)?.into()),
-        ["mark", _] => What::Mark,
-        [_, ..] => other(),
-        [] => return Err(FormatError::new(number, "an empty line")),
-    })
-}
-
-/// `None`: a region of a kind that is not played.
-fn map(number: usize, name: &str, size: &str, rest: &[&str]) -> Result<Option<What>, FormatError> {
-    let (mut shared, mut huge, mut rest) = (false, HugePages::AsConfigured, rest.iter());
-    while let Some(&word) = rest.next() {
-        match word {
-            "shared" => shared = true,
-            "huge" => huge = HugePages::Advised,
-            "nohuge" => huge = HugePages::Never,
-            // What pages hold makes no difference here.
-            "noise" => drop(rest.next()),
-            _ => return Ok(None),
-        }
-    }
-    Ok(Some(What::Map { name: name.into(), pages: pages(number, size)?, shared, huge }))
-}
-
-fn touch(number: usize, name: &str, rest: &[&str]) -> Result<What, FormatError> {
-    let (mut part, mut rest) = (Part::default(), rest.iter());
-    let (mut stride, mut touch, mut order, mut times) = (1, Touch::Write, Order::Up, 1);
-    while let Some(&word) = rest.next() {
-        let mut next = || rest.next().copied().unwrap_or("");
-        match word {
-            "stride" => stride = pages(number, next())?,
-            "read" => touch = Touch::Read,
-            "write" => touch = Touch::Write,
-            "back" => order = Order::Down,
-            "rand" => order = Order::Drawn(whole(number, next())?.into()),
-            "times" => times = whole(number, next())?,
-            word => part_word(number, word, next(), &mut part)?,
-        }
-    }
-    Ok(What::Touch { name: name.into(), part, stride, touch, order, times })
-}
-
-fn part<'a>(number: usize, words: &mut impl Iterator<Item = &'a &'a str>) -> Result<Part, FormatError> {
-    let mut part = Part::default();
-    while let Some(word) = words.next() {
-        let size = words.next().copied().unwrap_or("");
-        part_word(number, word, size, &mut part)?;
-    }
-    Ok(part)
-}
-
-fn part_word(number: usize, word: &str, size: &str, part: &mut Part) -> Result<(), FormatError> {
-    let pages = pages(number, size)?;
-    match word {
-        "from" => part.from = Some(pages),
-        "to" => part.to = Some(pages),
-        "next" => part.next = Some(pages),
-        "every" => part.every = Some((pages, pages)),
-        "piece" => part.every = part.every.map(|(every, _)| (every, pages)),
-        _ => return Err(FormatError::new(number, format!("`{word}` is no word of a scene here"))),
-    }
-    Ok(())
-}
-
-fn advice(word: &str) -> Option<Advice> {
-    Some(match word {
-        "dontneed" => Advice::DontNeed,
-        "free" => Advice::Free,
-        "cold" => Advice::Cold,
-        "collapse" => Advice::Collapse,
-        "populate_read" => Advice::PopulateRead,
-        "populate_write" => Advice::PopulateWrite,
-        "hugepage" => Advice::Huge(HugePages::Advised),
-        "nohugepage" => Advice::Huge(HugePages::Never),
-        _ => return None,
-    })
-}
-
-/// `None`: a policy of the task, not of a region.
-fn policy(number: usize, word: &str, nodes: &[&str]) -> Result<Option<MemPolicy>, FormatError> {
-    let mut mask = vec![];
-    for node in nodes.iter().flat_map(|nodes| nodes.split(',')) {
-        mask.push(Node(whole(number, node)? as u16));
-    }
-    let all: NodeMask = mask.iter().copied().collect();
-    Ok(match (word, &mask[..]) {
-        ("default" | "local", _) => Some(MemPolicy::Local),
-        ("bind", [_, ..]) => Some(MemPolicy::Bind(all)),
-        ("interleave", [_, ..]) => Some(MemPolicy::Interleave(all)),
-        ("preferred", [node]) => Some(MemPolicy::Preferred(*node)),
-        _ => None,
-    })
-}
-
-fn whole(number: usize, text: &str) -> Result<u32, FormatError> {
+pub(super) fn whole(number: usize, text: &str) -> Result<u32, FormatError> {
     text.parse().map_err(|_| FormatError::new(number, format!("`{text}` is no number")))
 }
 
 /// A size in bytes, with K, M or G, in pages.
-fn pages(number: usize, text: &str) -> Result<u32, FormatError> {
+pub(super) fn pages(number: usize, text: &str) -> Result<u32, FormatError> {
     let shift = match text.chars().last() {
         Some('K') => 10,
         Some('M') => 20,
@@ -273,14 +227,14 @@ mod tests {
 
     #[test]
     fn blocks_and_sizes_are_read() {
-        let text = "machine memory 512M\n# said\nmap a 2M huge\nfork\ntouch a to 64K rand 9\nend\nfile f 1M";
+        let text = "machine memory 512M\n# said\nmap a 2M huge\nfork\ntouch a to 64K rand 9\nend\nwait";
         let program = parsed(text).unwrap();
         let [map, fork, other] = &program[..] else { panic!("{program:?}") };
         assert!(matches!(&map.what, What::Map { pages: 512, huge: HugePages::Advised, .. }));
         let What::Fork(body) = &fork.what else { panic!("{fork:?}") };
         let What::Touch { part, order: Order::Drawn(9), .. } = &body[0].what else { panic!("{body:?}") };
         assert_eq!((part.to, body[0].number), (Some(16), 5));
-        assert!(matches!(&other.what, What::Other(name) if name == "file"));
+        assert!(matches!(&other.what, What::Other(name) if name == "wait"));
     }
 
     #[test]

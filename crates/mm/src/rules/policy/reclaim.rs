@@ -134,6 +134,24 @@ const CONGESTION: &[Since<CongestionRule>] = &[
     Since(v(5, 16), CongestionRule::WaitsOneJiffy, "8cd7c588decf"),
 ];
 
+/// Which pages leave a shadow as they are evicted, so that it is seen when they come back too early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkingsetRule {
+    /// None.
+    None,
+    /// Those of files; early is what comes back within as many evictions as there are active pages of files.
+    Files,
+    /// Anonymous ones too; what could be swapped counts with active pages.
+    All,
+}
+
+/// Both from memory.
+const WORKINGSET: &[Since<WorkingsetRule>] = &[
+    Since(v(2, 6), WorkingsetRule::None, ""),
+    Since(v(3, 15), WorkingsetRule::Files, "a528910e12ec"),
+    Since(v(5, 9), WorkingsetRule::All, "aae466b0052e"),
+];
+
 /// The rules of the LRU lists and of reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -146,6 +164,7 @@ pub struct ReclaimRules {
     pub part_reuse: PartReuseRule,
     pub protect: ProtectRule,
     pub congestion: CongestionRule,
+    pub workingset: WorkingsetRule,
 }
 
 impl ReclaimRules {
@@ -160,12 +179,14 @@ impl ReclaimRules {
             part_reuse: at(PART_REUSE, version),
             protect: at(PROTECT, version),
             congestion: at(CONGESTION, version),
+            workingset: at(WORKINGSET, version),
         }
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
         use Mechanism::{HugePages, Reclaim};
-        let Self { lru, batch, anon, huge_fault, huge_zero, part_reuse, protect, congestion } = self;
+        let Self { lru, batch, anon, huge_fault, huge_zero, part_reuse, protect, congestion, workingset } =
+            self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
         to.add(
             Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"),
@@ -176,6 +197,8 @@ impl ReclaimRules {
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon, other.anon);
         let waits = Of("congestion", &[Reclaim], "how long a request waits for writeback");
         to.add(waits, CONGESTION, congestion, other.congestion);
+        let shadows = Of("workingset", &[Reclaim], "which evicted pages are noticed when they come back");
+        to.add(shadows, WORKINGSET, workingset, other.workingset);
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");

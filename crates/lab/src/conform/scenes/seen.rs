@@ -1,0 +1,90 @@
+//! What there is at a mark of a play.
+
+use std::collections::BTreeMap;
+
+use mm::vm::{PartOf, Residence};
+use mm::{Bare, GroupEvent, GroupId, Mm};
+
+use super::process::{Named, Process, Region};
+
+/// By what is counted, by eighths.
+pub(super) type Eighths = BTreeMap<&'static str, [u64; 8]>;
+
+/// What was there at a mark.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// The program's faults since its mark before: minor, major. `None` at a process's first.
+    pub(super) faults: Option<(u64, u64)>,
+    /// Whether a forked process said it.
+    pub(super) is_child: bool,
+    /// Events of the whole machine, from the beginning.
+    pub(super) events: BTreeMap<String, u64>,
+    /// By region or file, what is resident, by eighths.
+    pub(super) regions: BTreeMap<String, Eighths>,
+    /// By group, its statistics and events.
+    pub(super) groups: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// All marks, and where the play stopped, if it did not come to the end.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    pub(super) seen: Vec<Seen>,
+    pub(super) stopped: Option<String>,
+}
+
+/// What is resident of all that `process` has names for.
+pub(super) fn residence(mm: &Mm<Bare>, process: &Process) -> BTreeMap<String, Eighths> {
+    let of = |named: &Named| match named {
+        Named::Region(region) => of_region(mm, process, *region),
+        Named::File { file, pages } => {
+            let edge = |eighth: u32| (u64::from(*pages) * u64::from(eighth)).div_ceil(8) as u32;
+            let cached = |eighth: usize| {
+                file.cached_within(mm.machine(), edge(eighth as u32), edge(eighth as u32 + 1))
+            };
+            BTreeMap::from([("cached", std::array::from_fn(cached))])
+        }
+    };
+    process.names.iter().map(|(name, this)| (name.clone(), of(&this.named))).collect()
+}
+
+fn of_region(mm: &Mm<Bare>, process: &Process, region: Region) -> Eighths {
+    let mut all = Eighths::new();
+    for page in 0..region.pages {
+        let eighth = (u64::from(page) * 8 / u64::from(region.pages)) as usize;
+        let mut count = |what| all.entry(what).or_default()[eighth] += 1;
+        let part = match mm.spaces().residence(&process.space, region.start.add(page)) {
+            Residence::Absent => continue,
+            Residence::Swapped => {
+                count("swapped");
+                continue;
+            }
+            Residence::Zeros(part) => {
+                count("zero");
+                part
+            }
+            Residence::Page(node, part) => {
+                count(if node.0 == 0 { "node0" } else { "node1" });
+                part
+            }
+        };
+        count("present");
+        if part == PartOf::Huge {
+            count("huge");
+        }
+    }
+    all
+}
+
+/// What is counted of all groups but the root. Who reads it brings statistics up to date.
+pub(super) fn groups(mm: &Mm<Bare>) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let of = |group: GroupId| {
+        let mut all = mm.views().memory_stat(group).0;
+        for event in GroupEvent::ALL {
+            all.insert(format!("events {}", event.name()), mm.memcg().events(group, event));
+        }
+        all.insert("current".into(), mm.memcg().usage(group));
+        all.insert("swap.current".into(), mm.memcg().swap_usage(group));
+        (mm.memcg().name(group), all)
+    };
+    mm.memcg().all().filter(|&group| group != GroupId::ROOT).map(of).collect()
+}

@@ -1,0 +1,167 @@
+//! Charging pages to a group and those above it (`try_charge_memcg`): from the CPU's stock, or 64 at a time; where that goes
+//! over a limit, the group reclaims, and at last a process of it must go.
+
+use super::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs, Stock};
+use crate::ground::{Machine, Relaxed};
+use crate::pages::AllocError;
+
+/// Pages that a CPU charges at a time (`MEMCG_CHARGE_BATCH`).
+pub(super) const BATCH: u32 = 64;
+
+/// Fruitless rounds of reclaim before nothing more is hoped for (`MAX_RECLAIM_RETRIES`).
+const RETRIES: u32 = 16;
+
+/// A charge of so few pages is tried again whenever reclaim freed anything (order 3, `PAGE_ALLOC_COSTLY_ORDER`).
+const FEW: u32 = 8;
+
+impl<M: Machine> Memcgs<M> {
+    /// Charges to `group` and those above; gives the one that it would take over its `max`, and then nothing is charged.
+    fn charge_tree(&self, group: GroupId, pages: u32) -> Result<(), GroupId> {
+        let mut at = group;
+        while at != GroupId::ROOT {
+            let this = self.group(at);
+            let after = this.usage.fetch_add(pages.into(), Relaxed) + u64::from(pages);
+            if after > this.limit(Limit::Max) {
+                this.usage.fetch_sub(pages.into(), Relaxed);
+                self.uncharge_up_to(group, at, pages);
+                return Err(at);
+            }
+            this.peak.fetch_max(after, Relaxed);
+            at = this.parent;
+        }
+        Ok(())
+    }
+
+    /// Takes back what was charged to the groups from `group` up to below `end`.
+    fn uncharge_up_to(&self, group: GroupId, end: GroupId, pages: u32) {
+        let mut at = group;
+        while at != end {
+            let this = self.group(at);
+            this.usage.fetch_sub(pages.into(), Relaxed);
+            at = this.parent;
+        }
+    }
+}
+
+impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
+    /// Charges `pages` to `group`. Waits and reclaims where it must.
+    ///
+    /// # Errors
+    /// Nothing more can be freed there, or the task was killed meanwhile.
+    pub(crate) fn charge(self, group: GroupId, pages: u32) -> Result<(), AllocError> {
+        if group == GroupId::ROOT || self.take_from_stock(group, pages) {
+            return Ok(());
+        }
+        let (mut batch, mut drained, mut retries) = (pages.max(BATCH), false, RETRIES);
+        loop {
+            let Err(over) = self.own().charge_tree(group, batch) else {
+                self.restock(group, batch - pages);
+                self.note_over_high(group, batch);
+                return Ok(());
+            };
+            if batch > pages {
+                batch = pages;
+                continue;
+            }
+            self.count(over, GroupEvent::Max);
+            let freed = self.ground.reclaim_in_group(GroupAsk { group: over, pages });
+            if self.margin(over) >= u64::from(pages) {
+                continue;
+            }
+            if !drained {
+                self.drain_stocks();
+                drained = true;
+                continue;
+            }
+            if freed > 0 && pages <= FEW {
+                continue;
+            }
+            if self.pages().is_killed(self.machine().task()) {
+                return Err(AllocError::Killed);
+            }
+            if retries > 0 {
+                retries -= 1;
+                continue;
+            }
+            self.count(over, GroupEvent::Oom);
+            return Err(AllocError::OutOfMemory);
+        }
+    }
+
+    /// What `group` may have more (`mem_cgroup_margin`).
+    fn margin(self, group: GroupId) -> u64 {
+        let this = self.own().group(group);
+        this.limit(Limit::Max).saturating_sub(this.usage.load(Relaxed))
+    }
+
+    /// `pages` of `group` are nobody's any more.
+    pub(crate) fn uncharge(self, group: GroupId, pages: u32) {
+        self.own().uncharge_up_to(group, GroupId::ROOT, pages);
+    }
+
+    fn take_from_stock(self, group: GroupId, pages: u32) -> bool {
+        let mut stock = self.own().stocks[usize::from(self.machine().cpu().0)].lock(self.machine());
+        let enough = stock.group == group && stock.pages >= pages;
+        if enough {
+            stock.pages -= pages;
+        }
+        enough
+    }
+
+    /// Keeps `pages` of `group` for the next charges on this CPU; another group's go back.
+    fn restock(self, group: GroupId, pages: u32) {
+        if pages == 0 {
+            return;
+        }
+        let mut stock = self.own().stocks[usize::from(self.machine().cpu().0)].lock(self.machine());
+        if stock.group != group {
+            let other = core::mem::replace(&mut *stock, Stock { group, pages: 0 });
+            self.uncharge(other.group, other.pages);
+        }
+        stock.pages += pages;
+        if stock.pages > BATCH {
+            let all = core::mem::take(&mut stock.pages);
+            self.uncharge(group, all);
+        }
+    }
+
+    /// All CPUs give back what they keep (`drain_all_stock`).
+    pub(crate) fn drain_stocks(self) {
+        for stock in &self.own().stocks {
+            let kept = core::mem::take(&mut *stock.lock(self.machine()));
+            self.uncharge(kept.group, kept.pages);
+        }
+    }
+
+    /// Charges a slot of swap to `group` (`__mem_cgroup_try_charge_swap`); says whether it may have one.
+    pub(crate) fn charge_swap(self, group: GroupId) -> bool {
+        let full = |group: &GroupId| {
+            let this = self.own().group(*group);
+            *group != GroupId::ROOT && this.swap.load(Relaxed) >= this.limit(Limit::SwapMax)
+        };
+        if let Some(over) = self.upward(group).find(full) {
+            self.count(over, GroupEvent::SwapFail);
+            return false;
+        }
+        for group in self.upward(group).filter(|&group| group != GroupId::ROOT) {
+            self.own().group(group).swap.fetch_add(1, Relaxed);
+        }
+        true
+    }
+
+    /// A slot of `group` is free again.
+    pub(crate) fn uncharge_swap(self, group: GroupId) {
+        for group in self.upward(group).filter(|&group| group != GroupId::ROOT) {
+            self.own().group(group).swap.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Slots of swap that `group` may have more; `u64::MAX` where nothing is said.
+    pub(crate) fn swap_left(self, group: GroupId) -> u64 {
+        let left = |group: GroupId| {
+            let this = self.own().group(group);
+            this.limit(Limit::SwapMax).saturating_sub(this.swap.load(Relaxed))
+        };
+        self.upward(group).filter(|&group| group != GroupId::ROOT).map(left).min().unwrap_or(u64::MAX)
+    }
+}
