@@ -113,7 +113,7 @@ impl FileOutcome {
 }
 
 /// A counter of a scene in which memory was short: since the first mark, at the last one.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct CounterRow {
     /// Its name in vmstat, or the group and its name there.
     pub counter: String,
@@ -130,7 +130,7 @@ pub struct CounterRow {
 }
 
 /// Which pages of a region or file stayed, in points of an eighth of it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct StayedRow {
     /// Its name, and what of it is counted.
     pub name: String,
