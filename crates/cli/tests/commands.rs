@@ -97,13 +97,11 @@ fn the_verdict_has_intervals_or_says_that_it_has_none() {
     let text = replay(&words);
     assert!(text.contains("vm.pcp_batch_scale_max=5 -> 0, 3 seeds\n") && text.contains('±'), "{text}");
     assert!(text.contains("\nto set: # vm.pcp_batch_scale_max=0: no mainline kernel has this"), "{text}");
-    assert!(!text.contains("freehold apply"), "{text}");
     let text = replay(&[&words[..], &["--seeds", "1"]].concat());
     assert!(text.contains("one seed, so no interval") && !text.contains('±'), "{text}");
     let taken = ["--machine", "epyc-7w83", "--set", "vm.percpu_pagelist_high_fraction=0,8"];
     let text = replay(&taken);
     assert!(text.contains("\nto set: echo 8 > /proc/sys/vm/percpu_pagelist_high_fraction"), "{text}");
-    assert!(text.contains("\nwith an undo: freehold apply --set KNOB=VALUE\n"), "{text}");
 }
 
 #[test]

@@ -133,15 +133,7 @@ pub(super) fn to_set(style: Style, scenes: &[Scene<'_>]) -> String {
             }
         }
     }
-    commands(style, &lines) + &with_an_undo(style, &lines)
-}
-
-/// That the same can be had so that it can be put back, where a running kernel takes any of it.
-fn with_an_undo(style: Style, lines: &[String]) -> String {
-    if lines.iter().all(|line| line.starts_with('#')) {
-        return String::new();
-    }
-    item(style, 0, "with an undo:", "freehold apply --set KNOB=VALUE")
+    commands(style, &lines)
 }
 
 fn commands(style: Style, lines: &[String]) -> String {
