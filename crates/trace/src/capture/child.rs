@@ -41,7 +41,12 @@ impl WaitingChild {
         child.args(&command[1..]);
         // SAFETY: `wait_at_gate` makes only system calls, which are safe between fork and exec, on descriptors that
         // the starter thread keeps open until then.
-        unsafe { child.pre_exec(move || wait_at_gate(fds, huge_pages)) };
+        unsafe {
+            child.pre_exec(move || {
+                wait_at_gate(fds, huge_pages);
+                Ok(())
+            });
+        }
         // `spawn` returns when the command runs, so somebody else has to wait for it.
         let starter = thread::Builder::new().name("freehold-start".into()).spawn(move || {
             let result = child.spawn();
@@ -94,7 +99,7 @@ impl Pipe {
 }
 
 /// Runs in the new process: says its number, then waits until the gate is opened. A gate that closes unopened ends it.
-fn wait_at_gate([pid_in, gate_out, gate]: [RawFd; 3], huge_pages: HugePages) -> io::Result<()> {
+fn wait_at_gate([pid_in, gate_out, gate]: [RawFd; 3], huge_pages: HugePages) {
     let mut byte = [0u8];
     // SAFETY: the descriptors are this process's own copies, and the buffers live through the calls. Its copy of the
     // gate's writing end is closed first, so that it notices if the recorder is gone.
@@ -113,7 +118,6 @@ fn wait_at_gate([pid_in, gate_out, gate]: [RawFd; 3], huge_pages: HugePages) -> 
         // SAFETY: it ends this process at once, and runs nothing that the parent registered for its own end.
         unsafe { libc::_exit(127) };
     }
-    Ok(())
 }
 
 /// What has become of a command.
