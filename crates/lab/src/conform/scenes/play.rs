@@ -12,9 +12,6 @@ use super::program::{Line, Order, SwapDevice, What};
 use super::seen::{self, Marks, Seen};
 use crate::conform::read::sections::FormatError;
 
-/// How many operations and touches of pages are played: a scene says `repeat` as often as it likes.
-/// A test, which waits for the end of them, has fewer.
-const MOST_STEPS: u64 = if cfg!(test) { 1_000_000 } else { 50_000_000 };
 /// What a round of khugepaged counts as.
 const ROUND_STEPS: u64 = 1000;
 /// Names that a process may have, a GiB each.
@@ -32,6 +29,7 @@ pub(super) struct Player {
     pub(super) machine: Played,
     pub(super) clock: RefCell<Clock>,
     marks: Marks,
+    most_steps: u64,
     left: Cell<u64>,
     /// Processes that were killed.
     kills: u64,
@@ -47,8 +45,13 @@ pub(super) enum Stop {
     Killed,
 }
 
-/// Plays `program`.
-pub(super) fn play(machine: Played, clock: Clock, program: &[Line]) -> Result<Marks, FormatError> {
+/// Plays `program`, as far as `most_steps` operations and touches of pages go.
+pub(super) fn play(
+    machine: Played,
+    clock: Clock,
+    program: &[Line],
+    most_steps: u64,
+) -> Result<Marks, FormatError> {
     let space = machine.mm.spaces().new_space();
     let group = machine.mm.memcg().group(GroupId::ROOT, "scene").unwrap_or(GroupId::ROOT);
     machine.mm.memcg().join(TASK, group);
@@ -58,7 +61,8 @@ pub(super) fn play(machine: Played, clock: Clock, program: &[Line]) -> Result<Ma
         machine,
         clock: RefCell::new(clock),
         marks: Marks::default(),
-        left: Cell::new(MOST_STEPS),
+        most_steps,
+        left: Cell::new(most_steps),
         kills: 0,
     };
     let mut process = Process::new(space, group);
@@ -95,7 +99,8 @@ impl Player {
     pub(super) fn step(&self, at: At, steps: u64) -> Result<(), Stop> {
         let left = self.left.get().checked_sub(steps);
         self.left.set(left.unwrap_or(0));
-        left.map(drop).ok_or_else(|| at.stop(format_args!("more than {MOST_STEPS} steps are not played")))
+        let most = self.most_steps;
+        left.map(drop).ok_or_else(|| at.stop(format_args!("more than {most} steps are not played")))
     }
 
     fn line(&mut self, process: &mut Process, line: &Line) -> Result<(), Stop> {
