@@ -322,6 +322,8 @@ pub(crate) struct Validate {
     /// With CMD: counted runs under each setting
     #[arg(long, default_value_t = 5, requires = "command", value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N")]
     pub(crate) repeats: u32,
+    #[command(flatten)]
+    pub(crate) bounds: FailIf,
     /// Run this program for real under each setting of --set, and predict the same; its stdin is empty, its output goes nowhere
     #[arg(last = true, value_name = "CMD", requires = "set", conflicts_with_all = ["tasks", "memory", "mib", "ms"])]
     pub(crate) command: Vec<OsString>,

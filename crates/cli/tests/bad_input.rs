@@ -200,6 +200,7 @@ fn wrong_words_files_and_places_end_in_one_line() {
         (&["bench", "--mib", "1"], "64"),
         (&["bench", "contention", "--set", "vm.no_such=1"], "vm.no_such"),
         (&["validate", "--tasks", "0"], "0"),
+        (&["validate", "--fail-if", "page_faults:max=1"], "-- CMD"),
         (&["try", "--mib", "1"], "4"),
         (&["--report"], "--report"),
     ];

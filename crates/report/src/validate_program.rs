@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use lab::measurements::{Agreement, Document, Validated, ValidatedChange, ValidatedRow};
 
+use crate::bounds;
 use crate::proof;
 use crate::style::Style;
 use crate::table::{Table, wrap};
@@ -13,6 +14,7 @@ use crate::units;
 /// The whole account.
 pub fn text(style: Style, document: &Document) -> String {
     let mut parts: Vec<String> = document.validated.iter().map(|validated| one(style, validated)).collect();
+    parts.push(bounds::text(style, &document.fail_if));
     parts.push(proof::text(style, &document.proofs));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")

@@ -26,6 +26,9 @@ pub(crate) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
     if !options.command.is_empty() {
         return validate_program::run(global, options);
     }
+    if !options.bounds.fail_if.is_empty() {
+        return Err(Failure("--fail-if bounds what is predicted of a program: give it as -- CMD".into()));
+    }
     let cases = cases(options)?;
     if options.machine != THIS {
         machine(&options.machine)?;

@@ -20,6 +20,7 @@ use trace::{Reader, RecordOptions, Target};
 use super::validate::{profile, with_largest_ring};
 use crate::args::{Global, Validate};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, note};
+use crate::fail_if;
 use crate::output::say;
 use crate::progress::Bar;
 
@@ -44,6 +45,7 @@ pub(super) fn undo_left() -> Result<(), Failure> {
 
 pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict, Failure> {
     let values = knob(parse_settings(&options.set))?;
+    let bounds = fail_if::read(&options.bounds)?;
     let words = Command::of(&options.command)?;
     let variants = combinations(&values);
     let writes = variants.iter().map(writes).collect::<Result<Vec<_>, _>>()?;
@@ -76,6 +78,7 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
     document.runs = all.into_iter().flat_map(|under| under.predicted).collect();
     document.means = means(&document.runs);
     document.findings = findings(&document.runs);
+    fail_if::hold(&bounds, &mut document)?;
     document.proofs.extend(prove(&source, prediction.profile).map_err(Failure::of)?);
     let is_wrong = validated.changes.iter().any(|change| change.agreement == Agreement::Wrong);
     document.validated.push(validated);
@@ -84,7 +87,12 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
         &document,
         &Texts { short: report::verdict::program, full: report::validate_program::text },
     )?;
-    Ok(if is_wrong && options.strict { CommandVerdict::FellShort } else { CommandVerdict::Fine })
+    let is_broken = fail_if::is_broken(&document);
+    Ok(if is_broken || (is_wrong && options.strict) {
+        CommandVerdict::FellShort
+    } else {
+        CommandVerdict::Fine
+    })
 }
 
 /// What is to be written for a variant, a file each.

@@ -4,6 +4,7 @@ use lab::measurements::{Agreement, Document, Row, Validated, ValidatedChange};
 use lab::validate::{marks, target_of};
 
 use super::{item, more, remarks};
+use crate::bounds;
 use crate::style::Style;
 use crate::validate::line;
 use crate::validate_program::{by, score};
@@ -43,6 +44,7 @@ pub fn program(style: Style, document: &Document) -> String {
     for validated in &document.validated {
         out += &one(style, validated);
     }
+    out += &bounds::text(style, &document.fail_if);
     out += &remarks::proofs(style, &document.proofs);
     if out.is_empty() { out } else { out + &more(style, "every figure, real beside predicted") }
 }
