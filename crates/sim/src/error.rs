@@ -68,6 +68,8 @@ pub enum SimError {
         /// What the system said.
         reason: String,
     },
+    /// Somebody outside wanted no more of it.
+    Stopped,
 }
 
 impl fmt::Display for SimError {
@@ -90,6 +92,7 @@ impl fmt::Display for SimError {
             }
             Self::LockMisused { task, what } => write!(f, "task {task} {what}"),
             Self::NoStack { task, reason } => write!(f, "no stack for task {task}: {reason}"),
+            Self::Stopped => f.write_str("stopped from outside"),
         }
     }
 }

@@ -28,6 +28,7 @@ mod machine;
 pub mod measure;
 mod nodes;
 pub mod profile;
+mod stop;
 mod task;
 mod time;
 mod tlb;
@@ -45,5 +46,6 @@ pub use measure::{
     TaskTime, TimedCount,
 };
 pub use profile::{Figure, FigureKind, FigureSpec, Profile, ProfileError};
+pub use stop::stop_when;
 pub use task::{Affinity, TaskSpec};
 pub use tlb::{Tlb, Translations};

@@ -45,6 +45,7 @@ use crate::error::SimError;
 use crate::lines::{Lines, Toucher};
 use crate::locks::{Locks, NOBODY, Owner, SimLock};
 use crate::profile::Profile;
+use crate::stop::Stop;
 use crate::time::{Ticks, from_nanos};
 
 /// A stack of open spans, four bits each, in which there is none.
@@ -144,6 +145,7 @@ pub(crate) struct Core {
     /// Some task said which address space it is in.
     has_spaces: Cell<bool>,
     watch: Watch,
+    stop: Stop,
 }
 
 impl Core {
@@ -181,6 +183,7 @@ impl Core {
             failed: Cell::new(false),
             has_spaces: Cell::new(false),
             watch: Watch::new(&options),
+            stop: Stop::of_thread(),
         }
     }
 

@@ -102,8 +102,11 @@ impl Core {
         }
     }
 
-    /// The engine has made a task the running one: the error if time stands still.
+    /// The engine has made a task the running one: the error if time stands still, or if nobody wants to know any more.
     pub(super) fn watch_engine(&self) -> Option<SimError> {
+        if self.stop.is_set() {
+            return Some(SimError::Stopped);
+        }
         self.watch.event(self.now()).map(|limit| self.standstill(limit))
     }
 
