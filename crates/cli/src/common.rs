@@ -5,12 +5,9 @@ use std::fs::File;
 use std::path::Path;
 
 use lab::measurements::{Document, Versioned};
-use mm::{
-    Policy,
-    policy::{EXAMPLE_POLICIES, NEWEST, OLDEST, Refusal},
-};
+use mm::Policy;
 use report::Style;
-use report::nearest::{nearest, unknown};
+use report::nearest::{no_policy, no_setting};
 use serde::Serialize;
 use sim::Profile;
 use trace::Reader;
@@ -153,24 +150,12 @@ pub(crate) fn machine(name: &str) -> Result<Profile, Failure> {
 
 /// The policy called so.
 pub(crate) fn policy(name: &str) -> Result<Policy, Failure> {
-    Policy::parse(name).map_err(|error| match nearest(name, EXAMPLE_POLICIES.iter().copied()) {
-        Some(near) if error.why == Refusal::Unknown => Failure(format!(
-            "no policy `{name}`; did you mean `{near}`? linux-X.Y from {OLDEST} to {NEWEST} are policies, `freehold policies \
-             list` has all"
-        )),
-        _ => Failure::of(error),
-    })
+    Policy::parse(name).map_err(|error| Failure(no_policy(&error)))
 }
 
 /// A setting or change of a knob, with the nearest name if there is no such knob.
 pub(crate) fn knob<T>(parsed: Result<T, lab::replay::ParseSettingError>) -> Result<T, Failure> {
-    parsed.map_err(|error| match &error {
-        lab::replay::ParseSettingError::Knob(mm::KnobError::Unknown { name }) => {
-            let names = mm::KNOBS.iter().map(|spec| spec.name);
-            Failure(unknown("knob", name, names, "freehold knobs list"))
-        }
-        _ => Failure::of(error),
-    })
+    parsed.map_err(|error| Failure(no_setting(&error)))
 }
 
 /// Opens a recording; a perf.data file is imported first, to a file that goes away with the reader. What is wrong with it

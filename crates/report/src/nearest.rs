@@ -1,5 +1,10 @@
 //! The nearest name to one that does not exist.
 
+use lab::replay::ParseSettingError;
+use lab::subject::AskedError;
+use mm::policy::{EXAMPLE_POLICIES, NEWEST, OLDEST, PolicyError, Refusal};
+use mm::{KNOBS, KnobError};
+
 /// The candidate most like `name`; `None` where none is near enough to be what was meant.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |candidate: &str| {
@@ -32,6 +37,41 @@ pub fn unknown<'a>(
     match nearest(name, candidates) {
         Some(near) => format!("no {kind} `{name}`; did you mean `{near}`? `{list}` lists them"),
         None => format!("no {kind} `{name}`; `{list}` lists them"),
+    }
+}
+
+/// One line for a policy that cannot be.
+pub fn no_policy(error: &PolicyError) -> String {
+    let name = error.name.as_str();
+    match nearest(name, EXAMPLE_POLICIES.iter().copied()) {
+        Some(near) if error.why == Refusal::Unknown => format!(
+            "no policy `{name}`; did you mean `{near}`? linux-X.Y from {OLDEST} to {NEWEST} are policies, `freehold policies \
+             list` has all"
+        ),
+        _ => error.to_string(),
+    }
+}
+
+/// One line for a question of `why` or `tune` that is none.
+pub fn no_question(error: &AskedError) -> String {
+    match error {
+        AskedError::Policy(error) => no_policy(error),
+        AskedError::NoVariant { experiment, name, names } => {
+            let near = nearest(name, names.iter().map(String::as_str));
+            let near = near.map_or_else(|| ".".to_owned(), |near| format!("; did you mean `{near}`?"));
+            format!("{experiment} has no variant `{name}`{near} It has {}", names.join(", "))
+        }
+        AskedError::Other(error) => error.to_string(),
+    }
+}
+
+/// One line for a setting or change of a knob that cannot be.
+pub fn no_setting(error: &ParseSettingError) -> String {
+    match error {
+        ParseSettingError::Knob(KnobError::Unknown { name }) => {
+            unknown("knob", name, KNOBS.iter().map(|spec| spec.name), "freehold knobs list")
+        }
+        _ => error.to_string(),
     }
 }
 

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use lab::findings::findings;
 use lab::measurements::{Document, Run, means};
-use lab::replay::{
-    CpuChoice, CpuListError, Plan, ShareError, Source, parse_changes, parse_settings, prove, replay_all,
-};
+use lab::replay::{CpuListError, Plan, ShareError, Source, parse_changes, parse_settings, prove, replay_all};
 use sim::Profile;
 use trace::{ReadError, Reader};
 
@@ -100,14 +98,7 @@ fn plan(draft: &Plan, options: &Replay, profile: Profile) -> Result<Plan, Failur
     let mut plan = Plan { profile, ..draft.clone() };
     let names: Vec<String> = options.file.iter().map(|file| name_of(file)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    plan.shares = options.shares().read(&names, &plan.profile).map_err(Failure::of)?;
-    let everyone = &mut plan.shares.everyone;
-    plan.copies = everyone.copies.take().unwrap_or(1);
-    // What holds for all is the machine's, for daemons and recordings of page events too.
-    if let Some(CpuChoice::Any(list)) = &mut everyone.cpus {
-        plan.cpus = std::mem::take(list);
-        everyone.cpus = None;
-    }
+    plan.share(&options.shares(), &names).map_err(Failure::of)?;
     Ok(plan)
 }
 

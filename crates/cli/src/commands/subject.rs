@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use lab::experiment::{self, Case, Experiment};
-use lab::replay::Setting;
-use mm::Knob;
-use report::nearest::{nearest, unknown};
+use report::nearest::{no_question, unknown};
 
 use super::lab::load;
 use crate::common::Failure;
@@ -28,24 +26,5 @@ pub(crate) fn experiment_of(what: &str) -> Result<Option<Experiment>, Failure> {
 
 /// The variant called so, or why there is none.
 pub(crate) fn case(experiment: &Experiment, name: &str) -> Result<Case, Failure> {
-    experiment.case(name).ok_or_else(|| {
-        let names: Vec<String> = experiment.cases().map(|case| experiment.case_name(case)).collect();
-        let near = nearest(name, names.iter().map(String::as_str));
-        let near = near.map_or_else(|| ".".to_owned(), |near| format!("; did you mean `{near}`?"));
-        let experiment = &experiment.name;
-        Failure(format!("{experiment} has no variant `{name}`{near} It has {}", names.join(", ")))
-    })
-}
-
-/// `base` with the settings of one side laid over it: the first value of each, or the last.
-pub(crate) fn knobs(base: &[(Knob, u64)], settings: &[Setting], side: usize) -> Vec<(Knob, u64)> {
-    let mut all = base.to_vec();
-    for Setting { knob, values } in settings {
-        let value = values[side.min(values.len() - 1)];
-        match all.iter_mut().find(|(other, _)| other == knob) {
-            Some(entry) => entry.1 = value,
-            None => all.push((*knob, value)),
-        }
-    }
-    all
+    lab::subject::case(experiment, name).map_err(|error| Failure(no_question(&error)))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use lab::experiment::{Case, Experiment};
 use lab::measurements::{Document, Tune as Tuned};
 use lab::replay::{Plan, Setting, parse_settings};
-use lab::subject::{Side, Subject};
+use lab::subject::{Side, Subject, knobs};
 use lab::tune::{Answer, Ground, Journal, KnobChoice, Method, Prepared, Question};
 use mm::policy::DEFAULT_POLICY;
 use report::Style;
@@ -15,7 +15,7 @@ use sim::profile::digest;
 
 use super::ask_tell;
 use super::replay::{shortened, workload};
-use super::subject::{case, experiment_of, knobs};
+use super::subject::{case, experiment_of};
 use crate::args::{Global, Tune};
 use crate::common::{CommandVerdict, Failure, command_line, knob, machine, note, policy, present};
 use crate::progress::Bar;

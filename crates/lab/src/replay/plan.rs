@@ -5,7 +5,7 @@ use std::fmt;
 use mm::{Cpu, Knob, KnobError, Nanos, Policy};
 use sim::Profile;
 
-use super::share::Shares;
+use super::share::{CpuChoice, ShareError, ShareOptions, Shares};
 use super::source::Source;
 use super::unknown;
 use crate::reach::{Refusal, Where, refusals};
@@ -105,6 +105,22 @@ impl Plan {
         let set = self.settings.iter().flat_map(|set| set.values.iter().map(|&value| (set.knob, value)));
         let mut all = set.chain(self.changes.iter().map(|change| (change.knob, change.value)));
         all.try_for_each(|(knob, value)| self.policy.check_knob(knob, value))
+    }
+
+    /// Gives recordings called `names` what `options` say of the machine.
+    ///
+    /// # Errors
+    /// What is no list, names no recording, or is not on this machine.
+    pub fn share(&mut self, options: &ShareOptions<'_>, names: &[&str]) -> Result<(), ShareError> {
+        self.shares = options.read(names, &self.profile)?;
+        let everyone = &mut self.shares.everyone;
+        self.copies = everyone.copies.take().unwrap_or(1);
+        // What holds for all is the machine's, for daemons and recordings of page events too.
+        if let Some(CpuChoice::Any(list)) = &mut everyone.cpus {
+            self.cpus = std::mem::take(list);
+            everyone.cpus = None;
+        }
+        Ok(())
     }
 
     /// Its seeds.

@@ -4,6 +4,7 @@
 mod error;
 mod figure;
 mod goal;
+mod named;
 mod once;
 mod side;
 
@@ -19,6 +20,7 @@ use crate::replay::{self, Plan, Setting, Source, replay};
 pub use error::AskError;
 pub(crate) use figure::unknown_figure;
 pub(crate) use goal::{Goal, Outcome};
+pub use named::{AskedError, case, knobs};
 pub(crate) use once::Once;
 pub use side::Side;
 

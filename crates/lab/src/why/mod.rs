@@ -9,6 +9,7 @@
 //! by seed.
 
 mod answer;
+mod asked;
 mod lever;
 mod screen;
 mod share;
@@ -18,3 +19,4 @@ mod tests;
 mod trials;
 
 pub use answer::{Answer, Question, explain};
+pub use asked::Asked;
