@@ -75,7 +75,10 @@ fn settings_are_as_they_were_after_an_end_a_signal_and_a_kill() {
     let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=8M", "count=1", "status=none"];
     let output = validate(folder.path(), "never,always", &dd).output().unwrap();
     assert_eq!((now(), journal.exists()), (before.clone(), false), "{}", said(&output));
-    if output.status.code() != Some(2) {
+    if output.status.code() == Some(2) {
+        // Recording is for those who have tracepoints; the settings are back all the same.
+        eprintln!("skipped in part: {}", said(&output));
+    } else {
         // What was predicted of 2,048 pages passes a bound of one fault.
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         assert!(said(&output).contains("--fail-if page_faults:max=1 "), "{}", said(&output));
@@ -86,9 +89,6 @@ fn settings_are_as_they_were_after_an_end_a_signal_and_a_kill() {
         // Under the first, small pages alone: 2048 of the buffer at least.
         assert!(faults[0]["real"].as_f64() > Some(2048.0) && faults[0]["predicted"].as_f64() > Some(2048.0));
         assert_eq!(document["proofs"].as_array().map(Vec::len), Some(1));
-    } else {
-        // Recording is for those who have tracepoints; the settings are back all the same.
-        eprintln!("skipped in part: {}", said(&output));
     }
 
     let child = begun(validate(folder.path(), other, &["sleep", "30"]), &before);
