@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser axe screenshots lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme wheel python mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -30,6 +30,8 @@ help:
 	@echo "make tsan        the stress tests under ThreadSanitizer; nightly Rust"
 	@echo "make mm-no-std   mm for a machine without an operating system"
 	@echo "make deb         a Debian package of the command, its man pages and completions, into target/"
+	@echo "make wheel       the Python package as a wheel, into target/wheels"
+	@echo "make python      its tests, and mypy's, in a virtual environment under target/; fetches packages from PyPI"
 	@echo "make readme      the README's output, made anew"
 
 # Installs what is missing if root, or else prints the one line that does.
@@ -114,6 +116,12 @@ deb: build
 
 readme: build
 	scripts/readme
+
+wheel: setup
+	scripts/python wheel
+
+python: build
+	FREEHOLD=$(CURDIR)/target/release/freehold scripts/python test
 
 clean:
 	$(CARGO) clean

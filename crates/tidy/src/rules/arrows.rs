@@ -6,7 +6,7 @@ use crate::source::lines;
 use crate::{File, Finding, Tree};
 
 /// The crates of ours that a crate may depend on. The arrows point one way.
-const MAY_KNOW: [(&str, &[&str]); 8] = [
+const MAY_KNOW: [(&str, &[&str]); 9] = [
     ("mm", &[]),
     ("sim", &["mm"]),
     ("host", &["mm"]),
@@ -15,9 +15,10 @@ const MAY_KNOW: [(&str, &[&str]); 8] = [
     ("report", &["mm", "sim", "host", "trace", "lab"]),
     ("cli", &["mm", "sim", "host", "trace", "lab", "report"]),
     ("tidy", &[]),
+    ("python", &["mm", "sim", "trace", "lab", "report"]),
 ];
 
-/// `arrows`: cli → report → lab → {trace, sim, host} → mm, and none the other way.
+/// `arrows`: {cli, python} → report → lab → {trace, sim, host} → mm, and none the other way.
 pub fn arrows(tree: &Tree) -> Vec<Finding> {
     let mut found = vec![];
     for (name, file) in manifests(tree) {
@@ -86,7 +87,8 @@ fn finding(rule: &'static str, path: &str, line: usize, what: String) -> Finding
 /// The crates' manifests, each with the crate's directory.
 fn manifests(tree: &Tree) -> Vec<(String, &File)> {
     let crate_of = |path: &str| {
-        let name = path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
+        let name = path.strip_suffix("/Cargo.toml")?;
+        let name = name.strip_prefix("crates/").or((name == "python").then_some(name))?;
         (!name.contains('/')).then(|| name.to_owned())
     };
     tree.files.iter().filter_map(|file| Some((crate_of(&file.path)?, file))).collect()

@@ -3,19 +3,21 @@
 use crate::{Finding, Tree};
 
 /// What a committed file may end in. A kind that is not here is a leftover, or a line to add.
-const ENDINGS: [&str; 24] = [
+const ENDINGS: [&str; 27] = [
     "c",
     "data",
     "fhr",
     "gitignore",
     "h",
     "html",
+    "ipynb",
     "json",
     "lock",
     "md",
     "o",
     "pl",
     "py",
+    "pyi",
     "rec",
     "rs",
     "sh",
@@ -24,6 +26,7 @@ const ENDINGS: [&str; 24] = [
     "suppressions",
     "toml",
     "txt",
+    "typed",
     "xz",
     "csv",
     "css",
@@ -34,7 +37,7 @@ const ANY_NAME: [&str; 3] = ["scripts/", "fuzz/seeds/", ".ci/"];
 /// Files at the root that have no ending.
 const BARE_NAMES: [&str; 3] = ["Makefile", "LICENSE-APACHE", "LICENSE-MIT"];
 /// Folders whose text files are all in the tree, so that a name that is not there is wrong.
-const CHECKED: [&str; 6] = ["crates/", "docs/", "experiments/", "machines/", "scripts/", "fuzz/"];
+const CHECKED: [&str; 7] = ["crates/", "docs/", "experiments/", "machines/", "python/", "scripts/", "fuzz/"];
 
 /// `known-files`: a file is of a kind that the house has.
 pub fn known_files(tree: &Tree) -> Vec<Finding> {

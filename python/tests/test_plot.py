@@ -1,0 +1,50 @@
+"""Pictures: what they draw is what the tables say."""
+
+import pytest
+
+import freehold
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from freehold import plot  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def result(recordings: object) -> freehold.Result:
+    loop = freehold.Recording(f"{recordings}/python-loop-128m.rec")
+    policy = "linux-6.11+pcp_batch_scale_max"
+    scales = {"vm.pcp_batch_scale_max": [5, 3, 0]}
+    return freehold.replay(loop, machine="epyc-7w83", set=scales, policy=policy, copies=4, seeds=2)
+
+
+def test_a_curve_has_a_point_for_each_value(result: freehold.Result) -> None:
+    ax = plot.curve(result, "vm.pcp_batch_scale_max", "refill.mean_ns")
+    means = result.means.to_pandas()
+    means = means[means["metric"] == "refill.mean_ns"]["mean"]
+    (line,) = ax.lines
+    assert list(line.get_xdata()) == [5, 3, 0] and list(line.get_ydata()) == list(means)
+    assert ax.get_xlabel() == "vm.pcp_batch_scale_max"
+    with pytest.raises(ValueError, match="no variant sets vm.swappiness"):
+        plot.curve(result, "vm.swappiness", "refill.mean_ns")
+
+
+def test_histograms_come_to_all(result: freehold.Result) -> None:
+    ax = plot.histogram(result, "refill")
+    assert len(ax.lines) == 3
+    assert all(sum(line.get_ydata()) == pytest.approx(100) for line in ax.lines)
+    with pytest.raises(ValueError, match="nothing of span no_such"):
+        plot.histogram(result, "no_such")
+
+
+def test_changes_and_time(result: freehold.Result) -> None:
+    assert len(plot.changes(result).containers) == 2
+    ax = plot.timeline(result, "faults")
+    assert len(ax.lines) == 3 and ax.get_ylabel() == "faults"
+
+
+def test_published_figures_lie_beside_simulated_ones() -> None:
+    result = freehold.Experiment("llfree-bulk").run(seeds=1)
+    ax = plot.published(result)
+    rows = result.rows.to_pandas()
+    drawn = sum(len(collection.get_offsets()) for collection in ax.collections)
+    assert drawn == ((rows["published"] > 0) & (rows["simulated"] > 0)).sum() > 0
