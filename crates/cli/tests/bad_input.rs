@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 
 use common::{MACHINE, freehold, recording, refusal};
 
@@ -146,16 +147,18 @@ fn a_damaged_recording_says_so_first_and_goes_on_with_what_is_whole() {
     assert!(line.contains("cut"), "{line}");
 }
 
+fn placed(folder: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = folder.join(name);
+    fs::write(&path, bytes).unwrap();
+    text(&path).to_owned()
+}
+
 /// What a new user may get wrong, each with a word that has to be in the answer.
 #[test]
 fn wrong_words_files_and_places_end_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 100);
-    let place = |name: &str, bytes: &[u8]| {
-        let path = folder.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        text(&path).to_owned()
-    };
+    let place = |name: &str, bytes: &[u8]| placed(folder.path(), name, bytes);
     let (rec, empty) = (text(&rec).to_owned(), place("empty", b""));
     let garbage = place("garbage.toml", &[0x80, 0xff, 0, 1, 2, 250]);
     let list = place("list.json", b"[1, 2");

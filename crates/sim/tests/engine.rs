@@ -2,8 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use mm::{Cpu, Daemon, LockClass, Machine, Nanos, Node, Span, TaskId, Work};
 use proptest::prelude::*;
@@ -87,36 +85,6 @@ proptest! {
         let log = log.borrow();
         prop_assert!(log.is_sorted_by_key(|(time, _)| *time));
     }
-}
-
-#[test]
-fn a_sign_from_outside_ends_the_runs_of_its_thread() {
-    let ended = |is_watched: bool| {
-        let run = move || {
-            let sign = Arc::new(AtomicBool::new(false));
-            if is_watched {
-                sim::stop_when(Arc::clone(&sign));
-            }
-            let mut sim = sim_of("epyc-7w83", 1);
-            // One alone is never taken up again.
-            for cpu in [0, 1] {
-                let machine = sim.machine();
-                sim.spawn(TaskSpec::new("endless").on(Cpu(cpu)), move || {
-                    loop {
-                        machine.compute(Nanos(10 * US));
-                    }
-                });
-            }
-            sim.on_pass(Nanos(5 * MS), move |_| {
-                sign.store(true, Ordering::Relaxed);
-                Nanos(u64::MAX / 2)
-            });
-            sim.run(Some(Nanos(50 * MS))).map(|summary| summary.ended)
-        };
-        std::thread::spawn(run).join().unwrap()
-    };
-    assert_eq!(ended(true), Err(SimError::Stopped));
-    assert_eq!(ended(false), Ok(Ended::Limit), "nobody watched that sign");
 }
 
 #[test]
