@@ -46,6 +46,6 @@ pub use measure::{
     TaskTime, TimedCount,
 };
 pub use profile::{Figure, FigureKind, FigureSpec, Profile, ProfileError};
-pub use stop::stop_when;
+pub use stop::{is_stopped, stop_when};
 pub use task::{Affinity, TaskSpec};
 pub use tlb::{Tlb, Translations};

@@ -15,6 +15,11 @@ pub fn stop_when(sign: Arc<AtomicBool>) {
     SIGN.set(Stop(Some(sign)));
 }
 
+/// Whether this thread's sign is set: a simulation that it made may not have come to its end.
+pub fn is_stopped() -> bool {
+    Stop::of_thread().is_set()
+}
+
 /// A simulation's sign, if there is one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Option<Arc<AtomicBool>>);

@@ -1,12 +1,15 @@
 //! `freehold replay`: a recording, or several side by side, on a simulated machine, with every combination of the knobs that were set.
 
-use std::fs::File;
+use std::fmt::Display;
+use std::fs::{self, File};
 use std::path::Path;
 
 use lab::findings::findings;
 use lab::measurements::{Document, Run, means};
 use lab::replay::{CpuListError, Plan, ShareError, Source, parse_changes, parse_settings, prove, replay_all};
+use lab::tune::Recorded;
 use sim::Profile;
+use sim::profile::digest;
 use trace::{ReadError, Reader};
 
 use crate::args::{Global, Replay};
@@ -15,6 +18,7 @@ use crate::fail_if;
 use crate::progress::Bar;
 use crate::this_machine::{THIS, machine_or_this};
 
+const NOTHING: &str = "holds no event of the recorded tasks, so there is nothing to replay";
 /// Of a machine that is not known, or not yet.
 const STAND_IN: &str = "kvm-genoa-2c";
 
@@ -125,19 +129,13 @@ pub(crate) fn workload(path: &Path) -> Result<Source, Failure> {
     read(path, Source::read)
 }
 
-/// The same of the first `permille` thousandths of its events, as if the recording had been stopped there; `None` where these are
-/// too few to be a workload.
-pub(crate) fn shortened(path: &Path, permille: u64) -> Result<Option<Source>, Failure> {
-    const LEAST_EVENTS: u64 = 2000;
-    let mut reader = recording(path)?;
-    let events = (u128::from(reader.event_count()) * u128::from(permille) / 1000) as u64;
-    if events < LEAST_EVENTS {
-        return Ok(None);
-    }
-    reader.stop_after(events);
-    let source = Source::read(&mut reader, &name_of(path), &machine(STAND_IN)?);
-    let source = source.map_err(|error| Failure::at(path, error))?;
-    Ok((!source.is_empty()).then_some(source))
+/// The same, with its shortened forms.
+pub(crate) fn recorded(path: &Path) -> Result<Recorded, Failure> {
+    let at = |error: &dyn Display| Failure::at(path, error);
+    let content = digest(fs::read(path).map_err(|error| at(&error))?);
+    let recorded = Recorded::read(&mut recording(path)?, &name_of(path), &machine(STAND_IN)?, content);
+    let recorded = recorded.map_err(|error| at(&error))?;
+    if recorded.whole().is_empty() { Err(at(&NOTHING)) } else { Ok(recorded) }
 }
 
 /// Reads the recording at `path` by `read`.
@@ -149,7 +147,7 @@ fn read(
     let workload =
         read(&mut reader, &name_of(path), &machine(STAND_IN)?).map_err(|error| Failure::at(path, error))?;
     if workload.is_empty() {
-        return Err(Failure::at(path, "holds no event of the recorded tasks, so there is nothing to replay"));
+        return Err(Failure::at(path, NOTHING));
     }
     Ok(workload)
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lab::experiment::{self, Case, Experiment};
-use report::nearest::{no_question, unknown};
+use lab::experiment::{self, Experiment};
+use report::nearest::unknown;
 
 use super::lab::load;
 use crate::common::Failure;
@@ -22,9 +22,4 @@ pub(crate) fn experiment_of(what: &str) -> Result<Option<Experiment>, Failure> {
         )));
     }
     Ok(None)
-}
-
-/// The variant called so, or why there is none.
-pub(crate) fn case(experiment: &Experiment, name: &str) -> Result<Case, Failure> {
-    lab::subject::case(experiment, name).map_err(|error| Failure(no_question(&error)))
 }

@@ -107,6 +107,14 @@ impl Limit {
         !self.number.is_nan()
     }
 
+    /// Why a limit that is not known cannot be held.
+    pub(super) fn of_no_unit(&self) -> AskError {
+        let name = self.goal.name();
+        AskError::new(format!(
+            "--keep {name}: what it is counted in nobody knows here; write a part of it, as min=98%"
+        ))
+    }
+
     const fn is_part(&self) -> bool {
         matches!(self.bound.limit, Amount::OfFirst(_))
     }

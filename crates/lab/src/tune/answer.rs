@@ -163,10 +163,7 @@ impl Making<'_, '_> {
         }
         let aims = &self.judge.aims;
         if let Some(limit) = aims.limits.iter().find(|limit| !limit.is_known()) {
-            let name = limit.goal.name();
-            return Err(AskError::new(format!(
-                "--keep {name}: what it is counted in nobody knows here; write a part of it, as min=98%"
-            )));
+            return Err(limit.of_no_unit());
         }
         let unit = |goal: &Goal| run.and_then(|run| goal.unit(run)).unwrap_or_default();
         let [workload, machine] = self.grounds()[self.whole()].subject.names();

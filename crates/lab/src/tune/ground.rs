@@ -110,6 +110,10 @@ impl Simulator<'_> {
             return Ok(found);
         }
         let came = ground.subject.simulate(&side, trial.seed, self.goals);
+        if sim::is_stopped() {
+            // Nothing is known of it, so nothing is kept.
+            return Err(AskError::new("stopped from outside"));
+        }
         let (tried, run) = match came {
             // What is not finite cannot be written down.
             Ok(Outcome { values, run }) => {

@@ -22,15 +22,19 @@ mod outside;
 mod prune;
 mod question;
 mod race;
+mod recorded;
 mod robust;
 mod screen;
 mod space;
+mod terms;
 #[cfg(test)]
 mod tests;
 
 pub use answer::Answer;
 pub use ground::Ground;
 pub use journal::Journal;
-pub use outside::{Asked, Told};
+pub use outside::{Asked, Figures, Told};
 pub use question::{Method, Prepared, Question};
+pub use recorded::Recorded;
 pub use space::KnobChoice;
+pub use terms::{Terms, Workload};

@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use mm::Knob;
 
+use super::aim::Limit;
 use super::answer::Answer;
 use super::bench::{Evaluator, Trial, Tried};
 use super::ground::{Keep, Simulator};
 use super::journal::Journal;
 use super::question::Prepared;
 use super::space::{Space, laid_over};
-use crate::measurements::KnobText;
+use crate::measurements::{KnobText, TuneGoal};
 use crate::subject::AskError;
 
 /// A setting that somebody outside is to measure.
@@ -26,6 +27,9 @@ pub struct Asked {
 
 /// What somebody outside measured: a value for each figure of [`Prepared::measured`], or why there is none.
 pub type Told = Result<Vec<Option<f64>>, String>;
+
+/// What was simulated, by figure; `None`: it did not happen.
+pub type Figures = BTreeMap<String, Option<f64>>;
 
 /// Has somebody outside make trials, a batch at a time.
 struct Outside<'a> {
@@ -64,6 +68,11 @@ impl Prepared {
         self.answer_by(&mut outside)
     }
 
+    /// What is to become better, the most important first. Units are those that a run gives, and are not known before one.
+    pub fn goals(&self) -> Vec<TuneGoal> {
+        self.aims.aims.iter().map(|aim| aim.described("")).collect()
+    }
+
     /// The names of all figures that are looked at: those of the goals, then those of the limits.
     pub fn figures(&self) -> Vec<String> {
         self.goals.iter().map(|goal| goal.name().to_owned()).collect()
@@ -74,6 +83,24 @@ impl Prepared {
         let mut names = self.figures();
         names.pop();
         names
+    }
+
+    /// How far beyond each limit, in the order in which they were asked for, `values` are where the current setting has `current`: in
+    /// parts of the limit, 0 within it. Both are what [`Self::evaluate`] gives; what did not happen counts as 0.
+    ///
+    /// # Errors
+    /// A limit is an amount of a figure of which nobody knows the unit.
+    pub fn breaches(&self, values: &Figures, current: &Figures) -> Result<Vec<f64>, AskError> {
+        // The last one is always there: no allocation may fail that did not fail before.
+        let breach = |limit: &Limit| {
+            let name = limit.goal.name();
+            if !limit.is_known() {
+                return Err(limit.of_no_unit());
+            }
+            let of = |values: &Figures| values.get(name).copied().flatten().unwrap_or(0.0);
+            Ok(limit.breach(of(values), of(current)))
+        };
+        self.aims.limits.iter().map(breach).collect()
     }
 
     /// What parts of the whole workload can be simulated, in thousandths, ascending; the last is 1000.
@@ -91,7 +118,7 @@ impl Prepared {
         seed: u64,
         permille: u64,
         journal: &Journal,
-    ) -> Result<BTreeMap<String, Option<f64>>, AskError> {
+    ) -> Result<Figures, AskError> {
         let part = self.question.grounds.iter().find(|ground| ground.permille == permille);
         let ground =
             part.ok_or_else(|| AskError::new(format!("there is no part of {permille} thousandths here")))?;
