@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Apply(Apply),
     /// Search the best setting, and try it where the search did not look
     Tune(Tune),
+    /// Replay many recordings on many machines with many settings, each once, here or on a cluster
+    Sweep(Sweep),
     /// Compare the allocator with captures and traces of stock kernels
     Conform(Conform),
     /// Simulate published experiments and print each figure beside the published one
@@ -103,6 +105,14 @@ pub(crate) enum Command {
     /// Run the page-fault workload of validate on this machine
     #[command(hide = true)]
     FaultLoop(FaultLoopOptions),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Sweep {
+    /// PLAN.toml and options of `freehold-sweep`, the Python package's command (`freehold sweep --help`)
+    #[arg(value_name = "PLAN.toml", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub(crate) words: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -99,6 +99,7 @@ fn run(args: Args) -> Result<CommandVerdict, Failure> {
         Command::Why(options) => commands::why::run(global, &options),
         Command::Apply(options) => commands::apply::run(global, &options),
         Command::Tune(options) => commands::tune::run(global, &options),
+        Command::Sweep(options) => commands::sweep::run(&options),
         Command::Conform(options) => commands::conform::run(global, &options),
         Command::Lab(options) => commands::lab::run(global, &options),
         Command::Machines(options) => commands::machines::run(global, &options),

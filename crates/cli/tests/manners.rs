@@ -270,3 +270,30 @@ fn nothing_is_left_of_a_recording_that_finds_no_room() {
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert!(!file.exists());
 }
+
+/// The Python package's command gets the words as they are, and says how it ended.
+#[test]
+fn sweep_hands_its_words_over() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let begin = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freehold"));
+        command.args(words).env("PATH", folder.path()).output().unwrap()
+    };
+    let missing = begin(&["sweep", "plan.toml"]);
+    let line = String::from_utf8(missing.stderr).unwrap();
+    assert!(missing.status.code() == Some(2) && line.lines().count() == 1, "{line}");
+    assert!(line.contains("make wheel"), "{line}");
+
+    let script = folder.path().join("freehold-sweep");
+    fs::write(&script, "#!/bin/sh\necho \"$*\"\nexit 3\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for words in [&["plan.toml", "--store", "s3://x", "--count", "2"][..], &["--help"]] {
+        let ended = begin(&[&["sweep"], words].concat());
+        assert_eq!(
+            (ended.status.code(), String::from_utf8(ended.stdout).unwrap()),
+            (Some(3), words.join(" ") + "\n")
+        );
+    }
+}

@@ -18,6 +18,7 @@ pub(crate) mod reference;
 pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod subject;
+pub(crate) mod sweep;
 pub(crate) mod tour;
 pub(crate) mod tune;
 pub(crate) mod validate;
