@@ -4,7 +4,8 @@
 - a table of a million rows beside the way through JSON;
 - a thousand short runs on two Ray workers, one of them killed, beside threads of one process;
 - the same with a driver that is killed and goes on;
-- a plan of a hundred thousand runs, of which none runs.
+- a plan of a hundred thousand runs, of which none runs;
+- with `fleet` behind the other words: a fleet's question at its size, 40 recordings on 12 machines with 60 settings, made of short runs.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import freehold
 from freehold.store import Folder
-from freehold.sweep import Grid, sweep
+from freehold.sweep import Grid, Race, Sweep, sweep
 
 ROOT = Path(__file__).parents[1]
 LOOP = ROOT / "recordings" / "python-loop-128m.rec"
@@ -152,13 +154,71 @@ def long_plan(folder: Path) -> None:
     begun = time.monotonic()
     missing = sum(cell.key() not in store for cell in grid.cells())
     took = time.monotonic() - begun
-    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    mib = peak_mib()
     print(f"a plan of {len(grid)} runs, {missing} missing: {took:.1f} s to go through it, the driver at most {mib:.0f} MiB")
+
+
+# What small programs of a fleet do; {} is 1 to 4.
+PROGRAMS = (
+    "bytearray({} << 20)",
+    "[bytearray(1 << 16) for _ in range(16 * {})]",
+    "sum(len(str(n)) for n in range({} * 5000))",
+    "import json; json.dumps([list(range(500))] * 10 * {})",
+    "import zlib; zlib.compress(bytes({} << 19))",
+    "import threading as t; [x.start() or x.join() for x in [t.Thread(target=bytearray, args=({} << 19,))] * 1]",
+    "import mmap; m = mmap.mmap(-1, {} << 20); m[::4096] = bytes(len(m) // 4096)",
+    "open('/proc/self/maps').read() * {} * 100",
+    "import os; [os.waitpid(os.posix_spawn('/bin/true', ['true'], {{}}), 0) for _ in range({})]",
+    "d = {{n: n for n in range({} * 20000)}}; d.clear()",
+)
+SETTINGS = {
+    "transparent_hugepage.enabled": ["never", "madvise", "always"],
+    "transparent_hugepage.defrag": ["always", "defer", "defer+madvise", "madvise", "never"],
+    "vm.percpu_pagelist_high_fraction": [0, 8, 64, 512],
+}
+MACHINES = (
+    "epyc-7w83 epyc-7742 epyc-7763 epyc-9654 kvm-genoa-2c xeon-8260 xeon-5320 xeon-icx xeon-spr coffee-lake comet-lake skylake-1s"
+).split()
+
+
+def fleet(command: str, folder: Path) -> None:
+    recordings = []
+    for number in range(40):
+        recordings.append(folder / f"program-{number:02}.rec")
+        script = PROGRAMS[number % len(PROGRAMS)].format(1 + number // len(PROGRAMS))
+        words = [command, "record", "--quiet", "-o", recordings[-1], "--", sys.executable, "-I", "-S", "-c", script]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    grid = Grid(recordings, MACHINES, SETTINGS, seeds=1, force=True)
+    begun = time.monotonic()
+    done = sweep(grid, folder / "fleet")
+    print(f"{len(grid)} runs of {len(recordings)} recordings: {done.took_seconds:.0f} s, {done.cpu_seconds:.0f} s of simulating")
+    answer(done)
+    print(f"answered after {time.monotonic() - begun:.0f} s; the driver at most {peak_mib():.0f} MiB")
+    # The same with three seeds, of which most settings meet one.
+    raced = sweep(replace(grid, seeds=3), folder / "fleet", race=Race("elapsed_ns"))
+    left = len(raced.grid.all_settings())
+    print(f"raced to three seeds: {raced.ran} runs more of {2 * len(grid)}, {left} of 60 settings met all; {raced.took_seconds:.0f} s")
+    answer(raced)
+
+
+def answer(done: Sweep) -> None:
+    for one in done.cover("elapsed_ns", 3):
+        print(f"  {one.setting}: together {one.mean_loss_percent:.3f} % from the best, {one.worst_loss_percent:.1f} % at worst")
+    for side in ("recording", "machine"):
+        lost = [one.mean_loss_percent for one in done.robustness("elapsed_ns", 3) if one.side == side]
+        print(f"  chosen without a {side}: {statistics.mean(lost):.3f} % in the mean, {max(lost):.2f} % for the worst of {len(lost)}")
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
     command, tiny = sys.argv[1], Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
+        if sys.argv[3:] == ["fleet"]:
+            fleet(command, Path(folder))
+            return
         long_plan(Path(folder))
         beside_the_command(command, 6)
         million_rows(tiny)

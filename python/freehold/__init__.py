@@ -23,6 +23,7 @@ from ._freehold import FreeholdError as FreeholdError
 from ._freehold import Machine as Machine
 from ._freehold import Recording as Recording
 from ._freehold import Result as Result
+from ._freehold import Search as Search
 from ._freehold import Table as Table
 from ._freehold import __version__ as __version__
 from ._freehold import conform as conform
@@ -35,12 +36,21 @@ __all__ = [
     "Machine",
     "Recording",
     "Result",
+    "Search",
     "Table",
     "bar",
     "conform",
     "replay",
+    "tune",
     "why",
 ]
+
+
+def tune(
+    subject: Recording | Experiment, *, progress: Callable[[int, int, str], object] | None = None, **options: Any
+) -> Result:
+    """Which setting is the best. ``options`` are those of :class:`Search`, which are the options of ``freehold tune``."""
+    return Search(subject, **options).run(progress=progress)
 
 
 def bar(**options: Any) -> Callable[[int, int, str], None]:

@@ -121,6 +121,9 @@ class Result:
     def report(self, path: _Path) -> None:
         """Writes the page of ``--report``."""
 
+    def plan(self) -> str | None:
+        """The setting that wins, as a plan for ``freehold apply``; ``None`` where the current one stays; of ``tune``."""
+
     @property
     def runs(self) -> Table: ...
     @property
@@ -137,6 +140,54 @@ class Result:
     def rows(self) -> Table: ...
     @property
     def causes(self) -> Table: ...
+
+@final
+class Search:
+    """What is searched, and where: a question of ``freehold tune``. ``run`` answers it; a search of one's own has settings simulated."""
+
+    def __init__(
+        self,
+        subject: Recording | Experiment,
+        *,
+        machine: str | Machine | Sequence[str | Machine] | None = None,
+        goal: Sequence[str] | str | None = None,
+        keep: Sequence[str] | str | None = None,
+        knobs: _Settings | None = None,
+        set: _Settings | None = None,
+        policy: str | None = None,
+        variant: str | None = None,
+        copies: int | None = None,
+        budget: int | None = None,
+        every: bool = False,
+        seeds: int = 5,
+        unseen: int = 10,
+        also: Sequence[Recording | Experiment] | Recording | Experiment | None = None,
+        journal: _Path | None = None,
+        seed: int = 1,
+        jobs: int = 0,
+    ) -> None: ...
+    def run(self, *, progress: _Progress | None = None) -> Result:
+        """Races, and tries the winner where the race did not look."""
+
+    @property
+    def space(self) -> list[dict[str, Any]]:
+        """Knobs that are searched, each with its ``values`` and the ``current`` one, as they are written."""
+
+    @property
+    def goals(self) -> list[dict[str, str]]:
+        """What is to become better: ``metric``, and ``better``: lower or higher."""
+
+    @property
+    def shares(self) -> list[float]:
+        """Parts of the workload that can be simulated, ascending; the last is 1, all of it."""
+
+    def evaluate(
+        self, knobs: Mapping[str, _Value] | None = None, *, seed: int = 1, share: float = 1.0
+    ) -> dict[str, float | None]:
+        """Simulates a setting, knobs that differ from the current one, with one seed: the figures of goals and limits."""
+
+    def breaches(self, values: Mapping[str, float | None], current: Mapping[str, float | None]) -> dict[str, float]:
+        """How far ``values`` are beyond each limit, as it is written, where the current setting has ``current``: in parts of it; 0 within."""
 
 def replay(
     recording: Recording | Sequence[Recording],

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from . import FreeholdError
-from .sweep import Grid, Sweep, sweep
+from .sweep import Grid, Race, Sweep, sweep
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -56,6 +56,13 @@ def told(done: Sweep, metric: str, count: int, higher_is_better: bool) -> str:
     for place, one in enumerate(done.cover(metric, count, higher_is_better=higher_is_better), start=1):
         least = f"{one.mean_loss_percent:.2f} % in the mean, {one.worst_loss_percent:.1f} % at worst"
         lines.append(f"{place}. {one.setting}: together {least} from the best setting of each of {one.places} places")
+    left_out = done.robustness(metric, count, higher_is_better=higher_is_better)
+    for side in ("recording", "machine"):
+        of_side = [one for one in left_out if one.side == side]
+        if len(of_side) > 1:
+            mean = sum(one.mean_loss_percent for one in of_side) / len(of_side)
+            worst = max(of_side, key=lambda one: one.mean_loss_percent)
+            lines.append(f"chosen without a {side}: {mean:.2f} % from its best in the mean, {worst.mean_loss_percent:.1f} % on {worst.name}")
     return "\n".join(lines)
 
 
@@ -68,11 +75,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=0, metavar="N", help="runs at a time")
     parser.add_argument("--metric", default="elapsed_ns", metavar="FIGURE", help="what settings are told apart by [elapsed_ns]")
     parser.add_argument("--higher", action="store_true", help="more of it is better")
+    parser.add_argument("--race", action="store_true", help="give settings up after a few seeds where they are good nowhere")
     parser.add_argument("--count", type=int, default=3, metavar="N", help="settings that are to cover all places [3]")
     asked = parser.parse_args(words)
     try:
+        race = Race(asked.metric, asked.higher, asked.count) if asked.race else None
         done = sweep(
-            read_plan(asked.plan), asked.store, backend=asked.backend, jobs=asked.jobs, progress=_say
+            read_plan(asked.plan), asked.store, backend=asked.backend, jobs=asked.jobs, race=race, progress=_say
         )
         print(told(done, asked.metric, asked.count, asked.higher))
     except FreeholdError as error:

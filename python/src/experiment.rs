@@ -75,9 +75,9 @@ impl Experiment {
         let detail = if explain { Detail::Explained } else { Detail::Results };
         let options = Options { machines, seeds, first_seed: seed, detail, forced: force };
         let experiments = vec![self.0.clone()];
-        let total = simulations(&experiments, &options);
-        let document = work(py, &Hands { jobs, total, progress }, |done| {
-            experiment::run(experiments, &options, &|what| done(what))
+        let total = simulations(&experiments, &options) as u64;
+        let document = work(py, &Hands { jobs, total, step: 1, progress }, |done| {
+            experiment::run(experiments, &options, &|what| done(what, 1))
         })?;
         Ok(Outcome::of_experiment(document.map_err(failed)?))
     }

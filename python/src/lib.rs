@@ -12,6 +12,7 @@ mod machine;
 mod outcome;
 mod recording;
 mod replay;
+mod search;
 mod table;
 mod tables;
 mod why;
@@ -29,6 +30,7 @@ fn _freehold(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<machine::Machine>()?;
     module.add_class::<experiment::Experiment>()?;
     module.add_class::<outcome::Outcome>()?;
+    module.add_class::<search::Search>()?;
     module.add_class::<table::Table>()?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(why::why, module)?)?;

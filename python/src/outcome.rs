@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use lab::apply::Plan;
 use lab::measurements::Document;
 use pyo3::prelude::*;
 use report::Style;
@@ -27,6 +28,10 @@ impl Outcome {
 
     pub(crate) fn of_why(document: Document) -> Self {
         Self { document, short: report::why::answer, full: report::why::full }
+    }
+
+    pub(crate) fn of_tune(document: Document) -> Self {
+        Self { document, short: report::tune::answer, full: report::tune::answer }
     }
 
     pub(crate) fn of_experiment(document: Document) -> Self {
@@ -109,6 +114,14 @@ impl Outcome {
     #[getter]
     fn causes(&self) -> PyResult<Table> {
         tables::causes(&self.document)
+    }
+
+    /// The setting that wins, as a plan for `freehold apply`; `None` where the current one stays; of `tune`.
+    fn plan(&self) -> PyResult<Option<String>> {
+        let winner = self.document.tune.iter().find_map(|tune| tune.winner.as_ref());
+        winner
+            .map(|winner| Plan::of_candidate(winner).map(|plan| plan.to_string()).map_err(failed))
+            .transpose()
     }
 
     fn __repr__(&self) -> String {

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use lab::replay::Source;
+use lab::tune::Recorded;
 use pyo3::prelude::*;
 use sim::Profile;
+use sim::profile::digest;
 use trace::Reader;
 
 use crate::error::failed;
@@ -25,6 +27,14 @@ pub(crate) struct Recording {
 impl Recording {
     pub(crate) fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// The same file with its shortened forms.
+    pub(crate) fn recorded(&self) -> PyResult<Recorded> {
+        let at = |what: &dyn std::fmt::Display| failed(format!("{}: {what}", self.path.display()));
+        let content = digest(std::fs::read(&self.path).map_err(|error| at(&error))?);
+        let mut reader = open(&self.path).map_err(|what| at(&what))?;
+        Recorded::read(&mut reader, &self.name, &stand_in()?, content).map_err(|error| at(&error))
     }
 
     pub(crate) fn called(&self) -> &str {

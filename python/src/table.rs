@@ -92,7 +92,8 @@ impl Table {
         let Some(values) = self.0.column_by_name(name) else {
             return Err(failed(format!("no column `{name}`; there are {}", self.column_names().join(", "))));
         };
-        let words = values.as_dictionary_opt::<Int32Type>().and_then(|words| words.downcast_dict::<StringArray>());
+        let words =
+            values.as_dictionary_opt::<Int32Type>().and_then(|words| words.downcast_dict::<StringArray>());
         if let Some(words) = words {
             return words.into_iter().collect::<Vec<_>>().into_bound_py_any(py);
         }

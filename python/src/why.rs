@@ -51,8 +51,8 @@ pub(crate) fn why<'py>(
     };
     let question = question(&asked, subject, machine)?;
     // How many simulations it takes is found on the way.
-    let hands = Hands { jobs, total: 0, progress };
-    let answer = work(py, &hands, |done| explain(&question, &|what| done(what)))?.map_err(failed)?;
+    let hands = Hands { jobs, total: 0, step: 1, progress };
+    let answer = work(py, &hands, |done| explain(&question, &|what| done(what, 1)))?.map_err(failed)?;
     Ok(Outcome::of_why(Document { runs: answer.runs, why: Some(answer.why), ..Document::new("why") }))
 }
 

@@ -17,17 +17,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Hands<'py> {
     /// Threads; 0: as many as there are CPUs.
     pub(crate) jobs: usize,
-    /// Simulations in all.
-    pub(crate) total: usize,
-    /// Called with how many simulations have ended, how many there are, and what the last one was.
+    /// All that is to be done, in what the work counts it in.
+    pub(crate) total: u64,
+    /// How much of it is a step of progress.
+    pub(crate) step: u64,
+    /// Called with how many steps have ended, how many there are, and what the last one was.
     pub(crate) progress: Option<Bound<'py, PyAny>>,
 }
 
-/// Does `work`, which tells its argument of each simulation that ends.
+/// A simulation has ended.
+struct Told {
+    what: String,
+    amount: u64,
+}
+
+/// Does `work`, which tells its argument of each simulation that ends, and how much of the total it was.
 pub(crate) fn work<T: Send>(
     py: Python<'_>,
     hands: &Hands<'_>,
-    work: impl FnOnce(&(dyn Fn(&str) + Sync)) -> T + Send,
+    work: impl FnOnce(&(dyn Fn(&str, u64) + Sync)) -> T + Send,
 ) -> PyResult<T> {
     let sign = Arc::new(AtomicBool::new(false));
     let watched = Arc::clone(&sign);
@@ -36,10 +44,10 @@ pub(crate) fn work<T: Send>(
         .start_handler(move |_| sim::stop_when(Arc::clone(&watched)))
         .build()
         .map_err(failed)?;
-    let (tell, hear) = channel::<String>();
+    let (tell, hear) = channel::<Told>();
     std::thread::scope(|scope| {
         // Nobody listens any more after an error.
-        let done = move |what: &str| drop(tell.send(what.to_owned()));
+        let done = move |what: &str, amount: u64| drop(tell.send(Told { what: what.to_owned(), amount }));
         let worker = scope.spawn(move || pool.install(|| work(&done)));
         let heard = listen(py, hands, hear);
         if heard.is_err() {
@@ -53,16 +61,16 @@ pub(crate) fn work<T: Send>(
 }
 
 /// Waits until the work is done, or somebody wants no more of it.
-fn listen(py: Python<'_>, hands: &Hands<'_>, mut hear: Receiver<String>) -> PyResult<()> {
+fn listen(py: Python<'_>, hands: &Hands<'_>, mut hear: Receiver<Told>) -> PyResult<()> {
     let mut ended = 0;
     loop {
         py.check_signals()?;
         let listener = &mut hear;
         match py.detach(move || listener.recv_timeout(LOOK_EVERY)) {
-            Ok(what) => {
-                ended += 1;
+            Ok(Told { what, amount }) => {
+                ended += amount;
                 if let Some(progress) = &hands.progress {
-                    progress.call1((ended, hands.total, what))?;
+                    progress.call1((ended / hands.step, hands.total / hands.step, what))?;
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}

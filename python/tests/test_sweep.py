@@ -13,7 +13,7 @@ import pytest
 
 import freehold
 from freehold.store import Folder, open_store
-from freehold.sweep import Cell, Grid, run_cell, sweep
+from freehold.sweep import Cell, Grid, Race, Sweep, run_cell, sweep
 
 SCALES = {"vm.pcp_batch_scale_max": [5, 0]}
 POLICY = "linux-6.11+pcp_batch_scale_max"
@@ -69,12 +69,64 @@ def test_settings_that_cover_all_places(grid: Grid, local: Path) -> None:
         sweep(grid, local).cover("no_such")
 
 
+# What each setting takes on each recording: `compromise` is the best nowhere, and good everywhere.
+TIMES = {
+    "one": {"fast-here": 100.0, "fast-there": 200.0, "compromise": 110.0, "slow": 400.0, "slower": 500.0, "slowest": 600.0},
+    "two": {"fast-here": 200.0, "fast-there": 100.0, "compromise": 110.0, "slow": 400.0, "slower": 500.0, "slowest": 600.0},
+    "three": {"fast-here": 100.0, "fast-there": 300.0, "compromise": 110.0, "slow": 400.0, "slower": 500.0, "slowest": 600.0},
+}
+
+
+@pytest.fixture
+def known(recordings: Path, tmp_path: Path) -> tuple[Grid, Folder]:
+    """A grid all of whose runs are there; of three recordings that differ in their last byte."""
+    names = [tmp_path / f"{name}.rec" for name in TIMES]
+    for name in names:
+        name.write_bytes(name.stem.encode())
+    settings = [{"setting": setting} for setting in TIMES["one"]]
+    grid = Grid(names, ["epyc-7w83"], settings, seeds=4)
+    store = Folder(tmp_path / "known")
+    for cell in grid.cells():
+        takes = TIMES[Path(cell.recording).stem][str(cell.setting[0][1])] + cell.seed
+        store.put(cell.key(), {"run": {}, "figures": {"elapsed_ns": takes}})
+    return grid, store
+
+
+def test_a_compromise_covers_first_and_who_was_left_out_is_served(known: tuple[Grid, Folder]) -> None:
+    done = Sweep(*known)
+    first, second = done.cover("elapsed_ns", 2)
+    assert first.setting == "setting=compromise" and second.setting == "setting=fast-here"
+    assert first.mean_loss_percent == pytest.approx(9.76, abs=0.05) and second.worst_loss_percent == pytest.approx(9.9, abs=0.05)
+    left_out = {(one.side, Path(one.name).stem): one for one in done.robustness("elapsed_ns", 1)}
+    assert list(left_out) == [("recording", "one"), ("recording", "two"), ("recording", "three")]
+    # From one and three alone the setting that is twice as slow on two is the best.
+    assert left_out["recording", "two"].mean_loss_percent == pytest.approx(97.5, abs=1.0)
+    assert left_out["recording", "one"].mean_loss_percent == pytest.approx(9.75, abs=0.1)
+
+
+def test_a_race_gives_up_what_is_good_nowhere(known: tuple[Grid, Folder], tmp_path: Path) -> None:
+    grid, whole = known
+    partly = Folder(tmp_path / "partly")
+    for cell in grid.cells():
+        if cell.seed == 1 or "slow" not in str(cell.setting[0][1]):
+            partly.put(cell.key(), whole.get(cell.key()) or {})
+    assert Race("elapsed_ns").rungs(4) == [1, 3, 4] and Race("elapsed_ns").rungs(1) == [1]
+    done = sweep(grid, partly, race=Race("elapsed_ns", count=1))
+    # Nothing ran: of the others no seed but the first was wanted.
+    assert done.ran == 0 and len(list(partly.path.rglob("*.json.gz"))) == 3 * (6 + 3 * 3)
+    assert [setting["setting"] for setting in done.grid.all_settings()] == ["fast-here", "fast-there", "compromise"]
+    assert done.cover("elapsed_ns", 3) == Sweep(*known).cover("elapsed_ns", 3)
+
+
 def test_what_cannot_run_is_kept_as_that(grid: Grid, tmp_path: Path) -> None:
     idle = Grid(grid.recordings, ["epyc-7w83"], [{"vm.swappiness": 10}], seeds=1)
     done = sweep(idle, tmp_path)
     ((cell, why),) = done.errors()
     assert cell.machine == "epyc-7w83" and "vm.swappiness" in why
     assert sweep(idle, tmp_path).ran == 0 and list(done.rows()) == []
+    forced = sweep(Grid(grid.recordings, ["epyc-7w83"], [{}, {"vm.swappiness": 10}], seeds=1, force=True), tmp_path)
+    with_it, without = ({row["metric"]: row["value"] for row in forced.rows() if row["setting"] == name} for name in ("vm.swappiness=10", "default"))
+    assert forced.errors() == [] and with_it == without
     with pytest.raises(freehold.FreeholdError, match="no-such.rec"):
         sweep(Grid(["no-such.rec"], ["epyc-7w83"]), tmp_path)
     with pytest.raises(freehold.FreeholdError, match="no backend slurm"):

@@ -115,6 +115,11 @@ impl Limit {
         ))
     }
 
+    /// As it was asked for.
+    pub(super) fn written(&self) -> String {
+        self.bound.to_string()
+    }
+
     const fn is_part(&self) -> bool {
         matches!(self.bound.limit, Amount::OfFirst(_))
     }
@@ -162,11 +167,7 @@ impl Limit {
 
     pub(super) fn described(&self) -> TuneLimit {
         let unit = if self.is_part() { "part of the current setting's" } else { &self.unit };
-        TuneLimit {
-            metric: self.goal.name().to_owned(),
-            unit: unit.to_owned(),
-            limit: self.bound.to_string(),
-        }
+        TuneLimit { metric: self.goal.name().to_owned(), unit: unit.to_owned(), limit: self.written() }
     }
 }
 

@@ -85,20 +85,20 @@ impl Prepared {
         names
     }
 
-    /// How far beyond each limit, in the order in which they were asked for, `values` are where the current setting has `current`: in
-    /// parts of the limit, 0 within it. Both are what [`Self::evaluate`] gives; what did not happen counts as 0.
+    /// How far beyond each limit, by the limit as it is written, `values` are where the current setting has `current`: in parts of the
+    /// limit, 0 within it. Both are what [`Self::evaluate`] gives; what did not happen counts as 0. One limit is always there: no
+    /// allocation may fail that did not fail before.
     ///
     /// # Errors
     /// A limit is an amount of a figure of which nobody knows the unit.
-    pub fn breaches(&self, values: &Figures, current: &Figures) -> Result<Vec<f64>, AskError> {
-        // The last one is always there: no allocation may fail that did not fail before.
+    pub fn breaches(&self, values: &Figures, current: &Figures) -> Result<BTreeMap<String, f64>, AskError> {
         let breach = |limit: &Limit| {
             let name = limit.goal.name();
             if !limit.is_known() {
                 return Err(limit.of_no_unit());
             }
             let of = |values: &Figures| values.get(name).copied().flatten().unwrap_or(0.0);
-            Ok(limit.breach(of(values), of(current)))
+            Ok((limit.written(), limit.breach(of(values), of(current))))
         };
         self.aims.limits.iter().map(breach).collect()
     }
