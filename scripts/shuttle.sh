@@ -4,5 +4,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 RUSTFLAGS="--cfg shuttle" exec scripts/cargo test -p freehold-mm --test shuttle --test shuttle_slab --test shuttle_reclaim \
-    --test shuttle_vm --test shuttle_khugepaged --test shuttle_compact \
+    --test shuttle_vm --test shuttle_khugepaged --test shuttle_compact --test shuttle_memcg \
     --target-dir target/shuttle -- "$@"

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use lab::measurements::Document;
-use lab::replay::parse_settings;
+use lab::replay::parse_settings_of_all;
 use lab::subject::AskedError;
 use lab::tune::{Answer, Figures, Journal, KnobChoice, Method, Prepared, Terms, Workload};
 use mm::Knob;
@@ -59,7 +59,7 @@ impl Search {
     ) -> PyResult<Self> {
         let texts = |of: Option<&Bound<'_, PyAny>>, what| of.map_or(Ok(vec![]), |of| words::list(of, what));
         let terms = Terms {
-            settings: &parse_settings(&words::settings(set)?).map_err(|error| failed(no_setting(&error)))?,
+            settings: &parse_settings_of_all(&words::settings(set)?).map_err(|error| failed(no_setting(&error)))?,
             policy,
             variant,
             copies,
@@ -173,7 +173,7 @@ fn choices(knobs: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<KnobChoice>> {
 /// Knobs with one value each.
 fn set(knobs: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(Knob, u64)>> {
     let Some(knobs) = knobs else { return Ok(vec![]) };
-    let settings = parse_settings(&words::settings(Some(knobs.as_any()))?)
+    let settings = parse_settings_of_all(&words::settings(Some(knobs.as_any()))?)
         .map_err(|error| failed(no_setting(&error)))?;
     let one = settings.iter().map(|setting| match setting.values[..] {
         [value] => Ok((setting.knob, value)),

@@ -1,7 +1,7 @@
 //! `freehold.why`: which rule, of which commit, or which setting makes the difference between two sides.
 
 use lab::measurements::Document;
-use lab::replay::parse_settings;
+use lab::replay::parse_settings_of_all;
 use lab::subject::AskedError;
 use lab::why::{Asked, Question, explain};
 use pyo3::exceptions::PyTypeError;
@@ -36,7 +36,7 @@ pub(crate) fn why<'py>(
     jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Outcome> {
-    let settings = parse_settings(&words::settings(set)?).map_err(|error| failed(no_setting(&error)))?;
+    let settings = parse_settings_of_all(&words::settings(set)?).map_err(|error| failed(no_setting(&error)))?;
     let goals = goal.map_or(Ok(vec![]), |goal| words::list(goal, "goal: names of figures"))?;
     let asked = Asked {
         from: from_,

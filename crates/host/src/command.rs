@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
+use crate::cgroup::{self, Cgroup, CgroupLimit};
+
 /// Counters of /proc/vmstat that tell what memory management did, by how their names begin.
-const COUNTERS: [&str; 8] = [
+const COUNTERS: [&str; 13] = [
     "thp_fault_alloc",
     "thp_fault_fallback",
     "thp_collapse_alloc",
@@ -18,6 +20,11 @@ const COUNTERS: [&str; 8] = [
     "pgmajfault",
     "numa_",
     "compact_",
+    "pswp",
+    "workingset_refault",
+    "pgscan_",
+    "pgsteal_",
+    "allocstall",
 ];
 /// How often somebody looks whether the command is to be stopped.
 const LOOK: Duration = Duration::from_millis(20);
@@ -42,6 +49,8 @@ pub struct CommandUse {
     pub peak_rss_pages: u64,
     /// By how much counters of the whole machine grew meanwhile, by their names in /proc/vmstat.
     pub counters: BTreeMap<String, u64>,
+    /// What the cgroup counted that it ran in; empty where it was in none of its own.
+    pub cgroup: BTreeMap<String, u64>,
 }
 
 /// How a command ended.
@@ -53,20 +62,24 @@ pub enum Outcome {
     Stopped,
 }
 
-/// Runs `words`, which are a program and its arguments, until it ends or `stop` becomes true. It has this program's stderr.
+/// Runs `words`, which are a program and its arguments, until it ends or `stop` becomes true, in a cgroup of its own if there are
+/// `limits`. It has this program's stderr.
 ///
 /// # Errors
-/// A program that cannot be started.
+/// A program that cannot be started, a limit that cannot be set.
 ///
 /// # Panics
 /// If there is no word.
-pub fn run(words: &[OsString], stop: &AtomicBool) -> io::Result<Outcome> {
+pub fn run(words: &[OsString], limits: &[CgroupLimit], stop: &AtomicBool) -> io::Result<Outcome> {
+    let cgroup = (!limits.is_empty()).then(|| Cgroup::create(limits)).transpose();
+    let cgroup = cgroup.map_err(io::Error::other)?;
+    let entry = cgroup.as_ref().map(Cgroup::entry).transpose()?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
     // A process that is forked begins with the memory that this one has. One that shares it until it becomes the command, as std makes
     // it otherwise, would be counted with the most that this one ever had.
-    // SAFETY: nothing is done between fork and exec.
-    unsafe { command.pre_exec(|| Ok(())) };
+    // SAFETY: between fork and exec one byte is written to a descriptor that is open.
+    unsafe { command.pre_exec(move || entry.as_ref().map_or(Ok(()), cgroup::enter)) };
     let before = counters();
     let start = Instant::now();
     let pid = command.spawn()?.id();
@@ -90,6 +103,7 @@ pub fn run(words: &[OsString], stop: &AtomicBool) -> io::Result<Outcome> {
         (name, after.saturating_sub(before))
     };
     used.counters = counters().into_iter().map(grown).collect();
+    used.cgroup = cgroup.map(|cgroup| cgroup.counters()).unwrap_or_default();
     Ok(Outcome::Ended(status, used))
 }
 
@@ -164,7 +178,9 @@ mod tests {
     #[test]
     fn a_command_is_accounted() {
         let dd = words(&["dd", "if=/dev/zero", "of=/dev/null", "bs=32M", "count=1", "status=none"]);
-        let Outcome::Ended(0, used) = run(&dd, &AtomicBool::new(false)).unwrap() else { panic!("dd failed") };
+        let Outcome::Ended(0, used) = run(&dd, &[], &AtomicBool::new(false)).unwrap() else {
+            panic!("dd failed")
+        };
         // Huge pages may serve it with few faults.
         assert!(used.minor_faults > 16 && used.peak_rss_pages >= 8192, "{used:?}");
         assert!(used.wall_ns > 0 && used.counters["pgfault"] > 0, "{used:?}");
@@ -172,15 +188,15 @@ mod tests {
 
     #[test]
     fn its_status_is_told() {
-        let ended = |script: &str| run(&words(&["sh", "-c", script]), &AtomicBool::new(false)).unwrap();
+        let ended = |script: &str| run(&words(&["sh", "-c", script]), &[], &AtomicBool::new(false)).unwrap();
         assert!(matches!(ended("exit 7"), Outcome::Ended(7, _)));
         assert!(matches!(ended("kill -9 $$"), Outcome::Ended(137, _)));
-        assert!(run(&words(&["/no/such/program"]), &AtomicBool::new(false)).is_err());
+        assert!(run(&words(&["/no/such/program"]), &[], &AtomicBool::new(false)).is_err());
     }
 
     #[test]
     fn one_that_is_stopped_ends() {
         let stop = AtomicBool::new(true);
-        assert_eq!(run(&words(&["sleep", "1000"]), &stop).unwrap(), Outcome::Stopped);
+        assert_eq!(run(&words(&["sleep", "1000"]), &[], &stop).unwrap(), Outcome::Stopped);
     }
 }

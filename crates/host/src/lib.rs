@@ -25,6 +25,7 @@
 
 mod arena;
 pub mod bench;
+pub mod cgroup;
 mod clock;
 pub mod command;
 mod cpu;

@@ -75,7 +75,7 @@ fn replayed(program: &str, run: &Captured) -> Run {
         (Knob::BalancingScanDelay, 100),
         (Knob::BalancingPeriodMin, 100),
     ];
-    replay(&source, &plan, &Variant { knobs }).unwrap()
+    replay(&source, &plan, &Variant::from(knobs)).unwrap()
 }
 
 /// Holds each setting's placement against the guest's.

@@ -146,7 +146,10 @@ fn who_goes_beyond_high_reclaims_and_without_hope_waits() {
     machine.touch(&program, 10 * MIB).unwrap();
     // A quarter beyond: each further 64 pages cost 2 s.
     assert!(machine.mm.memcg().delayed(machine.group) > Nanos(4_000_000_000));
-    assert_eq!(machine.usage(), u64::from(10 * MIB) + machine.usage() % 256, "nobody is killed for it");
+    // 2560 pages, their 5 to 6 page tables and up to 3 above these, and what a CPU has charged beyond need: up to 63.
+    let usage = machine.usage();
+    let least = u64::from(10 * MIB) + 6;
+    assert!((least..=least + 3 + 63).contains(&usage), "nobody is killed for it: {usage}");
 }
 
 #[test]

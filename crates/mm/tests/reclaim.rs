@@ -141,7 +141,7 @@ fn a_program_larger_than_memory_goes_to_swap() {
             assert_eq!(mm.spaces().swap_pages().0 as u64, space.swapped_pages(), "{policy}");
             assert_nothing_lost(&mm, &file, &[Arc::clone(&space)]);
             let back = mm.spaces().touch_page(&space, start, Touch::Read).unwrap();
-            assert_eq!(back.1, Some(freehold_mm::vm::FaultKind::Major), "{policy}");
+            assert_eq!(back.1, Some(freehold_mm::vm::FaultKind::Swapped), "{policy}");
             mm.spaces().exit(&space);
             mm.lru().lru_drain_all();
             assert_eq!((mm.views().memory_use().held(), mm.spaces().swap_pages().0), (0, 0), "{policy}");

@@ -23,7 +23,7 @@ const LISTED: usize = 6;
 const LOCKS: [&str; 3] = ["zone", "list", "barn"];
 
 /// What is asked of a recorded program, in the order in which it is said.
-const PROGRAM: [&str; 10] = [
+const PROGRAM: [&str; 16] = [
     "elapsed_ns",
     "cpu_ns",
     "walk_ns",
@@ -31,6 +31,12 @@ const PROGRAM: [&str; 10] = [
     "page_faults",
     "huge_faults",
     "pages_copied",
+    "major_faults",
+    "swapped_in",
+    "swapped_out",
+    "refaults_anon",
+    "refaults_file",
+    "killed",
     "fork_ns",
     "forked_fault_p99_ns",
     "forked_copies",

@@ -8,6 +8,7 @@ use mm::knobs::{KNOBS, Knob, KnobSpec};
 use crate::nearest::unknown;
 use crate::style::Style;
 use crate::table::{Table, wrap};
+use crate::to_set::CGROUP;
 
 /// In the table a range takes this many letters at most.
 const LONGEST_RANGE: usize = 22;
@@ -79,7 +80,8 @@ pub fn commands(knob: Knob, value: Option<u64>, here: Option<&KnobFile>) -> Vec<
         (None, []) => vec![knob.example()],
         (None, words) => words.iter().map(|word| word.value).collect(),
     };
-    values.into_iter().filter_map(|value| knob.command(value, line)).collect()
+    let command = |value| knob.command(value, line).or_else(|| knob.command_in(CGROUP, value));
+    values.into_iter().filter_map(command).collect()
 }
 
 /// The values that a knob takes, in words.
@@ -87,7 +89,8 @@ pub(crate) fn range(spec: &KnobSpec) -> String {
     const LARGEST: u64 = i32::MAX as u64;
     let words: Vec<&str> = spec.knob.words().iter().map(|word| word.word).collect();
     match spec.max {
-        _ if !words.is_empty() => words.join(" "),
+        _ if spec.knob.has_words_only() => words.join(" "),
+        _ if !words.is_empty() => format!("{} and up, {}", spec.min, words.join(" ")),
         // The kernel's way of saying that there is no bound.
         LARGEST.. => format!("{} and up", spec.min),
         max => format!("{} to {max}", spec.min),

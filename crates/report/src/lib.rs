@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod bench;
 pub mod bounds;
+pub mod cgroups;
 pub mod changes;
 pub mod conform;
 pub mod contention;

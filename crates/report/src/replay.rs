@@ -6,8 +6,8 @@ use lab::measurements::{Document, Scene, compare, scenes};
 
 use crate::style::Style;
 use crate::{
-    bounds, changes, counters, findings, forks, heading, histogram, knob_uses, latency, locks, memory,
-    mmtests, proof, published, recordings, to_set,
+    bounds, cgroups, changes, counters, findings, forks, heading, histogram, knob_uses, latency, locks,
+    memory, mmtests, proof, published, recordings, to_set,
 };
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
@@ -40,6 +40,7 @@ pub fn account(style: Style, scene: &Scene<'_>) -> String {
         heading::scene(style, scene) + &heading::remarks(style, scene),
         changes::text(style, scene),
         recordings::table(style, scene),
+        cgroups::table(style, scene),
         forks::text(style, scene),
         knob_uses::text(style, scene),
         histograms(style, scene),

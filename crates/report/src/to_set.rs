@@ -7,6 +7,9 @@ use mm::knobs::{Knob, StandsFor};
 
 use crate::style::Style;
 
+/// What stands for the folder of the program's cgroup, whose name the reader knows.
+pub(crate) const CGROUP: &str = "/sys/fs/cgroup/$CGROUP";
+
 /// For each variant that sets knobs, the lines for a root shell that set them, or why there is none; empty where no run
 /// sets any.
 pub fn text(style: Style, runs: &[Run]) -> String {
@@ -51,8 +54,11 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
 
 fn nothing_to_write(knob: Knob, value: u64) -> String {
     let (name, written) = (knob.spec().name, knob.written(value));
+    if let Some(command) = knob.command_in(CGROUP, value) {
+        return command;
+    }
     match knob.spec().stands_for {
-        stands_for @ (StandsFor::BootParameter(_) | StandsFor::Nothing(_)) => {
+        stands_for @ (StandsFor::BootParameter(_) | StandsFor::Nothing(_) | StandsFor::Tools(_)) => {
             format!("# {name}={written}: {stands_for}")
         }
         _ => format!("# {name}={written}: the kernel chooses so at boot; nothing is to be written"),

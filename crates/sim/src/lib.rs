@@ -29,6 +29,7 @@ pub mod measure;
 mod nodes;
 pub mod profile;
 mod stop;
+mod swap;
 mod task;
 mod time;
 mod tlb;
@@ -47,5 +48,6 @@ pub use measure::{
 };
 pub use profile::{Figure, FigureKind, FigureSpec, Profile, ProfileError};
 pub use stop::{is_stopped, stop_when};
+pub use swap::SwapTimes;
 pub use task::{Affinity, TaskSpec};
 pub use tlb::{Tlb, Translations};

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use mm::vm::SpaceId;
 use mm::{
     Access, Addr, Cpu, Daemon, Knob, KnobId, KnobUse, Line, LockClass, Machine, Nanos, Order, Pfn, Span,
-    TaskId, Work,
+    SwapIo, TaskId, Work,
 };
 use rand_xoshiro::rand_core::Rng;
 
@@ -295,6 +295,14 @@ unsafe impl Machine for SimMachine {
     /// Charged to the target's node; the source is taken to be as near.
     fn copy(&self, _from: Pfn, to: Pfn, order: Order) {
         self.stream(to, order, Traffic::Copy);
+    }
+
+    fn swap_io(&self, io: SwapIo) {
+        self.0.swap_io(io);
+    }
+
+    fn may_sleep(&self) -> bool {
+        self.0.may_sleep()
     }
 
     fn block(&self, at_most: Nanos) {

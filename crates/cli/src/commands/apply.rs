@@ -8,7 +8,7 @@ use std::{fs, thread};
 use host::settings::{self, Applied, Held, Others, Settings, TakenBack};
 use host::watch::{Sample, Watcher};
 use lab::apply::{Broken, Kernel, Plan, Step, WINDOW_NS, Watch, WatchError, Watched, Way, check, writes};
-use lab::replay::parse_settings;
+use lab::replay::parse_settings_of_all;
 use report::Style;
 use report::nearest::unknown;
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ fn plan(options: &Apply) -> Result<Plan, Failure> {
         let text = fs::read_to_string(path).map_err(|error| Failure::at(path, error))?;
         return Plan::parse(&text).map_err(|error| Failure::at(path, error));
     }
-    let settings = knob(parse_settings(&options.set))?;
+    let settings = knob(parse_settings_of_all(&options.set))?;
     if settings.is_empty() {
         return Err(Failure("apply needs a plan: a file of KNOB = VALUE lines, or --set KNOB=V".to_owned()));
     }

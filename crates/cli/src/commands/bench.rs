@@ -61,7 +61,7 @@ fn contend(global: &Global, options: &Contention) -> Result<CommandVerdict, Fail
 
 /// What is set against each other.
 fn contenders(options: &Contention) -> Result<Vec<Variant>, Failure> {
-    let settings = knob(lab::replay::parse_settings(&options.set))?;
+    let settings = knob(lab::replay::parse_settings_of_all(&options.set))?;
     let mut policies = options.policy.iter().map(|name| policy(name)).collect::<Result<Vec<_>, _>>()?;
     if policies.is_empty() {
         if settings.is_empty() {

@@ -68,6 +68,7 @@ fn named_once(plans: &[Plan]) -> Result<(), Failure> {
 fn draft(global: &Global, options: &Replay) -> Result<Plan, Failure> {
     let mut plan = Plan::new(machine(STAND_IN)?, policy(&options.policy)?);
     plan.settings = knob(parse_settings(&options.set))?;
+    check_groups(options, &plan)?;
     plan.changes = knob(parse_changes(&options.at))?;
     plan.check().map_err(Failure::of)?;
     check_shares(options, &plan.profile)?;
@@ -76,6 +77,16 @@ fn draft(global: &Global, options: &Replay) -> Result<Plan, Failure> {
     plan.seeds = options.seeds;
     plan.forced = options.force;
     Ok(plan)
+}
+
+/// A cgroup is called as its recording is.
+fn check_groups(options: &Replay, plan: &Plan) -> Result<(), Failure> {
+    let names: Vec<String> = options.file.iter().map(|file| name_of(file)).collect();
+    let mut of = plan.settings.iter().filter_map(|setting| setting.of.as_ref());
+    match of.find(|name| !names.contains(name)) {
+        Some(name) => Err(Failure::of(ShareError::NoRecording { name: name.clone(), names })),
+        None => Ok(()),
+    }
 }
 
 /// What recordings are to get of a machine, as far as it can be said before the machine is known.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lab::measurements::{Document, Tune as Tuned};
-use lab::replay::parse_settings;
+use lab::replay::parse_settings_of_all;
 use lab::subject::AskedError;
 use lab::tune::{Answer, Journal, KnobChoice, Method, Prepared, Question, Terms, Workload};
 use report::Style;
@@ -96,7 +96,7 @@ fn journal(global: &Global, options: &Tune) -> Result<Journal, Failure> {
 
 /// A question for each machine.
 fn questions(global: &Global, options: &Tune) -> Result<Vec<Question>, Failure> {
-    let settings = knob(parse_settings(&options.set))?;
+    let settings = knob(parse_settings_of_all(&options.set))?;
     let chosen =
         knob(options.knob.iter().map(|text| KnobChoice::parse(text)).collect::<Result<Vec<_>, _>>())?;
     let terms = Terms {

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs};
 
+use host::cgroup::CgroupLimit;
 use host::command::{CommandUse, Outcome};
 use host::settings::{self, Held, Left, Settings, SettingsError};
 use lab::findings::findings;
 use lab::measurements::{Agreement, Document, Run, means};
-use lab::replay::{Source, Variant, combinations, parse_settings, prove};
+use lab::replay::{Source, Variant, combinations, parse_settings_of_all, prove};
 use lab::validate::program::{Prediction, UnderSetting, compare, order};
+use mm::Knob;
+use mm::knobs::StandsFor;
 use sim::Profile;
 use trace::{Reader, RecordOptions, Target};
 
@@ -44,11 +47,12 @@ pub(super) fn undo_left() -> Result<(), Failure> {
 }
 
 pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict, Failure> {
-    let values = knob(parse_settings(&options.set))?;
+    let values = knob(parse_settings_of_all(&options.set))?;
     let bounds = fail_if::read(&options.bounds)?;
     let words = Command::of(&options.command)?;
     let variants = combinations(&values);
     let writes = variants.iter().map(writes).collect::<Result<Vec<_>, _>>()?;
+    let limits = variants.iter().map(limits).collect();
     let stand_in = crate::common::machine("kvm-genoa-2c")?;
     let mut prediction =
         Prediction { profile: stand_in, settings: values, seed: global.seed, seeds: options.seeds };
@@ -61,7 +65,7 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
         tempfile::tempdir().map_err(|error| Failure(format!("a folder for the recording: {error}")))?;
     let recording = folder.path().join("validate.rec");
     let mut work =
-        Work { global, stop: trace::stop_on_signals().map_err(Failure::of)?, words, writes, notes };
+        Work { global, stop: trace::stop_on_signals().map_err(Failure::of)?, words, writes, limits, notes };
     let real = work.real_runs(&recording, options.repeats)?;
     let Work { words, notes, .. } = work;
     let source = read(&recording, &words.title, &prediction.profile)?;
@@ -98,7 +102,7 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
 /// What is to be written for a variant, a file each.
 fn writes(variant: &Variant) -> Result<Vec<Held>, Failure> {
     let mut texts: BTreeMap<&'static str, String> = BTreeMap::new();
-    for &(knob, value) in &variant.knobs {
+    for &(knob, value) in variant.knobs.iter().filter(|(knob, _)| !is_of_cgroup(*knob)) {
         let stands_for = knob.spec().stands_for;
         // A file that holds several numbers is written as the knobs before left it.
         let line = match stands_for.path() {
@@ -123,6 +127,21 @@ fn writes(variant: &Variant) -> Result<Vec<Held>, Failure> {
         texts.insert(to_write.path, to_write.text);
     }
     Ok(texts.into_iter().map(|(path, text)| Held { path: path.into(), text }).collect())
+}
+
+fn is_of_cgroup(knob: Knob) -> bool {
+    matches!(knob.spec().stands_for, StandsFor::Cgroup { .. })
+}
+
+/// What a variant sets of the cgroup that the command is to run in.
+fn limits(variant: &Variant) -> Vec<CgroupLimit> {
+    let limit = |&(knob, value): &(Knob, u64)| match knob.spec().stands_for {
+        StandsFor::Cgroup { file, v1 } => {
+            Some(CgroupLimit { file, v1, text: knob.written(value).to_string() })
+        }
+        _ => None,
+    };
+    variant.knobs.iter().filter_map(limit).collect()
 }
 
 /// A program with what it is called.
@@ -157,6 +176,8 @@ struct Work<'a> {
     words: Command,
     /// The files of each setting.
     writes: Vec<Vec<Held>>,
+    /// And its limits of the cgroup that the command runs in.
+    limits: Vec<Vec<CgroupLimit>>,
     /// What to keep in mind, a sentence each.
     notes: Vec<String>,
 }
@@ -184,14 +205,14 @@ impl Work<'_> {
         let order = order(self.writes.len(), repeats);
         let bar = Bar::new(self.global, order.len() as u64 + 2);
         bar.step("warming up".into());
-        self.once()?;
+        self.once(&[])?;
         bar.step("recording".into());
         self.record(recording)?;
         let mut real = vec![vec![]; self.writes.len()];
         for (done, number) in order.iter().copied().enumerate() {
             bar.step(format!("real run {} of {}", done + 1, order.len()));
             self.set(settings, number)?;
-            real[number].push(self.once()?);
+            real[number].push(self.once(&self.limits[number])?);
         }
         bar.done();
         Ok(real)
@@ -202,10 +223,14 @@ impl Work<'_> {
     }
 
     /// One real run.
-    fn once(&self) -> Result<CommandUse, Failure> {
-        let outcome = host::command::run(&self.words.words, &self.stop);
+    fn once(&self, limits: &[CgroupLimit]) -> Result<CommandUse, Failure> {
+        let outcome = host::command::run(&self.words.words, limits, &self.stop);
         match outcome.map_err(|error| Failure(format!("{}: {error}", self.words.title)))? {
             Outcome::Ended(0, used) => Ok(used),
+            // Killed for its limit: that is what was asked.
+            Outcome::Ended(_, used) if used.cgroup.get("oom_kill").is_some_and(|count| *count > 0) => {
+                Ok(used)
+            }
             Outcome::Ended(status, _) => Err(self.failed(status)),
             Outcome::Stopped => Err(stopped()),
         }

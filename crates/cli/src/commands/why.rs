@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use lab::measurements::Document;
-use lab::replay::{Setting, parse_settings};
+use lab::replay::{Setting, parse_settings_of_all};
 use lab::subject::AskedError;
 use lab::why::{Answer, Asked, Question, explain};
 use report::nearest::no_question;
@@ -17,7 +17,7 @@ use crate::progress::Bar;
 use crate::this_machine::{THIS, machine_or_this};
 
 pub(crate) fn run(global: &Global, options: &Why) -> Result<CommandVerdict, Failure> {
-    let settings = knob(parse_settings(&options.set))?;
+    let settings = knob(parse_settings_of_all(&options.set))?;
     let question = question(global, options, &settings)?;
     let bar = Bar::new(global, 0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build().map_err(Failure::of)?;

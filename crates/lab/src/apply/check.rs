@@ -123,7 +123,10 @@ fn without_file(knob: Knob, value: u64) -> Way {
             let (first, rest) = words.split_once('=').unwrap_or((words, ""));
             Way::Boot { words: format!("{first}={}{rest}", knob.written(value)) }
         }
-        stands_for @ StandsFor::Nothing(_) => Way::Not(stands_for.to_string()),
+        stands_for @ (StandsFor::Nothing(_) | StandsFor::Tools(_)) => Way::Not(stands_for.to_string()),
+        stands_for @ StandsFor::Cgroup { .. } => Way::Not(format!(
+            "it is a cgroup's, and a plan has files of the whole machine alone: {stands_for}"
+        )),
         _ => Way::Not("the kernel chooses so at boot; nothing is to be written".to_owned()),
     }
 }

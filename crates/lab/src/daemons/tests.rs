@@ -9,14 +9,18 @@ use mm::{Knob, Machine, Nanos, Node, Order, Pfn, Policy, Request, Urgency};
 use sim::{Measurements, Profile, Sim, SimOptions, TaskSpec};
 
 use super::{start, start_working};
-use crate::stage::{Setup, Stage};
+use crate::stage::{GroupSetup, Setup, Stage};
 
 const SECOND: u64 = 1_000_000_000;
 
 fn stage(policy: &Policy, knobs: &[(Knob, u64)]) -> (Sim, Rc<Stage>) {
     let profile = Profile::load("kvm-genoa-2c").unwrap();
     let sim = Sim::new(&profile, SimOptions::default());
-    let stage = Stage::new(&sim, &Setup { profile: &profile, policy, knobs, cpus: &[], seed: 1 }).unwrap();
+    let stage = Stage::new(
+        &sim,
+        &Setup { profile: &profile, policy, knobs, groups: GroupSetup::default(), cpus: &[], seed: 1 },
+    )
+    .unwrap();
     (sim, Rc::new(stage))
 }
 

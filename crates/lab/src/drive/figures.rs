@@ -83,6 +83,7 @@ fn run(stage: &Stage, measured: &Measurements, simulated: Nanos, memory: MemoryU
         locks: locks(measured),
         lock_waits: LockWaits::of(measured.tasks.iter().map(|task| (task.name.as_str(), task.waited.0))),
         recordings: recordings(stage),
+        cgroups: stage.groups_used(),
         program: stage.tally.program().map(|used| ProgramUse { cpu_ns: busy_ns(measured), ..used }),
         forks: stage.tally.forks(),
         memory: Memory {

@@ -82,6 +82,7 @@ impl Drive {
 
     /// Has `workload` start, and runs until all its tasks have ended; says when that was.
     pub(crate) fn run(&mut self, workload: &dyn Workload) -> Result<Nanos, DriveError> {
+        self.stage.begin_in_group(&workload.group());
         workload.start(&self.sim, &self.stage).map_err(DriveError::Setup)?;
         timeline::look_on(&self.sim, &self.stage, &self.seen);
         Ok(self.sim.run(None).map_err(DriveError::Sim)?.now)

@@ -139,6 +139,35 @@ fn samples(groups: &[&Group<'_>]) -> Vec<(Figure, Vec<Sample>)> {
         .collect()
 }
 
+/// What programs have of swap, by the counters.
+const SWAPPED: [(&str, &str); 4] = [
+    ("swapped_in", "pswpin"),
+    ("swapped_out", "pswpout"),
+    ("refaults_anon", "workingset_refault_anon"),
+    ("refaults_file", "workingset_refault_file"),
+];
+
+/// Those of its recorded programs together, if there are any, by name, unit, which is better, and value.
+fn of_program(run: &Run, add: &mut dyn FnMut(String, &'static str, Option<Better>, f64)) {
+    let Some(used) = run.program else { return };
+    let lower = Some(Better::Lower);
+    add("elapsed_ns".into(), "ns", lower, run.simulated_ns as f64);
+    add("cpu_ns".into(), "ns", lower, used.cpu_ns as f64);
+    if used.walk_known_ns > 0 {
+        add("walk_ns".into(), "ns", lower, used.walk_ns as f64);
+    }
+    add("page_faults".into(), "count", lower, used.faults() as f64);
+    add("huge_faults".into(), "count", None, used.huge_faults as f64);
+    add("pages_copied".into(), "count", lower, used.copies as f64);
+    add("peak_rss".into(), "pages", lower, used.peak_rss_pages as f64);
+    add("major_faults".into(), "count", lower, used.major_faults as f64);
+    for (name, counter) in SWAPPED {
+        add(name.into(), "pages", lower, run.counter(counter) as f64);
+    }
+    let killed = run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count();
+    add("killed".into(), "count", lower, killed as f64);
+}
+
 /// The figures of a run that have means, each with its value.
 pub fn figures(run: &Run) -> Vec<(Figure, f64)> {
     let mut all = vec![];
@@ -154,18 +183,7 @@ pub fn figures(run: &Run) -> Vec<(Figure, f64)> {
     {
         add(name.into(), unit, Some(Better::Higher), value);
     }
-    if let Some(used) = run.program {
-        let lower = Some(Better::Lower);
-        add("elapsed_ns".into(), "ns", lower, run.simulated_ns as f64);
-        add("cpu_ns".into(), "ns", lower, used.cpu_ns as f64);
-        if used.walk_known_ns > 0 {
-            add("walk_ns".into(), "ns", lower, used.walk_ns as f64);
-        }
-        add("page_faults".into(), "count", lower, used.faults() as f64);
-        add("huge_faults".into(), "count", None, used.huge_faults as f64);
-        add("pages_copied".into(), "count", lower, used.copies as f64);
-        add("peak_rss".into(), "pages", lower, used.peak_rss_pages as f64);
-    }
+    of_program(run, &mut add);
     // One alone is the run.
     for used in run.recordings.iter().filter(|_| run.recordings.len() > 1) {
         let (lower, counts) = (Some(Better::Lower), &used.counts);

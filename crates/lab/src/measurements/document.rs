@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::CgroupUse;
 use super::checked::BoundCheck;
 use super::experiment::Account;
 use super::finding::{Finding, LockWaits};
@@ -161,6 +162,9 @@ pub struct Run {
     /// Its forks; absent where there was none.
     #[serde(skip_serializing_if = "Forks::is_empty")]
     pub forks: Forks,
+    /// What its cgroups came to, where any limit of one is set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cgroups: Vec<CgroupUse>,
     /// Event counters under vmstat's names.
     pub counters: BTreeMap<String, u64>,
     /// What the run could not carry out as recorded, by kind: frees without an allocation, lost events, requests that

@@ -4,7 +4,7 @@
 use mm::{LockClass, Span};
 
 /// Figures of whole runs.
-const WHOLE: [(&str, &str); 14] = [
+const WHOLE: [(&str, &str); 20] = [
     ("pages_per_second", "pages/s"),
     ("operations_per_second", "ops/s"),
     ("elapsed_ns", "ns"),
@@ -14,6 +14,12 @@ const WHOLE: [(&str, &str); 14] = [
     ("huge_faults", "count"),
     ("pages_copied", "count"),
     ("peak_rss", "pages"),
+    ("major_faults", "count"),
+    ("swapped_in", "pages"),
+    ("swapped_out", "pages"),
+    ("refaults_anon", "pages"),
+    ("refaults_file", "pages"),
+    ("killed", "count"),
     ("fork_ns", "ns"),
     ("forked_fault_p99_ns", "ns"),
     ("forked_copies", "pages"),

@@ -6,6 +6,7 @@
 //! groups beside each other with means, deviations and confidence intervals.
 
 mod bound;
+mod cgroup;
 mod change;
 mod checked;
 mod comparison;
@@ -31,6 +32,7 @@ mod validated;
 mod why;
 
 pub use bound::{Bound, BoundError, BoundSide, Limit, Unit};
+pub use cgroup::CgroupUse;
 pub use change::{Change, Figure, Told, changes, figures, means};
 pub use checked::{BoundCheck, check_bounds};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};

@@ -4,6 +4,9 @@
 //! any time alike, a share `f` within `t` would mean `-ln(1-f)/t` accesses a page. What TLBs hold gets no bit, so these are walks.
 //! Where most pages have their bit already, or pages are accessed in order, it is no more than a bound.
 
+use std::collections::BTreeMap;
+
+use mm::vm::Vpn;
 use trace::EventKind;
 
 use super::track::Track;
@@ -22,6 +25,23 @@ pub struct Walked {
     pub resident: u64,
 }
 
+/// What a look at a process has counted of a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LookedAt {
+    /// The mapping's first page.
+    pub first: Vpn,
+    /// Its pages.
+    pub pages: u32,
+    /// Pages that were resident.
+    pub resident: u64,
+    /// Those of them that were used.
+    pub accessed: u64,
+    /// Within so much CPU time of the process, ns.
+    pub cpu_ns: u64,
+    /// Whether that is since the look before, and not a moment.
+    pub since_before: bool,
+}
+
 /// From a step on, until the next of these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WalkedFrom {
@@ -36,8 +56,12 @@ pub struct WalkedFrom {
 pub(super) struct Looks {
     /// What each has found so far.
     found: Vec<Sum>,
+    /// The same by mapping.
+    mappings: Vec<Vec<LookedAt>>,
     /// The last one's time and address space.
     last: Option<(u64, usize)>,
+    /// Of address spaces: what was used since they were looked at before, which goes with the look that follows.
+    since: BTreeMap<usize, Vec<LookedAt>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,16 +73,38 @@ struct Sum {
 }
 
 impl Looks {
-    /// Takes in what was found of a mapping in address space `space` at `time`: a look begins with the first of its mappings.
-    pub(super) fn add(&mut self, (time, space): (u64, usize), tracks: &mut [Track], kind: &EventKind) {
-        let EventKind::Accessed { accessed, cpu_ns, resident, huge, .. } = *kind else { return };
+    /// Takes in what was found of a mapping, whose first page is `first`, in address space `space` at `time`: a look begins with the first of
+    /// its mappings.
+    pub(super) fn add(
+        &mut self,
+        (time, space): (u64, usize),
+        tracks: &mut [Track],
+        (kind, first): (&EventKind, Option<Vpn>),
+    ) {
+        let counted = |accessed: u32, pages, cpu_ns: u32, resident: u32| {
+            let (accessed, resident, cpu_ns) = (accessed.into(), resident.into(), cpu_ns.into());
+            first.map(|first| LookedAt { first, pages, accessed, resident, cpu_ns, since_before: false })
+        };
+        let (accessed, pages, cpu_ns, resident, huge) = match *kind {
+            EventKind::Accessed { pages, accessed, cpu_ns, resident, huge, .. } => {
+                (accessed, pages, cpu_ns, resident, huge)
+            }
+            EventKind::AccessedSince { pages, accessed, cpu_ns, resident, .. } => {
+                let counted = counted(accessed, pages, cpu_ns, resident);
+                let since = counted.map(|counted| LookedAt { since_before: true, ..counted });
+                return self.since.entry(space).or_default().extend(since);
+            }
+            _ => return,
+        };
         if self.last != Some((time, space)) {
             self.last = Some((time, space));
             let look = self.found.len() as u32;
             self.found.push(Sum::default());
+            self.mappings.push(self.since.remove(&space).unwrap_or_default());
             tracks.iter_mut().filter(|track| track.space == Some(space)).for_each(|track| track.look(look));
         }
-        let Some(sum) = self.found.last_mut() else { return };
+        let (Some(sum), Some(mappings)) = (self.found.last_mut(), self.mappings.last_mut()) else { return };
+        mappings.extend(counted(accessed, pages, cpu_ns, resident));
         sum.resident += u64::from(resident);
         sum.has_huge |= huge > 0;
         if cpu_ns > 0 && resident > 0 {
@@ -67,13 +113,13 @@ impl Looks {
         }
     }
 
-    /// What all have found. One that met huge pages has found nothing.
-    pub(super) fn finish(self) -> Vec<Walked> {
+    /// What all have found, and what that was found from, by mapping. One that met huge pages has found nothing of walks.
+    pub(super) fn finish(self) -> (Vec<Walked>, Vec<Vec<LookedAt>>) {
         let walked = |sum: Sum| Walked {
             per_second: if sum.has_huge { 0 } else { sum.per_second as u64 },
             resident: sum.resident,
         };
-        self.found.into_iter().map(walked).collect()
+        (self.found.into_iter().map(walked).collect(), self.mappings)
     }
 }
 
@@ -115,11 +161,29 @@ mod tests {
             huge,
         };
         let mut looks = Looks::default();
-        looks.add((5, 0), &mut [], &found(500, 0));
-        looks.add((5, 0), &mut [], &found(0, 0));
-        looks.add((9, 0), &mut [], &found(1000, 0));
-        looks.add((9, 1), &mut [], &found(1000, 512));
-        let found = looks.finish();
+        looks.add((5, 0), &mut [], (&found(500, 0), Some(Vpn(7))));
+        looks.add((5, 0), &mut [], (&found(0, 0), None));
+        let since = EventKind::AccessedSince {
+            address: 0,
+            accessed: 1800,
+            pages: 2000,
+            cpu_ns: 9_000_000,
+            resident: 1000,
+            huge: 0,
+        };
+        looks.add((9, 0), &mut [], (&since, Some(Vpn(7))));
+        looks.add((9, 0), &mut [], (&found(1000, 0), Some(Vpn(8))));
+        looks.add((9, 1), &mut [], (&found(1000, 512), Some(Vpn(9))));
+        let (found, looked_at) = looks.finish();
+        let first = LookedAt {
+            since_before: false,
+            first: Vpn(7),
+            pages: 2000,
+            resident: 1000,
+            accessed: 500,
+            cpu_ns: 1_000_000,
+        };
+        assert_eq!((&looked_at[0][..], looked_at.len()), (&[first][..], 3));
         assert_eq!(found.len(), 3);
         assert_eq!(found[0], Walked { per_second: 693_147, resident: 2000 });
         assert!(found[1].per_second > 3_900_000, "all that a full share can mean");

@@ -162,9 +162,10 @@ impl Builder {
             EventKind::FileAdd { file, first, pages } => {
                 self.file_call(time, task, (file, first, pages), Call::Fill);
             }
-            EventKind::Accessed { .. } => {
+            EventKind::Accessed { address, .. } | EventKind::AccessedSince { address, .. } => {
                 if let Some(space) = self.tracks[task].space {
-                    self.looks.add((time, space), &mut self.tracks, kind);
+                    let first = self.layouts[space].windows.known(address);
+                    self.looks.add((time, space), &mut self.tracks, (kind, first));
                 }
             }
             EventKind::Present { address, kind, pages } => self.present(task, address, kind, pages),
@@ -493,7 +494,7 @@ impl Builder {
             });
             self.program.tasks[place.0 as usize] = TaskProgram { begins, ..track.finish() };
         }
-        self.program.walked = self.looks.finish();
+        (self.program.walked, self.program.looked_at) = self.looks.finish();
         self.program.files = self.files.finish();
         self.program
     }

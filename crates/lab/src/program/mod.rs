@@ -35,7 +35,7 @@ mod track;
 mod waits;
 mod windows;
 
-pub use accesses::{Walked, WalkedFrom};
+pub use accesses::{LookedAt, Walked, WalkedFrom};
 pub use build::{from_recording, has_program};
 pub use clock::KernelCosts;
 pub use counts::Counted;

@@ -6,7 +6,7 @@ use mm::Cpu;
 use mm::vm::{Advice, Protection, Touch, Vpn};
 use sim::Tlb;
 
-use super::accesses::{Walked, WalkedFrom};
+use super::accesses::{LookedAt, Walked, WalkedFrom};
 use super::counts::Counted;
 use super::files::RecordedFile;
 use super::said::{SaidPolicy, WhatIsThere};
@@ -227,6 +227,8 @@ pub struct Program {
     pub huge_before: HugeBefore,
     /// What looks at accessed bits have found.
     pub walked: Vec<Walked>,
+    /// And what that was found from, by mapping.
+    pub looked_at: Vec<Vec<LookedAt>>,
     /// The TLB of the machine that it was recorded on: the tasks' own time has its walks in it.
     pub tlb: Option<Tlb>,
     /// Signals are numbered below this.
@@ -273,7 +275,8 @@ impl Program {
     pub fn brings(&self) -> Brings {
         let writes = self.calls.iter().any(|call| matches!(call, Call::Write(_)));
         let forks = self.tasks.iter().any(|task| task.begins == Begins::AsFork);
-        Brings { files: writes, forks, hints: true, ..Brings::SPACES }
+        let swap = self.surroundings.swaps[0].lines().count() > 1;
+        Brings { files: writes, forks, hints: true, swap, ..Brings::SPACES }
     }
 
     /// CPUs of the recorded machine that are known to have run its tasks: the highest one's number and one more; 0 for none.

@@ -12,6 +12,8 @@ pub struct Surroundings {
     pub knobs: Vec<(Knob, u64)>,
     /// The same for programs that are not recorded: these have huge pages as the machine is set.
     pub unrecorded: Vec<(Knob, u64)>,
+    /// /proc/swaps, and zram's `comp_algorithm`; empty where the recording does not have them.
+    pub swaps: [String; 2],
 }
 
 impl Surroundings {
@@ -23,7 +25,9 @@ impl Surroundings {
             knobs.retain(|(knob, _)| *knob != Knob::TransparentHugepage);
             knobs.push((Knob::TransparentHugepage, 0));
         }
-        Self { kernel: meta.kernel.clone(), knobs, unrecorded }
+        let file = |path: &str| meta.settings.get(path).cloned().unwrap_or_default();
+        let swaps = ["/proc/swaps", "/sys/block/zram0/comp_algorithm"].map(file);
+        Self { kernel: meta.kernel.clone(), knobs, unrecorded, swaps }
     }
 
     /// The policy of this kernel: `linux-6.18`; `None` where its release is not written like one.

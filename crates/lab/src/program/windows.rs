@@ -33,6 +33,13 @@ impl Windows {
         Some(Vpn((u64::from(place) * WINDOW_PAGES + page % WINDOW_PAGES) as u32))
     }
 
+    /// The page of `address`, where a page of its window has one already.
+    pub(super) fn known(&self, address: u64) -> Option<Vpn> {
+        let page = address >> PAGE_SHIFT;
+        let place = *self.places.get(&(page / WINDOW_PAGES))?;
+        Some(Vpn((u64::from(place) * WINDOW_PAGES + page % WINDOW_PAGES) as u32))
+    }
+
     /// The pages of a range; `None` where it has none, ends beyond the address space, or has no room in one piece.
     pub(super) fn range(&mut self, address: u64, pages: u32) -> Option<PageRange> {
         let last = pages.checked_sub(1)?;

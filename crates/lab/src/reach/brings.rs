@@ -16,6 +16,8 @@ pub struct Brings {
     pub programs: bool,
     /// Tasks whose pages NUMA balancing can make fault.
     pub hints: bool,
+    /// Swap, as on the machine that was recorded.
+    pub swap: bool,
     /// The vmstat tick and the other daemons. Threads on real cores have none (`bench contention`).
     pub daemons: bool,
     /// Whether it is a recording, in which there is nothing but what was asked of the allocators.
@@ -31,6 +33,7 @@ impl Brings {
         files: false,
         programs: false,
         hints: false,
+        swap: false,
         daemons: true,
         is_recording: false,
     };
@@ -53,6 +56,7 @@ impl Brings {
             files: self.files || other.files,
             programs: self.programs || other.programs,
             hints: self.hints || other.hints,
+            swap: self.swap || other.swap,
             daemons: self.daemons || other.daemons,
             is_recording: self.is_recording && other.is_recording,
         }

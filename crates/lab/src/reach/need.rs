@@ -51,10 +51,12 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
         Need::OrderOfZones => {
             (has_order(topology), "on the machine both orders ask the same zones in the same order")
         }
-        Need::RoomForAnon(demotes) => {
+        Need::RoomForAnon(demotes, swaps) => {
             let demotes = place.has(demotes, |value| value == 1) && has_slow_node(topology);
-            (demotes, "nothing takes anonymous pages in: workloads have no swap, and no pages are demoted")
+            let text = "nothing takes anonymous pages in: there is no swap (zram.disksize), and no pages are demoted";
+            (demotes || place.has_any(swaps) || brings.swap, text)
         }
+        Need::Swap(swaps) => (place.has_any(swaps) || brings.swap, "there is no swap (zram.disksize)"),
         Need::Rule(has, text) => (has(policy.rules()), text),
         Need::Other(knob, suits, text) => (place.has(knob, suits), text),
     };
@@ -65,6 +67,11 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
 }
 
 impl Where<'_> {
+    /// Whether any of `knobs` has, at any time, another value than 0.
+    fn has_any(&self, knobs: &[Knob]) -> bool {
+        knobs.iter().any(|&knob| self.has(knob, |value| value > 0))
+    }
+
     /// Whether `knob` has, at any time, a value that `suits`.
     fn has(&self, knob: Knob, suits: impl Fn(u64) -> bool) -> bool {
         let mut values = self.set.iter().filter(|(set, _)| *set == knob).map(|(_, value)| *value).peekable();

@@ -19,10 +19,11 @@ pub mod survey;
 mod tests;
 mod unknown;
 
+pub use crate::stage::GroupSetting;
 pub use crate::stage::placement::{CpuListError, parse_cpu_list};
 pub use plan::{
     Change, ParseSettingError, Plan, Setting, Variant, combinations, parse_change, parse_changes,
-    parse_setting, parse_settings,
+    parse_setting, parse_settings, parse_settings_of_all,
 };
 pub use proof::{policy_of, prove};
 pub use run::{ReplayError, replay, replay_all};

@@ -39,6 +39,7 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     };
     let (mut run, _) = figures::measured(stage, &about);
     run.notes.extend(plan.changes.iter().map(note));
+    run.notes.extend(about_memory(stage, &run));
     run.notes.extend(about_walks(source, variant, run.program.as_ref()));
     run.counters.extend(figures::slab_counters(stage));
     run.counters.extend(hint_counters(stage));
@@ -84,6 +85,28 @@ fn about_walks(source: &Source, variant: &Variant, used: Option<&ProgramUse>) ->
          the program's own time and left out of the rest; what huge pages save of them is not proven (docs/model.md#tlb-misses)",
         100.0 * known
     ))
+}
+
+/// What was assumed where memory is short, and who was killed for it.
+fn about_memory(stage: &Stage, run: &Run) -> Vec<String> {
+    let mut notes = vec![];
+    for killed in &run.cgroups {
+        if let Some(ns) = killed.killed_ns {
+            notes.push(format!(
+                "{} was killed after {:.3} s: nothing more could be freed within its limits",
+                killed.name,
+                ns as f64 / 1e9
+            ));
+        }
+    }
+    if run.program.is_some() && stage.is_short_of_memory() {
+        notes.push(
+            "which pages the program uses again is estimated from looks at accessed bits, or assumed (docs/replay.md#limits-and-swap)"
+                .to_owned(),
+        );
+        notes.extend(stage.assumed_of_swap());
+    }
+    notes
 }
 
 /// What changes while it runs, and whether no mainline kernel has it.

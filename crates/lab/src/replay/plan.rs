@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use mm::{Cpu, Knob, KnobError, Nanos, Policy};
+use mm::{Cpu, Knob, KnobError, Limit, Nanos, Policy};
 use sim::Profile;
 
 use super::share::{CpuChoice, ShareError, ShareOptions, Shares};
 use super::source::Source;
 use super::unknown;
 use crate::reach::{Refusal, Where, refusals};
+use crate::stage::GroupSetting;
 
 /// A replay with all of its variants.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Plan {
 /// A knob and the values that it is to take in turn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
+    /// The cgroup that it is of, by the name of its recording; `None`: all, or no cgroup's.
+    pub of: Option<String>,
     /// The knob.
     pub knob: Knob,
     /// Its values, at least one.
@@ -62,20 +65,31 @@ pub struct Change {
 pub struct Variant {
     /// Each knob that was set, with its value.
     pub knobs: Vec<(Knob, u64)>,
+    /// The same of single cgroups.
+    pub groups: Vec<GroupSetting>,
+}
+
+impl Setting {
+    /// `knob`, of all cgroups or of none, with these values in turn.
+    pub fn of_all(knob: Knob, values: Vec<u64>) -> Self {
+        Self { of: None, knob, values }
+    }
+}
+
+impl From<Vec<(Knob, u64)>> for Variant {
+    fn from(knobs: Vec<(Knob, u64)>) -> Self {
+        Self { knobs, groups: vec![] }
+    }
 }
 
 impl Variant {
     /// What tells it from the others: `vm.pcp_batch_scale_max=5`, or `default` where nothing is set.
     pub fn name(&self) -> String {
-        if self.knobs.is_empty() {
-            return "default".to_owned();
-        }
-        let parts: Vec<String> = self
-            .knobs
-            .iter()
-            .map(|(knob, value)| format!("{}={}", knob.spec().name, knob.written(*value)))
-            .collect();
-        parts.join(" ")
+        let knobs =
+            self.knobs.iter().map(|(knob, value)| (knob.spec().name.to_owned(), knob.written(*value)));
+        let groups = self.groups.iter().map(|set| (set.full_name(), set.knob.written(set.value)));
+        let parts: Vec<String> = knobs.chain(groups).map(|(name, value)| format!("{name}={value}")).collect();
+        if parts.is_empty() { "default".to_owned() } else { parts.join(" ") }
     }
 }
 
@@ -153,9 +167,12 @@ pub fn combinations(settings: &[Setting]) -> Vec<Variant> {
     settings.iter().fold(vec![Variant::default()], |variants, setting| {
         let extend = |variant: &Variant| {
             let one = |&value: &u64| {
-                let mut knobs = variant.knobs.clone();
-                knobs.push((setting.knob, value));
-                Variant { knobs }
+                let (mut variant, knob) = (variant.clone(), setting.knob);
+                match &setting.of {
+                    None => variant.knobs.push((knob, value)),
+                    Some(name) => variant.groups.push(GroupSetting { name: name.clone(), knob, value }),
+                }
+                variant
             };
             setting.values.iter().map(one).collect::<Vec<_>>()
         };
@@ -176,7 +193,11 @@ pub enum ParseSettingError {
     /// No such knob, or a value that it does not take.
     Knob(KnobError),
     /// A knob is set in two places.
-    SetTwice(Knob),
+    SetTwice(String),
+    /// A single cgroup's setting where only all cgroups' can be.
+    OfOneGroup(String),
+    /// A cgroup of a name is said to have a knob that is no file of cgroups, or none.
+    NotOfGroups(String),
     /// A knob is given the same value twice.
     SameValue {
         /// The knob.
@@ -193,8 +214,18 @@ impl fmt::Display for ParseSettingError {
         match self {
             Self::Form { text, expected } => write!(f, "'{text}' is not of the form {expected}"),
             Self::Knob(error) => error.fmt(f),
-            Self::SetTwice(knob) => {
-                let name = knob.spec().name;
+            Self::OfOneGroup(name) => {
+                write!(
+                    f,
+                    "cgroup.{name}. is of one recording among several: `freehold replay` takes that, here it is the knob alone"
+                )
+            }
+            Self::NotOfGroups(name) => {
+                let limits: Vec<&str> = Limit::ALL.iter().map(|limit| limit.knob().spec().name).collect();
+                let limits = limits.join(", ");
+                write!(f, "'{name}' is no setting of a cgroup: it is cgroup.NAME. and one of {limits}")
+            }
+            Self::SetTwice(name) => {
                 write!(f, "{name} is set twice; give it all its values at once: --set {name}=V,V")
             }
             Self::SameValue { knob, value } => {
@@ -215,8 +246,24 @@ impl std::error::Error for ParseSettingError {}
 /// What [`parse_setting`] refuses, and a knob that is set in two places.
 pub fn parse_settings(texts: &[String]) -> Result<Vec<Setting>, ParseSettingError> {
     let settings: Vec<Setting> = texts.iter().map(|text| parse_setting(text)).collect::<Result<_, _>>()?;
-    let twice = first_twice(settings.iter().map(|setting| setting.knob));
-    twice.map_or(Ok(settings), |knob| Err(ParseSettingError::SetTwice(knob)))
+    let twice = first_twice(settings.iter().map(|setting| (&setting.of, setting.knob)));
+    let name = twice.map(|(of, knob)| match of {
+        None => knob.spec().name.to_owned(),
+        Some(name) => format!("cgroup.{name}.{}", knob.spec().name),
+    });
+    name.map_or(Ok(settings), |name| Err(ParseSettingError::SetTwice(name)))
+}
+
+/// The same where no single cgroup can be meant.
+///
+/// # Errors
+/// What [`parse_settings`] refuses, and `cgroup.NAME.` before a knob.
+pub fn parse_settings_of_all(texts: &[String]) -> Result<Vec<Setting>, ParseSettingError> {
+    let settings = parse_settings(texts)?;
+    match settings.iter().find_map(|setting| setting.of.clone()) {
+        Some(name) => Err(ParseSettingError::OfOneGroup(name)),
+        None => Ok(settings),
+    }
 }
 
 /// Reads all changes of a command line.
@@ -253,13 +300,24 @@ fn first_twice<T: PartialEq + Copy>(items: impl Iterator<Item = T>) -> Option<T>
 pub fn parse_setting(text: &str) -> Result<Setting, ParseSettingError> {
     let form = || ParseSettingError::Form { text: text.to_owned(), expected: "knob=value[,value…]" };
     let (name, values) = text.split_once('=').filter(|(_, values)| !values.is_empty()).ok_or_else(form)?;
-    let knob = Knob::from_name(name.trim()).map_err(ParseSettingError::Knob)?;
+    let (of, knob) = match name.trim().strip_prefix("cgroup.") {
+        Some(rest) => of_group(rest).ok_or_else(|| ParseSettingError::NotOfGroups(name.trim().to_owned()))?,
+        None => (None, Knob::from_name(name.trim()).map_err(ParseSettingError::Knob)?),
+    };
     let parts = values.split(',').map(|part| knob.parse(part.trim()).map_err(ParseSettingError::Knob));
     let values = parts.collect::<Result<Vec<Vec<u64>>, _>>()?.concat();
     match first_twice(values.iter().copied()) {
         Some(value) => Err(ParseSettingError::SameValue { knob, value }),
-        None => Ok(Setting { knob, values }),
+        None => Ok(Setting { of, knob, values }),
     }
+}
+
+/// Reads `NAME.memory.max`.
+fn of_group(text: &str) -> Option<(Option<String>, Knob)> {
+    Limit::ALL.into_iter().find_map(|limit| {
+        let name = text.strip_suffix(limit.knob().spec().name)?.strip_suffix('.')?;
+        (!name.is_empty()).then(|| (Some(name.to_owned()), limit.knob()))
+    })
 }
 
 /// Reads `time:knob=value`, the time with a unit: `2s`, `150ms`, `20us`, `7ns`.
@@ -271,9 +329,9 @@ pub fn parse_change(text: &str) -> Result<Change, ParseSettingError> {
     let form = || ParseSettingError::Form { text: text.to_owned(), expected };
     let (time, setting) = text.split_once(':').ok_or_else(form)?;
     let at = parse_time(time.trim()).ok_or_else(form)?;
-    let Setting { knob, values } = parse_setting(setting)?;
+    let Setting { of, knob, values } = parse_setting(setting)?;
     match values[..] {
-        [value] => Ok(Change { at, knob, value }),
+        [value] if of.is_none() => Ok(Change { at, knob, value }),
         _ => Err(form()),
     }
 }

@@ -24,7 +24,7 @@ pub fn prove(source: &Source, host: Profile) -> Result<Option<Proof>, ReplayErro
     let plan = Plan { forced: true, ..Plan::new(host, policy) };
     let knobs = program.surroundings.knobs.clone();
     let known = |knob: &(mm::Knob, u64)| plan.policy.check_knob(knob.0, knob.1).is_ok();
-    let variant = Variant { knobs: knobs.into_iter().filter(known).collect() };
+    let variant = Variant::from(knobs.into_iter().filter(known).collect::<Vec<_>>());
     let run = replay(source, &plan, &variant)?;
     Ok(Some(Proof {
         workload: program.name.clone(),

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
+use mm::{Knob, Limit, Policy};
 use rayon::prelude::*;
 
 use super::copies::Copies;
@@ -17,7 +18,7 @@ use crate::drive::{Drive, DriveError};
 use crate::measurements::Run;
 use crate::program::Program;
 use crate::reach::Refusal;
-use crate::stage::Setup;
+use crate::stage::{GroupSetup, Setup, swap_as_recorded};
 use crate::workloads::Workload;
 
 /// Why a replay could not be.
@@ -101,10 +102,13 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
     if let Some(refusal) = refused.first().filter(|_| !plan.forced) {
         return Err(ReplayError::Refused(refusal.clone()));
     }
+    let knobs = with_swap(source, variant, &plan.policy);
+    let changes = plan.changes.iter().any(|change| Limit::of(change.knob).is_some());
     let setup = Setup {
         profile: &plan.profile,
         policy: &plan.policy,
-        knobs: &variant.knobs,
+        knobs: &knobs,
+        groups: GroupSetup { named: &variant.groups, changes },
         cpus: &plan.cpus,
         seed: plan.seed,
     };
@@ -121,7 +125,7 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
     for change in &plan.changes {
         let (changed, change) = (Rc::clone(&changed), *change);
         drive.at(change.at, change.knob.spec().name, move |stage| {
-            stage.mm.set_knob(change.knob, change.value).expect("a change was checked above");
+            stage.set_knob(change.knob, change.value).expect("a change was checked above");
             changed.set(changed.get() + 1);
         });
     }
@@ -133,4 +137,15 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
     run.wall_ns = drive.wall_ns();
     run.timeline = drive.timeline();
     Ok(run)
+}
+
+/// The variant's knobs; where these say nothing of swap, with the swap of the machine where the first program was recorded.
+fn with_swap(source: &Source, variant: &Variant, policy: &Policy) -> Vec<(Knob, u64)> {
+    let Some(program) = source.programs().first() else { return variant.knobs.clone() };
+    let [swaps, algorithm] = &program.surroundings.swaps;
+    let mut knobs = swap_as_recorded(&variant.knobs, swaps, algorithm);
+    knobs.retain(|&(knob, value)| {
+        variant.knobs.iter().any(|(set, _)| *set == knob) || policy.check_knob(knob, value).is_ok()
+    });
+    knobs
 }

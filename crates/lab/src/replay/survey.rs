@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mm::{KNOBS, Knob, Policy};
+use mm::{KNOBS, Knob, Limit, Policy};
 use rayon::prelude::*;
 use sim::Profile;
 
@@ -71,12 +71,16 @@ pub enum Figures {
 }
 
 /// The values with which `knob` is tried: each that has a word, or else its least and its greatest. In the default's place,
-/// which decides as the default does, stands the value next to it.
+/// which decides as the default does, stands the value next to it. Of a size in bytes, whose least lets nothing live and whose greatest
+/// no machine has, these are the ends of the range that is searched.
 pub fn ends(knob: Knob) -> Vec<u64> {
     let spec = knob.spec();
     let is_other = |value: &u64| *value != spec.default && knob.check(*value).is_ok();
-    if !knob.words().is_empty() {
+    if knob.has_words_only() {
         return knob.words().iter().map(|word| word.value).filter(is_other).collect();
+    }
+    if let ("bytes", Some((least, greatest))) = (spec.unit, spec.searched) {
+        return vec![least, greatest];
     }
     let least = (spec.min..=spec.max).find(is_other);
     let greatest = (spec.min..=spec.max).rev().find(is_other);
@@ -90,7 +94,18 @@ pub fn policy_of(knob: Knob) -> &'static str {
     knob.spec().tried_under
 }
 
-/// What a trial is set beside: a run of the same, with nothing set.
+/// What is set beside a limit of a cgroup, or swap: with either, a program's uses of its pages are played, and a run without is another.
+fn beside(knob: Knob) -> Option<Knob> {
+    match knob {
+        Knob::MemoryMax | Knob::ZramDisksize | Knob::SwapDisk => Some(Knob::MemoryHigh),
+        _ => Limit::of(knob).map(|_| Knob::MemoryMax),
+    }
+}
+
+/// Bytes that no workload of a survey comes to.
+const OUT_OF_REACH: u64 = 1 << 44;
+
+/// What a trial is set beside: a run of the same, with nothing set, or nothing that matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Beside {
     /// Which workload, from 0.
@@ -98,6 +113,8 @@ struct Beside {
     /// Which machine, from 0.
     machine: usize,
     policy: &'static str,
+    /// Set in both runs, so far up that nothing reaches it.
+    also: Option<Knob>,
 }
 
 impl Survey {
@@ -107,7 +124,7 @@ impl Survey {
         for knob in KNOBS.iter().map(|spec| spec.knob) {
             for workload in 0..survey.workloads.len() {
                 for machine in 0..survey.machines.len() {
-                    let ground = Beside { workload, machine, policy: policy_of(knob) };
+                    let ground = Beside { workload, machine, policy: policy_of(knob), also: beside(knob) };
                     let trials: Vec<Trial> =
                         ends(knob).into_iter().map(|value| survey.trial(knob, value, ground)).collect();
                     survey.trials.extend(trials);
@@ -163,7 +180,7 @@ impl Survey {
     }
 
     fn trial(&self, knob: Knob, value: u64, ground: Beside) -> Trial {
-        let plan = Plan { settings: vec![Setting { knob, values: vec![value] }], ..self.plan(ground) };
+        let plan = Plan { settings: vec![Setting::of_all(knob, vec![value])], ..self.plan(ground) };
         let refusal = plan.refusals(&self.workloads[ground.workload]).into_iter().next();
         Trial {
             knob,
@@ -182,9 +199,11 @@ impl Survey {
     }
 
     fn run(&self, ground: Beside, knobs: &[(Knob, u64)]) -> Result<Run, ReplayError> {
-        let settings = knobs.iter().map(|&(knob, value)| Setting { knob, values: vec![value] }).collect();
+        let also = ground.also.map(|knob| (knob, OUT_OF_REACH));
+        let knobs: Vec<(Knob, u64)> = also.into_iter().chain(knobs.iter().copied()).collect();
+        let settings = knobs.iter().map(|&(knob, value)| Setting::of_all(knob, vec![value])).collect();
         let plan = Plan { settings, ..self.plan(ground) };
-        replay(&self.workloads[ground.workload], &plan, &Variant { knobs: knobs.to_vec() })
+        replay(&self.workloads[ground.workload], &plan, &Variant::from(knobs))
     }
 }
 
@@ -213,5 +232,6 @@ mod tests {
         assert_eq!(ends(Knob::PercpuPagelistHighFraction), [8, 2_147_483_647]);
         assert_eq!(ends(Knob::HugeDefrag), [1, 2, 3, 4, 5]);
         assert_eq!(ends(Knob::KhugepagedMaxPtesNone), [0, 510]);
+        assert_eq!(ends(Knob::MemoryMax), [16 << 20, 64 << 30]);
     }
 }

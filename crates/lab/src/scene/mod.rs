@@ -7,12 +7,12 @@ mod tests;
 
 use std::fmt;
 
-use mm::{Cpu, Knob, Nanos, Policy};
+use mm::{Cpu, Knob, Limit, Nanos, Policy};
 use sim::{Measurements, Profile};
 
 use crate::drive::DriveError;
 use crate::measurements::Run;
-use crate::stage::Setup;
+use crate::stage::{GroupSetup, Setup};
 use crate::workloads::WorkloadSpec;
 
 pub use perform::{perform, perform_in_order};
@@ -45,7 +45,10 @@ impl Scene {
     /// The machine, and what it is given.
     fn setup(&self) -> Setup<'_> {
         let Self { profile, policy, knobs, cpus, seed, .. } = self;
-        Setup { profile, policy, knobs, cpus, seed: *seed }
+        let changes = self.phases.iter().flat_map(|phase| &phase.set);
+        let changes = changes.into_iter().any(|(knob, _)| Limit::of(*knob).is_some());
+        let groups = GroupSetup { named: &[], changes };
+        Setup { profile, policy, knobs, groups, cpus, seed: *seed }
     }
 }
 

@@ -148,7 +148,7 @@ fn begin(stage: &Stage, scene: &Scene, index: usize) {
     }
     for &(knob, value) in scene.phases.get(index).map_or(&[][..], |phase| &phase.set) {
         stage.machine().forget_knob(knob);
-        stage.mm.set_knob(knob, value).expect("knobs of phases were checked");
+        stage.set_knob(knob, value).expect("knobs of phases were checked");
     }
     stage.machine().reset_measurements();
     stage.tally.forget();

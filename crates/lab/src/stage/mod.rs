@@ -2,8 +2,10 @@
 //! disk, and what they have done so far. A replay plays a recording on it, a scene a workload of an experiment.
 
 mod disk;
+mod groups;
 pub(crate) mod placement;
 mod random;
+mod swap;
 mod tally;
 
 use std::cell::{Cell, RefCell};
@@ -16,7 +18,12 @@ use sim::profile::CpuPosition;
 use sim::{Profile, Sim, SimMachine};
 
 pub use disk::Disk;
+pub use groups::GroupSetting;
+pub(crate) use groups::GroupSetup;
+use groups::Groups;
 pub(crate) use random::Random;
+use swap::Swap;
+pub(crate) use swap::as_recorded as swap_as_recorded;
 pub use tally::Tally;
 
 use self::placement::spread;
@@ -29,6 +36,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) policy: &'a Policy,
     /// Knobs that differ from their defaults from the start.
     pub(crate) knobs: &'a [(Knob, u64)],
+    /// Limits of single cgroups.
+    pub(crate) groups: GroupSetup<'a>,
     /// CPUs that tasks are placed on; empty: the profile's.
     pub(crate) cpus: &'a [Cpu],
     /// Seed of all random choices.
@@ -63,6 +72,8 @@ pub struct Stage {
     pub first_round: Cell<Option<Nanos>>,
     /// The numbers that say when each CPU's vmstat tick first comes.
     tick_numbers: RefCell<Vec<u64>>,
+    groups: Groups,
+    swap: Option<Swap>,
     /// Address spaces of recorded programs, those that are gone too.
     spaces: RefCell<Vec<Weak<AddressSpace<SimMachine>>>>,
 }
@@ -73,13 +84,19 @@ impl Stage {
     /// # Errors
     /// A knob out of its range, an impossible machine.
     pub(crate) fn new(sim: &Sim, setup: &Setup<'_>) -> Result<Self, String> {
-        let Setup { profile, policy, knobs, cpus, .. } = *setup;
+        let Setup { profile, policy, knobs, groups, cpus, .. } = *setup;
         let values = Knobs::default();
         for &(knob, value) in knobs {
             values.set(knob, value).map_err(|error| error.to_string())?;
         }
+        let swap = Swap::of(&values, profile)?;
+        let mm = Mm::new(sim.machine(), profile.topology(), policy.clone(), values)?;
+        if let Some(swap) = swap {
+            mm.spaces().set_swap_on(swap.device, swap.pages);
+            sim.machine().set_swap_times(swap.times);
+        }
         Ok(Self {
-            mm: Mm::new(sim.machine(), profile.topology(), policy.clone(), values)?,
+            mm,
             allowed: allowed_nodes(profile),
             cpus: spread(profile, cpus),
             places: profile.shape().places(),
@@ -92,6 +109,8 @@ impl Stage {
             expedited: Cell::new(0),
             first_round: Cell::new(None),
             tick_numbers: RefCell::default(),
+            groups: Groups::new(knobs, groups, setup.seed),
+            swap,
             spaces: RefCell::default(),
         })
     }
@@ -109,6 +128,16 @@ impl Stage {
             counters.entry(name.clone()).and_modify(|count| *count -= before);
         }
         counters
+    }
+
+    /// Whether pages of programs may have to go: a limit is set, or there is swap.
+    pub(crate) fn is_short_of_memory(&self) -> bool {
+        self.is_grouped() || self.swap.is_some()
+    }
+
+    /// What was assumed of swap, where there is any.
+    pub(crate) fn assumed_of_swap(&self) -> Option<String> {
+        self.swap.and_then(Swap::assumed)
     }
 
     /// A recorded program has a new address space.
@@ -136,6 +165,9 @@ impl Stage {
     /// The run is over: says what knobs did that decide when something first comes, or comes again. Runs may be shorter.
     pub fn note_waits(&self) {
         self.note_ticks();
+        if self.swap.is_some() {
+            swap::note_uses(self);
+        }
         if let Some(round) = self.first_round.get() {
             let by = (Knob::PromotePeriod, self.machine().now().0 - round.0);
             let is_due = |period: u64| by.1 >= period;

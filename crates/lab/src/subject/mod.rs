@@ -152,7 +152,7 @@ impl Subject {
             Self::Replay(source, plan) => {
                 // What a knob can do was asked of both sides; a mixture has what one of them has.
                 let plan = Plan { seed, forced: true, ..of_side(plan, side) };
-                let run = replay(source, &plan, &replay::Variant { knobs: side.knobs.clone() })
+                let run = replay(source, &plan, &replay::Variant::from(side.knobs.clone()))
                     .map_err(|error| AskError::simulation(&error))?;
                 let values = goals.iter().map(|goal| goal.read(&run, None)).collect();
                 Ok(Outcome { run, values })
@@ -178,7 +178,7 @@ impl Subject {
 
 /// `plan` with the policy and knobs of `side`.
 fn of_side(plan: &Plan, side: &Side) -> Plan {
-    let settings = side.knobs.iter().map(|&(knob, value)| Setting { knob, values: vec![value] }).collect();
+    let settings = side.knobs.iter().map(|&(knob, value)| Setting::of_all(knob, vec![value])).collect();
     Plan { policy: side.policy.clone(), settings, seeds: 1, ..plan.clone() }
 }
 

@@ -55,7 +55,7 @@ pub fn case(experiment: &Experiment, name: &str) -> Result<Case, AskedError> {
 /// `base` with the settings of one side laid over it: the first value of each, or the last.
 pub fn knobs(base: &[(Knob, u64)], settings: &[Setting], side: usize) -> Vec<(Knob, u64)> {
     let mut all = base.to_vec();
-    for Setting { knob, values } in settings {
+    for Setting { knob, values, .. } in settings {
         let value = values[side.min(values.len() - 1)];
         match all.iter_mut().find(|(other, _)| other == knob) {
             Some(entry) => entry.1 = value,

@@ -61,7 +61,7 @@ impl Prediction {
         let one = |(variant, seed): &(&Variant, u64)| {
             let knobs = with_surroundings(&variant.knobs, &program.surroundings, &plan);
             let plan = Plan { seed: *seed, seeds: 1, ..plan.clone() };
-            let mut run = replay(source, &plan, &Variant { knobs })?;
+            let mut run = replay(source, &plan, &Variant { knobs, groups: variant.groups.clone() })?;
             run.variant = variant.name();
             done(&run);
             Ok(run)
@@ -125,7 +125,7 @@ pub fn compare(workload: String, all: &[UnderSetting]) -> Validated {
     };
     let rows = all.iter().flat_map(|under| figures.iter().map(move |figure| row(under, figure)));
     let changes = all.iter().skip(1).flat_map(|under| {
-        figures.iter().take(KNOWN.len()).filter_map(move |figure| change(figure, &all[0], under))
+        figures.iter().filter(|figure| figure.is_own).filter_map(move |figure| change(figure, &all[0], under))
     });
     let run = all.iter().find_map(|under| under.predicted.first());
     Validated {
@@ -171,6 +171,8 @@ type OfPredicted = Box<dyn Fn(&Run) -> Option<f64>>;
 struct Figure {
     name: String,
     unit: &'static str,
+    /// Whether it is the command's own, and not a counter of the machine.
+    is_own: bool,
     of_real: Box<dyn Fn(&CommandUse) -> f64>,
     of_predicted: OfPredicted,
 }
@@ -190,6 +192,7 @@ impl Figure {
         Self {
             name: name.to_owned(),
             unit: "count",
+            is_own: false,
             of_real: Box::new(move |used| used.counters.get(&real).copied().unwrap_or(0) as f64),
             of_predicted: Box::new(move |run| run.counters.get(&predicted).map(|count| *count as f64)),
         }
@@ -220,11 +223,39 @@ const KNOWN: [Known; 5] = [
     ("run time", "ns", |used| used.wall_ns, |run| Some(run.simulated_ns)),
 ];
 
+/// The same of programs under limits; left out where no real run has any.
+const UNDER_LIMITS: [Known; 5] = [
+    ("major faults", "count", |used| used.major_faults, |run| run.program.map(|used| used.major_faults)),
+    ("pages swapped in", "count", |used| counted(used, "pswpin"), |run| Some(run.counter("pswpin"))),
+    ("pages swapped out", "count", |used| counted(used, "pswpout"), |run| Some(run.counter("pswpout"))),
+    (
+        "refaults of anonymous pages",
+        "count",
+        |used| counted(used, "workingset_refault_anon"),
+        |run| Some(run.counter("workingset_refault_anon")),
+    ),
+    (
+        "killed",
+        "count",
+        |used| u64::from(used.cgroup.get("oom_kill").is_some_and(|times| *times > 0)),
+        |run| Some(run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count() as u64),
+    ),
+];
+
+fn counted(used: &CommandUse, name: &str) -> u64 {
+    used.counters.get(name).copied().unwrap_or(0)
+}
+
 /// What every program has, then each counter of the machine that moved, those apart that are there already.
 fn figures(all: &[UnderSetting]) -> Vec<Figure> {
-    let known = KNOWN.iter().map(|&(name, unit, real, predicted)| Figure {
+    let of_limits = all.iter().flat_map(|under| &under.real).any(|used| !used.cgroup.is_empty());
+    let has =
+        |known: &&Known| of_limits && all.iter().flat_map(|under| &under.real).any(|used| known.2(used) > 0);
+    let known = KNOWN.iter().chain(UNDER_LIMITS.iter().filter(has));
+    let known = known.map(|&(name, unit, real, predicted)| Figure {
         name: name.to_owned(),
         unit,
+        is_own: true,
         of_real: Box::new(move |used| real(used) as f64),
         of_predicted: Box::new(move |run| predicted(run).map(|value| value as f64)),
     });

@@ -23,6 +23,11 @@ pub trait Workload: Debug + Send + Sync {
         None
     }
 
+    /// What the cgroup is called that its tasks are in, where limits are set.
+    fn group(&self) -> String {
+        "workload".to_owned()
+    }
+
     /// Starts its tasks; they come to an end when [`Stage::is_over`].
     ///
     /// # Errors

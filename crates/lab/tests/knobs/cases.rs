@@ -127,9 +127,31 @@ pub(crate) fn scanners() -> Vec<Case> {
     ]
 }
 
+/// Limits of cgroups, and swap. A limit that nothing reaches is set on both sides where a knob rests: what is charged is the same.
+pub(crate) fn groups() -> Vec<Case> {
+    const MIB: u64 = 1 << 20;
+    let zram = |ground: Ground| ground.with(Knob::ZramDisksize, 1 << 30);
+    let in_group = |ground: Ground| ground.with(Knob::MemoryMax, 1 << 40);
+    let limited = || zram(large_process()).with(Knob::MemoryMax, 32 * MIB);
+    let rests = || zram(small_process()).with(Knob::MemoryMax, 1 << 40);
+    let high = |ground: Ground| ground.with(Knob::MemoryHigh, 1 << 40);
+    vec![
+        case(Knob::MemoryMax, 32 * MIB, zram(large_process()), high(small_process())),
+        case(Knob::MemoryHigh, 32 * MIB, zram(large_process()), in_group(small_process())),
+        case(Knob::MemoryLow, 64 * MIB, in_group(many_processes()), in_group(small_process())),
+        case(Knob::MemoryMin, 64 * MIB, in_group(many_processes()), in_group(small_process())),
+        case(Knob::MemorySwapMax, 8 * MIB, limited(), rests()),
+        case(Knob::ZramDisksize, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB), small_process()),
+        case(Knob::ZramAlgorithm, 2, limited(), rests()),
+        case(Knob::ZramRatio, 150, limited(), rests()),
+        case(Knob::SwapDisk, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB), small_process()),
+    ]
+}
+
 /// All of them.
 pub(crate) fn all() -> Vec<Case> {
     let groups =
         [lists(), marks(), slabs(), zones(), blocks(), khugepaged(), spaces(), balancing(), scanners()];
+    let groups = groups.into_iter().chain([self::groups()]);
     groups.into_iter().flatten().collect()
 }

@@ -104,6 +104,11 @@ fn knobs_of_page_lists_act_and_rest() {
 }
 
 #[test]
+fn knobs_of_groups_act_and_rest() {
+    check(&cases::groups());
+}
+
+#[test]
 fn knobs_of_marks_act_and_rest() {
     check(&cases::marks());
 }

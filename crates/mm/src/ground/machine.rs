@@ -67,6 +67,27 @@ pub unsafe trait Machine {
     /// Copies a block.
     fn copy(&self, from: Pfn, to: Pfn, order: Order);
 
+    /// A page is written to swap, or read from there: what that costs is charged here. Who reads goes on when it is there; who
+    /// writes may have to wait until others' pages are written. Nothing is held but what may be slept with. Where it takes no
+    /// time, nothing.
+    #[inline]
+    fn swap_io(&self, io: SwapIo) {
+        let _ = io;
+    }
+
+    /// Whether the calling task may sleep: it holds no lock, and interrupts are on. Where nobody can tell, it may.
+    #[inline]
+    fn may_sleep(&self) -> bool {
+        true
+    }
+    /// [`Machine::block`] where the task may sleep; else it goes on at once. Reclaim waits so: who asks for memory may hold what stands for
+    /// a lock that one sleeps with in the kernel (`mmap_lock`).
+    #[inline]
+    fn wait(&self, at_most: Nanos) {
+        if self.may_sleep() {
+            self.block(at_most);
+        }
+    }
     /// The calling task sleeps until something is woken for it, or until `at_most` has passed.
     fn block(&self, at_most: Nanos);
     /// Wakes a daemon. One that is awake already stays so.
@@ -270,6 +291,15 @@ pub enum Chore {
     HintFault,
     /// A page is moved to another frame: all but its entries in page tables ([`Self::RmapStep`]) and its contents.
     Migrate,
+}
+
+/// What is done with a page of swap.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SwapIo {
+    /// It goes there.
+    Write,
+    /// It comes back.
+    Read,
 }
 
 /// A background worker that the memory manager wakes.

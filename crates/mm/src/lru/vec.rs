@@ -12,7 +12,7 @@ use crate::ground::{
 };
 use crate::memcg::GroupId;
 use crate::pages::{Counters, Zone};
-use crate::rules::policy::{LruRule, WorkingsetRule};
+use crate::rules::policy::{GroupStatRule, LruRule};
 
 /// A set of lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,10 +45,13 @@ pub(crate) enum VecEvent {
     Refill,
     Activate,
     Deactivate,
+    SwapIn,
+    SwapOut,
+    MajorFault,
 }
 
 impl VecEvent {
-    pub(crate) const COUNT: usize = 13;
+    pub(crate) const COUNT: usize = 16;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::ScanAnon,
         Self::ScanFile,
@@ -63,6 +66,9 @@ impl VecEvent {
         Self::Refill,
         Self::Activate,
         Self::Deactivate,
+        Self::SwapIn,
+        Self::SwapOut,
+        Self::MajorFault,
     ];
 
     /// The name in vmstat or `memory.stat`.
@@ -81,6 +87,9 @@ impl VecEvent {
             Self::Refill => "pgrefill",
             Self::Activate => "pgactivate",
             Self::Deactivate => "pgdeactivate",
+            Self::SwapIn => "pswpin",
+            Self::SwapOut => "pswpout",
+            Self::MajorFault => "pgmajfault",
         }
     }
 
@@ -235,6 +244,11 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         self.vec(vec).events[event as usize].fetch_add(pages.into(), Relaxed);
     }
 
+    /// `event` happened to the page at `pfn`.
+    pub(crate) fn count_of(self, pfn: Pfn, event: VecEvent) {
+        self.count_in(self.vec_of(pfn), event, 1);
+    }
+
     /// How often `event` happened, in base pages, in `group` and below it.
     pub(crate) fn counted(self, group: GroupId, event: VecEvent) -> u64 {
         let places = self.own().vecs.len() as u16;
@@ -243,11 +257,14 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         vecs.map(|vec| self.vec(vec).events[event as usize].load(Relaxed)).sum()
     }
 
-    /// Adds what was counted of all groups, as far as vmstat has it; kinds that did not happen are left out.
+    /// Adds what was counted of all groups, as far as vmstat has it and nobody else counts it for the whole machine; kinds that did
+    /// not happen are left out.
     pub(crate) fn add_group_counters(self, counters: &mut Counters) {
-        let in_vmstat =
-            |event: &VecEvent| !matches!(event, VecEvent::Refill | VecEvent::Activate | VecEvent::Deactivate);
-        for event in VecEvent::ALL.into_iter().filter(in_vmstat) {
+        let is_groups_own = |event: &VecEvent| {
+            use VecEvent::{Activate, Deactivate, MajorFault, Refill, SwapIn, SwapOut};
+            matches!(event, Refill | Activate | Deactivate | SwapIn | SwapOut | MajorFault)
+        };
+        for event in VecEvent::ALL.into_iter().filter(|event| !is_groups_own(event)) {
             let count = self.counted(GroupId::ROOT, event);
             if count > 0 {
                 counters.add(event.name(), count);
@@ -296,8 +313,7 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         if !self.memcg().in_use() {
             return self.alone(vec);
         }
-        // Before 5.13 these figures lagged by 32 pages a CPU at most (here: before 5.9).
-        if self.rules().reclaim.workingset != WorkingsetRule::All {
+        if self.rules().reclaim.group_stat == GroupStatRule::AsTheyAre {
             return self.sum(vec);
         }
         let seen = &self.vec(vec).seen;
@@ -307,8 +323,9 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         }
     }
 
-    /// Does so for all groups if two seconds have gone by since (`flush_memcg_stats_dwork`).
-    pub(crate) fn flush_due_stats(self) {
+    /// Does so for all groups if two seconds have gone by since (`flush_memcg_stats_dwork`). The vmstat tick asks, too; who would have it
+    /// sooner asks more often.
+    pub fn flush_due_stats(self) {
         if self.memcg().in_use() && self.memcg().is_flush_due() {
             self.flush_stats(GroupId::ROOT);
         }

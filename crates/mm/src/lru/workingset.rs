@@ -53,13 +53,13 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         self.grow_older(self.vec_of(pfn), self.pages().order_of(pfn).pages());
     }
 
-    /// The new page at `pfn`, which is on no list yet, is what left `shadow` (`workingset_refault`). Of swap, the group of who
-    /// evicted it has `swap_left` slots.
-    pub(crate) fn refault(self, pfn: Pfn, shadow: Shadow, swap_left: impl Fn(GroupId) -> bool) {
+    /// The new page at `pfn`, which is on no list yet, is what left `shadow` (`workingset_refault`). `has_swap`
+    /// says whether a group may have slots of swap more.
+    pub(crate) fn refault(self, pfn: Pfn, shadow: Shadow, has_swap: impl Fn(GroupId) -> bool) {
         let (vec, page) = (self.vec_of(pfn), self.page(pfn));
         let (list, pages) = (LruList::of(page), self.pages().order_of(pfn).pages());
         self.count_in(vec, VecEvent::RefaultFile.of_kind(list), pages);
-        if !self.is_recent(shadow, list, swap_left(shadow.by.group)) {
+        if !self.is_recent(shadow, list, has_swap(shadow.by.group)) {
             return;
         }
         page.set(PageFlag::Active);

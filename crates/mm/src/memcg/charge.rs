@@ -1,7 +1,8 @@
 //! Charging pages to a group and those above it (`try_charge_memcg`): from the CPU's stock, or 64 at a time; where that goes
 //! over a limit, the group reclaims, and at last a process of it must go.
 
-use super::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs, Stock};
+use super::stock::{Kept, Stock};
+use super::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};
 use crate::ground::{Machine, Relaxed};
 use crate::pages::AllocError;
 
@@ -49,12 +50,14 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
     /// # Errors
     /// Nothing more can be freed there, or the task was killed meanwhile.
     pub(crate) fn charge(self, group: GroupId, pages: u32) -> Result<(), AllocError> {
-        if group == GroupId::ROOT || self.take_from_stock(group, pages) {
+        if group == GroupId::ROOT || self.stock().take(Kept { group, pages }) {
             return Ok(());
         }
         let (mut batch, mut drained, mut retries) = (pages.max(BATCH), false, RETRIES);
         loop {
-            let Err(over) = self.own().charge_tree(group, batch) else {
+            let charged = self.own().charge_tree(group, batch);
+            self.note_max(group, charged);
+            let Err(over) = charged else {
                 self.restock(group, batch - pages);
                 self.note_over_high(group, batch);
                 return Ok(());
@@ -88,6 +91,16 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         }
     }
 
+    /// Says what `memory.max` did to a charge.
+    fn note_max(self, group: GroupId, charged: Result<(), GroupId>) {
+        if M::WATCHES_KNOBS {
+            let at = charged.err().unwrap_or(group);
+            let mark = self.limit(at, Limit::Max);
+            let seen = if charged.is_err() { mark.saturating_add(1) } else { self.usage(at) };
+            self.note_use(Limit::Max, seen, mark, charged.is_err());
+        }
+    }
+
     /// What `group` may have more (`mem_cgroup_margin`).
     fn margin(self, group: GroupId) -> u64 {
         let this = self.own().group(group);
@@ -99,36 +112,24 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         self.own().uncharge_up_to(group, GroupId::ROOT, pages);
     }
 
-    fn take_from_stock(self, group: GroupId, pages: u32) -> bool {
-        let mut stock = self.own().stocks[usize::from(self.machine().cpu().0)].lock(self.machine());
-        let enough = stock.group == group && stock.pages >= pages;
-        if enough {
-            stock.pages -= pages;
-        }
-        enough
+    /// The stock of this CPU.
+    #[inline]
+    fn stock(&self) -> &Stock {
+        &self.own().stocks[usize::from(self.machine().cpu().0)]
     }
 
     /// Keeps `pages` of `group` for the next charges on this CPU; another group's go back.
     fn restock(self, group: GroupId, pages: u32) {
-        if pages == 0 {
-            return;
-        }
-        let mut stock = self.own().stocks[usize::from(self.machine().cpu().0)].lock(self.machine());
-        if stock.group != group {
-            let other = core::mem::replace(&mut *stock, Stock { group, pages: 0 });
-            self.uncharge(other.group, other.pages);
-        }
-        stock.pages += pages;
-        if stock.pages > BATCH {
-            let all = core::mem::take(&mut stock.pages);
-            self.uncharge(group, all);
+        if pages > 0 {
+            let back = self.stock().keep(Kept { group, pages });
+            self.uncharge(back.group, back.pages);
         }
     }
 
     /// All CPUs give back what they keep (`drain_all_stock`).
     pub(crate) fn drain_stocks(self) {
         for stock in &self.own().stocks {
-            let kept = core::mem::take(&mut *stock.lock(self.machine()));
+            let kept = stock.drain();
             self.uncharge(kept.group, kept.pages);
         }
     }
@@ -139,12 +140,16 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             let this = self.own().group(*group);
             *group != GroupId::ROOT && this.swap.load(Relaxed) >= this.limit(Limit::SwapMax)
         };
-        if let Some(over) = self.upward(group).find(full) {
+        let over = self.upward(group).find(full);
+        let at = over.unwrap_or(group);
+        self.note_use(Limit::SwapMax, self.swap_usage(at), self.limit(at, Limit::SwapMax), over.is_some());
+        if let Some(over) = over {
             self.count(over, GroupEvent::SwapFail);
             return false;
         }
         for group in self.upward(group).filter(|&group| group != GroupId::ROOT) {
-            self.own().group(group).swap.fetch_add(1, Relaxed);
+            let this = self.own().group(group);
+            this.swap_peak.fetch_max(this.swap.fetch_add(1, Relaxed) + 1, Relaxed);
         }
         true
     }

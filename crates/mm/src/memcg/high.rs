@@ -21,16 +21,13 @@ const AGAIN: u32 = 32;
 impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
     /// `pages` were charged to `group`: if it or one above it is over `high`, the task owes for them.
     pub(super) fn note_over_high(self, group: GroupId, pages: u32) {
-        if !self.upward(group).any(|group| self.overage(group) > 0) {
+        let over = self.upward(group).find(|&group| self.overage(group) > 0);
+        let at = over.unwrap_or(group);
+        self.note_use(Limit::High, self.usage(at), self.limit(at, Limit::High), over.is_some());
+        if over.is_none() {
             return;
         }
-        let owed = {
-            let mut tasks = self.own().tasks.lock(self.machine());
-            let Some(member) = tasks.get_mut(&self.machine().task()) else { return };
-            member.over_high += pages;
-            member.over_high
-        };
-        if owed > BATCH {
+        if self.own().members.owe(self.machine().task(), pages) > BATCH {
             self.settle_high();
         }
     }
@@ -40,14 +37,11 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         if !self.in_use() {
             return;
         }
-        let (group, pages) = {
-            let mut tasks = self.own().tasks.lock(self.machine());
-            let Some(member) = tasks.get_mut(&self.machine().task()) else { return };
-            (member.group, core::mem::take(&mut member.over_high))
-        };
+        let pages = self.own().members.take_owed(self.machine().task());
         if pages == 0 {
             return;
         }
+        let group = self.current();
         let (mut wanted, mut retries) = (pages, RETRIES);
         loop {
             let freed = self.reclaim_high(group, wanted);
@@ -57,7 +51,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             }
             if freed == 0 && retries == 0 {
                 self.own().group(group).delayed.fetch_add(penalty.0, Relaxed);
-                return self.machine().block(penalty);
+                return self.machine().wait(penalty);
             }
             if freed == 0 {
                 retries -= 1;

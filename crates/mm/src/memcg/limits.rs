@@ -2,7 +2,8 @@
 
 use super::charge::BATCH;
 use super::{GroupAsk, GroupEvent, GroupId, MemcgDoor, MemcgGround};
-use crate::ground::{Machine, Relaxed};
+use crate::ground::{Machine, PAGE_SHIFT, Relaxed};
+use crate::rules::knobs::{Knob, KnobUse, Margin};
 
 /// A file of a group that takes a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,27 @@ impl Limit {
         }
     }
 
+    /// The knob that sets it for recorded programs.
+    pub const fn knob(self) -> Knob {
+        match self {
+            Self::Max => Knob::MemoryMax,
+            Self::High => Knob::MemoryHigh,
+            Self::Low => Knob::MemoryLow,
+            Self::Min => Knob::MemoryMin,
+            Self::SwapMax => Knob::MemorySwapMax,
+        }
+    }
+
+    /// The limit that `knob` sets, if it sets one.
+    pub fn of(knob: Knob) -> Option<Self> {
+        Self::ALL.into_iter().find(|limit| limit.knob() == knob)
+    }
+
+    /// Base pages for a value of its knob, which is in bytes; as in the kernel, parts of pages do not count.
+    pub fn pages(self, bytes: u64) -> u64 {
+        if bytes == self.knob().spec().max { u64::MAX } else { bytes >> PAGE_SHIFT }
+    }
+
     /// What a new group has, in base pages.
     pub(super) const fn at_first(self) -> u64 {
         match self {
@@ -52,6 +74,16 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
     /// What `group` has for `limit`, in base pages; `u64::MAX` for `max`.
     pub fn limit(self, group: GroupId, limit: Limit) -> u64 {
         self.own().group(group).limit(limit)
+    }
+
+    /// `group` has a setting for `limit`, or one above it has: something was decided by that where `seen` pages stood beside `mark`, and
+    /// without a limit it would have been decided otherwise, or not.
+    pub(super) fn note_use(self, limit: Limit, seen: u64, mark: u64, otherwise: bool) {
+        if M::WATCHES_KNOBS && mark != limit.at_first() {
+            let margin = Margin { seen, mark, default_mark: limit.at_first() };
+            let used = KnobUse::of(&otherwise, &false).with(margin);
+            self.machine().knob_used(limit.knob(), used);
+        }
     }
 
     /// Gives `group` `pages` for `limit`, as a write to the file does: `max` and `high` reclaim what is beyond (up to 16

@@ -12,17 +12,20 @@
 mod charge;
 mod high;
 mod limits;
+mod members;
 mod protection;
+mod stock;
 mod tree;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 
-use crate::ground::{AtomicU32, AtomicU64, LockClass, Locked, Machine, Once, Relaxed, TaskId};
+use crate::ground::{AtomicU32, AtomicU64, LockClass, Locked, Machine, Once, Relaxed};
 use crate::pages::{PagesGround, door};
 
 pub use limits::Limit;
+use members::Members;
+use stock::Stock;
 
 /// The groups that there may be at most, the root too.
 pub(crate) const MOST_GROUPS: usize = 64;
@@ -87,6 +90,7 @@ struct Group {
     peak: AtomicU64,
     /// Slots of swap.
     swap: AtomicU64,
+    swap_peak: AtomicU64,
     /// By [`Limit`], in base pages.
     limits: [AtomicU64; Limit::COUNT],
     events: [AtomicU64; GroupEvent::COUNT],
@@ -94,42 +98,32 @@ struct Group {
     delayed: AtomicU64,
 }
 
-/// What a CPU has charged to a group beyond need, for the next charges.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stock {
-    group: GroupId,
-    pages: u32,
-}
-
-/// A task's part.
-#[derive(Clone, Copy, Debug, Default)]
-struct Member {
-    group: GroupId,
-    /// Pages that were charged while its group was over `high` since it last reclaimed for that.
-    over_high: u32,
-}
-
 /// The groups of a machine.
 #[derive(Debug)]
 pub struct Memcgs<M: Machine> {
     groups: Box<[Once<Group>]>,
     count: AtomicU32,
-    tasks: Locked<M, BTreeMap<TaskId, Member>>,
-    stocks: Box<[Locked<M, Stock>]>,
+    members: Members,
+    stocks: Box<[Stock]>,
+    /// Held while a group is made.
+    making: Locked<M, ()>,
     /// When statistics were last brought up to date for all, in ns.
     flushed: AtomicU64,
+    /// Where in the two seconds from one such time to the next the machine began, in ns.
+    flush_phase: AtomicU64,
 }
 
 impl<M: Machine> Memcgs<M> {
     /// The root alone.
     pub(crate) fn new(machine: &M, cpus: usize) -> Self {
-        let stock = |cpu| Locked::new(machine, LockClass::Other, 6 + cpu, Stock::default());
         let memcgs = Self {
             groups: (0..MOST_GROUPS).map(|_| Once::default()).collect(),
             count: AtomicU32::new(1),
-            tasks: Locked::new(machine, LockClass::Other, 5, BTreeMap::new()),
-            stocks: (0..cpus as u32).map(stock).collect(),
+            members: Members::new(),
+            stocks: (0..cpus).map(|_| Stock::default()).collect(),
+            making: Locked::new(machine, LockClass::Other, 5, ()),
             flushed: AtomicU64::new(0),
+            flush_phase: AtomicU64::new(0),
         };
         memcgs.groups[0].get_or(|| Group::new(String::new(), GroupId::ROOT));
         memcgs

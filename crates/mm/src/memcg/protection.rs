@@ -34,11 +34,15 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             return Protection::default();
         }
         let usage = self.usage(group);
-        Protection {
+        let protection = Protection {
             min: self.effective(target, group, Limit::Min),
             low: self.effective(target, group, Limit::Low),
             usage,
-        }
+        };
+        // Any protection changes how much is looked at.
+        self.note_use(Limit::Min, usage, self.limit(group, Limit::Min), usage > 0 && protection.min > 0);
+        self.note_use(Limit::Low, usage, self.limit(group, Limit::Low), usage > 0 && protection.low > 0);
+        protection
     }
 
     fn effective(self, target: GroupId, group: GroupId, limit: Limit) -> u64 {

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Group, GroupEvent, GroupId, Limit, MOST_GROUPS, Member, MemcgDoor, MemcgGround};
+use super::{Group, GroupEvent, GroupId, Limit, MOST_GROUPS, MemcgDoor, MemcgGround};
 use crate::ground::{AtomicU64, Machine, Nanos, Relaxed, TaskId};
 
 /// How often the kernel brings the statistics of groups up to date by itself.
@@ -19,6 +19,7 @@ impl Group {
             usage: zero(),
             peak: zero(),
             swap: zero(),
+            swap_peak: zero(),
             limits,
             events: Default::default(),
             delayed: zero(),
@@ -40,7 +41,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
     /// The group called `name` below `parent`, which is made if it is not there. `None`: there are too many.
     pub fn group(self, parent: GroupId, name: &str) -> Option<GroupId> {
         // Held for the whole of it: two makers make one group each.
-        let _tasks = self.own().tasks.lock(self.machine());
+        let _making = self.own().making.lock(self.machine());
         let count = self.own().count.load(Relaxed);
         let is_it =
             |id: &GroupId| *id != GroupId::ROOT && self.parent(*id) == parent && self.name(*id) == name;
@@ -93,21 +94,25 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
 
     /// `task` is in `group` from now on; what it has charged stays where it is.
     pub fn join(self, task: TaskId, group: GroupId) {
-        let mut tasks = self.own().tasks.lock(self.machine());
-        tasks.insert(task, Member { group, over_high: 0 });
+        self.own().members.join(task, group);
     }
 
     /// `task` has ended.
     pub fn leave(self, task: TaskId) {
         if self.in_use() {
-            self.own().tasks.lock(self.machine()).remove(&task);
+            self.own().members.leave(task);
         }
     }
 
+    /// Tasks that never joined a group are in `group` from now on; at first that is the root.
+    pub fn set_home(self, group: GroupId) {
+        self.own().members.set_home(group);
+    }
+
     /// The group of the task that runs.
+    #[inline]
     pub(crate) fn current(self) -> GroupId {
-        let tasks = self.own().tasks.lock(self.machine());
-        tasks.get(&self.machine().task()).map_or(GroupId::ROOT, |member| member.group)
+        self.own().members.group(self.machine().task())
     }
 
     /// Base pages charged to `group` and those below it.
@@ -123,6 +128,11 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
     /// Slots of swap charged to `group`.
     pub fn swap_usage(self, group: GroupId) -> u64 {
         self.own().group(group).swap.load(Relaxed)
+    }
+
+    /// The most that were.
+    pub fn swap_peak(self, group: GroupId) -> u64 {
+        self.own().group(group).swap_peak.load(Relaxed)
     }
 
     /// How long tasks of `group` were kept waiting for `high`.
@@ -144,7 +154,13 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
 
     /// Whether statistics are to be brought up to date: two seconds have gone by. It is so once.
     pub(crate) fn is_flush_due(self) -> bool {
-        let (now, then) = (self.machine().now().0 / FLUSH_TIME, &self.own().flushed);
-        then.swap(now, Relaxed) < now
+        let own = self.own();
+        let now = (self.machine().now().0 + own.flush_phase.load(Relaxed)) / FLUSH_TIME;
+        own.flushed.fetch_max(now, Relaxed) < now
+    }
+
+    /// Statistics are brought up to date every two seconds; `number` says when first, by its rest. A kernel has done so since it booted.
+    pub fn set_flush_phase(self, number: u64) {
+        self.own().flush_phase.store(number % FLUSH_TIME, Relaxed);
     }
 }

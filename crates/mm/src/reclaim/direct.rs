@@ -52,7 +52,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             }
             self.shrink_slabs(scan);
             if let Some(wait) = self.congestion_wait(search, met) {
-                self.machine().block(wait);
+                self.machine().wait(wait);
             }
         }
         self.end_of_reclaim(scan);
@@ -128,7 +128,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 return;
             }
             self.wake_kswapd_for(zone.node(), crate::ground::ids::Order::ZERO, ZoneKind::Normal);
-            self.machine().block(THROTTLE_PAUSE);
+            self.machine().wait(THROTTLE_PAUSE);
             let works = self.pages().zones_of(zone.node(), ZoneKind::Normal).any(Zone::is_being_reclaimed);
             without_kswapd = if works { 0 } else { without_kswapd + 1 };
         }

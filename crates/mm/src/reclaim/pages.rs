@@ -4,7 +4,7 @@
 use super::{Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::lru::{Cluster, ReclaimEvent};
+use crate::lru::{Cluster, ReclaimEvent, VecEvent};
 use crate::memcg::GroupId;
 use crate::rules::policy::{AnonRule, WorkingsetRule};
 use crate::vm::rmap::Leave;
@@ -186,9 +186,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         Fate::Activate
     }
 
-    /// Puts a slot of swap in the place of all entries that map an anonymous page; says whether none does any more. What is
-    /// in swap is there at once: its writing takes no time here. A huge page is split first; the other parts follow in
-    /// their turn.
+    /// Puts a slot of swap in the place of all entries that map an anonymous page, and writes it; says whether none maps it any more.
+    /// The frame is free as soon as the machine has taken the page: it does not stay under writeback. A huge page is split
+    /// first; the other parts follow in their turn.
     fn swap_out(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
         if self.map().frame(pfn).state().order > Order::ZERO && !self.spaces().split_huge_page(pfn) {
             return false;
@@ -201,6 +201,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         // The entries have references of their own.
         self.swap().swap_free(slot);
         if unmapped {
+            self.lru().count_of(pfn, VecEvent::SwapOut);
+            self.swap().write_out();
             outcome.written += 1;
         }
         unmapped

@@ -97,7 +97,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             }
             self.wake_all_kswapds(search);
             if freed == 0 {
-                self.machine().block(NOTHING_FREED);
+                self.machine().wait(NOTHING_FREED);
             }
         }
         if search.request.urgency == Urgency::TriesHard {

@@ -15,6 +15,7 @@ mod value;
 #[cfg(test)]
 mod value_tests;
 mod watch;
+mod words;
 
 pub use kernels::{Kernels, Limited};
 pub use leaves::Leaves;
@@ -36,6 +37,15 @@ pub enum StandsFor {
     },
     /// A file under /sys.
     Sysfs(&'static str),
+    /// A file of the cgroup that a program is in.
+    Cgroup {
+        /// Its name in version 2.
+        file: &'static str,
+        /// That of the one in version 1 that does the same.
+        v1: Option<&'static str>,
+    },
+    /// What tools do; the text says which.
+    Tools(&'static str),
     /// A word on the kernel's command line, which no running kernel changes.
     BootParameter(&'static str),
     /// No mainline kernel lets one set it while it runs; the text says what comes nearest.
@@ -47,7 +57,7 @@ impl StandsFor {
     pub const fn path(self) -> Option<&'static str> {
         match self {
             Self::Sysctl(path) | Self::Sysfs(path) | Self::SysctlNumber { path, .. } => Some(path),
-            Self::BootParameter(_) | Self::Nothing(_) => None,
+            Self::Cgroup { .. } | Self::Tools(_) | Self::BootParameter(_) | Self::Nothing(_) => None,
         }
     }
 }
@@ -57,6 +67,11 @@ impl fmt::Display for StandsFor {
         match self {
             Self::Sysctl(path) | Self::Sysfs(path) => f.write_str(path),
             Self::SysctlNumber { path, place } => write!(f, "{path}, number {}", place + 1),
+            Self::Cgroup { file, v1: None } => write!(f, "{file} in the folder of the program's cgroup"),
+            Self::Cgroup { file, v1: Some(v1) } => {
+                write!(f, "{file} in the folder of the program's cgroup ({v1} in version 1)")
+            }
+            Self::Tools(what) => f.write_str(what),
             Self::BootParameter(word) => write!(f, "{word} on the kernel's command line"),
             Self::Nothing(nearest) => write!(f, "no mainline kernel has this ({nearest})"),
         }
@@ -118,7 +133,7 @@ pub struct KnobSpec {
 impl KnobSpec {
     /// Whether its value is an amount of memory, which means another thing on a machine of another size.
     pub fn unit_is_memory(&self) -> bool {
-        matches!(self.unit, "KiB" | "MiB")
+        matches!(self.unit, "bytes" | "KiB" | "MiB")
     }
 }
 

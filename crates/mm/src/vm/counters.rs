@@ -191,9 +191,10 @@ impl SpaceStat {
         let faults = |kind: FaultKind| self.faults[kind as usize].load(Relaxed);
         let all: u64 = self.faults.iter().map(|faults| faults.load(Relaxed)).sum();
         let pages = |kind: PageKind| at_least_0(&self.kinds[kind as usize]);
+        let major = faults(FaultKind::Major) + faults(FaultKind::Swapped);
         SpaceCounters {
-            major: faults(FaultKind::Major),
-            minor: all - faults(FaultKind::Major),
+            major,
+            minor: all - major,
             huge: faults(FaultKind::Huge),
             huge_fallback: self.huge_fallback.load(Relaxed),
             copied: self.copied.load(Relaxed),

@@ -15,10 +15,10 @@ use super::table::{Held, Table};
 use super::{DirtyPages, Touch, Vpn};
 use super::{FaultDoor, SpacesDoor, SpacesGround};
 use crate::ground::ids::{Nanos, Order, PAGEBLOCK_PAGES, Pfn};
-use crate::ground::machine::{Chore, Machine, Span, Work};
+use crate::ground::machine::{Chore, Machine, Span, SwapIo, Work};
 use crate::ground::sync::{AtomicU64, Relaxed};
-use crate::lru::Came;
 use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::{Came, VecEvent};
 use crate::memcg::GroupId;
 use crate::pages::request::{AllocError, Request};
 use crate::pages::stat::{Counters, SlowEvents};
@@ -45,12 +45,19 @@ pub enum FaultKind {
     ZeroPage,
     /// The huge page of zeros was mapped.
     HugeZeroPage,
-    /// The page's contents have to come from swap or a file's disk, for which the caller waits.
+    /// The page's contents have to come from a file's disk, for which the caller waits.
     Major,
+    /// They came from swap, which took as long as it takes ([`Machine::swap_io`]). A major fault too.
+    Swapped,
 }
 
 impl FaultKind {
-    pub(super) const COUNT: usize = Self::Major as usize + 1;
+    pub(super) const COUNT: usize = Self::Swapped as usize + 1;
+
+    /// Whether the kernel counts it as a major fault.
+    pub const fn is_major(self) -> bool {
+        matches!(self, Self::Major | Self::Swapped)
+    }
 
     /// Pages that the entry covers which it made or found: 512 of a huge one.
     pub const fn pages(self) -> u32 {
@@ -233,14 +240,15 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         if !matches!(result, Err(FaultError::NoRegion(_) | FaultError::Forbidden(_))) {
             SlowEvents::bump(&self.own().events.pgfault);
         }
-        let Ok(Faulted { kind, .. }) = result else { return };
+        let Ok(Faulted { kind, pfn, .. }) = result else { return };
         space.stat.count_fault(kind);
-        if kind == FaultKind::Major {
+        if kind.is_major() {
+            self.lru().count_of(pfn, VecEvent::MajorFault);
             SlowEvents::bump(&self.own().events.pgmajfault);
         }
     }
 
-    /// Serves a page fault at `vpn`. What has to be read from a disk or from swap is the caller's to wait for
+    /// Serves a page fault at `vpn`. What has to be read from a disk is the caller's to wait for
     /// ([`FaultKind::Major`]).
     ///
     /// # Errors
@@ -392,15 +400,17 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if group != GroupId::ROOT {
             self.lru().charge_to(pfn, group)?;
         }
+        self.machine().swap_io(SwapIo::Read);
         if let Came::Back(shadow) = came {
             self.lru().page(pfn).init(Mapping::None, 0, &[PageFlag::SwapBacked]);
             self.lru().refault(pfn, shadow, |group| self.swap().has_swap(group));
         }
-        let installed = self.install_new(site, entry, pfn, FaultKind::Major)?;
+        let installed = self.install_new(site, entry, pfn, FaultKind::Swapped)?;
         if installed.is_some() {
             site.space.stat.count_swapped(-1);
             self.swap().swap_free(slot);
             SlowEvents::bump(&self.own().events.pswpin);
+            self.lru().count_of(pfn, VecEvent::SwapIn);
         }
         Ok(installed)
     }

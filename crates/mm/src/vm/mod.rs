@@ -61,6 +61,7 @@ pub use region::{Backing, HugePages, MapSpec, Protection, Reserve};
 pub use space::Vm;
 pub use space::{AddressSpace, MapError, PartOf, Residence};
 pub(crate) use swap::Swap;
+pub use swap::SwapDevice;
 pub(crate) use table::Table;
 
 use crate::cache::{FilesDoor, FilesGround};

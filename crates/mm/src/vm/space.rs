@@ -390,6 +390,12 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
     }
 
+    /// Whether a file, or shared memory, stands behind `vpn` of `space`.
+    pub fn is_of_file(self, space: &AddressSpace<M>, vpn: Vpn) -> bool {
+        let region = space.region_of(self.machine(), vpn);
+        region.is_some_and(|(region, _)| !matches!(region.backing, Backing::Anonymous))
+    }
+
     /// The node of the page that is mapped at `vpn` of `space`; `None` where none is, or it is on its way.
     pub fn node_at(self, space: &AddressSpace<M>, vpn: Vpn) -> Option<Node> {
         let entry = space.table(vpn)?.entry(vpn);

@@ -1,13 +1,43 @@
 //! Swap slots: how many there are and who refers to each. What is swapped out is counted and nothing more; its contents
-//! are gone, so only a machine whose memory has no contents may have any (the simulated one).
+//! are gone, so only a machine whose memory has no contents may have any (the simulated one). What writing and reading a page
+//! costs is the machine's to say ([`Machine::swap_io`]).
+//!
+//! On zram, pages that are swapped out stay in memory, compressed: [`SwapDoor`] takes frames for them and gives them back, all filled
+//! to the last byte (zsmalloc loses some). These frames are charged to nobody, as in the kernel.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::{SpacesDoor, SpacesGround, SwapDoor};
-use crate::ground::machine::{LockClass, Machine};
+use crate::ground::ids::{Order, Pfn};
+use crate::ground::machine::{LockClass, Machine, SwapIo};
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
 use crate::lru::{Came, Shadow};
 use crate::memcg::{GroupEvent, GroupId};
+use crate::pages::request::{Request, Urgency};
+
+/// What swap is on, as far as memory goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SwapDevice {
+    /// Something that takes no memory.
+    #[default]
+    Disk,
+    /// Compressed memory.
+    Zram {
+        /// So many hundredths of a page become one: 270 is 2.7, from 100.
+        ratio_percent: u32,
+    },
+}
+
+impl SwapDevice {
+    /// Frames that so many swapped pages take.
+    const fn frames(self, pages: u32) -> u32 {
+        match self {
+            Self::Disk => 0,
+            Self::Zram { ratio_percent } => (pages as u64 * 100).div_ceil(ratio_percent as u64) as u32,
+        }
+    }
+}
 
 /// The slots.
 #[derive(Debug)]
@@ -23,7 +53,23 @@ struct Slots {
     /// Slots below this were all given out at some time.
     next: u32,
     /// Of these, those that are free again.
-    free: alloc::vec::Vec<u32>,
+    free: Vec<u32>,
+    device: SwapDevice,
+    /// Frames that hold what is compressed.
+    pool: Vec<Pfn>,
+}
+
+impl Slots {
+    /// Frames that are missing for what is in use.
+    fn missing(&self) -> u32 {
+        self.device.frames(self.used.len() as u32).saturating_sub(self.pool.len() as u32)
+    }
+
+    /// A frame that is not needed any more.
+    fn spare(&mut self) -> Option<Pfn> {
+        let is_spare = self.pool.len() as u32 > self.device.frames(self.used.len() as u32);
+        if is_spare { self.pool.pop() } else { None }
+    }
 }
 
 /// A slot in use.
@@ -67,6 +113,20 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.own().swap.size.store(pages, Relaxed);
     }
 
+    /// The same, and what it is on. Only while nothing is in swap.
+    pub fn set_swap_on(self, device: SwapDevice, pages: u32) {
+        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        debug_assert!(slots.used.is_empty(), "what is swapped out would be elsewhere");
+        slots.device = device;
+        drop(slots);
+        self.set_swap(pages);
+    }
+
+    /// Frames that hold what is in compressed swap.
+    pub fn swap_frames(self) -> u32 {
+        self.own().swap.slots.lock_local(self.machine()).pool.len() as u32
+    }
+
     /// Pages of swap in use and in all.
     pub fn swap_pages(self) -> (u32, u32) {
         (self.own().swap.used(self.machine()), self.own().swap.size())
@@ -74,7 +134,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
-    /// A free slot with one reference, the caller's, for a page of `group`. `None`: there is none, or `group` may have no more.
+    /// A free slot with one reference, the caller's, for a page of `group`. `None`: there is none, there is no memory to compress into,
+    /// or `group` may have no more.
     pub(crate) fn swap_slot(self, group: GroupId) -> Option<u32> {
         let mut slots = self.own().swap.slots.lock_local(self.machine());
         if slots.used.len() as u32 >= self.own().swap.size() {
@@ -89,7 +150,26 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         let slot = slots.free.pop().unwrap_or(slots.next);
         slots.next = slots.next.max(slot + 1);
         slots.used.insert(slot, Slot { refs: 1, group, shadow: None });
+        let missing = slots.missing();
+        drop(slots);
+        if missing > 0 && !self.grow_pool() {
+            self.swap_free(slot);
+            return None;
+        }
         Some(slot)
+    }
+
+    /// Takes a frame to compress into; says whether there was one. Who reclaims may use reserves (`PF_MEMALLOC`) and never waits.
+    fn grow_pool(self) -> bool {
+        let request = Request { urgency: Urgency::Atomic, ..Request::HIGHUSER };
+        let Ok(pfn) = self.alloc(request) else { return false };
+        self.own().swap.slots.lock_local(self.machine()).pool.push(pfn);
+        true
+    }
+
+    /// The page of a slot is written: it was unmapped for that.
+    pub(crate) fn write_out(self) {
+        self.machine().swap_io(SwapIo::Write);
     }
 
     /// The page that is in `slot` now left `shadow`.
@@ -124,6 +204,11 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         let group = this.group;
         slots.used.remove(&slot);
         slots.free.push(slot);
+        let spare = slots.spare();
+        drop(slots);
+        if let Some(pfn) = spare {
+            self.pages().free(pfn, Order::ZERO).expect("it was taken for what is compressed");
+        }
         if group != GroupId::ROOT {
             self.memcg().uncharge_swap(group);
         }

@@ -63,7 +63,7 @@ fn what_is_swapped_out_comes_back() {
     mm.lru().free_page(pfn);
     mm.spaces().check_vm().unwrap();
     assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.spaces().swap_pages().0), (1, 1, 1));
-    assert_eq!(read(&mm, &child, at).1, Some(FaultKind::Major));
+    assert_eq!(read(&mm, &child, at).1, Some(FaultKind::Swapped));
     assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.spaces().swap_pages().0), (1, 0, 1));
     mm.spaces().exit(&space);
     mm.spaces().exit(&child);

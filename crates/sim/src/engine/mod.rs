@@ -46,6 +46,7 @@ use crate::lines::{Lines, Toucher};
 use crate::locks::{Locks, NOBODY, Owner, SimLock};
 use crate::profile::Profile;
 use crate::stop::Stop;
+use crate::swap::Swap;
 use crate::time::{Ticks, from_nanos};
 
 /// A stack of open spans, four bits each, in which there is none.
@@ -144,6 +145,7 @@ pub(crate) struct Core {
     failed: Cell<bool>,
     /// Some task said which address space it is in.
     has_spaces: Cell<bool>,
+    swap: Swap,
     watch: Watch,
     stop: Stop,
 }
@@ -182,6 +184,7 @@ impl Core {
             error: RefCell::new(None),
             failed: Cell::new(false),
             has_spaces: Cell::new(false),
+            swap: Swap::default(),
             watch: Watch::new(&options),
             stop: Stop::of_thread(),
         }
@@ -208,6 +211,11 @@ impl Core {
     #[inline]
     pub(crate) fn cpu(&self) -> u16 {
         self.cpu.get()
+    }
+
+    /// The swap device.
+    pub(crate) fn swap(&self) -> &Swap {
+        &self.swap
     }
 
     /// The running task's number, or one that no task has.
@@ -368,8 +376,13 @@ impl Core {
         }
     }
 
+    /// Whether the running task holds no lock, and interrupts are on.
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.atomic.get() == 0
+    }
+
     fn park_asleep(&self, park: Park) {
-        if self.atomic.get() > 0 {
+        if !self.may_sleep() {
             let task = self.task_name(self.task.get());
             self.fail(SimError::LockMisused {
                 task,

@@ -220,6 +220,18 @@ pub const FIGURES: &[FigureSpec] = &[
         "what bringing a page table's line from memory adds to an access in random order; entries share \
             the last-level cache with the data",
     ),
+    figure("zram.lzo_rle_write_ns", 0.0, 1e6)
+        .is("writing a page to zram with lzo-rle, its compression and all else that a write takes"),
+    figure("zram.lzo_rle_read_ns", 0.0, 1e6).is("reading one"),
+    figure("zram.lzo_rle_ratio", 1.0, 100.0).is("how much smaller pages become where nothing is said"),
+    figure("zram.lz4_write_ns", 0.0, 1e6).is("the same with lz4"),
+    figure("zram.lz4_read_ns", 0.0, 1e6).is("reading one"),
+    figure("zram.lz4_ratio", 1.0, 100.0).is("how much smaller pages become where nothing is said"),
+    figure("zram.zstd_write_ns", 0.0, 1e6).is("the same with zstd"),
+    figure("zram.zstd_read_ns", 0.0, 1e6).is("reading one"),
+    figure("zram.zstd_ratio", 1.0, 100.0).is("how much smaller pages become where nothing is said"),
+    figure("swap.latency_ns", 0.0, 1e9).is("reading a page of swap from the disk, the page's transfer apart"),
+    figure("swap.disk_gbps", 0.001, 1000.0).is("what that disk reads and writes, GB/s"),
     figure("prefetch.overlap_ratio", 0.01, 1.0)
         .is("part of a miss's latency that is left when the line was next in sequence"),
     figure("prefetch.train_lines", 0.0, 255.0)

@@ -5,6 +5,9 @@
 //! follows from the rounds before: when most pages have their bit, it is too late to say how often they are used, and when few
 //! have, too early. The next round comes when this one's cost has become [`SHARE`] of the time. Translations stay in
 //! the TLBs, so a bit that is set again is a walk of the page tables, and what TLBs hold anyway is not seen.
+//!
+//! Before a round clears the bits of a process that one before has cleared, it reads them: these are all pages used since, of which replays
+//! with little memory have to know.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +20,7 @@ use super::{cgroup, procs};
 use crate::heat::bits::{AccessedBits, Translations};
 use crate::heat::{Mapping, parse};
 use crate::meta::AccessedCost;
-use crate::stream::accessed::AccessedRound;
+use crate::stream::accessed::{AccessedRound, Cleared};
 
 /// A process with less resident is not looked at: a TLB of today holds the translations of all its pages, and few are walked to.
 const SMALL_PAGES: u64 = 2048;
@@ -62,6 +65,7 @@ impl AccessSampler {
             rounds: sender,
             pace: Pace::default(),
             used: BTreeMap::new(),
+            cleared: BTreeMap::new(),
             cost: AccessedCost::default(),
         };
         let thread = thread::Builder::new().name("freehold-accessed".into());
@@ -133,6 +137,8 @@ struct Course {
     pace: Pace,
     /// What processes had used when they were last thought of.
     used: BTreeMap<u32, UsedAt>,
+    /// When the bits of processes were last cleared.
+    cleared: BTreeMap<u32, UsedAt>,
     cost: AccessedCost,
 }
 
@@ -181,6 +187,7 @@ impl Course {
         let large = pids.into_iter().filter(|&pid| procs::resident_pages(pid) >= SMALL_PAGES);
         let used = large.filter_map(|pid| Some((pid, UsedAt::now(pid)?))).collect();
         let before = std::mem::replace(&mut self.used, used);
+        self.cleared.retain(|pid, _| self.used.contains_key(pid));
         let since = |(&pid, now): (&u32, &UsedAt)| {
             let before = *before.get(&pid)?;
             Some((Busy { pid, before }, now.ns.saturating_sub(before.ns)))
@@ -193,9 +200,11 @@ impl Course {
         let mut bits = AccessedBits::open(pid).map_err(|(_, error)| error)?;
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let used = || UsedAt::now(pid).ok_or_else(gone);
+        self.since_cleared(pid, &mut bits)?;
         let before_clearing = used()?;
         let cleared = bits.clear(Translations::Kept)?;
         let after_clearing = used()?;
+        self.cleared.insert(pid, after_clearing);
         if !self.pace.window.is_zero() {
             thread::sleep(self.pace.window);
         }
@@ -226,7 +235,20 @@ impl Course {
             (window_ns as f64 * after_looking.cpus_since(before)) as u64
         };
         // Nobody may listen any more.
-        let _ = self.rounds.send(AccessedRound { pid, cpu_ns, mappings });
+        let _ = self.rounds.send(AccessedRound { pid, cpu_ns, cleared: Cleared::ForThis, mappings });
+        Ok(())
+    }
+
+    /// Says what `pid` used since its bits were last cleared, if they were.
+    fn since_cleared(&mut self, pid: u32, bits: &mut AccessedBits) -> Result<(), io::Error> {
+        let Some(then) = self.cleared.get(&pid).copied() else { return Ok(()) };
+        let Some(now) = UsedAt::now(pid) else { return Ok(()) };
+        let cpu_ns = now.ns.saturating_sub(then.ns);
+        // An event has no more room for it.
+        if u32::try_from(cpu_ns).is_ok() {
+            let mappings = parse(&bits.look()?.text);
+            let _ = self.rounds.send(AccessedRound { pid, cpu_ns, cleared: Cleared::Before, mappings });
+        }
         Ok(())
     }
 }

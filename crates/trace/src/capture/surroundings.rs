@@ -11,13 +11,14 @@ use crate::meta::Usage;
 const FOLDERS: [&str; 3] =
     ["/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/lru_gen", "/sys/kernel/mm/ksm"];
 /// Single settings. Those of the scheduler are in debugfs since Linux 5.13.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "/proc/sys/kernel/numa_balancing",
     "/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
     "/sys/kernel/mm/numa/demotion_enabled",
     "/sys/kernel/mm/swap/vma_ra_enabled",
     "/proc/cmdline",
     "/proc/swaps",
+    "/sys/block/zram0/comp_algorithm",
 ];
 /// Of a cgroup: what bounds its memory and where it may be.
 const CGROUP_FILES: [&str; 14] = [

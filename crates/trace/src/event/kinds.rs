@@ -563,6 +563,21 @@ kinds! {
             read: file_drop,
         },
     ]
+    /// The same as [`EventKind::Accessed`] without clearing: the bits that were set again since a round before had cleared them.
+    AccessedSince = "accessed_since" {
+        /// The first page's address.
+        address: u64 => Touched,
+        /// How many of the pages.
+        accessed: u32 => Whole,
+        /// Pages of the mapping.
+        pages: u32 => Rest<0>,
+        /// CPU time that the process has had since, ns.
+        cpu_ns: u32 => Rest<1>,
+        /// Those of its pages that were resident.
+        resident: u32 => Rest<2>,
+        /// Those of these that stood in huge pages.
+        huge: u32 => Rest<3>,
+    } from []
 }
 
 fn page_alloc<'a>(of: &Sample<'_, 'a>) -> Option<Decoded<'a>> {

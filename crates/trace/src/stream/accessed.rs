@@ -10,12 +10,22 @@ use crate::heat::Mapping;
 /// Mappings with less resident have no event.
 const FEW_PAGES: u32 = 16;
 
+/// When the bits were cleared that a look has found set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cleared {
+    /// For this look.
+    ForThis,
+    /// In a round before, with all that was used between the two.
+    Before,
+}
+
 /// One look at a process.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessedRound {
     pub(crate) pid: u32,
     /// CPU time that the process had from clearing to looking, ns.
     pub(crate) cpu_ns: u64,
+    pub(crate) cleared: Cleared,
     pub(crate) mappings: Vec<Mapping>,
 }
 
@@ -31,7 +41,7 @@ impl<W: Write> Assembler<W> {
         let Some(task) = self.look_up(round.pid) else { return Ok(()) };
         let origin = Origin { time: self.counts().last_time, pid: round.pid, tid: round.pid, cpu: 0 };
         for mapping in &round.mappings {
-            if let Some(kind) = event(mapping, round.cpu_ns) {
+            if let Some(kind) = event(mapping, round) {
                 self.write(origin, task, kind)?;
             }
         }
@@ -40,16 +50,15 @@ impl<W: Write> Assembler<W> {
 }
 
 /// What is written of a mapping; `None` of one with next to nothing in it.
-fn event(mapping: &Mapping, cpu_ns: u64) -> Option<EventKind> {
-    let pages = |kib: u64| u32::try_from(kib / 4).unwrap_or(u32::MAX);
-    let resident = pages(mapping.resident_kib);
-    (resident >= FEW_PAGES).then(|| EventKind::Accessed {
-        address: mapping.start,
-        accessed: pages(mapping.accessed_kib),
-        pages: pages((mapping.end - mapping.start) >> 10),
-        cpu_ns: u32::try_from(cpu_ns).unwrap_or(u32::MAX),
-        resident,
-        huge: pages(mapping.huge_kib).min(resident),
+fn event(mapping: &Mapping, round: &AccessedRound) -> Option<EventKind> {
+    let number = |of: u64| u32::try_from(of).unwrap_or(u32::MAX);
+    let resident = number(mapping.resident_kib / 4);
+    let (address, accessed) = (mapping.start, number(mapping.accessed_kib / 4));
+    let (pages, cpu_ns) = (number((mapping.end - mapping.start) >> 12), number(round.cpu_ns));
+    let huge = number(mapping.huge_kib / 4).min(resident);
+    (resident >= FEW_PAGES).then_some(match round.cleared {
+        Cleared::ForThis => EventKind::Accessed { address, accessed, pages, cpu_ns, resident, huge },
+        Cleared::Before => EventKind::AccessedSince { address, accessed, pages, cpu_ns, resident, huge },
     })
 }
 
@@ -75,7 +84,11 @@ mod tests {
             resident: 128,
             huge: 128,
         };
-        assert_eq!(event(&mapping, u64::MAX), Some(wanted));
-        assert_eq!(event(&Mapping { resident_kib: 60, ..mapping }, 1), None);
+        let round = |cpu_ns, cleared| AccessedRound { pid: 1, cpu_ns, cleared, mappings: vec![] };
+        let just_now = round(u64::MAX, Cleared::ForThis);
+        assert_eq!(event(&mapping, &just_now), Some(wanted));
+        assert_eq!(event(&Mapping { resident_kib: 60, ..mapping.clone() }, &just_now), None);
+        let since = event(&mapping, &round(7, Cleared::Before)).unwrap();
+        assert!(matches!(since, EventKind::AccessedSince { accessed: 10, cpu_ns: 7, .. }), "{since:?}");
     }
 }

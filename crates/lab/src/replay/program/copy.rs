@@ -6,13 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mm::vm::{AddressSpace, File, HugePages};
-use mm::{Cpu, Machine, Nanos};
+use mm::{Cpu, GroupId, Machine, Nanos};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
 use super::balance::Balance;
 use super::before;
 use super::player::Player;
 use super::process::{Memory, Process};
+use super::uses::Uses;
 use super::walks::WalkPrices;
 use crate::program::{Begins, Program, SignalId};
 use crate::recorded::TaskRef;
@@ -26,6 +27,8 @@ pub(super) struct Play {
     pub(super) recording: usize,
     /// The program's files, which copies have in common.
     pub(super) files: Vec<Arc<File<SimMachine>>>,
+    /// The cgroup that its tasks are in.
+    pub(super) group: GroupId,
     /// Where tasks may run.
     pub(super) cpus: Rc<[Cpu]>,
     /// Whether they run where they ran when they were recorded.
@@ -55,6 +58,8 @@ pub(super) struct Copy {
     /// Tasks that are not through with this pass.
     running: Cell<u32>,
     pass: Cell<u32>,
+    /// Nothing could be freed for one of its tasks, and all of them end.
+    killed: Cell<bool>,
     /// Of the processes that ended in this pass.
     largest: RefCell<Largest>,
 }
@@ -78,6 +83,7 @@ impl Copy {
             spaces: RefCell::default(),
             running: Cell::new(0),
             pass: Cell::new(0),
+            killed: Cell::new(false),
             largest: RefCell::default(),
         })
     }
@@ -99,8 +105,10 @@ impl Copy {
     /// A process of this copy, with no task in it yet.
     fn process(&self, space: Arc<AddressSpace<SimMachine>>, huge: HugePages, memory: Memory) -> Rc<Process> {
         let hints = self.play.balance.as_ref().map(|balance| balance.begin(&space)).unwrap_or_default();
-        self.play.stage.has_space(&space);
-        Process::new(space, huge, memory, hints)
+        let stage = &self.play.stage;
+        stage.has_space(&space);
+        let uses = stage.is_short_of_memory().then(|| Uses::new(Uses::random(space.id())));
+        Process::new(space, huge, memory, (hints, uses))
     }
 
     /// A child of `before`, or what it becomes: with its wishes, and no task in it yet.
@@ -137,9 +145,27 @@ impl Copy {
         &self.play.stage
     }
 
+    /// Nothing more can be freed within the limits of its cgroup: all tasks end, as where `memory.oom.group` is 1. Who waits for
+    /// another is woken.
+    pub(super) fn kill(&self) {
+        if self.killed.replace(true) {
+            return;
+        }
+        let stage = self.stage();
+        stage.group_is_killed(self.play.group);
+        for queue in std::mem::take(&mut *self.awaited.borrow_mut()).into_values() {
+            stage.machine().notify_all(&queue);
+        }
+    }
+
+    /// Whether that has happened.
+    pub(super) fn is_killed(&self) -> bool {
+        self.killed.get()
+    }
+
     /// Waits until `signal` has been given.
     pub(super) fn wait(&self, signal: SignalId) {
-        let given = || self.signalled.borrow()[signal.0 as usize];
+        let given = || self.killed.get() || self.signalled.borrow()[signal.0 as usize];
         if !given() {
             let queue = self.awaited.borrow_mut().entry(signal.0).or_default().clone();
             self.stage().machine().wait_until(&queue, given);
@@ -179,6 +205,9 @@ impl Copy {
         self.running.set(self.running.get() - 1);
         self.stage().tally.recording_ran_until(self.play.recording, self.stage().machine().now());
         if self.running.get() > 0 {
+            return;
+        }
+        if self.killed.get() {
             return;
         }
         let largest = self.largest.take();

@@ -13,6 +13,8 @@ mod balance;
 mod before;
 mod copy;
 #[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
 mod placement_tests;
 mod player;
 mod policies;
@@ -20,12 +22,13 @@ mod process;
 mod sharing;
 #[cfg(test)]
 mod tests;
+mod uses;
 mod walks;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::{Cpu, Machine, Nanos, NodeMask};
+use mm::{Cpu, GroupId, Machine, Nanos, NodeMask};
 use sim::Sim;
 
 use super::plan::Plan;
@@ -108,6 +111,7 @@ impl Part {
             program: Arc::clone(&self.program),
             recording,
             files: before::files(stage, &self.program),
+            group: stage.group(&self.program.name),
             cpus: if self.cpus.is_empty() { stage.cpus.clone() } else { self.cpus.clone() }.into(),
             as_recorded: self.as_recorded,
             memory: self.memory,
@@ -120,6 +124,10 @@ impl Part {
 }
 
 impl Workload for Programs {
+    fn group(&self) -> String {
+        self.0.first().map_or_else(String::new, |part| part.program.name.clone())
+    }
+
     fn title(&self) -> String {
         self.0.iter().map(Part::title).collect::<Vec<_>>().join(" + ")
     }
@@ -127,6 +135,8 @@ impl Workload for Programs {
     fn start(&self, _sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
         let machine = stage.machine();
         let balance = Balance::new(stage);
+        // What of files was in memory was charged to somebody else.
+        stage.mm.memcg().set_home(GroupId::ROOT);
         let is_alone = self.0.iter().map(|part| part.count).sum::<u32>() == 1;
         let mut first = u64::MAX;
         for (recording, part) in self.0.iter().enumerate() {
@@ -138,10 +148,14 @@ impl Workload for Programs {
                 first = first.min(start);
                 stage.tally.recording_starts(recording, &part.program.name, Nanos(start));
                 let cpu = play.cpus[number as usize % play.cpus.len()];
+                // What was there before is charged to the recording's cgroup, too.
+                stage.begin_in_group(&part.program.name);
                 machine.on_behalf_of(cpu, || copy.make_spaces());
+                stage.mm.memcg().set_home(GroupId::ROOT);
                 copy.start(Nanos(start));
             }
         }
+        stage.begin_in_group(&self.group());
         stage.start.set(Nanos(first));
         stage.count_from_here();
         Ok(())

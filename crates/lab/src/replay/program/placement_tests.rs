@@ -82,7 +82,7 @@ fn run(programs: Vec<Program>, plan: &Plan, knobs: &[(Knob, u64)]) -> Run {
     } else {
         [knobs, &[(Knob::TransparentHugepage, 0)]].concat()
     };
-    let variant = Variant { knobs };
+    let variant = Variant::from(knobs);
     let run = replay(&Source::together(sources).unwrap(), plan, &variant).unwrap();
     Run { wall_ns: 0, ..run }
 }

@@ -9,15 +9,19 @@ use super::balance::{At, TaskClock};
 use super::copy::Copy;
 use super::process::{self, Outcome, Process};
 use super::sharing::Sharing;
+use super::uses::Uses;
 use super::walks::WalkTime;
 use crate::measurements::{ForkUse, ProgramUse};
-use crate::program::{Begins, Call, Company, Doing, Walked};
+use crate::program::{Begins, Call, Company, Doing, TaskProgram, Walked};
 use crate::recorded::TaskRef;
 use crate::stage::Random;
 
 /// Calls and touches that the memory manager refused, under the name that runs count them by.
 const LEFT_OUT: &str = "calls_left_out";
 const TOUCHES_REFUSED: &str = "touches_refused";
+
+/// Own time of a task after which it is seen what it used meanwhile, ns.
+const USE_NS: u64 = 1_000_000;
 
 /// A task, on its way.
 pub(super) struct Player {
@@ -56,17 +60,22 @@ impl Player {
     /// The body of the task.
     pub(super) fn play(mut self) {
         self.enter_space();
+        let stage = std::rc::Rc::clone(&self.copy.play.stage);
+        if stage.is_grouped() {
+            stage.mm.memcg().join(stage.machine().task(), self.copy.play.group);
+        }
         let program = std::sync::Arc::clone(&self.copy.play.program);
         let task = &program.tasks[self.task.0 as usize];
         let moves = if self.copy.play.as_recorded { &task.ran_on[..] } else { &[] };
         let mut moves = moves.iter().skip(1).peekable();
         for (number, step) in task.steps.iter().enumerate() {
+            if self.copy.is_killed() {
+                break;
+            }
             while let Some((_, cpu)) = moves.next_if(|(from, _)| *from as usize <= number) {
                 self.copy.stage().machine().restrict_to(Rc::new([*cpu]));
             }
-            while task.walked.get(self.looks + 1).is_some_and(|next| next.step as usize <= number) {
-                self.looks += 1;
-            }
+            self.look(task, number as u32);
             let look = task.walked.get(self.looks).map(|from| program.walked[from.look as usize]);
             self.compute(step.own_ns, look);
             match step.doing {
@@ -85,7 +94,24 @@ impl Player {
         self.copy.stage().tally.task_walked(&used);
         self.process.hints().ended(self.task.0);
         self.copy.leave(&self.process);
+        stage.mm.memcg().leave(stage.machine().task());
         self.copy.finish();
+    }
+
+    /// Step `number` begins. What a look found holds from the look before to it.
+    #[inline]
+    fn look(&mut self, task: &TaskProgram, number: u32) {
+        let mut is_new = task.walked.first().is_some_and(|first| first.step == number);
+        while task.walked.get(self.looks + 1).is_some_and(|next| next.step <= number) {
+            self.looks += 1;
+            is_new = true;
+        }
+        if let (true, Some(uses)) = (is_new, self.process.uses()) {
+            let looked_at = &self.copy.play.program.looked_at;
+            let look = |at: usize| &looked_at[task.walked[at].look as usize][..];
+            let before = self.looks.checked_sub(1).map_or(&[][..], look);
+            uses.borrow_mut().follow(look(self.looks), before);
+        }
     }
 
     /// Other CPUs interrupt it where they change the address space that it is in.
@@ -103,9 +129,36 @@ impl Player {
         };
         if scaled > 0 {
             let time = Nanos(self.jitter.around(scaled));
+            if self.process.uses().is_some() {
+                return self.compute_and_use(own_ns, time);
+            }
             match &self.copy.play.balance {
                 Some(balance) => balance.compute(&self.process, &mut self.clock, time),
                 None => self.copy.stage().machine().compute(time),
+            }
+        }
+    }
+
+    /// Computes for `time`, which was `own_ns` when it was recorded, and uses meanwhile what is due.
+    #[cold]
+    fn compute_and_use(&mut self, own_ns: u32, time: Nanos) {
+        let copy = Rc::clone(&self.copy);
+        let parts = u64::from(own_ns).div_ceil(USE_NS).max(1);
+        for part in 0..parts {
+            let share = |whole: u64| whole * (part + 1) / parts - whole * part / parts;
+            let now = Nanos(share(time.0));
+            match &copy.play.balance {
+                Some(balance) => balance.compute(&self.process, &mut self.clock, now),
+                None => copy.stage().machine().compute(now),
+            }
+            copy.stage().mm.lru().flush_due_stats();
+            self.process.use_again(copy.stage(), share(own_ns.into()), |missed| match missed {
+                Ok(Some(FaultKind::Major)) => copy.stage().disk.transfer(copy.stage().machine(), 1),
+                Ok(_) => {}
+                Err(_) => copy.kill(),
+            });
+            if copy.is_killed() {
+                return;
             }
         }
     }
@@ -147,10 +200,15 @@ impl Player {
                 _ => self.process.begin_race(page),
             }
         }
+        if let (Some(uses), Ok((_, Some(kind)))) = (self.process.uses(), touched) {
+            let first = Vpn(page.0 & !(kind.pages() - 1));
+            uses.borrow_mut().touched(first, kind.pages());
+        }
         match touched {
             // The recorded wait for what the recorded kernel had to read is a step of its own; this is what is missing here only.
             Ok((_, Some(FaultKind::Major))) => stage.disk.transfer(stage.machine(), 1),
             Ok(_) => stage.tally.did(1),
+            Err(FaultError::Alloc(_)) if stage.is_grouped() => self.copy.kill(),
             Err(FaultError::Alloc(_)) => stage.tally.could_not_get(),
             Err(_) => stage.tally.note(TOUCHES_REFUSED, 1),
         }
@@ -228,6 +286,9 @@ impl Player {
             recorded_ns: play.program.forked_ns.get(&other.0).copied().unwrap_or(0),
             ..ForkUse::default()
         };
+        if let (Some(own), Some(childs)) = (self.process.uses(), child.uses()) {
+            childs.replace(own.borrow().child(Uses::random(child.space.id())));
+        }
         child.forked(Sharing::new(&self.process, now, so_far));
         child
     }

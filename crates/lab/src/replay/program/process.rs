@@ -16,6 +16,7 @@ use sim::SimMachine;
 use super::balance::Hints;
 use super::policies;
 use super::sharing::Sharing;
+use super::uses::Uses;
 use crate::measurements::{ForkUse, RecordingCounts};
 use crate::program::{self, Call, FileRange, MapCall, PageRange};
 use crate::stage::Stage;
@@ -36,6 +37,8 @@ pub(super) struct Process {
     /// Whose turn it is where pages of files take turns.
     turn: InterleaveCursor,
     hints: Hints,
+    /// What it goes on using, where memory may be taken from it.
+    uses: Option<RefCell<Uses>>,
     /// Its pages by node, the last time that it had nine tenths of its peak.
     placed: RefCell<Vec<u64>>,
     /// What has been counted of it, its address space's own counts apart.
@@ -61,7 +64,7 @@ impl Process {
         space: Arc<AddressSpace<SimMachine>>,
         huge: HugePages,
         memory: Memory,
-        hints: Hints,
+        (hints, uses): (Hints, Option<Uses>),
     ) -> Rc<Self> {
         Rc::new(Self {
             space,
@@ -72,6 +75,7 @@ impl Process {
             memory: Cell::new(memory),
             turn: InterleaveCursor::default(),
             hints,
+            uses: uses.map(RefCell::new),
             placed: RefCell::default(),
             used: Cell::default(),
             shares: RefCell::default(),
@@ -127,6 +131,11 @@ impl Process {
     /// What NUMA balancing keeps of it.
     pub(super) fn hints(&self) -> &Hints {
         &self.hints
+    }
+
+    /// What it goes on using, where memory may be taken from it.
+    pub(super) fn uses(&self) -> Option<&RefCell<Uses>> {
+        self.uses.as_ref()
     }
 
     /// It came of `sharing`, a fork.

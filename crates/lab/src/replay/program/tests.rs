@@ -56,7 +56,7 @@ fn plan() -> Plan {
 }
 
 fn run(program: &Program, plan: &Plan, knobs: &[(Knob, u64)]) -> Run {
-    let variant = Variant { knobs: knobs.to_vec() };
+    let variant = Variant::from(knobs.to_vec());
     let run = replay(&Source::Program(Arc::new(program.clone())), plan, &variant).unwrap();
     Run { wall_ns: 0, ..run }
 }

@@ -6,7 +6,7 @@ use mm::{Knob, MigrateType, Order, Policy};
 use sim::{Profile, Sim, SimOptions};
 
 use super::{Fragment, index_of, largest_zone};
-use crate::stage::{Setup, Stage};
+use crate::stage::{GroupSetup, Setup, Stage};
 
 const SPEC: Fragment = Fragment {
     seed: 1,
@@ -27,9 +27,18 @@ fn stage(policy: &str) -> (Sim, Rc<Stage>) {
     let sim = Sim::new(&profile, SimOptions::default());
     let policy = Policy::parse(policy).unwrap();
     let knobs = [(Knob::OvercommitMemory, 1)];
-    let stage =
-        Stage::new(&sim, &Setup { profile: &profile, policy: &policy, knobs: &knobs, cpus: &[], seed: 1 })
-            .unwrap();
+    let stage = Stage::new(
+        &sim,
+        &Setup {
+            profile: &profile,
+            policy: &policy,
+            knobs: &knobs,
+            groups: GroupSetup::default(),
+            cpus: &[],
+            seed: 1,
+        },
+    )
+    .unwrap();
     (sim, Rc::new(stage))
 }
 

@@ -32,8 +32,11 @@ pub enum Need {
     HighMem,
     /// More than one node, one of which has more than one zone.
     OrderOfZones,
-    /// Somewhere for anonymous pages to go when they are reclaimed: slower memory, where this knob at 1 demotes to it.
-    RoomForAnon(Knob),
+    /// Somewhere for anonymous pages to go when they are reclaimed: slower memory, where the first knob at 1 demotes to it, or swap,
+    /// where any of the others is not 0.
+    RoomForAnon(Knob, &'static [Knob]),
+    /// Swap: any of these knobs is not 0.
+    Swap(&'static [Knob]),
     /// A policy that has a rule; the text says which policies lack it, or have it.
     Rule(fn(&Rules) -> bool, &'static str),
     /// Another knob at a value for which the first says yes; the text says which.
@@ -91,4 +94,26 @@ pub(super) const KMMSCAND: Need = Need::Rule(
 pub(super) const KMMSCAND_BOUNDED: Need = Need::Rule(
     |rules| rules.tier.promotion.revision().is_some_and(|revision| revision.size.is_some()),
     "nothing bounds the addresses of a scan (kmmscand-vN does)",
+);
+
+/// Whoever looks for huge pages looks only where some are allowed.
+pub(super) const ALLOWS_HUGE: Need = Need::Other(
+    Knob::TransparentHugepage,
+    |value| value != 0,
+    "transparent_hugepage.enabled is 0, and huge pages are nobody's",
+);
+pub(super) const BALANCES: Need = Need::Other(
+    Knob::NumaBalancing,
+    |value| value != 0,
+    "kernel.numa_balancing is 0, and nothing is made to fault",
+);
+pub(super) const BALANCES_BY_HEAT: Need = Need::Other(
+    Knob::NumaBalancing,
+    |value| value >= 2,
+    "kernel.numa_balancing is below 2, and pages move by who uses them, not by heat",
+);
+pub(super) const STRICT: Need = Need::Other(
+    Knob::OvercommitMemory,
+    |value| value == 2,
+    "vm.overcommit_memory is not 2, and only then does the ratio count",
 );

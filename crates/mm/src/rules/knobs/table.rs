@@ -1,15 +1,16 @@
 //! The table of tunables. An entry has all that is known of a knob; the code that reads its value says what it does.
 
-use super::StandsFor::{BootParameter, Nothing, Sysctl, SysctlNumber, Sysfs};
+use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
 use super::need::Need::{
-    self, Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Other, Programs, RoomForAnon, SeveralNodes,
-    Slabs, SlowNode, Spaces, ZoneBelowAnother,
+    Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Programs, RoomForAnon, SeveralNodes, Slabs,
+    SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
-    ARENAS, AVOIDS_MIXING, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE,
-    REGIONS, SCALED_MARKS,
+    ALLOWS_HUGE, ARENAS, AVOIDS_MIXING, BALANCES, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS,
+    Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE, REGIONS, SCALED_MARKS, STRICT,
 };
-use super::{Kernels, KnobSpec, Leaves, Limited, Word};
+use super::words::{ALGORITHMS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, UP_TO_MAX, ZONELIST_ORDER};
+use super::{Kernels, KnobSpec, Leaves, Limited};
 use crate::ground::{KnobId, ZoneKind};
 use crate::rules::policy::DEFAULT_POLICY;
 
@@ -40,47 +41,26 @@ const MAINLINE: KnobSpec = KnobSpec {
 /// The same for one that no mainline kernel has.
 const PATCHED: KnobSpec = KnobSpec { kernels: None, ..MAINLINE };
 
-const fn word(value: u64, word: &'static str) -> Word {
-    Word { value, word, in_file: true }
-}
+/// Where there is swap, one of these is not 0.
+const SWAPS: &[Knob] = &[Knob::ZramDisksize, Knob::SwapDisk];
 
-const ZONELIST_ORDER: &[Word] = &[word(0, "default"), word(1, "node"), word(2, "zone")];
-const HUGE_ENABLED: &[Word] = &[word(0, "never"), word(1, "always"), word(2, "madvise")];
-const HUGE_DEFRAG: &[Word] = &[
-    Word { value: 0, word: "default", in_file: false },
-    word(1, "always"),
-    word(2, "defer"),
-    word(3, "defer+madvise"),
-    word(4, "madvise"),
-    word(5, "never"),
-];
-const TRUTH: &[Word] = &[word(0, "false"), word(1, "true")];
+const CHARGED: Compares = Compares::Memory("what is charged to the cgroup");
+/// A file of the program's cgroup.
+const CGROUP: KnobSpec = KnobSpec {
+    max: UNLIMITED,
+    unit: "bytes",
+    searched: Some((16 << 20, 64 << 30)),
+    words: UP_TO_MAX,
+    // Version 2 was made official by 4.5; from memory.
+    kernels: Some(Kernels::since(4, 5)),
+    needs: &[Spaces],
+    compares: CHARGED,
+    ..MAINLINE
+};
 
 const FREE: Compares = Compares::Memory("a zone's free memory");
 const LISTED: Compares = Compares::Pages("a CPU's page list");
 const DIRTY: Compares = Compares::Memory("dirty memory");
-
-/// Whoever looks for huge pages looks only where some are allowed.
-const ALLOWS_HUGE: Need = Other(
-    Knob::TransparentHugepage,
-    |value| value != 0,
-    "transparent_hugepage.enabled is 0, and huge pages are nobody's",
-);
-const BALANCES: Need = Other(
-    Knob::NumaBalancing,
-    |value| value != 0,
-    "kernel.numa_balancing is 0, and nothing is made to fault",
-);
-const BALANCES_BY_HEAT: Need = Other(
-    Knob::NumaBalancing,
-    |value| value >= 2,
-    "kernel.numa_balancing is below 2, and pages move by who uses them, not by heat",
-);
-const STRICT: Need = Other(
-    Knob::OvercommitMemory,
-    |value| value == 2,
-    "vm.overcommit_memory is not 2, and only then does the ratio count",
-);
 
 /// Makes [`Knob`] and [`KNOBS`] of the same lines: variant, what holds where the line says nothing, what it says.
 macro_rules! knobs {
@@ -326,7 +306,7 @@ knobs! {
         stands_for: Sysctl("/proc/sys/vm/swappiness"),
         // Commit c843966c556d, June 2020; from memory.
         limited: &[Limited::of(101..=200, Kernels::since(5, 8))],
-        needs: &[Spaces, RoomForAnon(Knob::DemotionEnabled)],
+        needs: &[Spaces, RoomForAnon(Knob::DemotionEnabled, SWAPS)],
         leaves: Leaves::Swapped,
     }
     DemotionEnabled: MAINLINE {
@@ -542,5 +522,75 @@ knobs! {
         stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
         needs: &[KMMSCAND_BOUNDED, Programs],
         tried_under: "kmmscand-v0",
+    }
+    MemoryMax: CGROUP {
+        name: "memory.max",
+        default: UNLIMITED,
+        meaning: "What the recorded program's cgroup may have; beyond it, it reclaims, and is killed where nothing can go",
+        stands_for: Cgroup { file: "memory.max", v1: Some("memory.limit_in_bytes") },
+        leaves: Leaves::Evicted,
+    }
+    MemoryHigh: CGROUP {
+        name: "memory.high",
+        default: UNLIMITED,
+        meaning: "Beyond this the program's cgroup reclaims, and where that frees too little its tasks are made to wait",
+        stands_for: Cgroup { file: "memory.high", v1: None },
+        leaves: Leaves::Evicted,
+    }
+    MemoryLow: CGROUP {
+        name: "memory.low",
+        meaning: "Up to this the program's cgroup is reclaimed only where there is nothing else; beyond it in proportion",
+        stands_for: Cgroup { file: "memory.low", v1: None },
+    }
+    MemoryMin: CGROUP {
+        name: "memory.min",
+        meaning: "Up to this the program's cgroup is never reclaimed; beyond it in proportion",
+        // bf8d5d52ffe8; from memory.
+        kernels: Some(Kernels::since(4, 18)),
+        stands_for: Cgroup { file: "memory.min", v1: None },
+    }
+    MemorySwapMax: CGROUP {
+        name: "memory.swap.max",
+        default: UNLIMITED,
+        meaning: "What of the program's cgroup may be in swap",
+        stands_for: Cgroup { file: "memory.swap.max", v1: None },
+        needs: &[Spaces, Swap(SWAPS)],
+        leaves: Leaves::Swapped,
+    }
+    ZramDisksize: MAINLINE {
+        name: "zram.disksize",
+        searched: Some((16 << 20, 64 << 30)), max: 1 << 44, unit: "bytes",
+        meaning: "Swap on compressed memory, of so much before compression; 0: none",
+        // In staging before 3.14; from memory.
+        kernels: Some(Kernels::since(3, 14)),
+        stands_for: Sysfs("/sys/block/zram0/disksize"),
+        needs: &[Spaces],
+        leaves: Leaves::Swapped,
+    }
+    ZramAlgorithm: MAINLINE {
+        name: "zram.comp_algorithm",
+        max: 2,
+        meaning: "How zram compresses: what a page costs to write and to read, and how small it becomes",
+        // lzo-rle; from memory. Before it zram had lzo.
+        kernels: Some(Kernels::since(5, 1)),
+        stands_for: Sysfs("/sys/block/zram0/comp_algorithm"),
+        words: ALGORITHMS,
+        needs: &[Spaces, Swap(&[Knob::ZramDisksize])],
+    }
+    ZramRatio: PATCHED {
+        name: "zram.ratio_percent",
+        searched: Some((150, 500)), max: 100_000, unit: "percent",
+        gap: Some((1, 99)),
+        meaning: "How much smaller pages become in zram, 270 for 2.7; 0: as published for the algorithm",
+        stands_for: Nothing("it follows from what programs write"),
+        needs: &[Spaces, Swap(&[Knob::ZramDisksize])],
+    }
+    SwapDisk: MAINLINE {
+        name: "swap.disk",
+        searched: Some((16 << 20, 64 << 30)), max: 1 << 44, unit: "bytes",
+        meaning: "Swap on the machine's disk, of so much; 0: none",
+        stands_for: Tools("mkswap and swapon of a partition or file of that size"),
+        needs: &[Spaces],
+        leaves: Leaves::Swapped,
     }
 }

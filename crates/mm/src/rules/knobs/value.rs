@@ -40,9 +40,14 @@ impl fmt::Display for Written {
 }
 
 impl Knob {
-    /// The values that have words; empty where all are numbers.
+    /// The values that have words; empty where all are numbers. Others are numbers where [`Knob::has_words_only`] does not say so.
     pub fn words(self) -> &'static [Word] {
         self.spec().words
+    }
+
+    /// Whether every value has a word. A limit takes bytes, and one word for that there is none.
+    pub fn has_words_only(self) -> bool {
+        !self.words().is_empty() && self.spec().unit.is_empty()
     }
 
     /// `value` as it is written.
@@ -71,7 +76,11 @@ impl Knob {
     /// # Errors
     /// Neither; a range that is empty, has no step, or stands for more than a thousand values; a value out of range.
     pub fn parse(self, text: &str) -> Result<Vec<u64>, KnobError> {
-        let Some((first, rest)) = text.split_once('-') else { return Ok([self.parse_one(text)?].into()) };
+        // A word may have a hyphen in it.
+        let is_word = self.words().iter().any(|word| word.word == text);
+        let Some((first, rest)) = text.split_once('-').filter(|_| !is_word) else {
+            return Ok([self.parse_one(text)?].into());
+        };
         let (last, step) = rest.split_once(':').unwrap_or((rest, ""));
         let (first, last) = (self.parse_one(first)?, self.parse_one(last)?);
         let unreadable = || KnobError::Unreadable { knob: self, text: text.to_string() };
@@ -107,6 +116,7 @@ impl Knob {
     /// Bytes of the knob's unit; `None` where it counts something else than memory.
     pub fn unit_bytes(self) -> Option<u64> {
         match self.spec().unit {
+            "bytes" => Some(1),
             "KiB" => Some(1 << 10),
             // The kernel's MB of a rate are of 2^20 bytes, too (docs/rules/numa-balancing-and-tiers.md#numa-balancing).
             "MiB" | "MB/s" => Some(1 << 20),
@@ -134,13 +144,22 @@ impl Knob {
                 let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
                 Some(FileText { path, text: numbers.join(" ") })
             }
-            StandsFor::BootParameter(_) | StandsFor::Nothing(_) => None,
+            StandsFor::Cgroup { .. }
+            | StandsFor::Tools(_)
+            | StandsFor::BootParameter(_)
+            | StandsFor::Nothing(_) => None,
         }
     }
 
     /// The line for a root shell that does what [`Self::file_text`] says.
     pub fn command(self, value: u64, line: Option<&str>) -> Option<String> {
         self.file_text(value, line).map(|FileText { path, text }| format!("echo {text} > {path}"))
+    }
+
+    /// The same for a file of a cgroup, of which only the file's name is known: `echo 512 > FOLDER/memory.max`.
+    pub fn command_in(self, folder: &str, value: u64) -> Option<String> {
+        let StandsFor::Cgroup { file, .. } = self.spec().stands_for else { return None };
+        Some(format!("echo {} > {folder}/{file}", self.written(value)))
     }
 
     /// A value that shows how the file is written to: the default, where that is one.

@@ -152,6 +152,19 @@ const WORKINGSET: &[Since<WorkingsetRule>] = &[
     Since(v(5, 9), WorkingsetRule::All, "aae466b0052e"),
 ];
 
+/// How old the figures of groups are that reclaim goes by: sizes of lists, refaults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupStatRule {
+    /// As they are. (Kernels lagged by 32 pages a CPU at most.)
+    AsTheyAre,
+    /// As they were when somebody last read memory.stat, or two seconds ago.
+    Flushed,
+}
+
+/// From memory.
+const GROUP_STAT: &[Since<GroupStatRule>] =
+    &[Since(v(2, 6), GroupStatRule::AsTheyAre, ""), Since(v(5, 13), GroupStatRule::Flushed, "2d146aa3aa84")];
+
 /// The rules of the LRU lists and of reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -165,6 +178,7 @@ pub struct ReclaimRules {
     pub protect: ProtectRule,
     pub congestion: CongestionRule,
     pub workingset: WorkingsetRule,
+    pub group_stat: GroupStatRule,
 }
 
 impl ReclaimRules {
@@ -180,13 +194,24 @@ impl ReclaimRules {
             protect: at(PROTECT, version),
             congestion: at(CONGESTION, version),
             workingset: at(WORKINGSET, version),
+            group_stat: at(GROUP_STAT, version),
         }
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
         use Mechanism::{HugePages, Reclaim};
-        let Self { lru, batch, anon, huge_fault, huge_zero, part_reuse, protect, congestion, workingset } =
-            self;
+        let Self {
+            lru,
+            batch,
+            anon,
+            huge_fault,
+            huge_zero,
+            part_reuse,
+            protect,
+            congestion,
+            workingset,
+            group_stat,
+        } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
         to.add(
             Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"),
@@ -199,6 +224,8 @@ impl ReclaimRules {
         to.add(waits, CONGESTION, congestion, other.congestion);
         let shadows = Of("workingset", &[Reclaim], "which evicted pages are noticed when they come back");
         to.add(shadows, WORKINGSET, workingset, other.workingset);
+        let stat = Of("group-stat", &[Reclaim], "how old the figures of groups are that reclaim goes by");
+        to.add(stat, GROUP_STAT, group_stat, other.group_stat);
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");

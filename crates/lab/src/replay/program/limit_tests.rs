@@ -1,0 +1,157 @@
+//! Programs under limits of cgroups, with swap and without.
+
+use std::sync::Arc;
+
+use mm::vm::{Protection, Touch, Vpn};
+use mm::{Knob, Policy};
+use sim::Profile;
+
+use crate::measurements::{KnobOutcome, Run};
+use crate::program::{
+    Backing, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
+};
+use crate::recorded::TaskRef;
+use crate::replay::parse_setting;
+use crate::replay::{Plan, Setting, Source, Variant, combinations, replay};
+
+const HEAP: u32 = 512 * 7;
+const PAGES: u32 = 2048;
+const MIB: u64 = 1 << 20;
+/// Own time between two touches, ns.
+const OWN_NS: u32 = 2_000;
+
+/// A task that writes to 8 MiB and computes for half a second; one that it starts awaits its end.
+fn program(name: &str) -> Arc<Program> {
+    let range = PageRange { start: Vpn(HEAP), pages: PAGES };
+    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let step = |own_ns, doing| Step { own_ns, doing };
+    let touch =
+        |page| Doing::Touches { page: Vpn(HEAP + page), touch: Touch::Write, company: Company::Alone };
+    let mut steps =
+        vec![step(0, Doing::Calls(0)), step(0, Doing::Calls(1)), step(0, Doing::Starts(TaskRef(1)))];
+    steps.extend((0..PAGES).map(|page| step(OWN_NS, touch(page))));
+    steps.extend((0..50).map(|_| step(10_000_000, Doing::Computes)));
+    steps.push(step(0, Doing::Signals(SignalId(0))));
+    let task = |name: &str, begins, steps| TaskProgram {
+        name: name.to_owned(),
+        begins,
+        steps,
+        ran_on: vec![],
+        walked: vec![],
+    };
+    let waits = vec![step(0, Doing::Awaits(SignalId(0)))];
+    Arc::new(Program {
+        name: name.to_owned(),
+        tasks: vec![task("works", Begins::InSpace(0), steps), task("waits", Begins::AsThread, waits)],
+        calls: vec![Call::Exec, Call::Map(map)],
+        before: vec![vec![]],
+        signals: 1,
+        ..Program::default()
+    })
+}
+
+fn plan() -> Plan {
+    Plan::new(Profile::load("kvm-genoa-2c").unwrap(), Policy::parse("linux-6.18").unwrap())
+}
+
+fn run_of(source: &Source, variant: &Variant) -> Run {
+    Run { wall_ns: 0, ..replay(source, &plan(), variant).unwrap() }
+}
+
+fn run(knobs: &[(Knob, u64)]) -> Run {
+    let small = (Knob::TransparentHugepage, 0);
+    let knobs: Vec<(Knob, u64)> = std::iter::once(small).chain(knobs.iter().copied()).collect();
+    run_of(&Source::Program(program("one")), &Variant::from(knobs))
+}
+
+#[test]
+fn beyond_its_limit_a_program_swaps_and_takes_longer() {
+    let zram = (Knob::ZramDisksize, 64 * MIB);
+    let (free, limited) = (run(&[]), run(&[(Knob::MemoryMax, 4 * MIB), zram]));
+    assert!(free.cgroups.is_empty() && free.counter("pswpout") == 0);
+    let group = &limited.cgroups[0];
+    assert_eq!((group.name.as_str(), group.killed_ns), ("one", None));
+    assert!(group.peak <= 4 * MIB && group.event("max") > 0 && group.event("oom") == 0, "{group:?}");
+    // 1024 pages do not fit, and each page is used once in 100 ms: some hundred of the 2048 at a time.
+    let (swapped_in, swapped_out) = (group.count("pswpin"), group.count("pswpout"));
+    assert!(swapped_out > 1024 && swapped_in > 1024, "{group:?}");
+    assert_eq!((limited.counter("pswpin"), group.count("workingset_refault_anon")), (swapped_in, swapped_in));
+    assert_eq!(limited.program.unwrap().major_faults, swapped_in);
+    let costs = swapped_in * 8_000 + swapped_out * 12_800;
+    assert!(
+        limited.simulated_ns > free.simulated_ns + costs,
+        "{} {}",
+        free.simulated_ns,
+        limited.simulated_ns
+    );
+    let uses = &limited.knob_uses;
+    assert!(uses.values().all(|uses| uses.outcome == KnobOutcome::Acted), "{uses:?}");
+    assert_eq!(limited, run(&[(Knob::MemoryMax, 4 * MIB), zram]), "one seed gives one result");
+}
+
+#[test]
+fn without_swap_it_is_killed_and_who_waits_for_it_ends() {
+    let run = run(&[(Knob::MemoryMax, 4 * MIB)]);
+    let group = &run.cgroups[0];
+    assert!(group.killed_ns.is_some_and(|ns| ns < 20_000_000), "{group:?}");
+    assert_eq!((group.event("oom_kill"), group.event("oom")), (1, 1));
+    assert!(run.notes.iter().any(|note| note.starts_with("one was killed after 0.0")), "{:?}", run.notes);
+}
+
+#[test]
+fn a_limit_that_nothing_reaches_changes_no_figure_but_says_what_was_charged() {
+    let limited = run(&[(Knob::MemoryMax, 64 * MIB)]);
+    let free = run(&[]);
+    assert_eq!(limited.simulated_ns, free.simulated_ns);
+    assert!((8 * MIB..9 * MIB).contains(&limited.cgroups[0].peak), "{:?}", limited.cgroups);
+    let uses = &limited.knob_uses["memory.max"];
+    assert_eq!(uses.outcome, KnobOutcome::Consulted);
+    assert!(uses.nearest.contains("MiB"), "{uses:?}");
+}
+
+#[test]
+fn high_delays_who_cannot_reclaim_and_kills_nobody() {
+    let run = run(&[(Knob::MemoryHigh, 4 * MIB)]);
+    let group = &run.cgroups[0];
+    assert!(group.event("high") > 0 && group.killed_ns.is_none() && group.high_delay_ns > 1_000_000_000);
+    assert!(run.simulated_ns > group.high_delay_ns);
+}
+
+#[test]
+fn one_of_two_recordings_can_be_limited_alone() {
+    let both = Source::Programs(vec![program("one"), program("two.2")]);
+    let settings = ["transparent_hugepage.enabled=never", "zram.disksize=64M", "cgroup.two.2.memory.max=4M"];
+    let settings: Vec<Setting> = settings.iter().map(|text| parse_setting(text).unwrap()).collect();
+    let variants = combinations(&settings);
+    assert_eq!(
+        variants[0].name(),
+        "transparent_hugepage.enabled=never zram.disksize=67108864 cgroup.two.2.memory.max=4194304"
+    );
+    let run = run_of(&both, &variants[0]);
+    let swapped: Vec<(&str, bool)> =
+        run.cgroups.iter().map(|group| (group.name.as_str(), group.count("pswpout") > 0)).collect();
+    assert_eq!(swapped, [("one", false), ("two.2", true)]);
+}
+
+#[test]
+fn a_disk_is_waited_for() {
+    let on = |swap| run(&[(Knob::MemoryMax, 6 * MIB), swap]);
+    let (zram, disk) = (on((Knob::ZramDisksize, 64 * MIB)), on((Knob::SwapDisk, 64 * MIB)));
+    let busy = |run: &Run| run.program.unwrap().cpu_ns;
+    assert!(disk.counter("pswpin") > 500 && zram.counter("pswpin") > 500);
+    assert!(busy(&disk) < busy(&zram), "a disk takes no CPU time");
+    assert!(disk.simulated_ns - busy(&disk) > disk.counter("pswpin") * 80_000, "it is waited for");
+}
+
+#[test]
+fn a_file_of_a_cgroup_is_named_by_its_recording() {
+    let refused = |text: &str| parse_setting(text).unwrap_err().to_string();
+    insta::assert_snapshot!(
+        [refused("cgroup.db.vm.swappiness=1"), refused("cgroup.memory.max=1G"), refused("memory.max=lots")].join("\n"),
+        @r"
+    'cgroup.db.vm.swappiness' is no setting of a cgroup: it is cgroup.NAME. and one of memory.max, memory.high, memory.low, memory.min, memory.swap.max
+    'cgroup.memory.max' is no setting of a cgroup: it is cgroup.NAME. and one of memory.max, memory.high, memory.low, memory.min, memory.swap.max
+    memory.max = lots cannot be: it takes max, a number, a size (64M) or a range with a step (0-100:20)
+    "
+    );
+}

@@ -1,0 +1,130 @@
+//! What writing and reading a page of swap takes: a CPU's time where swap is compressed memory, a turn at the disk otherwise.
+//!
+//! A disk serves one page at a time, in the order in which they come, at a steady rate. Who reads waits for its turn and for the
+//! disk's latency; who writes goes on, unless so many pages wait to be written that a block device's queue would be full.
+
+use std::cell::Cell;
+
+use mm::{Nanos, SwapIo};
+
+use crate::engine::Core;
+use crate::machine::SimMachine;
+use crate::time::{Ticks, from_nanos};
+
+/// Pages that may wait to be written before who writes waits too: `nr_requests`, 128 in Linux by default, of a page each.
+const QUEUE: Ticks = 128;
+
+/// What a page takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SwapTimes {
+    /// Nothing.
+    #[default]
+    None,
+    /// The CPU's own time.
+    Compressed {
+        /// To compress a page and put it away.
+        write: Nanos,
+        /// To find it and get it back.
+        read: Nanos,
+    },
+    /// A disk's.
+    Disk {
+        /// From the beginning of a read to its end, the page's own turn apart.
+        latency: Nanos,
+        /// A page's turn.
+        page: Nanos,
+    },
+}
+
+/// The device.
+#[derive(Debug, Default)]
+pub(crate) struct Swap {
+    times: Cell<SwapTimes>,
+    /// When the disk will have served all that has come.
+    free_at: Cell<Ticks>,
+}
+
+impl Swap {
+    /// A page comes at `now`: when it has had its turn.
+    fn book(&self, now: Ticks, page: Ticks) -> Ticks {
+        let done = now.max(self.free_at.get()) + page;
+        self.free_at.set(done);
+        done
+    }
+}
+
+impl SimMachine {
+    /// Swap takes so long from now on.
+    pub fn set_swap_times(&self, times: SwapTimes) {
+        self.0.swap().times.set(times);
+    }
+}
+
+impl Core {
+    pub(crate) fn swap_io(&self, io: SwapIo) {
+        if !self.in_task() {
+            return;
+        }
+        match (self.swap().times.get(), io) {
+            (SwapTimes::None, _) => {}
+            (SwapTimes::Compressed { write: time, .. }, SwapIo::Write)
+            | (SwapTimes::Compressed { read: time, .. }, SwapIo::Read) => self.instructions(from_nanos(time)),
+            (SwapTimes::Disk { latency, page }, io) => {
+                // Requests come in order of simulated time.
+                self.sync();
+                let page = from_nanos(page);
+                let done = self.swap().book(self.now(), page);
+                if !self.may_sleep() {
+                    return;
+                }
+                match io {
+                    SwapIo::Read => self.sleep(done + from_nanos(latency)),
+                    SwapIo::Write => self.sleep(done.saturating_sub(QUEUE * page)),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use mm::Machine;
+
+    use super::*;
+    use crate::{Profile, Sim, SimOptions, TaskSpec};
+
+    /// When a task that does `io` so many times is through, ns from its start.
+    fn takes(times: SwapTimes, io: SwapIo, count: u32) -> u64 {
+        let mut sim = Sim::new(&Profile::load("kvm-genoa-2c").unwrap(), SimOptions::default());
+        let (machine, took) = (sim.machine(), Rc::new(Cell::new(0)));
+        machine.set_swap_times(times);
+        let seen = Rc::clone(&took);
+        sim.spawn(TaskSpec::new("swaps"), move || {
+            let begun = machine.now();
+            (0..count).for_each(|_| machine.swap_io(io));
+            seen.set(machine.now().0 - begun.0);
+        });
+        sim.run(None).unwrap();
+        took.get()
+    }
+
+    #[test]
+    fn compression_takes_the_cpus_time() {
+        let times = SwapTimes::Compressed { write: Nanos(3000), read: Nanos(2000) };
+        assert_eq!([SwapIo::Write, SwapIo::Read].map(|io| takes(times, io, 10)), [30_000, 20_000]);
+        assert_eq!(takes(SwapTimes::None, SwapIo::Read, 10), 0);
+    }
+
+    #[test]
+    fn readers_wait_for_a_disk_and_writers_only_for_its_queue() {
+        let times = SwapTimes::Disk { latency: Nanos(100_000), page: Nanos(10_000) };
+        // A wake-up comes after each sleep.
+        let read = takes(times, SwapIo::Read, 10);
+        assert!((1_100_000..1_100_000 + 10 * 10_000).contains(&read), "{read}");
+        assert_eq!(takes(times, SwapIo::Write, 128), 0);
+        let written = takes(times, SwapIo::Write, 228);
+        assert!((1_000_000..1_000_000 + 100 * 10_000).contains(&written), "{written}");
+    }
+}
