@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser axe screenshots lint bench results evidence knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme wheel python python-short mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme wheel python python-short mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, three seeds each, into docs/results.md and docs/results/"
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
+	@echo "make fit         what all machines' costs share, fitted to all published rows together, and docs/costs.md; python3, some minutes"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make programs    six real programs under several settings, real beside predicted, into docs/programs.md; root, ~10 min"
 	@echo "make tune        a race beside the grid that it saves, case by case (docs/tune.md); root, some minutes a case"
@@ -73,6 +74,9 @@ results: build
 evidence: build
 	target/release/freehold evidence --conformance conformance -o crates/lab/src/evidence/held.toml
 	$(CARGO) run --release --locked -q -p freehold -- evidence --how-wrong -o docs/how-wrong.md
+
+fit: build
+	scripts/fit
 
 knobs: build
 	target/release/freehold knobs page $(RECORDINGS:%=recordings/%.rec) --machine kvm-genoa-2c,xeon-snb -o docs/knobs.md

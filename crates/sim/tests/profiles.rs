@@ -131,7 +131,7 @@ fn wrong_figures_are_named() {
     insta::assert_snapshot!(replace("l1_ns = { value = 1.4", "l1_ns = { value = 'fast'"), @"machine mine: cache.l1_ns: value must be a number, not string");
     insta::assert_snapshot!(replace("l1_ns", "l1_latency_ns"), @"machine mine: cache.l1_latency_ns is not known");
     insta::assert_snapshot!(replace("[prefetch]", "[prefetch]\noverlap = 1"), @"machine mine: prefetch.overlap is not known (did you mean prefetch.overlap_ratio?)");
-    insta::assert_snapshot!(replace("local_ns = { value = 80.8, kind = \"published\"", "local_ns = { value = 80.8, kind = \"guessed\""), @r#"machine mine: dram.local_ns: kind is "guessed", not one of measured, published, fitted, estimated"#);
+    insta::assert_snapshot!(replace("local_ns = { value = 80.8, kind = \"published\"", "local_ns = { value = 80.8, kind = \"guessed\""), @r#"machine mine: dram.local_ns: kind is "guessed", not one of measured, published, fitted, counted, estimated"#);
     insta::assert_snapshot!(replace("local_ns = {", "local_ns = 5 #"), @"machine mine: dram.local_ns must be { value, kind, source }: a bare integer has no source");
     insta::assert_snapshot!(replace("[dram]", "[dram"), @"machine mine: unclosed table, expected `]`");
     insta::assert_snapshot!(wrong(|_| "extends = 'xeon-8260'\n[cache]\nl1_ns = { value = 1.0, kind = 'estimated' }".into()), @"machine mine: cache.l1_ns: source is missing");

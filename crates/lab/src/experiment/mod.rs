@@ -19,6 +19,7 @@ mod run;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod tracer;
 
 pub use error::{ExperimentError, is_path};
 pub use funclatency::{emd_buckets, read as read_funclatency};
@@ -29,3 +30,4 @@ pub use run::{Detail, Options, inexact_rows, refusals, run, simulate, simulation
 pub use spec::{
     Case, Comparison, Criterion, Experiment, Figure, Form, Histogram, Published, Setup, Sweep, Variant, Way,
 };
+pub use tracer::Tracer;

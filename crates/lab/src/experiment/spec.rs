@@ -5,9 +5,10 @@ use std::fmt;
 use mm::policy::Mechanism;
 use mm::{Cpu, Knob, Nanos, Policy};
 use serde::Deserialize;
-use sim::Profile;
+use sim::{Profile, ProfileError};
 
 use super::metric::Metric;
+use super::tracer::Tracer;
 use crate::measurements::{Confidence, Latency, NotCompared, Role};
 use crate::scene::Phase;
 use crate::workloads::WorkloadSpec;
@@ -63,6 +64,8 @@ pub struct Variant {
 pub struct Setup {
     /// The machine.
     pub profile: Profile,
+    /// What took the published times, where its cost is known.
+    pub tracer: Option<Tracer>,
     /// Whose rules.
     pub policy: Policy,
     /// Knobs that are set before anything runs.
@@ -253,6 +256,14 @@ impl fmt::Display for Form {
 }
 
 impl Setup {
+    /// The machine as it is while somebody measures.
+    ///
+    /// # Errors
+    /// The tracer's cost is more than a path of a machine can have, which may be so on another machine than the file's.
+    pub fn measured(&self) -> Result<Profile, ProfileError> {
+        self.tracer.as_ref().map_or_else(|| Ok(self.profile.clone()), |tracer| tracer.on(&self.profile))
+    }
+
     /// The mechanisms that its workload is there to test.
     pub fn tests(&self) -> &'static [Mechanism] {
         self.workload.clone().try_into::<WorkloadSpec>().map_or(&[], |workload| workload.tests())

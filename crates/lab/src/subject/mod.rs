@@ -108,9 +108,9 @@ impl Subject {
             }
             Self::Case(experiment, case) => {
                 let variant = &experiment.variants[case.variant];
-                let Setup { profile, cpus, workload, shrink, warm_up, .. } = &variant.setup;
+                let Setup { profile, tracer, cpus, workload, shrink, warm_up, .. } = &variant.setup;
                 let phases = (&variant.phases, case.phase);
-                format!("{workload} {shrink} {warm_up:?} {cpus:?} {phases:?} {}", profile.digest())
+                format!("{workload} {shrink} {warm_up:?} {cpus:?} {phases:?} {tracer:?} {}", profile.digest())
             }
             #[cfg(test)]
             Self::Made(_) => content.to_owned(),

@@ -47,13 +47,16 @@ pub enum FigureKind {
     Published,
     /// Chosen so that some published result comes out; the source says which.
     Fitted,
+    /// Instructions that were counted in a real kernel, made a time by a core's clock and pace.
+    Counted,
     /// Our estimate.
     Estimated,
 }
 
 impl FigureKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Measured, Self::Published, Self::Fitted, Self::Estimated];
+    pub const ALL: [Self; 5] =
+        [Self::Measured, Self::Published, Self::Fitted, Self::Counted, Self::Estimated];
 
     /// The name in a profile.
     pub const fn name(self) -> &'static str {
@@ -61,6 +64,7 @@ impl FigureKind {
             Self::Measured => "measured",
             Self::Published => "published",
             Self::Fitted => "fitted",
+            Self::Counted => "counted",
             Self::Estimated => "estimated",
         }
     }
@@ -89,8 +93,13 @@ const fn figure(key: &'static str, min: f64, max: f64) -> FigureSpec {
     FigureSpec { key, min, max, meaning: "" }
 }
 
+/// A figure that others are derived from.
+pub(super) const fn base(key: &'static str, min: f64, max: f64) -> FigureSpec {
+    figure(key, min, max)
+}
+
 impl FigureSpec {
-    const fn is(self, meaning: &'static str) -> Self {
+    pub(super) const fn is(self, meaning: &'static str) -> Self {
         Self { meaning, ..self }
     }
 }

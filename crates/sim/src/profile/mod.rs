@@ -1,9 +1,11 @@
 //! Machine profiles: what a simulated machine is made of and what things cost on it, each figure with its source.
 //!
 //! A profile is a TOML file. Its `[topology]` is a [`Shape`]; the other sections give the figures of [`FIGURES`], each
-//! as `{ value, kind, source }`. A profile may extend another one and say only what differs. The profiles that come
+//! as `{ value, kind, source }`, or what some of them follow from ([`BASES`]). A profile may extend another one and say only what differs. The profiles that come
 //! with the program are compiled into it.
 
+mod counts;
+mod derive;
 mod digest;
 mod extend;
 mod figure;
@@ -18,6 +20,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use derive::BASES;
 pub use digest::digest;
 pub use figure::{FIGURES, Figure, FigureKind, FigureSpec, FigureSpread, figure_spec};
 use mm::{Cpu, Topology};

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::extend::Laid;
 use super::figure::{FIGURES, Figure, FigureKind, FigureSpec, FigureSpread};
 use super::shape::{LOW_END_MIB, NodeShape, Shape, SmtNumbering};
-use super::{Profile, ProfileError, did_you_mean, missing};
+use super::{BASES, Profile, ProfileError, derive, did_you_mean, missing};
 
 type Read<T> = Result<T, String>;
 
@@ -40,6 +40,7 @@ pub(super) fn profile(name: &str, laid: Laid) -> Result<Profile, ProfileError> {
     let mut build = || -> Read<Profile> {
         let own_name = optional(&mut table, "name", string)?.unwrap_or_else(|| name.into());
         let title = optional(&mut table, "title", string)?.unwrap_or_default();
+        derive::fill(&mut table)?;
         check_keys(&table)?;
         if let Some(all) = missing::in_a_line(&table, &lines).filter(|_| table.contains_key("topology")) {
             return Err(all);
@@ -94,6 +95,11 @@ pub(super) fn unknown_key(key: &str) -> String {
     format!("{key} is not known{}", did_you_mean(key, FIGURES.iter().map(|spec| spec.key)))
 }
 
+/// The same of a key of [`BASES`].
+pub(super) fn unknown_base(key: &str) -> String {
+    format!("{key} is not known{}", did_you_mean(key, BASES.iter().map(|spec| spec.key)))
+}
+
 pub(super) fn check_range(spec: &FigureSpec, value: f64) -> Read<()> {
     if (spec.min..=spec.max).contains(&value) {
         return Ok(());
@@ -111,7 +117,7 @@ pub(super) fn check_order(figures: &BTreeMap<&'static str, Figure>) -> Read<()> 
     Ok(())
 }
 
-fn figure(key: &str, value: Value) -> Read<Figure> {
+pub(super) fn figure(key: &str, value: Value) -> Read<Figure> {
     let Value::Table(mut table) = value else {
         return Err(format!(
             "{key} must be {{ value, kind, source }}: a bare {} has no source",

@@ -56,6 +56,18 @@ pub(super) struct File {
     pub(super) workload: Parameters,
     pub(super) confidence: Option<Confidence>,
     pub(super) because: Option<String>,
+    /// What measuring cost, inside of what was measured.
+    pub(super) tracer: Option<TracerEntry>,
+}
+
+/// What took the published times, and is in them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TracerEntry {
+    /// On each refill and each drain.
+    pub(super) ns: Spanned<f64>,
+    /// Which tracer, and where the figure is from.
+    pub(super) because: String,
 }
 
 fn three() -> Spanned<u32> {

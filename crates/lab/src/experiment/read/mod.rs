@@ -42,6 +42,7 @@ pub(super) fn experiment(source: &Source<'_>) -> Read<Experiment> {
         workload: &file.workload,
         confidence: file.confidence,
         because: file.because.as_deref(),
+        tracer: file.tracer.as_ref(),
     };
     let variants = file
         .variant

@@ -69,6 +69,7 @@ fn cell(source: &Source<'_>, defaults: &Defaults<'_>, entry: &SweepEntry, at: &C
         workload: &entry.workload,
         confidence: entry.confidence,
         because: entry.because.as_deref(),
+        tracer: None,
     };
     let said = Said { what: "the sweep".into(), span: entry.knob.span(), own, phases: &[] };
     let mut cell = built(source, defaults, &said, "")?;

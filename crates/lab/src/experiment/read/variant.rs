@@ -6,12 +6,13 @@ use mm::{Cpu, Knob, Nanos, Policy};
 use sim::Profile;
 use toml::Spanned;
 
-use super::file::{KnobEntries, KnobEntry, Parameters, PhaseEntry, VariantEntry};
+use super::file::{KnobEntries, KnobEntry, Parameters, PhaseEntry, TracerEntry, VariantEntry};
 use super::parameters::overlaid;
 use super::published;
 use super::words::{check_name, one_line};
 use crate::experiment::error::{Place, Read, Source, is_path};
 use crate::experiment::spec::{Setup, Variant};
+use crate::experiment::tracer::Tracer;
 use crate::measurements::Confidence;
 use crate::scene::Phase;
 use crate::stage::placement::parse_cpu_list;
@@ -34,6 +35,7 @@ pub(super) struct Defaults<'a> {
     pub(super) workload: &'a Parameters,
     pub(super) confidence: Option<Confidence>,
     pub(super) because: Option<&'a str>,
+    pub(super) tracer: Option<&'a TracerEntry>,
 }
 
 /// What one variant or cell of a sweep says.
@@ -62,6 +64,7 @@ pub(super) fn variant(
         workload: &entry.workload,
         confidence: entry.confidence,
         because: entry.because.as_deref(),
+        tracer: None,
     };
     let said =
         Said { what: format!("variant {}", entry.name), span: entry.name.span(), own, phases: &entry.phase };
@@ -103,6 +106,7 @@ pub(super) fn built(
         return Err(missing());
     }
     let profile = profile(source, machine)?;
+    let tracer = defaults.tracer.map(|entry| tracer(place, entry, &profile)).transpose()?;
     let policy =
         own.policy.or(defaults.policy).map_or_else(|| Ok(Policy::default()), |name| policy(place, name))?;
     workload.check::<WorkloadSpec>(place)?;
@@ -122,6 +126,7 @@ pub(super) fn built(
         setup: Setup {
             cpus: cpus(place, own.cpus.or(defaults.cpus), &profile)?,
             profile,
+            tracer,
             policy,
             knobs: all,
             workload: workload.table(),
@@ -200,6 +205,17 @@ fn profile(source: &Source<'_>, name: &Spanned<String>) -> Read<Profile> {
         (_, false) => Profile::load(text),
     };
     loaded.map_err(|error| at(error.to_string()))
+}
+
+/// What measured, as long as it can be added to `machine`.
+fn tracer(place: Place<'_>, entry: &TracerEntry, machine: &Profile) -> Read<Tracer> {
+    let tracer = Tracer { ns: *entry.ns.get_ref(), because: one_line(&entry.because) };
+    let wrong = |problem: String| place.error(&entry.ns.span(), format!("tracer.ns: {problem}"));
+    if tracer.ns < 0.0 {
+        return Err(wrong("less than nothing".into()));
+    }
+    tracer.on(machine).map_err(|error| wrong(error.to_string()))?;
+    Ok(tracer)
 }
 
 fn policy(place: Place<'_>, name: &Spanned<String>) -> Read<Policy> {

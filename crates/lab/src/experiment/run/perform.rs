@@ -23,7 +23,7 @@ pub(super) fn perform(variant: &Variant, seed: u64) -> Result<Vec<Outcome>, Stri
     let setup = &variant.setup;
     let workload = WorkloadSpec::deserialize(setup.workload.clone());
     let scene = Scene {
-        profile: setup.profile.clone(),
+        profile: setup.measured().map_err(|error| error.to_string())?,
         policy: setup.policy.clone(),
         knobs: setup.knobs.clone(),
         workload: workload.map_err(|error| format!("workload: {}", error.message()))?,
