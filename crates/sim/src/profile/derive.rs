@@ -108,7 +108,7 @@ pub(super) fn fill(table: &mut Table) -> Read<()> {
         offer(table, key, || bases.time(parts));
     }
     for &(key, parts) in STARTED {
-        offer(table, key, || bases.started(bases.time(parts)));
+        offer(table, key, || bases.started(&bases.time(parts)));
     }
     if let Some(l1) = value(table, "cache.l1_ns") {
         offer(table, "cpu.touch_ns", || bases.touch(l1));
@@ -171,7 +171,7 @@ impl Bases {
         counted(parts.iter().map(time).sum(), format!("{}, {clock} GHz; {BUILD}, counted", all.join(" and ")))
     }
 
-    fn started(&self, path: Figure) -> Figure {
+    fn started(&self, path: &Figure) -> Figure {
         let Figure { value, kind, source, .. } = self.figure("model.start_ns");
         let source = format!("{}; and {value} ns of a start: {source}", path.source);
         Figure::new(rounded(path.value + value), *kind, source)
