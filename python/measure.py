@@ -45,7 +45,7 @@ def beside_the_command(command: str, rounds: int) -> None:
         f"loop = freehold.Recording({str(LOOP)!r})\n"
         f"freehold.replay(loop, machine={MACHINE!r}, copies=4, seeds=2, jobs=1).to_json()\n"
     )
-    ways = {"command": words, "python": [sys.executable, "-c", script]}
+    ways = {"command": words, "python": [sys.executable, "-I", "-c", script]}
     used: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(rounds):
         for name in ways if turn % 2 == 0 else reversed(ways):
@@ -58,7 +58,7 @@ def beside_the_command(command: str, rounds: int) -> None:
 
 def peak(script: str) -> tuple[float, float]:
     """Seconds and MiB that a script takes beyond what it printed at its half."""
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     seconds, mib = ran.stdout.split()[-2:]
     return float(seconds), float(mib)
 
@@ -134,7 +134,7 @@ def thousand_runs(tiny: Path, folder: Path) -> None:
         f"grid = Grid([{str(tiny)!r}], [{MACHINE!r}], {{'vm.watermark_scale_factor': [10, 100]}}, seeds=500)\n"
         f"sweep(grid, {str(folder / 'killed')!r}, progress=lambda *said: print(*said, flush=True))\n"
     )
-    driver = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    driver = subprocess.Popen([sys.executable, "-I", "-c", script], stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None
     for _ in range(400):
         driver.stdout.readline()

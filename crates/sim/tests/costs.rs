@@ -100,7 +100,7 @@ fn what_a_profile_says_itself_is_left() {
         (5.0, FigureKind::Measured)
     );
     let stock = Profile::load("xeon-8260").unwrap();
-    assert_eq!(mine.value("path.unmap_ns"), stock.value("path.unmap_ns"));
+    assert_eq!(figure(&mine, "path.unmap_ns"), figure(&stock, "path.unmap_ns"));
 }
 
 #[test]

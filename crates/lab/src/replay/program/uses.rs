@@ -103,7 +103,7 @@ impl Area {
                 let grows = minus_ln(moment.share.min(since.share)) - minus_ln(since.share);
                 let power = (grows / minus_ln(moment.within / since.within)).clamp(POWERS[0], POWERS[1]);
                 // One moment says little.
-                let power = self.seen.map_or(power, |before| (before + power) / 2.0);
+                let power = self.seen.map_or(power, |before| f64::midpoint(before, power));
                 self.seen = Some(power);
                 let share = exp(minus_ln(since.share) / power);
                 (power, Farthest::PerNs(power / since.within / share))
@@ -258,7 +258,9 @@ impl Uses {
         }
         let (rest, looked_at) = self.areas.split_last_mut().expect("there is always the rest");
         rest.found = [None; 2];
-        looked_at.iter_mut().for_each(|area| area.shape(now.saturating_sub(area.born_ns)));
+        for area in looked_at.iter_mut() {
+            area.shape(now.saturating_sub(area.born_ns));
+        }
     }
 
     /// Pages that `own_ns` of the process's time use.
