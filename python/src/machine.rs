@@ -78,7 +78,7 @@ impl Machine {
         self.0.topology().nodes.len()
     }
 
-    /// Every figure with its unit, its kind (published, measured, fitted, estimated) and its source.
+    /// Every figure with its unit, its kind (published, measured, counted, fitted, estimated) and its source.
     #[getter]
     fn figures(&self) -> PyResult<Table> {
         let all: Vec<_> = self.0.figures().collect();
