@@ -242,6 +242,11 @@ impl Locks {
         Some(Given { class: state.class, held, to })
     }
 
+    /// Whoever holds `lock` is taken down with its task: nothing is measured, and who waits is taken down as well.
+    pub(crate) fn let_go(&mut self, lock: SimLock) {
+        self.state(lock).holder = NOBODY;
+    }
+
     pub(crate) fn has_waiters(&self, lock: SimLock) -> bool {
         !self.states[lock.0 as usize].waiters.is_empty()
     }

@@ -71,12 +71,16 @@ impl Core {
             assert!(held, "a lock given back outside of any task was not taken there");
             return;
         }
+        if self.ending.get() {
+            // The clock is the last task's that ran, and nobody goes on: neither hold nor waiters count any more.
+            return self.locks.borrow_mut().let_go(lock);
+        }
         let given = self.locks.borrow_mut().give(lock, self.owner(), self.clock.get(), &self.costs);
         let Some(given) = given else {
             return self.misused(lock, "gives back", "it does not hold");
         };
         self.meter.borrow_mut().held(self.span(), given.class, given.held);
-        if let Some(grant) = given.to.filter(|_| !self.ending.get()) {
+        if let Some(grant) = given.to {
             let mut sched = self.sched.borrow_mut();
             let span = (sched.tasks[grant.who.task as usize].spans & 15) as usize;
             let wait = grant.at - grant.since;
