@@ -59,7 +59,8 @@ impl Search {
     ) -> PyResult<Self> {
         let texts = |of: Option<&Bound<'_, PyAny>>, what| of.map_or(Ok(vec![]), |of| words::list(of, what));
         let terms = Terms {
-            settings: &parse_settings_of_all(&words::settings(set)?).map_err(|error| failed(no_setting(&error)))?,
+            settings: &parse_settings_of_all(&words::settings(set)?)
+                .map_err(|error| failed(no_setting(&error)))?,
             policy,
             variant,
             copies,

@@ -36,7 +36,8 @@ pub(crate) fn why<'py>(
     jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Outcome> {
-    let settings = parse_settings_of_all(&words::settings(set)?).map_err(|error| failed(no_setting(&error)))?;
+    let settings =
+        parse_settings_of_all(&words::settings(set)?).map_err(|error| failed(no_setting(&error)))?;
     let goals = goal.map_or(Ok(vec![]), |goal| words::list(goal, "goal: names of figures"))?;
     let asked = Asked {
         from: from_,
