@@ -10,7 +10,7 @@ use crate::error::failed;
 /// What each file's kernel counted beside what the rules give, as `freehold conform --json` has it.
 #[pyfunction]
 #[pyo3(signature = (*files))]
-pub(crate) fn conform<'py>(py: Python<'py>, files: Vec<PathBuf>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn conform(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
     let mut outcomes = vec![];
     for path in &files {
         py.check_signals()?;

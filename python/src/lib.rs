@@ -5,6 +5,10 @@
 //! that the command line prints, and its tables as Arrow's ([`table`]), which pandas and polars take without a copy. Names, defaults and
 //! errors are the command line's.
 
+#![forbid(unsafe_code)]
+// Arguments are what Python hands over.
+#![allow(clippy::needless_pass_by_value)]
+
 mod conform;
 mod error;
 mod experiment;

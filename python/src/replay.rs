@@ -61,7 +61,7 @@ pub(crate) fn replay<'py>(
     let total = plans.iter().map(|plan| (plan.variants().len() * plan.seeds().count()) as u64).sum();
     let runs = work(py, &Hands { jobs, total, step: 1, progress }, |done| {
         let done = |run: &lab::measurements::Run| {
-            done(&format!("{} {}, seed {}", run.machine, run.variant, run.seed), 1)
+            done(&format!("{} {}, seed {}", run.machine, run.variant, run.seed), 1);
         };
         replay_all(&source, &plans, &done)
     })?;

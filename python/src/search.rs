@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lab::measurements::Document;
 use lab::replay::parse_settings_of_all;
@@ -196,7 +196,7 @@ fn workload(of: &Bound<'_, PyAny>) -> PyResult<Workload> {
 }
 
 /// What another build simulated does not count.
-fn opened(py: Python<'_>, path: &PathBuf) -> PyResult<Journal> {
+fn opened(py: Python<'_>, path: &Path) -> PyResult<Journal> {
     let module: PathBuf = py.import("freehold._freehold")?.getattr("__file__")?.extract()?;
     let build = digest(fs::read(&module).map_err(failed)?);
     Journal::open(path, &format!("{} {build}", env!("CARGO_PKG_VERSION"))).map_err(failed)

@@ -8,7 +8,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt64Array,
+    Array, ArrayRef, DictionaryArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray,
+    UInt64Array,
 };
 use arrow_schema::Schema;
 use pyo3::IntoPyObjectExt;
@@ -43,7 +44,7 @@ impl Column {
 
     /// Numbers, some of which may be missing.
     pub(crate) fn number(name: &'static str, values: impl Iterator<Item = Option<f64>>) -> Self {
-        Self { name, values: Arc::new(Float64Array::from_iter(values)) }
+        Self { name, values: Arc::new(values.collect::<Float64Array>()) }
     }
 }
 
@@ -93,7 +94,7 @@ impl Table {
             return Err(failed(format!("no column `{name}`; there are {}", self.column_names().join(", "))));
         };
         let words =
-            values.as_dictionary_opt::<Int32Type>().and_then(|words| words.downcast_dict::<StringArray>());
+            values.as_dictionary_opt::<Int32Type>().and_then(DictionaryArray::downcast_dict::<StringArray>);
         if let Some(words) = words {
             return words.into_iter().collect::<Vec<_>>().into_bound_py_any(py);
         }
@@ -109,7 +110,7 @@ impl Table {
     /// Bytes that its columns take.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.0.columns().iter().map(|column| column.get_array_memory_size()).sum()
+        self.0.columns().iter().map(Array::get_array_memory_size).sum()
     }
 
     /// As a `pyarrow.Table`.
