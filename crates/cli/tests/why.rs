@@ -78,12 +78,12 @@ fn parts_and_settings_are_sides_too() {
 fn a_pair_that_is_the_same_here_is_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let rec = recording(folder.path(), 2000);
-    let text = |to: &str| {
-        stdout(&["why", rec.to_str().unwrap(), MACHINE, "--from", "linux-6.13", "--to", to, "--seeds", "1"])
+    let text = |from: &str, to: &str| {
+        stdout(&["why", rec.to_str().unwrap(), MACHINE, "--from", from, "--to", to, "--seeds", "1"])
     };
-    let same = text("linux-6.14");
-    assert!(same.contains("linux-6.13 and linux-6.14 have the same rules here."), "{same}");
-    let idle = text("linux-6.15");
+    let same = text("linux-6.16", "linux-6.17");
+    assert!(same.contains("linux-6.16 and linux-6.17 have the same rules here."), "{same}");
+    let idle = text("linux-6.14", "linux-6.15");
     assert!(idle.contains("none of it changes anything here, to the bit: fallback"), "{idle}");
 }
 

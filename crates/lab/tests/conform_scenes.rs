@@ -96,6 +96,21 @@ fn private_memory_under_a_limit_goes_to_zram() {
     assert_counted("anon-zram-60-classic", (15.0, 10.0), &but);
 }
 
+/// The same programs on kernels that keep pages by generations: nothing of them was fitted.
+#[test]
+fn files_by_generations() {
+    assert_counted("file-loop-mglru", (3.0, 1.0), &BY_REQUESTS);
+    assert_counted("zipf-scan-mglru", (6.0, 1.0), &BY_REQUESTS);
+    assert_counted("exec-map-mglru", (3.0, 4.0), &BY_REQUESTS);
+}
+
+#[test]
+fn a_group_at_its_limit_by_generations() {
+    assert_counted("mix-max-mglru", (2.0, 1.0), &[]);
+    assert_counted("mix-max-mglru-6.18", (2.0, 1.0), &[]);
+    assert_counted("anon-zram-10-mglru", (1.0, 1.0), &[]);
+}
+
 /// Where node 0 ends is off by 205 of 57,344 pages.
 #[test]
 fn memory_lands_on_the_nodes_that_policies_say() {

@@ -46,7 +46,7 @@ pub use ground::{
     MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology, WordSize, Work,
     ZoneId, ZoneKind, ZoneSpec,
 };
-pub use lru::{Lru, LruDoor, LruGround, MigrateError, Owners};
+pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners};
 pub use memcg::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};
 pub use mm::Mm;
 pub use pages::pcp::{PageSizing, Pressure, Setting, Tuning};
@@ -56,7 +56,7 @@ pub use pages::{
     Above, AllocError, Counters, Frame, FrameKind, FrameState, FreeError, MemMap, NodeMask, OrderChoice,
     Pages, PagesGround, ReclaimState, Request, Search, Steps, Urgency, Zone, ZoneBlock, Zonelists,
 };
-pub use reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
+pub use reclaim::{GenReclaimDoor, Reclaim, ReclaimDoor, ReclaimGround};
 pub use rules::knobs::{KNOBS, Knob, KnobError, KnobId, KnobUse, Knobs, Margin, Verdict};
 pub use rules::policy::{Policy, PolicyError};
 pub use views::check::ZonePages;

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use crate::cache::{FilesDoor, FilesGround, PageCache};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
 use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, Topology, ZoneKind};
-use crate::lru::{Lru, LruDoor, LruGround, MigrateError, Owners};
+use crate::lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners};
 use crate::memcg::{GroupAsk, GroupId, MemcgDoor, MemcgGround, Memcgs};
 use crate::pages::{
     Above, AllocError, FreeError, MemMap, Pages, PagesGround, Request, Search, Zone, ZoneBlock,
@@ -72,6 +72,7 @@ impl<M: Machine> Mm<M> {
         let _change = self.knobs_change.lock(self.machine());
         self.knobs().set(knob, value)?;
         self.pages.apply_knobs();
+        GenDoor::on(self).switch_generations(self.knobs().get(Knob::LruGenEnabled));
         self.slabs().resize_caches();
         Ok(())
     }

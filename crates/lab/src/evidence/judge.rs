@@ -246,7 +246,7 @@ fn changer(policy: &Policy) -> String {
 
 fn no_mglru() -> String {
     format!(
-        "distributions' kernels from {MGLRU} on run MGLRU by default, and only the older LRU lists are here"
+        "distributions' kernels from {MGLRU} on run MGLRU by default, and policies here the older LRU lists unless lru_gen.enabled is set"
     )
 }
 

@@ -93,6 +93,7 @@ pub(crate) fn spaces() -> Vec<Case> {
         case(Knob::DirtyRatio, 1, writers(), small_process()),
         case(Knob::DirtyBackgroundRatio, 1, writers(), small_process()),
         case(Knob::DemotionEnabled, 1, cold_pages(), with_room(cold_pages())),
+        case(Knob::LruGenEnabled, 7, demotes(cold_pages()), demotes(with_room(cold_pages()))),
         case(Knob::Swappiness, 0, demotes(cold_pages()), demotes(with_room(cold_pages()))),
     ]
 }

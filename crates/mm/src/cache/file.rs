@@ -11,6 +11,7 @@ use super::{FilesDoor, FilesGround};
 use crate::ground::{
     AtomicU32, Chore, FileId, Guard, LockClass, Locked, Machine, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
 };
+use crate::lru::By;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::memcg::GroupId;
 use crate::pages::{AllocError, Placement, Request};
@@ -48,6 +49,19 @@ pub(super) struct FileState {
     pub(super) window: Window,
     /// What reclaim took, and when, until it comes back.
     pub(super) shadows: Shadows,
+}
+
+/// Who asks for pages of a file, and from where they may be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asker {
+    pub(crate) placement: Placement,
+    pub(crate) by: By,
+}
+
+impl From<Placement> for Asker {
+    fn from(placement: Placement) -> Self {
+        Self { placement, by: By::Other }
+    }
 }
 
 /// What a page is wanted for.
@@ -173,7 +187,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, (Wanted::Contents, from))?;
+        let (pfn, hit) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
         self.lru().mark_accessed(pfn);
         self.lru().put_page(pfn);
         Ok(if hit { Cached::Hit } else { Cached::Miss })
@@ -190,7 +204,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, (Wanted::Overwritten, from))?;
+        let (pfn, hit) = self.file_page(file, index, (Wanted::Overwritten, from.into()))?;
         self.mark_dirty(pfn);
         self.lru().mark_accessed(pfn);
         self.lru().put_page(pfn);
@@ -204,7 +218,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self,
         file: &File<M, G::Space>,
         index: u32,
-        (wanted, placement): (Wanted, Placement),
+        (wanted, Asker { placement, by }): (Wanted, Asker),
     ) -> Result<(Pfn, bool), AllocError> {
         if let Some(found) = self.find_page(file, index) {
             return Ok((found, true));
@@ -229,12 +243,12 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         drop(state);
         self.count_file(pfn, 1);
         if let Some(shadow) = shadow.filter(|_| wanted == Wanted::Contents) {
-            self.lru().refault(pfn, shadow, |group| self.ground.has_swap_for(group));
+            self.lru().refault(pfn, shadow, by, |group| self.ground.has_swap_for(group));
         }
         if file.kind == FileKind::Memory {
             self.lru().page(pfn).set(PageFlag::Dirty);
         }
-        self.lru().lru_add(pfn);
+        self.lru().lru_add_by(pfn, by);
         // Shared memory begins as zeros: there is nothing to wait for.
         Ok((pfn, file.kind == FileKind::Memory))
     }

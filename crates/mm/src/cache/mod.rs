@@ -24,8 +24,8 @@ use crate::lru::{LruDoor, LruGround};
 use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::door;
 
+pub(crate) use file::{Asker, Mapper, Wanted};
 pub use file::{Cached, File, FileKind};
-pub(crate) use file::{Mapper, Wanted};
 pub use readahead::{ReadDone, ReadPattern};
 pub use writeback::DirtyPages;
 

@@ -5,7 +5,7 @@
 //! A file has one window, as if one reader had it open. What is read is there at once: the caller plays the disk, and is told
 //! how many pages it has to bring. A file of which nobody has said how long it is ([`File::set_len`]) is not read ahead.
 
-use super::file::{Cached, File, Wanted};
+use super::file::{Asker, Cached, File, Wanted};
 use super::{FilesDoor, FilesGround};
 use crate::ground::ids::Pfn;
 use crate::ground::machine::Machine;
@@ -107,7 +107,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     ) -> Result<ReadDone, AllocError> {
         let (mut done, end) = (ReadDone::default(), first.saturating_add(pages));
         for index in first..end {
-            let ahead = self.read_before(file, index, end - index, from);
+            let ahead = self.read_before(file, index, end - index, from.into());
             let hit = self.read_file(file, index, from)? == Cached::Hit;
             let waits = !hit || ahead.waits;
             done.hits += u32::from(!waits);
@@ -120,7 +120,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// What is read before page `index`, of which with those after it `wanted` are asked for, is looked up.
-    fn read_before(self, file: &File<M, G::Space>, index: u32, wanted: u32, from: Placement) -> Ahead {
+    fn read_before(self, file: &File<M, G::Space>, index: u32, wanted: u32, from: Asker) -> Ahead {
         let Some(len) = file.len() else { return Ahead::default() };
         let there = self.peek(file, index);
         let Some(page) = there else {
@@ -136,7 +136,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// Page `index` is not there, and `wanted` are asked for (`page_cache_sync_ra`); gives how many are read.
-    fn read_missing(self, file: &File<M, G::Space>, index: u32, wanted: u32, from: Placement) -> u32 {
+    fn read_missing(self, file: &File<M, G::Space>, index: u32, wanted: u32, from: Asker) -> u32 {
         let window = self.window(file);
         let most = match window.pattern {
             ReadPattern::Random => return self.bring(file, (index, wanted), None, from),
@@ -160,7 +160,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// The reader came to the marked page `index` (`page_cache_async_ra`).
-    fn read_next(self, file: &File<M, G::Space>, index: u32, wanted: u32, from: Placement) -> u32 {
+    fn read_next(self, file: &File<M, G::Space>, index: u32, wanted: u32, from: Asker) -> u32 {
         let window = self.window(file);
         let most = match window.pattern {
             ReadPattern::Random => return 0,
@@ -186,7 +186,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         file: &File<M, G::Space>,
         index: u32,
         pattern: ReadPattern,
-        from: Placement,
+        from: Asker,
     ) -> u32 {
         if file.len().is_none() || pattern == ReadPattern::Random {
             return 0;
@@ -212,7 +212,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         file: &File<M, G::Space>,
         (index, pfn): (u32, Pfn),
         pattern: ReadPattern,
-        from: Placement,
+        from: Asker,
     ) -> u32 {
         if file.len().is_none() || pattern == ReadPattern::Random {
             return 0;
@@ -231,7 +231,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// Reads a window, which is the file's from now on.
-    fn open(self, file: &File<M, G::Space>, window: Window, from: Placement) -> u32 {
+    fn open(self, file: &File<M, G::Space>, window: Window, from: Asker) -> u32 {
         {
             let mut state = file.state.lock_local(self.machine());
             state.window = Window { next: state.window.next, misses: state.window.misses, ..window };
@@ -242,7 +242,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
 
     /// Adds those of the pages of `range`, a first one and how many, that are not there, and marks the one numbered `mark`
     /// if it is new. Gives how many are new; without memory it ends early.
-    fn bring(self, file: &File<M, G::Space>, range: (u32, u32), mark: Option<u32>, from: Placement) -> u32 {
+    fn bring(self, file: &File<M, G::Space>, range: (u32, u32), mark: Option<u32>, from: Asker) -> u32 {
         let end = range.0.saturating_add(range.1).min(file.len().unwrap_or(u32::MAX));
         let mut new = 0;
         for index in range.0..end {

@@ -4,7 +4,7 @@
 //! A batch is of 14 pages, 15 since 4.16 and 31 since 6.10 (the first two from memory, the third as
 //! docs/rules/page-lists.md#frees has it); a huge page sends the batch that it came into on its way at once.
 
-use super::{End, LruDoor, LruGround, VecEvent, VecId};
+use super::{By, End, LruDoor, LruGround, VecEvent, VecId};
 use crate::ground::{Chore, Cpu, Machine, Order, Pfn};
 use crate::lru::ReclaimEvent;
 use crate::lru::page::{Mapping, PageFlag};
@@ -47,9 +47,20 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         self.batch(Move::Add, pfn);
     }
 
+    /// The same, brought by `by`: what a fault brings is to be young, where pages are kept by generations (`folio_add_lru`).
+    pub(crate) fn lru_add_by(self, pfn: Pfn, by: By) {
+        if by == By::Fault && self.keeps_generations() {
+            self.page(pfn).set(PageFlag::Active);
+        }
+        self.lru_add(pfn);
+    }
+
     /// A read or write call used a page of a file: the first time it is Referenced, the second time it is to be active.
     pub(crate) fn mark_accessed(self, pfn: Pfn) {
         let page = self.page(pfn);
+        if self.keeps_generations() {
+            return self.generations().count_use(pfn);
+        }
         if page.set(PageFlag::Referenced) || page.has(PageFlag::Active) {
             return;
         }
@@ -75,7 +86,11 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// A program will not need the page soon: it is to be inactive. The caller has a reference.
     pub(crate) fn lru_deactivate(self, pfn: Pfn) {
         let page = self.page(pfn);
-        if page.has(PageFlag::Lru) && page.has(PageFlag::Active) {
+        let by_generation = page.generation().is_some();
+        if by_generation && self.generations().forgets_uses_when_cold() {
+            self.generations().forget_all_uses(page);
+        }
+        if page.has(PageFlag::Lru) && (page.has(PageFlag::Active) || by_generation) {
             page.get();
             self.batch(Move::Deactivate, pfn);
         }
@@ -88,6 +103,24 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         if page.has(PageFlag::Lru) && page.has(PageFlag::SwapBacked) {
             page.get();
             self.batch(Move::GiveAway, pfn);
+        }
+    }
+
+    /// The page was found in use by whoever looked at another (`folio_activate`): it is to be young.
+    pub(crate) fn activate_young(self, pfn: Pfn) {
+        let page = self.page(pfn);
+        if !self.generations().note_young(page) {
+            return;
+        }
+        match page.generation() {
+            // Isolated, or in a batch.
+            None => drop(page.set(PageFlag::Referenced)),
+            Some(_) if self.generations().is_youngest(pfn) => {}
+            Some(_) => {
+                self.generations().note_promotion(page);
+                page.get();
+                self.batch(Move::Activate, pfn);
+            }
         }
     }
 
@@ -163,7 +196,10 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     self.list_page(&mut lists, pfn, End::Tail);
                     self.own().count(self.map(), pfn, ReclaimEvent::Rotate);
                 }
-                Move::Deactivate if page.has(PageFlag::Lru) && page.has(PageFlag::Active) => {
+                Move::Deactivate
+                    if page.has(PageFlag::Lru)
+                        && (page.has(PageFlag::Active) || page.generation().is_some()) =>
+                {
                     self.unlist_page(&mut lists, pfn);
                     page.clear(PageFlag::Active);
                     page.clear(PageFlag::Referenced);

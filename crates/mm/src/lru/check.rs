@@ -37,7 +37,10 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     }
 
     fn check_vec(self, vec: VecId, lists: &Lists, sizes: &mut [[u32; 4]]) -> Result<u32, String> {
-        let mut listed = 0;
+        let mut listed = match &lists.1 {
+            Some(lists) => self.generations().check_generations(vec, lists, sizes)?,
+            None => 0,
+        };
         for list in LruList::ALL {
             let belongs = |pfn: Pfn| {
                 let (state, page) = (self.map().frame(pfn).state(), self.page(pfn));
@@ -45,6 +48,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     && self.vec_of(pfn) == vec
                     && page.has(PageFlag::Lru)
                     && page.refs() > 0
+                    && page.generation().is_none()
                     && LruList::of(page) == list
             };
             let entries = &lists.0[list.index()];

@@ -206,8 +206,8 @@ impl<'a, M: Machine, G: LruGround<M>> Isolator<'a, M, G> {
             lru.put_page(pfn);
             return None;
         }
-        let alone = Alone { vec, list: LruList::of(page), pages: lru.map().frame(pfn).state().order.pages() };
         lru.unlist_page(lists, pfn);
+        let alone = Alone { vec, list: LruList::of(page), pages: lru.map().frame(pfn).state().order.pages() };
         lru.vec(vec).isolated[usize::from(alone.list.is_file())].fetch_add(alone.pages, Relaxed);
         Some(alone)
     }

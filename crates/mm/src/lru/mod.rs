@@ -19,6 +19,7 @@ mod batch;
 mod check;
 mod cost;
 mod events;
+mod generations;
 mod isolate;
 mod owners;
 pub(crate) mod page;
@@ -30,21 +31,25 @@ mod workingset;
 
 use alloc::boxed::Box;
 
-use crate::ground::{Cpu, LockClass, Locked, Machine, Once, Pfn, Relaxed, ZoneId};
+use crate::ground::{AtomicU32, Cpu, LockClass, Locked, Machine, Once, Pfn, Relaxed, ZoneId};
 use crate::lru::page::{Lines, Page, PageFlag};
 use crate::memcg::{GroupId, MemcgDoor, MemcgGround};
 use crate::pages::{Counters, List, Pages, Zone, door};
+use crate::rules::knobs::Knob;
 use crate::rules::policy::LruRule;
 
 use batch::CpuBatches;
 pub(crate) use cost::Cost;
 pub(crate) use events::ReclaimEvent;
 use events::ReclaimEvents;
+pub use generations::GenDoor;
+use generations::GenLists;
+pub(crate) use generations::{Kind, MAIN, MIN_BATCH, MIN_GENERATIONS, Oldest, Scanned, Swappiness, WALKS};
 pub(crate) use isolate::{Alone, Cluster, Generation, Isolator, SWAP_CLUSTER_MAX};
 pub use owners::{MigrateError, Owners};
 use vec::{GroupVecs, LruVec};
 pub(crate) use vec::{VecEvent, VecId};
-pub(crate) use workingset::{Came, Shadow};
+pub(crate) use workingset::{By, Came, Shadow};
 
 /// Pages that reclaim may free: two generations of two kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -112,14 +117,16 @@ enum End {
     Tail,
 }
 
-/// The lists of a node or a zone.
-#[derive(Debug, Default)]
-struct Lists([List; LruList::COUNT]);
+/// The lists of a node or a zone, and those of generations, which are there while pages are kept by these.
+#[derive(Debug)]
+struct Lists([List; LruList::COUNT], Option<Box<GenLists>>);
 
 /// All lists of the machine.
 #[derive(Debug)]
 pub struct Lru<M: Machine> {
     rule: LruRule,
+    /// 1 while pages are kept by generations.
+    by_generation: AtomicU32,
     /// The root's.
     vecs: Box<[LruVec<M>]>,
     /// Those of other groups, from the first page that is charged to them.
@@ -143,10 +150,12 @@ impl<M: Machine> Lru<M> {
             LruRule::PerNode => nodes,
             LruRule::PerZone => zones,
         };
+        let by_generation = pages.knobs().get(Knob::LruGenEnabled) & MAIN != 0;
         let batches = |cpu| Locked::new(machine, LockClass::LruBatch, cpu, CpuBatches::default());
         Self {
             rule,
-            vecs: vec::of_group(machine, GroupId::ROOT, vecs),
+            by_generation: AtomicU32::new(by_generation.into()),
+            vecs: vec::of_group(machine, GroupId::ROOT, (vecs, by_generation)),
             groups: GroupVecs::default(),
             cpus: (0..cpus as u32).map(batches).collect(),
             events: (0..zones).map(|_| ReclaimEvents::default()).collect(),
@@ -180,7 +189,7 @@ pub trait LruGround<M: Machine>: MemcgGround<M> {
 
 door! {
     /// The lists, and the references of pages.
-    LruDoor on LruGround, Lru<M>: lru_lists, to { memcg: MemcgDoor }
+    LruDoor on LruGround, Lru<M>: lru_lists, to { memcg: MemcgDoor, generations: GenDoor }
 }
 
 impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
@@ -216,6 +225,9 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
 
     /// Puts a page on its list, whose lock is held.
     fn list_page(self, lists: &mut Lists, pfn: Pfn, end: End) {
+        if lists.1.is_some() {
+            return self.generations().list_in_generation(self.vec_of(pfn), lists, pfn, end);
+        }
         let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
         let list = LruList::of(page);
         match end {
@@ -229,6 +241,9 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     /// Takes a page off its list, whose lock is held.
     fn unlist_page(self, lists: &mut Lists, pfn: Pfn) {
         let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
+        if let Some(place) = page.generation() {
+            return self.generations().unlist_from_generation(self.vec_of(pfn), lists, pfn, place);
+        }
         let list = LruList::of(page);
         lists.0[list.index()].remove(self.pages().cx().mem(), pfn);
         page.clear(PageFlag::Lru);

@@ -74,8 +74,16 @@ pub(crate) enum PageFlag {
     Workingset = 1 << 11,
 }
 
-/// The group that a page is charged to is kept above its flags.
-const GROUP_SHIFT: u32 = 16;
+/// Above the flags: the generation that the page belongs to (its place among four and one; 0: none), the one on whose list it is
+/// still, and how often it was used by calls after the first two times (where pages are kept by generations), then the group
+/// that it is charged to.
+const GENERATION_SHIFT: u32 = 12;
+const LISTED_SHIFT: u32 = 15;
+const USES_SHIFT: u32 = 17;
+const GROUP_SHIFT: u32 = 20;
+const GENERATION: u32 = 7 << GENERATION_SHIFT;
+const LISTED: u32 = 3 << LISTED_SHIFT;
+const USES: u32 = 3 << USES_SHIFT;
 const FLAGS: u32 = (1 << GROUP_SHIFT) - 1;
 
 /// The line of a page in the table.
@@ -121,6 +129,54 @@ impl Page {
     /// Clears `flag`; says whether it was set.
     pub(crate) fn clear(&self, flag: PageFlag) -> bool {
         self.flags.fetch_and(!(flag as u32), AcqRel) & flag as u32 != 0
+    }
+
+    /// The place of the generation that it belongs to; `None`: it is on no list of one.
+    #[inline]
+    pub(crate) fn generation(&self) -> Option<usize> {
+        ((self.flags.load(Relaxed) & GENERATION) >> GENERATION_SHIFT)
+            .checked_sub(1)
+            .map(|place| place as usize)
+    }
+
+    /// The place of the generation on whose list it is; walks change the other alone, and reclaim brings it there.
+    pub(crate) fn listed(&self) -> usize {
+        ((self.flags.load(Relaxed) & LISTED) >> LISTED_SHIFT) as usize
+    }
+
+    /// It belongs to the generation at `place` from now on, and is on its list. The lists' lock is held.
+    pub(crate) fn enter_generation(&self, place: usize) {
+        let bits = (place as u32 + 1) << GENERATION_SHIFT | (place as u32) << LISTED_SHIFT;
+        self.change(GENERATION | LISTED, bits);
+    }
+
+    /// It belongs to the generation at `place` from now on, and stays on the list where it is. As above.
+    pub(crate) fn join_generation(&self, place: usize) {
+        self.change(GENERATION, (place as u32 + 1) << GENERATION_SHIFT);
+    }
+
+    /// It is on no list of a generation any more. As above.
+    pub(crate) fn leave_generation(&self) {
+        self.change(GENERATION | LISTED, 0);
+    }
+
+    /// How often it was used by calls beyond what flags say: 0 to [`Self::MOST_USES`].
+    pub(crate) fn uses(&self) -> u32 {
+        (self.flags.load(Relaxed) & USES) >> USES_SHIFT
+    }
+
+    /// The most that is counted.
+    pub(crate) const MOST_USES: u32 = USES >> USES_SHIFT;
+
+    /// It was used so often.
+    pub(crate) fn set_uses(&self, uses: u32) {
+        self.change(USES, uses.min(Self::MOST_USES) << USES_SHIFT);
+    }
+
+    /// Puts `bits` in the place of what `mask` covers.
+    fn change(&self, mask: u32, bits: u32) {
+        let changed = |flags: u32| Some(flags & !mask | bits);
+        let _ = self.flags.fetch_update(AcqRel, Relaxed, changed);
     }
 
     /// The group that it is charged to; the root for what is charged to nobody.
@@ -255,5 +311,20 @@ mod tests {
         assert!(!page.put());
         assert!(page.put());
         assert!(page.clear(PageFlag::Dirty) && !page.clear(PageFlag::Dirty));
+    }
+
+    #[test]
+    fn generation_uses_and_group_keep_out_of_each_others_way() {
+        let page = Page::default();
+        page.set_group(GroupId(63));
+        page.init(Mapping::File(3), 5, &[PageFlag::Mlocked, PageFlag::Workingset]);
+        assert_eq!((page.generation(), page.uses(), page.group()), (None, 0, GroupId(63)));
+        page.enter_generation(3);
+        page.set_uses(9);
+        page.join_generation(0);
+        assert_eq!((page.generation(), page.listed(), page.uses()), (Some(0), 3, 3));
+        page.leave_generation();
+        assert_eq!((page.generation(), page.uses(), page.group()), (None, 3, GroupId(63)));
+        assert!(page.has(PageFlag::Workingset) && page.has(PageFlag::Mlocked) && !page.has(PageFlag::Lru));
     }
 }

@@ -118,5 +118,8 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         self.page(to).set_group(page.group());
         page.set_group(GroupId::ROOT);
         self.page(to).init(page.mapping(), page.index(), &flags[..count]);
+        if page.uses() > 0 {
+            self.page(to).set_uses(page.uses());
+        }
     }
 }

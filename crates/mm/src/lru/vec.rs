@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 
+use super::generations::GenVec;
 use super::page::Page;
 use super::{Lists, LruDoor, LruGround, LruList};
 use crate::ground::{
@@ -132,6 +133,8 @@ pub(super) struct LruVec<M: Machine> {
     seen: SeenStat,
     /// `activated` as reclaim saw it when it last ended (`snapshot_refaults`).
     snapshot: [AtomicU64; 2],
+    /// Its generations, from the first look at them.
+    pub(super) gens: Once<Box<GenVec<M>>>,
 }
 
 #[derive(Debug, Default)]
@@ -141,13 +144,17 @@ struct SeenStat {
 }
 
 /// A group's sets, by node or zone.
-pub(super) fn of_group<M: Machine>(machine: &M, group: GroupId, places: usize) -> Box<[LruVec<M>]> {
+pub(super) fn of_group<M: Machine>(
+    machine: &M,
+    group: GroupId,
+    (places, by_generation): (usize, bool),
+) -> Box<[LruVec<M>]> {
     let vec = |place| LruVec {
         lists: Locked::new(
             machine,
             LockClass::Lru,
             (group.index() * places) as u32 + place,
-            Lists::default(),
+            Lists::new(by_generation),
         ),
         isolated: Default::default(),
         sizes: Default::default(),
@@ -156,6 +163,7 @@ pub(super) fn of_group<M: Machine>(machine: &M, group: GroupId, places: usize) -
         events: Default::default(),
         seen: SeenStat::default(),
         snapshot: Default::default(),
+        gens: Once::default(),
     };
     (0..places as u32).map(vec).collect()
 }
@@ -179,7 +187,8 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         if vec.group == GroupId::ROOT {
             return &self.own().vecs[vec.place()];
         }
-        let make = || of_group(self.machine(), vec.group, self.own().vecs.len());
+        let places = self.own().vecs.len();
+        let make = || of_group(self.machine(), vec.group, (places, self.own().keeps_generations()));
         &self.own().groups.0[vec.group.index()].get_or(make)[vec.place()]
     }
 
@@ -195,7 +204,7 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
 
     /// The set of the page at `pfn`.
     #[inline]
-    pub(super) fn vec_of(self, pfn: Pfn) -> VecId {
+    pub(crate) fn vec_of(self, pfn: Pfn) -> VecId {
         let zone = &self.zones()[usize::from(self.map().frame(pfn).state().zone.0)];
         VecId { group: self.page(pfn).group(), ..self.vec_of_zone(zone) }
     }

@@ -13,11 +13,21 @@ use crate::rules::policy::WorkingsetRule;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Shadow {
     /// The set of lists of who reclaimed: of the group that was too large, or of the root.
-    by: VecId,
-    /// When.
-    age: u64,
+    pub(super) by: VecId,
+    /// When; of generations, the oldest one's number, and how often it was used.
+    pub(super) age: u64,
     /// It had been active before.
-    workingset: bool,
+    pub(super) workingset: bool,
+}
+
+/// Who brings a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum By {
+    /// A fault, in a region of which nobody has said that it is used here and there or from the first page on.
+    Fault,
+    /// Somebody else.
+    #[default]
+    Other,
 }
 
 /// How a page came to an address space or a file.
@@ -31,6 +41,9 @@ pub(crate) enum Came {
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// The page at `pfn` is about to be evicted by reclaim in `target` (`workingset_eviction`).
     pub(crate) fn evict(self, pfn: Pfn, target: GroupId) -> Shadow {
+        if self.keeps_generations() {
+            return self.generations().evict_from_generation(pfn);
+        }
         let by = VecId { group: target, ..self.vec_of(pfn) };
         let age = self.vec(by).age.load(Relaxed);
         self.grow_older(by, self.pages().order_of(pfn).pages());
@@ -53,9 +66,12 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         self.grow_older(self.vec_of(pfn), self.pages().order_of(pfn).pages());
     }
 
-    /// The new page at `pfn`, which is on no list yet, is what left `shadow` (`workingset_refault`). `has_swap`
+    /// The new page at `pfn`, which is on no list yet, is what left `shadow` (`workingset_refault`); `by` brought it. `has_swap`
     /// says whether a group may have slots of swap more.
-    pub(crate) fn refault(self, pfn: Pfn, shadow: Shadow, has_swap: impl Fn(GroupId) -> bool) {
+    pub(crate) fn refault(self, pfn: Pfn, shadow: Shadow, by: By, has_swap: impl Fn(GroupId) -> bool) {
+        if self.keeps_generations() {
+            return self.generations().refault_in_generation(pfn, shadow, by);
+        }
         let (vec, page) = (self.vec_of(pfn), self.page(pfn));
         let (list, pages) = (LruList::of(page), self.pages().order_of(pfn).pages());
         self.count_in(vec, VecEvent::RefaultFile.of_kind(list), pages);

@@ -92,7 +92,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// The part of `size` pages that may be looked at: at least 32 of a protected group.
-    fn rest(self, size: u32) -> u32 {
+    pub(super) fn rest(self, size: u32) -> u32 {
         if self.pages == 0 {
             return size;
         }

@@ -52,7 +52,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     }
 
     /// Whether `group` is not protected from this scan.
-    fn may_take_from(self, group: GroupId, scan: &mut Scan) -> bool {
+    pub(super) fn may_take_from(self, group: GroupId, scan: &mut Scan) -> bool {
         let protection = self.memcg().protection(scan.target, group);
         if protection.is_below_min() {
             return false;

@@ -8,8 +8,8 @@ use super::balance::{Cache, Trims};
 use super::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{AtomicU32, AtomicU64, Daemon, Machine, Nanos, Node, Order, Relaxed, ZoneKind};
 use crate::lru::SWAP_CLUSTER_MAX;
-use crate::pages::{AllocFlags, Counters, ReclaimState, SlowEvents, Zone, zone_flag};
-use crate::rules::knobs::Knob;
+use crate::pages::{AllocFlags, Counters, Level, ReclaimState, SlowEvents, Zone, zone_flag};
+use crate::rules::knobs::{Knob, Knobs};
 use crate::rules::policy::LruRule;
 
 /// kswapd first sleeps so long, and looks again whether the node is still in balance.
@@ -195,11 +195,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     }
 
     fn is_zone_balanced(self, zone: &Zone<M>, goal: Goal) -> bool {
-        // Where pages come up from slower memory, there should be room for them (since 5.18, which brought mode 2).
-        let by_tiers = |mode: u64| mode & NUMA_BALANCING_TIERS != 0;
-        let promotes = self.knobs().decide(self.machine(), Knob::NumaBalancing, by_tiers);
-        let mark = if promotes { zone.mark_promo() } else { zone.mark_high() };
-        zone.watermark_ok(self.machine(), goal.order, mark, goal.highest, AllocFlags::NONE)
+        zone.watermark_ok(
+            self.machine(),
+            goal.order,
+            balanced_mark(self.knobs(), self.machine(), zone),
+            goal.highest,
+            AllocFlags::NONE,
+        )
     }
 
     /// Reclaims until `node` is in balance or there is nothing more to try (`balance_pgdat`); gives the order that it
@@ -298,6 +300,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             self.machine().block(NOTHING_FREED);
         }
     }
+}
+
+/// What is to be free in `zone`: where pages come up from slower memory, there should be room for them (since 5.18, which
+/// brought mode 2).
+pub(super) fn balanced_mark<M: Machine>(knobs: &Knobs, machine: &M, zone: &Zone<M>) -> Level {
+    let by_tiers = |mode: u64| mode & NUMA_BALANCING_TIERS != 0;
+    let promotes = knobs.decide(machine, Knob::NumaBalancing, by_tiers);
+    if promotes { zone.mark_promo() } else { zone.mark_high() }
 }
 
 /// Where only boosts are worked off, nothing is swapped for it.

@@ -9,7 +9,7 @@ use crate::ground::{Machine, Nanos, ZoneKind};
 use crate::lru::{Cluster, Cost, Generation, LruList, ReclaimEvent, SWAP_CLUSTER_MAX, VecEvent, VecId};
 use crate::memcg::GroupId;
 use crate::pages::{Zone, decide_by_sum};
-use crate::rules::knobs::Knob;
+use crate::rules::knobs::{Knob, Knobs};
 
 /// How long a request waits, once, where too many pages are in the hands of others: 100 ms up to 5.15, 20 ms since
 /// (unchecked); the latter here.
@@ -68,6 +68,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
 
     /// Goes over the lists of `vec` once (`shrink_lruvec`).
     pub(super) fn shrink_lists(self, vec: VecId, scan: &mut Scan) {
+        if self.by_generations().are_kept() {
+            return self.by_generations().shrink_generations(vec, scan);
+        }
         let targets = self.scan_targets(vec, scan);
         let mut left = targets;
         // A request that only begins may find what it needs in the first lists.
@@ -112,11 +115,11 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let weighing = Weighing { kept, ..self.weighing(vec, scan) };
         let sizes = self.sizes(vec, scan.highest);
         let by = |swappiness: u64| scan_counts(sizes, Weighing { swappiness: swappiness as u32, ..weighing });
-        self.knobs().decide(self.machine(), Knob::Swappiness, by)
+        decide_by_swappiness(self.knobs(), self.machine(), by)
     }
 
     /// What of the group of `vec` is not to be taken. Where that is because of `memory.low`, there is more to be had.
-    fn kept_of(self, vec: VecId, scan: &mut Scan) -> Kept {
+    pub(super) fn kept_of(self, vec: VecId, scan: &mut Scan) -> Kept {
         let protection = self.memcg().protection(scan.target, vec.group);
         let by_low = !scan.effort.takes_low && protection.low > protection.min;
         scan.skipped.low |= by_low;
@@ -195,6 +198,15 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn too_many_isolated(self, vec: VecId, list: LruList) -> bool {
         self.lru().isolated(vec, list) > self.lru().list_size(vec, list, ZoneKind::Movable) >> 3
     }
+}
+
+/// Decides by `vm.swappiness`.
+pub(super) fn decide_by_swappiness<M: Machine, D: PartialEq>(
+    knobs: &Knobs,
+    machine: &M,
+    decision: impl Fn(u64) -> D,
+) -> D {
+    knobs.decide(machine, Knob::Swappiness, decision)
 }
 
 /// A pass ends when the inactive lists and the active one of files are done.

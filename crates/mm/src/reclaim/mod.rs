@@ -13,6 +13,7 @@
 mod balance;
 mod demote;
 mod direct;
+mod generations;
 mod groups;
 mod guests;
 mod kswapd;
@@ -27,7 +28,7 @@ use alloc::boxed::Box;
 use crate::cache::FilesDoor;
 use crate::compact::{CompactDoor, CompactGround};
 use crate::ground::{AtomicU32, LockClass, Locked, Machine, Node, Order, Relaxed, Topology, ZoneKind};
-use crate::lru::{LruDoor, LruList, VecId};
+use crate::lru::{GenDoor, LruDoor, LruList, VecId};
 use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::{Search, Zone, door};
 use crate::rules::policy::LruRule;
@@ -35,6 +36,7 @@ use crate::slab::{SlabDoor, SlabGround};
 use crate::vm::{RmapDoor, SpacesDoor, SpacesGround, SwapDoor};
 
 use balance::View;
+pub use generations::GenReclaimDoor;
 use groups::Cursors;
 pub(crate) use guests::Asking;
 use kswapd::NodeState;
@@ -197,7 +199,7 @@ pub trait ReclaimGround<M: Machine>: CompactGround<M> + SpacesGround<M> + SlabGr
 door! {
     /// Reclaim: kswapd, direct reclaim, and what a request tries when no block is at hand.
     ReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to {
-        memcg: MemcgDoor, lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, compaction: CompactDoor, slabs: SlabDoor
+        memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, by_generations: GenReclaimDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, compaction: CompactDoor, slabs: SlabDoor
     }
 }
 
@@ -218,6 +220,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn shrink_node(self, node: Node, scan: &mut Scan) {
         let before = scan.reclaimed;
         match self.rules().reclaim.lru {
+            _ if scan.target == GroupId::ROOT && self.by_generations().are_kept() => {
+                self.by_generations().shrink_generations_of(node, scan);
+            }
             LruRule::PerNode => {
                 let Some(zone) = self.pages().zones_of(node, scan.highest).next() else { return };
                 self.shrink_for_order(self.lru().vec_of_zone(zone), node, scan);

@@ -6,7 +6,8 @@ use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Cluster, ReclaimEvent, VecEvent};
 use crate::memcg::GroupId;
-use crate::rules::policy::{AnonRule, WorkingsetRule};
+use crate::rules::policy::{AnonRule, GenUseRule, WorkingsetRule};
+use crate::vm::Around;
 use crate::vm::rmap::Leave;
 
 /// Where a page goes.
@@ -114,7 +115,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if page.has(PageFlag::Writeback) {
             return self.met_writeback(pfn, scan, outcome);
         }
-        match self.page_use(pfn) {
+        match self.page_use(pfn, scan) {
             Use::Often => return Fate::Activate,
             Use::Once => return Fate::Keep,
             Use::Read | Use::None => {}
@@ -146,10 +147,22 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     }
 
     /// How the page was used since this was last asked.
-    fn page_use(self, pfn: Pfn) -> Use {
+    fn page_use(self, pfn: Pfn, scan: &Scan) -> Use {
         let page = self.lru().page(pfn);
-        let used = self.rmap().referenced(pfn);
+        let around = match scan.by {
+            _ if !self.lru().keeps_generations() => Around::Left,
+            Reclaimer::Kswapd => Around::Promoted,
+            Reclaimer::Direct => Around::Activated,
+        };
+        let used = self.rmap().referenced_and(pfn, around);
         let (read, entries) = (used.read, used.entries);
+        if around != Around::Left && self.rules().reclaim.generations.uses == GenUseRule::PromotesTheSecond {
+            return match entries {
+                0 => Use::None,
+                _ if self.generations().note_young_isolated(pfn) => Use::Often,
+                _ => Use::Once,
+            };
+        }
         if entries == 0 {
             let counts = read && !page.has(PageFlag::SwapBacked);
             return if counts { Use::Read } else { Use::None };

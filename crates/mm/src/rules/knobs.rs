@@ -7,6 +7,7 @@ use core::fmt;
 pub use crate::ground::knob::{KnobId, KnobUse, Margin, Verdict};
 use crate::ground::{AtomicU64, Relaxed};
 
+mod base;
 mod kernels;
 mod leaves;
 mod need;

@@ -5,6 +5,7 @@
 mod between;
 mod compact;
 mod error;
+mod generations;
 mod in_force;
 mod lists;
 mod mechanism;
@@ -23,6 +24,7 @@ use crate::rules::knobs::{Knob, KnobError};
 pub use between::Difference;
 pub use compact::*;
 pub use error::{PolicyError, Refusal, check_version};
+pub use generations::*;
 pub use in_force::{Origin, RuleInForce, RuleStep};
 pub use lists::*;
 pub use mechanism::Mechanism;

@@ -12,13 +12,14 @@ use super::region::{Backing, Region};
 use super::space::AddressSpace;
 use super::swap::Swapped;
 use super::table::{Held, Table};
-use super::{DirtyPages, Touch, Vpn};
+use super::{DirtyPages, ReadPattern, Touch, Vpn};
 use super::{FaultDoor, SpacesDoor, SpacesGround};
+use crate::cache::Asker;
 use crate::ground::ids::{Nanos, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine, Span, SwapIo, Work};
 use crate::ground::sync::{AtomicU64, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::lru::{Came, VecEvent};
+use crate::lru::{By, Came, VecEvent};
 use crate::memcg::GroupId;
 use crate::pages::request::{AllocError, Request};
 use crate::pages::stat::{Counters, SlowEvents};
@@ -187,6 +188,16 @@ pub(super) enum Contents {
 }
 
 impl<M: Machine> Site<'_, M> {
+    /// Who brings a page to it (`lru_gen_enter_fault`): a fault, unless pages there are said to be used once.
+    pub(super) fn by(&self) -> By {
+        if self.region.pattern == ReadPattern::Normal { By::Fault } else { By::Other }
+    }
+
+    /// Who asks for a file's pages for it.
+    pub(super) fn asker(&self) -> Asker {
+        Asker { placement: self.region.placement, by: self.by() }
+    }
+
     /// Whose turn it is where a region's pages are interleaved, for a page of `order`.
     pub(super) fn turn(&self, order: Order) -> InterleaveBy<'static> {
         InterleaveBy::Index(u64::from(self.region.anon_index(self.vpn) >> order.get()))
@@ -255,6 +266,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// If nothing is mapped there that may be touched so, or there is no memory.
     pub fn fault(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Faulted, FaultError> {
         let since = self.machine().enter(Span::Fault);
+        if self.lru().keeps_generations() {
+            space.note_group(self.memcg().current());
+        }
         let result = loop {
             match self.faults().try_fault(space, vpn, touch) {
                 Ok(Some(done)) => break Ok(done),
@@ -374,7 +388,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         held.set(site.vpn, Entry::of(pfn, write | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE));
         // The lock is held to the end: without it the page may be unmapped, and freed, as soon as the entry is set.
         self.count_installed(site, expected, pfn);
-        self.lru().lru_add(pfn);
+        self.lru().lru_add_by(pfn, site.by());
         if site.region.locked {
             page.set(PageFlag::Mlocked);
         }
@@ -403,7 +417,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         self.machine().swap_io(SwapIo::Read);
         if let Came::Back(shadow) = came {
             self.lru().page(pfn).init(Mapping::None, 0, &[PageFlag::SwapBacked]);
-            self.lru().refault(pfn, shadow, |group| self.swap().has_swap(group));
+            self.lru().refault(pfn, shadow, site.by(), |group| self.swap().has_swap(group));
         }
         let installed = self.install_new(site, entry, pfn, FaultKind::Swapped)?;
         if installed.is_some() {

@@ -73,7 +73,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     /// The page that the fault is for, with a reference for the caller; it and what is read with it is in `file` then.
     fn file_page(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Result<Found, AllocError> {
         let index = first + (site.vpn.0 - site.region.start.0);
-        let (from, pattern) = (site.region.placement, site.region.pattern);
+        let (from, pattern) = (site.asker(), site.region.pattern);
         let on_disk = file.kind() != FileKind::Memory;
         if on_disk && !self.files().has_page(file, index) {
             let reads = self.files().read_around(file, index, pattern, from);

@@ -62,7 +62,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let node = self.pages().node_of_page(pfn);
         site.space.stat.count_pages(PageKind::Anon, node, PAGEBLOCK_PAGES.into());
         SlowEvents::bump(&self.own().events.thp_fault_alloc);
-        self.lru().lru_add(pfn);
+        self.lru().lru_add_by(pfn, site.by());
         if site.region.locked {
             page.set(PageFlag::Mlocked);
         }

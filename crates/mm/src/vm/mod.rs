@@ -44,6 +44,7 @@ mod table;
 mod tests;
 mod thp;
 mod upper;
+mod young;
 mod zap;
 mod zero;
 
@@ -63,10 +64,11 @@ pub use space::{AddressSpace, MapError, PartOf, Residence};
 pub(crate) use swap::Swap;
 pub use swap::SwapDevice;
 pub(crate) use table::Table;
+pub(crate) use young::{Around, Walk};
 
 use crate::cache::{FilesDoor, FilesGround};
 use crate::ground::machine::Machine;
-use crate::lru::LruDoor;
+use crate::lru::{GenDoor, LruDoor};
 use crate::memcg::MemcgDoor;
 use crate::pages::door;
 
@@ -105,7 +107,7 @@ door! {
 
 door! {
     /// From a page back to those who map it: whether they used it, out of their tables, over to another frame.
-    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor }
+    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor }
 }
 
 door! {

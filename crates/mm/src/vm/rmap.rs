@@ -9,8 +9,9 @@ use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::stat::SlowEvents;
+use crate::rules::policy::GenUseRule;
 use crate::vm::counters::PageKind;
-use crate::vm::{AddressSpace, Entry, Vpn, bit};
+use crate::vm::{AddressSpace, Around, Entry, Vpn, bit};
 
 /// What is left in the place of an entry that mapped a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +71,11 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
 
     /// How the page at `pfn` was used since this was last asked; accessed bits are cleared, and what calls left.
     pub(crate) fn referenced(self, pfn: Pfn) -> Used {
+        self.referenced_and(pfn, Around::Left)
+    }
+
+    /// The same, with what becomes of others around it that are in use.
+    pub(crate) fn referenced_and(self, pfn: Pfn, around: Around) -> Used {
         let (page, mut left) = (self.lru().page(pfn), self.lru().page(pfn).mapped());
         let mut used = Used::default();
         let is_file = !page.has(PageFlag::SwapBacked) && matches!(page.mapping(), Mapping::File(_));
@@ -86,13 +92,17 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                     if held.clear_bits(part, bit::ACCESSED).has(bit::ACCESSED) {
                         used.entries += 1;
                         used.by_code |= is_file && space.is_code(self.machine(), part);
+                        self.look_around((space, &mut held), (pfn, part), around);
                     }
                     left = left.saturating_sub(1);
                 }
             }
             ControlFlow::Continue(())
         });
-        used.read = page.clear(PageFlag::Referenced);
+        // Generations since 6.14 know by it, once the page is gone, how often it was used.
+        let stays =
+            around != Around::Left && self.rules().reclaim.generations.uses == GenUseRule::PromotesTheSecond;
+        used.read = if stays { page.has(PageFlag::Referenced) } else { page.clear(PageFlag::Referenced) };
         used
     }
 

@@ -21,6 +21,7 @@ use crate::cache::Mapper;
 use crate::ground::ids::{Node, Pfn};
 use crate::ground::machine::{Chore, LockClass, Machine};
 use crate::ground::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Release};
+use crate::memcg::GroupId;
 use crate::pages::request::AllocError;
 use crate::rules::knobs::Knob;
 
@@ -70,6 +71,8 @@ pub struct AddressSpace<M: Machine> {
     pub(super) moved: AtomicU32,
     /// 1 if it uses the huge page of zeros.
     pub(super) huge_zero: AtomicU32,
+    /// The group of who had the last fault in it, where pages are kept by generations: reclaim there walks its tables.
+    group: AtomicU32,
 }
 
 impl<M: Machine> AddressSpace<M> {
@@ -85,7 +88,18 @@ impl<M: Machine> AddressSpace<M> {
             stat: SpaceStat::new(nodes),
             moved: AtomicU32::new(0),
             huge_zero: AtomicU32::new(0),
+            group: AtomicU32::new(0),
         }
+    }
+
+    /// Who has it is in `group`.
+    pub(super) fn note_group(&self, group: GroupId) {
+        self.group.store(group.index() as u32, Relaxed);
+    }
+
+    /// The group of who has it.
+    pub(super) fn group(&self) -> GroupId {
+        GroupId(self.group.load(Relaxed) as u16)
     }
 
     /// Its number.

@@ -25,8 +25,6 @@ pub(super) struct Played {
     pub(super) flush: Cell<bool>,
     /// How often statistics were brought up to date by the clock.
     pub(super) flushes: Cell<u64>,
-    /// Whether pages are kept by generations.
-    generations: Cell<bool>,
     /// What is to be free at the first mark, while that is to come.
     to_fill: RefCell<Vec<ZoneInfo>>,
 }
@@ -34,14 +32,12 @@ pub(super) struct Played {
 impl Played {
     pub(super) fn new(sections: &Sections<'_>, program: &[Line]) -> Result<Self, FormatError> {
         let swap_disk = swap_disk(sections.need("scene")?);
-        let generations = Cell::new(false);
         let zones = zones(sections.need("zoneinfo")?)?;
         let zones: Vec<ZoneInfo> = zones.into_iter().filter(|zone| zone.managed > 0).collect();
         let policy = Policy::linux(kernel_version(sections.word("uname"))?);
         let knobs = Knobs::default();
         for &(_, line) in &sections.need("settings")?.lines {
             if let Some((file, value)) = line.split_once('=') {
-                set_generations(&generations, file, value);
                 set(file, value, |knob, value| drop(knobs.set(knob, value)));
             }
         }
@@ -53,7 +49,6 @@ impl Played {
             woken: RefCell::default(),
             flush: Cell::default(),
             flushes: Cell::default(),
-            generations,
             to_fill: RefCell::default(),
         };
         // What a program touches before its first mark is not to be missing twice.
@@ -80,22 +75,8 @@ impl Played {
         Ok(())
     }
 
-    /// Nothing can be said once pages that are kept by generations have been reclaimed.
-    pub(super) fn check_lists(&self, at: At) -> Result<(), Stop> {
-        // The counters of all rooms are much to make after each line where it does not matter.
-        if !self.generations.get() {
-            return Ok(());
-        }
-        let events = self.mm.views().counters().0;
-        if ["pgscan_anon", "pgscan_file"].iter().any(|name| events.contains_key(*name)) {
-            return Err(at.stop("reclaim by MGLRU is not simulated, only by the classic lists"));
-        }
-        Ok(())
-    }
-
     /// The scene sets a file; says whether anything here stands for it.
     pub(super) fn set(&self, file: &str, value: &str) -> bool {
-        set_generations(&self.generations, file, value);
         set(file, value, |knob, value| drop(self.mm.set_knob(knob, value)))
     }
 
@@ -121,13 +102,6 @@ fn touches_before_first_mark(program: &[Line]) -> bool {
     let before = program.iter().take_while(|line| !matches!(line.what, What::Mark));
     let mut before = before.into_iter();
     before.any(|line| matches!(line.what, What::Touch { .. } | What::Calls { .. } | What::Zipf { .. }))
-}
-
-/// Follows whether pages are kept by generations.
-fn set_generations(generations: &Cell<bool>, file: &str, value: &str) {
-    if file == "/sys/kernel/mm/lru_gen/enabled" {
-        generations.set(!matches!(value, "n" | "N" | "0" | "0x0000"));
-    }
 }
 
 /// Gives the knob that stands for `file` and the value that is meant to `then`, if there is one.

@@ -3,9 +3,9 @@
 //! is resident of each region, by eighths.
 //!
 //! Played are regions of memory and of files, touches, calls, forks, advice, memory policies of regions, groups and their limits, swap, and
-//! khugepaged while a program sleeps. A scene is played up to the first operation that is not (`spawn`, `advise pageout`,
-//! `vm.zone_reclaim_mode`) or to where MGLRU reclaimed, and its outcome says where that was. Up to the mark at which memory was short
-//! for the first time figures must be equal; after it they stand beside each other with the error (`counted`).
+//! khugepaged while a program sleeps, with pages on classic lists or by generations. A scene is played up to the first operation that
+//! is not (`spawn`, `advise pageout`, `vm.zone_reclaim_mode`), and its outcome says where that was. Up to the mark at which memory was
+//! short for the first time figures must be equal; after it they stand beside each other with the error (`counted`).
 
 mod clock;
 mod compare;

@@ -1,6 +1,7 @@
 //! The table of tunables. An entry has all that is known of a knob; the code that reads its value says what it does.
 
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
+use super::base::{CGROUP, MAINLINE, PATCHED};
 use super::need::Need::{
     Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Programs, RoomForAnon, SeveralNodes, Slabs,
     SlowNode, Spaces, Swap, ZoneBelowAnother,
@@ -9,54 +10,15 @@ use super::need::{
     ALLOWS_HUGE, ARENAS, AVOIDS_MIXING, BALANCES, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS,
     Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE, REGIONS, SCALED_MARKS, STRICT,
 };
-use super::words::{ALGORITHMS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, UP_TO_MAX, ZONELIST_ORDER};
+use super::words::{ALGORITHMS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, ZONELIST_ORDER};
 use super::{Kernels, KnobSpec, Leaves, Limited};
 use crate::ground::{KnobId, ZoneKind};
-use crate::rules::policy::DEFAULT_POLICY;
 
 const INT_MAX: u64 = i32::MAX as u64;
 const UINT_MAX: u64 = u32::MAX as u64;
 
-/// What a knob has where its line says nothing else.
-const MAINLINE: KnobSpec = KnobSpec {
-    knob: Knob::PcpBatchScaleMax,
-    name: "",
-    min: 0,
-    max: 0,
-    gap: None,
-    searched: None,
-    default: 0,
-    computed: None,
-    unit: "",
-    meaning: "",
-    kernels: Some(Kernels::ALL),
-    limited: &[],
-    stands_for: Nothing(""),
-    words: &[],
-    needs: &[],
-    compares: Compares::Nothing,
-    tried_under: DEFAULT_POLICY,
-    leaves: Leaves::Nothing,
-};
-/// The same for one that no mainline kernel has.
-const PATCHED: KnobSpec = KnobSpec { kernels: None, ..MAINLINE };
-
 /// Where there is swap, one of these is not 0.
 const SWAPS: &[Knob] = &[Knob::ZramDisksize, Knob::SwapDisk];
-
-const CHARGED: Compares = Compares::Memory("what is charged to the cgroup");
-/// A file of the program's cgroup.
-const CGROUP: KnobSpec = KnobSpec {
-    max: UNLIMITED,
-    unit: "bytes",
-    searched: Some((16 << 20, 64 << 30)),
-    words: UP_TO_MAX,
-    // Version 2 was made official by 4.5; from memory.
-    kernels: Some(Kernels::since(4, 5)),
-    needs: &[Spaces],
-    compares: CHARGED,
-    ..MAINLINE
-};
 
 const FREE: Compares = Compares::Memory("a zone's free memory");
 const LISTED: Compares = Compares::Pages("a CPU's page list");
@@ -308,6 +270,16 @@ knobs! {
         limited: &[Limited::of(101..=200, Kernels::since(5, 8))],
         needs: &[Spaces, RoomForAnon(Knob::DemotionEnabled, SWAPS)],
         leaves: Leaves::Swapped,
+    }
+    LruGenEnabled: MAINLINE {
+        name: "lru_gen.enabled",
+        max: 7,
+        meaning: "Whether pages are kept by generations (MGLRU): 1 that, 2 and page tables are walked, 4 and only used parts of them",
+        kernels: Some(Kernels::since(6, 1)),
+        stands_for: Sysfs("/sys/kernel/mm/lru_gen/enabled"),
+        words: GENERATIONS,
+        needs: &[Spaces],
+        leaves: Leaves::Evicted,
     }
     DemotionEnabled: MAINLINE {
         name: "numa.demotion_enabled",

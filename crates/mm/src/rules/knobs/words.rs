@@ -22,3 +22,17 @@ pub(super) const TRUTH: &[Word] = &[word(0, "false"), word(1, "true")];
 pub(super) const UNLIMITED: u64 = i64::MAX as u64 & !0xfff;
 pub(super) const UP_TO_MAX: &[Word] = &[word(UNLIMITED, "max")];
 pub(super) const ALGORITHMS: &[Word] = &[word(0, "lzo-rle"), word(1, "lz4"), word(2, "zstd")];
+
+/// The file takes these and says the latter ones.
+pub(super) const GENERATIONS: &[Word] = &[
+    word(0, "n"),
+    word(7, "y"),
+    word(0, "0x0000"),
+    word(1, "0x0001"),
+    word(2, "0x0002"),
+    word(3, "0x0003"),
+    word(4, "0x0004"),
+    word(5, "0x0005"),
+    word(6, "0x0006"),
+    word(7, "0x0007"),
+];

@@ -1,6 +1,7 @@
 //! The rules of the LRU lists and of reclaim, and their history. The versions are from memory (unchecked) where
 //! docs/rules/reclaim.md does not have them.
 
+use super::generations::GenerationRules;
 use super::in_force::{List, Of};
 use super::{Mechanism, v};
 use crate::ground::{Since, Version, at};
@@ -179,6 +180,8 @@ pub struct ReclaimRules {
     pub congestion: CongestionRule,
     pub workingset: WorkingsetRule,
     pub group_stat: GroupStatRule,
+    /// Where pages are kept by generations.
+    pub generations: GenerationRules,
 }
 
 impl ReclaimRules {
@@ -195,6 +198,7 @@ impl ReclaimRules {
             congestion: at(CONGESTION, version),
             workingset: at(WORKINGSET, version),
             group_stat: at(GROUP_STAT, version),
+            generations: GenerationRules::linux(version),
         }
     }
 
@@ -211,6 +215,7 @@ impl ReclaimRules {
             congestion,
             workingset,
             group_stat,
+            generations,
         } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
         to.add(
@@ -226,6 +231,7 @@ impl ReclaimRules {
         to.add(shadows, WORKINGSET, workingset, other.workingset);
         let stat = Of("group-stat", &[Reclaim], "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
+        generations.visit(other.generations, to);
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");

@@ -1,0 +1,61 @@
+//! New generations: when one is needed, and the walk before it that finds pages in use.
+
+use super::{GenReclaimDoor, ReclaimGround};
+use crate::ground::Machine;
+use crate::lru::{Kind, MIN_GENERATIONS, Swappiness, VecId, WALKS};
+use crate::reclaim::DEF_PRIORITY;
+use crate::rules::knobs::Knob;
+use crate::rules::policy::GenAgeRule;
+use crate::vm::Walk;
+
+/// What there is to take, and whether that is too little.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Need {
+    pub(super) is_needed: bool,
+    /// Base pages that may go in time; 0 where none can before a new generation begins.
+    pub(super) evictable: u32,
+}
+
+impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
+    /// Whether `vec` needs a new generation (`should_run_aging`).
+    pub(super) fn need_of_generation(self, vec: VecId, swappiness: Swappiness, priority: u32) -> Need {
+        let (oldest, youngest) =
+            (self.generations().oldest_evictable(vec, swappiness), self.generations().youngest(vec));
+        if oldest + MIN_GENERATIONS > youngest {
+            return Need { is_needed: true, evictable: 0 };
+        }
+        let evictable = self.generations().evictable(vec, swappiness);
+        let is_needed = oldest + MIN_GENERATIONS == youngest
+            && match self.rules().reclaim.generations.age {
+                GenAgeRule::BySpread => self.is_spread_badly(vec, swappiness, evictable),
+                GenAgeRule::AtThree => true,
+                GenAgeRule::AtThreeLater => priority != DEF_PRIORITY,
+            };
+        Need { is_needed, evictable }
+    }
+
+    /// More than half of all pages are young, or less than a quarter old.
+    fn is_spread_badly(self, vec: VecId, swappiness: Swappiness, all: u32) -> bool {
+        let youngest = self.generations().youngest(vec);
+        let size = |generation: u64| -> u32 {
+            let there = |kind: &Kind| self.generations().oldest(vec, *kind) <= generation;
+            let kinds = swappiness.kinds().filter(there);
+            kinds.map(|kind| self.generations().generation_size(vec, generation, kind)).sum()
+        };
+        let (young, old) = (size(youngest), size(youngest - MIN_GENERATIONS));
+        young * MIN_GENERATIONS as u32 > all || old * (MIN_GENERATIONS as u32 + 2) < all
+    }
+
+    /// Looks for pages in use, and begins a new generation (`try_to_inc_max_seq`). `false`: somebody else did.
+    pub(super) fn new_generation(self, vec: VecId, swappiness: Swappiness) -> bool {
+        let generation = self.generations().youngest(vec);
+        if !self.generations().begin_walk(vec, generation) {
+            return false;
+        }
+        let walks = |setting: u64| setting & WALKS != 0;
+        if self.knobs().decide(self.machine(), Knob::LruGenEnabled, walks) {
+            self.rmap().walk_tables(Walk { vec, generation, swappiness });
+        }
+        self.generations().begin_generation(vec, generation, swappiness)
+    }
+}
