@@ -130,3 +130,17 @@ fn memory_lands_on_the_nodes_that_policies_say() {
     let differs: Vec<&str> = differs.iter().map(String::as_str).collect();
     assert_played("numa-place", 53, &differs);
 }
+
+/// Pages of the program's own (stack, data) have hint faults too, which are not played. Of the marks, h's last window is a little late.
+#[test]
+fn hint_faults_bring_memory_to_its_task_and_after_it() {
+    let own = [
+        "mark brought-over: minor faults: kernel 8233, freehold 8224",
+        "mark moved-to-node-1: minor faults: kernel 8251, freehold 8228",
+    ];
+    assert_played("numa-balancing", 25, &own);
+    for row in play("numa-balancing").counters {
+        let most = if row.counter == "numa_pte_updates" { 15.0 } else { 0.5 };
+        assert!(row.percent.abs() <= most, "{row:?}");
+    }
+}

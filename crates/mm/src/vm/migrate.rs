@@ -2,11 +2,12 @@
 //! contents are copied, and the entries map the new frame. What somebody else refers to (a pin, a walk) stays.
 
 use super::{RmapDoor, SpacesGround};
-use crate::ground::ids::{Node, Pfn};
+use crate::ground::ids::{Node, Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::lru::MigrateError;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::request::{Request, Urgency};
+use crate::pages::stat::SlowEvents;
 use crate::vm::rmap::Leave;
 use crate::vm::{AddressSpace, Touch, Vpn};
 
@@ -96,6 +97,9 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         self.remap(from, left);
         page.clear(PageFlag::Locked);
         if moved {
+            if self.pages().order_of(to) == Order::PAGEBLOCK {
+                SlowEvents::bump(&self.own().events.thp_migration_success);
+            }
             after();
             self.lru().lru_add(to);
             self.lru().put_page(to);

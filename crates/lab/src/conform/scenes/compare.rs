@@ -145,8 +145,13 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
         before = Some((mark, seen));
     }
     let both: Vec<(&Mark<'_>, &Seen)> = marks.iter().zip(&played.seen).collect();
-    if both.iter().any(|(mark, seen)| was_short(mark, seen)) {
+    let short = both.iter().any(|(mark, seen)| was_short(mark, seen));
+    if short
+        || both.iter().any(|(mark, _)| mark.events.get("numa_hint_faults").is_some_and(|&faults| faults > 0))
+    {
         outcome.counters = counted::counters(&both);
+    }
+    if short {
         outcome.stayed = counted::stayed(&both);
     }
     let machine = sections.get("scene").into_iter().flat_map(|scene| &scene.lines);

@@ -12,7 +12,7 @@ use crate::conform::outcome::{CounterRow, StayedRow};
 const LEAST: u64 = 1000;
 
 /// vmstat's names; allocstall is the sum over zones.
-const OF_MACHINE: [&str; 24] = [
+const OF_MACHINE: [&str; 27] = [
     "pgscan_anon",
     "pgscan_file",
     "pgsteal_anon",
@@ -37,6 +37,9 @@ const OF_MACHINE: [&str; 24] = [
     "zone_reclaim_success",
     "pgrotated",
     "oom_kill",
+    "numa_pte_updates",
+    "numa_hint_faults",
+    "numa_pages_migrated",
 ];
 
 /// A group's, under the names of memory.stat and memory.events.

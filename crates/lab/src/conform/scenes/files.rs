@@ -108,7 +108,7 @@ impl Player {
             if let Err(failure) = self.access(process, &named, (first, block), touch) {
                 return Err(self.failed(process, &failure, at));
             }
-            self.went_on(at, number, all);
+            self.went_on(process, at, (number, all));
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Player {
             if let Err(failure) = self.access(process, &named, (page, 1), touch) {
                 return Err(self.failed(process, &failure, at));
             }
-            self.went_on(at, number.into(), count.into());
+            self.went_on(process, at, (number.into(), count.into()));
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Player {
     /// One access: to a page of a region, or by a call.
     fn access(
         &self,
-        process: &Process,
+        process: &mut Process,
         named: &Named,
         (first, pages): (u32, u32),
         touch: Touch,
@@ -153,7 +153,7 @@ impl Player {
         let mm = &self.machine.mm;
         match named {
             Named::Region(region) => {
-                mm.spaces().touch_page(&process.space, region.start.add(first), touch)?;
+                self.touch_at(process, region.start.add(first), touch)?;
             }
             Named::File { file, pages: len } => {
                 let pages = pages.min(len - first);

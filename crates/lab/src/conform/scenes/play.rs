@@ -2,9 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 
+use mm::tier::Balancing;
 use mm::vm::{FileKind, HugePages, MapSpec, Touch, Vpn};
 use mm::{Cpu, GroupEvent, GroupId, Knob, TaskId};
 
+use super::balance::{HintCounts, Hints};
 use super::clock::{Clock, Stretch};
 use super::machine::{Played, spec_of};
 use super::process::{Named, Process, Region};
@@ -33,6 +35,9 @@ pub(super) struct Player {
     left: Cell<u64>,
     /// Processes that were killed.
     kills: u64,
+    /// NUMA balancing, from its first fault on.
+    pub(super) balancing: RefCell<Option<Balancing>>,
+    pub(super) hint_counts: Cell<HintCounts>,
 }
 
 /// Why a play does not go on.
@@ -64,9 +69,12 @@ pub(super) fn play(
         most_steps,
         left: Cell::new(most_steps),
         kills: 0,
+        balancing: RefCell::default(),
+        hint_counts: Cell::default(),
     };
-    let mut process = Process::new(space, group);
-    player.touch_own(&process, 0..OWN);
+    let hints = player.hints();
+    let mut process = Process::new(space, group, hints);
+    player.touch_own(&mut process, 0..OWN);
     match player.lines(&mut process, program) {
         Ok(()) => {}
         Err(Stop::Here(what)) => player.marks.stopped = Some(what),
@@ -117,6 +125,10 @@ impl Player {
             what => self.operation(process, what, at)?,
         }
         self.clock.borrow_mut().go_on(at.stretch, 1, 1);
+        match line.what {
+            What::Sleep(_) | What::Mark | What::Fork(_) => process.hints.pass(self.clock.borrow().now()),
+            _ => self.ran(process),
+        }
         self.run_daemons();
         Ok(())
     }
@@ -212,7 +224,8 @@ impl Player {
     /// The child runs to its end, and the parent goes on.
     fn fork(&mut self, process: &mut Process, body: &[Line], at: At) -> Result<(), Stop> {
         let space = self.machine.mm.spaces().fork(&process.space).map_err(|error| at.stop(error))?;
-        let mut child = process.child(space);
+        let hints = self.hints();
+        let mut child = process.child(space, hints);
         let done = self.lines(&mut child, body);
         self.machine.mm.spaces().exit(&child.space);
         self.machine.mm.memcg().join(TASK, process.group);
@@ -220,6 +233,10 @@ impl Player {
             Err(Stop::Killed) => Ok(()),
             done => done,
         }
+    }
+
+    fn hints(&self) -> Hints {
+        Hints::begin(&self.machine.mm, self.clock.borrow().now())
     }
 
     /// There is no memory for `process`: it goes. (Of several it is the largest that the kernel takes; here that is the one
@@ -245,9 +262,8 @@ impl Player {
             }
             let turn = process.turn((number % u64::from(strides)) as u32, strides, order);
             let vpn = start.add(turn * stride);
-            let touched = self.machine.mm.spaces().touch_page(&process.space, vpn, touch);
-            match touched {
-                Ok(_) => self.went_on(at, number, all),
+            match self.touch_at(process, vpn, touch) {
+                Ok(()) => self.went_on(process, at, (number, all)),
                 Err(error) => return Err(self.failed(process, &error.into(), at)),
             }
         }
@@ -255,8 +271,9 @@ impl Player {
     }
 
     /// So many of `all` accesses of a line are done.
-    pub(super) fn went_on(&self, at: At, done: u64, all: u64) {
+    pub(super) fn went_on(&self, process: &mut Process, at: At, (done, all): (u64, u64)) {
         self.clock.borrow_mut().go_on(at.stretch, done, all);
+        self.ran(process);
         self.run_daemons();
     }
 
@@ -274,10 +291,10 @@ impl Player {
         Ok(())
     }
 
-    fn touch_own(&self, process: &Process, pages: std::ops::Range<u32>) {
+    fn touch_own(&self, process: &mut Process, pages: std::ops::Range<u32>) {
         for page in pages {
             // There is memory for four pages, or the scene's next operation says that there is none.
-            let _ = self.machine.mm.spaces().touch_page(&process.space, OWN_AT.add(page), Touch::Write);
+            let _ = self.touch_at(process, OWN_AT.add(page), Touch::Write);
         }
     }
 
@@ -292,6 +309,7 @@ impl Player {
         let mm = &self.machine.mm;
         let mut events = mm.views().counters().0;
         events.insert("oom_kill".into(), self.kills);
+        events.extend(self.hint_counts.get().named().map(|(name, count)| (name.to_owned(), count)));
         let (regions, groups) = (seen::residence(mm, process), seen::groups(mm));
         self.marks.seen.push(Seen { faults, is_child: process.is_child, events, regions, groups });
         self.machine.fill_to_first_mark();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mm::vm::{AddressSpace, File, Vpn};
 use mm::{Bare, GroupId};
 
+use super::balance::Hints;
 use super::draws::draw;
 use super::program::{Order, Part};
 
@@ -47,16 +48,17 @@ pub(super) struct Process {
     pub(super) has_slept: bool,
     pub(super) is_child: bool,
     pub(super) group: GroupId,
+    pub(super) hints: Hints,
 }
 
 impl Process {
-    pub(super) fn new(space: Arc<AddressSpace<Bare>>, group: GroupId) -> Self {
+    pub(super) fn new(space: Arc<AddressSpace<Bare>>, group: GroupId, hints: Hints) -> Self {
         let (names, seeds) = Default::default();
-        Self { space, names, seeds, last: None, has_slept: false, is_child: false, group }
+        Self { space, names, seeds, last: None, has_slept: false, is_child: false, group, hints }
     }
 
     /// One that it forks, with `space`.
-    pub(super) fn child(&self, space: Arc<AddressSpace<Bare>>) -> Self {
+    pub(super) fn child(&self, space: Arc<AddressSpace<Bare>>, hints: Hints) -> Self {
         Self {
             space,
             names: self.names.clone(),
@@ -65,6 +67,7 @@ impl Process {
             has_slept: self.has_slept,
             is_child: true,
             group: self.group,
+            hints,
         }
     }
 
