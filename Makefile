@@ -17,7 +17,7 @@ help:
 	@echo "make bench       the allocator on this machine, then every benchmark"
 	@echo "make results     all experiments, three seeds each, into docs/results.md and docs/results/"
 	@echo "make evidence    what labels rest on, from conformance/ (make results has the other half)"
-	@echo "make fit         what all machines' costs share, fitted to all published rows together, and docs/costs.md; python3, some minutes"
+	@echo "make fit         what all machines' costs share, fitted to all published rows together, docs/costs.md and intervals of times; python3, some minutes"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make programs    six real programs under several settings, real beside predicted, into docs/programs.md; root, ~10 min"
 	@echo "make tune        a race beside the grid that it saves, case by case (docs/tune.md); root, some minutes a case"

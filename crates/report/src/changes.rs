@@ -1,10 +1,11 @@
 //! What changed: each variant against the first, in a headline and a line for each figure. Only what differs beyond the
-//! seeds' own differences is called a change; what got worse is named as well as what got better.
+//! seeds' own differences, and of a time beyond the model's interval, is called a change; what got worse is named as well as what got better.
 
 use std::fmt::Write as _;
 
 use lab::measurements::{Change, Group, Sample, Scene, Told, changes};
 
+use crate::interval::{self, Model};
 use crate::latency::{span_title, spans};
 use crate::style::Style;
 use crate::table::wrap;
@@ -76,6 +77,8 @@ pub fn text(style: Style, scene: &Scene<'_>) -> String {
             "  {}",
             style.faint(&format!("± half of the 95 % interval of a mean over {seeds} seeds"))
         );
+        let model = "in brackets: where the machine itself has the change of a time with 80 %";
+        let _ = writeln!(out, "  {}", style.faint(model));
     }
     out
 }
@@ -95,6 +98,7 @@ pub fn headline(all: &[Change], groups: [&Group<'_>; 2]) -> String {
         None if all.iter().all(|change| change.told() == Told::Same) => {
             said.push("Identical in all seeds.".into());
         }
+        None if all.iter().any(is_seen) => said.push("Nothing exceeds the model's interval.".into()),
         None => said.push("No difference beyond the seeds'.".into()),
         Some(lead) => {
             said.push(format!(
@@ -115,20 +119,41 @@ pub fn headline(all: &[Change], groups: [&Group<'_>; 2]) -> String {
             said.extend(list(worse, &rest, Side::Worse));
             let got_worse = |change: &&Change| change.is_better() == Some(false);
             if seeds >= 2 && lead_is_better && !rest.iter().any(got_worse) {
-                said.push("Nothing got worse beyond the seeds'.".into());
+                said.push("Nothing got worse beyond the intervals.".into());
             }
         }
     }
+    said.extend(not_told_apart(all));
     said.extend(not_in_mainline(groups));
     said.join(" ")
 }
 
-/// Whether a change has a direction, is large enough, and is not the seeds' (of one seed, nobody knows).
+/// Whether a change has a direction, is large enough, is not the seeds' (of one seed, nobody knows), and is not what the model may be off by.
 pub(crate) fn is_real(change: &Change) -> bool {
+    is_seen(change) && Model::of(change).survives()
+}
+
+/// The same, whatever the model's interval is: the simulated machine does it.
+pub(crate) fn is_seen(change: &Change) -> bool {
     let told = matches!(change.told(), Told::Apart | Told::OneSeed);
     // What the lists are about once is enough: the whole run's time follows from its throughput.
     let listed = change.figure.name != "simulated_ns";
     told && listed && change.is_better().is_some() && is_noticeable(change)
+}
+
+/// What the simulated machine does and the real one may not.
+fn not_told_apart(all: &[Change]) -> Option<String> {
+    let those: Vec<String> = all
+        .iter()
+        .filter(|change| is_seen(change) && Model::of(change) == Model::Open)
+        .map(|change| title(&change.figure.name))
+        .collect();
+    let more = those.len().saturating_sub(LISTED);
+    let mut text = those.get(..LISTED.min(those.len())).filter(|some| !some.is_empty())?.join(", ");
+    if more > 0 {
+        let _ = write!(text, " and {more} more below");
+    }
+    Some(format!("Not told apart, within the model's interval: {text}."))
 }
 
 fn is_noticeable(change: &Change) -> bool {
@@ -247,7 +272,7 @@ fn lines(style: Style, scene: &Scene<'_>, all: &[Change]) -> Vec<String> {
             push("mean", mean);
         }
         for (what, key) in [("p99", "p99_ns"), ("max", "max_ns")] {
-            if let Some(tail) = of(format!("{span}.{key}")).filter(|tail| is_real(tail)) {
+            if let Some(tail) = of(format!("{span}.{key}")).filter(|tail| is_seen(tail)) {
                 push(what, tail);
             }
         }
@@ -259,7 +284,7 @@ fn lines(style: Style, scene: &Scene<'_>, all: &[Change]) -> Vec<String> {
         if let Some(wait) = of(format!("lock.{class}.wait_ns")) {
             lines.push(row(style, &format!("{:<TITLE$} waited ", format!("{class} lock")), wait));
         }
-        if let Some(longest) = of(format!("lock.{class}.wait_max_ns")).filter(|longest| is_real(longest)) {
+        if let Some(longest) = of(format!("lock.{class}.wait_max_ns")).filter(|longest| is_seen(longest)) {
             lines.push(row(style, &format!("{:<TITLE$} at most ", ""), longest));
         }
     }
@@ -287,7 +312,7 @@ fn row(style: Style, head: &str, change: &Change) -> String {
         Told::Same => "the same in all seeds".to_owned(),
         Told::Within => "no difference beyond the seeds'".to_owned(),
         Told::Apart | Told::OneSeed if !is_noticeable(change) => "no noticeable change".to_owned(),
-        Told::Apart | Told::OneSeed => amount(change),
+        Told::Apart | Told::OneSeed => by_model(change),
     };
     let figures = figures(change);
     // Two of indentation, a comma and a space.
@@ -300,6 +325,17 @@ fn row(style: Style, head: &str, change: &Change) -> String {
         Some(false) => style.bad(&plain),
     };
     format!("{head}{figures},{gap}{said}")
+}
+
+/// How much a change is, and what of that the model's interval leaves.
+fn by_model(change: &Change) -> String {
+    let said = amount(change);
+    match (Model::of(change), interval::range(change)) {
+        (Model::Open, _) => format!("{said}: not told apart"),
+        (Model::Silent, _) => format!("{said} (no interval)"),
+        (_, Some(range)) => format!("{said} ({range})"),
+        (_, None) => said,
+    }
 }
 
 /// `101.3 µs ± 3 % -> 4.380 µs ± 1 %`.

@@ -11,13 +11,15 @@ use lab::measurements::{
 use crate::style::Style;
 use crate::table::{Table, wrap};
 use crate::units::{duration, plural};
-use crate::{bounds, explain, findings, histogram, latency, monitor, published, samples};
+use crate::{bounds, explain, findings, histogram, interval, latency, monitor, published, samples};
 
 /// All experiments of a document.
 pub fn accounts(style: Style, document: &Document) -> String {
     let mut parts: Vec<String> = document.experiments.iter().map(|of| account(style, document, of)).collect();
     parts.push(findings::text(style, &document.findings));
     parts.push(bounds::text(style, &document.fail_if));
+    parts.push(interval::text(style, document));
+    parts.extend(interval::coverage_line(&document.rows).map(|line| paragraph(style, "all:", &line)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
@@ -46,6 +48,9 @@ pub fn account(style: Style, document: &Document, of: &Account) -> String {
     );
     parts.extend(
         document.score.iter().filter(|score| score.experiment == of.name).map(|score| line(style, score)),
+    );
+    parts.extend(
+        interval::coverage(&rows).map(|inside| paragraph(style, "inside of 80 % intervals:", &inside)),
     );
     if !of.learnt.is_empty() {
         parts.push(paragraph(style, "learnt:", &of.learnt));

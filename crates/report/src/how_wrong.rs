@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use lab::evidence::{Check, FigureKind, Rows, Table};
+use lab::evidence::{ChangeInterval, Check, FigureKind, PERCENT, Rows, Table, TimeKind};
 use mm::policy::Mechanism;
 
 /// The page. The same table gives the same page.
@@ -12,6 +12,7 @@ pub fn markdown(table: &Table) -> String {
     out += &rules(table);
     out += &figures(table);
     out += &machines(table);
+    out += &intervals(table);
     out += &worst(table);
     out + TAIL
 }
@@ -142,6 +143,67 @@ fn machines(table: &Table) -> String {
         }
     }
     out
+}
+
+/// Kinds that have a line, those that may have an interval.
+const KINDS: [TimeKind; 7] = [
+    TimeKind::Hold,
+    TimeKind::Wait,
+    TimeKind::Rate,
+    TimeKind::Mean,
+    TimeKind::Program,
+    TimeKind::Change,
+    TimeKind::P99,
+];
+
+/// What the intervals of times are worth: on machines left out, and on published rows that had no part in them.
+fn intervals(table: &Table) -> String {
+    let mut out = format!(
+        "\n## Intervals\nEach simulated time carries an interval of {PERCENT} %, by its kind: [costs.md](costs.md#how-far-off-the-next-machine-may-be) says how they are made. Each \
+         machine's rows are held against the interval that the others give; 75 to 90 % inside are wanted. *Score* is the width, of logarithms, and ten times how far a row lies \
+         outside: the less the better. The naive interval knows what other machines published, and no model. *Never fitted* are published rows \
+         of the experiments that had no part in making the interval.\n\n| kind | rows | machines | inside | median factor either way | score | naive | in answers | \
+         never fitted: inside |\n|---|---|---|---|---|---|---|---|---|\n"
+    );
+    for kind in KINDS {
+        if let Some(cells) = cells(table, kind) {
+            let _ = writeln!(out, "| {kind} | {cells} | {} |", since(table, kind));
+        }
+    }
+    out += "\nThe interval of a change is the factor in answers times the root of the change, either way. Maxima, and times that no left-out row is of, have no interval.\n";
+    out
+}
+
+/// Rows, machines, inside, factor of those left out, score, naive score, factor in answers; `None` of a kind without evidence.
+fn cells(table: &Table, kind: TimeKind) -> Option<String> {
+    let said = match table.factor(kind) {
+        Ok(factor) => format!("{factor:.2}"),
+        Err(_) => "none".to_owned(),
+    };
+    let (rows, machines, inside, left_out, score, naive) = if kind == TimeKind::Change {
+        let of = ChangeInterval::of(&table.times)?;
+        (of.rows as u64, of.machines as u64, of.inside, of.left_out, of.score, Some(of.naive))
+    } else {
+        let of = table.kind(kind)?;
+        (of.rows, of.machines, of.inside, of.left_out, of.score, of.naive)
+    };
+    let naive = naive.map_or_else(|| "none".to_owned(), |naive| format!("{naive:.2}"));
+    Some(format!("{rows} | {machines} | {} | {left_out:.2} | {score:.2} | {naive} | {said}", percent(inside)))
+}
+
+/// How many published times that nothing was fitted to lie in the interval of their kind; a change's are those that made it.
+fn since(table: &Table, kind: TimeKind) -> String {
+    let Some(factor) = table.factor(kind).ok().filter(|_| kind != TimeKind::Change) else {
+        return "-".to_owned();
+    };
+    let of_kind = table.times.iter().filter(|times| times.kind == kind);
+    let pairs: Vec<(f64, f64)> = of_kind
+        .flat_map(|times| times.published.iter().copied().zip(times.simulated.iter().copied()))
+        .collect();
+    let inside = pairs
+        .iter()
+        .filter(|(published, simulated)| (simulated / factor..=simulated * factor).contains(published));
+    if pairs.is_empty() { "-".to_owned() } else { format!("{} of {}", inside.count(), pairs.len()) }
 }
 
 /// Experiments whose times are off by more than half at the median.

@@ -2,6 +2,7 @@
 
 use lab::measurements::{Distribution, Group, Latency, Scene};
 
+use crate::interval;
 use crate::style::Style;
 use crate::table::Table;
 use crate::units::duration;
@@ -43,14 +44,15 @@ pub fn pooled(group: &Group<'_>, span: &str) -> Distribution {
     Distribution::pool(of(group, span))
 }
 
-/// The table. Counts, means and maxima are over all repetitions, percentiles are the mean of the repetitions'.
+/// The table. Counts, means and maxima are over all repetitions, percentiles are the mean of the repetitions'. Beside a mean stands the model's
+/// interval of it.
 pub fn table(style: Style, scene: &Scene<'_>) -> String {
     let table = grid(scene);
     if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
 }
 
 pub(crate) fn grid(scene: &Scene<'_>) -> Table {
-    let mut table = Table::new(["<latency", "<", "count", "mean", "p50", "p99", "max", "total"]);
+    let mut table = Table::new(["<latency", "<", "count", "mean", "80 %", "p50", "p99", "max", "total"]);
     for span in spans(scene) {
         for group in &scene.groups {
             let all = pooled(group, span);
@@ -66,6 +68,7 @@ pub(crate) fn grid(scene: &Scene<'_>) -> Table {
                 group.label.clone(),
                 all.count.to_string(),
                 duration(all.mean_ns() as f64),
+                interval::of_figure(&format!("{span}.mean_ns"), "ns", all.mean_ns() as f64),
                 percentile(|latency| latency.p50_ns),
                 percentile(|latency| latency.p99_ns),
                 duration(all.max_ns as f64),

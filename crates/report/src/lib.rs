@@ -26,6 +26,7 @@ pub mod histogram;
 pub mod how_wrong;
 pub mod html;
 pub mod inspect;
+pub mod interval;
 pub mod knob_page;
 pub mod knob_uses;
 pub mod knobs;

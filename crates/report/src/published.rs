@@ -69,13 +69,18 @@ pub(crate) fn cells(row: &Row) -> [String; 7] {
     ]
 }
 
-/// The role, and for a change which way it went.
+/// The role, for a change which way it went, and whether the published figure is inside of the simulated one's interval.
 fn role(row: &Row) -> String {
-    match row.direction {
+    let role = match row.direction {
         Some(direction) => format!("{}; {}", row.role.name(), direction.name()),
         // One for which nothing was published is only shown.
         None if row.published.is_nan() => "-".into(),
         None => row.role.name().to_owned(),
+    };
+    match row.inside {
+        Some(true) => role + "; inside",
+        Some(false) => role + "; outside",
+        None => role,
     }
 }
 

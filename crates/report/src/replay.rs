@@ -6,8 +6,8 @@ use lab::measurements::{Document, Scene, compare, scenes};
 
 use crate::style::Style;
 use crate::{
-    bounds, cgroups, changes, counters, findings, forks, heading, histogram, knob_uses, latency, locks,
-    memory, mmtests, proof, published, recordings, to_set,
+    bounds, cgroups, changes, counters, findings, forks, heading, histogram, interval, knob_uses, latency,
+    locks, memory, mmtests, proof, published, recordings, to_set,
 };
 
 /// Spans whose histograms are shown in full: those that seed the question of batch sizes.
@@ -30,6 +30,7 @@ pub fn full(style: Style, document: &Document) -> String {
     parts.push(bounds::text(style, &document.fail_if));
     parts.push(to_set::text(style, &document.runs));
     parts.push(proof::text(style, &document.proofs));
+    parts.push(interval::text(style, document));
     parts.push(heading::confidence(style, &document.runs));
     join(parts)
 }

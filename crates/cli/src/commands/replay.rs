@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs::{self, File};
 use std::path::Path;
 
+use lab::evidence::{Table, intervals};
 use lab::findings::findings;
 use lab::measurements::{Document, Run, means};
 use lab::replay::{CpuListError, Plan, ShareError, Source, parse_changes, parse_settings, prove, replay_all};
@@ -43,6 +44,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     }
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
+    intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
     fail_if::hold(&bounds, &mut document)?;
     for source in &sources {

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lab::evidence::{Table, intervals};
 use lab::experiment::{self, Experiment, Options};
 use lab::findings::findings;
 use lab::measurements::{Document, Row, means};
@@ -49,6 +50,7 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Fail
         document.runs.extend(runs(global, &workload, &[plan], 0)?);
     }
     document.means = means(&document.runs);
+    intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
     note(global, &format!("running the loop of the post on its machines, all divided by {SCALE} …"));
     document.rows = like_with_like(global)?;

@@ -11,6 +11,7 @@ use std::{env, fs};
 use host::cgroup::CgroupLimit;
 use host::command::{CommandUse, Outcome};
 use host::settings::{self, Held, Left, Settings, SettingsError};
+use lab::evidence::{Table, intervals};
 use lab::findings::findings;
 use lab::measurements::{Agreement, Document, Run, means};
 use lab::replay::{Source, Variant, combinations, parse_settings_of_all, prove};
@@ -81,6 +82,7 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
     validated.left_out = left_out(&prediction, &source)?;
     document.runs = all.into_iter().flat_map(|under| under.predicted).collect();
     document.means = means(&document.runs);
+    intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
     fail_if::hold(&bounds, &mut document)?;
     document.proofs.extend(prove(&source, prediction.profile).map_err(Failure::of)?);

@@ -28,7 +28,7 @@ pub enum Checked {
     Here,
 }
 
-/// Puts labels on `run`, which `policy` and `profile` made, by what `table` has.
+/// Puts labels, and the model's intervals of its times, on `run`, which `policy` and `profile` made, by what `table` has.
 pub fn label(run: &mut Run, table: &Table, policy: &Policy, profile: &Profile, checked: Checked) {
     let of = |mechanism| {
         let judgement = Judgement { table, policy, mechanism };
@@ -45,6 +45,7 @@ pub fn label(run: &mut Run, table: &Table, policy: &Policy, profile: &Profile, c
         "the run used no mechanism that could be checked".clone_into(&mut run.confidence_reason);
     }
     run.labels = labels.into_iter().map(|(mechanism, label)| (mechanism.name().to_owned(), label)).collect();
+    table.put_on(run);
 }
 
 fn mechanism_label(judgement: &Judgement<'_>, profile: &Profile, checked: Checked) -> MechanismLabel {

@@ -1,12 +1,15 @@
 //! What the answers rest on: a table of what was checked, and the labels that follow from it.
 //!
-//! The table has two halves, each a file that a program wrote and that travels with this one. `held.toml` says which kernels'
+//! The table has three parts, each a file that a program wrote and that travels with this one. `held.toml` says which kernels'
 //! parameters and traces mm was held against (`make evidence`, from conformance/). docs/results.toml (`make results`) says how far the rows of
-//! the published experiments were off, by machine, policy and mechanism. `judge` derives a
-//! label from both and from nothing else; [`used`] says which mechanisms a run used, [`label`] puts labels on a run.
+//! the published experiments were off, by machine, policy and mechanism. `intervals.toml` (`make fit`) says how far times were off on
+//! machines that had no part in a fit. `judge` derives a label from the first two and from nothing else; [`used`] says which mechanisms a
+//! run used, [`label`] puts labels and intervals on a run.
 
 mod apply;
+mod changes;
 mod held;
+mod intervals;
 mod judge;
 mod rows;
 #[cfg(test)]
@@ -18,9 +21,11 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 pub use apply::{Checked, Claim, label};
+pub use changes::ChangeInterval;
 pub use held::{Check, Held, held_in, held_toml};
+pub use intervals::{Kind, PERCENT, TimeKind, intervals};
 pub use judge::Judgement;
-pub use rows::{FigureKind, Rows};
+pub use rows::{FigureKind, Rows, Times};
 pub(crate) use used::of_counter;
 pub use used::used;
 
@@ -34,6 +39,12 @@ pub struct Table {
     /// Published rows that were simulated.
     #[serde(default)]
     pub rows: Vec<Rows>,
+    /// Those of them that are times which nothing was chosen by, both sides.
+    #[serde(default)]
+    pub times: Vec<Times>,
+    /// What left-out rows say of each kind of times.
+    #[serde(default)]
+    pub kinds: Vec<Kind>,
 }
 
 /// What of docs/results.toml labels need.
@@ -41,9 +52,12 @@ pub struct Table {
 struct Published {
     #[serde(default)]
     rows: Vec<Rows>,
+    #[serde(default)]
+    times: Vec<Times>,
 }
 
 const HELD: &str = include_str!("held.toml");
+const INTERVALS: &str = include_str!("intervals.toml");
 const RESULTS: &str = include_str!("../../../../docs/results.toml");
 
 impl Table {
@@ -51,11 +65,17 @@ impl Table {
     pub fn bundled() -> &'static Self {
         static TABLE: OnceLock<Table> = OnceLock::new();
         TABLE.get_or_init(|| {
-            let held = Self::parse(HELD).expect("a test reads what comes with the program");
+            let read = |text| Self::parse(text).expect("a test reads what comes with the program");
             let published: Published =
                 toml::from_str(RESULTS).expect("a test reads what comes with the program");
-            Self { rows: published.rows, ..held }
+            Self { rows: published.rows, times: published.times, kinds: read(INTERVALS).kinds, ..read(HELD) }
         })
+    }
+
+    /// The interval of changes that the bundled table gives; it is asked for often.
+    pub fn bundled_changes() -> Option<&'static ChangeInterval> {
+        static CHANGES: OnceLock<Option<ChangeInterval>> = OnceLock::new();
+        CHANGES.get_or_init(|| ChangeInterval::of(&Self::bundled().times)).as_ref()
     }
 
     /// Reads a table: `held.toml`, or one with rows, too.

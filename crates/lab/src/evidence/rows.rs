@@ -1,7 +1,9 @@
-//! How far published rows were off when they were simulated last, by experiment, machine, policy and mechanism.
+//! How far published rows were off when they were simulated last: by experiment, machine, policy and mechanism, and by kind of time.
 
 use mm::policy::Mechanism;
 use serde::{Deserialize, Deserializer};
+
+use super::intervals::TimeKind;
 
 /// Rows of one experiment on one machine under one policy that tell of one mechanism.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -23,6 +25,22 @@ pub struct Rows {
     /// Errors of the others, without their sign: 0.1 is 10 %, or 10 points of a percentage. `inf` where nothing was
     /// simulated beside a published figure.
     pub errors: Vec<f64>,
+}
+
+/// Times of one kind, of one experiment on one machine, that nothing was chosen by.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    /// The experiment.
+    pub experiment: String,
+    /// The profile's name.
+    pub machine: String,
+    /// What kind.
+    pub kind: TimeKind,
+    /// As published, in the metric's unit; of a change, the one time or rate by the other.
+    pub published: Vec<f64>,
+    /// As simulated, in the same order.
+    pub simulated: Vec<f64>,
 }
 
 /// What a published figure is.

@@ -19,6 +19,7 @@ mod run;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod times;
 mod tracer;
 
 pub use error::{ExperimentError, is_path};
@@ -30,4 +31,5 @@ pub use run::{Detail, Options, inexact_rows, refusals, run, simulate, simulation
 pub use spec::{
     Case, Comparison, Criterion, Experiment, Figure, Form, Histogram, Published, Setup, Sweep, Variant, Way,
 };
+pub use times::times_of;
 pub use tracer::Tracer;

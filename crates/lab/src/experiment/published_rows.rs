@@ -42,7 +42,7 @@ pub fn rows_of(document: &Document, experiments: &[Experiment]) -> Vec<Rows> {
 }
 
 /// What a row's variant ran; of one variant against another, the first.
-fn setup<'a>(experiment: &'a Experiment, variant: &str) -> Option<&'a Setup> {
+pub(super) fn setup<'a>(experiment: &'a Experiment, variant: &str) -> Option<&'a Setup> {
     let name = variant.split(" against ").next().unwrap_or(variant);
     let has = |variant: &&Variant| (0..variant.phases.len()).any(|phase| variant.case_name(phase) == name);
     experiment.variants.iter().find(has).map(|variant| &variant.setup)
@@ -56,12 +56,16 @@ fn error(row: &Row) -> f64 {
 
 /// Whether a metric counts or times.
 fn kind(metric: &str) -> FigureKind {
+    if is_counted(metric) { FigureKind::Counts } else { FigureKind::Times }
+}
+
+/// Whether a metric follows from the rules alone.
+pub(super) fn is_counted(metric: &str) -> bool {
     let counted = ["counters.", "ratio.", "zone_percent.", "memory.", "zonelist.", "mean.huge-"];
     let per = [".pages_per_operation", ".count_per_operation", ".pages_mean"];
-    let is_counted = counted.iter().any(|head| metric.starts_with(head))
+    counted.iter().any(|head| metric.starts_with(head))
         || per.iter().any(|tail| metric.ends_with(tail))
-        || metric.contains(".sizes");
-    if is_counted { FigureKind::Counts } else { FigureKind::Times }
+        || metric.contains(".sizes")
 }
 
 /// The mechanisms that a metric tells of: by its name, or else by what the workload is there for.

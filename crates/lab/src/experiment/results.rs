@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::published_rows::{rows_of, write_rows};
 use super::spec::Experiment;
-use crate::evidence::Rows;
+use super::times::{times_of, write_times};
+use crate::evidence::{Rows, Times};
 use crate::measurements::{Account, Document, Score};
 
 /// Scores and rows, by experiment, in the order of `lab list`; those of files of one's own come last.
@@ -21,6 +22,9 @@ pub struct Results {
     /// How far its rows were off.
     #[serde(default)]
     pub rows: Vec<Rows>,
+    /// Those of them that are times which nothing was chosen by, both sides.
+    #[serde(default)]
+    pub times: Vec<Times>,
 }
 
 /// An experiment's title and score.
@@ -51,6 +55,7 @@ impl Results {
         Self {
             experiments: document.experiments.iter().map(outcome).collect(),
             rows: rows_of(document, experiments),
+            times: times_of(document, experiments),
         }
     }
 
@@ -60,12 +65,15 @@ impl Results {
         let ran = |name: &str| newer.experiments.iter().any(|outcome| outcome.score.experiment == name);
         self.experiments.retain(|outcome| !ran(&outcome.score.experiment));
         self.rows.retain(|rows| !ran(&rows.experiment));
+        self.times.retain(|times| !ran(&times.experiment));
         self.experiments.extend(newer.experiments);
         self.rows.extend(newer.rows);
+        self.times.extend(newer.times);
         let place =
             |name: &str| Experiment::bundled_names().position(|known| known == name).unwrap_or(usize::MAX);
         self.experiments.sort_by_key(|outcome| place(&outcome.score.experiment));
         self.rows.sort_by_key(|rows| place(&rows.experiment));
+        self.times.sort_by_key(|times| place(&times.experiment));
         self
     }
 
@@ -86,11 +94,12 @@ impl Results {
             write_score(&mut out, score);
         }
         write_rows(&mut out, &self.rows);
+        write_times(&mut out, &self.times);
         out
     }
 }
 
-const HEAD: &str = "# Written by `make results` beside results.md: scores, and how far published rows were off, for labels. Change \
+const HEAD: &str = "# Written by `make results` beside results.md: scores, and how far published rows were off, for labels and intervals. Change \
      experiments, not this file.\n";
 
 fn quoted(text: &str) -> String {
@@ -144,7 +153,7 @@ mod tests {
     fn results(names: &[(&str, &str)]) -> Results {
         Results {
             experiments: names.iter().map(|(name, title)| outcome(name, title)).collect(),
-            rows: vec![],
+            ..Results::default()
         }
     }
 

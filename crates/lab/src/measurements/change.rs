@@ -96,6 +96,7 @@ pub fn means(runs: &[Run]) -> Vec<Mean> {
                 low: interval.map(|interval| interval.low),
                 high: interval.map(|interval| interval.high),
                 seeds: sample.count() as u64,
+                interval: None,
             }
         };
         samples.into_iter().map(mean).collect::<Vec<_>>()

@@ -11,6 +11,7 @@ use super::checked::BoundCheck;
 use super::experiment::Account;
 use super::finding::{Finding, LockWaits};
 use super::forks::Forks;
+use super::interval::{IntervalKind, ModelInterval};
 use super::knob_use::KnobUses;
 use super::labels::{Confidence, MechanismLabel};
 use super::latency::Latency;
@@ -59,6 +60,10 @@ pub struct Document {
     /// The mean of every figure of every variant over its seeds, with where it lies with 95 % confidence; from `replay`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub means: Vec<Mean>,
+    /// What the model's intervals of simulated times rest on, by kind, and why some kinds have none. `interval` beside a mean or a row, and
+    /// `intervals` of a run, are of these kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<IntervalKind>,
     /// What recorded kernels counted beside what replays of the same count; from `replay`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
@@ -116,6 +121,9 @@ pub struct Run {
     /// How far each mechanism that the run used can be trusted, by its name: `page-lists`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, MechanismLabel>,
+    /// Where the machine itself has the run's times with 80 %, by the names that `means` has; a time that is not here has no interval.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, ModelInterval>,
     /// What the experiment's file says of its figures, whatever the evidence for it; not in documents.
     #[serde(skip)]
     pub claimed: Confidence,
@@ -241,6 +249,7 @@ impl Run {
             confidence: Confidence::default(),
             confidence_reason: String::new(),
             labels: BTreeMap::new(),
+            intervals: BTreeMap::new(),
             claimed: Confidence::default(),
             knobs: BTreeMap::new(),
             knob_uses: BTreeMap::new(),
@@ -290,6 +299,9 @@ pub struct Mean {
     pub high: Option<f64>,
     /// How many seeds.
     pub seeds: u64,
+    /// Where the machine itself has it with 80 %, of a time: what the model leaves open, which `low` and `high` know nothing of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<ModelInterval>,
 }
 
 /// The least sure of several labels, with its run's reason; `None` without runs.

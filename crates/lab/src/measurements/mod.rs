@@ -15,6 +15,7 @@ mod experiment;
 mod finding;
 mod forks;
 mod group;
+mod interval;
 mod judged;
 mod knob_use;
 mod known;
@@ -46,6 +47,7 @@ pub use experiment::{
 pub use finding::{Finding, LockWaits, TaskWait};
 pub use forks::{ForkUse, Forks};
 pub use group::{Group, Scene, groups, scenes};
+pub use interval::{IntervalKind, ModelInterval};
 pub use judged::{Held, Judged};
 pub use knob_use::{KnobOutcome, KnobUses};
 pub use known::{figure_names, figure_unit};

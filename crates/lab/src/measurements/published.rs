@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::interval::ModelInterval;
 use super::number;
 
 /// One published figure and what the simulation says of it.
@@ -38,6 +39,12 @@ pub struct Row {
     #[serde(with = "number")]
     #[schemars(with = "Option<f64>")]
     pub error: f64,
+    /// Where the machine itself has the simulated figure with 80 %, of a time or of a change of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<ModelInterval>,
+    /// Whether the published figure lies in it, of a row that nothing was fitted to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inside: Option<bool>,
     /// What the row is used for, and whether it counts in the score.
     pub role: Role,
     /// Why it has this role, where that was said.

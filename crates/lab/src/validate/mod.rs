@@ -83,7 +83,30 @@ pub fn document(command: String, setting: &Setting, compared: &[Compared]) -> Do
         about: about(setting, compared),
         ..Account::default()
     };
-    Document { rows, score, runs, experiments: vec![account], ..Document::new(command) }
+    let notes = unseen_holds(setting, compared).into_iter().collect();
+    Document { notes, rows, score, runs, experiments: vec![account], ..Document::new(command) }
+}
+
+/// That tracing cannot show lock holds here: where an event costs more than what is left of a hold's page without it.
+fn unseen_holds(setting: &Setting, compared: &[Compared]) -> Option<String> {
+    let held = |of: fn(&Observed) -> &holds::Holds| {
+        let medians = compared.iter().filter_map(|case| of(&case.observed).median_ns_per_page());
+        Sample::new(medians).median()
+    };
+    let both = [
+        ("refill", setting.cost.refill_ns, held(|observed| &observed.holds.refills)),
+        ("drain", setting.cost.drain_ns, held(|observed| &observed.holds.drains)),
+    ];
+    let unseen = both
+        .into_iter()
+        .filter_map(|(kind, cost, held)| held.filter(|held| cost > *held).map(|held| (kind, cost, held)));
+    let said: Vec<String> = unseen
+        .map(|(kind, cost, held)| format!("{cost:.0} ns an event for {held:.0} ns a page of a {kind}"))
+        .collect();
+    (!said.is_empty()).then(|| {
+        let said = said.join(", ");
+        format!("This machine's tracing cannot show how long locks are held ({said}): its rows of holds are no evidence.")
+    })
 }
 
 /// What was measured how.

@@ -111,7 +111,14 @@ fn a_case_is_simulated_and_set_beside_what_was_seen() {
     let setting =
         Setting { release: "6.18.44-fc".into(), machine: "a profile".into(), cost: COST, notes: vec![] };
     let compared = Compared { case, observed, unrecorded, simulated };
+    let cheap = Setting { cost: ProbeCost { refill_ns: 1.0, drain_ns: 1.0 }, ..setting.clone() };
+    assert!(super::document("validate".into(), &cheap, &[compared.clone()]).notes.is_empty());
     let document = document("validate".into(), &setting, &[compared]);
+    let said = document.notes.join("\n");
+    assert!(
+        said.contains("cannot show how long locks are held (100 ns an event for 30 ns a page of a refill"),
+        "{said}"
+    );
     let figure = |metric: &str| document.rows.iter().find(|row| row.metric == metric).unwrap();
     assert_eq!((figure("trace.refills").published, figure("trace.refills").error), (0.0, 0.0));
     assert_eq!(figure("refills_per_1000_faults").published, 1.0);

@@ -1,12 +1,15 @@
 //! What the template is given.
 
-use lab::measurements::{Comparison, Document, Group, MetricRow, Scene, compare, least_confidence, scenes};
+use lab::measurements::{
+    Comparison, Document, Group, Metric, MetricRow, Scene, compare, least_confidence, scenes,
+};
 use serde::Serialize;
 
+use crate::interval::Model;
 use crate::style::Style;
 use crate::table::Table;
 use crate::{
-    bounds, changes, counters, findings, forks, heading, knob_uses, labels, latency, locks, memory,
+    bounds, changes, counters, findings, forks, heading, interval, knob_uses, labels, latency, locks, memory,
     published, units, validate_program,
 };
 
@@ -29,6 +32,8 @@ pub(super) struct Page {
     label: Option<Label>,
     /// How sure each mechanism is, by policy and machine.
     labels: Vec<labels::OfPolicy>,
+    /// What the model's intervals rest on, a line for each kind.
+    intervals: Vec<String>,
     /// What is to be known first.
     notes: Vec<String>,
     /// What stands out, and bounds beside what came out.
@@ -148,6 +153,7 @@ impl Page {
             to_write: to_write::commands(&scenes),
             label,
             labels: labels::by_policy(&document.runs.iter().collect::<Vec<_>>()),
+            intervals: interval::lines(document),
             notes: document.notes.clone(),
             found: findings::text(Style::plain(), &document.findings)
                 + &bounds::text(Style::plain(), &document.fail_if),
@@ -270,12 +276,16 @@ fn compared_row(row: &MetricRow) -> ComparedRow {
             "ns" => mean.map(units::duration),
             _ => mean.map(units::rate),
         };
+        let Metric { name, unit, .. } = &row.metric;
+        let survives =
+            base.zip(mean).is_some_and(|(base, mean)| Model::between(name, unit, base, mean).survives());
+        let differs = survives && row.differs(column);
         ComparedCell {
             value: said.unwrap_or_else(|| "-".into()),
             gain: gain.map(|gain| format!("{gain:+.1} %")).unwrap_or_default(),
             class: match gain {
-                Some(gain) if row.differs(column) && gain > 0.0 => "better",
-                Some(gain) if row.differs(column) && gain < 0.0 => "worse",
+                Some(gain) if differs && gain > 0.0 => "better",
+                Some(gain) if differs && gain < 0.0 => "worse",
                 _ => "",
             },
         }

@@ -7,7 +7,7 @@ use crate::explain;
 use crate::published::{error, number, percent};
 use crate::style::Style;
 use crate::units::plural;
-use crate::{bounds, findings};
+use crate::{bounds, findings, interval};
 
 /// Comparisons, figures or machines that are named; the tables have all.
 const NAMED: usize = 3;
@@ -20,6 +20,10 @@ pub fn experiments(style: Style, document: &Document) -> String {
     }
     out += &findings::short(style, &document.findings, &scenes(&document.runs), WORDS);
     out += &bounds::text(style, &document.fail_if);
+    if let Some(coverage) = interval::coverage_line(&document.rows).filter(|_| document.experiments.len() > 1)
+    {
+        out += &item(style, 0, "all:", &coverage);
+    }
     if out.is_empty() { out } else { out + &more(style, "every figure beside the published one") }
 }
 
@@ -32,6 +36,9 @@ fn of(style: Style, document: &Document, account: &Account) -> String {
     }
     for score in document.score.iter().filter(|score| score.experiment == account.name) {
         out += &item(style, 2, "published:", &beside(score, &rows));
+    }
+    if let Some(coverage) = interval::coverage(&rows) {
+        out += &item(style, 2, "inside of 80 % intervals:", &coverage);
     }
     out += &comparisons(style, &rows);
     out += &inexact(style, &rows);

@@ -13,7 +13,7 @@ use lab::measurements::{Document, scenes};
 
 use crate::style::Style;
 use crate::table::wrap;
-use crate::{bounds, findings};
+use crate::{bounds, findings, interval};
 
 pub use experiments::experiments;
 pub use sure::sure;
@@ -31,6 +31,9 @@ pub fn replay(style: Style, document: &Document) -> String {
     for (place, scene) in scenes.iter().enumerate() {
         let before = place.checked_sub(1).map(|before| &scenes[before]);
         changes += &scene::text(style, scene, before, detail);
+    }
+    if let Some(model) = interval::of_changes().filter(|_| pairs > 0) {
+        changes += &item(style, 0, "times:", &model);
     }
     let mut rest = remarks::text(style, &document.runs, &scenes);
     rest += &remarks::published(style, &document.rows);

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use lab::measurements::{Change, Group, Sample, Scene, Told, changes, figures};
 
 use super::item;
-use crate::changes::{amount, estimate, figures as both, is_real, share, title};
+use crate::changes::{amount, estimate, figures as both, is_real, is_seen, share, title};
+use crate::interval::{self, Model};
 use crate::style::Style;
 use crate::units;
 
@@ -157,13 +158,15 @@ fn alone(style: Style, group: &Group<'_>) -> String {
     };
     let said: Vec<String> = ALONE.iter().filter_map(said).collect();
     let nothing = "nothing to compare: --set KNOB=A,B or --machine A,B gives two";
-    item(style, 2, "came to:", &said.join(", ")) + &format!("  {}\n", style.faint(nothing))
+    let levels = interval::of_levels(group.first()).map(|levels| item(style, 2, "times:", &levels));
+    let nothing = format!("  {}\n", style.faint(nothing));
+    item(style, 2, "came to:", &said.join(", ")) + &levels.unwrap_or_default() + &nothing
 }
 
 /// What got better and what got worse, a paragraph each.
 fn pair(style: Style, base: &Group<'_>, other: &Group<'_>, detail: Detail) -> String {
     let all = changes(base, other);
-    let ranked = ranked(&all);
+    let ranked = ranked(&all, is_real);
     let mut out = String::new();
     for way in Way::BOTH {
         let those = way.of(&ranked);
@@ -171,26 +174,39 @@ fn pair(style: Style, base: &Group<'_>, other: &Group<'_>, detail: Detail) -> St
             out += &item(style, 2, way.label(), &listed(&those, detail.listed()));
         }
     }
+    let open = open(&all);
+    if !open.is_empty() {
+        out += &item(style, 2, "not told apart:", &named(&open, detail.listed()));
+    }
     out + &item_of_same(style, &all, &ranked)
+}
+
+/// What differs on the simulated machine by less than the model may be off.
+fn open(all: &[Change]) -> Vec<&Change> {
+    ranked(all, |change| is_seen(change) && Model::of(change) == Model::Open)
 }
 
 /// The same in one line, for one of several.
 fn in_a_line(base: &Group<'_>, other: &Group<'_>) -> String {
     let all = changes(base, other);
-    let ranked = ranked(&all);
+    let ranked = ranked(&all, is_real);
     let ways = Way::BOTH.map(|way| (way.label(), way.of(&ranked)));
     let told = ways.iter().filter(|(_, those)| !those.is_empty());
     let said: Vec<String> = told.map(|(label, those)| format!("{label} {}", listed(those, 1))).collect();
-    if said.is_empty() { unchanged(&all).to_owned() } else { said.join("; ") }
+    match (said.is_empty(), open(&all)) {
+        (false, _) => said.join("; "),
+        (true, open) if open.is_empty() => unchanged(&all).to_owned(),
+        (true, open) => format!("not told apart: {}", named(&open, 1)),
+    }
 }
 
 /// What did not change though it is what is asked: everything, or a program's run time.
 fn item_of_same(style: Style, all: &[Change], ranked: &[&Change]) -> String {
-    if ranked.is_empty() {
+    if ranked.is_empty() && open(all).is_empty() {
         return item(style, 2, "same:", unchanged(all));
     }
     let time = all.iter().find(|change| change.figure.name == "elapsed_ns");
-    match time.filter(|time| !is_real(time)) {
+    match time.filter(|time| !is_seen(time)) {
         Some(time) => item(style, 2, "same:", &format!("run time ({})", tight(&both(time)))),
         None => String::new(),
     }
@@ -204,10 +220,10 @@ fn unchanged(all: &[Change]) -> &'static str {
     }
 }
 
-/// The real changes, one of each span, lock or program figure for each way, its mean where that is one of them: what matters first,
+/// The changes that are to be said, one of each span, lock or program figure for each way, its mean where that is one of them: what matters first,
 /// then what changed most.
-fn ranked(all: &[Change]) -> Vec<&Change> {
-    let mut real: Vec<&Change> = all.iter().filter(|change| is_real(change)).collect();
+fn ranked(all: &[Change], is_said: fn(&Change) -> bool) -> Vec<&Change> {
+    let mut real: Vec<&Change> = all.iter().filter(|change| is_said(change)).collect();
     // A mean says more than a tail, a tail more than one extreme.
     real.sort_by_key(|change| match change.figure.name.rsplit_once('.') {
         Some((_, "p99_ns")) => 1,
@@ -256,6 +272,13 @@ fn listed(changes: &[&Change], most: usize) -> String {
         format!("{} {} ({})", short(&change.figure.name), amount(change), tight(&both(change)))
     };
     let said: Vec<String> = changes.iter().take(most).map(one).collect();
+    let more = changes.len().saturating_sub(most);
+    if more > 0 { format!("{}; {more} more", said.join(", ")) } else { said.join(", ") }
+}
+
+/// The first few without their figures, and how many more there are.
+fn named(changes: &[&Change], most: usize) -> String {
+    let said: Vec<String> = changes.iter().take(most).map(|change| short(&change.figure.name)).collect();
     let more = changes.len().saturating_sub(most);
     if more > 0 { format!("{}; {more} more", said.join(", ")) } else { said.join(", ") }
 }

@@ -20,6 +20,7 @@ use self::rows::judge;
 use self::score::score;
 use super::error::ExperimentError;
 use super::spec::{Experiment, Histogram, Variant};
+use super::times::put_interval;
 use crate::evidence::{self, Checked, Claim, Table};
 use crate::measurements::{Account, Document, HistogramPair, Latency};
 use crate::reach::mark_forced;
@@ -163,6 +164,7 @@ pub(super) fn run_with(
         let outcomes = variants.into_iter().chain(of_sweeps).flatten().flat_map(|repetition| repetition.0);
         document.runs.extend(outcomes.map(|outcome| outcome.run));
     }
+    evidence::intervals(Table::bundled(), &mut document);
     Ok(document)
 }
 
@@ -215,7 +217,8 @@ fn account(
     detail: Detail,
     document: &mut Document,
 ) {
-    let judged = judge(experiment, variants);
+    let mut judged = judge(experiment, variants);
+    judged.iter_mut().for_each(|row| put_interval(Table::bundled(), row));
     let mut account = Account {
         name: experiment.name.clone(),
         title: experiment.title.clone(),

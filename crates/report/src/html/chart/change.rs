@@ -6,6 +6,7 @@ use super::Chart;
 use super::forest::{Forest, Point, Row, Unit};
 use super::mark::Mark;
 use crate::changes::{amount, figures, is_real, title};
+use crate::interval::Model;
 use crate::table::Table;
 
 /// Dots that a chart may have; what changed comes before what did not.
@@ -148,7 +149,8 @@ fn row(label: &str, change: &Change) -> Row {
     let said = match change.told() {
         Told::Same => "the same in all seeds".to_owned(),
         Told::Within => "no clear difference".to_owned(),
-        Told::Apart | Told::OneSeed => amount(change),
+        Told::Apart | Told::OneSeed if Model::of(change).survives() => amount(change),
+        Told::Apart | Told::OneSeed => format!("{}: not told apart", amount(change)),
     };
     let (at, between) = ratio(change);
     Row { label: label.to_owned(), said, class, points: vec![Point { at, between, mark }] }
