@@ -73,6 +73,13 @@ pub(crate) fn of_figure(name: &str, unit: &str, value: f64) -> String {
     )
 }
 
+/// The verdict's words about `count` changes, of times that the model's interval cannot tell from none.
+pub(crate) fn of_open(count: usize) -> String {
+    let changes = if count == 1 { "1 change".to_owned() } else { format!("{count} changes") };
+    Table::bundled_changes()
+        .map_or(changes.clone(), |of| format!("{changes} below {:.1} times", of.least_told()))
+}
+
 /// The verdict's words about changes: which of them the model tells apart.
 pub(crate) fn of_changes() -> Option<String> {
     let of = Table::bundled_changes()?;

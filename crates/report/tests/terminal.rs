@@ -55,7 +55,7 @@ fn nothing_that_must_be_known_is_left_out_of_the_verdict() {
     for part in [
         "\nno effect: vm.idle: consulted 42 times, never decided otherwise than its default: far away\n",
         "\nnot as recorded: scale-0: 12 frees without allocation\n",
-        "\nas recorded: 1 of 2 figures within 10 % of the recorded kernel's; not copies +11.0 %\n",
+        "\nas recorded: 1 of 2 figures within 10 % of the kernel's; not copies +11.0 %\n",
         "\nto set: # vm.pcp_batch_scale_max=0: no mainline kernel has this",
         "\npredicted: ",
     ] {

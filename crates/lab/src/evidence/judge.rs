@@ -126,10 +126,7 @@ impl<'a> Judgement<'a> {
         let fitted: u64 = self.rows_there(profile).map(|rows| rows.fitted).sum();
         let what = self.mechanism.words();
         match fitted {
-            0 => format!(
-                "no published figure of {what} on {} was ever set beside a simulated one",
-                profile.name()
-            ),
+            0 => format!("no published figure of {what} on {}", profile.name()),
             _ => format!("figures of {what} on {} were fitted, none predicted", profile.name()),
         }
     }

@@ -87,8 +87,8 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     pub(crate) fn lru_deactivate(self, pfn: Pfn) {
         let page = self.page(pfn);
         let by_generation = page.generation().is_some();
-        if by_generation && self.generations().forgets_uses_when_cold() {
-            self.generations().forget_all_uses(page);
+        if by_generation {
+            self.generations().note_cold(page);
         }
         if page.has(PageFlag::Lru) && (page.has(PageFlag::Active) || by_generation) {
             page.get();

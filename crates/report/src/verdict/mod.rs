@@ -32,9 +32,6 @@ pub fn replay(style: Style, document: &Document) -> String {
         let before = place.checked_sub(1).map(|before| &scenes[before]);
         changes += &scene::text(style, scene, before, detail);
     }
-    if let Some(model) = interval::of_changes().filter(|_| pairs > 0) {
-        changes += &item(style, 0, "times:", &model);
-    }
     let mut rest = remarks::text(style, &document.runs, &scenes);
     rest += &remarks::published(style, &document.rows);
     rest += &remarks::proofs(style, &document.proofs);
@@ -45,9 +42,16 @@ pub fn replay(style: Style, document: &Document) -> String {
         return rest;
     }
     rest += &more(style, "all of it");
-    let said: usize = [&changes, &rest].map(|text| text.split_whitespace().count()).iter().sum();
-    let room = WORDS.saturating_sub(said + COUNT_OF_OTHERS);
-    changes + &findings::short(style, &document.findings, &scenes, room) + &rest
+    let room = WORDS.saturating_sub(words(&[&changes, &rest]) + COUNT_OF_OTHERS);
+    let found = findings::short(style, &document.findings, &scenes, room);
+    // What to try comes before what it rests on, which --full says in any case.
+    let model = interval::of_changes().filter(|_| pairs > 0).map(|model| item(style, 0, "times:", &model));
+    let model = model.filter(|model| words(&[&changes, model, &found, &rest]) < WORDS).unwrap_or_default();
+    changes + &model + &found + &rest
+}
+
+fn words(texts: &[&str]) -> usize {
+    texts.iter().map(|text| text.split_whitespace().count()).sum()
 }
 
 /// The words of the line that counts the findings for which there was no room, and one to stay below the limit.

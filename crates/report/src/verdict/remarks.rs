@@ -106,8 +106,7 @@ pub(super) fn proofs(style: Style, proofs: &[Proof]) -> String {
             .collect();
         outside.sort_by(|one, other| other.1.abs().total_cmp(&one.1.abs()));
         let within = proof.rows.len() - outside.len();
-        let mut text =
-            format!("{within} of {} figures within {band} % of the recorded kernel's", proof.rows.len());
+        let mut text = format!("{within} of {} figures within {band} % of the kernel's", proof.rows.len());
         let named: Vec<String> =
             outside.iter().take(NAMED).map(|(what, error)| format!("{what} {error:+.1} %")).collect();
         if !named.is_empty() {

@@ -176,7 +176,7 @@ fn pair(style: Style, base: &Group<'_>, other: &Group<'_>, detail: Detail) -> St
     }
     let open = open(&all);
     if !open.is_empty() {
-        out += &item(style, 2, "not told apart:", &named(&open, detail.listed()));
+        out += &item(style, 2, "not told apart:", &interval::of_open(open.len()));
     }
     out + &item_of_same(style, &all, &ranked)
 }

@@ -49,8 +49,9 @@ impl<M: Machine> GenVec<M> {
         for tier in 0..TIERS {
             let refaulted = self.refaulted[kind][tier].swap(0, Relaxed);
             let total = self.evicted[kind][tier].swap(0, Relaxed) + self.spared[kind][tier].swap(0, Relaxed);
-            let halve =
-                |past: &Tiers, now: u64| past[tier].store((past[tier].load(Relaxed) + now) / 2, Relaxed);
+            let halve = |past: &Tiers, now: u64| {
+                past[tier].store(u64::midpoint(past[tier].load(Relaxed), now), Relaxed);
+            };
             halve(&self.past_refaulted[kind], refaulted);
             halve(&self.past_total[kind], total);
         }

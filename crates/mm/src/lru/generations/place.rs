@@ -39,10 +39,9 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
             _ if active && workingset => 0,
             _ if active && later && kind == Kind::File => 2,
             _ if active => 1,
-            End::Tail => 3,
             End::Head if is_second => 1,
             End::Head if workingset || later && page.has(PageFlag::Referenced) => 2,
-            End::Head => 3,
+            End::Head | End::Tail => 3,
         };
         max.saturating_sub(back).max(min)
     }

@@ -57,11 +57,10 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         let tier = tier(rules.uses, uses, shadow.workingset);
         gens.refaulted[kind.index()][tier].fetch_add(pages.into(), Relaxed);
         match rules.refault {
-            // 6.1 counts as activated what reclaim spares.
-            GenRefaultRule::Oldest => {}
             GenRefaultRule::OldestOfAll => count(VecEvent::ActivateFile),
             GenRefaultRule::OfFour if by == By::Fault => count(VecEvent::ActivateFile),
-            GenRefaultRule::OfFour => {}
+            // 6.1 counts as activated what reclaim spares.
+            GenRefaultRule::Oldest | GenRefaultRule::OfFour => {}
         }
         let was_in_use = match rules.uses {
             GenUseRule::PromotesAtOnce => by == By::Fault || uses >= Page::MOST_USES,

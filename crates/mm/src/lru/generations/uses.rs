@@ -113,16 +113,13 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         again
     }
 
-    /// A program will not need the page soon: what was counted is forgotten (`lru_gen_clear_refs`).
-    pub(in crate::lru) fn forget_all_uses(self, page: &Page) {
-        page.set_uses(0);
-        page.clear(PageFlag::Referenced);
-        page.clear(PageFlag::Workingset);
-    }
-
-    /// Whether a page that a program will not need soon forgets its uses.
-    pub(in crate::lru) fn forgets_uses_when_cold(self) -> bool {
-        self.gen_rules().uses == GenUseRule::PromotesTheSecond
+    /// A program will not need the page soon: what was counted is forgotten, where rules say so (`lru_gen_clear_refs`).
+    pub(in crate::lru) fn note_cold(self, page: &Page) {
+        if self.gen_rules().uses == GenUseRule::PromotesTheSecond {
+            page.set_uses(0);
+            page.clear(PageFlag::Referenced);
+            page.clear(PageFlag::Workingset);
+        }
     }
 
     /// Reclaim takes the page off its list: what calls counted stays only if it was used since it came (`isolate_folio`).

@@ -75,7 +75,9 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         let (mut kept, mut freed) = (Vec::new(), 0);
         for chunk in pages.chunks(SWAP_CLUSTER_MAX) {
             let mut cluster = Cluster::default();
-            chunk.iter().for_each(|&pfn| cluster.push(pfn));
+            for &pfn in chunk {
+                cluster.push(pfn);
+            }
             scan.scanned += chunk.iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum::<u32>();
             let outcome = self.reclaim().shrink_pages(&cluster, scan);
             for &pfn in outcome.active.pages() {

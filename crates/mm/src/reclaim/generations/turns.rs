@@ -82,10 +82,9 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             self.memcg().count(vec.group, GroupEvent::Low);
         }
         match self.evict_from(vec, scan) {
-            Passed::Aged => Turn::Next,
             Passed::Evicted if self.is_sizable(vec, scan) => Turn::Stays,
             Passed::Evicted | Passed::Protected if last == 0 => Turn::Last,
-            Passed::Evicted | Passed::Protected => Turn::Next,
+            Passed::Aged | Passed::Evicted | Passed::Protected => Turn::Next,
         }
     }
 
