@@ -112,7 +112,7 @@ fn a_case_is_simulated_and_set_beside_what_was_seen() {
         Setting { release: "6.18.44-fc".into(), machine: "a profile".into(), cost: COST, notes: vec![] };
     let compared = Compared { case, observed, unrecorded, simulated };
     let cheap = Setting { cost: ProbeCost { refill_ns: 1.0, drain_ns: 1.0 }, ..setting.clone() };
-    assert!(super::document("validate".into(), &cheap, &[compared.clone()]).notes.is_empty());
+    assert!(super::document("validate".into(), &cheap, std::slice::from_ref(&compared)).notes.is_empty());
     let document = document("validate".into(), &setting, &[compared]);
     let said = document.notes.join("\n");
     assert!(

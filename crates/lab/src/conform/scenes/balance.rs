@@ -2,6 +2,8 @@
 //! to where it is used. What is decided is [`mm::tier`]'s; here is when. A process's CPU time is what its lines took, but for
 //! `sleep`; a tick of it looks whether a window is due (`task_tick_numa`).
 
+use std::cell::RefCell;
+
 use std::collections::BTreeMap;
 
 use mm::ids::{PAGE_SIZE, PAGEBLOCK_PAGES};
@@ -113,7 +115,7 @@ impl Player {
         let scan = hints.scan.take();
         let mut scan = scan.unwrap_or_else(|| HintScan::new(space.id(), hints.born, &first));
         if scan.is_due(now) {
-            let view = View { mm, space, now, marked: Default::default(), counts: &self.hint_counts };
+            let view = View { mm, space, now, marked: RefCell::default(), counts: &self.hint_counts };
             scan.mark_by(Looker { task: 0, threads: 1 }, &mut hints.areas, &view, &settings);
             hints.marked.extend(view.marked.into_inner());
         }
@@ -138,7 +140,7 @@ impl Player {
             hints.areas.note_fault(area.start, 0);
         }
         let settings = settings(mm);
-        let view = View { mm, space, now, marked: Default::default(), counts: &self.hint_counts };
+        let view = View { mm, space, now, marked: RefCell::default(), counts: &self.hint_counts };
         let mut balancing = self.balancing.borrow_mut();
         let stale = balancing.as_ref().is_none_or(|balancing| *balancing.settings() != settings);
         if stale {
@@ -199,7 +201,7 @@ struct View<'a> {
     mm: &'a Mm<Bare>,
     space: &'a AddressSpace<Bare>,
     now: Nanos,
-    marked: std::cell::RefCell<Vec<(u32, Nanos)>>,
+    marked: RefCell<Vec<(u32, Nanos)>>,
     counts: &'a std::cell::Cell<HintCounts>,
 }
 

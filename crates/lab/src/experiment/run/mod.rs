@@ -218,7 +218,9 @@ fn account(
     document: &mut Document,
 ) {
     let mut judged = judge(experiment, variants);
-    judged.iter_mut().for_each(|row| put_interval(Table::bundled(), row));
+    for row in &mut judged {
+        put_interval(Table::bundled(), row);
+    }
     let mut account = Account {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
