@@ -23,7 +23,7 @@ pub fn text(style: Style, document: &Document) -> String {
         out.push_str(&omissions(style, &scene));
         for table in [
             speeds(&scene).text(0, style.columns()),
-            latency::table(style, &scene),
+            latency::measured(style, &scene),
             locks::table(style, &scene),
         ] {
             if !table.is_empty() {

@@ -84,7 +84,7 @@ pub(crate) fn of_open(count: usize) -> String {
 pub(crate) fn of_changes() -> Option<String> {
     let of = Table::bundled_changes()?;
     Some(format!(
-        "told apart from {:.1} times on (the model's {PERCENT} % interval; {} changes, {} machines); ±: seeds",
+        "told apart from {:.1} times on (the model's {PERCENT} % interval; {} changes, {} machines)",
         of.least_told(),
         of.rows,
         of.machines
@@ -99,7 +99,7 @@ pub(crate) fn of_levels(run: &Run) -> Option<String> {
     let widest = used.filter_map(|kind| table.factor(kind).ok()).reduce(f64::max)?;
     let all = table.kind(TimeKind::Mean)?;
     Some(format!(
-        "within {widest:.2} times either way (the model's {PERCENT} % interval; {} left-out rows, {} machines; none of p99, max); ±: seeds",
+        "within {widest:.2} times either way (the model's {PERCENT} % interval; {} left-out rows, {} machines; none of p99, max)",
         all.rows, all.machines
     ))
 }

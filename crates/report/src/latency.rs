@@ -44,15 +44,31 @@ pub fn pooled(group: &Group<'_>, span: &str) -> Distribution {
     Distribution::pool(of(group, span))
 }
 
-/// The table. Counts, means and maxima are over all repetitions, percentiles are the mean of the repetitions'. Beside a mean stands the model's
-/// interval of it.
+/// The table of simulated latencies. Counts, means and maxima are over all repetitions, percentiles are the mean of the repetitions'. Beside a
+/// mean stands the model's interval of it.
 pub fn table(style: Style, scene: &Scene<'_>) -> String {
-    let table = grid(scene);
+    text(style, &grid(scene))
+}
+
+/// The same of latencies that were measured on a real machine, of which no model tells.
+pub(crate) fn measured(style: Style, scene: &Scene<'_>) -> String {
+    let heads = ["<latency", "<", "count", "mean", "p50", "p99", "max", "total"];
+    text(style, &rows(Table::new(heads), scene, |_, _| None))
+}
+
+fn text(style: Style, table: &Table) -> String {
     if table.is_empty() { String::new() } else { table.text(0, style.columns()) }
 }
 
 pub(crate) fn grid(scene: &Scene<'_>) -> Table {
-    let mut table = Table::new(["<latency", "<", "count", "mean", "80 %", "p50", "p99", "max", "total"]);
+    let heads = ["<latency", "<", "count", "mean", "80 %", "p50", "p99", "max", "total"];
+    rows(Table::new(heads), scene, |span, mean| {
+        Some(interval::of_figure(&format!("{span}.mean_ns"), "ns", mean))
+    })
+}
+
+/// A row for each span and group; `beside` a mean stands what there is to say of it.
+fn rows(mut table: Table, scene: &Scene<'_>, beside: impl Fn(&str, f64) -> Option<String>) -> Table {
     for span in spans(scene) {
         for group in &scene.groups {
             let all = pooled(group, span);
@@ -63,17 +79,15 @@ pub(crate) fn grid(scene: &Scene<'_>) -> Table {
                 let each: Vec<f64> = of(group, span).map(|latency| of_one(latency) as f64).collect();
                 duration(each.iter().sum::<f64>() / each.len() as f64)
             };
-            table.row([
-                span.to_owned(),
-                group.label.clone(),
-                all.count.to_string(),
-                duration(all.mean_ns() as f64),
-                interval::of_figure(&format!("{span}.mean_ns"), "ns", all.mean_ns() as f64),
+            let mean = all.mean_ns() as f64;
+            let named = [span.to_owned(), group.label.clone(), all.count.to_string(), duration(mean)];
+            let rest = [
                 percentile(|latency| latency.p50_ns),
                 percentile(|latency| latency.p99_ns),
                 duration(all.max_ns as f64),
                 duration(all.total_ns as f64),
-            ]);
+            ];
+            table.row(named.into_iter().chain(beside(span, mean)).chain(rest));
         }
     }
     table

@@ -180,9 +180,10 @@ impl Table {
         let known = self.kind(kind);
         let (rows, machines, inside) = match (kind, known) {
             (TimeKind::Change, _) => ChangeInterval::of(&self.times)
-                .map_or((0, 0, f64::NAN), |of| (of.rows as u64, of.machines as u64, of.inside)),
+                .map_or((0, 0, 0.0), |of| (of.rows as u64, of.machines as u64, of.inside)),
             (_, Some(of)) => (of.rows, of.machines, of.inside),
-            (_, None) => (0, 0, f64::NAN),
+            // Not a NaN, by which a document would differ from itself.
+            (_, None) => (0, 0, 0.0),
         };
         IntervalKind {
             kind: kind.name().to_owned(),

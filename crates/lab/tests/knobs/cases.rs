@@ -7,7 +7,11 @@ use super::ground::Ground;
 use super::workloads::*;
 
 fn case(knob: Knob, value: u64, acts: Ground, rests: Ground) -> Case {
-    Case { knob, value, acts, rests }
+    Case { knob, value, acts, rests: Some(rests) }
+}
+
+fn case_of_all_spaces(knob: Knob, value: u64, acts: Ground) -> Case {
+    Case { knob, value, acts, rests: None }
 }
 
 /// Page lists of CPUs, and the zones that are divided among them.
@@ -28,7 +32,7 @@ pub(crate) fn marks() -> Vec<Case> {
     vec![
         case(Knob::MinFreeKbytes, 1 << 16, much_memory(), few_pages()),
         case(Knob::WatermarkScaleFactor, 1000, much_memory(), few_pages()),
-        case(Knob::WatermarkBoostFactor, 0, mixed_processes(), few_pages()),
+        case(Knob::WatermarkBoostFactor, 0, mixed_processes().memory(&[384]), few_pages()),
     ]
 }
 
@@ -93,7 +97,7 @@ pub(crate) fn spaces() -> Vec<Case> {
         case(Knob::DirtyRatio, 1, writers(), small_process()),
         case(Knob::DirtyBackgroundRatio, 1, writers(), small_process()),
         case(Knob::DemotionEnabled, 1, cold_pages(), with_room(cold_pages())),
-        case(Knob::LruGenEnabled, 7, demotes(cold_pages()), demotes(with_room(cold_pages()))),
+        case_of_all_spaces(Knob::LruGenEnabled, 7, demotes(cold_pages())),
         case(Knob::Swappiness, 0, demotes(cold_pages()), demotes(with_room(cold_pages()))),
     ]
 }
@@ -139,13 +143,13 @@ pub(crate) fn groups() -> Vec<Case> {
     vec![
         case(Knob::MemoryMax, 32 * MIB, zram(large_process()), high(small_process())),
         case(Knob::MemoryHigh, 32 * MIB, zram(large_process()), in_group(small_process())),
-        case(Knob::MemoryLow, 64 * MIB, in_group(many_processes()), in_group(small_process())),
-        case(Knob::MemoryMin, 64 * MIB, in_group(many_processes()), in_group(small_process())),
+        case(Knob::MemoryLow, 64 * MIB, in_group(many_processes().memory(&[384])), in_group(small_process())),
+        case(Knob::MemoryMin, 64 * MIB, in_group(many_processes().memory(&[384])), in_group(small_process())),
         case(Knob::MemorySwapMax, 8 * MIB, limited(), rests()),
-        case(Knob::ZramDisksize, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB), small_process()),
+        case_of_all_spaces(Knob::ZramDisksize, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB)),
         case(Knob::ZramAlgorithm, 2, limited(), rests()),
         case(Knob::ZramRatio, 150, limited(), rests()),
-        case(Knob::SwapDisk, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB), small_process()),
+        case_of_all_spaces(Knob::SwapDisk, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB)),
     ]
 }
 

@@ -226,6 +226,8 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     /// Puts a page on its list, whose lock is held.
     fn list_page(self, lists: &mut Lists, pfn: Pfn, end: End) {
         if lists.1.is_some() {
+            // Told for each page: where it lies is another place than by default.
+            self.pages().knobs().decide(self.machine(), Knob::LruGenEnabled, |setting| setting & MAIN);
             return self.generations().list_in_generation(self.vec_of(pfn), lists, pfn, end);
         }
         let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
