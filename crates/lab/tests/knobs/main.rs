@@ -166,9 +166,9 @@ fn every_knob_has_one_case() {
 
 /// All knobs that are refused on `ground` together, with the values of their cases.
 fn all_refused(ground: &Ground) -> Vec<(Knob, u64)> {
-    // Swap is on one device alone, and a device takes pages of its own, refused or not.
-    let devices = [Knob::ZramDisksize, Knob::SwapDisk];
-    let cases = cases::all().into_iter().filter(|case| !devices.contains(&case.knob));
+    // Swap is on one device alone; a device takes pages of its own, and a limit makes a group, which charges, refused or not.
+    let made = |name: &str| ["zram.disksize", "swap.disk"].contains(&name) || name.starts_with("memory.");
+    let cases = cases::all().into_iter().filter(|case| !made(case.knob.spec().name));
     let cases = cases.map(|case| (case.knob, case.value));
     let mut set: Vec<(Knob, u64)> = cases.filter(|(knob, value)| ground.takes(*knob, *value)).collect();
     loop {
