@@ -3,7 +3,6 @@
 //! `sleep`; a tick of it looks whether a window is due (`task_tick_numa`).
 
 use std::cell::RefCell;
-
 use std::collections::BTreeMap;
 
 use mm::ids::{PAGE_SIZE, PAGEBLOCK_PAGES};
