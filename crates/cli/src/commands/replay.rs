@@ -7,7 +7,9 @@ use std::path::Path;
 use lab::evidence::{Table, intervals};
 use lab::findings::findings;
 use lab::measurements::{Document, Run, means};
-use lab::replay::{CpuListError, Plan, ShareError, Source, parse_changes, parse_settings, prove, replay_all};
+use lab::replay::{
+    CpuListError, Plan, ReplayError, ShareError, Source, parse_changes, parse_settings, prove, replay_all,
+};
 use lab::tune::Recorded;
 use sim::Profile;
 use sim::profile::digest;
@@ -176,8 +178,12 @@ pub(crate) fn runs(
     let bar = Bar::new(global, count as u64);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().map_err(Failure::of)?;
     let done = |run: &Run| bar.step(format!("{} {}, seed {}", run.machine, run.variant, run.seed));
-    let runs = pool.install(|| replay_all(workload, plans, &done)).map_err(Failure::of)?;
+    let runs = pool.install(|| replay_all(workload, plans, &done));
     bar.done();
+    let runs = runs.map_err(|error| match error {
+        ReplayError::Refused(refusal) => Failure(format!("{refusal}; --force shows it all the same")),
+        error => Failure::of(error),
+    })?;
     Ok(runs)
 }
 

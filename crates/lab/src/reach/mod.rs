@@ -4,6 +4,7 @@
 //! A knob that can act nowhere is refused: two columns that are alike would say that a setting is of no use, where it was
 //! never asked. What could act is not refused.
 
+mod after;
 mod brings;
 mod margin;
 mod need;
@@ -18,6 +19,7 @@ use sim::{KnobTally, Measurements};
 
 use crate::measurements::{KnobOutcome, KnobUses};
 
+pub(crate) use after::{mark_rested, refused_after};
 pub use brings::Brings;
 pub use need::Where;
 

@@ -36,6 +36,8 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
         Need::Files => (brings.files, "the workload writes to no files"),
         Need::Programs => (brings.programs, "the workload has no pages to be looked through for promotion"),
         Need::Hints => (brings.hints, "the workload has no tasks whose pages NUMA balancing makes fault"),
+        // Known after the run (`reach::after`).
+        Need::Reclaim => return None,
         Need::SeveralNodes => (has_several_nodes(topology), "the machine has memory on one node only"),
         Need::SlowNode => (has_slow_node(topology), "the machine has no node without CPUs"),
         Need::ZoneBelowAnother(kind) => {

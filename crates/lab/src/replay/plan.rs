@@ -156,6 +156,12 @@ impl Plan {
         refused
     }
 
+    /// The knobs that are set, at the start or later.
+    pub(super) fn knobs_set(&self) -> impl Iterator<Item = Knob> + '_ {
+        let at_start = self.settings.iter().map(|setting| setting.knob);
+        at_start.chain(self.changes.iter().map(|change| change.knob))
+    }
+
     /// Every combination of the settings' values; the last setting changes fastest.
     pub fn variants(&self) -> Vec<Variant> {
         combinations(&self.settings)

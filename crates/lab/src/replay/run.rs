@@ -17,7 +17,7 @@ use super::source::Source;
 use crate::drive::{Drive, DriveError};
 use crate::measurements::Run;
 use crate::program::Program;
-use crate::reach::Refusal;
+use crate::reach::{Refusal, mark_rested, refused_after};
 use crate::stage::{GroupSetup, Setup, swap_as_recorded};
 use crate::workloads::Workload;
 
@@ -57,7 +57,7 @@ impl From<DriveError> for ReplayError {
 /// in the order of the plans, then of [`Plan::variants`], then of the seeds. `done` hears of each that ends.
 ///
 /// # Errors
-/// The first run's that could not be.
+/// The first run's that could not be; a knob that is set, not forced, and could act in none of them.
 pub fn replay_all(
     source: &Source,
     plans: &[Plan],
@@ -74,7 +74,12 @@ pub fn replay_all(
         done(&run);
         Ok(run)
     };
-    all.par_iter().map(one).collect()
+    let runs: Vec<Run> = all.par_iter().map(one).collect::<Result<_, ReplayError>>()?;
+    let set = plans.iter().filter(|plan| !plan.forced).flat_map(Plan::knobs_set);
+    match refused_after(set, &runs) {
+        Some(refusal) => Err(ReplayError::Refused(refusal)),
+        None => Ok(runs),
+    }
 }
 
 /// Runs one variant of `plan` with its first seed.
@@ -136,6 +141,7 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
     let mut run = outcome::run(drive.stage(), &parts);
     run.wall_ns = drive.wall_ns();
     run.timeline = drive.timeline();
+    mark_rested(&mut run);
     Ok(run)
 }
 

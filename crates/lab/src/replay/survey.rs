@@ -11,6 +11,7 @@ use sim::Profile;
 
 use super::source::Source;
 use crate::measurements::{FAILED_ALLOCATIONS, KnobUses, Run};
+use crate::reach::refused_after;
 use crate::replay::{Plan, ReplayError, Setting, Variant, replay};
 
 /// All knobs at their ends, on some workloads and machines.
@@ -170,7 +171,10 @@ impl Survey {
             .collect::<Result<_, ReplayError>>()?;
         let outcome = |&at: &usize| {
             let Trial { knob, value, ground, .. } = &self.trials[at];
-            Ok((at, TrialOutcome::Ran(ran(*knob, &run(ground, &[(*knob, *value)])?, &by_default[ground]))))
+            let run = run(ground, &[(*knob, *value)])?;
+            let refused = refused_after([*knob].into_iter(), std::slice::from_ref(&run));
+            let ran = || TrialOutcome::Ran(ran(*knob, &run, &by_default[ground]));
+            Ok((at, refused.map_or_else(ran, |refusal| TrialOutcome::Refused(refusal.missing))))
         };
         let outcomes: Vec<_> = indices.par_iter().map(outcome).collect::<Result<_, ReplayError>>()?;
         for (at, outcome) in outcomes {

@@ -12,7 +12,7 @@ use crate::program::{
 };
 use crate::recorded::TaskRef;
 use crate::replay::parse_setting;
-use crate::replay::{Plan, Setting, Source, Variant, combinations, replay};
+use crate::replay::{Plan, Setting, Source, Variant, combinations, replay, replay_all};
 
 const HEAP: u32 = 512 * 7;
 const PAGES: u32 = 2048;
@@ -154,4 +154,30 @@ fn a_file_of_a_cgroup_is_named_by_its_recording() {
     memory.max = lots cannot be: it takes max, a number, a size (64M) or a range with a step (0-100:20)
     "
     );
+}
+
+#[test]
+fn generations_act_where_something_is_reclaimed_and_are_refused_where_nothing_is() {
+    let source = Source::Program(program("one"));
+    let generations = Setting::of_all(Knob::LruGenEnabled, vec![0, 7]);
+    let settings = |limit: u64| {
+        let limits =
+            [(Knob::ZramDisksize, 64 * MIB), (Knob::MemoryMax, limit), (Knob::TransparentHugepage, 0)];
+        let limits = limits.map(|(knob, value)| Setting::of_all(knob, vec![value]));
+        [&[generations.clone()], &limits[..]].concat()
+    };
+    let runs = |limit: u64, forced: bool| {
+        let plan = Plan { settings: settings(limit), forced, ..plan() };
+        replay_all(&source, std::slice::from_ref(&plan), &|_| {})
+    };
+    let outcome = |runs: &[Run]| runs[1].knob_uses["lru_gen.enabled"].outcome;
+    assert_eq!(outcome(&runs(4 * MIB, false).unwrap()), KnobOutcome::Acted);
+    let refused = runs(64 * MIB, false).unwrap_err().to_string();
+    assert!(
+        refused.starts_with(
+            "lru_gen.enabled cannot act here: memory never ran short, and nothing was reclaimed"
+        ),
+        "{refused}"
+    );
+    assert_eq!(outcome(&runs(64 * MIB, true).unwrap()), KnobOutcome::Consulted);
 }

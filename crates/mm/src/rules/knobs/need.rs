@@ -35,6 +35,8 @@ pub enum Need {
     /// Somewhere for anonymous pages to go when they are reclaimed: slower memory, where the first knob at 1 demotes to it, or swap,
     /// where any of the others is not 0.
     RoomForAnon(Knob, &'static [Knob]),
+    /// Reclaim that takes pages from lists. Whether memory runs short is known only after a run.
+    Reclaim,
     /// Swap: any of these knobs is not 0.
     Swap(&'static [Knob]),
     /// A policy that has a rule; the text says which policies lack it, or have it.

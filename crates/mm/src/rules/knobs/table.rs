@@ -3,7 +3,7 @@
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
 use super::base::{CGROUP, MAINLINE, PATCHED};
 use super::need::Need::{
-    Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Programs, RoomForAnon, SeveralNodes, Slabs,
+    Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Programs, Reclaim, RoomForAnon, SeveralNodes, Slabs,
     SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
@@ -278,7 +278,7 @@ knobs! {
         kernels: Some(Kernels::since(6, 1)),
         stands_for: Sysfs("/sys/kernel/mm/lru_gen/enabled"),
         words: GENERATIONS,
-        needs: &[Spaces],
+        needs: &[Spaces, Reclaim],
         leaves: Leaves::Evicted,
     }
     DemotionEnabled: MAINLINE {
