@@ -42,6 +42,14 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             }
             pages.push(pfn);
         }
+        for node in state.shadows.nodes() {
+            if state.has_pages_in(node) == self.is_shadow_node((file.id.0, node)) {
+                return Err(format!(
+                    "node {node} of file {}: whether it has pages is known wrong",
+                    file.id.0
+                ));
+            }
+        }
         Ok(())
     }
 }

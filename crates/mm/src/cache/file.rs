@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::readahead::Window;
-use super::shadows::Shadows;
+use super::shadows::{Shadows, node_of, pages_of};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
     AtomicU32, Chore, FileId, Guard, LockClass, Locked, Machine, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
@@ -49,6 +49,13 @@ pub(super) struct FileState {
     pub(super) window: Window,
     /// What reclaim took, and when, until it comes back.
     pub(super) shadows: Shadows,
+}
+
+impl FileState {
+    /// Whether any page of `node` is in memory.
+    pub(super) fn has_pages_in(&self, node: u32) -> bool {
+        self.pages.range(pages_of(node)).next().is_some()
+    }
 }
 
 /// Who asks for pages of a file, and from where they may be.
@@ -239,6 +246,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             return Ok((other, true));
         }
         state.pages.insert(index, pfn);
+        if state.shadows.has_node(node_of(index)) {
+            self.node_has_pages(file.id.0, node_of(index));
+        }
         let shadow = state.shadows.remove(index);
         drop(state);
         self.count_file(pfn, 1);
@@ -300,9 +310,18 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         if let Some(target) = target.filter(|_| self.rules().reclaim.workingset != WorkingsetRule::None) {
             state.shadows.insert(page.index(), self.lru().evict(pfn, target));
         }
+        self.note_lost_page(file, &state, pfn);
         drop(state);
         self.count_file(pfn, -1);
         true
+    }
+
+    /// The page at `pfn` is not in `file` any more.
+    fn note_lost_page(self, file: &File<M, G::Space>, state: &FileState, pfn: Pfn) {
+        let index = self.lru().page(pfn).index();
+        if state.shadows.has_node(node_of(index)) && !state.has_pages_in(node_of(index)) {
+            self.node_lost_pages(file.id.0, index, self.lru().vec_of(pfn));
+        }
     }
 
     /// Puts `to` in the place of `from` in `file`, if nobody but the caller and the file refers to `from`.
@@ -343,10 +362,17 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 state.pages.range(first..first.saturating_add(pages)).map(|(at, pfn)| (*at, *pfn)).collect();
             let free = there.into_iter().filter(|(_, pfn)| self.lru().page(*pfn).mapped() == 0);
             let free: Vec<(u32, Pfn)> = free.collect();
+            let nodes: Vec<u32> = state.shadows.nodes().collect();
             state.shadows.truncate(first, first.saturating_add(pages));
             for (index, _) in &free {
                 state.pages.remove(index);
                 state.dirty.remove(index);
+            }
+            for node in nodes.into_iter().filter(|&node| !state.shadows.has_node(node)) {
+                self.node_has_pages(file.id.0, node);
+            }
+            for (_, pfn) in &free {
+                self.note_lost_page(file, &state, *pfn);
             }
             free.into_iter().map(|(_, pfn)| pfn).collect()
         };
@@ -360,6 +386,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let pages = {
             let mut state = file.state.lock_local(self.machine());
             state.dirty.clear();
+            for node in core::mem::take(&mut state.shadows).nodes() {
+                self.node_has_pages(file.id.0, node);
+            }
             core::mem::take(&mut state.pages)
         };
         let pages: Vec<Pfn> = pages.into_values().collect();

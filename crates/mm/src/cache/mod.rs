@@ -11,6 +11,7 @@
 
 mod check;
 mod file;
+mod nodes;
 mod readahead;
 mod shadows;
 mod writeback;
@@ -26,6 +27,7 @@ use crate::pages::door;
 
 pub(crate) use file::{Asker, Mapper, Wanted};
 pub use file::{Cached, File, FileKind};
+use nodes::ShadowNodes;
 pub use readahead::{ReadDone, ReadPattern};
 pub use writeback::DirtyPages;
 
@@ -37,6 +39,8 @@ pub struct PageCache<M: Machine, S> {
     files: Locked<M, BTreeMap<u32, Arc<File<M, S>>>>,
     /// By zone.
     zones: Box<[ZoneFiles]>,
+    /// Nodes of their trees that hold nothing but shadows.
+    shadow_nodes: Locked<M, ShadowNodes>,
     /// 1 if reclaim asked for dirty pages to be written since the flusher last looked.
     flush_asked: AtomicU32,
 }
@@ -55,6 +59,7 @@ impl<M: Machine, S> PageCache<M, S> {
         Self {
             next_file: AtomicU32::new(0),
             files: Locked::new(machine, LockClass::Other, 2, BTreeMap::new()),
+            shadow_nodes: Locked::new(machine, LockClass::Other, 8, ShadowNodes::default()),
             zones: (0..zones).map(|_| ZoneFiles::default()).collect(),
             flush_asked: AtomicU32::new(0),
         }

@@ -18,7 +18,32 @@ struct Node {
     used: u32,
 }
 
+/// The number of the node that page `index` is in.
+pub(super) const fn node_of(index: u32) -> u32 {
+    index / SLOTS
+}
+
+/// The pages of a node.
+pub(super) fn pages_of(node: u32) -> core::ops::RangeInclusive<u32> {
+    node * SLOTS..=node * SLOTS + (SLOTS - 1)
+}
+
 impl Shadows {
+    /// The node's shadows are forgotten.
+    pub(super) fn remove_node(&mut self, node: u32) {
+        self.0.remove(&node);
+    }
+
+    /// Whether there are any of pages in `node`.
+    pub(super) fn has_node(&self, node: u32) -> bool {
+        self.0.contains_key(&node)
+    }
+
+    /// The nodes that there are.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.keys().copied()
+    }
+
     /// Page `index` leaves `shadow`.
     pub(super) fn insert(&mut self, index: u32, shadow: Shadow) {
         let empty = || Box::new(Node { slots: [None; SLOTS as usize], used: 0 });
@@ -49,11 +74,6 @@ impl Shadows {
             }
         }
     }
-
-    #[cfg(test)]
-    fn nodes(&self) -> usize {
-        self.0.len()
-    }
 }
 
 #[cfg(all(test, not(shuttle)))]
@@ -68,11 +88,11 @@ mod tests {
             shadows.insert(index, shadow);
             shadows.insert(index, shadow);
         }
-        assert_eq!(shadows.nodes(), 4);
+        assert_eq!(shadows.nodes().count(), 4);
         assert_eq!((shadows.remove(63), shadows.remove(63)), (Some(shadow), None));
         shadows.truncate(1, 200);
-        assert_eq!((shadows.remove(64), shadows.nodes()), (None, 3));
+        assert_eq!((shadows.remove(64), shadows.nodes().count()), (None, 3));
         shadows.truncate(0, u32::MAX);
-        assert_eq!(shadows.nodes(), 0);
+        assert_eq!(shadows.nodes().count(), 0);
     }
 }

@@ -52,6 +52,12 @@ impl<M: Machine, T> Locked<M, T> {
         Guard { owner: self, machine, irq: None, data: PhantomData }
     }
 
+    /// The same, if nobody holds it.
+    #[inline]
+    pub(crate) fn try_lock_local<'a>(&'a self, machine: &'a M) -> Option<Guard<'a, M, T>> {
+        machine.try_lock(&self.lock).then(|| Guard { owner: self, machine, irq: None, data: PhantomData })
+    }
+
     /// Takes the lock, interrupts off, if nobody holds it.
     #[inline]
     pub fn try_lock<'a>(&'a self, machine: &'a M) -> Option<Guard<'a, M, T>> {

@@ -49,10 +49,11 @@ pub(crate) enum VecEvent {
     SwapIn,
     SwapOut,
     MajorFault,
+    NodeReclaim,
 }
 
 impl VecEvent {
-    pub(crate) const COUNT: usize = 16;
+    pub(crate) const COUNT: usize = 17;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::ScanAnon,
         Self::ScanFile,
@@ -70,6 +71,7 @@ impl VecEvent {
         Self::SwapIn,
         Self::SwapOut,
         Self::MajorFault,
+        Self::NodeReclaim,
     ];
 
     /// The name in vmstat or `memory.stat`.
@@ -91,6 +93,7 @@ impl VecEvent {
             Self::SwapIn => "pswpin",
             Self::SwapOut => "pswpout",
             Self::MajorFault => "pgmajfault",
+            Self::NodeReclaim => "workingset_nodereclaim",
         }
     }
 
@@ -141,6 +144,8 @@ pub(super) struct LruVec<M: Machine> {
 struct SeenStat {
     sizes: [AtomicU32; LruList::COUNT],
     activated: [AtomicU64; 2],
+    /// On all lists of the set alone.
+    own: AtomicU32,
 }
 
 /// A group's sets, by node or zone.
@@ -332,6 +337,14 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         }
     }
 
+    /// Base pages on all lists of `vec` alone, as reclaim sees them.
+    pub(crate) fn pages_seen(self, vec: VecId) -> u32 {
+        if self.memcg().in_use() && self.rules().reclaim.group_stat == GroupStatRule::Flushed {
+            return self.vec(vec).seen.own.load(Relaxed);
+        }
+        self.alone(vec).sizes.iter().sum()
+    }
+
     /// Does so for all groups if two seconds have gone by since (`flush_memcg_stats_dwork`). The vmstat tick asks, too; who would have it
     /// sooner asks more often.
     pub fn flush_due_stats(self) {
@@ -346,6 +359,7 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
             for place in 0..self.own().vecs.len() as u16 {
                 let vec = VecId { group, place };
                 let (now, seen) = (self.sum(vec), &self.vec(vec).seen);
+                seen.own.store(self.alone(vec).sizes.iter().sum(), Relaxed);
                 for (seen, now) in seen.sizes.iter().zip(now.sizes) {
                     seen.store(now, Relaxed);
                 }

@@ -152,7 +152,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// who is used again before the inactive list's end comes back. Pages of programs' code that were used stay.
     fn age(self, vec: VecId, list: LruList, most: u32, scan: &Scan) {
         self.lru().lru_drain_cpu(self.machine().cpu());
-        let event = (scan.target == GroupId::ROOT).then_some(ReclaimEvent::Refill);
+        let event = scan.counted_as(self.rules().reclaim.group_count).map(|_| ReclaimEvent::Refill);
         let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
         let (mut inactive, mut active) = (Cluster::default(), Cluster::default());
         for &pfn in isolated.cluster.pages() {
@@ -173,12 +173,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             self.machine().wait(ISOLATED_WAIT);
         }
         self.lru().lru_drain_cpu(self.machine().cpu());
-        let event = match (scan.by, scan.target) {
-            (Reclaimer::Kswapd, _) => Some(ReclaimEvent::ScanKswapd),
-            (Reclaimer::Direct, GroupId::ROOT) => Some(ReclaimEvent::ScanDirect),
-            // To 7.0 the kernel counts what is done in a group for the group alone.
-            (Reclaimer::Direct, _) => None,
-        };
+        let event = scan.counted_as(self.rules().reclaim.group_count).map(|[scanned, _]| scanned);
         let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
         scan.scanned += isolated.scanned;
         let outcome = self.shrink_pages(&isolated.cluster, scan);

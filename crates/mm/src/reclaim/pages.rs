@@ -6,7 +6,7 @@ use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Cluster, ReclaimEvent, VecEvent};
 use crate::memcg::GroupId;
-use crate::rules::policy::{AnonRule, GenUseRule, WorkingsetRule};
+use crate::rules::policy::{AnonRule, GenUseRule, GroupCountRule, WorkingsetRule};
 use crate::vm::Around;
 use crate::vm::rmap::Leave;
 
@@ -54,6 +54,17 @@ pub(super) struct Outcome {
     pub(super) met: Met,
 }
 
+impl Scan {
+    /// What vmstat counts pages as that this looks at and frees, if it does: not in a group, to 7.0.
+    pub(super) fn counted_as(&self, rule: GroupCountRule) -> Option<[ReclaimEvent; 2]> {
+        let counts = self.target == GroupId::ROOT || rule == GroupCountRule::Counted;
+        match self.by {
+            Reclaimer::Kswapd => Some([ReclaimEvent::ScanKswapd, ReclaimEvent::StealKswapd]),
+            Reclaimer::Direct => counts.then_some([ReclaimEvent::ScanDirect, ReclaimEvent::StealDirect]),
+        }
+    }
+}
+
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Decides over isolated pages and frees those that can go.
     pub(super) fn shrink_pages(self, cluster: &Cluster, scan: &Scan) -> Outcome {
@@ -88,10 +99,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let order = self.map().frame(pfn).state().order;
         self.lru().lru_forget(pfn);
         outcome.freed += order.pages();
-        match (scan.by, scan.target) {
-            (Reclaimer::Kswapd, _) => self.lru().count(pfn, ReclaimEvent::StealKswapd),
-            (Reclaimer::Direct, GroupId::ROOT) => self.lru().count(pfn, ReclaimEvent::StealDirect),
-            (Reclaimer::Direct, _) => {}
+        if let Some([_, stolen]) = scan.counted_as(self.rules().reclaim.group_count) {
+            self.lru().count(pfn, stolen);
         }
         self.lru().end_life(pfn);
         order

@@ -168,10 +168,15 @@ impl<M: Machine> AddressSpace<M> {
         regions.find(vpn).map(|region| (region.clone(), generation))
     }
 
-    /// Whether what is mapped at `vpn` may be executed.
+    /// Whether what is mapped at `vpn` may be executed; not where somebody changes what is mapped.
     pub(super) fn is_code(&self, machine: &M, vpn: Vpn) -> bool {
-        let regions = self.regions.lock_local(machine);
-        regions.find(vpn).is_some_and(|region| region.protection == Protection::Execute)
+        self.region_unless_locked(machine, vpn).is_some_and(|region| region.protection == Protection::Execute)
+    }
+
+    /// The region of `vpn`, for reclaim: whoever reclaims may hold the lock himself, as a fork does.
+    pub(super) fn region_unless_locked(&self, machine: &M, vpn: Vpn) -> Option<Region<M>> {
+        let regions = self.regions.try_lock_local(machine)?;
+        regions.find(vpn).cloned()
     }
 }
 

@@ -57,6 +57,11 @@ impl<M: Machine> Table<M> {
         Held { table: self, state: self.state.lock_local(machine) }
     }
 
+    /// The same, unless somebody has it.
+    pub(crate) fn try_lock<'a>(&'a self, machine: &'a M) -> Option<Held<'a, M>> {
+        self.state.try_lock_local(machine).map(|state| Held { table: self, state })
+    }
+
     /// The huge page's entry, as it is at this moment.
     pub(crate) fn huge(&self) -> Entry {
         Entry(self.huge.load(Relaxed))

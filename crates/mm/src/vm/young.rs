@@ -43,10 +43,12 @@ pub(crate) enum Around {
 }
 
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
-    /// Clears accessed bits of all that the walk's group has mapped; pages in use are young from now on.
+    /// Clears accessed bits of all that the walk's group has mapped; pages in use are young from now on. Who walks may hold locks of
+    /// an address space himself, as a fork that reclaims does: what is locked is passed over.
     pub(crate) fn walk_tables(self, walk: Walk) {
         for space in self.spaces_of(walk.vec.group) {
-            let regions: Vec<Region<M>> = space.regions.lock_local(self.machine()).iter().cloned().collect();
+            let Some(regions) = space.regions.try_lock_local(self.machine()) else { continue };
+            let regions: Vec<Region<M>> = regions.iter().cloned().collect();
             for region in regions.iter().filter(|region| is_walked(region, walk.swappiness)) {
                 for (first, table) in space.tables.within(region.start, region.end) {
                     let id = u64::from(space.id.0) << 32 | u64::from(first.0 >> PAGEBLOCK_ORDER);
@@ -54,7 +56,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                         continue;
                     }
                     let range = first.max(region.start)..first.add(PAGEBLOCK_PAGES).min(region.end);
-                    let mut held = table.lock(self.machine());
+                    let Some(mut held) = table.try_lock(self.machine()) else { continue };
                     if self.walk_table(&mut held, range, walk) {
                         self.generations().note_dense(walk.vec, walk.generation + 1, id);
                     }
@@ -120,7 +122,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         if around == Around::Left || held.huge() != Entry::NONE {
             return;
         }
-        let Some((region, _)) = space.region_of(self.machine(), vpn) else { return };
+        let Some(region) = space.region_unless_locked(self.machine(), vpn) else { return };
         let table = vpn.table_start();
         let limits = table.max(region.start)..table.add(PAGEBLOCK_PAGES).min(region.end);
         let range = window(&limits, vpn);

@@ -129,7 +129,7 @@ pub(super) struct GenVec<M: Machine> {
     past_refaulted: [Tiers; 2],
     past_total: [Tiers; 2],
     walks: Locked<M, Walks>,
-    /// Groups in turn: the round that it is in, and whether it was put at the end of that already.
+    /// Groups in turn: its place in their order, as `reclaim/generations/turns` keeps it.
     pub(super) turn: AtomicU64,
 }
 

@@ -52,7 +52,6 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         let place = place_of(self.generation_for(gens, page, end));
         if self.gen_rules().place == GenPlaceRule::FilesLater
             && page.clear(PageFlag::Active)
-            && Kind::of(page) == Kind::File
             && !page.has(PageFlag::Workingset)
         {
             page.set(PageFlag::Referenced);

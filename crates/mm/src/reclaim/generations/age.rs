@@ -1,12 +1,16 @@
 //! New generations: when one is needed, and the walk before it that finds pages in use.
 
 use super::{GenReclaimDoor, ReclaimGround};
-use crate::ground::Machine;
+use crate::ground::{Machine, Nanos};
 use crate::lru::{Kind, MIN_GENERATIONS, Swappiness, VecId, WALKS};
 use crate::reclaim::DEF_PRIORITY;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::GenAgeRule;
 use crate::vm::Walk;
+
+/// How often, and so many times at most, who finds another walking looks whether that has ended.
+const WALK_PAUSE: Nanos = Nanos(100_000);
+const WALK_PAUSES: u32 = 100;
 
 /// What there is to take, and whether that is too little.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,12 +54,24 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     pub(super) fn new_generation(self, vec: VecId, swappiness: Swappiness) -> bool {
         let generation = self.generations().youngest(vec);
         if !self.generations().begin_walk(vec, generation) {
-            return false;
+            return self.await_walk(vec, generation);
         }
         let walks = |setting: u64| setting & WALKS != 0;
         if self.knobs().decide(self.machine(), Knob::LruGenEnabled, walks) {
             self.rmap().walk_tables(Walk { vec, generation, swappiness });
         }
         self.generations().begin_generation(vec, generation, swappiness)
+    }
+
+    /// Somebody else walks: says whether a new generation came of it. 6.1 waits for that (`try_to_inc_max_seq`); later kernels go on
+    /// with the next priority, which takes them as long. Here that would take no time, and who charges would be out of memory.
+    fn await_walk(self, vec: VecId, generation: u64) -> bool {
+        for _ in 0..WALK_PAUSES {
+            if self.generations().youngest(vec) != generation {
+                return true;
+            }
+            self.machine().wait(WALK_PAUSE);
+        }
+        false
     }
 }

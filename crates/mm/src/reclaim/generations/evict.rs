@@ -9,8 +9,6 @@ use crate::lru::{
     Cluster, Kind, MIN_GENERATIONS, Oldest, ReclaimEvent, SWAP_CLUSTER_MAX, Scanned, Swappiness, VecEvent,
     VecId,
 };
-use crate::memcg::GroupId;
-use crate::reclaim::Reclaimer;
 use crate::rules::policy::{GenKindRule, GenUseRule};
 
 /// Whether pages that stayed for no reason to be seen are tried once more.
@@ -53,12 +51,8 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
 
     /// Takes pages of the kind that is to go, or of the other if it has none.
     fn take_batch(self, vec: VecId, swappiness: Swappiness, scan: &Scan) -> (Kind, Scanned) {
-        let events = match (scan.by, scan.target) {
-            (Reclaimer::Kswapd, _) => Some(ReclaimEvent::ScanKswapd),
-            (Reclaimer::Direct, GroupId::ROOT) => Some(ReclaimEvent::ScanDirect),
-            (Reclaimer::Direct, _) => None,
-        };
-        let events = events.map(|scan| [scan, ReclaimEvent::Refill]);
+        let counted = scan.counted_as(self.rules().reclaim.group_count);
+        let events = counted.map(|[scanned, _]| [scanned, ReclaimEvent::Refill]);
         let first = self.generations().choose(vec, swappiness);
         let take =
             |choice| self.generations().take_oldest(Oldest { vec, choice, highest: scan.highest, events });

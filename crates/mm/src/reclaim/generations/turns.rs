@@ -1,6 +1,8 @@
 //! In which order groups give when the whole machine is short (`shrink_many`): those that aged, or had too little, wait for the next
-//! round, so that a pass need not look at all. Within a round groups stand as they were made; the kernel has them in eight
-//! rows, of which it begins with a random one.
+//! round, so that a pass need not look at all. Within a round groups stand in eight rows by chance, and a pass begins with a row by
+//! chance: who is protected gives nothing when it is met first, and gives as others do when it is met before them again.
+
+use alloc::collections::VecDeque;
 
 use super::{GenReclaimDoor, Passed, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Machine, Relaxed};
@@ -13,13 +15,34 @@ use crate::rules::policy::{GenAgerRule, GenGroupRule};
 enum Turn {
     /// It has more to give in this round.
     Stays,
-    /// It is asked once more, last of this round.
+    /// It is asked once more, last of its row.
     Last,
     Next,
 }
 
-/// A group's round is its turn's number without the last bit, which says that it was asked last already.
-const LAST: u64 = 1;
+/// Rows of a round (`MEMCG_NR_BINS`).
+const ROWS: u64 = 8;
+
+/// A group's place in the order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    round: u64,
+    row: u64,
+    /// It was put at the end of its row.
+    last: bool,
+}
+
+impl Place {
+    /// From the number that a set of lists keeps; `None` of one that has no place yet.
+    fn of(number: u64) -> Option<Self> {
+        let number = number.checked_sub(1)?;
+        Some(Self { round: number / (2 * ROWS), row: number / 2 % ROWS, last: number % 2 == 1 })
+    }
+
+    fn number(self) -> u64 {
+        1 + self.round * 2 * ROWS + self.row * 2 + u64::from(self.last)
+    }
+}
 
 impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     pub(super) fn shrink_in_turns(self, scan: &mut Scan) {
@@ -28,12 +51,13 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         }
         if !self.memcg().in_use() {
             self.evict_from(scan.vec, scan);
-            return;
+            return self.files().shrink_shadow_nodes(scan.vec, scan.priority);
         }
         if self.rules().reclaim.generations.group == GenGroupRule::All {
             for group in self.memcg().tree(GroupId::ROOT) {
                 if self.reclaim().may_take_from(group, scan) {
                     self.evict_from(VecId { group, ..scan.vec }, scan);
+                    self.files().shrink_shadow_nodes(VecId { group, ..scan.vec }, scan.priority);
                 }
                 if self.should_abort(scan.vec, scan) {
                     break;
@@ -44,46 +68,75 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         self.go_round(scan);
     }
 
-    /// Each group of the round that is on, the ones that are asked last behind the others.
+    /// Each group of the round that is on, row by row.
     fn go_round(self, scan: &mut Scan) {
-        let groups: alloc::vec::Vec<GroupId> = self.memcg().all().collect();
-        let turn = |group: GroupId| self.generations().turn(VecId { group, ..scan.vec });
-        let round = groups.iter().map(|&group| turn(group).load(Relaxed) & !LAST).min().unwrap_or(0);
         let vec = scan.vec;
-        let turn = |group: GroupId| self.generations().turn(VecId { group, ..vec });
-        for last in [0, LAST] {
-            for &group in &groups {
-                if turn(group).load(Relaxed) != round | last {
-                    continue;
-                }
-                let next = match self.take_turn(VecId { group, ..vec }, scan, last) {
-                    Turn::Stays => round | last,
-                    Turn::Last => round | LAST,
-                    Turn::Next => round + 2,
+        let round = self.join(vec);
+        let first = self.machine().random() % ROWS;
+        for row in (first..first + ROWS).map(|row| row % ROWS) {
+            let mut groups: VecDeque<GroupId> = self.memcg().all().collect();
+            groups
+                .retain(|&group| self.place(vec, group).is_some_and(|at| (at.round, at.row) == (round, row)));
+            while let Some(group) = groups.pop_front() {
+                let Some(place) = self.place(vec, group) else { continue };
+                let turn = self.take_turn(VecId { group, ..vec }, scan, place.last);
+                let next = match turn {
+                    Turn::Stays => place,
+                    Turn::Last => Place { last: true, ..place },
+                    Turn::Next => {
+                        Place { round: round + 1, row: self.machine().random() % ROWS, last: false }
+                    }
                 };
-                turn(group).store(next, Relaxed);
+                self.set_place(vec, group, next);
                 if self.should_abort(vec, scan) {
                     return;
+                }
+                // At the end of the row, which others were still to come from.
+                if turn == Turn::Last && !groups.is_empty() {
+                    groups.push_back(group);
                 }
             }
         }
     }
 
+    /// The round that is on; groups without a place come into it.
+    fn join(self, vec: VecId) -> u64 {
+        let rounds = self.memcg().all().filter_map(|group| self.place(vec, group)).map(|place| place.round);
+        let round = rounds.min().unwrap_or(0);
+        for group in self.memcg().all() {
+            if self.place(vec, group).is_none() {
+                let row = self.machine().random() % ROWS;
+                self.set_place(vec, group, Place { round, row, last: false });
+            }
+        }
+        round
+    }
+
+    fn place(self, vec: VecId, group: GroupId) -> Option<Place> {
+        Place::of(self.generations().turn(VecId { group, ..vec }).load(Relaxed))
+    }
+
+    fn set_place(self, vec: VecId, group: GroupId, place: Place) {
+        self.generations().turn(VecId { group, ..vec }).store(place.number(), Relaxed);
+    }
+
     /// `shrink_one`.
-    fn take_turn(self, vec: VecId, scan: &mut Scan, last: u64) -> Turn {
+    fn take_turn(self, vec: VecId, scan: &mut Scan, last: bool) -> Turn {
         let protection = self.memcg().protection(GroupId::ROOT, vec.group);
         if protection.is_below_min() {
             return Turn::Next;
         }
         if protection.is_below_low() {
-            if last == 0 {
+            if !last {
                 return Turn::Last;
             }
             self.memcg().count(vec.group, GroupEvent::Low);
         }
-        match self.evict_from(vec, scan) {
+        let passed = self.evict_from(vec, scan);
+        self.files().shrink_shadow_nodes(vec, scan.priority);
+        match passed {
             Passed::Evicted if self.is_sizable(vec, scan) => Turn::Stays,
-            Passed::Evicted | Passed::Protected if last == 0 => Turn::Last,
+            Passed::Evicted | Passed::Protected if !last => Turn::Last,
             Passed::Aged | Passed::Evicted | Passed::Protected => Turn::Next,
         }
     }
@@ -97,6 +150,20 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             if !below_min && self.need_of_generation(vec, swappiness, scan.priority).is_needed {
                 self.new_generation(vec, swappiness);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_numbers_and_zero_is_none() {
+        assert_eq!(Place::of(0), None);
+        for (round, row, last) in [(0, 0, false), (0, 7, true), (12, 3, false)] {
+            let place = Place { round, row, last };
+            assert_eq!(Place::of(place.number()), Some(place));
         }
     }
 }

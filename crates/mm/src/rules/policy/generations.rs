@@ -14,7 +14,7 @@ pub enum GenPlaceRule {
     /// All counted from the youngest: a fault's to the second, or the first if it comes back and was in use before; what calls
     /// read to the fourth, or the third if so.
     Youngest,
-    /// The same, but a file's page of a fault comes to the third and counts as used once.
+    /// The same, but a file's page of a fault comes to the third, and what a fault brings counts as used once.
     FilesLater,
 }
 

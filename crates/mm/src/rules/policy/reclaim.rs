@@ -166,6 +166,32 @@ pub enum GroupStatRule {
 const GROUP_STAT: &[Since<GroupStatRule>] =
     &[Since(v(2, 6), GroupStatRule::AsTheyAre, ""), Since(v(5, 13), GroupStatRule::Flushed, "2d146aa3aa84")];
 
+/// How many nodes of its files' trees that hold nothing but shadows a group may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShadowNodeRule {
+    /// One for eight pages on its lists, as reclaim sees these.
+    ByPages,
+    /// None: reclaim gives half of them up each time that there is a batch in that.
+    Nothing,
+}
+
+/// Read in 6.1 to 7.1; the first version from memory. 7.2's is what one capture of 7.2.12 shows (mix-max-mglru-7.2), in no source.
+const SHADOW_NODE: &[Since<ShadowNodeRule>] =
+    &[Since(v(2, 6), ShadowNodeRule::ByPages, ""), Since(v(7, 2), ShadowNodeRule::Nothing, "")];
+
+/// Whether vmstat's `pgscan_direct`, `pgsteal_direct` and `pgrefill` have what is reclaimed because of a group's limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupCountRule {
+    /// No: these are the machine's own reclaim.
+    Apart,
+    /// Yes: they are counters of nodes.
+    Counted,
+}
+
+/// Read in 7.1.
+const GROUP_COUNT: &[Since<GroupCountRule>] =
+    &[Since(v(2, 6), GroupCountRule::Apart, ""), Since(v(7, 1), GroupCountRule::Counted, "")];
+
 /// The rules of the LRU lists and of reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -180,6 +206,8 @@ pub struct ReclaimRules {
     pub congestion: CongestionRule,
     pub workingset: WorkingsetRule,
     pub group_stat: GroupStatRule,
+    pub shadow_node: ShadowNodeRule,
+    pub group_count: GroupCountRule,
     /// Where pages are kept by generations.
     pub generations: GenerationRules,
 }
@@ -198,6 +226,8 @@ impl ReclaimRules {
             congestion: at(CONGESTION, version),
             workingset: at(WORKINGSET, version),
             group_stat: at(GROUP_STAT, version),
+            shadow_node: at(SHADOW_NODE, version),
+            group_count: at(GROUP_COUNT, version),
             generations: GenerationRules::linux(version),
         }
     }
@@ -215,6 +245,8 @@ impl ReclaimRules {
             congestion,
             workingset,
             group_stat,
+            shadow_node,
+            group_count,
             generations,
         } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
@@ -231,6 +263,10 @@ impl ReclaimRules {
         to.add(shadows, WORKINGSET, workingset, other.workingset);
         let stat = Of("group-stat", &[Reclaim], "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
+        let nodes = Of("shadow-node", &[Reclaim], "how many nodes of shadows a group may have");
+        to.add(nodes, SHADOW_NODE, shadow_node, other.shadow_node);
+        let count = Of("group-count", &[Reclaim], "whether vmstat counts what is reclaimed in a group");
+        to.add(count, GROUP_COUNT, group_count, other.group_count);
         generations.visit(other.generations, to);
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
