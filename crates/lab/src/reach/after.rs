@@ -4,7 +4,7 @@ use mm::Knob;
 use mm::knobs::Need;
 
 use super::Refusal;
-use crate::measurements::{KnobOutcome, Run};
+use crate::measurements::{KnobOutcome, KnobUses, Run};
 
 /// Pages that reclaim looked at, under vmstat's names: for the machine, and for groups.
 const LOOKED_AT: [&str; 4] = ["pgscan_kswapd", "pgscan_direct", "pgscan_anon", "pgscan_file"];
@@ -26,15 +26,15 @@ pub(crate) fn refused_after(mut set: impl Iterator<Item = Knob>, runs: &[Run]) -
     (!runs.iter().any(reclaimed)).then(|| Refusal { knob, missing: NEVER_SHORT.to_owned() })
 }
 
-/// Says in the uses of each knob that needs reclaim that there was none in `run`.
+/// Says in the uses of each knob that needs reclaim that there was none in `run`: on which lists pages are is by the knob, and
+/// nobody took any from there.
 pub(crate) fn mark_rested(run: &mut Run) {
     if reclaimed(run) {
         return;
     }
     for (name, uses) in &mut run.knob_uses {
         if Knob::from_name(name).is_ok_and(needs_reclaim) && uses.outcome != KnobOutcome::RefusedButForced {
-            (uses.outcome, uses.nearest) = (KnobOutcome::Consulted, NEVER_SHORT.to_owned());
-            uses.distance = None;
+            *uses = KnobUses { nearest: NEVER_SHORT.to_owned(), ..KnobUses::default() };
         }
     }
 }
