@@ -299,3 +299,33 @@ fn a_fork_at_the_limit_reclaims_by_itself() {
         mm.spaces().exit(&space);
     }
 }
+
+/// Both sides of a fork use what they share, beyond the limit of their group: nobody is refused memory.
+#[test]
+fn a_forked_program_beyond_its_limit_lives_in_swap() {
+    for policy in POLICIES {
+        let mm = machine(policy, 128, 60_000);
+        let group = mm.memcg().group(GroupId::ROOT, "g").unwrap();
+        mm.memcg().join(TaskId(0), group);
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(8000)).unwrap();
+        for page in 0..8000 {
+            mm.spaces().touch_page(&space, start.add(page), Touch::Write).unwrap();
+        }
+        assert!(mm.memcg().set_limit(group, Limit::Max, 5000));
+        let child = mm.spaces().fork(&space).unwrap();
+        for step in 0..40_000u32 {
+            let (page, touch) = (step * 37 % 8000, if step % 3 == 0 { Touch::Write } else { Touch::Read });
+            for space in [&space, &child] {
+                let touched = mm.spaces().touch_page(space, start.add(page), touch);
+                assert!(touched.is_ok(), "{policy}: step {step}: {touched:?}");
+            }
+        }
+        let stat = mm.views().counters();
+        let of = |name: &str| stat.get(name);
+        let (scanned, stolen) = (of("pgscan_anon"), of("pgsteal_anon"));
+        assert!(scanned < 20 * stolen, "{policy}: {scanned} pages looked at for {stolen}");
+        mm.lru().lru_drain_all();
+        mm.views().check().unwrap();
+    }
+}
