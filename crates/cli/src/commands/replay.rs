@@ -44,9 +44,9 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     }
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
+    fail_if::hold(&bounds, &mut document)?;
     intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
-    fail_if::hold(&bounds, &mut document)?;
     for source in &sources {
         document.proofs.extend(prove(source, machine(STAND_IN)?).map_err(Failure::of)?);
     }
