@@ -94,6 +94,28 @@ def timeline(result: Result, what: str = "resident_pages", *, machine: str | Non
     return _finish(ax)
 
 
+def heat(result: Result, *, process: str | None = None, ax: Any = None) -> Any:
+    """How often pages were walked to while a process was recorded: a line for each mapping, lowest address first, time from left to right."""
+    from matplotlib.colors import LogNorm
+
+    ax = _axes(ax)
+    rows = result.heat.to_pandas()
+    processes = list(dict.fromkeys(rows["process"].astype(str)))
+    if process is None and len(processes) > 1:
+        raise ValueError(f"name one process of {', '.join(processes)}")
+    rows = rows if process is None else rows[rows["process"] == process]
+    if rows.empty:
+        raise ValueError("the recording has no looks at accessed bits" + (f" of {process}" if process else ""))
+    lines = [group for _, group in rows.groupby(["address", "mapping"], sort=False, observed=True)]
+    walks = [list(group["walks_per_second"].clip(lower=0.01)) for group in lines]
+    times = lines[0]["at_ns"] / 1e6
+    drawn = ax.pcolormesh(times, range(len(lines)), walks, norm=LogNorm(0.01, 1000), cmap="cividis_r", shading="nearest")
+    ax.figure.colorbar(drawn, ax=ax, label="walks to a page in a second of CPU time")
+    ax.set_yticks(range(len(lines)), [str(group["mapping"].iloc[0]) for group in lines])
+    ax.set(xlabel="time of the recording, ms")
+    return _finish(ax)
+
+
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax

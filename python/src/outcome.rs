@@ -104,6 +104,12 @@ impl Outcome {
         tables::timeline(&self.document)
     }
 
+    /// What of the recorded memory was used when, by mapping; of replays.
+    #[getter]
+    fn heat(&self) -> PyResult<Table> {
+        tables::heat(&self.document)
+    }
+
     /// Published figures beside simulated ones; of experiments.
     #[getter]
     fn rows(&self) -> PyResult<Table> {

@@ -1,5 +1,6 @@
 //! `freehold.replay`: recordings on simulated machines, with every combination of the knobs that were set.
 
+use lab::evidence;
 use lab::findings::findings;
 use lab::measurements::{Document, means};
 use lab::replay::{Plan, ShareOptions, Source, parse_changes, parse_settings, prove, replay_all};
@@ -68,7 +69,9 @@ pub(crate) fn replay<'py>(
     let mut document = Document::new("replay");
     document.runs = runs.map_err(failed)?;
     document.means = means(&document.runs);
+    evidence::intervals(evidence::Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
+    document.heat = source.programs().iter().flat_map(|program| program.heat.clone()).collect();
     let host = stand_in()?;
     for one in &recordings {
         let (source, host) = (one.get().source(), host.clone());

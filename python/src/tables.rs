@@ -90,6 +90,29 @@ pub(crate) fn timeline(document: &Document) -> PyResult<Table> {
     Table::new(columns)
 }
 
+/// A row for each moment of each mapping of recorded processes whose accessed bits were looked at.
+pub(crate) fn heat(document: &Document) -> PyResult<Table> {
+    let all = document.heat.iter().flat_map(|map| {
+        let mappings = map.mappings.iter();
+        mappings.flat_map(move |mapping| (0..map.at_ns.len()).map(move |at| (map, mapping, at)))
+    });
+    Table::new(vec![
+        Column::word("recording", all.clone().map(|(map, ..)| map.recording.as_str())),
+        Column::word("process", all.clone().map(|(map, ..)| map.process.as_str())),
+        Column::word("mapping", all.clone().map(|(_, mapping, _)| mapping.name.as_str())),
+        Column::count("address", all.clone().map(|(_, mapping, _)| mapping.address)),
+        Column::count("at_ns", all.clone().map(|(map, _, at)| map.at_ns[at])),
+        Column::number(
+            "resident_pages",
+            all.clone().map(|(_, mapping, at)| mapping.resident_pages.get(at).map(|pages| *pages as f64)),
+        ),
+        Column::number(
+            "walks_per_second",
+            all.map(|(_, mapping, at)| mapping.walks_per_second.get(at).copied().flatten()),
+        ),
+    ])
+}
+
 /// A row for each figure's mean over a variant's seeds, with where it lies with 95 % confidence.
 pub(crate) fn means(document: &Document) -> PyResult<Table> {
     let all = lab::measurements::means(&document.runs);

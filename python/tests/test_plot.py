@@ -1,5 +1,7 @@
 """Pictures: what they draw is what the tables say."""
 
+from pathlib import Path
+
 import pytest
 
 import freehold
@@ -40,6 +42,19 @@ def test_changes_and_time(result: freehold.Result) -> None:
     assert len(plot.changes(result).containers) == 2
     ax = plot.timeline(result, "faults")
     assert len(ax.lines) == 3 and ax.get_ylabel() == "faults"
+
+
+def test_a_map_has_a_line_for_each_mapping(result: freehold.Result, recordings: object) -> None:
+    with pytest.raises(ValueError, match="no looks at accessed bits"):
+        plot.heat(result)
+    skewed = freehold.Recording(Path(__file__).parent / "data" / "skewed.rec")
+    skewed = freehold.replay(skewed, machine="kvm-genoa-2c", seeds=1)
+    rows = skewed.heat.to_pandas()
+    lines = rows.groupby(["address", "mapping"], sort=False, observed=True)
+    assert len(plot.heat(skewed).get_yticks()) == len(lines) > 2
+    # The program's own two: 10 MiB of which a page is used now and then, and 2 MiB that are always used.
+    cold, hot = (group["walks_per_second"].mean() for (_, name), group in lines if name == "[shared]")
+    assert hot > 100 * cold > 0
 
 
 def test_published_figures_lie_beside_simulated_ones() -> None:

@@ -126,6 +126,8 @@ pub(crate) struct Try {
     /// Keep the recording here
     #[arg(long, value_name = "FILE")]
     pub(crate) keep: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) bounds: FailIf,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,5 +1,6 @@
 //! Bounds that somebody set (`--fail-if`), beside what came out.
 
+use lab::evidence::PERCENT;
 use lab::measurements::{BoundCheck, BoundSide, Held};
 
 use crate::style::Style;
@@ -67,12 +68,25 @@ fn sentence(check: &BoundCheck) -> String {
         _ => String::new(),
     };
     format!(
-        "{} {place}: {}{spread}{end}, limit {}{}",
+        "{} {place}: {}{spread}{end}, limit {}{}{}",
         check.bound,
         said(check.mean),
         said(check.limit),
-        by_how_much(check)
+        by_how_much(check),
+        of_model(check)
     )
+}
+
+/// `; the model's own 80 % interval, 16.00 µs to 27.00 µs, holds the limit`; nothing where it does not.
+fn of_model(check: &BoundCheck) -> String {
+    let Some(model) = &check.model else { return String::new() };
+    match (model.holds(check.limit), model.low.zip(model.high)) {
+        (Some(true), Some((low, high))) => {
+            let [low, high] = [low, high].map(|end| units::figure(&check.unit, end));
+            format!("; the model's own {PERCENT} % interval, {low} to {high}, holds the limit")
+        }
+        _ => String::new(),
+    }
 }
 
 /// ` (7.2 times over)`, ` (8 % under)`; nothing where the bound is kept.
@@ -99,6 +113,8 @@ fn item(style: Style, label: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lab::measurements::ModelInterval;
+
     use super::*;
 
     #[test]
@@ -135,6 +151,12 @@ mod tests {
         unsure: fault.p99_ns:max=20us by v=5 on m: nothing of the kind happened
         kept: fault.max_ns:max=2s by v=5 on m: 3.000 µs, limit 2.000 s
         ");
+        let with = |low, high| BoundCheck {
+            model: Some(ModelInterval { kind: "hold".into(), low: Some(low), high: Some(high) }),
+            ..checks[1].clone()
+        };
+        assert!(sentence(&with(16e3, 27e3)).ends_with("interval, 16.00 µs to 27.00 µs, holds the limit"));
+        assert_eq!(sentence(&with(20.5e3, 27e3)), sentence(&checks[1]), "the limit lies outside");
         assert!(line(&checks).unwrap().ends_with("; 1 more"));
         assert_eq!(line(&checks[4..]), None);
         assert_eq!(text(Style::plain(), &[]), "");

@@ -49,12 +49,25 @@ impl Model {
 /// `1.2 to 9.4 times`, of a change that its interval tells: between which factors the real one lies.
 pub(crate) fn range(change: &Change) -> Option<String> {
     let (before, after) = change.means();
+    (Model::of(change) == Model::Tells).then(|| ends(before, after)).flatten()
+}
+
+/// What the model leaves open of a figure that goes from one mean to another, to stand behind them: between which factors the real change
+/// lies, or that its interval cannot tell it from none. Empty of what is no time, and of maxima.
+pub(crate) fn beside(name: &str, unit: &str, [before, after]: [f64; 2]) -> String {
+    let said = match Model::between(name, unit, before, after) {
+        Model::Tells => ends(before, after).map(|ends| format!("really {ends}, with {PERCENT} %")),
+        Model::Open => Table::bundled_changes()
+            .map(|of| format!("the model cannot tell less than {:.1} times from none", of.least_told())),
+        Model::Counted | Model::Silent => None,
+    };
+    said.map_or_else(String::new, |said| format!(" ({said})"))
+}
+
+/// Between which factors the real change lies, however it is directed.
+fn ends(before: f64, after: f64) -> Option<String> {
     let interval = Table::bundled_changes().filter(|_| before > 0.0 && after > 0.0)?;
-    if Model::of(change) != Model::Tells {
-        return None;
-    }
-    let ratio = if after > before { after / before } else { before / after };
-    let (low, high) = interval.around(ratio);
+    let (low, high) = interval.around((after / before).max(before / after));
     Some(format!("{} to {} times", factor(low), factor(high)))
 }
 

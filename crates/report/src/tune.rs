@@ -9,7 +9,7 @@ use crate::effect::{Scale, plain};
 use crate::style::Style;
 use crate::table::Table;
 use crate::why::lines;
-use crate::{heading, to_set, units};
+use crate::{heading, interval, to_set, units};
 
 /// So many of the places where the winner does not win are named.
 const NAMED: usize = 6;
@@ -123,7 +123,8 @@ fn won(style: Style, tune: &Tune, winner: &TuneCandidate, runs: &[Run]) -> Strin
     for (at, goal) in tune.goals.iter().enumerate() {
         let [before, after] = [&tune.current, winner].map(|of| plain(&goal.unit, of.means[at]));
         let change = scale(tune, at).estimate(&winner.changes[at]);
-        let text = format!("{}: {before} -> {after}, {change}", goal.metric);
+        let model = interval::beside(&goal.metric, &goal.unit, [tune.current.means[at], winner.means[at]]);
+        let text = format!("{}: {before} -> {after}, {change}{model}", goal.metric);
         lines(&mut out, style, "  ", &text, str::to_owned);
     }
     for (limit, held) in tune.limits.iter().zip(&winner.held) {

@@ -9,7 +9,7 @@ use lab::measurements::{
 use crate::effect::{Scale, plain};
 use crate::style::Style;
 use crate::table::{Table, wrap};
-use crate::{changes, heading, units, verdict};
+use crate::{changes, heading, interval, units, verdict};
 
 /// What part of a figure a change has to be to be worth an explanation.
 const NOTICEABLE: f64 = 0.001;
@@ -57,7 +57,8 @@ fn of_goal(style: Style, why: &Why, goal: &WhyGoal) -> String {
     let mut out = String::new();
     let [before, after] = [goal.before, goal.after].map(|value| plain(&goal.unit, value));
     let change = estimate(goal, &goal.change);
-    let title = format!("{}: {before} -> {after}, {change}", goal.metric);
+    let model = interval::beside(&goal.metric, &goal.unit, [goal.before, goal.after]);
+    let title = format!("{}: {before} -> {after}, {change}{model}", goal.metric);
     lines(&mut out, style, "", &title, |line| style.heading(line));
     if goal.causes.is_empty() {
         return out;

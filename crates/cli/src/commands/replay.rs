@@ -46,9 +46,10 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     }
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
+    fail_if::hold(&bounds, &mut document)?;
     intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
-    fail_if::hold(&bounds, &mut document)?;
+    document.heat = workload.programs().iter().flat_map(|program| program.heat.clone()).collect();
     for source in &sources {
         document.proofs.extend(prove(source, machine(STAND_IN)?).map_err(Failure::of)?);
     }

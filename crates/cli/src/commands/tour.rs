@@ -17,6 +17,7 @@ use super::record::{capture, explain};
 use super::replay::{runs, workload};
 use crate::args::{Global, Try};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, machine, note, policy};
+use crate::fail_if;
 use crate::output::Destination;
 use crate::progress::Bar;
 
@@ -38,6 +39,7 @@ const SEEDS: u32 = 3;
 const BUNDLED: &[u8] = include_bytes!("../../../../recordings/python-loop-128m.rec");
 
 pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Failure> {
+    let bounds = fail_if::read(&options.bounds)?;
     let folder = tempfile::tempdir().map_err(Failure::of)?;
     let file = options.keep.clone().unwrap_or_else(|| folder.path().join("python-loop.rec"));
     obtain(global, options, &file)?;
@@ -50,6 +52,7 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Fail
         document.runs.extend(runs(global, &workload, &[plan], 0)?);
     }
     document.means = means(&document.runs);
+    fail_if::hold(&bounds, &mut document)?;
     intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
     note(global, &format!("running the loop of the post on its machines, all divided by {SCALE} …"));
@@ -60,7 +63,7 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Fail
         "next: freehold record -o my.rec -- CMD, then freehold replay my.rec --machine NAME --set KNOB=V,V; the post's \
          histograms beside ours: freehold lab run pcp-batch",
     );
-    Ok(CommandVerdict::Fine)
+    Ok(if fail_if::is_broken(&document) { CommandVerdict::FellShort } else { CommandVerdict::Fine })
 }
 
 fn plan(global: &Global, name: &str, policy: Policy) -> Result<Plan, Failure> {

@@ -198,7 +198,7 @@ impl Table {
     }
 }
 
-/// Puts what intervals rest on into a document that has runs or rows, and the intervals beside its means.
+/// Puts what intervals rest on into a document that has runs or rows, and the intervals beside its means and its bounds.
 pub fn intervals(table: &Table, document: &mut Document) {
     const ALL: [TimeKind; 9] = [
         TimeKind::Hold,
@@ -213,6 +213,9 @@ pub fn intervals(table: &Table, document: &mut Document) {
     ];
     for mean in &mut document.means {
         mean.interval = table.interval(&mean.metric, &mean.unit, mean.mean);
+    }
+    for check in &mut document.fail_if {
+        check.model = table.interval(&check.metric, &check.unit, check.mean).filter(|of| of.low.is_some());
     }
     document.intervals = ALL.map(|kind| table.described(kind)).to_vec();
 }

@@ -7,6 +7,7 @@ use super::bound::{Bound, BoundError, BoundSide, Limit};
 use super::change::figures;
 use super::document::Run;
 use super::group::{Group, scenes};
+use super::interval::ModelInterval;
 use super::judged::Held;
 use super::number;
 use super::statistics::Sample;
@@ -43,6 +44,10 @@ pub struct BoundCheck {
     #[serde(with = "number")]
     #[schemars(with = "Option<f64>")]
     pub limit: f64,
+    /// Where the machine itself has the figure with 80 %. It decides nothing: the same runs keep or break a bound whatever the evidence of
+    /// the day; who reads the answer has to know whether the limit lies within.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelInterval>,
 }
 
 /// Every bound beside every variant that has its figure, in the document's order. A percentage is of the first variant of the same
@@ -84,6 +89,7 @@ fn check(bound: &Bound, first: &Group<'_>, group: &Group<'_>) -> Result<BoundChe
         half_width: None,
         deciding_end: f64::NAN,
         limit: bound.limit_in(unit, f64::NAN)?,
+        model: None,
     };
     let judged =
         bound.judge(unit, &sample(&bound.figure, unit, first), &sample(&bound.figure, unit, group))?;

@@ -11,6 +11,7 @@ use super::checked::BoundCheck;
 use super::experiment::Account;
 use super::finding::{Finding, LockWaits};
 use super::forks::Forks;
+use super::heat::HeatMap;
 use super::interval::{IntervalKind, ModelInterval};
 use super::knob_use::KnobUses;
 use super::labels::{Confidence, MechanismLabel};
@@ -67,6 +68,9 @@ pub struct Document {
     /// What recorded kernels counted beside what replays of the same count; from `replay`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
+    /// What of the recorded programs' memory was used when, where accessed bits were looked at; from `replay`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heat: Vec<HeatMap>,
     /// Programs that ran for real under several settings, beside what was predicted; from `validate -- CMD`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validated: Vec<Validated>,

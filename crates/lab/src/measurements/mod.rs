@@ -15,6 +15,7 @@ mod experiment;
 mod finding;
 mod forks;
 mod group;
+mod heat;
 mod interval;
 mod judged;
 mod knob_use;
@@ -47,6 +48,7 @@ pub use experiment::{
 pub use finding::{Finding, LockWaits, TaskWait};
 pub use forks::{ForkUse, Forks};
 pub use group::{Group, Scene, groups, scenes};
+pub use heat::{HeatMap, HeatedMapping};
 pub use interval::{IntervalKind, ModelInterval};
 pub use judged::{Held, Judged};
 pub use knob_use::{KnobOutcome, KnobUses};

@@ -108,8 +108,8 @@ impl Looks {
         sum.resident += u64::from(resident);
         sum.has_huge |= huge > 0;
         if cpu_ns > 0 && resident > 0 {
-            let share = (f64::from(accessed) / f64::from(resident)).min(SHARE_MAX);
-            sum.per_second += f64::from(resident) * minus_ln_of_rest(share) / f64::from(cpu_ns) * 1e9;
+            let share = f64::from(accessed) / f64::from(resident);
+            sum.per_second += f64::from(resident) * walks_of_a_page(share, f64::from(cpu_ns)) * 1e9;
         }
     }
 
@@ -121,6 +121,11 @@ impl Looks {
         };
         (self.found.into_iter().map(walked).collect(), self.mappings)
     }
+}
+
+/// How often a page was walked to in a unit of the time `within`, of which a share of the pages got their bit back.
+pub(super) fn walks_of_a_page(share: f64, within: f64) -> f64 {
+    minus_ln_of_rest(share.min(SHARE_MAX)) / within
 }
 
 /// `-ln(1 - share)`, for 0 to [`SHARE_MAX`], by additions and multiplications alone: the same to the bit on every machine.

@@ -10,6 +10,7 @@ use super::accesses::Looks;
 use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
+use super::heat::{self, HeatMaps};
 use super::layout::{BackedBy, Layout, Touched};
 use super::races::{Races, TouchStep};
 use super::said::{Meant, advised, said_of_nodes};
@@ -74,6 +75,9 @@ pub(super) struct Builder {
     files: Files,
     races: Races,
     looks: Looks,
+    heat: HeatMaps,
+    /// When the first event was.
+    begun: Option<u64>,
 }
 
 impl Builder {
@@ -87,6 +91,8 @@ impl Builder {
             files: Files::new(names),
             races: Races::default(),
             looks: Looks::default(),
+            heat: HeatMaps::default(),
+            begun: None,
         }
     }
 
@@ -94,6 +100,7 @@ impl Builder {
     pub(super) fn event(&mut self, event: &Event) {
         let Event { time, task, kind, cpu } = event;
         let (time, task) = (time.0, task.0 as usize);
+        self.begun.get_or_insert(time);
         if let EventKind::Lost { count } = kind {
             *self.program.omissions.entry("lost_events").or_default() += count;
             return;
@@ -116,6 +123,19 @@ impl Builder {
             self.program.counted.went_on(time);
             self.own_event(time, task, kind);
         }
+    }
+
+    /// A look has counted accessed bits of the mapping at `address`.
+    fn looked_at(&mut self, time: u64, task: usize, (address, kind): (u64, &EventKind)) {
+        let Some(space) = self.tracks[task].space else { return };
+        let layout = &self.layouts[space];
+        let name = || {
+            let mapped = layout.find(address);
+            let file = mapped.and_then(|mapped| mapped.file).and_then(|file| self.files.name(file.file));
+            [self.tracks[task].recorded.name.clone(), heat::name(mapped, file)]
+        };
+        self.heat.add((time, space), kind, name);
+        self.looks.add((time, space), &mut self.tracks, (kind, layout.windows.known(address)));
     }
 
     pub(super) fn is_inside(&self, task: usize) -> bool {
@@ -163,10 +183,7 @@ impl Builder {
                 self.file_call(time, task, (file, first, pages), Call::Fill);
             }
             EventKind::Accessed { address, .. } | EventKind::AccessedSince { address, .. } => {
-                if let Some(space) = self.tracks[task].space {
-                    let first = self.layouts[space].windows.known(address);
-                    self.looks.add((time, space), &mut self.tracks, (kind, first));
-                }
+                self.looked_at(time, task, (address, kind));
             }
             EventKind::Present { address, kind, pages } => self.present(task, address, kind, pages),
             EventKind::Advise { advice: EventKind::FORBID_HUGE_PAGES, .. } => {
@@ -495,6 +512,7 @@ impl Builder {
             self.program.tasks[place.0 as usize] = TaskProgram { begins, ..track.finish() };
         }
         (self.program.walked, self.program.looked_at) = self.looks.finish();
+        self.program.heat = self.heat.finish(&self.program.name, self.begun.unwrap_or(0));
         self.program.files = self.files.finish();
         self.program
     }

@@ -68,6 +68,11 @@ impl Files {
         Some(number)
     }
 
+    /// What the file of this number is called, as far as is known yet.
+    pub(super) fn name(&self, file: u32) -> Option<&str> {
+        self.all.get(file as usize).map(|seen| seen.name.as_str())
+    }
+
     /// A file that stands for shared memory without a name.
     pub(super) fn shared_memory(&mut self) -> u32 {
         self.all.push(Seen::new("shared memory".to_owned(), FileKind::Memory));

@@ -109,7 +109,8 @@ impl Layout {
         self.regions.insert(at, above);
     }
 
-    fn find(&self, address: u64) -> Option<Touched> {
+    /// How `address` is mapped.
+    pub(super) fn find(&self, address: u64) -> Option<Touched> {
         let (start, region) = self.regions.range(..=address).next_back()?;
         let file = region.file.map(|file| file.skipping(address - start));
         let page = address & !(PAGE - 1);

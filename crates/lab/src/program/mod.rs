@@ -6,6 +6,7 @@
 //!                       ├─ clock    how much of the time between events was the task's own
 //!                       ├─ waits    who woke whom, and what was sleep
 //!                       ├─ accesses how often it walked to its pages, by looks at accessed bits
+//!                       ├─ heat     the same as a map over time, to be shown
 //!                       ├─ layout   what is mapped where, by the recording's addresses
 //!                       ├─ windows  those addresses as pages of an address space that the memory manager has room for
 //!                       ├─ files    which file is which, and what of it was in memory before
@@ -24,6 +25,7 @@ mod build;
 mod clock;
 mod counts;
 mod files;
+mod heat;
 mod layout;
 mod races;
 mod said;

@@ -11,6 +11,7 @@ use super::counts::Counted;
 use super::files::RecordedFile;
 use super::said::{SaidPolicy, WhatIsThere};
 use super::surroundings::Surroundings;
+use crate::measurements::HeatMap;
 use crate::reach::Brings;
 use crate::recorded::TaskRef;
 
@@ -229,6 +230,8 @@ pub struct Program {
     pub walked: Vec<Walked>,
     /// And what that was found from, by mapping.
     pub looked_at: Vec<Vec<LookedAt>>,
+    /// The same as a map of each address space, to be shown.
+    pub heat: Vec<HeatMap>,
     /// The TLB of the machine that it was recorded on: the tasks' own time has its walks in it.
     pub tlb: Option<Tlb>,
     /// Signals are numbered below this.

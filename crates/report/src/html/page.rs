@@ -40,6 +40,8 @@ pub(super) struct Page {
     found: String,
     /// What the terminal shows, where nothing is drawn.
     text: String,
+    /// What of recorded programs' memory was used when.
+    heat: Vec<Chart>,
     scenes: Vec<PagePart>,
     published: Vec<Experiment>,
     scores: Option<Table>,
@@ -163,6 +165,7 @@ impl Page {
                 .map_or_else(String::new, |why| crate::why::text(Style::plain(), why, &document.runs))
                 + &crate::tune::text(Style::plain(), document)
                 + &validate_program::text(Style::plain(), &Document { proofs: vec![], ..document.clone() }),
+            heat: document.heat.iter().filter_map(chart::heat::chart).collect(),
             scenes: scenes.iter().map(part).collect(),
             published: experiments
                 .iter()

@@ -41,13 +41,25 @@ pub fn replay(style: Style, document: &Document) -> String {
     if changes.is_empty() && rest.is_empty() {
         return rest;
     }
-    rest += &more(style, "all of it");
+    let full = more(style, "all of it");
+    rest += &full;
     let room = WORDS.saturating_sub(words(&[&changes, &rest]) + COUNT_OF_OTHERS);
     let found = findings::short(style, &document.findings, &scenes, room);
     // What to try comes before what it rests on, which --full says in any case.
     let model = interval::of_changes().filter(|_| pairs > 0).map(|model| item(style, 0, "times:", &model));
     let model = model.filter(|model| words(&[&changes, model, &found, &rest]) < WORDS).unwrap_or_default();
+    let apply = remarks::apply(&scenes).map(|setting| applied(style, &setting));
+    let apply = apply.filter(|apply| words(&[&changes, &model, &found, &rest, apply]) < WORDS);
+    let rest = match (apply, rest.strip_suffix(&full)) {
+        (Some(apply), Some(rest)) => format!("{rest}{apply}{full}"),
+        _ => rest,
+    };
     changes + &model + &found + &rest
+}
+
+/// The line that names the command which writes a setting and undoes it.
+fn applied(style: Style, setting: &str) -> String {
+    format!("{}\n", style.faint(&format!("freehold apply --set {setting} writes it, --revert undoes it")))
 }
 
 fn words(texts: &[&str]) -> usize {

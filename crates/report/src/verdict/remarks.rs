@@ -135,6 +135,19 @@ pub(super) fn to_set(style: Style, scenes: &[Scene<'_>]) -> String {
     commands(style, &lines)
 }
 
+/// `KNOB=VALUE`, of the knobs that a verdict's commands write, where all of them are one variant's and can be written.
+pub(super) fn apply(scenes: &[Scene<'_>]) -> Option<String> {
+    let skip = |scene: &Scene<'_>| usize::from(scene.groups.len() > 1);
+    let mut variants = scenes.iter().flat_map(|scene| scene.groups.iter().skip(skip(scene)));
+    let first = variants.next()?.first();
+    let lines = to_set::lines(first);
+    let can_be_written =
+        !lines.is_empty() && lines.iter().all(|line| !line.starts_with('#') && !line.contains('$'));
+    let is_only = variants.all(|group| group.first().knobs == first.knobs);
+    let setting = first.knobs.iter().map(|(knob, value)| format!("{knob}={value}"));
+    (can_be_written && is_only).then(|| setting.collect::<Vec<_>>().join(" --set "))
+}
+
 fn commands(style: Style, lines: &[String]) -> String {
     match lines {
         [] => String::new(),

@@ -46,7 +46,7 @@ const LAB_ROOMS: [Room; 21] = [
     ("findings", &["measurements"]),
     ("reach", &["measurements"]),
     ("recorded", &["reach"]),
-    ("program", &["reach", "recorded"]),
+    ("program", &["measurements", "reach", "recorded"]),
     ("stage", &["measurements"]),
     ("promotion", &["stage"]),
     ("daemons", &["stage", "promotion"]),

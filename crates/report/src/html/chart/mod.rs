@@ -6,6 +6,7 @@
 mod axis;
 pub(super) mod change;
 pub(super) mod forest;
+pub(super) mod heat;
 pub(super) mod knob;
 mod mark;
 pub(super) mod published;
