@@ -10,7 +10,7 @@ use crate::memcg::{GroupAsk, GroupId, MemcgDoor, MemcgGround, Memcgs};
 use crate::pages::{
     Above, AllocError, FreeError, MemMap, Pages, PagesGround, Request, Search, Zone, ZoneBlock,
 };
-use crate::reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
+use crate::reclaim::{PageOutDoor, Reclaim, ReclaimDoor, ReclaimGround};
 use crate::rules::knobs::{KNOBS, Knob, KnobError, Knobs};
 use crate::rules::policy::Policy;
 use crate::slab::{SlabAllocator, SlabDoor, SlabGround};
@@ -153,6 +153,12 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub fn reclaim(&self) -> ReclaimDoor<'_, M, Self> {
         ReclaimDoor::on(self)
+    }
+
+    /// Pages that programs send out by themselves.
+    #[inline]
+    pub fn pages_out(&self) -> PageOutDoor<'_, M, Self> {
+        PageOutDoor::on(self)
     }
 
     /// What others see: files of /proc, counters, the walk over all invariants.

@@ -443,3 +443,76 @@ fn a_zone_of_a_few_pages_is_reclaimed_too() {
     assert_eq!(failed, 0, "{}", mm.views().oom_reports().pop().unwrap_or_default());
     check(mm);
 }
+
+/// Half of each huge page is given back: the halves are free once memory is short, with kernels that let them wait, and at once
+/// with older ones.
+#[test]
+fn halves_of_huge_pages_are_free_at_once_or_when_memory_is_short() {
+    for (policy, held_back) in [("linux-4.4", 0), ("linux-6.6", 256 * 40), ("linux-6.18", 256 * 40)] {
+        let mm = machine(policy, &[(128, 1)], 1, 1 << 16);
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(40 * PAGEBLOCK_PAGES)).unwrap();
+        (0..40).for_each(|huge| {
+            mm.spaces().touch_page(&space, at.add(huge * PAGEBLOCK_PAGES), Touch::Write).unwrap();
+        });
+        let free = || mm.zones().iter().map(|zone| i64::from(zone.free_pages())).sum::<i64>();
+        let before = free();
+        (0..40).for_each(|huge| mm.spaces().discard(&space, at.add(huge * PAGEBLOCK_PAGES), 256));
+        let given = (free() - before).max(0) as u64;
+        assert!(
+            given + held_back >= 256 * 40 - 200 && given <= 256 * 40 - held_back + 200,
+            "{policy}: {given}"
+        );
+        let waiting = if held_back > 0 { 40 } else { 0 };
+        assert_eq!(counter(&mm, "thp_deferred_split_page"), waiting, "{policy}");
+        check(&mm);
+        // More is wanted than is left.
+        let more = mm.spaces().mmap(&space, MapSpec::anonymous(50 * PAGEBLOCK_PAGES).small()).unwrap();
+        for page in 0..50 * PAGEBLOCK_PAGES {
+            mm.spaces().touch_page(&space, more.add(page), Touch::Write).unwrap();
+            play(&mm);
+        }
+        let split = counter(&mm, "thp_split_page");
+        assert!(split >= 30, "{policy}: {split} pages were split");
+        check(&mm);
+        mm.spaces().exit(&space);
+        check(&mm);
+    }
+}
+
+/// A program sends pages out: they go at once though it used them just now, those that it shares with a child do not, and without
+/// swap all stay.
+#[test]
+fn pages_that_a_program_sends_out_go_at_once() {
+    // The second number: whether pages are kept by generations.
+    for (swap, generations) in [(0, 0), (1 << 14, 0), (1 << 14, 7)] {
+        let mm = machine("linux-6.12", &[(64, 1)], 1, swap);
+        mm.set_knob(Knob::LruGenEnabled, generations).unwrap();
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES + 64)).unwrap();
+        let touch_all = || {
+            for page in 0..2 * PAGEBLOCK_PAGES + 64 {
+                mm.spaces().touch_page(&space, at.add(page), Touch::Write).unwrap();
+            }
+        };
+        touch_all();
+        let child = mm.spaces().fork(&space).unwrap();
+        mm.pages_out().page_out(&space, at, 2 * PAGEBLOCK_PAGES + 64).unwrap();
+        assert_eq!(space.swapped_pages(), 0, "they are the child's as well");
+        mm.spaces().exit(&child);
+        // All of one huge page, half of the other, and 32 small ones.
+        let sent = [(0, 512), (512, 256), (1024, 32)];
+        for (page, pages) in sent {
+            mm.pages_out().page_out(&space, at.add(page), pages).unwrap();
+        }
+        let gone = if swap > 0 { 800 } else { 0 };
+        assert_eq!((space.swapped_pages(), counter(&mm, "pgsteal_anon")), (gone, 0));
+        assert!(mm.pages_out().page_out(&space, at, 2 * PAGEBLOCK_PAGES + 65).is_err(), "it is not mapped");
+        check(&mm);
+        touch_all();
+        assert_eq!(space.swapped_pages(), 0);
+        check(&mm);
+        mm.spaces().exit(&space);
+        check(&mm);
+    }
+}

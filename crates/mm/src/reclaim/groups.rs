@@ -18,7 +18,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     pub(super) fn shrink_groups(self, scan: &mut Scan) {
         self.look_at(scan);
         if !self.memcg().in_use() {
-            return self.shrink_lists(scan.vec, scan);
+            self.shrink_lists(scan.vec, scan);
+            return self.rmap().split_deferred(GroupId::ROOT, scan.priority);
         }
         let shares = scan.by == Reclaimer::Direct && !scan.effort.all_groups;
         let groups = self.memcg().tree(scan.target);
@@ -30,6 +31,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 continue;
             }
             self.shrink_lists(VecId { group, ..scan.vec }, scan);
+            self.rmap().split_deferred(group, scan.priority);
             if shares && scan.reclaimed >= scan.to_reclaim {
                 stopped_at = Some(group);
                 break;

@@ -18,6 +18,7 @@ mod groups;
 mod guests;
 mod kswapd;
 mod lists;
+mod page_out;
 mod pages;
 mod slow_path;
 #[cfg(all(test, not(shuttle)))]
@@ -75,6 +76,8 @@ pub(crate) struct Scan {
     priority: u32,
     to_reclaim: u32,
     may_swap: bool,
+    /// A program named the pages: it is no scan.
+    asked: bool,
     scanned: u32,
     reclaimed: u32,
     /// What stood in the way since this was last cleared.
@@ -140,6 +143,7 @@ impl Scan {
             view: View::default(),
             to_reclaim: crate::lru::SWAP_CLUSTER_MAX as u32,
             may_swap: true,
+            asked: false,
             scanned: 0,
             reclaimed: 0,
             met: Met::default(),
@@ -201,6 +205,11 @@ door! {
     ReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to {
         memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, by_generations: GenReclaimDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, compaction: CompactDoor, slabs: SlabDoor
     }
+}
+
+door! {
+    /// Pages that programs send out by themselves.
+    PageOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, rmap: RmapDoor, reclaim: ReclaimDoor }
 }
 
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {

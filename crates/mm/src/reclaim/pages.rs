@@ -62,7 +62,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let mut blocks = 0;
         for &pfn in cluster.pages() {
             self.machine().spend(Chore::ReclaimPage, 1);
-            let mut fate = self.judge(pfn, scan, Demotion::First, &mut outcome);
+            let first = if scan.asked { Demotion::No } else { Demotion::First };
+            let mut fate = self.judge(pfn, scan, first, &mut outcome);
             if fate == Fate::Demote {
                 if self.demote(pfn, scan, &mut outcome) {
                     continue;
@@ -89,6 +90,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         self.lru().lru_forget(pfn);
         outcome.freed += order.pages();
         match (scan.by, scan.target) {
+            _ if scan.asked => {}
             (Reclaimer::Kswapd, _) => self.lru().count(pfn, ReclaimEvent::StealKswapd),
             (Reclaimer::Direct, GroupId::ROOT) => self.lru().count(pfn, ReclaimEvent::StealDirect),
             (Reclaimer::Direct, _) => {}
@@ -115,7 +117,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if page.has(PageFlag::Writeback) {
             return self.met_writeback(pfn, scan, outcome);
         }
-        match self.page_use(pfn, scan) {
+        // What a program sent out itself goes, used or not.
+        let used = if scan.asked { Use::None } else { self.page_use(pfn, scan) };
+        match used {
             Use::Often => return Fate::Activate,
             Use::Once => return Fate::Keep,
             Use::Read | Use::None => {}
@@ -205,6 +209,10 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn swap_out(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
         if self.map().frame(pfn).state().order > Order::ZERO && !self.spaces().split_huge_page(pfn) {
             return false;
+        }
+        if self.lru().page(pfn).mapped() == 0 {
+            // Of a huge page, the first part: nobody wants it any more.
+            return true;
         }
         let Some(slot) = self.swap().swap_slot(self.lru().page(pfn).group()) else { return false };
         let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(slot));

@@ -223,6 +223,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         let page = self.lru().page(huge);
         page.init(Mapping::Anon(space.family), region.anon_index(start), &[PageFlag::SwapBacked]);
         page.note_placement(region.placement);
+        self.deferred().begin_huge(huge);
         page.add_mapped();
         for (entry, slot) in taken.entries.iter().zip(0..) {
             held.set(start.add(slot), Entry::NONE);

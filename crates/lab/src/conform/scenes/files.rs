@@ -2,7 +2,8 @@
 
 use mm::AllocError;
 use mm::vm::{
-    Advice, FaultError, FileKind, HugePages, MapSpec, MemoryLock, Placement, Protection, ReadPattern, Touch,
+    Advice, AdviceError, FaultError, FileKind, HugePages, MapSpec, MemoryLock, Placement, Protection,
+    ReadPattern, Touch,
 };
 
 use super::draws::Popularity;
@@ -193,8 +194,16 @@ impl Player {
                     let Some(advice) = advice(word) else {
                         return Err(at.stop(format_args!("`advise {word}` is not played")));
                     };
-                    let taken = mm.spaces().madvise(&process.space, region.start.add(first), pages, advice);
-                    taken.map_err(|error| at.stop(error))?;
+                    let (space, start) = (&process.space, region.start.add(first));
+                    let taken = match advice {
+                        Advice::PageOut => mm.pages_out().page_out(space, start, pages),
+                        advice => mm.spaces().madvise(space, start, pages, advice),
+                    };
+                    self.step(at, pages.into())?;
+                    if let Err(AdviceError::Fault(error)) = taken {
+                        return Err(self.failed(process, &error.into(), at));
+                    }
+                    // Else the call says no, and the scene goes on.
                 }
                 Named::File { file, .. } => match (word, pattern(word)) {
                     (_, Some(pattern)) => mm.files().advise_file(file, pattern),
@@ -231,6 +240,7 @@ fn advice(word: &str) -> Option<Advice> {
         "dontneed" => Advice::DontNeed,
         "free" => Advice::Free,
         "cold" => Advice::Cold,
+        "pageout" => Advice::PageOut,
         "collapse" => Advice::Collapse,
         "populate_read" => Advice::PopulateRead,
         "populate_write" => Advice::PopulateWrite,

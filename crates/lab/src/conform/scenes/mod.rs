@@ -4,7 +4,7 @@
 //!
 //! Played are regions of memory and of files, touches, calls, forks, advice, memory policies of regions, groups and their limits, swap, NUMA
 //! balancing as a program runs, and khugepaged while it sleeps, with pages on classic lists or by generations. A scene is played up to the
-//! first operation that is not (`spawn`, `advise pageout`, `vm.zone_reclaim_mode`), and its outcome says where that was. Up to the mark at
+//! first operation that is not (`spawn`, `vm.zone_reclaim_mode`), and its outcome says where that was. Up to the mark at
 //! which memory was short for the first time figures must be equal; after it they stand beside each other with the error (`counted`).
 
 mod balance;

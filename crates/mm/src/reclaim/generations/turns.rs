@@ -27,13 +27,13 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             self.age_all(scan);
         }
         if !self.memcg().in_use() {
-            self.evict_from(scan.vec, scan);
+            self.evict_and_split(scan.vec, scan);
             return;
         }
         if self.rules().reclaim.generations.group == GenGroupRule::All {
             for group in self.memcg().tree(GroupId::ROOT) {
                 if self.reclaim().may_take_from(group, scan) {
-                    self.evict_from(VecId { group, ..scan.vec }, scan);
+                    self.evict_and_split(VecId { group, ..scan.vec }, scan);
                 }
                 if self.should_abort(scan.vec, scan) {
                     break;
@@ -81,11 +81,18 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             }
             self.memcg().count(vec.group, GroupEvent::Low);
         }
-        match self.evict_from(vec, scan) {
+        match self.evict_and_split(vec, scan) {
             Passed::Evicted if self.is_sizable(vec, scan) => Turn::Stays,
             Passed::Evicted | Passed::Protected if last == 0 => Turn::Last,
             Passed::Aged | Passed::Evicted | Passed::Protected => Turn::Next,
         }
+    }
+
+    /// The lists of a group, and then its huge pages that wait to be split.
+    fn evict_and_split(self, vec: VecId, scan: &mut Scan) -> Passed {
+        let passed = self.evict_from(vec, scan);
+        self.rmap().split_deferred(vec.group, scan.priority);
+        passed
     }
 
     /// All groups get a new generation that need one (`lru_gen_age_node` of 6.1).
