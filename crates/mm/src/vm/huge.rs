@@ -171,7 +171,9 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             }
         }
         (0..extra).for_each(|_| page.get());
-        mapped.iter().for_each(|&part| self.lru().lru_add(head.add(part)));
+        for &part in &mapped {
+            self.lru().lru_add(head.add(part));
+        }
         SlowEvents::bump(&self.own().events.thp_split_page);
         Some(unmapped.into_iter().map(|part| head.add(part)).collect())
     }
