@@ -516,3 +516,37 @@ fn pages_that_a_program_sends_out_go_at_once() {
         check(&mm);
     }
 }
+
+/// Tables of a copy must be reclaimed for, from pages of the one that is copied: code, and pages by generations, whose regions are
+/// looked up meanwhile.
+#[test]
+fn a_copy_finds_room_among_what_it_copies() {
+    for generations in [0, 7] {
+        let mm = machine("linux-6.12", &[(64, 1)], 0, 1 << 16);
+        mm.set_knob(Knob::LruGenEnabled, generations).unwrap();
+        let (space, file) = (mm.spaces().new_space(), mm.files().new_file(FileKind::Disk));
+        let code = MapSpec::shared(&file, 2000).protected(freehold_mm::vm::Protection::Execute);
+        let code = mm.spaces().mmap(&space, code).unwrap();
+        let own = mm.spaces().mmap(&space, MapSpec::anonymous(20_000).small()).unwrap();
+        let touch_all = || {
+            for page in 0..2000 {
+                mm.spaces().touch_page(&space, code.add(page), Touch::Read).unwrap();
+            }
+            for page in 0..20_000 {
+                mm.spaces().touch_page(&space, own.add(page), Touch::Write).unwrap();
+                play(&mm);
+            }
+        };
+        touch_all();
+        let scanned = counter(&mm, "pgscan_direct");
+        // Nobody runs kswapd meanwhile.
+        let copies: Vec<_> = (0..40).map(|_| mm.spaces().fork(&space).unwrap()).collect();
+        assert!(counter(&mm, "pgscan_direct") > scanned, "nothing was reclaimed for tables");
+        check(&mm);
+        for copy in &copies {
+            mm.spaces().exit(copy);
+        }
+        mm.spaces().exit(&space);
+        check(&mm);
+    }
+}

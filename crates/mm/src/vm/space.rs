@@ -115,7 +115,7 @@ impl<M: Machine> AddressSpace<M> {
         self.generation.load(Acquire)
     }
 
-    /// Faults that are on their way must look again. The lock of the regions is held.
+    /// Faults that are on their way must look again. The lock of the regions is held, or that of the table that changes.
     pub(super) fn next_generation(&self) {
         // Pairs with the acquire in `generation`: a fault that finds the new one finds the regions as they are now.
         self.generation.fetch_add(1, Release);
