@@ -517,6 +517,44 @@ fn pages_that_a_program_sends_out_go_at_once() {
     }
 }
 
+/// Memory of node 0 is full of a file's pages: a program there gets its own from node 1, or from node 0 where that is made room on
+/// first. Pages by generations, and mapped ones, are not given for that.
+#[test]
+fn room_is_made_on_the_own_node_first_where_that_is_set() {
+    for (mode, generations, mapped, stays) in [
+        (0, 0, false, false),
+        (1, 0, false, true),
+        (1, 0, true, false),
+        (5, 0, true, true),
+        (1, 7, false, false),
+        (7, 7, false, true),
+    ] {
+        let mm = machine("linux-6.12", &[(64, 1), (64, 1)], 0, 0);
+        mm.set_knob(Knob::LruGenEnabled, generations).unwrap();
+        let (space, file) = (mm.spaces().new_space(), mm.files().new_file(FileKind::Disk));
+        let pages = 17_000;
+        read(&mm, &file, 0..pages);
+        if mapped {
+            let at = mm.spaces().mmap(&space, MapSpec::shared(&file, pages)).unwrap();
+            (0..pages).for_each(|page| {
+                mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
+            });
+        }
+        mm.node_reclaim().set_mode(mode);
+        let before = space.pages_on(Node(1));
+        let own = mm.spaces().mmap(&space, MapSpec::anonymous(300).small()).unwrap();
+        (0..300).for_each(|page| {
+            mm.spaces().touch_page(&space, own.add(page), Touch::Write).unwrap();
+        });
+        let away = space.pages_on(Node(1)) - before;
+        let [success, failed] = ["success", "failed"].map(|of| counter(&mm, &format!("zone_reclaim_{of}")));
+        let case = format!("{mode} {generations} {mapped}: {away} away, {success} and {failed} times");
+        assert_eq!((away < 60, success > 5), (stays, stays), "{case}");
+        assert!(failed > 0 || stays || mode == 0, "{case}");
+        check(&mm);
+    }
+}
+
 /// Tables of a copy must be reclaimed for, from pages of the one that is copied: code, and pages by generations, whose regions are
 /// looked up meanwhile.
 #[test]

@@ -18,6 +18,7 @@ mod groups;
 mod guests;
 mod kswapd;
 mod lists;
+mod node;
 mod page_out;
 mod pages;
 mod slow_path;
@@ -78,10 +79,18 @@ pub(crate) struct Scan {
     may_swap: bool,
     /// A program named the pages: it is no scan.
     asked: bool,
+    spares: Spares,
     scanned: u32,
     reclaimed: u32,
     /// What stood in the way since this was last cleared.
     met: Met,
+}
+
+/// Pages that stay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Spares {
+    mapped: bool,
+    dirty: bool,
 }
 
 /// How far a reclaimer goes beyond what it does at first.
@@ -144,6 +153,7 @@ impl Scan {
             to_reclaim: crate::lru::SWAP_CLUSTER_MAX as u32,
             may_swap: true,
             asked: false,
+            spares: Spares::default(),
             scanned: 0,
             reclaimed: 0,
             met: Met::default(),
@@ -165,6 +175,8 @@ pub struct Reclaim<M: Machine> {
     places: Box<[PlaceState]>,
     /// Where the walk over the groups stands.
     cursors: Locked<M, Cursors>,
+    /// Room on a request's own node first.
+    by_node: node::NodeReclaim,
     /// For each node, where its pages are demoted to.
     slower: Box<[Option<Node>]>,
 }
@@ -176,6 +188,7 @@ impl<M: Machine> Reclaim<M> {
         let zones: usize = topology.nodes.iter().map(|node| node.zones.len()).sum();
         Self {
             slower: demote::slower_nodes(topology),
+            by_node: node::NodeReclaim::default(),
             nodes: (0..nodes).map(|_| NodeState::default()).collect(),
             places: (0..nodes.max(zones)).map(|_| PlaceState::default()).collect(),
             cursors: Locked::new(machine, LockClass::Other, 7, Cursors::default()),
@@ -208,6 +221,11 @@ door! {
 }
 
 door! {
+    /// Room on a request's own node before others are asked.
+    NodeReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, reclaim: ReclaimDoor }
+}
+
+door! {
     /// Pages that programs send out by themselves.
     PageOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, rmap: RmapDoor, reclaim: ReclaimDoor }
 }
@@ -229,6 +247,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn shrink_node(self, node: Node, scan: &mut Scan) {
         let before = scan.reclaimed;
         match self.rules().reclaim.lru {
+            // Generations give nothing to who may not take all.
+            _ if scan.spares != Spares::default() && self.by_generations().are_kept() => {}
             _ if scan.target == GroupId::ROOT && self.by_generations().are_kept() => {
                 self.by_generations().shrink_generations_of(node, scan);
             }

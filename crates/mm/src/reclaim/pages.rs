@@ -129,6 +129,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         }
         let unmapped = match page.mapping() {
             _ if page.mapped() == 0 => true,
+            _ if scan.spares.mapped => return Fate::Keep,
             // Given away: nobody wants its contents, unless he wrote to it since.
             Mapping::Anon(_) if !page.has(PageFlag::SwapBacked) => {
                 let unmapped = self.rmap().try_to_unmap(pfn, Leave::Nothing);
