@@ -169,6 +169,12 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
                 && allows(Knob::KhugepagedMaxPtesNone, empty)
                 && allows(Knob::KhugepagedMaxPtesShared, shared)
         };
+        // One with nothing in it but zeros may belong to a region without pages of its own, which is not looked at at all.
+        let is_sparse =
+            empty < PAGEBLOCK_PAGES && u64::from(empty) > self.knobs().get(Knob::KhugepagedMaxPtesNone);
+        if asker == Asker::Daemon && is_sparse {
+            SlowEvents::bump(&self.own().events.thp_scan_exceed_none_pte);
+        }
         if asker == Asker::Daemon && !khugepaged_may() {
             return None;
         }

@@ -94,7 +94,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// Whether `region` of `parent` has pages of the process's own, or had (`anon_vma`). One that has none, but pages of a
     /// file or of zeros, begins empty in a copy: faults bring these back.
-    fn has_own_pages(self, parent: &AddressSpace<M>, region: &Region<M>) -> bool {
+    pub(super) fn has_own_pages(self, parent: &AddressSpace<M>, region: &Region<M>) -> bool {
         let is_own = |entry: Entry, size: EntrySize| {
             let anon = || matches!(self.lru().page(entry.head()).mapping(), Mapping::Anon(_));
             let huge_zeros = entry.is_zeros() && size == EntrySize::Huge;

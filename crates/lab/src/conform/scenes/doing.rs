@@ -50,7 +50,10 @@ enum Series {
 
 impl Player {
     /// Begins to touch.
-    pub(super) fn begin_accesses(process: &mut Process, what: &Accesses, at: At) -> Result<(), Stop> {
+    pub(super) fn begin_accesses(&self, process: &mut Process, what: &Accesses, at: At) -> Result<(), Stop> {
+        if matches!(what.order, Order::Drawn(_)) {
+            self.draws(process);
+        }
         let named = Self::named(process, &what.name, at)?;
         let step = if matches!(named, Named::Region(_)) { what.stride } else { what.block };
         let (from, to) = Self::part(process, &what.name, what.part, at)?;
@@ -68,6 +71,7 @@ impl Player {
     pub(super) fn begin_zipf(&self, process: &mut Process, what: &Zipf, at: At) -> Result<(), Stop> {
         let named = Self::named(process, &what.name, at)?;
         let (from, to) = Self::part(process, &what.name, what.part, at)?;
+        self.draws(process);
         let pages = (to - from) / PAGE;
         if pages > MOST_POPULAR {
             return Err(at.broken("too many pages"));

@@ -12,7 +12,7 @@ use mm::{Bare, Cpu, GroupId, Knob, Nanos, TaskId};
 use super::balance::{HintCounts, Hints};
 use super::clock::{Clock, Stretch};
 use super::machine::Played;
-use super::process::{Block, Process, Waits};
+use super::process::{Block, Own, Process, Waits};
 use super::program::{Code, Line, What};
 use super::seen::{self, Marks, Seen};
 use crate::conform::read::sections::FormatError;
@@ -24,7 +24,11 @@ const FORK_STEPS: u64 = 1000;
 const MOST_PROCESSES: usize = 256;
 /// Pages of its own (stack, data) that a program writes to between any two marks: captured, where a fork took them from it.
 const OWN: u32 = 4;
-/// Where they are, and behind them the one that its first sleep touches.
+/// Pages that the first line which a child writes into its log touches, and the first draw of it: three together in the captures
+/// of fork-cow, divided by what the program does then.
+const OF_LOG: std::ops::Range<u32> = OWN + 1..OWN + 3;
+const OF_DRAWS: std::ops::Range<u32> = OWN + 3..OWN + 4;
+/// Where they all are; the one behind the first few is that of its first sleep.
 const OWN_AT: Vpn = Vpn(1 << 10);
 /// The first process.
 const FIRST: TaskId = TaskId(1);
@@ -127,12 +131,14 @@ impl Player {
         let group = mm.memcg().group(GroupId::ROOT, "scene").unwrap_or(GroupId::ROOT);
         mm.memcg().join(FIRST, group);
         mm.machine().set_task(FIRST);
-        let own = mm.spaces().mmap_at(&space, OWN_AT, MapSpec::anonymous(OWN + 1));
+        let own = mm.spaces().mmap_at(&space, OWN_AT, MapSpec::anonymous(OF_DRAWS.end));
         own.map_err(|error| FormatError::new(0, error.to_string()))?;
         let mut process = Process::new(FIRST, space, group, self.hints());
         let all = Block { at: 0, from: 0, end: self.program.len(), left: 0, line: None };
         process.blocks.push(all);
         self.touch_own(&mut process, 0..OWN);
+        // It has had these faults before anything is looked at.
+        process.own = Own { has_logged: true, has_drawn: true };
         self.processes.insert(FIRST, process);
         Ok(())
     }
@@ -296,6 +302,9 @@ impl Player {
     }
 
     fn end_line(&self, process: &mut Process, at: At) {
+        if !std::mem::replace(&mut process.own.has_logged, true) {
+            self.touch_own(process, OF_LOG);
+        }
         self.pass_to(process, at.stretch.after(1, 1));
         self.ran(process);
         self.run_daemons();
@@ -307,7 +316,7 @@ impl Player {
             What::Map { name, bytes, noise, shared, huge, nohuge } => {
                 self.map(process, (name, *bytes, *noise), (*shared, *huge, *nohuge), at)?;
             }
-            What::Accesses(accesses) => Self::begin_accesses(process, accesses, at)?,
+            What::Accesses(accesses) => self.begin_accesses(process, accesses, at)?,
             What::File { name, bytes } => self.file(process, (name, *bytes), at)?,
             What::MapFile { name, file, executable, private } => {
                 self.map_file(process, (name, file), (*executable, *private), at)?;
@@ -420,6 +429,13 @@ impl Player {
         self.pass_to(process, at.stretch.after(1, 1).max(Nanos(slept)));
         process.hints.pass(process.at);
         Ok(())
+    }
+
+    /// The generators are about to change.
+    pub(super) fn draws(&self, process: &mut Process) {
+        if !std::mem::replace(&mut process.own.has_drawn, true) {
+            self.touch_own(process, OF_DRAWS);
+        }
     }
 
     fn touch_own(&self, process: &mut Process, pages: std::ops::Range<u32>) {

@@ -82,6 +82,13 @@ pub(super) enum Waits {
     ForAll,
 }
 
+/// What it did first of things that touch pages of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own {
+    pub(super) has_logged: bool,
+    pub(super) has_drawn: bool,
+}
+
 pub(super) struct Process {
     pub(super) task: TaskId,
     pub(super) parent: Option<TaskId>,
@@ -90,6 +97,7 @@ pub(super) struct Process {
     seeds: BTreeMap<u64, u64>,
     pub(super) last: Option<(u64, u64)>,
     pub(super) has_slept: bool,
+    pub(super) own: Own,
     pub(super) group: GroupId,
     pub(super) policy: MemPolicy,
     pub(super) turn: InterleaveCursor,
@@ -117,6 +125,7 @@ impl Process {
             seeds: BTreeMap::new(),
             last: None,
             has_slept: false,
+            own: Own::default(),
             group,
             policy: MemPolicy::Local,
             turn: InterleaveCursor::default(),
