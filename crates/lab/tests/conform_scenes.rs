@@ -25,19 +25,15 @@ fn writes_strides_and_zeros_with_and_without_huge_pages() {
     assert_played("thp-stride-never", 18, &[]);
 }
 
-/// The child writes to three pages of its own more.
 #[test]
 fn copies_on_write_by_children_and_by_the_parent() {
-    let own = ["mark child-wrote: minor faults: kernel 5230, freehold 5227"];
-    assert_played("fork-cow-always", 25, &own);
-    assert_played("fork-cow-never", 15, &own);
+    assert_played("fork-cow-always", 25, &[]);
+    assert_played("fork-cow-never", 15, &[]);
 }
 
-/// It is not counted why khugepaged left a table.
 #[test]
 fn khugepaged_finds_sparse_regions() {
-    let differs = ["mark scanned: thp_scan_exceed_none_pte: kernel 112, freehold 0"];
-    assert_played("khugepaged", 29, &differs);
+    assert_played("khugepaged", 29, &[]);
 }
 
 /// Counters at the last mark are within `percent` of the kernel's, but for those of `but`, which are within theirs; and the mean of

@@ -10,7 +10,7 @@ use crate::memcg::{GroupAsk, GroupId, MemcgDoor, MemcgGround, Memcgs};
 use crate::pages::{
     Above, AllocError, FreeError, MemMap, Pages, PagesGround, Request, Search, Zone, ZoneBlock,
 };
-use crate::reclaim::{Reclaim, ReclaimDoor, ReclaimGround};
+use crate::reclaim::{NodeReclaimDoor, PageOutDoor, Reclaim, ReclaimDoor, ReclaimGround};
 use crate::rules::knobs::{KNOBS, Knob, KnobError, Knobs};
 use crate::rules::policy::Policy;
 use crate::slab::{SlabAllocator, SlabDoor, SlabGround};
@@ -155,6 +155,18 @@ impl<M: Machine> Mm<M> {
         ReclaimDoor::on(self)
     }
 
+    /// Room on a request's own node before others are asked.
+    #[inline]
+    pub fn node_reclaim(&self) -> NodeReclaimDoor<'_, M, Self> {
+        NodeReclaimDoor::on(self)
+    }
+
+    /// Pages that programs send out by themselves.
+    #[inline]
+    pub fn pages_out(&self) -> PageOutDoor<'_, M, Self> {
+        PageOutDoor::on(self)
+    }
+
     /// What others see: files of /proc, counters, the walk over all invariants.
     #[inline]
     pub fn views(&self) -> ViewsDoor<'_, M, Self> {
@@ -255,6 +267,10 @@ impl<M: Machine> Above<M> for Mm<M> {
 
     fn has_users(&self) -> bool {
         self.lru.has_pages()
+    }
+
+    fn reclaim_on_node(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> bool {
+        self.node_reclaim().reclaim_for(search, zone, preferred)
     }
 
     fn alloc_slow(&self, search: Search<'_>) -> Result<ZoneBlock, AllocError> {

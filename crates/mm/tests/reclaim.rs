@@ -443,3 +443,148 @@ fn a_zone_of_a_few_pages_is_reclaimed_too() {
     assert_eq!(failed, 0, "{}", mm.views().oom_reports().pop().unwrap_or_default());
     check(mm);
 }
+
+/// Half of each huge page is given back: the halves are free once memory is short, with kernels that let them wait, and at once
+/// with older ones.
+#[test]
+fn halves_of_huge_pages_are_free_at_once_or_when_memory_is_short() {
+    for (policy, held_back) in [("linux-4.4", 0), ("linux-6.6", 256 * 40), ("linux-6.18", 256 * 40)] {
+        let mm = machine(policy, &[(128, 1)], 1, 1 << 16);
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(40 * PAGEBLOCK_PAGES)).unwrap();
+        (0..40).for_each(|huge| {
+            mm.spaces().touch_page(&space, at.add(huge * PAGEBLOCK_PAGES), Touch::Write).unwrap();
+        });
+        let free = || mm.zones().iter().map(|zone| i64::from(zone.free_pages())).sum::<i64>();
+        let before = free();
+        (0..40).for_each(|huge| mm.spaces().discard(&space, at.add(huge * PAGEBLOCK_PAGES), 256));
+        let given = (free() - before).max(0) as u64;
+        assert!(
+            given + held_back >= 256 * 40 - 200 && given <= 256 * 40 - held_back + 200,
+            "{policy}: {given}"
+        );
+        let waiting = if held_back > 0 { 40 } else { 0 };
+        assert_eq!(counter(&mm, "thp_deferred_split_page"), waiting, "{policy}");
+        check(&mm);
+        // More is wanted than is left.
+        let more = mm.spaces().mmap(&space, MapSpec::anonymous(50 * PAGEBLOCK_PAGES).small()).unwrap();
+        for page in 0..50 * PAGEBLOCK_PAGES {
+            mm.spaces().touch_page(&space, more.add(page), Touch::Write).unwrap();
+            play(&mm);
+        }
+        let split = counter(&mm, "thp_split_page");
+        assert!(split >= 30, "{policy}: {split} pages were split");
+        check(&mm);
+        mm.spaces().exit(&space);
+        check(&mm);
+    }
+}
+
+/// A program sends pages out: they go at once though it used them just now, those that it shares with a child do not, and without
+/// swap all stay.
+#[test]
+fn pages_that_a_program_sends_out_go_at_once() {
+    // The second number: whether pages are kept by generations.
+    for (swap, generations) in [(0, 0), (1 << 14, 0), (1 << 14, 7)] {
+        let mm = machine("linux-6.12", &[(64, 1)], 1, swap);
+        mm.set_knob(Knob::LruGenEnabled, generations).unwrap();
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(2 * PAGEBLOCK_PAGES + 64)).unwrap();
+        let touch_all = || {
+            for page in 0..2 * PAGEBLOCK_PAGES + 64 {
+                mm.spaces().touch_page(&space, at.add(page), Touch::Write).unwrap();
+            }
+        };
+        touch_all();
+        let child = mm.spaces().fork(&space).unwrap();
+        mm.pages_out().page_out(&space, at, 2 * PAGEBLOCK_PAGES + 64).unwrap();
+        assert_eq!(space.swapped_pages(), 0, "they are the child's as well");
+        mm.spaces().exit(&child);
+        // All of one huge page, half of the other, and 32 small ones.
+        let sent = [(0, 512), (512, 256), (1024, 32)];
+        for (page, pages) in sent {
+            mm.pages_out().page_out(&space, at.add(page), pages).unwrap();
+        }
+        let gone = if swap > 0 { 800 } else { 0 };
+        assert_eq!((space.swapped_pages(), counter(&mm, "pgsteal_anon")), (gone, 0));
+        assert!(mm.pages_out().page_out(&space, at, 2 * PAGEBLOCK_PAGES + 65).is_err(), "it is not mapped");
+        check(&mm);
+        touch_all();
+        assert_eq!(space.swapped_pages(), 0);
+        check(&mm);
+        mm.spaces().exit(&space);
+        check(&mm);
+    }
+}
+
+/// Memory of node 0 is full of a file's pages: a program there gets its own from node 1, or from node 0 where that is made room on
+/// first. Pages by generations, and mapped ones, are not given for that.
+#[test]
+fn room_is_made_on_the_own_node_first_where_that_is_set() {
+    for (mode, generations, mapped, stays) in [
+        (0, 0, false, false),
+        (1, 0, false, true),
+        (1, 0, true, false),
+        (5, 0, true, true),
+        (1, 7, false, false),
+        (7, 7, false, true),
+    ] {
+        let mm = machine("linux-6.12", &[(64, 1), (64, 1)], 0, 0);
+        mm.set_knob(Knob::LruGenEnabled, generations).unwrap();
+        let (space, file) = (mm.spaces().new_space(), mm.files().new_file(FileKind::Disk));
+        let pages = 17_000;
+        read(&mm, &file, 0..pages);
+        if mapped {
+            let at = mm.spaces().mmap(&space, MapSpec::shared(&file, pages)).unwrap();
+            (0..pages).for_each(|page| {
+                mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
+            });
+        }
+        mm.node_reclaim().set_mode(mode);
+        let before = space.pages_on(Node(1));
+        let own = mm.spaces().mmap(&space, MapSpec::anonymous(300).small()).unwrap();
+        (0..300).for_each(|page| {
+            mm.spaces().touch_page(&space, own.add(page), Touch::Write).unwrap();
+        });
+        let away = space.pages_on(Node(1)) - before;
+        let [success, failed] = ["success", "failed"].map(|of| counter(&mm, &format!("zone_reclaim_{of}")));
+        let case = format!("{mode} {generations} {mapped}: {away} away, {success} and {failed} times");
+        assert_eq!((away < 60, success > 5), (stays, stays), "{case}");
+        assert!(failed > 0 || stays || mode == 0, "{case}");
+        check(&mm);
+    }
+}
+
+/// Tables of a copy must be reclaimed for, from pages of the one that is copied: code, and pages by generations, whose regions are
+/// looked up meanwhile.
+#[test]
+fn a_copy_finds_room_among_what_it_copies() {
+    for generations in [0, 7] {
+        let mm = machine("linux-6.12", &[(64, 1)], 0, 1 << 16);
+        mm.set_knob(Knob::LruGenEnabled, generations).unwrap();
+        let (space, file) = (mm.spaces().new_space(), mm.files().new_file(FileKind::Disk));
+        let code = MapSpec::shared(&file, 2000).protected(freehold_mm::vm::Protection::Execute);
+        let code = mm.spaces().mmap(&space, code).unwrap();
+        let own = mm.spaces().mmap(&space, MapSpec::anonymous(20_000).small()).unwrap();
+        let touch_all = || {
+            for page in 0..2000 {
+                mm.spaces().touch_page(&space, code.add(page), Touch::Read).unwrap();
+            }
+            for page in 0..20_000 {
+                mm.spaces().touch_page(&space, own.add(page), Touch::Write).unwrap();
+                play(&mm);
+            }
+        };
+        touch_all();
+        let scanned = counter(&mm, "pgscan_direct");
+        // Nobody runs kswapd meanwhile.
+        let copies: Vec<_> = (0..40).map(|_| mm.spaces().fork(&space).unwrap()).collect();
+        assert!(counter(&mm, "pgscan_direct") > scanned, "nothing was reclaimed for tables");
+        check(&mm);
+        for copy in &copies {
+            mm.spaces().exit(copy);
+        }
+        mm.spaces().exit(&space);
+        check(&mm);
+    }
+}

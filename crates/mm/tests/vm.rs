@@ -74,11 +74,12 @@ fn a_fault_in_an_aligned_region_gets_a_huge_page() {
     assert_eq!(touch(&mm, &space, start.add(2 * PAGEBLOCK_PAGES), Touch::Write), Some(FaultKind::Minor));
     assert_eq!((space.resident_pages(), space.huge_pages()), (513, 1));
     check(&mm);
-    // Part of it goes: the entry and the page are split, the rest stays.
+    // Part of it goes: the entry is split, and the page waits to be; it stays in one piece.
     mm.spaces().munmap(&space, start.add(PAGEBLOCK_PAGES), 12);
     assert_eq!((space.resident_pages(), space.huge_pages()), (501, 0));
     assert_eq!(touch(&mm, &space, start.add(700), Touch::Write), None);
-    assert_eq!(held(&mm), 501 + 2 + 2);
+    assert_eq!((counter(&mm, "thp_deferred_split_page"), counter(&mm, "thp_split_page")), (1, 0));
+    assert_eq!(held(&mm), 513 + 2 + 2);
     check(&mm);
     mm.spaces().exit(&space);
     assert_eq!(held(&mm), 0);

@@ -62,6 +62,7 @@ pub(super) fn advised(range: PageRange, word: u32) -> Meant {
         14 => Advice::Huge(HugePages::Advised),
         15 => Advice::Huge(HugePages::Never),
         20 => Advice::Cold,
+        21 => Advice::PageOut,
         22 => Advice::PopulateRead,
         23 => Advice::PopulateWrite,
         25 => Advice::Collapse,
@@ -71,7 +72,6 @@ pub(super) fn advised(range: PageRange, word: u32) -> Meant {
         10 => return Err("ranges_kept_from_children"),
         12 => return Err("ranges_to_be_merged_by_ksm"),
         18 => return Err("ranges_wiped_for_children"),
-        21 => return Err("ranges_to_be_paged_out"),
         _ => return Err("advice_not_simulated"),
     };
     Ok(Some(Call::Advise { range, advice }))

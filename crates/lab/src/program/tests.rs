@@ -327,6 +327,7 @@ fn what_is_said_of_memory_becomes_a_call_or_is_counted_by_name() {
     let all = u32::MAX;
     for (kind, call) in [
         (advise(20, 0, 8), Call::Advise { range, advice: Advice::Cold }),
+        (advise(21, 0, 8), Call::Advise { range, advice: Advice::PageOut }),
         (advise(23, 0, 8), Call::Advise { range, advice: Advice::PopulateWrite }),
         (advise(25, 0, 8), Call::Advise { range, advice: Advice::Collapse }),
         (advise(0x2_0000 + 1103, 3, 8), Call::Bind { range, policy, there }),
@@ -338,7 +339,6 @@ fn what_is_said_of_memory_becomes_a_call_or_is_counted_by_name() {
         assert_eq!((made, omissions.len()), (call, 0));
     }
     for (kind, name) in [
-        (advise(21, 0, 8), "ranges_to_be_paged_out"),
         (advise(77, 0, 8), "advice_not_simulated"),
         (advise(0x8_0000 + 1102, 0, 8), "policies_whose_nodes_were_not_seen"),
         (advise(0x20_0000 + 1102, 1, 8), "policies_of_relative_nodes"),

@@ -23,6 +23,7 @@ pub struct Seen {
 #[derive(Debug, Default)]
 struct State {
     cpu: Cell<u16>,
+    task: Cell<u32>,
     seed: Cell<u64>,
     seen: RefCell<Vec<Seen>>,
     woken: RefCell<Vec<Daemon>>,
@@ -43,6 +44,11 @@ impl Bare {
     /// From now on, things happen on `cpu`.
     pub fn set_cpu(&self, cpu: Cpu) {
         self.0.cpu.set(cpu.0);
+    }
+
+    /// From now on, `task` is the one that runs; at first it is number 0.
+    pub fn set_task(&self, task: TaskId) {
+        self.0.task.set(task.0);
     }
 
     /// It is `now` by this machine's clock, which stands still otherwise.
@@ -97,7 +103,7 @@ unsafe impl Machine for Bare {
     }
 
     fn task(&self) -> TaskId {
-        TaskId(0)
+        TaskId(self.0.task.get())
     }
 
     fn now(&self) -> Nanos {

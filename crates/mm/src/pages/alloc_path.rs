@@ -312,7 +312,8 @@ impl<M: Machine> Pages<M> {
                 Mark::Low => zone.mark_low(),
                 Mark::Min => zone.mark_min(),
             };
-            if !ok(mark) && !self.may_go_lower(search, zone, mark) {
+            let is_short = !ok(mark) && !self.may_go_lower(search, zone, mark);
+            if is_short && !(above.reclaim_on_node(search, zone, preferred) && ok(mark)) {
                 return None;
             }
         }

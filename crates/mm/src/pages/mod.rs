@@ -91,6 +91,10 @@ pub trait Above<M: Machine> {
     /// Whether pages were ever given to somebody that they could be taken from: to an address space or a file.
     fn has_users(&self) -> bool;
 
+    /// `search`, which would rather have `preferred`, found `zone` below its mark: room is made on the zone's node, where that is set.
+    /// Says whether it may be above it now.
+    fn reclaim_on_node(&self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> bool;
+
     /// `search` found no block above the low mark of any zone: room is made for it, if that can be done.
     ///
     /// # Errors

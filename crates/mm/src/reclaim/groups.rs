@@ -18,8 +18,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     pub(super) fn shrink_groups(self, scan: &mut Scan) {
         self.look_at(scan);
         if !self.memcg().in_use() {
-            self.shrink_lists(scan.vec, scan);
-            return self.files().shrink_shadow_nodes(scan.vec, scan.priority);
+            return self.shrink_group(scan.vec, scan);
         }
         let shares = scan.by == Reclaimer::Direct && !scan.effort.all_groups;
         let groups = self.memcg().tree(scan.target);
@@ -30,8 +29,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             if !self.may_take_from(group, scan) {
                 continue;
             }
-            self.shrink_lists(VecId { group, ..scan.vec }, scan);
-            self.files().shrink_shadow_nodes(VecId { group, ..scan.vec }, scan.priority);
+            self.shrink_group(VecId { group, ..scan.vec }, scan);
             if shares && scan.reclaimed >= scan.to_reclaim {
                 stopped_at = Some(group);
                 break;
@@ -44,6 +42,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 None => drop(cursors.remove(&key)),
             }
         }
+    }
+
+    /// The lists of a group, then its huge pages that wait to be split, and its nodes of shadows.
+    fn shrink_group(self, vec: VecId, scan: &mut Scan) {
+        self.shrink_lists(vec, scan);
+        self.rmap().split_deferred(vec.group, scan.priority);
+        self.files().shrink_shadow_nodes(vec, scan.priority);
     }
 
     /// The place among `groups` of the one behind the last that was looked at; from the first again after the last.

@@ -63,6 +63,7 @@ impl NodeState {
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Adds what was counted of all kswapds.
     pub(crate) fn add_counters(self, counters: &mut Counters) {
+        self.own().by_node.add_counters(counters);
         for node in &self.own().nodes {
             counters.add("kswapd_low_wmark_hit_quickly", node.low_quickly.load(Relaxed));
             counters.add("kswapd_high_wmark_hit_quickly", node.high_quickly.load(Relaxed));

@@ -18,6 +18,8 @@ mod groups;
 mod guests;
 mod kswapd;
 mod lists;
+mod node;
+mod page_out;
 mod pages;
 mod slow_path;
 #[cfg(all(test, not(shuttle)))]
@@ -75,10 +77,20 @@ pub(crate) struct Scan {
     priority: u32,
     to_reclaim: u32,
     may_swap: bool,
+    /// A program named the pages: it is no scan.
+    asked: bool,
+    spares: Spares,
     scanned: u32,
     reclaimed: u32,
     /// What stood in the way since this was last cleared.
     met: Met,
+}
+
+/// Pages that stay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Spares {
+    mapped: bool,
+    dirty: bool,
 }
 
 /// How far a reclaimer goes beyond what it does at first.
@@ -140,6 +152,8 @@ impl Scan {
             view: View::default(),
             to_reclaim: crate::lru::SWAP_CLUSTER_MAX as u32,
             may_swap: true,
+            asked: false,
+            spares: Spares::default(),
             scanned: 0,
             reclaimed: 0,
             met: Met::default(),
@@ -161,6 +175,8 @@ pub struct Reclaim<M: Machine> {
     places: Box<[PlaceState]>,
     /// Where the walk over the groups stands.
     cursors: Locked<M, Cursors>,
+    /// Room on a request's own node first.
+    by_node: node::NodeReclaim,
     /// For each node, where its pages are demoted to.
     slower: Box<[Option<Node>]>,
 }
@@ -172,6 +188,7 @@ impl<M: Machine> Reclaim<M> {
         let zones: usize = topology.nodes.iter().map(|node| node.zones.len()).sum();
         Self {
             slower: demote::slower_nodes(topology),
+            by_node: node::NodeReclaim::default(),
             nodes: (0..nodes).map(|_| NodeState::default()).collect(),
             places: (0..nodes.max(zones)).map(|_| PlaceState::default()).collect(),
             cursors: Locked::new(machine, LockClass::Other, 7, Cursors::default()),
@@ -203,6 +220,16 @@ door! {
     }
 }
 
+door! {
+    /// Room on a request's own node before others are asked.
+    NodeReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, reclaim: ReclaimDoor }
+}
+
+door! {
+    /// Pages that programs send out by themselves.
+    PageOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, rmap: RmapDoor, reclaim: ReclaimDoor }
+}
+
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Base pages of `zone` that reclaim could free: those of files, and anonymous ones where there is room for them.
     pub(crate) fn reclaimable_pages(self, zone: &Zone<M>) -> u32 {
@@ -220,6 +247,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn shrink_node(self, node: Node, scan: &mut Scan) {
         let before = scan.reclaimed;
         match self.rules().reclaim.lru {
+            // Generations give nothing to who may not take all.
+            _ if scan.spares != Spares::default() && self.by_generations().are_kept() => {}
             _ if scan.target == GroupId::ROOT && self.by_generations().are_kept() => {
                 self.by_generations().shrink_generations_of(node, scan);
             }

@@ -55,10 +55,11 @@ pub(super) struct Outcome {
 }
 
 impl Scan {
-    /// What vmstat counts pages as that this looks at and frees, if it does: not in a group, to 7.0.
+    /// What vmstat counts pages as that this looks at and frees, if it does: not in a group, to 7.0, and not what a program asked for.
     pub(super) fn counted_as(&self, rule: GroupCountRule) -> Option<[ReclaimEvent; 2]> {
         let counts = self.target == GroupId::ROOT || rule == GroupCountRule::Counted;
         match self.by {
+            _ if self.asked => None,
             Reclaimer::Kswapd => Some([ReclaimEvent::ScanKswapd, ReclaimEvent::StealKswapd]),
             Reclaimer::Direct => counts.then_some([ReclaimEvent::ScanDirect, ReclaimEvent::StealDirect]),
         }
@@ -73,7 +74,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let mut blocks = 0;
         for &pfn in cluster.pages() {
             self.machine().spend(Chore::ReclaimPage, 1);
-            let mut fate = self.judge(pfn, scan, Demotion::First, &mut outcome);
+            let first = if scan.asked { Demotion::No } else { Demotion::First };
+            let mut fate = self.judge(pfn, scan, first, &mut outcome);
             if fate == Fate::Demote {
                 if self.demote(pfn, scan, &mut outcome) {
                     continue;
@@ -124,7 +126,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if page.has(PageFlag::Writeback) {
             return self.met_writeback(pfn, scan, outcome);
         }
-        match self.page_use(pfn, scan) {
+        // What a program sent out itself goes, used or not.
+        let used = if scan.asked { Use::None } else { self.page_use(pfn, scan) };
+        match used {
             Use::Often => return Fate::Activate,
             Use::Once => return Fate::Keep,
             Use::Read | Use::None => {}
@@ -134,6 +138,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         }
         let unmapped = match page.mapping() {
             _ if page.mapped() == 0 => true,
+            _ if scan.spares.mapped => return Fate::Keep,
             // Given away: nobody wants its contents, unless he wrote to it since.
             Mapping::Anon(_) if !page.has(PageFlag::SwapBacked) => {
                 let unmapped = self.rmap().try_to_unmap(pfn, Leave::Nothing);
@@ -214,6 +219,10 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn swap_out(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
         if self.map().frame(pfn).state().order > Order::ZERO && !self.spaces().split_huge_page(pfn) {
             return false;
+        }
+        if self.lru().page(pfn).mapped() == 0 {
+            // Of a huge page, the first part: nobody wants it any more.
+            return true;
         }
         let Some(slot) = self.swap().swap_slot(self.lru().page(pfn).group()) else { return false };
         let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(slot));

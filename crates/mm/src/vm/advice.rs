@@ -1,5 +1,6 @@
 //! What a program says of its memory (`madvise`, `mlock`, `mbind`).
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::entry::{Entry, bit};
@@ -8,8 +9,8 @@ use super::mempolicy::{MemPolicy, MemPolicyError};
 use super::region::{Backing, HugePages, PolicyOf, Region};
 use super::space::AddressSpace;
 use super::table::Held;
-use super::{ReadPattern, SpacesDoor, SpacesGround, TablesDoor, Touch, Vpn};
-use crate::ground::ids::PAGEBLOCK_PAGES;
+use super::{ReadPattern, RmapDoor, SpacesDoor, SpacesGround, TablesDoor, Touch, Vpn};
+use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
 
@@ -43,7 +44,7 @@ pub enum AdviceError {
     NotMapped,
     /// It makes no sense for this memory (`EINVAL`).
     Invalid,
-    /// There is no door for it here yet: reclaim takes no pages that it is told.
+    /// It is for reclaim to take (`PageOutDoor::page_out`).
     Unsupported,
     /// A page cannot be had.
     Fault(FaultError),
@@ -54,7 +55,7 @@ impl fmt::Display for AdviceError {
         f.write_str(match self {
             Self::NotMapped => "not all of these pages are mapped",
             Self::Invalid => "this advice makes no sense for this memory",
-            Self::Unsupported => "this advice is not simulated",
+            Self::Unsupported => "this advice is for reclaim to take",
             Self::Fault(error) => return error.fmt(f),
         })
     }
@@ -166,7 +167,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
         // What one entry maps is of one region.
         for edge in [start, end].into_iter().filter(|edge| *edge != edge.table_start()) {
-            self.split_huge(space, edge);
+            self.tables().open_at(space, edge);
         }
     }
 
@@ -220,6 +221,60 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             _ => self.tables().make_cold(held, vpn),
         });
         Ok(())
+    }
+}
+
+impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
+    /// Whether all of `range` is mapped by regions of `space`.
+    pub(crate) fn is_mapped(self, space: &AddressSpace<M>, (start, end): (Vpn, Vpn)) -> bool {
+        space.regions.lock_local(self.machine()).mapped_up_to(start) >= end
+    }
+
+    /// The pages in `range` that `space` alone maps and that are not locked, which are to go out now: each with a reference for the
+    /// caller, and as if it had not been used. Huge ones are
+    /// split first, as whatever goes to swap (`madvise_cold_or_pageout_pte_range`).
+    pub(crate) fn give_out(self, space: &AddressSpace<M>, range: (Vpn, Vpn)) -> Vec<Pfn> {
+        let mut all = Vec::new();
+        for (first, table) in space.tables.within(range.0, range.1) {
+            let (start, end) = (range.0.max(first), range.1.min(first.add(PAGEBLOCK_PAGES)));
+            // The lock is not to be held any more.
+            let huge = self.huge_within(&table.lock(self.machine()), (start, end));
+            for head in huge {
+                self.spaces().split_huge_page(head);
+                self.lru().put_page(head);
+            }
+            let mut held = table.lock(self.machine());
+            for vpn in (start.0..end.0).map(Vpn) {
+                let entry = held.entry(vpn);
+                if !entry.is_present() || entry.has(bit::PART) || held.huge() != Entry::NONE {
+                    continue;
+                }
+                let page = self.lru().page(entry.head());
+                if !page.is_mapped_once() || page.has(PageFlag::Mlocked) {
+                    continue;
+                }
+                held.clear_bits(vpn, bit::ACCESSED);
+                page.clear(PageFlag::Referenced);
+                page.get();
+                all.push(entry.head());
+            }
+        }
+        all
+    }
+
+    /// Huge pages that the table maps from `start` to `end`: each with a reference for the caller.
+    fn huge_within(self, held: &Held<'_, M>, (start, end): (Vpn, Vpn)) -> Vec<Pfn> {
+        let mut heads = Vec::new();
+        let is_huge = held.huge() != Entry::NONE;
+        for vpn in (start.0..end.0).map(Vpn) {
+            let entry = held.entry(vpn);
+            if entry.is_present() && (entry.has(bit::PART) || is_huge) && heads.last() != Some(&entry.head())
+            {
+                self.lru().page(entry.head()).get();
+                heads.push(entry.head());
+            }
+        }
+        heads
     }
 }
 

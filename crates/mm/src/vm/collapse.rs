@@ -169,6 +169,12 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
                 && allows(Knob::KhugepagedMaxPtesNone, empty)
                 && allows(Knob::KhugepagedMaxPtesShared, shared)
         };
+        // One with nothing in it but zeros may belong to a region without pages of its own, which is not looked at at all.
+        let is_sparse =
+            empty < PAGEBLOCK_PAGES && u64::from(empty) > self.knobs().get(Knob::KhugepagedMaxPtesNone);
+        if asker == Asker::Daemon && is_sparse {
+            SlowEvents::bump(&self.own().events.thp_scan_exceed_none_pte);
+        }
         if asker == Asker::Daemon && !khugepaged_may() {
             return None;
         }
@@ -223,6 +229,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         let page = self.lru().page(huge);
         page.init(Mapping::Anon(space.family), region.anon_index(start), &[PageFlag::SwapBacked]);
         page.note_placement(region.placement);
+        self.deferred().begin_huge(huge);
         page.add_mapped();
         for (entry, slot) in taken.entries.iter().zip(0..) {
             held.set(start.add(slot), Entry::NONE);

@@ -103,6 +103,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.machine().flush_tlb(site.space.id);
             let old = entry.head();
             self.lru().page(old).sub_mapped();
+            if entry.has(bit::PART) {
+                self.deferred().part_gone(old, Some(entry.pfn()));
+            }
             self.lru().put_page(old);
         }
         Ok(copied)

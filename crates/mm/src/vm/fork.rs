@@ -2,6 +2,7 @@
 //! writes first gets a copy; pages of shared mappings are faulted in anew.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
@@ -59,11 +60,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let child = self.new_relative(parent);
         // The kernel holds the parent's mmap_lock for writing all the while; nothing is mapped or unmapped meanwhile.
         let changes = parent.changes.lock_local(self.machine());
-        let regions = parent.regions.lock_local(self.machine());
-        // A fault that copies a page must not go by an entry that has let writes through since.
-        parent.next_generation();
+        // Memory for tables may have to be reclaimed, and reclaim looks regions up: their lock is not held for long.
+        let regions: Vec<Region<M>> = parent.regions.lock_local(self.machine()).iter().cloned().collect();
         let copied = regions.iter().try_for_each(|region| self.fork_region(parent, &child, region));
-        drop(regions);
         // Others of the parent's threads must not write to what is shared now.
         self.machine().flush_tlb(parent.id);
         drop(changes);
@@ -95,7 +94,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// Whether `region` of `parent` has pages of the process's own, or had (`anon_vma`). One that has none, but pages of a
     /// file or of zeros, begins empty in a copy: faults bring these back.
-    fn has_own_pages(self, parent: &AddressSpace<M>, region: &Region<M>) -> bool {
+    pub(super) fn has_own_pages(self, parent: &AddressSpace<M>, region: &Region<M>) -> bool {
         let is_own = |entry: Entry, size: EntrySize| {
             let anon = || matches!(self.lru().page(entry.head()).mapping(), Mapping::Anon(_));
             let huge_zeros = entry.is_zeros() && size == EntrySize::Huge;
@@ -120,6 +119,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
         let table = self.tables().give_table(child, range.0, || true).map_err(ForkError::Alloc)?;
         let mut from = parent.1.lock(self.machine());
+        // A fault that copies a page must not go by an entry that has let writes through since. Faults look at the number
+        // with this table's lock held.
+        parent.0.next_generation();
         let mut to = table.lock(self.machine());
         if from.huge() != Entry::NONE {
             // Cleared in place, for the processor may set its bits at any time.

@@ -1,5 +1,7 @@
 //! Huge pages in address spaces: the fault that maps one, splitting the entry into 512, and splitting the page itself.
 
+use alloc::vec::Vec;
+
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::fault::{FaultError, FaultKind, Faulted, Site};
@@ -11,6 +13,7 @@ use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::stat::SlowEvents;
+use crate::rules::policy::DeferredSplitRule;
 
 const CLEAN: [PageFlag; 1] = [PageFlag::SwapBacked];
 const DIRTY: [PageFlag; 2] = [PageFlag::SwapBacked, PageFlag::Dirty];
@@ -50,6 +53,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let (page, index) = (self.lru().page(pfn), site.region.anon_index(site.vpn.table_start()));
         page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
+        self.deferred().begin_huge(pfn);
         let used = u32::from(expected != Entry::NONE);
         let held = site.lock(self.machine(), expected).filter(|held| held.state.used == used);
         let Some(mut held) = held else {
@@ -71,13 +75,31 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
+    /// Replaces the huge entry of the table of `vpn`, which is `held`, by 512 entries, for part of it is to go or to be changed. The
+    /// page stays in one piece, or is split too, as the policy has it.
+    pub(super) fn open_table(self, space: &AddressSpace<M>, vpn: Vpn, held: &mut Held<'_, M>) {
+        if self.rules().reclaim.deferred_split == DeferredSplitRule::SplitsAtOnce {
+            self.split_table(space, vpn, held);
+        } else {
+            self.split_entry(space, vpn, held);
+        }
+    }
+
+    /// The same of what maps `vpn` of `space`, if anything does.
+    pub(super) fn open_at(self, space: &AddressSpace<M>, vpn: Vpn) {
+        if let Some(table) = space.tables.get(vpn) {
+            self.open_table(space, vpn, &mut table.lock(self.machine()));
+        }
+    }
+
     /// Replaces the huge entry of the table of `vpn`, which is `held`, by 512 entries, and makes 512 pages of the page if
     /// nobody else refers to it.
     pub(super) fn split_table(self, space: &AddressSpace<M>, vpn: Vpn, held: &mut Held<'_, M>) {
         let huge = held.huge();
         self.split_entry(space, vpn, held);
         if huge.is_present() {
-            self.split_page(huge.pfn(), vpn.table_start(), (held, 0));
+            let unmapped = self.split_page(huge.pfn(), vpn.table_start(), (held, 0));
+            debug_assert!(unmapped.is_none_or(|parts| parts.is_empty()), "its entry mapped all of it");
         }
     }
 
@@ -111,16 +133,26 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         });
     }
 
-    /// Makes 512 pages of the huge page at `head`, whose parts the table of `start`, which is held, maps, if nobody else
-    /// but `extra` references of the caller's, which stay with the first, refers to it. Otherwise it stays in one piece
-    /// until its last part is given back.
-    pub(super) fn split_page(self, head: Pfn, start: Vpn, (held, extra): (&mut Held<'_, M>, u32)) -> bool {
+    /// Makes 512 pages of the huge page at `head`, parts of which the table of `start`, which is held, maps, if nobody else
+    /// but `extra` references of the caller's, which stay with the first, refers to it. Gives the parts that nobody maps, each with
+    /// a reference for the caller to give back. `None`: it stays in one piece.
+    pub(super) fn split_page(
+        self,
+        head: Pfn,
+        start: Vpn,
+        (held, extra): (&mut Held<'_, M>, u32),
+    ) -> Option<Vec<Pfn>> {
         let page = self.lru().page(head);
         let (mapping, index) = (page.mapping(), page.index());
-        if !page.freeze(PAGEBLOCK_PAGES + extra) {
-            SlowEvents::bump(&self.own().events.thp_deferred_split_page);
-            return false;
+        let maps = |part: &u32| {
+            let entry = held.entry(start.add(*part));
+            entry.is_present() && entry.has(bit::PART) && entry.pfn() == head.add(*part)
+        };
+        let (mapped, unmapped): (Vec<u32>, Vec<u32>) = (0..PAGEBLOCK_PAGES).partition(maps);
+        if page.mapped() != mapped.len() as u32 || !page.freeze(mapped.len() as u32 + extra) {
+            return None;
         }
+        self.own().deferred.forget(self.machine(), head);
         let (dirty, placed, group) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed), page.group());
         // Off its list, where it is found by its head; who meets it there gets no reference.
         self.lru().lru_forget(head);
@@ -133,40 +165,47 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             if placed {
                 page.set(PageFlag::Placed);
             }
-            page.add_mapped();
-            held.set(vpn, held.entry(vpn).without(bit::PART));
+            if mapped.binary_search(&part).is_ok() {
+                page.add_mapped();
+                held.set(vpn, held.entry(vpn).without(bit::PART));
+            }
         }
         (0..extra).for_each(|_| page.get());
-        (0..PAGEBLOCK_PAGES).for_each(|part| self.lru().lru_add(head.add(part)));
+        for &part in &mapped {
+            self.lru().lru_add(head.add(part));
+        }
         SlowEvents::bump(&self.own().events.thp_split_page);
-        true
+        Some(unmapped.into_iter().map(|part| head.add(part)).collect())
     }
 }
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Splits the huge page at `head`, to which the caller has one reference, into 512 pages, if one address space alone
-    /// maps it, all of it. The caller's reference stays with the first. Says whether it did.
+    /// maps it, all of it or parts; parts that are not mapped are freed. The caller's reference stays with the first. Says whether it
+    /// did.
     pub(crate) fn split_huge_page(self, head: Pfn) -> bool {
         let page = self.lru().page(head);
         let Mapping::Anon(family) = page.mapping() else { return false };
         let Some(family) = self.family(family) else { return false };
         let members = family.members.lock_local(self.machine());
-        members.iter().any(|member| {
+        let unmapped = members.iter().find_map(|member| {
             let mut places = member.places(page.index(), PAGEBLOCK_PAGES);
-            places.any(|vpn| self.split_huge_in(&member.space, vpn, head))
-        })
+            places.find_map(|vpn| self.split_huge_in(&member.space, vpn, head))
+        });
+        drop(members);
+        let Some(unmapped) = unmapped else { return false };
+        self.lru().put_pages(&unmapped);
+        true
     }
 
     /// The same, if it is `space` that maps it, from `vpn` on. One that was moved so that it lies in two tables stays.
-    fn split_huge_in(self, space: &AddressSpace<M>, vpn: Vpn, head: Pfn) -> bool {
-        let Some(table) = space.table(vpn).filter(|_| vpn == vpn.table_start()) else { return false };
+    fn split_huge_in(self, space: &AddressSpace<M>, vpn: Vpn, head: Pfn) -> Option<Vec<Pfn>> {
+        let table = space.table(vpn).filter(|_| vpn == vpn.table_start())?;
         let mut held = table.lock(self.machine());
         if held.huge().is_present() && held.huge().pfn() == head {
             self.tables().split_entry(space, vpn, &mut held);
         }
-        let is_part = |entry: Entry| entry.is_present() && entry.head() == head;
-        let whole = (0..PAGEBLOCK_PAGES).all(|part| is_part(held.entry(vpn.add(part))));
-        whole && self.tables().split_page(head, vpn, (&mut held, 1))
+        self.tables().split_page(head, vpn, (&mut held, 1))
     }
 
     /// Splits the huge page that maps `vpn` of `space`, if one does. Says whether there was one.

@@ -10,6 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::collapse::{Asker, Collapse};
+use super::region::Region;
 use super::space::AddressSpace;
 use super::{CollapseDoor, SpacesGround};
 use super::{SpaceId, Vpn};
@@ -98,7 +99,10 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     /// The tables of `space` that lie in regions that may be huge: the first of each region, and the end of its last.
     fn ranges_to_scan(self, space: &AddressSpace<M>) -> Vec<(Vpn, Vpn)> {
         let regions = space.regions.lock_local(self.machine());
-        let ranges = regions.iter().filter(|region| self.spaces().may_be_huge(region)).filter_map(|region| {
+        let may_be = |region: &&Region<M>| self.spaces().may_be_huge(region);
+        // One that has but pages of zeros is none of the process's own yet (`anon_vma`).
+        let is_own = |region: &&Region<M>| self.spaces().has_own_pages(space, region);
+        let ranges = regions.iter().filter(may_be).filter(is_own).filter_map(|region| {
             let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
             let end = region.end.table_start();
             (first < end).then_some((first, end))

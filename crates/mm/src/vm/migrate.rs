@@ -115,6 +115,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                 let alone = self.lru().page(from).freeze(1);
                 if alone {
                     self.lru().carry_over(from, to);
+                    self.own().deferred.moved(self.machine(), from, to);
                 }
                 alone
             }

@@ -10,7 +10,7 @@
 //! `region` is the map of an address space, `table`, `upper` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
 //! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
 //! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
-//! `swap` the slots, `counters` what is counted of an address space, `hint` makes pages fault for NUMA balancing.
+//! `swap` the slots, `deferred` huge pages that are to be split, `counters` what is counted of an address space, `hint` makes pages fault for NUMA balancing.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
 //! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears
@@ -21,6 +21,7 @@ mod check;
 mod collapse;
 mod copy;
 mod counters;
+mod deferred;
 mod entry;
 mod family;
 mod fault;
@@ -89,6 +90,11 @@ door! {
 }
 
 door! {
+    /// Huge pages that are to be split some time.
+    DeferredDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, rmap: RmapDoor, spaces: SpacesDoor }
+}
+
+door! {
     /// Slots of swap: whose they are, what their pages left.
     SwapDoor on SpacesGround, Vm<M>: address_spaces, to { memcg: MemcgDoor, spaces: SpacesDoor }
 }
@@ -96,23 +102,23 @@ door! {
 door! {
     /// Page faults.
     FaultDoor on SpacesGround, Vm<M>: address_spaces, to {
-        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, collapses: CollapseDoor, tables: TablesDoor
+        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, collapses: CollapseDoor, tables: TablesDoor, deferred: DeferredDoor
     }
 }
 
 door! {
     /// Page tables: entries cleared, split, copied, moved and write-protected, for whatever reason.
-    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor }
+    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor }
 }
 
 door! {
     /// From a page back to those who map it: whether they used it, out of their tables, over to another frame.
-    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor }
+    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor }
 }
 
 door! {
     /// khugepaged: huge pages made of small ones.
-    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor }
+    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, deferred: DeferredDoor }
 }
 
 /// How memory is touched.

@@ -90,7 +90,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
                 self.protect_entry(&mut held, start, region);
                 return 1;
             }
-            self.split_table(space, start, &mut held);
+            self.open_table(space, start, &mut held);
         }
         let mut changed = 0;
         for vpn in (start.0..end.0).map(Vpn) {

@@ -241,7 +241,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             }
             return;
         }
-        self.split_table(space, part.from, &mut held);
+        self.open_table(space, part.from, &mut held);
         // Both may be one table. Who looks for entries waits for the family's and the file's locks.
         let pages = (0..part.pages).filter(|&page| held.entry(part.from.add(page)) != Entry::NONE);
         let pages: Vec<u32> = pages.collect();

@@ -106,6 +106,25 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         used
     }
 
+    /// Whether any entry maps the frame `part` of the huge page at `head`, which is anonymous.
+    pub(super) fn maps_part(self, head: Pfn, part: u32) -> bool {
+        let (page, frame) = (self.lru().page(head), head.add(part));
+        let Mapping::Anon(family) = page.mapping() else { return false };
+        let Some(family) = self.spaces().family(family) else { return false };
+        let members = family.members.lock_local(self.machine());
+        let mut places = members.iter().flat_map(|member| {
+            member.places(page.index().wrapping_add(part), 1).map(move |vpn| (&member.space, vpn))
+        });
+        places.any(|(space, vpn)| {
+            let Some(table) = space.table(vpn) else { return false };
+            let (held, huge) = (table.lock(self.machine()), table.huge());
+            if huge != Entry::NONE {
+                return huge.is_present() && huge.pfn() == head;
+            }
+            held.entry(vpn).is_present() && held.entry(vpn).pfn() == frame
+        })
+    }
+
     /// Takes the page at `pfn`, which the caller holds a reference to, out of all page tables. What entries knew of
     /// writes goes to the page. Says whether none maps it any more.
     pub(crate) fn try_to_unmap(self, pfn: Pfn, leave: Leave) -> bool {

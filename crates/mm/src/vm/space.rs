@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use super::counters::{SpaceCounters, SpaceStat};
+use super::deferred::Deferred;
 use super::entry::bit;
 use super::family::Family;
 use super::khugepaged::Khugepaged;
@@ -37,6 +38,7 @@ pub struct Vm<M: Machine> {
     pub(super) khugepaged: Khugepaged<M>,
     pub(super) weights: InterleaveWeights,
     pub(super) zeros: Zeros<M>,
+    pub(super) deferred: Deferred<M>,
     pub(in crate::vm) events: super::fault::VmEvents,
 }
 
@@ -50,6 +52,7 @@ impl<M: Machine> Vm<M> {
             khugepaged: Khugepaged::new(machine),
             weights: InterleaveWeights::new(nodes),
             zeros: Zeros::new(machine),
+            deferred: Deferred::new(machine),
             events: super::fault::VmEvents::default(),
         }
     }
@@ -112,7 +115,7 @@ impl<M: Machine> AddressSpace<M> {
         self.generation.load(Acquire)
     }
 
-    /// Faults that are on their way must look again. The lock of the regions is held.
+    /// Faults that are on their way must look again. The lock of the regions is held, or that of the table that changes.
     pub(super) fn next_generation(&self) {
         // Pairs with the acquire in `generation`: a fault that finds the new one finds the regions as they are now.
         self.generation.fetch_add(1, Release);

@@ -17,6 +17,8 @@ use crate::lru::page::PageFlag;
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
     pages: Vec<Pfn>,
+    /// Of huge ones that are mapped elsewhere still, the head, and which frame, if not all, was mapped here.
+    parts: Vec<(Pfn, Option<Pfn>)>,
     slots: Vec<u32>,
 }
 
@@ -56,7 +58,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
                 self.drop_entry(space, entry, Order::PAGEBLOCK, gone);
                 return;
             }
-            self.split_table(space, start, &mut held);
+            self.open_table(space, start, &mut held);
         }
         self.zap_small(space, &mut held, range, gone);
     }
@@ -94,10 +96,16 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         if page.sub_mapped() && page.has(PageFlag::Mlocked) {
             page.clear(PageFlag::Mlocked);
         }
+        if page.mapped() > 0 && (entry.has(bit::PART) || order > Order::ZERO) {
+            gone.parts.push((head, entry.has(bit::PART).then(|| entry.pfn())));
+        }
         gone.pages.push(head);
     }
 
     fn release(self, gone: &Gone) {
+        for &(head, part) in &gone.parts {
+            self.deferred().part_gone(head, part);
+        }
         self.lru().put_pages(&gone.pages);
         for &slot in &gone.slots {
             self.swap().swap_free(slot);

@@ -88,12 +88,14 @@ impl Player {
 
     /// What the process has run since this was last asked is its CPU time; each tick of it may mark a window.
     pub(super) fn ran(&self, process: &mut Process) {
-        let now = self.clock.borrow().now();
+        let now = process.at;
         let hints = &mut process.hints;
         let ticks = hints.ran_ns / TICK_NS;
-        hints.ran_ns += now.0.saturating_sub(hints.seen.0);
+        // Others on its CPU ran as long.
+        let ran = now.0.saturating_sub(hints.seen.0) / self.sharers;
+        hints.ran_ns = hints.ran_ns.saturating_add(ran);
         hints.seen = now;
-        let is_due = hints.ran_ns >= hints.stamp_ns + hints.period_ns;
+        let is_due = hints.ran_ns >= hints.stamp_ns.saturating_add(hints.period_ns);
         if hints.ran_ns / TICK_NS > ticks && is_due && self.is_balanced() {
             self.mark_window(process);
         }
@@ -108,7 +110,7 @@ impl Player {
     fn mark_window(&self, process: &mut Process) {
         let (mm, now) = (&self.machine.mm, self.clock.borrow().now());
         let Process { hints, space, .. } = process;
-        hints.stamp_ns += hints.period_ns;
+        hints.stamp_ns = hints.stamp_ns.saturating_add(hints.period_ns);
         let settings = settings(mm);
         let first = BalancingSettings { delay: hints.delay, ..settings };
         let scan = hints.scan.take();

@@ -16,26 +16,26 @@ pub(super) struct Clock {
     now: Nanos,
     /// By line of the scene, how long it took, each time.
     lines: BTreeMap<usize, VecDeque<u64>>,
-    /// When the marks were, in ns.
-    marks: VecDeque<u64>,
+    /// By label, when the marks were that are to come, in ns.
+    marks: BTreeMap<String, VecDeque<u64>>,
     /// The scene's line 1 in the file.
     first: usize,
 }
 
 /// A stretch of the clock that a line takes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stretch {
     start: Nanos,
     length: u64,
 }
 
 impl Clock {
-    pub(super) fn new(sections: &Sections<'_>, marks: VecDeque<u64>) -> Self {
+    pub(super) fn new(sections: &Sections<'_>, marks: BTreeMap<String, VecDeque<u64>>) -> Self {
         let first = sections.get("scene").and_then(|scene| scene.lines.first()).map_or(1, |(line, _)| *line);
         let mut lines: BTreeMap<usize, VecDeque<u64>> = BTreeMap::new();
         for (_, text) in sections.get("log").map(|log| &log.lines[..]).unwrap_or_default() {
             if let Some((line, us)) = entry(text) {
-                lines.entry(line).or_default().push_back(us * 1000);
+                lines.entry(line).or_default().push_back(us.saturating_mul(1000));
             }
         }
         Self { now: Nanos(0), lines, marks, first }
@@ -46,24 +46,36 @@ impl Clock {
         self.now
     }
 
-    /// The line that stands at `number` of the file begins.
-    pub(super) fn begin(&mut self, number: usize) -> Stretch {
+    /// It shows `at`, if it does not show more.
+    pub(super) fn pass_to(&mut self, at: Nanos) {
+        self.now = self.now.max(at);
+    }
+
+    /// The line that stands at `number` of the file begins at `start`. Of one that the kernel's program did not come to the end
+    /// of, the end is `until` or, earlier, the next mark.
+    pub(super) fn begin(&mut self, number: usize, start: Nanos, until: Option<Nanos>) -> Stretch {
         let line = (number + 1).saturating_sub(self.first);
-        let length = self.lines.get_mut(&line).and_then(VecDeque::pop_front).unwrap_or(0);
-        Stretch { start: self.now, length }
+        let length = self.lines.get_mut(&line).and_then(VecDeque::pop_front);
+        let next = || {
+            let marks = self.marks.values().flatten().map(|at| Nanos(*at));
+            let ends = marks.chain(until).filter(|end| *end > start).min();
+            ends.map_or(0, |end| end.0 - start.0)
+        };
+        Stretch { start, length: length.unwrap_or_else(next) }
     }
 
-    /// So many of `all` parts of `stretch` are over.
-    pub(super) fn go_on(&mut self, stretch: Stretch, done: u64, all: u64) {
-        let part = u128::from(stretch.length) * u128::from(done) / u128::from(all.max(1));
-        self.now = self.now.max(Nanos(stretch.start.0 + part as u64));
+    /// A mark is said at `at` of a process's time: when that is.
+    pub(super) fn mark(&mut self, label: &str, at: Nanos) -> Nanos {
+        let said = self.marks.get_mut(label).and_then(VecDeque::pop_front);
+        said.map_or(at, |said| at.max(Nanos(said.saturating_add(A_MARK))))
     }
+}
 
-    /// The next mark is said.
-    pub(super) fn mark(&mut self) {
-        if let Some(at) = self.marks.pop_front() {
-            self.now = self.now.max(Nanos(at + A_MARK));
-        }
+impl Stretch {
+    /// When so many of `all` parts of it are over.
+    pub(super) fn after(self, done: u64, all: u64) -> Nanos {
+        let part = u128::from(self.length) * u128::from(done) / u128::from(all.max(1));
+        Nanos(self.start.0.saturating_add(part as u64))
     }
 }
 
@@ -81,15 +93,14 @@ mod tests {
     #[test]
     fn lines_take_as_long_as_the_log_says_each_time() {
         let text = "@@scene\n# a\nmap x\n@@log\nline 2: 5 us, 1 minor, 0 major faults\nline 2: 7 us, 0 minor, 0 major faults\n";
-        let mut clock = Clock::new(&Sections::of(text), VecDeque::from([40_000]));
-        let first = clock.begin(3);
-        clock.go_on(first, 1, 2);
-        assert_eq!(clock.now(), Nanos(2_500));
-        clock.go_on(first, 2, 2);
-        let second = clock.begin(3);
-        clock.go_on(second, 1, 1);
-        assert_eq!(clock.now(), Nanos(12_000));
-        clock.mark();
-        assert_eq!(clock.now(), Nanos(40_000 + A_MARK));
+        let marks = BTreeMap::from([("a".to_owned(), VecDeque::from([40_000, 90_000_000]))]);
+        let mut clock = Clock::new(&Sections::of(text), marks);
+        let first = clock.begin(3, Nanos(0), None);
+        assert_eq!([first.after(1, 2), first.after(2, 2)], [Nanos(2_500), Nanos(5_000)]);
+        assert_eq!(clock.begin(3, Nanos(5_000), None).after(1, 1), Nanos(12_000));
+        assert_eq!(clock.mark("a", Nanos(12_000)), Nanos(40_000 + A_MARK));
+        // Nothing is known of a third time: it is over with the next mark, or before that.
+        assert_eq!(clock.begin(3, Nanos(50_000), None).after(1, 1), Nanos(90_000_000));
+        assert_eq!(clock.begin(3, Nanos(50_000), Some(Nanos(60_000))).after(1, 1), Nanos(60_000));
     }
 }

@@ -87,9 +87,25 @@ fn event_name(name: &str) -> &'static str {
     }
 }
 
-/// When the marks were, in ns.
-pub(super) fn times(marks: &[Mark<'_>]) -> VecDeque<u64> {
-    marks.iter().map(|mark| mark.at).collect()
+/// By label, when the marks were, in ns.
+pub(super) fn times(marks: &[Mark<'_>]) -> BTreeMap<String, VecDeque<u64>> {
+    let mut times: BTreeMap<String, VecDeque<u64>> = BTreeMap::new();
+    for mark in marks {
+        times.entry(mark.label.to_owned()).or_default().push_back(mark.at);
+    }
+    times
+}
+
+/// Marks of both sides, in the kernel's order: of the same label the first with the first, and so on. The second: how many marks of
+/// a play have none.
+fn pairs<'a>(marks: &'a [Mark<'a>], seen: &'a [Seen]) -> (Vec<(&'a Mark<'a>, &'a Seen)>, usize) {
+    let mut left: BTreeMap<&str, VecDeque<&Seen>> = BTreeMap::new();
+    for seen in seen {
+        left.entry(&seen.label).or_default().push_back(seen);
+    }
+    let seen = |mark: &'a Mark<'a>| Some((mark, left.get_mut(mark.label)?.pop_front()?));
+    let both = marks.iter().filter_map(seen).collect();
+    (both, left.values().map(VecDeque::len).sum())
 }
 
 fn time(line: &str) -> Option<u64> {
@@ -131,20 +147,22 @@ const OF_REGIONS: [&str; 7] = ["cached", "present", "swapped", "huge", "zero", "
 pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Marks) -> FileOutcome {
     let mut outcome = FileOutcome::new(FileKind::Scene);
     outcome.policy = format!("linux-{}", release(sections.word("uname")));
-    // By process: a kernel's count of faults falls where another begins, and comes back where that one has ended.
+    let (both, unsaid) = pairs(marks, &played.seen);
+    // A process's count of faults goes on from its mark before.
     let mut before: Option<(&Mark<'_>, &Seen)> = None;
-    let mut faults: BTreeMap<bool, (u64, u64)> = BTreeMap::new();
-    for (mark, seen) in marks.iter().zip(&played.seen) {
+    let mut faults: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for &(mark, seen) in &both {
         if was_short(mark, seen) {
             // From here on nothing is equal to the page.
             break;
         }
-        compare_faults(&mut outcome, (mark, seen), &mut faults);
+        if seen.process > 0 {
+            compare_faults(&mut outcome, (mark, seen), &mut faults);
+        }
         compare_events(&mut outcome, (mark, seen), before);
         compare_regions(&mut outcome, mark, seen);
         before = Some((mark, seen));
     }
-    let both: Vec<(&Mark<'_>, &Seen)> = marks.iter().zip(&played.seen).collect();
     let short = both.iter().any(|(mark, seen)| was_short(mark, seen));
     if short
         || both.iter().any(|(mark, _)| mark.events.get("numa_hint_faults").is_some_and(|&faults| faults > 0))
@@ -158,12 +176,26 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
     if machine.into_iter().any(|(_, line)| line.starts_with("machine ") && line.contains("device virtio")) {
         outcome.notes.push("its disk has a queue; here reading, writing and swapping take no time".into());
     }
-    if let Some(stopped) = &played.stopped {
-        outcome.notes.push(format!(
-            "compared up to {} of {} marks: {stopped}",
-            played.seen.len(),
-            marks.len()
-        ));
+    if played.stopped.is_none() {
+        let log = sections.get("log").into_iter().flat_map(|log| &log.lines);
+        let refused = log.filter(|(_, line)| line.ends_with(')') && line.contains(" (E")).count();
+        if refused + played.refused.len() > 0 {
+            outcome.compare(|| "calls refused".into(), refused as u64, played.refused.len() as u64);
+        }
+    }
+    let compared = format!("compared at {} of {} marks", both.len(), marks.len());
+    match (&played.stopped, &played.ended) {
+        (Some(why), _) => outcome.notes.push(format!("{compared}: {why}")),
+        (None, Some(why)) if both.len() < marks.len() || unsaid > 0 => {
+            outcome.notes.push(format!("{compared}: the program ended early: {why}"));
+        }
+        (None, _) if both.len() < marks.len() || unsaid > 0 => {
+            outcome.notes.push(format!("{compared}; {unsaid} that the kernel's program did not come to"));
+        }
+        (None, _) => {}
+    }
+    if !played.unplayed.is_empty() {
+        outcome.notes.push(format!("set, and not played: {}", played.unplayed.join(", ")));
     }
     outcome
 }
@@ -182,13 +214,13 @@ fn release(uname: &str) -> String {
 fn compare_faults(
     outcome: &mut FileOutcome,
     (mark, seen): (&Mark<'_>, &Seen),
-    last: &mut BTreeMap<bool, (u64, u64)>,
+    last: &mut BTreeMap<u32, (u64, u64)>,
 ) {
     let Some((minor, major)) = seen.faults else {
-        last.insert(seen.is_child, mark.faults);
+        last.insert(seen.process, mark.faults);
         return;
     };
-    let then = last.insert(seen.is_child, mark.faults).unwrap_or_default();
+    let then = last.insert(seen.process, mark.faults).unwrap_or_default();
     let label = mark.label;
     let kernel = (mark.faults.0.saturating_sub(then.0), mark.faults.1.saturating_sub(then.1));
     for (what, kernel, ours) in [("minor faults", kernel.0, minor), ("major faults", kernel.1, major)] {

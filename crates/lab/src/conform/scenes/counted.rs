@@ -12,7 +12,7 @@ use crate::conform::outcome::{CounterRow, StayedRow};
 const LEAST: u64 = 1000;
 
 /// vmstat's names; allocstall is the sum over zones.
-const OF_MACHINE: [&str; 27] = [
+const OF_MACHINE: [&str; 28] = [
     "pgscan_anon",
     "pgscan_file",
     "pgsteal_anon",
@@ -35,6 +35,7 @@ const OF_MACHINE: [&str; 27] = [
     "allocstall",
     "pgmajfault",
     "zone_reclaim_success",
+    "zone_reclaim_failed",
     "pgrotated",
     "oom_kill",
     "numa_pte_updates",

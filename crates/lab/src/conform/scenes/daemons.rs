@@ -26,7 +26,7 @@ impl Player {
         let now = self.clock.borrow().now();
         let mm = &self.machine.mm;
         mm.machine().set_now(now);
-        let flushes = (now.0 + FLUSHES_EVERY).saturating_sub(FIRST_FLUSH) / FLUSHES_EVERY;
+        let flushes = now.0.saturating_add(FLUSHES_EVERY).saturating_sub(FIRST_FLUSH) / FLUSHES_EVERY;
         if self.machine.flushes.replace(flushes) < flushes {
             mm.lru().flush_stats(GroupId::ROOT);
         }
@@ -43,7 +43,7 @@ impl Player {
                 _ => {}
             }
         }
-        let due = |woken: &Woken| now.0 >= woken.at.0 + UNTIL_IT_RUNS.0;
+        let due = |woken: &Woken| now.0 >= woken.at.0.saturating_add(UNTIL_IT_RUNS.0);
         while let Some(at) = { self.machine.woken.borrow().iter().position(due) } {
             let woken = self.machine.woken.borrow_mut().swap_remove(at);
             mm.reclaim().kswapd(woken.node);

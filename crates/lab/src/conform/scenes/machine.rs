@@ -3,15 +3,15 @@
 use std::cell::{Cell, RefCell};
 
 use mm::knobs::StandsFor;
-use mm::vm::HugePages;
+use mm::vm::SwapDevice;
 use mm::{
     Bare, CpuSpec, KNOBS, Knob, Knobs, Mm, Node, NodeSpec, Policy, Request, Topology, Urgency, WordSize,
     ZoneKind,
 };
 
 use super::daemons::Woken;
-use super::play::{At, Stop};
-use super::program::{Line, What, swap_disk};
+use super::program::{Code, Line, What, swap_disk};
+use super::settings::Settings;
 use crate::conform::read::capture::{kernel_version, spec};
 use crate::conform::read::sections::{FormatError, Sections};
 use crate::conform::read::zoneinfo::{ZoneInfo, zones};
@@ -19,8 +19,11 @@ use crate::conform::read::zoneinfo::{ZoneInfo, zones};
 /// The machine that a scene is played on.
 pub(super) struct Played {
     pub(super) mm: Mm<Bare>,
-    /// The disk for swap, in pages.
-    pub(super) swap_disk: u32,
+    /// What a page comes to in compressed swap.
+    device: SwapDevice,
+    /// The disk for swap, in bytes.
+    swap_disk: u64,
+    pub(super) settings: RefCell<Settings>,
     pub(super) woken: RefCell<Vec<Woken>>,
     pub(super) flush: Cell<bool>,
     /// How often statistics were brought up to date by the clock.
@@ -37,7 +40,9 @@ impl Played {
         let policy = Policy::linux(kernel_version(sections.word("uname"))?);
         let knobs = Knobs::default();
         for &(_, line) in &sections.need("settings")?.lines {
-            if let Some((file, value)) = line.split_once('=') {
+            // What the kernel computed from the machine was set by nobody.
+            let said = line.split_once('=').filter(|(file, _)| *file != "/proc/sys/vm/min_free_kbytes");
+            if let Some((file, value)) = said {
                 set(file, value, |knob, value| drop(knobs.set(knob, value)));
             }
         }
@@ -45,7 +50,9 @@ impl Played {
         let mm = Mm::new(Bare::default(), topology, policy, knobs);
         let mut played = Self {
             mm: mm.map_err(|error| FormatError::new(0, error))?,
+            device: device(program),
             swap_disk,
+            settings: RefCell::default(),
             woken: RefCell::default(),
             flush: Cell::default(),
             flushes: Cell::default(),
@@ -67,15 +74,37 @@ impl Played {
         self.to_fill.take().iter().for_each(|zone| self.fill(zone));
     }
 
-    /// Whether a setting is one that changes what is reclaimed, and that nothing here stands for.
-    pub(super) fn check_setting(file: &str, value: &str, at: At) -> Result<(), Stop> {
-        if file == "/proc/sys/vm/zone_reclaim_mode" && value.trim() != "0" {
-            return Err(at.stop("vm.zone_reclaim_mode is not simulated"));
+    /// `swapon disk`, which is refused a second time; says whether it was taken.
+    pub(super) fn swap_on_disk(&self) -> bool {
+        // The first page is the header's.
+        let mut settings = self.settings.borrow_mut();
+        let is_new = !std::mem::replace(&mut settings.has_disk, true);
+        if is_new {
+            let (_, size) = self.mm.spaces().swap_pages();
+            self.mm.spaces().set_swap(size.saturating_add(pages_of(self.swap_disk).saturating_sub(1)));
         }
-        Ok(())
+        is_new
     }
 
-    /// The scene sets a file; says whether anything here stands for it.
+    /// `swapon zram`, the same.
+    pub(super) fn swap_on_zram(&self, bytes: u64) -> bool {
+        let mut settings = self.settings.borrow_mut();
+        let is_new = bytes > 0 && !std::mem::replace(&mut settings.has_zram, true);
+        if is_new {
+            let (used, size) = self.mm.spaces().swap_pages();
+            // Beside a disk that is in use it would not be known what lies where.
+            let device = if used == 0 && !settings.has_disk { self.device } else { SwapDevice::Disk };
+            let pages = size.saturating_add(pages_of(bytes).saturating_sub(1));
+            if device == SwapDevice::Disk {
+                self.mm.spaces().set_swap(pages);
+            } else {
+                self.mm.spaces().set_swap_on(device, pages);
+            }
+        }
+        is_new
+    }
+
+    /// The scene sets a file; says whether a knob stands for it.
     pub(super) fn set(&self, file: &str, value: &str) -> bool {
         set(file, value, |knob, value| drop(self.mm.set_knob(knob, value)))
     }
@@ -99,30 +128,59 @@ impl Played {
 }
 
 fn touches_before_first_mark(program: &[Line]) -> bool {
-    let before = program.iter().take_while(|line| !matches!(line.what, What::Mark));
-    let mut before = before.into_iter();
-    before.any(|line| matches!(line.what, What::Touch { .. } | What::Calls { .. } | What::Zipf { .. }))
+    let mut before = program.iter().take_while(|line| !matches!(line.code, Code::Operation(What::Mark(_))));
+    before.any(|line| matches!(line.code, Code::Operation(What::Accesses(_) | What::Zipf(_))))
 }
 
-/// Gives the knob that stands for `file` and the value that is meant to `then`, if there is one.
-fn set(file: &str, value: &str, then: impl FnOnce(Knob, u64)) -> bool {
+/// What pages of `program`'s regions come to in compressed memory, by the noise in them: captured (mm_stat of zram, with 0, 8 and 16
+/// lines of 64 bytes that do not compress). Of several kinds of regions, their mean.
+fn device(program: &[Line]) -> SwapDevice {
+    let regions = program.iter().filter_map(|line| match line.code {
+        Code::Operation(What::Map { bytes, noise, .. }) => Some((bytes >> 12, noise)),
+        _ => None,
+    });
+    let (mut pages, mut compressed) = (0u128, 0u128);
+    for (count, noise) in regions {
+        // What hardly gets smaller is kept as it is.
+        let each = Some(49 + 65 * noise.min(64)).filter(|bytes| *bytes < 3264).unwrap_or(4096);
+        pages += u128::from(count);
+        compressed += u128::from(count) * u128::from(each);
+    }
+    let ratio_percent = (pages * 409_600).checked_div(compressed).map_or(100, |ratio| ratio.max(100) as u32);
+    SwapDevice::Zram { ratio_percent }
+}
+
+/// Bytes in whole pages.
+fn pages_of(bytes: u64) -> u32 {
+    u32::try_from(bytes >> 12).unwrap_or(u32::MAX)
+}
+
+/// The knob that stands for `file`, if there is one.
+fn knob_of(file: &str) -> Option<&'static mm::knobs::KnobSpec> {
     let is_of = |stands_for: StandsFor| match stands_for {
         StandsFor::Sysctl(path) | StandsFor::Sysfs(path) => path == file,
         _ => false,
     };
-    let Some(spec) = KNOBS.iter().find(|spec| is_of(spec.stands_for)) else { return false };
-    // Computed by the kernel from the machine, and not set by anybody.
-    if spec.knob == Knob::MinFreeKbytes {
-        return true;
-    }
+    KNOBS.iter().find(|spec| is_of(spec.stands_for))
+}
+
+pub(super) fn has_knob(file: &str) -> bool {
+    knob_of(file).is_some()
+}
+
+/// Gives the knob that stands for `file` and the value that is meant to `then`, if there is one.
+fn set(file: &str, value: &str, then: impl FnOnce(Knob, u64)) -> bool {
+    let Some(spec) = knob_of(file) else { return false };
     let chosen = value.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-    match spec.knob.parse_one(chosen.unwrap_or(value.trim())) {
-        Ok(value) => {
-            then(spec.knob, value);
-            true
-        }
-        Err(_) => false,
-    }
+    let first = value.split_whitespace().next().unwrap_or("");
+    // Of a word that begins with another, as the kernel reads them, the first letter counts at last.
+    let letter = first.get(..1).unwrap_or("");
+    let read = |text: &str| spec.knob.parse_one(text);
+    let said = read(chosen.unwrap_or(value.trim())).or_else(|_| read(first)).or_else(|error| match letter {
+        "y" | "n" => read(letter),
+        _ => Err(error),
+    });
+    said.map(|value| then(spec.knob, value)).is_ok()
 }
 
 fn topology(sections: &Sections<'_>, zones: &[ZoneInfo]) -> Result<Topology, FormatError> {
@@ -150,9 +208,4 @@ fn topology(sections: &Sections<'_>, zones: &[ZoneInfo]) -> Result<Topology, For
     let topology = Topology { word: WordSize::of(&nodes), nodes, cpus, distance };
     topology.validate().map_err(|what| FormatError::new(0, what))?;
     Ok(topology)
-}
-
-/// What a region says of huge pages at first.
-pub(super) fn spec_of(pages: u32, huge: HugePages) -> mm::vm::MapSpec<Bare> {
-    mm::vm::MapSpec { huge, ..mm::vm::MapSpec::anonymous(pages) }.unreserved()
 }

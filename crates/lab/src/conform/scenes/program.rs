@@ -1,36 +1,55 @@
-//! The language of scenes, as far as they are played.
+//! A scene's program: its lines, as the program that ran them read them (`../shared/testbed/scenes`). What it could not understand
+//! ended the process that came to it, there and not before; so a line that cannot be read is kept with the reason.
 
-use mm::Limit;
-use mm::mempolicy::MemPolicy;
-use mm::vm::{HugePages, Touch};
+use mm::vm::Touch;
 
-use super::words::operation;
-use crate::conform::read::sections::{FormatError, Section};
+use super::words::{Words, size};
+use crate::conform::read::sections::Section;
 
-/// A page's bytes.
-const PAGE: u64 = 4096;
+/// Lines of a scene that its program read.
+const MOST_LINES: usize = 400;
 
 /// A line of a program.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(super) struct Line {
     /// Its number in the file.
     pub(super) number: usize,
-    pub(super) what: What,
+    pub(super) code: Code,
 }
 
-/// Part of a region, in pages: all of it where nothing is said.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a line says.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Code {
+    /// A comment, or nothing.
+    Nothing,
+    /// The lines up to `end` are a child's; its parent waits, or goes on.
+    Fork { end: usize, waits: bool },
+    /// The lines up to `end`, so often.
+    Repeat { end: usize, times: u64 },
+    /// A line alone.
+    Operation(What),
+    /// The process that comes to it ends there.
+    Broken(String),
+}
+
+/// Part of a region or file, in bytes: all of it where nothing is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Part {
-    pub(super) from: Option<u32>,
-    pub(super) to: Option<u32>,
-    /// The pages after those that were last named so.
-    pub(super) next: Option<u32>,
-    /// Of every so many pages the first of these.
-    pub(super) every: Option<(u32, u32)>,
+    pub(super) from: u64,
+    pub(super) to: Option<u64>,
+    /// The bytes after those that were last named so.
+    pub(super) next: Option<u64>,
+}
+
+/// Of every so many bytes the first of these; all together where `every` is 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pieces {
+    pub(super) every: u64,
+    pub(super) piece: u64,
 }
 
 /// In which order strides are touched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     Up,
     Down,
@@ -38,8 +57,42 @@ pub(super) enum Order {
     Drawn(u64),
 }
 
+/// One access at each stride, or block by block where it is a file.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Accesses {
+    pub(super) name: String,
+    pub(super) part: Part,
+    pub(super) touch: Touch,
+    /// Bytes of a region, and of a file.
+    pub(super) stride: u64,
+    pub(super) block: u64,
+    pub(super) order: Order,
+    pub(super) times: u64,
+}
+
+/// Accesses of which the first pages have most.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Zipf {
+    pub(super) name: String,
+    pub(super) part: Part,
+    pub(super) count: u64,
+    pub(super) skew: u64,
+    pub(super) seed: u64,
+    pub(super) touch: Touch,
+}
+
+/// A word of `policy`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mode {
+    Default,
+    Preferred,
+    Bind,
+    Interleave,
+    Local,
+}
+
 /// An operation.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(super) enum What {
     Set {
         file: String,
@@ -47,208 +100,151 @@ pub(super) enum What {
     },
     Map {
         name: String,
-        pages: u32,
+        bytes: u64,
+        noise: u64,
         shared: bool,
-        huge: HugePages,
+        huge: bool,
+        nohuge: bool,
     },
-    Touch {
-        name: String,
-        part: Part,
-        stride: u32,
-        touch: Touch,
-        order: Order,
-        times: u32,
-    },
+    Accesses(Accesses),
     /// A file, written and dropped from memory.
     File {
         name: String,
-        pages: u32,
+        bytes: u64,
     },
     MapFile {
         name: String,
         file: String,
-        how: FileMapping,
+        executable: bool,
+        private: bool,
     },
-    /// Calls that read or write a block each.
-    Calls {
-        name: String,
-        part: Part,
-        /// Pages; as the order has it where nothing is said.
-        block: Option<u32>,
-        touch: Touch,
-        order: Order,
-        times: u32,
-    },
-    Zipf {
-        name: String,
-        part: Part,
-        count: u32,
-        skew: Skew,
-        seed: u64,
-        touch: Touch,
-    },
-    Sync,
+    Zipf(Zipf),
+    Sync(String),
     Advise {
         name: String,
-        word: String,
+        word: &'static str,
         part: Part,
-    },
-    Lock(String),
-    SwapOn(SwapDevice),
-    Cgroup(String),
-    Limit {
-        group: Option<String>,
-        limit: Limit,
-        /// `None`: `max`.
-        pages: Option<u64>,
+        pieces: Pieces,
     },
     Unmap {
         name: String,
         part: Part,
+        pieces: Pieces,
     },
+    Lock(String),
+    SwapOnDisk,
+    /// Of so many bytes of compressed memory.
+    SwapOnZram(u64),
+    Cgroup(String),
+    /// `None`: its own group; and `max`.
+    Limit {
+        group: Option<String>,
+        knob: String,
+        bytes: Option<u64>,
+    },
+    /// `None`: of the task. Nodes as bits.
     Policy {
-        name: String,
-        policy: MemPolicy,
+        name: Option<String>,
+        mode: Mode,
+        nodes: u64,
     },
-    Cpu(u16),
+    Cpu(i64),
+    /// ms.
     Sleep(u64),
-    Mark,
-    Fork(Vec<Line>),
-    Repeat(u32, Vec<Line>),
-    /// Something that is not played.
-    Other(String),
+    Mark(String),
+    Wait,
 }
 
-/// How a file is mapped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FileMapping {
-    Shared,
-    Executable,
-    Private,
-}
-
-/// What swap is on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SwapDevice {
-    Disk,
-    /// So many pages of compressed memory.
-    Zram(u32),
-}
-
-/// How much more popular the first pages of a Zipf access are: page i weighs the inverse of the root of i to this power.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Skew(pub(super) u32);
-
-/// The machine's second disk, in pages.
-pub(super) fn swap_disk(section: &Section<'_>) -> u32 {
+/// The machine's second disk, in bytes.
+pub(super) fn swap_disk(section: &Section<'_>) -> u64 {
     let machine = section.lines.iter().find_map(|(_, line)| line.trim().strip_prefix("machine "));
     let words: Vec<&str> = machine.unwrap_or("").split_whitespace().collect();
-    let said = words.windows(2).find(|pair| pair[0] == "swap").and_then(|pair| pages(0, pair[1]).ok());
-    said.unwrap_or(512 << 8)
+    let said = words.windows(2).find(|pair| pair[0] == "swap").map(|pair| size(pair[1]));
+    said.unwrap_or(512 << 20)
 }
 
-/// Reads the lines of a scene; the first is that of its machine.
-pub(super) fn parse(section: &Section<'_>) -> Result<Vec<Line>, FormatError> {
-    let is_code = |line: &&(usize, &str)| {
-        let text = line.1.trim();
-        !text.is_empty() && !text.starts_with('#') && !text.starts_with("machine ")
-    };
-    let mut lines = section.lines.iter().filter(is_code).copied();
-    let (program, end) = block(&mut lines, 0)?;
-    match end {
-        Some(number) => Err(FormatError::new(number, "`end` of nothing")),
-        None => Ok(program),
+/// Reads the lines of a scene.
+pub(super) fn parse(section: &Section<'_>) -> Vec<Line> {
+    let texts = section.lines.iter().take(MOST_LINES);
+    let texts: Vec<&str> = texts.map(|(_, text)| text.trim_start_matches(' ')).collect();
+    let line = |(at, &(number, _)): (usize, &(usize, &str))| Line { number, code: code(&texts, at) };
+    section.lines.iter().take(MOST_LINES).enumerate().map(line).collect()
+}
+
+fn code(texts: &[&str], at: usize) -> Code {
+    let words = Words::of(texts[at]);
+    let Some(operation) = words.get(0) else { return Code::Nothing };
+    if operation.starts_with('#') || operation == "machine" {
+        return Code::Nothing;
     }
-}
-
-/// How deep blocks may lie in one another.
-const DEEPEST: usize = 32;
-
-/// Lines up to an `end`, whose number is given, or to the last.
-fn block<'a>(
-    lines: &mut impl Iterator<Item = (usize, &'a str)>,
-    depth: usize,
-) -> Result<(Vec<Line>, Option<usize>), FormatError> {
-    let mut all = vec![];
-    while let Some((number, text)) = lines.next() {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let what = match words[..] {
-            ["end"] => return Ok((all, Some(number))),
-            ["fork"] => What::Fork(closed(number, lines, depth)?),
-            ["repeat", times] => What::Repeat(whole(number, times)?, closed(number, lines, depth)?),
-            ["spawn"] => {
-                closed(number, lines, depth)?;
-                What::Other("spawn".into())
-            }
-            _ => operation(number, &words)?,
+    if words.len() < 2 && !["fork", "spawn", "wait"].contains(&operation) {
+        return Code::Broken(if operation == "end" { "`end` of nothing".into() } else { "too short".into() });
+    }
+    if ["fork", "spawn", "repeat"].contains(&operation) {
+        let Some(end) = matching_end(texts, at) else { return Code::Broken("no `end`".into()) };
+        return match operation {
+            "repeat" => Code::Repeat { end, times: size(words.get(1).unwrap_or("")) },
+            operation => Code::Fork { end, waits: operation == "fork" },
         };
-        all.push(Line { number, what });
     }
-    Ok((all, None))
+    words.operation().map_or_else(Code::Broken, Code::Operation)
 }
 
-fn closed<'a>(
-    number: usize,
-    lines: &mut impl Iterator<Item = (usize, &'a str)>,
-    depth: usize,
-) -> Result<Vec<Line>, FormatError> {
-    if depth == DEEPEST {
-        return Err(FormatError::new(number, format!("blocks lie {DEEPEST} deep at most")));
+/// The line that ends the block which begins at `at`.
+fn matching_end(texts: &[&str], at: usize) -> Option<usize> {
+    let mut depth = 0u32;
+    for (line, text) in texts.iter().enumerate().skip(at) {
+        depth += u32::from(["fork", "spawn", "repeat"].iter().any(|begins| text.starts_with(begins)));
+        if *text == "end" {
+            depth -= 1;
+            if depth == 0 {
+                return Some(line);
+            }
+        }
     }
-    let (body, end) = block(lines, depth + 1)?;
-    end.map(|_| body).ok_or_else(|| FormatError::new(number, "its `end` is missing"))
-}
-
-pub(super) fn whole(number: usize, text: &str) -> Result<u32, FormatError> {
-    text.parse().map_err(|_| FormatError::new(number, format!("`{text}` is no number")))
-}
-
-/// A size in bytes, with K, M or G, in pages.
-pub(super) fn pages(number: usize, text: &str) -> Result<u32, FormatError> {
-    let shift = match text.chars().last() {
-        Some('K') => 10,
-        Some('M') => 20,
-        Some('G') => 30,
-        _ => 0,
-    };
-    let digits = if shift > 0 { &text[..text.len() - 1] } else { text };
-    let bytes = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(1 << shift));
-    let pages = bytes.filter(|bytes| bytes % PAGE == 0).and_then(|bytes| u32::try_from(bytes / PAGE).ok());
-    pages.ok_or_else(|| FormatError::new(number, format!("`{text}` is no size in whole pages")))
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<Vec<Line>, String> {
-        parse(&Section::whole(text)).map_err(|error| error.to_string())
+    fn parsed(text: &str) -> Vec<Code> {
+        parse(&Section::whole(text)).into_iter().map(|line| line.code).collect()
     }
 
     #[test]
     fn blocks_and_sizes_are_read() {
-        let text = "machine memory 512M\n# said\nmap a 2M huge\nfork\ntouch a to 64K rand 9\nend\nwait";
-        let program = parsed(text).unwrap();
-        let [map, fork, other] = &program[..] else { panic!("{program:?}") };
-        assert!(matches!(&map.what, What::Map { pages: 512, huge: HugePages::Advised, .. }));
-        let What::Fork(body) = &fork.what else { panic!("{fork:?}") };
-        let What::Touch { part, order: Order::Drawn(9), .. } = &body[0].what else { panic!("{body:?}") };
-        assert_eq!((part.to, body[0].number), (Some(16), 5));
-        assert!(matches!(&other.what, What::Other(name) if name == "wait"));
+        let text = "machine memory 512M\n# said\nmap a 2M huge\n spawn\nrepeat 2K\ntouch a to 64K rand 9\nend\nend\nwait";
+        let program = parsed(text);
+        assert_eq!(program[..2], [Code::Nothing, Code::Nothing]);
+        assert!(matches!(program[2], Code::Operation(What::Map { bytes: 0x20_0000, huge: true, .. })));
+        assert_eq!(program[3], Code::Fork { end: 7, waits: false });
+        assert_eq!(program[4], Code::Repeat { end: 6, times: 2048 });
+        let Code::Operation(What::Accesses(touch)) = &program[5] else { panic!("{program:?}") };
+        assert_eq!((touch.part.to, touch.order, touch.stride), (Some(65536), Order::Drawn(9), 4096));
+        assert_eq!(program[8], Code::Operation(What::Wait));
     }
 
+    /// Where the program that ran scenes would have ended, not before.
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
-        for (text, error) in [
-            ("fork\ntouch a", "line 1: its `end` is missing"),
-            ("end", "line 1: `end` of nothing"),
-            ("map a 5", "line 1: `5` is no size in whole pages"),
-            ("map a 4K\ntouch a upwards 4K", "line 2: `upwards` is no word of a scene here"),
-            ("sleep long", "line 1: `long` is no number"),
+    fn what_cannot_be_read_is_kept_with_the_reason() {
+        for (text, why) in [
+            ("fork\ntouch a", "no `end`"),
+            ("end", "`end` of nothing"),
+            ("map", "too short"),
+            ("advise a sideways", "unknown advice"),
+            ("policy a", "unknown policy"),
+            ("dance a", "unknown operation"),
         ] {
-            assert_eq!(parsed(text).unwrap_err(), error);
+            assert_eq!(parsed(text)[0], Code::Broken(why.into()), "{text}");
         }
+        // Words that mean nothing are passed over, and what begins with no digit is 0.
+        let Code::Operation(What::Accesses(touch)) = &parsed("touch a upwards 4K stride long")[0] else {
+            panic!()
+        };
+        assert_eq!(touch.stride, 0);
         let deep = "fork\n".repeat(100_000);
-        assert_eq!(parsed(&deep).unwrap_err(), "line 33: blocks lie 32 deep at most");
+        assert_eq!(parsed(&deep).len(), MOST_LINES);
     }
 }

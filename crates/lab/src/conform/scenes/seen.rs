@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use mm::vm::{PartOf, Residence};
 use mm::{Bare, GroupEvent, GroupId, Mm};
 
-use super::process::{Named, Process, Region};
+use super::process::{Named, PAGE, Process, Region};
 
 /// By what is counted, by eighths.
 pub(super) type Eighths = BTreeMap<&'static str, [u64; 8]>;
 
 /// What was there at a mark.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
+    /// What was said.
+    pub(super) label: String,
     /// The program's faults since its mark before: minor, major. `None` at a process's first.
     pub(super) faults: Option<(u64, u64)>,
-    /// Whether a forked process said it.
-    pub(super) is_child: bool,
+    /// The process that said it; 0: none, for all have ended.
+    pub(super) process: u32,
     /// Events of the whole machine, from the beginning.
     pub(super) events: BTreeMap<String, u64>,
     /// By region or file, what is resident, by eighths.
@@ -30,27 +32,34 @@ pub(super) struct Seen {
 pub(super) struct Marks {
     pub(super) seen: Vec<Seen>,
     pub(super) stopped: Option<String>,
+    /// Why the first process ended, if its lines went on.
+    pub(super) ended: Option<String>,
+    /// Calls that were refused.
+    pub(super) refused: Vec<String>,
+    /// Files that were set and that nothing here stands for.
+    pub(super) unplayed: Vec<String>,
 }
 
 /// What is resident of all that `process` has names for.
 pub(super) fn residence(mm: &Mm<Bare>, process: &Process) -> BTreeMap<String, Eighths> {
     let of = |named: &Named| match named {
         Named::Region(region) => of_region(mm, process, *region),
-        Named::File { file, pages } => {
-            let edge = |eighth: u32| (u64::from(*pages) * u64::from(eighth)).div_ceil(8) as u32;
+        Named::File { file, bytes } => {
+            let edge = |eighth: u32| (bytes / PAGE * u64::from(eighth)).div_ceil(8) as u32;
             let cached = |eighth: usize| {
                 file.cached_within(mm.machine(), edge(eighth as u32), edge(eighth as u32 + 1))
             };
             BTreeMap::from([("cached", std::array::from_fn(cached))])
         }
     };
-    process.names.iter().map(|(name, this)| (name.clone(), of(&this.named))).collect()
+    process.names.iter().map(|this| (this.id.clone(), of(&this.named))).collect()
 }
 
 fn of_region(mm: &Mm<Bare>, process: &Process, region: Region) -> Eighths {
     let mut all = Eighths::new();
-    for page in 0..region.pages {
-        let eighth = (u64::from(page) * 8 / u64::from(region.pages)) as usize;
+    let pages = region.bytes / PAGE;
+    for page in 0..pages as u32 {
+        let eighth = (u64::from(page) * 8 / pages) as usize;
         let mut count = |what| all.entry(what).or_default()[eighth] += 1;
         let part = match mm.spaces().residence(&process.space, region.start.add(page)) {
             Residence::Absent => continue,

@@ -1,177 +1,247 @@
-//! The words of an operation of a scene.
+//! The words of a line of a scene, found as the program that ran scenes found them: by name, anywhere behind the second.
 
-use mm::mempolicy::MemPolicy;
-use mm::vm::{HugePages, Touch};
-use mm::{Limit, Node, NodeMask};
+use mm::vm::Touch;
 
-use super::program::{FileMapping, Order, Part, Skew, SwapDevice, What, pages, whole};
-use crate::conform::read::sections::FormatError;
+use super::program::{Accesses, Mode, Order, Part, Pieces, What, Zipf};
 
-/// Reads the words of a line.
-pub(super) fn operation(number: usize, words: &[&str]) -> Result<What, FormatError> {
-    let other = || What::Other(words[0].to_string());
-    Ok(match words {
-        ["set", file, value] => What::Set { file: (*file).into(), value: (*value).into() },
-        ["map", name, size, rest @ ..] => map(number, name, size, rest)?.unwrap_or_else(other),
-        ["touch", name, rest @ ..] => touch(number, name, rest)?,
-        ["file", name, size] => What::File { name: (*name).into(), pages: pages(number, size)? },
-        ["mapfile", name, file, rest @ ..] => map_file(name, file, rest).unwrap_or_else(other),
-        ["readfile", name, rest @ ..] => calls(number, name, Touch::Read, rest)?,
-        ["write", name, rest @ ..] => calls(number, name, Touch::Write, rest)?,
-        ["sync", _] => What::Sync,
-        ["zipf", name, count, skew, seed, rest @ ..] => zipf(number, name, [count, skew, seed], rest)?,
-        ["advise", name, word, rest @ ..] => {
-            What::Advise { name: (*name).into(), word: (*word).into(), part: part(number, &mut rest.iter())? }
-        }
-        ["unmap", name, rest @ ..] => {
-            What::Unmap { name: (*name).into(), part: part(number, &mut rest.iter())? }
-        }
-        ["lock", name] => What::Lock((*name).into()),
-        ["swapon", "disk"] => What::SwapOn(SwapDevice::Disk),
-        ["swapon", "zram", size] => What::SwapOn(SwapDevice::Zram(pages(number, size)?)),
-        ["cgroup", name] => What::Cgroup((*name).into()),
-        ["limit", "in", group, knob, size] => limit(number, Some(group), knob, size)?.unwrap_or_else(other),
-        ["limit", knob, size] => limit(number, None, knob, size)?.unwrap_or_else(other),
-        ["policy", name, word, rest @ ..] if rest.len() <= 1 => match policy(number, word, rest)? {
-            Some(policy) => What::Policy { name: (*name).into(), policy },
-            None => other(),
-        },
-        ["cpu", cpu] => What::Cpu(whole(number, cpu)? as u16),
-        ["sleep", ms] => What::Sleep(whole(number, ms)?.into()),
-        ["mark", _] => What::Mark,
-        [_, ..] => other(),
-        [] => return Err(FormatError::new(number, "an empty line")),
-    })
-}
+/// Words and bytes of a line that are read.
+const MOST_WORDS: usize = 24;
+const MOST_BYTES: usize = 511;
 
-/// `None`: a region of a kind that is not played.
-fn map(number: usize, name: &str, size: &str, rest: &[&str]) -> Result<Option<What>, FormatError> {
-    let (mut shared, mut huge, mut rest) = (false, HugePages::AsConfigured, rest.iter());
-    while let Some(&word) = rest.next() {
-        match word {
-            "shared" => shared = true,
-            "huge" => huge = HugePages::Advised,
-            "nohuge" => huge = HugePages::Never,
-            // What pages hold makes no difference here.
-            "noise" => drop(rest.next()),
-            _ => return Ok(None),
-        }
+/// Words of `advise`: where several are said, the first of these.
+const ADVICE: [&str; 13] = [
+    "dontneed",
+    "willneed",
+    "random",
+    "sequential",
+    "normal",
+    "free",
+    "cold",
+    "pageout",
+    "hugepage",
+    "nohugepage",
+    "collapse",
+    "populate_read",
+    "populate_write",
+];
+
+/// A size: digits, and K, M or G behind them; 0 where there are none.
+pub(super) fn size(text: &str) -> u64 {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let number = if digits == 0 { 0 } else { text[..digits].parse().unwrap_or(u64::MAX) };
+    match text.as_bytes().get(digits) {
+        Some(b'K') => number << 10,
+        Some(b'M') => number << 20,
+        Some(b'G') => number << 30,
+        _ => number,
     }
-    Ok(Some(What::Map { name: name.into(), pages: pages(number, size)?, shared, huge }))
 }
 
-fn map_file(name: &str, file: &str, rest: &[&str]) -> Option<What> {
-    let how = match rest {
-        [] => FileMapping::Shared,
-        ["exec"] => FileMapping::Executable,
-        ["private"] => FileMapping::Private,
+/// A line's words.
+#[derive(Debug)]
+pub(super) struct Words<'a> {
+    line: &'a str,
+    words: Vec<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn of(line: &'a str) -> Self {
+        let end = (0..=line.len().min(MOST_BYTES)).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
+        let words = line[..end].split([' ', '\t']).filter(|word| !word.is_empty()).take(MOST_WORDS).collect();
+        Self { line, words }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&'a str> {
+        self.words.get(at).copied()
+    }
+
+    fn word(&self, at: usize) -> &'a str {
+        self.get(at).unwrap_or("")
+    }
+
+    fn name(&self) -> String {
+        self.word(1).into()
+    }
+
+    fn find(&self, word: &str) -> Option<usize> {
+        (2..self.len()).find(|&at| self.words[at] == word)
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.find(word).is_some()
+    }
+
+    /// What stands behind `word`.
+    fn after(&self, word: &str) -> Option<&'a str> {
+        self.get(self.find(word)? + 1)
+    }
+
+    /// The size behind `word`.
+    fn size(&self, word: &str, otherwise: u64) -> u64 {
+        self.after(word).map_or(otherwise, size)
+    }
+
+    fn part(&self) -> Part {
+        let said = |word: &str| self.has(word).then(|| self.size(word, 0));
+        Part { from: self.size("from", 0), to: said("to"), next: said("next") }
+    }
+
+    fn pieces(&self) -> Pieces {
+        Pieces { every: self.size("every", 0), piece: self.size("piece", 4096) }
+    }
+
+    /// What the line says.
+    ///
+    /// # Errors
+    /// Why it cannot be understood.
+    pub(super) fn operation(&self) -> Result<What, String> {
+        let name = self.name();
+        Ok(match self.word(0) {
+            "set" => {
+                // All that follows where the value's first word is found first.
+                let at = self.line.find(self.word(2)).unwrap_or(self.line.len());
+                let value = if self.len() > 2 { &self.line[at..] } else { "" };
+                What::Set { file: name, value: value.into() }
+            }
+            "map" => What::Map {
+                name,
+                bytes: size(self.word(2)),
+                noise: self.size("noise", 0),
+                shared: self.has("shared"),
+                huge: self.has("huge"),
+                nohuge: self.has("nohuge"),
+            },
+            "touch" => self.accesses(if self.has("read") { Touch::Read } else { Touch::Write }),
+            "readfile" => self.accesses(Touch::Read),
+            "write" => self.accesses(Touch::Write),
+            "file" => What::File { name, bytes: size(self.word(2)) },
+            "mapfile" => What::MapFile {
+                name,
+                file: self.word(2).into(),
+                executable: self.has("exec"),
+                private: self.has("private"),
+            },
+            "sync" => What::Sync(name),
+            "zipf" => What::Zipf(Zipf {
+                name,
+                part: self.part(),
+                count: size(self.word(2)),
+                skew: size(self.word(3)),
+                seed: size(self.word(4)),
+                touch: if self.has("write") { Touch::Write } else { Touch::Read },
+            }),
+            "advise" => {
+                let word = ADVICE.into_iter().find(|word| self.has(word));
+                let word = word.ok_or("unknown advice")?;
+                What::Advise { name, word, part: self.part(), pieces: self.pieces() }
+            }
+            "unmap" => What::Unmap { name, part: self.part(), pieces: self.pieces() },
+            "lock" => What::Lock(name),
+            "swapon" if self.word(1) == "zram" => What::SwapOnZram(size(self.word(2))),
+            "swapon" => What::SwapOnDisk,
+            "cgroup" => What::Cgroup(name),
+            "limit" => self.limit(),
+            "policy" => self.policy()?,
+            "cpu" => What::Cpu(name.parse().unwrap_or(0)),
+            "sleep" => What::Sleep(size(&name)),
+            "mark" => What::Mark(name),
+            "wait" => What::Wait,
+            _ => return Err("unknown operation".into()),
+        })
+    }
+
+    fn accesses(&self, touch: Touch) -> What {
+        let drawn = self.has("rand");
+        let order = match self.after("rand") {
+            _ if !drawn && self.has("back") => Order::Down,
+            _ if !drawn => Order::Up,
+            seed => Order::Drawn(seed.map_or(1, size)),
+        };
+        What::Accesses(Accesses {
+            name: self.name(),
+            part: self.part(),
+            touch,
+            stride: self.size("stride", 4096),
+            block: self.size("block", if drawn { 4096 } else { 65536 }),
+            order,
+            times: self.size("times", 1),
+        })
+    }
+
+    fn limit(&self) -> What {
+        let (group, at) = if self.word(1) == "in" { (Some(self.word(2).into()), 3) } else { (None, 1) };
+        let value = self.word(at + 1);
+        let bytes = (value != "max").then(|| size(value));
+        What::Limit { group, knob: self.word(at).into(), bytes }
+    }
+
+    fn policy(&self) -> Result<What, String> {
+        let of_task = mode(self.word(1));
+        let (name, at) = if of_task.is_some() { (None, 2) } else { (Some(self.name()), 3) };
+        let mode = of_task.or_else(|| mode(self.word(2))).ok_or("unknown policy")?;
+        let digits = self.word(at).bytes().filter(u8::is_ascii_digit);
+        let nodes = digits.fold(0, |nodes, digit| nodes | 1 << (digit - b'0'));
+        Ok(What::Policy { name, mode, nodes })
+    }
+}
+
+fn mode(word: &str) -> Option<Mode> {
+    Some(match word {
+        "default" => Mode::Default,
+        "preferred" => Mode::Preferred,
+        "bind" => Mode::Bind,
+        "interleave" => Mode::Interleave,
+        "local" => Mode::Local,
         _ => return None,
-    };
-    Some(What::MapFile { name: name.into(), file: file.into(), how })
-}
-
-fn touch(number: usize, name: &str, rest: &[&str]) -> Result<What, FormatError> {
-    let (mut part, mut rest) = (Part::default(), rest.iter());
-    let (mut stride, mut touch, mut order, mut times) = (1, Touch::Write, Order::Up, 1);
-    while let Some(&word) = rest.next() {
-        let mut next = || rest.next().copied().unwrap_or("");
-        match word {
-            "stride" => stride = pages(number, next())?,
-            "read" => touch = Touch::Read,
-            "write" => touch = Touch::Write,
-            "back" => order = Order::Down,
-            "rand" => order = Order::Drawn(whole(number, next())?.into()),
-            "times" => times = whole(number, next())?,
-            word => part_word(number, word, next(), &mut part)?,
-        }
-    }
-    Ok(What::Touch { name: name.into(), part, stride, touch, order, times })
-}
-
-fn calls(number: usize, name: &str, touch: Touch, rest: &[&str]) -> Result<What, FormatError> {
-    let (mut part, mut rest) = (Part::default(), rest.iter());
-    let (mut block, mut order, mut times) = (None, Order::Up, 1);
-    while let Some(&word) = rest.next() {
-        let mut next = || rest.next().copied().unwrap_or("");
-        match word {
-            "block" => block = Some(pages(number, next())?),
-            "back" => order = Order::Down,
-            "rand" => order = Order::Drawn(whole(number, next())?.into()),
-            "times" => times = whole(number, next())?,
-            word => part_word(number, word, next(), &mut part)?,
-        }
-    }
-    Ok(What::Calls { name: name.into(), part, block, touch, order, times })
-}
-
-fn zipf(
-    number: usize,
-    name: &str,
-    [count, skew, seed]: [&&str; 3],
-    rest: &[&str],
-) -> Result<What, FormatError> {
-    let (mut part, mut rest, mut touch) = (Part::default(), rest.iter(), Touch::Read);
-    while let Some(&word) = rest.next() {
-        match word {
-            "read" => touch = Touch::Read,
-            "write" => touch = Touch::Write,
-            word => part_word(number, word, rest.next().copied().unwrap_or(""), &mut part)?,
-        }
-    }
-    let skew = whole(number, skew)?;
-    if ![50, 100, 150].contains(&skew) {
-        return Err(FormatError::new(number, format!("a skew is 50, 100 or 150, not {skew}")));
-    }
-    Ok(What::Zipf {
-        name: name.into(),
-        part,
-        count: whole(number, count)?,
-        skew: Skew(skew / 50),
-        seed: whole(number, seed)?.into(),
-        touch,
     })
 }
 
-fn limit(number: usize, group: Option<&str>, knob: &str, size: &str) -> Result<Option<What>, FormatError> {
-    let Some(limit) = Limit::ALL.into_iter().find(|limit| limit.name() == knob) else { return Ok(None) };
-    let pages = if size == "max" { None } else { Some(u64::from(pages(number, size)?)) };
-    Ok(Some(What::Limit { group: group.map(Into::into), limit, pages }))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn part<'a>(number: usize, words: &mut impl Iterator<Item = &'a &'a str>) -> Result<Part, FormatError> {
-    let mut part = Part::default();
-    while let Some(word) = words.next() {
-        let size = words.next().copied().unwrap_or("");
-        part_word(number, word, size, &mut part)?;
+    fn what(line: &str) -> What {
+        Words::of(line).operation().unwrap()
     }
-    Ok(part)
-}
 
-fn part_word(number: usize, word: &str, size: &str, part: &mut Part) -> Result<(), FormatError> {
-    let pages = pages(number, size)?;
-    match word {
-        "from" => part.from = Some(pages),
-        "to" => part.to = Some(pages),
-        "next" => part.next = Some(pages),
-        "every" => part.every = Some((pages, pages)),
-        "piece" => part.every = part.every.map(|(every, _)| (every, pages)),
-        _ => return Err(FormatError::new(number, format!("`{word}` is no word of a scene here"))),
+    #[test]
+    fn sizes_are_digits_and_a_letter() {
+        let sizes = ["12", "3K", "2M", "1G", "4Kx", "", "x", "-1", "99999999999999999999"].map(size);
+        assert_eq!(sizes, [12, 3072, 0x20_0000, 1 << 30, 4096, 0, 0, 0, u64::MAX]);
     }
-    Ok(())
-}
 
-/// `None`: a policy of the task, not of a region.
-fn policy(number: usize, word: &str, nodes: &[&str]) -> Result<Option<MemPolicy>, FormatError> {
-    let mut mask = vec![];
-    for node in nodes.iter().flat_map(|nodes| nodes.split(',')) {
-        mask.push(Node(whole(number, node)? as u16));
+    #[test]
+    fn a_policy_is_a_tasks_or_a_regions() {
+        let policy =
+            |name: Option<&str>, mode, nodes| What::Policy { name: name.map(Into::into), mode, nodes };
+        assert_eq!(what("policy interleave 0,1"), policy(None, Mode::Interleave, 3));
+        assert_eq!(what("policy a bind 1"), policy(Some("a"), Mode::Bind, 2));
+        assert_eq!(what("policy local"), policy(None, Mode::Local, 0));
+        assert_eq!(what("policy a default"), policy(Some("a"), Mode::Default, 0));
     }
-    let all: NodeMask = mask.iter().copied().collect();
-    Ok(match (word, &mask[..]) {
-        ("default" | "local", _) => Some(MemPolicy::Local),
-        ("bind", [_, ..]) => Some(MemPolicy::Bind(all)),
-        ("interleave", [_, ..]) => Some(MemPolicy::Interleave(all)),
-        ("preferred", [node]) => Some(MemPolicy::Preferred(*node)),
-        _ => None,
-    })
+
+    #[test]
+    fn a_setting_begins_where_its_first_word_is_found() {
+        let value = |line: &str| match what(line) {
+            What::Set { value, .. } => value,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(value("set /proc/sys/vm/x 10 20"), "10 20");
+        assert_eq!(value("set /sys/kernel/mm/lru_gen/enabled n"), "nel/mm/lru_gen/enabled n");
+    }
+
+    #[test]
+    fn limits_are_of_the_own_group_or_of_a_named_one() {
+        let limit = |group: Option<&str>, knob: &str, bytes| What::Limit {
+            group: group.map(Into::into),
+            knob: knob.into(),
+            bytes,
+        };
+        assert_eq!(what("limit swap.max 4K"), limit(None, "swap.max", Some(4096)));
+        assert_eq!(what("limit in kept low max"), limit(Some("kept"), "low", None));
+    }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use mm::vm::mempolicy::{InterleaveBy, InterleaveCursor, MemPolicy};
 use mm::vm::{
-    AddressSpace, Backing, File, HugePages, MapError, MapSpec, MemoryLock, Placement, SpaceCounters, Touch,
-    Vpn,
+    AddressSpace, Advice, Backing, File, HugePages, MapError, MapSpec, MemoryLock, Placement, SpaceCounters,
+    Touch, Vpn,
 };
 use mm::{Nanos, Node, NodeMask, Request};
 use sim::SimMachine;
@@ -276,9 +276,10 @@ pub(super) fn make(
         Call::Protect { range, protection } => {
             spaces.protect(space, range.start, range.pages, protection).is_ok()
         }
-        Call::Advise { range: PageRange { start, pages }, advice } => {
-            spaces.madvise(space, start, pages, advice).is_ok()
-        }
+        Call::Advise { range: PageRange { start, pages }, advice } => match advice {
+            Advice::PageOut => stage.mm.pages_out().page_out(space, start, pages).is_ok(),
+            advice => spaces.madvise(space, start, pages, advice).is_ok(),
+        },
         Call::Pin(PageRange { start, pages }) => spaces.mlock(space, start, pages, MemoryLock::Keep).is_ok(),
         Call::Unpin(PageRange { start, pages }) => {
             spaces.mlock(space, start, pages, MemoryLock::Release).is_ok()

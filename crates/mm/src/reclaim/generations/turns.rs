@@ -50,14 +50,13 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             self.age_all(scan);
         }
         if !self.memcg().in_use() {
-            self.evict_from(scan.vec, scan);
-            return self.files().shrink_shadow_nodes(scan.vec, scan.priority);
+            self.evict_and_shrink(scan.vec, scan);
+            return;
         }
         if self.rules().reclaim.generations.group == GenGroupRule::All {
             for group in self.memcg().tree(GroupId::ROOT) {
                 if self.reclaim().may_take_from(group, scan) {
-                    self.evict_from(VecId { group, ..scan.vec }, scan);
-                    self.files().shrink_shadow_nodes(VecId { group, ..scan.vec }, scan.priority);
+                    self.evict_and_shrink(VecId { group, ..scan.vec }, scan);
                 }
                 if self.should_abort(scan.vec, scan) {
                     break;
@@ -132,13 +131,19 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             }
             self.memcg().count(vec.group, GroupEvent::Low);
         }
-        let passed = self.evict_from(vec, scan);
-        self.files().shrink_shadow_nodes(vec, scan.priority);
-        match passed {
+        match self.evict_and_shrink(vec, scan) {
             Passed::Evicted if self.is_sizable(vec, scan) => Turn::Stays,
             Passed::Evicted | Passed::Protected if !last => Turn::Last,
             Passed::Aged | Passed::Evicted | Passed::Protected => Turn::Next,
         }
+    }
+
+    /// The lists of a group, then its huge pages that wait to be split, and its nodes of shadows.
+    fn evict_and_shrink(self, vec: VecId, scan: &mut Scan) -> Passed {
+        let passed = self.evict_from(vec, scan);
+        self.rmap().split_deferred(vec.group, scan.priority);
+        self.files().shrink_shadow_nodes(vec, scan.priority);
+        passed
     }
 
     /// All groups get a new generation that need one (`lru_gen_age_node` of 6.1).

@@ -104,6 +104,23 @@ pub enum PartReuseRule {
 const PART_REUSE: &[Since<PartReuseRule>] =
     &[Since(v(2, 6), PartReuseRule::Copies, ""), Since(v(6, 15), PartReuseRule::Reuses, "1da190f4d0a6")];
 
+/// What becomes of a huge page when an entry of part of it goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeferredSplitRule {
+    /// It is split at once.
+    SplitsAtOnce,
+    /// Once nobody maps some part of it, it waits in a queue and is split when memory is short.
+    Queues,
+    /// The same, and whole ones wait as well, in case most of them is zeros.
+    QueuesAll,
+}
+
+const DEFERRED_SPLIT: &[Since<DeferredSplitRule>] = &[
+    Since(v(2, 6), DeferredSplitRule::SplitsAtOnce, ""),
+    Since(v(4, 5), DeferredSplitRule::Queues, "9a982250f773"),
+    Since(v(6, 12), DeferredSplitRule::QueuesAll, "dafff3f4c850"),
+];
+
 /// What becomes of pages of a process's own as their region may be written to again (`mprotect`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProtectRule {
@@ -202,6 +219,7 @@ pub struct ReclaimRules {
     pub huge_fault: HugeFaultRule,
     pub huge_zero: HugeZeroRule,
     pub part_reuse: PartReuseRule,
+    pub deferred_split: DeferredSplitRule,
     pub protect: ProtectRule,
     pub congestion: CongestionRule,
     pub workingset: WorkingsetRule,
@@ -222,6 +240,7 @@ impl ReclaimRules {
             huge_fault: at(HUGE_FAULT, version),
             huge_zero: at(HUGE_ZERO, version),
             part_reuse: at(PART_REUSE, version),
+            deferred_split: at(DEFERRED_SPLIT, version),
             protect: at(PROTECT, version),
             congestion: at(CONGESTION, version),
             workingset: at(WORKINGSET, version),
@@ -241,6 +260,7 @@ impl ReclaimRules {
             huge_fault,
             huge_zero,
             part_reuse,
+            deferred_split,
             protect,
             congestion,
             workingset,
@@ -278,6 +298,8 @@ impl ReclaimRules {
             "what a write to part of a huge page that one process has left gets",
         );
         to.add(part, PART_REUSE, part_reuse, other.part_reuse);
+        let gone = Of("deferred-split", &[HugePages], "a huge page of which a part goes");
+        to.add(gone, DEFERRED_SPLIT, deferred_split, other.deferred_split);
         let again = Of("protect", &[HugePages], "pages that may be written to again");
         to.add(again, PROTECT, protect, other.protect);
     }

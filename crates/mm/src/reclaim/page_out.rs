@@ -1,0 +1,54 @@
+//! A program says that pages of its own are to go to swap or their file now (`MADV_PAGEOUT`, `reclaim_pages`). It is no scan: nothing is
+//! counted as looked at or stolen, and nothing goes to slower memory instead.
+
+use super::{PageOutDoor, ReclaimGround, Reclaimer, Scan};
+use crate::ground::{Chore, Machine, Order, Pfn, Vpn, ZoneKind};
+use crate::lru::{Alone, Cluster, SWAP_CLUSTER_MAX};
+use crate::vm::{AddressSpace, AdviceError};
+
+impl<M: Machine, G: ReclaimGround<M>> PageOutDoor<'_, M, G> {
+    /// Pages from `start` on of `space`, up to `pages` of them, that nobody else maps go out at once, used or not. One that cannot
+    /// stays: it is locked, or there is no swap for it.
+    ///
+    /// # Errors
+    /// If not all of them are mapped; what is was looked at.
+    pub fn page_out(self, space: &AddressSpace<M>, start: Vpn, pages: u32) -> Result<(), AdviceError> {
+        self.machine().spend(Chore::Syscall, 1);
+        // What this CPU holds back is on no list yet.
+        self.lru().lru_drain_cpu(self.machine().cpu());
+        let end = Vpn(start.0.saturating_add(pages));
+        let heads = self.rmap().give_out(space, (start, end));
+        // Parts of huge pages that were split for it came to its batch.
+        self.lru().lru_drain_cpu(self.machine().cpu());
+        for heads in heads.chunks(SWAP_CLUSTER_MAX) {
+            page_out_some(self, heads);
+        }
+        if self.rmap().is_mapped(space, (start, end)) { Ok(()) } else { Err(AdviceError::NotMapped) }
+    }
+}
+
+/// The same, of pages that the caller has references to, which are given back.
+fn page_out_some<M: Machine, G: ReclaimGround<M>>(door: PageOutDoor<'_, M, G>, heads: &[Pfn]) {
+    let mut scan = Scan::new(Reclaimer::Direct, Order::ZERO, ZoneKind::Movable);
+    scan.asked = true;
+    let mut cluster = Cluster::default();
+    let mut isolated = [None::<Alone>; SWAP_CLUSTER_MAX];
+    for &head in heads {
+        let alone = door.lru().isolate_page(head);
+        // The isolator has one of its own.
+        door.lru().put_page(head);
+        if alone.is_some() {
+            isolated[cluster.len()] = alone;
+            cluster.push(head);
+        }
+    }
+    let outcome = door.reclaim().shrink_pages(&cluster, &scan);
+    let stays = |head: &Pfn| outcome.active.pages().contains(head) || outcome.inactive.pages().contains(head);
+    for (&head, alone) in cluster.pages().iter().zip(isolated.into_iter().flatten()) {
+        if stays(&head) {
+            door.lru().put_back_page(head, alone);
+        } else {
+            door.lru().end_isolation_of(alone);
+        }
+    }
+}
