@@ -2,7 +2,7 @@
 
 use lab::evidence;
 use lab::findings::findings;
-use lab::measurements::{Document, means};
+use lab::measurements::{Document, Proof, means};
 use lab::replay::{Plan, ShareOptions, Source, parse_changes, parse_settings, prove, replay_all};
 use mm::Policy;
 use pyo3::prelude::*;
@@ -72,13 +72,18 @@ pub(crate) fn replay<'py>(
     evidence::intervals(evidence::Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
     document.heat = source.programs().iter().flat_map(|program| program.heat.clone()).collect();
-    let host = stand_in()?;
-    for one in &recordings {
-        let (source, host) = (one.get().source(), host.clone());
-        let proof = py.detach(move || prove(source, host)).map_err(failed)?;
-        document.proofs.extend(proof);
-    }
+    document.proofs = proofs(py, &recordings)?;
     Ok(Outcome::of_replay(document))
+}
+
+/// What each recorded kernel counted beside what a replay as recorded counts.
+fn proofs(py: Python<'_>, recordings: &[Bound<'_, Recording>]) -> PyResult<Vec<Proof>> {
+    let host = stand_in()?;
+    let prove = |one: &Bound<'_, Recording>| {
+        let (source, host) = (one.get().source(), host.clone());
+        py.detach(move || prove(source, host)).map_err(failed).transpose()
+    };
+    recordings.iter().filter_map(prove).collect()
 }
 
 fn recordings<'py>(of: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, Recording>>> {

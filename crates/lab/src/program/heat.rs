@@ -85,7 +85,7 @@ impl Space {
     fn finish(self, recording: &str, start_ns: u64) -> HeatMap {
         let looks_a_moment = self.at_ns.len().div_ceil(MOMENTS).max(1);
         let moments = self.at_ns.len().div_ceil(looks_a_moment);
-        let shown = |(address, mapping): &(u64, Mapping)| mapping.shown(*address, moments, looks_a_moment);
+        let shown = |(address, mapping): &Placed| mapping.shown(*address, moments, looks_a_moment);
         let (mut own, rest) = divide(self.mappings);
         own.sort_by_key(|(address, _)| *address);
         let at_ns = self.at_ns.iter().step_by(looks_a_moment).map(|at| at.saturating_sub(start_ns)).collect();
@@ -94,9 +94,12 @@ impl Space {
     }
 }
 
+/// A mapping behind its first address.
+type Placed = (u64, Mapping);
+
 /// Mappings that have a line of their own, and the rest as one, if there is any.
-fn divide(mappings: BTreeMap<u64, Mapping>) -> (Vec<(u64, Mapping)>, Option<(u64, Mapping)>) {
-    let mut all: Vec<(u64, Mapping)> = mappings.into_iter().collect();
+fn divide(mappings: BTreeMap<u64, Mapping>) -> (Vec<Placed>, Option<Placed>) {
+    let mut all: Vec<Placed> = mappings.into_iter().collect();
     let most = |mapping: &Mapping| mapping.looks.iter().map(|look| look.resident).max();
     all.sort_by_key(|(_, mapping)| std::cmp::Reverse(most(mapping)));
     let others = all.split_off(all.len().min(MAPPINGS));
@@ -118,7 +121,7 @@ impl Mapping {
             name: self.name.clone(),
             address,
             pages: self.pages,
-            resident_pages: sums.iter().map(|sum| sum.resident_at_most()).collect(),
+            resident_pages: sums.iter().map(Sum::resident_at_most).collect(),
             walks_per_second: sums.iter().map(Sum::walks).collect(),
         }
     }

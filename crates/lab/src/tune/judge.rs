@@ -149,6 +149,18 @@ impl Judge {
             && aims().all(|(aim, effect)| aim.loss(effect.mean) >= 0.0)
     }
 
+    /// Whether a change of a goal is so much of what the current setting has that somebody would care.
+    pub(super) fn is_noticeable(
+        &self,
+        bench: &Bench<'_>,
+        ground: usize,
+        (aim, effect): (usize, &Effect),
+        seeds: &[u64],
+    ) -> bool {
+        let before = Self::mean(bench, ground, &self.current, aim, seeds).map_or(0.0, |mean| mean.mean.abs());
+        effect.mean.abs() >= NOTICEABLE * before
+    }
+
     /// Whether `setting` is better than the current one beyond the noise: in a goal better by more than anybody would care not to
     /// have, in none worse, every limit kept.
     pub(super) fn wins(&self, bench: &Bench<'_>, ground: usize, setting: &Setting, seeds: &[u64]) -> bool {
@@ -157,11 +169,8 @@ impl Judge {
         let Some(effects) = (0..self.aims.aims.len()).map(effect).collect::<Option<Vec<Effect>>>() else {
             return false;
         };
-        let is_noticeable = |aim: usize, effect: &Effect| {
-            let before =
-                Self::mean(bench, ground, &self.current, aim, seeds).map_or(0.0, |mean| mean.mean.abs());
-            effect.mean.abs() >= NOTICEABLE * before
-        };
+        let is_noticeable =
+            |aim: usize, effect: &Effect| self.is_noticeable(bench, ground, (aim, effect), seeds);
         let aims = || self.aims.aims.iter().zip(&effects);
         held.iter().all(|held| held.verdict == Held::Kept)
             && aims()

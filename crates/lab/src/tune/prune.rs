@@ -14,7 +14,7 @@ pub(super) struct Pruned {
     pub(super) contributions: Vec<Contribution>,
 }
 
-/// Puts each knob of `setting` back by itself and takes out those without which it is no worse beyond the noise, one after the other, the
+/// Puts each knob of `setting` back by itself and takes out those without which it is no worse beyond the noise by anything that matters, one after the other, the
 /// one that does least first: of two that do the same the second may be needed once the first is gone.
 pub(super) fn prune(
     space: &Space,
@@ -25,6 +25,8 @@ pub(super) fn prune(
     seeds: &[u64],
 ) -> Result<Pruned, AskError> {
     let mut dropped = vec![];
+    // What matters is a part of what the current setting has.
+    bench.make(whole, std::slice::from_ref(&judge.current), seeds)?;
     loop {
         let places: Vec<usize> =
             (0..setting.len()).filter(|&at| setting[at] != space.axes[at].current).collect();
@@ -76,7 +78,10 @@ fn contribution(
     let breaks = judge
         .held(bench, whole, without, seeds)
         .is_none_or(|held| held.iter().any(|held| held.verdict != Held::Kept));
-    let is_needed = effects.is_none() || breaks || pairs().any(|(aim, effect)| aim.is_better(effect));
+    let is_noticeable = |aim: usize, effect: &Effect| judge.is_noticeable(bench, whole, (aim, effect), seeds);
+    let is_needed = effects.is_none()
+        || breaks
+        || pairs().enumerate().any(|(at, (aim, effect))| aim.is_better(effect) && is_noticeable(at, effect));
     Contribution {
         knob: axis.knob.spec().name.to_owned(),
         from: written(axis.current),

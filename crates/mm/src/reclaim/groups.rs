@@ -17,8 +17,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// One pass over the lists of the scan's target and of the groups below it.
     pub(super) fn shrink_groups(self, scan: &mut Scan) {
         self.look_at(scan);
+        // The lists, then huge pages that wait to be split, and nodes of shadows.
+        let shrink = |vec: VecId, scan: &mut Scan| {
+            self.shrink_lists(vec, scan);
+            self.rmap().split_deferred(vec.group, scan.priority);
+            self.files().shrink_shadow_nodes(vec, scan.priority);
+        };
         if !self.memcg().in_use() {
-            return self.shrink_group(scan.vec, scan);
+            return shrink(scan.vec, scan);
         }
         let shares = scan.by == Reclaimer::Direct && !scan.effort.all_groups;
         let groups = self.memcg().tree(scan.target);
@@ -29,7 +35,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             if !self.may_take_from(group, scan) {
                 continue;
             }
-            self.shrink_group(VecId { group, ..scan.vec }, scan);
+            shrink(VecId { group, ..scan.vec }, scan);
             if shares && scan.reclaimed >= scan.to_reclaim {
                 stopped_at = Some(group);
                 break;
@@ -42,13 +48,6 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 None => drop(cursors.remove(&key)),
             }
         }
-    }
-
-    /// The lists of a group, then its huge pages that wait to be split, and its nodes of shadows.
-    fn shrink_group(self, vec: VecId, scan: &mut Scan) {
-        self.shrink_lists(vec, scan);
-        self.rmap().split_deferred(vec.group, scan.priority);
-        self.files().shrink_shadow_nodes(vec, scan.priority);
     }
 
     /// The place among `groups` of the one behind the last that was looked at; from the first again after the last.

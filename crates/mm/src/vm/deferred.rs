@@ -160,9 +160,11 @@ impl<M: Machine, G: SpacesGround<M>> DeferredDoor<'_, M, G> {
     /// looked at once (kernels that queue all would split it if most of it were zeros, which is not known here).
     fn split_waiting(self, head: Pfn, in_part: bool) {
         if in_part && self.lru().page(head).try_get() {
-            let split = self.spaces().split_huge_page(head);
+            // With a reference it stays what it is. Since the queue was looked at it may have been split, or gone and come again as a small one.
+            let is_huge = self.pages().order_of(head) == Order::PAGEBLOCK;
+            let is_done = !is_huge || self.spaces().split_huge_page(head);
             self.lru().put_page(head);
-            if split {
+            if is_done {
                 return;
             }
         }

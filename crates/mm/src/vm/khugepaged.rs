@@ -91,18 +91,23 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     /// Address spaces with a region that may be huge, by number.
     fn spaces_to_scan(self) -> Vec<Arc<AddressSpace<M>>> {
         let mut spaces = self.spaces().all_spaces();
-        spaces.retain(|space| !self.ranges_to_scan(space).is_empty());
+        // One that has entered is come back to, whether or not it has pages of its own yet.
+        spaces.retain(|space| !self.ranges(space, |_| true).is_empty());
         spaces.sort_unstable_by_key(|space| space.id.0);
         spaces
     }
 
-    /// The tables of `space` that lie in regions that may be huge: the first of each region, and the end of its last.
+    /// The tables of `space` that lie in regions that may be huge and have pages of the process's own, not but pages of zeros (`anon_vma`).
     fn ranges_to_scan(self, space: &AddressSpace<M>) -> Vec<(Vpn, Vpn)> {
+        self.ranges(space, |region| self.spaces().has_own_pages(space, region))
+    }
+
+    /// The tables of `space` that lie in regions that may be huge, of those that are `wanted`: the first of each region, and the end of its
+    /// last.
+    fn ranges(self, space: &AddressSpace<M>, wanted: impl Fn(&Region<M>) -> bool) -> Vec<(Vpn, Vpn)> {
         let regions = space.regions.lock_local(self.machine());
-        let may_be = |region: &&Region<M>| self.spaces().may_be_huge(region);
-        // One that has but pages of zeros is none of the process's own yet (`anon_vma`).
-        let is_own = |region: &&Region<M>| self.spaces().has_own_pages(space, region);
-        let ranges = regions.iter().filter(may_be).filter(is_own).filter_map(|region| {
+        let may_be = |region: &&Region<M>| self.spaces().may_be_huge(region) && wanted(region);
+        let ranges = regions.iter().filter(may_be).filter_map(|region| {
             let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
             let end = region.end.table_start();
             (first < end).then_some((first, end))

@@ -164,7 +164,7 @@ fn generations_act_where_something_is_reclaimed_and_are_refused_where_nothing_is
         let limits =
             [(Knob::ZramDisksize, 64 * MIB), (Knob::MemoryMax, limit), (Knob::TransparentHugepage, 0)];
         let limits = limits.map(|(knob, value)| Setting::of_all(knob, vec![value]));
-        [&[generations.clone()], &limits[..]].concat()
+        [std::slice::from_ref(&generations), &limits[..]].concat()
     };
     let runs = |limit: u64, forced: bool| {
         let plan = Plan { settings: settings(limit), forced, ..plan() };

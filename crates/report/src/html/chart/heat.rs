@@ -130,7 +130,9 @@ fn cells(drawing: &mut Drawing, map: &HeatMap, mapping: &HeatedMapping, (time, f
             None => paths.push((cell, drawn)),
         }
     }
-    paths.iter().for_each(|(cell, path)| drawing.path(cell.class(), path));
+    for (cell, path) in &paths {
+        drawing.path(cell.class(), path);
+    }
 }
 
 fn table(map: &HeatMap) -> Table {
