@@ -1,10 +1,13 @@
 //! Pages by generations, through public doors: whatever happens, each page is on one list, and what is counted by generation, kind
 //! and zone is what a walk finds and what a simple model of the programs says.
 
+mod common;
+
 use std::sync::Arc;
 
+use common::play;
 use freehold_mm::vm::{AddressSpace, Advice, File, FileKind, MapSpec, Placement, Touch, Vpn};
-use freehold_mm::{Bare, Daemon, GroupId, Knob, Knobs, Limit, Mm, NodeSize, Policy, TaskId, Topology};
+use freehold_mm::{Bare, GroupId, Knob, Knobs, Limit, Mm, NodeSize, Policy, TaskId, Topology};
 use proptest::prelude::*;
 
 /// Kernels on both sides of what changed in generations, and one that has them beside rules of its own.
@@ -26,23 +29,6 @@ fn machine(policy: &str, mib: u64, swap: u32) -> Mm<Bare> {
     let mm = Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
     mm.spaces().set_swap(swap);
     mm
-}
-
-/// Plays the daemons that were woken: kswapd, and a disk that is done at once.
-fn play(mm: &Mm<Bare>) {
-    for daemon in mm.machine().take_woken() {
-        match daemon {
-            Daemon::Kswapd(node) => mm.reclaim().kswapd(node),
-            Daemon::Flusher => loop {
-                let pages = mm.files().take_dirty(64);
-                mm.files().written(&pages);
-                if pages.is_empty() {
-                    break;
-                }
-            },
-            _ => {}
-        }
-    }
 }
 
 fn listed(mm: &Mm<Bare>, kind: &str) -> u64 {

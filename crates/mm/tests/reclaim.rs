@@ -5,11 +5,12 @@ mod common;
 
 use std::sync::Arc;
 
+use common::play;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{AddressSpace, Cached, DirtyPages, File, FileKind, MapSpec, Placement, Touch, Vpn};
 use freehold_mm::{
-    AllocError, Bare, Cpu, Daemon, Knob, Knobs, Mm, Node, NodeSize, Order, Pfn, Policy, Request, TaskId,
-    Topology, ZoneKind,
+    AllocError, Bare, Cpu, Knob, Knobs, Mm, Node, NodeSize, Order, Pfn, Policy, Request, TaskId, Topology,
+    ZoneKind,
 };
 use proptest::prelude::*;
 
@@ -29,23 +30,6 @@ fn machine(policy: &str, nodes: &[(u64, u32)], huge: u64, swap: u32) -> Mm<Bare>
     let mm = Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
     mm.spaces().set_swap(swap);
     mm
-}
-
-/// Plays the daemons that were woken: kswapd, and a disk that is done at once.
-fn play(mm: &Mm<Bare>) {
-    for daemon in mm.machine().take_woken() {
-        match daemon {
-            Daemon::Kswapd(node) => mm.reclaim().kswapd(node),
-            Daemon::Flusher => loop {
-                let pages = mm.files().take_dirty(64);
-                mm.files().written(&pages);
-                if pages.is_empty() {
-                    break;
-                }
-            },
-            _ => {}
-        }
-    }
 }
 
 fn check(mm: &Mm<Bare>) {

@@ -4,10 +4,27 @@
 use std::collections::BTreeMap;
 
 use freehold_mm::{
-    AllocError, Bare, CpuSpec, FreeError, Knob, Knobs, Mm, Node, NodeMask, NodeSpec, Order, Pfn, Policy,
-    Request, TaskId, Topology, Urgency, WordSize, ZoneKind, ZoneSpec,
+    AllocError, Bare, CpuSpec, Daemon, FreeError, Knob, Knobs, Mm, Node, NodeMask, NodeSpec, Order, Pfn,
+    Policy, Request, TaskId, Topology, Urgency, WordSize, ZoneKind, ZoneSpec,
 };
 use proptest::prelude::*;
+
+/// Plays the daemons that were woken: kswapd, and a disk that is done at once.
+pub(crate) fn play(mm: &Mm<Bare>) {
+    for daemon in mm.machine().take_woken() {
+        match daemon {
+            Daemon::Kswapd(node) => mm.reclaim().kswapd(node),
+            Daemon::Flusher => loop {
+                let pages = mm.files().take_dirty(64);
+                mm.files().written(&pages);
+                if pages.is_empty() {
+                    break;
+                }
+            },
+            _ => {}
+        }
+    }
+}
 
 pub(crate) fn order(order: u8) -> Order {
     Order::new(order).expect("0 to 10")
