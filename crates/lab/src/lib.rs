@@ -1,4 +1,4 @@
-//! Workloads, replay, conformance, measurements: what turns recordings and experiments into figures.
+//! Workloads, replay, conformance: what turns recordings and experiments into measurements.
 
 pub mod apply;
 pub mod conform;
@@ -7,7 +7,6 @@ pub mod drive;
 pub mod evidence;
 pub mod experiment;
 pub mod findings;
-pub mod measurements;
 pub mod program;
 mod promotion;
 pub mod reach;
@@ -21,3 +20,5 @@ pub mod tune;
 pub mod validate;
 pub mod why;
 pub mod workloads;
+
+pub use measurements;

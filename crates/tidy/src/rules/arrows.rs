@@ -6,19 +6,20 @@ use crate::source::lines;
 use crate::{File, Finding, Tree};
 
 /// The crates of ours that a crate may depend on. The arrows point one way.
-const MAY_KNOW: [(&str, &[&str]); 9] = [
+const MAY_KNOW: [(&str, &[&str]); 10] = [
     ("mm", &[]),
     ("sim", &["mm"]),
     ("host", &["mm"]),
     ("trace", &["mm"]),
-    ("lab", &["mm", "sim", "host", "trace"]),
-    ("report", &["mm", "sim", "host", "trace", "lab"]),
-    ("cli", &["mm", "sim", "host", "trace", "lab", "report"]),
+    ("measurements", &["mm"]),
+    ("lab", &["mm", "sim", "host", "trace", "measurements"]),
+    ("report", &["mm", "sim", "host", "trace", "measurements", "lab"]),
+    ("cli", &["mm", "sim", "host", "trace", "measurements", "lab", "report"]),
     ("tidy", &[]),
     ("python", &["mm", "sim", "trace", "lab", "report"]),
 ];
 
-/// `arrows`: {cli, python} → report → lab → {trace, sim, host} → mm, and none the other way.
+/// `arrows`: {cli, python} → report → lab → {trace, sim, host, measurements} → mm, and none the other way.
 pub fn arrows(tree: &Tree) -> Vec<Finding> {
     let mut found = vec![];
     for (name, file) in manifests(tree) {

@@ -64,7 +64,7 @@ pub fn figure_unit(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurements::{ForkUse, Forks, Latency, LockStat, ProgramUse, RecordingUse, Run, figures};
+    use crate::{ForkUse, Forks, Latency, LockStat, ProgramUse, RecordingUse, Run, figures};
 
     #[test]
     fn every_figure_of_a_run_is_known_with_its_unit() {

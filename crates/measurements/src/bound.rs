@@ -13,7 +13,7 @@ const PAGE_BYTES: f64 = 4096.0;
 /// A figure and the most or the least that it may come to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// The figure's name, as [`crate::measurements::figures`] has it.
+    /// The figure's name, as [`crate::figures`] has it.
     pub figure: String,
     /// Which side of the limit is forbidden.
     pub side: BoundSide,
@@ -167,7 +167,7 @@ impl Bound {
         text.split(',').map(str::parse).collect()
     }
 
-    /// The limit in the figure's `unit` (as [`crate::measurements::Figure::unit`] has it), where the first variant's mean is `first`.
+    /// The limit in the figure's `unit` (as [`crate::Figure::unit`] has it), where the first variant's mean is `first`.
     ///
     /// # Errors
     /// A time of what is no time, bytes of what is no memory.

@@ -82,7 +82,7 @@ fn told(name: &str, documents: &[(String, Document)], sets: &[BTreeSet<&str>]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurements::Confidence;
+    use crate::Confidence;
 
     fn document(name: &str, runs: &[(&str, &str, &str)]) -> (String, Document) {
         let run = |&(machine, workload, variant): &(&str, &str, &str)| Run {

@@ -44,7 +44,7 @@ pub struct RecordingCounts {
 
 impl RecordingCounts {
     /// Both together.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.page_faults += other.page_faults;
         self.huge_faults += other.huge_faults;
         self.pages_copied += other.pages_copied;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::measurements::{Latency, LockStat, Throughput};
+use crate::{Latency, LockStat, Throughput};
 
 fn run(variant: &str, seed: u64, mean_ns: u64) -> Run {
     let mut run = Run {

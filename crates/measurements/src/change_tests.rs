@@ -1,5 +1,5 @@
 use super::*;
-use crate::measurements::{Latency, LockStat, Throughput};
+use crate::{Latency, LockStat, Throughput};
 
 fn run(variant: &str, seed: u64, refill_ns: u64) -> Run {
     let latency = Latency { count: 10, total_ns: 10 * refill_ns, mean_ns: refill_ns, ..Latency::default() };

@@ -123,7 +123,7 @@ impl BoundCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurements::{Latency, Throughput};
+    use crate::{Latency, Throughput};
 
     fn run(variant: &str, seed: u64, p99_ns: u64, pages_per_second: f64) -> Run {
         let latency = Latency { count: 10, total_ns: 10 * p99_ns, p99_ns, ..Latency::default() };
