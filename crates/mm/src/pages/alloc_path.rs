@@ -134,7 +134,7 @@ impl<M: Machine> Pages<M> {
         } else {
             self.search_all(above, search, zonelist, preferred)
         };
-        if M::WATCHES_KNOBS {
+        if M::WATCHES_KNOBS && self.knobs.is_set(Knob::NumaZonelistOrder) {
             self.watch_order(search, zonelist, found.map(|(_, zone)| zone));
         }
         found
@@ -142,11 +142,9 @@ impl<M: Machine> Pages<M> {
 
     /// Tells a machine that watches whether the order of the zonelist made a difference: whether the zones that were asked,
     /// up to the one that served the request, would have been asked in another order by default.
+    #[inline(never)]
     fn watch_order(&self, search: Search<'_>, zonelist: &[ZoneId], found: Option<ZoneId>) {
         let knob = Knob::NumaZonelistOrder;
-        if !self.knobs.is_set(knob) {
-            return;
-        }
         let ids = |zones: &[ZoneId]| {
             let asked = self.candidates_of(zones, search.request, search.node).map(|zone| zone.id);
             let mut asked: Vec<ZoneId> = asked.collect();

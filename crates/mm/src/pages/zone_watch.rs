@@ -121,9 +121,13 @@ impl<const N: usize> ByDefault<N> {
         }
     }
 
+    fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed) == 1
+    }
+
     fn get(&self) -> Option<[u32; N]> {
         let pages = || core::array::from_fn(|index| self.pages[index].load(Relaxed));
-        (self.is_on.load(Relaxed) == 1).then(pages)
+        self.is_on().then(pages)
     }
 }
 
@@ -132,6 +136,8 @@ impl<const N: usize> ByDefault<N> {
 pub(crate) struct ZoneWatch {
     marks: [ByDefault<4>; MARK_KNOBS.len()],
     reserve: ByDefault<PROTECTION_COLUMNS>,
+    /// Whether any of these is on: each request asks.
+    is_any_on: AtomicU32,
 }
 
 impl ZoneWatch {
@@ -156,6 +162,8 @@ impl<M: Machine> Zone<M> {
         let knob = reserve_knob(self.kind).filter(|&knob| knobs.is_set(knob));
         let node = &topology.nodes[usize::from(self.node.0)];
         watch.reserve.set(knob.map(|knob| protection(node, &knobs.with_default(knob), self.kind)));
+        let is_any_on = watch.marks.iter().any(ByDefault::is_on) || watch.reserve.is_on();
+        watch.is_any_on.store(is_any_on.into(), Relaxed);
     }
 
     /// The marks with each watched knob at its default, without boost.
@@ -208,16 +216,28 @@ impl<M: Machine> Zone<M> {
 
     /// `seen` pages were held against `level` and what is `kept` from requests up to `highest`: tells what the default of
     /// each knob would have decided. `decision` gets both figures and must have no effect.
+    #[inline]
     pub(crate) fn watch_level(
+        &self,
+        machine: &M,
+        seen: u32,
+        held: (Level, u32, ZoneKind),
+        decision: impl Fn(u32, u32) -> bool,
+    ) {
+        let is_watched = self.watch.as_ref().is_some_and(|watch| watch.is_any_on.load(Relaxed) == 1);
+        if is_watched && !self.is_offline() {
+            self.tell_level(machine, seen, held, decision);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_level(
         &self,
         machine: &M,
         seen: u32,
         (level, kept, highest): (Level, u32, ZoneKind),
         decision: impl Fn(u32, u32) -> bool,
     ) {
-        if self.watch.is_none() || self.is_offline() {
-            return;
-        }
         let made = decision(level.pages, kept);
         let tell = |knob: Knob, other: (u32, u32)| {
             let by_default = decision(other.0, other.1);
