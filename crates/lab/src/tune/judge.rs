@@ -8,7 +8,7 @@ use super::space::Setting;
 use crate::measurements::{Effect, Held, HeldLimit};
 
 /// What part of a figure a change has to be to be worth a setting.
-const NOTICEABLE: f64 = 0.001;
+pub(super) const NOTICEABLE: f64 = 0.001;
 
 /// A setting beside the current one, by means over seeds.
 #[derive(Clone, PartialEq, Debug)]
