@@ -14,13 +14,29 @@ pub struct Timeline {
     pub free_pages: Vec<Vec<u64>>,
     /// Resident pages of all processes of recorded programs, shared ones in each; empty where there is none.
     pub resident_pages: Vec<u64>,
+    /// The same by the names of tasks, of processes that one of that name began: the [`Self::PROCESSES`] that had most at a moment, the most
+    /// first; empty where only one name is there.
+    pub processes: Vec<ProcessOverTime>,
     /// Page faults so far.
     pub faults: Vec<u64>,
     /// What all CPUs together have waited for locks so far.
     pub lock_wait_ns: Vec<u64>,
 }
 
+/// Processes whose first tasks have one name, over a run's time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessOverTime {
+    /// The task's name.
+    pub name: String,
+    /// Their resident pages, shared ones in each, by moment.
+    pub resident_pages: Vec<u64>,
+}
+
 impl Timeline {
+    /// How many names there are at most.
+    pub const PROCESSES: usize = 6;
+
     /// Whether nothing was seen.
     pub fn is_empty(&self) -> bool {
         self.at_ns.is_empty()

@@ -8,8 +8,8 @@ use std::time::Instant;
 use browser::{Theme, browser, look};
 use freehold_report::{html, verdict};
 use lab::measurements::{
-    Agreement, Cause, Document, Effect, Latency, Timeline, Validated, ValidatedChange, ValidatedRow, Why,
-    WhyGoal,
+    Agreement, Cause, Document, Effect, HeatMap, HeatedMapping, Latency, Timeline, Validated,
+    ValidatedChange, ValidatedRow, Why, WhyGoal,
 };
 
 /// Looks at `page` in both themes; it fails for anything that is wrong.
@@ -56,6 +56,36 @@ fn a_replay() {
     assert!(page.contains("by vm.pcp_batch_scale_max"));
     assert!(page.contains("<h3>Over time</h3>") && page.contains("Free memory, node 1"), "{page}");
     assert!(!page.contains("Waits for locks so far"), "there were none");
+    expect_fine(&page);
+}
+
+/// A program whose mappings are walked to from never to always, in long names and short ones.
+fn heat() -> HeatMap {
+    let moments = 40;
+    let mapping = |(place, name): (u64, &str)| HeatedMapping {
+        name: name.to_owned(),
+        address: 0x7f00_0000_0000 + (place << 30),
+        pages: 2560 << place,
+        resident_pages: vec![2560; moments],
+        walks_per_second: (0..moments as u64)
+            .map(|at| (at % 7 > 0).then_some([0.0, 0.3, 4.0, 40.0, 900.0][((at / 8 + place) % 5) as usize]))
+            .collect(),
+    };
+    let names = ["[heap]", "libpython3.13.so.1.0", "[anon]", "a-file-with-a-very-long-name.db", "the rest"];
+    HeatMap {
+        recording: "skewed".to_owned(),
+        process: "python3".to_owned(),
+        at_ns: (0..moments as u64).map(|at| 25_000_000 * at).collect(),
+        mappings: (0..).zip(names).map(mapping).collect(),
+    }
+}
+
+#[test]
+fn a_map_of_memory() {
+    let mut document = three_values();
+    document.heat.push(heat());
+    let page = page(&document);
+    assert!(page.contains("python3 in skewed") && page.contains("heat h4"), "{page}");
     expect_fine(&page);
 }
 

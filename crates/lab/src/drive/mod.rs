@@ -90,7 +90,7 @@ impl Drive {
 
     /// What was seen over time, from the workload's start on.
     pub(crate) fn timeline(&self) -> Timeline {
-        self.seen.borrow().timeline(self.stage.start.get())
+        self.seen.borrow().timeline(self.stage.start.get(), &self.stage.names())
     }
 
     /// Real time since it was set up, ns.

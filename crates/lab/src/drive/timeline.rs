@@ -7,7 +7,7 @@ use std::rc::Rc;
 use mm::Nanos;
 use sim::{Passing, Sim};
 
-use crate::measurements::Timeline;
+use crate::measurements::{ProcessOverTime, Timeline};
 use crate::stage::Stage;
 
 /// So many moments are kept at most; half of them at least where the run is long enough.
@@ -21,6 +21,8 @@ struct Moment {
     passing: Passing,
     free_pages: Vec<u64>,
     resident_pages: u64,
+    /// By name, as many as there were.
+    by_name: Vec<u64>,
 }
 
 /// What was seen so far.
@@ -45,8 +47,9 @@ pub(super) fn look_on(sim: &Sim, stage: &Rc<Stage>, seen: &Rc<RefCell<Seen>>) {
         if passing.now < start {
             return start;
         }
-        let (free_pages, resident_pages) = (stage.free_pages(), stage.resident_pages());
-        seen.borrow_mut().add(Moment { passing: *passing, free_pages, resident_pages })
+        let (resident_pages, by_name) = stage.resident_pages();
+        let moment = Moment { passing: *passing, free_pages: stage.free_pages(), resident_pages, by_name };
+        seen.borrow_mut().add(moment)
     });
 }
 
@@ -66,8 +69,8 @@ impl Seen {
         Nanos(last + self.apart.0)
     }
 
-    /// All of it, by the time since `start`.
-    pub(super) fn timeline(&self, start: Nanos) -> Timeline {
+    /// All of it, by the time since `start`; `names` are those of processes.
+    pub(super) fn timeline(&self, start: Nanos, names: &[String]) -> Timeline {
         let kept: Vec<&Moment> = self.moments.iter().filter(|moment| moment.passing.now >= start).collect();
         let nodes = kept.first().map_or(0, |moment| moment.free_pages.len());
         let resident_pages: Vec<u64> = kept.iter().map(|moment| moment.resident_pages).collect();
@@ -77,6 +80,7 @@ impl Seen {
                 .map(|node| kept.iter().map(|moment| moment.free_pages[node]).collect())
                 .collect(),
             faults: kept.iter().map(|moment| moment.passing.faults).collect(),
+            processes: processes(&kept, names),
             lock_wait_ns: kept.iter().map(|moment| moment.passing.lock_wait.0).collect(),
             resident_pages: if resident_pages.iter().any(|pages| *pages > 0) {
                 resident_pages
@@ -87,13 +91,41 @@ impl Seen {
     }
 }
 
+/// Those of most memory at a moment.
+fn processes(kept: &[&Moment], names: &[String]) -> Vec<ProcessOverTime> {
+    let of = |place: usize| {
+        let pages = |moment: &&Moment| moment.by_name.get(place).copied().unwrap_or(0);
+        ProcessOverTime { name: names[place].clone(), resident_pages: kept.iter().map(pages).collect() }
+    };
+    let most = |process: &ProcessOverTime| process.resident_pages.iter().copied().max().unwrap_or(0);
+    let mut processes: Vec<ProcessOverTime> = (0..names.len()).map(of).collect();
+    processes.retain(|process| most(process) > 0);
+    processes.sort_by_key(|process| std::cmp::Reverse(most(process)));
+    processes.truncate(Timeline::PROCESSES);
+    if processes.len() > 1 { processes } else { vec![] }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn moment(now: Nanos) -> Moment {
         let passing = Passing { now, faults: now.0 / 100, lock_wait: Nanos(0) };
-        Moment { passing, free_pages: vec![7, now.0], resident_pages: 0 }
+        Moment { passing, free_pages: vec![7, now.0], resident_pages: 0, by_name: vec![] }
+    }
+
+    #[test]
+    fn processes_are_told_by_name_those_with_most_first() {
+        let mut seen = Seen::default();
+        for by_name in [vec![5], vec![9, 0], vec![2, 0, 30]] {
+            let now = Nanos(seen.moments.len() as u64);
+            seen.add(Moment { by_name, ..moment(now) });
+        }
+        let names = ["sh", "never-there", "cc1"].map(str::to_owned);
+        let found = seen.timeline(Nanos(0), &names).processes;
+        let found: Vec<_> = found.iter().map(|of| (of.name.as_str(), &of.resident_pages[..])).collect();
+        assert_eq!(found, [("cc1", &[0, 0, 30][..]), ("sh", &[5, 9, 2])]);
+        assert!(seen.timeline(Nanos(0), &names[..1]).processes.is_empty(), "one name is all there is");
     }
 
     #[test]
@@ -103,7 +135,7 @@ mod tests {
             while due.0 < end {
                 due = seen.add(moment(due));
             }
-            let timeline = seen.timeline(Nanos(0));
+            let timeline = seen.timeline(Nanos(0), &[]);
             let apart: Vec<u64> = timeline.at_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
             assert!(apart.windows(2).all(|pair| pair[0] == pair[1]), "{apart:?}");
             let count = timeline.at_ns.len();
@@ -119,6 +151,6 @@ mod tests {
         for now in [0, 10, 20, 30] {
             seen.add(moment(Nanos(now)));
         }
-        assert_eq!(seen.timeline(Nanos(15)).at_ns, [5, 15]);
+        assert_eq!(seen.timeline(Nanos(15), &[]).at_ns, [5, 15]);
     }
 }

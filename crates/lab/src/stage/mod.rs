@@ -5,12 +5,13 @@ mod disk;
 mod groups;
 pub(crate) mod placement;
 mod random;
+mod spaces;
 mod swap;
 mod tally;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use mm::vm::AddressSpace;
 use mm::{Cpu, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
@@ -22,6 +23,7 @@ pub use groups::GroupSetting;
 pub(crate) use groups::GroupSetup;
 use groups::Groups;
 pub(crate) use random::Random;
+use spaces::Spaces;
 use swap::Swap;
 pub(crate) use swap::as_recorded as swap_as_recorded;
 pub use tally::Tally;
@@ -74,8 +76,8 @@ pub struct Stage {
     tick_numbers: RefCell<Vec<u64>>,
     groups: Groups,
     swap: Option<Swap>,
-    /// Address spaces of recorded programs, those that are gone too.
-    spaces: RefCell<Vec<Weak<AddressSpace<SimMachine>>>>,
+    /// Address spaces of recorded programs.
+    spaces: RefCell<Spaces>,
 }
 
 impl Stage {
@@ -142,15 +144,23 @@ impl Stage {
 
     /// A recorded program has a new address space.
     pub(crate) fn has_space(&self, space: &Arc<AddressSpace<SimMachine>>) {
-        let mut spaces = self.spaces.borrow_mut();
-        spaces.retain(|space| space.strong_count() > 0);
-        spaces.push(Arc::downgrade(space));
+        self.spaces.borrow_mut().add(space);
     }
 
-    /// Resident pages of all address spaces of recorded programs, shared ones in each; nothing is charged for it.
-    pub(crate) fn resident_pages(&self) -> u64 {
-        let spaces = self.spaces.borrow();
-        spaces.iter().filter_map(Weak::upgrade).map(|space| space.resident_pages()).sum()
+    /// A task of it that is called `name` began in `space`.
+    pub(crate) fn begins_in(&self, space: &Arc<AddressSpace<SimMachine>>, name: &str) {
+        self.spaces.borrow_mut().name(space, name);
+    }
+
+    /// Resident pages of all address spaces of recorded programs, shared ones in each, and of those by each of
+    /// [`Self::names`]; nothing is charged for it.
+    pub(crate) fn resident_pages(&self) -> (u64, Vec<u64>) {
+        self.spaces.borrow().resident_pages()
+    }
+
+    /// The names of tasks by which address spaces are told apart.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.spaces.borrow().names().to_vec()
     }
 
     /// Free pages by node; nothing is charged for it.

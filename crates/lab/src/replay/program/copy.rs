@@ -136,6 +136,7 @@ impl Copy {
         let cpus = first.map_or_else(|| Rc::clone(&self.play.cpus), |(_, cpu)| Rc::new([*cpu]));
         let spec = TaskSpec::new(name).on_any(cpus).at(start);
         process.enter();
+        self.stage().begins_in(&process.space, &tasks[task.0 as usize].name);
         let jitter = Random::new(self.stage().machine());
         let player = Player::new(Rc::clone(self), task, process, jitter);
         self.stage().machine().spawn(spec, move || player.play());

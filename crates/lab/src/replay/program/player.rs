@@ -247,6 +247,7 @@ impl Player {
         if *call == Call::Exec {
             let fresh = copy.successor(stage.mm.spaces().new_space(), &self.process);
             fresh.enter();
+            stage.begins_in(&fresh.space, &copy.play.program.tasks[self.task.0 as usize].name);
             let old = std::mem::replace(&mut self.process, fresh);
             self.enter_space();
             copy.leave(&old);

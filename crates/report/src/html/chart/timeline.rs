@@ -15,6 +15,9 @@ const AXIS: f64 = 38.0;
 /// Rows of a table, about: the chart has more moments.
 const ROWS: usize = 8;
 
+/// So many processes have a chart of their own; the document has more.
+const PROCESSES: usize = 3;
+
 /// A figure over time.
 struct Figure {
     title: String,
@@ -34,6 +37,14 @@ struct Curve {
 pub(in crate::html) fn charts(scene: &Scene<'_>) -> Vec<Chart> {
     let nodes = scene.groups.iter().map(|group| group.first().timeline.free_pages.len()).max().unwrap_or(0);
     let mut figures = vec![figure(scene, "Resident memory", memory, |seen| &seen.resident_pages)];
+    let first = scene.groups.first().map(|group| &group.first().timeline.processes[..]).unwrap_or_default();
+    for process in first.iter().take(PROCESSES) {
+        let title = format!("Resident memory of {}", process.name);
+        figures.push(figure(scene, &title, memory, |seen| {
+            let same = seen.processes.iter().find(|other| other.name == process.name);
+            same.map_or(&[][..], |same| &same.resident_pages)
+        }));
+    }
     for node in 0..nodes {
         let title = if nodes > 1 { format!("Free memory, node {node}") } else { "Free memory".to_owned() };
         figures.push(figure(scene, &title, memory, |seen| {
