@@ -524,7 +524,7 @@ fn room_is_made_on_the_own_node_first_where_that_is_set() {
                 mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
             });
         }
-        mm.node_reclaim().set_mode(mode);
+        mm.set_knob(Knob::ZoneReclaimMode, mode).unwrap();
         let before = space.pages_on(Node(1));
         let own = mm.spaces().mmap(&space, MapSpec::anonymous(300).small()).unwrap();
         (0..300).for_each(|page| {

@@ -91,6 +91,7 @@ pub(crate) fn khugepaged() -> Vec<Case> {
 pub(crate) fn spaces() -> Vec<Case> {
     let strict = |ground: Ground| ground.with(Knob::OvercommitMemory, 2);
     let demotes = |ground: Ground| ground.with(Knob::DemotionEnabled, 1);
+    let reclaims = |ground: Ground| ground.with(Knob::ZoneReclaimMode, 1);
     vec![
         case(Knob::OvercommitMemory, 2, many_processes(), small_process()),
         case(Knob::OvercommitRatio, 10, strict(many_processes()), strict(small_process())),
@@ -99,6 +100,8 @@ pub(crate) fn spaces() -> Vec<Case> {
         case(Knob::DemotionEnabled, 1, cold_pages(), with_room(cold_pages())),
         case_of_all_spaces(Knob::LruGenEnabled, 7, demotes(cold_pages())),
         case(Knob::Swappiness, 0, demotes(cold_pages()), demotes(with_room(cold_pages()))),
+        case(Knob::ZoneReclaimMode, 1, cold_pages(), with_room(cold_pages())),
+        case(Knob::MinUnmappedRatio, 100, reclaims(cold_pages()), reclaims(with_room(cold_pages()))),
     ]
 }
 

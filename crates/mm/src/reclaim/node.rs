@@ -2,9 +2,10 @@
 //! frees pages of that zone's node first, if that is its own and near, and looks again. By default nobody does.
 
 use super::{NodeReclaimDoor, ReclaimGround, Reclaimer, Scan, Spares};
-use crate::ground::{AtomicU32, AtomicU64, Machine, Node, Relaxed, ZoneKind};
+use crate::ground::{AtomicU64, Machine, Node, Relaxed, ZoneKind};
 use crate::lru::LruList;
 use crate::pages::{Counters, Search, Urgency, Zone};
+use crate::rules::knobs::Knob;
 
 /// The priority that it begins with (`NODE_RECLAIM_PRIORITY`).
 const PRIORITY: u32 = 4;
@@ -16,21 +17,13 @@ const ON: u32 = 1;
 const WRITES: u32 = 2;
 const UNMAPS: u32 = 4;
 
-/// What is set, and what came of it.
-#[derive(Debug)]
+const BITS: u64 = (ON | WRITES | UNMAPS) as u64;
+
+/// What came of it.
+#[derive(Debug, Default)]
 pub(super) struct NodeReclaim {
-    mode: AtomicU32,
-    /// Hundredths of a node's memory: with fewer pages of files it is left alone.
-    least_percent: AtomicU32,
     success: AtomicU64,
     failed: AtomicU64,
-}
-
-impl Default for NodeReclaim {
-    fn default() -> Self {
-        let (success, failed) = Default::default();
-        Self { mode: AtomicU32::new(0), least_percent: AtomicU32::new(1), success, failed }
-    }
 }
 
 impl NodeReclaim {
@@ -41,24 +34,14 @@ impl NodeReclaim {
 }
 
 impl<M: Machine, G: ReclaimGround<M>> NodeReclaimDoor<'_, M, G> {
-    /// Sets `vm.zone_reclaim_mode`: bits as the file has them, 0 for never.
-    pub fn set_mode(self, mode: u32) {
-        self.own().by_node.mode.store(mode, Relaxed);
-    }
-
-    /// Sets `vm.min_unmapped_ratio`, at first 1.
-    pub fn set_least_percent(self, percent: u32) {
-        self.own().by_node.least_percent.store(percent.min(100), Relaxed);
-    }
-
     /// Frees pages for `search`, which found `zone` below its mark. `preferred` is the zone that it would rather have. Says whether
     /// it may be worth another look.
     pub(crate) fn reclaim_for(self, search: Search<'_>, zone: &Zone<M>, preferred: &Zone<M>) -> bool {
-        let state = &self.own().by_node;
-        let mode = state.mode.load(Relaxed);
-        if mode & (ON | WRITES | UNMAPS) == 0 || !self.may_reclaim(search, zone.node(), preferred.node()) {
+        let is_off = self.knobs().get(Knob::ZoneReclaimMode) & BITS == 0;
+        if is_off || !self.may_reclaim(search, zone.node(), preferred.node()) {
             return false;
         }
+        let mode = self.knobs().decide(self.machine(), Knob::ZoneReclaimMode, |mode| mode & BITS) as u32;
         let order = search.request.order;
         let mut scan = Scan::new(Reclaimer::Direct, order, search.request.highest);
         scan.to_reclaim = scan.to_reclaim.max(order.pages());
@@ -73,6 +56,7 @@ impl<M: Machine, G: ReclaimGround<M>> NodeReclaimDoor<'_, M, G> {
             }
         }
         let done = scan.reclaimed >= order.pages();
+        let state = &self.own().by_node;
         let count = if done { &state.success } else { &state.failed };
         count.fetch_add(1, Relaxed);
         done
@@ -94,6 +78,7 @@ impl<M: Machine, G: ReclaimGround<M>> NodeReclaimDoor<'_, M, G> {
         let files = u64::from(file(LruList::InactiveFile)) + u64::from(file(LruList::ActiveFile));
         let managed: u64 =
             self.pages().zones_of(node, ZoneKind::Movable).map(|zone| u64::from(zone.managed())).sum();
-        files > managed * u64::from(self.own().by_node.least_percent.load(Relaxed)) / 100
+        let least = |percent: u64| managed * percent / 100;
+        self.knobs().decide_by(self.machine(), (Knob::MinUnmappedRatio, files), least, |least| files > least)
     }
 }

@@ -45,12 +45,6 @@ impl Player {
                 self.machine.settings.borrow_mut().kills_who_asks = set != 0;
             }
             ("/proc/self/oom_score_adj", Ok(score @ -1000..=1000)) => process.score = score,
-            ("/proc/sys/vm/zone_reclaim_mode", Ok(mode @ 0..=7)) => {
-                self.machine.mm.node_reclaim().set_mode(mode as u32);
-            }
-            ("/proc/sys/vm/min_unmapped_ratio", Ok(percent @ 0..=100)) => {
-                self.machine.mm.node_reclaim().set_least_percent(percent as u32);
-            }
             ("/proc/sys/vm/stat_refresh", _) => {}
             (file, number) => {
                 let node = file.strip_prefix("/sys/devices/system/node/node");

@@ -114,6 +114,11 @@ pub(super) const BALANCES_BY_HEAT: Need = Need::Other(
     |value| value >= 2,
     "kernel.numa_balancing is below 2, and pages move by who uses them, not by heat",
 );
+pub(super) const RECLAIMS_NODE: Need = Need::Other(
+    Knob::ZoneReclaimMode,
+    |value| value != 0,
+    "vm.zone_reclaim_mode is 0, and no request frees pages of one node before it asks the next",
+);
 pub(super) const STRICT: Need = Need::Other(
     Knob::OvercommitMemory,
     |value| value == 2,

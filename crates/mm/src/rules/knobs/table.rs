@@ -8,7 +8,7 @@ use super::need::Need::{
 };
 use super::need::{
     ALLOWS_HUGE, ARENAS, AVOIDS_MIXING, BALANCES, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS,
-    Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE, REGIONS, SCALED_MARKS, STRICT,
+    Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE, RECLAIMS_NODE, REGIONS, SCALED_MARKS, STRICT,
 };
 use super::words::{ALGORITHMS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, ZONELIST_ORDER};
 use super::{Kernels, KnobSpec, Leaves, Limited};
@@ -290,6 +290,23 @@ knobs! {
         words: TRUTH,
         needs: &[Spaces, SlowNode],
         leaves: Leaves::Moved,
+    }
+    ZoneReclaimMode: MAINLINE {
+        name: "vm.zone_reclaim_mode",
+        max: 7,
+        meaning: "Bits: 1 a request frees pages of a near node's files before it asks the next zone, 2 dirty ones too, 4 mapped ones too",
+        stands_for: Sysctl("/proc/sys/vm/zone_reclaim_mode"),
+        needs: &[Spaces],
+        leaves: Leaves::Evicted,
+    }
+    MinUnmappedRatio: MAINLINE {
+        name: "vm.min_unmapped_ratio",
+        searched: Some((1, 50)),
+        max: 100, default: 1, unit: "percent",
+        meaning: "Where vm.zone_reclaim_mode is set, a node with fewer pages of files than this part of its memory is left alone",
+        stands_for: Sysctl("/proc/sys/vm/min_unmapped_ratio"),
+        needs: &[Spaces, RECLAIMS_NODE],
+        compares: Compares::Memory("a node's files"),
     }
     ExtfragThreshold: MAINLINE {
         name: "vm.extfrag_threshold",
