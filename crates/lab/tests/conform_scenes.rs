@@ -3,11 +3,18 @@
 use std::path::PathBuf;
 
 use freehold_lab::conform::{FileKind, FileOutcome, conform_file};
+use freehold_lab::evidence::{Held, Table, of_scene};
 
 fn play(scene: &str) -> FileOutcome {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conformance/scenes");
     let outcome = conform_file(&folder.join(format!("{scene}.txt.xz"))).unwrap();
     assert_eq!(outcome.kind, FileKind::Scene);
+    let table: Vec<Held> = Table::bundled().held.iter().filter(|held| held.scene == scene).cloned().collect();
+    assert_eq!(
+        of_scene(&outcome),
+        table,
+        "{scene}: labels rest on other figures; `make evidence` writes them anew"
+    );
     outcome
 }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use lab::evidence::{ChangeInterval, Check, FigureKind, PERCENT, Rows, Table, TimeKind};
+use lab::evidence::{ChangeInterval, Check, FigureKind, Held, PERCENT, Rows, Table, TimeKind};
 use mm::policy::Mechanism;
 
 /// The page. The same table gives the same page.
 pub fn markdown(table: &Table) -> String {
     let mut out = HEAD.to_owned();
     out += &rules(table);
+    out += &short_scenes(table);
     out += &figures(table);
     out += &machines(table);
     out += &intervals(table);
@@ -33,47 +34,82 @@ Six real programs, run for real under several settings and predicted from one re
 guests with two nodes, beside the replay of the same recording: [replay.md](replay.md). What the model leaves out: [model.md](model.md).
 ";
 
-/// Rules: figures of captures and traces of stock kernels.
+/// Rules: figures of captures, traces and scenes of stock kernels.
 fn rules(table: &Table) -> String {
-    let mut out = "## Rules\nFigures that stock kernels printed, computed anew, and what they did by their own traces, step by step: equal or not.\n\n\
-                   | mechanism | kernels | captures | traces |\n|---|---|---|---|\n"
+    let mut out = "## Rules\nFigures that stock kernels printed, computed anew; what they did by their own traces, step by step; what they counted of small \
+                   programs while there was memory for all: equal or not.\n\n\
+                   | mechanism | kernels | captures | traces | scenes |\n|---|---|---|---|---|\n"
         .to_owned();
     for mechanism in Mechanism::ALL {
         let held: Vec<_> = table.held.iter().filter(|held| held.mechanism == mechanism).collect();
-        if held.is_empty() {
+        let compared: u64 = held.iter().map(|held| held.compared).sum();
+        if compared == 0 {
             continue;
         }
-        let mut kernels: Vec<&str> = held.iter().map(|held| held.policy.as_str()).collect();
-        kernels.dedup();
+        let kernels = kernels(held.iter().copied().filter(|held| held.compared > 0));
         let sum = |check: Check| {
             let of = held.iter().filter(|held| held.check == check);
             let (equal, compared) = of.fold((0, 0), |sum, held| (sum.0 + held.equal, sum.1 + held.compared));
             if compared == 0 { "none".to_owned() } else { format!("{equal} of {compared} equal") }
         };
-        let (captures, traces) = (sum(Check::Captures), sum(Check::Traces));
-        let _ = writeln!(out, "| {} | {} | {captures} | {traces} |", mechanism.words(), kernels.join(", "));
-    }
-    let without: Vec<&str> = Mechanism::ALL
-        .into_iter()
-        .filter(|mechanism| table.held.iter().all(|held| held.mechanism != *mechanism))
-        .map(Mechanism::words)
-        .collect();
-    if !without.is_empty() {
+        let [captures, traces, scenes] = [Check::Captures, Check::Traces, Check::Scenes].map(sum);
         let _ = writeln!(
             out,
-            "\nNo capture and no trace for: {}. Scenes of stock kernels (`freehold conform`) tell of some of these, and are not in this table.",
-            without.join(", ")
+            "| {} | {} | {captures} | {traces} | {scenes} |",
+            mechanism.words(),
+            kernels.join(", ")
         );
     }
     out
 }
+
+/// The kernels of what was held, each once.
+fn kernels<'a>(held: impl Iterator<Item = &'a Held>) -> Vec<&'a str> {
+    let mut kernels: Vec<&str> = held.map(|held| held.policy.as_str()).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    kernels
+}
+
+/// Scenes in which memory was short: no figure is equal to the page there.
+fn short_scenes(table: &Table) -> String {
+    let mut out = format!(
+        "\n## Counters where memory was short\nScenes of stock kernels, played by their own programs (`freehold conform`): counters of vmstat and of groups of which the kernel \
+         counted over 1,000, but for those that a constant was chosen by. *Stayed*: by how many points of an eighth of a region or file those pages differ that are still in memory.\n\n\
+         | mechanism | kernel | scenes | counters {SHORT_COLUMNS}"
+    );
+    for mechanism in Mechanism::ALL {
+        let of_it = |held: &&Held| held.mechanism == mechanism && !held.errors.is_empty();
+        for kernel in kernels(table.held.iter().filter(of_it)) {
+            let held: Vec<&Held> =
+                table.held.iter().filter(of_it).filter(|held| held.policy == kernel).collect();
+            let errors = Errors::sorted(held.iter().flat_map(|held| &held.errors));
+            let stayed = Errors::sorted(held.iter().flat_map(|held| &held.stayed));
+            let Some(cells) = errors.cells() else { continue };
+            let stayed = stayed.0.last().map_or_else(
+                || "- | -".to_owned(),
+                |worst| format!("{:.1} | {:.1}", 100.0 * stayed.at(0.5), 100.0 * worst),
+            );
+            let _ =
+                writeln!(out, "| {} | {kernel} | {} | {cells} | {stayed} |", mechanism.words(), held.len());
+        }
+    }
+    out
+}
+
+const SHORT_COLUMNS: &str = "| within 25 % | median | nine in ten below | worst | stayed, median | worst |\n\
+                             |---|---|---|---|---|---|---|---|---|---|\n";
 
 /// Errors of a kind of figures, in order.
 struct Errors(Vec<f64>);
 
 impl Errors {
     fn of<'a>(rows: impl IntoIterator<Item = &'a Rows>) -> Self {
-        let mut errors: Vec<f64> = rows.into_iter().flat_map(|rows| &rows.errors).copied().collect();
+        Self::sorted(rows.into_iter().flat_map(|rows| &rows.errors))
+    }
+
+    fn sorted<'a>(errors: impl IntoIterator<Item = &'a f64>) -> Self {
+        let mut errors: Vec<f64> = errors.into_iter().copied().collect();
         errors.sort_by(f64::total_cmp);
         Self(errors)
     }
@@ -244,6 +280,8 @@ mod tests {
     fn rows_are_sorted_counted_and_named() {
         let table = Table::parse(
             "[[held]]\npolicy = 'linux-6.18'\nmechanism = 'page-lists'\ncheck = 'traces'\nfiles = 1\ncompared = 9\nequal = 8\n\
+             [[held]]\npolicy = 'linux-6.12'\nmechanism = 'generations'\ncheck = 'scenes'\nscene = 's'\nfiles = 1\ncompared = 4\nequal = 3\n\
+             errors = [0.01, 0.2, 0.9]\nstayed = [0.004, 0.02]\n\
              [[rows]]\nexperiment = 'e'\nmachine = 'm'\npolicy = 'linux-6.18'\nmechanism = 'page-lists'\nfigures = 'times'\n\
              fitted = 2\nerrors = [0.9, 0.1, inf, 0.6]\n",
         );

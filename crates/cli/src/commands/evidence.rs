@@ -16,7 +16,7 @@ pub(crate) fn run(global: &Global, options: &Evidence) -> Result<CommandVerdict,
     if let Some(folder) = &options.conformance {
         let held = held_in(folder).map_err(Failure::of)?;
         if held.is_empty() {
-            return Err(Failure::at(folder, "holds no capture and no trace"));
+            return Err(Failure::at(folder, "holds no capture, no trace and no scene"));
         }
         write(global, options, &held_toml(&held))?;
     }

@@ -38,6 +38,9 @@ pub struct FileOutcome {
     /// The figures by mechanism.
     #[serde(skip)]
     pub mechanisms: BTreeMap<Mechanism, Tally>,
+    /// Whose the counters of a scene are in which memory was short: how its kernel kept pages.
+    #[serde(skip)]
+    pub kept_by: Option<Mechanism>,
     /// Whose figures come next; `None` for those that test no mechanism.
     #[serde(skip)]
     pub mechanism: Option<Mechanism>,
@@ -60,6 +63,7 @@ impl FileOutcome {
             counters: vec![],
             stayed: vec![],
             mechanisms: BTreeMap::new(),
+            kept_by: None,
             mechanism: match kind {
                 FileKind::PageTrace => Some(Mechanism::PageLists),
                 FileKind::SlabTrace => Some(Mechanism::Slabs),

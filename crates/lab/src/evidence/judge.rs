@@ -29,6 +29,15 @@ pub struct Judgement<'a> {
 impl<'a> Judgement<'a> {
     /// How sure it is what the mechanism does, by kernels alone: no machine's published rows are looked at.
     pub fn rules(&self) -> Label {
+        let label = self.by_kernels();
+        let is_touched = self.policy.touched().contains(&self.mechanism);
+        if is_touched || !self.is_classic_reclaim(self.policy.kernel()) {
+            return label;
+        }
+        extrapolated(format!("{}; of the older lists: {}", no_mglru(), label.reason))
+    }
+
+    fn by_kernels(&self) -> Label {
         let kernel = self.policy.kernel();
         let own = self.held_of(|policy| is_same(policy, self.policy));
         if let Some(label) = self.directly(&own) {
@@ -42,9 +51,6 @@ impl<'a> Judgement<'a> {
                 "{} its rules, and nothing was held against that",
                 changer(self.policy)
             ));
-        }
-        if self.is_classic_reclaim(kernel) {
-            return extrapolated(no_mglru());
         }
         // Parts that leave the mechanism alone still change what surrounds it.
         let on_top =
@@ -106,13 +112,13 @@ impl<'a> Judgement<'a> {
         })
     }
 
-    /// Whose spans say how long the mechanism takes: an order of zones shows in requests for pages.
+    /// Whose spans say how long the mechanism takes: an order of zones shows in requests for pages, and so does most of a fault.
     fn timed_by(&self) -> Option<Mechanism> {
         match self.mechanism {
             Mechanism::Watermarks => None,
-            Mechanism::Zonelists => {
-                let has_own = self.table.rows.iter().any(|rows| rows.mechanism == Mechanism::Zonelists);
-                Some(if has_own { Mechanism::Zonelists } else { Mechanism::PageLists })
+            Mechanism::Zonelists | Mechanism::AddressSpaces => {
+                let has_own = self.table.rows.iter().any(|rows| rows.mechanism == self.mechanism);
+                Some(if has_own { self.mechanism } else { Mechanism::PageLists })
             }
             other => Some(other),
         }
@@ -149,15 +155,14 @@ impl<'a> Judgement<'a> {
 
     /// What was held of this very policy, if anything was.
     fn directly(&self, held: &[&Held]) -> Option<Label> {
-        if held.is_empty() {
-            return None;
+        let sums = Sums::of(held)?;
+        let said = sums.said();
+        if let Some(missed) = sums.missed() {
+            return Some(extrapolated(format!("{said}: {missed}")));
         }
-        let said: Vec<String> = held.iter().map(|held| figures(held)).collect();
-        let said = said.join(" and ");
-        let is_equal = held.iter().all(|held| held.equal == held.compared);
-        let is_enough = held.iter().any(|held| held.check == Check::Traces)
+        let is_enough = sums.checks.iter().any(|(check, _)| *check != Check::Captures)
             || matches!(self.mechanism, Mechanism::Watermarks | Mechanism::Zonelists);
-        Some(match (is_equal, is_enough) {
+        Some(match (sums.is_equal(), is_enough) {
             (true, true) => Label::new(Confidence::Exact, said),
             (false, true) => Label::new(Confidence::Predicted, said),
             (_, false) => Label::new(
@@ -167,17 +172,22 @@ impl<'a> Judgement<'a> {
         })
     }
 
-    /// What traces of another kernel with the same parts say, where all of the mechanism's rules are the same there.
+    /// What traces and scenes of another kernel with the same parts say, where all of the mechanism's rules are the same there.
     fn by_same_rules(&self) -> Option<Label> {
-        let traces = self.table.held.iter().filter(|held| held.check == Check::Traces);
-        let mut same = traces.filter(|held| {
-            held.mechanism == self.mechanism
-                && Policy::parse(&held.policy)
-                    .is_ok_and(|policy| self.answers(&policy) == self.answers(self.policy))
-        });
-        let held = same.next()?;
-        let reason = format!("its rules are those of {}, where {}", held.policy, figures(held));
-        Some(Label::new(Confidence::Predicted, reason))
+        let kernel = self.policy.kernel();
+        let seen = self.table.held.iter().filter(|held| held.check != Check::Captures);
+        let of = seen.filter(|held| held.mechanism == self.mechanism);
+        let policies = of.filter_map(|held| Policy::parse(&held.policy).ok());
+        let mut same: Vec<Policy> =
+            policies.filter(|policy| self.answers(policy) == self.answers(self.policy)).collect();
+        // The nearest: newer ones before older, each by its distance in the order of versions.
+        same.sort_by_key(Policy::kernel);
+        let newer = same.iter().find(|policy| policy.kernel() >= kernel);
+        let nearest = newer.or_else(|| same.iter().rfind(|policy| policy.kernel() < kernel))?;
+        let there = self.held_of(|policy| is_same(policy, nearest));
+        let label = self.directly(&there)?;
+        let reason = format!("its rules are those of {}, where {}", nearest.name(), label.reason);
+        Some(Label::new(label.label.max(Confidence::Predicted), reason))
     }
 
     /// What the rules of the mechanism say under `policy`.
@@ -209,13 +219,13 @@ impl<'a> Judgement<'a> {
                     "no figure of linux-{kernel} was held, but of linux-{before} and linux-{after} before and after it"
                 ),
             ),
-            (None, Some(after)) => {
+            (None, Some(after)) => self.by_same_rules().unwrap_or_else(|| {
                 extrapolated(format!("linux-{kernel} is older than linux-{after}, the oldest that was held"))
-            }
-            (Some(before), None) => {
+            }),
+            (Some(before), None) => self.by_same_rules().unwrap_or_else(|| {
                 extrapolated(format!("linux-{kernel} is newer than linux-{before}, the newest that was held"))
-            }
-            (None, None) => extrapolated("no capture and no trace tells of it"),
+            }),
+            (None, None) => extrapolated("no capture, no trace and no scene tells of it"),
         }
     }
 }
@@ -251,10 +261,63 @@ fn extrapolated(reason: impl Into<String>) -> Label {
     Label::new(Confidence::Extrapolated, reason)
 }
 
-/// `1,336 of 1,336 figures of traces are equal`.
-fn figures(held: &Held) -> String {
-    let (equal, compared) = (thousands(held.equal), thousands(held.compared));
-    format!("{equal} of {compared} figures of {} are equal", held.check.name())
+/// What captures, traces and scenes of one policy come to, together.
+struct Sums {
+    /// How many figures were compared, and how many of these were equal, by check; only where there are any.
+    checks: Vec<(Check, (u64, u64))>,
+    /// Errors of counters, in order.
+    errors: Vec<f64>,
+    /// From how many scenes these are.
+    scenes: usize,
+}
+
+impl Sums {
+    /// `None` where there is nothing.
+    fn of(held: &[&Held]) -> Option<Self> {
+        let sum = |check: Check| {
+            let of = held.iter().filter(|held| held.check == check);
+            let sum = of.fold((0, 0), |sum, held| (sum.0 + held.compared, sum.1 + held.equal));
+            (sum.0 > 0).then_some((check, sum))
+        };
+        let checks: Vec<_> =
+            [Check::Captures, Check::Traces, Check::Scenes].into_iter().filter_map(sum).collect();
+        let mut errors: Vec<f64> = held.iter().flat_map(|held| &held.errors).copied().collect();
+        errors.sort_by(f64::total_cmp);
+        let scenes = held.iter().filter(|held| !held.errors.is_empty()).count();
+        (!checks.is_empty() || !errors.is_empty()).then_some(Self { checks, errors, scenes })
+    }
+
+    /// `1,336 of 1,336 figures of traces are equal and the median error of 40 counters of 2 scenes is 1.3 %`.
+    fn said(&self) -> String {
+        let equal = self.checks.iter().map(|(check, (compared, equal))| {
+            let (equal, compared) = (thousands(*equal), thousands(*compared));
+            format!("{equal} of {compared} figures of {} are equal", check.name())
+        });
+        let near = self.median().map(|median| {
+            let scenes = if self.scenes == 1 { "scene" } else { "scenes" };
+            let (counters, scenes) = (self.errors.len(), format!("{} {scenes}", self.scenes));
+            format!("the median error of {counters} counters of {scenes} is {}", percent(median))
+        });
+        equal.chain(near).collect::<Vec<_>>().join(" and ")
+    }
+
+    fn median(&self) -> Option<f64> {
+        let middle = self.errors.len() / 2;
+        Some(f64::midpoint(*self.errors.get(self.errors.len().checked_sub(1)? / 2)?, self.errors[middle]))
+    }
+
+    fn is_equal(&self) -> bool {
+        self.errors.is_empty() && self.checks.iter().all(|(_, (compared, equal))| compared == equal)
+    }
+
+    /// Why it is no reason to believe the next figure, if it is not.
+    fn missed(&self) -> Option<&'static str> {
+        let few = |(_, (compared, equal)): &(Check, (u64, u64))| 2 * equal < *compared;
+        if self.median().is_some_and(|median| median > MISSED) {
+            return Some("half of them are missed by more than half");
+        }
+        self.checks.iter().any(few).then_some("fewer than half")
+    }
 }
 
 fn thousands(number: u64) -> String {

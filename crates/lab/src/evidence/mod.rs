@@ -1,7 +1,7 @@
 //! What the answers rest on: a table of what was checked, and the labels that follow from it.
 //!
 //! The table has three parts, each a file that a program wrote and that travels with this one. `held.toml` says which kernels'
-//! parameters and traces mm was held against (`make evidence`, from conformance/). docs/results.toml (`make results`) says how far the rows of
+//! parameters, traces and scenes mm was held against (`make evidence`, from conformance/). docs/results.toml (`make results`) says how far the rows of
 //! the published experiments were off, by machine, policy and mechanism. `intervals.toml` (`make fit`) says how far times were off on
 //! machines that had no part in a fit. `judge` derives a label from the first two and from nothing else; [`used`] says which mechanisms a
 //! run used, [`label`] puts labels and intervals on a run.
@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 pub use apply::{Checked, Claim, label};
 pub use changes::ChangeInterval;
-pub use held::{Check, Held, held_in, held_toml};
+pub use held::{Check, Held, held_but_scenes, held_in, held_toml, of_scene};
 pub use intervals::{Kind, PERCENT, TimeKind, intervals};
 pub use judge::Judgement;
 pub use rows::{FigureKind, Rows, Times};

@@ -130,14 +130,48 @@ fn reclaim_waits_for_mglru() {
         assert_said(
             &label,
             Confidence::Extrapolated,
-            &["distributions' kernels from 6.12 on run MGLRU by default"],
+            &["distributions' kernels from 6.12 on run MGLRU by default", "of the older lists: "],
         );
     }
     assert_said(
         &rules("linux-6.6", Mechanism::Reclaim),
         Confidence::Extrapolated,
-        &["no capture and no trace"],
+        &["older than linux-6.12"],
     );
+    let generations = rules("linux-6.12", Mechanism::Generations);
+    assert_said(&generations, Confidence::Predicted, &["the median error of", "counters of", "scenes is"]);
+}
+
+/// A table of scenes alone.
+fn scenes(rows: &[(u64, u64, &str)]) -> Table {
+    let row = |(compared, equal, errors): &(u64, u64, &str)| {
+        format!(
+            "[[held]]\npolicy = 'linux-6.15'\nmechanism = 'huge-pages'\ncheck = 'scenes'\nscene = 's'\nfiles = 1\n\
+             compared = {compared}\nequal = {equal}\nerrors = {errors}\n"
+        )
+    };
+    Table::parse(&rows.iter().map(row).collect::<String>()).unwrap()
+}
+
+#[test]
+fn scenes_are_equal_or_near_or_missed() {
+    let said = |rows: &[(u64, u64, &str)], name: &str| {
+        let (table, policy) = (scenes(rows), policy(name));
+        Judgement { table: &table, policy: &policy, mechanism: Mechanism::HugePages }.rules()
+    };
+    let equal = said(&[(20, 20, "[]"), (7, 7, "[]")], "linux-6.15");
+    assert_said(&equal, Confidence::Exact, &["27 of 27 figures of scenes are equal"]);
+    let near = said(&[(20, 19, "[]"), (0, 0, "[0.1, 0.02]"), (0, 0, "[0.3]")], "linux-6.15");
+    let words =
+        ["19 of 20 figures of scenes are equal and the median error of 3 counters of 2 scenes is 10 %"];
+    assert_said(&near, Confidence::Predicted, &words);
+    let missed = said(&[(0, 0, "[0.1, 0.7, 0.9]")], "linux-6.15");
+    assert_said(&missed, Confidence::Extrapolated, &["is 70 %: half of them are missed by more than half"]);
+    assert_said(&said(&[(9, 4, "[]")], "linux-6.15"), Confidence::Extrapolated, &["fewer than half"]);
+    // Newer than all that was held, with the same rules; older, with others.
+    let newer = said(&[(20, 20, "[]")], "linux-6.18");
+    assert_said(&newer, Confidence::Predicted, &["its rules are those of linux-6.15, where 20 of 20"]);
+    assert_said(&said(&[(20, 20, "[]")], "linux-4.0"), Confidence::Extrapolated, &["older than linux-6.15"]);
 }
 
 #[test]
@@ -191,7 +225,7 @@ fn evidence_that_is_taken_away_lowers_the_label() {
     assert_eq!(after.labels["page-lists"].counts.label, Confidence::Predicted);
 
     let mut unequal = full.clone();
-    unequal.held.iter_mut().for_each(|held| held.equal -= 1);
+    unequal.held.iter_mut().for_each(|held| held.equal = held.equal.saturating_sub(1));
     let after = labelled(&unequal, "linux-6.18", "xeon-8260-1n", &[]);
     assert_eq!(after.labels["page-lists"].counts.label, Confidence::Predicted);
 
@@ -253,6 +287,11 @@ fn mechanisms_are_those_that_counters_tell_of() {
     assert_eq!(names(&[("thp_fault_alloc", 1)]), ["page-lists", "huge-pages"]);
     assert_eq!(names(&[("pgpromote_success", 1)]), ["page-lists", "promotion"]);
     assert_eq!(names(&[("pageoutrun", 1)]), ["watermarks", "page-lists", "reclaim"]);
+    assert_eq!(names(&[("pgfault", 1)]), ["page-lists", "address-spaces"]);
+    let mut by_generations = run(&[("pgscan_direct", 1)]);
+    by_generations.knobs.insert("lru_gen.enabled".to_owned(), "0x0007".into());
+    let used = used(&by_generations);
+    assert_eq!(used, [Mechanism::Watermarks, Mechanism::PageLists, Mechanism::Generations]);
 }
 
 #[test]

@@ -25,11 +25,22 @@ fn uses(run: &Run, mechanism: Mechanism) -> bool {
                 || low_zones(run)
         }
         // The marks decide who must reclaim; where nobody had to, memory was never near them.
-        Mechanism::Watermarks => uses(run, Mechanism::Reclaim),
-        Mechanism::Reclaim => timed(run, &["direct_reclaim"]) || counted(run, mechanism),
+        Mechanism::Watermarks => reclaims(run),
+        Mechanism::AddressSpaces => run.counter("pgfault") > 0,
+        Mechanism::Reclaim => reclaims(run) && !by_generations(run),
+        Mechanism::Generations => reclaims(run) && by_generations(run),
         Mechanism::Compaction => timed(run, &["compact"]) || counted(run, mechanism),
         Mechanism::HugePages | Mechanism::Promotion => counted(run, mechanism),
     }
+}
+
+fn reclaims(run: &Run) -> bool {
+    timed(run, &["direct_reclaim"]) || counted(run, Mechanism::Reclaim)
+}
+
+/// Whether its kernel kept pages by generations.
+fn by_generations(run: &Run) -> bool {
+    run.knobs.get("lru_gen.enabled").is_some_and(|value| !matches!(value.to_string().as_str(), "0" | "n"))
 }
 
 /// Whether pages came from more than one kind of zone.

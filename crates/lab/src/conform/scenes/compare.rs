@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use mm::policy::Mechanism;
+
 use super::counted;
 use super::seen::{Marks, Seen};
 use crate::conform::outcome::{FileKind, FileOutcome};
@@ -147,6 +149,7 @@ const OF_REGIONS: [&str; 7] = ["cached", "present", "swapped", "huge", "zero", "
 pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Marks) -> FileOutcome {
     let mut outcome = FileOutcome::new(FileKind::Scene);
     outcome.policy = format!("linux-{}", release(sections.word("uname")));
+    outcome.kept_by = Some(if played.by_generations { Mechanism::Generations } else { Mechanism::Reclaim });
     let (both, unsaid) = pairs(marks, &played.seen);
     // A process's count of faults goes on from its mark before.
     let mut before: Option<(&Mark<'_>, &Seen)> = None;
@@ -156,11 +159,13 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
             // From here on nothing is equal to the page.
             break;
         }
+        let whose = Whose::between(before.map(|(mark, _)| mark), mark);
         if seen.process > 0 {
+            outcome.mechanism = Some(whose.faults());
             compare_faults(&mut outcome, (mark, seen), &mut faults);
         }
-        compare_events(&mut outcome, (mark, seen), before);
-        compare_regions(&mut outcome, mark, seen);
+        compare_events(&mut outcome, (mark, seen), before, whose);
+        compare_regions(&mut outcome, (mark, seen), whose);
         before = Some((mark, seen));
     }
     let short = both.iter().any(|(mark, seen)| was_short(mark, seen));
@@ -180,6 +185,7 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
         let log = sections.get("log").into_iter().flat_map(|log| &log.lines);
         let refused = log.filter(|(_, line)| line.ends_with(')') && line.contains(" (E")).count();
         if refused + played.refused.len() > 0 {
+            outcome.mechanism = Some(Mechanism::AddressSpaces);
             outcome.compare(|| "calls refused".into(), refused as u64, played.refused.len() as u64);
         }
     }
@@ -198,6 +204,45 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
         outcome.notes.push(format!("set, and not played: {}", played.unplayed.join(", ")));
     }
     outcome
+}
+
+/// Whose doing a figure is: by what its kernel did since the mark before.
+#[derive(Clone, Copy)]
+struct Whose {
+    compacted: bool,
+    hinted: bool,
+}
+
+impl Whose {
+    fn between(before: Option<&Mark<'_>>, mark: &Mark<'_>) -> Self {
+        let rose = |name: &str| {
+            let count = |mark: &Mark<'_>| mark.events.get(name).copied().unwrap_or(0);
+            count(mark) > before.map_or(0, count)
+        };
+        Self { compacted: rose("compact_migrate_scanned"), hinted: rose("numa_hint_faults") }
+    }
+
+    fn faults(self) -> Mechanism {
+        if self.hinted { Mechanism::Promotion } else { Mechanism::AddressSpaces }
+    }
+
+    fn event(self, name: &str) -> Mechanism {
+        match name.starts_with("thp_") {
+            true if self.compacted => Mechanism::Compaction,
+            true => Mechanism::HugePages,
+            false => Mechanism::AddressSpaces,
+        }
+    }
+
+    fn region(self, what: &str) -> Mechanism {
+        match what {
+            "huge" | "zero" if self.compacted => Mechanism::Compaction,
+            "huge" | "zero" => Mechanism::HugePages,
+            "node0" | "node1" if self.hinted => Mechanism::Promotion,
+            "node0" | "node1" => Mechanism::Zonelists,
+            _ => Mechanism::AddressSpaces,
+        }
+    }
 }
 
 /// Whether pages had been reclaimed by then, on either side.
@@ -234,6 +279,7 @@ fn compare_events(
     outcome: &mut FileOutcome,
     (mark, seen): (&Mark<'_>, &Seen),
     before: Option<(&Mark<'_>, &Seen)>,
+    whose: Whose,
 ) {
     let label = mark.label;
     for (&event, &kernel) in mark.events.iter().filter(|(event, _)| is_compared(event)) {
@@ -244,18 +290,20 @@ fn compare_events(
         });
         let (kernel, ours) = (kernel.saturating_sub(then.0), ours.saturating_sub(then.1));
         if kernel != 0 || ours != 0 {
+            outcome.mechanism = Some(whose.event(event));
             outcome.compare(|| format!("mark {label}: {event}"), kernel, ours);
         }
     }
 }
 
-fn compare_regions(outcome: &mut FileOutcome, mark: &Mark<'_>, seen: &Seen) {
+fn compare_regions(outcome: &mut FileOutcome, (mark, seen): (&Mark<'_>, &Seen), whose: Whose) {
     let none = BTreeMap::new();
     for (&name, kernel) in &mark.regions {
         let ours = seen.regions.get(name).unwrap_or(&none);
         for what in OF_REGIONS.iter().filter(|what| kernel.contains_key(*what)) {
             let (kernel, ours) = (kernel[what], ours.get(what).copied().unwrap_or_default());
             if kernel.iter().chain(&ours).any(|&pages| pages != 0) {
+                outcome.mechanism = Some(whose.region(what));
                 let of = |pages: [u64; 8]| pages.map(|pages| pages.to_string()).join(",");
                 outcome.compare(|| format!("mark {}: {name} {what}", mark.label), of(kernel), of(ours));
             }

@@ -99,8 +99,9 @@ pub(super) fn play(
         let after = player.seen(None);
         player.marks.seen.push(Seen { label: "after-exit".into(), ..after });
     }
-    let Marks { unplayed, .. } = &mut player.marks;
+    let Marks { unplayed, by_generations, .. } = &mut player.marks;
     *unplayed = player.machine.settings.take().unplayed;
+    *by_generations = player.machine.mm.knobs().get(Knob::LruGenEnabled) > 0;
     Ok(player.marks)
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Marks {
     pub(super) ended: Option<String>,
     /// Calls that were refused.
     pub(super) refused: Vec<String>,
+    /// Whether pages were kept by generations in the end.
+    pub(super) by_generations: bool,
     /// Files that were set and that nothing here stands for.
     pub(super) unplayed: Vec<String>,
 }

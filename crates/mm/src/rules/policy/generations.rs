@@ -1,7 +1,7 @@
 //! The rules of pages that are kept by generations (MGLRU, `lru_gen.enabled`), and their history: read in 6.1, 6.6, 6.12, 6.18 and
 //! 7.1, those of 7.2 from lists of its commits (docs/rules/reclaim.md#generations). Kernels before 6.1 have none.
 
-use super::Mechanism::Reclaim;
+use super::Mechanism::Generations;
 use super::in_force::{List, Of};
 use super::v;
 use crate::ground::{Since, Version, at};
@@ -207,7 +207,7 @@ impl GenerationRules {
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
         let Self { place, uses, age, ager, kind, dirty, look, stop, start, refault, group } = self;
-        let of = |name, what| Of(name, &[Reclaim], what);
+        let of = |name, what| Of(name, &[Generations], what);
         to.add(of("gen-place", "to which generation a page comes"), PLACE, place, other.place);
         to.add(of("gen-use", "what a use does to a page's generation"), USE, uses, other.uses);
         to.add(of("gen-age", "when a new generation is needed"), AGE, age, other.age);

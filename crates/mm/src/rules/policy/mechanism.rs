@@ -14,8 +14,12 @@ pub enum Mechanism {
     Slabs,
     /// Which zones and nodes are asked, in which order.
     Zonelists,
-    /// LRU lists, kswapd, requests that reclaim for themselves, demotion.
+    /// What a program has mapped: faults, copies on write, what is resident.
+    AddressSpaces,
+    /// LRU lists, kswapd, requests that reclaim for themselves, limits of groups, demotion.
     Reclaim,
+    /// The same with pages kept by generations (MGLRU) in place of active and inactive lists.
+    Generations,
     /// Moving pages so that large blocks are free.
     Compaction,
     /// Huge pages at faults, and khugepaged.
@@ -26,12 +30,14 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Watermarks,
         Self::PageLists,
         Self::Slabs,
         Self::Zonelists,
+        Self::AddressSpaces,
         Self::Reclaim,
+        Self::Generations,
         Self::Compaction,
         Self::HugePages,
         Self::Promotion,
@@ -44,7 +50,9 @@ impl Mechanism {
             Self::PageLists => "page-lists",
             Self::Slabs => "slabs",
             Self::Zonelists => "zonelists",
+            Self::AddressSpaces => "address-spaces",
             Self::Reclaim => "reclaim",
+            Self::Generations => "generations",
             Self::Compaction => "compaction",
             Self::HugePages => "huge-pages",
             Self::Promotion => "promotion",
@@ -55,6 +63,8 @@ impl Mechanism {
     pub const fn words(self) -> &'static str {
         match self {
             Self::PageLists => "page lists",
+            Self::AddressSpaces => "address spaces",
+            Self::Generations => "reclaim by generations",
             Self::HugePages => "huge pages",
             other => other.name(),
         }

@@ -254,7 +254,9 @@ impl ReclaimRules {
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        use Mechanism::{HugePages, Reclaim};
+        use Mechanism::{AddressSpaces, Generations, HugePages, Reclaim};
+        // Whatever keeps the pages.
+        const BOTH: &[Mechanism] = &[Reclaim, Generations];
         let Self {
             lru,
             batch,
@@ -273,21 +275,21 @@ impl ReclaimRules {
         } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
         to.add(
-            Of("lru-batch", &[Reclaim], "pages that a CPU keeps back from the lists"),
+            Of("lru-batch", BOTH, "pages that a CPU keeps back from the lists"),
             BATCH,
             batch,
             other.batch,
         );
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon, other.anon);
-        let waits = Of("congestion", &[Reclaim], "how long a request waits for writeback");
+        let waits = Of("congestion", BOTH, "how long a request waits for writeback");
         to.add(waits, CONGESTION, congestion, other.congestion);
-        let shadows = Of("workingset", &[Reclaim], "which evicted pages are noticed when they come back");
+        let shadows = Of("workingset", BOTH, "which evicted pages are noticed when they come back");
         to.add(shadows, WORKINGSET, workingset, other.workingset);
-        let stat = Of("group-stat", &[Reclaim], "how old the figures of groups are that reclaim goes by");
+        let stat = Of("group-stat", BOTH, "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
-        let nodes = Of("shadow-node", &[Reclaim], "how many nodes of shadows a group may have");
+        let nodes = Of("shadow-node", BOTH, "how many nodes of shadows a group may have");
         to.add(nodes, SHADOW_NODE, shadow_node, other.shadow_node);
-        let count = Of("group-count", &[Reclaim], "whether vmstat counts what is reclaimed in a group");
+        let count = Of("group-count", BOTH, "whether vmstat counts what is reclaimed in a group");
         to.add(count, GROUP_COUNT, group_count, other.group_count);
         generations.visit(other.generations, to);
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
@@ -302,7 +304,7 @@ impl ReclaimRules {
         to.add(part, PART_REUSE, part_reuse, other.part_reuse);
         let gone = Of("deferred-split", &[HugePages], "a huge page of which a part goes");
         to.add(gone, DEFERRED_SPLIT, deferred_split, other.deferred_split);
-        let again = Of("protect", &[HugePages], "pages that may be written to again");
+        let again = Of("protect", &[AddressSpaces], "pages that may be written to again");
         to.add(again, PROTECT, protect, other.protect);
     }
 }
