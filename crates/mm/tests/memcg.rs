@@ -239,3 +239,35 @@ fn kernels_before_shadows_notice_nothing() {
     machine.read(&file, 8 * MIB);
     assert_eq!(machine.counted("workingset_refault_file"), 0);
 }
+
+/// A writer waits once a fifth of what its group has and may have is dirty, though the machine has memory for much more; not in a
+/// group without limits, and no more when it has been written.
+#[test]
+fn who_fills_a_group_with_dirty_pages_waits_for_the_disk() {
+    for (max, waits_after) in [(2000, Some(400)), (u32::MAX, None)] {
+        let machine = Machine::new("linux-6.18", 0);
+        if max < u32::MAX {
+            machine.limit(Limit::Max, max);
+        }
+        let mm = &machine.mm;
+        let file = mm.files().new_file(FileKind::Disk);
+        let write = |page| {
+            mm.files().write_file(&file, page, Placement::default()).unwrap();
+            mm.machine().take_slept() > Nanos(0)
+        };
+        let waited = (0..1000).find(|&page| write(page));
+        // A batch that was charged ahead is no room.
+        let is_due = |page: u32| waits_after.is_some_and(|after| page.abs_diff(after) <= 16);
+        assert!(waited.is_none_or(is_due) && waited.is_some() == waits_after.is_some(), "{max}: {waited:?}");
+        assert_eq!(mm.files().take_flush_request() > 0, waited.is_some());
+        while !mm
+            .files()
+            .take_dirty(64)
+            .iter()
+            .map(|&pfn| mm.files().written(&[pfn]))
+            .collect::<Vec<()>>()
+            .is_empty()
+        {}
+        assert!(!write(1000), "all has been written");
+    }
+}

@@ -280,6 +280,11 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     pub(super) fn count_file(self, pfn: Pfn, pages: i64) {
+        self.count_file_in_zone(pfn, pages);
+        self.memcg().count_file(self.lru().page(pfn).group(), pages);
+    }
+
+    fn count_file_in_zone(self, pfn: Pfn, pages: i64) {
         self.own().zone(self.map().frame(pfn).state().zone).file.fetch_add(pages, Relaxed);
     }
 
@@ -335,8 +340,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self.lru().page(to).get();
         state.pages.insert(page.index(), to);
         drop(state);
-        self.count_file(from, -1);
-        self.count_file(to, 1);
+        // Its group has it as before.
+        self.count_file_in_zone(from, -1);
+        self.count_file_in_zone(to, 1);
         self.move_dirty(from, to);
         true
     }

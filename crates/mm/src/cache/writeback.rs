@@ -34,6 +34,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             return;
         }
         let first = self.count_dirty(pfn, 1) == 0;
+        self.memcg().count_pending(page.group(), 1);
         if let Some(file) = self.file(id) {
             file.state.lock_local(self.machine()).dirty.insert(page.index());
         }
@@ -48,6 +49,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let page = self.lru().page(pfn);
         if !page.has(PageFlag::SwapBacked) && page.clear(PageFlag::Dirty) {
             self.count_dirty(pfn, -1);
+            self.memcg().count_pending(page.group(), -1);
         }
     }
 
@@ -108,21 +110,36 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self.knobs().decide_by(self.machine(), by, |ratio| self.dirty_limit(ratio), |limit| dirty > limit)
     }
 
-    /// Waits while more is dirty than `vm.dirty_ratio` allows.
+    /// Waits while more is dirty than `vm.dirty_ratio` allows, on the machine or in the task's group.
     pub(super) fn balance_dirty(self) {
         for _ in 0..PAUSES {
             let DirtyPages { dirty, writeback } = self.dirty_pages();
             let by = (Knob::DirtyRatio, dirty + writeback);
             let limit = |ratio| self.dirty_limit(ratio);
-            if self.knobs().decide_by(self.machine(), by, limit, |limit| dirty + writeback <= limit) {
+            let is_within =
+                self.knobs().decide_by(self.machine(), by, limit, |limit| dirty + writeback <= limit);
+            let is_group_within = self.group_is_within(Knob::DirtyRatio);
+            if is_within && is_group_within {
                 break;
+            }
+            if !is_group_within {
+                self.wake_flusher();
             }
             self.machine().wake(Daemon::Flusher);
             self.machine().block(PAUSE);
         }
+        if !self.group_is_within(Knob::DirtyBackgroundRatio) {
+            self.wake_flusher();
+        }
         if self.wants_writeback() {
             self.machine().wake(Daemon::Flusher);
         }
+    }
+
+    /// Whether no more of the task's group is dirty or being written than the part of it that `ratio` allows.
+    fn group_is_within(self, ratio: Knob) -> bool {
+        let dirt = if self.memcg().in_use() { self.memcg().dirt() } else { None };
+        dirt.is_none_or(|dirt| dirt.pending <= dirt.dirtyable.saturating_mul(self.knobs().get(ratio)) / 100)
     }
 
     /// Reclaim found nothing but dirty pages: all of them are to be written, however few they are.
@@ -182,6 +199,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         for &pfn in pages {
             self.lru().page(pfn).clear(PageFlag::Writeback);
             self.count_writeback(pfn, -1);
+            self.memcg().count_pending(self.lru().page(pfn).group(), -1);
             if self.lru().page(pfn).clear(PageFlag::Reclaim) {
                 self.lru().lru_rotate(pfn);
             }

@@ -10,6 +10,7 @@
 //! above, which this one asks through its ground. Left out: kernel memory other than page tables, v1's own limits.
 
 mod charge;
+mod dirty;
 mod high;
 mod limits;
 mod members;
@@ -20,7 +21,7 @@ mod tree;
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use crate::ground::{AtomicU32, AtomicU64, LockClass, Locked, Machine, Once, Relaxed};
+use crate::ground::{AtomicI64, AtomicU32, AtomicU64, LockClass, Locked, Machine, Once, Relaxed};
 use crate::pages::{PagesGround, door};
 
 pub use limits::Limit;
@@ -96,6 +97,9 @@ struct Group {
     events: [AtomicU64; GroupEvent::COUNT],
     /// How long tasks were kept waiting for `high`, in ns.
     delayed: AtomicU64,
+    /// Its own pages of files, and those of them that are dirty or being written.
+    file: AtomicI64,
+    pending: AtomicI64,
 }
 
 /// The groups of a machine.

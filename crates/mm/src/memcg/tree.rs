@@ -23,6 +23,8 @@ impl Group {
             limits,
             events: Default::default(),
             delayed: zero(),
+            file: Default::default(),
+            pending: Default::default(),
         }
     }
 
