@@ -1,6 +1,7 @@
 //! The machine of a scene: its zones with as much free as its kernel had at the first mark, and what was set.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use mm::knobs::StandsFor;
 use mm::vm::SwapDevice;
@@ -9,7 +10,7 @@ use mm::{
     ZoneKind,
 };
 
-use super::daemons::Woken;
+use super::daemons::Kswapds;
 use super::program::{Code, Line, What, swap_disk};
 use super::settings::Settings;
 use crate::conform::read::capture::{kernel_version, spec};
@@ -18,13 +19,13 @@ use crate::conform::read::zoneinfo::{ZoneInfo, zones};
 
 /// The machine that a scene is played on.
 pub(super) struct Played {
-    pub(super) mm: Mm<Bare>,
+    pub(super) mm: Rc<Mm<Bare>>,
+    pub(super) kswapds: Rc<Kswapds>,
     /// What a page comes to in compressed swap.
     device: SwapDevice,
     /// The disk for swap, in bytes.
     swap_disk: u64,
     pub(super) settings: RefCell<Settings>,
-    pub(super) woken: RefCell<Vec<Woken>>,
     pub(super) flush: Cell<bool>,
     /// How often statistics were brought up to date by the clock.
     pub(super) flushes: Cell<u64>,
@@ -37,7 +38,8 @@ impl Played {
         let swap_disk = swap_disk(sections.need("scene")?);
         let zones = zones(sections.need("zoneinfo")?)?;
         let zones: Vec<ZoneInfo> = zones.into_iter().filter(|zone| zone.managed > 0).collect();
-        let policy = Policy::linux(kernel_version(sections.word("uname"))?);
+        let version = kernel_version(sections.word("uname"))?;
+        let policy = Policy::linux(version);
         let knobs = Knobs::default();
         for &(_, line) in &sections.need("settings")?.lines {
             // What the kernel computed from the machine was set by nobody.
@@ -48,12 +50,13 @@ impl Played {
         }
         let topology = topology(sections, &zones)?;
         let mm = Mm::new(Bare::default(), topology, policy, knobs);
+        let mm = Rc::new(mm.map_err(|error| FormatError::new(0, error))?);
         let mut played = Self {
-            mm: mm.map_err(|error| FormatError::new(0, error))?,
+            kswapds: Kswapds::begin(&mm, version),
+            mm,
             device: device(program),
             swap_disk,
             settings: RefCell::default(),
-            woken: RefCell::default(),
             flush: Cell::default(),
             flushes: Cell::default(),
             to_fill: RefCell::default(),

@@ -24,6 +24,7 @@ mod process;
 mod program;
 mod seen;
 mod settings;
+mod turns;
 mod words;
 
 use super::outcome::FileOutcome;
