@@ -1,4 +1,4 @@
-//! The machine of a scene: its zones with as much free as its kernel had at the first mark, and what was set.
+//! The machine of a scene: its zones with as much free as its kernel had at the first mark, by type (`types`), and what was set.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,13 +6,14 @@ use std::rc::Rc;
 use mm::knobs::StandsFor;
 use mm::vm::SwapDevice;
 use mm::{
-    Bare, CpuSpec, KNOBS, Knob, Knobs, Mm, Node, NodeSpec, Policy, Request, Topology, Urgency, WordSize,
-    ZoneKind,
+    Bare, CpuSpec, KNOBS, Knob, Knobs, MigrateType, Mm, Node, NodeSpec, Policy, Request, Topology, Urgency,
+    WordSize, ZoneKind,
 };
 
 use super::daemons::Kswapds;
 use super::program::{Code, Line, What, swap_disk};
 use super::settings::Settings;
+use super::types::Types;
 use crate::conform::read::capture::{kernel_version, spec};
 use crate::conform::read::sections::{FormatError, Sections};
 use crate::conform::read::zoneinfo::{ZoneInfo, zones};
@@ -29,6 +30,8 @@ pub(super) struct Played {
     pub(super) flush: Cell<bool>,
     /// How often statistics were brought up to date by the clock.
     pub(super) flushes: Cell<u64>,
+    /// Pageblocks by type, as they were at the first mark.
+    types: Types,
     /// What is to be free at the first mark, while that is to come.
     to_fill: RefCell<Vec<ZoneInfo>>,
 }
@@ -59,6 +62,7 @@ impl Played {
             settings: RefCell::default(),
             flush: Cell::default(),
             flushes: Cell::default(),
+            types: Types::of(sections),
             to_fill: RefCell::default(),
         };
         // What a program touches before its first mark is not to be missing twice.
@@ -122,10 +126,12 @@ impl Played {
             node: Some(Node(zone.node)),
             this_node: true,
             urgency: Urgency::Never,
+            migratetype: MigrateType::Movable,
             ..Request::KERNEL
         };
         // What its kernel's one CPU kept is as good as free; of several, others' is not to be had.
         let kept = if let [pageset] = zone.pagesets[..] { pageset.count.into() } else { 0 };
+        self.types.make(&self.mm, ours, ours.free_pages_exact().saturating_sub(zone.free + kept));
         while ours.free_pages_exact() > zone.free + kept && self.mm.alloc(request).is_ok() {}
     }
 }

@@ -25,6 +25,7 @@ mod program;
 mod seen;
 mod settings;
 mod turns;
+mod types;
 mod words;
 
 use super::outcome::FileOutcome;
