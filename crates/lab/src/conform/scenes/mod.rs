@@ -24,6 +24,8 @@ mod process;
 mod program;
 mod seen;
 mod settings;
+mod turns;
+mod types;
 mod words;
 
 use super::outcome::FileOutcome;

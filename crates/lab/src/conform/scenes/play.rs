@@ -425,6 +425,7 @@ impl Player {
             self.step(at, ROUND_STEPS)?;
             self.machine.mm.collapses().khugepaged();
         }
+        self.machine.kswapds.idle();
         // That long at least.
         let slept = process.at.0.saturating_add(ms.saturating_mul(1_000_000));
         self.pass_to(process, at.stretch.after(1, 1).max(Nanos(slept)));
@@ -452,6 +453,7 @@ impl Player {
         self.pass_to(process, said);
         process.hints.pass(process.at);
         self.run_daemons();
+        self.machine.kswapds.idle();
         let counters = process.space.counters();
         let now = (counters.minor, counters.major);
         let faults = process.last.map(|last| (now.0 - last.0, now.1 - last.1));
