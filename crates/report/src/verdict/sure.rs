@@ -17,32 +17,35 @@ pub fn sure(style: Style, runs: &[Run]) -> String {
     }
 }
 
-/// `times of page lists and slabs: why`, of the mechanisms whose label is `weakest`, with the first one's reason.
+/// `times of page lists, slabs: why`, of the mechanisms whose label is `weakest`, with the first one's reason.
 fn of_mechanisms(runs: &[Run], weakest: Confidence) -> Option<String> {
-    let mut found: Vec<(&'static str, &'static str, &Label)> = vec![];
+    let mut first: Option<&Label> = None;
+    // What is so of each: counts, times.
+    let mut found: Vec<(&'static str, [bool; 2])> = vec![];
     for run in runs {
         for mechanism in Mechanism::ALL {
             let Some(of) = run.labels.get(mechanism.name()) else { continue };
-            for (what, label) in [("counts", Some(&of.counts)), ("times", of.times.as_ref())] {
+            for (what, label) in [Some(&of.counts), of.times.as_ref()].into_iter().enumerate() {
                 let Some(label) = label.filter(|label| label.label == weakest) else { continue };
-                if !found.iter().any(|&(other, of, _)| (other, of) == (what, mechanism.words())) {
-                    found.push((what, mechanism.words(), label));
+                first.get_or_insert(label);
+                match found.iter_mut().find(|(name, _)| *name == mechanism.words()) {
+                    Some((_, is_so)) => is_so[what] = true,
+                    None => found.push((mechanism.words(), [what == 0, what == 1])),
                 }
             }
         }
     }
-    let (_, _, first) = *found.first()?;
-    let mut names: Vec<String> = vec![];
-    for (what, of, _) in &found {
-        match names.iter_mut().find(|name| name.ends_with(&format!(" of {of}"))) {
-            // Both are.
-            Some(name) => (*of).clone_into(name),
-            None => names.push(format!("{what} of {of}")),
-        }
+    let mut parts: Vec<String> = vec![];
+    while let Some(&(_, kind)) = found.first() {
+        let (same, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, of)| *of == kind);
+        found = others;
+        let names: Vec<&str> = same.into_iter().map(|(name, _)| name).collect();
+        let names = match names.len() {
+            1..=2 => names.join(", "),
+            many => format!("{}, {} more", names[0], many - 1),
+        };
+        let what = if kind == [true; 2] { "" } else { ["times of ", "counts of "][usize::from(kind[0])] };
+        parts.push(format!("{what}{names}"));
     }
-    let others = match names.len() {
-        1..=3 => names.join(", "),
-        many => format!("{} and {} more", names[..2].join(", "), many - 2),
-    };
-    Some(format!("{others}: {}", first.reason))
+    Some(format!("{}: {}", parts.join(", "), first?.reason))
 }

@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::units::{duration, memory, rate};
 
 const LEFT: f64 = 112.0;
-const RIGHT: f64 = 4.0;
+const RIGHT: f64 = 24.0;
 /// Height of a mapping's line, and of what its cells fill at most.
 const LINE: f64 = 17.0;
 const FULL: f64 = 14.0;
@@ -101,7 +101,7 @@ fn legend(drawing: &mut Drawing) {
     drawing.text(Anchor::Start, "tick", [0.0, 12.0], "walks/s of a page:");
     let least = ["below".to_owned()].into_iter().chain(STEPS.iter().map(|(_, least)| format!("{least}+")));
     for (step, said) in least.enumerate() {
-        let (cell, x) = (Cell::Step(step), 130.0 + 48.0 * step as f64);
+        let (cell, x) = (Cell::Step(step), 118.0 + 46.0 * step as f64);
         drawing.path(cell.class(), &bar([x, 14.0], 8.0, cell.height()));
         drawing.text(Anchor::Start, "tick", [x + 11.0, 12.0], &said);
     }
