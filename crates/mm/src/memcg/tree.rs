@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{Group, GroupEvent, GroupId, Limit, MOST_GROUPS, MemcgDoor, MemcgGround};
-use crate::ground::{AtomicU64, Machine, Nanos, Relaxed, TaskId};
+use crate::ground::{AtomicI64, AtomicU64, Machine, Nanos, Relaxed, TaskId};
 
 /// How often the kernel brings the statistics of groups up to date by itself.
 const FLUSH_TIME: u64 = 2_000_000_000;
@@ -23,8 +23,8 @@ impl Group {
             limits,
             events: Default::default(),
             delayed: zero(),
-            file: Default::default(),
-            pending: Default::default(),
+            file: AtomicI64::new(0),
+            pending: AtomicI64::new(0),
         }
     }
 
