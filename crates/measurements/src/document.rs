@@ -108,7 +108,7 @@ pub struct Run {
     pub workload: String,
     /// The machine profile's name.
     pub machine: String,
-    /// The profile's digest, [`sim::Profile::digest`]: another one is another machine of that name. Empty where no profile
+    /// The profile's digest, `sim::Profile::digest`: another one is another machine of that name. Empty where no profile
     /// was simulated.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub machine_digest: String,
