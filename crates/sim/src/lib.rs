@@ -36,7 +36,7 @@ mod time;
 mod tlb;
 
 pub use accesses::{AccessMix, Pattern};
-pub use aside::{Aside, Pause};
+pub use aside::{Aside, put_aside};
 pub use costs::{Path, Traffic};
 pub use engine::run::{Ended, RunSummary, Sim};
 pub use engine::{Passing, SimOptions, SpanRecord};

@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 use mm::bare::Moment;
 use mm::version::Version;
 use mm::{Bare, Chore, Cpu, Daemon, GroupId, Machine, Mm, Nanos, Node, Span, SwapIo};
-use sim::{Aside, Pause};
+use sim::{Aside, put_aside};
 
 use super::play::Player;
 use super::turns::{At, Preemption, Turns};
@@ -49,7 +49,6 @@ struct Kswapd {
 pub(super) struct Kswapds {
     mm: Weak<Mm<Bare>>,
     nodes: Vec<RefCell<Kswapd>>,
-    pause: Pause,
     /// What a page costs that is looked at.
     a_page: u64,
     /// The one that works.
@@ -80,7 +79,6 @@ impl Kswapds {
         let all = Rc::new(Self {
             mm: Rc::downgrade(mm),
             nodes: mm.topology().nodes.iter().map(kswapd).collect(),
-            pause: Pause::default(),
             a_page: if version < Version::new(6, 16) { A_PAGE } else { OF_A_BLOCK },
             works: Cell::default(),
             part: Cell::default(),
@@ -130,7 +128,7 @@ impl Kswapds {
                     kswapd.until = Some(kswapd.turns.now().saturating_add(at_most.0 as i64));
                     kswapd.is_awake = false;
                 }
-                self.pause.put_aside();
+                put_aside();
             }
             return;
         }
@@ -144,7 +142,7 @@ impl Kswapds {
                 kswapd.gives_way
             };
             if gives_way && !mm.machine().holds_lock() {
-                self.pause.put_aside();
+                put_aside();
             }
         }
     }
@@ -235,7 +233,7 @@ impl Kswapds {
         let work = { self.of(node).borrow_mut().work.take() };
         let mut work = work.unwrap_or_else(|| {
             let mm = Rc::downgrade(mm);
-            Aside::new(&self.pause, move || {
+            Aside::new(move || {
                 if let Some(mm) = mm.upgrade() {
                     mm.reclaim().kswapd(node);
                 }
