@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Tune(Tune),
     /// Replay many recordings on many machines with many settings, each once, here or on a cluster
     Sweep(Sweep),
-    /// Compare the allocator with captures and traces of stock kernels
+    /// Compare mm with captures, traces and scenes of stock kernels
     Conform(Conform),
     /// Simulate published experiments and print each figure beside the published one
     Lab(Lab),

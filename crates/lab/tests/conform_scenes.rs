@@ -26,6 +26,28 @@ fn assert_played(scene: &str, compared: u64, different: &[&str]) {
     assert_eq!((outcome.compared, outcome.equal), (compared, compared - different.len() as u64), "{scene}");
 }
 
+/// Scenes of which no test says more: each is what the table of evidence says.
+#[test]
+fn the_others_are_what_labels_rest_on() {
+    for scene in [
+        "anon-zram-150-mglru",
+        "compaction",
+        "compaction-7.2",
+        "compaction-tight",
+        "deferred-split",
+        "deferred-split-6.18",
+        "khugepaged-6.18",
+        "madvise",
+        "mix-max-mglru-7.2",
+        "oom",
+        "virtio-mix",
+        "zone-reclaim-classic",
+        "zone-reclaim-mglru",
+    ] {
+        play(scene);
+    }
+}
+
 #[test]
 fn writes_strides_and_zeros_with_and_without_huge_pages() {
     assert_played("thp-stride-always", 27, &[]);

@@ -75,7 +75,7 @@ fn kernels<'a>(held: impl Iterator<Item = &'a Held>) -> Vec<&'a str> {
 fn short_scenes(table: &Table) -> String {
     let mut out = format!(
         "\n## Counters where memory was short\nScenes of stock kernels, played by their own programs (`freehold conform`): counters of vmstat and of groups of which the kernel \
-         counted over 1,000, but for those that a constant was chosen by. *Stayed*: by how many points of an eighth of a region or file those pages differ that are still in memory.\n\n\
+         counted over 1,000, each figure once, but for those that a constant was chosen by. *Stayed*: by how many points of an eighth of a region or file those pages differ that are still in memory.\n\n\
          | mechanism | kernel | scenes | counters {SHORT_COLUMNS}"
     );
     for mechanism in Mechanism::ALL {

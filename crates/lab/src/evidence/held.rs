@@ -3,7 +3,7 @@
 //! Of captures and traces the table has sums, for every figure is equal or not. Of scenes it has each by itself: where memory was short, a
 //! figure is near or far, and a test that plays one scene can hold it against its own lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,8 @@ pub struct Held {
     pub compared: u64,
     /// Those that were equal.
     pub equal: u64,
-    /// Errors of a scene's counters where memory was short and the kernel counted over 1,000: parts of its count, in order.
+    /// Errors of a scene's counters where memory was short and the kernel counted over 1,000: parts of its count, in order; each figure once,
+    /// whatever names it has.
     #[serde(default)]
     pub errors: Vec<f64>,
     /// Of a scene's regions and files, in how much of an eighth those pages differ that stayed, on average: a part, in order.
@@ -131,11 +132,16 @@ pub fn of_scene(outcome: &FileOutcome) -> Vec<Held> {
     let short = outcome.kept_by.unwrap_or(Mechanism::Reclaim);
     let fitted = FITTED.iter().filter(|(of, _)| *of == scene).flat_map(|(_, counters)| *counters);
     let fitted: Vec<&str> = fitted.copied().collect();
+    let mut seen = BTreeSet::new();
     for row in &outcome.counters {
         // A group's counters come after its name.
         let counter = row.counter.rsplit(": ").next().unwrap_or(&row.counter);
         // Counted from the first kill on, not from 1,000: that is right or wrong.
         if fitted.contains(&counter) || counter.ends_with("oom_kill") {
+            continue;
+        }
+        // The same counts on both sides are one figure under two names: a group's that is all of the machine's, kswapd's that are all of files.
+        if !seen.insert((row.kernel, row.freehold)) {
             continue;
         }
         let mechanism = if counter.starts_with("numa_") { Mechanism::Promotion } else { short };
