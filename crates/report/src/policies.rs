@@ -1,5 +1,6 @@
 //! Policies and what their rules say: `freehold policies`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use lab::evidence::{Check, Held};
@@ -49,10 +50,13 @@ fn held_table(held: &[Held]) -> Table {
         said.push(key);
         let alike = held.iter().filter(|other| (other.policy.as_str(), other.check) == key);
         let sum = |figure: fn(&Held) -> u64| alike.clone().map(figure).sum::<u64>().to_string();
-        // A file tells of several mechanisms.
-        let files = alike.clone().map(|of| of.files).max().unwrap_or_default().to_string();
+        // A file tells of several mechanisms; scenes are files of their own.
+        let scenes: BTreeSet<&str> = alike.clone().map(|of| of.scene.as_str()).collect();
+        let most = alike.clone().map(|of| of.files).max().unwrap_or_default();
+        let files = most.max(scenes.len() as u64).to_string();
         let (equal, compared) = (sum(|of| of.equal), sum(|of| of.compared));
-        let mechanisms: Vec<&str> = alike.map(|of| of.mechanism.words()).collect();
+        let mechanisms: BTreeSet<Mechanism> = alike.map(|of| of.mechanism).collect();
+        let mechanisms: Vec<&str> = mechanisms.into_iter().map(Mechanism::words).collect();
         let (policy, check) = (of.policy.clone(), of.check.name().to_owned());
         table.row([policy, check, files, equal, compared, mechanisms.join(", ")]);
     }
@@ -122,5 +126,29 @@ fn range(origin: Origin) -> String {
         Origin::Kernels { since: Some(since), before: Some(before) } => {
             format!("from {since}, before {before}")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::evidence::Table as Evidence;
+
+    use super::*;
+
+    #[test]
+    fn scenes_of_a_kernel_are_one_row_that_names_each_mechanism_once() {
+        let of = |scene: &str, mechanism: &str, equal: u64| {
+            format!(
+                "[[held]]\npolicy = 'linux-6.12'\nmechanism = '{mechanism}'\ncheck = 'scenes'\nscene = '{scene}'\nfiles = 1\ncompared = 9\n\
+                 equal = {equal}\n"
+            )
+        };
+        let rows = [("a", "huge-pages", 9), ("a", "address-spaces", 8), ("b", "huge-pages", 7)];
+        let table =
+            Evidence::parse(&rows.map(|(scene, mechanism, equal)| of(scene, mechanism, equal)).concat());
+        insta::assert_snapshot!(held_table(&table.unwrap().held).text(0, 100), @"
+        policy      by      files  equal  of  of which mechanisms
+        linux-6.12  scenes      2     24  27  address spaces, huge pages
+        ");
     }
 }

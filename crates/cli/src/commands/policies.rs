@@ -35,9 +35,12 @@ fn listed(held: &[Held]) -> Value {
             "policy": held.policy,
             "check": held.check.name(),
             "mechanism": held.mechanism.name(),
+            "scene": held.scene,
             "files": held.files,
             "compared": held.compared,
             "equal": held.equal,
+            "errors": held.errors,
+            "stayed": held.stayed,
         })
     };
     let part = |part: &mm::policy::parts::Part| json!({ "name": part.name, "meaning": part.meaning, "freehold": part.is_in_freehold() });

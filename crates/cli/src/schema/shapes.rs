@@ -196,8 +196,10 @@ fn knobs() -> Value {
 }
 
 fn policies() -> Value {
-    let mut held = all_of(&["policy", "check", "mechanism"], &text());
+    // `scene` is empty of captures and traces, which have no parts that are near.
+    let mut held = all_of(&["policy", "check", "mechanism", "scene"], &text());
     held.extend(all_of(&["files", "compared", "equal"], &count()));
+    held.extend(all_of(&["errors", "stayed"], &list(&number())));
     object(&[
         ("oldest", text()),
         ("newest", text()),
