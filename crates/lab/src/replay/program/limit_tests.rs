@@ -183,3 +183,11 @@ fn generations_act_where_something_is_reclaimed_and_are_refused_where_nothing_is
     let said = forced[1].knob_uses["lru_gen.enabled"].sentence();
     assert!(said.starts_with("never consulted: memory never ran short, and nothing was reclaimed"), "{said}");
 }
+
+#[test]
+fn a_node_is_not_reclaimed_where_there_is_memory_for_all() {
+    let source = Source::Program(program("one"));
+    let settings = vec![Setting::of_all(Knob::ZoneReclaimMode, vec![0, 1])];
+    let refused = replay_all(&source, &[Plan { settings, ..plan() }], &|_| {}).unwrap_err().to_string();
+    assert!(refused.starts_with("vm.zone_reclaim_mode cannot act here: memory never ran short"), "{refused}");
+}

@@ -296,7 +296,7 @@ knobs! {
         max: 7,
         meaning: "Bits: 1 a request frees pages of a near node's files before it asks the next zone, 2 dirty ones too, 4 mapped ones too",
         stands_for: Sysctl("/proc/sys/vm/zone_reclaim_mode"),
-        needs: &[Spaces],
+        needs: &[Spaces, Reclaim],
         leaves: Leaves::Evicted,
     }
     MinUnmappedRatio: MAINLINE {
@@ -305,7 +305,7 @@ knobs! {
         max: 100, default: 1, unit: "percent",
         meaning: "Where vm.zone_reclaim_mode is set, a node with fewer pages of files than this part of its memory is left alone",
         stands_for: Sysctl("/proc/sys/vm/min_unmapped_ratio"),
-        needs: &[Spaces, RECLAIMS_NODE],
+        needs: &[Spaces, RECLAIMS_NODE, Reclaim],
         compares: Compares::Memory("a node's files"),
     }
     ExtfragThreshold: MAINLINE {
