@@ -94,7 +94,7 @@ proptest! {
         // 96 simulations of 1296 settings: a thirteenth of trying each once.
         let raced = race(&space(), &judge, &mut bench, &course(96, seed)).unwrap();
         prop_assert!(bench.spent() <= 110_000, "{}", bench.spent());
-        prop_assert!(raced.levels.iter().all(|level| level.used && level.agreement > 0.9), "{:?}", raced.levels);
+        prop_assert!(raced.levels.iter().all(|level| level.used && level.agreement > 0.7), "{:?}", raced.levels);
         drop(bench);
         let found = bowl.truth(&raced.finalists[0]);
         let better = every().iter().filter(|setting| bowl.truth(setting) < found).count();
