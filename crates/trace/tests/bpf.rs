@@ -85,15 +85,14 @@ fn programs_record_what_perf_records() {
     }
     // Addresses that are drawn at random decide a few page tables and faults, interrupts whose time frees fall on. What is taken from the zones and given back
     // depends on what per-CPU lists held before, and switches on who else ran.
-    for kind in
-        ["fault", "page_alloc", "page_free", "page_free_batched", "file_read", "file_add", "file_drop"]
-    {
+    for kind in ["fault", "page_alloc", "page_free", "file_read", "file_add", "file_drop"] {
         let (ours, perfs) = (count(&by_programs, kind), count(&by_perf, kind));
         assert!(ours.abs_diff(perfs) <= 20 + perfs / 50, "{kind}: {ours} by programs, {perfs} by perf");
     }
     assert!(count(&by_programs, "fault") >= 6000 && count(&by_programs, "switch") > 0, "{by_programs:?}");
     assert!(count(&by_programs, "zone_locked") > 0, "{by_programs:?}");
     assert_eq!(count(&by_programs, "lost"), 0);
+    assert_eq!(count(&by_programs, "page_free_batched"), 0, "what programs do to their memory says it");
 }
 
 #[test]

@@ -124,20 +124,18 @@ struct Tracepoints {
 fn tracepoints(options: &RecordOptions) -> Result<Tracepoints, RecordError> {
     let tracefs = mount::find()?;
     let mut found = Tracepoints { schema: Schema::default(), found: vec![], missing: vec![] };
-    for &group in &options.groups {
-        for name in group.tracepoints() {
-            match mount::read_format(&tracefs, name) {
-                Ok(format) => {
-                    found.schema.add(&format).map_err(RecordError::Missing)?;
-                    found.found.push((name.to_owned(), format.id));
-                }
-                Err(RecordError::Missing(why)) => match group.absence(name) {
-                    Absence::Fails => return Err(RecordError::Missing(why)),
-                    Absence::IsTold => found.missing.push(name.to_owned()),
-                    Absence::IsFine => {}
-                },
-                Err(error) => return Err(error),
+    for (group, name) in Group::tracepoints_of(&options.groups) {
+        match mount::read_format(&tracefs, name) {
+            Ok(format) => {
+                found.schema.add(&format).map_err(RecordError::Missing)?;
+                found.found.push((name.to_owned(), format.id));
             }
+            Err(RecordError::Missing(why)) => match group.absence(name) {
+                Absence::Fails => return Err(RecordError::Missing(why)),
+                Absence::IsTold => found.missing.push(name.to_owned()),
+                Absence::IsFine => {}
+            },
+            Err(error) => return Err(error),
         }
     }
     if !found.schema.knows_gfp() {

@@ -71,6 +71,17 @@ impl Group {
         }
     }
 
+    /// Tracepoints of these groups, each with its group. Of pages that are freed together the kernel speaks twice. Which of them come
+    /// together matters to a replay of page events alone; where address spaces are recorded, what is done to these says it, and a
+    /// sixth of what recording costs a program that faults is saved.
+    pub(crate) fn tracepoints_of(groups: &BTreeSet<Self>) -> impl Iterator<Item = (Self, &'static str)> {
+        let repeats = groups.contains(&Self::Space);
+        groups
+            .iter()
+            .flat_map(|&group| group.tracepoints().map(move |name| (group, name)))
+            .filter(move |(_, name)| !(repeats && *name == REPEATS_FREES))
+    }
+
     /// Reads names joined by commas, such as `page,sched`.
     ///
     /// # Errors
@@ -79,6 +90,9 @@ impl Group {
         names.split(',').map(|name| name.trim().parse()).collect()
     }
 }
+
+/// Repeats frees.
+const REPEATS_FREES: &str = "kmem:mm_page_free_batched";
 
 /// Whether it is a call about nodes, which a kernel without several nodes does not have, nor an old one all of them: then nobody makes
 /// such calls.
@@ -95,5 +109,23 @@ impl FromStr for Group {
         let known = || Self::ALL.map(Self::name).join(", ");
         let found = Self::ALL.into_iter().find(|group| group.name() == name);
         found.ok_or_else(|| format!("there is no group of events {name:?}; there are {}", known()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frees_are_said_twice_only_where_pages_are_all_that_is_recorded() {
+        let repeats = |groups: &[Group]| {
+            let groups = groups.iter().copied().collect();
+            Group::tracepoints_of(&groups).any(|(group, name)| group == Group::Page && name == REPEATS_FREES)
+        };
+        assert!(repeats(&[Group::Page]));
+        assert!(repeats(&[Group::Page, Group::Sched, Group::Slab]));
+        assert!(!repeats(&Group::DEFAULT));
+        assert!(!repeats(&Group::ALL));
+        assert!(!repeats(&[Group::Space, Group::File]));
     }
 }
