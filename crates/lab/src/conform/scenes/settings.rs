@@ -18,6 +18,8 @@ pub(super) struct Settings {
 
 /// Where groups are.
 const GROUPS: &str = "/sys/fs/cgroup/";
+/// What a group's limit counts as, in operations: it may take that long.
+const LIMIT_STEPS: u64 = 500;
 
 impl Player {
     pub(super) fn set(
@@ -106,6 +108,8 @@ impl Player {
             self.refused(at, "limit");
             return Ok(());
         };
+        // Reclaim in which nothing can go looks at the group's lists a hundred times.
+        self.step(at, LIMIT_STEPS)?;
         let pages = bytes.map_or(u64::MAX, |bytes| bytes / PAGE);
         if let Some(limit) = Limit::ALL.into_iter().find(|limit| limit.name() == knob) {
             return self.set_limit(process, group, (limit, pages));
