@@ -18,7 +18,7 @@ pub(super) struct Settings {
 
 /// Where groups are.
 const GROUPS: &str = "/sys/fs/cgroup/";
-/// What a group's limit counts as, in operations: it may take that long.
+/// What writing a group's limit counts as, in operations; a bound for how long a play may last, and no cost that a kernel has.
 const LIMIT_STEPS: u64 = 500;
 
 impl Player {
@@ -108,7 +108,7 @@ impl Player {
             self.refused(at, "limit");
             return Ok(());
         };
-        // Reclaim in which nothing can go looks at the group's lists a hundred times.
+        // Where nothing can go, reclaim goes through the group's lists again and again before it gives up.
         self.step(at, LIMIT_STEPS)?;
         let pages = bytes.map_or(u64::MAX, |bytes| bytes / PAGE);
         if let Some(limit) = Limit::ALL.into_iter().find(|limit| limit.name() == knob) {

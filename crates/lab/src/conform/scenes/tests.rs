@@ -53,6 +53,7 @@ fn what_would_never_end_is_cut() {
         ("map x 4K\nrepeat 4000000000\ntouch x\nend", "more than 400000 steps are not played"),
         ("repeat 4000000000\nend", "more than 400000 steps are not played"),
         ("sleep 4000000000", "more than 400000 steps are not played"),
+        ("cgroup g\nrepeat 1000\nlimit max 64M\nend", "more than 400000 steps are not played"),
         ("map x 20G", "regions and files of more than 8 GiB are not played"),
         ("repeat 1000\nspawn\nsleep 1\nrepeat 1000\nend\nend\nend", "more than"),
     ] {
