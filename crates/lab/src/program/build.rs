@@ -1,5 +1,6 @@
 //! From a recording to a program, event by event.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 
 use mm::Cpu;
@@ -12,6 +13,7 @@ use super::counts::Counted;
 use super::files::Files;
 use super::heat::{self, HeatMaps};
 use super::layout::{BackedBy, Layout, Touched};
+use super::order::{At, Order};
 use super::races::{Races, TouchStep};
 use super::said::{Meant, advised, said_of_nodes};
 use super::steps::{
@@ -74,6 +76,9 @@ pub(super) struct Builder {
     layouts: Vec<Layout>,
     files: Files,
     races: Races,
+    order: Order,
+    /// Processes of several tasks.
+    threaded: BTreeSet<u32>,
     looks: Looks,
     heat: HeatMaps,
     /// When the first event was.
@@ -83,13 +88,17 @@ pub(super) struct Builder {
 impl Builder {
     /// For a recording with these tasks and names.
     pub(super) fn new(name: &str, tasks: Vec<Task>, names: Vec<String>, costs: KernelCosts) -> Self {
+        let mut pids = BTreeSet::new();
+        let threaded = tasks.iter().filter(|task| task.in_workload && !pids.insert(task.pid));
         Self {
+            threaded: threaded.map(|task| task.pid).collect(),
             program: Program { name: name.to_owned(), ..Program::default() },
             costs,
             tracks: tasks.into_iter().map(Track::new).collect(),
             layouts: vec![],
             files: Files::new(names),
             races: Races::default(),
+            order: Order::default(),
             looks: Looks::default(),
             heat: HeatMaps::default(),
             begun: None,
@@ -243,11 +252,45 @@ impl Builder {
         }
         self.fault_on_file(&found, page, touch);
         let price = self.price(&found, touch);
-        let track = &mut self.tracks[task];
-        track.touched += 1;
+        let is_threaded = self.is_threaded(task);
+        if let Some(before) = self.order.before_touch(space, page, task) {
+            self.wait_for(task, before);
+        }
+        self.tracks[task].touched += 1;
         self.step(task, Doing::Touches { page, touch, company: Company::Alone });
-        self.note_race(TouchStep { space, page, time, task, step: self.tracks[task].last_step() });
+        let step = self.tracks[task].last_step();
+        if is_threaded {
+            self.order.touched(space, page, At { task, step });
+        }
+        self.note_race(TouchStep { space, page, time, task, step });
         self.tracks[task].clock.owe(price);
+    }
+
+    /// Whether others have the task's address space, too.
+    fn is_threaded(&self, task: usize) -> bool {
+        self.threaded.contains(&self.tracks[task].recorded.pid)
+    }
+
+    /// The task goes on when the step `before` of another is done.
+    fn wait_for(&mut self, task: usize, before: At) {
+        let signal = self.tracks[before.task].passes(before.step as u32, &mut self.program.signals);
+        self.step(task, Doing::Awaits(signal));
+    }
+
+    /// The task makes a call that takes pages of `space` away, or brings them.
+    fn change(&mut self, task: usize, space: usize, call: Call) {
+        let changed = call.changes().into_iter().flatten().filter(|_| self.is_threaded(task));
+        let changed: Vec<PageRange> = changed.collect();
+        for &range in &changed {
+            for before in self.order.before_change(space, range, task) {
+                self.wait_for(task, before);
+            }
+        }
+        self.call(task, call);
+        let step = self.tracks[task].last_step();
+        for range in changed {
+            self.order.changed(space, range, At { task, step });
+        }
     }
 
     /// A fault has become a step: one that came just before, on the same page, was under way when it began.
@@ -338,7 +381,7 @@ impl Builder {
                 (Call::Map(map), EventKind::Map { flags, .. }) if flags.contains(MapFlags::BEFORE) => {
                     self.was_there(task, Before::Mapped(map));
                 }
-                _ => self.call(task, call),
+                _ => self.change(task, space, call),
             }
         }
     }

@@ -5,6 +5,7 @@
 //!   recording ─▶ build ─┬─ track    a task, with the steps that it has so far
 //!                       ├─ clock    how much of the time between events was the task's own
 //!                       ├─ waits    who woke whom, and what was sleep
+//!                       ├─ order    which thread came before which to the same pages
 //!                       ├─ accesses how often it walked to its pages, by looks at accessed bits
 //!                       ├─ heat     the same as a map over time, to be shown
 //!                       ├─ layout   what is mapped where, by the recording's addresses
@@ -27,6 +28,7 @@ mod counts;
 mod files;
 mod heat;
 mod layout;
+mod order;
 mod races;
 mod said;
 mod steps;

@@ -209,6 +209,8 @@ pub struct TaskProgram {
     pub ran_on: Vec<(u32, Cpu)>,
     /// How often its process walked to its pages, from which step on; empty where that was not looked at.
     pub walked: Vec<WalkedFrom>,
+    /// Steps that others wait for, with the signal that is given when the step is done. Ascending.
+    pub awaited: Vec<(u32, SignalId)>,
 }
 
 /// A recorded program.
@@ -266,10 +268,30 @@ pub enum Before {
     Touched(PageRange, Touch),
 }
 
+impl Call {
+    /// The ranges of whose pages it takes some away, or maps what was not there.
+    pub(super) fn changes(&self) -> [Option<PageRange>; 2] {
+        match *self {
+            Self::Map(MapCall { range, .. })
+            | Self::Unmap(range)
+            | Self::Advise { range, advice: Advice::DontNeed } => [Some(range), None],
+            Self::Remap { from, to } => [Some(from), Some(to)],
+            _ => [None; 2],
+        }
+    }
+}
+
 impl TaskProgram {
     /// A task that does nothing yet.
     pub(super) fn new(name: String) -> Self {
-        Self { name, begins: Begins::AsThread, steps: vec![], ran_on: vec![], walked: vec![] }
+        Self {
+            name,
+            begins: Begins::AsThread,
+            steps: vec![],
+            ran_on: vec![],
+            walked: vec![],
+            awaited: vec![],
+        }
     }
 }
 

@@ -27,7 +27,16 @@ fn task(pid: u32, in_workload: bool) -> Task {
 
 /// The program of these events, at these times, by these tasks.
 fn program(events: &[(u64, u32, EventKind)]) -> Program {
-    let tasks = vec![task(10, true), task(11, true), task(12, false)];
+    made_of(vec![task(10, true), task(11, true), task(12, false)], events)
+}
+
+/// The same, where the first two tasks are threads of one process.
+fn program_of_threads(events: &[(u64, u32, EventKind)]) -> Program {
+    let thread = Task { pid: 10, ..task(11, true) };
+    made_of(vec![task(10, true), thread, task(12, false)], events)
+}
+
+fn made_of(tasks: Vec<Task>, events: &[(u64, u32, EventKind)]) -> Program {
     let names = ["", "8:1:7 /usr/bin/cc", "8:1:7", "0:1:3 /dev/zero (deleted)"].map(str::to_owned);
     let mut builder = Builder::new("made", tasks, names.to_vec(), COSTS);
     for &(time, task, kind) in events {
@@ -115,6 +124,29 @@ fn a_child_has_a_copy_and_a_thread_the_same() {
     let thread = start(0x100);
     assert_eq!(thread.tasks[1].begins, Begins::AsThread);
     assert_eq!(thread.omissions["faults_outside_of_mappings"], 1, "the child unmapped it for both");
+}
+
+#[test]
+fn what_a_thread_takes_away_stays_between_the_touches_of_the_others() {
+    let gives_back = |address, pages| EventKind::Advise { address, pages, advice: 4, nodes: 0, took_ns: 0 };
+    let made = program_of_threads(&[
+        (0, SHELL, EventKind::Exec),
+        (1_000, SHELL, map(HEAP, 8, RW)),
+        (2_000, SHELL, EventKind::Fork { child: TaskId(CHILD), flags: 0x100, took_ns: 0 }),
+        (3_000, SHELL, fault(HEAP, WRITE)),
+        (4_000, SHELL, fault(HEAP + 0x4000, WRITE)),
+        (5_000, CHILD, gives_back(HEAP, 4)),
+        (6_000, SHELL, fault(HEAP, WRITE)),
+        (7_000, SHELL, fault(HEAP + 0x1000, WRITE)),
+        (8_000, CHILD, gives_back(HEAP + 0x6000, 1)),
+    ]);
+    let touch =
+        |pages| Doing::Touches { page: heap_page().add(pages), touch: Touch::Write, company: Company::Alone };
+    let [owner, other] = &made.tasks[..] else { panic!("{} tasks", made.tasks.len()) };
+    assert_eq!(doings(owner)[3..8], [touch(0), touch(4), Doing::Awaits(SignalId(1)), touch(0), touch(1)]);
+    assert_eq!(owner.awaited, [(3, SignalId(0))]);
+    assert_eq!(doings(other)[..3], [Doing::Awaits(SignalId(0)), Doing::Calls(2), Doing::Calls(3)]);
+    assert_eq!(other.awaited, [(1, SignalId(1))]);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! A task of the recording, on its way to becoming one of the program: its clock, and the steps that it has so far.
 
+use std::collections::BTreeMap;
+
 use mm::Cpu;
 use mm::vm::Vpn;
 use trace::Task;
 
 use super::accesses::WalkedFrom;
 use super::clock::Clock;
-use super::steps::{Begins, Company, Doing, Step, TaskProgram};
+use super::steps::{Begins, Company, Doing, SignalId, Step, TaskProgram};
 use crate::recorded::TaskRef;
 
 /// A task of the recording, on its way to becoming one of the program.
@@ -29,6 +31,8 @@ pub(super) struct Track {
     pub(super) last_fault: Option<(Vpn, u32)>,
     /// Its steps when accessed bits were looked at last.
     looked_at: u32,
+    /// Steps that others wait for.
+    awaited: BTreeMap<u32, SignalId>,
 }
 
 impl Track {
@@ -45,6 +49,7 @@ impl Track {
             heard: vec![],
             last_fault: None,
             looked_at: 0,
+            awaited: BTreeMap::new(),
         }
     }
 
@@ -87,6 +92,14 @@ impl Track {
         }
     }
 
+    /// The signal that its step `step` is done, one of `signals` so far.
+    pub(super) fn passes(&mut self, step: u32, signals: &mut u32) -> SignalId {
+        *self.awaited.entry(step).or_insert_with(|| {
+            *signals += 1;
+            SignalId(*signals - 1)
+        })
+    }
+
     /// Own time since the last step as far as a step can hold it; steps before it hold the rest.
     fn own_below_a_step(&mut self) -> u32 {
         let mut own = self.clock.take_own();
@@ -127,6 +140,7 @@ impl Track {
 
     pub(super) fn finish(mut self) -> TaskProgram {
         self.push_own();
+        self.program.awaited = self.awaited.into_iter().collect();
         self.program
     }
 }

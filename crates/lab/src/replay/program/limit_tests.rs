@@ -37,6 +37,7 @@ fn program(name: &str) -> Arc<Program> {
         begins,
         steps,
         ran_on: vec![],
+        awaited: vec![],
         walked: vec![],
     };
     let waits = vec![step(0, Doing::Awaits(SignalId(0)))];

@@ -37,6 +37,7 @@ fn mover(name: &str, ms: u32) -> Program {
             steps,
             ran_on,
             walked: vec![],
+            awaited: vec![],
         }],
         calls: vec![Call::Exec, Call::Map(map)],
         before: vec![vec![]],
@@ -213,6 +214,7 @@ fn policies_that_cannot_be_carried_out_are_counted_by_name() {
         steps: vec![waits],
         ran_on: vec![],
         walked: vec![],
+        awaited: vec![],
     };
     threads.tasks.push(thread);
     insert(&mut threads, BEFORE_TOUCH, Doing::Starts(crate::recorded::TaskRef(1)));

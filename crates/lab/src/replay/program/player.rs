@@ -68,6 +68,7 @@ impl Player {
         let task = &program.tasks[self.task.0 as usize];
         let moves = if self.copy.play.as_recorded { &task.ran_on[..] } else { &[] };
         let mut moves = moves.iter().skip(1).peekable();
+        let mut awaited = task.awaited.iter().peekable();
         for (number, step) in task.steps.iter().enumerate() {
             if self.copy.is_killed() {
                 break;
@@ -86,6 +87,9 @@ impl Player {
                 Doing::Starts(other) => self.start(other, program.tasks[other.0 as usize].begins),
                 Doing::Awaits(signal) => self.copy.wait(signal),
                 Doing::Signals(signal) => self.copy.signal(signal),
+            }
+            while let Some((_, signal)) = awaited.next_if(|(step, _)| *step as usize == number) {
+                self.copy.signal(*signal);
             }
         }
         let Walks { here_ns, own_ns, known_ns } = self.walks;

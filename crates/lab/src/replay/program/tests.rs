@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mm::vm::{Protection, Touch, Vpn};
+use mm::vm::{Advice, Protection, Touch, Vpn};
 use mm::{Knob, Policy};
 use sim::{Profile, Tlb};
 
@@ -28,7 +28,7 @@ fn touches(pages: u32, touch: Touch) -> impl Iterator<Item = Step> {
 }
 
 fn task(name: &str, begins: Begins, steps: Vec<Step>) -> TaskProgram {
-    TaskProgram { name: name.to_owned(), begins, steps, ran_on: vec![], walked: vec![] }
+    TaskProgram { name: name.to_owned(), begins, steps, ran_on: vec![], walked: vec![], awaited: vec![] }
 }
 
 /// A parent that maps 4 MiB, writes to it and forks; a child that writes to 100 pages of its copy, while the parent waits.
@@ -104,6 +104,41 @@ fn who_waits_is_delayed_by_whom_it_waits_for() {
     let [quick, slow] = [family(), slow].map(|program| run(&program, &plan(), &[]).simulated_ns);
     let delay = slow - quick;
     assert!((48_000_000..53_000_000).contains(&delay), "{delay}");
+}
+
+/// A thread touches pages, and again when another has given them back; `owner_ns` and `other_ns` are what each computes before.
+fn gives_back_between(owner_ns: u32, other_ns: u32) -> Program {
+    let range = PageRange { start: Vpn(HEAP), pages: PAGES };
+    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let mut owner = vec![step(Doing::Calls(0)), step(Doing::Calls(1)), step(Doing::Starts(TaskRef(1)))];
+    owner.push(Step { own_ns: owner_ns, doing: Doing::Computes });
+    owner.extend(touches(100, Touch::Write));
+    let last = owner.len() as u32 - 1;
+    owner.push(step(Doing::Awaits(SignalId(1))));
+    owner.extend(touches(100, Touch::Write));
+    let given = Doing::Calls(2);
+    let other = vec![Step { own_ns: other_ns, doing: Doing::Awaits(SignalId(0)) }, step(given)];
+    let [owner, other] = [task("owner", Begins::InSpace(0), owner), task("other", Begins::AsThread, other)];
+    Program {
+        name: "threads".to_owned(),
+        tasks: vec![
+            TaskProgram { awaited: vec![(last, SignalId(0))], ..owner },
+            TaskProgram { awaited: vec![(1, SignalId(1))], ..other },
+        ],
+        calls: vec![Call::Exec, Call::Map(map), Call::Advise { range, advice: Advice::DontNeed }],
+        before: vec![vec![]],
+        signals: 2,
+        ..Program::default()
+    }
+}
+
+#[test]
+fn what_a_thread_takes_away_is_touched_again_whoever_is_faster() {
+    for (owner_ns, other_ns) in [(0, 0), (50_000_000, 0), (0, 50_000_000)] {
+        let program = gives_back_between(owner_ns, other_ns);
+        let used = used(&run(&program, &plan(), &[(Knob::TransparentHugepage, 0)]));
+        assert_eq!((used.faults(), used.peak_rss_pages), (200, 100), "{owner_ns} and {other_ns} ns");
+    }
 }
 
 #[test]
