@@ -41,7 +41,7 @@ impl<M: Machine> Mm<M> {
     pub fn new(machine: M, topology: Topology, policy: Policy, knobs: Knobs) -> Result<Self, String> {
         topology.validate()?;
         // A kernel that lacks a knob does what the knob's default stands for.
-        for spec in KNOBS.iter().filter(|spec| knobs.get(spec.knob) != spec.default) {
+        for spec in KNOBS.iter().filter(|spec| knobs.get(spec.knob) != policy.default_of(spec.knob)) {
             let check = policy.check_knob(spec.knob, knobs.get(spec.knob));
             check.map_err(|error| error.to_string())?;
         }

@@ -6,7 +6,7 @@ use lab::measurements::KnobOutcome;
 use lab::replay::survey::{Figures, Ran, Trial, TrialOutcome};
 use mm::knobs::{KNOBS, Knob, KnobSpec};
 
-use crate::knobs::range;
+use crate::knobs::{default, range};
 use crate::units::plural;
 
 /// The page. The same trials give the same page.
@@ -105,7 +105,7 @@ fn refused(trials: &[Trial]) -> String {
 fn section(spec: &KnobSpec, trials: &[&Trial]) -> String {
     let mut out = format!("### {}\n{}.\n\n", spec.name, spec.meaning);
     let unit = if spec.unit.is_empty() { String::new() } else { format!(" [{}]", spec.unit) };
-    let _ = writeln!(out, "- Values: {}{unit}; default {}.", range(spec), spec.knob.written(spec.default));
+    let _ = writeln!(out, "- Values: {}{unit}; default {}.", range(spec), default(spec));
     let kernels = spec.kernels.map_or_else(String::new, |kernels| format!("; {kernels}"));
     let _ = writeln!(out, "- In Linux: {}{kernels}.", stands_for(spec));
     if let Some(first) = trials.first() {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use host::KnobFile;
+use mm::Policy;
 use mm::knobs::{KNOBS, Knob, KnobSpec};
 
 use crate::nearest::unknown;
@@ -16,13 +17,15 @@ const LONGEST_RANGE: usize = 22;
 /// The table of all knobs.
 pub fn list(style: Style) -> String {
     let mut table = Table::new(["<knob", "<range", "default", "<meaning"]);
+    let policy = Policy::default();
     for spec in &KNOBS {
         let unit = if spec.unit.is_empty() { String::new() } else { format!(" [{}]", spec.unit) };
         let meaning = format!("{}{unit}", spec.meaning);
         // Words of many letters would leave no room for the meaning, which has them all.
         let range = Some(range(spec)).filter(|range| range.len() <= LONGEST_RANGE);
         let range = range.unwrap_or_else(|| format!("{} words", spec.knob.words().len()));
-        table.row([spec.name.to_owned(), range, spec.knob.written(spec.default).to_string(), meaning]);
+        let default = spec.knob.written(policy.default_of(spec.knob));
+        table.row([spec.name.to_owned(), range, default.to_string(), meaning]);
     }
     table.text(0, style.columns())
 }
@@ -36,6 +39,19 @@ pub fn find(name: &str) -> Result<Knob, String> {
     Knob::from_name(name).map_err(|_| unknown("knob", name, names, "freehold knobs"))
 }
 
+/// The value where nothing is said: mainline's, and what distributions have instead.
+pub(crate) fn default(spec: &KnobSpec) -> String {
+    let unit = if spec.unit.is_empty() { String::new() } else { format!(" {}", spec.unit) };
+    let mainline = format!("{}{unit}", spec.knob.written(spec.default));
+    spec.distributed.map_or_else(
+        || mainline.clone(),
+        |built| {
+            let value = spec.knob.written(built.value);
+            format!("{value}{unit} as distributions build {}, else {mainline}", built.kernels)
+        },
+    )
+}
+
 /// All that is known of `knob`, with the lines that give it `value` (or show how it is given one) on a running kernel;
 /// `here` is what the kernel underneath holds.
 pub fn show(style: Style, knob: Knob, value: Option<u64>, here: Option<&KnobFile>) -> String {
@@ -46,7 +62,7 @@ pub fn show(style: Style, knob: Knob, value: Option<u64>, here: Option<&KnobFile
     }
     let unit = if spec.unit.is_empty() { String::new() } else { format!(" {}", spec.unit) };
     let _ = writeln!(out, "  range    {}{unit}", range(spec));
-    let _ = writeln!(out, "  default  {}{unit}", knob.written(spec.default));
+    let _ = writeln!(out, "  default  {}", default(spec));
     let _ = writeln!(out, "  Linux    {}", spec.stands_for);
     if let Some(kernels) = spec.kernels {
         let _ = writeln!(out, "  kernels  {kernels}");

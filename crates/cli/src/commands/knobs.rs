@@ -18,6 +18,7 @@ struct KnobEntry {
     name: &'static str,
     min: u64,
     max: u64,
+    /// Under the default policy, as distributions build its kernel.
     default: u64,
     unit: &'static str,
     /// Its values' words, the least value first; empty where all are numbers.
@@ -91,7 +92,7 @@ fn entry(knob: Knob) -> KnobEntry {
         name: spec.name,
         min: spec.min,
         max: spec.max,
-        default: spec.default,
+        default: mm::Policy::default().default_of(knob),
         unit: spec.unit,
         words: knob.words().iter().map(|word| word.word).collect(),
         meaning: spec.meaning,

@@ -18,7 +18,15 @@ fn stage(policy: &Policy, knobs: &[(Knob, u64)]) -> (Sim, Rc<Stage>) {
     let sim = Sim::new(&profile, SimOptions::default());
     let stage = Stage::new(
         &sim,
-        &Setup { profile: &profile, policy, knobs, groups: GroupSetup::default(), cpus: &[], seed: 1 },
+        &Setup {
+            profile: &profile,
+            policy,
+            knobs,
+            built: &[],
+            groups: GroupSetup::default(),
+            cpus: &[],
+            seed: 1,
+        },
     )
     .unwrap();
     (sim, Rc::new(stage))

@@ -10,8 +10,6 @@ use super::held::{Check, Held};
 use super::rows::{FigureKind, Rows};
 use crate::measurements::{Confidence, Label};
 
-/// From this version on, what is known here of reclaim is not what distributions run.
-const MGLRU: Version = Version::new(6, 12);
 /// Rows that are further off than this in the median are no reason to believe the next one.
 const MISSED: f64 = 0.5;
 
@@ -29,15 +27,6 @@ pub struct Judgement<'a> {
 impl<'a> Judgement<'a> {
     /// How sure it is what the mechanism does, by kernels alone: no machine's published rows are looked at.
     pub fn rules(&self) -> Label {
-        let label = self.by_kernels();
-        let is_touched = self.policy.touched().contains(&self.mechanism);
-        if is_touched || !self.is_classic_reclaim(self.policy.kernel()) {
-            return label;
-        }
-        extrapolated(format!("{}; of the older lists: {}", no_mglru(), label.reason))
-    }
-
-    fn by_kernels(&self) -> Label {
         let kernel = self.policy.kernel();
         let own = self.held_of(|policy| is_same(policy, self.policy));
         if let Some(label) = self.directly(&own) {
@@ -95,9 +84,6 @@ impl<'a> Judgement<'a> {
             let reason = format!("{} its rules, and no figure was published of that", changer(self.policy));
             return Some(extrapolated(reason));
         }
-        if self.is_classic_reclaim(self.policy.kernel()) {
-            return Some(extrapolated(no_mglru()));
-        }
         let others = on.rows(profile, FigureKind::Times, |policy| !policy.touched().contains(&measured_by));
         let patched = on.rows(profile, FigureKind::Times, |_| true);
         let rows = if others.is_empty() { patched } else { others };
@@ -122,10 +108,6 @@ impl<'a> Judgement<'a> {
             }
             other => Some(other),
         }
-    }
-
-    fn is_classic_reclaim(&self, kernel: Version) -> bool {
-        self.mechanism == Mechanism::Reclaim && kernel >= MGLRU
     }
 
     fn unchecked(&self, profile: &Profile) -> String {
@@ -160,7 +142,8 @@ impl<'a> Judgement<'a> {
         if let Some(missed) = sums.missed() {
             return Some(extrapolated(format!("{said}: {missed}")));
         }
-        let is_enough = sums.checks.iter().any(|(check, _)| *check != Check::Captures)
+        let is_enough = !sums.errors.is_empty()
+            || sums.checks.iter().any(|(check, _)| *check != Check::Captures)
             || matches!(self.mechanism, Mechanism::Watermarks | Mechanism::Zonelists);
         Some(match (sums.is_equal(), is_enough) {
             (true, true) => Label::new(Confidence::Exact, said),
@@ -249,12 +232,6 @@ fn changer(policy: &Policy) -> String {
         None if name == FREEHOLD => "freehold changes".to_owned(),
         None => format!("{name} changes"),
     }
-}
-
-fn no_mglru() -> String {
-    format!(
-        "distributions' kernels from {MGLRU} on run MGLRU by default, and policies here the older LRU lists unless lru_gen.enabled is set"
-    )
 }
 
 fn extrapolated(reason: impl Into<String>) -> Label {

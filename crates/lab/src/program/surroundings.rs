@@ -1,6 +1,6 @@
 //! The machine that a program was recorded on: its kernel, and the knobs as they stood.
 
-use mm::{KNOBS, Knob};
+use mm::{KNOBS, Knob, Policy};
 use trace::Meta;
 
 /// Where a program was recorded.
@@ -19,7 +19,12 @@ pub struct Surroundings {
 impl Surroundings {
     /// As the recording has them.
     pub(super) fn of(meta: &Meta) -> Self {
-        let unrecorded: Vec<(Knob, u64)> = KNOBS.iter().filter_map(|spec| stood(meta, spec.knob)).collect();
+        let kernel = policy_of(&meta.kernel).and_then(|name| Policy::parse(&name).ok());
+        let is_other = |&(knob, value): &(Knob, u64)| {
+            value != kernel.as_ref().map_or(knob.spec().default, |kernel| kernel.default_of(knob))
+        };
+        let all = KNOBS.iter().filter_map(|spec| stood(meta, spec.knob));
+        let unrecorded: Vec<(Knob, u64)> = all.filter(is_other).collect();
         let mut knobs = unrecorded.clone();
         if meta.without_huge_pages {
             knobs.retain(|(knob, _)| *knob != Knob::TransparentHugepage);
@@ -32,14 +37,26 @@ impl Surroundings {
 
     /// The policy of this kernel: `linux-6.18`; `None` where its release is not written like one.
     pub fn policy(&self) -> Option<String> {
-        let mut parts = self.kernel.split(['.', '-', '+']);
-        let (major, minor) = (parts.next()?, parts.next()?);
-        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        (is_number(major) && is_number(minor)).then(|| format!("linux-{major}.{minor}"))
+        policy_of(&self.kernel)
+    }
+
+    /// What distributions build into kernels of `policy`'s version, and the recorded machine's own kernel of that version had otherwise.
+    pub(crate) fn built_otherwise(&self, policy: &Policy) -> Vec<(Knob, u64)> {
+        let own = self.policy().and_then(|name| Policy::parse(&name).ok());
+        let is_same = own.is_some_and(|own| own.kernel() == policy.kernel());
+        let built = self.unrecorded.iter().filter(|(knob, _)| is_same && knob.spec().distributed.is_some());
+        built.copied().collect()
     }
 }
 
-/// The value that a knob had, if the recording has it, it is one that we know, and it is not the default.
+fn policy_of(kernel: &str) -> Option<String> {
+    let mut parts = kernel.split(['.', '-', '+']);
+    let (major, minor) = (parts.next()?, parts.next()?);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(major) && is_number(minor)).then(|| format!("linux-{major}.{minor}"))
+}
+
+/// The value that a knob had, if the recording has it and it is one that we know.
 fn stood(meta: &Meta, knob: Knob) -> Option<(Knob, u64)> {
     // Where nobody set it, the kernel computes it from the machine, and the replay's does so from its own.
     if knob.spec().computed.is_some() {
@@ -49,9 +66,13 @@ fn stood(meta: &Meta, knob: Knob) -> Option<(Knob, u64)> {
     let text = match path.strip_prefix("/proc/sys/vm/") {
         Some(name) => meta.vm.get(name),
         None => meta.settings.get(path),
-    }?;
-    let value = knob.parse_one(chosen(text.trim())).ok()?;
-    (value != knob.spec().default).then_some((knob, value))
+    };
+    let Some(text) = text else {
+        // A kernel that was built without it has no file.
+        let is_lacking = knob.spec().distributed.is_some() && !meta.settings.is_empty();
+        return is_lacking.then_some((knob, knob.spec().min));
+    };
+    Some((knob, knob.parse_one(chosen(text.trim())).ok()?))
 }
 
 /// The word in brackets, where there are several: `always [madvise] never`.
@@ -71,12 +92,38 @@ mod tests {
         meta.vm.insert("swappiness".into(), "60\n".into());
         meta.vm.insert("watermark_scale_factor".into(), "200".into());
         let here = Surroundings::of(&meta);
-        assert_eq!(here.knobs, [(Knob::WatermarkScaleFactor, 200), (Knob::TransparentHugepage, 2)]);
+        let without_generations = (Knob::LruGenEnabled, 0);
+        assert_eq!(
+            here.knobs,
+            [(Knob::WatermarkScaleFactor, 200), (Knob::TransparentHugepage, 2), without_generations]
+        );
         assert_eq!(here.policy().as_deref(), Some("linux-6.18"));
         meta.without_huge_pages = true;
         let recorded = Surroundings::of(&meta);
         assert!(recorded.knobs.contains(&(Knob::TransparentHugepage, 0)));
         assert_eq!(recorded.unrecorded, here.knobs);
         assert_eq!(Surroundings { kernel: "next".into(), ..Surroundings::default() }.policy(), None);
+    }
+
+    #[test]
+    fn a_kernel_is_as_it_was_built_under_its_own_rules_alone() {
+        let generations = |kernel: &str, text: Option<&str>, policy: &str| {
+            let mut meta = Meta { kernel: kernel.into(), ..Meta::default() };
+            meta.settings.insert("/proc/cmdline".into(), "quiet".into());
+            let file = text.map(|text| ("/sys/kernel/mm/lru_gen/enabled".to_owned(), text.to_owned()));
+            meta.settings.extend(file);
+            Surroundings::of(&meta).built_otherwise(&Policy::parse(policy).unwrap())
+        };
+        let (off, on) = ([(Knob::LruGenEnabled, 0)], [(Knob::LruGenEnabled, 7)]);
+        assert_eq!(generations("6.18.44-fc", None, "linux-6.18"), off, "built without");
+        assert_eq!(generations("6.12.63+deb13-amd64", Some("0x0000\n"), "linux-6.12"), off, "switched off");
+        assert_eq!(generations("6.8.0-31-generic", Some("0x0007\n"), "linux-6.8"), on, "Ubuntu's");
+        assert_eq!(
+            generations("6.12.63+deb13-amd64", Some("0x0007\n"), "linux-6.12"),
+            [],
+            "as distributions"
+        );
+        assert_eq!(generations("6.18.44-fc", None, "linux-6.12"), [], "another kernel");
+        assert_eq!(Surroundings::of(&Meta::default()).unrecorded, [], "nothing is known");
     }
 }

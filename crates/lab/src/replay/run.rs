@@ -108,11 +108,13 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
         return Err(ReplayError::Refused(refusal.clone()));
     }
     let knobs = with_swap(source, variant, &plan.policy);
+    let built = source.built_otherwise(&plan.policy);
     let changes = plan.changes.iter().any(|change| Limit::of(change.knob).is_some());
     let setup = Setup {
         profile: &plan.profile,
         policy: &plan.policy,
         knobs: &knobs,
+        built: &built,
         groups: GroupSetup { named: &variant.groups, changes },
         cpus: &plan.cpus,
         seed: plan.seed,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
+use mm::{Knob, Policy};
 use sim::{Profile, Tlb};
 use trace::{ReadError, Reader};
 
@@ -89,6 +90,12 @@ impl Source {
             Self::Program(program) => std::slice::from_ref(program),
             Self::Programs(programs) => programs,
         }
+    }
+
+    /// What knobs stand at where nobody sets them, other than a kernel of `policy`'s version as distributions build it: as on the machine
+    /// where the first program was recorded, where its kernel was of that version.
+    pub fn built_otherwise(&self, policy: &Policy) -> Vec<(Knob, u64)> {
+        self.programs().first().map_or_else(Vec::new, |program| program.surroundings.built_otherwise(policy))
     }
 
     /// What it is called in reports.

@@ -48,7 +48,7 @@ impl Scene {
         let changes = self.phases.iter().flat_map(|phase| &phase.set);
         let changes = changes.into_iter().any(|(knob, _)| Limit::of(*knob).is_some());
         let groups = GroupSetup { named: &[], changes };
-        Setup { profile, policy, knobs, groups, cpus, seed: *seed }
+        Setup { profile, policy, knobs, built: &[], groups, cpus, seed: *seed }
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) policy: &'a Policy,
     /// Knobs that differ from their defaults from the start.
     pub(crate) knobs: &'a [(Knob, u64)],
+    /// Knobs that the recorded machine's kernel was built with otherwise than distributions build it.
+    pub(crate) built: &'a [(Knob, u64)],
     /// Limits of single cgroups.
     pub(crate) groups: GroupSetup<'a>,
     /// CPUs that tasks are placed on; empty: the profile's.
@@ -86,8 +88,11 @@ impl Stage {
     /// # Errors
     /// A knob out of its range, an impossible machine.
     pub(crate) fn new(sim: &Sim, setup: &Setup<'_>) -> Result<Self, String> {
-        let Setup { profile, policy, knobs, groups, cpus, .. } = *setup;
-        let values = Knobs::default();
+        let Setup { profile, policy, knobs, built, groups, cpus, .. } = *setup;
+        let mut values = Knobs::of(policy);
+        for &(knob, value) in built {
+            values.stands_at(knob, value).map_err(|error| error.to_string())?;
+        }
         for &(knob, value) in knobs {
             values.set(knob, value).map_err(|error| error.to_string())?;
         }

@@ -8,6 +8,7 @@ mod named;
 mod once;
 mod side;
 
+use mm::Knob;
 use sim::Profile;
 use sim::profile::digest;
 
@@ -79,6 +80,18 @@ impl Subject {
             #[cfg(test)]
             Self::Made(_) => vec![],
         }
+    }
+
+    /// The value of `knob` on `side`, set or not.
+    pub(crate) fn value(&self, side: &Side, knob: Knob) -> u64 {
+        let built = match self {
+            Self::Replay(source, _) => source.built_otherwise(&side.policy),
+            Self::Case(..) => vec![],
+            #[cfg(test)]
+            Self::Made(_) => vec![],
+        };
+        let built = built.into_iter().find(|(of, _)| *of == knob).map(|(_, value)| value);
+        side.value(knob).or(built).unwrap_or_else(|| side.policy.default_of(knob))
     }
 
     /// The figure called so.

@@ -112,7 +112,7 @@ impl Space {
             let refused = values.iter().find_map(|&value| self.base.policy.check_knob(*knob, value).err());
             refused.map_or(Ok(()), |error| Err(AskError::new(error.to_string())))?;
         }
-        let axis = self.axis(*knob, &wanted);
+        let axis = self.axis(subject, *knob, &wanted);
         if axis.values.len() < 2 {
             return Err(AskError::new(format!("{name} has one value here, which leaves nothing to choose")));
         }
@@ -135,7 +135,7 @@ impl Space {
             if !is_there && !is_set {
                 continue;
             }
-            let axis = self.axis(spec.knob, &usual(spec.knob));
+            let axis = self.axis(subject, spec.knob, &usual(spec.knob));
             let why = match self.refusal(subject, &axis) {
                 Some(missing) => missing,
                 None if spec.unit_is_memory() && subject.shrink() > 1 => format!(
@@ -152,9 +152,9 @@ impl Space {
         }
     }
 
-    fn axis(&self, knob: Knob, values: &[u64]) -> Axis {
+    fn axis(&self, subject: &Subject, knob: Knob, values: &[u64]) -> Axis {
         let can_be = |value: &u64| self.base.policy.check_knob(knob, *value).is_ok();
-        let current = self.base.value(knob).unwrap_or(knob.spec().default);
+        let current = subject.value(&self.base, knob);
         Axis::new(knob, values.iter().copied().filter(can_be).collect(), current)
     }
 

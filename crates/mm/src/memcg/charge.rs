@@ -161,12 +161,18 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         }
     }
 
-    /// Slots of swap that `group` may have more; `u64::MAX` where nothing is said.
-    pub(crate) fn swap_left(self, group: GroupId) -> u64 {
-        let left = |group: GroupId| {
-            let this = self.own().group(group);
-            this.limit(Limit::SwapMax).saturating_sub(this.swap.load(Relaxed))
+    /// Whether `group` may have `slots` of swap more.
+    pub(crate) fn has_swap_left(self, group: GroupId, slots: u64) -> bool {
+        let has = |group: &GroupId| {
+            let this = self.own().group(*group);
+            this.limit(Limit::SwapMax).saturating_sub(this.swap.load(Relaxed)) >= slots
         };
-        self.upward(group).filter(|&group| group != GroupId::ROOT).map(left).min().unwrap_or(u64::MAX)
+        let limited = || self.upward(group).filter(|&group| group != GroupId::ROOT);
+        let short = limited().find(|group| !has(group));
+        if let (true, Some(at)) = (M::WATCHES_KNOBS, short.or_else(|| limited().next())) {
+            let wanted = self.swap_usage(at).saturating_add(slots);
+            self.note_use(Limit::SwapMax, wanted, self.limit(at, Limit::SwapMax), short.is_some());
+        }
+        short.is_none()
     }
 }

@@ -6,6 +6,7 @@ use core::fmt;
 
 pub use crate::ground::knob::{KnobId, KnobUse, Margin, Verdict};
 use crate::ground::{AtomicU64, Relaxed};
+use crate::rules::policy::Policy;
 
 mod base;
 mod kernels;
@@ -18,7 +19,7 @@ mod value_tests;
 mod watch;
 mod words;
 
-pub use kernels::{Kernels, Limited};
+pub use kernels::{Distributed, Kernels, Limited};
 pub use leaves::Leaves;
 pub use need::{Compares, Need};
 pub use table::{KNOBS, Knob};
@@ -105,8 +106,10 @@ pub struct KnobSpec {
     pub gap: Option<(u64, u64)>,
     /// Between which values a search looks, where its range reaches further than anybody would set it; `None`: from `min` to `max`.
     pub searched: Option<(u64, u64)>,
-    /// The value where nothing is said.
+    /// The value where nothing is said, as mainline has it.
     pub default: u64,
+    /// What distributions build into their kernels instead.
+    pub distributed: Option<Distributed>,
     /// A value that stands for what the kernel computes by itself. Its file does not take it.
     pub computed: Option<u64>,
     /// Unit of the value; empty for a bare number.
@@ -262,6 +265,8 @@ impl core::error::Error for KnobError {}
 #[derive(Debug)]
 pub struct Knobs {
     values: [AtomicU64; KNOBS.len()],
+    /// What they were before anybody set one.
+    defaults: [u64; KNOBS.len()],
     /// A bit for each knob that somebody set, to its default or to another value.
     set: AtomicU64,
 }
@@ -269,13 +274,40 @@ pub struct Knobs {
 const _: () = assert!(KNOBS.len() <= u64::BITS as usize, "each knob has a bit");
 
 impl Default for Knobs {
+    /// As mainline has them.
     fn default() -> Self {
-        let values = core::array::from_fn(|index| AtomicU64::new(KNOBS[index].default));
-        Self { values, set: AtomicU64::new(0) }
+        Self::from_defaults(|spec| spec.default)
     }
 }
 
 impl Knobs {
+    /// As a kernel of `policy`'s rules has them where distributions build it.
+    pub fn of(policy: &Policy) -> Self {
+        Self::from_defaults(|spec| policy.default_of(spec.knob))
+    }
+
+    fn from_defaults(default: impl Fn(&KnobSpec) -> u64) -> Self {
+        let defaults = core::array::from_fn(|index| default(&KNOBS[index]));
+        Self { values: defaults.map(AtomicU64::new), defaults, set: AtomicU64::new(0) }
+    }
+
+    /// The value that `knob` has where nobody sets it.
+    #[inline]
+    pub fn default_of(&self, knob: Knob) -> u64 {
+        self.defaults[knob as usize]
+    }
+
+    /// `knob` has `value` on this machine where nobody sets it, and from now on.
+    ///
+    /// # Errors
+    /// If the value is out of range.
+    pub fn stands_at(&mut self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        knob.check(value)?;
+        self.defaults[knob as usize] = value;
+        *self.values[knob as usize].get_mut() = value;
+        Ok(())
+    }
+
     /// The value of `knob`.
     #[inline]
     pub fn get(&self, knob: Knob) -> u64 {
@@ -301,9 +333,9 @@ impl Knobs {
 
     /// The same values, but `knob` at its default.
     pub(crate) fn with_default(&self, knob: Knob) -> Self {
-        let value = |of: Knob| if of == knob { of.spec().default } else { self.get(of) };
+        let value = |of: Knob| if of == knob { self.default_of(of) } else { self.get(of) };
         let values = core::array::from_fn(|index| AtomicU64::new(value(KNOBS[index].knob)));
-        Self { values, set: AtomicU64::new(self.set.load(Relaxed)) }
+        Self { values, defaults: self.defaults, set: AtomicU64::new(self.set.load(Relaxed)) }
     }
 }
 
@@ -324,6 +356,34 @@ mod tests {
             );
             assert_eq!(Knob::from_name(spec.name), Ok(spec.knob));
         }
+    }
+
+    #[test]
+    fn distributions_keep_pages_by_generations_since_debian_13() {
+        let built = Knob::LruGenEnabled.spec().distributed.unwrap();
+        let default = |policy: &str| {
+            let policy = Policy::parse(policy).unwrap();
+            let knobs = Knobs::of(&policy);
+            assert_eq!(knobs.default_of(Knob::LruGenEnabled), policy.default_of(Knob::LruGenEnabled));
+            assert!(!knobs.is_set(Knob::LruGenEnabled));
+            assert_eq!(knobs.get(Knob::LruGenEnabled) == built.value, built.kernels.has(policy.kernel()));
+            knobs.get(Knob::LruGenEnabled)
+        };
+        let older = ["linux-3.0", "linux-6.1", "linux-6.11"].map(default);
+        assert_eq!(older, [0; 3]);
+        assert_eq!(["linux-6.12", "linux-6.18+yield", "freehold"].map(default), [7; 3]);
+        assert_eq!(Knobs::default().get(Knob::LruGenEnabled), 0, "mainline");
+    }
+
+    #[test]
+    fn what_a_machine_stands_at_is_its_default() {
+        let mut knobs = Knobs::of(&Policy::default());
+        knobs.stands_at(Knob::LruGenEnabled, 0).unwrap();
+        assert!(!knobs.is_set(Knob::LruGenEnabled));
+        knobs.set(Knob::LruGenEnabled, 7).unwrap();
+        assert_eq!((knobs.get(Knob::LruGenEnabled), knobs.default_of(Knob::LruGenEnabled)), (7, 0));
+        assert_eq!(knobs.with_default(Knob::LruGenEnabled).get(Knob::LruGenEnabled), 0);
+        assert!(knobs.stands_at(Knob::LruGenEnabled, 8).is_err());
     }
 
     #[test]

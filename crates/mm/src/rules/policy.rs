@@ -172,6 +172,13 @@ impl Policy {
         &self.rules
     }
 
+    /// The value that `knob` has under this policy where nothing is said.
+    pub fn default_of(&self, knob: Knob) -> u64 {
+        let is_built_in = self.rules.reclaim.generations.by_default == GenDefaultRule::On;
+        let built = knob.spec().distributed.filter(|_| is_built_in);
+        built.map_or(knob.spec().default, |built| built.value)
+    }
+
     /// Checks that `value` may be given to `knob` under this policy. A knob that no mainline kernel has may be set under any:
     /// who shows the outcome says so.
     ///

@@ -217,6 +217,6 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     /// Whether `group` may have a slot more.
     pub(crate) fn has_swap(self, group: GroupId) -> bool {
         let (used, size) = self.spaces().swap_pages();
-        used < size && (group == GroupId::ROOT || self.memcg().swap_left(group) > 0)
+        used < size && self.memcg().has_swap_left(group, 1)
     }
 }

@@ -33,6 +33,7 @@ fn stage(policy: &str) -> (Sim, Rc<Stage>) {
             profile: &profile,
             policy: &policy,
             knobs: &knobs,
+            built: &[],
             groups: GroupSetup::default(),
             cpus: &[],
             seed: 1,

@@ -148,13 +148,12 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     /// How eager reclaim is to swap from `vec` (`get_swappiness`): not at all where little swap is left.
     fn generation_swappiness(self, vec: VecId, scan: &Scan) -> Swappiness {
         let (used, size) = self.spaces().swap_pages();
-        let left = u64::from(size.saturating_sub(used));
-        let left =
-            if vec.group == GroupId::ROOT { left } else { left.min(self.memcg().swap_left(vec.group)) };
+        let has_room =
+            size.saturating_sub(used) >= MIN_BATCH && self.memcg().has_swap_left(vec.group, MIN_BATCH.into());
         let node = self.zones().iter().find(|zone| self.lru().vec_of_zone(zone).place() == vec.place());
         let demotes = node.is_some_and(|zone| self.reclaim().slower_node(zone.node()).is_some());
         let by = |setting: u64| {
-            let may_swap = scan.may_swap && (demotes || left >= u64::from(MIN_BATCH));
+            let may_swap = scan.may_swap && (demotes || has_room);
             Swappiness(if may_swap { setting as u32 } else { 0 })
         };
         decide_by_swappiness(self.knobs(), self.machine(), by)

@@ -15,6 +15,7 @@ pub(super) const MAINLINE: KnobSpec = KnobSpec {
     gap: None,
     searched: None,
     default: 0,
+    distributed: None,
     computed: None,
     unit: "",
     meaning: "",

@@ -46,6 +46,15 @@ impl fmt::Display for Kernels {
     }
 }
 
+/// What distributions build into their kernels in the place of mainline's default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Distributed {
+    /// The kernels for which they do.
+    pub kernels: Kernels,
+    /// The value.
+    pub value: u64,
+}
+
 /// Values that only some of the kernels take which have the knob.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limited {

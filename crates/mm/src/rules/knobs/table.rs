@@ -11,7 +11,7 @@ use super::need::{
     Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE, RECLAIMS_NODE, REGIONS, SCALED_MARKS, STRICT,
 };
 use super::words::{ALGORITHMS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, ZONELIST_ORDER};
-use super::{Kernels, KnobSpec, Leaves, Limited};
+use super::{Distributed, Kernels, KnobSpec, Leaves, Limited};
 use crate::ground::{KnobId, ZoneKind};
 
 const INT_MAX: u64 = i32::MAX as u64;
@@ -274,6 +274,8 @@ knobs! {
     LruGenEnabled: MAINLINE {
         name: "lru_gen.enabled",
         max: 7,
+        // LRU_GEN_ENABLED is off in mainline, and on in Debian from its 6.12 on, in Ubuntu since 2023, in Fedora and in Arch.
+        distributed: Some(Distributed { kernels: Kernels::since(6, 12), value: 7 }),
         meaning: "Whether pages are kept by generations (MGLRU): 1 that, 2 and page tables are walked, 4 and only used parts of them",
         kernels: Some(Kernels::since(6, 1)),
         stands_for: Sysfs("/sys/kernel/mm/lru_gen/enabled"),

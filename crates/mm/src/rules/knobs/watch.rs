@@ -20,7 +20,7 @@ impl Knobs {
     ) -> D {
         let made = decision(self.get(knob));
         if M::WATCHES_KNOBS && self.is_set(knob) {
-            machine.knob_used(knob, KnobUse::of(&made, &decision(knob.spec().default)));
+            machine.knob_used(knob, KnobUse::of(&made, &decision(self.default_of(knob))));
         }
         made
     }
@@ -37,7 +37,7 @@ impl Knobs {
         let in_force = mark(self.get(knob));
         let made = decision(in_force);
         if M::WATCHES_KNOBS && self.is_set(knob) {
-            let default_mark = mark(knob.spec().default);
+            let default_mark = mark(self.default_of(knob));
             let margin = Margin { seen, mark: in_force, default_mark };
             machine.knob_used(knob, KnobUse::of(&made, &decision(default_mark)).with(margin));
         }

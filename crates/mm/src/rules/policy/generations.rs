@@ -6,6 +6,19 @@ use super::in_force::{List, Of};
 use super::v;
 use crate::ground::{Since, Version, at};
 
+/// Whether pages are kept by generations where nobody sets `lru_gen.enabled` (`CONFIG_LRU_GEN_ENABLED`): as distributions build a
+/// kernel. Mainline's own default is off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GenDefaultRule {
+    /// They are not.
+    Off,
+    /// They are: Debian's kernels from 6.12 on, as Ubuntu's since 2023, Fedora's, RHEL's since 9.4 and Arch's.
+    On,
+}
+
+const DEFAULT: &[Since<GenDefaultRule>] =
+    &[Since(v(6, 1), GenDefaultRule::Off, ""), Since(v(6, 12), GenDefaultRule::On, "")];
+
 /// To which generation a page comes (`lru_gen_add_folio`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GenPlaceRule {
@@ -173,6 +186,7 @@ const GROUP: &[Since<GenGroupRule>] =
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
 pub struct GenerationRules {
+    pub by_default: GenDefaultRule,
     pub place: GenPlaceRule,
     pub uses: GenUseRule,
     pub age: GenAgeRule,
@@ -191,6 +205,7 @@ impl GenerationRules {
     pub(super) fn linux(version: Version) -> Self {
         let version = version.max(v(6, 1));
         Self {
+            by_default: at(DEFAULT, version),
             place: at(PLACE, version),
             uses: at(USE, version),
             age: at(AGE, version),
@@ -206,8 +221,11 @@ impl GenerationRules {
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { place, uses, age, ager, kind, dirty, look, stop, start, refault, group } = self;
+        let Self { by_default, place, uses, age, ager, kind, dirty, look, stop, start, refault, group } =
+            self;
         let of = |name, what| Of(name, &[Generations], what);
+        let default = of("gen-default", "whether pages are kept by generations where nobody sets it");
+        to.add(default, DEFAULT, by_default, other.by_default);
         to.add(of("gen-place", "to which generation a page comes"), PLACE, place, other.place);
         to.add(of("gen-use", "what a use does to a page's generation"), USE, uses, other.uses);
         to.add(of("gen-age", "when a new generation is needed"), AGE, age, other.age);
