@@ -164,6 +164,32 @@ fn memory_comes_from_where_the_task_says() {
     assert_eq!([nodes("end", "c"), nodes("end", "b")], [[1024, 0], [1024, 0]]);
 }
 
+/// Asynchronous compaction looks for free frames at every 32nd page of a block first. Where every second page is free, these are all
+/// among them or none is, by where the first of them lies: so the scenes `compaction` hang on a page that no capture tells of
+/// (docs/compaction.md).
+#[test]
+fn one_page_more_decides_what_asynchronous_compaction_finds() {
+    let huge = |pages: u32| {
+        let before = match pages {
+            0 => String::new(),
+            _ => format!("map before {}K\ntouch before\n", 4 * pages),
+        };
+        let marks = play_on(
+            "compaction",
+            &format!(
+                "set /sys/kernel/mm/transparent_hugepage/enabled always\n\
+                 set /sys/kernel/mm/transparent_hugepage/defrag always\n\
+                 map frag 272M nohuge\nmap a 64M\n{before}touch frag\nmark start\n\
+                 advise frag dontneed every 8K piece 4K\ntouch a\nmark wanted"
+            ),
+        );
+        let wanted = marks.seen.iter().find(|seen| seen.label == "wanted").unwrap();
+        wanted.events["thp_fault_alloc"]
+    };
+    let [none, one, two, three] = [0, 1, 2, 3].map(huge);
+    assert!(none.min(two) > one.max(three) + 5, "{none} {one} {two} {three} of 32 huge pages");
+}
+
 #[test]
 fn files_come_and_go() {
     let marks = play(
