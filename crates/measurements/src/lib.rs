@@ -60,7 +60,7 @@ pub use published::{Direction, Role, Row, Score};
 pub use recording::{RecordingCounts, RecordingUse};
 pub use sameness::differences;
 pub use statistics::{Interval, Moments, Sample};
-pub use timeline::{ProcessOverTime, Timeline};
+pub use timeline::{ProcessOverTime, TaskOverTime, Timeline};
 pub use tune::{
     Contribution, Curve, CurvePoint, Elsewhere, ElsewhereVerdict, FailedSetting, HeldLimit, KnobText, Level,
     Robustness, SetAside, Tune, TuneAxis, TuneCandidate, TuneGoal, TuneLimit, TuneSearch, TuneSpace, Wins,

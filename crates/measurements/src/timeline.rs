@@ -21,6 +21,9 @@ pub struct Timeline {
     pub faults: Vec<u64>,
     /// What all CPUs together have waited for locks so far.
     pub lock_wait_ns: Vec<u64>,
+    /// Both by the names of tasks: the [`Self::TASKS`] that waited longest, and as many of those with most faults. Empty where only one name
+    /// is there.
+    pub tasks: Vec<TaskOverTime>,
 }
 
 /// Processes whose first tasks have one name, over a run's time.
@@ -33,9 +36,23 @@ pub struct ProcessOverTime {
     pub resident_pages: Vec<u64>,
 }
 
+/// Tasks of one name, over a run's time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskOverTime {
+    /// The name.
+    pub name: String,
+    /// Their page faults so far, by moment; 0 of tasks that are not of a recorded program.
+    pub faults: Vec<u64>,
+    /// What they have waited for locks so far.
+    pub lock_wait_ns: Vec<u64>,
+}
+
 impl Timeline {
     /// How many names there are at most.
     pub const PROCESSES: usize = 6;
+    /// How many names of tasks there are at most of those that waited, and of those with faults.
+    pub const TASKS: usize = 4;
 
     /// Whether nothing was seen.
     pub fn is_empty(&self) -> bool {

@@ -64,7 +64,7 @@ fn a_run_that_is_looked_at_is_the_same_run() {
     let seen = Rc::new(RefCell::new(vec![]));
     let log = Rc::clone(&seen);
     sim.on_pass(Nanos(20 * US), move |passing| {
-        log.borrow_mut().push(*passing);
+        log.borrow_mut().push(passing.clone());
         Nanos(passing.now.0 + 10 * US)
     });
     assert_eq!(contention_in(sim, 8, &Rc::default()), unseen);
@@ -74,6 +74,11 @@ fn a_run_that_is_looked_at_is_the_same_run() {
     let waited: u64 = unseen.cost(Span::PageAlloc).waits.iter().map(|waits| waits.time.0).sum();
     let last = seen[seen.len() - 1].lock_wait.0;
     assert!(last > waited / 2 && last <= waited + 1000, "{last} of {waited} ns");
+    for passing in seen.iter() {
+        // Each of the eight tasks has a name of its own, and is told in whole nanoseconds.
+        let waits: u64 = passing.waits.iter().map(|wait| wait.0).sum();
+        assert!(passing.waits.len() == 8 && passing.lock_wait.0 - waits < 8, "{passing:?}");
+    }
 }
 
 proptest! {

@@ -13,7 +13,7 @@ use std::time::Instant;
 use mm::Nanos;
 use sim::{Sim, SimError, SimOptions, SpanRecord};
 
-use self::timeline::Seen;
+use self::timeline::{NamesSeen, Seen};
 use crate::daemons;
 use crate::measurements::Timeline;
 use crate::stage::{Setup, Stage};
@@ -90,7 +90,12 @@ impl Drive {
 
     /// What was seen over time, from the workload's start on.
     pub(crate) fn timeline(&self) -> Timeline {
-        self.seen.borrow().timeline(self.stage.start.get(), &self.stage.names())
+        let names = NamesSeen {
+            processes: self.stage.names(),
+            faulting: self.stage.faults().names(),
+            tasks: self.sim.task_names(),
+        };
+        self.seen.borrow().timeline(self.stage.start.get(), &names)
     }
 
     /// Real time since it was set up, ns.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use mm::Nanos;
 use sim::{Passing, Sim};
 
-use crate::measurements::{ProcessOverTime, Timeline};
+use crate::measurements::{ProcessOverTime, TaskOverTime, Timeline};
 use crate::stage::Stage;
 
 /// So many moments are kept at most; half of them at least where the run is long enough.
@@ -23,6 +23,19 @@ struct Moment {
     resident_pages: u64,
     /// By name, as many as there were.
     by_name: Vec<u64>,
+    /// Faults by the names of tasks, as many as there were.
+    faults: Vec<u64>,
+}
+
+/// What moments tell apart by place, by name.
+#[derive(Debug, Default)]
+pub(super) struct NamesSeen {
+    /// Of processes.
+    pub(super) processes: Vec<String>,
+    /// Of tasks that have faults.
+    pub(super) faulting: Vec<String>,
+    /// Of tasks, as the simulated machine tells them apart.
+    pub(super) tasks: Vec<String>,
 }
 
 /// What was seen so far.
@@ -48,7 +61,9 @@ pub(super) fn look_on(sim: &Sim, stage: &Rc<Stage>, seen: &Rc<RefCell<Seen>>) {
             return start;
         }
         let (resident_pages, by_name) = stage.resident_pages();
-        let moment = Moment { passing: *passing, free_pages: stage.free_pages(), resident_pages, by_name };
+        let (passing, free_pages) = (passing.clone(), stage.free_pages());
+        let faults = stage.faults().counts();
+        let moment = Moment { passing, free_pages, resident_pages, by_name, faults };
         seen.borrow_mut().add(moment)
     });
 }
@@ -69,8 +84,8 @@ impl Seen {
         Nanos(last + self.apart.0)
     }
 
-    /// All of it, by the time since `start`; `names` are those of processes.
-    pub(super) fn timeline(&self, start: Nanos, names: &[String]) -> Timeline {
+    /// All of it, by the time since `start`.
+    pub(super) fn timeline(&self, start: Nanos, names: &NamesSeen) -> Timeline {
         let kept: Vec<&Moment> = self.moments.iter().filter(|moment| moment.passing.now >= start).collect();
         let nodes = kept.first().map_or(0, |moment| moment.free_pages.len());
         let resident_pages: Vec<u64> = kept.iter().map(|moment| moment.resident_pages).collect();
@@ -80,7 +95,8 @@ impl Seen {
                 .map(|node| kept.iter().map(|moment| moment.free_pages[node]).collect())
                 .collect(),
             faults: kept.iter().map(|moment| moment.passing.faults).collect(),
-            processes: processes(&kept, names),
+            processes: processes(&kept, &names.processes),
+            tasks: tasks(&kept, names),
             lock_wait_ns: kept.iter().map(|moment| moment.passing.lock_wait.0).collect(),
             resident_pages: if resident_pages.iter().any(|pages| *pages > 0) {
                 resident_pages
@@ -105,13 +121,45 @@ fn processes(kept: &[&Moment], names: &[String]) -> Vec<ProcessOverTime> {
     if processes.len() > 1 { processes } else { vec![] }
 }
 
+/// Those that waited longest, then those with most faults.
+fn tasks(kept: &[&Moment], names: &NamesSeen) -> Vec<TaskOverTime> {
+    let place = |of: &[String], name: &str| of.iter().position(|known| known == name);
+    let at = |values: &[u64], place: Option<usize>| {
+        place.and_then(|place| values.get(place)).copied().unwrap_or(0)
+    };
+    let of = |name: &String| {
+        let (waits, faults) = (place(&names.tasks, name), place(&names.faulting, name));
+        let waited = |moment: &&Moment| {
+            waits.and_then(|place| moment.passing.waits.get(place)).map_or(0, |wait| wait.0)
+        };
+        TaskOverTime {
+            name: name.clone(),
+            faults: kept.iter().map(|moment| at(&moment.faults, faults)).collect(),
+            lock_wait_ns: kept.iter().map(waited).collect(),
+        }
+    };
+    let all: Vec<TaskOverTime> = names.tasks.iter().map(of).collect();
+    let waited = |of: &TaskOverTime| of.lock_wait_ns.last().copied().unwrap_or(0);
+    let faulted = |of: &TaskOverTime| of.faults.last().copied().unwrap_or(0);
+    let mut found: Vec<TaskOverTime> = vec![];
+    for most in [&waited as &dyn Fn(&TaskOverTime) -> u64, &faulted] {
+        let mut by: Vec<&TaskOverTime> = all.iter().filter(|of| most(of) > 0).collect();
+        by.sort_by_key(|of| std::cmp::Reverse(most(of)));
+        let new =
+            by.into_iter().take(Timeline::TASKS).filter(|of| found.iter().all(|known| known.name != of.name));
+        let new: Vec<TaskOverTime> = new.cloned().collect();
+        found.extend(new);
+    }
+    if found.len() > 1 { found } else { vec![] }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn moment(now: Nanos) -> Moment {
-        let passing = Passing { now, faults: now.0 / 100, lock_wait: Nanos(0) };
-        Moment { passing, free_pages: vec![7, now.0], resident_pages: 0, by_name: vec![] }
+        let passing = Passing { now, faults: now.0 / 100, lock_wait: Nanos(0), waits: vec![] };
+        Moment { passing, free_pages: vec![7, now.0], resident_pages: 0, by_name: vec![], faults: vec![] }
     }
 
     #[test]
@@ -121,11 +169,35 @@ mod tests {
             let now = Nanos(seen.moments.len() as u64);
             seen.add(Moment { by_name, ..moment(now) });
         }
-        let names = ["sh", "never-there", "cc1"].map(str::to_owned);
-        let found = seen.timeline(Nanos(0), &names).processes;
+        let names = |names: &[&str]| NamesSeen {
+            processes: names.iter().map(|&name| name.to_owned()).collect(),
+            ..NamesSeen::default()
+        };
+        let found = seen.timeline(Nanos(0), &names(&["sh", "never-there", "cc1"])).processes;
         let found: Vec<_> = found.iter().map(|of| (of.name.as_str(), &of.resident_pages[..])).collect();
         assert_eq!(found, [("cc1", &[0, 0, 30][..]), ("sh", &[5, 9, 2])]);
-        assert!(seen.timeline(Nanos(0), &names[..1]).processes.is_empty(), "one name is all there is");
+        assert!(seen.timeline(Nanos(0), &names(&["sh"])).processes.is_empty(), "one name is all there is");
+    }
+
+    #[test]
+    fn tasks_are_told_by_name_those_that_waited_longest_first() {
+        let mut seen = Seen::default();
+        for (waits, faults) in [(vec![], vec![]), (vec![5, 9], vec![3]), (vec![5, 70, 1], vec![8])] {
+            let mut now = moment(Nanos(seen.moments.len() as u64));
+            now.passing.waits = waits.into_iter().map(Nanos).collect();
+            seen.add(Moment { faults, ..now });
+        }
+        let names = |tasks: &[&str]| NamesSeen {
+            faulting: vec!["cc1".to_owned()],
+            tasks: tasks.iter().map(|&name| name.to_owned()).collect(),
+            ..NamesSeen::default()
+        };
+        let found = seen.timeline(Nanos(0), &names(&["sh", "kswapd0", "cc1", "idle"])).tasks;
+        let found: Vec<_> =
+            found.iter().map(|of| (of.name.as_str(), &of.lock_wait_ns[..], of.faults[2])).collect();
+        let expected = [("kswapd0", &[0, 9, 70][..], 0), ("sh", &[0, 5, 5], 0), ("cc1", &[0, 0, 1], 8)];
+        assert_eq!(found, expected);
+        assert!(seen.timeline(Nanos(0), &names(&["sh"])).tasks.is_empty(), "one name is all there is");
     }
 
     #[test]
@@ -135,7 +207,7 @@ mod tests {
             while due.0 < end {
                 due = seen.add(moment(due));
             }
-            let timeline = seen.timeline(Nanos(0), &[]);
+            let timeline = seen.timeline(Nanos(0), &NamesSeen::default());
             let apart: Vec<u64> = timeline.at_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
             assert!(apart.windows(2).all(|pair| pair[0] == pair[1]), "{apart:?}");
             let count = timeline.at_ns.len();
@@ -151,6 +223,6 @@ mod tests {
         for now in [0, 10, 20, 30] {
             seen.add(moment(Nanos(now)));
         }
-        assert_eq!(seen.timeline(Nanos(15), &[]).at_ns, [5, 15]);
+        assert_eq!(seen.timeline(Nanos(15), &NamesSeen::default()).at_ns, [5, 15]);
     }
 }

@@ -2,6 +2,7 @@
 //! disk, and what they have done so far. A replay plays a recording on it, a scene a workload of an experiment.
 
 mod disk;
+mod faults;
 mod groups;
 pub(crate) mod placement;
 mod random;
@@ -19,6 +20,7 @@ use sim::profile::CpuPosition;
 use sim::{Profile, Sim, SimMachine};
 
 pub use disk::Disk;
+use faults::TaskFaults;
 pub use groups::GroupSetting;
 pub(crate) use groups::GroupSetup;
 use groups::Groups;
@@ -80,6 +82,8 @@ pub struct Stage {
     swap: Option<Swap>,
     /// Address spaces of recorded programs.
     spaces: RefCell<Spaces>,
+    /// Faults of their tasks.
+    faults: TaskFaults,
 }
 
 impl Stage {
@@ -119,6 +123,7 @@ impl Stage {
             groups: Groups::new(knobs, groups, setup.seed),
             swap,
             spaces: RefCell::default(),
+            faults: TaskFaults::default(),
         })
     }
 
@@ -161,6 +166,11 @@ impl Stage {
     /// [`Self::names`]; nothing is charged for it.
     pub(crate) fn resident_pages(&self) -> (u64, Vec<u64>) {
         self.spaces.borrow().resident_pages()
+    }
+
+    /// Faults of recorded programs' tasks.
+    pub(crate) fn faults(&self) -> &TaskFaults {
+        &self.faults
     }
 
     /// The names of tasks by which address spaces are told apart.

@@ -37,7 +37,7 @@ impl Core {
                 self.meter.borrow_mut().waited(self.span(), class, at - now, hand_over);
                 let mut sched = self.sched.borrow_mut();
                 sched.cpus[usize::from(self.cpu.get())].spin += at - now;
-                sched.tasks[self.task.get() as usize].waited += at - now;
+                sched.waited(self.task.get(), at - now);
                 drop(sched);
                 self.advance(at - now);
             }
@@ -85,7 +85,7 @@ impl Core {
             let span = (sched.tasks[grant.who.task as usize].spans & 15) as usize;
             let wait = grant.at - grant.since;
             self.meter.borrow_mut().waited(span, given.class, wait, grant.hand_over);
-            sched.tasks[grant.who.task as usize].waited += wait;
+            sched.waited(grant.who.task, wait);
             sched.end_spin(grant.who, grant.at);
             drop(sched);
             self.others_changed();

@@ -12,6 +12,7 @@ mod accesses;
 mod heap;
 mod locking;
 mod meter;
+mod names;
 mod passing;
 mod place;
 pub(crate) mod run;

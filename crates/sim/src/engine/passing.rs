@@ -9,7 +9,7 @@ use super::run::Sim;
 use crate::time::{Ticks, from_nanos, to_nanos};
 
 /// A moment of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Passing {
     /// The clock of the CPU that is furthest behind; others may be ahead of it by a window.
     pub now: Nanos,
@@ -17,6 +17,8 @@ pub struct Passing {
     pub faults: u64,
     /// What all CPUs together have waited for locks since then.
     pub lock_wait: Nanos,
+    /// The same of tasks of each name ([`Sim::task_names`]), as many as there were.
+    pub waits: Vec<Nanos>,
 }
 
 /// Hears of a moment, and says from when on it wants to hear again.
@@ -49,7 +51,8 @@ impl Core {
             return;
         };
         let (faults, waited) = self.meter.borrow().passing();
-        let moment = Passing { now: to_nanos(self.now()), faults, lock_wait: to_nanos(waited) };
+        let (now, lock_wait) = (to_nanos(self.now()), to_nanos(waited));
+        let moment = Passing { now, faults, lock_wait, waits: self.waits() };
         let due = from_nanos(hook(&moment));
         self.pass_due.set(due.max(self.now() + 1));
     }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use mm::{Cpu, Daemon};
 
 use super::heap::CpuHeap;
+use super::names::Names;
 use super::state::{CpuMode, CpuState, TaskRecord, TaskState};
 use super::{NO_SPANS, place};
 use crate::costs::Costs;
@@ -39,6 +40,7 @@ pub(crate) struct Sched {
     timers: BinaryHeap<Reverse<(Ticks, u64, u32, u32)>>,
     timers_set: u64,
     daemons: Vec<(Daemon, u32)>,
+    pub(super) names: Names,
     /// Ordinary tasks that have not ended, and those of them that cannot go on by themselves.
     pub(super) live: usize,
     stuck: usize,
@@ -71,6 +73,7 @@ impl Sched {
             timers: BinaryHeap::new(),
             timers_set: 0,
             daemons: vec![],
+            names: Names::default(),
             live: 0,
             stuck: 0,
             stuck_since: 0,
@@ -96,6 +99,7 @@ impl Sched {
             Role::Daemon(daemon) => self.daemons.push((daemon, number)),
         }
         self.tasks.push(TaskRecord {
+            named: self.names.number(&name),
             name,
             role,
             group,
@@ -409,9 +413,18 @@ impl Sched {
         state.idle + running
     }
 
+    /// The task numbered `task` has waited for a lock.
+    #[inline]
+    pub(super) fn waited(&mut self, task: u32, wait: Ticks) {
+        let task = &mut self.tasks[task as usize];
+        task.waited += wait;
+        self.names.waited(task.named, wait);
+    }
+
     /// Forgets how CPUs and tasks have spent their time before `now`.
     pub(super) fn reset(&mut self, now: Ticks) {
         self.context_switches = 0;
+        self.names.reset();
         for task in &mut self.tasks {
             task.waited = 0;
         }

@@ -54,6 +54,8 @@ pub(super) enum TaskState {
 #[allow(clippy::struct_excessive_bools, reason = "four facts that have nothing to do with each other")]
 pub(super) struct TaskRecord {
     pub(super) name: String,
+    /// Which of the names it is of.
+    pub(super) named: u32,
     pub(super) role: Role,
     pub(super) group: u16,
     pub(super) state: TaskState,

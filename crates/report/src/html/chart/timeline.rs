@@ -1,6 +1,6 @@
 //! Figures over time: resident and free memory, faults and waits for locks, of each variant's first seed.
 
-use lab::measurements::{Scene, Timeline};
+use lab::measurements::{Scene, TaskOverTime, Timeline};
 
 use super::axis::{Kind, Scale, round};
 use super::mark::{LEGEND, Mark};
@@ -17,6 +17,9 @@ const ROWS: usize = 8;
 
 /// So many processes have a chart of their own; the document has more.
 const PROCESSES: usize = 3;
+
+/// So many names of tasks have one, of faults and of waits each.
+const TASKS: usize = 2;
 
 /// A figure over time.
 struct Figure {
@@ -52,8 +55,30 @@ pub(in crate::html) fn charts(scene: &Scene<'_>) -> Vec<Chart> {
         }));
     }
     figures.push(figure(scene, "Page faults so far", units::count, |seen| &seen.faults));
+    figures.extend(by_task(scene, "Page faults of", units::count, |task| &task.faults));
     figures.push(figure(scene, "Waits for locks so far, all CPUs", duration, |seen| &seen.lock_wait_ns));
+    figures.extend(by_task(scene, "Waits for locks of", duration, |task| &task.lock_wait_ns));
     figures.iter().filter(|figure| figure.moves()).map(chart).collect()
+}
+
+/// A figure for each of the tasks' names that came to most in the first variant.
+fn by_task(
+    scene: &Scene<'_>,
+    what: &str,
+    say: fn(f64) -> String,
+    of: impl Fn(&TaskOverTime) -> &[u64],
+) -> Vec<Figure> {
+    let first = scene.groups.first().map(|group| &group.first().timeline.tasks[..]).unwrap_or_default();
+    let came_to = |task: &TaskOverTime| of(task).last().copied().unwrap_or(0);
+    let mut most: Vec<&TaskOverTime> = first.iter().filter(|task| came_to(task) > 0).collect();
+    most.sort_by_key(|task| std::cmp::Reverse(came_to(task)));
+    let one = |task: &&TaskOverTime| {
+        figure(scene, &format!("{what} {}", task.name), say, |seen| {
+            let same = seen.tasks.iter().find(|other| other.name == task.name);
+            same.map_or(&[][..], &of)
+        })
+    };
+    most.iter().take(TASKS).map(one).collect()
 }
 
 fn memory(pages: f64) -> String {
