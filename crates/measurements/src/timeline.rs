@@ -42,7 +42,7 @@ pub struct ProcessOverTime {
 pub struct TaskOverTime {
     /// The name.
     pub name: String,
-    /// Their page faults so far, by moment; 0 of tasks that are not of a recorded program.
+    /// Their page faults so far, by moment.
     pub faults: Vec<u64>,
     /// What they have waited for locks so far.
     pub lock_wait_ns: Vec<u64>,

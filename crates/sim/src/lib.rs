@@ -39,7 +39,7 @@ pub use accesses::{AccessMix, Pattern};
 pub use aside::{Aside, put_aside};
 pub use costs::{Path, Traffic};
 pub use engine::run::{Ended, RunSummary, Sim};
-pub use engine::{Passing, SimOptions, SpanRecord};
+pub use engine::{NameSeen, Passing, SimOptions, SpanRecord};
 pub use error::{SimError, Standstill};
 pub use histogram::Histogram;
 pub use locks::SimLock;

@@ -76,8 +76,8 @@ fn a_run_that_is_looked_at_is_the_same_run() {
     assert!(last > waited / 2 && last <= waited + 1000, "{last} of {waited} ns");
     for passing in seen.iter() {
         // Each of the eight tasks has a name of its own, and is told in whole nanoseconds.
-        let waits: u64 = passing.waits.iter().map(|wait| wait.0).sum();
-        assert!(passing.waits.len() == 8 && passing.lock_wait.0 - waits < 8, "{passing:?}");
+        let waits: u64 = passing.by_name.iter().map(|named| named.lock_wait.0).sum();
+        assert!(passing.by_name.len() == 8 && passing.lock_wait.0 - waits < 8, "{passing:?}");
     }
 }
 

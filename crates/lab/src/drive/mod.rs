@@ -90,11 +90,7 @@ impl Drive {
 
     /// What was seen over time, from the workload's start on.
     pub(crate) fn timeline(&self) -> Timeline {
-        let names = NamesSeen {
-            processes: self.stage.names(),
-            faulting: self.stage.faults().names(),
-            tasks: self.sim.task_names(),
-        };
+        let names = NamesSeen { processes: self.stage.names(), tasks: self.sim.task_names() };
         self.seen.borrow().timeline(self.stage.start.get(), &names)
     }
 

@@ -23,17 +23,13 @@ struct Moment {
     resident_pages: u64,
     /// By name, as many as there were.
     by_name: Vec<u64>,
-    /// Faults by the names of tasks, as many as there were.
-    faults: Vec<u64>,
 }
 
-/// What moments tell apart by place, by name.
+/// The names that moments tell apart by place.
 #[derive(Debug, Default)]
 pub(super) struct NamesSeen {
     /// Of processes.
     pub(super) processes: Vec<String>,
-    /// Of tasks that have faults.
-    pub(super) faulting: Vec<String>,
     /// Of tasks, as the simulated machine tells them apart.
     pub(super) tasks: Vec<String>,
 }
@@ -62,8 +58,7 @@ pub(super) fn look_on(sim: &Sim, stage: &Rc<Stage>, seen: &Rc<RefCell<Seen>>) {
         }
         let (resident_pages, by_name) = stage.resident_pages();
         let (passing, free_pages) = (passing.clone(), stage.free_pages());
-        let faults = stage.faults().counts();
-        let moment = Moment { passing, free_pages, resident_pages, by_name, faults };
+        let moment = Moment { passing, free_pages, resident_pages, by_name };
         seen.borrow_mut().add(moment)
     });
 }
@@ -96,7 +91,7 @@ impl Seen {
                 .collect(),
             faults: kept.iter().map(|moment| moment.passing.faults).collect(),
             processes: processes(&kept, &names.processes),
-            tasks: tasks(&kept, names),
+            tasks: tasks(&kept, &names.tasks),
             lock_wait_ns: kept.iter().map(|moment| moment.passing.lock_wait.0).collect(),
             resident_pages: if resident_pages.iter().any(|pages| *pages > 0) {
                 resident_pages
@@ -122,44 +117,40 @@ fn processes(kept: &[&Moment], names: &[String]) -> Vec<ProcessOverTime> {
 }
 
 /// Those that waited longest, then those with most faults.
-fn tasks(kept: &[&Moment], names: &NamesSeen) -> Vec<TaskOverTime> {
-    let place = |of: &[String], name: &str| of.iter().position(|known| known == name);
-    let at = |values: &[u64], place: Option<usize>| {
-        place.and_then(|place| values.get(place)).copied().unwrap_or(0)
-    };
-    let of = |name: &String| {
-        let (waits, faults) = (place(&names.tasks, name), place(&names.faulting, name));
-        let waited = |moment: &&Moment| {
-            waits.and_then(|place| moment.passing.waits.get(place)).map_or(0, |wait| wait.0)
-        };
+fn tasks(kept: &[&Moment], names: &[String]) -> Vec<TaskOverTime> {
+    let of = |(place, name): (usize, &String)| {
+        let seen = |moment: &&Moment| moment.passing.by_name.get(place).copied().unwrap_or_default();
         TaskOverTime {
             name: name.clone(),
-            faults: kept.iter().map(|moment| at(&moment.faults, faults)).collect(),
-            lock_wait_ns: kept.iter().map(waited).collect(),
+            faults: kept.iter().map(|moment| seen(moment).faults).collect(),
+            lock_wait_ns: kept.iter().map(|moment| seen(moment).lock_wait.0).collect(),
         }
     };
-    let all: Vec<TaskOverTime> = names.tasks.iter().map(of).collect();
-    let waited = |of: &TaskOverTime| of.lock_wait_ns.last().copied().unwrap_or(0);
-    let faulted = |of: &TaskOverTime| of.faults.last().copied().unwrap_or(0);
-    let mut found: Vec<TaskOverTime> = vec![];
-    for most in [&waited as &dyn Fn(&TaskOverTime) -> u64, &faulted] {
-        let mut by: Vec<&TaskOverTime> = all.iter().filter(|of| most(of) > 0).collect();
-        by.sort_by_key(|of| std::cmp::Reverse(most(of)));
-        let new =
-            by.into_iter().take(Timeline::TASKS).filter(|of| found.iter().all(|known| known.name != of.name));
-        let new: Vec<TaskOverTime> = new.cloned().collect();
-        found.extend(new);
-    }
+    let all: Vec<TaskOverTime> = names.iter().enumerate().map(of).collect();
+    let by_waits = most(&all, |of| &of.lock_wait_ns);
+    let by_faults = most(&all, |of| &of.faults).into_iter().filter(|of| !by_waits.contains(of));
+    let found: Vec<TaskOverTime> = by_waits.iter().copied().chain(by_faults).cloned().collect();
     if found.len() > 1 { found } else { vec![] }
+}
+
+/// Those that came to most of a figure, the most first.
+fn most(all: &[TaskOverTime], figure: impl Fn(&TaskOverTime) -> &[u64]) -> Vec<&TaskOverTime> {
+    let last = |of: &TaskOverTime| figure(of).last().copied().unwrap_or(0);
+    let mut most: Vec<&TaskOverTime> = all.iter().filter(|of| last(of) > 0).collect();
+    most.sort_by_key(|of| std::cmp::Reverse(last(of)));
+    most.truncate(Timeline::TASKS);
+    most
 }
 
 #[cfg(test)]
 mod tests {
+    use sim::NameSeen;
+
     use super::*;
 
     fn moment(now: Nanos) -> Moment {
-        let passing = Passing { now, faults: now.0 / 100, lock_wait: Nanos(0), waits: vec![] };
-        Moment { passing, free_pages: vec![7, now.0], resident_pages: 0, by_name: vec![], faults: vec![] }
+        let passing = Passing { now, faults: now.0 / 100, lock_wait: Nanos(0), by_name: vec![] };
+        Moment { passing, free_pages: vec![7, now.0], resident_pages: 0, by_name: vec![] }
     }
 
     #[test]
@@ -182,13 +173,13 @@ mod tests {
     #[test]
     fn tasks_are_told_by_name_those_that_waited_longest_first() {
         let mut seen = Seen::default();
-        for (waits, faults) in [(vec![], vec![]), (vec![5, 9], vec![3]), (vec![5, 70, 1], vec![8])] {
+        for by_name in [&[][..], &[(5, 0), (9, 0), (0, 3)], &[(5, 0), (70, 0), (1, 8), (0, 0)]] {
             let mut now = moment(Nanos(seen.moments.len() as u64));
-            now.passing.waits = waits.into_iter().map(Nanos).collect();
-            seen.add(Moment { faults, ..now });
+            let named = |&(wait, faults): &(u64, u64)| NameSeen { faults, lock_wait: Nanos(wait) };
+            now.passing.by_name = by_name.iter().map(named).collect();
+            seen.add(now);
         }
         let names = |tasks: &[&str]| NamesSeen {
-            faulting: vec!["cc1".to_owned()],
             tasks: tasks.iter().map(|&name| name.to_owned()).collect(),
             ..NamesSeen::default()
         };

@@ -2,7 +2,6 @@
 //! disk, and what they have done so far. A replay plays a recording on it, a scene a workload of an experiment.
 
 mod disk;
-mod faults;
 mod groups;
 pub(crate) mod placement;
 mod random;
@@ -20,7 +19,6 @@ use sim::profile::CpuPosition;
 use sim::{Profile, Sim, SimMachine};
 
 pub use disk::Disk;
-use faults::TaskFaults;
 pub use groups::GroupSetting;
 pub(crate) use groups::GroupSetup;
 use groups::Groups;
@@ -82,8 +80,6 @@ pub struct Stage {
     swap: Option<Swap>,
     /// Address spaces of recorded programs.
     spaces: RefCell<Spaces>,
-    /// Faults of their tasks.
-    faults: TaskFaults,
 }
 
 impl Stage {
@@ -123,7 +119,6 @@ impl Stage {
             groups: Groups::new(knobs, groups, setup.seed),
             swap,
             spaces: RefCell::default(),
-            faults: TaskFaults::default(),
         })
     }
 
@@ -166,11 +161,6 @@ impl Stage {
     /// [`Self::names`]; nothing is charged for it.
     pub(crate) fn resident_pages(&self) -> (u64, Vec<u64>) {
         self.spaces.borrow().resident_pages()
-    }
-
-    /// Faults of recorded programs' tasks.
-    pub(crate) fn faults(&self) -> &TaskFaults {
-        &self.faults
     }
 
     /// The names of tasks by which address spaces are told apart.

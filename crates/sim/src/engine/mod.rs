@@ -33,6 +33,7 @@ use corosensei::Yielder;
 pub use meter::SpanRecord;
 use meter::{Hook, Meter};
 use mm::{Access, Addr, Cpu, Line, Nanos, Order, Pfn, Span};
+pub use names::NameSeen;
 use passing::PassHook;
 pub use passing::Passing;
 use rand_xoshiro::Xoshiro256PlusPlus;

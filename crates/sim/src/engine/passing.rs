@@ -5,6 +5,7 @@ use mm::{Nanos, Span};
 
 use super::Core;
 use super::meter::Meter;
+use super::names::NameSeen;
 use super::run::Sim;
 use crate::time::{Ticks, from_nanos, to_nanos};
 
@@ -17,8 +18,8 @@ pub struct Passing {
     pub faults: u64,
     /// What all CPUs together have waited for locks since then.
     pub lock_wait: Nanos,
-    /// The same of tasks of each name ([`Sim::task_names`]), as many as there were.
-    pub waits: Vec<Nanos>,
+    /// Both of tasks of each name ([`Sim::task_names`]), as many as there were.
+    pub by_name: Vec<NameSeen>,
 }
 
 /// Hears of a moment, and says from when on it wants to hear again.
@@ -52,7 +53,7 @@ impl Core {
         };
         let (faults, waited) = self.meter.borrow().passing();
         let (now, lock_wait) = (to_nanos(self.now()), to_nanos(waited));
-        let moment = Passing { now, faults, lock_wait, waits: self.waits() };
+        let moment = Passing { now, faults, lock_wait, by_name: self.by_name() };
         let due = from_nanos(hook(&moment));
         self.pass_due.set(due.max(self.now() + 1));
     }

@@ -421,6 +421,11 @@ impl Sched {
         self.names.waited(task.named, wait);
     }
 
+    /// The task numbered `task` had a fault.
+    pub(super) fn faulted(&mut self, task: u32) {
+        self.names.faulted(self.tasks[task as usize].named);
+    }
+
     /// Forgets how CPUs and tasks have spent their time before `now`.
     pub(super) fn reset(&mut self, now: Ticks) {
         self.context_switches = 0;

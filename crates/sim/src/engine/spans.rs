@@ -37,6 +37,9 @@ impl Core {
         self.spans.set(self.spans.get() >> 4 | NO_SPANS & 0xf << 28);
         let until = to_nanos(self.clock.get());
         self.meter.borrow_mut().span(self.group.get(), span, Nanos(until.0 - since.0), work);
+        if span == Span::Fault {
+            self.sched.borrow_mut().faulted(self.task.get());
+        }
         if let Some(hook) = self.hook.borrow_mut().as_mut() {
             let (task, cpu) = (mm::TaskId(self.task.get()), Cpu(self.cpu.get()));
             hook(&SpanRecord { span, task, cpu, since, until, work });

@@ -1,6 +1,5 @@
 //! A task of a program goes through its steps.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use mm::vm::{FaultError, FaultKind, Touch, Vpn};
@@ -37,8 +36,6 @@ pub(super) struct Player {
     /// Walks' time that is not a whole nanosecond yet.
     owed_ns: f64,
     walks: Walks,
-    /// Faults of all tasks of its name so far.
-    faults: Rc<Cell<u64>>,
 }
 
 /// What walks came to, of a task.
@@ -57,8 +54,7 @@ impl Player {
     pub(super) fn new(copy: Rc<Copy>, task: TaskRef, process: Rc<Process>, jitter: Random) -> Self {
         let clock = copy.play.balance.as_ref().map(|balance| balance.clock(task.0)).unwrap_or_default();
         let walks = Walks::default();
-        let faults = copy.stage().faults().of(&copy.play.program.tasks[task.0 as usize].name);
-        Self { copy, task, process, jitter, clock, looks: 0, owed_ns: 0.0, walks, faults }
+        Self { copy, task, process, jitter, clock, looks: 0, owed_ns: 0.0, walks }
     }
 
     /// The body of the task.
@@ -190,9 +186,6 @@ impl Player {
         let space = &self.process.space;
         let begun = self.process.is_sharing().then(|| stage.machine().now());
         let mut touched = self.touch_through_hints(page, touch);
-        if let Ok((_, Some(_))) = touched {
-            self.faults.set(self.faults.get() + 1);
-        }
         if let (Some(begun), Ok((_, Some(_)))) = (begun, touched) {
             self.process.faulted(stage.machine().now().0 - begun.0);
         }
