@@ -20,8 +20,10 @@ impl Surroundings {
     /// As the recording has them.
     pub(super) fn of(meta: &Meta) -> Self {
         let kernel = policy_of(&meta.kernel).and_then(|name| Policy::parse(&name).ok());
-        let is_other = |&(knob, value): &(Knob, u64)| {
-            value != kernel.as_ref().map_or(knob.spec().default, |kernel| kernel.default_of(knob))
+        let is_other = |&(knob, value): &(Knob, u64)| match &kernel {
+            Some(kernel) => value != kernel.default_of(knob),
+            // Another kernel's rules stand in for it, and so would their default.
+            None => value != knob.spec().default || knob.spec().distributed.is_some(),
         };
         let all = KNOBS.iter().filter_map(|spec| stood(meta, spec.knob));
         let unrecorded: Vec<(Knob, u64)> = all.filter(is_other).collect();
@@ -125,5 +127,8 @@ mod tests {
         );
         assert_eq!(generations("6.18.44-fc", None, "linux-6.12"), [], "another kernel");
         assert_eq!(Surroundings::of(&Meta::default()).unrecorded, [], "nothing is known");
+        let mut newer = Meta { kernel: "9.1.2".into(), ..Meta::default() };
+        newer.settings.insert("/proc/cmdline".into(), "quiet".into());
+        assert_eq!(Surroundings::of(&newer).knobs, off, "its proof runs under another kernel's rules");
     }
 }

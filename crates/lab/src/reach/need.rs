@@ -77,7 +77,7 @@ impl Where<'_> {
     /// Whether `knob` has, at any time, a value that `suits`.
     fn has(&self, knob: Knob, suits: impl Fn(u64) -> bool) -> bool {
         let mut values = self.set.iter().filter(|(set, _)| *set == knob).map(|(_, value)| *value).peekable();
-        if values.peek().is_none() { suits(knob.spec().default) } else { values.any(suits) }
+        if values.peek().is_none() { suits(self.policy.default_of(knob)) } else { values.any(suits) }
     }
 }
 
