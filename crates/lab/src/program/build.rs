@@ -5,7 +5,7 @@ use std::io::{Read, Seek};
 
 use mm::Cpu;
 use mm::vm::{Protection, Touch, Vpn};
-use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, SaidOfNodes, Task};
+use trace::{Event, EventKind, MapFlags, NameId, ReadError, Reader, Task};
 
 use super::accesses::Looks;
 use super::clock::KernelCosts;
@@ -15,9 +15,8 @@ use super::heat::{self, HeatMaps};
 use super::layout::{BackedBy, Layout, Touched};
 use super::order::{At, Order};
 use super::races::{Races, TouchStep};
-use super::said::{Meant, advised, said_of_nodes};
 use super::steps::{
-    Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, TaskProgram,
+    Backing, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, TaskProgram,
 };
 use super::surroundings::Surroundings;
 use super::track::Track;
@@ -73,8 +72,8 @@ pub(super) struct Builder {
     pub(super) program: Program,
     pub(super) costs: KernelCosts,
     pub(super) tracks: Vec<Track>,
-    layouts: Vec<Layout>,
-    files: Files,
+    pub(super) layouts: Vec<Layout>,
+    pub(super) files: Files,
     races: Races,
     order: Order,
     /// Processes of several tasks.
@@ -278,7 +277,7 @@ impl Builder {
     }
 
     /// The task makes a call that takes pages of `space` away, or brings them.
-    fn change(&mut self, task: usize, space: usize, call: Call) {
+    pub(super) fn change(&mut self, task: usize, space: usize, call: Call) {
         let changed = call.changes().into_iter().flatten().filter(|_| self.is_threaded(task));
         let changed: Vec<PageRange> = changed.collect();
         for &range in &changed {
@@ -344,150 +343,9 @@ impl Builder {
         self.step(task, Doing::Starts(place));
     }
 
-    fn new_layout(&mut self, layout: Layout) -> usize {
+    pub(super) fn new_layout(&mut self, layout: Layout) -> usize {
         self.layouts.push(layout);
         self.layouts.len() - 1
-    }
-
-    fn range_event(&mut self, time: u64, task: usize, kind: &EventKind) {
-        let (EventKind::Map { address, pages, took_ns, .. }
-        | EventKind::Unmap { address, pages, took_ns }
-        | EventKind::Remap { from: address, old_pages: pages, took_ns, .. }
-        | EventKind::Protect { address, pages, took_ns, .. }
-        | EventKind::Advise { address, pages, took_ns, .. }
-        | EventKind::Pin { address, pages, took_ns, .. }) = *kind
-        else {
-            return;
-        };
-        self.returns(time, task, u64::from(took_ns));
-        let Some(space) = self.space_of(time, task, kind) else {
-            self.program.omit("calls_before_exec");
-            return;
-        };
-        if let EventKind::Advise { address: 0, advice, nodes, .. } = *kind {
-            if let Some(said) = SaidOfNodes::of(advice, nodes) {
-                if let Some(call) = self.meant(said_of_nodes(None, said)) {
-                    self.call(task, call);
-                }
-                return;
-            }
-        }
-        let Some(range) = self.layouts[space].windows.range(address, pages) else {
-            self.program.omit("ranges_too_large");
-            return;
-        };
-        if let Some(call) = self.range_call(space, range, kind) {
-            match (call, kind) {
-                (Call::Map(map), EventKind::Map { flags, .. }) if flags.contains(MapFlags::BEFORE) => {
-                    self.was_there(task, Before::Mapped(map));
-                }
-                _ => self.change(task, space, call),
-            }
-        }
-    }
-
-    /// The task's address space; one that was there before the recording is learnt from what was mapped in it.
-    fn space_of(&mut self, time: u64, task: usize, kind: &EventKind) -> Option<usize> {
-        let is_before = matches!(kind, EventKind::Map { flags, .. } if flags.contains(MapFlags::BEFORE));
-        if self.tracks[task].space.is_none() && is_before {
-            let pid = self.tracks[task].recorded.pid;
-            let space = self.new_layout(Layout::default());
-            self.program.before.push(vec![]);
-            let number = self.program.before.len() as u32 - 1;
-            for track in
-                self.tracks.iter_mut().filter(|track| track.recorded.pid == pid && track.space.is_none())
-            {
-                track.space = Some(space);
-                track.begins = Some(Begins::InSpace(number));
-                track.clock.begin_before(time);
-            }
-        }
-        self.tracks[task].space
-    }
-
-    fn range_call(&mut self, space: usize, range: PageRange, kind: &EventKind) -> Option<Call> {
-        match *kind {
-            EventKind::Map { address, file, flags, pages, first, .. } => {
-                let shares = flags.contains(MapFlags::SHARED);
-                let file = self.files.number(file).or_else(|| shares.then(|| self.files.shared_memory()));
-                let file = file.map(|file| BackedBy { file, first });
-                self.layouts[space].map(address, pages, flags, file);
-                let populate = flags.contains(MapFlags::POPULATE) || flags.contains(MapFlags::LOCKED);
-                let (backing, protection) = (backing(flags, file), protection(flags));
-                Some(Call::Map(MapCall { range, backing, protection, populate }))
-            }
-            EventKind::Unmap { address, pages, .. } => {
-                self.layouts[space].unmap(address, pages);
-                Some(Call::Unmap(range))
-            }
-            EventKind::Remap { from, to, old_pages, pages, .. } => {
-                self.layouts[space].remap(from, to, old_pages, pages);
-                let to = self.layouts[space].windows.range(to, pages);
-                if to.is_none() {
-                    self.program.omit("ranges_too_large");
-                }
-                Some(Call::Remap { from: range, to: to? })
-            }
-            EventKind::Protect { address, flags, pages, .. } => {
-                self.layouts[space].protect(address, pages, flags);
-                Some(Call::Protect { range, protection: protection(flags) })
-            }
-            EventKind::Advise { advice, nodes, .. } => self.meant(match SaidOfNodes::of(advice, nodes) {
-                Some(said) => said_of_nodes(Some(range), said),
-                None => advised(range, advice),
-            }),
-            EventKind::Pin { held, .. } => self.meant(match held {
-                0 => Ok(Some(Call::Unpin(range))),
-                1 => Ok(Some(Call::Pin(range))),
-                // It is held once it is touched, which brings nothing in.
-                _ => Err("ranges_locked_once_touched"),
-            }),
-            _ => None,
-        }
-    }
-
-    /// The call that was meant, if there is one; what is left out is counted.
-    fn meant(&mut self, meant: Meant) -> Option<Call> {
-        meant.unwrap_or_else(|name| {
-            self.program.omit(name);
-            None
-        })
-    }
-
-    fn present(&mut self, task: usize, address: u64, kind: PresentKind, pages: u32) {
-        match kind {
-            PresentKind::Huge => self.program.huge_before.pages += u64::from(pages),
-            PresentKind::HugeZeros => {
-                // They are among those of the huge pages that were told of before.
-                self.program.huge_before.zeros += u64::from(pages);
-                return;
-            }
-            _ => {}
-        }
-        let Some(space) = self.tracks[task].space else {
-            self.program.omit("pages_outside_of_mappings");
-            return;
-        };
-        let touch = match kind {
-            PresentKind::Zero | PresentKind::File => Touch::Read,
-            _ => Touch::Write,
-        };
-        let layout = &mut self.layouts[space];
-        if let Some(BackedBy { file, first }) = layout.touch(address).and_then(|found| found.file) {
-            self.files.used(file, first, pages);
-        }
-        match layout.windows.range(address, pages) {
-            Some(range) => self.was_there(task, Before::Touched(range, touch)),
-            None => self.program.omit("ranges_too_large"),
-        }
-    }
-
-    /// Something was there in the task's address space before the recording began.
-    fn was_there(&mut self, task: usize, what: Before) {
-        match self.tracks[task].begins {
-            Some(Begins::InSpace(number)) => self.program.before[number as usize].push(what),
-            _ => self.program.omit("pages_outside_of_mappings"),
-        }
     }
 
     fn file_call(
@@ -521,7 +379,7 @@ impl Builder {
         self.call(task, Call::Map(map));
     }
 
-    fn call(&mut self, task: usize, call: Call) {
+    pub(super) fn call(&mut self, task: usize, call: Call) {
         let index = self.program.calls.len() as u32;
         self.program.calls.push(call);
         self.step(task, Doing::Calls(index));
@@ -558,25 +416,5 @@ impl Builder {
         self.program.heat = self.heat.finish(&self.program.name, self.begun.unwrap_or(0));
         self.program.files = self.files.finish();
         self.program
-    }
-}
-
-fn protection(flags: MapFlags) -> Protection {
-    if flags.contains(MapFlags::WRITE) {
-        Protection::ReadWrite
-    } else if flags.contains(MapFlags::EXECUTE) {
-        Protection::Execute
-    } else if flags.contains(MapFlags::READ) {
-        Protection::Read
-    } else {
-        Protection::None
-    }
-}
-
-fn backing(flags: MapFlags, file: Option<BackedBy>) -> Backing {
-    match file {
-        None => Backing::Own,
-        Some(BackedBy { file, first }) if flags.contains(MapFlags::SHARED) => Backing::Shared { file, first },
-        Some(BackedBy { file, first }) => Backing::Private { file, first },
     }
 }

@@ -61,12 +61,22 @@ pub(super) struct Layout {
 impl Layout {
     /// `pages` from `address` on are mapped so, in the place of what was there.
     pub(super) fn map(&mut self, address: u64, pages: u32, flags: MapFlags, file: Option<BackedBy>) {
-        let end = self.unmap(address, pages);
+        let end = self.clear(address, pages);
         self.regions.insert(address, Region { end, flags, file });
     }
 
-    /// They are mapped no more; gives their end.
-    pub(super) fn unmap(&mut self, address: u64, pages: u32) -> u64 {
+    /// They are mapped no more; windows where nothing else is have no place from here on.
+    pub(super) fn unmap(&mut self, address: u64, pages: u32) {
+        let end = self.clear(address, pages);
+        let Self { regions, windows } = self;
+        windows.leave((address, end), |from, to| {
+            let below = regions.range(..to).next_back();
+            below.is_some_and(|(_, region)| region.end > from)
+        });
+    }
+
+    /// Takes the ranges away; gives their end.
+    fn clear(&mut self, address: u64, pages: u32) -> u64 {
         let end = address.saturating_add(u64::from(pages) * PAGE);
         self.cut(address);
         self.cut(end);
@@ -92,7 +102,7 @@ impl Layout {
     pub(super) fn remap(&mut self, from: u64, to: u64, old_pages: u32, pages: u32) {
         let was = self.find(from);
         let gone = if from == to { old_pages.max(pages) } else { old_pages };
-        self.unmap(from, gone);
+        self.clear(from, gone);
         if let Some(Touched { flags, file, .. }) = was {
             self.map(to, pages, flags, file);
         }

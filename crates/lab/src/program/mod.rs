@@ -9,6 +9,7 @@
 //!                       ├─ accesses how often it walked to its pages, by looks at accessed bits
 //!                       ├─ heat     the same as a map over time, to be shown
 //!                       ├─ layout   what is mapped where, by the recording's addresses
+//!                       ├─ ranges   what it maps, moves and says of ranges, and what was there before
 //!                       ├─ windows  those addresses as pages of an address space that the memory manager has room for
 //!                       ├─ files    which file is which, and what of it was in memory before
 //!                       ├─ said     what it said of its memory: advice, policies of nodes
@@ -30,6 +31,7 @@ mod heat;
 mod layout;
 mod order;
 mod races;
+mod ranges;
 mod said;
 mod steps;
 mod surroundings;

@@ -231,6 +231,26 @@ fn what_cannot_be_carried_over_is_counted() {
     assert_eq!(omitted, wanted);
 }
 
+/// V8 maps each part of its heap at an address by chance.
+#[test]
+fn a_heap_all_over_the_address_space_is_carried_over() {
+    const PART: u32 = 64;
+    let part = |nth: u64| nth.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17 & !0x3_ffff;
+    let mut events = vec![(10, SHELL, EventKind::Exec)];
+    for nth in 0..100_000 {
+        let (time, address) = (100 * (nth + 1), part(nth));
+        events.push((time, SHELL, map(address, PART, RW)));
+        events.push((time + 50, SHELL, fault(address + 0x5000, WRITE)));
+        if nth >= 20_000 {
+            let gone = EventKind::Unmap { address: part(nth - 20_000), pages: PART, took_ns: 0 };
+            events.push((time + 80, SHELL, gone));
+        }
+    }
+    let made = program(&events);
+    assert_eq!(made.omissions, std::collections::BTreeMap::new());
+    assert_eq!((made.counted.faults, made.calls.len()), (100_000, 1 + 100_000 + 80_000));
+}
+
 /// Page events are there to compare with: without them the program is the same.
 #[test]
 fn page_events_are_only_counted() {

@@ -1,9 +1,11 @@
 //! Addresses of 47 bits as pages of an address space of 16 TiB, which is what the memory manager numbers.
 //!
 //! A process uses a few neighbourhoods of its address space: the program, its heap, its libraries, its stack. The address space is
-//! divided into windows of 64 GiB; each that is used gets one of 256 places, with room for neighbours on both sides, so that a
-//! range that grows over a window's edge stays in one piece. What lies below 64 GiB, down to the last bit that matters for
-//! page tables and huge pages, stays as it was.
+//! divided into windows of 64 GiB; each that is used gets one of 192 wide places, with room for neighbours on both sides, so that what
+//! grows over a window's edge stays in one piece. Some programs do otherwise (V8 maps each part of its heap at an address by chance):
+//! once the wide places are taken, windows of 64 MiB get narrow ones, for as long as anything is mapped in them. What lies below a
+//! place's size, down to the last bit that matters for page tables and huge pages, stays as it was. A range over places that are not
+//! side by side becomes several.
 
 use std::collections::BTreeMap;
 
@@ -12,93 +14,142 @@ use mm::vm::Vpn;
 use super::steps::PageRange;
 
 const PAGE_SHIFT: u32 = 12;
-/// Pages of a window.
-const WINDOW_PAGES: u64 = 1 << 24;
-/// Windows that there is room for.
-const PLACES: u32 = 256;
-/// Places from one neighbourhood to the next.
+/// Pages of a wide window, and of a narrow one.
+const WIDE_PAGES: u64 = 1 << 24;
+const NARROW_PAGES: u64 = 1 << 14;
+/// Wide windows that there is room for.
+const WIDE_PLACES: u32 = 192;
+/// Narrow windows that there is room for, in what is left of the 256 places of a wide window's size.
+const NARROW_PLACES: u32 = (256 - WIDE_PLACES) * (WIDE_PAGES / NARROW_PAGES) as u32;
+/// Wide places from one neighbourhood to the next.
 const APART: u32 = 8;
+
+/// A part of a range of addresses that is in one piece as pages, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    /// Its pages.
+    pub(super) range: PageRange,
+    /// Pages of the range of addresses that come before it.
+    pub(super) skipped: u32,
+}
 
 /// Which place each window has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Windows {
-    places: BTreeMap<u64, u32>,
+    wide: BTreeMap<u64, u32>,
+    narrow: BTreeMap<u64, u32>,
+    /// Narrow places that were given back, the next to be given last.
+    free: Vec<u32>,
+    /// Narrow places that were ever given.
+    given: u32,
 }
 
 impl Windows {
     /// The page of `address`; `None` where there is no room left.
     pub(super) fn page(&mut self, address: u64) -> Option<Vpn> {
         let page = address >> PAGE_SHIFT;
-        let place = self.place(page / WINDOW_PAGES)?;
-        Some(Vpn((u64::from(place) * WINDOW_PAGES + page % WINDOW_PAGES) as u32))
+        self.known(address).or_else(|| {
+            self.give_place(page)?;
+            self.known(address)
+        })
     }
 
     /// The page of `address`, where a page of its window has one already.
     pub(super) fn known(&self, address: u64) -> Option<Vpn> {
         let page = address >> PAGE_SHIFT;
-        let place = *self.places.get(&(page / WINDOW_PAGES))?;
-        Some(Vpn((u64::from(place) * WINDOW_PAGES + page % WINDOW_PAGES) as u32))
+        let wide = self.wide.get(&(page / WIDE_PAGES));
+        let place = wide.map(|place| u64::from(*place) * WIDE_PAGES + page % WIDE_PAGES).or_else(|| {
+            let place = self.narrow.get(&(page / NARROW_PAGES))?;
+            Some(u64::from(WIDE_PLACES) * WIDE_PAGES + u64::from(*place) * NARROW_PAGES + page % NARROW_PAGES)
+        })?;
+        Some(Vpn(place as u32))
     }
 
-    /// The pages of a range; `None` where it has none, ends beyond the address space, or has no room in one piece.
-    pub(super) fn range(&mut self, address: u64, pages: u32) -> Option<PageRange> {
-        let last = pages.checked_sub(1)?;
-        let start = self.page(address)?;
-        let first = address >> PAGE_SHIFT;
-        let (from, to) = (first / WINDOW_PAGES, (first + u64::from(last)) / WINDOW_PAGES);
-        let place = self.place(from)?;
-        for window in from + 1..=to {
-            (self.place_beside(window, u64::from(place) + window - from)?).then_some(())?;
+    /// The pages of a range, in ascending order of addresses; `None` where it has none, or there is no room left.
+    pub(super) fn pieces(&mut self, address: u64, pages: u32) -> Option<Vec<Piece>> {
+        let mut pieces: Vec<Piece> = vec![];
+        let mut skipped = 0;
+        while skipped < pages {
+            let at = (address >> PAGE_SHIFT) + u64::from(skipped);
+            let start = self.page(at << PAGE_SHIFT)?;
+            let window = if self.wide.contains_key(&(at / WIDE_PAGES)) { WIDE_PAGES } else { NARROW_PAGES };
+            let here = (window - at % window).min(u64::from(pages - skipped)) as u32;
+            match pieces.last_mut() {
+                Some(Piece { range: last, .. }) if last.start.0.checked_add(last.pages) == Some(start.0) => {
+                    last.pages += here;
+                }
+                _ => pieces.push(Piece { range: PageRange { start, pages: here }, skipped }),
+            }
+            skipped += here;
         }
-        Some(PageRange { start, pages })
+        (!pieces.is_empty()).then_some(pieces)
     }
 
-    fn place(&mut self, window: u64) -> Option<u32> {
-        if let Some(place) = self.places.get(&window) {
-            return Some(*place);
+    /// Nothing is mapped any more between these addresses, which lie in windows of which `is_used` says whether anything else is.
+    pub(super) fn leave(&mut self, (start, end): (u64, u64), is_used: impl Fn(u64, u64) -> bool) {
+        let bytes = NARROW_PAGES << PAGE_SHIFT;
+        let left = self.narrow.range(start / bytes..end.div_ceil(bytes));
+        let left =
+            left.map(|(window, _)| *window).filter(|window| !is_used(window * bytes, (window + 1) * bytes));
+        for window in left.collect::<Vec<u64>>() {
+            self.free.extend(self.narrow.remove(&window));
         }
-        let place = self.beside_a_neighbour(window).or_else(|| self.apart()).or_else(|| self.anywhere())?;
-        self.places.insert(window, place);
-        Some(place)
     }
 
-    /// Whether `window` has, or can have, this very place.
-    fn place_beside(&mut self, window: u64, place: u64) -> Option<bool> {
-        let place = u32::try_from(place).ok().filter(|place| *place < PLACES)?;
-        if let Some(there) = self.places.get(&window) {
-            return Some(*there == place);
+    fn give_place(&mut self, page: u64) -> Option<()> {
+        let window = page / WIDE_PAGES;
+        let wide = self.beside_a_neighbour(window).or_else(|| self.apart()).or_else(|| self.anywhere());
+        if let Some(place) = wide {
+            self.wide.insert(window, place);
+        } else {
+            let place = self.free.pop().or_else(|| self.next_narrow())?;
+            self.narrow.insert(page / NARROW_PAGES, place);
         }
-        if self.is_taken(place) {
-            return Some(false);
-        }
-        self.places.insert(window, place);
-        Some(true)
+        Some(())
+    }
+
+    fn next_narrow(&mut self) -> Option<u32> {
+        let next = Some(self.given).filter(|next| *next < NARROW_PLACES);
+        self.given += u32::from(next.is_some());
+        next
     }
 
     fn beside_a_neighbour(&self, window: u64) -> Option<u32> {
-        let above = self.places.get(&(window + 1)).and_then(|place| place.checked_sub(1));
-        let below = window.checked_sub(1).and_then(|below| self.places.get(&below)).map(|place| place + 1);
-        [above, below].into_iter().flatten().find(|place| *place < PLACES && !self.is_taken(*place))
+        let above = self.wide.get(&(window + 1)).and_then(|place| place.checked_sub(1));
+        let below = window.checked_sub(1).and_then(|below| self.wide.get(&below)).map(|place| place + 1);
+        [above, below].into_iter().flatten().find(|place| *place < WIDE_PLACES && !self.is_taken(*place))
     }
 
     fn apart(&self) -> Option<u32> {
-        let middles = (0..PLACES / APART).map(|nth| nth * APART + APART / 2);
+        let middles = (0..WIDE_PLACES / APART).map(|nth| nth * APART + APART / 2);
         let free = |middle: u32| (middle - APART / 2..middle + APART / 2).all(|place| !self.is_taken(place));
         middles.into_iter().find(|middle| free(*middle))
     }
 
     fn anywhere(&self) -> Option<u32> {
-        (0..PLACES).find(|place| !self.is_taken(*place))
+        (0..WIDE_PLACES).find(|place| !self.is_taken(*place))
     }
 
     fn is_taken(&self, place: u32) -> bool {
-        self.places.values().any(|taken| *taken == place)
+        self.wide.values().any(|taken| *taken == place)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WIDE: u64 = WIDE_PAGES << PAGE_SHIFT;
+    const NARROW: u64 = NARROW_PAGES << PAGE_SHIFT;
+
+    /// All wide places are taken.
+    fn crowded() -> Windows {
+        let mut windows = Windows::default();
+        for window in 0..u64::from(WIDE_PLACES) {
+            assert!(windows.page(window * 3 * WIDE).unwrap().0 < WIDE_PLACES << 24, "{window}");
+        }
+        windows
+    }
 
     #[test]
     fn what_is_near_stays_near() {
@@ -115,18 +166,55 @@ mod tests {
         let mut windows = Windows::default();
         let edge = 0x7f10_0000_0000_u64;
         let low = windows.page(edge - 0x1000).unwrap();
-        assert_eq!(windows.range(edge - 0x2000, 4), Some(PageRange { start: Vpn(low.0 - 1), pages: 4 }));
+        let range = PageRange { start: Vpn(low.0 - 1), pages: 4 };
+        assert_eq!(windows.pieces(edge - 0x2000, 4), Some(vec![Piece { range, skipped: 0 }]));
         assert_eq!(windows.page(edge), Some(low.add(1)));
+        assert_eq!(windows.pieces(edge, 0), None);
     }
 
     #[test]
-    fn there_is_room_for_256_windows_and_no_more() {
+    fn a_range_over_places_that_are_not_side_by_side_is_in_pieces() {
         let mut windows = Windows::default();
-        for window in 0..256_u64 {
-            assert!(windows.page(window * 3 * (WINDOW_PAGES << PAGE_SHIFT)).is_some(), "{window}");
+        let (low, high) = (windows.page(8 * WIDE - 0x1000).unwrap(), windows.page(9 * WIDE).unwrap());
+        let pieces = windows.pieces(8 * WIDE - 0x1000, (1 << 24) + 2).unwrap();
+        let alone = Piece { range: PageRange { start: low, pages: 1 }, skipped: 0 };
+        let rest = PageRange { start: Vpn(high.0 - (1 << 24)), pages: (1 << 24) + 1 };
+        assert_eq!(
+            pieces,
+            [alone, Piece { range: rest, skipped: 1 }],
+            "the window between has its place beside the upper one"
+        );
+    }
+
+    #[test]
+    fn where_wide_places_are_taken_narrow_ones_are_given_and_given_back() {
+        let mut windows = crowded();
+        let at = 1000 * WIDE + 5 * NARROW + 0x20_3000;
+        let page = windows.page(at).unwrap();
+        assert!(page.0 >= WIDE_PLACES << 24);
+        assert_eq!(page.0 % NARROW_PAGES as u32, 0x203, "its place in a page table is as it was");
+        let pieces = windows.pieces(at, NARROW_PAGES as u32).unwrap();
+        assert_eq!(pieces.len(), 1, "the next place is beside it");
+        windows.leave((at, at + NARROW), |start, _| start == 1000 * WIDE + 5 * NARROW);
+        assert_eq!(windows.known(at), Some(page), "something else is mapped there");
+        assert_eq!(windows.known(at + NARROW), None);
+        assert_eq!(
+            windows.page(7 * NARROW + 1001 * WIDE).unwrap().0 >> 14,
+            (page.0 >> 14) + 1,
+            "its place again"
+        );
+    }
+
+    #[test]
+    fn there_is_an_end_of_narrow_places() {
+        let mut windows = crowded();
+        let at = |nth: u32| 1000 * WIDE + u64::from(nth) * 2 * NARROW;
+        for nth in 0..NARROW_PLACES {
+            assert!(windows.page(at(nth)).is_some(), "{nth}");
         }
-        assert_eq!(windows.page(1), Some(windows.page(0).unwrap()));
-        assert_eq!(windows.page(1000 * (WINDOW_PAGES << PAGE_SHIFT)), None);
-        assert_eq!(windows.range(0, 0), None);
+        assert_eq!(windows.page(at(NARROW_PLACES)), None);
+        assert_eq!(windows.pieces(at(NARROW_PLACES), 1), None);
+        windows.leave((at(3), at(4)), |_, _| false);
+        assert!(windows.page(at(NARROW_PLACES)).is_some());
     }
 }

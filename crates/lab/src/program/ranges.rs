@@ -1,0 +1,258 @@
+//! Events about ranges of addresses: what is mapped, moved, said of, and what was there before.
+//!
+//! The layout learns of a range whole. A call is made of each piece of it that the address space of the replay has in one.
+
+use std::collections::BTreeSet;
+
+use mm::vm::{Protection, Touch};
+use trace::{EventKind, MapFlags, PresentKind, SaidOfNodes};
+
+use super::build::Builder;
+use super::layout::{BackedBy, Layout};
+use super::said::{Meant, advised, said_of_nodes};
+use super::steps::{Backing, Before, Begins, Call, MapCall, PageRange};
+use super::windows::Piece;
+
+/// Ranges for which the address space of the replay has no room.
+const TOO_LARGE: &str = "ranges_too_large";
+
+impl Builder {
+    pub(super) fn range_event(&mut self, time: u64, task: usize, kind: &EventKind) {
+        let (EventKind::Map { address, pages, took_ns, .. }
+        | EventKind::Unmap { address, pages, took_ns }
+        | EventKind::Remap { from: address, old_pages: pages, took_ns, .. }
+        | EventKind::Protect { address, pages, took_ns, .. }
+        | EventKind::Advise { address, pages, took_ns, .. }
+        | EventKind::Pin { address, pages, took_ns, .. }) = *kind
+        else {
+            return;
+        };
+        self.returns(time, task, u64::from(took_ns));
+        let Some(space) = self.space_of(time, task, kind) else {
+            self.program.omit("calls_before_exec");
+            return;
+        };
+        if let EventKind::Advise { address: 0, advice, nodes, .. } = *kind {
+            if let Some(said) = SaidOfNodes::of(advice, nodes) {
+                if let Some(call) = self.meant(said_of_nodes(None, said)) {
+                    self.call(task, call);
+                }
+                return;
+            }
+        }
+        let Some(pieces) = self.layouts[space].windows.pieces(address, pages) else {
+            self.program.omit(TOO_LARGE);
+            return;
+        };
+        let file = self.note_range(space, kind);
+        let is_before = matches!(kind, EventKind::Map { flags, .. } if flags.contains(MapFlags::BEFORE));
+        for call in self.range_calls(space, &pieces, (kind, file)) {
+            match call {
+                Call::Map(map) if is_before => self.was_there(task, Before::Mapped(map)),
+                call => self.change(task, space, call),
+            }
+        }
+    }
+
+    /// The task's address space; one that was there before the recording is learnt from what was mapped in it.
+    fn space_of(&mut self, time: u64, task: usize, kind: &EventKind) -> Option<usize> {
+        let is_before = matches!(kind, EventKind::Map { flags, .. } if flags.contains(MapFlags::BEFORE));
+        if self.tracks[task].space.is_none() && is_before {
+            let pid = self.tracks[task].recorded.pid;
+            let space = self.new_layout(Layout::default());
+            self.program.before.push(vec![]);
+            let number = self.program.before.len() as u32 - 1;
+            for track in
+                self.tracks.iter_mut().filter(|track| track.recorded.pid == pid && track.space.is_none())
+            {
+                track.space = Some(space);
+                track.begins = Some(Begins::InSpace(number));
+                track.clock.begin_before(time);
+            }
+        }
+        self.tracks[task].space
+    }
+
+    /// The layout learns of it; gives the file that is mapped, if one is.
+    fn note_range(&mut self, space: usize, kind: &EventKind) -> Option<BackedBy> {
+        let layout = &mut self.layouts[space];
+        match *kind {
+            EventKind::Map { address, file, flags, pages, first, .. } => {
+                let shares = flags.contains(MapFlags::SHARED);
+                let file = self.files.number(file).or_else(|| shares.then(|| self.files.shared_memory()));
+                let file = file.map(|file| BackedBy { file, first });
+                layout.map(address, pages, flags, file);
+                return file;
+            }
+            EventKind::Unmap { address, pages, .. } => layout.unmap(address, pages),
+            EventKind::Remap { from, to, old_pages, pages, .. } => layout.remap(from, to, old_pages, pages),
+            EventKind::Protect { address, flags, pages, .. } => layout.protect(address, pages, flags),
+            _ => {}
+        }
+        None
+    }
+
+    /// The calls that it is, in the order of its pieces.
+    fn range_calls(
+        &mut self,
+        space: usize,
+        pieces: &[Piece],
+        (kind, file): (&EventKind, Option<BackedBy>),
+    ) -> Vec<Call> {
+        if let EventKind::Remap { to, old_pages, pages, .. } = *kind {
+            let Some(there) = self.layouts[space].windows.pieces(to, pages) else {
+                self.program.omit(TOO_LARGE);
+                return vec![];
+            };
+            if there.iter().any(|piece| piece.skipped >= old_pages) {
+                // It grows into a place that is not beside its own.
+                self.program.omit(TOO_LARGE);
+            }
+            return remaps((pieces, old_pages), (&there, pages));
+        }
+        let calls = pieces.iter().filter_map(|piece| {
+            let meant = piece_call(piece, kind, file);
+            self.meant(meant)
+        });
+        calls.collect()
+    }
+
+    /// The call that was meant, if there is one; what is left out is counted.
+    fn meant(&mut self, meant: Meant) -> Option<Call> {
+        meant.unwrap_or_else(|name| {
+            self.program.omit(name);
+            None
+        })
+    }
+
+    pub(super) fn present(&mut self, task: usize, address: u64, kind: PresentKind, pages: u32) {
+        match kind {
+            PresentKind::Huge => self.program.huge_before.pages += u64::from(pages),
+            PresentKind::HugeZeros => {
+                // They are among those of the huge pages that were told of before.
+                self.program.huge_before.zeros += u64::from(pages);
+                return;
+            }
+            _ => {}
+        }
+        let Some(space) = self.tracks[task].space else {
+            self.program.omit("pages_outside_of_mappings");
+            return;
+        };
+        let touch = match kind {
+            PresentKind::Zero | PresentKind::File => Touch::Read,
+            _ => Touch::Write,
+        };
+        let layout = &mut self.layouts[space];
+        if let Some(BackedBy { file, first }) = layout.touch(address).and_then(|found| found.file) {
+            self.files.used(file, first, pages);
+        }
+        let Some(pieces) = layout.windows.pieces(address, pages) else {
+            self.program.omit(TOO_LARGE);
+            return;
+        };
+        for piece in pieces {
+            self.was_there(task, Before::Touched(piece.range, touch));
+        }
+    }
+
+    /// Something was there in the task's address space before the recording began.
+    fn was_there(&mut self, task: usize, what: Before) {
+        match self.tracks[task].begins {
+            Some(Begins::InSpace(number)) => self.program.before[number as usize].push(what),
+            _ => self.program.omit("pages_outside_of_mappings"),
+        }
+    }
+}
+
+/// What `kind` says of a piece of its range; `file` is what it maps.
+fn piece_call(&Piece { range, skipped }: &Piece, kind: &EventKind, file: Option<BackedBy>) -> Meant {
+    match *kind {
+        EventKind::Map { flags, .. } => {
+            let file = file.map(|file| BackedBy { first: file.first.saturating_add(skipped), ..file });
+            let populate = flags.contains(MapFlags::POPULATE) || flags.contains(MapFlags::LOCKED);
+            let (backing, protection) = (backing(flags, file), protection(flags));
+            Ok(Some(Call::Map(MapCall { range, backing, protection, populate })))
+        }
+        EventKind::Unmap { .. } => Ok(Some(Call::Unmap(range))),
+        EventKind::Protect { flags, .. } => Ok(Some(Call::Protect { range, protection: protection(flags) })),
+        EventKind::Advise { advice, nodes, .. } => match SaidOfNodes::of(advice, nodes) {
+            Some(said) => said_of_nodes(Some(range), said),
+            None => advised(range, advice),
+        },
+        EventKind::Pin { held: 0, .. } => Ok(Some(Call::Unpin(range))),
+        EventKind::Pin { held: 1, .. } => Ok(Some(Call::Pin(range))),
+        // It is held once it is touched, which brings nothing in.
+        EventKind::Pin { .. } => Err("ranges_locked_once_touched"),
+        _ => Ok(None),
+    }
+}
+
+/// A move of `old` pages in the pieces `from` to `new` pages in the pieces `to`: one for each part that is in one piece on both sides. Of
+/// what is longer on one side, the piece of the last page that moves goes with it; more pieces that it leaves are unmapped.
+fn remaps((from, old): (&[Piece], u32), (to, new): (&[Piece], u32)) -> Vec<Call> {
+    let moved = old.min(new);
+    let starts: BTreeSet<u32> =
+        from.iter().chain(to).map(|piece| piece.skipped).filter(|at| *at < moved).collect();
+    let part = |pieces: &[Piece], start: u32| {
+        let piece = pieces.iter().rfind(|piece| piece.skipped <= start)?;
+        let inside = start - piece.skipped;
+        let next = starts.range(start + 1..).next().map_or(u32::MAX, |next| next - start);
+        Some(PageRange { start: piece.range.start.add(inside), pages: next.min(piece.range.pages - inside) })
+    };
+    let moves = starts
+        .iter()
+        .filter_map(|&start| Some(Call::Remap { from: part(from, start)?, to: part(to, start)? }));
+    let left = from.iter().filter(|piece| piece.skipped >= moved).map(|piece| Call::Unmap(piece.range));
+    moves.chain(left).collect()
+}
+
+fn protection(flags: MapFlags) -> Protection {
+    if flags.contains(MapFlags::WRITE) {
+        Protection::ReadWrite
+    } else if flags.contains(MapFlags::EXECUTE) {
+        Protection::Execute
+    } else if flags.contains(MapFlags::READ) {
+        Protection::Read
+    } else {
+        Protection::None
+    }
+}
+
+fn backing(flags: MapFlags, file: Option<BackedBy>) -> Backing {
+    match file {
+        None => Backing::Own,
+        Some(BackedBy { file, first }) if flags.contains(MapFlags::SHARED) => Backing::Shared { file, first },
+        Some(BackedBy { file, first }) => Backing::Private { file, first },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mm::vm::Vpn;
+
+    use super::*;
+
+    const fn range(start: u32, pages: u32) -> PageRange {
+        PageRange { start: Vpn(start), pages }
+    }
+
+    #[test]
+    fn a_move_is_made_of_what_is_in_one_piece_on_both_sides() {
+        let piece = |start, pages, skipped| Piece { range: range(start, pages), skipped };
+        let one = [piece(100, 10, 0)];
+        let two = [piece(500, 4, 0), piece(900, 6, 4)];
+        let moved = |from, to| Call::Remap { from, to };
+        let apart = [moved(range(100, 4), range(500, 4)), moved(range(104, 6), range(900, 6))];
+        assert_eq!(remaps((&one, 10), (&two, 10)), apart);
+        let back = [moved(range(500, 4), range(100, 4)), moved(range(900, 6), range(104, 6))];
+        assert_eq!(remaps((&two, 10), (&one, 10)), back);
+        let grown = [piece(100, 30, 0)];
+        assert_eq!(remaps((&one, 10), (&grown, 30)), [moved(range(100, 10), range(100, 30))]);
+        let shrunk = [piece(500, 2, 0)];
+        assert_eq!(
+            remaps((&two, 10), (&shrunk, 2)),
+            [moved(range(500, 4), range(500, 2)), Call::Unmap(range(900, 6))]
+        );
+    }
+}
