@@ -205,6 +205,12 @@ pub struct ProgramUse {
     pub copies: u64,
     /// Writes to a protected page that had no other owner.
     pub reuses: u64,
+    /// Of the faults, those that calls had for the tasks (`MAP_POPULATE`, `mlock`, `MADV_POPULATE_READ`): no exceptions.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub populated: u64,
+    /// Of the copies and reuses, those of such faults.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub populated_writes: u64,
     /// Pages that page tables took.
     pub table_pages: u64,
     /// The most pages that one address space had resident (`ru_maxrss`).

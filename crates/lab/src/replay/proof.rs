@@ -53,10 +53,16 @@ fn rows(counted: &Counted, run: &Run) -> Vec<ProofRow> {
         recorded: recorded as f64,
         replayed: replayed as f64,
     };
+    // What calls populate raises no exception, so no event tells of it; the kernel's account of the command does.
+    let writes = (used.copies + used.reuses).saturating_sub(used.populated_writes);
     let mut rows = vec![
-        row("page faults", "count", counted.faults, used.faults()),
-        row("pages copied or reused", "count", counted.writes_to_shared, used.copies + used.reuses),
+        row("page faults", "count", counted.faults, used.faults().saturating_sub(used.populated)),
+        row("pages copied or reused", "count", counted.writes_to_shared, writes),
     ];
+    if let Some(usage) = counted.usage.filter(|_| used.populated > 0) {
+        let all = usage.minor_faults + usage.major_faults;
+        rows.insert(1, row("the same, and pages populated", "count", all, used.faults()));
+    }
     if counted.has_page_events {
         // By pages, for a huge one is a single request.
         let of_zones = run.counters.iter().filter(|(name, _)| name.starts_with("pgalloc_"));

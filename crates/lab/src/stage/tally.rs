@@ -107,6 +107,8 @@ impl Tally {
         sums.huge_faults += counted.huge;
         sums.copies += counted.copied;
         sums.reuses += counted.reused;
+        sums.populated += counted.populated;
+        sums.populated_writes += counted.populated_writes;
         sums.table_pages += counted.tables_taken;
         sums.peak_rss_pages = sums.peak_rss_pages.max(counted.peak);
         self.program.set(Some(sums));

@@ -50,6 +50,10 @@ pub struct SpaceCounters {
     pub reused: u64,
     /// Of the minor ones, reads that mapped the page of zeros, or the huge one.
     pub zero: u64,
+    /// Of all faults, those that a call had for the task ([`super::SpacesDoor::populate`]): no exceptions.
+    pub populated: u64,
+    /// Of these, copies and reuses.
+    pub populated_writes: u64,
     /// Resident pages of the process's own (`RssAnon`).
     pub anon: u64,
     /// Resident pages of files (`RssFile`).
@@ -95,6 +99,8 @@ pub(super) struct SpaceStat {
     faults: [AtomicU64; FaultKind::COUNT],
     huge_fallback: AtomicU64,
     copied: AtomicU64,
+    populated: AtomicU64,
+    populated_writes: AtomicU64,
 }
 
 fn at_least_0(count: &AtomicI64) -> u64 {
@@ -115,6 +121,8 @@ impl SpaceStat {
             faults: Default::default(),
             huge_fallback: AtomicU64::new(0),
             copied: AtomicU64::new(0),
+            populated: AtomicU64::new(0),
+            populated_writes: AtomicU64::new(0),
         }
     }
 
@@ -187,6 +195,14 @@ impl SpaceStat {
         self.copied.fetch_add(1, Relaxed);
     }
 
+    /// A fault that did `kind` was a call's.
+    pub(super) fn count_populated(&self, kind: FaultKind) {
+        self.populated.fetch_add(1, Relaxed);
+        if matches!(kind, FaultKind::Copied | FaultKind::Reused) {
+            self.populated_writes.fetch_add(1, Relaxed);
+        }
+    }
+
     pub(super) fn read(&self) -> SpaceCounters {
         let faults = |kind: FaultKind| self.faults[kind as usize].load(Relaxed);
         let all: u64 = self.faults.iter().map(|faults| faults.load(Relaxed)).sum();
@@ -200,6 +216,8 @@ impl SpaceStat {
             copied: self.copied.load(Relaxed),
             reused: faults(FaultKind::Reused),
             zero: faults(FaultKind::ZeroPage) + faults(FaultKind::HugeZeroPage),
+            populated: self.populated.load(Relaxed),
+            populated_writes: self.populated_writes.load(Relaxed),
             anon: pages(PageKind::Anon),
             file: pages(PageKind::File),
             shmem: pages(PageKind::Shmem),

@@ -232,6 +232,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let mut next = start.0;
         while next < start.0 + pages {
             let (_, done) = self.touch_page(space, Vpn(next), touch)?;
+            if let Some(kind) = done {
+                space.stat.count_populated(kind);
+            }
             next += match done.map_or(1, FaultKind::pages) {
                 1 => 1,
                 pages => pages - Vpn(next).slot() as u32,

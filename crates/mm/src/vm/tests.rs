@@ -1,6 +1,6 @@
 //! What reclaim and migration ask of address spaces: who touched a page, taking it out of all page tables, moving it.
 
-use super::{AddressSpace, FaultKind, FileKind, MapSpec, Placement, Touch, Vpn};
+use super::{AddressSpace, FaultKind, FileKind, MapSpec, Placement, SpaceCounters, Touch, Vpn};
 use crate::MigrateError;
 use crate::ground::bare::Bare;
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
@@ -43,6 +43,22 @@ fn a_touch_is_seen_once_by_all_who_share() {
     assert_eq!(mm.rmap().referenced(pfn).all(), 0);
     read(&mm, &child, at);
     assert_eq!(mm.rmap().referenced(pfn).all(), 1);
+}
+
+#[test]
+fn faults_that_a_call_had_are_counted_apart_too() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(8)).unwrap();
+    mm.spaces().touch_page(&space, at, Touch::Write).unwrap();
+    mm.spaces().populate(&space, at, 4, Touch::Read).unwrap();
+    let counted = || {
+        let SpaceCounters { minor, zero, copied, populated, populated_writes, .. } = space.counters();
+        [minor, zero, copied, populated, populated_writes]
+    };
+    assert_eq!(counted(), [4, 3, 0, 3, 0], "one was there");
+    mm.spaces().populate(&space, at, 8, Touch::Write).unwrap();
+    assert_eq!(counted(), [11, 3, 3, 10, 3], "three pages of zeros are copied");
 }
 
 #[test]

@@ -196,6 +196,8 @@ impl Process {
             huge: now.huge - before.huge,
             copied: now.copied - before.copied,
             reused: now.reused - before.reused,
+            populated: now.populated - before.populated,
+            populated_writes: now.populated_writes - before.populated_writes,
             tables_taken: now.tables_taken - before.tables_taken,
             ..now
         }

@@ -12,7 +12,7 @@ use crate::program::{
     Walked, WalkedFrom,
 };
 use crate::recorded::TaskRef;
-use crate::replay::{Plan, Source, Variant, replay};
+use crate::replay::{Plan, Source, Variant, prove, replay};
 
 /// Where the heap is: at the beginning of a huge page.
 const HEAP: u32 = 512 * 7;
@@ -63,6 +63,26 @@ fn run(program: &Program, plan: &Plan, knobs: &[(Knob, u64)]) -> Run {
 
 fn used(run: &Run) -> ProgramUse {
     run.program.expect("a program was replayed")
+}
+
+/// No event tells of what a call brings in; the kernel's account of the command does.
+#[test]
+fn a_proof_compares_events_with_exceptions_and_accounts_with_all_faults() {
+    let mut program = family();
+    let Call::Map(map) = &mut program.calls[1] else { unreachable!("it maps") };
+    map.populate = true;
+    program.surroundings.knobs = vec![(Knob::TransparentHugepage, 0)];
+    program.counted.faults = 150;
+    program.counted.usage = Some(trace::Usage { minor_faults: 1174, ..trace::Usage::default() });
+    let source = Source::Program(Arc::new(program));
+    let proof = prove(&source, Profile::load("kvm-genoa-2c").unwrap()).unwrap().unwrap();
+    let row = |what: &str| {
+        let row = proof.rows.iter().find(|row| row.what == what).unwrap();
+        [row.recorded as u64, row.replayed as u64]
+    };
+    assert_eq!(row("page faults"), [150; 2], "the child's copies, and the parent's writes after it");
+    assert_eq!(row("the same, and pages populated"), [1174; 2]);
+    assert_eq!(row("pages copied or reused"), [0, 150]);
 }
 
 #[test]
