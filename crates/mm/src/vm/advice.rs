@@ -94,7 +94,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
                 self.change_regions(space, start, end, |region| Region { pattern, ..region });
             }
         }
-        let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start);
+        let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start, end);
         if mapped < end { Err(AdviceError::NotMapped) } else { Ok(()) }
     }
 
@@ -112,7 +112,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     ) -> Result<(), AdviceError> {
         self.machine().spend(Chore::Syscall, 1);
         let end = Vpn(start.0.saturating_add(pages));
-        if space.regions.lock_local(self.machine()).mapped_up_to(start) < end {
+        if space.regions.lock_local(self.machine()).mapped_up_to(start, end) < end {
             return Err(AdviceError::NotMapped);
         }
         let locked = lock == MemoryLock::Keep;
@@ -227,7 +227,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Whether all of `range` is mapped by regions of `space`.
     pub(crate) fn is_mapped(self, space: &AddressSpace<M>, (start, end): (Vpn, Vpn)) -> bool {
-        space.regions.lock_local(self.machine()).mapped_up_to(start) >= end
+        space.regions.lock_local(self.machine()).mapped_up_to(start, end) >= end
     }
 
     /// The pages in `range` that `space` alone maps and that are not locked, which are to go out now: each with a reference for the

@@ -30,7 +30,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.machine().spend(Chore::Regions, 1);
         let end = Vpn(start.0.saturating_add(pages));
         let _changes = space.changes.lock_local(self.machine());
-        let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start).min(end);
+        let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start, end);
         let mut changed = 0;
         for region in self.protect_regions(space, (start, mapped), protection)? {
             changed += self.tables().protect_region(space, &region);

@@ -364,13 +364,13 @@ impl<M: Machine> Regions<M> {
         self.0.range(..end.0).next_back().is_some_and(|(_, region)| region.end > start)
     }
 
-    /// Where what is mapped from `start` on ends: the first page that is in no region.
-    pub(crate) fn mapped_up_to(&self, start: Vpn) -> Vpn {
+    /// The first page from `start` on that is in no region; `end` if that comes first, for regions beyond it are not looked at.
+    pub(crate) fn mapped_up_to(&self, start: Vpn, end: Vpn) -> Vpn {
         let mut at = start;
-        while let Some(region) = self.find(at) {
+        while let Some(region) = self.find(at).filter(|_| at < end) {
             at = region.end;
         }
-        at
+        at.min(end)
     }
 
     /// Takes out what lies from `start` to before `end`, cutting regions that reach beyond.

@@ -67,7 +67,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         if old_pages == 0 {
             return self.map_again(space, from, (to, new_end));
         }
-        if space.regions.lock_local(self.machine()).mapped_up_to(from) < old_end {
+        if space.regions.lock_local(self.machine()).mapped_up_to(from, old_end) < old_end {
             return Err(MapError::NotMapped);
         }
         let stays = from == to;
