@@ -46,10 +46,13 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The pages that hold these bytes.
+    /// The pages that hold these bytes. None do where these are more than there are addresses: Linux rounds up to nothing, and `mlock`
+    /// succeeds.
     pub(super) fn of(start: u64, len: u64) -> Self {
         let offset = start % mm::ids::PAGE_SIZE;
-        let pages = offset.saturating_add(len).div_ceil(mm::ids::PAGE_SIZE);
+        let rounded =
+            offset.checked_add(len).and_then(|end| end.checked_next_multiple_of(mm::ids::PAGE_SIZE));
+        let pages = rounded.unwrap_or(0) / mm::ids::PAGE_SIZE;
         Self { address: start - offset, pages: pages.try_into().unwrap_or(u32::MAX) }
     }
 

@@ -9,6 +9,7 @@ use crate::event::{Event, EventKind, FileKey, MapFlags, NameId, Task};
 use crate::format::{Reader, Writer};
 use crate::meta::{Keep, Meta, RecordingEnd};
 use crate::stream::schema::Schema;
+use crate::stream::spaces::Span;
 use crate::tracefs::format::Format;
 
 /// The tracepoints of these tests, their numbers by their place, and their fields of eight bytes each.
@@ -389,6 +390,13 @@ fn what_is_mapped_after_mlockall_is_locked_but_not_in_a_child() {
     assert_eq!(kinds[3], map(0x20_0000, 1, OWN, 10));
     let moved = EventKind::Remap { from: 0x10_0000, to: 0x40_0000, old_pages: 1, pages: 3, took_ns: 10 };
     assert_eq!(kinds[4], moved);
+}
+
+#[test]
+fn bytes_beyond_all_addresses_are_no_pages() {
+    let pages = |start, len| Span::of(start, len).pages;
+    assert_eq!([pages(0xfff, 2), pages(0x1000, 0x1000), pages(0x1000, 0), pages(0, u64::MAX)], [2, 1, 0, 0]);
+    assert_eq!(pages(0, 1 << 47), u32::MAX, "as many as fit");
 }
 
 #[test]
