@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 
 use mm::Cpu;
-use mm::vm::{Protection, Touch, Vpn};
+use mm::vm::{Touch, Vpn};
 use trace::{Event, EventKind, MapFlags, NameId, ReadError, Reader, Task};
 
 use super::accesses::Looks;
@@ -15,9 +15,7 @@ use super::heat::{self, HeatMaps};
 use super::layout::{BackedBy, Layout, Touched};
 use super::order::{At, Order};
 use super::races::{Races, TouchStep};
-use super::steps::{
-    Backing, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, TaskProgram,
-};
+use super::steps::{Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, TaskProgram};
 use super::surroundings::Surroundings;
 use super::track::Track;
 use crate::recorded::TaskRef;
@@ -230,6 +228,7 @@ impl Builder {
             self.program.omit("faults_outside_of_mappings");
             return;
         };
+        self.map_fresh(task, space);
         // The kernel copies from and to user memory with faults off first, and what faulted so comes again when they are on.
         let is_kernels = error_code & USER_FAULT == 0;
         if is_kernels && self.tracks[task].last_fault == Some((page, error_code)) {
@@ -244,10 +243,7 @@ impl Builder {
         }
         if found.grows_by > 0 {
             let range = PageRange { start: page, pages: found.grows_by };
-            self.map(
-                task,
-                MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false },
-            );
+            self.map(task, MapCall::own(range));
         }
         self.fault_on_file(&found, page, touch);
         let price = self.price(&found, touch);

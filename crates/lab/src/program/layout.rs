@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use trace::MapFlags;
 
-use super::windows::Windows;
+use super::steps::PageRange;
+use super::windows::{Piece, Windows};
 
 /// Bytes of a page.
 const PAGE: u64 = mm::ids::PAGE_SIZE;
@@ -18,6 +19,36 @@ struct Region {
     flags: MapFlags,
     /// The file behind it, as an index into the program's.
     file: Option<BackedBy>,
+    /// What was said of huge pages there: the word of `madvise`.
+    huge: Option<u32>,
+}
+
+/// A part of what is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mapped {
+    /// Its first address.
+    pub(super) address: u64,
+    /// Its pages.
+    pub(super) pages: u32,
+    /// How it is mapped.
+    pub(super) flags: MapFlags,
+    /// The file's page there.
+    pub(super) file: Option<BackedBy>,
+    /// What was said of huge pages there: the word of `madvise`.
+    pub(super) huge: Option<u32>,
+}
+
+/// What is mapped late, as pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Late {
+    /// The pages.
+    pub(super) range: PageRange,
+    /// How they are mapped.
+    pub(super) flags: MapFlags,
+    /// The file's page at their start.
+    pub(super) file: Option<BackedBy>,
+    /// What was said of huge pages there: the word of `madvise`.
+    pub(super) huge: Option<u32>,
 }
 
 /// The file behind a range.
@@ -62,7 +93,7 @@ impl Layout {
     /// `pages` from `address` on are mapped so, in the place of what was there.
     pub(super) fn map(&mut self, address: u64, pages: u32, flags: MapFlags, file: Option<BackedBy>) {
         let end = self.clear(address, pages);
-        self.regions.insert(address, Region { end, flags, file });
+        self.regions.insert(address, Region { end, flags, file, huge: None });
     }
 
     /// They are mapped no more; windows where nothing else is have no place from here on.
@@ -96,6 +127,45 @@ impl Layout {
         for (_, region) in self.regions.range_mut(address..end) {
             region.flags = MapFlags(region.flags.0 & !RIGHTS | flags.0 & RIGHTS);
         }
+    }
+
+    /// A word of `madvise` about huge pages is said of the ranges.
+    pub(super) fn advise_huge(&mut self, address: u64, pages: u32, word: u32) {
+        let end = address.saturating_add(u64::from(pages) * PAGE);
+        self.cut(address);
+        self.cut(end);
+        self.regions.range_mut(address..end).for_each(|(_, region)| region.huge = Some(word));
+    }
+
+    /// What is mapped from `from` to before `to`.
+    pub(super) fn mapped(&self, from: u64, to: u64) -> Vec<Mapped> {
+        let below = self.regions.range(..from).next_back();
+        let all = below.into_iter().chain(self.regions.range(from..to));
+        let parts = all.filter(|(_, region)| region.end > from).map(|(&start, region)| {
+            let address = start.max(from);
+            Mapped {
+                address,
+                pages: ((region.end.min(to) - address) / PAGE) as u32,
+                flags: region.flags,
+                file: region.file.map(|file| file.skipping(address - start)),
+                huge: region.huge,
+            }
+        });
+        parts.collect()
+    }
+
+    /// What is mapped in windows that had no place when it was, and have one now.
+    pub(super) fn take_late(&mut self) -> Vec<Late> {
+        let fresh = self.windows.take_fresh();
+        let mapped = fresh.into_iter().flat_map(|(from, to)| self.mapped(from, to));
+        let late = |Mapped { address, pages, flags, file, huge }: Mapped| {
+            let pieces = self.windows.known_pieces(address, pages).into_iter();
+            pieces.map(move |Piece { range, skipped }| {
+                let file = file.map(|file| file.skipping(u64::from(skipped) * PAGE));
+                Late { range, flags, file, huge }
+            })
+        };
+        mapped.flat_map(late).collect()
     }
 
     /// What was mapped at `from` is mapped at `to`, so many pages long.

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use mm::vm::{Protection, Touch};
+use mm::vm::{Protection, Reserve, Touch};
 use trace::{EventKind, MapFlags, PresentKind, SaidOfNodes};
 
 use super::build::Builder;
-use super::layout::{BackedBy, Layout};
+use super::layout::{BackedBy, Late, Layout, Mapped};
 use super::said::{Meant, advised, said_of_nodes};
 use super::steps::{Backing, Before, Begins, Call, MapCall, PageRange};
 use super::windows::Piece;
@@ -40,10 +40,24 @@ impl Builder {
                 return;
             }
         }
-        let Some(pieces) = self.layouts[space].windows.pieces(address, pages) else {
-            self.program.omit(TOO_LARGE);
+        match *kind {
+            EventKind::Pin { address: 0, pages: u32::MAX, held, .. } => self.pin_all(task, space, held),
+            _ => self.change_range(task, space, (address, pages), kind),
+        }
+    }
+
+    /// What `kind` says of a range is said of each of its pieces.
+    fn change_range(&mut self, task: usize, space: usize, (address, pages): (u64, u32), kind: &EventKind) {
+        if pages == 0 {
+            if let EventKind::Remap { .. } = kind {
+                self.program.omit("shared_memory_mapped_again");
+            }
             return;
-        };
+        }
+        let pieces = self.layouts[space].windows.pieces(address, pages);
+        // What is mapped here only now is mapped as it was before this.
+        self.map_fresh(task, space);
+        let pieces = pieces.unwrap_or_else(|| self.layouts[space].windows.known_pieces(address, pages));
         let file = self.note_range(space, kind);
         let is_before = matches!(kind, EventKind::Map { flags, .. } if flags.contains(MapFlags::BEFORE));
         for call in self.range_calls(space, &pieces, (kind, file)) {
@@ -51,6 +65,24 @@ impl Builder {
                 Call::Map(map) if is_before => self.was_there(task, Before::Mapped(map)),
                 call => self.change(task, space, call),
             }
+        }
+    }
+
+    /// All that is mapped and that may be touched is pinned, or let go (`mlockall`, `munlockall`).
+    fn pin_all(&mut self, task: usize, space: usize, held: u32) {
+        const TOUCHABLE: u32 = MapFlags::READ.0 | MapFlags::WRITE.0 | MapFlags::EXECUTE.0;
+        let all = self.layouts[space].mapped(0, u64::MAX);
+        for Mapped { address, pages, .. } in all.into_iter().filter(|mapped| mapped.flags.0 & TOUCHABLE != 0)
+        {
+            let pin = EventKind::Pin { address, held, pages, took_ns: 0 };
+            self.change_range(task, space, (address, pages), &pin);
+        }
+    }
+
+    /// Windows have a place now: what was mapped there while they had none is mapped.
+    pub(super) fn map_fresh(&mut self, task: usize, space: usize) {
+        for call in self.layouts[space].take_late().into_iter().flat_map(late_calls) {
+            self.change(task, space, call);
         }
     }
 
@@ -87,6 +119,9 @@ impl Builder {
             EventKind::Unmap { address, pages, .. } => layout.unmap(address, pages),
             EventKind::Remap { from, to, old_pages, pages, .. } => layout.remap(from, to, old_pages, pages),
             EventKind::Protect { address, flags, pages, .. } => layout.protect(address, pages, flags),
+            EventKind::Advise { address, advice: word @ (14 | 15), pages, .. } => {
+                layout.advise_huge(address, pages, word);
+            }
             _ => {}
         }
         None
@@ -104,6 +139,8 @@ impl Builder {
                 self.program.omit(TOO_LARGE);
                 return vec![];
             };
+            // What moves there comes with the call.
+            self.layouts[space].windows.take_fresh();
             if there.iter().any(|piece| piece.skipped >= old_pages) {
                 // It grows into a place that is not beside its own.
                 self.program.omit(TOO_LARGE);
@@ -151,6 +188,11 @@ impl Builder {
             self.program.omit(TOO_LARGE);
             return;
         };
+        for late in layout.take_late() {
+            if let [Call::Map(map), ..] = late_calls(late)[..] {
+                self.was_there(task, Before::Mapped(map));
+            }
+        }
         for piece in pieces {
             self.was_there(task, Before::Touched(piece.range, touch));
         }
@@ -165,6 +207,14 @@ impl Builder {
     }
 }
 
+/// The calls that map what had no place before: without what has been said of it, but of huge pages.
+fn late_calls(Late { range, flags, file, huge }: Late) -> Vec<Call> {
+    let (backing, protection) = (backing(flags, file), protection(flags));
+    let map = Call::Map(MapCall { range, backing, protection, populate: false, reserve: reserve(flags) });
+    let said = huge.and_then(|word| advised(range, word).ok().flatten());
+    std::iter::once(map).chain(said).collect()
+}
+
 /// What `kind` says of a piece of its range; `file` is what it maps.
 fn piece_call(&Piece { range, skipped }: &Piece, kind: &EventKind, file: Option<BackedBy>) -> Meant {
     match *kind {
@@ -172,7 +222,8 @@ fn piece_call(&Piece { range, skipped }: &Piece, kind: &EventKind, file: Option<
             let file = file.map(|file| BackedBy { first: file.first.saturating_add(skipped), ..file });
             let populate = flags.contains(MapFlags::POPULATE) || flags.contains(MapFlags::LOCKED);
             let (backing, protection) = (backing(flags, file), protection(flags));
-            Ok(Some(Call::Map(MapCall { range, backing, protection, populate })))
+            let reserve = reserve(flags);
+            Ok(Some(Call::Map(MapCall { range, backing, protection, populate, reserve })))
         }
         EventKind::Unmap { .. } => Ok(Some(Call::Unmap(range))),
         EventKind::Protect { flags, .. } => Ok(Some(Call::Protect { range, protection: protection(flags) })),
@@ -217,6 +268,10 @@ fn protection(flags: MapFlags) -> Protection {
     } else {
         Protection::None
     }
+}
+
+fn reserve(flags: MapFlags) -> Reserve {
+    if flags.contains(MapFlags::NORESERVE) { Reserve::Never } else { Reserve::IfWritable }
 }
 
 fn backing(flags: MapFlags, file: Option<BackedBy>) -> Backing {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mm::Cpu;
-use mm::vm::{Advice, Protection, Touch, Vpn};
+use mm::vm::{Advice, Protection, Reserve, Touch, Vpn};
 use sim::Tlb;
 
 use super::accesses::{LookedAt, Walked, WalkedFrom};
@@ -117,6 +117,16 @@ pub struct MapCall {
     pub protection: Protection,
     /// Whether all of it is brought in at once.
     pub populate: bool,
+    /// Whether it counts as promised.
+    pub reserve: Reserve,
+}
+
+impl MapCall {
+    /// Memory of the process's own that it may write to, none of it there yet.
+    pub const fn own(range: PageRange) -> Self {
+        let protection = Protection::ReadWrite;
+        Self { range, backing: Backing::Own, protection, populate: false, reserve: Reserve::IfWritable }
+    }
 }
 
 /// A call of a program.

@@ -1,13 +1,11 @@
 //! What becomes of events, through the builder's door.
 
-use mm::vm::{Advice, Protection, Touch, Vpn};
+use mm::vm::{Advice, HugePages, Protection, Reserve, Touch, Vpn};
 use mm::{Cpu, Nanos, TaskId};
 use trace::{Event, EventKind, MapFlags, NameId, PolicyMode, PresentKind, SwitchState, Task};
 
 use super::build::Builder;
-use super::steps::{
-    Backing, Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId,
-};
+use super::steps::{Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId};
 use super::{KernelCosts, SaidPolicy, TaskProgram, WhatIsThere};
 use crate::recorded::TaskRef;
 
@@ -79,7 +77,7 @@ fn a_program_maps_and_touches() {
         (9_500, SHELL, EventKind::Exit),
     ]);
     let range = PageRange { start: heap_page(), pages: 4 };
-    let mapped = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let mapped = MapCall::own(range);
     assert_eq!(made.calls, [Call::Exec, Call::Map(mapped)]);
     let steps = &made.tasks[0].steps;
     assert_eq!(
@@ -218,7 +216,6 @@ fn what_cannot_be_carried_over_is_counted() {
         (400, SHELL, fault(0x1000, WRITE)),
         (500, SHELL, fault(0xffff_8000_0000_0000, WRITE)),
         (600, SHELL, EventKind::Lost { count: 7 }),
-        (700, SHELL, map(HEAP, u32::MAX, RW)),
     ]);
     let omitted: Vec<(&str, u64)> = made.omissions.into_iter().collect();
     let wanted = [
@@ -226,7 +223,6 @@ fn what_cannot_be_carried_over_is_counted() {
         ("faults_before_exec", 1),
         ("faults_outside_of_mappings", 1),
         ("lost_events", 7),
-        ("ranges_too_large", 1),
     ];
     assert_eq!(omitted, wanted);
 }
@@ -249,6 +245,51 @@ fn a_heap_all_over_the_address_space_is_carried_over() {
     let made = program(&events);
     assert_eq!(made.omissions, std::collections::BTreeMap::new());
     assert_eq!((made.counted.faults, made.calls.len()), (100_000, 1 + 100_000 + 80_000));
+}
+
+/// A sanitizer maps 14 TiB for its shadow, and says what it is to be before it touches some of it.
+#[test]
+fn what_there_is_no_room_for_is_mapped_where_it_is_touched() {
+    const SHADOW: u64 = 0x0200_8fff_7000;
+    const PAGES: u32 = 14 << 28;
+    let advise = |advice| EventKind::Advise { address: SHADOW, advice, pages: PAGES, nodes: 0, took_ns: 0 };
+    let made = program(&[
+        (10, SHELL, EventKind::Exec),
+        (20, SHELL, map(SHADOW, PAGES, MapFlags::READ | MapFlags::NORESERVE)),
+        (30, SHELL, advise(15)),
+        (40, SHELL, EventKind::Protect { address: SHADOW, flags: RW, pages: PAGES, took_ns: 0 }),
+        (50, SHELL, fault(SHADOW + (5 << 40), WRITE)),
+        (60, SHELL, fault(SHADOW + (5 << 40) + 0x1000, WRITE)),
+        (70, SHELL, advise(4)),
+    ]);
+    assert_eq!((made.counted.faults, made.omissions.len()), (2, 0));
+    let [Call::Exec, Call::Map(map), Call::Advise { range, advice }, Call::Advise { range: gone, .. }] =
+        made.calls[..]
+    else {
+        panic!("{:?}", made.calls)
+    };
+    assert_eq!((map.protection, map.range.pages), (Protection::ReadWrite, 1 << 24), "a window");
+    assert_eq!(map.reserve, Reserve::Never);
+    assert_eq!((range, advice), (map.range, Advice::Huge(HugePages::Never)));
+    assert_eq!(gone, map.range, "the rest has no page");
+}
+
+#[test]
+fn all_that_may_be_touched_is_pinned_and_let_go() {
+    let pin = |held| EventKind::Pin { address: 0, held, pages: u32::MAX, took_ns: 0 };
+    let made = program(&[
+        (10, SHELL, EventKind::Exec),
+        (20, SHELL, map(HEAP, 4, RW)),
+        (30, SHELL, map(HEAP + 0x10_0000, 4, MapFlags(0))),
+        (40, SHELL, map(HEAP + 0x20_0000, 2, MapFlags::READ)),
+        (50, SHELL, pin(1)),
+        (60, SHELL, pin(0)),
+    ]);
+    let range = |first, pages| PageRange { start: heap_page().add(first), pages };
+    let pinned = [(0, 4), (0x200, 2)].map(|(first, pages)| range(first, pages));
+    let wanted = [Call::Pin(pinned[0]), Call::Pin(pinned[1]), Call::Unpin(pinned[0]), Call::Unpin(pinned[1])];
+    assert_eq!(made.calls[4..], wanted);
+    assert_eq!(made.omissions.len(), 0);
 }
 
 /// Page events are there to compare with: without them the program is the same.

@@ -5,7 +5,8 @@
 //! grows over a window's edge stays in one piece. Some programs do otherwise (V8 maps each part of its heap at an address by chance):
 //! once the wide places are taken, windows of 64 MiB get narrow ones, for as long as anything is mapped in them. What lies below a
 //! place's size, down to the last bit that matters for page tables and huge pages, stays as it was. A range over places that are not
-//! side by side becomes several.
+//! side by side becomes several. One that there is no room for is mapped in each window when that gets its place, at a touch
+//! ([`Windows::take_fresh`]).
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ const NARROW_PAGES: u64 = 1 << 14;
 const WIDE_PLACES: u32 = 192;
 /// Narrow windows that there is room for, in what is left of the 256 places of a wide window's size.
 const NARROW_PLACES: u32 = (256 - WIDE_PLACES) * (WIDE_PAGES / NARROW_PAGES) as u32;
+/// Wide windows of the largest range that gets places before it is touched: 1 TiB.
+const LARGEST: u64 = 16;
 /// Wide places from one neighbourhood to the next.
 const APART: u32 = 8;
 
@@ -42,6 +45,8 @@ pub(super) struct Windows {
     free: Vec<u32>,
     /// Narrow places that were ever given.
     given: u32,
+    /// Windows that have a place since [`Self::take_fresh`], from which address to before which.
+    fresh: Vec<(u64, u64)>,
 }
 
 impl Windows {
@@ -65,8 +70,17 @@ impl Windows {
         Some(Vpn(place as u32))
     }
 
-    /// The pages of a range, in ascending order of addresses; `None` where it has none, or there is no room left.
+    /// The windows that have a place since this was asked last, from which address to before which.
+    pub(super) fn take_fresh(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// The pages of a range, in ascending order of addresses; `None` where it has none, it is too large to get places before it is
+    /// touched, or there is no room left.
     pub(super) fn pieces(&mut self, address: u64, pages: u32) -> Option<Vec<Piece>> {
+        if u64::from(pages) / WIDE_PAGES > self.room() {
+            return None;
+        }
         let mut pieces: Vec<Piece> = vec![];
         let mut skipped = 0;
         while skipped < pages {
@@ -85,6 +99,21 @@ impl Windows {
         (!pieces.is_empty()).then_some(pieces)
     }
 
+    /// The pages of those parts of a range whose windows have places.
+    pub(super) fn known_pieces(&self, address: u64, pages: u32) -> Vec<Piece> {
+        let first = address >> PAGE_SHIFT;
+        let end = first + u64::from(pages);
+        let wide = self.wide.keys().map(|window| (window * WIDE_PAGES, WIDE_PAGES));
+        let narrow = self.narrow.keys().map(|window| (window * NARROW_PAGES, NARROW_PAGES));
+        let within = wide.chain(narrow).filter_map(|(start, window)| {
+            let (from, to) = (start.max(first), (start + window).min(end));
+            let start = self.known(from << PAGE_SHIFT).filter(|_| from < to)?;
+            let range = PageRange { start, pages: (to - from) as u32 };
+            Some(Piece { range, skipped: (from - first) as u32 })
+        });
+        within.collect()
+    }
+
     /// Nothing is mapped any more between these addresses, which lie in windows of which `is_used` says whether anything else is.
     pub(super) fn leave(&mut self, (start, end): (u64, u64), is_used: impl Fn(u64, u64) -> bool) {
         let bytes = NARROW_PAGES << PAGE_SHIFT;
@@ -99,13 +128,21 @@ impl Windows {
     fn give_place(&mut self, page: u64) -> Option<()> {
         let window = page / WIDE_PAGES;
         let wide = self.beside_a_neighbour(window).or_else(|| self.apart()).or_else(|| self.anywhere());
-        if let Some(place) = wide {
+        let (start, window) = if let Some(place) = wide {
             self.wide.insert(window, place);
+            (window * WIDE_PAGES, WIDE_PAGES)
         } else {
             let place = self.free.pop().or_else(|| self.next_narrow())?;
             self.narrow.insert(page / NARROW_PAGES, place);
-        }
+            (page / NARROW_PAGES * NARROW_PAGES, NARROW_PAGES)
+        };
+        self.fresh.push((start << PAGE_SHIFT, (start + window) << PAGE_SHIFT));
         Some(())
+    }
+
+    /// How many wide windows a range may take at once.
+    fn room(&self) -> u64 {
+        LARGEST.min(u64::from(WIDE_PLACES) - self.wide.len() as u64)
     }
 
     fn next_narrow(&mut self) -> Option<u32> {

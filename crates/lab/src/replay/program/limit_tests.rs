@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use mm::vm::{Protection, Touch, Vpn};
+use mm::vm::{Touch, Vpn};
 use mm::{Knob, Policy};
 use sim::Profile;
 
 use crate::measurements::{KnobOutcome, Run};
 use crate::program::{
-    Backing, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
+    Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
 };
 use crate::recorded::TaskRef;
 use crate::replay::parse_setting;
@@ -23,7 +23,7 @@ const OWN_NS: u32 = 2_000;
 /// A task that writes to 8 MiB and computes for half a second; one that it starts awaits its end.
 fn program(name: &str) -> Arc<Program> {
     let range = PageRange { start: Vpn(HEAP), pages: PAGES };
-    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let map = MapCall::own(range);
     let step = |own_ns, doing| Step { own_ns, doing };
     let touch =
         |page| Doing::Touches { page: Vpn(HEAP + page), touch: Touch::Write, company: Company::Alone };

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use mm::vm::mempolicy::MemPolicy;
-use mm::vm::{Protection, Touch, Vpn};
+use mm::vm::{Touch, Vpn};
 use mm::{Cpu, Knob, Node, NodeMask, Policy};
 use sim::Profile;
 
 use crate::measurements::{KnobOutcome, Run};
 use crate::program::{
-    Backing, Begins, Call, Company, Doing, MapCall, PageRange, Program, SaidPolicy, Step, TaskProgram,
-    WhatIsThere,
+    Begins, Call, Company, Doing, MapCall, PageRange, Program, SaidPolicy, Step, TaskProgram, WhatIsThere,
 };
 use crate::replay::{CpuChoice, Plan, Share, Source, Variant, replay};
 use trace::PolicyMode;
@@ -21,7 +20,7 @@ const PAGES: u32 = 2048;
 /// A task that maps 8 MiB, writes to it on CPU 1, and then computes for `ms` on CPU 0.
 fn mover(name: &str, ms: u32) -> Program {
     let range = PageRange { start: Vpn(HEAP), pages: PAGES };
-    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let map = MapCall::own(range);
     let step = |doing| Step { own_ns: 1000, doing };
     let touch = |page| Doing::Touches { page, touch: Touch::Write, company: Company::Alone };
     let mut steps = vec![step(Doing::Calls(0)), step(Doing::Calls(1))];

@@ -251,7 +251,8 @@ pub(super) fn map(
     };
     let Memory { allowed, policy } = process.memory.get();
     let placement = Placement { allowed: stage.allowed.and(allowed), ..Placement::default() };
-    let spec = MapSpec { backing, policy, huge: process.huge(), ..MapSpec::anonymous(call.range.pages) };
+    let (huge, reserve) = (process.huge(), call.reserve);
+    let spec = MapSpec { backing, policy, huge, reserve, ..MapSpec::anonymous(call.range.pages) };
     let spec = spec.placed(placement);
     stage.mm.spaces().mmap_at(&process.space, call.range.start, spec.protected(call.protection))
 }

@@ -8,8 +8,8 @@ use sim::{Profile, Tlb};
 
 use crate::measurements::{KnobOutcome, ProgramUse, Run};
 use crate::program::{
-    Backing, Before, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
-    Walked, WalkedFrom,
+    Before, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram, Walked,
+    WalkedFrom,
 };
 use crate::recorded::TaskRef;
 use crate::replay::{Plan, Source, Variant, prove, replay};
@@ -34,7 +34,7 @@ fn task(name: &str, begins: Begins, steps: Vec<Step>) -> TaskProgram {
 /// A parent that maps 4 MiB, writes to it and forks; a child that writes to 100 pages of its copy, while the parent waits.
 fn family() -> Program {
     let range = PageRange { start: Vpn(HEAP), pages: PAGES };
-    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let map = MapCall::own(range);
     let mut parent = vec![step(Doing::Calls(0)), step(Doing::Calls(1))];
     parent.extend(touches(PAGES, Touch::Write));
     parent.extend([step(Doing::Starts(TaskRef(1))), step(Doing::Awaits(SignalId(0)))]);
@@ -129,7 +129,7 @@ fn who_waits_is_delayed_by_whom_it_waits_for() {
 /// A thread touches pages, and again when another has given them back; `owner_ns` and `other_ns` are what each computes before.
 fn gives_back_between(owner_ns: u32, other_ns: u32) -> Program {
     let range = PageRange { start: Vpn(HEAP), pages: PAGES };
-    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let map = MapCall::own(range);
     let mut owner = vec![step(Doing::Calls(0)), step(Doing::Calls(1)), step(Doing::Starts(TaskRef(1)))];
     owner.push(Step { own_ns: owner_ns, doing: Doing::Computes });
     owner.extend(touches(100, Touch::Write));
@@ -176,7 +176,7 @@ fn who_forbids_huge_pages_has_none() {
 fn what_was_there_before_is_no_fault_of_the_program() {
     let mut late = family();
     let range = PageRange { start: Vpn(HEAP), pages: PAGES };
-    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let map = MapCall::own(range);
     late.before = vec![vec![Before::Mapped(map), Before::Touched(range, Touch::Write)]];
     // The task was attached to: it neither ran exec nor mapped anything.
     late.tasks[0].steps.drain(..2);
@@ -263,7 +263,7 @@ fn a_fork_says_what_it_cost() {
 fn walker() -> Program {
     const LARGE: u32 = 8192;
     let range = PageRange { start: Vpn(HEAP), pages: LARGE };
-    let map = MapCall { range, backing: Backing::Own, protection: Protection::ReadWrite, populate: false };
+    let map = MapCall::own(range);
     let mut steps = vec![step(Doing::Calls(0))];
     steps.extend(touches(LARGE, Touch::Write));
     steps.extend(std::iter::repeat_n(Step { own_ns: 400_000, doing: Doing::Computes }, 100));
