@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs busy-redis tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme wheel python python-short mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs busy-redis tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme wheel python python-short mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -20,6 +20,7 @@ help:
 	@echo "make fit         what all machines' costs share, fitted to all published rows together, docs/costs.md and intervals of times; python3, some minutes"
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make programs    six real programs under several settings, real beside predicted, into docs/programs.md; root, ~10 min"
+	@echo "make more-programs other programs as recorded, beside their kernel: the table in docs/replay.md; root, ~3 min"
 	@echo "make busy-redis  ten minutes of a Redis that is attached to, recorded and replayed; root, redis-server, a quarter of an hour"
 	@echo "make tune        a race beside the grid that it saves, case by case (docs/tune.md); root, some minutes a case"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
@@ -84,6 +85,9 @@ knobs: build
 
 programs: build
 	scripts/programs
+
+more-programs: build
+	scripts/more-programs
 
 busy-redis: build
 	scripts/busy-redis
