@@ -121,20 +121,21 @@ impl Layout {
     /// The ranges of `pages` from `address` on get other rights; how they are mapped stays.
     pub(super) fn protect(&mut self, address: u64, pages: u32, flags: MapFlags) {
         const RIGHTS: u32 = MapFlags::READ.0 | MapFlags::WRITE.0 | MapFlags::EXECUTE.0;
-        let end = address.saturating_add(u64::from(pages) * PAGE);
-        self.cut(address);
-        self.cut(end);
-        for (_, region) in self.regions.range_mut(address..end) {
+        self.change(address, pages, |region| {
             region.flags = MapFlags(region.flags.0 & !RIGHTS | flags.0 & RIGHTS);
-        }
+        });
     }
 
     /// A word of `madvise` about huge pages is said of the ranges.
     pub(super) fn advise_huge(&mut self, address: u64, pages: u32, word: u32) {
+        self.change(address, pages, |region| region.huge = Some(word));
+    }
+
+    fn change(&mut self, address: u64, pages: u32, change: impl Fn(&mut Region)) {
         let end = address.saturating_add(u64::from(pages) * PAGE);
         self.cut(address);
         self.cut(end);
-        self.regions.range_mut(address..end).for_each(|(_, region)| region.huge = Some(word));
+        self.regions.range_mut(address..end).for_each(|(_, region)| change(region));
     }
 
     /// What is mapped from `from` to before `to`.

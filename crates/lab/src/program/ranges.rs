@@ -239,8 +239,9 @@ fn piece_call(&Piece { range, skipped }: &Piece, kind: &EventKind, file: Option<
     }
 }
 
-/// A move of `old` pages in the pieces `from` to `new` pages in the pieces `to`: one for each part that is in one piece on both sides. Of
-/// what is longer on one side, the piece of the last page that moves goes with it; more pieces that it leaves are unmapped.
+/// A move of `old` pages in the pieces `from` to `new` pages in the pieces `to`: one for each part that is in one piece on both sides, and
+/// none of what has no piece on one of them. Of what is longer on one side, the piece of the last page that moves goes with it; more pieces
+/// that it leaves are unmapped.
 fn remaps((from, old): (&[Piece], u32), (to, new): (&[Piece], u32)) -> Vec<Call> {
     let moved = old.min(new);
     let starts: BTreeSet<u32> =
@@ -248,8 +249,9 @@ fn remaps((from, old): (&[Piece], u32), (to, new): (&[Piece], u32)) -> Vec<Call>
     let part = |pieces: &[Piece], start: u32| {
         let piece = pieces.iter().rfind(|piece| piece.skipped <= start)?;
         let inside = start - piece.skipped;
+        let here = piece.range.pages.checked_sub(inside).filter(|here| *here > 0)?;
         let next = starts.range(start + 1..).next().map_or(u32::MAX, |next| next - start);
-        Some(PageRange { start: piece.range.start.add(inside), pages: next.min(piece.range.pages - inside) })
+        Some(PageRange { start: piece.range.start.add(inside), pages: next.min(here) })
     };
     let moves = starts
         .iter()
@@ -302,6 +304,9 @@ mod tests {
         assert_eq!(remaps((&one, 10), (&two, 10)), apart);
         let back = [moved(range(500, 4), range(100, 4)), moved(range(900, 6), range(104, 6))];
         assert_eq!(remaps((&two, 10), (&one, 10)), back);
+        let gap = [piece(100, 3, 0), piece(300, 2, 8)];
+        let known = [moved(range(100, 3), range(500, 4)), moved(range(300, 2), range(904, 2))];
+        assert_eq!(remaps((&gap, 10), (&two, 10)), known, "there is nothing between the pieces");
         let grown = [piece(100, 30, 0)];
         assert_eq!(remaps((&one, 10), (&grown, 30)), [moved(range(100, 10), range(100, 30))]);
         let shrunk = [piece(500, 2, 0)];

@@ -99,7 +99,7 @@ impl Windows {
         (!pieces.is_empty()).then_some(pieces)
     }
 
-    /// The pages of those parts of a range whose windows have places.
+    /// The pages of those parts of a range whose windows have places, in ascending order of addresses.
     pub(super) fn known_pieces(&self, address: u64, pages: u32) -> Vec<Piece> {
         let first = address >> PAGE_SHIFT;
         let end = first + u64::from(pages);
@@ -111,7 +111,9 @@ impl Windows {
             let range = PageRange { start, pages: (to - from) as u32 };
             Some(Piece { range, skipped: (from - first) as u32 })
         });
-        within.collect()
+        let mut pieces: Vec<Piece> = within.collect();
+        pieces.sort_unstable_by_key(|piece| piece.skipped);
+        pieces
     }
 
     /// Nothing is mapped any more between these addresses, which lie in windows of which `is_used` says whether anything else is.
@@ -240,6 +242,17 @@ mod tests {
             (page.0 >> 14) + 1,
             "its place again"
         );
+    }
+
+    #[test]
+    fn a_range_that_is_too_large_has_the_pieces_that_have_places() {
+        let mut windows = Windows::default();
+        let pages = 2 * LARGEST as u32 * WIDE_PAGES as u32;
+        let (far, near) = (windows.page(9 * WIDE).unwrap(), windows.page(3 * WIDE + 0x5000).unwrap());
+        assert_eq!(windows.pieces(3 * WIDE + 0x1000, pages), None);
+        let starts = windows.known_pieces(3 * WIDE + 0x1000, pages);
+        let starts: Vec<(u32, Vpn)> = starts.iter().map(|piece| (piece.skipped, piece.range.start)).collect();
+        assert_eq!(starts, [(0, Vpn(near.0 - 4)), ((6 << 24) - 1, far)]);
     }
 
     #[test]
