@@ -12,6 +12,9 @@ use crate::program::{Counted, Program, Surroundings};
 /// What stands for a kernel whose release says nothing, or is newer than any whose rules were read.
 const STAND_IN_POLICY: &str = "linux-6.18";
 
+/// Below so many, what a command's account has beyond its events is mostly its start: some thirty faults before it was executed.
+const FEWEST_POPULATED: u64 = 200;
+
 /// Replays `source` on `host`, which stands for the recorded machine, with its kernel's rules and its knobs as they stood. `None` if
 /// it is no program.
 ///
@@ -59,9 +62,11 @@ fn rows(counted: &Counted, run: &Run) -> Vec<ProofRow> {
         row("page faults", "count", counted.faults, used.faults().saturating_sub(used.populated)),
         row("pages copied or reused", "count", counted.writes_to_shared, writes),
     ];
-    if let Some(usage) = counted.usage.filter(|_| used.populated > 0) {
-        let all = usage.minor_faults + usage.major_faults;
-        rows.insert(1, row("the same, and pages populated", "count", all, used.faults()));
+    if let Some(usage) = counted.usage {
+        let populated = (usage.minor_faults + usage.major_faults).saturating_sub(counted.faults);
+        if populated.max(used.populated) >= FEWEST_POPULATED {
+            rows.push(row("pages populated by calls", "count", populated, used.populated));
+        }
     }
     if counted.has_page_events {
         // By pages, for a huge one is a single request.
