@@ -16,7 +16,9 @@ pub(crate) const LINE_BYTES: u64 = 64;
 /// A stretch of kernel code of fixed cost, that a workload goes through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
-    /// A page fault on private memory, its allocation and clearing apart.
+    /// A page fault's way into the kernel and back.
+    Exception,
+    /// A page fault on private memory, its exception, allocation and clearing apart.
     Fault,
     /// A page fault on shared anonymous memory that adds the page to the file behind it; likewise.
     SharedFault,
@@ -82,6 +84,7 @@ impl From<Chore> for Path {
     fn from(chore: Chore) -> Self {
         match chore {
             Chore::Syscall => Self::Syscall,
+            Chore::Exception => Self::Exception,
             Chore::Fault => Self::Fault,
             Chore::SharedFault => Self::SharedFault,
             Chore::Unmap => Self::Unmap,
@@ -110,7 +113,8 @@ impl From<Chore> for Path {
 
 impl Path {
     /// All paths.
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
+        Self::Exception,
         Self::Fault,
         Self::SharedFault,
         Self::Unmap,
@@ -147,6 +151,7 @@ impl Path {
 
     fn cost(self, profile: &Profile) -> Ticks {
         from_f64(match self {
+            Self::Exception => profile.value("path.exception_ns"),
             Self::Fault => but_for_lists(profile, "path.fault_ns"),
             Self::SharedFault => but_for_lists(profile, "path.shared_fault_ns"),
             Self::LruAdd => profile.value("path.lru_add_ns"),
@@ -174,16 +179,21 @@ impl Path {
             Self::AccessScan => profile.value("path.access_scan_ns"),
             Self::AccessProbe => profile.value("path.access_probe_ns"),
             Self::HintMark => profile.value("path.hint_mark_ns"),
-            Self::HintFault => profile.value("path.hint_fault_ns"),
+            Self::HintFault => served(profile, "path.hint_fault_ns"),
             Self::Promote => profile.value("path.promote_ns"),
             Self::TlbFlush => profile.value("path.tlb_flush_ns"),
         })
     }
 }
 
-/// What a fault takes that has not to put a batch of pages on their list: its figure is a mean over those that have.
+/// A fault less its exception, which is charged by itself.
+fn served(profile: &Profile, fault: &str) -> f64 {
+    (profile.value(fault) - profile.value("path.exception_ns")).max(0.0)
+}
+
+/// The same of one that has not to put a batch of pages on their list: its figure is a mean over those that have.
 fn but_for_lists(profile: &Profile, fault: &str) -> f64 {
-    (profile.value(fault) - profile.value("path.lru_add_ns")).max(0.0)
+    (served(profile, fault) - profile.value("path.lru_add_ns")).max(0.0)
 }
 
 /// Ticks and sizes of one machine.

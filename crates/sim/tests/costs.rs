@@ -104,6 +104,20 @@ fn what_a_profile_says_itself_is_left() {
 }
 
 #[test]
+fn an_exception_is_its_share_of_a_fault_until_somebody_measures_it() {
+    let mine = |path: &str| {
+        let text = format!(
+            "extends = 'kvm-genoa-2c'\n[path]\nfault_ns = {{ value = 1000.0, kind = 'measured', source = 'here' }}\n{path}"
+        );
+        Profile::parse("mine", &text).unwrap().value("path.exception_ns")
+    };
+    let [whole, served] = ["fault", "fault-served"].map(|path| counted(path)[0]);
+    assert!((mine("") - 1000.0 * (whole - served) / whole).abs() < 0.001);
+    let measured = "exception_ns = { value = 300.0, kind = 'measured', source = 'here' }\n";
+    assert!((mine(measured) - 300.0).abs() < 0.001);
+}
+
+#[test]
 fn a_faster_core_is_faster_in_proportion() {
     let clock = |ghz: f64| {
         let text = format!(

@@ -38,7 +38,9 @@ pub(super) fn syscall() -> Samples {
 pub(super) struct Faults {
     /// The first write to private anonymous memory, from its beginning to its end.
     pub(super) private: Samples,
-    /// The same to shared anonymous memory.
+    /// The same pages brought in by one call.
+    pub(super) populated: Result<Samples>,
+    /// The first write to shared anonymous memory.
     pub(super) shared: Samples,
     /// Clearing a page that is in the second-level cache, as the pages are that come straight back.
     pub(super) clear: Samples,
@@ -72,13 +74,16 @@ pub(super) fn faults() -> Result<Faults> {
     let refused = |error: io::Error| format!("memory cannot be given back: {error}");
     let region = mapped(Sharing::Private)?;
     let private = times(|| Ok([touch(&region), timed(&|| region.unmap_pages())?])).map_err(refused)?;
+    let populated = times(|| Ok([timed(&|| region.bring_in())?, timed(&|| region.unmap_pages())?]));
+    let populated = populated.map(|[populated, _]| populated);
+    let populated = populated.map_err(|error| format!("memory cannot be had by MADV_POPULATE_WRITE: {error}"));
     let clear = memory::clear_warm(&region, FAULT_PAGES);
     let region = mapped(Sharing::Shared)?;
     let once = || Ok([touch(&region), timed(&|| region.unmap_pages())?, timed(&|| region.truncate())?]);
     let shared = times(once).map_err(refused)?;
     let [private, private_gone] = private;
     let [shared, unmapped, truncated] = shared;
-    Ok(Faults { private, shared, clear, private_gone, unmapped, truncated })
+    Ok(Faults { private, populated, shared, clear, private_gone, unmapped, truncated })
 }
 
 /// Several figures that are measured in turn.

@@ -247,7 +247,9 @@ impl LockClass {
 pub enum Chore {
     /// A system call's entry and exit.
     Syscall,
-    /// A page fault on private memory, its allocation and clearing apart.
+    /// A page fault's way into the kernel and back, which a call that has pages brought in for its caller does not go.
+    Exception,
+    /// A page fault on private memory, its exception, allocation and clearing apart.
     Fault,
     /// A page fault that adds a page to the file behind it, or takes one from there; likewise.
     SharedFault,

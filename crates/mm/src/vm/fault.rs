@@ -270,6 +270,36 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// If nothing is mapped there that may be touched so, or there is no memory.
     pub fn fault(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Faulted, FaultError> {
         let since = self.machine().enter(Span::Fault);
+        self.machine().spend(Chore::Exception, 1);
+        self.serve(space, vpn, touch, since)
+    }
+
+    /// As [`Self::touch_page`], by a call that brings pages in for its caller: a fault without an exception
+    /// (`faultin_page`).
+    ///
+    /// # Errors
+    /// As [`SpacesDoor::fault`].
+    pub(super) fn bring_page(
+        self,
+        space: &AddressSpace<M>,
+        vpn: Vpn,
+        touch: Touch,
+    ) -> Result<Option<FaultKind>, FaultError> {
+        if space.access(vpn, touch).is_some() {
+            return Ok(None);
+        }
+        let since = self.machine().enter(Span::Fault);
+        self.serve(space, vpn, touch, since).map(|done| Some(done.kind))
+    }
+
+    /// Serves a fault whose span began at `since`.
+    fn serve(
+        self,
+        space: &AddressSpace<M>,
+        vpn: Vpn,
+        touch: Touch,
+        since: Nanos,
+    ) -> Result<Faulted, FaultError> {
         if self.lru().keeps_generations() {
             space.note_group(self.memcg().current());
         }

@@ -231,7 +231,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     ) -> Result<(), FaultError> {
         let mut next = start.0;
         while next < start.0 + pages {
-            let (_, done) = self.touch_page(space, Vpn(next), touch)?;
+            let done = self.bring_page(space, Vpn(next), touch)?;
             if let Some(kind) = done {
                 space.stat.count_populated(kind);
             }

@@ -42,14 +42,14 @@ impl Pinned {
 }
 
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
-    /// Touches `vpn` of `space` as [`crate::SpacesDoor::touch_page`] does and keeps its page in its frame. A write through the frame of a
-    /// page that is forked meanwhile may be seen on both sides, as in Linux.
+    /// Brings `vpn` of `space` in as [`crate::SpacesDoor::touch_page`] does, but for the exception, and keeps its page in its frame. A write
+    /// through the frame of a page that is forked meanwhile may be seen on both sides, as in Linux.
     ///
     /// # Errors
     /// As [`crate::SpacesDoor::fault`].
     pub fn pin_page(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Result<Pinned, FaultError> {
         loop {
-            self.spaces().touch_page(space, vpn, touch)?;
+            self.spaces().bring_page(space, vpn, touch)?;
             if let Some(pinned) = self.pin_mapped(space, vpn, touch) {
                 return Ok(pinned);
             }

@@ -102,23 +102,20 @@ fn told_each() -> f64 {
 /// Takes `[core]` and `[model]` out of `table`, and puts in what follows from them and is not there.
 pub(super) fn fill(table: &mut Table) -> Read<()> {
     let [core, model] = ["core", "model"].map(|section| table.remove(section));
-    let bases = Bases::read(core, model)?;
-    let Some(bases) = bases else { return Ok(()) };
-    for &(key, parts) in COUNTED {
-        offer(table, key, || bases.time(parts));
+    if let Some(bases) = Bases::read(core, model)? {
+        bases.fill(table);
     }
-    for &(key, parts) in STARTED {
-        offer(table, key, || bases.started(&bases.time(parts)));
-    }
-    if let Some(l1) = value(table, "cache.l1_ns") {
-        offer(table, "cpu.touch_ns", || bases.touch(l1));
-    }
-    for way in WAYS {
-        if let Some(transfer) = value(table, &format!("transfer.{way}")) {
-            offer(table, &format!("handover.{way}"), || bases.handover(transfer));
-        }
+    if let Some(fault) = value(table, "path.fault_ns") {
+        offer(table, "path.exception_ns", || exception(fault));
     }
     Ok(())
+}
+
+/// The part of a fault's instructions that its exception is.
+fn exception(fault: f64) -> Figure {
+    let [whole, served] = ["fault", "fault-served"].map(|path| counts::of(path).call);
+    let source = format!("{:.0} of the {whole:.0} instructions of path.fault_ns; {BUILD}, counted", whole - served);
+    counted(fault * (1.0 - served / whole), source)
 }
 
 /// The figures of [`BASES`], in their order.
@@ -140,6 +137,24 @@ impl Bases {
             figures.push(told);
         }
         Ok(Some(Self(figures)))
+    }
+
+    /// Puts in what follows from them.
+    fn fill(&self, table: &mut Table) {
+        for &(key, parts) in COUNTED {
+            offer(table, key, || self.time(parts));
+        }
+        for &(key, parts) in STARTED {
+            offer(table, key, || self.started(&self.time(parts)));
+        }
+        if let Some(l1) = value(table, "cache.l1_ns") {
+            offer(table, "cpu.touch_ns", || self.touch(l1));
+        }
+        for way in WAYS {
+            if let Some(transfer) = value(table, &format!("transfer.{way}")) {
+                offer(table, &format!("handover.{way}"), || self.handover(transfer));
+            }
+        }
     }
 
     fn figure(&self, key: &str) -> &Figure {

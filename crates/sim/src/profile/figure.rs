@@ -132,6 +132,9 @@ pub const FIGURES: &[FigureSpec] = &[
     figure("path.drain_ns", 0.0, 100_000.0).is("instructions of one drain, pages apart"),
     figure("path.fault_ns", 0.0, 100_000.0)
         .is("a page fault on private memory from exception to return, its allocation and clearing apart"),
+    figure("path.exception_ns", 0.0, 100_000.0).is(
+        "the exception alone, a part of each kind of fault that a call which brings pages in for its caller does not have",
+    ),
     figure("path.shared_fault_ns", 0.0, 100_000.0)
         .is("the same on shared anonymous memory, adding it to its file too"),
     figure("path.unmap_ns", 0.0, 100_000.0).is("taking one page out of an address space, its freeing apart"),

@@ -1,8 +1,13 @@
 //! The kernel's paths, and a free lock.
 
 use super::ProbeRun;
+use crate::probe::kernel::Faults;
 use crate::probe::pair::CpuPair;
 use crate::probe::{Result, kernel, pair};
+
+/// What is measured of faults.
+const FAULT_KEYS: [&str; 5] =
+    ["path.fault_ns", "path.exception_ns", "path.shared_fault_ns", "path.unmap_ns", "path.truncate_ns"];
 
 impl ProbeRun<'_> {
     pub(super) fn lock(&mut self) {
@@ -24,8 +29,7 @@ impl ProbeRun<'_> {
         let faults = match self.at_home(|_| kernel::faults()).and_then(|faults| faults) {
             Ok(faults) => faults,
             Err(why) => {
-                let keys = ["path.fault_ns", "path.shared_fault_ns", "path.unmap_ns", "path.truncate_ns"];
-                return keys.into_iter().for_each(|key| self.lack(key, why.clone()));
+                return FAULT_KEYS.into_iter().for_each(|key| self.lack(key, why.clone()));
             }
         };
         let clear = faults.clear.median();
@@ -40,6 +44,7 @@ impl ProbeRun<'_> {
             );
             self.add(key, &whole.map(|ns| (ns - clear).max(0.0)), how);
         }
+        self.exception(&faults);
         let unmapped = faults.unmapped.median();
         let how = "MADV_DONTNEED on shared anonymous memory, whose file keeps the pages; 128 in a row";
         self.add("path.unmap_ns", &faults.unmapped, how);
@@ -51,6 +56,19 @@ impl ProbeRun<'_> {
             faults.truncated.median()
         );
         self.add("path.truncate_ns", &faults.truncated.map(|ns| (ns - freeing).max(0.0)), how);
+    }
+
+    fn exception(&mut self, faults: &Faults) {
+        let populated = match &faults.populated {
+            Ok(populated) => populated.median(),
+            Err(why) => return self.lack("path.exception_ns", why.clone()),
+        };
+        let whole = faults.private.median();
+        let how = format!(
+            "the first write to a page of private anonymous memory, {whole:.0} ns, less {populated:.0} ns for a page of the same that \
+             MADV_POPULATE_WRITE brings in"
+        );
+        self.add("path.exception_ns", &faults.private.map(|ns| (ns - populated).max(0.0)), how);
     }
 
     fn switch(&mut self, pipe: &Result<f64>) {

@@ -28,7 +28,8 @@ pub(super) fn floor(stage: &Stage, wanted: u32) -> Floor {
     let page = machine.price(Chore::Migrate).0
         + machine.price(Chore::RmapStep).0
         + machine.price_of_block(Traffic::Copy, Order::ZERO).0;
-    let block = machine.price(Chore::Fault).0 + machine.price_of_block(Traffic::Clear, Order::PAGEBLOCK).0;
+    let fault = machine.price(Chore::Exception).0 + machine.price(Chore::Fault).0;
+    let block = fault + machine.price_of_block(Traffic::Clear, Order::PAGEBLOCK).0;
     Floor { blocks, moved, ns: pages.len() as u64 * block + moved * page }
 }
 
