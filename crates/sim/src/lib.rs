@@ -28,6 +28,7 @@ mod locks;
 mod machine;
 pub mod measure;
 mod nodes;
+mod prefetch;
 pub mod profile;
 mod stop;
 mod swap;

@@ -76,7 +76,8 @@ pub(super) fn faults() -> Result<Faults> {
     let private = times(|| Ok([touch(&region), timed(&|| region.unmap_pages())?])).map_err(refused)?;
     let populated = times(|| Ok([timed(&|| region.bring_in())?, timed(&|| region.unmap_pages())?]));
     let populated = populated.map(|[populated, _]| populated);
-    let populated = populated.map_err(|error| format!("memory cannot be had by MADV_POPULATE_WRITE: {error}"));
+    let populated =
+        populated.map_err(|error| format!("memory cannot be had by MADV_POPULATE_WRITE: {error}"));
     let clear = memory::clear_warm(&region, FAULT_PAGES);
     let region = mapped(Sharing::Shared)?;
     let once = || Ok([touch(&region), timed(&|| region.unmap_pages())?, timed(&|| region.truncate())?]);

@@ -163,7 +163,10 @@ impl Lines {
     /// The word at `at` in a slab's memory, and what reading it costs.
     pub(crate) fn load(&mut self, at: Addr, who: Toucher, costs: &Costs) -> (u64, Ticks) {
         let cost = self.touch_object(at, Access::Read, who, costs);
-        (self.objects.load(at), cost)
+        let word = self.objects.load(at);
+        // Most words are links, and are followed.
+        self.objects.expect(Addr(word));
+        (word, cost)
     }
 
     /// Stores `word` at `at` in a slab's memory: what that costs.

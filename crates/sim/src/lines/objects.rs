@@ -5,15 +5,15 @@
 //! then takes one access to the host's memory. The words of other lines, sheaves' above all, have a place of their own.
 
 use mm::Addr;
-use mm::ids::PAGE_SIZE;
 
 use super::frames::LineEntry;
 use crate::costs::LINE_BYTES;
 
 const WORDS: usize = (LINE_BYTES / 8) as usize;
 
-/// Lines of 512 frames, a pageblock on x86: slabs lie close together by pageblocks.
-const BLOCK: usize = 512 * (PAGE_SIZE / LINE_BYTES) as usize;
+/// Lines of 128 MiB: 32 MiB of them, which is enough for the command's heap to ask for huge pages, of which
+/// what is used comes. Slabs lie close together by pageblocks.
+const BLOCK: usize = (128 << 20) / LINE_BYTES as usize;
 
 /// A line: its word, or which of [`Objects::rows`] has its words; above, the entry and, from bit 32 on, which of
 /// the line's words that word is, [`ROW`] where they are in a row. All zeros is an untouched line whose words are 0.
@@ -35,6 +35,15 @@ impl Objects {
     fn slot(&self, at: Addr) -> Slot {
         let LineOfBlock { block, line } = place(at);
         self.blocks.get(block).and_then(|block| block.get(line)).copied().unwrap_or_default()
+    }
+
+    /// Looks for the line at `at`, if that is an address; it is asked for soon.
+    #[inline]
+    pub(super) fn expect(&self, at: Addr) {
+        let LineOfBlock { block, line } = place(at);
+        if let Some(slot) = self.blocks.get(block).and_then(|block| block.get(line)) {
+            crate::prefetch::prefetch(slot);
+        }
     }
 
     #[inline]
@@ -123,6 +132,7 @@ fn word_of(at: Addr) -> usize {
 mod tests {
     use std::collections::BTreeMap;
 
+    use mm::ids::PAGE_SIZE;
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

@@ -114,7 +114,8 @@ pub(super) fn fill(table: &mut Table) -> Read<()> {
 /// The part of a fault's instructions that its exception is.
 fn exception(fault: f64) -> Figure {
     let [whole, served] = ["fault", "fault-served"].map(|path| counts::of(path).call);
-    let source = format!("{:.0} of the {whole:.0} instructions of path.fault_ns; {BUILD}, counted", whole - served);
+    let source =
+        format!("{:.0} of the {whole:.0} instructions of path.fault_ns; {BUILD}, counted", whole - served);
     counted(fault * (1.0 - served / whole), source)
 }
 
