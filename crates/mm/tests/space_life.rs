@@ -101,11 +101,16 @@ struct Life {
 }
 
 impl Life {
-    fn new(huge: u64, policy: &str) -> Self {
+    /// `sizes` is who gets pages of 16, 64 and 1,024 KiB, where kernels have them.
+    fn new(huge: u64, sizes: [u64; 3], policy: &str) -> Self {
         let nodes = [NodeSize { bytes: 128 << 20, cpus: 1 }];
         let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10]]).unwrap();
         let knobs = Knobs::default();
         knobs.set(Knob::TransparentHugepage, huge).unwrap();
+        let of_sizes = [Knob::Hugepages16kB, Knob::Hugepages64kB, Knob::Hugepages1024kB];
+        for (knob, who) in of_sizes.into_iter().zip(sizes).filter(|_| policy != "linux-5.4") {
+            knobs.set(knob, who).unwrap();
+        }
         knobs.set(Knob::OvercommitMemory, 1).unwrap();
         let machine = Remembering::default();
         let mm = Mm::new(machine.clone(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
@@ -353,9 +358,10 @@ proptest! {
     fn a_process_sees_what_it_wrote_wherever_that_went(
         steps in prop::collection::vec(step(), 1..50),
         huge in 0..3_u64,
+        sizes in [0..4_u64, 0..4_u64, 0..4_u64],
         policy in prop_oneof![Just("linux-6.18"), Just("linux-6.12"), Just("linux-5.4")],
     ) {
-        let mut life = Life::new(huge, policy);
+        let mut life = Life::new(huge, sizes, policy);
         // Something to begin with.
         life.map(0, (Vpn(FIRST + 7), 3 * PAGEBLOCK_PAGES), Kind::Own, Protection::ReadWrite);
         for step in steps {

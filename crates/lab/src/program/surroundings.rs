@@ -29,7 +29,8 @@ impl Surroundings {
         let unrecorded: Vec<(Knob, u64)> = all.filter(is_other).collect();
         let mut knobs = unrecorded.clone();
         if meta.without_huge_pages {
-            knobs.retain(|(knob, _)| *knob != Knob::TransparentHugepage);
+            // PR_SET_THP_DISABLE means all sizes.
+            knobs.retain(|(knob, _)| !knob.gives_large_pages());
             knobs.push((Knob::TransparentHugepage, 0));
         }
         let file = |path: &str| meta.settings.get(path).cloned().unwrap_or_default();
@@ -104,6 +105,11 @@ mod tests {
         let recorded = Surroundings::of(&meta);
         assert!(recorded.knobs.contains(&(Knob::TransparentHugepage, 0)));
         assert_eq!(recorded.unrecorded, here.knobs);
+        let size = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+        meta.settings.insert(size.into(), "[always] inherit madvise never\n".into());
+        let with_size = Surroundings::of(&meta);
+        assert_eq!(with_size.knobs, recorded.knobs, "the program had none of it");
+        assert!(with_size.unrecorded.contains(&(Knob::Hugepages64kB, 1)));
         assert_eq!(Surroundings { kernel: "next".into(), ..Surroundings::default() }.policy(), None);
     }
 

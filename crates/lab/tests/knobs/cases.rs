@@ -72,6 +72,23 @@ pub(crate) fn blocks() -> Vec<Case> {
     ]
 }
 
+/// Sizes of anonymous pages: each has its file, and where huge pages serve all, none of the others is asked for.
+pub(crate) fn sizes() -> Vec<Case> {
+    let smaller = [
+        Knob::Hugepages16kB,
+        Knob::Hugepages32kB,
+        Knob::Hugepages64kB,
+        Knob::Hugepages128kB,
+        Knob::Hugepages256kB,
+        Knob::Hugepages512kB,
+        Knob::Hugepages1024kB,
+    ];
+    let without_huge = || large_process().with(Knob::TransparentHugepage, 0);
+    let of_smaller = smaller.map(|knob| case(knob, 1, without_huge(), large_process()));
+    let huge = case(Knob::Hugepages2048kB, 0, large_process(), small_process());
+    of_smaller.into_iter().chain([huge]).collect()
+}
+
 pub(crate) fn khugepaged() -> Vec<Case> {
     vec![
         case(Knob::KhugepagedPagesToScan, 512, half_blocks(), small_process()),
@@ -158,8 +175,7 @@ pub(crate) fn groups() -> Vec<Case> {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Case> {
-    let groups =
-        [lists(), marks(), slabs(), zones(), blocks(), khugepaged(), spaces(), balancing(), scanners()];
-    let groups = groups.into_iter().chain([self::groups()]);
+    let groups = [lists(), marks(), slabs(), zones(), blocks(), sizes(), khugepaged()];
+    let groups = groups.into_iter().chain([spaces(), balancing(), scanners(), self::groups()]);
     groups.into_iter().flatten().collect()
 }

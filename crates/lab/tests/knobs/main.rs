@@ -131,6 +131,11 @@ fn knobs_of_large_blocks_act_and_rest() {
 }
 
 #[test]
+fn knobs_of_sizes_act_and_rest() {
+    check(&cases::sizes());
+}
+
+#[test]
 fn knobs_of_khugepaged_act_and_rest() {
     check(&cases::khugepaged());
 }

@@ -5,10 +5,11 @@ use alloc::string::{String, ToString};
 use core::fmt;
 
 pub use crate::ground::knob::{KnobId, KnobUse, Margin, Verdict};
-use crate::ground::{AtomicU64, Relaxed};
+use crate::ground::{AtomicU8, AtomicU64, Relaxed};
 use crate::rules::policy::Policy;
 
 mod base;
+mod declare;
 mod kernels;
 mod leaves;
 mod need;
@@ -151,6 +152,22 @@ impl Knob {
         spec.map(|spec| spec.knob).ok_or_else(|| KnobError::Unknown { name: name.to_string() })
     }
 
+    /// Whether it says who gets huge pages, or anonymous pages of another size.
+    pub const fn gives_large_pages(self) -> bool {
+        matches!(
+            self,
+            Self::TransparentHugepage
+                | Self::Hugepages16kB
+                | Self::Hugepages32kB
+                | Self::Hugepages64kB
+                | Self::Hugepages128kB
+                | Self::Hugepages256kB
+                | Self::Hugepages512kB
+                | Self::Hugepages1024kB
+                | Self::Hugepages2048kB
+        )
+    }
+
     /// Its line in the table.
     pub fn spec(self) -> &'static KnobSpec {
         &KNOBS[self as usize]
@@ -267,11 +284,9 @@ pub struct Knobs {
     values: [AtomicU64; KNOBS.len()],
     /// What they were before anybody set one.
     defaults: [u64; KNOBS.len()],
-    /// A bit for each knob that somebody set, to its default or to another value.
-    set: AtomicU64,
+    /// 1 for each knob that somebody set, to its default or to another value.
+    set: [AtomicU8; KNOBS.len()],
 }
-
-const _: () = assert!(KNOBS.len() <= u64::BITS as usize, "each knob has a bit");
 
 impl Default for Knobs {
     /// As mainline has them.
@@ -288,7 +303,11 @@ impl Knobs {
 
     fn from_defaults(default: impl Fn(&KnobSpec) -> u64) -> Self {
         let defaults = core::array::from_fn(|index| default(&KNOBS[index]));
-        Self { values: defaults.map(AtomicU64::new), defaults, set: AtomicU64::new(0) }
+        Self {
+            values: defaults.map(AtomicU64::new),
+            defaults,
+            set: core::array::from_fn(|_| AtomicU8::new(0)),
+        }
     }
 
     /// The value that `knob` has where nobody sets it.
@@ -321,21 +340,22 @@ impl Knobs {
     pub fn set(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         knob.check(value)?;
         self.values[knob as usize].store(value, Relaxed);
-        self.set.fetch_or(1 << knob as u32, Relaxed);
+        self.set[knob as usize].store(1, Relaxed);
         Ok(())
     }
 
     /// Whether somebody set `knob`, be it to its default.
     #[inline]
     pub fn is_set(&self, knob: Knob) -> bool {
-        self.set.load(Relaxed) & (1 << knob as u32) != 0
+        self.set[knob as usize].load(Relaxed) != 0
     }
 
     /// The same values, but `knob` at its default.
     pub(crate) fn with_default(&self, knob: Knob) -> Self {
         let value = |of: Knob| if of == knob { self.default_of(of) } else { self.get(of) };
         let values = core::array::from_fn(|index| AtomicU64::new(value(KNOBS[index].knob)));
-        Self { values, defaults: self.defaults, set: AtomicU64::new(self.set.load(Relaxed)) }
+        let set = core::array::from_fn(|index| AtomicU8::new(self.set[index].load(Relaxed)));
+        Self { values, defaults: self.defaults, set }
     }
 }
 

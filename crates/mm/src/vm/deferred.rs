@@ -1,19 +1,18 @@
-//! Huge pages of which parts are mapped no more: they stay in one piece, in a queue, and are split when memory is short, which
-//! frees these parts (`deferred_split_folio`, `deferred_split_scan`; docs/rules/huge-pages.md#deferred-splits).
+//! Large pages, huge ones above all, of which parts are mapped no more: they stay in one piece, in a queue, and are split when memory
+//! is short, which frees these parts (`deferred_split_folio`, `deferred_split_scan`; docs/rules/huge-pages.md#deferred-splits).
 //!
-//! Nobody tells the queue that a page was freed: who looks through it leaves out what is no huge page of an address space any more,
+//! Nobody tells the queue that a page was freed: who looks through it leaves out what is no large page of an address space any more,
 //! and a new one in the same frames is told when it begins.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::{DeferredDoor, RmapDoor, SpacesGround};
-use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::Locked;
 use crate::lru::page::Mapping;
 use crate::memcg::GroupId;
-use crate::pages::stat::SlowEvents;
 use crate::rules::policy::DeferredSplitRule;
 
 /// Pages that a shrinker looks at together (`SHRINK_BATCH`), and what looking at one is worth (`DEFAULT_SEEKS`).
@@ -94,7 +93,7 @@ impl<M: Machine, G: SpacesGround<M>> DeferredDoor<'_, M, G> {
         let page = self.lru().page(head);
         let queued = &self.own().deferred;
         if page.mapped() == 0
-            || self.pages().order_of(head) != Order::PAGEBLOCK
+            || self.pages().order_of(head) == Order::ZERO
             || !matches!(page.mapping(), Mapping::Anon(_))
             || self.rules().reclaim.deferred_split == DeferredSplitRule::SplitsAtOnce
             || queued.has_part(self.machine(), head)
@@ -103,7 +102,7 @@ impl<M: Machine, G: SpacesGround<M>> DeferredDoor<'_, M, G> {
         }
         let has_gap = match part {
             Some(part) => !self.rmap().maps_part(head, part.0 - head.0),
-            None => (0..PAGEBLOCK_PAGES).any(|part| !self.rmap().maps_part(head, part)),
+            None => (0..self.pages().order_of(head).pages()).any(|part| !self.rmap().maps_part(head, part)),
         };
         if !has_gap {
             return;
@@ -113,7 +112,7 @@ impl<M: Machine, G: SpacesGround<M>> DeferredDoor<'_, M, G> {
             Some(waiting) => waiting.in_part = true,
             None => queue.push(head, true),
         }
-        SlowEvents::bump(&self.own().events.thp_deferred_split_page);
+        self.own().events.split_deferred(self.pages().order_of(head));
     }
 
     /// Splits some of the pages in the queue that are charged to `group`, as a reclaimer at `priority` has it: `seeks` of 2,
@@ -146,7 +145,7 @@ impl<M: Machine, G: SpacesGround<M>> DeferredDoor<'_, M, G> {
         queue.pages.retain(|&head, _| {
             let page = self.lru().page(head);
             page.refs() > 0
-                && self.pages().order_of(head) == Order::PAGEBLOCK
+                && self.pages().order_of(head) > Order::ZERO
                 && matches!(page.mapping(), Mapping::Anon(_))
         });
         let all = queue.pages.iter().filter(|(head, _)| self.lru().page(**head).group() == group);
@@ -161,8 +160,8 @@ impl<M: Machine, G: SpacesGround<M>> DeferredDoor<'_, M, G> {
     fn split_waiting(self, head: Pfn, in_part: bool) {
         if in_part && self.lru().page(head).try_get() {
             // With a reference it stays what it is. Since the queue was looked at it may have been split, or gone and come again as a small one.
-            let is_huge = self.pages().order_of(head) == Order::PAGEBLOCK;
-            let is_done = !is_huge || self.spaces().split_huge_page(head);
+            let is_large = self.pages().order_of(head) > Order::ZERO;
+            let is_done = !is_large || self.spaces().split_huge_page(head);
             self.lru().put_page(head);
             if is_done {
                 return;

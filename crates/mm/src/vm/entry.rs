@@ -2,7 +2,7 @@
 //! under the table's lock; only the processor's bits (accessed, dirty) are set without it.
 
 use super::Touch;
-use crate::ground::ids::Pfn;
+use crate::ground::ids::{Order, Pfn};
 
 /// A page table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,7 +18,8 @@ pub(crate) mod bit {
     pub(crate) const ACCESSED: u64 = 1 << 34;
     /// It was written since the bit was last cleared.
     pub(crate) const DIRTY: u64 = 1 << 35;
-    /// The page is one of 512 of a huge page that is still in one piece; its references are the head's.
+    /// The page is one of those of a large page that is still in one piece, a huge one or one of a smaller size; its references are
+    /// the head's.
     pub(crate) const PART: u64 = 1 << 36;
     /// The page is in swap; the low half is the slot.
     pub(crate) const SWAP: u64 = 1 << 37;
@@ -33,12 +34,14 @@ pub(crate) mod bit {
     /// Nobody may touch the page that is mapped before a fault has said who does (`PROT_NONE` of NUMA balancing). It goes when the
     /// page moves, its entry is split or its region's protection changes.
     pub(crate) const HINTED: u64 = 1 << 42;
+    /// Of a part, the order of the page that it is part of.
+    pub(crate) const ORDER: u64 = 0xf << ORDER_SHIFT;
+    pub(crate) const ORDER_SHIFT: u32 = 43;
     /// What stays with the entry while its page moves to another frame.
-    pub(crate) const KEPT: u64 = WRITE | PART | BARRED | EXCLUSIVE;
+    pub(crate) const KEPT: u64 = WRITE | PART | ORDER | BARRED | EXCLUSIVE;
 }
 
 const LOW: u64 = u32::MAX as u64;
-const HUGE_MASK: u32 = !(crate::ground::ids::PAGEBLOCK_PAGES - 1);
 
 impl Entry {
     /// Nothing is mapped.
@@ -106,9 +109,33 @@ impl Entry {
         Pfn((self.0 & LOW) as u32)
     }
 
-    /// The frame whose line counts the mapping: that of the head, for part of a huge page.
+    /// As this entry, for part of a page of `order`.
+    #[must_use]
+    pub(crate) const fn part_of(self, order: Order) -> Self {
+        self.whole().with(bit::PART | (order.get() as u64) << bit::ORDER_SHIFT)
+    }
+
+    /// As this entry, for a page by itself.
+    #[must_use]
+    pub(crate) const fn whole(self) -> Self {
+        self.without(bit::PART | bit::ORDER)
+    }
+
+    /// The order of the page that this maps a part of; 0 if it maps one by itself.
+    pub(crate) const fn part_order(self) -> u32 {
+        ((self.0 & bit::ORDER) >> bit::ORDER_SHIFT) as u32
+    }
+
+    /// Whether it maps a part of a page that is smaller than a huge one.
+    pub(crate) const fn is_smaller_part(self) -> bool {
+        let order = self.part_order();
+        order > 0 && order < Order::PAGEBLOCK.get() as u32
+    }
+
+    /// The frame whose line counts the mapping: that of the head, for part of a large page.
     pub(crate) const fn head(self) -> Pfn {
-        if self.has(bit::PART) { Pfn(self.pfn().0 & HUGE_MASK) } else { self.pfn() }
+        // Order 0 masks nothing.
+        Pfn(self.pfn().0 >> self.part_order() << self.part_order())
     }
 
     /// The swap slot, if the page is in one.
@@ -128,8 +155,11 @@ mod tests {
 
     #[test]
     fn a_part_of_a_huge_page_leads_to_its_head() {
-        let entry = Entry::of(Pfn(1024 + 7), bit::WRITE | bit::PART);
+        let entry = Entry::of(Pfn(1024 + 7), bit::WRITE).part_of(Order::PAGEBLOCK);
         assert_eq!((entry.pfn(), entry.head()), (Pfn(1031), Pfn(1024)));
+        let smaller = entry.part_of(Order::new(2).unwrap());
+        assert_eq!((smaller.head(), smaller.part_order()), (Pfn(1028), 2));
+        assert_eq!(smaller.whole(), Entry::of(Pfn(1031), bit::WRITE));
         let moving = entry.migrating();
         assert!(!moving.is_present() && moving.has(bit::WRITE));
         assert_eq!(moving.migrating_from(), Some(Pfn(1024)));

@@ -1,12 +1,13 @@
 //! What happens when memory is touched that no entry lets through: a page is brought in, copied, or an error says that
 //! there is nothing to touch or no memory for it.
 //!
-//! Here a fault finds out which of these it is; `huge`, `zero`, `copy` and `from_file` do it.
+//! Here a fault finds out which of these it is; `huge`, `large`, `zero`, `copy` and `from_file` do it.
 
 use core::fmt;
 
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
+use super::large::SizeEvents;
 use super::mempolicy::{InterleaveBy, MemPolicy};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
@@ -130,6 +131,7 @@ pub(crate) struct VmEvents {
     pub(in crate::vm) khugepaged_full_scans: AtomicU64,
     pub(in crate::vm) pswpin: AtomicU64,
     pub(in crate::vm) pswpout: AtomicU64,
+    pub(in crate::vm) sizes: SizeEvents,
 }
 
 impl VmEvents {
@@ -161,6 +163,7 @@ impl VmEvents {
                 counters.add(name, count);
             }
         }
+        self.sizes.report(counters);
     }
 }
 
@@ -250,19 +253,6 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
     }
 
-    /// Counts a fault that is over, unless there was nothing to touch (`mm_account_fault`).
-    fn count_fault(self, space: &AddressSpace<M>, result: Result<Faulted, FaultError>) {
-        if !matches!(result, Err(FaultError::NoRegion(_) | FaultError::Forbidden(_))) {
-            SlowEvents::bump(&self.own().events.pgfault);
-        }
-        let Ok(Faulted { kind, pfn, .. }) = result else { return };
-        space.stat.count_fault(kind);
-        if kind.is_major() {
-            self.lru().count_of(pfn, VecEvent::MajorFault);
-            SlowEvents::bump(&self.own().events.pgmajfault);
-        }
-    }
-
     /// Serves a page fault at `vpn`. What has to be read from a disk is the caller's to wait for
     /// ([`FaultKind::Major`]).
     ///
@@ -310,7 +300,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
                 Err(error) => break Err(error),
             }
         };
-        self.count_fault(space, result);
+        self.faults().count_fault(space, result);
         self.memcg().settle_high();
         let work = Work { count: u32::from(result.is_ok()), ..Work::default() };
         self.machine().leave(Span::Fault, since, work);
@@ -344,6 +334,19 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
+    /// Counts a fault that is over, unless there was nothing to touch (`mm_account_fault`).
+    fn count_fault(self, space: &AddressSpace<M>, result: Result<Faulted, FaultError>) {
+        if !matches!(result, Err(FaultError::NoRegion(_) | FaultError::Forbidden(_))) {
+            SlowEvents::bump(&self.own().events.pgfault);
+        }
+        let Ok(Faulted { kind, pfn, .. }) = result else { return };
+        space.stat.count_fault(kind);
+        if kind.is_major() {
+            self.lru().count_of(pfn, VecEvent::MajorFault);
+            SlowEvents::bump(&self.own().events.pgmajfault);
+        }
+    }
+
     fn try_fault(self, space: &AddressSpace<M>, vpn: Vpn, touch: Touch) -> Attempt {
         let (region, generation) = space.region_of(self.machine(), vpn).ok_or(FaultError::NoRegion(vpn))?;
         if !region.protection.allows(touch) {
@@ -397,6 +400,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             if let Some(frame) = self.own().zeros.frame(self.pages()) {
                 return Ok(Self::install_zeros(self.machine(), site, frame));
             }
+        }
+        if let Some(done) = self.fault_large(site) {
+            return Ok(Some(done));
         }
         let pfn = self.alloc_page(site, Contents::Zeros)?;
         self.install_new(site, Entry::NONE, pfn, FaultKind::Minor)

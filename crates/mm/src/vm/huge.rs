@@ -42,7 +42,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
 
     /// Maps a huge page in the place of `expected`, which is that of zeros or nothing at all, if there is one.
     pub(super) fn install_huge(self, site: &Site<'_, M>, expected: Entry) -> Option<Faulted> {
-        let Ok(pfn) = self.spaces().alloc_huge(site) else {
+        let Ok(pfn) = self.alloc_huge(site, Order::PAGEBLOCK) else {
             self.count_huge_fallback(site.space);
             return None;
         };
@@ -126,14 +126,14 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         let zeros = huge.is_zeros().then(|| self.own().zeros.frame(self.pages())).flatten();
         let part = |part: u32| match zeros {
             Some(frame) => Entry::zeros(frame).with(huge.0 & bit::BARRED),
-            None => Entry(huge.0 + u64::from(part)).with(bit::PART).without(bit::HINTED),
+            None => Entry(huge.0 + u64::from(part)).part_of(Order::PAGEBLOCK).without(bit::HINTED),
         };
         (0..PAGEBLOCK_PAGES).for_each(|slot| {
             held.set(vpn.table_start().add(slot), part(slot));
         });
     }
 
-    /// Makes 512 pages of the huge page at `head`, parts of which the table of `start`, which is held, maps, if nobody else
+    /// Makes single pages of the large page at `head`, parts of which a table, which is held, maps from `start` on, if nobody else
     /// but `extra` references of the caller's, which stay with the first, refers to it. Gives the parts that nobody maps, each with
     /// a reference for the caller to give back. `None`: it stays in one piece.
     pub(super) fn split_page(
@@ -142,13 +142,13 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         start: Vpn,
         (held, extra): (&mut Held<'_, M>, u32),
     ) -> Option<Vec<Pfn>> {
-        let page = self.lru().page(head);
+        let (page, order) = (self.lru().page(head), self.pages().order_of(head));
         let (mapping, index) = (page.mapping(), page.index());
         let maps = |part: &u32| {
             let entry = held.entry(start.add(*part));
             entry.is_present() && entry.has(bit::PART) && entry.pfn() == head.add(*part)
         };
-        let (mapped, unmapped): (Vec<u32>, Vec<u32>) = (0..PAGEBLOCK_PAGES).partition(maps);
+        let (mapped, unmapped): (Vec<u32>, Vec<u32>) = (0..order.pages()).partition(maps);
         if page.mapped() != mapped.len() as u32 || !page.freeze(mapped.len() as u32 + extra) {
             return None;
         }
@@ -156,8 +156,8 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         let (dirty, placed, group) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed), page.group());
         // Off its list, where it is found by its head; who meets it there gets no reference.
         self.lru().lru_forget(head);
-        self.pages().split(head, Order::PAGEBLOCK).expect("a mapped huge page is an allocated block");
-        for part in 0..PAGEBLOCK_PAGES {
+        self.pages().split(head, order).expect("a mapped large page is an allocated block");
+        for part in 0..order.pages() {
             let (pfn, vpn) = (head.add(part), start.add(part));
             let page = self.lru().page(pfn);
             page.set_group(group);
@@ -167,20 +167,20 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             }
             if mapped.binary_search(&part).is_ok() {
                 page.add_mapped();
-                held.set(vpn, held.entry(vpn).without(bit::PART));
+                held.set(vpn, held.entry(vpn).whole());
             }
         }
         (0..extra).for_each(|_| page.get());
         for &part in &mapped {
             self.lru().lru_add(head.add(part));
         }
-        SlowEvents::bump(&self.own().events.thp_split_page);
+        self.own().events.split(order);
         Some(unmapped.into_iter().map(|part| head.add(part)).collect())
     }
 }
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
-    /// Splits the huge page at `head`, to which the caller has one reference, into 512 pages, if one address space alone
+    /// Splits the large page at `head`, to which the caller has one reference, into single pages, if one address space alone
     /// maps it, all of it or parts; parts that are not mapped are freed. The caller's reference stays with the first. Says whether it
     /// did.
     pub(crate) fn split_huge_page(self, head: Pfn) -> bool {
@@ -189,7 +189,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let Some(family) = self.family(family) else { return false };
         let members = family.members.lock_local(self.machine());
         let unmapped = members.iter().find_map(|member| {
-            let mut places = member.places(page.index(), PAGEBLOCK_PAGES);
+            let mut places = member.places(page.index(), self.pages().order_of(head).pages());
             places.find_map(|vpn| self.split_huge_in(&member.space, vpn, head))
         });
         drop(members);
@@ -200,7 +200,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// The same, if it is `space` that maps it, from `vpn` on. One that was moved so that it lies in two tables stays.
     fn split_huge_in(self, space: &AddressSpace<M>, vpn: Vpn, head: Pfn) -> Option<Vec<Pfn>> {
-        let table = space.table(vpn).filter(|_| vpn == vpn.table_start())?;
+        let pages = self.pages().order_of(head).pages();
+        let table = space.table(vpn).filter(|_| vpn.slot() as u32 + pages <= PAGEBLOCK_PAGES)?;
         let mut held = table.lock(self.machine());
         if held.huge().is_present() && held.huge().pfn() == head {
             self.tables().split_entry(space, vpn, &mut held);

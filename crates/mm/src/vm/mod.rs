@@ -30,6 +30,7 @@ mod from_file;
 mod hint;
 mod huge;
 mod khugepaged;
+mod large;
 pub mod mempolicy;
 pub(crate) mod migrate;
 mod migrate_by;

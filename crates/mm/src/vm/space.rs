@@ -402,8 +402,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let Some((entry, size)) = space.table(vpn).map(|table| table.entry_and_size(vpn)) else {
             return Residence::Absent;
         };
-        let part =
-            if size == EntrySize::Huge || entry.has(bit::PART) { PartOf::Huge } else { PartOf::Itself };
+        let is_huge = size == EntrySize::Huge || entry.has(bit::PART) && !entry.is_smaller_part();
+        let part = if is_huge { PartOf::Huge } else { PartOf::Itself };
         match entry {
             entry if entry.is_zeros() => Residence::Zeros(part),
             entry if entry.is_present() => Residence::Page(self.pages().node_of_page(entry.head()), part),

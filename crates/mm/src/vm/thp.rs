@@ -1,22 +1,17 @@
-//! Who gets huge pages, and how hard is tried for one that is not free: `transparent_hugepage.enabled`,
-//! `transparent_hugepage.defrag`, and what a program said of a region (`madvise`). The request that follows is all that a
+//! How hard is tried for a huge page that is not free: `transparent_hugepage.defrag`, and what a program said of a region (`madvise`). The request that follows is all that a
 //! fault decides; what it may do is told by its [`Urgency`].
 
+use super::Vpn;
 use super::fault::Site;
 use super::mempolicy::MemPolicy;
 use super::region::{HugePages, Region};
-use super::{Backing, Vpn};
-use super::{SpacesDoor, SpacesGround};
+use super::{FaultDoor, SpacesGround};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
 use crate::pages::alloc_path::{FirstLook, Served};
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::HugeFaultRule;
-
-/// Values of `transparent_hugepage.enabled`.
-const ALWAYS: u64 = 1;
-const MADVISE: u64 = 2;
 
 /// What a fault does for a huge page that is not free (`transparent_hugepage.defrag`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,28 +65,23 @@ impl<M: Machine> Region<M> {
     }
 }
 
-impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
-    /// Whether pages of `region` may be huge.
-    pub(super) fn may_be_huge(self, region: &Region<M>) -> bool {
-        let by_setting = |setting: u64| match (setting, region.huge) {
-            (ALWAYS, HugePages::AsConfigured) | (ALWAYS | MADVISE, HugePages::Advised) => true,
-            (_, HugePages::AsConfigured | HugePages::Advised | HugePages::Never) => false,
-        };
-        matches!(region.backing, Backing::Anonymous)
-            && self.knobs().decide(self.machine(), Knob::TransparentHugepage, by_setting)
-    }
-
-    /// A huge page for a fault, if there is one and however hard the fault may try for it.
-    pub(super) fn alloc_huge(self, site: &Site<'_, M>) -> Result<Pfn, AllocError> {
+impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
+    /// A large page for a fault, if there is one and however hard the fault may try for it.
+    pub(super) fn alloc_huge(self, site: &Site<'_, M>, order: Order) -> Result<Pfn, AllocError> {
         let region = &site.region;
         let rule = self.rules().reclaim.huge_fault;
         let urgency_at = |setting: u64| Defrag::new(setting, rule).urgency(region.huge, rule);
         let urgency = urgency_at(self.knobs().get(Knob::HugeDefrag));
         let placement = region.placement;
-        let request = Request { node: placement.node, allowed: placement.allowed, urgency, ..Request::THP };
+        let request = Request {
+            node: placement.node,
+            allowed: placement.allowed,
+            urgency,
+            ..Request::THP.of_order(order)
+        };
         let placed = match region.policy {
             MemPolicy::Local => Some(request),
-            policy => self.place(policy, site.turn(Order::PAGEBLOCK), request),
+            policy => self.spaces().place(policy, site.turn(order), request),
         };
         let request = placed.ok_or(AllocError::NoZone)?;
         let Served { block, first_look } = self.pages().serve(self.ground, request);

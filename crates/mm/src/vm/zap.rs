@@ -55,6 +55,9 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         if held.huge() != Entry::NONE {
             if end.0 - start.0 == PAGEBLOCK_PAGES {
                 let entry = held.set_huge(Entry::NONE);
+                if entry.is_present() {
+                    self.machine().spend(Chore::Unmap, 1);
+                }
                 self.drop_entry(space, entry, Order::PAGEBLOCK, gone);
                 return;
             }
@@ -67,9 +70,16 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         if held.state.used == 0 {
             return;
         }
+        let mut last = None;
         for vpn in (range.0.0..range.1.0).map(Vpn) {
             if held.entry(vpn) != Entry::NONE {
                 let entry = held.set(vpn, Entry::NONE);
+                // Parts of a page that small entries map are counted together (`folio_remove_rmap_ptes`).
+                let is_next = entry.is_smaller_part() && last == Some(entry.head());
+                if entry.is_present() && !is_next {
+                    self.machine().spend(Chore::Unmap, 1);
+                }
+                last = entry.is_present().then(|| entry.head());
                 self.drop_entry(space, entry, Order::ZERO, gone);
             }
         }
@@ -86,7 +96,6 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             return;
         }
         let head = entry.head();
-        self.machine().spend(Chore::Unmap, 1);
         self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
         let (page, node) = (self.lru().page(head), self.pages().node_of_page(head));
         space.stat.count_pages(PageKind::of(page), node, -i64::from(order.pages()));

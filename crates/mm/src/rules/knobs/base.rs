@@ -2,7 +2,7 @@
 
 use super::need::Compares;
 use super::need::Need::Spaces;
-use super::words::{UNLIMITED, UP_TO_MAX};
+use super::words::{HUGE_SIZE_ENABLED, UNLIMITED, UP_TO_MAX};
 use super::{Kernels, Knob, KnobSpec, Leaves, StandsFor};
 use crate::rules::policy::DEFAULT_POLICY;
 
@@ -32,6 +32,9 @@ pub(super) const MAINLINE: KnobSpec = KnobSpec {
 /// The same for one that no mainline kernel has.
 pub(super) const PATCHED: KnobSpec = KnobSpec { kernels: None, ..MAINLINE };
 
+pub(super) const FREE: Compares = Compares::Memory("a zone's free memory");
+pub(super) const LISTED: Compares = Compares::Pages("a CPU's page list");
+pub(super) const DIRTY: Compares = Compares::Memory("dirty memory");
 const CHARGED: Compares = Compares::Memory("what is charged to the cgroup");
 
 /// A file of the program's cgroup.
@@ -44,5 +47,18 @@ pub(super) const CGROUP: KnobSpec = KnobSpec {
     kernels: Some(Kernels::since(4, 5)),
     needs: &[Spaces],
     compares: CHARGED,
+    ..MAINLINE
+};
+
+/// Who gets anonymous pages of a size.
+pub(super) const HUGE_SIZE: KnobSpec = KnobSpec {
+    max: 3,
+    meaning: "Who gets pages of this size where nothing is mapped yet, the largest first: never (0) nobody, always (1) all, \
+              madvise (2) programs that ask for huge pages, inherit (3) as the file of all sizes says",
+    // docs/rules/huge-pages.md#sizes.
+    kernels: Some(Kernels::since(6, 8)),
+    words: HUGE_SIZE_ENABLED,
+    needs: &[Spaces],
+    leaves: Leaves::HugePages,
     ..MAINLINE
 };

@@ -1,7 +1,8 @@
 //! The table of tunables. An entry has all that is known of a knob; the code that reads its value says what it does.
 
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
-use super::base::{CGROUP, MAINLINE, PATCHED};
+use super::base::{CGROUP, DIRTY, FREE, HUGE_SIZE, LISTED, MAINLINE, PATCHED};
+use super::declare::knobs;
 use super::need::Need::{
     Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Programs, Reclaim, RoomForAnon, SeveralNodes, Slabs,
     SlowNode, Spaces, Swap, ZoneBelowAnother,
@@ -19,27 +20,6 @@ const UINT_MAX: u64 = u32::MAX as u64;
 
 /// Where there is swap, one of these is not 0.
 const SWAPS: &[Knob] = &[Knob::ZramDisksize, Knob::SwapDisk];
-
-const FREE: Compares = Compares::Memory("a zone's free memory");
-const LISTED: Compares = Compares::Pages("a CPU's page list");
-const DIRTY: Compares = Compares::Memory("dirty memory");
-
-/// Makes [`Knob`] and [`KNOBS`] of the same lines: variant, what holds where the line says nothing, what it says.
-macro_rules! knobs {
-    ($($knob:ident: $base:ident { name: $name:literal, $($field:ident: $value:expr,)* })*) => {
-        /// A tunable.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum Knob {
-            $(#[doc = concat!("`", $name, "`")] $knob,)*
-        }
-
-        /// Every knob, in the order of [`Knob`]. `percpu_pagelist_high_fraction` and the scale of watermarks have their first
-        /// kernels from docs/rules/page-lists.md#sizes and docs/published.md#weiner-2016; the other dates of `kernels` are
-        /// from memory, unchecked.
-        pub const KNOBS: [KnobSpec; [$(Knob::$knob),*].len()] =
-            [$(KnobSpec { knob: Knob::$knob, name: $name, $($field: $value,)* ..$base }),*];
-    };
-}
 
 impl From<Knob> for KnobId {
     fn from(knob: Knob) -> Self {
@@ -401,6 +381,39 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/use_zero_page"),
         needs: &[Spaces, ALLOWS_HUGE],
         compares: FREE,
+    }
+    Hugepages16kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-16kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-16kB/enabled"),
+    }
+    Hugepages32kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-32kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-32kB/enabled"),
+    }
+    Hugepages64kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-64kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"),
+    }
+    Hugepages128kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-128kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-128kB/enabled"),
+    }
+    Hugepages256kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-256kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-256kB/enabled"),
+    }
+    Hugepages512kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-512kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-512kB/enabled"),
+    }
+    Hugepages1024kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-1024kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-1024kB/enabled"),
+    }
+    Hugepages2048kB: HUGE_SIZE {
+        name: "transparent_hugepage.hugepages-2048kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled"),
+        default: 3,
     }
     NumaBalancing: MAINLINE {
         name: "kernel.numa_balancing",

@@ -8,6 +8,8 @@ const fn word(value: u64, word: &'static str) -> Word {
 
 pub(super) const ZONELIST_ORDER: &[Word] = &[word(0, "default"), word(1, "node"), word(2, "zone")];
 pub(super) const HUGE_ENABLED: &[Word] = &[word(0, "never"), word(1, "always"), word(2, "madvise")];
+pub(super) const HUGE_SIZE_ENABLED: &[Word] =
+    &[word(0, "never"), word(1, "always"), word(2, "madvise"), word(3, "inherit")];
 pub(super) const HUGE_DEFRAG: &[Word] = &[
     Word { value: 0, word: "default", in_file: false },
     word(1, "always"),

@@ -1,0 +1,163 @@
+//! Anonymous pages of several frames that small entries map: who gets which size, what becomes of them in parts, and what is counted.
+
+use freehold_mm::ids::PAGEBLOCK_PAGES;
+use freehold_mm::vm::{AddressSpace, Advice, FaultKind, HugePages, MapSpec, Touch, Vpn};
+use freehold_mm::{Bare, Knob, Knobs, Mm, NodeSize, Policy, Topology};
+
+const NEVER: u64 = 0;
+const ALWAYS: u64 = 1;
+const MADVISE: u64 = 2;
+const INHERIT: u64 = 3;
+
+/// A machine on which the knobs have these values, and huge pages are nobody's otherwise.
+fn machine(sizes: &[(Knob, u64)]) -> Mm<Bare> {
+    let nodes = [NodeSize { bytes: 128 << 20, cpus: 1 }];
+    let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10]]).unwrap();
+    let knobs = Knobs::default();
+    knobs.set(Knob::TransparentHugepage, NEVER).unwrap();
+    for &(knob, value) in sizes {
+        knobs.set(knob, value).unwrap();
+    }
+    Mm::new(Bare::default(), topology, Policy::parse("linux-6.18").unwrap(), knobs).unwrap()
+}
+
+fn faults(mm: &Mm<Bare>, space: &AddressSpace<Bare>, pages: std::ops::Range<u32>, start: Vpn) -> usize {
+    let touched = |page| mm.spaces().touch_page(space, start.add(page), Touch::Write).unwrap().1.is_some();
+    pages.filter(|&page| touched(page)).count()
+}
+
+fn count(mm: &Mm<Bare>, name: &str) -> u64 {
+    mm.views().counters().get(name)
+}
+
+fn check(mm: &Mm<Bare>) {
+    mm.views().check().unwrap();
+    mm.spaces().check_vm().unwrap();
+}
+
+#[test]
+fn a_fault_takes_the_largest_size_whose_place_is_empty() {
+    let mm = machine(&[(Knob::Hugepages64kB, ALWAYS), (Knob::Hugepages16kB, ALWAYS)]);
+    let space = mm.spaces().new_space();
+    // Four pages and a half of 64 KiB, from the middle of one on.
+    let start = Vpn(PAGEBLOCK_PAGES * 8 + 8);
+    mm.spaces().mmap_at(&space, start, MapSpec::anonymous(72)).unwrap();
+    assert_eq!(faults(&mm, &space, 0..72, start), 2 + 4, "two of 16 KiB in front, four of 64 KiB");
+    assert_eq!(space.resident_pages(), 72);
+    assert_eq!(
+        [count(&mm, "hugepages-64kB.anon_fault_alloc"), count(&mm, "hugepages-16kB.anon_fault_alloc")],
+        [4, 2]
+    );
+    check(&mm);
+    mm.spaces().exit(&space);
+    check(&mm);
+}
+
+#[test]
+fn who_gets_a_size_is_said_by_its_file_and_by_that_of_all() {
+    for (size, all, advised, expected) in [
+        (NEVER, ALWAYS, true, 16),
+        (ALWAYS, NEVER, false, 1),
+        (MADVISE, ALWAYS, false, 16),
+        (MADVISE, NEVER, true, 1),
+        (INHERIT, NEVER, true, 16),
+        (INHERIT, MADVISE, true, 1),
+    ] {
+        let mm = machine(&[
+            (Knob::Hugepages64kB, size),
+            (Knob::TransparentHugepage, all),
+            (Knob::Hugepages2048kB, NEVER),
+        ]);
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        if advised {
+            mm.spaces().madvise(&space, start, PAGEBLOCK_PAGES, Advice::Huge(HugePages::Advised)).unwrap();
+        }
+        assert_eq!(faults(&mm, &space, 0..16, start), expected, "{size}, {all}, advised: {advised}");
+        check(&mm);
+    }
+}
+
+#[test]
+fn huge_pages_have_a_file_of_their_own_too() {
+    for (size, expected) in [(INHERIT, NEVER), (ALWAYS, ALWAYS)] {
+        let mm = machine(&[(Knob::Hugepages2048kB, size)]);
+        let space = mm.spaces().new_space();
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        faults(&mm, &space, 0..1, start);
+        assert_eq!(count(&mm, "thp_fault_alloc"), expected, "{size}");
+    }
+}
+
+#[test]
+fn who_writes_to_a_shared_one_copies_one_page() {
+    let mm = machine(&[(Knob::Hugepages64kB, ALWAYS)]);
+    let parent = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&parent, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    assert_eq!(faults(&mm, &parent, 0..16, start), 1);
+    let child = mm.spaces().fork(&parent).unwrap();
+    let written = mm.spaces().touch_page(&child, start.add(5), Touch::Write).unwrap().1;
+    assert_eq!(written, Some(FaultKind::Copied));
+    check(&mm);
+    mm.spaces().exit(&parent);
+    // All but one of its pages are the child's alone now.
+    let again = |page| mm.spaces().touch_page(&child, start.add(page), Touch::Write).unwrap().1;
+    assert_eq!([again(4), again(5)], [Some(FaultKind::Reused), None]);
+    check(&mm);
+    mm.spaces().exit(&child);
+    check(&mm);
+}
+
+#[test]
+fn one_of_which_a_part_is_given_back_stays_whole_and_is_split_later() {
+    let mm = machine(&[(Knob::Hugepages64kB, ALWAYS)]);
+    let space = mm.spaces().new_space();
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+    faults(&mm, &space, 0..16, start);
+    let held = mm.views().memory_use().held();
+    mm.spaces().discard(&space, start, 3);
+    assert_eq!((space.resident_pages(), mm.views().memory_use().held()), (13, held));
+    assert_eq!(count(&mm, "hugepages-64kB.split_deferred"), 1);
+    // What is put back there is small: the place of the large one is not empty.
+    assert_eq!(faults(&mm, &space, 0..3, start), 3);
+    check(&mm);
+    mm.spaces().exit(&space);
+    check(&mm);
+}
+
+#[test]
+fn where_there_is_no_memory_for_one_a_smaller_one_is_taken() {
+    let sizes = [(Knob::Hugepages1024kB, ALWAYS), (Knob::Hugepages16kB, ALWAYS)];
+    let mm = machine(&[sizes[0], sizes[1], (Knob::OvercommitMemory, 1)]);
+    let space = mm.spaces().new_space();
+    let pages = 34_000;
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
+    let touch = |page| mm.spaces().touch_page(&space, start.add(page), Touch::Write).is_ok();
+    let there = (0..pages).take_while(|&page| touch(page)).count();
+    assert!(there > 20_000, "{there}");
+    assert!(count(&mm, "hugepages-1024kB.anon_fault_alloc") > 50);
+    assert!(count(&mm, "hugepages-1024kB.anon_fault_fallback") > 0);
+    assert!(count(&mm, "hugepages-16kB.anon_fault_alloc") > 0);
+    check(&mm);
+    mm.spaces().exit(&space);
+    check(&mm);
+}
+
+#[test]
+fn where_memory_is_short_large_ones_are_swapped_in_pieces_and_come_back_small() {
+    let mm = machine(&[(Knob::Hugepages64kB, ALWAYS), (Knob::OvercommitMemory, 1)]);
+    mm.spaces().set_swap(20_000);
+    let space = mm.spaces().new_space();
+    let pages = 40_000;
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
+    // Until memory is full they come sixteen at a time; then a fault does not reclaim for more than a page.
+    let faults = faults(&mm, &space, 0..pages, start);
+    assert!((2_000..15_000).contains(&faults), "{faults}");
+    assert!(count(&mm, "hugepages-64kB.split") > 0 && space.swapped_pages() > 5_000);
+    check(&mm);
+    let before = count(&mm, "hugepages-64kB.anon_fault_alloc");
+    assert_eq!(mm.spaces().touch_page(&space, start, Touch::Read).unwrap().1, Some(FaultKind::Swapped));
+    assert_eq!(count(&mm, "hugepages-64kB.anon_fault_alloc"), before, "one page came");
+    mm.spaces().exit(&space);
+    check(&mm);
+}
