@@ -44,7 +44,7 @@ fn what_got_worse_stands_in_the_headline() {
       Changed most: page free p99, 27.0 times longer (135 ns -> 3.646 µs ± 0.3 %). Not told apart, within the
       model's interval: page free mean.
       page free                   mean  800 ns ± 2 % -> 695 ns ± 2 %, 13 % shorter: not told apart
-                                  p99   135 ns -> 3.646 µs ± 0.3 %, 27.0 times longer (4.3 to 172 times)
+                                  p99   135 ns -> 3.646 µs ± 0.3 %, 27.0 times longer (4.2 to 175 times)
       zone lock                   waited 500 ns -> 500 ns, the same in all seeds
       pages allocated             1.000 M/s -> 1.000 M/s, the same in all seeds
       ± half of the 95 % interval of a mean over 3 seeds
@@ -101,7 +101,7 @@ fn one_seed_has_no_interval() {
     a -> b
       One seed: no interval; another may say otherwise. Changed most: page free mean, 2.0 times shorter (100 ns ->
       50 ns).
-      page free                   mean  100 ns -> 50 ns, 2.0 times shorter (1.2 to 3.5 times)
+      page free                   mean  100 ns -> 50 ns, 2.0 times shorter (1.1 to 3.5 times)
       zone lock                   waited 500 ns -> 500 ns, no noticeable change
       pages allocated             1.000 M/s -> 1.000 M/s, no noticeable change
     ");
