@@ -360,3 +360,44 @@ fn a_huge_page_that_moves_and_is_taken_apart() {
     });
     assert_met(MOVED.load(Ordering::Relaxed));
 }
+
+/// A page of four frames comes while others fault beside it, give part of it back, and fork it and write.
+#[test]
+fn a_large_page_comes_goes_in_part_and_is_shared() {
+    explore(|| {
+        let mm = tiny(64, Cpus::Pinned, "linux-6.18");
+        mm.set_knob(Knob::Hugepages16kB, 1).unwrap();
+        let space = mm.spaces().new_space();
+        let at = Vpn(PAGEBLOCK_PAGES);
+        mm.spaces().mmap_at(&space, at, MapSpec::anonymous(8)).unwrap();
+        write(&mm, &space, at.add(5), 7);
+        let one = (Arc::clone(&mm), Arc::clone(&space));
+        let other = (Arc::clone(&mm), Arc::clone(&space));
+        let forker = (Arc::clone(&mm), Arc::clone(&space));
+        join(vec![
+            on_cpu(0, move || {
+                let (mm, space) = one;
+                write(&mm, &space, at, 1);
+                mm.spaces().discard(&space, at.add(1), 2);
+                assert_eq!(read(&mm, &space, at), Ok(1));
+            }),
+            on_cpu(1, move || {
+                let (mm, space) = other;
+                write(&mm, &space, at.add(3), 3);
+                assert_eq!(read(&mm, &space, at.add(3)), Ok(3));
+            }),
+            on_cpu(1, move || {
+                let (mm, space) = forker;
+                let child = mm.spaces().fork(&space).unwrap();
+                write(&mm, &child, at.add(5), 8);
+                assert_eq!(read(&mm, &space, at.add(5)), Ok(7));
+                assert_eq!(read(&mm, &child, at.add(5)), Ok(8));
+                assert_eq!(read(&mm, &child, at.add(4)), Ok(0));
+                mm.spaces().exit(&child);
+            }),
+        ]);
+        assert_eq!([0, 3, 5].map(|page| read(&mm, &space, at.add(page))), [Ok(1), Ok(3), Ok(7)]);
+        mm.spaces().exit(&space);
+        end(&mm);
+    });
+}
