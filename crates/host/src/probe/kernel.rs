@@ -74,7 +74,8 @@ pub(super) fn faults() -> Result<Faults> {
     let refused = |error: io::Error| format!("memory cannot be given back: {error}");
     let region = mapped(Sharing::Private)?;
     let private = times(|| Ok([touch(&region), timed(&|| region.unmap_pages())?])).map_err(refused)?;
-    let populated = times(|| Ok([timed(&|| region.bring_in())?, timed(&|| region.unmap_pages())?]));
+    let populated =
+        times(|| Ok([timed(&|| region.bring_in(FAULT_PAGES))?, timed(&|| region.unmap_pages())?]));
     let populated = populated.map(|[populated, _]| populated);
     let populated =
         populated.map_err(|error| format!("memory cannot be had by MADV_POPULATE_WRITE: {error}"));

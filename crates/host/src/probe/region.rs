@@ -149,9 +149,9 @@ impl MappedRegion {
         unsafe { self.base.add(page * PAGE_BYTES) }
     }
 
-    /// Brings all pages in, to be written to, by one call; the kernel knows it from 5.14 on.
-    pub(super) fn bring_in(&self) -> io::Result<()> {
-        self.advise(libc::MADV_POPULATE_WRITE)
+    /// Brings the first `pages` in, to be written to, by one call; the kernel knows it from 5.14 on.
+    pub(super) fn bring_in(&self, pages: usize) -> io::Result<()> {
+        self.advise_first(pages * PAGE_BYTES, libc::MADV_POPULATE_WRITE)
     }
 
     /// Takes the pages out of the process's address space: private ones go back to the kernel, shared ones stay in
@@ -166,8 +166,14 @@ impl MappedRegion {
     }
 
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
+        self.advise_first(self.bytes, advice)
+    }
+
+    /// On the first `bytes`, or all that there are.
+    fn advise_first(&self, bytes: usize, advice: libc::c_int) -> io::Result<()> {
+        let bytes = bytes.min(self.bytes);
         // SAFETY: the range is this mapping's, of anonymous memory, which reads as it was or as zeros afterwards.
-        let status = unsafe { libc::madvise(self.base.cast(), self.bytes, advice) };
+        let status = unsafe { libc::madvise(self.base.cast(), bytes, advice) };
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -222,6 +228,24 @@ mod tests {
         assert_eq!(region.words()[0].load(Relaxed), 7);
         region.truncate().unwrap();
         assert_eq!(region.words()[0].load(Relaxed), 0);
+    }
+
+    #[test]
+    fn as_many_pages_are_brought_in_as_are_asked_for() {
+        let region = MappedRegion::untouched(1, Sharing::Private).unwrap();
+        let there = || {
+            let mut pages = vec![0u8; region.page_count()];
+            // SAFETY: the call writes a byte for each page of the range, which is the region's.
+            let status = unsafe { libc::mincore(region.base.cast(), region.bytes, pages.as_mut_ptr()) };
+            assert_eq!(status, 0);
+            pages.iter().filter(|page| **page & 1 == 1).count()
+        };
+        assert_eq!(there(), 0);
+        match region.bring_in(128) {
+            Ok(()) => assert_eq!(there(), 128),
+            // Before Linux 5.14.
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
+        }
     }
 
     #[test]
