@@ -109,7 +109,9 @@ fn an_exception_is_its_share_of_a_fault_until_somebody_measures_it() {
         let text = format!(
             "extends = 'kvm-genoa-2c'\n[path]\nfault_ns = {{ value = 1000.0, kind = 'measured', source = 'here' }}\n{path}"
         );
-        Profile::parse("mine", &text).unwrap().value("path.exception_ns")
+        let profile = Profile::parse("mine", &text).unwrap();
+        assert_eq!(figure(&profile, "path.exception_ns").kind, FigureKind::Measured);
+        profile.value("path.exception_ns")
     };
     let [whole, served] = ["fault", "fault-served"].map(|path| counted(path)[0]);
     assert!((mine("") - 1000.0 * (whole - served) / whole).abs() < 0.001);

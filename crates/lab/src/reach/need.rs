@@ -60,6 +60,14 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
         }
         Need::Swap(swaps) => (place.has_any(swaps) || brings.swap, "there is no swap (zram.disksize)"),
         Need::Rule(has, text) => (has(policy.rules()), text),
+        Need::HugePages if place.has(Knob::Hugepages2048kB, |value| value == INHERIT) => {
+            let text = "transparent_hugepage.enabled is 0, and huge pages are nobody's";
+            (place.has_huge_pages(), text)
+        }
+        Need::HugePages => {
+            let text = "transparent_hugepage.hugepages-2048kB.enabled is 0, and huge pages are nobody's";
+            (place.has_huge_pages(), text)
+        }
         Need::Other(knob, suits, text) => (place.has(knob, suits), text),
     };
     (!has).then(|| match need {
@@ -68,7 +76,18 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
     })
 }
 
+/// Of the file of a size: as that of all sizes says.
+const INHERIT: u64 = 3;
+
 impl Where<'_> {
+    /// Whether somebody may have huge pages at any time, by their own file or, where that inherits, by that of all sizes.
+    fn has_huge_pages(&self) -> bool {
+        let size = Knob::Hugepages2048kB;
+        self.has(size, |value| value != 0 && value != INHERIT)
+            || self.has(size, |value| value == INHERIT)
+                && self.has(Knob::TransparentHugepage, |value| value != 0)
+    }
+
     /// Whether any of `knobs` has, at any time, another value than 0.
     fn has_any(&self, knobs: &[Knob]) -> bool {
         knobs.iter().any(|&knob| self.has(knob, |value| value > 0))

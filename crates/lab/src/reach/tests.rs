@@ -71,3 +71,20 @@ fn the_reason_names_what_is_missing() {
     ");
     assert_eq!(said(&[(Knob::PcpBatchScaleMax, 0), (Knob::StatInterval, 3)]), "");
 }
+
+#[test]
+fn huge_pages_may_be_had_by_their_own_file() {
+    let (profile, policy) = (Profile::load("epyc-7w83").unwrap(), Policy::parse("linux-6.18").unwrap());
+    let topology = profile.topology();
+    let brings = Brings { spaces: true, ..Brings::PAGES };
+    let refused = |set: &[(Knob, u64)]| {
+        let place = Where { brings, topology: &topology, policy: &policy, set };
+        refusals(&place).into_iter().map(|refusal| refusal.missing).collect::<Vec<String>>()
+    };
+    let defrag = (Knob::HugeDefrag, 1);
+    let [none, own, never] =
+        [(Knob::TransparentHugepage, 0), (Knob::Hugepages2048kB, 1), (Knob::Hugepages2048kB, 0)];
+    assert!(refused(&[defrag, none])[0].starts_with("transparent_hugepage.enabled is 0"));
+    assert_eq!(refused(&[defrag, none, own]), Vec::<String>::new());
+    assert!(refused(&[defrag, never])[0].starts_with("transparent_hugepage.hugepages-2048kB.enabled is 0"));
+}

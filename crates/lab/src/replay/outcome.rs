@@ -71,7 +71,8 @@ const KNOWN_SHARE_MIN: f64 = 0.01;
 /// What a verdict on huge pages says, or leaves out, of what they do to accesses between faults.
 fn about_walks(source: &Source, variant: &Variant, used: Option<&ProgramUse>) -> Option<String> {
     let programs = source.programs();
-    if programs.is_empty() || !variant.knobs.iter().any(|(knob, _)| *knob == Knob::TransparentHugepage) {
+    let is_about_huge = |knob: Knob| matches!(knob, Knob::TransparentHugepage | Knob::Hugepages2048kB);
+    if programs.is_empty() || !variant.knobs.iter().any(|(knob, _)| is_about_huge(*knob)) {
         return None;
     }
     let used = used.copied().unwrap_or_default();

@@ -19,9 +19,9 @@ pub(super) fn without_huge_pages(source: &Source, set: &[(Knob, u64)]) -> Option
     let HugeBefore { pages, zeros } = program.huge_before;
     let stood = stood(program);
     let takes_away = |value: u64| value == NEVER || stood == ALWAYS && value == MADVISE;
-    let is_asked = set.iter().any(|&(knob, value)| knob == Knob::TransparentHugepage && takes_away(value));
-    (pages > 0 && is_asked)
-        .then(|| Refusal { knob: Knob::TransparentHugepage, missing: missing(pages, zeros) })
+    let of_huge = |knob: Knob| matches!(knob, Knob::TransparentHugepage | Knob::Hugepages2048kB);
+    let (knob, _) = set.iter().find(|&&(knob, value)| of_huge(knob) && takes_away(value))?;
+    (pages > 0).then(|| Refusal { knob: *knob, missing: missing(pages, zeros) })
 }
 
 /// What `transparent_hugepage.enabled` was while it was recorded.
@@ -62,5 +62,9 @@ mod tests {
         assert!(asked(ALWAYS, MADVISE, 512).is_some(), "nobody asked for these");
         assert!(asked(MADVISE, MADVISE, 512).is_none() && asked(MADVISE, ALWAYS, 512).is_none());
         assert!(asked(ALWAYS, NEVER, 0).is_none(), "there were none");
+        let program = Program { huge_before: HugeBefore { pages: 512, zeros: 0 }, ..Program::default() };
+        let by_their_own =
+            without_huge_pages(&Source::Program(Arc::new(program)), &[(Knob::Hugepages2048kB, NEVER)]);
+        assert_eq!(by_their_own.map(|refusal| refusal.knob), Some(Knob::Hugepages2048kB));
     }
 }

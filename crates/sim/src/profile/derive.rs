@@ -105,18 +105,19 @@ pub(super) fn fill(table: &mut Table) -> Read<()> {
     if let Some(bases) = Bases::read(core, model)? {
         bases.fill(table);
     }
-    if let Some(fault) = value(table, "path.fault_ns") {
-        offer(table, "path.exception_ns", || exception(fault));
+    if let Some(fault) = table.get("path").and_then(|path| path.get("fault_ns")) {
+        let fault = figure("path.fault_ns", fault.clone())?;
+        offer(table, "path.exception_ns", || exception(&fault));
     }
     Ok(())
 }
 
-/// The part of a fault's instructions that its exception is.
-fn exception(fault: f64) -> Figure {
+/// The part of a fault's instructions that its exception is; it is known as well as the fault is.
+fn exception(fault: &Figure) -> Figure {
     let [whole, served] = ["fault", "fault-served"].map(|path| counts::of(path).call);
     let source =
         format!("{:.0} of the {whole:.0} instructions of path.fault_ns; {BUILD}, counted", whole - served);
-    counted(fault * (1.0 - served / whole), source)
+    Figure::new(rounded(fault.value * (1.0 - served / whole)), fault.kind, source)
 }
 
 /// The figures of [`BASES`], in their order.

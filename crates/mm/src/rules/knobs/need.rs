@@ -41,6 +41,8 @@ pub enum Need {
     Swap(&'static [Knob]),
     /// A policy that has a rule; the text says which policies lack it, or have it.
     Rule(fn(&Rules) -> bool, &'static str),
+    /// Huge pages: somebody may have them by the file of all sizes or by their own.
+    HugePages,
     /// Another knob at a value for which the first says yes; the text says which.
     Other(Knob, fn(u64) -> bool, &'static str),
 }
@@ -98,12 +100,6 @@ pub(super) const KMMSCAND_BOUNDED: Need = Need::Rule(
     "nothing bounds the addresses of a scan (kmmscand-vN does)",
 );
 
-/// Whoever looks for huge pages looks only where some are allowed.
-pub(super) const ALLOWS_HUGE: Need = Need::Other(
-    Knob::TransparentHugepage,
-    |value| value != 0,
-    "transparent_hugepage.enabled is 0, and huge pages are nobody's",
-);
 pub(super) const BALANCES: Need = Need::Other(
     Knob::NumaBalancing,
     |value| value != 0,

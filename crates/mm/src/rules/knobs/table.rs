@@ -4,12 +4,12 @@ use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sys
 use super::base::{CGROUP, DIRTY, FREE, HUGE_SIZE, LISTED, MAINLINE, PATCHED};
 use super::declare::knobs;
 use super::need::Need::{
-    Daemons, Files, Forks, HighMem, Hints, OrderOfZones, Programs, Reclaim, RoomForAnon, SeveralNodes, Slabs,
-    SlowNode, Spaces, Swap, ZoneBelowAnother,
+    Daemons, Files, Forks, HighMem, Hints, HugePages, OrderOfZones, Programs, Reclaim, RoomForAnon,
+    SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
-    ALLOWS_HUGE, ARENAS, AVOIDS_MIXING, BALANCES, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS,
-    Compares, KMMSCAND, KMMSCAND_BOUNDED, PROACTIVE, RECLAIMS_NODE, REGIONS, SCALED_MARKS, STRICT,
+    ARENAS, AVOIDS_MIXING, BALANCES, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND,
+    KMMSCAND_BOUNDED, PROACTIVE, RECLAIMS_NODE, REGIONS, SCALED_MARKS, STRICT,
 };
 use super::words::{ALGORITHMS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, ZONELIST_ORDER};
 use super::{Distributed, Kernels, KnobSpec, Leaves, Limited};
@@ -318,7 +318,7 @@ knobs! {
         words: HUGE_DEFRAG,
         // `defer` is 444eb2a449ef, March 2016; `defer+madvise` 21440d7eb904, February 2017; both from memory.
         limited: &[Limited::of(2..=2, Kernels::since(4, 6)), Limited::of(3..=3, Kernels::since(4, 11))],
-        needs: &[Spaces, ALLOWS_HUGE],
+        needs: &[Spaces, HugePages],
         leaves: Leaves::HugePages,
     }
     CompactBudget: PATCHED {
@@ -338,7 +338,7 @@ knobs! {
         min: 1, max: UINT_MAX, default: 4096, unit: "pages",
         meaning: "How much of address spaces a round of khugepaged looks at; less than 512: nothing",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
-        needs: &[Spaces, ALLOWS_HUGE],
+        needs: &[Spaces, HugePages],
         compares: Compares::Pages("a round of khugepaged"),
         leaves: Leaves::HugePages,
     }
@@ -348,7 +348,7 @@ knobs! {
         min: 1, max: UINT_MAX, default: 10_000, unit: "ms",
         meaning: "How long khugepaged sleeps between two rounds",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
-        needs: &[Spaces, ALLOWS_HUGE],
+        needs: &[Spaces, HugePages],
         leaves: Leaves::HugePages,
     }
     KhugepagedMaxPtesNone: MAINLINE {
@@ -356,7 +356,7 @@ knobs! {
         max: 511, default: 511, unit: "pages",
         meaning: "How many of 512 pages need not be there for khugepaged to put a huge one in their place",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
-        needs: &[Spaces, ALLOWS_HUGE],
+        needs: &[Spaces, HugePages],
         compares: Compares::Pages("what was missing of a huge page"),
         leaves: Leaves::HugePages,
     }
@@ -368,7 +368,7 @@ knobs! {
         // 71a2c112a0f6, June 2020; from memory.
         kernels: Some(Kernels::since(5, 8)),
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_shared"),
-        needs: &[Spaces, Forks, ALLOWS_HUGE],
+        needs: &[Spaces, Forks, HugePages],
         compares: Compares::Pages("what was shared of a huge page"),
         leaves: Leaves::HugePages,
     }
@@ -379,7 +379,7 @@ knobs! {
                   all share (1) or a huge page at once (0). Linux starts with 0 on machines below 512 MiB",
         kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/use_zero_page"),
-        needs: &[Spaces, ALLOWS_HUGE],
+        needs: &[Spaces, HugePages],
         compares: FREE,
     }
     Hugepages16kB: HUGE_SIZE {
