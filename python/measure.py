@@ -221,7 +221,7 @@ def main() -> None:
             fleet(command, Path(folder))
             return
         long_plan(Path(folder))
-        beside_the_command(command, 6)
+        beside_the_command(command, 40)
         million_rows(tiny)
         thousand_runs(tiny, Path(folder))
 
