@@ -109,7 +109,7 @@ struct Mapped {
 struct Process {
     /// Where the heap of `brk` ends, once that was seen.
     heap_end: Option<u64>,
-    /// What is mapped from here on is locked (`MCL_FUTURE`).
+    /// What is mapped from here on is brought in and locked (`MCL_FUTURE`).
     locks_all: bool,
     /// Shared memory of System V, by address: pages.
     attached: BTreeMap<u64, u32>,
@@ -304,7 +304,8 @@ impl Process {
             Call::Mlock | Call::Mlock2 => span.pinned(HELD),
             Call::Munlock => span.pinned(LET_GO),
             Call::Mlockall => {
-                self.locks_all = a & MCL_FUTURE != 0;
+                // What is locked once it is touched is not brought in.
+                self.locks_all = a & MCL_FUTURE != 0 && a & MCL_ONFAULT == 0;
                 let held = if a & MCL_ONFAULT != 0 { HELD_ON_FAULT } else { HELD };
                 return (a & MCL_CURRENT != 0).then(|| ALL_PAGES.pinned(held));
             }

@@ -393,6 +393,15 @@ fn what_is_mapped_after_mlockall_is_locked_but_not_in_a_child() {
 }
 
 #[test]
+fn what_is_to_be_locked_once_it_is_touched_is_not_brought_in() {
+    let mut story = Story::new();
+    // MCL_FUTURE | MCL_ONFAULT.
+    story.call(MAIN, ENTER_MLOCKALL, &[6], 0);
+    story.call(MAIN, ENTER_MMAP, &[0, 0x1000, 3, PRIVATE_ANONYMOUS, u64::MAX, 0], 0x10_0000);
+    assert_eq!(story.written().kinds(), [map(0x10_0000, 1, OWN, 10)]);
+}
+
+#[test]
 fn bytes_beyond_all_addresses_are_no_pages() {
     let pages = |start, len| Span::of(start, len).pages;
     assert_eq!([pages(0xfff, 2), pages(0x1000, 0x1000), pages(0x1000, 0), pages(0, u64::MAX)], [2, 1, 0, 0]);
