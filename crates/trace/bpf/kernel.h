@@ -23,8 +23,35 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 } FROM_KERNEL;
 
+struct super_block {
+	u32 s_dev;
+	unsigned long s_magic;
+} FROM_KERNEL;
+
+struct inode {
+	u16 i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	u32 i_rdev;
+} FROM_KERNEL;
+
+struct file {
+	struct inode *f_inode;
+	s64 f_pos;
+} FROM_KERNEL;
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+} FROM_KERNEL;
+
+struct files_struct {
+	struct fdtable *fdt;
+} FROM_KERNEL;
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct files_struct *files;
 	struct sched_entity se;
 	int exit_state;
 	int pid;
@@ -32,16 +59,6 @@ struct task_struct {
 
 struct pt_regs {
 	unsigned long r10, r9, r8, dx, si, di, orig_ax, ip;
-} FROM_KERNEL;
-
-struct super_block {
-	u32 s_dev;
-} FROM_KERNEL;
-
-struct inode {
-	struct super_block *i_sb;
-	unsigned long i_ino;
-	u32 i_rdev;
 } FROM_KERNEL;
 
 struct address_space {

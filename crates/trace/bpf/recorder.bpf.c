@@ -349,13 +349,18 @@ INLINE int is_of_space(u64 call)
 #define CALL_PRCTL 157
 #define PR_SET_THP_DISABLE 41
 
+/* Whether the current call is made as programs of 32 bits make it: they number calls in another way. */
+INLINE int is_of_32_bits(void)
+{
+	return current_task()->thread_info.status & 2;
+}
+
 /* Whether a call of the current task is recorded. Of prctl only one word is about memory. */
 INLINE int is_recorded(u32 tid, u64 call, struct pt_regs *regs)
 {
 	if (!is_of_space(call) || !is_member(tid))
 		return 0;
-	/* Programs of 32 bits number calls in another way. */
-	if (current_task()->thread_info.status & 2)
+	if (is_of_32_bits())
 		return 0;
 	return call != CALL_PRCTL || regs->di == PR_SET_THP_DISABLE;
 }
@@ -435,17 +440,6 @@ PROGRAM("tp_btf/sys_enter") int sys_enter(u64 *ctx)
 	return 0;
 }
 
-PROGRAM("tp_btf/sys_exit") int sys_exit(u64 *ctx)
-{
-	struct pt_regs *regs = (void *)ctx[0];
-	u64 call = regs->orig_ax;
-	u32 tid = current_ids();
-
-	if (!is_recorded(tid, call, regs))
-		return 0;
-	return put_more(LEAVE, second(tid, call, 0), ctx[1]);
-}
-
 /* A file, and a range of its pages or bytes. */
 struct range {
 	u64 inode, first, last;
@@ -477,6 +471,101 @@ INLINE struct range file_of(struct inode *inode)
 
 	range.device = file_system ? file_system->s_dev : inode->i_rdev;
 	return range;
+}
+
+/* Calls that write to a file, by the numbers of x86-64. */
+#define CALL_WRITE 1
+#define CALL_PWRITE64 18
+#define CALL_WRITEV 20
+#define CALL_SENDFILE 40
+#define CALL_SPLICE 275
+#define CALL_FALLOCATE 285
+#define CALL_PWRITEV 296
+#define CALL_COPY_FILE_RANGE 326
+#define CALL_PWRITEV2 328
+
+INLINE int writes(u64 call)
+{
+	if (call < 64)
+		return (1ull << CALL_WRITE | 1ull << CALL_PWRITE64 | 1ull << CALL_WRITEV | 1ull << CALL_SENDFILE) >> call & 1;
+	return call == CALL_FALLOCATE || call == CALL_SPLICE || call == CALL_COPY_FILE_RANGE || call == CALL_PWRITEV ||
+	       call == CALL_PWRITEV2;
+}
+
+/* Of fallocate's mode: what lies beyond the file's end does not make it longer. Other modes bring nothing in. */
+#define FALLOC_KEEP_SIZE 1
+#define TMPFS_MAGIC 0x01021994
+/* Of a file's mode: its type, and the type of those that hold bytes. Devices lie on a tmpfs too. */
+#define MODE_TYPE 0170000
+#define MODE_REGULAR 0100000
+
+/* Reads a field of a structure that a number is the address of. */
+#define READ_FIELD(to, address, type, field) read_kernel(&(to), sizeof(to), &((type *)(address))->field)
+
+/* The file behind a descriptor of the current task, if there is one. */
+INLINE u64 file_behind(u32 descriptor)
+{
+	struct fdtable *table = current_task()->files->fdt;
+	u64 file = 0;
+
+	if (descriptor < table->max_fds)
+		read_kernel(&file, sizeof(file), (void *)table->fd + descriptor * sizeof(file));
+	return file;
+}
+
+/*
+ * Pages of files in memory (tmpfs, memfd) come into being without an event: what wrote to one stands for it. Calls that write
+ * anywhere else have their file system's event, or none.
+ */
+INLINE int wrote(u32 tid, u64 call, struct pt_regs *regs, s64 result)
+{
+	int is_copy = call == CALL_SPLICE || call == CALL_COPY_FILE_RANGE;
+	u64 file, inode = 0, file_system = 0, magic = 0, first = 0, bytes = result;
+	struct range range = {};
+	u16 mode = 0;
+
+	if (call == CALL_FALLOCATE ? result < 0 || regs->si & ~FALLOC_KEEP_SIZE : result <= 0)
+		return 0;
+	file = file_behind(is_copy ? regs->dx : regs->di);
+	READ_FIELD(inode, file, struct file, f_inode);
+	READ_FIELD(file_system, inode, struct inode, i_sb);
+	READ_FIELD(magic, file_system, struct super_block, s_magic);
+	if (magic != TMPFS_MAGIC)
+		return 0;
+	READ_FIELD(mode, inode, struct inode, i_mode);
+	if ((mode & MODE_TYPE) != MODE_REGULAR)
+		return 0;
+	if (call == CALL_FALLOCATE) {
+		first = regs->dx;
+		bytes = regs->r10;
+	} else if (call == CALL_PWRITE64 || call == CALL_PWRITEV || (call == CALL_PWRITEV2 && (s64)regs->r10 != -1)) {
+		first = regs->r10;
+	} else {
+		/* Where it stands, or what the program keeps in its place, is behind the bytes now. */
+		if (is_copy && regs->r10)
+			read_program(&first, sizeof(first), (void *)regs->r10);
+		else
+			READ_FIELD(first, file, struct file, f_pos);
+		first -= bytes;
+	}
+	READ_FIELD(range.device, file_system, struct super_block, s_dev);
+	READ_FIELD(range.inode, inode, struct inode, i_ino);
+	range.first = first;
+	range.last = bytes;
+	return put_range(FILE_WRITE, tid, range);
+}
+
+PROGRAM("tp_btf/sys_exit") int sys_exit(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u64 call = regs->orig_ax;
+	u32 tid = current_ids();
+
+	if (writes(call) && is_member(tid) && !is_of_32_bits())
+		return wrote(tid, call, regs, ctx[1]);
+	if (!is_recorded(tid, call, regs))
+		return 0;
+	return put_more(LEAVE, second(tid, call, 0), ctx[1]);
 }
 
 PROGRAM("tp_btf/mm_filemap_get_pages") int file_read(u64 *ctx)

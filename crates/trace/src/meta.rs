@@ -49,6 +49,8 @@ pub struct Meta {
     pub settings: BTreeMap<String, String>,
     /// /proc/vmstat when the recording started.
     pub counters: BTreeMap<String, u64>,
+    /// Devices of file systems that are in memory (tmpfs), as names of files begin: `0:24`.
+    pub memory_devices: Vec<String>,
     /// Whether the command ran without huge pages (`PR_SET_THP_DISABLE`), so that each first touch of a page has its fault.
     pub without_huge_pages: bool,
 }

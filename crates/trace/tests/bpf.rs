@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use freehold_trace::{
-    EventKind, Gfp, Group, Reader, RecordError, RecordOptions, Summary, Target, Via, record,
+    EventKind, Gfp, Group, NameId, Reader, RecordError, RecordOptions, Summary, Target, Via, record,
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
@@ -93,6 +93,45 @@ fn programs_record_what_perf_records() {
     assert!(count(&by_programs, "zone_locked") > 0, "{by_programs:?}");
     assert_eq!(count(&by_programs, "lost"), 0);
     assert_eq!(count(&by_programs, "page_free_batched"), 0, "what programs do to their memory says it");
+}
+
+/// Pages of files in memory come into being without an event of the page cache.
+#[test]
+fn programs_record_what_is_written_to_files_in_memory() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.rec");
+    let name = format!("/dev/shm/freehold-test-{}", std::process::id());
+    // Writes from the beginning and at a place, pages beyond the end, a hole; and a device, which lies on a tmpfs too.
+    let script = format!(
+        "printf abc > {name}; dd if=/dev/zero of={name} bs=8k seek=2 count=3 conv=notrunc status=none; \
+         fallocate -o 65536 -l 12288 {name}; fallocate -p -o 16384 -l 8192 {name}; printf abc > /dev/null; rm {name}"
+    );
+    let command = ["/bin/sh", "-c", &script].map(OsString::from).into();
+    let mut options = RecordOptions::new(path.clone(), Target::Command(command));
+    options.via = Via::Bpf;
+    match record(&options, &mut ()) {
+        Ok(summary) => assert_eq!(summary.exit_status, Some(0)),
+        Err(error @ (RecordError::Permission(_) | RecordError::Missing(_))) => {
+            return eprintln!("skipped: {error}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let mut reader = Reader::open(&path).unwrap();
+    let devices = reader.meta().memory_devices.clone();
+    let names = reader.names().to_vec();
+    let in_memory =
+        |file: NameId| devices.iter().any(|device| names[file.0 as usize].starts_with(&format!("{device}:")));
+    let (mut written, mut gone) = (vec![], 0);
+    for event in reader.events().unwrap().map(Result::unwrap) {
+        match event.kind {
+            EventKind::FileWrite { file, first, pages } if in_memory(file) => written.push((first, pages)),
+            EventKind::FileDrop { file, pages, .. } if in_memory(file) => gone += pages,
+            _ => {}
+        }
+    }
+    assert_eq!(written, [(0, 1), (4, 2), (6, 2), (8, 2), (16, 3)]);
+    assert_eq!(gone, 1 + 6 + 3, "the hole's two, and the rest as the file is removed");
 }
 
 #[test]

@@ -50,6 +50,7 @@ pub fn from_recording<R: Read + Seek>(
     costs: KernelCosts,
 ) -> Result<Program, ReadError> {
     let mut builder = Builder::new(name, reader.tasks().to_vec(), reader.names().to_vec(), costs);
+    builder.files.lie_in_memory(&reader.meta().memory_devices);
     builder.program.counted = Counted::new(reader.meta());
     builder.program.surroundings = Surroundings::of(reader.meta());
     builder.program.damage = reader.damage().map(ToString::to_string);
@@ -156,6 +157,21 @@ impl Builder {
     }
 
     fn own_event(&mut self, time: u64, task: usize, kind: &EventKind) {
+        if let EventKind::FileDrop { file, first, pages } = *kind {
+            self.cut_off(time, task, (file, first, pages));
+            return;
+        }
+        let is_done_by_it = self.is_done_by_call(time, task, kind);
+        if !is_done_by_it {
+            self.cut_before(time, task);
+        }
+        self.other_event(time, task, kind);
+        if is_done_by_it {
+            self.cut_now(task);
+        }
+    }
+
+    fn other_event(&mut self, time: u64, task: usize, kind: &EventKind) {
         match *kind {
             EventKind::Fault { address, error_code, .. } => {
                 self.happens(time, task);
@@ -179,12 +195,7 @@ impl Builder {
             EventKind::FileRead { file, first, pages } => {
                 self.file_call(time, task, (file, first, pages), Call::Read);
             }
-            EventKind::FileWrite { file, first, pages } => {
-                self.file_call(time, task, (file, first, pages), Call::Write);
-            }
-            EventKind::FileDrop { file, first, pages } => {
-                self.file_call(time, task, (file, first, pages), Call::Drop);
-            }
+            EventKind::FileWrite { file, first, pages } => self.write(time, task, (file, first, pages)),
             EventKind::FileAdd { file, first, pages } => {
                 self.file_call(time, task, (file, first, pages), Call::Fill);
             }
@@ -356,10 +367,25 @@ impl Builder {
         let call = call(FileRange { file, first, pages });
         match call {
             Call::Fill(_) => self.files.come(file, first, pages),
-            Call::Read(_) | Call::Drop(_) => self.files.used(file, first, pages),
-            Call::Write(_) => self.files.written(file, first, pages),
-            _ => {}
+            _ => self.files.used(file, first, pages),
         }
+        self.call_of_file(task, call);
+    }
+
+    /// A task has written to a file: on a disk, of which it is told as each page begins, or in memory, where it is when all was done.
+    fn write(&mut self, time: u64, task: usize, (file, first, pages): (NameId, u32, u32)) {
+        let Some(file) = self.files.number(file).filter(|_| pages > 0) else {
+            self.happens(time, task);
+            return;
+        };
+        match self.files.written(file, first, pages) {
+            0 => self.happens(time, task),
+            came => self.returns(time, task, (f64::from(came) * self.costs.fill_page_ns) as u64),
+        }
+        self.call_of_file(task, Call::Write(FileRange { file, first, pages }));
+    }
+
+    pub(super) fn call_of_file(&mut self, task: usize, call: Call) {
         if self.tracks[task].space.is_some() {
             self.call(task, call);
         }
@@ -399,6 +425,9 @@ impl Builder {
 
     /// The program, complete.
     pub(super) fn finish(mut self) -> Program {
+        for task in 0..self.tracks.len() {
+            self.cut_now(task);
+        }
         for track in self.tracks {
             let Some(place) = track.place else { continue };
             // Who was there already, or was started by the recorder, begins with nothing mapped.

@@ -14,6 +14,8 @@ pub struct KernelCosts {
     pub fault_ns: f64,
     /// Clearing a page, which is part of it.
     pub clear_page_ns: f64,
+    /// A page that a call brings in: the allocation, and clearing it.
+    pub fill_page_ns: f64,
     /// Recording one event.
     pub event_ns: f64,
     /// Taking a page out of an address space and freeing it, likewise.
@@ -31,6 +33,7 @@ impl KernelCosts {
         Self {
             fault_ns: slower * comes,
             clear_page_ns,
+            fill_page_ns: slower * (host.value("path.page_alloc_ns") + clear_page_ns),
             event_ns: meta.cost.map_or(0.0, |cost| cost.ns_per_event),
             unmap_page_ns: slower * goes,
         }

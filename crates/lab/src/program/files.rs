@@ -21,6 +21,8 @@ pub struct RecordedFile {
 pub(super) struct Files {
     /// The recording's names.
     names: Vec<String>,
+    /// How names of files begin whose file systems are in memory: `0:24:`.
+    in_memory: Vec<String>,
     /// By the first word of their names.
     by_key: BTreeMap<String, u32>,
     by_name: BTreeMap<NameId, u32>,
@@ -46,7 +48,22 @@ struct Seen {
 impl Files {
     /// None yet, of a recording with these names.
     pub(super) fn new(names: Vec<String>) -> Self {
-        Self { names, ..Self::default() }
+        Self { names, in_memory: vec![OWN_TMPFS.to_owned(), FIRST_ROOT.to_owned()], ..Self::default() }
+    }
+
+    /// Files on these devices, such as `0:24`, are in memory.
+    pub(super) fn lie_in_memory(&mut self, devices: &[String]) {
+        self.in_memory.extend(devices.iter().map(|device| format!("{device}:")));
+    }
+
+    /// What the pages of a file with this name are.
+    fn kind(&self, name: &str) -> FileKind {
+        if self.in_memory.iter().any(|device| name.starts_with(device)) {
+            return FileKind::Memory;
+        }
+        let path = name.split_once(' ').map_or("", |(_, path)| path);
+        let in_memory = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"];
+        if in_memory.iter().any(|start| path.starts_with(start)) { FileKind::Memory } else { FileKind::Disk }
     }
 
     /// The file with this name; `None` for [`NameId::NONE`] and one that the recording does not have.
@@ -58,11 +75,11 @@ impl Files {
         let key = name.split(' ').next().unwrap_or_default().to_owned();
         let next = self.all.len() as u32;
         let number = *self.by_key.entry(key).or_insert(next);
+        let kind = self.kind(&name);
         if number == next {
-            let kind = kind(&name);
             self.all.push(Seen::new(name, kind));
         } else {
-            self.all[number as usize].learn(&name);
+            self.all[number as usize].learn((&name, kind));
         }
         self.by_name.insert(id, number);
         Some(number)
@@ -99,12 +116,26 @@ impl Files {
         }
     }
 
-    /// They are written to.
-    pub(super) fn written(&mut self, file: u32, first: u32, pages: u32) {
+    /// They are written to. How many of a file in memory came into being with that.
+    pub(super) fn written(&mut self, file: u32, first: u32, pages: u32) -> u32 {
         let seen = &mut self.all[file as usize];
+        let all = first..first.saturating_add(pages);
         if seen.kind == FileKind::Disk {
             let Seen { written, came, .. } = seen;
-            written.extend((first..first.saturating_add(pages)).filter(|page| !came.contains(page)));
+            written.extend(all.filter(|page| !came.contains(page)));
+            return 0;
+        }
+        all.map(|page| u32::from(seen.came.insert(page))).sum()
+    }
+
+    /// They are cut off, used before.
+    pub(super) fn cut(&mut self, file: u32, first: u32, pages: u32) {
+        self.used(file, first, pages);
+        let seen = &mut self.all[file as usize];
+        if seen.kind == FileKind::Memory {
+            for page in first..first.saturating_add(pages) {
+                seen.came.remove(&page);
+            }
         }
     }
 
@@ -141,10 +172,10 @@ impl Seen {
     }
 
     /// A mapping knows its path, an event of the page cache does not.
-    fn learn(&mut self, name: &str) {
+    fn learn(&mut self, (name, kind): (&str, FileKind)) {
         if name.len() > self.name.len() {
             name.clone_into(&mut self.name);
-            self.kind = kind(name);
+            self.kind = kind;
         }
     }
 }
@@ -153,16 +184,6 @@ impl Seen {
 /// makes (`mnt_init`).
 const OWN_TMPFS: &str = "0:1:";
 const FIRST_ROOT: &str = "0:2:";
-
-/// What the pages of a file with this name are.
-fn kind(name: &str) -> FileKind {
-    if name.starts_with(OWN_TMPFS) || name.starts_with(FIRST_ROOT) {
-        return FileKind::Memory;
-    }
-    let path = name.split_once(' ').map_or("", |(_, path)| path);
-    let in_memory = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"];
-    if in_memory.iter().any(|start| path.starts_with(start)) { FileKind::Memory } else { FileKind::Disk }
-}
 
 /// Ascending pages as ranges of the first and how many.
 fn runs(pages: &BTreeSet<u32>) -> Vec<(u32, u32)> {
@@ -200,6 +221,21 @@ mod tests {
             ("8:1:7 /usr/bin/cc", &vec![(0, 2), (4, 1), (7, 1), (10, 1)])
         );
         assert_eq!((all[1].kind, all[1].before.len()), (FileKind::Memory, 0));
+    }
+
+    #[test]
+    fn what_lies_on_a_device_in_memory_comes_into_being_as_it_is_written() {
+        let mut files = Files::new(vec!["0:31:5".to_owned(), "0:3:5".to_owned()]);
+        files.lie_in_memory(&["0:31".to_owned()]);
+        assert_eq!([files.number(NameId(0)), files.number(NameId(1))], [Some(0), Some(1)]);
+        assert_eq!(files.written(0, 4, 3), 3);
+        assert_eq!(files.written(0, 5, 3), 1, "one more than before");
+        files.cut(0, 0, 6);
+        assert_eq!(files.written(0, 4, 3), 2, "those that were cut off come anew");
+        assert_eq!(files.written(1, 4, 3), 0, "a disk's pages have events of their own");
+        let all = files.finish();
+        assert_eq!((all[0].kind, all[0].before.len()), (FileKind::Memory, 0));
+        assert_eq!(all[1].kind, FileKind::Disk);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod accesses;
 mod build;
 mod clock;
 mod counts;
+mod cuts;
 mod files;
 mod heat;
 mod layout;

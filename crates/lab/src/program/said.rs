@@ -66,9 +66,8 @@ pub(super) fn advised(range: PageRange, word: u32) -> Meant {
         22 => Advice::PopulateRead,
         23 => Advice::PopulateWrite,
         25 => Advice::Collapse,
-        // WILLNEED, whose pages are seen to come; opposites of what is left out; what core dumps hold.
-        3 | 11 | 13 | 16 | 17 | 19 | 103 => return Ok(None),
-        9 => return Err("holes_made_by_madvise"),
+        // WILLNEED, whose pages are seen to come; REMOVE, whose pages are seen to go; opposites of what is left out; what core dumps hold.
+        3 | 9 | 11 | 13 | 16 | 17 | 19 | 103 => return Ok(None),
         10 => return Err("ranges_kept_from_children"),
         12 => return Err("ranges_to_be_merged_by_ksm"),
         18 => return Err("ranges_wiped_for_children"),

@@ -16,8 +16,13 @@ const HEAP: u64 = 0x5555_5560_0000;
 const RW: MapFlags = MapFlags(3);
 
 /// 100 ns to record an event, 1 µs for a fault.
-const COSTS: KernelCosts =
-    KernelCosts { fault_ns: 1_000.0, clear_page_ns: 200.0, event_ns: 100.0, unmap_page_ns: 50.0 };
+const COSTS: KernelCosts = KernelCosts {
+    fault_ns: 1_000.0,
+    clear_page_ns: 200.0,
+    fill_page_ns: 300.0,
+    event_ns: 100.0,
+    unmap_page_ns: 50.0,
+};
 
 fn task(pid: u32, in_workload: bool) -> Task {
     Task { pid, tid: pid, name: format!("task-{pid}"), in_workload }
@@ -169,6 +174,30 @@ fn who_is_woken_by_a_peer_waits_for_it_and_who_is_not_sleeps() {
     assert_eq!(waits, [Doing::Awaits(SignalId(0)), Doing::Sleeps(3_000)], "the wait for a CPU is neither");
     assert_eq!(doings(&made.tasks[1])[0], Doing::Signals(SignalId(0)));
     assert_eq!(made.tasks[1].steps[0].own_ns, 3_000, "what it waits for takes as long");
+}
+
+#[test]
+fn what_a_call_cuts_off_a_file_goes_after_it() {
+    let gone = |first, pages| EventKind::FileDrop { file: NameId(3), first, pages };
+    let made = program(&[
+        (0, SHELL, EventKind::Exec),
+        (100, SHELL, map_file(0x7f00_1000_0000, 8, 3, RW | MapFlags::SHARED)),
+        (1_000, SHELL, EventKind::FileWrite { file: NameId(3), first: 6, pages: 2 }),
+        (5_300, SHELL, gone(4, 1)),
+        (5_400, SHELL, gone(5, 2)),
+        (5_500, SHELL, gone(11, 1)),
+        (6_000, SHELL, EventKind::Unmap { address: 0x7f00_1000_0000, pages: 8, took_ns: 900 }),
+        (7_000, SHELL, gone(7, 1)),
+        (9_000, SHELL, EventKind::Exit),
+    ]);
+    let file = |first, pages| FileRange { file: 0, first, pages };
+    let calls = &made.calls[2..];
+    assert_eq!(calls[0], Call::Write(file(6, 2)));
+    assert!(matches!(calls[1], Call::Unmap(_)), "{calls:?}");
+    assert_eq!(calls[2..], [Call::Drop(file(4, 3)), Call::Drop(file(11, 1)), Call::Drop(file(7, 1))]);
+    let own: Vec<u32> = made.tasks[0].steps[2..].iter().map(|step| step.own_ns).collect();
+    // Two pages were written, 600 ns of the kernel's; of the call's time none is the program's own; the last cut is no call's.
+    assert_eq!(own, [900 - 600 - 100, 4_100 - 100, 0, 0, 3_000 - 100]);
 }
 
 #[test]

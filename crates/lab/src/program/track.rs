@@ -8,6 +8,7 @@ use trace::Task;
 
 use super::accesses::WalkedFrom;
 use super::clock::Clock;
+use super::cuts::Cuts;
 use super::steps::{Begins, Company, Doing, SignalId, Step, TaskProgram};
 use crate::recorded::TaskRef;
 
@@ -27,6 +28,8 @@ pub(super) struct Track {
     pub(super) touched: u64,
     /// When events came since its last step that are only counted: a call that lasts has paid for recording them.
     heard: Vec<u64>,
+    /// What it has cut off files.
+    pub(super) cuts: Cuts,
     /// Its last fault: the page, and the error code.
     pub(super) last_fault: Option<(Vpn, u32)>,
     /// Its steps when accessed bits were looked at last.
@@ -47,6 +50,7 @@ impl Track {
             begins: None,
             touched: 0,
             heard: vec![],
+            cuts: Cuts::default(),
             last_fault: None,
             looked_at: 0,
             awaited: BTreeMap::new(),

@@ -201,7 +201,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// Writes the whole of page `index` of `file` by a system call, and waits where too much is dirty
-    /// (`balance_dirty_pages`).
+    /// (`balance_dirty_pages`), unless it is in memory.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -215,7 +215,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self.mark_dirty(pfn);
         self.lru().mark_accessed(pfn);
         self.lru().put_page(pfn);
-        self.balance_dirty();
+        if file.kind != FileKind::Memory {
+            self.balance_dirty();
+        }
         self.memcg().settle_high();
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }

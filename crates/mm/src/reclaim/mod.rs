@@ -226,8 +226,8 @@ door! {
 }
 
 door! {
-    /// Pages that programs send out by themselves.
-    PageOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, rmap: RmapDoor, reclaim: ReclaimDoor }
+    /// Pages that go because a program says so.
+    PageOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, rmap: RmapDoor, reclaim: ReclaimDoor }
 }
 
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {

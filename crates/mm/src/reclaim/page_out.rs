@@ -1,10 +1,11 @@
-//! A program says that pages of its own are to go to swap or their file now (`MADV_PAGEOUT`, `reclaim_pages`). It is no scan: nothing is
-//! counted as looked at or stolen, and nothing goes to slower memory instead.
+//! Pages that go because a program says so, though they are mapped. To swap or their file now (`MADV_PAGEOUT`, `reclaim_pages`), which is no
+//! scan: nothing is counted as looked at or stolen, and nothing goes to slower memory instead. Or off their file (truncation, holes).
 
 use super::{PageOutDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Vpn, ZoneKind};
 use crate::lru::{Alone, Cluster, SWAP_CLUSTER_MAX};
-use crate::vm::{AddressSpace, AdviceError};
+use crate::vm::rmap::Leave;
+use crate::vm::{AddressSpace, AdviceError, File};
 
 impl<M: Machine, G: ReclaimGround<M>> PageOutDoor<'_, M, G> {
     /// Pages from `start` on of `space`, up to `pages` of them, that nobody else maps go out at once, used or not. One that cannot
@@ -24,6 +25,17 @@ impl<M: Machine, G: ReclaimGround<M>> PageOutDoor<'_, M, G> {
             page_out_some(self, heads);
         }
         if self.rmap().is_mapped(space, (start, end)) { Ok(()) } else { Err(AdviceError::NotMapped) }
+    }
+
+    /// The `pages` from `first` on of `file` go, dirty ones too, wherever they are mapped (`unmap_mapping_pages`, `truncate_inode_pages`).
+    /// Who touches one afterwards has what the file holds there then. Copies that private mappings have of their own stay. Says how many
+    /// went.
+    pub fn cut_off(self, file: &File<M>, first: u32, pages: u32) -> u32 {
+        for (_, pfn) in self.files().find_pages(file, first, first.saturating_add(pages)) {
+            self.rmap().try_to_unmap(pfn, Leave::Nothing);
+            self.lru().put_page(pfn);
+        }
+        self.files().truncate_pages(file, first, pages)
     }
 }
 

@@ -87,6 +87,30 @@ fn what_is_swapped_out_comes_back() {
 }
 
 #[test]
+fn what_is_cut_off_a_file_goes_wherever_it_is_mapped() {
+    let mm = machine(0);
+    let file = mm.files().new_file(FileKind::Memory);
+    let (one, other) = (mm.spaces().new_space(), mm.spaces().new_space());
+    let at = mm.spaces().mmap(&one, MapSpec::shared(&file, 8)).unwrap();
+    let there = mm.spaces().mmap(&other, MapSpec::shared(&file, 8)).unwrap();
+    mm.spaces().populate(&one, at, 8, Touch::Write).unwrap();
+    mm.spaces().populate(&other, there, 8, Touch::Write).unwrap();
+    let own = mm.spaces().mmap(&other, MapSpec::private(&file, 8)).unwrap();
+    mm.spaces().populate(&other, own, 3, Touch::Write).unwrap();
+    assert_eq!(mm.pages_out().cut_off(&file, 2, 4), 4);
+    mm.spaces().check_vm().unwrap();
+    let resident = |space| AddressSpace::resident_pages(space);
+    assert_eq!((resident(&one), resident(&other)), (4, 4 + 3), "copies of a private mapping stay");
+    assert_eq!(file.cached_within(mm.machine(), 0, 8), 4);
+    read(&mm, &one, at.add(3));
+    assert_eq!(file.cached_within(mm.machine(), 0, 8), 5, "a hole is filled by who touches it");
+    mm.spaces().exit(&one);
+    mm.spaces().exit(&other);
+    mm.files().drop_file(&file);
+    assert_eq!(held(&mm), 0);
+}
+
+#[test]
 fn a_page_moves_and_all_who_map_it_follow() {
     for (huge, order) in [(0, Order::ZERO), (1, Order::PAGEBLOCK)] {
         let mm = machine(huge);

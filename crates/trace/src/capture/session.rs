@@ -205,6 +205,7 @@ fn start(
         Workload::These(pids) => pids.first().copied(),
     };
     meta.settings = surroundings::settings(root.unwrap_or_else(std::process::id));
+    meta.memory_devices = surroundings::memory_devices(root.unwrap_or_else(std::process::id));
     meta.counters = surroundings::counters();
     let usage = match options.target {
         Target::Process(pid) => surroundings::of_process(pid),

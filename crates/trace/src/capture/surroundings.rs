@@ -1,6 +1,6 @@
 //! What lies around a recording: how memory management is set, what the kernel counted, what the recorded program used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,8 @@ const CGROUP_FILES: [&str; 14] = [
 ];
 /// Folders in which settings of balancing lie in debugfs.
 const SCHED_DEBUG: &str = "/sys/kernel/debug/sched/numa_balancing";
+/// File systems whose pages are memory, to be swapped where they are to go.
+const MEMORY_FILE_SYSTEMS: [&str; 2] = ["tmpfs", "devtmpfs"];
 /// A longer file is no setting.
 const SETTING_LEN_MAX: usize = 4096;
 /// No tree of settings is deeper.
@@ -107,6 +109,22 @@ fn cgroup_folders(line: &str) -> Vec<PathBuf> {
     let relative = Path::new(path.trim_start_matches('/'));
     let above = || relative.ancestors();
     places.iter().flat_map(|place| above().map(|of| Path::new(place).join(of))).collect()
+}
+
+/// Devices of file systems that are in memory, those that process `pid`, the first process and this one have mounted.
+pub(super) fn memory_devices(pid: u32) -> Vec<String> {
+    let mounts = [pid, 1, std::process::id()].map(|pid| format!("/proc/{pid}/mountinfo"));
+    let texts = mounts.iter().filter_map(|path| fs::read_to_string(path).ok());
+    let devices: BTreeSet<String> =
+        texts.flat_map(|text| text.lines().filter_map(memory_device).collect::<Vec<_>>()).collect();
+    devices.into_iter().collect()
+}
+
+/// The device of a line of mountinfo, `ID PARENT DEVICE ROOT PLACE OPTIONS … - TYPE SOURCE OPTIONS`, if what is mounted is in memory.
+fn memory_device(line: &str) -> Option<String> {
+    let (mount, file_system) = line.split_once(" - ")?;
+    let kind = file_system.split(' ').next()?;
+    MEMORY_FILE_SYSTEMS.contains(&kind).then(|| mount.split(' ').nth(2).map(str::to_owned))?
 }
 
 /// /proc/vmstat.
@@ -178,6 +196,15 @@ mod tests {
         let folders = cgroup_folders("7:memory:/a");
         assert_eq!(folders, [Path::new("/sys/fs/cgroup/memory/a"), Path::new("/sys/fs/cgroup/memory/")]);
         assert!(cgroup_folders("3:freezer:/a").is_empty() && cgroup_folders("x").is_empty());
+    }
+
+    #[test]
+    fn what_is_mounted_in_memory_is_told_by_its_type() {
+        let line = "36 28 0:31 /part /mnt/a\\040- rw,nosuid shared:2 - tmpfs shm rw,size=1k";
+        assert_eq!(memory_device(line).as_deref(), Some("0:31"));
+        assert_eq!(memory_device("36 28 254:1 / / rw - ext4 /dev/vda1 rw"), None);
+        assert_eq!(memory_device("36 28 0:31 / /mnt"), None);
+        assert!(memory_devices(std::process::id()).iter().all(|device| device.starts_with("0:")));
     }
 
     #[test]

@@ -294,7 +294,7 @@ pub(super) fn make(
         Call::Fill(range) => fill(stage, files, process, range),
         Call::Write(range) => write(stage, files, process, range),
         Call::Drop(FileRange { file, first, pages }) => {
-            stage.mm.files().truncate_pages(&files[file as usize], first, pages) > 0
+            stage.mm.pages_out().cut_off(&files[file as usize], first, pages) > 0
         }
         Call::ForbidHuge => {
             process.set_huge(stage, HugePages::Never);
@@ -309,9 +309,11 @@ pub(super) fn make(
     if done { Outcome::Done } else { Outcome::LeftOut }
 }
 
+/// How the pages of a mapping are brought in with it: by writing where that makes them the process's own (`populate_vma_page_range`).
 fn touch_of(call: &MapCall) -> Touch {
-    match call.protection {
-        mm::vm::Protection::ReadWrite => Touch::Write,
+    match (call.protection, call.backing) {
+        (_, program::Backing::Shared { .. }) => Touch::Read,
+        (mm::vm::Protection::ReadWrite, _) => Touch::Write,
         _ => Touch::Read,
     }
 }
