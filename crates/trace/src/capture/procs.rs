@@ -24,6 +24,17 @@ pub(super) enum Workload {
     These(BTreeSet<u32>),
 }
 
+impl Workload {
+    /// The first of its processes that is known.
+    pub(super) fn first(&self) -> Option<u32> {
+        match self {
+            Self::Unnamed => None,
+            Self::Tree(pid) => Some(*pid),
+            Self::These(pids) => pids.first().copied(),
+        }
+    }
+}
+
 /// All tasks of the system.
 pub(super) fn snapshot(workload: &Workload) -> Vec<Task> {
     let processes: Vec<Process> = numbers(Path::new("/proc")).filter_map(read_process).collect();

@@ -199,13 +199,9 @@ fn start(
         Target::Cgroup(name) => Workload::These(cgroup::members(&cgroup::find(name)?)),
         _ => held.as_ref().map_or(Workload::Unnamed, |held| Workload::Tree(held.pid())),
     };
-    let root = match &workload {
-        Workload::Unnamed => None,
-        Workload::Tree(pid) => Some(*pid),
-        Workload::These(pids) => pids.first().copied(),
-    };
-    meta.settings = surroundings::settings(root.unwrap_or_else(std::process::id));
-    meta.memory_devices = surroundings::memory_devices(root.unwrap_or_else(std::process::id));
+    let first = workload.first().unwrap_or_else(std::process::id);
+    meta.settings = surroundings::settings(first);
+    meta.memory_devices = surroundings::memory_devices(first);
     meta.counters = surroundings::counters();
     let usage = match options.target {
         Target::Process(pid) => surroundings::of_process(pid),
