@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use mm::ids::PAGE_SHIFT;
 use mm::vm::{Protection, Reserve, Touch};
 use trace::{EventKind, MapFlags, PresentKind, SaidOfNodes};
 
@@ -12,6 +13,10 @@ use super::layout::{BackedBy, Late, Layout, Mapped};
 use super::said::{Meant, advised, said_of_nodes};
 use super::steps::{Backing, Before, Begins, Call, MapCall, PageRange};
 use super::windows::Piece;
+
+/// Pages of a file that a call may bring in one mapping of, if they are to be looked at one by one: a program may map far more of a file than
+/// there is of it.
+const FILE_PAGES_MAX: u32 = 1 << 20;
 
 /// Ranges for which the address space of the replay has no room.
 const TOO_LARGE: &str = "ranges_too_large";
@@ -59,11 +64,24 @@ impl Builder {
         self.map_fresh(task, space);
         let pieces = pieces.unwrap_or_else(|| self.layouts[space].windows.known_pieces(address, pages));
         let file = self.note_range(space, kind);
+        if brings_in(kind) {
+            self.files_are_there(space, (address, pages));
+        }
         let is_before = matches!(kind, EventKind::Map { flags, .. } if flags.contains(MapFlags::BEFORE));
         for call in self.range_calls(space, &pieces, (kind, file)) {
             match call {
                 Call::Map(map) if is_before => self.was_there(task, Before::Mapped(map)),
                 call => self.change(task, space, call),
+            }
+        }
+    }
+
+    /// A call has brought a range in: pages of files that were not seen to come were in memory before, which no fault says of them.
+    fn files_are_there(&mut self, space: usize, (address, pages): (u64, u32)) {
+        let end = address.saturating_add(u64::from(pages) << PAGE_SHIFT);
+        for Mapped { pages, file, .. } in self.layouts[space].mapped(address, end) {
+            if let Some(BackedBy { file, first }) = file.filter(|_| pages <= FILE_PAGES_MAX) {
+                self.files.used(file, first, pages);
             }
         }
     }
@@ -204,6 +222,20 @@ impl Builder {
             Some(Begins::InSpace(number)) => self.program.before[number as usize].push(what),
             _ => self.program.omit("pages_outside_of_mappings"),
         }
+    }
+}
+
+/// Whether a call brings in what its range maps.
+const fn brings_in(kind: &EventKind) -> bool {
+    const POPULATE_READ: u32 = 22;
+    const POPULATE_WRITE: u32 = 23;
+    match *kind {
+        EventKind::Map { flags, .. } => {
+            flags.contains(MapFlags::POPULATE) || flags.contains(MapFlags::LOCKED)
+        }
+        EventKind::Advise { advice, .. } => matches!(advice, POPULATE_READ | POPULATE_WRITE),
+        EventKind::Pin { held, .. } => held == 1,
+        _ => false,
     }
 }
 

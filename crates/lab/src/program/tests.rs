@@ -201,6 +201,19 @@ fn what_a_call_cuts_off_a_file_goes_after_it() {
 }
 
 #[test]
+fn pages_of_files_that_a_call_brings_in_were_there_unless_they_came() {
+    let library = |flags| map_file(0x7f00_0000_0000, 40, 1, flags);
+    let pin = |held| EventKind::Pin { address: 0x7f00_0000_2000, held, pages: 3, took_ns: 0 };
+    let came = EventKind::FileAdd { file: NameId(2), first: 7, pages: 1 };
+    let before = |events: &[(u64, u32, EventKind)]| program(events).files[0].before.clone();
+    let exec = (0, SHELL, EventKind::Exec);
+    assert!(before(&[exec, (9, SHELL, library(MapFlags::READ)), (20, SHELL, pin(2))]).is_empty());
+    let pinned = [exec, (9, SHELL, library(MapFlags::READ)), (10, SHELL, came), (20, SHELL, pin(1))];
+    assert_eq!(before(&pinned), [(6, 1), (8, 1)]);
+    assert_eq!(before(&[exec, (9, SHELL, library(MapFlags::READ | MapFlags::POPULATE))]), [(4, 40)]);
+}
+
+#[test]
 fn files_that_were_there_before_are_known() {
     let read = |first, pages| EventKind::FileRead { file: NameId(2), first, pages };
     let made = program(&[
