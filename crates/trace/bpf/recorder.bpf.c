@@ -542,10 +542,10 @@ INLINE int wrote(u32 tid, u64 call, struct pt_regs *regs, s64 result)
 		first = regs->r10;
 	} else {
 		/* Where it stands, or what the program keeps in its place, is behind the bytes now. */
-		if (is_copy && regs->r10)
-			read_program(&first, sizeof(first), (void *)regs->r10);
-		else
+		if (!is_copy || !regs->r10)
 			READ_FIELD(first, file, struct file, f_pos);
+		else if (read_program(&first, sizeof(first), (void *)regs->r10))
+			return 0;
 		first -= bytes;
 	}
 	READ_FIELD(range.device, file_system, struct super_block, s_dev);
