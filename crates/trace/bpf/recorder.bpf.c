@@ -528,12 +528,13 @@ INLINE int wrote(u32 tid, u64 call, struct pt_regs *regs, s64 result)
 		return 0;
 	file = file_behind(is_copy ? regs->dx : regs->di);
 	READ_FIELD(inode, file, struct file, f_inode);
+	/* First, for most writes are to sockets and pipes, and each read costs. */
+	READ_FIELD(mode, inode, struct inode, i_mode);
+	if ((mode & MODE_TYPE) != MODE_REGULAR)
+		return 0;
 	READ_FIELD(file_system, inode, struct inode, i_sb);
 	READ_FIELD(magic, file_system, struct super_block, s_magic);
 	if (magic != TMPFS_MAGIC)
-		return 0;
-	READ_FIELD(mode, inode, struct inode, i_mode);
-	if ((mode & MODE_TYPE) != MODE_REGULAR)
 		return 0;
 	if (call == CALL_FALLOCATE) {
 		first = regs->dx;
