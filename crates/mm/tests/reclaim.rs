@@ -207,6 +207,27 @@ fn dirty_pages_are_written_before_they_go() {
 }
 
 #[test]
+fn writes_alone_make_no_page_of_a_disk_active_since_4_7() {
+    let active = |policy: &str, kind: FileKind, reads: u32| {
+        let mm = machine(policy, &[(32, 1)], 0, 0);
+        let file = mm.files().new_file(kind);
+        for page in (0..3).flat_map(|_| 0..100) {
+            mm.files().write_file(&file, page, Placement::default()).unwrap();
+        }
+        for page in (0..reads).flat_map(|_| 0..100) {
+            mm.files().read_file(&file, page, Placement::default()).unwrap();
+        }
+        mm.lru().lru_drain_all();
+        check(&mm);
+        counter(&mm, "nr_active")
+    };
+    assert_eq!(active("linux-4.6", FileKind::Disk, 0), 100);
+    assert_eq!([0, 1, 2].map(|reads| active("linux-4.7", FileKind::Disk, reads)), [0, 0, 100]);
+    assert_eq!(active("linux-6.18", FileKind::Disk, 0), 0);
+    assert_eq!(active("linux-6.18", FileKind::Memory, 0), 100);
+}
+
+#[test]
 fn cold_pages_go_to_slower_memory_before_they_go_at_all() {
     for enabled in [0, 1] {
         let mm = machine("linux-6.18", &[(64, 2), (64, 0)], 0, 0);

@@ -15,7 +15,7 @@ use crate::lru::By;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::memcg::GroupId;
 use crate::pages::{AllocError, Placement, Request};
-use crate::rules::policy::WorkingsetRule;
+use crate::rules::policy::{WorkingsetRule, WriteUseRule};
 
 /// What a file's pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -213,7 +213,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     ) -> Result<Cached, AllocError> {
         let (pfn, hit) = self.file_page(file, index, (Wanted::Overwritten, from.into()))?;
         self.mark_dirty(pfn);
-        self.lru().mark_accessed(pfn);
+        if file.kind == FileKind::Memory || self.rules().reclaim.write_use == WriteUseRule::Counts {
+            self.lru().mark_accessed(pfn);
+        }
         self.lru().put_page(pfn);
         if file.kind != FileKind::Memory {
             self.balance_dirty();

@@ -172,6 +172,20 @@ const WORKINGSET: &[Since<WorkingsetRule>] = &[
     Since(v(5, 9), WorkingsetRule::All, "aae466b0052e"),
 ];
 
+/// Whether a write call uses pages of a file on a disk as a read does (shared memory's are used by both).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteUseRule {
+    /// The second call makes them active.
+    Counts,
+    /// Writes alone never do.
+    DoesNot,
+}
+
+/// Measured on 6.18, ext4: of 20,000 pages that were written three times none was active, and none was Referenced when it was
+/// read for the first time.
+const WRITE_USE: &[Since<WriteUseRule>] =
+    &[Since(v(2, 6), WriteUseRule::Counts, ""), Since(v(4, 7), WriteUseRule::DoesNot, "bbddabe2e436")];
+
 /// How old the figures of groups are that reclaim goes by: sizes of lists, refaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupStatRule {
@@ -225,6 +239,7 @@ pub struct ReclaimRules {
     pub protect: ProtectRule,
     pub congestion: CongestionRule,
     pub workingset: WorkingsetRule,
+    pub write_use: WriteUseRule,
     pub group_stat: GroupStatRule,
     pub shadow_node: ShadowNodeRule,
     pub group_count: GroupCountRule,
@@ -246,6 +261,7 @@ impl ReclaimRules {
             protect: at(PROTECT, version),
             congestion: at(CONGESTION, version),
             workingset: at(WORKINGSET, version),
+            write_use: at(WRITE_USE, version),
             group_stat: at(GROUP_STAT, version),
             shadow_node: at(SHADOW_NODE, version),
             group_count: at(GROUP_COUNT, version),
@@ -268,6 +284,7 @@ impl ReclaimRules {
             protect,
             congestion,
             workingset,
+            write_use,
             group_stat,
             shadow_node,
             group_count,
@@ -285,6 +302,8 @@ impl ReclaimRules {
         to.add(waits, CONGESTION, congestion, other.congestion);
         let shadows = Of("workingset", BOTH, "which evicted pages are noticed when they come back");
         to.add(shadows, WORKINGSET, workingset, other.workingset);
+        let writes = Of("write-use", BOTH, "whether write calls make pages of files active");
+        to.add(writes, WRITE_USE, write_use, other.write_use);
         let stat = Of("group-stat", BOTH, "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
         let nodes = Of("shadow-node", BOTH, "how many nodes of shadows a group may have");
