@@ -196,6 +196,7 @@ def replay(
     *,
     machine: str | Machine | Sequence[str | Machine],
     set: _Settings | None = None,
+    as_recorded: bool = False,
     at: Sequence[str] | str | None = None,
     policy: str = "linux-6.18",
     copies: int | Sequence[str] | None = None,

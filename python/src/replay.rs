@@ -2,8 +2,11 @@
 
 use lab::evidence;
 use lab::findings::findings;
-use lab::measurements::{Document, Proof, means};
-use lab::replay::{Plan, ShareOptions, Source, parse_changes, parse_settings, prove, replay_all};
+use lab::measurements::{Document, Proof, Run, means};
+use lab::replay::{
+    Plan, ShareOptions, Source, begin_as_recorded, parse_changes, parse_settings, prove, replay_all,
+    stood_otherwise,
+};
 use mm::Policy;
 use pyo3::prelude::*;
 use report::nearest::{no_policy, no_setting};
@@ -16,7 +19,7 @@ use crate::work::{Hands, work};
 
 /// Replays one recording, or several side by side. The parameters are the options of `freehold replay`.
 #[pyfunction]
-#[pyo3(signature = (recording, *, machine, set = None, at = None, policy = "linux-6.18", copies = None, repeat = 1, seed = 1, seeds = 3,
+#[pyo3(signature = (recording, *, machine, set = None, as_recorded = false, at = None, policy = "linux-6.18", copies = None, repeat = 1, seed = 1, seeds = 3,
     cpus = None, mems = None, mempolicy = None, force = false, jobs = 0, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords, each an option of the command")]
 pub(crate) fn replay<'py>(
@@ -24,6 +27,7 @@ pub(crate) fn replay<'py>(
     recording: &Bound<'py, PyAny>,
     machine: &Bound<'py, PyAny>,
     set: Option<&Bound<'py, PyAny>>,
+    as_recorded: bool,
     at: Option<&Bound<'py, PyAny>>,
     policy: &str,
     copies: Option<&Bound<'py, PyAny>>,
@@ -56,24 +60,34 @@ pub(crate) fn replay<'py>(
         plan.share(&shares, &names).map_err(failed)?;
         plan.check().map_err(failed)?;
         (plan.repeat, plan.seed, plan.seeds, plan.forced) = (repeat.max(1), seed, seeds.max(1), force);
+        if as_recorded {
+            begin_as_recorded(&mut plan, &source);
+        }
         refuse(&plan, &source)?;
         plans.push(plan);
     }
     let total = plans.iter().map(|plan| (plan.variants().len() * plan.seeds().count()) as u64).sum();
     let runs = work(py, &Hands { jobs, total, step: 1, progress }, |done| {
-        let done = |run: &lab::measurements::Run| {
+        let done = |run: &Run| {
             done(&format!("{} {}, seed {}", run.machine, run.variant, run.seed), 1);
         };
         replay_all(&source, &plans, &done)
     })?;
-    let mut document = Document::new("replay");
-    document.runs = runs.map_err(failed)?;
-    document.means = means(&document.runs);
-    evidence::intervals(evidence::Table::bundled(), &mut document);
-    document.findings = findings(&document.runs);
-    document.heat = source.programs().iter().flat_map(|program| program.heat.clone()).collect();
+    let mut document = document(&source, runs.map_err(failed)?);
+    document.notes = stood_otherwise(&plans, &source, "as_recorded=True");
     document.proofs = proofs(py, &recordings)?;
     Ok(Outcome::of_replay(document))
+}
+
+/// What the runs of `source` say.
+fn document(source: &Source, runs: Vec<Run>) -> Document {
+    let mut document = Document::new("replay");
+    document.means = means(&runs);
+    document.findings = findings(&runs);
+    document.runs = runs;
+    evidence::intervals(evidence::Table::bundled(), &mut document);
+    document.heat = source.programs().iter().flat_map(|program| program.heat.clone()).collect();
+    document
 }
 
 /// What each recorded kernel counted beside what a replay as recorded counts.

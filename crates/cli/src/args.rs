@@ -154,6 +154,9 @@ pub(crate) struct Replay {
     /// Set a knob to a word, number, size or range (madvise, 10, 64M, 0-100:20); every combination of several is run
     #[arg(long, value_name = "KNOB=V[,V…]")]
     pub(crate) set: Vec<String>,
+    /// Begin with the settings of the recorded machine in place of the kernel's defaults; --set and --at come on top
+    #[arg(long)]
+    pub(crate) as_recorded: bool,
     /// Change a knob while it runs
     #[arg(long, value_name = "T:KNOB=V")]
     pub(crate) at: Vec<String>,

@@ -114,8 +114,8 @@ fn executable_pages_outlive_a_stream() {
 fn files_and_private_memory_share_a_limit() {
     let edge = [("workingset_activate_file", 35.0), ("workingset_restore_file", 55.0)];
     let but = [&edge[..], &[("pgactivate", 25.0), ("pgdeactivate", 25.0), ("pgrefill", 25.0)]].concat();
-    // 21.3 points while writes made pages of files active.
-    assert_counted("mix-max-classic", (12.0, 17.0), &but);
+    // 21.3 points, and events of the limit by 10.8 %, while writes made pages of files active.
+    assert_counted("mix-max-classic", (12.5, 17.0), &but);
 }
 
 #[test]

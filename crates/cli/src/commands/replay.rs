@@ -8,7 +8,8 @@ use lab::evidence::{Table, intervals};
 use lab::findings::findings;
 use lab::measurements::{Document, Run, means};
 use lab::replay::{
-    CpuListError, Plan, ReplayError, ShareError, Source, parse_changes, parse_settings, prove, replay_all,
+    CpuListError, Plan, ReplayError, ShareError, Source, begin_as_recorded, parse_changes, parse_settings,
+    prove, replay_all, stood_otherwise,
 };
 use lab::tune::Recorded;
 use sim::Profile;
@@ -35,8 +36,13 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     let sources = options.file.iter().map(|file| source(options, file)).collect::<Result<Vec<_>, _>>()?;
     let workload = Source::together(sources.clone()).map_err(Failure)?;
     let plans = options.machine.iter().map(|name| plan(&draft, options, machine_or_this(global, name)?));
-    let plans = plans.collect::<Result<Vec<_>, _>>()?;
+    let mut plans = plans.collect::<Result<Vec<_>, _>>()?;
     named_once(&plans)?;
+    if options.as_recorded {
+        for plan in &mut plans {
+            begin_as_recorded(plan, &workload);
+        }
+    }
     plans.iter().try_for_each(|plan| check_knobs(plan, &workload))?;
     let mut document = Document::new(command_line());
     for (file, source) in options.file.iter().zip(&sources) {
@@ -44,6 +50,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
         let note = |damage| format!("{} {damage}; what of it is whole was replayed", file.display());
         document.notes.extend(damage.map(note));
     }
+    document.notes.extend(stood_otherwise(&plans, &workload, "--as-recorded"));
     document.runs = runs(global, &workload, &plans, options.jobs)?;
     document.means = means(&document.runs);
     fail_if::hold(&bounds, &mut document)?;

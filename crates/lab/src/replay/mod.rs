@@ -14,6 +14,7 @@ mod proof;
 mod run;
 mod share;
 mod source;
+mod stood;
 pub mod survey;
 #[cfg(test)]
 mod tests;
@@ -29,3 +30,4 @@ pub use proof::{policy_of, prove};
 pub use run::{ReplayError, replay, replay_all};
 pub use share::{CpuChoice, Share, ShareError, ShareOptions, Shares, policy as parse_mempolicy};
 pub use source::Source;
+pub use stood::{begin_as_recorded, told as stood_otherwise};

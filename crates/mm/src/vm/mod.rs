@@ -66,6 +66,7 @@ pub use space::{AddressSpace, MapError, PartOf, Residence};
 pub(crate) use swap::Swap;
 pub use swap::SwapDevice;
 pub(crate) use table::Table;
+pub use thp::is_as_by_default;
 pub(crate) use young::{Around, Walk};
 
 use crate::cache::{FilesDoor, FilesGround};

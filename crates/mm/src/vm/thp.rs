@@ -11,7 +11,7 @@ use crate::ground::machine::Machine;
 use crate::pages::alloc_path::{FirstLook, Served};
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::rules::knobs::Knob;
-use crate::rules::policy::HugeFaultRule;
+use crate::rules::policy::{HugeFaultRule, Policy};
 
 /// What a fault does for a huge page that is not free (`transparent_hugepage.defrag`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +56,13 @@ impl Defrag {
             Self::IfAdvised | Self::Never => Urgency::Never,
         }
     }
+}
+
+/// Whether `knob` at `value` is what `policy` has where nobody sets it: `transparent_hugepage.defrag` has a word more for that than the
+/// kernel's file.
+pub fn is_as_by_default(policy: &Policy, knob: Knob, value: u64) -> bool {
+    let (default, rule) = (policy.default_of(knob), policy.rules().reclaim.huge_fault);
+    value == default || knob == Knob::HugeDefrag && Defrag::new(value, rule) == Defrag::new(default, rule)
 }
 
 impl<M: Machine> Region<M> {
