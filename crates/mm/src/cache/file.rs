@@ -200,6 +200,21 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }
 
+    /// Has page `index` of `file` in the page cache, which is no use of it: it is read ahead.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn bring_file(
+        self,
+        file: &File<M, G::Space>,
+        index: u32,
+        from: Placement,
+    ) -> Result<Cached, AllocError> {
+        let (pfn, hit) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
+        self.lru().put_page(pfn);
+        Ok(if hit { Cached::Hit } else { Cached::Miss })
+    }
+
     /// Writes the whole of page `index` of `file` by a system call, and waits where too much is dirty
     /// (`balance_dirty_pages`), unless it is in memory.
     ///

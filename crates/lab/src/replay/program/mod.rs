@@ -4,6 +4,7 @@
 //! ```text
 //!   Programs (a workload: copies) ─▶ Copy: signals, processes, files ─▶ player: a task goes through its steps
 //!                                                                        ├─▶ process: its address space, calls; sharing: what a fork costs
+//!                                                                        │     └─▶ files: what it reads and writes
 //!                                                                        └─▶ walks: what its pages' sizes do to its own time
 //! ```
 //!
@@ -12,6 +13,7 @@
 mod balance;
 mod before;
 mod copy;
+mod files;
 #[cfg(test)]
 mod limit_tests;
 #[cfg(test)]

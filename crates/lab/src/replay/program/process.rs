@@ -14,6 +14,7 @@ use mm::{Nanos, Node, NodeMask, Request};
 use sim::SimMachine;
 
 use super::balance::Hints;
+use super::files::{Calls, LastRead};
 use super::policies;
 use super::sharing::Sharing;
 use super::uses::Uses;
@@ -36,6 +37,7 @@ pub(super) struct Process {
     memory: Cell<Memory>,
     /// Whose turn it is where pages of files take turns.
     turn: InterleaveCursor,
+    last_read: LastRead,
     hints: Hints,
     /// What it goes on using, where memory may be taken from it.
     uses: Option<RefCell<Uses>>,
@@ -74,6 +76,7 @@ impl Process {
             before: Cell::default(),
             memory: Cell::new(memory),
             turn: InterleaveCursor::default(),
+            last_read: LastRead::default(),
             hints,
             uses: uses.map(RefCell::new),
             placed: RefCell::default(),
@@ -121,11 +124,16 @@ impl Process {
     }
 
     /// Where pages of files come from that it reads and writes by calls.
-    fn file_placement(&self, stage: &Stage) -> Placement {
+    pub(super) fn file_placement(&self, stage: &Stage) -> Placement {
         let Memory { allowed, policy } = self.memory.get();
         let request = Request { allowed, ..Request::USER };
         let placed = stage.mm.spaces().place(policy, InterleaveBy::Task(&self.turn), request);
         placed.map_or(Placement::default(), |placed| Placement { node: placed.node, allowed: placed.allowed })
+    }
+
+    /// Where in files it read last.
+    pub(super) fn last_read(&self) -> &LastRead {
+        &self.last_read
     }
 
     /// What NUMA balancing keeps of it.
@@ -290,9 +298,9 @@ pub(super) fn make(
         Call::Bind { .. } | Call::SetPolicy(_) | Call::MoveNodes { .. } => {
             return policies::make(stage, process, call);
         }
-        Call::Read(range) => read(stage, files, process, range),
-        Call::Fill(range) => fill(stage, files, process, range),
-        Call::Write(range) => write(stage, files, process, range),
+        Call::Read(range) => Calls { stage, files, process }.read(range),
+        Call::Fill(range) => Calls { stage, files, process }.fill(range),
+        Call::Write(range) => Calls { stage, files, process }.write(range),
         Call::Drop(FileRange { file, first, pages }) => {
             stage.mm.pages_out().cut_off(&files[file as usize], first, pages) > 0
         }
@@ -325,53 +333,4 @@ fn populate(
     touch: Touch,
 ) -> bool {
     stage.mm.spaces().populate(space, start, pages, touch).is_ok()
-}
-
-/// A read through the page cache: what is not there any more, though it was when this was recorded, is waited for.
-fn read(stage: &Stage, files: &[Arc<File<SimMachine>>], process: &Process, range: FileRange) -> bool {
-    let missed = each_page(stage, files, range, |file, page| {
-        stage.mm.files().read_file(file, page, process.file_placement(stage))
-    });
-    missed.is_some_and(|pages| {
-        if pages > 0 {
-            stage.disk.transfer(stage.machine(), pages);
-        }
-        true
-    })
-}
-
-/// Pages come in; the recorded wait for them is a step of its own.
-fn fill(stage: &Stage, files: &[Arc<File<SimMachine>>], process: &Process, range: FileRange) -> bool {
-    let read =
-        |file: &File<SimMachine>, page| stage.mm.files().read_file(file, page, process.file_placement(stage));
-    each_page(stage, files, range, read).is_some()
-}
-
-fn write(stage: &Stage, files: &[Arc<File<SimMachine>>], process: &Process, range: FileRange) -> bool {
-    let write = |file: &File<SimMachine>, page| {
-        stage.mm.files().write_file(file, page, process.file_placement(stage))
-    };
-    each_page(stage, files, range, write).is_some()
-}
-
-/// Does it to each page; how many were not in memory. `None` if there was no memory for one.
-fn each_page(
-    stage: &Stage,
-    files: &[Arc<File<SimMachine>>],
-    FileRange { file, first, pages }: FileRange,
-    act: impl Fn(&File<SimMachine>, u32) -> Result<mm::vm::Cached, mm::AllocError>,
-) -> Option<u64> {
-    let file = files.get(file as usize)?;
-    let mut missed = 0;
-    for page in first..first.saturating_add(pages) {
-        match act(file, page) {
-            Ok(mm::vm::Cached::Hit) => {}
-            Ok(mm::vm::Cached::Miss) => missed += 1,
-            Err(_) => {
-                stage.tally.could_not_get();
-                return None;
-            }
-        }
-    }
-    Some(missed)
 }
