@@ -12,7 +12,7 @@ use super::sharing::Sharing;
 use super::uses::Uses;
 use super::walks::WalkTime;
 use crate::measurements::{ForkUse, ProgramUse};
-use crate::program::{Begins, Call, Company, Doing, TaskProgram, Walked};
+use crate::program::{Begins, Call, Company, Doing, LookedAt, TaskProgram, Walked};
 use crate::recorded::TaskRef;
 use crate::stage::Random;
 
@@ -110,11 +110,22 @@ impl Player {
             self.looks += 1;
             is_new = true;
         }
-        if let (true, Some(uses)) = (is_new, self.process.uses()) {
-            let looked_at = &self.copy.play.program.looked_at;
-            let look = |at: usize| &looked_at[task.walked[at].look as usize][..];
-            let before = self.looks.checked_sub(1).map_or(&[][..], look);
-            uses.borrow_mut().follow(look(self.looks), before);
+        if is_new {
+            let before = self.looks.checked_sub(1).map_or(&[][..], |before| self.found(task, before));
+            self.follow(task, before);
+        }
+    }
+
+    /// What a look of the task's, by its number, found.
+    fn found(&self, task: &TaskProgram, number: usize) -> &[LookedAt] {
+        let look = task.walked.get(number).map(|from| from.look as usize);
+        look.map_or(&[], |look| &self.copy.play.program.looked_at[look])
+    }
+
+    /// The process goes on using its pages as the next look finds it; `before` is what the last one found in the same address space.
+    fn follow(&self, task: &TaskProgram, before: &[LookedAt]) {
+        if let Some(uses) = self.process.uses() {
+            uses.borrow_mut().follow(self.found(task, self.looks), before);
         }
     }
 
@@ -249,11 +260,13 @@ impl Player {
         let copy = Rc::clone(&self.copy);
         let stage = copy.stage();
         if *call == Call::Exec {
+            let task = &copy.play.program.tasks[self.task.0 as usize];
             let fresh = copy.successor(stage.mm.spaces().new_space(), &self.process);
             fresh.enter();
-            stage.begins_in(&fresh.space, &copy.play.program.tasks[self.task.0 as usize].name);
+            stage.begins_in(&fresh.space, &task.name);
             let old = std::mem::replace(&mut self.process, fresh);
             self.enter_space();
+            self.follow(task, &[]);
             copy.leave(&old);
             return;
         }

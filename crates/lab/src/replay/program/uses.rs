@@ -8,7 +8,7 @@
 //! in the time are left out of both points, for the recording has their first touches.
 //!
 //! Where only a moment is known, all pages are taken to be used within the mapping's age, first touches included, which stand for as
-//! many uses then. Where nothing is known, the power is [`ASSUMED_POWER`]. Uses of pages that are
+//! many uses then; the power follows as the mapping grows older. Where nothing is known, the power is [`ASSUMED_POWER`]. Uses of pages that are
 //! there cost nothing more: they are in the recorded time.
 
 use std::collections::BTreeMap;
@@ -73,6 +73,8 @@ struct Area {
     power: f64,
     /// The power that was found so far.
     seen: Option<f64>,
+    /// Its age when that was last worked out, ns.
+    shaped_ns: u64,
     /// From the page used longest ago to the latest; the first are those of rank 1 and beyond.
     cuts: Vec<Cut>,
     /// First touches that no uses were left out for yet.
@@ -89,6 +91,7 @@ impl Area {
             farthest: Farthest::ByAge,
             power: ASSUMED_POWER,
             seen: None,
+            shaped_ns: 0,
             cuts: vec![],
             first_touches: 0.0,
         };
@@ -98,6 +101,7 @@ impl Area {
 
     /// Pages are used as looks found it, at the age `age_ns`.
     fn shape(&mut self, age_ns: u64) {
+        self.shaped_ns = age_ns;
         let (power, farthest) = match self.found {
             [Some(moment), Some(since)] if since.within > 2.0 * moment.within => {
                 let grows = minus_ln(moment.share.min(since.share)) - minus_ln(since.share);
@@ -136,10 +140,15 @@ impl Area {
         if self.pages.is_empty() {
             return;
         }
+        let age_ns = now_ns.saturating_sub(self.born_ns);
+        if self.farthest == Farthest::ByAge && age_ns / 2 > self.shaped_ns {
+            // A moment means another power in a mapping that is as old again.
+            self.shape(age_ns);
+        }
         let all = self.pages.len() as f64;
         let per_ns = match self.farthest {
             Farthest::PerNs(often) => often,
-            Farthest::ByAge => self.power / (now_ns.saturating_sub(self.born_ns).max(own_ns) as f64),
+            Farthest::ByAge => self.power / (age_ns.max(own_ns) as f64),
         };
         let base = per_ns * all * own_ns as f64;
         if self.farthest != Farthest::ByAge {
@@ -453,6 +462,24 @@ mod tests {
         let since = LookedAt { since_before: true, ..found(110, 16_000_000) };
         let (_, Farthest::PerNs(often)) = shape(&[since, found(100, 1_000_000)]) else { panic!("by age") };
         assert!(often < 1e-15, "{often}");
+    }
+
+    #[test]
+    fn a_moment_means_more_as_its_mapping_grows_older() {
+        let mut uses = Uses::new(Random::of(1));
+        // A hundredth of the pages in a ms, of a mapping that nobody has touched yet.
+        uses.follow(&[found(10, 1_000_000)], &[]);
+        uses.touched(Vpn(0), 1000);
+        assert!((uses.areas[0].power - ASSUMED_POWER).abs() < 1e-9);
+        let mut power_at = |age_ns: u64| {
+            uses.due(age_ns - uses.age_ns);
+            uses.areas[0].power
+        };
+        assert!(
+            (power_at(10_000_000) - POWERS[1]).abs() < 1e-9,
+            "a hundredth in a tenth of its age: first touches"
+        );
+        assert!((power_at(1_000_000_000) - 2.0 / 3.0).abs() < 1e-6, "in a thousandth");
     }
 
     #[test]
