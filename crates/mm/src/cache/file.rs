@@ -194,10 +194,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
-        self.lru().mark_accessed(pfn);
-        self.lru().put_page(pfn);
-        Ok(if hit { Cached::Hit } else { Cached::Miss })
+        self.with_page(file, index, (Wanted::Contents, from), |pfn| self.lru().mark_accessed(pfn))
     }
 
     /// Has page `index` of `file` in the page cache, which is no use of it: it is read ahead.
@@ -210,9 +207,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
-        self.lru().put_page(pfn);
-        Ok(if hit { Cached::Hit } else { Cached::Miss })
+        self.with_page(file, index, (Wanted::Contents, from), |_| {})
     }
 
     /// Writes the whole of page `index` of `file` by a system call, and waits where too much is dirty
@@ -226,16 +221,31 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, (Wanted::Overwritten, from.into()))?;
-        self.mark_dirty(pfn);
-        if file.kind == FileKind::Memory || self.rules().reclaim.write_use == WriteUseRule::Counts {
-            self.lru().mark_accessed(pfn);
-        }
-        self.lru().put_page(pfn);
+        let is_use = file.kind == FileKind::Memory || self.rules().reclaim.write_use == WriteUseRule::Counts;
+        let cached = self.with_page(file, index, (Wanted::Overwritten, from), |pfn| {
+            self.mark_dirty(pfn);
+            if is_use {
+                self.lru().mark_accessed(pfn);
+            }
+        })?;
         if file.kind != FileKind::Memory {
             self.balance_dirty();
         }
         self.memcg().settle_high();
+        Ok(cached)
+    }
+
+    /// Has page `index` of `file` in memory, does `act` to it while it stays there, and says how it was found.
+    fn with_page(
+        self,
+        file: &File<M, G::Space>,
+        index: u32,
+        (wanted, from): (Wanted, Placement),
+        act: impl FnOnce(Pfn),
+    ) -> Result<Cached, AllocError> {
+        let (pfn, hit) = self.file_page(file, index, (wanted, from.into()))?;
+        act(pfn);
+        self.lru().put_page(pfn);
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }
 
