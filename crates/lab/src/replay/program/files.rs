@@ -29,13 +29,13 @@ impl LastRead {
 }
 
 /// The program's files, and where pages come from that a process reads and writes.
-pub(super) struct Calls<'a> {
+pub(super) struct FileCalls<'a> {
     pub(super) stage: &'a Stage,
     pub(super) files: &'a [Arc<File<SimMachine>>],
     pub(super) process: &'a Process,
 }
 
-impl Calls<'_> {
+impl FileCalls<'_> {
     /// A read: what is not there any more, though it was when this was recorded, is waited for. Says whether there was memory for it.
     pub(super) fn read(&self, range: FileRange) -> bool {
         let used = self.process.last_read().goes_on(range);

@@ -14,7 +14,7 @@ use mm::{Nanos, Node, NodeMask, Request};
 use sim::SimMachine;
 
 use super::balance::Hints;
-use super::files::{Calls, LastRead};
+use super::files::{FileCalls, LastRead};
 use super::policies;
 use super::sharing::Sharing;
 use super::uses::Uses;
@@ -298,9 +298,9 @@ pub(super) fn make(
         Call::Bind { .. } | Call::SetPolicy(_) | Call::MoveNodes { .. } => {
             return policies::make(stage, process, call);
         }
-        Call::Read(range) => Calls { stage, files, process }.read(range),
-        Call::Fill(range) => Calls { stage, files, process }.fill(range),
-        Call::Write(range) => Calls { stage, files, process }.write(range),
+        Call::Read(range) => FileCalls { stage, files, process }.read(range),
+        Call::Fill(range) => FileCalls { stage, files, process }.fill(range),
+        Call::Write(range) => FileCalls { stage, files, process }.write(range),
         Call::Drop(FileRange { file, first, pages }) => {
             stage.mm.pages_out().cut_off(&files[file as usize], first, pages) > 0
         }
