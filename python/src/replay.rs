@@ -61,7 +61,7 @@ pub(crate) fn replay<'py>(
         plan.check().map_err(failed)?;
         (plan.repeat, plan.seed, plan.seeds, plan.forced) = (repeat.max(1), seed, seeds.max(1), force);
         if as_recorded {
-            begin_as_recorded(&mut plan, &source);
+            begin_as_recorded(&mut plan, &source).map_err(failed)?;
         }
         refuse(&plan, &source)?;
         plans.push(plan);

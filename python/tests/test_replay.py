@@ -48,6 +48,16 @@ def test_it_is_the_commands_answer_to_the_bit(loop: freehold.Recording, result: 
     assert ours == theirs
 
 
+def test_it_may_begin_as_recorded(recordings: Path, loop: freehold.Recording) -> None:
+    redis = freehold.Recording(recordings / "redis-program.rec")
+    plain = freehold.replay(redis, machine="kvm-genoa-2c", seeds=1).to_dict()
+    as_it_was = freehold.replay(redis, machine="kvm-genoa-2c", seeds=1, as_recorded=True).to_dict()
+    assert "transparent_hugepage.enabled=madvise" in plain["notes"][0] and "as_recorded=True" in plain["notes"][0]
+    assert "notes" not in as_it_was and as_it_was["runs"][0]["variant"] == "transparent_hugepage.enabled=madvise"
+    with pytest.raises(freehold.FreeholdError, match="programs alone"):
+        freehold.replay(loop, machine=MACHINE, as_recorded=True)
+
+
 def test_tables_are_taken_as_they_are(result: freehold.Result) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table(result.means)

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MACHINE, freehold, recording, stdout};
+use common::{MACHINE, freehold, recording, refusal_with, stdout};
 use lab::measurements::Document;
 
 fn replay(extra: &[&str]) -> String {
@@ -36,6 +36,31 @@ fn one_seed_one_document_whatever_the_threads() {
     assert_eq!(first, with("1", "7"));
     assert_eq!(first, with("2", "7"));
     assert_ne!(first, with("2", "8"));
+}
+
+#[test]
+fn a_replay_says_what_stood_where_it_was_recorded_and_may_begin_with_it() {
+    let redis = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recordings/redis-program.rec");
+    let document = |extra: &[&str]| {
+        let words = ["replay", redis, MACHINE, "--seeds", "1", "--quiet", "--json"];
+        Document::from_json(&stdout(&[&words[..], extra].concat())).unwrap()
+    };
+    let plain = document(&[]);
+    assert!(
+        plain.notes[0].contains("recorded with transparent_hugepage.enabled=madvise"),
+        "{:?}",
+        plain.notes
+    );
+    let begun = document(&["--as-recorded"]);
+    assert_eq!((&begun.runs[0].variant[..], begun.notes.len()), ("transparent_hugepage.enabled=madvise", 0));
+    assert_ne!(begun.runs[0].program, plain.runs[0].program, "huge pages for those that ask");
+    let set = document(&["--as-recorded", "--set", "transparent_hugepage.enabled=never"]);
+    assert_eq!(set.runs[0].variant, "transparent_hugepage.enabled=never", "what is set comes first");
+
+    let folder = tempfile::tempdir().unwrap();
+    let events = recording(folder.path(), 100);
+    let refused = refusal_with(2, &["replay", events.to_str().unwrap(), MACHINE, "--as-recorded"]);
+    assert!(refused.contains("--as-recorded: ") && refused.contains("of programs alone"), "{refused}");
 }
 
 #[test]

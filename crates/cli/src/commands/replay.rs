@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     named_once(&plans)?;
     if options.as_recorded {
         for plan in &mut plans {
-            begin_as_recorded(plan, &workload);
+            begin_as_recorded(plan, &workload).map_err(|error| Failure(format!("--as-recorded: {error}")))?;
         }
     }
     plans.iter().try_for_each(|plan| check_knobs(plan, &workload))?;

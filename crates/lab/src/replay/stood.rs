@@ -5,11 +5,12 @@ use mm::Knob;
 use mm::vm::is_as_by_default;
 
 use super::plan::{Plan, Setting};
+use super::run::ReplayError;
 use super::source::Source;
 
 /// Knobs that `plan` leaves at their defaults, and that stood otherwise where the first program of `source` was recorded: each with the value
 /// there. Left out are those that cannot act here, and those that a replay has as they stood in any case (how a kernel was built, swap).
-fn stood_otherwise(plan: &Plan, source: &Source) -> Vec<(Knob, u64)> {
+fn otherwise(plan: &Plan, source: &Source) -> Vec<(Knob, u64)> {
     let Some(program) = source.programs().first() else { return vec![] };
     let is_set = |knob: Knob| plan.settings.iter().any(|setting| setting.knob == knob);
     let stood = program.surroundings.unrecorded.iter().copied().filter(|&(knob, value)| {
@@ -25,17 +26,26 @@ fn stood_otherwise(plan: &Plan, source: &Source) -> Vec<(Knob, u64)> {
 }
 
 /// Has `plan` begin with them.
-pub fn begin_as_recorded(plan: &mut Plan, source: &Source) {
-    let stood = stood_otherwise(plan, source).into_iter();
+///
+/// # Errors
+/// A recording without a program: a replay of its events has none of the machine's settings.
+pub fn begin_as_recorded(plan: &mut Plan, source: &Source) -> Result<(), ReplayError> {
+    if source.programs().is_empty() {
+        let what =
+            "the settings of the recorded machine are known of programs alone, and this replays events";
+        return Err(ReplayError::Plan(what.to_owned()));
+    }
+    let stood = otherwise(plan, source).into_iter();
     let settings = stood.map(|(knob, value)| Setting::of_all(knob, vec![value]));
     plan.settings.splice(0..0, settings);
+    Ok(())
 }
 
 /// A sentence on what stood otherwise where each of `plans` runs, and `how` to begin with it, for who did not ask for that; each once.
-pub fn told(plans: &[Plan], source: &Source, how: &str) -> Vec<String> {
+pub fn stood_otherwise(plans: &[Plan], source: &Source, how: &str) -> Vec<String> {
     let mut told: Vec<String> = vec![];
     for plan in plans {
-        let sentence = sentence(&stood_otherwise(plan, source), how);
+        let sentence = sentence(&otherwise(plan, source), how);
         told.extend(sentence.filter(|sentence| !told.contains(sentence)));
     }
     told
@@ -78,7 +88,7 @@ mod tests {
         let plan = |machine: &str, policy: &str| {
             Plan::new(Profile::load(machine).unwrap(), Policy::parse(policy).unwrap())
         };
-        let stood = |machine: &str, policy: &str| stood_otherwise(&plan(machine, policy), &source());
+        let stood = |machine: &str, policy: &str| otherwise(&plan(machine, policy), &source());
         let everywhere = [(Knob::WatermarkScaleFactor, 200), (Knob::TransparentHugepage, 2)];
         assert_eq!(stood("kvm-genoa-2c", "linux-6.18"), everywhere, "it has no second node to balance");
         let before = [(Knob::TransparentHugepage, 2), (Knob::HugeDefrag, 4)];
@@ -90,12 +100,12 @@ mod tests {
 
         let mut plan = plan("kvm-genoa-2c", "linux-6.18");
         plan.settings = vec![Setting::of_all(Knob::TransparentHugepage, vec![0, 1])];
-        begin_as_recorded(&mut plan, &source());
+        begin_as_recorded(&mut plan, &source()).unwrap();
         let names: Vec<String> = plan.variants().iter().map(super::super::Variant::name).collect();
         let variant =
             |huge: &str| format!("vm.watermark_scale_factor=200 transparent_hugepage.enabled={huge}");
         assert_eq!(names, ["never", "always"].map(variant));
-        assert_eq!(stood_otherwise(&plan, &source()), [], "nothing is left to tell");
+        assert_eq!(otherwise(&plan, &source()), [], "nothing is left to tell");
     }
 
     #[test]
