@@ -65,7 +65,7 @@ fn a_reader_who_goes_on_waits_once() {
     let mm = machine(0);
     let file = mm.files().new_file(FileKind::Disk);
     file.set_len(1000);
-    let read = |first| mm.files().read_pages(&file, first, 16, Placement::default()).unwrap();
+    let read = |first| mm.files().read_pages(&file, first..first + 16, Placement::default()).unwrap();
     assert_eq!(read(0), ReadDone { hits: 15, waits: 1, reads: 32 });
     // The 16th page is the mark of the first window.
     assert_eq!(read(16), ReadDone { hits: 16, waits: 0, reads: 32 });

@@ -65,7 +65,7 @@ impl Machine {
 
     fn read(&self, file: &File<Bare>, pages: u32) {
         for first in (0..pages).step_by(16) {
-            self.mm.files().read_pages(file, first, 16, Placement::default()).unwrap();
+            self.mm.files().read_pages(file, first..first + 16, Placement::default()).unwrap();
         }
     }
 

@@ -51,6 +51,7 @@ pub fn from_recording<R: Read + Seek>(
 ) -> Result<Program, ReadError> {
     let mut builder = Builder::new(name, reader.tasks().to_vec(), reader.names().to_vec(), costs);
     builder.files.lie_in_memory(&reader.meta().memory_devices);
+    builder.files.are_read_ahead(&reader.meta().settings);
     builder.program.counted = Counted::new(reader.meta());
     builder.program.surroundings = Surroundings::of(reader.meta());
     builder.program.damage = reader.damage().map(ToString::to_string);

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mm::vm::FileKind;
 use trace::NameId;
 
+use super::read_ahead::ReadAhead;
+
 /// A file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedFile {
@@ -14,6 +16,10 @@ pub struct RecordedFile {
     pub kind: FileKind,
     /// Pages that were in memory before: ranges of the first and how many, ascending.
     pub before: Vec<(u32, u32)>,
+    /// Its pages, as far as any of them was seen: it may be longer.
+    pub pages: u32,
+    /// Pages that its device reads ahead at most.
+    pub read_ahead: u32,
 }
 
 /// The files seen so far.
@@ -23,6 +29,7 @@ pub(super) struct Files {
     names: Vec<String>,
     /// How names of files begin whose file systems are in memory: `0:24:`.
     in_memory: Vec<String>,
+    read_ahead: ReadAhead,
     /// By the first word of their names.
     by_key: BTreeMap<String, u32>,
     by_name: BTreeMap<NameId, u32>,
@@ -43,6 +50,8 @@ struct Seen {
     written: BTreeSet<u32>,
     /// Pages that came in.
     came: BTreeSet<u32>,
+    /// Its pages, as far as is known.
+    pages: u32,
 }
 
 impl Files {
@@ -54,6 +63,11 @@ impl Files {
     /// Files on these devices, such as `0:24`, are in memory.
     pub(super) fn lie_in_memory(&mut self, devices: &[String]) {
         self.in_memory.extend(devices.iter().map(|device| format!("{device}:")));
+    }
+
+    /// Devices read ahead as these settings say, files of the recorded machine by path.
+    pub(super) fn are_read_ahead(&mut self, settings: &BTreeMap<String, String>) {
+        self.read_ahead = ReadAhead::of(settings);
     }
 
     /// What the pages of a file with this name are.
@@ -99,6 +113,7 @@ impl Files {
     /// `pages` of a file from `first` on come into memory.
     pub(super) fn come(&mut self, file: u32, first: u32, pages: u32) {
         let seen = &mut self.all[file as usize];
+        seen.reach(first, pages);
         for page in first..first.saturating_add(pages) {
             seen.guessed.remove(&page);
             seen.written.remove(&page);
@@ -109,6 +124,7 @@ impl Files {
     /// They are used: those that did not come before were there.
     pub(super) fn used(&mut self, file: u32, first: u32, pages: u32) {
         let seen = &mut self.all[file as usize];
+        seen.reach(first, pages);
         let is_kept = seen.is_kept();
         let Seen { before, came, .. } = seen;
         if is_kept {
@@ -119,6 +135,7 @@ impl Files {
     /// They are written to. How many of a file in memory came into being with that.
     pub(super) fn written(&mut self, file: u32, first: u32, pages: u32) -> u32 {
         let seen = &mut self.all[file as usize];
+        seen.reach(first, pages);
         let all = first..first.saturating_add(pages);
         if seen.kind == FileKind::Disk {
             let Seen { written, came, .. } = seen;
@@ -151,19 +168,32 @@ impl Files {
 
     /// All of them.
     pub(super) fn finish(self) -> Vec<RecordedFile> {
+        let Self { all, read_ahead, .. } = self;
         let done = |mut seen: Seen| {
             seen.before.append(&mut seen.guessed);
             seen.before.append(&mut seen.written);
-            RecordedFile { name: seen.name, kind: seen.kind, before: runs(&seen.before) }
+            let read_ahead = read_ahead.pages_of(&seen.name);
+            RecordedFile {
+                kind: seen.kind,
+                before: runs(&seen.before),
+                pages: seen.pages,
+                read_ahead,
+                name: seen.name,
+            }
         };
-        self.all.into_iter().map(done).collect()
+        all.into_iter().map(done).collect()
     }
 }
 
 impl Seen {
     fn new(name: String, kind: FileKind) -> Self {
         let [before, guessed, written, came] = <[BTreeSet<u32>; 4]>::default();
-        Self { name, kind, before, guessed, written, came }
+        Self { name, kind, before, guessed, written, came, pages: 0 }
+    }
+
+    /// It has `pages` from `first` on.
+    fn reach(&mut self, first: u32, pages: u32) {
+        self.pages = self.pages.max(first.saturating_add(pages));
     }
 
     /// Whether its pages were there before the program: on a disk, or unpacked into memory at boot.
@@ -221,6 +251,7 @@ mod tests {
             ("8:1:7 /usr/bin/cc", &vec![(0, 2), (4, 1), (7, 1), (10, 1)])
         );
         assert_eq!((all[1].kind, all[1].before.len()), (FileKind::Memory, 0));
+        assert_eq!((all[0].pages, all[1].pages), (11, 5));
     }
 
     #[test]

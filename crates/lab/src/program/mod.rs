@@ -33,6 +33,7 @@ mod layout;
 mod order;
 mod races;
 mod ranges;
+mod read_ahead;
 mod said;
 mod steps;
 mod surroundings;

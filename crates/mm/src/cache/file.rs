@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::readahead::Window;
+use super::readahead::{RA_PAGES, Reader};
 use super::shadows::{Shadows, node_of, pages_of};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
@@ -36,6 +36,8 @@ pub struct File<M: Machine, S> {
     kind: FileKind,
     /// Its pages on the disk; `u32::MAX` where nobody has said.
     pub(super) len: AtomicU32,
+    /// Pages that its device reads together at most.
+    pub(super) read_ahead: AtomicU32,
     pub(super) state: Locked<M, FileState>,
     /// Under the kernel's `i_mmap` lock.
     pub(in crate::cache) mappers: Locked<M, Vec<Mapper<S>>>,
@@ -46,7 +48,8 @@ pub struct File<M: Machine, S> {
 pub(super) struct FileState {
     pub(super) pages: BTreeMap<u32, Pfn>,
     pub(super) dirty: BTreeSet<u32>,
-    pub(super) window: Window,
+    /// Its mappings, and all who do not say who they are.
+    pub(super) reader: Reader,
     /// What reclaim took, and when, until it comes back.
     pub(super) shadows: Shadows,
 }
@@ -172,6 +175,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             id,
             kind,
             len: AtomicU32::new(u32::MAX),
+            read_ahead: AtomicU32::new(RA_PAGES),
             state: Locked::new(self.machine(), LockClass::PageCache, id.0, FileState::default()),
             mappers: Locked::new(self.machine(), LockClass::Rmap, id.0, Vec::new()),
         });

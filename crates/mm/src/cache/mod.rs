@@ -28,7 +28,7 @@ use crate::pages::door;
 pub(crate) use file::{Asker, Mapper, Wanted};
 pub use file::{Cached, File, FileKind};
 use nodes::ShadowNodes;
-pub use readahead::{ReadDone, ReadPattern};
+pub use readahead::{ReadDone, ReadPattern, Reader};
 pub use writeback::DirtyPages;
 
 /// The files of a machine.

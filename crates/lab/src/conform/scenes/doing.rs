@@ -165,7 +165,7 @@ impl Player {
             Named::File { file, .. } => self.until_done(process, at, |player, process| {
                 let (files, from) = (player.machine.mm.files(), player.file_placement(process));
                 if touch == Touch::Read {
-                    files.read_pages(file, first, last - first + 1, from)?;
+                    files.read_pages(file, first..last + 1, from)?;
                 } else {
                     for page in first..=last {
                         files.write_file(file, page, from)?;

@@ -76,8 +76,7 @@ impl Player {
             let (first, last) = ((first / PAGE) as u32, end.div_ceil(PAGE) as u32);
             self.until_done(process, at, |player, process| {
                 let (files, from) = (player.machine.mm.files(), player.file_placement(process));
-                let pages = last.saturating_sub(first);
-                Ok(files.read_pages(file, first, pages, from).map(drop)?)
+                Ok(files.read_pages(file, first..last, from).map(drop)?)
             })?;
         }
         if pattern(word).is_none() && !["dontneed", "willneed"].contains(&word) {

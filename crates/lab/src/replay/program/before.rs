@@ -4,11 +4,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::{File, Placement, Vpn};
+use mm::vm::{File, FileKind, Placement, Vpn};
 use sim::SimMachine;
 
 use super::process::{Process, map};
-use crate::program::{Before, PageRange, Program};
+use crate::program::{Before, PageRange, Program, RecordedFile};
 use crate::stage::Stage;
 
 /// Pages that were in memory when the recording began and for which there is no room, under the name that runs count them by.
@@ -16,7 +16,7 @@ const NO_ROOM: &str = "pages_without_room";
 
 /// The program's files, with what of them was in memory.
 pub(super) fn files(stage: &Rc<Stage>, program: &Program) -> Vec<Arc<File<SimMachine>>> {
-    let made: Vec<_> = program.files.iter().map(|file| stage.mm.files().new_file(file.kind)).collect();
+    let made: Vec<_> = program.files.iter().map(|file| open(stage, file)).collect();
     stage.machine().on_behalf_of(stage.cpu(0), || {
         for (recorded, file) in program.files.iter().zip(&made) {
             for &(first, pages) in &recorded.before {
@@ -25,6 +25,15 @@ pub(super) fn files(stage: &Rc<Stage>, program: &Program) -> Vec<Arc<File<SimMac
         }
     });
     made
+}
+
+fn open(stage: &Stage, recorded: &RecordedFile) -> Arc<File<SimMachine>> {
+    let file = stage.mm.files().new_file(recorded.kind);
+    if recorded.kind == FileKind::Disk {
+        file.set_len(recorded.pages);
+        file.set_read_ahead(recorded.read_ahead);
+    }
+    file
 }
 
 fn cache(stage: &Stage, file: &File<SimMachine>, first: u32, pages: u32) {

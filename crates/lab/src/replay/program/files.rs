@@ -1,30 +1,32 @@
 //! A process's calls on files: what it reads and writes goes through the page cache.
 //!
 //! A recording has of each read where it was, and apart from that which pages came in, be it for the read or ahead of it. Coming in is no
-//! use; and of reads that follow each other in one page the first alone is (`filemap_read`: the kernel goes by the last position of an open
-//! file, this by the last page of a process in a file).
+//! use. What a read misses here was there when this was recorded, and has been taken since: it is read with what is read ahead of it. The
+//! kernel keeps for each open file how it is read, this for each file of a process.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mm::AllocError;
-use mm::vm::{Cached, File, Placement};
+use mm::vm::{Cached, File, Placement, ReadDone, Reader};
 use sim::SimMachine;
 
 use super::process::Process;
 use crate::program::FileRange;
 use crate::stage::Stage;
 
-/// The page of each file that was read last.
+/// How a process reads its files.
 #[derive(Debug, Default)]
-pub(super) struct LastRead(RefCell<BTreeMap<u32, u32>>);
+pub(super) struct Readers(RefCell<BTreeMap<u32, Reader>>);
 
-impl LastRead {
-    /// `range` is read; gives the page of it that was read last before, if that is where it begins.
-    fn goes_on(&self, FileRange { file, first, pages }: FileRange) -> Option<u32> {
-        let last = first.saturating_add(pages.saturating_sub(1));
-        self.0.borrow_mut().insert(file, last).filter(|before| *before == first)
+impl Readers {
+    fn of(&self, file: u32) -> Reader {
+        self.0.borrow().get(&file).copied().unwrap_or_default()
+    }
+
+    fn keep(&self, file: u32, reader: Reader) {
+        self.0.borrow_mut().insert(file, reader);
     }
 }
 
@@ -36,71 +38,75 @@ pub(super) struct FileCalls<'a> {
 }
 
 impl FileCalls<'_> {
-    /// A read: what is not there any more, though it was when this was recorded, is waited for. Says whether there was memory for it.
-    pub(super) fn read(&self, range: FileRange) -> bool {
-        let used = self.process.last_read().goes_on(range);
-        let files = self.stage.mm.files();
-        let missed = self.each_page(range, |file, page, from| {
-            if used == Some(page) {
-                files.bring_file(file, page, from)
-            } else {
-                files.read_file(file, page, from)
+    /// A read: what is not there any more is waited for. Says whether there was memory for it.
+    pub(super) fn read(&self, FileRange { file, first, pages }: FileRange) -> bool {
+        let Some(recorded) = self.files.get(file as usize) else { return false };
+        let (files, readers) = (self.stage.mm.files(), self.process.readers());
+        let mut reader = readers.of(file);
+        let from = self.process.file_placement(self.stage);
+        let done = files.read_pages_by(&mut reader, recorded, first..first.saturating_add(pages), from);
+        readers.keep(file, reader);
+        match done {
+            Ok(ReadDone { waits: 0, .. }) => true,
+            Ok(ReadDone { reads, .. }) => {
+                self.stage.disk.transfer(self.stage.machine(), reads.into());
+                true
             }
-        });
-        missed.is_some_and(|pages| {
-            if pages > 0 {
-                self.stage.disk.transfer(self.stage.machine(), pages);
+            Err(_) => {
+                self.stage.tally.could_not_get();
+                false
             }
-            true
-        })
+        }
     }
 
     /// Pages come in; the recorded wait for them is a step of its own.
     pub(super) fn fill(&self, range: FileRange) -> bool {
         let files = self.stage.mm.files();
-        self.each_page(range, |file, page, from| files.bring_file(file, page, from)).is_some()
+        self.each_page(range, |file, page, from| files.bring_file(file, page, from))
     }
 
     /// A write of whole pages.
     pub(super) fn write(&self, range: FileRange) -> bool {
         let files = self.stage.mm.files();
-        self.each_page(range, |file, page, from| files.write_file(file, page, from)).is_some()
+        self.each_page(range, |file, page, from| files.write_file(file, page, from))
     }
 
-    /// Does it to each page; how many were not in memory. `None` if there was no memory for one.
+    /// Does it to each page. Says whether there was memory for all.
     fn each_page(
         &self,
         FileRange { file, first, pages }: FileRange,
         act: impl Fn(&File<SimMachine>, u32, Placement) -> Result<Cached, AllocError>,
-    ) -> Option<u64> {
-        let file = self.files.get(file as usize)?;
-        let mut missed = 0;
-        for page in first..first.saturating_add(pages) {
-            match act(file, page, self.process.file_placement(self.stage)) {
-                Ok(Cached::Hit) => {}
-                Ok(Cached::Miss) => missed += 1,
-                Err(_) => {
-                    self.stage.tally.could_not_get();
-                    return None;
-                }
-            }
+    ) -> bool {
+        let Some(file) = self.files.get(file as usize) else { return false };
+        let mut all = first..first.saturating_add(pages);
+        let got = all.all(|page| act(file, page, self.process.file_placement(self.stage)).is_ok());
+        if !got {
+            self.stage.tally.could_not_get();
         }
-        Some(missed)
+        got
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use mm::Policy;
     use mm::vm::FileKind;
+    use mm::{Knob, Policy};
     use sim::Profile;
 
     use super::*;
+    use crate::measurements::Run;
     use crate::program::{Begins, Call, Doing, Program, RecordedFile, Step, TaskProgram};
     use crate::replay::{Plan, Source, Variant, replay};
 
     /// Pages of files that are active after a task's `calls`, where lists are classic by default.
     fn active(calls: Vec<Call>) -> u64 {
+        let run = run(calls, 32, &Variant::default());
+        let sizes = run.counters.iter().filter(|(name, _)| name.starts_with("nr_active_file"));
+        sizes.map(|(_, pages)| pages).sum()
+    }
+
+    /// A task makes `calls` on a file whose device reads `read_ahead` pages ahead.
+    fn run(calls: Vec<Call>, read_ahead: u32, variant: &Variant) -> Run {
         let step = |call| Step { own_ns: 1_000, doing: Doing::Calls(call) };
         let task = TaskProgram {
             name: "reads".to_owned(),
@@ -110,7 +116,13 @@ mod tests {
             awaited: vec![],
             walked: vec![],
         };
-        let file = RecordedFile { name: "8:1:7".to_owned(), kind: FileKind::Disk, before: vec![] };
+        let file = RecordedFile {
+            name: "8:1:7".to_owned(),
+            kind: FileKind::Disk,
+            before: vec![],
+            pages: 450,
+            read_ahead,
+        };
         let program = Program {
             tasks: vec![task],
             calls,
@@ -119,9 +131,7 @@ mod tests {
             ..Program::default()
         };
         let plan = Plan::new(Profile::load("kvm-genoa-2c").unwrap(), Policy::parse("linux-6.6").unwrap());
-        let run = replay(&Source::Program(Arc::new(program)), &plan, &Variant::default()).unwrap();
-        let sizes = run.counters.iter().filter(|(name, _)| name.starts_with("nr_active_file"));
-        sizes.map(|(_, pages)| pages).sum()
+        replay(&Source::Program(Arc::new(program)), &plan, variant).unwrap()
     }
 
     #[test]
@@ -137,14 +147,21 @@ mod tests {
     }
 
     #[test]
-    fn reads_within_a_page_go_on_where_the_last_one_ended() {
-        let last = LastRead::default();
-        let read = |file, first, pages| last.goes_on(FileRange { file, first, pages });
-        assert_eq!(read(0, 0, 2), None, "the first");
-        assert_eq!(read(0, 1, 2), Some(1), "the rest of page 1, and page 2");
-        assert_eq!(read(1, 2, 1), None, "another file");
-        assert_eq!(read(0, 2, 1), Some(2));
-        assert_eq!((read(0, 1, 1), read(0, 5, 1)), (None, None), "back, and on");
-        assert_eq!(read(0, u32::MAX, 2), None);
+    fn what_was_taken_comes_back_with_what_is_read_ahead_of_it() {
+        let of = |first, pages| FileRange { file: 0, first, pages };
+        // 450 pages come, of which less than half may stay; then half of the others are read, each by itself.
+        let calls = || -> Vec<Call> {
+            let reads = (0..100).map(|page| Call::Read(of(2 * page + 1, 1)));
+            std::iter::once(Call::Fill(of(0, 450))).chain(reads).collect()
+        };
+        let limit = Variant::from(vec![(Knob::MemoryMax, 200 << 12)]);
+        let refaults = |read_ahead, calls| run(calls, read_ahead, &limit).counter("workingset_refault_file");
+        assert_eq!(refaults(0, calls()), 100, "nothing is read ahead");
+        assert_eq!(refaults(32, calls()), 100, "nor of what is read here and there");
+        let in_order = || (0..100).map(|page| Call::Read(of(page, 1)));
+        let streams = || std::iter::once(Call::Fill(of(0, 450))).chain(in_order()).collect();
+        assert_eq!(refaults(0, streams()), 100);
+        let ahead = refaults(32, streams());
+        assert!((101..=164).contains(&ahead), "a window and the next one more: {ahead}");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use mm::vm::{FaultError, FaultKind, Touch, Vpn};
-use mm::{Machine, Nanos, Order, Pfn, Request};
+use mm::vm::{FaultError, FaultKind, Faulted, Touch, Vpn};
+use mm::{Machine, Nanos, Order, Request};
 
 use super::balance::{At, TaskClock};
 use super::copy::Copy;
@@ -168,8 +168,7 @@ impl Player {
             }
             copy.stage().mm.lru().flush_due_stats();
             self.process.use_again(copy.stage(), share(own_ns.into()), |missed| match missed {
-                Ok(Some(FaultKind::Major)) => copy.stage().disk.transfer(copy.stage().machine(), 1),
-                Ok(_) => {}
+                Ok(done) => self.wait_for_reads(done),
                 Err(_) => copy.kill(),
             });
             if copy.is_killed() {
@@ -197,31 +196,29 @@ impl Player {
         let space = &self.process.space;
         let begun = self.process.is_sharing().then(|| stage.machine().now());
         let mut touched = self.touch_through_hints(page, touch);
-        if let (Some(begun), Ok((_, Some(_)))) = (begun, touched) {
+        if let (Some(begun), Ok(Some(_))) = (begun, touched) {
             self.process.faulted(stage.machine().now().0 - begun.0);
         }
         if company != Company::Alone {
             match touched {
                 // Both were in the kernel when this was recorded; one found the other's page there, if need be after it had one for
                 // nothing.
-                Ok((_, None)) if self.process.end_race(page) => {
+                Ok(None) if self.process.end_race(page) => {
                     if company == Company::AtOnce {
                         self.allocate_for_nothing();
                     }
-                    let again = stage.mm.spaces().fault(space, page, touch);
-                    touched = again.map(|done| (done.pfn, Some(done.kind)));
+                    touched = stage.mm.spaces().fault(space, page, touch).map(Some);
                 }
-                Ok((_, None)) => {}
+                Ok(None) => {}
                 _ => self.process.begin_race(page),
             }
         }
-        if let (Some(uses), Ok((_, Some(kind)))) = (self.process.uses(), touched) {
+        if let (Some(uses), Ok(Some(Faulted { kind, .. }))) = (self.process.uses(), touched) {
             let first = Vpn(page.0 & !(kind.pages() - 1));
             uses.borrow_mut().touched(first, kind.pages());
         }
         match touched {
-            // The recorded wait for what the recorded kernel had to read is a step of its own; this is what is missing here only.
-            Ok((_, Some(FaultKind::Major))) => stage.disk.transfer(stage.machine(), 1),
+            Ok(Some(done)) if done.kind == FaultKind::Major => self.wait_for_reads(done),
             Ok(_) => stage.tally.did(1),
             Err(FaultError::Alloc(_)) if stage.is_grouped() => self.copy.kill(),
             Err(FaultError::Alloc(_)) => stage.tally.could_not_get(),
@@ -229,24 +226,40 @@ impl Player {
         }
     }
 
+    /// Waits for what a fault has to read from the disk. The wait for what the recorded kernel had to read is a step of its own; this is
+    /// what is missing here only.
+    fn wait_for_reads(&self, done: Faulted) {
+        if done.kind == FaultKind::Major {
+            self.copy.stage().disk.transfer(self.copy.stage().machine(), done.reads.into());
+        }
+    }
+
     /// Touches `page`, twice if the first touch was a hint fault. Who brings a page in is known to balancing.
     #[inline]
-    fn touch_through_hints(&self, page: Vpn, touch: Touch) -> Result<(Pfn, Option<FaultKind>), FaultError> {
-        let stage = self.copy.stage();
-        let touched = stage.mm.spaces().touch_page(&self.process.space, page, touch);
+    fn touch_through_hints(&self, page: Vpn, touch: Touch) -> Result<Option<Faulted>, FaultError> {
+        let touched = self.touch_once(page, touch);
         let Some(balance) = &self.copy.play.balance else { return touched };
         let at = At { process: &self.process, task: self.task.0 };
         let touched = match touched {
-            Ok((_, Some(FaultKind::Hint))) => {
+            Ok(Some(done)) if done.kind == FaultKind::Hint => {
                 balance.own_hint_fault(at, page);
-                stage.mm.spaces().touch_page(&self.process.space, page, touch)
+                self.touch_once(page, touch)
             }
             other => other,
         };
-        if let Ok((_, Some(_))) = touched {
+        if let Ok(Some(_)) = touched {
             self.process.hints().touched(page, self.task.0);
         }
         touched
+    }
+
+    #[inline]
+    fn touch_once(&self, page: Vpn, touch: Touch) -> Result<Option<Faulted>, FaultError> {
+        let space = &self.process.space;
+        match space.access(page, touch) {
+            Some(_) => Ok(None),
+            None => self.copy.stage().mm.spaces().fault(space, page, touch).map(Some),
+        }
     }
 
     fn allocate_for_nothing(&self) {

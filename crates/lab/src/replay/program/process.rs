@@ -14,7 +14,7 @@ use mm::{Nanos, Node, NodeMask, Request};
 use sim::SimMachine;
 
 use super::balance::Hints;
-use super::files::{FileCalls, LastRead};
+use super::files::{FileCalls, Readers};
 use super::policies;
 use super::sharing::Sharing;
 use super::uses::Uses;
@@ -37,7 +37,7 @@ pub(super) struct Process {
     memory: Cell<Memory>,
     /// Whose turn it is where pages of files take turns.
     turn: InterleaveCursor,
-    last_read: LastRead,
+    readers: Readers,
     hints: Hints,
     /// What it goes on using, where memory may be taken from it.
     uses: Option<RefCell<Uses>>,
@@ -76,7 +76,7 @@ impl Process {
             before: Cell::default(),
             memory: Cell::new(memory),
             turn: InterleaveCursor::default(),
-            last_read: LastRead::default(),
+            readers: Readers::default(),
             hints,
             uses: uses.map(RefCell::new),
             placed: RefCell::default(),
@@ -131,9 +131,9 @@ impl Process {
         placed.map_or(Placement::default(), |placed| Placement { node: placed.node, allowed: placed.allowed })
     }
 
-    /// Where in files it read last.
-    pub(super) fn last_read(&self) -> &LastRead {
-        &self.last_read
+    /// How it reads its files.
+    pub(super) fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// What NUMA balancing keeps of it.

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use mm::vm::{FaultError, FaultKind, Residence, SpaceId, Touch, Vpn};
+use mm::vm::{FaultError, Faulted, Residence, SpaceId, Touch, Vpn};
 
 use super::process::Process;
 use crate::program::LookedAt;
@@ -194,7 +194,7 @@ pub(super) struct Uses {
 }
 
 /// A use that could not be, or was a fault.
-pub(super) type Missed = Result<Option<FaultKind>, FaultError>;
+pub(super) type Missed = Result<Faulted, FaultError>;
 
 impl Uses {
     pub(super) fn new(random: Random) -> Self {
@@ -378,9 +378,8 @@ impl Process {
                 uses.borrow_mut().forget(page);
                 continue;
             }
-            match stage.mm.spaces().touch_page(&self.space, vpn, Touch::Read) {
-                Ok((_, None)) => {}
-                Ok((_, Some(kind))) => missed(Ok(Some(kind))),
+            match stage.mm.spaces().fault(&self.space, vpn, Touch::Read) {
+                Ok(done) => missed(Ok(done)),
                 Err(FaultError::Alloc(error)) => missed(Err(FaultError::Alloc(error))),
                 Err(_) => uses.borrow_mut().forget(page),
             }
