@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use freehold_mm::vm::{AddressSpace, FaultError, File, FileKind, MapSpec, Placement, Touch, Vpn};
+use freehold_mm::vm::{
+    AddressSpace, FaultError, File, FileKind, MapSpec, Placement, SwapDevice, Touch, Vpn, ZeroPages,
+};
 use freehold_mm::{
     AllocError, Bare, GroupEvent, GroupId, Knob, Knobs, Limit, Mm, Nanos, NodeSize, Policy, TaskId, Topology,
 };
@@ -100,6 +102,40 @@ fn a_program_stays_within_max_and_the_rest_goes_to_swap() {
         machine.mm.lru().lru_drain_all();
         machine.limit(Limit::Max, 0);
         assert_eq!((machine.usage(), machine.mm.memcg().swap_usage(machine.group)), (0, 0), "{policy}");
+    }
+}
+
+#[test]
+fn pages_of_zeros_are_noted_and_not_written_since_6_12() {
+    for (policy, noted) in [("linux-6.6", false), ("linux-6.18", true)] {
+        let machine = Machine::new(policy, 0);
+        machine.mm.spaces().set_swap_on(SwapDevice::Zram { ratio_percent: 200 }, 32 * MIB);
+        machine.limit(Limit::Max, 8 * MIB);
+        let program = machine.program(16 * MIB);
+        let (space, start) = &program;
+        // Each page of the first half, and none of the second.
+        let zeros = ZeroPages { start: *start, pages: 8 * MIB, share: 1 << 16 };
+        space.say_zeros(machine.mm.machine(), &[zeros]);
+        machine.touch(&program, 16 * MIB).unwrap();
+        let swapped = space.swapped_pages();
+        let count = |name| (machine.counted(name), machine.mm.views().counters().get(name));
+        let of_zeros = if noted { 8 * u64::from(MIB) } else { 0 };
+        let all = count("pswpout").0 + count("swpout_zero").0;
+        assert_eq!((count("swpout_zero"), all), ((of_zeros, of_zeros), swapped), "{policy}");
+        assert_eq!(count("pswpout").0, count("pswpout").1, "{policy}");
+        // Only what is no zeros is in the pool, two pages in a frame.
+        let stored = swapped - 8 * u64::from(MIB);
+        assert_eq!(u64::from(machine.mm.spaces().swap_frames()), stored.div_ceil(2), "{policy}");
+        machine.touch(&program, 100).unwrap();
+        let came = if noted { ("swpin_zero", "pswpin") } else { ("pswpin", "swpin_zero") };
+        assert_eq!((count(came.0), count(came.1)), ((100, 100), (0, 0)), "{policy}");
+        machine.check();
+        machine.mm.spaces().exit(space);
+        assert_eq!(
+            (machine.mm.spaces().swap_frames(), machine.mm.spaces().swap_pages().0),
+            (0, 0),
+            "{policy}"
+        );
     }
 }
 

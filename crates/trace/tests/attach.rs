@@ -136,7 +136,7 @@ fn a_running_programs_memory_is_recorded() {
         &|kind| matches!(*kind, EventKind::Advise { address, advice: 15, .. } if address == memory),
     );
     has("present pages", &|kind| {
-        matches!(*kind, EventKind::Present { address, pages, kind: PresentKind::Anonymous }
+        matches!(*kind, EventKind::Present { address, pages, kind: PresentKind::Anonymous, .. }
             if address <= memory && address + (u64::from(pages) << 12) == at(BEFORE))
     });
     has("cached file", &|kind| {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use mm::vm::Vpn;
+use mm::vm::{Vpn, ZeroPages};
 use trace::EventKind;
 
 use super::track::Track;
@@ -58,10 +58,21 @@ pub(super) struct Looks {
     found: Vec<Sum>,
     /// The same by mapping.
     mappings: Vec<Vec<LookedAt>>,
+    /// What private pages held then, of the looks that read any.
+    zeros: Vec<Vec<ZeroPages>>,
     /// The last one's time and address space.
     last: Option<(u64, usize)>,
     /// Of address spaces: what was used since they were looked at before, which goes with the look that follows.
     since: BTreeMap<usize, Vec<LookedAt>>,
+}
+
+/// What all looks have found: by look, and where a look tells of mappings, by mapping.
+#[derive(Debug)]
+pub(super) struct LooksFound {
+    pub(super) walked: Vec<Walked>,
+    pub(super) looked_at: Vec<Vec<LookedAt>>,
+    /// What private pages held; empty of looks that read none.
+    pub(super) zeros: Vec<Vec<ZeroPages>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,6 +112,7 @@ impl Looks {
             let look = self.found.len() as u32;
             self.found.push(Sum::default());
             self.mappings.push(self.since.remove(&space).unwrap_or_default());
+            self.zeros.push(vec![]);
             tracks.iter_mut().filter(|track| track.space == Some(space)).for_each(|track| track.look(look));
         }
         let (Some(sum), Some(mappings)) = (self.found.last_mut(), self.mappings.last_mut()) else { return };
@@ -113,13 +125,27 @@ impl Looks {
         }
     }
 
-    /// What all have found, and what that was found from, by mapping. One that met huge pages has found nothing of walks.
-    pub(super) fn finish(self) -> (Vec<Walked>, Vec<Vec<LookedAt>>) {
+    /// With the last look, so many pages of the mapping whose first page is `first` were read.
+    pub(super) fn read(&mut self, at: (u64, usize), first: Option<Vpn>, (read, zeros): (u32, u32)) {
+        if self.last != Some(at) {
+            return;
+        }
+        let (Some(mappings), Some(known)) = (self.mappings.last(), self.zeros.last_mut()) else { return };
+        let mapping = mappings.iter().find(|mapping| Some(mapping.first) == first);
+        let share = u64::from(zeros.min(read)) << 16;
+        if let (Some(mapping), Some(share)) = (mapping, share.checked_div(read.into())) {
+            known.push(ZeroPages { start: mapping.first, pages: mapping.pages, share: share as u32 });
+        }
+    }
+
+    /// What all have found. One that met huge pages has found nothing of walks.
+    pub(super) fn finish(self) -> LooksFound {
         let walked = |sum: Sum| Walked {
             per_second: if sum.has_huge { 0 } else { sum.per_second as u64 },
             resident: sum.resident,
         };
-        (self.found.into_iter().map(walked).collect(), self.mappings)
+        let walked = self.found.into_iter().map(walked).collect();
+        LooksFound { walked, looked_at: self.mappings, zeros: self.zeros }
     }
 }
 
@@ -166,8 +192,13 @@ mod tests {
             huge,
         };
         let mut looks = Looks::default();
+        looks.read((5, 0), Some(Vpn(7)), (64, 16));
         looks.add((5, 0), &mut [], (&found(500, 0), Some(Vpn(7))));
         looks.add((5, 0), &mut [], (&found(0, 0), None));
+        looks.read((5, 0), Some(Vpn(7)), (64, 16));
+        looks.read((5, 0), Some(Vpn(8)), (64, 64));
+        looks.read((5, 0), Some(Vpn(7)), (0, 0));
+        looks.read((6, 0), Some(Vpn(7)), (64, 1));
         let since = EventKind::AccessedSince {
             address: 0,
             accessed: 1800,
@@ -179,7 +210,9 @@ mod tests {
         looks.add((9, 0), &mut [], (&since, Some(Vpn(7))));
         looks.add((9, 0), &mut [], (&found(1000, 0), Some(Vpn(8))));
         looks.add((9, 1), &mut [], (&found(1000, 512), Some(Vpn(9))));
-        let (found, looked_at) = looks.finish();
+        let LooksFound { walked: found, looked_at, zeros } = looks.finish();
+        let quarter = ZeroPages { start: Vpn(7), pages: 2000, share: 16_384 };
+        assert_eq!(zeros, [vec![quarter], vec![], vec![]]);
         let first = LookedAt {
             since_before: false,
             first: Vpn(7),

@@ -5,9 +5,9 @@ use std::io::{Read, Seek};
 
 use mm::Cpu;
 use mm::vm::{Touch, Vpn};
-use trace::{Event, EventKind, MapFlags, NameId, ReadError, Reader, Task};
+use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, Task};
 
-use super::accesses::Looks;
+use super::accesses::{Looks, LooksFound};
 use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
@@ -146,6 +146,13 @@ impl Builder {
         self.looks.add((time, space), &mut self.tracks, (kind, layout.windows.known(address)));
     }
 
+    /// Private pages of the mapping at `address` were read: how many, and how many of these hold zeros.
+    fn read(&mut self, time: u64, task: usize, address: u64, counts: (u32, u32)) {
+        let Some(space) = self.tracks[task].space else { return };
+        let first = self.layouts[space].windows.known(address);
+        self.looks.read((time, space), first, counts);
+    }
+
     pub(super) fn is_inside(&self, task: usize) -> bool {
         self.tracks.get(task).is_some_and(|track| track.recorded.in_workload)
     }
@@ -203,7 +210,10 @@ impl Builder {
             EventKind::Accessed { address, .. } | EventKind::AccessedSince { address, .. } => {
                 self.looked_at(time, task, (address, kind));
             }
-            EventKind::Present { address, kind, pages } => self.present(task, address, kind, pages),
+            EventKind::Present { address, kind: PresentKind::Read, pages, zeros } => {
+                self.read(time, task, address, (pages, zeros));
+            }
+            EventKind::Present { address, kind, pages, .. } => self.present(task, address, kind, pages),
             EventKind::Advise { advice: EventKind::FORBID_HUGE_PAGES, .. } => {
                 self.happens(time, task);
                 self.call(task, Call::ForbidHuge);
@@ -438,7 +448,10 @@ impl Builder {
             });
             self.program.tasks[place.0 as usize] = TaskProgram { begins, ..track.finish() };
         }
-        (self.program.walked, self.program.looked_at) = self.looks.finish();
+        let LooksFound { walked, looked_at, zeros } = self.looks.finish();
+        self.program.walked = walked;
+        self.program.looked_at = looked_at;
+        self.program.zeros = zeros;
         self.program.heat = self.heat.finish(&self.program.name, self.begun.unwrap_or(0));
         self.program.files = self.files.finish();
         self.program

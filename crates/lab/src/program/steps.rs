@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mm::Cpu;
-use mm::vm::{Advice, Protection, Reserve, Touch, Vpn};
+use mm::vm::{Advice, Protection, Reserve, Touch, Vpn, ZeroPages};
 use sim::Tlb;
 
 use super::accesses::{LookedAt, Walked, WalkedFrom};
@@ -242,6 +242,8 @@ pub struct Program {
     pub walked: Vec<Walked>,
     /// And what that was found from, by mapping.
     pub looked_at: Vec<Vec<LookedAt>>,
+    /// What private pages held then, by mapping; empty of looks that read none.
+    pub zeros: Vec<Vec<ZeroPages>>,
     /// The same as a map of each address space, to be shown.
     pub heat: Vec<HeatMap>,
     /// The TLB of the machine that it was recorded on: the tasks' own time has its walks in it.

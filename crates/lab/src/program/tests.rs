@@ -238,7 +238,7 @@ fn what_was_there_before_comes_before_all_steps() {
     let before = RW | MapFlags::BEFORE;
     let made = program(&[
         (100, SHELL, map(HEAP, 8, before)),
-        (100, SHELL, EventKind::Present { address: HEAP, kind: PresentKind::Anonymous, pages: 3 }),
+        (100, SHELL, EventKind::Present { address: HEAP, kind: PresentKind::Anonymous, pages: 3, zeros: 0 }),
         (900, SHELL, fault(HEAP + 0x4000, WRITE)),
     ]);
     let touched = PageRange { start: heap_page(), pages: 3 };
@@ -413,7 +413,11 @@ fn who_was_there_before_is_asleep_until_it_does_something() {
     let made = program(&[
         (1_000, SHELL, map(HEAP, 4, before)),
         (1_000, SHELL, EventKind::Advise { address: HEAP, pages: 4, advice: 14, nodes: 0, took_ns: 0 }),
-        (1_000, SHELL, EventKind::Present { address: HEAP, kind: PresentKind::Anonymous, pages: 2 }),
+        (
+            1_000,
+            SHELL,
+            EventKind::Present { address: HEAP, kind: PresentKind::Anonymous, pages: 2, zeros: 0 },
+        ),
         (51_000, WORLD, EventKind::Waking { task: TaskId(SHELL) }),
         (52_000, WORLD, EventKind::Switch { next: TaskId(SHELL), state: SwitchState::Runnable }),
         (53_000, SHELL, fault(HEAP + 0x2000, WRITE)),

@@ -39,7 +39,7 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     };
     let (mut run, _) = figures::measured(stage, &about);
     run.notes.extend(plan.changes.iter().map(note));
-    run.notes.extend(about_memory(stage, &run));
+    run.notes.extend(about_memory(stage, &run, source));
     run.notes.extend(about_walks(source, variant, run.program.as_ref()));
     run.counters.extend(figures::slab_counters(stage));
     run.counters.extend(hint_counters(stage));
@@ -89,7 +89,7 @@ fn about_walks(source: &Source, variant: &Variant, used: Option<&ProgramUse>) ->
 }
 
 /// What was assumed where memory is short, and who was killed for it.
-fn about_memory(stage: &Stage, run: &Run) -> Vec<String> {
+fn about_memory(stage: &Stage, run: &Run, source: &Source) -> Vec<String> {
     let mut notes = vec![];
     for killed in &run.cgroups {
         if let Some(ns) = killed.killed_ns {
@@ -106,8 +106,24 @@ fn about_memory(stage: &Stage, run: &Run) -> Vec<String> {
                 .to_owned(),
         );
         notes.extend(stage.assumed_of_swap());
+        notes.extend(about_zeros(run, source));
     }
     notes
+}
+
+/// Which part of what went to swap was taken to be zeros.
+fn about_zeros(run: &Run, source: &Source) -> Option<String> {
+    let (zeros, written) = (run.counter("swpout_zero"), run.counter("pswpout"));
+    let were_read = source.programs().iter().any(|program| program.zeros.iter().any(|read| !read.is_empty()));
+    match (zeros + written, were_read) {
+        (0, _) => None,
+        (all, true) => Some(format!(
+            "{:.0} % of the pages that went to swap hold nothing but zeros and are not written, as of those that were read when this was \
+             recorded",
+            100.0 * zeros as f64 / all as f64
+        )),
+        (_, false) => Some("no page that went to swap is taken to hold nothing but zeros: none was read when this was recorded".to_owned()),
+    }
 }
 
 /// What changes while it runs, and whether no mainline kernel has it.

@@ -69,7 +69,8 @@ impl Swap {
 /// other frames.
 pub(super) fn note_uses(stage: &Stage) {
     let knobs = stage.mm.knobs();
-    let written = stage.mm.views().counters().get("pswpout");
+    let counters = stage.mm.views().counters();
+    let written = counters.get("pswpout") + counters.get("swpout_zero");
     for knob in [Knob::ZramDisksize, Knob::ZramAlgorithm, Knob::ZramRatio, Knob::SwapDisk] {
         let acts = written > 0 && knobs.get(knob) != knob.spec().default;
         stage.machine().knob_used(knob, KnobUse::of(&acts, &false));

@@ -48,12 +48,14 @@ pub(crate) enum VecEvent {
     Deactivate,
     SwapIn,
     SwapOut,
+    SwapInZero,
+    SwapOutZero,
     MajorFault,
     NodeReclaim,
 }
 
 impl VecEvent {
-    pub(crate) const COUNT: usize = 17;
+    pub(crate) const COUNT: usize = 19;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::ScanAnon,
         Self::ScanFile,
@@ -70,6 +72,8 @@ impl VecEvent {
         Self::Deactivate,
         Self::SwapIn,
         Self::SwapOut,
+        Self::SwapInZero,
+        Self::SwapOutZero,
         Self::MajorFault,
         Self::NodeReclaim,
     ];
@@ -92,6 +96,8 @@ impl VecEvent {
             Self::Deactivate => "pgdeactivate",
             Self::SwapIn => "pswpin",
             Self::SwapOut => "pswpout",
+            Self::SwapInZero => "swpin_zero",
+            Self::SwapOutZero => "swpout_zero",
             Self::MajorFault => "pgmajfault",
             Self::NodeReclaim => "workingset_nodereclaim",
         }
@@ -275,8 +281,9 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     /// not happen are left out.
     pub(crate) fn add_group_counters(self, counters: &mut Counters) {
         let is_groups_own = |event: &VecEvent| {
-            use VecEvent::{Activate, Deactivate, MajorFault, Refill, SwapIn, SwapOut};
-            matches!(event, Refill | Activate | Deactivate | SwapIn | SwapOut | MajorFault)
+            use VecEvent as Is;
+            let swapped = matches!(event, Is::SwapIn | Is::SwapInZero | Is::SwapOut | Is::SwapOutZero);
+            swapped || matches!(event, Is::Refill | Is::Activate | Is::Deactivate | Is::MajorFault)
         };
         for event in VecEvent::ALL.into_iter().filter(|event| !is_groups_own(event)) {
             let count = self.counted(GroupId::ROOT, event);

@@ -4,7 +4,7 @@
 use super::{Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::lru::{Cluster, ReclaimEvent, VecEvent};
+use crate::lru::{Cluster, ReclaimEvent};
 use crate::memcg::GroupId;
 use crate::rules::policy::{AnonRule, GenUseRule, GroupCountRule, WorkingsetRule};
 use crate::vm::Around;
@@ -229,13 +229,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if unmapped && self.rules().reclaim.workingset == WorkingsetRule::All {
             self.swap().leave_shadow(slot, self.lru().evict(pfn, scan.target));
         }
-        // The entries have references of their own.
-        self.swap().swap_free(slot);
         if unmapped {
-            self.lru().count_of(pfn, VecEvent::SwapOut);
-            self.swap().write_out();
+            let event = self.swap().write_out(slot);
+            self.lru().count_of(pfn, event);
             outcome.written += 1;
         }
+        // The entries have references of their own.
+        self.swap().swap_free(slot);
         unmapped
     }
 }

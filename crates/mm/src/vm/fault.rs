@@ -11,7 +11,7 @@ use super::large::SizeEvents;
 use super::mempolicy::{InterleaveBy, MemPolicy};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
-use super::swap::Swapped;
+use super::swap::{OnDevice, Swapped};
 use super::table::{Held, Table};
 use super::{DirtyPages, ReadPattern, Touch, Vpn};
 use super::{FaultDoor, SpacesDoor, SpacesGround};
@@ -131,6 +131,8 @@ pub(crate) struct VmEvents {
     pub(in crate::vm) khugepaged_full_scans: AtomicU64,
     pub(in crate::vm) pswpin: AtomicU64,
     pub(in crate::vm) pswpout: AtomicU64,
+    pub(in crate::vm) swpin_zero: AtomicU64,
+    pub(in crate::vm) swpout_zero: AtomicU64,
     pub(in crate::vm) sizes: SizeEvents,
 }
 
@@ -156,6 +158,8 @@ impl VmEvents {
             ("khugepaged_full_scans", &self.khugepaged_full_scans),
             ("pswpin", &self.pswpin),
             ("pswpout", &self.pswpout),
+            ("swpin_zero", &self.swpin_zero),
+            ("swpout_zero", &self.swpout_zero),
         ];
         for (name, event) in events {
             let count = event.load(Relaxed);
@@ -449,12 +453,15 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
 
     fn swap_in(self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
-        let Some(Swapped { group, came }) = self.swap().swapped(slot) else { return Ok(None) };
+        let Some(Swapped { group, came, device }) = self.swap().swapped(slot) else { return Ok(None) };
         let pfn = self.alloc_page(site, Contents::Swapped)?;
         if group != GroupId::ROOT {
             self.lru().charge_to(pfn, group)?;
         }
-        self.machine().swap_io(SwapIo::Read);
+        match device {
+            OnDevice::Written => self.machine().swap_io(SwapIo::Read),
+            OnDevice::Zeros => self.machine().clear(pfn, Order::ZERO),
+        }
         if let Came::Back(shadow) = came {
             self.lru().page(pfn).init(Mapping::None, 0, &[PageFlag::SwapBacked]);
             self.lru().refault(pfn, shadow, site.by(), |group| self.swap().has_swap(group));
@@ -463,8 +470,12 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if installed.is_some() {
             site.space.stat.count_swapped(-1);
             self.swap().swap_free(slot);
-            SlowEvents::bump(&self.own().events.pswpin);
-            self.lru().count_of(pfn, VecEvent::SwapIn);
+            let (event, of_group) = match device {
+                OnDevice::Written => (&self.own().events.pswpin, VecEvent::SwapIn),
+                OnDevice::Zeros => (&self.own().events.swpin_zero, VecEvent::SwapInZero),
+            };
+            SlowEvents::bump(event);
+            self.lru().count_of(pfn, of_group);
         }
         Ok(installed)
     }

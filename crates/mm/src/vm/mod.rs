@@ -19,6 +19,7 @@
 mod advice;
 mod check;
 mod collapse;
+mod contents;
 mod copy;
 mod counters;
 mod deferred;
@@ -54,6 +55,7 @@ pub use crate::cache::{Cached, DirtyPages, FileKind, ReadDone, ReadPattern, Read
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};
 pub use crate::pages::request::Placement;
 pub use advice::{Advice, AdviceError, MemoryLock};
+pub use contents::ZeroPages;
 pub use counters::SpaceCounters;
 pub(crate) use entry::{Entry, bit};
 pub use fault::{FaultError, FaultKind, Faulted};

@@ -8,7 +8,6 @@ use super::{RmapDoor, SpacesGround};
 use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::stat::SlowEvents;
 use crate::rules::policy::GenUseRule;
 use crate::vm::counters::PageKind;
 use crate::vm::{AddressSpace, Around, Entry, Vpn, bit};
@@ -165,6 +164,11 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                 continue;
             }
             self.unmapped(pfn, space, (last, leave));
+            if let Leave::Swap(slot) = leave {
+                if space.holds_zeros(self.machine(), part) {
+                    self.swap().note_zeros(slot);
+                }
+            }
         }
     }
 
@@ -188,7 +192,6 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         if let Leave::Swap(slot) = leave {
             self.swap().swap_get(slot);
             space.stat.count_swapped(1);
-            SlowEvents::bump(&self.own().events.pswpout);
         }
         let whole = !last.has(bit::PART) && self.pages().order_of(pfn).pages() > 1;
         let pages = if whole { self.pages().order_of(pfn).pages() } else { 1 };

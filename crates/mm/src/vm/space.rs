@@ -3,8 +3,10 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 
+use super::contents::ZeroPages;
 use super::counters::{SpaceCounters, SpaceStat};
 use super::deferred::Deferred;
 use super::entry::bit;
@@ -76,6 +78,8 @@ pub struct AddressSpace<M: Machine> {
     pub(super) huge_zero: AtomicU32,
     /// The group of who had the last fault in it, where pages are kept by generations: reclaim there walks its tables.
     group: AtomicU32,
+    /// What of it holds zeros.
+    pub(super) zeros: Locked<M, Vec<ZeroPages>>,
 }
 
 impl<M: Machine> AddressSpace<M> {
@@ -92,6 +96,7 @@ impl<M: Machine> AddressSpace<M> {
             moved: AtomicU32::new(0),
             huge_zero: AtomicU32::new(0),
             group: AtomicU32::new(0),
+            zeros: Locked::new(machine, LockClass::Other, id.0, Vec::new()),
         }
     }
 
@@ -252,6 +257,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let nodes = self.topology().nodes.len();
         let space = Arc::new(AddressSpace::new(self.machine(), id, Some(parent.family), nodes));
         self.join_family(&space, parent);
+        space.say_zeros(self.machine(), &parent.said_zeros(self.machine()));
         space
     }
 

@@ -12,9 +12,11 @@ use super::{SpacesDoor, SpacesGround, SwapDoor};
 use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::{LockClass, Machine, SwapIo};
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
-use crate::lru::{Came, Shadow};
+use crate::lru::{Came, Shadow, VecEvent};
 use crate::memcg::{GroupEvent, GroupId};
 use crate::pages::request::{Request, Urgency};
+use crate::pages::stat::SlowEvents;
+use crate::rules::policy::SwapZeroRule;
 
 /// What swap is on, as far as memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,17 +59,24 @@ struct Slots {
     device: SwapDevice,
     /// Frames that hold what is compressed.
     pool: Vec<Pfn>,
+    /// Slots in use whose pages are zeros.
+    zeros: u32,
 }
 
 impl Slots {
     /// Frames that are missing for what is in use.
     fn missing(&self) -> u32 {
-        self.device.frames(self.used.len() as u32).saturating_sub(self.pool.len() as u32)
+        self.needed().saturating_sub(self.pool.len() as u32)
+    }
+
+    /// Frames that what is in use takes; zeros take none (`zram_fill_page`).
+    fn needed(&self) -> u32 {
+        self.device.frames(self.used.len() as u32 - self.zeros)
     }
 
     /// A frame that is not needed any more.
     fn spare(&mut self) -> Option<Pfn> {
-        let is_spare = self.pool.len() as u32 > self.device.frames(self.used.len() as u32);
+        let is_spare = self.pool.len() as u32 > self.needed();
         if is_spare { self.pool.pop() } else { None }
     }
 }
@@ -81,6 +90,17 @@ struct Slot {
     group: GroupId,
     /// When its page was evicted.
     shadow: Option<Shadow>,
+    /// Whether its page is all zeros.
+    zeros: bool,
+}
+
+/// What the device has of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OnDevice {
+    /// What it holds.
+    Written,
+    /// Nothing, for it is all zeros.
+    Zeros,
 }
 
 /// What is known of a slot besides.
@@ -88,6 +108,7 @@ struct Slot {
 pub(super) struct Swapped {
     pub(super) group: GroupId,
     pub(super) came: Came,
+    pub(super) device: OnDevice,
 }
 
 impl<M: Machine> Swap<M> {
@@ -149,7 +170,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         }
         let slot = slots.free.pop().unwrap_or(slots.next);
         slots.next = slots.next.max(slot + 1);
-        slots.used.insert(slot, Slot { refs: 1, group, shadow: None });
+        slots.used.insert(slot, Slot { refs: 1, group, shadow: None, zeros: false });
         let missing = slots.missing();
         drop(slots);
         if missing > 0 && !self.grow_pool() {
@@ -167,9 +188,47 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         true
     }
 
-    /// The page of a slot is written: it was unmapped for that.
-    pub(crate) fn write_out(self) {
-        self.machine().swap_io(SwapIo::Write);
+    /// The page of `slot` is written: it was unmapped for that. Gives what that is counted as for its group.
+    pub(crate) fn write_out(self, slot: u32) -> VecEvent {
+        let zeros =
+            self.own().swap.slots.lock_local(self.machine()).used.get(&slot).is_some_and(|slot| slot.zeros);
+        let (event, of_group) = match self.on_device(zeros) {
+            OnDevice::Written => {
+                self.machine().swap_io(SwapIo::Write);
+                (&self.own().events.pswpout, VecEvent::SwapOut)
+            }
+            OnDevice::Zeros => (&self.own().events.swpout_zero, VecEvent::SwapOutZero),
+        };
+        SlowEvents::bump(event);
+        of_group
+    }
+
+    /// What the device gets of a page that is zeros, or is not.
+    fn on_device(self, zeros: bool) -> OnDevice {
+        if zeros && self.rules().reclaim.swap_zero == SwapZeroRule::Noted {
+            OnDevice::Zeros
+        } else {
+            OnDevice::Written
+        }
+    }
+
+    /// The page of `slot` is all zeros.
+    pub(super) fn note_zeros(self, slot: u32) {
+        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        let known = slots.used.get_mut(&slot).is_none_or(|slot| core::mem::replace(&mut slot.zeros, true));
+        if known {
+            return;
+        }
+        slots.zeros += 1;
+        let spare = slots.spare();
+        drop(slots);
+        self.give_back(spare);
+    }
+
+    fn give_back(self, spare: Option<Pfn>) {
+        if let Some(pfn) = spare {
+            self.pages().free(pfn, Order::ZERO).expect("it was taken for what is compressed");
+        }
     }
 
     /// The page that is in `slot` now left `shadow`.
@@ -182,8 +241,8 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     /// What is known of `slot`.
     pub(super) fn swapped(self, slot: u32) -> Option<Swapped> {
         let slots = self.own().swap.slots.lock_local(self.machine());
-        let Slot { group, shadow, .. } = *slots.used.get(&slot)?;
-        Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back) })
+        let Slot { group, shadow, zeros, .. } = *slots.used.get(&slot)?;
+        Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device: self.on_device(zeros) })
     }
 
     /// One more entry refers to `slot`.
@@ -201,14 +260,13 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         if this.refs > 0 {
             return;
         }
-        let group = this.group;
+        let Slot { group, zeros, .. } = *this;
         slots.used.remove(&slot);
+        slots.zeros -= u32::from(zeros);
         slots.free.push(slot);
         let spare = slots.spare();
         drop(slots);
-        if let Some(pfn) = spare {
-            self.pages().free(pfn, Order::ZERO).expect("it was taken for what is compressed");
-        }
+        self.give_back(spare);
         if group != GroupId::ROOT {
             self.memcg().uncharge_swap(group);
         }

@@ -16,11 +16,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::{cgroup, procs};
+use super::{cgroup, contents, procs};
 use crate::heat::bits::{AccessedBits, Translations};
 use crate::heat::{Mapping, parse};
 use crate::meta::AccessedCost;
-use crate::stream::accessed::{AccessedRound, Cleared};
+use crate::stream::accessed::{AccessedRound, Cleared, Contents};
 
 /// A process with less resident is not looked at: a TLB of today holds the translations of all its pages, and few are walked to.
 const SMALL_PAGES: u64 = 2048;
@@ -33,6 +33,8 @@ const WINDOW_MAX: Duration = Duration::from_millis(500);
 /// CPU time that a process has had on another CPU is known to a tick of the clock, 1 to 10 ms. Windows from here on are long enough for
 /// their own CPU time to be told; in shorter ones the process is taken to have had the share that it had since the round before.
 const TICKS_NS: u64 = 40_000_000;
+/// Of the rounds of a process, the first of so many reads pages too.
+const ROUNDS_TO_READ: u32 = 4;
 /// Shares of the resident pages between which a round says most: below, the window grows, above, it shrinks.
 const GOOD_SHARES: [f64; 2] = [0.12, 0.4];
 
@@ -66,6 +68,7 @@ impl AccessSampler {
             pace: Pace::default(),
             used: BTreeMap::new(),
             cleared: BTreeMap::new(),
+            rounds_of: BTreeMap::new(),
             cost: AccessedCost::default(),
         };
         let thread = thread::Builder::new().name("freehold-accessed".into());
@@ -139,6 +142,8 @@ struct Course {
     used: BTreeMap<u32, UsedAt>,
     /// When the bits of processes were last cleared.
     cleared: BTreeMap<u32, UsedAt>,
+    /// Rounds of processes so far.
+    rounds_of: BTreeMap<u32, u32>,
     cost: AccessedCost,
 }
 
@@ -188,6 +193,7 @@ impl Course {
         let used = large.filter_map(|pid| Some((pid, UsedAt::now(pid)?))).collect();
         let before = std::mem::replace(&mut self.used, used);
         self.cleared.retain(|pid, _| self.used.contains_key(pid));
+        self.rounds_of.retain(|pid, _| self.used.contains_key(pid));
         let since = |(&pid, now): (&u32, &UsedAt)| {
             let before = *before.get(&pid)?;
             Some((Busy { pid, before }, now.ns.saturating_sub(before.ns)))
@@ -234,9 +240,21 @@ impl Course {
         } else {
             (window_ns as f64 * after_looking.cpus_since(before)) as u64
         };
+        let contents = self.read_into(pid, &mappings);
         // Nobody may listen any more.
-        let _ = self.rounds.send(AccessedRound { pid, cpu_ns, cleared: Cleared::ForThis, mappings });
+        let _ =
+            self.rounds.send(AccessedRound { pid, cpu_ns, cleared: Cleared::ForThis, mappings, contents });
         Ok(())
+    }
+
+    /// What private pages of `pid` hold, from time to time.
+    fn read_into(&mut self, pid: u32, mappings: &[Mapping]) -> Vec<Contents> {
+        let round = self.rounds_of.entry(pid).or_default();
+        let is_due = *round % ROUNDS_TO_READ == 0;
+        *round += 1;
+        let turn = self.cost.rounds.into();
+        // Who may not be looked into is taken to hold no zeros.
+        if is_due { contents::of(pid, mappings, turn).unwrap_or_default() } else { vec![] }
     }
 
     /// Says what `pid` used since its bits were last cleared, if they were.
@@ -246,8 +264,9 @@ impl Course {
         let cpu_ns = now.ns.saturating_sub(then.ns);
         // An event has no more room for it.
         if u32::try_from(cpu_ns).is_ok() {
-            let mappings = parse(&bits.look()?.text);
-            let _ = self.rounds.send(AccessedRound { pid, cpu_ns, cleared: Cleared::Before, mappings });
+            let (mappings, contents) = (parse(&bits.look()?.text), vec![]);
+            let round = AccessedRound { pid, cpu_ns, cleared: Cleared::Before, mappings, contents };
+            let _ = self.rounds.send(round);
         }
         Ok(())
     }
@@ -326,5 +345,6 @@ mod tests {
         assert!(sampler.stop().is_none());
         let accessed: u64 = found.mappings.iter().map(|mapping| mapping.accessed_kib).sum();
         assert!(found.cpu_ns > 0 && accessed > 0, "{found:?}");
+        assert!(found.contents.iter().any(|read| read.read == 64 && read.zeros < 32), "{found:?}");
     }
 }

@@ -4,7 +4,7 @@
 //! the thread that empties the rings, `session` what happens from start to end on the calling thread, `child` the
 //! command that waits until all is ready, `calibrate` what recording costs, `budget` what is sampled where that is too much, `host` and `zoneinfo` the description
 //! of this machine, `surroundings` its settings and counters and what the program used,
-//! `accessed` what is used again after the first touch, `attach` what was there of a process before, `cgroup` who is in one.
+//! `accessed` what is used again after the first touch, `contents` which pages are all zeros, `attach` what was there of a process before, `cgroup` who is in one.
 
 mod accessed;
 mod attach;
@@ -13,6 +13,7 @@ mod budget;
 mod calibrate;
 mod cgroup;
 pub(crate) mod child;
+mod contents;
 mod drain;
 pub(crate) mod host;
 mod options;

@@ -510,7 +510,7 @@ kinds! {
             read: file_add,
         },
     ]
-    /// What was there in an address space when the recording began.
+    /// What was there in an address space: when the recording began, or, of private pages that were read, at that time.
     Present = "present" {
         /// The first page's address.
         address: u64 => Touched,
@@ -518,6 +518,8 @@ kinds! {
         kind: PresentKind => Whole,
         /// Pages.
         pages: u32 => Rest<0>,
+        /// Of pages that were read, those that hold nothing but zeros.
+        zeros: u32 => Rest<1>,
     } from []
     /// Pages of a file that were in the page cache when the recording began.
     Cached = "cached" {

@@ -91,10 +91,12 @@ pub enum PresentKind {
     Zero = 4,
     /// Of huge pages that were told of just before, small ones that hold nothing but zeros: they were perhaps never touched.
     HugeZeros = 5,
+    /// So many private pages of the mapping that begins at this address, somewhere in it, were read for what they hold.
+    Read = 6,
 }
 
 impl PresentKind {
     /// All kinds, by their number.
-    pub const ALL: [Self; 6] =
-        [Self::Anonymous, Self::Huge, Self::Swapped, Self::File, Self::Zero, Self::HugeZeros];
+    pub const ALL: [Self; 7] =
+        [Self::Anonymous, Self::Huge, Self::Swapped, Self::File, Self::Zero, Self::HugeZeros, Self::Read];
 }

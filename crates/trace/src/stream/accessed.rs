@@ -1,10 +1,10 @@
-//! What a look at accessed bits has found, as events.
+//! What a look at accessed bits has found, and what it has read of private pages, as events.
 
 use std::io::{self, Write};
 
 use super::assemble::Assembler;
 use super::record::Origin;
-use crate::event::EventKind;
+use crate::event::{EventKind, PresentKind};
 use crate::heat::Mapping;
 
 /// Mappings with less resident have no event.
@@ -27,6 +27,18 @@ pub(crate) struct AccessedRound {
     pub(crate) cpu_ns: u64,
     pub(crate) cleared: Cleared,
     pub(crate) mappings: Vec<Mapping>,
+    /// What was read of those with private pages; not in every round.
+    pub(crate) contents: Vec<Contents>,
+}
+
+/// What private pages of a mapping hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Contents {
+    pub(crate) address: u64,
+    /// How many were read.
+    pub(crate) read: u32,
+    /// How many of those hold nothing but zeros.
+    pub(crate) zeros: u32,
 }
 
 impl<W: Write> Assembler<W> {
@@ -44,6 +56,10 @@ impl<W: Write> Assembler<W> {
             if let Some(kind) = event(mapping, round) {
                 self.write(origin, task, kind)?;
             }
+        }
+        for &Contents { address, read, zeros } in &round.contents {
+            let kind = EventKind::Present { address, kind: PresentKind::Read, pages: read, zeros };
+            self.write(origin, task, kind)?;
         }
         Ok(())
     }
@@ -84,7 +100,8 @@ mod tests {
             resident: 128,
             huge: 128,
         };
-        let round = |cpu_ns, cleared| AccessedRound { pid: 1, cpu_ns, cleared, mappings: vec![] };
+        let round =
+            |cpu_ns, cleared| AccessedRound { pid: 1, cpu_ns, cleared, mappings: vec![], contents: vec![] };
         let just_now = round(u64::MAX, Cleared::ForThis);
         assert_eq!(event(&mapping, &just_now), Some(wanted));
         assert_eq!(event(&Mapping { resident_kib: 60, ..mapping.clone() }, &just_now), None);

@@ -99,7 +99,7 @@ impl<W: Write> Assembler<W> {
             }
         }
         for PresentRun { address, pages, kind } in space.present.iter().copied() {
-            self.write(origin, task, EventKind::Present { address, kind, pages })?;
+            self.write(origin, task, EventKind::Present { address, kind, pages, zeros: 0 })?;
         }
         Ok(())
     }

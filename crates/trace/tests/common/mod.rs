@@ -63,7 +63,7 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
 
 fn range_kind() -> impl Strategy<Value = EventKind> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>());
-    (0..16, numbers, 0..TASKS, 0..NAMES, 0usize..6).prop_map(
+    (0..16, numbers, 0..TASKS, 0..NAMES, 0usize..7).prop_map(
         |(kind, (a, b, c, d, e), task, name, present)| {
             let (address, file, flags) = (a, NameId(name), MapFlags(e));
             let (pages, first) = (c, d);
@@ -80,7 +80,7 @@ fn range_kind() -> impl Strategy<Value = EventKind> {
                 9 => EventKind::FileWrite { file, first, pages },
                 13 => EventKind::FileDrop { file, first, pages },
                 10 => EventKind::FileAdd { file, first, pages },
-                11 => EventKind::Present { address, kind: PresentKind::ALL[present], pages },
+                11 => EventKind::Present { address, kind: PresentKind::ALL[present], pages, zeros: e },
                 12 => EventKind::Cached { file, first, pages, cached: e },
                 14 => EventKind::AccessedSince {
                     address,

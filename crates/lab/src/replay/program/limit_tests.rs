@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use mm::vm::{Touch, Vpn};
+use mm::vm::{Touch, Vpn, ZeroPages};
 use mm::{Knob, Policy};
 use sim::Profile;
 
 use crate::measurements::{KnobOutcome, Run};
 use crate::program::{
-    Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram,
+    Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram, Walked,
+    WalkedFrom,
 };
 use crate::recorded::TaskRef;
 use crate::replay::parse_setting;
@@ -132,6 +133,25 @@ fn one_of_two_recordings_can_be_limited_alone() {
     let swapped: Vec<(&str, bool)> =
         run.cgroups.iter().map(|group| (group.name.as_str(), group.count("pswpout") > 0)).collect();
     assert_eq!(swapped, [("one", false), ("two.2", true)]);
+}
+
+#[test]
+fn what_holds_zeros_is_not_written_to_swap() {
+    let mut zeros = Program::clone(&program("one"));
+    zeros.tasks[0].walked = vec![WalkedFrom { step: 0, look: 0 }];
+    zeros.walked = vec![Walked::default()];
+    zeros.looked_at = vec![vec![]];
+    zeros.zeros = vec![vec![ZeroPages { start: Vpn(HEAP), pages: PAGES, share: 1 << 15 }]];
+    let limits = [(Knob::TransparentHugepage, 0), (Knob::MemoryMax, 4 * MIB), (Knob::ZramDisksize, 64 * MIB)];
+    let half = run_of(&Source::Program(Arc::new(zeros)), &Variant::from(limits.to_vec()));
+    let (zeros, written) = (half.counter("swpout_zero"), half.counter("pswpout"));
+    assert!(zeros + written > 1024 && zeros.abs_diff(written) < (zeros + written) / 5, "{zeros} {written}");
+    assert_eq!(half.cgroups[0].count("swpout_zero"), zeros);
+    let told = |run: &Run, what: &str| run.notes.iter().any(|note| note.contains(what));
+    assert!(told(&half, "of the pages that went to swap hold nothing but zeros"), "{:?}", half.notes);
+    let all = run(&limits[1..]);
+    assert_eq!(all.counter("swpout_zero"), 0);
+    assert!(told(&all, "no page that went to swap is taken to hold"), "{:?}", all.notes);
 }
 
 #[test]

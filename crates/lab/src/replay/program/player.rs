@@ -122,8 +122,13 @@ impl Player {
         look.map_or(&[], |look| &self.copy.play.program.looked_at[look])
     }
 
-    /// The process goes on using its pages as the next look finds it; `before` is what the last one found in the same address space.
+    /// The process goes on using its pages as the next look finds it, and they hold what it found; `before` is what the last one found in the same address space.
     fn follow(&self, task: &TaskProgram, before: &[LookedAt]) {
+        let look = task.walked.get(self.looks).map(|from| from.look as usize);
+        let zeros = look.and_then(|look| self.copy.play.program.zeros.get(look));
+        if let Some(zeros) = zeros.filter(|zeros| !zeros.is_empty()) {
+            self.process.space.say_zeros(self.copy.stage().machine(), zeros);
+        }
         if let Some(uses) = self.process.uses() {
             uses.borrow_mut().follow(self.found(task, self.looks), before);
         }

@@ -186,6 +186,19 @@ pub enum WriteUseRule {
 const WRITE_USE: &[Since<WriteUseRule>] =
     &[Since(v(2, 6), WriteUseRule::Counts, ""), Since(v(4, 7), WriteUseRule::DoesNot, "bbddabe2e436")];
 
+/// What becomes of pages of zeros that go to swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapZeroRule {
+    /// They are written like others.
+    Written,
+    /// It is noted of their slots, and nothing is written or read.
+    Noted,
+}
+
+/// Counted since as `swpout_zero` and `swpin_zero`, and not as `pswpout` and `pswpin` any more (measured on 6.18).
+const SWAP_ZERO: &[Since<SwapZeroRule>] =
+    &[Since(v(2, 6), SwapZeroRule::Written, ""), Since(v(6, 12), SwapZeroRule::Noted, "0ca0c24e3211")];
+
 /// How old the figures of groups are that reclaim goes by: sizes of lists, refaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupStatRule {
@@ -240,6 +253,7 @@ pub struct ReclaimRules {
     pub congestion: CongestionRule,
     pub workingset: WorkingsetRule,
     pub write_use: WriteUseRule,
+    pub swap_zero: SwapZeroRule,
     pub group_stat: GroupStatRule,
     pub shadow_node: ShadowNodeRule,
     pub group_count: GroupCountRule,
@@ -262,6 +276,7 @@ impl ReclaimRules {
             congestion: at(CONGESTION, version),
             workingset: at(WORKINGSET, version),
             write_use: at(WRITE_USE, version),
+            swap_zero: at(SWAP_ZERO, version),
             group_stat: at(GROUP_STAT, version),
             shadow_node: at(SHADOW_NODE, version),
             group_count: at(GROUP_COUNT, version),
@@ -285,6 +300,7 @@ impl ReclaimRules {
             congestion,
             workingset,
             write_use,
+            swap_zero,
             group_stat,
             shadow_node,
             group_count,
@@ -304,6 +320,8 @@ impl ReclaimRules {
         to.add(shadows, WORKINGSET, workingset, other.workingset);
         let writes = Of("write-use", BOTH, "whether write calls make pages of files active");
         to.add(writes, WRITE_USE, write_use, other.write_use);
+        let zeros = Of("swap-zero", BOTH, "whether pages of zeros are written to swap");
+        to.add(zeros, SWAP_ZERO, swap_zero, other.swap_zero);
         let stat = Of("group-stat", BOTH, "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
         let nodes = Of("shadow-node", BOTH, "how many nodes of shadows a group may have");

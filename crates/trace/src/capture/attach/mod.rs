@@ -5,8 +5,8 @@
 
 mod cached;
 mod maps;
-mod present;
-mod zeros;
+pub(super) mod present;
+pub(super) mod zeros;
 
 use std::fs;
 

@@ -55,7 +55,7 @@ struct Region {
 }
 
 /// What is present of `maps`.
-pub(super) fn of(pid: u32, maps: &[AttachedMap]) -> io::Result<Vec<PresentRun>> {
+pub(in crate::capture) fn of(pid: u32, maps: &[AttachedMap]) -> io::Result<Vec<PresentRun>> {
     let file = File::open(format!("/proc/{pid}/pagemap"))?;
     match scan_all(&file, maps) {
         Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => walk_all(&file, maps),
