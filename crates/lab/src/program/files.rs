@@ -18,8 +18,8 @@ pub struct RecordedFile {
     pub before: Vec<(u32, u32)>,
     /// Its pages, as far as any of them was seen: it may be longer.
     pub pages: u32,
-    /// Pages that its device reads ahead at most.
-    pub read_ahead: u32,
+    /// Pages that its device reads ahead at most, where that is known.
+    pub read_ahead: Option<u32>,
 }
 
 /// The files seen so far.

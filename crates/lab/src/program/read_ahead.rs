@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use mm::ids::PAGE_SIZE;
 
-/// Pages that a device reads ahead at most of which nothing is known: 128 KiB (`VM_READAHEAD_PAGES`).
-const DEFAULT_READ_AHEAD: u32 = 32;
-
 /// Where the settings are that say so, before the device's numbers and after them.
 const BEFORE: &str = "/sys/class/bdi/";
 const AFTER: &str = "/read_ahead_kb";
@@ -37,18 +34,19 @@ impl ReadAhead {
         let known = settings.iter().filter_map(|(path, text)| {
             let device = Device::parse(path.strip_prefix(BEFORE)?.strip_suffix(AFTER)?)?;
             let kib: u64 = text.trim().parse().ok()?;
-            Some((device, (kib * 1024 / PAGE_SIZE).min(MOST) as u32))
+            Some((device, (kib / (PAGE_SIZE / 1024)).min(MOST) as u32))
         });
         Self(known.collect())
     }
 
-    /// Pages that the device reads ahead on which the file of this name is. A partition reads as its disk does, which is the device
-    /// that is numbered next before it.
-    pub(super) fn pages_of(&self, name: &str) -> u32 {
-        let device = name.rsplit_once(':').map_or("", |(device, _)| device);
-        let Some(device) = Device::parse(device) else { return DEFAULT_READ_AHEAD };
+    /// Pages that the device reads ahead on which the file of this name is, if that is known. A partition reads as its disk does, which is
+    /// the device that is numbered next before it.
+    pub(super) fn pages_of(&self, name: &str) -> Option<u32> {
+        // A path may come behind, with whatever in it.
+        let (device, _) = name.split(' ').next()?.rsplit_once(':')?;
+        let device = Device::parse(device)?;
         let disk = self.0.range(..=device).next_back().filter(|(disk, _)| disk.major == device.major);
-        disk.map_or(DEFAULT_READ_AHEAD, |(_, pages)| *pages)
+        disk.map(|(_, pages)| *pages)
     }
 }
 
@@ -62,9 +60,11 @@ mod tests {
             |device: &str, kib: &str| (format!("/sys/class/bdi/{device}/read_ahead_kb"), kib.to_owned());
         let settings =
             [setting("8:0", "4096\n"), setting("8:16", "0"), setting("0:40", "64"), setting("7:0", "?")];
-        let known = ReadAhead::of(&settings.into());
-        let pages = ["8:0:1", "8:3:77", "8:17:2", "9:0:1", "0:40:9", "7:0:1", "shared memory", "7"];
-        let read = pages.map(|name| known.pages_of(name));
-        assert_eq!(read, [1024, 1024, 0, 32, 16, 32, 32, 32]);
+        let most = setting("1:0", &u64::MAX.to_string());
+        let known = ReadAhead::of(&settings.into_iter().chain([most]).collect());
+        let read = ["8:0:1", "8:3:77", "8:17:2", "0:40:9", "1:0:3"].map(|name| known.pages_of(name));
+        assert_eq!(read, [1024, 1024, 0, 16, MOST as u32].map(Some));
+        assert_eq!(known.pages_of("8:1:7 /lib/a:b c:d"), Some(1024), "whatever its path");
+        assert_eq!(["9:0:1", "7:0:1", "shared memory", "7", ""].map(|name| known.pages_of(name)), [None; 5]);
     }
 }

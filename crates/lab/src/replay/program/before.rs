@@ -31,7 +31,9 @@ fn open(stage: &Stage, recorded: &RecordedFile) -> Arc<File<SimMachine>> {
     let file = stage.mm.files().new_file(recorded.kind);
     if recorded.kind == FileKind::Disk {
         file.set_len(recorded.pages);
-        file.set_read_ahead(recorded.read_ahead);
+        if let Some(pages) = recorded.read_ahead {
+            file.set_read_ahead(pages);
+        }
     }
     file
 }

@@ -121,7 +121,7 @@ mod tests {
             kind: FileKind::Disk,
             before: vec![],
             pages: 450,
-            read_ahead,
+            read_ahead: Some(read_ahead),
         };
         let program = Program {
             tasks: vec![task],
