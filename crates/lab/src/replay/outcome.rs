@@ -116,7 +116,8 @@ fn about_zeros(run: &Run, source: &Source) -> Option<String> {
     let (zeros, written) = (run.counter("swpout_zero"), run.counter("pswpout"));
     let were_read = source.programs().iter().any(|program| program.zeros.iter().any(|read| !read.is_empty()));
     match (zeros + written, were_read) {
-        (0, _) => None,
+        // Of what was read some may be zeros: kernels before 6.12 write them like others.
+        (0, _) | (_, true) if zeros == 0 => None,
         (all, true) => Some(format!(
             "{:.0} % of the pages that went to swap hold nothing but zeros and are not written, as of those that were read when this was \
              recorded",

@@ -143,12 +143,17 @@ fn what_holds_zeros_is_not_written_to_swap() {
     zeros.looked_at = vec![vec![]];
     zeros.zeros = vec![vec![ZeroPages { start: Vpn(HEAP), pages: PAGES, share: 1 << 15 }]];
     let limits = [(Knob::TransparentHugepage, 0), (Knob::MemoryMax, 4 * MIB), (Knob::ZramDisksize, 64 * MIB)];
-    let half = run_of(&Source::Program(Arc::new(zeros)), &Variant::from(limits.to_vec()));
+    let half_zeros = Source::Program(Arc::new(zeros));
+    let half = run_of(&half_zeros, &Variant::from(limits.to_vec()));
     let (zeros, written) = (half.counter("swpout_zero"), half.counter("pswpout"));
     assert!(zeros + written > 1024 && zeros.abs_diff(written) < (zeros + written) / 5, "{zeros} {written}");
     assert_eq!(half.cgroups[0].count("swpout_zero"), zeros);
     let told = |run: &Run, what: &str| run.notes.iter().any(|note| note.contains(what));
     assert!(told(&half, "of the pages that went to swap hold nothing but zeros"), "{:?}", half.notes);
+    let older = Plan { policy: Policy::parse("linux-6.6").unwrap(), ..plan() };
+    let older = replay(&half_zeros, &older, &Variant::from(limits.to_vec())).unwrap();
+    assert!(older.counter("pswpout") > 1024 && older.counter("swpout_zero") == 0);
+    assert!(!told(&older, "nothing but zeros"), "they are written: {:?}", older.notes);
     let all = run(&limits[1..]);
     assert_eq!(all.counter("swpout_zero"), 0);
     assert!(told(&all, "no page that went to swap is taken to hold"), "{:?}", all.notes);

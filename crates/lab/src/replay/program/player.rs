@@ -116,17 +116,20 @@ impl Player {
         }
     }
 
-    /// What a look of the task's, by its number, found.
-    fn found(&self, task: &TaskProgram, number: usize) -> &[LookedAt] {
-        let look = task.walked.get(number).map(|from| from.look as usize);
-        look.map_or(&[], |look| &self.copy.play.program.looked_at[look])
+    /// What a look of the task's, by its number, found of `all` looks.
+    fn of_look<'a, T>(task: &TaskProgram, number: usize, all: &'a [Vec<T>]) -> &'a [T] {
+        task.walked.get(number).and_then(|from| all.get(from.look as usize)).map_or(&[], Vec::as_slice)
     }
 
-    /// The process goes on using its pages as the next look finds it, and they hold what it found; `before` is what the last one found in the same address space.
+    fn found(&self, task: &TaskProgram, number: usize) -> &[LookedAt] {
+        Self::of_look(task, number, &self.copy.play.program.looked_at)
+    }
+
+    /// The process goes on using its pages as the next look finds it, and they hold what it found; `before` is what the last one found in
+    /// the same address space.
     fn follow(&self, task: &TaskProgram, before: &[LookedAt]) {
-        let look = task.walked.get(self.looks).map(|from| from.look as usize);
-        let zeros = look.and_then(|look| self.copy.play.program.zeros.get(look));
-        if let Some(zeros) = zeros.filter(|zeros| !zeros.is_empty()) {
+        let zeros = Self::of_look(task, self.looks, &self.copy.play.program.zeros);
+        if !zeros.is_empty() {
             self.process.space.say_zeros(self.copy.stage().machine(), zeros);
         }
         if let Some(uses) = self.process.uses() {
