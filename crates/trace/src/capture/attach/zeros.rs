@@ -44,7 +44,7 @@ fn find(memory: &File, run: PresentRun, found: &mut Vec<PresentRun>) -> io::Resu
     Ok(())
 }
 
-/// Whether `page` holds nothing else.
+/// Whether `page` holds zeros alone.
 pub(in crate::capture) fn is_zero(page: &[u8]) -> bool {
     page.chunks(64).all(|line| line.iter().fold(0, |all, byte| all | byte) == 0)
 }
