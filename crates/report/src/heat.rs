@@ -29,9 +29,10 @@ pub fn text(style: Style, of: &Heat) -> String {
 /// What it cost a recording to look at what is accessed again.
 pub fn cost(of: &AccessedCost) -> String {
     format!(
-        "looked {} at what is accessed again: {} of the recorder's time, {} of the program's for {}, address spaces locked for {} \
+        "looked {}{} at what is accessed again: {} of the recorder's time, {} of the program's for {}, address spaces locked for {} \
          at most (--accesses off leaves it out)",
         plural(u64::from(of.rounds), "time"),
+        if of.by_page { " page by page" } else { "" },
         duration(of.own_ns as f64),
         duration(of.walks_ns() as f64),
         plural(of.accessed_pages, "page"),

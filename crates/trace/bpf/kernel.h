@@ -38,6 +38,7 @@ struct inode {
 struct file {
 	struct inode *f_inode;
 	s64 f_pos;
+	void *private_data;
 } FROM_KERNEL;
 
 struct fdtable {
@@ -47,6 +48,10 @@ struct fdtable {
 
 struct files_struct {
 	struct fdtable *fdt;
+} FROM_KERNEL;
+
+struct mm_struct {
+	u64 *pgd;
 } FROM_KERNEL;
 
 struct task_struct {

@@ -8,6 +8,7 @@
  */
 #include "helpers.h"
 #include "kernel.h"
+#include "files.h"
 #include "filter.h"
 #include "ring.h"
 
@@ -498,20 +499,6 @@ INLINE int writes(u64 call)
 /* Of a file's mode: its type, and the type of those that hold bytes. Devices lie on a tmpfs too. */
 #define MODE_TYPE 0170000
 #define MODE_REGULAR 0100000
-
-/* Reads a field of a structure that a number is the address of. */
-#define READ_FIELD(to, address, type, field) read_kernel(&(to), sizeof(to), &((type *)(address))->field)
-
-/* The file behind a descriptor of the current task, if there is one. */
-INLINE u64 file_behind(u32 descriptor)
-{
-	struct fdtable *table = current_task()->files->fdt;
-	u64 file = 0;
-
-	if (descriptor < table->max_fds)
-		read_kernel(&file, sizeof(file), (void *)table->fd + descriptor * sizeof(file));
-	return file;
-}
 
 /*
  * Pages of files in memory (tmpfs, memfd) come into being without an event: what wrote to one stands for it. Calls that write

@@ -127,8 +127,12 @@ pub struct AccessedCost {
     pub own_ns: u64,
     /// The longest that the lock of an address space was held against faults and mmap, ns.
     pub held_ns_max: u64,
-    /// Pages that got their bit back in the time before the look, each by a walk of the page tables that writes to them.
+    /// Pages that got their bit back in the time before the look (where it is known which, before the next clearing), each by a walk of the
+    /// page tables that writes to them.
     pub accessed_pages: u64,
+    /// Whether it is known which pages these were, from page tables, and not only how many of each mapping.
+    #[serde(default)]
+    pub by_page: bool,
 }
 
 /// What a command and its descendants used from start to end, as wait4(2) says; of a process that was recorded while it ran,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use freehold_trace::{
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
-const OBJECT: &str = "recorder.bpf.o";
+const OBJECTS: [&str; 2] = ["accessed.bpf.o", "recorder.bpf.o"];
 /// One recording at a time: whoever else runs decides whose time frees fall on that were put off.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -270,13 +270,14 @@ fn the_committed_object_is_made_of_the_sources() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/bpf");
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let made: PathBuf = folder.path().join(OBJECT);
-    let result = Command::new(script).arg(&made).output().unwrap();
+    let result = Command::new(script).arg(folder.path()).output().unwrap();
     if result.status.code() == Some(2) {
         return eprintln!("skipped: {}", String::from_utf8_lossy(&result.stderr).trim_end());
     }
     assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
     let read = |path: &Path| std::fs::read(path).unwrap();
-    let is_same = read(&made) == read(&Path::new(FOLDER).join(OBJECT));
-    assert!(is_same, "the sources have changed since recorder.bpf.o was made of them: run `make bpf`");
+    for object in OBJECTS {
+        let is_same = read(&folder.path().join(object)) == read(&Path::new(FOLDER).join(object));
+        assert!(is_same, "the sources have changed since {object} was made of them: run `make bpf`");
+    }
 }

@@ -133,12 +133,13 @@ fn recorded() -> Value {
         &["events", "bytes", "lost", "skipped", "left_out", "unreadable", "tasks", "duration_ns"],
         &count(),
     );
-    let cost = object(&all_of(&["rounds", "own_ns", "held_ns_max", "accessed_pages"], &count()));
+    let mut cost = all_of(&["rounds", "own_ns", "held_ns_max", "accessed_pages"], &count());
+    cost.push(("by_page", truth()));
     keys.extend([
         ("via", text()),
         // Its steps are a recording's, docs/recording-format.md.
         ("sampled", maybe(&json!({ "type": "object" }))),
-        ("accessed", maybe(&cost)),
+        ("accessed", maybe(&object(&cost))),
         ("cost_ns_per_event", maybe(&number())),
         ("exit_status", maybe(&json!({ "type": "integer" }))),
         ("interrupted", truth()),

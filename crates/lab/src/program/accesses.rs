@@ -10,6 +10,8 @@ use mm::vm::{Vpn, ZeroPages};
 use trace::EventKind;
 
 use super::track::Track;
+use super::used::{OpenPeriod, UsedPeriod};
+use super::windows::Windows;
 
 /// Shares above this say no more: the pages that have no bit are too few to be counted.
 const SHARE_MAX: f64 = 0.98;
@@ -64,6 +66,22 @@ pub(super) struct Looks {
     last: Option<(u64, usize)>,
     /// Of address spaces: what was used since they were looked at before, which goes with the look that follows.
     since: BTreeMap<usize, Vec<LookedAt>>,
+    /// Of address spaces that are looked at page by page: what was found since their bits were cleared.
+    open: BTreeMap<usize, Open>,
+    /// Of these, their last look.
+    last_of: BTreeMap<usize, usize>,
+    /// Which pages were used, by look.
+    used: Vec<UsedPeriod>,
+}
+
+/// What was found since bits were cleared.
+#[derive(Debug, Default)]
+struct Open {
+    sum: Sum,
+    moment: Vec<LookedAt>,
+    since: Vec<LookedAt>,
+    zeros: Vec<ZeroPages>,
+    period: OpenPeriod,
 }
 
 /// What all looks have found: by look, and where a look tells of mappings, by mapping.
@@ -73,6 +91,8 @@ pub(super) struct LooksFound {
     pub(super) looked_at: Vec<Vec<LookedAt>>,
     /// What private pages held; empty of looks that read none.
     pub(super) zeros: Vec<Vec<ZeroPages>>,
+    /// Which pages were used.
+    pub(super) used: Vec<UsedPeriod>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +101,25 @@ struct Sum {
     resident: u64,
     /// Whether some of it stood in huge pages, whose bit says little.
     has_huge: bool,
+}
+
+impl Sum {
+    /// Of so many pages that were accessed, of those resident.
+    fn of((accessed, resident): (u32, u32), cpu_ns: u32, huge: u32) -> Self {
+        let walks = if cpu_ns > 0 && resident > 0 {
+            let share = f64::from(accessed) / f64::from(resident);
+            f64::from(resident) * walks_of_a_page(share, f64::from(cpu_ns)) * 1e9
+        } else {
+            0.0
+        };
+        Self { per_second: walks, resident: resident.into(), has_huge: huge > 0 }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.per_second += other.per_second;
+        self.resident += other.resident;
+        self.has_huge |= other.has_huge;
+    }
 }
 
 impl Looks {
@@ -96,41 +135,105 @@ impl Looks {
             let (accessed, resident, cpu_ns) = (accessed.into(), resident.into(), cpu_ns.into());
             first.map(|first| LookedAt { first, pages, accessed, resident, cpu_ns, since_before: false })
         };
-        let (accessed, pages, cpu_ns, resident, huge) = match *kind {
+        let found = match *kind {
             EventKind::Accessed { pages, accessed, cpu_ns, resident, huge, .. } => {
-                (accessed, pages, cpu_ns, resident, huge)
+                let sum = Sum::of((accessed, resident), cpu_ns, huge);
+                (sum, counted(accessed, pages, cpu_ns, resident))
             }
             EventKind::AccessedSince { pages, accessed, cpu_ns, resident, .. } => {
                 let counted = counted(accessed, pages, cpu_ns, resident);
                 let since = counted.map(|counted| LookedAt { since_before: true, ..counted });
-                return self.since.entry(space).or_default().extend(since);
+                let open = self.open.get_mut(&space).map(|open| &mut open.since);
+                open.unwrap_or_else(|| self.since.entry(space).or_default()).extend(since);
+                return;
             }
             _ => return,
         };
+        if let Some(open) = self.open.get_mut(&space) {
+            open.sum.add(found.0);
+            open.moment.extend(found.1);
+            return;
+        }
         if self.last != Some((time, space)) {
             self.last = Some((time, space));
-            let look = self.found.len() as u32;
-            self.found.push(Sum::default());
-            self.mappings.push(self.since.remove(&space).unwrap_or_default());
-            self.zeros.push(vec![]);
+            let mappings = self.since.remove(&space).unwrap_or_default();
+            let look = self.push(Open { moment: mappings, ..Open::default() }, 0);
             tracks.iter_mut().filter(|track| track.space == Some(space)).for_each(|track| track.look(look));
         }
         let (Some(sum), Some(mappings)) = (self.found.last_mut(), self.mappings.last_mut()) else { return };
-        mappings.extend(counted(accessed, pages, cpu_ns, resident));
-        sum.resident += u64::from(resident);
-        sum.has_huge |= huge > 0;
-        if cpu_ns > 0 && resident > 0 {
-            let share = f64::from(accessed) / f64::from(resident);
-            sum.per_second += f64::from(resident) * walks_of_a_page(share, f64::from(cpu_ns)) * 1e9;
+        sum.add(found.0);
+        mappings.extend(found.1);
+    }
+
+    /// The number of a look that has found this.
+    fn push(&mut self, mut open: Open, own_ns: u64) -> u32 {
+        self.found.push(open.sum);
+        open.since.append(&mut open.moment);
+        self.mappings.push(open.since);
+        self.zeros.push(open.zeros);
+        self.used.push(open.period.end(own_ns));
+        self.found.len() as u32 - 1
+    }
+
+    /// The bits of address space `space` were cleared at `time`. What was found since they were cleared before is a look, which holds until
+    /// now; the first holds what the next one finds.
+    pub(super) fn cleared(&mut self, time: u64, space: usize, tracks: &mut [Track]) {
+        let open = self.open.insert(space, Open::default());
+        self.end(open.unwrap_or_default(), (time, space), tracks);
+    }
+
+    fn end(&mut self, mut open: Open, (time, space): (u64, usize), tracks: &mut [Track]) {
+        let own = |track: &&mut Track| track.space == Some(space);
+        let own_ns = tracks.iter_mut().filter(own).map(|track| track.divide(time)).sum();
+        let before = self.last_of.get(&space).copied();
+        if let Some(before) = before.filter(|_| open.moment.is_empty()) {
+            // It ended before there was a moment that tells something.
+            open.sum = self.found[before];
+            open.moment = self.mappings[before].iter().filter(|found| !found.since_before).copied().collect();
+        }
+        let (sum, moment) = (open.sum, open.moment.clone());
+        let look = self.push(open, own_ns);
+        if let Some(first) = before.filter(|before| self.mappings[*before].is_empty()) {
+            (self.found[first], self.mappings[first]) = (sum, moment);
+        }
+        self.last_of.insert(space, look as usize);
+        tracks.iter_mut().filter(own).for_each(|track| track.look(look));
+    }
+
+    /// Address space `space` was looked at page by page, so many µs after its bits were cleared, of which it had a CPU for `cpu_us`.
+    pub(super) fn looked(&mut self, space: usize, (passed_us, cpu_us): (u32, u32)) {
+        if let Some(open) = self.open.get_mut(&space) {
+            open.period.look(passed_us, cpu_us);
+        }
+    }
+
+    /// That look has found these bits, of the 64 pages from `address` on.
+    pub(super) fn used(&mut self, space: usize, windows: &Windows, (address, bits): (u64, u64)) {
+        if let Some(open) = self.open.get_mut(&space) {
+            open.period.used(windows, address, bits);
+        }
+    }
+
+    /// The recording ends at `time`, and with it all that was looked at.
+    pub(super) fn end_all(&mut self, time: u64, tracks: &mut [Track]) {
+        for (space, open) in std::mem::take(&mut self.open) {
+            if !open.period.is_empty() {
+                self.end(open, (time, space), tracks);
+            }
         }
     }
 
     /// With the last look, so many pages of the mapping whose first page is `first` were read.
     pub(super) fn read(&mut self, at: (u64, usize), first: Option<Vpn>, (read, zeros): (u32, u32)) {
-        if self.last != Some(at) {
+        let (mappings, known) = if let Some(open) = self.open.get_mut(&at.1) {
+            (&open.moment, &mut open.zeros)
+        } else if let (true, Some(mappings), Some(known)) =
+            (self.last == Some(at), self.mappings.last(), self.zeros.last_mut())
+        {
+            (mappings, known)
+        } else {
             return;
-        }
-        let (Some(mappings), Some(known)) = (self.mappings.last(), self.zeros.last_mut()) else { return };
+        };
         let mapping = mappings.iter().find(|mapping| Some(mapping.first) == first);
         let share = u64::from(zeros.min(read)) << 16;
         if let (Some(mapping), Some(share)) = (mapping, share.checked_div(read.into())) {
@@ -145,7 +248,7 @@ impl Looks {
             resident: sum.resident,
         };
         let walked = self.found.into_iter().map(walked).collect();
-        LooksFound { walked, looked_at: self.mappings, zeros: self.zeros }
+        LooksFound { walked, looked_at: self.mappings, zeros: self.zeros, used: self.used }
     }
 }
 
@@ -210,7 +313,7 @@ mod tests {
         looks.add((9, 0), &mut [], (&since, Some(Vpn(7))));
         looks.add((9, 0), &mut [], (&found(1000, 0), Some(Vpn(8))));
         looks.add((9, 1), &mut [], (&found(1000, 512), Some(Vpn(9))));
-        let LooksFound { walked: found, looked_at, zeros } = looks.finish();
+        let LooksFound { walked: found, looked_at, zeros, .. } = looks.finish();
         let quarter = ZeroPages { start: Vpn(7), pages: 2000, share: 16_384 };
         assert_eq!(zeros, [vec![quarter], vec![], vec![]]);
         let first = LookedAt {

@@ -82,6 +82,8 @@ pub(super) struct Builder {
     heat: HeatMaps,
     /// When the first event was.
     begun: Option<u64>,
+    /// When the last one was.
+    last: u64,
 }
 
 impl Builder {
@@ -101,6 +103,7 @@ impl Builder {
             looks: Looks::default(),
             heat: HeatMaps::default(),
             begun: None,
+            last: 0,
         }
     }
 
@@ -109,6 +112,7 @@ impl Builder {
         let Event { time, task, kind, cpu } = event;
         let (time, task) = (time.0, task.0 as usize);
         self.begun.get_or_insert(time);
+        self.last = time;
         if let EventKind::Lost { count } = kind {
             *self.program.omissions.entry("lost_events").or_default() += count;
             return;
@@ -144,6 +148,32 @@ impl Builder {
         };
         self.heat.add((time, space), kind, name);
         self.looks.add((time, space), &mut self.tracks, (kind, layout.windows.known(address)));
+    }
+
+    /// Something was found in the task's address space, when the recording began or later.
+    fn found(&mut self, time: u64, task: usize, (address, kind): (u64, PresentKind), counts: (u32, u32)) {
+        let (pages, more) = counts;
+        match kind {
+            PresentKind::Read => self.read(time, task, address, counts),
+            PresentKind::Looked => self.looked_by_page(time, task, counts),
+            PresentKind::Used => self.used(task, address, u64::from(more) << 32 | u64::from(pages)),
+            _ => self.present(task, address, kind, pages),
+        }
+    }
+
+    /// Of 64 pages from `address` on, those were used whose bits are set.
+    fn used(&mut self, task: usize, address: u64, bits: u64) {
+        let Some(space) = self.tracks[task].space else { return };
+        self.looks.used(space, &self.layouts[space].windows, (address, bits));
+    }
+
+    /// Accessed bits were looked at page by page, so many µs after they were cleared, or cleared.
+    fn looked_by_page(&mut self, time: u64, task: usize, us: (u32, u32)) {
+        let Some(space) = self.tracks[task].space else { return };
+        match us {
+            (0, 0) => self.looks.cleared(time, space, &mut self.tracks),
+            us => self.looks.looked(space, us),
+        }
     }
 
     /// Private pages of the mapping at `address` were read: how many, and how many of these hold zeros.
@@ -210,10 +240,9 @@ impl Builder {
             EventKind::Accessed { address, .. } | EventKind::AccessedSince { address, .. } => {
                 self.looked_at(time, task, (address, kind));
             }
-            EventKind::Present { address, kind: PresentKind::Read, pages, zeros } => {
-                self.read(time, task, address, (pages, zeros));
+            EventKind::Present { address, kind, pages, zeros } => {
+                self.found(time, task, (address, kind), (pages, zeros));
             }
-            EventKind::Present { address, kind, pages, .. } => self.present(task, address, kind, pages),
             EventKind::Advise { advice: EventKind::FORBID_HUGE_PAGES, .. } => {
                 self.happens(time, task);
                 self.call(task, Call::ForbidHuge);
@@ -439,6 +468,7 @@ impl Builder {
         for task in 0..self.tracks.len() {
             self.cut_now(task);
         }
+        self.looks.end_all(self.last, &mut self.tracks);
         for track in self.tracks {
             let Some(place) = track.place else { continue };
             // Who was there already, or was started by the recorder, begins with nothing mapped.
@@ -448,10 +478,11 @@ impl Builder {
             });
             self.program.tasks[place.0 as usize] = TaskProgram { begins, ..track.finish() };
         }
-        let LooksFound { walked, looked_at, zeros } = self.looks.finish();
+        let LooksFound { walked, looked_at, zeros, used } = self.looks.finish();
         self.program.walked = walked;
         self.program.looked_at = looked_at;
         self.program.zeros = zeros;
+        self.program.used = used;
         self.program.heat = self.heat.finish(&self.program.name, self.begun.unwrap_or(0));
         self.program.files = self.files.finish();
         self.program

@@ -93,6 +93,13 @@ impl Clock {
         self.place = Place::Running(time);
     }
 
+    /// If it runs, it still does at `time`.
+    pub(super) fn pass(&mut self, time: u64) {
+        if let Place::Running(_) = self.place {
+            self.advance(time);
+        }
+    }
+
     /// A call returns at `time` that took `took` ns, all of them the kernel's.
     pub(super) fn called(&mut self, time: u64, took: u64) {
         if let Place::Running(since) | Place::Before(since) = self.place {
@@ -158,6 +165,18 @@ mod tests {
         assert_eq!(clock.take_own(), 1_000, "the kernel had all of the 300");
         clock.advance(4_300);
         assert_eq!(clock.take_own(), 1_600, "and 400 of these 2000");
+    }
+
+    #[test]
+    fn time_passes_for_who_runs() {
+        let mut clock = Clock::default();
+        clock.pass(500);
+        clock.enter(1_000);
+        clock.pass(1_700);
+        assert_eq!(clock.take_own(), 700);
+        clock.sleep(2_000);
+        clock.pass(9_000);
+        assert_eq!((clock.take_own(), clock.wake(9_500)), (300, Some(7_500)));
     }
 
     #[test]

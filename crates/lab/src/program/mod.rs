@@ -40,6 +40,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod track;
+mod used;
 mod waits;
 mod windows;
 
@@ -54,3 +55,4 @@ pub use steps::{
     SignalId, Step, TaskProgram,
 };
 pub use surroundings::Surroundings;
+pub use used::{UsedLook, UsedPeriod};

@@ -11,6 +11,7 @@ use super::counts::Counted;
 use super::files::RecordedFile;
 use super::said::{SaidPolicy, WhatIsThere};
 use super::surroundings::Surroundings;
+use super::used::UsedPeriod;
 use crate::measurements::HeatMap;
 use crate::reach::Brings;
 use crate::recorded::TaskRef;
@@ -244,6 +245,8 @@ pub struct Program {
     pub looked_at: Vec<Vec<LookedAt>>,
     /// What private pages held then, by mapping; empty of looks that read none.
     pub zeros: Vec<Vec<ZeroPages>>,
+    /// Which pages were used until then, and when; empty of looks that did not tell pages apart.
+    pub used: Vec<UsedPeriod>,
     /// The same as a map of each address space, to be shown.
     pub heat: Vec<HeatMap>,
     /// The TLB of the machine that it was recorded on: the tasks' own time has its walks in it.
@@ -260,6 +263,13 @@ pub struct Program {
     pub omissions: BTreeMap<&'static str, u64>,
     /// What is wrong with the recording's file.
     pub damage: Option<String>,
+}
+
+impl Program {
+    /// Whether looks at accessed bits told which pages were used.
+    pub fn tells_pages_apart(&self) -> bool {
+        self.used.iter().any(|period| !period.looks.is_empty())
+    }
 }
 
 /// Huge pages that were there before: which small pages of them were touched is not known.

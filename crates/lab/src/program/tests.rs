@@ -6,7 +6,7 @@ use trace::{Event, EventKind, MapFlags, NameId, PolicyMode, PresentKind, SwitchS
 
 use super::build::Builder;
 use super::steps::{Before, Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, SignalId};
-use super::{KernelCosts, SaidPolicy, TaskProgram, WhatIsThere};
+use super::{KernelCosts, SaidPolicy, TaskProgram, UsedPeriod, WhatIsThere};
 use crate::recorded::TaskRef;
 
 const SHELL: u32 = 0;
@@ -494,4 +494,45 @@ fn what_is_said_of_memory_becomes_a_call_or_is_counted_by_name() {
         assert_eq!(omissions, [(name, 1)].into());
     }
     assert_eq!(of(advise(16, 0, 8)).1.len(), 0, "core dumps are of no interest");
+}
+
+#[test]
+fn looks_by_page_divide_a_long_time_into_periods() {
+    let looked = |us: (u32, u32)| EventKind::Present {
+        address: 0,
+        kind: PresentKind::Looked,
+        pages: us.0,
+        zeros: us.1,
+    };
+    let used = |address, bits| EventKind::Present { address, kind: PresentKind::Used, pages: bits, zeros: 0 };
+    let accessed =
+        EventKind::Accessed { address: HEAP, accessed: 1, pages: 8, cpu_ns: 500, resident: 2, huge: 0 };
+    let made = program(&[
+        (0, WORLD, EventKind::Switch { next: TaskId(SHELL), state: SwitchState::Sleeping }),
+        (1_000, SHELL, EventKind::Exec),
+        (2_000, SHELL, map(HEAP, 8, RW)),
+        (3_000, SHELL, fault(HEAP, WRITE)),
+        (50_000, SHELL, looked((0, 0))),
+        (60_000, SHELL, looked((10, 10))),
+        (60_000, SHELL, used(HEAP, 0b101)),
+        (60_000, SHELL, accessed),
+        (90_000, SHELL, looked((40, 40))),
+        (90_000, SHELL, used(HEAP + 0x3000, 1)),
+        (90_000, SHELL, looked((0, 0))),
+        (95_000, SHELL, looked((5, 4))),
+        (95_000, SHELL, used(HEAP, 1)),
+        (99_000, SHELL, fault(HEAP + 0x1000, WRITE)),
+    ]);
+    let TaskProgram { steps, walked, .. } = &made.tasks[0];
+    let own: Vec<u64> = walked.iter().map(|from| made.used[from.look as usize].own_ns).collect();
+    assert_eq!(walked.iter().map(|from| from.step).collect::<Vec<u32>>(), [0, 4, 5], "{steps:?}");
+    assert_eq!(own[1..], [40_000, 9_000], "what no event came in is divided, too");
+    let [first, period, last] = &made.used[..] else { panic!("{:?}", made.used) };
+    assert!(first.looks.is_empty());
+    let pages = |look: usize, of: &UsedPeriod| of.looks[look].pages.clone();
+    let range = |nth, pages| PageRange { start: heap_page().add(nth), pages };
+    assert_eq!(pages(0, period), [range(0, 1), range(2, 1)]);
+    assert_eq!(pages(1, period), [range(3, 1)]);
+    assert_eq!((period.cpu_ns(), last.cpu_ns(), pages(0, last)), (40_000, 4_000, vec![range(0, 1)]));
+    assert!(made.walked.iter().all(|walked| *walked == made.walked[1]), "what the one moment has found");
 }

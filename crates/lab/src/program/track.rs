@@ -128,6 +128,15 @@ impl Track {
         self.looked_at = self.program.steps.len() as u32;
     }
 
+    /// At `time` its own time so far becomes steps, if it runs: what comes later begins with a step of its own. Gives its own time since the
+    /// process was looked at last, ns.
+    pub(super) fn divide(&mut self, time: u64) -> u64 {
+        self.clock.pass(time);
+        self.push_own();
+        let since = self.program.steps.get(self.looked_at as usize..).unwrap_or_default();
+        since.iter().map(|step| u64::from(step.own_ns)).sum()
+    }
+
     /// A wait for the world.
     pub(super) fn push_wait(&mut self, slept: u64) {
         let is_known = self.place.is_some() || self.begins.is_some();

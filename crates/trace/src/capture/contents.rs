@@ -1,6 +1,7 @@
 //! What private pages hold, as far as swap asks: since 6.12 Linux notes of a page of zeros that it is one, and does not write it. Of each
 //! mapping some pages are read, at equal distances from a place that differs from time to time; none is brought in for that.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -11,6 +12,8 @@ use crate::heat::Mapping;
 use crate::stream::accessed::Contents;
 use crate::stream::attached::{AttachedMap, PresentRun};
 
+/// Of the rounds of a process, the first of so many reads pages too.
+const ROUNDS_TO_READ: u32 = 4;
 /// Pages that are read of a mapping.
 const READ: u64 = 64;
 /// A mapping with fewer pages resident is left out.
@@ -19,11 +22,36 @@ const FEW_PAGES: u64 = 256;
 const HEAD: usize = 128;
 const PAGE: usize = mm::ids::PAGE_SIZE as usize;
 
+/// Reads of private pages, from time to time.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Rounds of processes so far.
+    rounds_of: BTreeMap<u32, u32>,
+    turn: u64,
+}
+
+impl Reading {
+    /// There was a round of `pid`: what its private pages hold, if that is due.
+    pub(super) fn read(&mut self, pid: u32, mappings: &[Mapping]) -> Vec<Contents> {
+        let round = self.rounds_of.entry(pid).or_default();
+        let is_due = *round % ROUNDS_TO_READ == 0;
+        *round += 1;
+        self.turn += 1;
+        // Who may not be looked into is taken to hold no zeros.
+        if is_due { of(pid, mappings, self.turn).unwrap_or_default() } else { vec![] }
+    }
+
+    /// Forgets processes.
+    pub(super) fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
+        self.rounds_of.retain(|pid, _| is_there(*pid));
+    }
+}
+
 /// Looks into private pages of `mappings` of process `pid`; `turn` decides where. Mappings without such pages are left out.
 ///
 /// # Errors
 /// Whoever may not be looked into, or is gone.
-pub(super) fn of(pid: u32, mappings: &[Mapping], turn: u64) -> io::Result<Vec<Contents>> {
+fn of(pid: u32, mappings: &[Mapping], turn: u64) -> io::Result<Vec<Contents>> {
     let memory = File::open(format!("/proc/{pid}/mem"))?;
     let large = mappings.iter().filter(|mapping| mapping.resident_kib / 4 >= FEW_PAGES);
     let mut all = vec![];

@@ -142,6 +142,16 @@ pub(super) fn threads(pid: u32) -> Vec<u32> {
     numbers(Path::new(&format!("/proc/{pid}/task"))).collect()
 }
 
+/// The parent of a process; `None` of one that is gone.
+pub(super) fn parent(pid: u32) -> Option<u32> {
+    Some(parent_and_state(pid)?.0)
+}
+
+/// The last number that was given to a task.
+pub(super) fn newest() -> Option<u32> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().last()?.parse().ok()
+}
+
 /// From `PID (NAME) STATE PARENT …`; the name may hold anything, parentheses too.
 fn parent_and_state(pid: u32) -> Option<(u32, char)> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;

@@ -2,7 +2,7 @@
 
 mod budgeted;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -31,6 +31,7 @@ use crate::event::Absence;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
 use crate::meta::{AccessedCost, Keep, Meta, RecordingEnd, Usage};
+use crate::stream::accessed::AccessedRound;
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::attached::Attached;
 use crate::stream::record::{Layout, Origin};
@@ -301,6 +302,8 @@ struct Session<'a> {
     cgroup: Option<PathBuf>,
     /// Who looks at accessed bits; what that cost, once nobody does any more.
     accessed: Option<AccessSampler>,
+    /// What they have found that has not got its place among the events yet.
+    looks: VecDeque<AccessedRound>,
     accessed_cost: Option<AccessedCost>,
     budget: Option<Budget>,
     /// What was sampled away of page events before the start, while costs were measured.
@@ -346,6 +349,7 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         Ok(Self {
             accessed: sampler(options, child.as_ref().map(Child::id))?,
+            looks: VecDeque::new(),
             accessed_cost: None,
             budget,
             counted_before: events.counted(),
@@ -417,9 +421,15 @@ impl<'a> Session<'a> {
             feed.each(&bytes, |time, head, body| sorter.push(time, feed.cpu, head, body));
             self.drainer.recycle(bytes);
         }
-        let assembler = &mut self.assembler;
+        let (assembler, looks) = (&mut self.assembler, &mut self.looks);
+        looks.extend(self.accessed.as_ref().into_iter().flat_map(AccessSampler::rounds));
         self.sorter.release(round.horizon, |cpu, head, body| match Layout::OURS.parse(head, body) {
-            Some((origin, record)) => assembler.take(Origin { cpu, ..origin }, record),
+            Some((origin, record)) => {
+                while looks.front().is_some_and(|look| look.at_ns <= origin.time) {
+                    looks.pop_front().iter().try_for_each(|look| assembler.accessed(look))?;
+                }
+                assembler.take(Origin { cpu, ..origin }, record)
+            }
             None => Ok(()),
         })
     }
@@ -460,9 +470,6 @@ impl<'a> Session<'a> {
 
     /// Tells progress and looks for settings that changed, each from time to time.
     fn look_around(&mut self) -> io::Result<()> {
-        while let Some(round) = self.accessed.as_ref().and_then(AccessSampler::next) {
-            self.assembler.accessed(&round)?;
-        }
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             self.look_who_joined()?;
@@ -504,8 +511,16 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Nobody looks at accessed bits any more. Writes what was found that no event comes after; gives what it cost.
+    fn end_looks(&mut self) -> io::Result<Option<AccessedCost>> {
+        let cost = self.accessed.as_mut().and_then(AccessSampler::stop).or(self.accessed_cost);
+        self.looks.extend(self.accessed.as_ref().into_iter().flat_map(AccessSampler::rounds));
+        std::mem::take(&mut self.looks).iter().try_for_each(|look| self.assembler.accessed(look))?;
+        Ok(cost)
+    }
+
     fn finish(mut self) -> Result<Summary, RecordError> {
-        let accessed = self.accessed.as_mut().and_then(AccessSampler::stop).or(self.accessed_cost);
+        let accessed = self.end_looks().map_err(|error| self.cut(error))?;
         let sampled = self.sampled();
         let end_ns = host::now_ns();
         let counted = self.assembler.counts().lost;

@@ -93,10 +93,25 @@ pub enum PresentKind {
     HugeZeros = 5,
     /// So many private pages of the mapping that begins at this address, somewhere in it, were read for what they hold.
     Read = 6,
+    /// Nothing: accessed bits were looked at, so many µs (in the place of pages) after they were cleared, of which the process was on a CPU for
+    /// so many (in the place of zeros); with 0, they were cleared just now. What follows of the next kind is what came since the look before.
+    Looked = 7,
+    /// Of the 64 pages from this address on, those that were accessed: a bit each, the first 32 in the place of pages, the others in that
+    /// of zeros.
+    Used = 8,
 }
 
 impl PresentKind {
     /// All kinds, by their number.
-    pub const ALL: [Self; 7] =
-        [Self::Anonymous, Self::Huge, Self::Swapped, Self::File, Self::Zero, Self::HugeZeros, Self::Read];
+    pub const ALL: [Self; 9] = [
+        Self::Anonymous,
+        Self::Huge,
+        Self::Swapped,
+        Self::File,
+        Self::Zero,
+        Self::HugeZeros,
+        Self::Read,
+        Self::Looked,
+        Self::Used,
+    ];
 }

@@ -19,16 +19,60 @@ pub(crate) enum Cleared {
     Before,
 }
 
-/// One look at a process.
+/// Something that was found out about a process's accessed bits.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessedRound {
     pub(crate) pid: u32,
+    /// When, ns on the clock of events.
+    pub(crate) at_ns: u64,
+    pub(crate) found: Found,
+}
+
+/// What was found out.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// How many pages of each mapping were accessed.
+    ByMapping(FoundByMapping),
+    /// All bits were cleared, and nothing is known yet.
+    Cleared,
+    /// Which pages were accessed.
+    ByPage(FoundByPage),
+}
+
+/// How many pages of each mapping were accessed.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundByMapping {
     /// CPU time that the process had from clearing to looking, ns.
     pub(crate) cpu_ns: u64,
     pub(crate) cleared: Cleared,
     pub(crate) mappings: Vec<Mapping>,
     /// What was read of those with private pages; not in every round.
     pub(crate) contents: Vec<Contents>,
+}
+
+/// Which pages were accessed since the look before, or since clearing.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundByPage {
+    /// Time since clearing, µs.
+    pub(crate) passed_us: u32,
+    /// CPU time that the process has had in it, as far as the kernel knows it, µs.
+    pub(crate) cpu_us: u32,
+    pub(crate) used: Vec<UsedPages>,
+}
+
+/// Of the 64 pages from an address on, those that were accessed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct UsedPages {
+    pub(crate) address: u64,
+    /// The lowest bit is the first page's.
+    pub(crate) bits: u64,
+}
+
+impl AccessedRound {
+    /// Of what was found just now.
+    pub(crate) fn new(pid: u32, found: Found) -> Self {
+        Self { pid, at_ns: crate::capture::host::now_ns(), found }
+    }
 }
 
 /// What private pages of a mapping hold.
@@ -51,22 +95,46 @@ impl<W: Write> Assembler<W> {
             return Ok(());
         }
         let Some(task) = self.look_up(round.pid) else { return Ok(()) };
-        let origin = Origin { time: self.counts().last_time, pid: round.pid, tid: round.pid, cpu: 0 };
-        for mapping in &round.mappings {
-            if let Some(kind) = event(mapping, round) {
-                self.write(origin, task, kind)?;
-            }
-        }
-        for &Contents { address, read, zeros } in &round.contents {
-            let kind = EventKind::Present { address, kind: PresentKind::Read, pages: read, zeros };
-            self.write(origin, task, kind)?;
-        }
-        Ok(())
+        let time = self.counts().last_time.max(round.at_ns);
+        let origin = Origin { time, pid: round.pid, tid: round.pid, cpu: 0 };
+        events(&round.found).try_for_each(|kind| self.write(origin, task, kind))
     }
 }
 
+/// What is written of it.
+fn events(found: &Found) -> Box<dyn Iterator<Item = EventKind> + '_> {
+    let looked = |passed_us, cpu_us| EventKind::Present {
+        address: 0,
+        kind: PresentKind::Looked,
+        pages: passed_us,
+        zeros: cpu_us,
+    };
+    match found {
+        Found::Cleared => Box::new(std::iter::once(looked(0, 0))),
+        Found::ByPage(found) => {
+            // Nothing may be taken for clearing.
+            let head = looked(found.passed_us.max(1), found.cpu_us);
+            Box::new(std::iter::once(head).chain(found.used.iter().map(used_pages)))
+        }
+        Found::ByMapping(found) => {
+            let read = found.contents.iter().map(|&Contents { address, read, zeros }| EventKind::Present {
+                address,
+                kind: PresentKind::Read,
+                pages: read,
+                zeros,
+            });
+            Box::new(found.mappings.iter().filter_map(|mapping| event(mapping, found)).chain(read))
+        }
+    }
+}
+
+fn used_pages(used: &UsedPages) -> EventKind {
+    let (pages, zeros) = (used.bits as u32, (used.bits >> 32) as u32);
+    EventKind::Present { address: used.address, kind: PresentKind::Used, pages, zeros }
+}
+
 /// What is written of a mapping; `None` of one with next to nothing in it.
-fn event(mapping: &Mapping, round: &AccessedRound) -> Option<EventKind> {
+fn event(mapping: &Mapping, round: &FoundByMapping) -> Option<EventKind> {
     let number = |of: u64| u32::try_from(of).unwrap_or(u32::MAX);
     let resident = number(mapping.resident_kib / 4);
     let (address, accessed) = (mapping.start, number(mapping.accessed_kib / 4));
@@ -100,12 +168,23 @@ mod tests {
             resident: 128,
             huge: 128,
         };
-        let round =
-            |cpu_ns, cleared| AccessedRound { pid: 1, cpu_ns, cleared, mappings: vec![], contents: vec![] };
+        let round = |cpu_ns, cleared| FoundByMapping { cpu_ns, cleared, mappings: vec![], contents: vec![] };
         let just_now = round(u64::MAX, Cleared::ForThis);
         assert_eq!(event(&mapping, &just_now), Some(wanted));
         assert_eq!(event(&Mapping { resident_kib: 60, ..mapping.clone() }, &just_now), None);
         let since = event(&mapping, &round(7, Cleared::Before)).unwrap();
         assert!(matches!(since, EventKind::AccessedSince { accessed: 10, cpu_ns: 7, .. }), "{since:?}");
+    }
+
+    #[test]
+    fn pages_are_told_by_64() {
+        let used = vec![UsedPages { address: 0x7000, bits: 1 << 63 | 5 }];
+        let found = Found::ByPage(FoundByPage { passed_us: 0, cpu_us: 9, used });
+        let present = |address, kind, pages, zeros| EventKind::Present { address, kind, pages, zeros };
+        let told: Vec<EventKind> = events(&found).collect();
+        let pages = present(0x7000, PresentKind::Used, 5, 1 << 31);
+        assert_eq!(told, [present(0, PresentKind::Looked, 1, 9), pages]);
+        let cleared: Vec<EventKind> = events(&Found::Cleared).collect();
+        assert_eq!(cleared, [present(0, PresentKind::Looked, 0, 0)]);
     }
 }

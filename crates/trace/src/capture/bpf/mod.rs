@@ -3,6 +3,7 @@
 //! `shared` is memory that they and we both see, `ring` what they write, `pages` where descriptors of pages lie, `per_cpu` where a CPU keeps
 //! whether it is in an interrupt.
 
+mod accessed;
 mod pages;
 mod per_cpu;
 mod ring;
@@ -24,6 +25,7 @@ use self::shared::Shared;
 use super::procs;
 use crate::meta::ZoneSpan;
 
+pub(super) use self::accessed::{Bits, PageTables, UNIT_BYTES, Unit};
 pub(super) use self::pages::{PageMap, learn};
 pub(super) use self::ring::{CompactRing, Left};
 

@@ -23,9 +23,7 @@ impl Session<'_> {
             Some(Saving::NoAccesses) => {
                 let mut sampler = self.accessed.take();
                 self.accessed_cost = sampler.as_mut().and_then(AccessSampler::stop);
-                while let Some(round) = sampler.as_ref().and_then(AccessSampler::next) {
-                    self.assembler.accessed(&round)?;
-                }
+                self.looks.extend(sampler.as_ref().into_iter().flat_map(AccessSampler::rounds));
                 "record.accesses=off".into()
             }
         };
