@@ -101,10 +101,13 @@ fn about_memory(stage: &Stage, run: &Run, source: &Source) -> Vec<String> {
         }
     }
     if run.program.is_some() && stage.is_short_of_memory() {
-        notes.push(
-            "which pages the program uses again is estimated from looks at accessed bits, or assumed (docs/replay.md#limits-and-swap)"
-                .to_owned(),
-        );
+        let were_told_apart = source.programs().iter().all(|program| program.tells_pages_apart());
+        let known = if were_told_apart {
+            "when each page is used again was seen to some ms, once for each time that accessed bits were cleared; what lies between is"
+        } else {
+            "which pages the program uses again is estimated from looks at accessed bits, or"
+        };
+        notes.push(format!("{known} assumed (docs/replay.md#limits-and-swap)"));
         notes.extend(stage.assumed_of_swap());
         notes.extend(about_zeros(run, source));
     }

@@ -13,6 +13,7 @@
 mod balance;
 mod before;
 mod copy;
+mod course;
 mod files;
 #[cfg(test)]
 mod limit_tests;

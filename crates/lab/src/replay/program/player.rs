@@ -7,6 +7,7 @@ use mm::{Machine, Nanos, Order, Request};
 
 use super::balance::{At, TaskClock};
 use super::copy::Copy;
+use super::course::Periods;
 use super::process::{self, Outcome, Process};
 use super::sharing::Sharing;
 use super::uses::Uses;
@@ -133,7 +134,17 @@ impl Player {
             self.process.space.say_zeros(self.copy.stage().machine(), zeros);
         }
         if let Some(uses) = self.process.uses() {
-            uses.borrow_mut().follow(self.found(task, self.looks), before);
+            let mut uses = uses.borrow_mut();
+            uses.follow(self.found(task, self.looks), before);
+            let period = |number: usize| {
+                let look = task.walked.get(number)?.look;
+                Some((look, self.copy.play.program.used.get(look as usize)?))
+            };
+            if let Some((look, now)) = period(self.looks) {
+                let other = |number: Option<usize>| number.and_then(period).map(|(_, other)| other);
+                let [before, next] = [self.looks.checked_sub(1), Some(self.looks + 1)].map(other);
+                uses.follow_pages(look, Periods { before, now, next });
+            }
         }
     }
 

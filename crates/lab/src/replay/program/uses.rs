@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use mm::vm::{FaultError, Faulted, Residence, SpaceId, Touch, Vpn};
 
+use super::course::{Course, Periods};
 use super::process::Process;
 use crate::program::LookedAt;
 use crate::stage::{Random, Stage};
@@ -191,6 +192,12 @@ pub(super) struct Uses {
     /// CPU time that the process has had, ns.
     age_ns: u64,
     random: Random,
+    /// The look that it follows.
+    look: Option<u32>,
+    /// Which pages it uses, where that is known.
+    course: Option<Course>,
+    /// Pages that it should have used by now.
+    late: Vec<u32>,
 }
 
 /// A use that could not be, or was a fault.
@@ -198,7 +205,8 @@ pub(super) type Missed = Result<Faulted, FaultError>;
 
 impl Uses {
     pub(super) fn new(random: Random) -> Self {
-        Self { areas: vec![Area::new((0, u32::MAX), 0)], known: BTreeMap::new(), age_ns: 0, random }
+        let areas = vec![Area::new((0, u32::MAX), 0)];
+        Self { areas, known: BTreeMap::new(), age_ns: 0, random, look: None, course: None, late: vec![] }
     }
 
     /// Its random numbers. The machine's own would be others' with a limit than without one.
@@ -208,7 +216,7 @@ impl Uses {
 
     /// A child's: it goes on with what its parent used.
     pub(super) fn child(&self, random: Random) -> Self {
-        Self { random, ..self.clone() }
+        Self { random, look: None, course: None, late: vec![], ..self.clone() }
     }
 
     fn area_of(&mut self, page: u32) -> &mut Area {
@@ -221,6 +229,9 @@ impl Uses {
     pub(super) fn touched(&mut self, page: Vpn, count: u32) {
         let now = self.age_ns;
         for page in page.0..page.0 + count {
+            if let Some(course) = &mut self.course {
+                course.came(page, now);
+            }
             if self.known.insert(page, now).is_none() {
                 let area = self.area_of(page);
                 if area.pages.is_empty() {
@@ -230,6 +241,18 @@ impl Uses {
                 area.first_touches += 1.0;
             }
         }
+    }
+
+    /// From now on pages are used as the look numbered `look` will find it, if that told pages apart. Each task of the process says so when it gets there, and the first decides.
+    pub(super) fn follow_pages(&mut self, look: u32, periods: Periods<'_>) {
+        if self.look.is_some_and(|current| current >= look) {
+            return;
+        }
+        self.look = Some(look);
+        if let Some(mut course) = self.course.take() {
+            course.add_due(u64::MAX, |page| self.known.get(&page).copied(), &mut self.late);
+        }
+        self.course = Course::of(periods, self.age_ns);
     }
 
     /// From now on pages are used as the next look will find it, by mapping; `before` is what the one now finds.
@@ -275,7 +298,12 @@ impl Uses {
     /// Pages that `own_ns` of the process's time use.
     fn due(&mut self, own_ns: u64) -> Vec<u32> {
         self.age_ns += own_ns;
-        let mut due = vec![];
+        let mut due = std::mem::take(&mut self.late);
+        if let Some(course) = &mut self.course {
+            course.add_due(self.age_ns, |page| self.known.get(&page).copied(), &mut due);
+            course.repeat(self.age_ns);
+            return due;
+        }
         for area in &mut self.areas {
             area.add_due(own_ns, self.age_ns, &mut self.random, &mut due);
         }
