@@ -14,6 +14,7 @@ use aya::programs::Program;
 use aya::{Btf, Ebpf, EbpfLoader};
 
 use super::shared::Shared;
+use crate::capture::{host, zoneinfo};
 
 /// The programs, compiled.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/accessed.bpf.o");
@@ -37,8 +38,6 @@ const SMALL: u64 = 6;
 const LARGE: u64 = 7;
 /// Where all memory is mapped is a multiple of this.
 const DIRECT_MAP_STEP: u64 = 1 << 30;
-/// No machine has more memory, bytes.
-const MEMORY_MAX: u64 = 1 << 46;
 /// What is looked for.
 const MARK: [u64; 8] = [
     0x9e37_79b9_7f4a_7c15,
@@ -185,10 +184,10 @@ impl PageTables {
         let at = std::ptr::from_ref(&*mark) as u64;
         let frame = frame_of(&pagemap, at).ok_or("frames of pages are not shown")?;
         let offset = (frame << mm::ids::PAGE_SHIFT) + at % mm::ids::PAGE_SIZE;
+        let zones = zoneinfo::parse(&host::zoneinfo());
+        let memory = zones.iter().map(|zone| (zone.start_pfn + zone.spanned) << mm::ids::PAGE_SHIFT).max();
         self.region(&pagemap, at);
-        let last = self.word(0) & !(DIRECT_MAP_STEP - 1);
-        let bases =
-            (0..MEMORY_MAX / DIRECT_MAP_STEP).map_while(|step| last.checked_sub(step * DIRECT_MAP_STEP));
+        let bases = bases(self.word(0), memory.ok_or("zones are not shown")?);
         let is_it = |base: &u64| {
             let was_read =
                 run(copy, [base.wrapping_add(offset), 0, 0, 0, 0, 0]).is_ok_and(|answer| answer == SMALL);
@@ -202,6 +201,13 @@ impl PageTables {
             _ => Err("page tables are not laid out as they were expected to be".into()),
         }
     }
+}
+
+/// Where memory may be mapped, with a table at `root` and memory up to the frame address `end`. In ascending order: up to the right one, what is
+/// looked at lies below the page that is looked for, in memory or where nothing is, and never where devices are mapped.
+fn bases(root: u64, end: u64) -> impl Iterator<Item = u64> {
+    let first = root.saturating_sub(end).next_multiple_of(DIRECT_MAP_STEP);
+    (first..=root).step_by(DIRECT_MAP_STEP as usize)
 }
 
 /// What a table of level 2 is for, or more if there is none.
@@ -290,6 +296,15 @@ fn run(program: RawFd, arguments: [u64; 6]) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_memory_may_be_mapped_is_looked_at_from_below() {
+        const GIB: u64 = 1 << 30;
+        let base = 0xffff_8880_0000_0000 + 37 * GIB;
+        let candidates: Vec<u64> = bases(base + 5 * GIB / 2, 8 * GIB).collect();
+        assert_eq!(candidates, (0..8).map(|step| base - 5 * GIB + step * GIB).collect::<Vec<u64>>());
+        assert!(candidates.contains(&base));
+    }
 
     /// Pages of this process: those that are touched are there and accessed, others are not.
     #[test]
