@@ -8,7 +8,6 @@ use crate::capture::procs;
 
 /// A process with less resident is not looked at: a TLB of today holds the translations of all its pages, and few are walked to.
 const SMALL_PAGES: u64 = 2048;
-
 /// If more tasks than so many have come since one looked, the first of them are not looked at before all processes are thought of again.
 const NEW_MAX: u32 = 64;
 

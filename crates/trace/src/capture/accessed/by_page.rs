@@ -97,20 +97,40 @@ struct Look {
     used: Vec<UsedPages>,
 }
 
+/// When bits are cleared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Pace {
+    /// What clearing has cost so far, and reading pages.
+    spent: Duration,
+    /// When the next clearing is due, since looking began.
+    next: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { spent: Duration::ZERO, next: CLEARED_MIN }
+    }
+}
+
+impl Pace {
+    /// By `now` bits were cleared, which has cost so much; the next time is taken to cost as much.
+    fn cleared(&mut self, now: Duration, cost: Duration) {
+        self.spent += cost;
+        let due = (self.spent + cost).saturating_sub(ALLOWANCE) * SHARE;
+        self.next = due.max(now + CLEARED_MIN);
+    }
+}
+
 impl Course {
     fn run(&mut self, stopped: &Receiver<()>) {
         let began = Instant::now();
-        let mut next_clearing = began + CLEARED_MIN;
+        let mut pace = Pace::default();
         let mut pause = PAUSES[1];
-        let mut cleared_for = Duration::ZERO;
         while matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout)) {
-            if Instant::now() >= next_clearing {
+            if began.elapsed() >= pace.next {
                 let cost = self.cost_of(Self::clear_busiest);
                 self.reading_cost = Duration::ZERO;
-                cleared_for += cost;
-                // The next one is taken to cost as much.
-                let due = began + (cleared_for + cost).saturating_sub(ALLOWANCE) * SHARE;
-                next_clearing = due.max(Instant::now() + CLEARED_MIN);
+                pace.cleared(began.elapsed(), cost);
                 pause = PAUSES[0];
             } else {
                 let look = self.cost_of(|course| {
@@ -118,10 +138,10 @@ impl Course {
                     course.look_at_one();
                 });
                 let read = std::mem::take(&mut self.reading_cost);
-                cleared_for += read;
+                pace.spent += read;
                 pause = self.pause().max(look.saturating_sub(read) * LOOKS_SHARE);
             }
-            let left = next_clearing.saturating_duration_since(Instant::now());
+            let left = pace.next.saturating_sub(began.elapsed());
             pause = pause.min(left.max(PAUSES[0]));
         }
         self.cost.own_ns = own_ns();
@@ -364,6 +384,21 @@ fn share(mappings: &[Mapping]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clearing_pays_for_itself_once_the_allowance_is_spent() {
+        const MS: Duration = Duration::from_millis(1);
+        let mut pace = Pace::default();
+        pace.cleared(50 * MS, 8 * MS);
+        assert_eq!(pace.next, 100 * MS, "16 of the 20 ms that it may cost at any time");
+        pace.cleared(100 * MS, 8 * MS);
+        assert_eq!(pace.next, 400 * MS, "24 ms will be spent: 4 too many, a hundred times");
+        pace.spent += 6 * MS;
+        pace.cleared(400 * MS, 3 * MS);
+        assert_eq!(pace.next, 800 * MS);
+        pace.cleared(9000 * MS, MS);
+        assert_eq!(pace.next, 9050 * MS, "who was idle is not cleared at once again");
+    }
 
     #[test]
     fn pages_are_counted_to_their_own_mapping() {

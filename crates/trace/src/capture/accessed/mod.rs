@@ -7,7 +7,7 @@
 //!  └─ by_mapping  smaps, where that cannot be: how many pages of each mapping, within a moment and between two clearings
 //! ```
 //!
-//! Bits are cleared for a process that used most CPU time of late; the next ones come when what this cost, to the recorder and
+//! Bits are cleared for a process that used most CPU time of late; the next ones when what this cost, to the recorder and
 //! the programs, has become [`SHARE`] of the time. Translations stay in the TLBs, so a bit that is set again is a walk of the page tables,
 //! and what TLBs hold anyway is not seen.
 
@@ -26,7 +26,7 @@ use super::{cgroup, procs};
 use crate::meta::AccessedCost;
 use crate::stream::accessed::AccessedRound;
 
-/// The part of the time that looking may cost, the recorder's and the programs' together: one in so many.
+/// The part of the time that clearing bits may cost, and looks that come with it, the recorder and the programs together: one in so many.
 const SHARE: u32 = 100;
 
 /// Whose pages are looked at.

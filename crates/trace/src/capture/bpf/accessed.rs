@@ -155,7 +155,10 @@ impl PageTables {
             batch.get(number).map_or(NO_UNIT, |unit| (unit / UNIT_BYTES) as u16 % ENTRIES as u16)
         };
         let packed = |first: usize| (0..4).map(|part| u64::from(index(first + part)) << (16 * part)).sum();
-        let _ = run(self.accessed, self.arguments(pagemap, first, [packed(0), packed(4)]));
+        if run(self.accessed, self.arguments(pagemap, first, [packed(0), packed(4)])).is_err() {
+            // The answer is still that of the call before.
+            return batch.clear();
+        }
         for (number, address) in batch.drain(..).enumerate() {
             let at = 1 + number * UNIT_WORDS;
             let bits = |which: usize| std::array::from_fn(|word| self.word(at + 1 + which * 8 + word));

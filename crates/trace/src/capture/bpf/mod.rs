@@ -1,6 +1,6 @@
 //! Our programs in the kernel (bpf/recorder.bpf.c): loading them, starting and stopping them, whom they record.
 //!
-//! `shared` is memory that they and we both see, `ring` what they write, `pages` where descriptors of pages lie, `per_cpu` where a CPU keeps
+//! `accessed` are others, which read page tables for who asks. `shared` is memory that they and we both see, `ring` what they write, `pages` where descriptors of pages lie, `per_cpu` where a CPU keeps
 //! whether it is in an interrupt.
 
 mod accessed;
