@@ -7,6 +7,7 @@
 //!                       ├─ waits    who woke whom, and what was sleep
 //!                       ├─ order    which thread came before which to the same pages
 //!                       ├─ accesses how often it walked to its pages, by looks at accessed bits
+//!                       ├─ used     which pages it used when, by looks that told pages apart
 //!                       ├─ heat     the same as a map over time, to be shown
 //!                       ├─ layout   what is mapped where, by the recording's addresses
 //!                       ├─ ranges   what it maps, moves and says of ranges, and what was there before

@@ -510,7 +510,8 @@ kinds! {
             read: file_add,
         },
     ]
-    /// What was there in an address space: when the recording began, or, of private pages that were read, at that time.
+    /// What was there in an address space: when the recording began, or, of private pages that were read and of looks at accessed bits, at
+    /// that time.
     Present = "present" {
         /// The first page's address.
         address: u64 => Touched,

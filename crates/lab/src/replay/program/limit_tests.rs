@@ -8,8 +8,8 @@ use sim::Profile;
 
 use crate::measurements::{KnobOutcome, Run};
 use crate::program::{
-    Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram, Walked,
-    WalkedFrom,
+    Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram, UsedLook,
+    UsedPeriod, Walked, WalkedFrom,
 };
 use crate::recorded::TaskRef;
 use crate::replay::parse_setting;
@@ -133,6 +133,30 @@ fn one_of_two_recordings_can_be_limited_alone() {
     let swapped: Vec<(&str, bool)> =
         run.cgroups.iter().map(|group| (group.name.as_str(), group.count("pswpout") > 0)).collect();
     assert_eq!(swapped, [("one", false), ("two.2", true)]);
+}
+
+/// What looks by page have found is what comes back: the pages that went first, or none.
+#[test]
+fn pages_are_missed_if_a_look_has_found_them_used() {
+    let run_with = |used: &[PageRange]| {
+        let mut seen = Program::clone(&program("one"));
+        let computing = seen.tasks[0].steps.len() as u32 - 51;
+        seen.tasks[0].walked = vec![WalkedFrom { step: 0, look: 0 }, WalkedFrom { step: computing, look: 1 }];
+        seen.walked = vec![Walked::default(); 2];
+        seen.looked_at = vec![vec![]; 2];
+        let look = |until_ns, pages| UsedLook { until_ns, pages };
+        let looks = vec![look(100_000_000, used.to_vec()), look(500_000_000, vec![])];
+        // The first tells nothing but that nobody used anything between the touches.
+        let none = UsedPeriod { looks: vec![look(4_000_000, vec![])], own_ns: 4_000_000 };
+        seen.used = vec![none, UsedPeriod { looks, own_ns: 500_000_000 }];
+        let limits =
+            [(Knob::TransparentHugepage, 0), (Knob::MemoryMax, 4 * MIB), (Knob::ZramDisksize, 64 * MIB)];
+        run_of(&Source::Program(Arc::new(seen)), &Variant::from(limits.to_vec()))
+    };
+    let first = run_with(&[PageRange { start: Vpn(HEAP), pages: 100 }]);
+    assert!((90..=110).contains(&first.counter("pswpin")), "{}", first.counter("pswpin"));
+    assert!(first.notes.iter().any(|note| note.starts_with("when each page is used again was seen")));
+    assert_eq!(run_with(&[]).counter("pswpin"), 0);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //!   Programs (a workload: copies) ─▶ Copy: signals, processes, files ─▶ player: a task goes through its steps
 //!                                                                        ├─▶ process: its address space, calls; sharing: what a fork costs
 //!                                                                        │     └─▶ files: what it reads and writes
+//!                                                                        ├─ uses: what it uses between steps, where memory is short; course: by page
 //!                                                                        └─▶ walks: what its pages' sizes do to its own time
 //! ```
 //!

@@ -1,7 +1,8 @@
 //! What a program uses again between its recorded events, where memory may be taken from it: a page that went is missed only if somebody
 //! comes back to it, and the first touches that a recording has do not say so.
 //!
-//! A look at accessed bits says of each mapping which part of its pages was used within some CPU time, once within a moment and once
+//! Where looks at accessed bits told pages apart, [`super::course`] has which come when. Otherwise
+//! a look says of each mapping which part of its pages was used within some CPU time, once within a moment and once
 //! since the look before. Between these two points, and beyond, the part of its pages that are used again within a time `t` is
 //! **assumed** to grow as a power of `t`: `f (t/T)^b`. How often the process comes back to a page that it did not use for as long as
 //! it takes to use `n` others of the mapping is the slope of that curve (Denning, 1968): `b N/T (f N/n)^(1/b) n/N`. Pages that came
@@ -243,7 +244,8 @@ impl Uses {
         }
     }
 
-    /// From now on pages are used as the look numbered `look` will find it, if that told pages apart. Each task of the process says so when it gets there, and the first decides.
+    /// From now on pages are used as the look numbered `look` will find it, if that told pages apart. Each task of the process says so when
+    /// it gets there, and the first decides.
     pub(super) fn follow_pages(&mut self, look: u32, periods: Periods<'_>) {
         if self.look.is_some_and(|current| current >= look) {
             return;
