@@ -1,7 +1,7 @@
 //! What a reader must know of all runs together: notes, what was not as recorded, knobs that did nothing, published figures, the
 //! proof, and what to write on the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use lab::measurements::{KnobOutcome, KnobUses, Proof, ProofRow, Row, Run, Scene};
@@ -21,13 +21,8 @@ const NAMED: usize = 3;
 /// Notes of the runs, what could not be carried out, and knobs that changed nothing; each once.
 pub(super) fn text(style: Style, runs: &[Run], scenes: &[Scene<'_>]) -> String {
     let mut out = String::new();
-    let mut said: Vec<&str> = vec![];
-    for note in runs.iter().flat_map(|run| &run.notes) {
-        // What no mainline kernel has is said where there would be something to write.
-        if !said.contains(&note.as_str()) && !to_set::says(note) {
-            said.push(note);
-            out += &item(style, 0, "note:", note);
-        }
+    for note in notes(runs) {
+        out += &item(style, 0, "note:", note);
     }
     for (of, phrases) in not_as_recorded(scenes) {
         out += &item(style, 0, "not as recorded:", &format!("{of}{}", phrases.join(", ")));
@@ -36,6 +31,23 @@ pub(super) fn text(style: Style, runs: &[Run], scenes: &[Scene<'_>]) -> String {
         out += &item(style, 0, "no effect:", &line);
     }
     out
+}
+
+/// The notes of the runs, each once. Of runs that differ in their seeds one stands for all whose notes differ in figures alone.
+fn notes(runs: &[Run]) -> Vec<&str> {
+    let mut said: Vec<&str> = vec![];
+    let mut said_by: BTreeSet<([&str; 4], String)> = BTreeSet::new();
+    for run in runs {
+        let of = [&run.workload, &run.machine, &run.policy, &run.variant].map(String::as_str);
+        for note in &run.notes {
+            let is_new = said_by.insert((of, note.replace(|letter: char| letter.is_ascii_digit(), "")));
+            // What no mainline kernel has is said where there would be something to write.
+            if is_new && !said.contains(&note.as_str()) && !to_set::says(note) {
+                said.push(note);
+            }
+        }
+    }
+    said
 }
 
 /// What each variant could not carry out, and which it is; once and without a name where all have the same.
@@ -162,5 +174,26 @@ fn commands(style: Style, lines: &[String]) -> String {
             }
             out
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_say_a_note_once_and_variants_each() {
+        let run = |variant: &str, notes: &[&str]| Run {
+            variant: variant.into(),
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            ..Run::default()
+        };
+        let runs = [
+            run("never", &["walks take 35.2 %", "the same everywhere"]),
+            run("never", &["walks take 35.4 %", "the same everywhere", "killed after 2 s"]),
+            run("always", &["walks take 3.1 %", "the same everywhere"]),
+        ];
+        let wanted = ["walks take 35.2 %", "the same everywhere", "killed after 2 s", "walks take 3.1 %"];
+        assert_eq!(notes(&runs), wanted);
     }
 }
