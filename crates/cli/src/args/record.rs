@@ -38,7 +38,7 @@ pub(crate) struct Record {
     /// Let CMD have transparent huge pages; without this it has none, so that each first touch of a page is seen
     #[arg(long)]
     pub(crate) keep_huge_pages: bool,
-    /// Look from time to time which pages are accessed again and how many are all zeros, at 2 % of the time at most and 20 ms
+    /// Look from time to time which pages are accessed again and how many are all zeros, for about 2 % of the time and 20 ms
     /// more: by default of a command, not of what runs already, where it holds up faults and mmap for some ms a GiB
     #[arg(long, value_name = "WHETHER")]
     pub(crate) accesses: Option<Switch>,
