@@ -98,6 +98,7 @@ impl World {
             mm.memcg().join(TaskId(0), group);
         }
         let file = mm.files().new_file(FileKind::Disk);
+        file.set_len(9_000);
         Self { mm, file, spaces: vec![], group }
     }
 
@@ -152,7 +153,9 @@ impl World {
             Event::MapFile { space } => {
                 if let Some((space, areas)) = self.spaces.get_mut(space).filter(|(_, areas)| areas.len() < 3)
                 {
-                    areas.push((mm.spaces().mmap(space, MapSpec::shared(&self.file, 2000)).unwrap(), 2000));
+                    // It begins within a folio.
+                    let spec = MapSpec::shared(&self.file, 2000).from_page(5);
+                    areas.push((mm.spaces().mmap(space, spec).unwrap(), 2000));
                 }
             }
             _ => self.apply_elsewhere(event),
@@ -164,14 +167,14 @@ impl World {
         let mm = &self.mm;
         match *event {
             Event::Read { at, pages } => {
-                for page in at..at + pages {
-                    let _ = mm.files().read_file(&self.file, page, Placement::default());
+                for first in (at..at + pages).step_by(16) {
+                    let _ = mm.files().read_pages(&self.file, first..first + 16, Placement::default());
                     play(mm);
                 }
             }
             Event::Write { at, pages } => {
-                for page in at..at + pages {
-                    let _ = mm.files().write_file(&self.file, page, Placement::default());
+                for first in (at..at + pages).step_by(40) {
+                    let _ = mm.files().write_pages(&self.file, first..first + 40, Placement::default);
                     play(mm);
                 }
             }

@@ -300,7 +300,7 @@ fn who_fills_a_group_with_dirty_pages_waits_for_the_disk() {
             .files()
             .take_dirty(64)
             .iter()
-            .map(|&pfn| mm.files().written(&[pfn]))
+            .map(|&folio| mm.files().written(&[folio]))
             .collect::<Vec<()>>()
             .is_empty()
         {}

@@ -41,6 +41,7 @@ fn requests() -> impl Strategy<Value = Request> {
         2 => Just(Urgency::Atomic),
         1 => Just(Urgency::Never),
         1 => Just(Urgency::Tries),
+        1 => Just(Urgency::Once),
         1 => Just(Urgency::TriesHard),
     ];
     (orders, types, kinds, nodes, masks(), urgency, prop::bool::weighted(0.1)).prop_map(

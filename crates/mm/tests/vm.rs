@@ -264,7 +264,7 @@ enum Event {
     Split { space: usize, at: u32 },
     ReadFile { at: u32 },
     MapFile { space: usize, private: bool },
-    Write { pages: usize },
+    Write { pages: u64 },
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -278,7 +278,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (space.clone(), 0..4096u32).prop_map(|(space, at)| Event::Split { space, at }),
         2 => (0..64u32).prop_map(|at| Event::ReadFile { at }),
         1 => (space, any::<bool>()).prop_map(|(space, private)| Event::MapFile { space, private }),
-        1 => (1..40usize).prop_map(|pages| Event::Write { pages }),
+        1 => (1..40u64).prop_map(|pages| Event::Write { pages }),
     ]
 }
 

@@ -10,7 +10,7 @@ use mm::{Machine, Nanos};
 use crate::stage::Stage;
 
 /// Pages of a round, 4 MiB: the kernel's MAX_WRITEBACK_PAGES.
-const ROUND: usize = 1024;
+const ROUND: u64 = 1024;
 const INTERVAL: Nanos = Nanos(5_000_000_000);
 const EXPIRE: Nanos = Nanos(30_000_000_000);
 
@@ -45,8 +45,9 @@ fn write(stage: &Stage, mut due: u64) {
         if taken.is_empty() {
             return;
         }
-        stage.disk.transfer(stage.machine(), taken.len() as u64);
+        let pages = taken.iter().map(|folio| u64::from(folio.pages)).sum();
+        stage.disk.transfer(stage.machine(), pages);
         mm.files().written(&taken);
-        due = due.saturating_sub(taken.len() as u64);
+        due = due.saturating_sub(pages);
     }
 }

@@ -28,12 +28,22 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
 
     fn check_file(self, file: &File<M, G::Space>, pages: &mut Vec<Pfn>) -> Result<(), String> {
         let state = file.state.lock_local(self.machine());
-        for (&index, &pfn) in &state.pages {
+        for (&index, &part) in &state.pages {
+            let (pfn, folio) = (part.head(), part.folio(index));
             let page = self.lru().page(pfn);
-            if (page.mapping(), page.index()) != (Mapping::File(file.id.0), index) {
-                return Err(format!("{pfn} is page {index} of file {}, and does not know it", file.id.0));
+            if (page.mapping(), page.index()) != (Mapping::File(file.id.0), folio.start)
+                || self.pages().order_of(pfn) != part.order
+                || part.pfn != pfn.add(index - folio.start)
+            {
+                return Err(format!("{pfn} has page {index} of file {}, and does not know it", file.id.0));
             }
-            let listed = state.dirty.contains(&index) || page.has(PageFlag::SwapBacked);
+            if index > folio.start {
+                continue;
+            }
+            if state.pages.range(folio.clone()).count() as u32 != part.order.pages() {
+                return Err(format!("of the folio at {pfn} file {} lacks pages", file.id.0));
+            }
+            let listed = state.dirty.range(folio).next().is_some() || page.has(PageFlag::SwapBacked);
             if page.has(PageFlag::Dirty) && !listed {
                 return Err(format!(
                     "{pfn}, page {index} of file {}, is dirty and will not be written",

@@ -1,21 +1,23 @@
 //! Files and their pages (the page cache): pages are found by their number in the file, added when they are first read or
 //! written, and go by reclaim or with the file. Shared memory is a file that only swap stands behind.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use super::folio::{Pages, Part, nodes};
 use super::readahead::{RA_PAGES, Reader};
-use super::shadows::{Shadows, node_of, pages_of};
+use super::shadows::{Shadows, pages_of};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
-    AtomicU32, Chore, FileId, Guard, LockClass, Locked, Machine, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
+    AtomicU32, FileId, Guard, LockClass, Locked, Machine, Order, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
 };
 use crate::lru::By;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::memcg::GroupId;
-use crate::pages::{AllocError, Placement, Request};
-use crate::rules::policy::{WorkingsetRule, WriteUseRule};
+use crate::pages::{AllocError, Placement, Request, Urgency};
+use crate::rules::policy::{FileFolioRule, WorkingsetRule};
 
 /// What a file's pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,11 +35,13 @@ pub enum FileKind {
 #[derive(Debug)]
 pub struct File<M: Machine, S> {
     pub(in crate::cache) id: FileId,
-    kind: FileKind,
+    pub(super) kind: FileKind,
     /// Its pages on the disk; `u32::MAX` where nobody has said.
     pub(super) len: AtomicU32,
     /// Pages that its device reads together at most.
     pub(super) read_ahead: AtomicU32,
+    /// The order of its largest folios.
+    pub(super) largest_folio: AtomicU32,
     pub(super) state: Locked<M, FileState>,
     /// Under the kernel's `i_mmap` lock.
     pub(in crate::cache) mappers: Locked<M, Vec<Mapper<S>>>,
@@ -46,7 +50,8 @@ pub struct File<M: Machine, S> {
 /// A file's pages.
 #[derive(Debug, Default)]
 pub(super) struct FileState {
-    pub(super) pages: BTreeMap<u32, Pfn>,
+    pub(super) pages: Pages,
+    /// Pages that are to be written; the others of their folios are not.
     pub(super) dirty: BTreeSet<u32>,
     /// Its mappings, and all who do not say who they are.
     pub(super) reader: Reader,
@@ -58,6 +63,11 @@ impl FileState {
     /// Whether any page of `node` is in memory.
     pub(super) fn has_pages_in(&self, node: u32) -> bool {
         self.pages.range(pages_of(node)).next().is_some()
+    }
+
+    /// Where the folio of page `index` is, if it is at `head`.
+    fn part_at(&self, index: u32, head: Pfn) -> Option<Part> {
+        self.pages.get(&index).copied().filter(|part| part.head() == head)
     }
 }
 
@@ -97,10 +107,11 @@ pub(crate) struct Mapper<S> {
 }
 
 impl<S> Mapper<S> {
-    /// Where the file's page `index` would be.
-    pub(crate) fn vpn(&self, index: u32) -> Option<Vpn> {
-        let within = index.checked_sub(self.first)?;
-        (within < self.pages).then(|| self.start.add(within))
+    /// Where those of the file's `pages` are that are mapped here: from which on, and how many.
+    pub(crate) fn places(&self, pages: &Range<u32>) -> Option<(Vpn, u32)> {
+        let first = pages.start.max(self.first);
+        let end = pages.end.min(self.first.saturating_add(self.pages));
+        (first < end).then(|| (self.start.add(first - self.first), end - first))
     }
 }
 
@@ -171,11 +182,16 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// A file without pages in memory. It ends with [`FilesDoor::drop_file`].
     pub fn new_file(self, kind: FileKind) -> Arc<File<M, G::Space>> {
         let id = self.own().new_file_id();
+        let largest = match (kind, self.rules().reclaim.file_folio) {
+            (FileKind::Disk, FileFolioRule::ByMark | FileFolioRule::Remembered) => Order::PAGEBLOCK,
+            _ => Order::ZERO,
+        };
         let file = Arc::new(File {
             id,
             kind,
             len: AtomicU32::new(u32::MAX),
             read_ahead: AtomicU32::new(RA_PAGES),
+            largest_folio: AtomicU32::new(largest.get().into()),
             state: Locked::new(self.machine(), LockClass::PageCache, id.0, FileState::default()),
             mappers: Locked::new(self.machine(), LockClass::Rmap, id.0, Vec::new()),
         });
@@ -201,45 +217,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self.with_page(file, index, (Wanted::Contents, from), |pfn| self.lru().mark_accessed(pfn))
     }
 
-    /// Has page `index` of `file` in the page cache, which is no use of it: it is read ahead.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub fn bring_file(
-        self,
-        file: &File<M, G::Space>,
-        index: u32,
-        from: Placement,
-    ) -> Result<Cached, AllocError> {
-        self.with_page(file, index, (Wanted::Contents, from), |_| {})
-    }
-
-    /// Writes the whole of page `index` of `file` by a system call, and waits where too much is dirty
-    /// (`balance_dirty_pages`), unless it is in memory.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub fn write_file(
-        self,
-        file: &File<M, G::Space>,
-        index: u32,
-        from: Placement,
-    ) -> Result<Cached, AllocError> {
-        let is_use = file.kind == FileKind::Memory || self.rules().reclaim.write_use == WriteUseRule::Counts;
-        let cached = self.with_page(file, index, (Wanted::Overwritten, from), |pfn| {
-            self.mark_dirty(pfn);
-            if is_use {
-                self.lru().mark_accessed(pfn);
-            }
-        })?;
-        if file.kind != FileKind::Memory {
-            self.balance_dirty();
-        }
-        self.memcg().settle_high();
-        Ok(cached)
-    }
-
-    /// Has page `index` of `file` in memory, does `act` to it while it stays there, and says how it was found.
+    /// Has page `index` of `file` in memory, does `act` to its folio while it stays there, and says how it was found.
     fn with_page(
         self,
         file: &File<M, G::Space>,
@@ -247,74 +225,106 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         (wanted, from): (Wanted, Placement),
         act: impl FnOnce(Pfn),
     ) -> Result<Cached, AllocError> {
-        let (pfn, hit) = self.file_page(file, index, (wanted, from.into()))?;
-        act(pfn);
-        self.lru().put_page(pfn);
+        let (part, hit) = self.file_page(file, index, (wanted, from.into()))?;
+        act(part.head());
+        self.lru().put_page(part.head());
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }
 
-    /// The page `index` of `file` with a reference for the caller, and whether it was there.
+    /// The page `index` of `file`, its folio with a reference for the caller, and whether it was there. What was not comes by itself.
     pub(crate) fn file_page(
         self,
         file: &File<M, G::Space>,
         index: u32,
-        (wanted, Asker { placement, by }): (Wanted, Asker),
-    ) -> Result<(Pfn, bool), AllocError> {
-        if let Some(found) = self.find_page(file, index) {
-            return Ok((found, true));
+        (wanted, from): (Wanted, Asker),
+    ) -> Result<(Part, bool), AllocError> {
+        loop {
+            if let Some(found) = self.find_page(file, index) {
+                return Ok((found, true));
+            }
+            let pfn = self.alloc(file.request(from.placement))?;
+            if self.install(file, (index, pfn), (wanted, from))? {
+                // Shared memory begins as zeros: there is nothing to wait for.
+                return Ok((Part { pfn, order: Order::ZERO }, file.kind == FileKind::Memory));
+            }
         }
-        let pfn = self.alloc(file.request(placement))?;
-        self.lru().charge(pfn)?;
-        let page = self.lru().page(pfn);
+    }
+
+    /// Adds the folio of `order` that begins with page `first` of `file`, with a reference for the caller, unless one of its pages is there,
+    /// or there is no such block at hand.
+    pub(super) fn add_folio(
+        self,
+        file: &File<M, G::Space>,
+        (first, order): (u32, Order),
+        (wanted, from): (Wanted, Asker),
+    ) -> Option<Pfn> {
+        let request = Request { urgency: Urgency::Once, ..file.request(from.placement) }.of_order(order);
+        let head = self.alloc(request).ok()?;
+        let is_new = self.install(file, (first, head), (wanted, from)).ok()?;
+        is_new.then_some(head)
+    }
+
+    /// Puts the block at `head`, which was just allocated, into `file` as the folio that begins with page `first`, with a reference for the
+    /// caller; where one of its pages is there already, it is freed. Says whether it is there now.
+    fn install(
+        self,
+        file: &File<M, G::Space>,
+        (first, head): (u32, Pfn),
+        (wanted, Asker { placement, by }): (Wanted, Asker),
+    ) -> Result<bool, AllocError> {
+        self.lru().charge(head)?;
+        let (page, order) = (self.lru().page(head), self.pages().order_of(head));
+        let pages = first..first + order.pages();
         // The first reference is the file's.
-        page.init(Mapping::File(file.id.0), index, file.flags());
+        page.init(Mapping::File(file.id.0), first, file.flags());
         page.note_placement(placement);
         page.get();
         let mut state = file.state.lock_local(self.machine());
-        if let Some(&other) = state.pages.get(&index) {
-            self.lru().page(other).get();
+        if state.has_any(pages.clone()) {
             drop(state);
             page.put();
-            self.lru().put_page(pfn);
-            return Ok((other, true));
+            self.lru().put_page(head);
+            return Ok(false);
         }
-        state.pages.insert(index, pfn);
-        if state.shadows.has_node(node_of(index)) {
-            self.node_has_pages(file.id.0, node_of(index));
+        state.insert(pages.clone(), head, order);
+        for node in nodes(&pages).filter(|&node| state.shadows.has_node(node)) {
+            self.node_has_pages(file.id.0, node);
         }
-        let shadow = state.shadows.remove(index);
+        // What a folio of several left is known by the last (`__filemap_add_folio`).
+        let shadow = pages.clone().filter_map(|index| state.shadows.remove(index)).last();
         drop(state);
-        self.count_file(pfn, 1);
+        self.count_file(head, order.pages().into());
         if let Some(shadow) = shadow.filter(|_| wanted == Wanted::Contents) {
-            self.lru().refault(pfn, shadow, by, |group| self.ground.has_swap_for(group));
+            self.lru().refault(head, shadow, by, |group| self.ground.has_swap_for(group));
         }
         if file.kind == FileKind::Memory {
-            self.lru().page(pfn).set(PageFlag::Dirty);
+            page.set(PageFlag::Dirty);
         }
-        self.lru().lru_add_by(pfn, by);
-        // Shared memory begins as zeros: there is nothing to wait for.
-        Ok((pfn, file.kind == FileKind::Memory))
+        self.lru().lru_add_by(head, by);
+        Ok(true)
     }
 
     /// Those of the pages from `first` to before `end` of `file` that are there, each with a reference for the caller, but for
-    /// marked ones, whose reader is to be noticed.
-    pub(crate) fn find_pages(self, file: &File<M, G::Space>, first: u32, end: u32) -> Vec<(u32, Pfn)> {
+    /// those of marked folios, whose reader is to be noticed.
+    pub(crate) fn find_pages(self, file: &File<M, G::Space>, first: u32, end: u32) -> Vec<(u32, Part)> {
         let state = file.state.lock_local(self.machine());
-        let pages = state.pages.range(first..end).map(|(&index, &pfn)| (index, pfn));
-        let unmarked = pages.filter(|&(_, pfn)| !self.lru().page(pfn).has(PageFlag::ReadAhead));
-        unmarked.inspect(|&(_, pfn)| self.lru().page(pfn).get()).collect()
+        let pages = state.pages.range(first..end).map(|(&index, &part)| (index, part));
+        let unmarked = pages.filter(|(_, part)| !self.lru().page(part.head()).has(PageFlag::ReadAhead));
+        unmarked.inspect(|(_, part)| self.lru().page(part.head()).get()).collect()
     }
 
-    fn find_page(self, file: &File<M, G::Space>, index: u32) -> Option<Pfn> {
+    /// The page `index`, its folio with a reference for the caller.
+    pub(super) fn find_page(self, file: &File<M, G::Space>, index: u32) -> Option<Part> {
         let state = file.state.lock_local(self.machine());
-        let pfn = *state.pages.get(&index)?;
-        self.lru().page(pfn).get();
-        Some(pfn)
+        let part = *state.pages.get(&index)?;
+        self.lru().page(part.head()).get();
+        Some(part)
     }
 
-    pub(super) fn count_file(self, pfn: Pfn, pages: i64) {
-        self.count_file_in_zone(pfn, pages);
-        self.memcg().count_file(self.lru().page(pfn).group(), pages);
+    /// `pages` more of the folio at `head` are in files.
+    pub(super) fn count_file(self, head: Pfn, pages: i64) {
+        self.count_file_in_zone(head, pages);
+        self.memcg().count_file(self.lru().page(head).group(), pages);
     }
 
     fn count_file_in_zone(self, pfn: Pfn, pages: i64) {
@@ -332,11 +342,11 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     /// `target`: the group in which reclaim takes it.
-    fn remove_from(self, file: &File<M, G::Space>, pfn: Pfn, target: Option<GroupId>) -> bool {
-        let page = self.lru().page(pfn);
+    pub(super) fn remove_from(self, file: &File<M, G::Space>, head: Pfn, target: Option<GroupId>) -> bool {
+        let page = self.lru().page(head);
         let mut state = file.state.lock_local(self.machine());
         // One that has left the file already has no reference of the file's any more.
-        if state.pages.get(&page.index()) != Some(&pfn) || !page.freeze(2) {
+        if state.part_at(page.index(), head).is_none() || !page.freeze(2) {
             return false;
         }
         // Under the lock and with no other reference nobody dirties it any more; but somebody may have.
@@ -344,105 +354,41 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             page.unfreeze(2);
             return false;
         }
-        state.pages.remove(&page.index());
+        let pages = self.folio_pages(head);
+        state.remove(pages.clone());
         if let Some(target) = target.filter(|_| self.rules().reclaim.workingset != WorkingsetRule::None) {
-            state.shadows.insert(page.index(), self.lru().evict(pfn, target));
+            let shadow = self.lru().evict(head, target);
+            pages.clone().for_each(|index| state.shadows.insert(index, shadow));
         }
-        self.note_lost_page(file, &state, pfn);
+        self.note_lost_pages(file, &state, head);
         drop(state);
-        self.count_file(pfn, -1);
+        self.count_file(head, -i64::from(pages.end - pages.start));
         true
     }
 
-    /// The page at `pfn` is not in `file` any more.
-    fn note_lost_page(self, file: &File<M, G::Space>, state: &FileState, pfn: Pfn) {
-        let index = self.lru().page(pfn).index();
-        if state.shadows.has_node(node_of(index)) && !state.has_pages_in(node_of(index)) {
-            self.node_lost_pages(file.id.0, index, self.lru().vec_of(pfn));
+    /// The pages of the folio at `head` are not in `file` any more.
+    pub(super) fn note_lost_pages(self, file: &File<M, G::Space>, state: &FileState, head: Pfn) {
+        let nodes = nodes(&self.folio_pages(head));
+        for node in nodes.filter(|&node| state.shadows.has_node(node) && !state.has_pages_in(node)) {
+            self.node_lost_pages((file.id.0, node), self.lru().vec_of(head));
         }
     }
 
-    /// Puts `to` in the place of `from` in `file`, if nobody but the caller and the file refers to `from`.
+    /// Puts `to`, of the same order, in the place of the folio at `from` in `file`, if nobody but the caller and the file refers to that.
     pub(crate) fn replace_in(self, file: &File<M, G::Space>, from: Pfn, to: Pfn) -> bool {
         let mut state = file.state.lock_local(self.machine());
         let page = self.lru().page(from);
-        if state.pages.get(&page.index()) != Some(&from) || !page.freeze(2) {
-            return false;
-        }
+        let Some(part) = state.part_at(page.index(), from).filter(|_| page.freeze(2)) else { return false };
+        let pages = self.folio_pages(from);
         self.lru().carry_over(from, to);
         self.lru().page(to).get();
-        state.pages.insert(page.index(), to);
+        state.insert(pages, to, part.order);
         drop(state);
         // Its group has it as before.
-        self.count_file_in_zone(from, -1);
-        self.count_file_in_zone(to, 1);
+        let pages = i64::from(part.order.pages());
+        self.count_file_in_zone(from, -pages);
+        self.count_file_in_zone(to, pages);
         self.move_dirty(from, to);
         true
-    }
-
-    /// Drops page `index` of `file` from memory if it is clean and nobody maps it or works with it (`POSIX_FADV_DONTNEED`).
-    /// Says whether it did.
-    pub fn forget_file_page(self, file: &File<M, G::Space>, index: u32) -> bool {
-        let Some(pfn) = self.find_page(file, index) else { return false };
-        let alone = self.lru().page(pfn).mapped() == 0 && self.remove_from(file, pfn, None);
-        if alone {
-            self.lru().free_page(pfn);
-        } else {
-            self.lru().put_page(pfn);
-        }
-        alone
-    }
-
-    /// The `pages` from `first` on of `file` go, dirty ones too (truncation); those that somebody maps stay. Says how many went.
-    pub fn truncate_pages(self, file: &File<M, G::Space>, first: u32, pages: u32) -> u32 {
-        let gone: Vec<Pfn> = {
-            let mut state = file.state.lock_local(self.machine());
-            let there: Vec<(u32, Pfn)> =
-                state.pages.range(first..first.saturating_add(pages)).map(|(at, pfn)| (*at, *pfn)).collect();
-            let free = there.into_iter().filter(|(_, pfn)| self.lru().page(*pfn).mapped() == 0);
-            let free: Vec<(u32, Pfn)> = free.collect();
-            let nodes: Vec<u32> = state.shadows.nodes().collect();
-            state.shadows.truncate(first, first.saturating_add(pages));
-            for (index, _) in &free {
-                state.pages.remove(index);
-                state.dirty.remove(index);
-            }
-            for node in nodes.into_iter().filter(|&node| !state.shadows.has_node(node)) {
-                self.node_has_pages(file.id.0, node);
-            }
-            for (_, pfn) in &free {
-                self.note_lost_page(file, &state, *pfn);
-            }
-            free.into_iter().map(|(_, pfn)| pfn).collect()
-        };
-        self.give_back(&gone);
-        gone.len() as u32
-    }
-
-    /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
-    pub fn drop_file(self, file: &File<M, G::Space>) {
-        self.own().files.lock_local(self.machine()).remove(&file.id.0);
-        let pages = {
-            let mut state = file.state.lock_local(self.machine());
-            state.dirty.clear();
-            for node in core::mem::take(&mut state.shadows).nodes() {
-                self.node_has_pages(file.id.0, node);
-            }
-            core::mem::take(&mut state.pages)
-        };
-        let pages: Vec<Pfn> = pages.into_values().collect();
-        self.give_back(&pages);
-    }
-
-    /// Pages that their file has no more.
-    fn give_back(self, pages: &[Pfn]) {
-        for chunk in pages.chunks(15) {
-            self.machine().spend(Chore::Truncate, chunk.len() as u32);
-            for &pfn in chunk {
-                self.forget_dirty(pfn);
-                self.count_file(pfn, -1);
-            }
-            self.lru().put_pages(chunk);
-        }
     }
 }

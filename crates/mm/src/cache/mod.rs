@@ -6,14 +6,18 @@
 //!                                              who maps it is kept here; rmap, above, goes to them
 //! ```
 //!
-//! `file` finds, adds and removes pages; `readahead` says what is read besides what was asked for; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
+//! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `folio` is what of them lies in one block; `write` is
+//! write calls; `readahead` says what is read besides what was asked for; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
 //! whoever plays the disk.
 
 mod check;
 mod file;
+mod folio;
+mod leave;
 mod nodes;
 mod readahead;
 mod shadows;
+mod write;
 mod writeback;
 
 use alloc::boxed::Box;
@@ -27,9 +31,11 @@ use crate::pages::door;
 
 pub(crate) use file::{Asker, Mapper, Wanted};
 pub use file::{Cached, File, FileKind};
+pub use folio::Folio;
+pub(crate) use folio::Part;
 use nodes::ShadowNodes;
 pub use readahead::{ReadDone, ReadPattern, Reader};
-pub use writeback::DirtyPages;
+pub use writeback::{DirtyFolio, DirtyPages};
 
 /// The files of a machine.
 #[derive(Debug)]

@@ -5,7 +5,6 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::shadows::node_of;
 use super::{File, FilesDoor, FilesGround};
 use crate::ground::Machine;
 use crate::lru::{VecEvent, VecId};
@@ -82,10 +81,10 @@ impl ShadowNodes {
 }
 
 impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
-    /// The node with page `index` of the file has no page any more, and shadows: it was of `vec`.
-    pub(super) fn node_lost_pages(self, file: u32, index: u32, vec: VecId) {
+    /// The node has no page any more, and shadows: it was of `vec`.
+    pub(super) fn node_lost_pages(self, node: NodeId, vec: VecId) {
         let mut nodes = self.own().shadow_nodes.lock_local(self.machine());
-        nodes.add((file, node_of(index)), (vec.group, vec.place()));
+        nodes.add(node, (vec.group, vec.place()));
     }
 
     /// The node has a page again, or is gone.
@@ -107,8 +106,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 return;
             }
             let most = match self.rules().reclaim.shadow_node {
-                ShadowNodeRule::ByPages => u64::from(self.lru().pages_seen(vec)) >> 3,
-                ShadowNodeRule::Nothing => 0,
+                ShadowNodeRule::NothingByGeneration if self.lru().keeps_generations() => 0,
+                _ => u64::from(self.lru().pages_seen(vec)) >> 3,
             };
             nodes.take(owner, most, priority)
         };

@@ -3,15 +3,25 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::{File, FilesDoor, FilesGround};
-use crate::ground::{Daemon, Machine, Nanos, Pfn, Relaxed, ZoneId, ZoneKind};
+use crate::ground::{Daemon, Machine, Nanos, Order, Pfn, Relaxed, ZoneId, ZoneKind};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::knobs::Knob;
 
 /// How long a writer waits each time, and how often at most before it goes on anyway: a second in all.
 const PAUSE: Nanos = Nanos(20_000_000);
 const PAUSES: u32 = 50;
+
+/// A folio that is being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DirtyFolio {
+    /// Its first frame.
+    pub pfn: Pfn,
+    /// Pages of it that were written to, which alone go to the disk.
+    pub pages: u32,
+}
 
 /// Pages on their way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,42 +33,68 @@ pub struct DirtyPages {
 }
 
 impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
-    /// The page differs from its file from now on.
-    pub(crate) fn mark_dirty(self, pfn: Pfn) {
-        let page = self.lru().page(pfn);
+    /// The folio at `head` differs from its file from now on, all of it.
+    pub(crate) fn mark_dirty(self, head: Pfn) {
+        let page = self.lru().page(head);
         let Mapping::File(id) = page.mapping() else {
             page.set(PageFlag::Dirty);
             return;
         };
-        if page.has(PageFlag::SwapBacked) || !page.set(PageFlag::Dirty) {
+        if page.has(PageFlag::SwapBacked)
+            || page.has(PageFlag::Dirty) && self.pages().order_of(head) == Order::ZERO
+        {
             return;
         }
-        let first = self.count_dirty(pfn, 1) == 0;
-        self.memcg().count_pending(page.group(), 1);
-        if let Some(file) = self.file(id) {
-            file.state.lock_local(self.machine()).dirty.insert(page.index());
+        match self.file(id) {
+            Some(file) => self.mark_written(&file, head, self.folio_pages(head)),
+            None => drop(page.set(PageFlag::Dirty)),
         }
+    }
+
+    /// `pages` of the folio at `head` of `file` do. What is counted as dirty is the folio, what is written are these pages.
+    pub(super) fn mark_written(self, file: &File<M, G::Space>, head: Pfn, pages: Range<u32>) {
+        let page = self.lru().page(head);
+        if page.has(PageFlag::SwapBacked) {
+            return;
+        }
+        let is_new = {
+            let mut state = file.state.lock_local(self.machine());
+            state.dirty.extend(pages);
+            page.set(PageFlag::Dirty)
+        };
+        if !is_new {
+            return;
+        }
+        let pages = i64::from(self.pages().order_of(head).pages());
+        let first = self.count_dirty(head, pages) == 0;
+        self.memcg().count_pending(page.group(), pages);
         if first {
             // It sleeps without a clock while nothing is dirty.
             self.machine().wake(Daemon::Flusher);
         }
     }
 
-    /// The page is no longer dirty, for its file is gone.
-    pub(super) fn forget_dirty(self, pfn: Pfn) {
-        let page = self.lru().page(pfn);
+    /// The folio is no longer dirty, for its file is gone.
+    pub(super) fn forget_dirty(self, head: Pfn) {
+        let page = self.lru().page(head);
         if !page.has(PageFlag::SwapBacked) && page.clear(PageFlag::Dirty) {
-            self.count_dirty(pfn, -1);
-            self.memcg().count_pending(page.group(), -1);
+            self.count_clean_parts(head, self.pages().order_of(head).pages().into());
         }
+    }
+
+    /// `pages` of the folio that is or was at `head` are not dirty any more.
+    pub(super) fn count_clean_parts(self, head: Pfn, pages: i64) {
+        self.count_dirty(head, -pages);
+        self.memcg().count_pending(self.lru().page(head).group(), -pages);
     }
 
     /// What `from` was is `to` from now on.
     pub(super) fn move_dirty(self, from: Pfn, to: Pfn) {
         let page = self.lru().page(from);
         if !page.has(PageFlag::SwapBacked) && page.has(PageFlag::Dirty) {
-            self.count_dirty(from, -1);
-            self.count_dirty(to, 1);
+            let pages = i64::from(self.pages().order_of(from).pages());
+            self.count_dirty(from, -pages);
+            self.count_dirty(to, pages);
         }
     }
 
@@ -154,56 +190,64 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         if self.own().flush_asked.swap(0, Relaxed) == 1 { self.dirty_pages().dirty } else { 0 }
     }
 
-    /// Takes up to `most` dirty pages to be written, oldest file first; each is under writeback until [`FilesDoor::written`] is
+    /// Takes folios with some `most` dirty pages to be written, oldest file first; each is under writeback until [`FilesDoor::written`] is
     /// told.
-    pub fn take_dirty(self, most: usize) -> Vec<Pfn> {
+    pub fn take_dirty(self, most: u64) -> Vec<DirtyFolio> {
         let files: Vec<Arc<File<M, G::Space>>> = {
             let files = self.own().files.lock_local(self.machine());
             files.values().map(Arc::clone).collect()
         };
-        let mut taken = alloc::vec![];
+        let (mut taken, mut pages) = (alloc::vec![], 0);
         for file in files {
-            while taken.len() < most {
-                let Some(pfn) = self.take_one(&file) else { break };
-                taken.push(pfn);
+            while pages < most {
+                let Some(folio) = self.take_one(&file) else { break };
+                pages += u64::from(folio.pages);
+                taken.push(folio);
             }
         }
         taken
     }
 
-    fn take_one(self, file: &File<M, G::Space>) -> Option<Pfn> {
+    fn take_one(self, file: &File<M, G::Space>) -> Option<DirtyFolio> {
         let mut state = file.state.lock_local(self.machine());
-        while let Some(index) = state.dirty.pop_first() {
-            let Some(&pfn) = state.pages.get(&index) else { continue };
-            if self.take_for_writing(pfn) {
-                return Some(pfn);
+        while let Some(&index) = state.dirty.first() {
+            let Some(part) = state.pages.get(&index).copied() else {
+                state.dirty.pop_first();
+                continue;
+            };
+            let pages = state.take_dirty(&part.folio(index));
+            if self.take_for_writing(part.head()) {
+                return Some(DirtyFolio { pfn: part.head(), pages });
             }
         }
         None
     }
 
-    fn take_for_writing(self, pfn: Pfn) -> bool {
-        let page = self.lru().page(pfn);
+    fn take_for_writing(self, head: Pfn) -> bool {
+        let page = self.lru().page(head);
         if !page.clear(PageFlag::Dirty) {
             return false;
         }
-        self.count_dirty(pfn, -1);
-        self.count_writeback(pfn, 1);
+        let pages = i64::from(self.pages().order_of(head).pages());
+        self.count_dirty(head, -pages);
+        self.count_writeback(head, pages);
         page.set(PageFlag::Writeback);
         page.get();
         true
     }
 
-    /// `pages`, which [`FilesDoor::take_dirty`] gave, have been written.
-    pub fn written(self, pages: &[Pfn]) {
-        for &pfn in pages {
-            self.lru().page(pfn).clear(PageFlag::Writeback);
-            self.count_writeback(pfn, -1);
-            self.memcg().count_pending(self.lru().page(pfn).group(), -1);
-            if self.lru().page(pfn).clear(PageFlag::Reclaim) {
-                self.lru().lru_rotate(pfn);
+    /// `folios`, which [`FilesDoor::take_dirty`] gave, have been written.
+    pub fn written(self, folios: &[DirtyFolio]) {
+        for &DirtyFolio { pfn: head, .. } in folios {
+            let (page, pages) = (self.lru().page(head), i64::from(self.pages().order_of(head).pages()));
+            page.clear(PageFlag::Writeback);
+            self.count_writeback(head, -pages);
+            self.memcg().count_pending(page.group(), -pages);
+            if page.clear(PageFlag::Reclaim) {
+                self.lru().lru_rotate(head);
             }
         }
-        self.lru().put_pages(pages);
+        let heads: Vec<Pfn> = folios.iter().map(|folio| folio.pfn).collect();
+        self.lru().put_pages(&heads);
     }
 }

@@ -19,9 +19,23 @@ pub enum Urgency {
     Never,
     /// Reclaims by itself, once, but wakes nobody (`GFP_TRANSHUGE` before 4.6: `__GFP_NORETRY` without kswapd).
     Tries,
-    /// The same without `__GFP_NORETRY`: reclaims and compacts as those that wait do, for as long as such an order is
+    /// Reclaims by itself, once, and wakes kswapd (`__GFP_NORETRY`): folios of files, for which fewer pages will do.
+    Once,
+    /// As [`Self::Tries`] without `__GFP_NORETRY`: reclaims and compacts as those that wait do, for as long as such an order is
     /// worth it, but wakes nobody, and a no is no shortage of memory (`GFP_TRANSHUGE` since 4.6).
     TriesHard,
+}
+
+impl Urgency {
+    /// Whether a round of reclaim is enough (`__GFP_NORETRY`).
+    pub(crate) const fn is_for_once(self) -> bool {
+        matches!(self, Self::Tries | Self::Once)
+    }
+
+    /// Whether the request may reclaim by itself (`__GFP_DIRECT_RECLAIM`).
+    pub(crate) const fn may_reclaim(self) -> bool {
+        matches!(self, Self::Waits | Self::Tries | Self::Once | Self::TriesHard)
+    }
 }
 
 /// Where memory is to come from.

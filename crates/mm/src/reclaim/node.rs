@@ -4,7 +4,7 @@
 use super::{NodeReclaimDoor, ReclaimGround, Reclaimer, Scan, Spares};
 use crate::ground::{AtomicU64, Machine, Node, Relaxed, ZoneKind};
 use crate::lru::LruList;
-use crate::pages::{Counters, Search, Urgency, Zone};
+use crate::pages::{Counters, Search, Zone};
 use crate::rules::knobs::Knob;
 
 /// The priority that it begins with (`NODE_RECLAIM_PRIORITY`).
@@ -70,7 +70,7 @@ impl<M: Machine, G: ReclaimGround<M>> NodeReclaimDoor<'_, M, G> {
             topology.distance.get(usize::from(preferred.0)).and_then(|row| row.get(usize::from(node.0)));
         let is_near = distance.is_none_or(|&distance| distance <= NEAR);
         let here = topology.cpus[usize::from(self.machine().cpu().0)].node;
-        let may_wait = matches!(search.request.urgency, Urgency::Waits | Urgency::Tries | Urgency::TriesHard);
+        let may_wait = search.request.urgency.may_reclaim();
         if !may_wait || !is_near || topology.cpus_of(node) > 0 && node != here || !self.lru().has_pages() {
             return false;
         }

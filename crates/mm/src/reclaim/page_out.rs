@@ -31,9 +31,9 @@ impl<M: Machine, G: ReclaimGround<M>> PageOutDoor<'_, M, G> {
     /// Who touches one afterwards has what the file holds there then. Copies that private mappings have of their own stay. Says how many
     /// went.
     pub fn cut_off(self, file: &File<M>, first: u32, pages: u32) -> u32 {
-        for (_, pfn) in self.files().find_pages(file, first, first.saturating_add(pages)) {
-            self.rmap().try_to_unmap(pfn, Leave::Nothing);
-            self.lru().put_page(pfn);
+        for (_, part) in self.files().find_pages(file, first, first.saturating_add(pages)) {
+            self.rmap().try_to_unmap(part.head(), Leave::Nothing);
+            self.lru().put_page(part.head());
         }
         self.files().truncate_pages(file, first, pages)
     }

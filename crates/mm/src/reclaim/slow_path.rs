@@ -39,9 +39,10 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if let Some(block) = self.pages().search(self.ground, search) {
             return Ok(block);
         }
-        let result = match request.urgency {
-            Urgency::Waits | Urgency::Tries | Urgency::TriesHard => self.reclaim_and_retry(search, first),
-            Urgency::NoWait | Urgency::Atomic | Urgency::Never => Err(AllocError::WouldWait),
+        let result = if request.urgency.may_reclaim() {
+            self.reclaim_and_retry(search, first)
+        } else {
+            Err(AllocError::WouldWait)
         };
         if let Err(error) = result {
             SlowEvents::bump(&first.stat().slow().failed);
@@ -87,7 +88,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             if let Some(block) = self.compact_again(search, rounds) {
                 return Ok(block);
             }
-            if search.request.urgency == Urgency::Tries {
+            if search.request.urgency.is_for_once() {
                 return Err(AllocError::WouldWait);
             }
             rounds.all += 1;
@@ -117,7 +118,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             return Ok(None);
         }
         let tried = self.compaction().direct_compact(search, Attempt::Async);
-        if tried.block.is_some() || urgency != Urgency::Tries {
+        if tried.block.is_some() || !urgency.is_for_once() {
             return Ok(tried.block);
         }
         let hopeless = match self.rules().compact.resched {
@@ -137,8 +138,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             return None;
         }
         let attempt = match (search.request.urgency, self.rules().compact.second_try) {
-            (Urgency::Tries, SecondTryRule::None) => return None,
-            (Urgency::Tries, SecondTryRule::Async) => Attempt::Async,
+            (Urgency::Tries | Urgency::Once, SecondTryRule::None) => return None,
+            (Urgency::Tries | Urgency::Once, SecondTryRule::Async) => Attempt::Async,
             _ if rounds.all > 1 && search.request.order.get() <= PAGE_ALLOC_COSTLY_ORDER => Attempt::Whole,
             _ => Attempt::SyncLight,
         };
@@ -161,7 +162,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 return Some(block);
             }
         }
-        if rounds.all > 0 || freed == 0 && search.request.urgency == Urgency::Tries {
+        if rounds.all > 0 || freed == 0 && search.request.urgency.is_for_once() {
             return None;
         }
         if freed == 0 && self.lru().has_pages() {
@@ -210,9 +211,12 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
 /// What a request may do beyond others below the low mark.
 fn urgent(request: &Request) -> AllocFlags {
     match request.urgency {
-        Urgency::Waits | Urgency::NoWait | Urgency::Never | Urgency::Tries | Urgency::TriesHard => {
-            AllocFlags::NONE
-        }
+        Urgency::Waits
+        | Urgency::NoWait
+        | Urgency::Never
+        | Urgency::Tries
+        | Urgency::Once
+        | Urgency::TriesHard => AllocFlags::NONE,
         Urgency::Atomic if request.order > Order::ZERO => {
             AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK).with(AllocFlags::HIGHATOMIC)
         }

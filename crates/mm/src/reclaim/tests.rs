@@ -156,7 +156,7 @@ fn kswapd_leaves_dirty_pages_to_the_flusher_and_may_give_up_meanwhile() {
     mm.views().check().unwrap();
     // The disk is done with them: they go first.
     let written = mm.files().take_dirty(500);
-    assert!(written.iter().all(|&pfn| mm.lru().page(pfn).has(PageFlag::Writeback)));
+    assert!(written.iter().all(|folio| mm.lru().page(folio.pfn).has(PageFlag::Writeback)));
     mm.files().written(&written);
     assert!(counter(&mm, "pgrotated") > 0);
     while counter(&mm, "pgsteal_direct") == 0 {

@@ -246,11 +246,22 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             let mut held = table.lock(self.machine());
             for vpn in (start.0..end.0).map(Vpn) {
                 let entry = held.entry(vpn);
-                if !entry.is_present() || entry.has(bit::PART) || held.huge() != Entry::NONE {
+                if !entry.is_present() || held.huge() != Entry::NONE {
                     continue;
                 }
                 let page = self.lru().page(entry.head());
-                if !page.is_mapped_once() || page.has(PageFlag::Mlocked) {
+                if entry.has(bit::PART) {
+                    // A folio of a file goes whole: at its last page, if all of it is mapped, here alone.
+                    held.clear_bits(vpn, bit::ACCESSED);
+                    let pages = self.pages().order_of(entry.head()).pages();
+                    let is_last = entry.pfn() == entry.head().add(pages - 1);
+                    if !matches!(page.mapping(), Mapping::File(_)) || !is_last || page.mapped() != pages {
+                        continue;
+                    }
+                } else if !page.is_mapped_once() {
+                    continue;
+                }
+                if page.has(PageFlag::Mlocked) {
                     continue;
                 }
                 held.clear_bits(vpn, bit::ACCESSED);

@@ -1,5 +1,6 @@
 //! Faults in regions with a file behind them: its page is mapped, or copied where the region is private and written to. A
-//! read maps what is in memory around it too (`do_fault_around`), and a page that is missing is read with its neighbours.
+//! read maps what is in memory around it too (`do_fault_around`), and a page that is missing is read with its neighbours. Since 6.18
+//! whoever maps a page of a folio maps all of it that the region and its table have room for.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,24 +9,34 @@ use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::fault::{Attempt, FaultKind, Faulted, Site};
 use super::region::{Backing, Protection};
+use super::table::Held;
 use super::{FaultDoor, SpacesGround, Vpn};
 use super::{File, FileKind, Touch};
-use crate::cache::Wanted;
-use crate::ground::ids::Pfn;
+use crate::cache::{Part, Wanted};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::PageFlag;
 use crate::pages::request::AllocError;
+use crate::rules::policy::{MapAroundRule, MapHitRule};
 
 /// Pages that a read maps with the one that it is for, at most, that one too: `fault_around_bytes` is 64 KiB by default.
 const AROUND: u32 = 16;
 
 /// A page of a file that a fault is for.
 struct Found {
-    pfn: Pfn,
+    part: Part,
     /// It was there, and nobody waits for a disk.
     hit: bool,
     /// Pages that come from the disk.
     reads: u32,
+}
+
+/// The entry that maps a page of a file.
+fn entry_of(part: Part, bits: u64) -> Entry {
+    match part.order {
+        Order::ZERO => Entry::of(part.pfn, bits),
+        order => Entry::of(part.pfn, bits).part_of(order),
+    }
 }
 
 impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
@@ -39,24 +50,23 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         }
         let found = self.file_page(site, file, first)?;
         // The reference that the look-up gave becomes the entry's.
-        let pfn = found.pfn;
+        let (part, head) = (found.part, found.part.head());
         let Some(mut held) = site.lock(self.machine(), Entry::NONE) else {
-            self.lru().put_page(pfn);
+            self.lru().put_page(head);
             return Ok(None);
         };
-        let page = self.lru().page(pfn);
-        page.add_mapped();
-        held.set(site.vpn, Entry::of(pfn, Self::file_bits(site, file)));
-        site.space.stat.count_pages(PageKind::of(page), self.pages().node_of_page(pfn), 1);
+        let page = self.lru().page(head);
+        self.map_part(site, &mut held, (site.vpn, part), Self::file_bits(site, file));
+        self.map_rest(site, &mut held, (site.vpn, part, first), file);
         if site.region.locked {
             page.set(PageFlag::Mlocked);
         }
         let shared = matches!(site.region.backing, Backing::Shared { .. });
         if shared && site.touch == Touch::Write {
-            self.files().mark_dirty(pfn);
+            self.files().mark_dirty(head);
         }
         let kind = if found.hit { FaultKind::Minor } else { FaultKind::Major };
-        Ok(Some(Faulted { pfn, kind, reads: found.reads }))
+        Ok(Some(Faulted { pfn: part.pfn, kind, reads: found.reads }))
     }
 
     /// The bits of an entry that maps a page of `file`.
@@ -77,16 +87,16 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let on_disk = file.kind() != FileKind::Memory;
         if on_disk && !self.files().has_page(file, index) {
             let reads = self.files().read_around(file, index, pattern, from);
-            let (pfn, there) = self.files().file_page(file, index, (Wanted::Contents, from))?;
-            return Ok(Found { pfn, hit: false, reads: reads + u32::from(!there) });
+            let (part, there) = self.files().file_page(file, index, (Wanted::Contents, from))?;
+            return Ok(Found { part, hit: false, reads: reads + u32::from(!there) });
         }
-        let (pfn, hit) = self.files().file_page(file, index, (Wanted::Contents, from))?;
+        let (part, hit) = self.files().file_page(file, index, (Wanted::Contents, from))?;
         let reads = if on_disk && hit {
-            self.files().read_after_hit(file, (index, pfn), pattern, from)
+            self.files().read_after_hit(file, (index, part), pattern, from)
         } else {
             u32::from(!hit)
         };
-        Ok(Found { pfn, hit, reads })
+        Ok(Found { part, hit, reads })
     }
 
     /// Maps those pages around the fault that are in memory, within its region, its table and an aligned stretch of
@@ -100,41 +110,88 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             return None;
         }
         let Some(mut held) = site.lock(self.machine(), Entry::NONE) else {
-            let found: Vec<Pfn> = found.iter().map(|&(_, pfn)| pfn).collect();
+            let found: Vec<Pfn> = found.iter().map(|(_, part)| part.head()).collect();
             self.lru().put_pages(&found);
             return None;
         };
-        let (mut mapped, mut left, mut beside) = (None, Vec::new(), 0);
+        let (mut left, mut beside, mut hits, mut last) = (Vec::new(), 0, 0, None);
         let bits = Self::file_bits(site, file);
-        for (index, pfn) in found {
-            let vpn = site.region.start.add(index - first);
+        for (index, part) in found {
+            let (vpn, head) = (site.region.start.add(index - first), part.head());
             if held.entry(vpn) != Entry::NONE {
-                left.push(pfn);
+                left.push(head);
                 continue;
             }
-            let page = self.lru().page(pfn);
-            page.add_mapped();
-            held.set(vpn, Entry::of(pfn, bits));
-            site.space.stat.count_pages(PageKind::of(page), self.pages().node_of_page(pfn), 1);
-            self.files().count_mapped_hits(file, 1);
-            if vpn == site.vpn {
-                mapped = Some(pfn);
-            } else {
-                beside += 1;
+            self.map_part(site, &mut held, (vpn, part), bits);
+            beside += u32::from(vpn != site.vpn);
+            hits += self.hits_of(part, vpn == site.vpn);
+            if last != Some(head) {
+                self.map_rest(site, &mut held, (vpn, part, first), file);
+                last = Some(head);
             }
         }
+        let here = held.entry(site.vpn);
         drop(held);
         self.machine().spend(Chore::MapAround, beside);
+        self.files().count_mapped_hits(file, hits);
         self.lru().put_pages(&left);
-        mapped
+        here.is_present().then(|| here.pfn())
+    }
+
+    /// What mapping `part` takes off the faults that had to be read; `is_own`: the fault is for it.
+    fn hits_of(self, part: Part, is_own: bool) -> u32 {
+        let came_back = self.lru().page(part.head()).has(PageFlag::Workingset);
+        let counts = match self.rules().reclaim.map_hit {
+            MapHitRule::EachPage => true,
+            MapHitRule::EachNewPage => !came_back,
+            MapHitRule::EachFault => is_own && !came_back,
+        };
+        counts.into()
+    }
+
+    /// Maps `part`, whose reference becomes the entry's, at `vpn`.
+    fn map_part(self, site: &Site<'_, M>, held: &mut Held<'_, M>, (vpn, part): (Vpn, Part), bits: u64) {
+        let (page, node) = (self.lru().page(part.head()), self.pages().node_of_page(part.head()));
+        page.add_mapped();
+        held.set(vpn, entry_of(part, bits));
+        site.space.stat.count_pages(PageKind::of(page), node, 1);
+    }
+
+    /// Maps what else the region and the table have room for of the folio of which `part` was mapped at `vpn`; `first` is the file's page
+    /// with which the region begins.
+    fn map_rest(
+        self,
+        site: &Site<'_, M>,
+        held: &mut Held<'_, M>,
+        (vpn, part, first): (Vpn, Part, u32),
+        file: &File<M>,
+    ) {
+        if part.order == Order::ZERO || self.rules().reclaim.map_around == MapAroundRule::Sixteen {
+            return;
+        }
+        let (region, table) = (&site.region, vpn.table_start());
+        let folio = part.folio(first + (vpn.0 - region.start.0));
+        let page = self.lru().page(part.head());
+        let mut mapped = 0;
+        for index in folio.start.max(first)..folio.end {
+            let at = region.start.add(index - first);
+            let is_within = at >= table && at < table.add(PAGEBLOCK_PAGES) && at < region.end;
+            if is_within && held.entry(at) == Entry::NONE {
+                page.get();
+                let pfn = part.head().add(index - folio.start);
+                self.map_part(site, held, (at, Part { pfn, ..part }), Self::file_bits(site, file));
+                mapped += 1;
+            }
+        }
+        self.machine().spend(Chore::MapAround, mapped);
     }
 
     /// The first write to a private mapping of a file: a copy of the file's page.
     pub(super) fn copy_from_file(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
         let found = self.file_page(site, file, first)?;
-        let copied = self.copy_page(site, Entry::NONE, found.pfn);
-        self.lru().put_page(found.pfn);
+        let copied = self.copy_page(site, Entry::NONE, found.part.pfn);
+        self.lru().put_page(found.part.head());
         let kind = |done: Faulted| if found.hit { done.kind } else { FaultKind::Major };
         copied.map(|done| done.map(|done| Faulted { kind: kind(done), reads: found.reads, ..done }))
     }

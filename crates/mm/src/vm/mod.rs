@@ -51,7 +51,7 @@ mod young;
 mod zap;
 mod zero;
 
-pub use crate::cache::{Cached, DirtyPages, FileKind, ReadDone, ReadPattern, Reader};
+pub use crate::cache::{Cached, DirtyFolio, DirtyPages, FileKind, Folio, ReadDone, ReadPattern, Reader};
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};
 pub use crate::pages::request::Placement;
 pub use advice::{Advice, AdviceError, MemoryLock};

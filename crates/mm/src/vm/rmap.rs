@@ -46,7 +46,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// it breaks.
     fn each_place(self, pfn: Pfn, mut then: impl FnMut(&AddressSpace<M>, Stretch) -> ControlFlow<()>) {
         let (page, pages) = (self.lru().page(pfn), self.pages().order_of(pfn).pages());
-        let mut then = |space: &AddressSpace<M>, first: Vpn| {
+        let mut then = |space: &AddressSpace<M>, (first, pages): (Vpn, u32)| {
             stretches(first, pages).try_for_each(|stretch| then(space, stretch))
         };
         match page.mapping() {
@@ -55,15 +55,18 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                 let Some(family) = self.spaces().family(family) else { return };
                 let members = family.members.lock_local(self.machine());
                 let _ = members.iter().try_for_each(|member| {
-                    member.places(page.index(), pages).try_for_each(|first| then(&member.space, first))
+                    member
+                        .places(page.index(), pages)
+                        .try_for_each(|first| then(&member.space, (first, pages)))
                 });
             }
             Mapping::File(id) => {
                 let Some(file) = self.files().file(id) else { return };
                 let mappers = file.mappers(self.machine());
+                let folio = page.index()..page.index().saturating_add(pages);
                 let mut places =
-                    mappers.iter().filter_map(|mapper| Some((&mapper.space, mapper.vpn(page.index())?)));
-                let _ = places.try_for_each(|(space, vpn)| then(space, vpn));
+                    mappers.iter().filter_map(|mapper| Some((&mapper.space, mapper.places(&folio)?)));
+                let _ = places.try_for_each(|(space, place)| then(space, place));
             }
         }
     }
@@ -251,7 +254,7 @@ impl Stretch {
     }
 }
 
-/// The `pages` from `first` on, table by table: a huge page that was moved in parts may lie in two.
+/// The `pages` from `first` on, table by table: a huge page that was moved in parts may lie in two, and so may a folio of a file.
 fn stretches(first: Vpn, pages: u32) -> impl Iterator<Item = Stretch> {
     let in_first = pages.min(PAGEBLOCK_PAGES - first.slot() as u32);
     let rest = Stretch { first: Vpn(first.0.wrapping_add(in_first)), pages: pages - in_first };

@@ -206,6 +206,8 @@ pub enum Residence {
 pub enum PartOf {
     /// Nothing larger.
     Itself,
+    /// A large page, or a folio of a file, that is smaller than a huge one.
+    Large,
     /// A huge page, which may be mapped in parts.
     Huge,
 }
@@ -409,7 +411,11 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             return Residence::Absent;
         };
         let is_huge = size == EntrySize::Huge || entry.has(bit::PART) && !entry.is_smaller_part();
-        let part = if is_huge { PartOf::Huge } else { PartOf::Itself };
+        let part = match entry {
+            _ if is_huge => PartOf::Huge,
+            entry if entry.has(bit::PART) => PartOf::Large,
+            _ => PartOf::Itself,
+        };
         match entry {
             entry if entry.is_zeros() => Residence::Zeros(part),
             entry if entry.is_present() => Residence::Page(self.pages().node_of_page(entry.head()), part),

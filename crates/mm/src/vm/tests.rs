@@ -1,6 +1,6 @@
 //! What reclaim and migration ask of address spaces: who touched a page, taking it out of all page tables, moving it.
 
-use super::{AddressSpace, FaultKind, FileKind, MapSpec, Placement, SpaceCounters, Touch, Vpn};
+use super::{AddressSpace, DirtyFolio, FaultKind, FileKind, MapSpec, Placement, SpaceCounters, Touch, Vpn};
 use crate::MigrateError;
 use crate::ground::bare::Bare;
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
@@ -154,8 +154,9 @@ fn a_dirty_page_of_a_file_moves_and_is_written_later() {
     mm.lru().lru_forget(from);
     mm.rmap().migrate_page(from, to).unwrap();
     assert_eq!(read(&mm, &space, at.add(3)).0, to);
-    assert_eq!(mm.files().take_dirty(10), [to]);
-    mm.files().written(&[to]);
+    let taken = mm.files().take_dirty(10);
+    assert_eq!(taken, [DirtyFolio { pfn: to, pages: 1 }]);
+    mm.files().written(&taken);
     mm.spaces().check_vm().unwrap();
     mm.spaces().exit(&space);
     mm.files().drop_file(&file);
@@ -274,7 +275,7 @@ fn pages_of_a_file_are_forgotten_if_they_are_clean_and_nobodys() {
     let at = mm.spaces().mmap(&space, MapSpec::shared(&file, 1).from_page(2)).unwrap();
     read(&mm, &space, at);
     mm.lru().lru_drain_all();
-    let forgotten = [0, 1, 2, 3, 4].map(|page| mm.files().forget_file_page(&file, page));
+    let forgotten = [0, 1, 2, 3, 4].map(|page| mm.files().forget_pages(&file, page..page + 1) == 1);
     assert_eq!(
         forgotten,
         [true, false, false, true, false],

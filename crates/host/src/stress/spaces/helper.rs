@@ -15,7 +15,7 @@ use crate::host::Host;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Dirty pages that are written together.
-const WRITES: usize = 64;
+const WRITES: u64 = 64;
 
 /// Goes on until `done`; gives what it did.
 pub(super) fn run(host: &Host, done: &AtomicBool) -> SpaceTally {

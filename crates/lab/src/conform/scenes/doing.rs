@@ -167,9 +167,7 @@ impl Player {
                 if touch == Touch::Read {
                     files.read_pages(file, first..last + 1, from)?;
                 } else {
-                    for page in first..=last {
-                        files.write_file(file, page, from)?;
-                    }
+                    files.write_pages(file, first..last + 1, || from)?;
                 }
                 Ok(())
             }),

@@ -89,9 +89,7 @@ impl Player {
     pub(super) fn forget(&self, file: &File<Bare>, first: u32, pages: u32) {
         // What a CPU keeps back has a reference more.
         self.machine.mm.lru().lru_drain_all();
-        for page in first..first.saturating_add(pages) {
-            self.machine.mm.files().forget_file_page(file, page);
-        }
+        self.machine.mm.files().forget_pages(file, first..first.saturating_add(pages));
     }
 
     /// All clean pages of files leave memory (`drop_caches`).

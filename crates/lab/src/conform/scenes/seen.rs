@@ -79,7 +79,8 @@ fn of_region(mm: &Mm<Bare>, process: &Process, region: Region) -> Eighths {
             }
         };
         count("present");
-        if part == PartOf::Huge {
+        // The kernel's flag says so of every folio of several pages.
+        if part != PartOf::Itself {
             count("huge");
         }
     }

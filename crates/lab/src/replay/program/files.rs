@@ -6,10 +6,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use mm::AllocError;
-use mm::vm::{Cached, File, Placement, ReadDone, Reader};
+use mm::vm::{File, ReadDone, Reader};
 use sim::SimMachine;
 
 use super::process::Process;
@@ -59,27 +59,30 @@ impl FileCalls<'_> {
         }
     }
 
-    /// Pages come in; the recorded wait for them is a step of its own.
+    /// Pages come in, as the recorded folio that they were; the recorded wait for them is a step of its own.
     pub(super) fn fill(&self, range: FileRange) -> bool {
-        let files = self.stage.mm.files();
-        self.each_page(range, |file, page, from| files.bring_file(file, page, from))
+        self.of_file(range, |file, pages| {
+            let from = self.process.file_placement(self.stage);
+            self.stage.mm.files().bring_pages(file, pages, from)
+        })
     }
 
     /// A write of whole pages.
     pub(super) fn write(&self, range: FileRange) -> bool {
-        let files = self.stage.mm.files();
-        self.each_page(range, |file, page, from| files.write_file(file, page, from))
+        self.of_file(range, |file, pages| {
+            let from = || self.process.file_placement(self.stage);
+            self.stage.mm.files().write_pages(file, pages, from).is_ok()
+        })
     }
 
-    /// Does it to each page. Says whether there was memory for all.
-    fn each_page(
+    /// Does it to the pages. Says whether there was memory for all.
+    fn of_file(
         &self,
         FileRange { file, first, pages }: FileRange,
-        act: impl Fn(&File<SimMachine>, u32, Placement) -> Result<Cached, AllocError>,
+        act: impl Fn(&File<SimMachine>, Range<u32>) -> bool,
     ) -> bool {
         let Some(file) = self.files.get(file as usize) else { return false };
-        let mut all = first..first.saturating_add(pages);
-        let got = all.all(|page| act(file, page, self.process.file_placement(self.stage)).is_ok());
+        let got = act(file, first..first.saturating_add(pages));
         if !got {
             self.stage.tally.could_not_get();
         }

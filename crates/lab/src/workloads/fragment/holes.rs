@@ -106,9 +106,7 @@ impl<'a> Holes<'a> {
         }
         if at < anon + file {
             let first = (at - anon) as u32 / run * run;
-            let gone = (first..first + run)
-                .filter(|&page| self.stage.mm.files().forget_file_page(&remains.file, page));
-            return gone.count() as u64;
+            return self.stage.mm.files().forget_pages(&remains.file, first..first + run).into();
         }
         if remains.kernel.is_empty() {
             return 0;

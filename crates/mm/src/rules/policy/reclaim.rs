@@ -186,6 +186,58 @@ pub enum WriteUseRule {
 const WRITE_USE: &[Since<WriteUseRule>] =
     &[Since(v(2, 6), WriteUseRule::Counts, ""), Since(v(4, 7), WriteUseRule::DoesNot, "bbddabe2e436")];
 
+/// How large the folios are that readahead and writes make in the page cache (ext4's; xfs has had them since 5.18).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileFolioRule {
+    /// Of one page.
+    Single,
+    /// A write's as long as the write; a window's four times as long as the one with the mark that was met.
+    ByMark,
+    /// Four times as long with each window, whatever the first of the last was cut to; and windows end where such a folio would.
+    Remembered,
+}
+
+/// The first from memory (ext4's merge); the second is c4602f9fa77f and its parent. Case 44 has the orders of both.
+const FILE_FOLIO: &[Since<FileFolioRule>] = &[
+    Since(v(2, 6), FileFolioRule::Single, ""),
+    Since(v(6, 16), FileFolioRule::ByMark, ""),
+    Since(v(6, 17), FileFolioRule::Remembered, "c4602f9fa77f"),
+];
+
+/// What a fault in a file's mapping maps besides its page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapAroundRule {
+    /// Of an aligned stretch of sixteen what is there.
+    Sixteen,
+    /// The rest of each folio that it maps a page of, too.
+    WholeFolios,
+}
+
+/// Seen in captures of 6.18.15 (map-file: 516 faults where 1,025 would be) and 7.2.12; which commits, from memory.
+const MAP_AROUND: &[Since<MapAroundRule>] = &[
+    Since(v(2, 6), MapAroundRule::Sixteen, ""),
+    Since(v(6, 18), MapAroundRule::WholeFolios, "357b92761d94"),
+];
+
+/// What a fault that finds its page of a file in memory takes off the faults that did not (`mmap_miss`): after 100 more of these nothing is
+/// read around them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapHitRule {
+    /// One for each page that it maps.
+    EachPage,
+    /// The same, but for pages that came back after they were evicted from among those in use.
+    EachNewPage,
+    /// One, if its own page is no such page.
+    EachFault,
+}
+
+/// The first from memory. The second was posted in April 2026 (fujunjie, "tighten mmap_miss hit accounting"); captures of 7.2.12 show it.
+const MAP_HIT: &[Since<MapHitRule>] = &[
+    Since(v(2, 6), MapHitRule::EachPage, ""),
+    Since(v(6, 10), MapHitRule::EachNewPage, ""),
+    Since(v(7, 2), MapHitRule::EachFault, ""),
+];
+
 /// What becomes of pages of zeros that go to swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwapZeroRule {
@@ -217,13 +269,14 @@ const GROUP_STAT: &[Since<GroupStatRule>] =
 pub enum ShadowNodeRule {
     /// One for eight pages on its lists, as reclaim sees these.
     ByPages,
-    /// None: reclaim gives half of them up each time that there is a batch in that.
-    Nothing,
+    /// The same; none where pages are kept by generations: reclaim gives half of them up each time that there is a batch in that.
+    NothingByGeneration,
 }
 
-/// Read in 6.1 to 7.1; the first version from memory. 7.2's is what one capture of 7.2.12 shows (mix-max-mglru-7.2), in no source.
+/// Read in 6.1 to 7.1; the first version from memory. 7.2's is what captures of 7.2.12 show, in no source: on classic lists no node is taken
+/// (two-files-classic-7.2), by generations most are in two of three (two-files, mix-max; not read-4k-loop).
 const SHADOW_NODE: &[Since<ShadowNodeRule>] =
-    &[Since(v(2, 6), ShadowNodeRule::ByPages, ""), Since(v(7, 2), ShadowNodeRule::Nothing, "")];
+    &[Since(v(2, 6), ShadowNodeRule::ByPages, ""), Since(v(7, 2), ShadowNodeRule::NothingByGeneration, "")];
 
 /// Whether vmstat's `pgscan_direct`, `pgsteal_direct` and `pgrefill` have what is reclaimed because of a group's limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -253,6 +306,9 @@ pub struct ReclaimRules {
     pub congestion: CongestionRule,
     pub workingset: WorkingsetRule,
     pub write_use: WriteUseRule,
+    pub file_folio: FileFolioRule,
+    pub map_around: MapAroundRule,
+    pub map_hit: MapHitRule,
     pub swap_zero: SwapZeroRule,
     pub group_stat: GroupStatRule,
     pub shadow_node: ShadowNodeRule,
@@ -276,6 +332,9 @@ impl ReclaimRules {
             congestion: at(CONGESTION, version),
             workingset: at(WORKINGSET, version),
             write_use: at(WRITE_USE, version),
+            file_folio: at(FILE_FOLIO, version),
+            map_around: at(MAP_AROUND, version),
+            map_hit: at(MAP_HIT, version),
             swap_zero: at(SWAP_ZERO, version),
             group_stat: at(GROUP_STAT, version),
             shadow_node: at(SHADOW_NODE, version),
@@ -285,21 +344,24 @@ impl ReclaimRules {
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        use Mechanism::{AddressSpaces, Generations, HugePages, Reclaim};
+        use Mechanism::{Generations, Reclaim};
         // Whatever keeps the pages.
         const BOTH: &[Mechanism] = &[Reclaim, Generations];
         let Self {
             lru,
             batch,
             anon,
-            huge_fault,
-            huge_zero,
-            part_reuse,
-            deferred_split,
-            protect,
+            huge_fault: _,
+            huge_zero: _,
+            part_reuse: _,
+            deferred_split: _,
+            protect: _,
             congestion,
             workingset,
             write_use,
+            file_folio: _,
+            map_around: _,
+            map_hit: _,
             swap_zero,
             group_stat,
             shadow_node,
@@ -329,6 +391,14 @@ impl ReclaimRules {
         let count = Of("group-count", BOTH, "whether vmstat counts what is reclaimed in a group");
         to.add(count, GROUP_COUNT, group_count, other.group_count);
         generations.visit(other.generations, to);
+        self.visit_spaces(other, to);
+        self.visit_files(other, to);
+    }
+
+    /// The rules of huge pages and of protection.
+    fn visit_spaces(&mut self, other: Self, to: &mut List) {
+        use Mechanism::{AddressSpaces, HugePages};
+        let Self { huge_fault, huge_zero, part_reuse, deferred_split, protect, .. } = self;
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");
@@ -343,5 +413,19 @@ impl ReclaimRules {
         to.add(gone, DEFERRED_SPLIT, deferred_split, other.deferred_split);
         let again = Of("protect", &[AddressSpaces], "pages that may be written to again");
         to.add(again, PROTECT, protect, other.protect);
+    }
+
+    /// The rules of files' folios and mappings.
+    fn visit_files(&mut self, other: Self, to: &mut List) {
+        use Mechanism::{AddressSpaces, Generations, Reclaim};
+        const BOTH: &[Mechanism] = &[Reclaim, Generations];
+        let Self { file_folio, map_around, map_hit, .. } = self;
+        let folios = Of("file-folio", BOTH, "how large the folios of files are");
+        to.add(folios, FILE_FOLIO, file_folio, other.file_folio);
+        let around =
+            Of("map-around", &[AddressSpaces], "what a fault of a file's mapping maps besides its page");
+        to.add(around, MAP_AROUND, map_around, other.map_around);
+        let hit = Of("map-hit", BOTH, "what makes a mapping's faults be read around again");
+        to.add(hit, MAP_HIT, map_hit, other.map_hit);
     }
 }
