@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs busy-redis tune recordings bpf guests fuzz shuttle seeded-bugs instructions tsan deb readme wheel python python-short mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs busy-redis tune recordings bpf guests scenes fuzz shuttle seeded-bugs instructions tsan deb readme wheel python python-short mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -26,6 +26,7 @@ help:
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
 	@echo "make bpf         the recorder's programs in the kernel anew; clang 14"
 	@echo "make guests      conformance/guests anew: two programs in QEMU guests of two nodes; root, some minutes"
+	@echo "make scenes      conformance/scenes' pairs of MGLRU and classic lists anew, in QEMU (RUNNER=run.sh); root, some half an hour"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (60); nightly Rust"
 	@echo "make shuttle     schedules of what is concurrent in mm, SHUTTLE_SCHEDULES (4000) of each test"
 	@echo "make seeded-bugs whether those schedules find bugs that are put in on purpose: some minutes"
@@ -103,6 +104,10 @@ bpf:
 
 guests: build
 	scripts/guests/run
+
+# SCENES: names of captures; all pairs without.
+scenes:
+	scripts/scenes $(SCENES)
 
 fuzz:
 	scripts/fuzz

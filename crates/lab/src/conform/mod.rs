@@ -9,6 +9,7 @@
 mod live;
 mod outcome;
 mod pages;
+mod pairs;
 pub mod params;
 mod read;
 mod scenes;
@@ -22,9 +23,10 @@ use self::read::{slab_trace, trace_csv};
 
 pub use live::{Live, conform_recording};
 pub use outcome::{
-    CachesCompared, CounterRow, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides,
-    StayedRow, Tally,
+    CachesCompared, Counted, CounterRow, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved,
+    Shortage, Sides, StayedRow, Tally,
 };
+pub use pairs::{Both, Kept, PairRow, pair_rows, pairs_in, table};
 pub use read::beside::Beside;
 pub(crate) use read::capture::kernel_version;
 pub use read::capture::{Capture, CaptureNode};

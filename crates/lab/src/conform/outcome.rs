@@ -35,6 +35,9 @@ pub struct FileOutcome {
     /// Which pages stayed, for a scene.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stayed: Vec<StayedRow>,
+    /// What the shortage of memory cost, for a scene.
+    #[serde(skip)]
+    pub short: Shortage,
     /// The figures by mechanism.
     #[serde(skip)]
     pub mechanisms: BTreeMap<Mechanism, Tally>,
@@ -62,6 +65,7 @@ impl FileOutcome {
             caches: None,
             counters: vec![],
             stayed: vec![],
+            short: Shortage::default(),
             mechanisms: BTreeMap::new(),
             kept_by: None,
             mechanism: match kind {
@@ -144,6 +148,26 @@ pub struct StayedRow {
     pub worst_points: f64,
     /// The mark of that.
     pub worst_mark: String,
+}
+
+/// A count of a kernel, and mm's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    /// The kernel's.
+    pub kernel: u64,
+    /// mm's.
+    pub freehold: u64,
+}
+
+/// What a shortage of memory cost a scene, from its first mark to its last: pages, all counted, be they ever so few.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shortage {
+    /// Pages that were evicted and came back, of private memory and of files.
+    pub refaults: Counted,
+    /// Pages read from swap.
+    pub swapped_in: Counted,
+    /// Pages that reclaim looked at.
+    pub scanned: Counted,
 }
 
 /// Figures of one mechanism.

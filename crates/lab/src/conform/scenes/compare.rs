@@ -174,6 +174,7 @@ pub(super) fn compare(sections: &Sections<'_>, marks: &[Mark<'_>], played: &Mark
     {
         outcome.counters = counted::counters(&both);
     }
+    outcome.short = counted::shortage(&both);
     if short {
         outcome.stayed = counted::stayed(&both);
     }

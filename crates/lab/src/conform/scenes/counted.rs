@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::compare::Mark;
 use super::seen::Seen;
-use crate::conform::outcome::{CounterRow, StayedRow};
+use crate::conform::outcome::{Counted, CounterRow, Shortage, StayedRow};
 
 /// Below this, a kernel's count says little.
 const LEAST: u64 = 1000;
@@ -78,6 +78,24 @@ pub(super) fn counters(marks: &[Both<'_>]) -> Vec<CounterRow> {
         row(format!("{group}: {name}"), marks, count)
     });
     of_machine.chain(of_groups).collect()
+}
+
+/// What the shortage cost from the first mark to the last.
+pub(super) fn shortage(marks: &[Both<'_>]) -> Shortage {
+    let (Some(first), Some(last)) = (marks.first(), marks.last()) else { return Shortage::default() };
+    let counted = |names: [&str; 2]| {
+        let kernel = |both: &Both<'_>| names.map(|name| of(&both.0.events, name)).iter().sum::<u64>();
+        let freehold = |both: &Both<'_>| names.map(|name| ours(&both.1.events, name)).iter().sum::<u64>();
+        Counted {
+            kernel: kernel(last).saturating_sub(kernel(first)),
+            freehold: freehold(last).saturating_sub(freehold(first)),
+        }
+    };
+    Shortage {
+        refaults: counted(["workingset_refault_anon", "workingset_refault_file"]),
+        swapped_in: counted(["pswpin", ""]),
+        scanned: counted(["pgscan_anon", "pgscan_file"]),
+    }
 }
 
 /// What a kernel counted.
