@@ -13,6 +13,7 @@ pub mod reach;
 pub mod recorded;
 pub mod replay;
 pub mod scene;
+mod script;
 pub mod stage;
 pub mod subject;
 pub mod this_machine;

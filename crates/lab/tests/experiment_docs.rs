@@ -49,3 +49,30 @@ fn every_workload_is_described() {
         assert!(DOCS.contains(&format!("| {kind} |")), "docs/experiments.md says nothing of {kind}");
     }
 }
+
+/// The example of a script runs to its end, and gives the samples that its page says.
+#[test]
+fn the_script_runs() {
+    let (_, rest) = DOCS.split_once("<!-- script -->\n```toml\n").expect("an example begins");
+    let workload = rest.split_once("```\n<!-- end -->").expect("and ends").0;
+    let text = format!(
+        "name = \"script\"\ntitle = \"x\"\nabout = \"x\"\nsource = \"x\"\nmachine = \"kvm-genoa-2c\"\nrun_ms = 2000\nseeds = 1\n\
+        knobs = {{ \"zram.disksize\" = \"64M\" }}\n[workload]\n{workload}\n[[variant]]\nname = \"one\"\npublished = [\n\
+        {{ metric = \"counters.script_done\", value = 2 }},\n{{ metric = \"counters.script_refused\", value = 0 }},\n\
+        {{ metric = \"mean_ns.first\", value = nan }},\n{{ metric = \"mean_ns.round-3\", value = nan }},\n\
+        {{ metric = \"sampled.round.heap.swap\", value = nan }},\n{{ metric = \"sampled.end.self.faults\", value = nan }},\n]\n"
+    );
+    let experiment =
+        Experiment::parse("docs/experiments.md", &text).unwrap_or_else(|error| panic!("{error}"));
+    let document =
+        run(vec![experiment], &Options::default(), &|_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let value = |metric: &str| {
+        let row = document.rows.iter().find(|row| row.metric == metric);
+        row.unwrap_or_else(|| panic!("no {metric} in {:#?}", document.rows)).simulated as u64
+    };
+    assert_eq!(value("counters.script_done"), 2, "the program and its child");
+    assert_eq!(value("counters.script_refused"), 0);
+    assert!(value("mean_ns.first") > 0 && value("mean_ns.round-3") > 0);
+    assert!(value("sampled.round.heap.swap") > 900, "4 of 12 MiB do not fit");
+    assert!(value("sampled.end.self.faults") > 0);
+}

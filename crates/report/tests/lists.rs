@@ -3,8 +3,8 @@
 use freehold_report::{Style, conform, knobs, machines};
 use host::KnobFile;
 use lab::conform::{
-    CachesCompared, CounterRow, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Sides,
-    StayedRow,
+    CachesCompared, CounterRow, Difference, Figure, FileKind, FileOutcome, Moves, PagesMoved, Shortage,
+    Sides, StayedRow,
 };
 use sim::Profile;
 
@@ -104,6 +104,7 @@ fn counters_of_a_scene_stand_beside_the_kernels() {
         file: "s.txt.xz".into(),
         kind: FileKind::Scene,
         policy: "linux-6.12".into(),
+        short: Shortage::default(),
         mechanisms: std::collections::BTreeMap::new(),
         kept_by: None,
         mechanism: None,
@@ -143,6 +144,7 @@ fn disagreements_have_a_line_each_and_a_count() {
         file: "a.txt".into(),
         kind: FileKind::Capture,
         policy: "linux-6.18".into(),
+        short: Shortage::default(),
         mechanisms: std::collections::BTreeMap::new(),
         kept_by: None,
         mechanism: None,

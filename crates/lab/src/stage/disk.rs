@@ -33,10 +33,14 @@ impl Disk {
 
     /// The calling task moves `pages` and sleeps until that is done.
     pub(crate) fn transfer(&self, machine: &SimMachine, pages: u64) {
+        machine.sleep_until(self.begin(machine, pages));
+    }
+
+    /// The calling task has `pages` moved and goes on; says when that is done.
+    pub(crate) fn begin(&self, machine: &SimMachine, pages: u64) -> Nanos {
         // Requests come in order of simulated time.
         machine.sync();
-        let done = self.book(mm::Machine::now(machine), pages);
-        machine.sleep_until(done);
+        self.book(mm::Machine::now(machine), pages)
     }
 
     /// When a request for `pages` that comes at `now` is done.

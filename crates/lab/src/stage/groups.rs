@@ -76,9 +76,11 @@ impl Stage {
 
     /// The cgroup called so, with its limits; the root where nobody wants groups, and where there are too many.
     pub(crate) fn group(&self, name: &str) -> GroupId {
-        if !self.groups.wanted {
-            return GroupId::ROOT;
-        }
+        if self.groups.wanted { self.made_group(name) } else { GroupId::ROOT }
+    }
+
+    /// The same, wanted or not: a program makes it.
+    pub(crate) fn made_group(&self, name: &str) -> GroupId {
         if let Some((_, there)) = self.groups.made.borrow().iter().find(|(made, _)| made == name) {
             return *there;
         }

@@ -18,6 +18,7 @@ use mm::{Cpu, Knob, Knobs, Machine, Mm, Nanos, Node, NodeMask, Policy};
 use sim::profile::CpuPosition;
 use sim::{Profile, Sim, SimMachine};
 
+pub(crate) use disk::DEFAULT_MB_PER_SECOND;
 pub use disk::Disk;
 pub use groups::GroupSetting;
 pub(crate) use groups::GroupSetup;

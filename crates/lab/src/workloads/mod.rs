@@ -18,6 +18,7 @@ mod proactive;
 mod process_churn;
 mod producer_consumer;
 mod python_loop;
+mod script;
 mod slab;
 mod specjbb;
 mod stream;
@@ -44,6 +45,7 @@ const KINDS: &[&[WorkloadKind]] = &[
     &slab::KINDS,
     &[stream::KIND, specjbb::KIND, dma_devices::KIND, kernel_memory::KIND],
     &[thpscale::KIND, proactive::KIND, thp_fault::KIND, hot_pages::KIND],
+    &[script::KIND],
 ];
 
 impl<'de> Deserialize<'de> for WorkloadSpec {

@@ -1,13 +1,10 @@
-//! Charging pages to a group and those above it (`try_charge_memcg`): from the CPU's stock, or 64 at a time; where that goes
+//! Charging pages to a group and those above it (`try_charge_memcg`): from the CPU's stock, or a batch at a time; where that goes
 //! over a limit, the group reclaims, and at last a process of it must go.
 
 use super::stock::{Kept, Stock};
 use super::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};
 use crate::ground::{Machine, Relaxed};
 use crate::pages::AllocError;
-
-/// Pages that a CPU charges at a time (`MEMCG_CHARGE_BATCH`).
-pub(super) const BATCH: u32 = 64;
 
 /// Fruitless rounds of reclaim before nothing more is hoped for (`MAX_RECLAIM_RETRIES`).
 const RETRIES: u32 = 16;
@@ -53,7 +50,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         if group == GroupId::ROOT || self.stock().take(Kept { group, pages }) {
             return Ok(());
         }
-        let (mut batch, mut drained, mut retries) = (pages.max(BATCH), false, RETRIES);
+        let (mut batch, mut drained, mut retries) = (pages.max(self.batch()), false, RETRIES);
         loop {
             let charged = self.own().charge_tree(group, batch);
             self.note_max(group, charged);
@@ -118,10 +115,15 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         &self.own().stocks[usize::from(self.machine().cpu().0)]
     }
 
+    /// Pages that a CPU charges at a time, and keeps at most (`MEMCG_CHARGE_BATCH`).
+    pub(super) fn batch(self) -> u32 {
+        self.rules().reclaim.group_charge.pages()
+    }
+
     /// Keeps `pages` of `group` for the next charges on this CPU; another group's go back.
     fn restock(self, group: GroupId, pages: u32) {
         if pages > 0 {
-            let back = self.stock().keep(Kept { group, pages });
+            let back = self.stock().keep(Kept { group, pages }, self.batch());
             self.uncharge(back.group, back.pages);
         }
     }

@@ -1,9 +1,9 @@
 //! `memory.high`: who charged while a group was over it reclaims on the way back to the program, and waits, the longer the
-//! further beyond it is (`__mem_cgroup_handle_over_high`, read in 6.1 to 7.1).
+//! further beyond it is (`__mem_cgroup_handle_over_high`, read in 6.1 to 7.1). Kernels before 5.9 do less of it ([`GroupHighRule`]).
 
-use super::charge::BATCH;
 use super::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround};
 use crate::ground::{Machine, Nanos, Relaxed};
+use crate::rules::policy::GroupHighRule;
 
 /// Overage is counted in parts of 2^20.
 const PRECISION: u32 = 20;
@@ -27,7 +27,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         if over.is_none() {
             return;
         }
-        if self.own().members.owe(self.machine().task(), pages) > BATCH {
+        if self.own().members.owe(self.machine().task(), pages) > self.batch() {
             self.settle_high();
         }
     }
@@ -42,14 +42,19 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             return;
         }
         let group = self.current();
-        let (mut wanted, mut retries) = (pages, RETRIES);
+        let rule = self.rules().reclaim.group_high;
+        let (mut wanted, mut retries) =
+            (pages, if rule == GroupHighRule::TriesThenWaits { RETRIES } else { 0 });
         loop {
             let freed = self.reclaim_high(group, wanted);
+            if rule == GroupHighRule::Reclaims {
+                return;
+            }
             let penalty = self.penalty(group, pages);
             if penalty.0 <= LEAST {
                 return;
             }
-            if freed == 0 && retries == 0 {
+            if retries == 0 && (freed == 0 || rule == GroupHighRule::Waits) {
                 self.own().group(group).delayed.fetch_add(penalty.0, Relaxed);
                 return self.machine().wait(penalty);
             }
@@ -81,14 +86,14 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
 
     fn penalty(self, group: GroupId, pages: u32) -> Nanos {
         let overage = self.upward(group).map(|group| self.overage(group)).max().unwrap_or(0);
-        Nanos(delay(overage, pages))
+        Nanos(delay(overage, pages, self.batch()))
     }
 }
 
-/// How long who charged `pages` waits for an overage in parts of 2^20, in ns.
-fn delay(overage: u64, pages: u32) -> u64 {
+/// How long who charged `pages`, `batch` of which are charged at a time, waits for an overage in parts of 2^20, in ns.
+fn delay(overage: u64, pages: u32, batch: u32) -> u64 {
     let square = u128::from(overage) * u128::from(overage) * 1_000_000_000;
-    let whole = (square >> (PRECISION + SCALING)) * u128::from(pages) / u128::from(BATCH);
+    let whole = (square >> (PRECISION + SCALING)) * u128::from(pages) / u128::from(batch);
     u64::try_from(whole).unwrap_or(MOST).min(MOST)
 }
 
@@ -99,8 +104,13 @@ mod tests {
     /// As published: 5 % over: 159 ms, 10 %: 639 ms, 18 %: 2 s (the kernel counts in ticks of 4 ms).
     #[test]
     fn the_wait_grows_with_the_square_of_the_overage() {
-        let percent = |over: u64| delay((over << PRECISION) / 100, BATCH) / 1_000_000;
+        let percent = |over: u64| delay((over << PRECISION) / 100, 32, 32) / 1_000_000;
         assert_eq!([1, 5, 10, 17, 18].map(percent), [6, 159, 639, 1849, 2000]);
-        assert_eq!(delay((5 << PRECISION) / 100, 2 * BATCH) / 1_000_000, 319);
+        assert_eq!(delay((5 << PRECISION) / 100, 64, 32) / 1_000_000, 319);
+        assert_eq!(
+            delay((5 << PRECISION) / 100, 64, 64) / 1_000_000,
+            159,
+            "batches of 64: half as many waits"
+        );
     }
 }

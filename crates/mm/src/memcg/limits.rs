@@ -1,6 +1,5 @@
 //! What a group may have, and what it is to keep.
 
-use super::charge::BATCH;
 use super::{GroupAsk, GroupEvent, GroupId, MemcgDoor, MemcgGround};
 use crate::ground::{Machine, PAGE_SHIFT, Relaxed};
 use crate::rules::knobs::{Knob, KnobUse, Margin};
@@ -140,7 +139,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             if retries == 0 {
                 self.ground.drain_batches();
             }
-            let part = ((pages - freed) / 4).max(BATCH / 2);
+            let part = ((pages - freed) / 4).max(self.batch() / 2);
             let now = self.ground.reclaim_in_group(GroupAsk { group, pages: part });
             if now == 0 {
                 if retries == 0 {

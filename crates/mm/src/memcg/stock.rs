@@ -2,7 +2,6 @@
 //! lock, which nobody waits for, and has other CPUs' given back by work that runs there; here both are one exchange of a word.
 
 use super::GroupId;
-use super::charge::BATCH;
 use crate::ground::{AtomicU64, Relaxed};
 
 /// Pages of one group.
@@ -29,13 +28,13 @@ impl Kept {
         Some(Self { group, pages: self.pages - pages })
     }
 
-    /// With `more`; and what goes back for that: another group's, or all where it would be too much.
-    const fn plus(self, more: Self) -> (Self, Self) {
+    /// With `more`; and what goes back for that: another group's, or all where it would be more than `most`.
+    const fn plus(self, more: Self, most: u32) -> (Self, Self) {
         if self.group.0 != more.group.0 {
             return (more, self);
         }
         let pages = self.pages + more.pages;
-        if pages > BATCH {
+        if pages > most {
             return (Self { group: more.group, pages: 0 }, Self { group: more.group, pages });
         }
         (Self { group: more.group, pages }, Self { group: more.group, pages: 0 })
@@ -54,9 +53,9 @@ impl Stock {
         self.0.fetch_update(Relaxed, Relaxed, less).is_ok()
     }
 
-    /// Keeps `more`; gives what is to go back.
-    pub(super) fn keep(&self, more: Kept) -> Kept {
-        let with = |word| Kept::of(word).plus(more);
+    /// Keeps `more`, `most` pages in all; gives what is to go back.
+    pub(super) fn keep(&self, more: Kept, most: u32) -> Kept {
+        let with = |word| Kept::of(word).plus(more, most);
         let mut before = self.0.load(Relaxed);
         loop {
             let (kept, back) = with(before);
@@ -88,11 +87,11 @@ mod tests {
     fn a_stock_is_one_groups_and_never_more_than_a_batch() {
         let stock = Stock::default();
         assert!(!stock.take(kept(ONE, 1)));
-        assert_eq!(stock.keep(kept(ONE, 63)).pages, 0);
+        assert_eq!(stock.keep(kept(ONE, 63), 64).pages, 0);
         assert!(stock.take(kept(ONE, 3)) && !stock.take(kept(OTHER, 1)) && !stock.take(kept(ONE, 61)));
-        assert_eq!(stock.keep(kept(OTHER, 10)), kept(ONE, 60));
-        assert_eq!(stock.keep(kept(OTHER, 55)), kept(OTHER, 65), "more than a batch goes back whole");
-        assert_eq!(stock.keep(kept(OTHER, BATCH)).pages, 0);
-        assert_eq!((stock.drain(), stock.drain().pages), (kept(OTHER, BATCH), 0));
+        assert_eq!(stock.keep(kept(OTHER, 10), 64), kept(ONE, 60));
+        assert_eq!(stock.keep(kept(OTHER, 55), 64), kept(OTHER, 65), "more than a batch goes back whole");
+        assert_eq!(stock.keep(kept(OTHER, 64), 64).pages, 0);
+        assert_eq!((stock.drain(), stock.drain().pages), (kept(OTHER, 64), 0));
     }
 }

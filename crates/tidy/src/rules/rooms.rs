@@ -41,18 +41,19 @@ const ROOMS: [Room; 13] = [
 ];
 
 /// Rooms of lab: what it measures with, what a simulation stands on, workloads, runs, and what is made of runs.
-const LAB_ROOMS: [Room; 21] = [
+const LAB_ROOMS: [Room; 22] = [
     ("measurements", &[]),
     ("findings", &["measurements"]),
     ("reach", &["measurements"]),
     ("recorded", &["reach"]),
     ("program", &["measurements", "reach", "recorded"]),
     ("stage", &["measurements"]),
+    ("script", &[]),
     ("promotion", &["stage"]),
     ("daemons", &["stage", "promotion"]),
-    ("workloads", &["reach", "stage", "promotion", "daemons"]),
+    ("workloads", &["reach", "stage", "script", "promotion", "daemons"]),
     ("drive", &["measurements", "reach", "stage", "daemons", "workloads"]),
-    ("conform", &[]),
+    ("conform", &["script"]),
     ("evidence", &["measurements", "conform"]),
     ("scene", &["measurements", "stage", "workloads", "drive"]),
     (

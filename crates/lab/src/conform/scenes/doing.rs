@@ -6,10 +6,11 @@ use mm::Bare;
 use mm::vm::{File, Touch, Vpn};
 
 use super::clock::Stretch;
-use super::draws::Popularity;
 use super::play::{At, Player, Stop};
-use super::process::{Named, PAGE, Process};
-use super::program::{Accesses, Order, Zipf};
+use super::process::Process;
+use crate::script::draws::Popularity;
+use crate::script::names::{Named, PAGE};
+use crate::script::program::{Accesses, Order, Zipf};
 
 /// Bytes of a block in which a new file is written, and after how many it is dropped from memory.
 const BLOCK: u64 = 65536;
@@ -27,7 +28,7 @@ pub(super) struct Doing {
 
 enum Series {
     Strides {
-        named: Named,
+        named: Named<Bare>,
         from: u64,
         step: u64,
         count: u64,
@@ -35,7 +36,7 @@ enum Series {
         touch: Touch,
     },
     Zipf {
-        named: Named,
+        named: Named<Bare>,
         from: u64,
         popularity: Popularity,
         seed: u64,
@@ -119,11 +120,11 @@ impl Player {
         let too_many_seeds = || at.broken("too many seeds");
         match what {
             Series::Strides { named, from, step, count, order, touch } => {
-                let turn = process.turn(done % count, *count, *order).ok_or_else(too_many_seeds)?;
+                let turn = process.names.turn(done % count, *count, *order).ok_or_else(too_many_seeds)?;
                 self.access(process, named, (from + turn * step, *step), *touch, at)
             }
             Series::Zipf { named, from, popularity, seed, touch } => {
-                let page = popularity.page(process.state(*seed).ok_or_else(too_many_seeds)?);
+                let page = popularity.page(process.names.state(*seed).ok_or_else(too_many_seeds)?);
                 self.access(process, named, (from + u64::from(page) * PAGE, PAGE), *touch, at)
             }
             Series::Make { file, bytes } => {
@@ -142,7 +143,7 @@ impl Player {
     fn access(
         &mut self,
         process: &mut Process,
-        named: &Named,
+        named: &Named<Bare>,
         (offset, bytes): (u64, u64),
         touch: Touch,
         at: At,

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use mm::vm::mempolicy::InterleaveBy;
-use mm::vm::{File, FileKind, MapSpec, Placement, Protection, ReadPattern, Vpn};
+use mm::vm::{File, FileKind, MapSpec, Placement, Protection, Vpn};
 use mm::{Bare, Request};
 
 use super::play::{At, Player, Stop};
-use super::process::{Named, PAGE, Process, Region};
+use super::process::Process;
+use crate::script::meanings::pattern;
+use crate::script::names::{Named, PAGE, Region};
 
 impl Player {
     /// A file: made, written, and dropped from memory.
@@ -21,7 +23,7 @@ impl Player {
         let file = self.machine.mm.files().new_file(FileKind::Disk);
         file.set_len(pages);
         self.files.push((Arc::clone(&file), pages));
-        if !process.add(name, Named::File { file: Arc::clone(&file), bytes }) {
+        if !process.names.add(name, Named::File { file: Arc::clone(&file), bytes }) {
             return Err(at.broken("too many names"));
         }
         Self::begin_making(process, (file, bytes), at);
@@ -119,13 +121,4 @@ impl Player {
             files.written(&taken);
         }
     }
-}
-
-pub(super) fn pattern(word: &str) -> Option<ReadPattern> {
-    Some(match word {
-        "normal" => ReadPattern::Normal,
-        "random" => ReadPattern::Random,
-        "sequential" => ReadPattern::Sequential,
-        _ => return None,
-    })
 }

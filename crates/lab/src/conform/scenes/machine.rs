@@ -11,12 +11,13 @@ use mm::{
 };
 
 use super::daemons::Kswapds;
-use super::program::{Code, Line, What, swap_disk};
 use super::settings::Settings;
 use super::types::Types;
 use crate::conform::read::capture::{kernel_version, spec};
-use crate::conform::read::sections::{FormatError, Sections};
+use crate::conform::read::sections::{FormatError, Section, Sections};
 use crate::conform::read::zoneinfo::{ZoneInfo, zones};
+use crate::script::program::{Code, Line, What};
+use crate::script::words::size;
 
 /// The machine that a scene is played on.
 pub(super) struct Played {
@@ -157,6 +158,14 @@ fn device(program: &[Line]) -> SwapDevice {
     }
     let ratio_percent = (pages * 409_600).checked_div(compressed).map_or(100, |ratio| ratio.max(100) as u32);
     SwapDevice::Zram { ratio_percent }
+}
+
+/// The machine's second disk, in bytes.
+fn swap_disk(section: &Section<'_>) -> u64 {
+    let machine = section.lines.iter().find_map(|(_, line)| line.trim().strip_prefix("machine "));
+    let words: Vec<&str> = machine.unwrap_or("").split_whitespace().collect();
+    let said = words.windows(2).find(|pair| pair[0] == "swap").map(|pair| size(pair[1]));
+    said.unwrap_or(512 << 20)
 }
 
 /// Bytes in whole pages.

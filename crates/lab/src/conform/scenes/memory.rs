@@ -1,23 +1,21 @@
 //! What a scene's program does with regions of memory and says of them.
 
-use mm::mempolicy::MemPolicy;
+use mm::Bare;
 use mm::vm::{Advice, AdviceError, FileKind, HugePages, MapSpec, MemoryLock, Residence, Vpn};
-use mm::{Bare, Node, NodeMask};
 
-use super::files::pattern;
 use super::oom::Failure;
 use super::play::{At, Player, Stop};
-use super::process::{Named, PAGE, Process, Region};
-use super::program::{Mode, Part, Pieces};
+use super::process::Process;
+use crate::script::meanings::{self, advice};
+use crate::script::names::{GIB, Named, PAGE, Region};
+use crate::script::program::{Mode, Part, Pieces};
 
-/// Pages of 1 GiB: regions lie so far apart.
-const GIB: u64 = 1 << 18;
 /// Pages that a region or file may have here: more is not looked through at each mark.
 const MOST_PAGES: u64 = 8 * GIB;
 
 impl Player {
-    pub(super) fn named(process: &Process, name: &str, at: At) -> Result<Named, Stop> {
-        process.find(name).cloned().ok_or_else(|| at.broken("no such name"))
+    pub(super) fn named(process: &Process, name: &str, at: At) -> Result<Named<Bare>, Stop> {
+        process.names.find(name).cloned().ok_or_else(|| at.broken("no such name"))
     }
 
     /// The region called `name`, if it is one.
@@ -29,7 +27,7 @@ impl Player {
     }
 
     pub(super) fn part(process: &mut Process, name: &str, part: Part, at: At) -> Result<(u64, u64), Stop> {
-        process.part(name, part).ok_or_else(|| at.broken("outside of its range"))
+        process.names.part(name, part).ok_or_else(|| at.broken("outside of its range"))
     }
 
     /// Where each piece of `part` begins, and the bytes of one.
@@ -94,18 +92,12 @@ impl Player {
         at: At,
     ) -> Result<(), Stop> {
         let pages = spec.pages;
-        let start = Vpn(((5 + process.names.len() as u64) * GIB) as u32);
-        if !process.add(name, Named::Region(Region { start, ..region })) {
+        let start = process.names.next_start();
+        if !process.names.add(name, Named::Region(Region { start, ..region })) {
             return Err(at.broken("too many names"));
         }
         // One before may be so long that it lies there.
-        let lies_there = |named: &Named| match named {
-            Named::Region(other) => {
-                other.start < start && other.start.0.saturating_add(other.pages()) > start.0
-            }
-            Named::File { .. } => false,
-        };
-        if pages == 0 || process.names.iter().any(|other| lies_there(&other.named)) {
+        if pages == 0 || process.names.lies_at(start) {
             return Err(at.broken("no memory area"));
         }
         let spec = MapSpec { policy: process.policy, ..spec };
@@ -129,7 +121,7 @@ impl Player {
             }
             // Of a file it would be where nothing is mapped.
             let Some(region) = region else { continue };
-            let (first, pages) = span(region, start, piece);
+            let (first, pages) = region.span(start, piece);
             self.machine.mm.spaces().munmap(&process.space, first, pages);
         }
         Ok(())
@@ -154,7 +146,7 @@ impl Player {
                         self.refused(at, "madvise");
                         return Ok(());
                     }
-                    let (first, pages) = span(*region, start, piece);
+                    let (first, pages) = region.span(start, piece);
                     self.step(at, pages.into())?;
                     if !self.advise_of_region(process, (*region, first, pages), word, at)? {
                         self.refused(at, "madvise");
@@ -245,7 +237,7 @@ impl Player {
         at: At,
     ) -> Result<(), Stop> {
         let region = name.map(|name| Self::region(process, name, at)).transpose()?;
-        let Some(policy) = self.policy_of(mode, nodes) else {
+        let Some(policy) = meanings::policy(self.machine.mm.topology(), mode, nodes) else {
             self.refused(at, "policy");
             return Ok(());
         };
@@ -270,45 +262,4 @@ impl Player {
         }
         Ok(())
     }
-
-    /// `None`: the call says that this is no policy.
-    fn policy_of(&self, mode: Mode, nodes: u64) -> Option<MemPolicy> {
-        let topology = self.machine.mm.topology();
-        let has_memory = |node: &u16| {
-            nodes >> node & 1 == 1
-                && topology.nodes.get(usize::from(*node)).is_some_and(|node| !node.zones.is_empty())
-        };
-        let those: Vec<Node> = (0..64).filter(has_memory).map(Node).collect();
-        let mask: Option<NodeMask> = (!those.is_empty()).then(|| those.iter().copied().collect());
-        Some(match mode {
-            Mode::Default | Mode::Local | Mode::Preferred if nodes == 0 => MemPolicy::Local,
-            Mode::Default | Mode::Local => return None,
-            Mode::Bind => MemPolicy::Bind(mask?),
-            Mode::Interleave => MemPolicy::Interleave(mask?),
-            Mode::Preferred => MemPolicy::Preferred(*those.first()?),
-        })
-    }
-}
-
-/// Pages from a place in `region` on.
-fn span(region: Region, start: u64, bytes: u64) -> (Vpn, u32) {
-    let first = region.start.add((start / PAGE) as u32);
-    // Behind a region there is nothing, up to the next one.
-    let room = u64::from(region.pages()).next_multiple_of(GIB) - start / PAGE;
-    (first, bytes.div_ceil(PAGE).min(room) as u32)
-}
-
-fn advice(word: &str) -> Option<Advice> {
-    Some(match word {
-        "dontneed" => Advice::DontNeed,
-        "free" => Advice::Free,
-        "cold" => Advice::Cold,
-        "pageout" => Advice::PageOut,
-        "collapse" => Advice::Collapse,
-        "populate_read" => Advice::PopulateRead,
-        "populate_write" => Advice::PopulateWrite,
-        "hugepage" => Advice::Huge(HugePages::Advised),
-        "nohugepage" => Advice::Huge(HugePages::Never),
-        word => Advice::Reads(pattern(word)?),
-    })
 }

@@ -15,22 +15,20 @@ mod compare;
 mod counted;
 mod daemons;
 mod doing;
-mod draws;
 mod files;
 mod machine;
 mod memory;
 mod oom;
 mod play;
 mod process;
-mod program;
 mod seen;
 mod settings;
 mod turns;
 mod types;
-mod words;
 
 use super::outcome::FileOutcome;
 use super::read::sections::{FormatError, Sections};
+use crate::script::program;
 
 /// Whether `text` is what a kernel said of a scene.
 pub(super) fn is_scene(text: &str) -> bool {
@@ -50,7 +48,7 @@ pub(super) fn conform(text: &str) -> Result<FileOutcome, FormatError> {
 
 fn conform_within(text: &str, most_steps: u64) -> Result<FileOutcome, FormatError> {
     let sections = Sections::of(text);
-    let program = program::parse(sections.need("scene")?);
+    let program = program::parse(&sections.need("scene")?.lines);
     let marks = compare::marks(text)?;
     let machine = machine::Played::new(&sections, &program)?;
     let clock = clock::Clock::new(&sections, compare::times(&marks));

@@ -13,9 +13,9 @@ use super::balance::{HintCounts, Hints};
 use super::clock::{Clock, Stretch};
 use super::machine::Played;
 use super::process::{Block, Own, Process, Waits};
-use super::program::{Code, Line, What};
 use super::seen::{self, Marks, Seen};
 use crate::conform::read::sections::FormatError;
+use crate::script::program::{Code, Line, What};
 
 /// What a round of khugepaged counts as.
 const ROUND_STEPS: u64 = 1000;

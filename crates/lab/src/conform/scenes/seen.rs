@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use mm::vm::{PartOf, Residence};
 use mm::{Bare, GroupEvent, GroupId, Mm};
 
-use super::process::{Named, PAGE, Process, Region};
+use super::process::Process;
+use crate::script::names::{Named, PAGE, Region};
 
 /// By what is counted, by eighths.
 pub(super) type Eighths = BTreeMap<&'static str, [u64; 8]>;
@@ -44,7 +45,7 @@ pub(super) struct Marks {
 
 /// What is resident of all that `process` has names for.
 pub(super) fn residence(mm: &Mm<Bare>, process: &Process) -> BTreeMap<String, Eighths> {
-    let of = |named: &Named| match named {
+    let of = |named: &Named<Bare>| match named {
         Named::Region(region) => of_region(mm, process, *region),
         Named::File { file, bytes } => {
             let edge = |eighth: u32| (bytes / PAGE * u64::from(eighth)).div_ceil(8) as u32;
@@ -54,7 +55,7 @@ pub(super) fn residence(mm: &Mm<Bare>, process: &Process) -> BTreeMap<String, Ei
             BTreeMap::from([("cached", std::array::from_fn(cached))])
         }
     };
-    process.names.iter().map(|this| (this.id.clone(), of(&this.named))).collect()
+    process.names.all().iter().map(|this| (this.id.clone(), of(&this.named))).collect()
 }
 
 fn of_region(mm: &Mm<Bare>, process: &Process, region: Region) -> Eighths {

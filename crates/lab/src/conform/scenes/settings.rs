@@ -3,7 +3,9 @@
 use mm::{GroupId, Limit, Node};
 
 use super::play::{At, Player, Stop};
-use super::process::{PAGE, Process};
+use super::process::Process;
+use crate::script::names::PAGE;
+use crate::script::words::size;
 
 /// What was set that is no knob's.
 #[derive(Debug, Default)]
@@ -31,7 +33,7 @@ impl Player {
         let number = value.trim().parse::<i64>();
         let nodes = 0..self.machine.mm.topology().nodes.len() as u16;
         if let Some((group, knob)) = file.strip_prefix(GROUPS).and_then(|rest| rest.split_once("/memory.")) {
-            let bytes = (value.trim() != "max").then(|| super::words::size(value.trim()));
+            let bytes = (value.trim() != "max").then(|| size(value.trim()));
             return self.limit(process, (Some(group), knob, bytes), at);
         }
         match (file, number) {

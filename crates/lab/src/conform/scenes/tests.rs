@@ -27,7 +27,7 @@ fn instead(name: &str, program: &str) -> String {
 fn play_on(name: &str, program: &str) -> Marks {
     let text = instead(name, program);
     let sections = Sections::of(&text);
-    let program = program::parse(sections.need("scene").unwrap());
+    let program = program::parse(&sections.need("scene").unwrap().lines);
     let machine = machine::Played::new(&sections, &program).unwrap();
     play::play(machine, clock::Clock::new(&sections, BTreeMap::default()), program, 400_000).unwrap()
 }

@@ -271,6 +271,7 @@ mod tests {
             ("sum.jvms-2", 9.0),
             ("mean_ns.jvms-2", 3.0),
             ("p50.jvms-2", 2.0),
+            ("sampled.jvms-2", 3.0),
             ("p99.jvms-2", 6.0),
             ("p5.jvms-2", 1.0),
             ("ratio.pgalloc_normal/pgfree", 2.5),

@@ -161,6 +161,8 @@ pub const METRICS: &[MetricSpec] = &[
     metric("max_ns.NAME", "ns", Read::Samples(|sample| sample.max())).is("the longest of them"),
     metric("sum_ns.NAME", "ns", Read::Samples(|sample| Some(sample.mean()? * sample.count() as f64)))
         .is("all of them together"),
+    metric("sampled.NAME", "each", Read::Samples(|sample| sample.mean()))
+        .is("the mean of the workload's samples NAME that are counts (a script's `mark LABEL COUNTER`)"),
     percentile!(5),
     percentile!(10),
     percentile!(25),

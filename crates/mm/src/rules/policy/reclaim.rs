@@ -291,6 +291,47 @@ pub enum GroupCountRule {
 const GROUP_COUNT: &[Since<GroupCountRule>] =
     &[Since(v(2, 6), GroupCountRule::Apart, ""), Since(v(7, 1), GroupCountRule::Counted, "")];
 
+/// How many pages a CPU charges to a group at a time, of which it keeps what it does not need yet. Delays of `memory.high` are by them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupChargeRule {
+    /// 32.
+    Pages32,
+    /// 64.
+    Pages64,
+}
+
+impl GroupChargeRule {
+    /// In base pages.
+    pub const fn pages(self) -> u32 {
+        match self {
+            Self::Pages32 => 32,
+            Self::Pages64 => 64,
+        }
+    }
+}
+
+/// 64 is read in 6.1 to 7.1; 32 as published for 5.4 (docs/published.md#down-2019); the commit from memory.
+const GROUP_CHARGE: &[Since<GroupChargeRule>] =
+    &[Since(v(2, 6), GroupChargeRule::Pages32, ""), Since(v(6, 1), GroupChargeRule::Pages64, "1813e51eece0")];
+
+/// What happens to who charged while a group was over its `memory.high`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd)]
+pub enum GroupHighRule {
+    /// It reclaims what it charged.
+    Reclaims,
+    /// And waits, if that was not enough.
+    Waits,
+    /// It reclaims again as long as that frees anything, and after that up to 16 times, before it waits.
+    TriesThenWaits,
+}
+
+/// 5.4 as published (docs/published.md#down-2019), the last one read in 6.1 to 7.1; commits from memory.
+const GROUP_HIGH: &[Since<GroupHighRule>] = &[
+    Since(v(2, 6), GroupHighRule::Reclaims, ""),
+    Since(v(5, 4), GroupHighRule::Waits, "0e4b01df8659"),
+    Since(v(5, 9), GroupHighRule::TriesThenWaits, "b3ff92916af3"),
+];
+
 /// The rules of the LRU lists and of reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -311,6 +352,8 @@ pub struct ReclaimRules {
     pub map_hit: MapHitRule,
     pub swap_zero: SwapZeroRule,
     pub group_stat: GroupStatRule,
+    pub group_charge: GroupChargeRule,
+    pub group_high: GroupHighRule,
     pub shadow_node: ShadowNodeRule,
     pub group_count: GroupCountRule,
     /// Where pages are kept by generations.
@@ -337,6 +380,8 @@ impl ReclaimRules {
             map_hit: at(MAP_HIT, version),
             swap_zero: at(SWAP_ZERO, version),
             group_stat: at(GROUP_STAT, version),
+            group_charge: at(GROUP_CHARGE, version),
+            group_high: at(GROUP_HIGH, version),
             shadow_node: at(SHADOW_NODE, version),
             group_count: at(GROUP_COUNT, version),
             generations: GenerationRules::linux(version),
@@ -364,6 +409,8 @@ impl ReclaimRules {
             map_hit: _,
             swap_zero,
             group_stat,
+            group_charge,
+            group_high,
             shadow_node,
             group_count,
             generations,
@@ -386,6 +433,10 @@ impl ReclaimRules {
         to.add(zeros, SWAP_ZERO, swap_zero, other.swap_zero);
         let stat = Of("group-stat", BOTH, "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
+        let charge = Of("group-charge", BOTH, "pages that a CPU charges to a group at a time");
+        to.add(charge, GROUP_CHARGE, group_charge, other.group_charge);
+        let high = Of("group-high", BOTH, "what happens to who goes over memory.high");
+        to.add(high, GROUP_HIGH, group_high, other.group_high);
         let nodes = Of("shadow-node", BOTH, "how many nodes of shadows a group may have");
         to.add(nodes, SHADOW_NODE, shadow_node, other.shadow_node);
         let count = Of("group-count", BOTH, "whether vmstat counts what is reclaimed in a group");

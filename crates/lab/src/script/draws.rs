@@ -1,7 +1,7 @@
 //! Random draws of scenes, and the popularity of pages.
 
 /// xorshift64*: the next draw, of 48 bits.
-pub(super) fn draw(state: &mut u64) -> u64 {
+pub(crate) fn draw(state: &mut u64) -> u64 {
     *state ^= *state >> 12;
     *state ^= *state << 25;
     *state ^= *state >> 27;
@@ -10,12 +10,12 @@ pub(super) fn draw(state: &mut u64) -> u64 {
 
 /// Cumulative weights of pages, the first the most popular.
 #[derive(Debug)]
-pub(super) struct Popularity(Vec<u64>);
+pub(crate) struct Popularity(Vec<u64>);
 
 impl Popularity {
     /// Page i weighs the inverse of the root of i to a power that grows by 1 with each 50 of `skew`, from 1. `None`: that
     /// power is too large for 64 bits.
-    pub(super) fn new(pages: u32, skew: u64) -> Option<Self> {
+    pub(crate) fn new(pages: u32, skew: u64) -> Option<Self> {
         let powers = u32::try_from(skew.div_ceil(50).max(1)).unwrap_or(u32::MAX);
         let mut sum = 0u64;
         let mut all = Vec::with_capacity(pages as usize);
@@ -28,7 +28,7 @@ impl Popularity {
     }
 
     /// The page of the next draw.
-    pub(super) fn page(&self, state: &mut u64) -> u32 {
+    pub(crate) fn page(&self, state: &mut u64) -> u32 {
         let total = self.0.last().copied().unwrap_or(1).max(1);
         let at = draw(state) % total;
         self.0.partition_point(|&sum| sum <= at).min(self.0.len().saturating_sub(1)) as u32

@@ -9,7 +9,7 @@ const MOST_WORDS: usize = 24;
 const MOST_BYTES: usize = 511;
 
 /// Words of `advise`: where several are said, the first of these.
-const ADVICE: [&str; 13] = [
+pub(crate) const ADVICE: [&str; 13] = [
     "dontneed",
     "willneed",
     "random",
@@ -26,7 +26,7 @@ const ADVICE: [&str; 13] = [
 ];
 
 /// A size: digits, and K, M or G behind them; 0 where there are none.
-pub(super) fn size(text: &str) -> u64 {
+pub(crate) fn size(text: &str) -> u64 {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number = if digits == 0 { 0 } else { text[..digits].parse().unwrap_or(u64::MAX) };
     match text.as_bytes().get(digits) {
@@ -39,23 +39,23 @@ pub(super) fn size(text: &str) -> u64 {
 
 /// A line's words.
 #[derive(Debug)]
-pub(super) struct Words<'a> {
+pub(crate) struct Words<'a> {
     line: &'a str,
     words: Vec<&'a str>,
 }
 
 impl<'a> Words<'a> {
-    pub(super) fn of(line: &'a str) -> Self {
+    pub(crate) fn of(line: &'a str) -> Self {
         let end = (0..=line.len().min(MOST_BYTES)).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
         let words = line[..end].split([' ', '\t']).filter(|word| !word.is_empty()).take(MOST_WORDS).collect();
         Self { line, words }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.words.len()
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<&'a str> {
+    pub(crate) fn get(&self, at: usize) -> Option<&'a str> {
         self.words.get(at).copied()
     }
 
@@ -98,7 +98,7 @@ impl<'a> Words<'a> {
     ///
     /// # Errors
     /// Why it cannot be understood.
-    pub(super) fn operation(&self) -> Result<What, String> {
+    pub(crate) fn operation(&self) -> Result<What, String> {
         let name = self.name();
         Ok(match self.word(0) {
             "set" => {

@@ -4,22 +4,21 @@
 use mm::vm::Touch;
 
 use super::words::{Words, size};
-use crate::conform::read::sections::Section;
 
 /// Lines of a scene that its program read.
 const MOST_LINES: usize = 400;
 
 /// A line of a program.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Its number in the file.
-    pub(super) number: usize,
-    pub(super) code: Code,
+    pub(crate) number: usize,
+    pub(crate) code: Code,
 }
 
 /// What a line says.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Code {
+pub(crate) enum Code {
     /// A comment, or nothing.
     Nothing,
     /// The lines up to `end` are a child's; its parent waits, or goes on.
@@ -34,23 +33,23 @@ pub(super) enum Code {
 
 /// Part of a region or file, in bytes: all of it where nothing is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Part {
-    pub(super) from: u64,
-    pub(super) to: Option<u64>,
+pub(crate) struct Part {
+    pub(crate) from: u64,
+    pub(crate) to: Option<u64>,
     /// The bytes after those that were last named so.
-    pub(super) next: Option<u64>,
+    pub(crate) next: Option<u64>,
 }
 
 /// Of every so many bytes the first of these; all together where `every` is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pieces {
-    pub(super) every: u64,
-    pub(super) piece: u64,
+pub(crate) struct Pieces {
+    pub(crate) every: u64,
+    pub(crate) piece: u64,
 }
 
 /// In which order strides are touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Order {
+pub(crate) enum Order {
     Up,
     Down,
     /// As many as there are, drawn by the generator of this seed.
@@ -59,31 +58,31 @@ pub(super) enum Order {
 
 /// One access at each stride, or block by block where it is a file.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Accesses {
-    pub(super) name: String,
-    pub(super) part: Part,
-    pub(super) touch: Touch,
+pub(crate) struct Accesses {
+    pub(crate) name: String,
+    pub(crate) part: Part,
+    pub(crate) touch: Touch,
     /// Bytes of a region, and of a file.
-    pub(super) stride: u64,
-    pub(super) block: u64,
-    pub(super) order: Order,
-    pub(super) times: u64,
+    pub(crate) stride: u64,
+    pub(crate) block: u64,
+    pub(crate) order: Order,
+    pub(crate) times: u64,
 }
 
 /// Accesses of which the first pages have most.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Zipf {
-    pub(super) name: String,
-    pub(super) part: Part,
-    pub(super) count: u64,
-    pub(super) skew: u64,
-    pub(super) seed: u64,
-    pub(super) touch: Touch,
+pub(crate) struct Zipf {
+    pub(crate) name: String,
+    pub(crate) part: Part,
+    pub(crate) count: u64,
+    pub(crate) skew: u64,
+    pub(crate) seed: u64,
+    pub(crate) touch: Touch,
 }
 
 /// A word of `policy`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     Default,
     Preferred,
     Bind,
@@ -93,7 +92,7 @@ pub(super) enum Mode {
 
 /// An operation.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     Set {
         file: String,
         value: String,
@@ -155,20 +154,12 @@ pub(super) enum What {
     Wait,
 }
 
-/// The machine's second disk, in bytes.
-pub(super) fn swap_disk(section: &Section<'_>) -> u64 {
-    let machine = section.lines.iter().find_map(|(_, line)| line.trim().strip_prefix("machine "));
-    let words: Vec<&str> = machine.unwrap_or("").split_whitespace().collect();
-    let said = words.windows(2).find(|pair| pair[0] == "swap").map(|pair| size(pair[1]));
-    said.unwrap_or(512 << 20)
-}
-
-/// Reads the lines of a scene.
-pub(super) fn parse(section: &Section<'_>) -> Vec<Line> {
-    let texts = section.lines.iter().take(MOST_LINES);
+/// Reads the lines of a scene, each with its number in the file.
+pub(crate) fn parse(lines: &[(usize, &str)]) -> Vec<Line> {
+    let texts = lines.iter().take(MOST_LINES);
     let texts: Vec<&str> = texts.map(|(_, text)| text.trim_start_matches(' ')).collect();
     let line = |(at, &(number, _)): (usize, &(usize, &str))| Line { number, code: code(&texts, at) };
-    section.lines.iter().take(MOST_LINES).enumerate().map(line).collect()
+    lines.iter().take(MOST_LINES).enumerate().map(line).collect()
 }
 
 fn code(texts: &[&str], at: usize) -> Code {
@@ -210,7 +201,8 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Vec<Code> {
-        parse(&Section::whole(text)).into_iter().map(|line| line.code).collect()
+        let lines: Vec<_> = text.lines().enumerate().map(|(index, line)| (index + 1, line)).collect();
+        parse(&lines).into_iter().map(|line| line.code).collect()
     }
 
     #[test]
