@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use freehold_mm::ids::{Order, PAGEBLOCK_PAGES};
 use freehold_mm::vm::{
-    AddressSpace, DirtyPages, File, FileKind, Folio, MapSpec, Placement, Reader, Touch, Vpn,
+    AddressSpace, DirtyPages, File, FileKind, Folio, MapSpec, Placement, Protection, Reader, Touch, Vpn,
 };
 use freehold_mm::{Bare, Knob, Knobs, Mm, NodeSize, Policy, Topology};
 
@@ -227,4 +227,40 @@ fn a_fault_maps_the_whole_folio_since_6_18() {
     assert_eq!(faults("linux-6.18"), 516);
     // Of a folio of 32, with the mark: its first page, the rest of these sixteen, and the other sixteen.
     assert_eq!(faults("linux-6.17"), 516 + 2 * 509 + 2);
+}
+
+/// Since 6.18: single pages from the fault on, within the mapping.
+#[test]
+fn code_is_read_from_the_fault_on_within_its_mapping() {
+    for (policy, wanted) in [("linux-6.17", (24..56, 32)), ("linux-6.18", (40..50, 10))] {
+        let mm = machine(policy);
+        let file = file(&mm, 200);
+        let space = mm.spaces().new_space();
+        let spec = MapSpec::shared(&file, 50).protected(Protection::Execute);
+        let at = mm.spaces().mmap(&space, spec).unwrap();
+        let faulted = mm.spaces().fault(&space, at.add(40), Touch::Read).unwrap();
+        let there: Vec<u32> = folios(&mm, &file).into_iter().map(|(first, _)| first).collect();
+        assert_eq!((there, faulted.reads), (wanted.0.collect(), wanted.1), "{policy}");
+        mm.spaces().exit(&space);
+    }
+}
+
+/// A folio of which one process has used all parts is used once, and its second round is its last on classic lists.
+#[test]
+fn a_folio_that_one_process_used_is_used_once() {
+    let mm = machine("linux-6.18");
+    mm.set_knob(Knob::LruGenEnabled, 0).unwrap();
+    let file = file(&mm, 4_096);
+    let (space, at) = mapped(&mm, &file, 4_096);
+    for page in 0..4_096 {
+        mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
+    }
+    let stream = self::file(&mm, 60_000);
+    for first in (0..60_000).step_by(16) {
+        mm.files().read_pages(&stream, first..first + 16, Placement::default()).unwrap();
+        common::play(&mm);
+    }
+    assert_eq!(file.cached_pages(mm.machine()), 0, "the stream is longer than memory, twice");
+    mm.spaces().check_vm().unwrap();
+    mm.spaces().exit(&space);
 }

@@ -196,6 +196,12 @@ impl Reader {
         reads.then(|| self.open((index.saturating_sub(device / 2), device, device / 4), 0, means))
     }
 
+    /// The same of a mapping that may be executed and ends before page `end`: what follows, and no next window.
+    fn ahead_of_code(&mut self, (index, end): (u32, u32), means: Means) -> Option<Stretch> {
+        self.around(index, means)?;
+        Some(self.open((index, means.device.min(end.saturating_sub(index)), 0), 0, means))
+    }
+
     /// The window of `size` pages from `start` on, the last `ahead` of them before they are asked for, of folios up to `order`.
     fn open(&mut self, (start, size, ahead): (u32, u32, u32), order: u32, means: Means) -> Stretch {
         let has_folios = means.largest > 0 && size >= LEAST_FOR_FOLIOS;
@@ -338,6 +344,19 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 }
                 ReadPattern::Normal => reader.around(index, means),
             }
+        };
+        stretch.map_or(0, |stretch| self.bring(file, stretch, from))
+    }
+
+    /// A fault of a mapping that may be executed found the first of `pages` missing, which it maps; gives how many are read.
+    pub(crate) fn read_code(self, file: &File<M, G::Space>, pages: Range<u32>, from: Asker) -> u32 {
+        if file.len().is_none() {
+            return 0;
+        }
+        let means = self.means_of(file);
+        let stretch = {
+            let mut state = file.state.lock_local(self.machine());
+            state.reader.ahead_of_code((pages.start, pages.end), means)
         };
         stretch.map_or(0, |stretch| self.bring(file, stretch, from))
     }

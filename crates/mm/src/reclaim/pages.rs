@@ -169,15 +169,15 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             Reclaimer::Direct => Around::Activated,
         };
         let used = self.rmap().referenced_and(pfn, around);
-        let (read, entries) = (used.read, used.entries);
+        let (read, places) = (used.read, used.places);
         if around != Around::Left && self.rules().reclaim.generations.uses == GenUseRule::PromotesTheSecond {
-            return match entries {
+            return match places {
                 0 => Use::None,
                 _ if self.generations().note_young_isolated(pfn) => Use::Often,
                 _ => Use::Once,
             };
         }
-        if entries == 0 {
+        if places == 0 {
             let counts = read && !page.has(PageFlag::SwapBacked);
             return if counts { Use::Read } else { Use::None };
         }
@@ -187,7 +187,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         }
         page.set(PageFlag::Referenced);
         let is_code = used.by_code && !page.has(PageFlag::SwapBacked);
-        if read || entries > 1 || is_code { Use::Often } else { Use::Once }
+        if read || places > 1 || is_code { Use::Often } else { Use::Once }
     }
 
     /// A page that is being written will be freed when that ends. If this is not the first time that one is met, kswapd is

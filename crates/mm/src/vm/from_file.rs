@@ -12,12 +12,12 @@ use super::region::{Backing, Protection};
 use super::table::Held;
 use super::{FaultDoor, SpacesGround, Vpn};
 use super::{File, FileKind, Touch};
-use crate::cache::{Part, Wanted};
+use crate::cache::{Part, ReadPattern, Wanted};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::PageFlag;
 use crate::pages::request::AllocError;
-use crate::rules::policy::{MapAroundRule, MapHitRule};
+use crate::rules::policy::{CodeReadRule, MapAroundRule, MapHitRule};
 
 /// Pages that a read maps with the one that it is for, at most, that one too: `fault_around_bytes` is 64 KiB by default.
 const AROUND: u32 = 16;
@@ -86,7 +86,13 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let (from, pattern) = (site.asker(), site.region.pattern);
         let on_disk = file.kind() != FileKind::Memory;
         if on_disk && !self.files().has_page(file, index) {
-            let reads = self.files().read_around(file, index, pattern, from);
+            let is_code = site.region.protection == Protection::Execute && pattern == ReadPattern::Normal;
+            let reads = if is_code && self.rules().reclaim.code_read == CodeReadRule::Ahead {
+                let end = first + (site.region.end.0 - site.region.start.0);
+                self.files().read_code(file, index..end, from)
+            } else {
+                self.files().read_around(file, index, pattern, from)
+            };
             let (part, there) = self.files().file_page(file, index, (Wanted::Contents, from))?;
             return Ok(Found { part, hit: false, reads: reads + u32::from(!there) });
         }

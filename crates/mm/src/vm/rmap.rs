@@ -26,8 +26,8 @@ pub(crate) enum Leave {
 /// How a page was used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Used {
-    /// Entries that it was touched through.
-    pub(crate) entries: u32,
+    /// Places that it was touched at: an entry, or all that map it in a table.
+    pub(crate) places: u32,
     /// One of them is of a region that may be executed.
     pub(crate) by_code: bool,
     /// By a call.
@@ -37,7 +37,7 @@ pub(crate) struct Used {
 impl Used {
     /// In how many ways.
     pub(crate) fn all(self) -> u32 {
-        self.entries + u32::from(self.read)
+        self.places + u32::from(self.read)
     }
 }
 
@@ -87,18 +87,20 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             }
             let Some(table) = space.table(stretch.first) else { return ControlFlow::Continue(()) };
             let mut held = table.lock(self.machine());
+            let mut is_used = false;
             for part in stretch.parts(held.huge()) {
                 let entry = held.entry(part);
                 if entry.is_present() && entry.head() == pfn {
                     self.machine().spend(Chore::RmapStep, 1);
                     if held.clear_bits(part, bit::ACCESSED).has(bit::ACCESSED) {
-                        used.entries += 1;
+                        is_used = true;
                         used.by_code |= is_file && space.is_code(self.machine(), part);
                         self.look_around((space, &mut held), (pfn, part), around);
                     }
                     left = left.saturating_sub(1);
                 }
             }
+            used.places += u32::from(is_used);
             ControlFlow::Continue(())
         });
         // Generations since 6.14 know by it, once the page is gone, how often it was used.

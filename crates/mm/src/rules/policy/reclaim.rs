@@ -204,6 +204,19 @@ const FILE_FOLIO: &[Since<FileFolioRule>] = &[
     Since(v(6, 17), FileFolioRule::Remembered, "c4602f9fa77f"),
 ];
 
+/// What is read with a missing page of a file's mapping that may be executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CodeReadRule {
+    /// What lies around it, as elsewhere.
+    Around,
+    /// What follows it in the mapping, in single pages, and no window after that.
+    Ahead,
+}
+
+/// Read in 6.18; 6.12 has the first.
+const CODE_READ: &[Since<CodeReadRule>] =
+    &[Since(v(2, 6), CodeReadRule::Around, ""), Since(v(6, 18), CodeReadRule::Ahead, "")];
+
 /// What a fault in a file's mapping maps besides its page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapAroundRule {
@@ -348,6 +361,7 @@ pub struct ReclaimRules {
     pub workingset: WorkingsetRule,
     pub write_use: WriteUseRule,
     pub file_folio: FileFolioRule,
+    pub code_read: CodeReadRule,
     pub map_around: MapAroundRule,
     pub map_hit: MapHitRule,
     pub swap_zero: SwapZeroRule,
@@ -376,6 +390,7 @@ impl ReclaimRules {
             workingset: at(WORKINGSET, version),
             write_use: at(WRITE_USE, version),
             file_folio: at(FILE_FOLIO, version),
+            code_read: at(CODE_READ, version),
             map_around: at(MAP_AROUND, version),
             map_hit: at(MAP_HIT, version),
             swap_zero: at(SWAP_ZERO, version),
@@ -405,6 +420,7 @@ impl ReclaimRules {
             workingset,
             write_use,
             file_folio: _,
+            code_read: _,
             map_around: _,
             map_hit: _,
             swap_zero,
@@ -470,9 +486,11 @@ impl ReclaimRules {
     fn visit_files(&mut self, other: Self, to: &mut List) {
         use Mechanism::{AddressSpaces, Generations, Reclaim};
         const BOTH: &[Mechanism] = &[Reclaim, Generations];
-        let Self { file_folio, map_around, map_hit, .. } = self;
+        let Self { file_folio, code_read, map_around, map_hit, .. } = self;
         let folios = Of("file-folio", BOTH, "how large the folios of files are");
         to.add(folios, FILE_FOLIO, file_folio, other.file_folio);
+        let code = Of("code-read", BOTH, "what is read with a missing page of a program's code");
+        to.add(code, CODE_READ, code_read, other.code_read);
         let around =
             Of("map-around", &[AddressSpaces], "what a fault of a file's mapping maps besides its page");
         to.add(around, MAP_AROUND, map_around, other.map_around);
