@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use freehold_mm::ids::{Order, PAGEBLOCK_PAGES};
 use freehold_mm::vm::{
-    AddressSpace, DirtyPages, File, FileKind, Folio, MapSpec, Placement, Protection, Reader, Touch, Vpn,
+    AddressSpace, DirtyPages, File, FileKind, Folio, MapError, MapSpec, Placement, Protection, Reader, Touch,
+    Vpn,
 };
 use freehold_mm::{Bare, Knob, Knobs, Mm, NodeSize, Policy, Topology};
 
@@ -227,6 +228,23 @@ fn a_fault_maps_the_whole_folio_since_6_18() {
     assert_eq!(faults("linux-6.18"), 516);
     // Of a folio of 32, with the mark: its first page, the rest of these sixteen, and the other sixteen.
     assert_eq!(faults("linux-6.17"), 516 + 2 * 509 + 2);
+}
+
+#[test]
+fn the_last_page_that_a_file_can_have_is_mapped_and_none_behind_it() {
+    let mm = machine("linux-6.18");
+    let file = file(&mm, u32::MAX);
+    let space = mm.spaces().new_space();
+    let spec = |pages| MapSpec::shared(&file, pages).from_page(u32::MAX - 20);
+    assert_eq!(mm.spaces().mmap(&space, spec(21)), Err(MapError::Size));
+    let at = mm.spaces().mmap(&space, spec(20)).unwrap();
+    for page in 0..20 {
+        mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
+    }
+    mm.spaces().check_vm().unwrap();
+    mm.spaces().exit(&space);
+    mm.files().truncate_pages(&file, 0, u32::MAX);
+    assert_eq!(file.cached_pages(mm.machine()), 0);
 }
 
 /// Since 6.18: single pages from the fault on, within the mapping.

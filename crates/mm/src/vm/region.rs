@@ -169,6 +169,16 @@ impl<M: Machine> MapSpec<M> {
         Self { backing, ..self }
     }
 
+    /// Whether what it maps of its file has numbers.
+    pub(super) fn ends_within_its_file(&self) -> bool {
+        match self.backing {
+            Backing::Anonymous => true,
+            Backing::Shared { first, .. } | Backing::Private { first, .. } => {
+                first.checked_add(self.pages).is_some()
+            }
+        }
+    }
+
     /// The same, of which only so much may be done.
     #[must_use]
     pub fn protected(self, protection: Protection) -> Self {

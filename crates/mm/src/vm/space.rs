@@ -215,7 +215,7 @@ pub enum PartOf {
 /// Why nothing was mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapError {
-    /// No pages, or more than an address space has.
+    /// No pages, or more than an address space or a file has.
     Size,
     /// No gap is large enough.
     NoRoom,
@@ -232,7 +232,7 @@ pub enum MapError {
 impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Size => "a region has from 1 page to 16 TiB",
+            Self::Size => "a region has from 1 page to 16 TiB, and ends within the first 16 TiB of its file",
             Self::NoRoom => "the address space has no gap of that size",
             Self::Overcommit => "vm.overcommit_memory allows no more memory to be promised",
             Self::Overlap => "pages cannot move to a place that overlaps theirs",
@@ -270,7 +270,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     pub fn mmap(self, space: &Arc<AddressSpace<M>>, spec: MapSpec<M>) -> Result<Vpn, MapError> {
         self.machine().spend(Chore::Syscall, 1);
         self.machine().spend(Chore::Regions, 1);
-        if spec.pages == 0 {
+        if spec.pages == 0 || !spec.ends_within_its_file() {
             return Err(MapError::Size);
         }
         let _changes = space.changes.lock_local(self.machine());
@@ -291,7 +291,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     pub fn mmap_at(self, space: &Arc<AddressSpace<M>>, start: Vpn, spec: MapSpec<M>) -> Result<(), MapError> {
         self.machine().spend(Chore::Syscall, 1);
         self.machine().spend(Chore::Regions, 1);
-        if spec.pages == 0 || start.0.checked_add(spec.pages).is_none() {
+        if spec.pages == 0 || start.0.checked_add(spec.pages).is_none() || !spec.ends_within_its_file() {
             return Err(MapError::Size);
         }
         let _changes = space.changes.lock_local(self.machine());
