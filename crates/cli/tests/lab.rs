@@ -41,6 +41,12 @@ fn experiments_and_metrics_are_listed() {
 }
 
 #[test]
+fn what_was_published_as_nothing_and_is_something_is_not_left_out() {
+    let short = stdout(&["lab", "run", "pageout-thp", "--seeds", "1"]);
+    assert!(short.contains("2 infinitely far off (sampled.before.a.huge"), "{short}");
+}
+
+#[test]
 fn a_file_of_ones_own_is_run_by_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), |text| text);

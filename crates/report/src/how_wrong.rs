@@ -133,7 +133,7 @@ impl Errors {
 }
 
 fn percent(error: f64) -> String {
-    if error.is_finite() { format!("{:.0} %", 100.0 * error) } else { "nothing simulated".to_owned() }
+    if error.is_finite() { format!("{:.0} %", 100.0 * error) } else { "infinite".to_owned() }
 }
 
 const COLUMNS: &str =
@@ -143,7 +143,7 @@ const COLUMNS: &str =
 fn figures(table: &Table) -> String {
     let mut out = format!(
         "\n## Counts and times, by mechanism\nPublished rows, simulated: those that nothing was chosen by. An error is a part of the published figure, or so many points \
-         of a published percentage.\n\n| mechanism | figures | {COLUMNS}"
+         of a published percentage; infinite where one of the two is nothing.\n\n| mechanism | figures | {COLUMNS}"
     );
     for mechanism in Mechanism::ALL {
         for kind in [FigureKind::Counts, FigureKind::Times] {

@@ -61,9 +61,10 @@ fn kind(metric: &str) -> FigureKind {
 
 /// Whether a metric follows from the rules alone.
 pub(super) fn is_counted(metric: &str) -> bool {
-    let counted = ["counters.", "ratio.", "zone_percent.", "memory.", "zonelist.", "mean.huge-"];
+    let counted = ["counters.", "ratio.", "sampled.", "zone_percent.", "memory.", "zonelist.", "mean.huge-"];
     let per = [".pages_per_operation", ".count_per_operation", ".pages_mean"];
-    counted.iter().any(|head| metric.starts_with(head))
+    // A script may ask for how long its group was delayed.
+    counted.iter().any(|head| metric.starts_with(head)) && !metric.ends_with("_ns")
         || per.iter().any(|tail| metric.ends_with(tail))
         || metric.contains(".sizes")
 }
@@ -105,5 +106,22 @@ pub(super) fn write_rows(out: &mut String, rows: &[Rows]) {
             of.fitted,
             errors.join(", ")
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_samples_is_counted_but_for_times() {
+        for metric in
+            ["counters.pswpin", "sampled.after.pswpout", "sampled.after.a.huge", "refill.pages_mean"]
+        {
+            assert!(is_counted(metric), "{metric}");
+        }
+        for metric in ["sampled.all.group.high_delay_ns", "mean_ns.pageout", "refill.mean_ns"] {
+            assert!(!is_counted(metric), "{metric}");
+        }
     }
 }

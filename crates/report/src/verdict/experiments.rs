@@ -64,6 +64,7 @@ fn beside(score: &Score, rows: &[&Row]) -> String {
         if let Some(row) = worst {
             parts.push(format!("worst {} ({} of {})", error(row), row.metric, row.variant));
         }
+        parts.extend(without_bound(rows));
     }
     if score.direction_rows > 0 {
         parts.push(format!("{} of {} directions right", score.direction_right, score.direction_rows));
@@ -72,6 +73,15 @@ fn beside(score: &Score, rows: &[&Row]) -> String {
         parts.push(format!("{} more were fitted", score.fitted_rows));
     }
     parts.join(", ")
+}
+
+/// Figures that are infinitely far off: published as 0 and simulated otherwise, or not simulated at all.
+fn without_bound(rows: &[&Row]) -> Option<String> {
+    let is_one =
+        |row: &&&Row| row.role == Role::Predicted && row.published.is_finite() && !row.error.is_finite();
+    let first = rows.iter().find(is_one)?;
+    let count = rows.iter().filter(is_one).count();
+    Some(format!("{count} infinitely far off ({} of {})", first.metric, first.variant))
 }
 
 /// Comparisons: those that went another way than published first.
