@@ -238,6 +238,8 @@ fn the_last_page_that_a_file_can_have_is_mapped_and_none_behind_it() {
     let spec = |pages| MapSpec::shared(&file, pages).from_page(u32::MAX - 20);
     assert_eq!(mm.spaces().mmap(&space, spec(21)), Err(MapError::Size));
     let at = mm.spaces().mmap(&space, spec(20)).unwrap();
+    assert_eq!(mm.spaces().mremap(&space, at, 20, at, 21), Err(MapError::Size));
+    assert_eq!(mm.spaces().mremap(&space, at, 0, at.add(600), 21), Err(MapError::Size));
     for page in 0..20 {
         mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
     }

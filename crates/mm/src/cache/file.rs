@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::folio::{Pages, Part, nodes};
-use super::readahead::{RA_PAGES, Reader};
+use super::reader::{RA_PAGES, Reader};
 use super::shadows::{Shadows, pages_of};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
@@ -214,19 +214,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        self.with_page(file, index, (Wanted::Contents, from), |pfn| self.lru().mark_accessed(pfn))
-    }
-
-    /// Has page `index` of `file` in memory, does `act` to its folio while it stays there, and says how it was found.
-    fn with_page(
-        self,
-        file: &File<M, G::Space>,
-        index: u32,
-        (wanted, from): (Wanted, Placement),
-        act: impl FnOnce(Pfn),
-    ) -> Result<Cached, AllocError> {
-        let (part, hit) = self.file_page(file, index, (wanted, from.into()))?;
-        act(part.head());
+        let (part, hit) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
+        self.lru().mark_accessed(part.head());
         self.lru().put_page(part.head());
         Ok(if hit { Cached::Hit } else { Cached::Miss })
     }

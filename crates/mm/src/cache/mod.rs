@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `folio` is what of them lies in one block; `write` is
-//! write calls; `readahead` says what is read besides what was asked for; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
+//! write calls; `reader` decides what is read besides what was asked for, and `readahead` brings it in; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
 //! whoever plays the disk.
 
 mod check;
@@ -16,6 +16,7 @@ mod folio;
 mod leave;
 mod nodes;
 mod readahead;
+mod reader;
 mod shadows;
 mod write;
 mod writeback;
@@ -34,7 +35,8 @@ pub use file::{Cached, File, FileKind};
 pub use folio::Folio;
 pub(crate) use folio::Part;
 use nodes::ShadowNodes;
-pub use readahead::{ReadDone, ReadPattern, Reader};
+pub use readahead::ReadDone;
+pub use reader::{ReadPattern, Reader};
 pub use writeback::{DirtyFolio, DirtyPages};
 
 /// The files of a machine.

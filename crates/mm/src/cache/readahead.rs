@@ -1,16 +1,12 @@
-//! Readahead: what is read of a file besides the page that was asked for, as Linux decides it (mm/readahead.c, read in 6.12
-//! as far as memory goes; unchecked). A reader who goes on where he stopped gets a window that doubles; the next one is read when he
-//! comes to a marked folio of this one. A fault of a mapping reads around itself. A first window is of single pages; where the file system
-//! has larger folios, each next one has folios four times as large, until one is the window.
-//!
-//! Whoever has a file open is a [`Reader`] of it; its mappings are one together. A reader decides on a [`Stretch`], which the door brings
-//! in. What is read is there at once: the caller plays the disk, and is told how many pages it has to bring. A file of which
-//! nobody has said how long it is ([`File::set_len`]) is not read ahead.
+//! Readahead: brings in what a [`Reader`] decides to read besides the page that was asked for. Whoever has a file open is a reader of it; its
+//! mappings are one together. What is read is there at once: the caller plays the disk, and is told how many pages it has to bring. A file of
+//! which nobody has said how long it is ([`File::set_len`]) is not read ahead.
 
 use core::ops::Range;
 
 use super::file::{Asker, File, FileState, Wanted};
-use super::folio::{Pages, Part, order_at};
+use super::folio::{Part, order_at};
+use super::reader::{Ask, Means, ReadPattern, Reader, Stretch};
 use super::{FilesDoor, FilesGround};
 use crate::ground::ids::Order;
 use crate::ground::machine::Machine;
@@ -18,46 +14,6 @@ use crate::ground::sync::Relaxed;
 use crate::lru::page::PageFlag;
 use crate::pages::request::{AllocError, Placement};
 use crate::rules::policy::FileFolioRule;
-
-/// Pages of a whole window: `read_ahead_kb` is 128 by default.
-pub(super) const RA_PAGES: u32 = 32;
-
-/// After so many faults more than hits, nothing is read around them.
-const LOTS_OF_MISSES: u32 = 100;
-
-/// Windows of fewer pages are of single pages (`page_cache_ra_order`).
-const LEAST_FOR_FOLIOS: u32 = 4;
-
-/// By how much larger folios of the next window are: four times.
-const ORDER_STEP: u32 = 2;
-
-/// What is known of how a file is read by one who has it open (`file_ra_state`).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Reader {
-    start: u32,
-    size: u32,
-    /// So many of the last pages are there to be read before they are asked for: at their first, the next window is read.
-    ahead: u32,
-    /// Faults that had to read, less those that had not.
-    misses: u32,
-    /// The page behind the last one that was read by a call.
-    next: u32,
-    /// The order of the window's folios.
-    order: u32,
-    pattern: ReadPattern,
-}
-
-/// How a program says that it will read (`posix_fadvise`, `madvise`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ReadPattern {
-    /// It does not say.
-    #[default]
-    Normal,
-    /// Here and there: nothing is read ahead.
-    Random,
-    /// From the first on: windows are twice as large, and mappings read forward only.
-    Sequential,
-}
 
 /// What reading pages by a call came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,153 +24,6 @@ pub struct ReadDone {
     pub waits: u32,
     /// Pages that come from the disk, those that were read ahead too.
     pub reads: u32,
-}
-
-/// Pages that are wanted: the first of them, and how many.
-#[derive(Clone, Copy)]
-struct Ask {
-    index: u32,
-    pages: u32,
-}
-
-/// Pages to read together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Stretch {
-    first: u32,
-    pages: u32,
-    /// The page at which the next stretch is to be read.
-    mark: Option<u32>,
-    /// The largest order of its folios.
-    order: u32,
-}
-
-/// What a file's device and its file system allow.
-#[derive(Clone, Copy)]
-struct Means {
-    /// Pages of a window.
-    device: u32,
-    largest: u32,
-    rule: FileFolioRule,
-}
-
-/// The size of a first window for a request of `pages`.
-fn first_size(pages: u32, most: u32) -> u32 {
-    let size = pages.next_power_of_two();
-    match size {
-        size if size <= most / 32 => size * 4,
-        size if size <= most / 4 => size * 2,
-        _ => most,
-    }
-}
-
-/// The size of the window after one of `size`.
-fn next_size(size: u32, most: u32) -> u32 {
-    match size {
-        size if size < most / 16 => size * 4,
-        size if size <= most / 2 => size * 2,
-        _ => most,
-    }
-}
-
-/// How many pages before `index` are there without a gap, `most` at most.
-fn cached_before(pages: &Pages, index: u32, most: u32) -> u32 {
-    let before = pages.range(index.saturating_sub(most)..index).rev().zip((0..index).rev());
-    before.take_while(|&((&there, _), expected)| there == expected).count() as u32
-}
-
-/// The first page from `index` on that is not there, `most` further at most.
-fn missing_after(pages: &Pages, index: u32, most: u32) -> u32 {
-    let there = pages.range(index..=index.saturating_add(most)).zip(index..);
-    index + there.take_while(|&((&there, _), expected)| there == expected).count() as u32
-}
-
-impl Reader {
-    /// Pages of his windows at most, where those of his device have `device` (`ractl_max_pages`).
-    fn most(&self, device: u32) -> u32 {
-        match self.pattern {
-            ReadPattern::Normal | ReadPattern::Random => device,
-            ReadPattern::Sequential => 2 * device,
-        }
-    }
-
-    /// The first page of what is asked for is not there (`page_cache_sync_ra`).
-    fn missing(&mut self, there: &Pages, Ask { index, pages }: Ask, means: Means) -> Stretch {
-        let most = self.most(means.device);
-        let by_itself = |pages| Stretch { first: index, pages, mark: None, order: 0 };
-        if most == 0 {
-            return by_itself(1);
-        }
-        if self.pattern == ReadPattern::Random {
-            return by_itself(pages);
-        }
-        let follows = index.wrapping_add(1).wrapping_sub(self.next) <= 1;
-        let (size, ahead) = if index == 0 || pages > most || follows {
-            let size = first_size(pages, most);
-            (size, if size > pages { size - pages } else { size / 2 })
-        } else {
-            let before = cached_before(there, index, most);
-            if before <= pages {
-                return by_itself(pages);
-            }
-            let before = if before == index { before * 2 } else { before };
-            ((before + pages).min(most), 1)
-        };
-        self.open((index, size, ahead), 0, means)
-    }
-
-    /// The folio with the first page of what is asked for has the mark (`page_cache_async_ra`); `ask` is from its first page on.
-    fn marked(&mut self, there: &Pages, ask: Ask, order: Order, means: Means) -> Option<Stretch> {
-        let (most, Ask { index, pages }) = (self.most(means.device), ask);
-        if self.pattern == ReadPattern::Random || most == 0 {
-            return None;
-        }
-        let expected = self.start.saturating_add(self.size) - self.ahead;
-        let (start, size) = if index == expected >> order.get() << order.get() {
-            (self.start.saturating_add(self.size), next_size(self.size, most))
-        } else {
-            let start = missing_after(there, index + 1, most);
-            if start - index > most {
-                return None;
-            }
-            (start, next_size(pages.saturating_add(start - index), most))
-        };
-        let (order, size) = match means.rule {
-            FileFolioRule::Remembered => {
-                let order = self.order + ORDER_STEP;
-                (order, cut_to_folio((start, size), order.min(most.trailing_zeros()).min(means.largest)))
-            }
-            FileFolioRule::Single | FileFolioRule::ByMark => (u32::from(order.get()) + ORDER_STEP, size),
-        };
-        Some(self.open((start, size, size), order, means))
-    }
-
-    /// A fault of a mapping found page `index` missing (`do_sync_mmap_readahead`).
-    fn around(&mut self, index: u32, means: Means) -> Option<Stretch> {
-        let device = means.device;
-        self.misses = (self.misses + 1).min(10 * LOTS_OF_MISSES);
-        let reads = device > 0 && self.misses <= LOTS_OF_MISSES;
-        reads.then(|| self.open((index.saturating_sub(device / 2), device, device / 4), 0, means))
-    }
-
-    /// The same of a mapping that may be executed and ends before page `end`: what follows, and no next window.
-    fn ahead_of_code(&mut self, (index, end): (u32, u32), means: Means) -> Option<Stretch> {
-        self.around(index, means)?;
-        Some(self.open((index, means.device.min(end.saturating_sub(index)), 0), 0, means))
-    }
-
-    /// The window of `size` pages from `start` on, the last `ahead` of them before they are asked for, of folios up to `order`.
-    fn open(&mut self, (start, size, ahead): (u32, u32, u32), order: u32, means: Means) -> Stretch {
-        let has_folios = means.largest > 0 && size >= LEAST_FOR_FOLIOS;
-        let order = if has_folios { order.min(means.largest).min(size.ilog2()) } else { 0 };
-        *self = Self { start, size, ahead, order, ..*self };
-        Stretch { first: start, pages: size, mark: Some(start.saturating_add(size) - ahead), order }
-    }
-}
-
-/// The window's size, if it is to end where a folio of `order` would, and is not nothing then.
-fn cut_to_folio((start, size): (u32, u32), order: u32) -> u32 {
-    let end = start.saturating_add(size) >> order << order;
-    if end > start { end - start } else { size }
 }
 
 impl<M: Machine, S> File<M, S> {
@@ -492,58 +301,4 @@ struct Ahead {
     pages: u32,
     /// The page itself was among them.
     waits: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ground::ids::Pfn;
-
-    const SINGLE: Means = Means { device: 32, largest: 0, rule: FileFolioRule::Single };
-
-    #[test]
-    fn windows_begin_small_and_double() {
-        assert_eq!([1, 2, 4, 8, 9, 32].map(|pages| first_size(pages, 32)), [4, 4, 8, 16, 32, 32]);
-        assert_eq!([1, 2, 4, 16, 17, 32].map(|size| next_size(size, 32)), [4, 4, 8, 32, 32, 32]);
-    }
-
-    #[test]
-    fn what_is_cached_around_a_page_tells_a_stream_from_a_read_by_itself() {
-        let there: Pages = [0, 1, 4, 5, 6]
-            .into_iter()
-            .map(|page| (page, Part { pfn: Pfn(page), order: Order::ZERO }))
-            .collect();
-        assert_eq!([0, 2, 3, 7].map(|index| cached_before(&there, index, 9)), [0, 2, 0, 3]);
-        assert_eq!((cached_before(&there, 7, 2), missing_after(&there, 4, 9)), (2, 7));
-        assert_eq!((missing_after(&there, 2, 9), missing_after(&there, 4, 1)), (2, 6));
-        let missing = |index| Reader::default().missing(&there, Ask { index, pages: 1 }, SINGLE);
-        assert_eq!(
-            missing(7),
-            Stretch { first: 7, pages: 4, mark: Some(10), order: 0 },
-            "as much as is before it"
-        );
-        assert_eq!(missing(2).pages, 5, "twice that where it is all from the first on");
-        assert_eq!(missing(9), Stretch { first: 9, pages: 1, mark: None, order: 0 });
-    }
-
-    #[test]
-    fn a_device_that_reads_nothing_ahead_reads_page_by_page() {
-        let (ask, means) = (Ask { index: 0, pages: 8 }, Means { device: 0, ..SINGLE });
-        let mut reader = Reader::default();
-        let one = Stretch { first: 0, pages: 1, mark: None, order: 0 };
-        assert_eq!(reader.missing(&Pages::new(), ask, means), one);
-        assert_eq!(
-            (reader.marked(&Pages::new(), ask, Order::ZERO, means), reader.around(4, means)),
-            (None, None)
-        );
-    }
-
-    #[test]
-    fn a_window_ends_where_a_folio_would() {
-        assert_eq!(
-            [(33, 32, 2), (33, 32, 5), (62, 2, 6), (64, 32, 5)]
-                .map(|(at, size, order)| cut_to_folio((at, size), order)),
-            [31, 31, 2, 32]
-        );
-    }
 }

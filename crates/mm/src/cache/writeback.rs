@@ -45,9 +45,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         {
             return;
         }
-        match self.file(id) {
-            Some(file) => self.mark_written(&file, head, self.folio_pages(head)),
-            None => drop(page.set(PageFlag::Dirty)),
+        // One whose file has ended is not written any more.
+        if let Some(file) = self.file(id) {
+            self.mark_written(&file, head, self.folio_pages(head));
         }
     }
 

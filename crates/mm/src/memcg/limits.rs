@@ -66,6 +66,9 @@ impl Limit {
     }
 }
 
+/// The least that reclaim is asked for at a time (`SWAP_CLUSTER_MAX`).
+const LEAST: u32 = 32;
+
 /// Fruitless rounds that writing a limit makes.
 const ROUNDS: u32 = 16;
 
@@ -139,7 +142,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             if retries == 0 {
                 self.ground.drain_batches();
             }
-            let part = ((pages - freed) / 4).max(self.batch() / 2);
+            let part = ((pages - freed) / 4).max(LEAST);
             let now = self.ground.reclaim_in_group(GroupAsk { group, pages: part });
             if now == 0 {
                 if retries == 0 {

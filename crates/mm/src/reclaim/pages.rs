@@ -208,7 +208,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// A dirty page of a file is left to the flusher, and goes first thing when it has been written. (Kernels before 6.16
     /// let kswapd write pages by itself where there was nothing else on the list.)
     fn met_dirty(self, pfn: Pfn, outcome: &mut Outcome) -> Fate {
-        outcome.met.dirty += 1;
+        outcome.met.dirty += self.map().frame(pfn).state().order.pages();
         self.lru().page(pfn).set(PageFlag::Reclaim);
         Fate::Activate
     }

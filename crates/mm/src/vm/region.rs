@@ -31,6 +31,16 @@ pub enum Backing<M: Machine> {
     },
 }
 
+impl<M: Machine> Backing<M> {
+    /// Whether `pages` of it have numbers: a file has 16 TiB.
+    pub(super) fn has(&self, pages: u32) -> bool {
+        match self {
+            Self::Anonymous => true,
+            Self::Shared { first, .. } | Self::Private { first, .. } => first.checked_add(pages).is_some(),
+        }
+    }
+}
+
 impl<M: Machine> Clone for Backing<M> {
     fn clone(&self) -> Self {
         match self {
@@ -167,16 +177,6 @@ impl<M: Machine> MapSpec<M> {
             Backing::Private { file, .. } => Backing::Private { file, first },
         };
         Self { backing, ..self }
-    }
-
-    /// Whether what it maps of its file has numbers.
-    pub(super) fn ends_within_its_file(&self) -> bool {
-        match self.backing {
-            Backing::Anonymous => true,
-            Backing::Shared { first, .. } | Backing::Private { first, .. } => {
-                first.checked_add(self.pages).is_some()
-            }
-        }
     }
 
     /// The same, of which only so much may be done.

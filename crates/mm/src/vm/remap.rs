@@ -110,6 +110,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let last = regions.find(Vpn(end.0 - 1)).ok_or(MapError::NotMapped)?;
         let more = last.continued(end, pages).moved(place.0);
         drop(regions);
+        if !more.backing.has(pages) {
+            return Err(MapError::Size);
+        }
         self.commit(more.committed())?;
         Ok(Some(more))
     }
@@ -118,9 +121,12 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     fn map_again(self, space: &Arc<AddressSpace<M>>, from: Vpn, range: (Vpn, Vpn)) -> Result<(), MapError> {
         let region = space.region_of(self.machine(), from).map(|(region, _)| region);
         let shared = region.filter(|region| matches!(region.backing, Backing::Shared { .. }));
-        let region = shared.ok_or(MapError::NotMapped)?;
+        let pages = range.1.0 - range.0.0;
+        let region = shared.ok_or(MapError::NotMapped)?.continued(from, pages).moved(range.0);
+        if !region.backing.has(pages) {
+            return Err(MapError::Size);
+        }
         self.unmap_range(space, range.0, range.1);
-        let region = region.continued(from, range.1.0 - range.0.0).moved(range.0);
         self.note_mapper(space, &region);
         space.regions.lock_local(self.machine()).insert_merged(region);
         Ok(())

@@ -270,7 +270,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     pub fn mmap(self, space: &Arc<AddressSpace<M>>, spec: MapSpec<M>) -> Result<Vpn, MapError> {
         self.machine().spend(Chore::Syscall, 1);
         self.machine().spend(Chore::Regions, 1);
-        if spec.pages == 0 || !spec.ends_within_its_file() {
+        if spec.pages == 0 || !spec.backing.has(spec.pages) {
             return Err(MapError::Size);
         }
         let _changes = space.changes.lock_local(self.machine());
@@ -291,7 +291,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     pub fn mmap_at(self, space: &Arc<AddressSpace<M>>, start: Vpn, spec: MapSpec<M>) -> Result<(), MapError> {
         self.machine().spend(Chore::Syscall, 1);
         self.machine().spend(Chore::Regions, 1);
-        if spec.pages == 0 || start.0.checked_add(spec.pages).is_none() || !spec.ends_within_its_file() {
+        if spec.pages == 0 || start.0.checked_add(spec.pages).is_none() || !spec.backing.has(spec.pages) {
             return Err(MapError::Size);
         }
         let _changes = space.changes.lock_local(self.machine());
