@@ -261,8 +261,8 @@ impl<M: Machine> Mm<M> {
 }
 
 impl<M: Machine> Above<M> for Mm<M> {
-    fn wake_kswapd(&self, node: Node) {
-        self.reclaim().wake_kswapd_for(node, Order::ZERO, ZoneKind::Movable);
+    fn wake_kswapd(&self, node: Node, kind: ZoneKind) {
+        self.reclaim().wake_kswapd_for(node, Order::ZERO, kind);
     }
 
     fn has_users(&self) -> bool {

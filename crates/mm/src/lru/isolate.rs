@@ -66,14 +66,16 @@ pub(crate) struct Isolated {
     pub(crate) cluster: Cluster,
     /// Base pages of them.
     pub(crate) taken: u32,
-    /// Base pages that were looked at.
+    /// Base pages that were looked at and of a zone that is wanted.
     pub(crate) scanned: u32,
+    /// Base pages that were passed over: of zones that are too high.
+    pub(crate) skipped: u32,
 }
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Takes blocks off the tail of a list until `most` base pages have been looked at or the cluster is full; blocks of
-    /// zones above `highest` are passed over and go back to the head. `event` is what that is for the whole machine; reclaim in
-    /// a group is none.
+    /// zones above `highest` are passed over and go back to the head, and are counted as looked at all the same. `event` is what that is for
+    /// the whole machine; reclaim in a group is none.
     pub(crate) fn isolate(
         self,
         vec: VecId,
@@ -82,25 +84,27 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         event: Option<ReclaimEvent>,
     ) -> Isolated {
         let mut isolated = Isolated::default();
-        let mut skipped = 0;
         {
             let mut lists = self.vec(vec).lists.lock(self.machine());
             let mut left = lists.0[list.index()].len();
-            while left > 0 && isolated.scanned < most && !isolated.cluster.is_full() && skipped < MOST_SKIPPED
+            while left > 0
+                && isolated.scanned < most
+                && !isolated.cluster.is_full()
+                && isolated.skipped < MOST_SKIPPED
             {
                 left -= 1;
                 let Some(pfn) = lists.0[list.index()].last() else { break };
                 let state = self.map().frame(pfn).state();
+                if let Some(event) = event {
+                    self.own().count(self.map(), pfn, event);
+                }
                 if self.zones()[usize::from(state.zone.0)].kind() > highest {
-                    skipped += state.order.pages();
+                    isolated.skipped += state.order.pages();
                     self.own().count(self.map(), pfn, ReclaimEvent::Skip);
                     self.to_head(&mut lists, list, pfn);
                     continue;
                 }
                 isolated.scanned += state.order.pages();
-                if let Some(event) = event {
-                    self.own().count(self.map(), pfn, event);
-                }
                 if self.page(pfn).try_get() {
                     self.unlist_page(&mut lists, pfn);
                     isolated.cluster.push(pfn);
@@ -113,7 +117,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         }
         self.vec(vec).isolated[usize::from(list.is_file())].fetch_add(isolated.taken, Relaxed);
         let looked_at = if list.is_active() { VecEvent::Refill } else { VecEvent::ScanFile.of_kind(list) };
-        self.count_in(vec, looked_at, isolated.scanned);
+        self.count_in(vec, looked_at, isolated.scanned + isolated.skipped);
         isolated
     }
 

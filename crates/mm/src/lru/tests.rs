@@ -129,7 +129,9 @@ fn pages_of_too_high_a_zone_are_passed_over() {
         let found =
             mm.lru().isolate(vec, LruList::InactiveFile, (32, ZoneKind::Dma32), Some(ReclaimEvent::Activate));
         assert_eq!((found.cluster.pages(), found.scanned), (&[wanted][..], 1), "{policy}");
-        assert_eq!(counter(&mm, "pgskip_normal"), skipped, "{policy}");
+        assert_eq!((counter(&mm, "pgskip_normal"), u64::from(found.skipped)), (skipped, skipped), "{policy}");
+        // They count as looked at.
+        assert_eq!(counter(&mm, "pgactivate"), 1 + skipped, "{policy}");
         mm.lru().put_back(vec, &found.cluster, Generation::Inactive);
         mm.lru().end_isolation(vec, LruList::InactiveFile, &found);
         assert!(high.iter().all(|&pfn| mm.lru().page(pfn).has(PageFlag::Lru)));

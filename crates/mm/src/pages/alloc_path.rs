@@ -317,7 +317,7 @@ impl<M: Machine> Pages<M> {
         }
         let pfn = self.take(search, zone, preferred)?;
         if zone.clear_flag(zone_flag::BOOSTED) {
-            above.wake_kswapd(zone.node);
+            above.wake_kswapd(zone.node, zone.kind);
         }
         if search.flags.has(AllocFlags::HIGHATOMIC) && order > Order::ZERO {
             self.reserve_highatomic(zone, pfn);

@@ -85,8 +85,8 @@ pub struct Pages<M: Machine> {
 
 /// What the page allocator asks of those above it. It knows nothing of who answers.
 pub trait Above<M: Machine> {
-    /// A request found too little free memory on `node`, or a fragmented zone there: kswapd is to see to it.
-    fn wake_kswapd(&self, node: Node);
+    /// Types mixed in a zone of `kind` on `node`, and its marks are higher: kswapd is to see to it, for that zone and those below.
+    fn wake_kswapd(&self, node: Node, kind: ZoneKind);
 
     /// Whether pages were ever given to somebody that they could be taken from: to an address space or a file.
     fn has_users(&self) -> bool;

@@ -157,7 +157,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let (mut inactive, mut active) = (Cluster::default(), Cluster::default());
         for &pfn in isolated.cluster.pages() {
             let used = self.rmap().referenced(pfn);
-            let stays = used.all() > 0 && used.by_code && list.is_file();
+            let stays = used.by_code && list.is_file();
             if stays { active.push(pfn) } else { inactive.push(pfn) }
         }
         let rotated = active.pages().iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum();
@@ -183,7 +183,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         scan.reclaimed += outcome.freed;
         scan.met.taken += isolated.taken;
         scan.met.add(outcome.met);
-        let rotated = isolated.scanned.saturating_sub(outcome.freed);
+        let rotated = (isolated.scanned + isolated.skipped).saturating_sub(outcome.freed);
         self.lru().count_in(vec, VecEvent::StealFile.of_kind(list), outcome.freed);
         self.lru().note_cost(vec, list, Cost { moved: outcome.written, rotated });
     }

@@ -123,6 +123,9 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if page.has(PageFlag::Mlocked) {
             return Fate::Activate;
         }
+        if !scan.asked && self.generations().was_found_young(page) {
+            return Fate::Keep;
+        }
         if page.has(PageFlag::Writeback) {
             return self.met_writeback(pfn, scan, outcome);
         }
@@ -169,7 +172,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             Reclaimer::Direct => Around::Activated,
         };
         let used = self.rmap().referenced_and(pfn, around);
-        let (read, places) = (used.read, used.places);
+        let places = used.places;
+        // It stays with these: by it they know, once the page is gone, how often it was used.
         if around != Around::Left && self.rules().reclaim.generations.uses == GenUseRule::PromotesTheSecond {
             return match places {
                 0 => Use::None,
@@ -177,6 +181,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 _ => Use::Once,
             };
         }
+        let read = page.clear(PageFlag::Referenced);
         if places == 0 {
             let counts = read && !page.has(PageFlag::SwapBacked);
             return if counts { Use::Read } else { Use::None };

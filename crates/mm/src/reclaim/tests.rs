@@ -143,6 +143,28 @@ fn a_request_for_low_memory_frees_low_memory() {
     }
 }
 
+/// A zone whose marks were raised wakes kswapd for itself and the zones below: what lies above is passed over, and counted as looked at.
+#[test]
+fn a_boost_of_low_memory_frees_low_memory() {
+    for policy in ["linux-5.8", "linux-6.18"] {
+        let mm = mm(policy);
+        fill(&mm);
+        mm.reclaim().kswapd(Node(0));
+        let before = ["pgsteal_kswapd", "pgskip_normal"].map(|name| counter(&mm, name));
+        let of_normal = || mm.lru().events(crate::ZoneId(1)).get(crate::lru::ReclaimEvent::StealKswapd);
+        let normal = of_normal();
+        mm.zones()[0].set_boost(64);
+        mm.zones()[0].set_flag(crate::pages::zone::zone_flag::BOOSTED);
+        mm.alloc(Request { highest: ZoneKind::Dma32, ..Request::USER }).unwrap();
+        mm.reclaim().kswapd(Node(0));
+        assert!(counter(&mm, "pgsteal_kswapd") > before[0], "{policy}");
+        assert!(counter(&mm, "pgskip_normal") > before[1], "{policy}");
+        assert_eq!(of_normal(), normal, "{policy}");
+        assert_eq!(mm.zones()[0].boost(), 0, "{policy}");
+        mm.views().check().unwrap();
+    }
+}
+
 #[test]
 fn kswapd_leaves_dirty_pages_to_the_flusher_and_may_give_up_meanwhile() {
     let mm = mm("linux-6.18");

@@ -420,9 +420,19 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         pfn: Pfn,
         kind: FaultKind,
     ) -> Attempt {
+        self.make_anon(site, pfn);
+        self.install_anon(site, expected, pfn, kind)
+    }
+
+    /// The page at `pfn` becomes one of `site`'s own, that nothing is known of.
+    fn make_anon(self, site: &Site<'_, M>, pfn: Pfn) {
         let (page, index) = (self.lru().page(pfn), site.region.anon_index(site.vpn));
         page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);
+    }
+
+    fn install_anon(self, site: &Site<'_, M>, expected: Entry, pfn: Pfn, kind: FaultKind) -> Attempt {
+        let page = self.lru().page(pfn);
         let Some(mut held) = site.lock(self.machine(), expected) else {
             self.lru().put_page(pfn);
             return Ok(None);
@@ -462,11 +472,11 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             OnDevice::Written => self.machine().swap_io(SwapIo::Read),
             OnDevice::Zeros => self.machine().clear(pfn, Order::ZERO),
         }
+        self.make_anon(site, pfn);
         if let Came::Back(shadow) = came {
-            self.lru().page(pfn).init(Mapping::None, 0, &[PageFlag::SwapBacked]);
             self.lru().refault(pfn, shadow, site.by(), |group| self.swap().has_swap(group));
         }
-        let installed = self.install_new(site, entry, pfn, FaultKind::Swapped)?;
+        let installed = self.install_anon(site, entry, pfn, FaultKind::Swapped)?;
         if installed.is_some() {
             site.space.stat.count_swapped(-1);
             self.swap().swap_free(slot);

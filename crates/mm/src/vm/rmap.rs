@@ -8,7 +8,6 @@ use super::{RmapDoor, SpacesGround};
 use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::rules::policy::GenUseRule;
 use crate::vm::counters::PageKind;
 use crate::vm::{AddressSpace, Around, Entry, Vpn, bit};
 
@@ -30,15 +29,6 @@ pub(crate) struct Used {
     pub(crate) places: u32,
     /// One of them is of a region that may be executed.
     pub(crate) by_code: bool,
-    /// By a call.
-    pub(crate) read: bool,
-}
-
-impl Used {
-    /// In how many ways.
-    pub(crate) fn all(self) -> u32 {
-        self.places + u32::from(self.read)
-    }
 }
 
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
@@ -71,7 +61,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         }
     }
 
-    /// How the page at `pfn` was used since this was last asked; accessed bits are cleared, and what calls left.
+    /// How the page at `pfn` was used since this was last asked; accessed bits are cleared (`folio_referenced`).
     pub(crate) fn referenced(self, pfn: Pfn) -> Used {
         self.referenced_and(pfn, Around::Left)
     }
@@ -103,10 +93,6 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             used.places += u32::from(is_used);
             ControlFlow::Continue(())
         });
-        // Generations since 6.14 know by it, once the page is gone, how often it was used.
-        let stays =
-            around != Around::Left && self.rules().reclaim.generations.uses == GenUseRule::PromotesTheSecond;
-        used.read = if stays { page.has(PageFlag::Referenced) } else { page.clear(PageFlag::Referenced) };
         used
     }
 

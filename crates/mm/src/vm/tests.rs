@@ -6,6 +6,7 @@ use crate::ground::bare::Bare;
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Daemon;
 use crate::ground::topology::{NodeSize, Topology};
+use crate::lru::page::PageFlag;
 use crate::memcg::GroupId;
 use crate::mm::Mm;
 use crate::pages::request::Request;
@@ -39,10 +40,49 @@ fn a_touch_is_seen_once_by_all_who_share() {
     mm.spaces().populate(&parent, at, 4, Touch::Write).unwrap();
     let child = mm.spaces().fork(&parent).unwrap();
     let (pfn, _) = read(&mm, &child, at);
-    assert_eq!(mm.rmap().referenced(pfn).all(), 2);
-    assert_eq!(mm.rmap().referenced(pfn).all(), 0);
+    assert_eq!(mm.rmap().referenced(pfn).places, 2);
+    assert_eq!(mm.rmap().referenced(pfn).places, 0);
     read(&mm, &child, at);
-    assert_eq!(mm.rmap().referenced(pfn).all(), 1);
+    assert_eq!(mm.rmap().referenced(pfn).places, 1);
+}
+
+/// Who ages a list asks for touches only: what is known of a page stays for whoever decides on it.
+#[test]
+fn asking_for_touches_leaves_what_is_known_of_a_page() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(1)).unwrap();
+    mm.spaces().populate(&space, at, 1, Touch::Write).unwrap();
+    let (pfn, _) = read(&mm, &space, at);
+    mm.lru().page(pfn).set(PageFlag::Referenced);
+    assert_eq!(mm.rmap().referenced(pfn).places, 1);
+    assert!(mm.lru().page(pfn).has(PageFlag::Referenced));
+}
+
+/// A page of a private mapping that comes back from swap while pages in use would have left it room belongs to them.
+#[test]
+fn what_comes_back_early_from_swap_is_active() {
+    let topology =
+        Topology::x86(&[NodeSize { bytes: 64 << 20, cpus: 1 }], 1 << 20, alloc::vec![alloc::vec![10]]);
+    let policy = Policy::parse("linux-6.6").unwrap();
+    let mm = Mm::new(Bare::default(), topology.unwrap(), policy, Knobs::default()).unwrap();
+    mm.spaces().set_swap(10);
+    let file = mm.files().new_file(FileKind::Disk);
+    for page in 0..8 {
+        mm.files().read_file(&file, page, Placement::default()).unwrap();
+    }
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(1)).unwrap();
+    mm.spaces().populate(&space, at, 1, Touch::Write).unwrap();
+    mm.lru().lru_drain_all();
+    mm.pages_out().page_out(&space, at, 1).unwrap();
+    assert_eq!(space.swapped_pages(), 1);
+    let (pfn, kind) = read(&mm, &space, at);
+    assert_eq!(kind, Some(FaultKind::Swapped));
+    assert!(mm.lru().page(pfn).has(PageFlag::Active));
+    mm.lru().lru_drain_all();
+    assert_eq!(mm.views().counters().get("nr_active_anon"), 1);
+    mm.views().check().unwrap();
 }
 
 #[test]
@@ -208,7 +248,7 @@ fn khugepaged_leaves_what_nobody_used_of_late() {
     mm.spaces().populate(&space, at, PAGEBLOCK_PAGES, Touch::Write).unwrap();
     for page in 0..PAGEBLOCK_PAGES {
         let pfn = space.table(at).unwrap().entry(at.add(page)).pfn();
-        assert_eq!(mm.rmap().referenced(pfn).all(), 1);
+        assert_eq!(mm.rmap().referenced(pfn).places, 1);
     }
     mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
     assert!(mm.collapses().khugepaged().is_some());

@@ -3,7 +3,7 @@
 //! (`lru_gen_look_around`).
 //!
 //! Tables whose own entry is old are skipped by the kernel where it can; here their entries are looked at, and none is found
-//! used. An address space is walked whether or not it ran since the last time.
+//! used. An address space that has not run since the last time is left alone, as is what was found dense for that walk.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,20 +46,31 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Clears accessed bits of all that the walk's group has mapped; pages in use are young from now on. Who walks may hold locks of
     /// an address space himself, as a fork that reclaims does: what is locked is passed over.
     pub(crate) fn walk_tables(self, walk: Walk) {
-        for space in self.spaces_of(walk.vec.group) {
-            let Some(regions) = space.regions.try_lock_local(self.machine()) else { continue };
-            let regions: Vec<Region<M>> = regions.iter().cloned().collect();
-            for region in regions.iter().filter(|region| is_walked(region, walk.swappiness)) {
-                for (first, table) in space.tables.within(region.start, region.end) {
-                    let id = u64::from(space.id.0) << 32 | u64::from(first.0 >> PAGEBLOCK_ORDER);
-                    if !self.generations().is_dense(walk.vec, walk.generation, id) {
-                        continue;
-                    }
-                    let range = first.max(region.start)..first.add(PAGEBLOCK_PAGES).min(region.end);
-                    let Some(mut held) = table.try_lock(self.machine()) else { continue };
-                    if self.walk_table(&mut held, range, walk) {
-                        self.generations().note_dense(walk.vec, walk.generation + 1, id);
-                    }
+        let mut spaces = self.spaces_of(walk.vec.group);
+        spaces.retain(|space| self.generations().may_have_run(walk.vec, space.id.0));
+        if spaces.is_empty() {
+            return;
+        }
+        self.generations().begin_filter(walk.vec, walk.generation + 1);
+        for space in spaces {
+            self.walk_space(&space, walk);
+            self.generations().note_walked(walk.vec, space.id.0);
+        }
+    }
+
+    fn walk_space(self, space: &AddressSpace<M>, walk: Walk) {
+        let Some(regions) = space.regions.try_lock_local(self.machine()) else { return };
+        let regions: Vec<Region<M>> = regions.iter().cloned().collect();
+        for region in regions.iter().filter(|region| is_walked(region, walk.swappiness)) {
+            for (first, table) in space.tables.within(region.start, region.end) {
+                let id = u64::from(space.id.0) << 32 | u64::from(first.0 >> PAGEBLOCK_ORDER);
+                if !self.generations().is_dense(walk.vec, walk.generation, id) {
+                    continue;
+                }
+                let range = first.max(region.start)..first.add(PAGEBLOCK_PAGES).min(region.end);
+                let Some(mut held) = table.try_lock(self.machine()) else { continue };
+                if self.walk_table(&mut held, range, walk) {
+                    self.generations().note_dense(walk.vec, walk.generation + 1, id);
                 }
             }
         }

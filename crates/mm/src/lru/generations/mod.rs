@@ -22,12 +22,12 @@ mod tests;
 mod uses;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use super::page::{Page, PageFlag};
 use super::{Lru, LruDoor, LruGround, LruList, VecId};
 use crate::ground::{
-    Acquire, AtomicU32, AtomicU64, LockClass, Locked, Machine, Pfn, Relaxed, Release, ZoneKind,
+    Acquire, AtomicU32, AtomicU64, LockClass, Locked, Machine, Nanos, Pfn, Relaxed, Release, ZoneKind,
 };
 use crate::memcg::MemcgDoor;
 use crate::pages::{List, door};
@@ -141,7 +141,13 @@ struct Walks {
     /// Tables in which many entries were used of late: by the rest of the generation's number, the ones to look at in its walk.
     /// (The kernel has two Bloom filters of 2^15 bits.) `None`: all.
     dense: [Option<BTreeSet<u64>>; 2],
+    /// Address spaces that were walked within a tick, and when that ended.
+    walked: BTreeMap<u32, Nanos>,
 }
+
+/// A program that goes on and on is switched to again about once in this time: a clock's tick at 250 Hz, after which kernel threads
+/// have the CPU. (The kernel keeps a bit for each address space and node, which a switch sets, and a walk clears.)
+const RUNS_AGAIN: Nanos = Nanos(4_000_000);
 
 const fn place_of(generation: u64) -> usize {
     (generation % MAX_GENERATIONS) as usize
@@ -243,16 +249,32 @@ impl<'a, M: Machine, G: LruGround<M>> GenDoor<'a, M, G> {
         &self.gens(vec).turn
     }
 
-    /// A walk for the generation after `generation` begins, if nobody made that since; gives whether all tables are to be looked
-    /// at. Those found dense are for the next.
+    /// A walk for the generation after `generation` begins, if nobody made that since.
     pub(crate) fn begin_walk(self, vec: VecId, generation: u64) -> bool {
         let mut walks = self.gens(vec).walks.lock(self.machine());
         if walks.done > generation {
             return false;
         }
         walks.done = generation + 1;
-        walks.dense[(generation + 1) as usize % 2] = Some(BTreeSet::new());
         true
+    }
+
+    /// There is something to walk: what is found dense is for the walk of `generation`, and no more what was found two before.
+    pub(crate) fn begin_filter(self, vec: VecId, generation: u64) {
+        self.gens(vec).walks.lock(self.machine()).dense[generation as usize % 2] = Some(BTreeSet::new());
+    }
+
+    /// Whether an address space was switched to since it was last walked for `vec` (`lru_gen_use_mm`), as far as time tells.
+    pub(crate) fn may_have_run(self, vec: VecId, space: u32) -> bool {
+        let now = self.machine().now();
+        let mut walks = self.gens(vec).walks.lock(self.machine());
+        walks.walked.retain(|_, at| now.0 < at.0 + RUNS_AGAIN.0);
+        !walks.walked.contains_key(&space)
+    }
+
+    pub(crate) fn note_walked(self, vec: VecId, space: u32) {
+        let now = self.machine().now();
+        self.gens(vec).walks.lock(self.machine()).walked.insert(space, now);
     }
 
     /// Whether `table` is looked at in the walk of `generation`.

@@ -19,6 +19,8 @@ pub(crate) struct Oldest {
     pub(crate) choice: Choice,
     /// Zones above this are of no use.
     pub(crate) highest: ZoneKind,
+    /// What the pass has yet to look at, in base pages.
+    pub(crate) budget: u32,
     /// What taking and sorting a page is for the whole machine; nothing in a group.
     pub(crate) events: Option<[ReclaimEvent; 2]>,
 }
@@ -40,14 +42,15 @@ pub(crate) struct Scanned {
 impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
     /// Takes pages off the tail of the oldest generation, until there are 64.
     pub(crate) fn take_oldest(self, oldest: Oldest) -> Scanned {
-        let Oldest { vec, choice: Choice { kind, .. }, highest, events } = oldest;
+        let Oldest { vec, choice: Choice { kind, .. }, highest, budget, events } = oldest;
         let (gens, mut scanned) = (self.gens(vec), Scanned::default());
         if gens.count(kind) == MIN_GENERATIONS {
             return scanned;
         }
         let mut left = match self.gen_rules().look {
             GenLookRule::Many => MAX_BATCH,
-            GenLookRule::Few => MIN_BATCH,
+            GenLookRule::AsAsked => MAX_BATCH.min(budget),
+            GenLookRule::Few => MIN_BATCH.min(budget),
         };
         let mut lists = self.lru().vec(vec).lists.lock(self.machine());
         let Some(lists) = &mut lists.1 else { return scanned };

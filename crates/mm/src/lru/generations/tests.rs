@@ -93,8 +93,13 @@ fn a_page_in_use_belongs_to_the_youngest_and_is_moved_when_it_is_met() {
     mm.views().check().unwrap();
     GenDoor::on(&mm).drop_empty_generations(vec, Swappiness(0));
     let choice = GenDoor::on(&mm).choose(vec, Swappiness(0));
-    let taken =
-        GenDoor::on(&mm).take_oldest(Oldest { vec, choice, highest: ZoneKind::Movable, events: None });
+    let taken = GenDoor::on(&mm).take_oldest(Oldest {
+        vec,
+        choice,
+        highest: ZoneKind::Movable,
+        budget: 4096,
+        events: None,
+    });
     let emptied: Vec<Pfn> = pages[5..].iter().rev().copied().collect();
     assert_eq!(
         taken.pages, emptied,
@@ -160,4 +165,58 @@ fn check_finds_a_page_that_says_another_generation() {
     mm.lru().lru_drain_all();
     mm.lru().page(pfn).join_generation(1);
     assert!(mm.views().check().is_err());
+}
+
+/// Since 6.17 a batch looks at no more than its pass has to.
+#[test]
+fn a_small_pass_takes_few() {
+    for (policy, taken) in [("linux-6.12", 12), ("linux-6.18", 4), ("linux-7.2", 4)] {
+        let mm = mm(policy);
+        let vec = vec(&mm);
+        for _ in 0..12 {
+            page(&mm, Kind::File, By::Other);
+        }
+        mm.lru().lru_drain_all();
+        for generation in [3, 4] {
+            assert!(GenDoor::on(&mm).begin_generation(vec, generation, Swappiness(0)));
+        }
+        GenDoor::on(&mm).drop_empty_generations(vec, Swappiness(0));
+        let choice = GenDoor::on(&mm).choose(vec, Swappiness(0));
+        let oldest = Oldest { vec, choice, highest: ZoneKind::Movable, budget: 4, events: None };
+        let scanned = GenDoor::on(&mm).take_oldest(oldest);
+        assert_eq!(scanned.taken, taken, "{policy}");
+        GenDoor::on(&mm).put_back_oldest(vec, &scanned.pages);
+        mm.views().check().unwrap();
+    }
+}
+
+/// An address space that had no time to run since it was walked is left alone, and so is what was found dense there.
+#[test]
+fn a_space_is_walked_again_once_it_may_have_run() {
+    let mm = mm("linux-6.18");
+    let (vec, gens) = (vec(&mm), GenDoor::on(&mm));
+    assert!(gens.may_have_run(vec, 1));
+    gens.begin_filter(vec, 4);
+    gens.note_dense(vec, 4, 7);
+    gens.note_walked(vec, 1);
+    assert!(!gens.may_have_run(vec, 1) && gens.may_have_run(vec, 2));
+    assert!(gens.is_dense(vec, 4, 7) && !gens.is_dense(vec, 4, 8));
+    assert!(gens.is_dense(vec, 3, 8), "no filter was begun for it: all are looked at");
+    mm.machine().set_now(RUNS_AGAIN);
+    assert!(gens.may_have_run(vec, 1));
+}
+
+#[test]
+fn until_6_13_what_was_found_young_beside_another_stays() {
+    for (policy, stays) in [("linux-6.12", true), ("linux-6.18", false)] {
+        let mm = mm(policy);
+        let pfn = page(&mm, Kind::Anon, By::Fault);
+        let page = mm.lru().page(pfn);
+        page.set(PageFlag::Referenced);
+        assert!(!GenDoor::on(&mm).was_found_young(page), "{policy}: by a call");
+        page.add_mapped();
+        assert_eq!(GenDoor::on(&mm).was_found_young(page), stays, "{policy}");
+        page.clear(PageFlag::Referenced);
+        assert!(!GenDoor::on(&mm).was_found_young(page), "{policy}");
+    }
 }

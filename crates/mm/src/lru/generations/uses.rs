@@ -137,6 +137,15 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         }
     }
 
+    /// Whether the page, while it was off its list, was found in use beside another: there it could not be promoted, and was
+    /// marked.
+    pub(crate) fn was_found_young(self, page: &Page) -> bool {
+        self.lru().keeps_generations()
+            && self.gen_rules().uses == GenUseRule::PromotesAtOnce
+            && page.mapped() > 0
+            && page.has(PageFlag::Referenced)
+    }
+
     /// It could not be freed, and is not to come to the oldest generation.
     pub(crate) fn note_rejection(self, page: &Page) {
         self.forget_uses(page);

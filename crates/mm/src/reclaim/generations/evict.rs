@@ -19,9 +19,9 @@ enum Again {
 }
 
 impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
-    /// One batch; gives how many base pages were looked at, 0 if there is nothing to be had.
-    pub(super) fn evict_batch(self, vec: VecId, swappiness: Swappiness, scan: &mut Scan) -> u32 {
-        let (kind, scanned) = self.take_batch(vec, swappiness, scan);
+    /// One batch of a pass that may look at `budget` base pages; gives at how many it looked, 0 if there is nothing to be had.
+    pub(super) fn evict_batch(self, vec: VecId, swappiness: Swappiness, budget: u32, scan: &mut Scan) -> u32 {
+        let (kind, scanned) = self.take_batch(vec, swappiness, budget, scan);
         let mut looked =
             scanned.looked + u32::from(self.generations().drop_empty_generations(vec, swappiness));
         let first = if swappiness.may_take(Kind::Anon) { Kind::Anon } else { Kind::File };
@@ -50,12 +50,12 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     }
 
     /// Takes pages of the kind that is to go, or of the other if it has none.
-    fn take_batch(self, vec: VecId, swappiness: Swappiness, scan: &Scan) -> (Kind, Scanned) {
+    fn take_batch(self, vec: VecId, swappiness: Swappiness, budget: u32, scan: &Scan) -> (Kind, Scanned) {
         let counted = scan.counted_as(self.rules().reclaim.group_count);
         let events = counted.map(|[scanned, _]| [scanned, ReclaimEvent::Refill]);
         let first = self.generations().choose(vec, swappiness);
-        let take =
-            |choice| self.generations().take_oldest(Oldest { vec, choice, highest: scan.highest, events });
+        let highest = scan.highest;
+        let take = |choice| self.generations().take_oldest(Oldest { vec, choice, highest, budget, events });
         let scanned = take(first);
         let other = first.kind.other();
         if scanned.looked > 0 || !swappiness.may_take(other) {

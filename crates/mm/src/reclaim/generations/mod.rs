@@ -16,7 +16,7 @@ use crate::lru::{GenDoor, LruDoor, LruList, MAIN, MIN_BATCH, Swappiness, VecId};
 use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::{AllocFlags, Zone, door};
 use crate::rules::knobs::Knob;
-use crate::rules::policy::{GenAgerRule, GenStartRule, GenStopRule};
+use crate::rules::policy::{GenAgerRule, GenLookRule, GenStartRule, GenStopRule};
 use crate::vm::{RmapDoor, SpacesDoor};
 
 door! {
@@ -93,7 +93,9 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             if goes_on {
                 whole_pass = Some(pages);
             }
-            let delta = self.evict_batch(vec, swappiness, scan);
+            // Before 7.2 the whole budget anew.
+            let left = if goes_on { pages - looked } else { pages };
+            let delta = self.evict_batch(vec, swappiness, left, scan);
             if delta == 0 {
                 break;
             }
@@ -138,8 +140,8 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
 
     /// The part of `pages` that protection leaves to be looked at.
     fn scaled(self, vec: VecId, pages: u32, scan: &mut Scan) -> u32 {
-        // Only where generations are as late as 6.14's; before, a group within its protection is left out, or nothing is.
-        if self.rules().reclaim.generations.uses == crate::rules::policy::GenUseRule::PromotesAtOnce {
+        // Before 6.17 a group within its protection is left out, or nothing is.
+        if self.rules().reclaim.generations.look == GenLookRule::Many {
             return pages;
         }
         self.reclaim().kept_of(vec, scan).rest(pages)

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((free_high.from.as_str(), free_high.to.as_str()), ("never", "sequence"));
         let commits: Vec<&str> = free_high.steps.iter().map(|step| step.commit).collect();
         assert_eq!(commits, ["f26b3fa04611", "ca71fe1ad922"]);
-        assert_eq!(names("linux-6.16", "linux-6.17"), ["file-folio"]);
+        assert_eq!(names("linux-6.16", "linux-6.17"), ["gen-look", "file-folio"]);
         assert!(names("linux-6.17", "linux-6.17").is_empty());
     }
 

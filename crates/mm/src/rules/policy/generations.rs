@@ -117,12 +117,19 @@ const DIRTY: &[Since<GenDirtyRule>] = &[
 pub enum GenLookRule {
     /// 4096.
     Many,
-    /// 64.
+    /// 4096, and no more than its pass is to look at, of which protection leaves a part as it does with lists.
+    AsAsked,
+    /// 64, and no more than its pass has yet to look at.
     Few,
 }
 
-const LOOK: &[Since<GenLookRule>] =
-    &[Since(v(6, 1), GenLookRule::Many, ""), Since(v(7, 2), GenLookRule::Few, "6e9be217a3ce")];
+/// The second was posted as "apply proportional reclaim pressure for memcg when MGLRU is enabled", 20250530162353.541882-1-den@valinux.co.jp,
+/// after 6.16's changes had been taken; 6.12 does not do it, 6.18 does (traces of scenes).
+const LOOK: &[Since<GenLookRule>] = &[
+    Since(v(6, 1), GenLookRule::Many, ""),
+    Since(v(6, 17), GenLookRule::AsAsked, ""),
+    Since(v(7, 2), GenLookRule::Few, "6e9be217a3ce"),
+];
 
 /// When who looks through lists stops before its budget is used up (`should_abort_scan`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
