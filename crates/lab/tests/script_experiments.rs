@@ -61,3 +61,33 @@ fn pages_that_are_used_once_push_hot_ones_out_before_5_9() {
     let not_active = value(&document, "example-5.9", "sampled.ready.nr_inactive_anon") as u64;
     assert!(hot("example-5.9") <= not_active && not_active < 100, "{} of {not_active}", hot("example-5.9"));
 }
+
+/// A file goes round in what is free below the Normal zone, of which nothing is left in large blocks: kswapd is idle until that is used up,
+/// then takes as much as is read, and the Normal zone stays as it is.
+#[test]
+fn readahead_of_large_folios_keeps_kswapd_busy_on_a_fragmented_node() {
+    let document = ran(load("kswapd-treadmill", &["two-lists"]));
+    let of = |metric: &str| value(&document, "two-lists", &format!("sampled.{metric}"));
+    assert_eq!(
+        counter(&document, "two-lists", "script_done"),
+        14,
+        "the programs, the sampler and twelve children"
+    );
+    assert_eq!(counter(&document, "two-lists", "script_refused"), 0);
+    for idle in ["A_warm.pgscan_kswapd/s", "A.pgscan_kswapd/s", "s-8.pgscan_kswapd", "C2.pgscan_kswapd/s"] {
+        assert_eq!(of(idle) as u64, 0, "{idle}");
+    }
+    let near = |metric: &str, published: f64, by: f64| {
+        assert!((of(metric) / published - 1.0).abs() < by, "{metric}: {} and not {published}", of(metric));
+    };
+    near("C_warm.pgscan_kswapd/s", 51135.0, 0.05);
+    near("C_warm.nr_file_pages/M", 3886.0, 0.15);
+    near("C2.nr_file_pages/M", 4067.0, 0.15);
+    near("C.set.hits/set.reads", 17.52, 0.1);
+    near("C2.workingset_refault_file/s", 386.0, 0.1);
+    assert_eq!(
+        of("s-20.pgscan_kswapd") as u64 % 1280,
+        0,
+        "five runs of 32 pages, each of which takes a folio of 256"
+    );
+}

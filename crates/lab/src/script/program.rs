@@ -130,7 +130,11 @@ pub(crate) enum What {
         part: Part,
         pieces: Pieces,
     },
-    Lock(String),
+    Lock {
+        name: String,
+        part: Part,
+        pieces: Pieces,
+    },
     SwapOnDisk,
     /// Of so many bytes of compressed memory.
     SwapOnZram(u64),

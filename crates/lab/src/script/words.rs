@@ -140,7 +140,7 @@ impl<'a> Words<'a> {
                 What::Advise { name, word, part: self.part(), pieces: self.pieces() }
             }
             "unmap" => What::Unmap { name, part: self.part(), pieces: self.pieces() },
-            "lock" => What::Lock(name),
+            "lock" => What::Lock { name, part: self.part(), pieces: self.pieces() },
             "swapon" if self.word(1) == "zram" => What::SwapOnZram(size(self.word(2))),
             "swapon" => What::SwapOnDisk,
             "cgroup" => What::Cgroup(name),

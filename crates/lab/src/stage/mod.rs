@@ -20,6 +20,7 @@ use sim::{Profile, Sim, SimMachine};
 
 pub(crate) use disk::DEFAULT_MB_PER_SECOND;
 pub use disk::Disk;
+pub(crate) use disk::Place;
 pub use groups::GroupSetting;
 pub(crate) use groups::GroupSetup;
 use groups::Groups;

@@ -38,8 +38,10 @@ pub struct File<M: Machine, S> {
     pub(super) kind: FileKind,
     /// Its pages on the disk; `u32::MAX` where nobody has said.
     pub(super) len: AtomicU32,
-    /// Pages that its device reads together at most.
+    /// Pages of a window of readahead on its device.
     pub(super) read_ahead: AtomicU32,
+    /// Pages that its device reads together where more is asked for.
+    pub(super) read_together: AtomicU32,
     /// The order of its largest folios.
     pub(super) largest_folio: AtomicU32,
     pub(super) state: Locked<M, FileState>,
@@ -191,6 +193,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             kind,
             len: AtomicU32::new(u32::MAX),
             read_ahead: AtomicU32::new(RA_PAGES),
+            read_together: AtomicU32::new(0),
             largest_folio: AtomicU32::new(largest.get().into()),
             state: Locked::new(self.machine(), LockClass::PageCache, id.0, FileState::default()),
             mappers: Locked::new(self.machine(), LockClass::Rmap, id.0, Vec::new()),

@@ -37,13 +37,24 @@ impl<M: Machine, S> File<M, S> {
         self.read_ahead.store(pages, Relaxed);
     }
 
+    /// Who asks for more than a window gets up to `pages` together (`max_sectors_kb`, the kernel's `io_pages`); 0: no more than a window,
+    /// which is what nobody has said anything else of.
+    pub fn set_read_together(&self, pages: u32) {
+        self.read_together.store(pages, Relaxed);
+    }
+
     /// How long it is, if anybody has said so.
     fn len(&self) -> Option<u32> {
         Some(self.len.load(Relaxed)).filter(|&pages| pages != u32::MAX)
     }
 
     fn means(&self, rule: FileFolioRule) -> Means {
-        Means { device: self.read_ahead.load(Relaxed), largest: self.largest_folio(), rule }
+        Means {
+            device: self.read_ahead.load(Relaxed),
+            together: self.read_together.load(Relaxed),
+            largest: self.largest_folio(),
+            rule,
+        }
     }
 }
 

@@ -72,6 +72,8 @@ pub(super) struct Stretch {
 pub(super) struct Means {
     /// Pages of a window.
     pub(super) device: u32,
+    /// Pages that are read together at most where more than a window is asked for.
+    pub(super) together: u32,
     pub(super) largest: u32,
     pub(super) rule: FileFolioRule,
 }
@@ -108,19 +110,25 @@ fn missing_after(pages: &Pages, index: u32, most: u32) -> u32 {
 }
 
 impl Reader {
-    /// Pages of his windows at most, where those of his device have `device` (`ractl_max_pages`).
-    fn most(&self, device: u32) -> u32 {
+    /// Pages of his windows (`ra_pages`), where those of his device have `device`.
+    fn window(&self, device: u32) -> u32 {
         match self.pattern {
             ReadPattern::Normal | ReadPattern::Random => device,
             ReadPattern::Sequential => 2 * device,
         }
     }
 
+    /// Pages of the next window at most: who asks for more than a window gets as many as the device moves together (`ractl_max_pages`).
+    fn most(&self, asked: u32, means: Means) -> u32 {
+        let window = self.window(means.device);
+        if asked > window && means.together > window { asked.min(means.together) } else { window }
+    }
+
     /// The first page of what is asked for is not there (`page_cache_sync_ra`).
     pub(super) fn missing(&mut self, there: &Pages, Ask { index, pages }: Ask, means: Means) -> Stretch {
-        let most = self.most(means.device);
+        let most = self.most(pages, means);
         let by_itself = |pages| Stretch { first: index, pages, mark: None, order: 0 };
-        if most == 0 {
+        if self.window(means.device) == 0 {
             return by_itself(1);
         }
         if self.pattern == ReadPattern::Random {
@@ -143,13 +151,17 @@ impl Reader {
 
     /// The folio with the first page of what is asked for has the mark (`page_cache_async_ra`); `ask` is from its first page on.
     pub(super) fn marked(&mut self, there: &Pages, ask: Ask, order: Order, means: Means) -> Option<Stretch> {
-        let (most, Ask { index, pages }) = (self.most(means.device), ask);
-        if self.pattern == ReadPattern::Random || most == 0 {
+        let (most, Ask { index, pages }) = (self.most(ask.pages, means), ask);
+        if self.pattern == ReadPattern::Random || self.window(means.device) == 0 {
             return None;
         }
         let expected = self.start.saturating_add(self.size) - self.ahead;
         let (start, size) = if index == expected >> order.get() << order.get() {
-            (self.start.saturating_add(self.size), next_size(self.size, most))
+            let size = next_size(self.size, most);
+            // Since 6.14 a window that was larger than this request would get stays as large; earlier kernels with backports of it are
+            // not told apart.
+            let size = if means.rule == FileFolioRule::Single { size } else { size.max(self.size) };
+            (self.start.saturating_add(self.size), size)
         } else {
             let start = missing_after(there, index + 1, most);
             if start - index > most {
@@ -202,7 +214,7 @@ mod tests {
     use super::*;
     use crate::ground::ids::Pfn;
 
-    const SINGLE: Means = Means { device: 32, largest: 0, rule: FileFolioRule::Single };
+    const SINGLE: Means = Means { device: 32, together: 0, largest: 0, rule: FileFolioRule::Single };
 
     #[test]
     fn windows_begin_small_and_double() {
@@ -239,6 +251,34 @@ mod tests {
             (reader.marked(&Pages::new(), ask, Order::ZERO, means), reader.around(4, means)),
             (None, None)
         );
+    }
+
+    /// Reads of 1 MiB from a device that reads 512 KiB ahead and moves 1 MiB together: windows of 256 pages, the marks of half of which
+    /// lie within a request, and folios up to such a window.
+    #[test]
+    fn who_asks_for_more_than_a_window_gets_what_the_device_moves_together() {
+        let means = Means { device: 128, together: 256, largest: 9, rule: FileFolioRule::Remembered };
+        let (mut reader, none) = (Reader::default(), Pages::new());
+        let first = reader.missing(&none, Ask { index: 0, pages: 256 }, means);
+        assert_eq!(first, Stretch { first: 0, pages: 256, mark: Some(128), order: 0 });
+        let mut next = |index, pages, order| {
+            let order = Order::new(order).unwrap();
+            let stretch = reader.marked(&none, Ask { index, pages }, order, means).unwrap();
+            (stretch.first, stretch.pages, stretch.mark, stretch.order)
+        };
+        assert_eq!(
+            next(128, 128, 0),
+            (256, 256, Some(256), 2),
+            "no smaller for the half that is left to ask for"
+        );
+        assert_eq!(next(256, 256, 2), (512, 256, Some(512), 4));
+        assert_eq!(next(512, 256, 4), (768, 256, Some(768), 6));
+        assert_eq!(next(768, 256, 6), (1024, 256, Some(1024), 8));
+        assert_eq!(next(1024, 256, 8), (1280, 256, Some(1280), 8));
+        let few = Reader::default().missing(&none, Ask { index: 0, pages: 128 }, means);
+        assert_eq!(few.pages, 128, "a request of a window gets a window");
+        let none_together = Means { together: 0, ..means };
+        assert_eq!(Reader::default().missing(&none, Ask { index: 0, pages: 256 }, none_together).pages, 128);
     }
 
     #[test]

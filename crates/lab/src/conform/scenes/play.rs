@@ -331,7 +331,7 @@ impl Player {
                 self.advise(process, (name, word), (*part, *pieces), at)?;
             }
             What::Unmap { name, part, pieces } => self.unmap(process, name, (*part, *pieces), at)?,
-            What::Lock(name) => self.lock(process, name, at)?,
+            What::Lock { name, .. } => self.lock(process, name, at)?,
             What::SwapOnDisk => {
                 if !self.machine.swap_on_disk() {
                     self.refused(at, "swapon");

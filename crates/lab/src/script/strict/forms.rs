@@ -105,12 +105,13 @@ const FORMS: &[Form] = &[
         "advise NAME WORD [from A] [to B] [next SIZE] [every S piece P]",
     ),
     form("unmap", &[Kind::Name], PIECES, "unmap NAME [from A] [to B] [next SIZE] [every S piece P]"),
-    form("lock", &[Kind::Name], &[], "lock NAME"),
+    form("lock", &[Kind::Name], PIECES, "lock NAME [from A] [to B] [next SIZE] [every S piece P]"),
     form("fork", &[], &[], "fork … end"),
     form("spawn", &[], &[], "spawn … end"),
     form("wait", &[], &[], "wait"),
     form("end", &[], &[], "end"),
     form("repeat", &[Kind::Number], &[], "repeat N … end"),
+    form("for", &[Kind::Number], &[], "for MS … end"),
     form("cgroup", &[Kind::Name], &[], "cgroup NAME"),
     form("cpu", &[Kind::Number], &[], "cpu N"),
     form("sleep", &[Kind::Number], &[], "sleep MS"),
@@ -146,6 +147,7 @@ pub(super) fn take(words: &[&str]) -> Result<Taken, String> {
             "end" => return Ok(Taken::End),
             "fork" | "spawn" => Act::Fork { end, waits: operation == "fork" },
             "repeat" => Act::Repeat { end, times: count(1) },
+            "for" => Act::For { end, ms: count(1) },
             "compute" => Act::Compute(count(1)),
             "take" => Act::Take(count(1).div_ceil(PAGE)),
             "time" => Act::Time { end, label: label() },
@@ -237,8 +239,10 @@ fn mark(words: &[&str]) -> Result<Act, String> {
     let label = words.get(1).ok_or_else(|| format!("there is something missing in `{MARK}`"))?;
     is_of(Kind::Name, label, MARK)?;
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    if let Some(odd) = words[2..].iter().find(|counter| !counter.chars().all(is_letter)) {
-        return Err(format!("`{odd}` is no counter's name, in `{MARK}`"));
+    let is_name = |part: &str| !part.is_empty() && part.chars().all(is_letter);
+    let is_counter = |word: &str| word.split('/').count() <= 2 && word.split('/').all(is_name);
+    if let Some(odd) = words[2..].iter().find(|counter| !is_counter(counter)) {
+        return Err(format!("`{odd}` is no counter's name, nor two with a `/` between them, in `{MARK}`"));
     }
     let counters = words[2..].iter().map(|&counter| counter.to_owned()).collect();
     Ok(Act::Mark { label: Label((*label).to_owned()), counters })

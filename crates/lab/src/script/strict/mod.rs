@@ -2,8 +2,8 @@
 //! what is wrong with it and what it may be. Scenes passed over words that they did not know; an experiment that did would measure
 //! something else than it says.
 //!
-//! Operations that scenes do not have: `compute NS`, `take SIZE`, `time LABEL … end`, and counters behind `mark LABEL`. What the simulated
-//! machine has from its start (`machine`, `swapon`) is not a script's, and says which knob it is.
+//! Operations that scenes do not have: `compute NS`, `take SIZE`, `for MS … end`, `time LABEL … end`, parts of what `lock` names, and counters
+//! behind `mark LABEL`. What the simulated machine has from its start (`machine`, `swapon`) is not a script's, and says which knob it is.
 
 mod forms;
 mod scope;
@@ -42,6 +42,8 @@ pub(crate) enum Act {
     Fork { end: usize, waits: bool },
     /// The steps up to `end`, so often.
     Repeat { end: usize, times: u64 },
+    /// The steps up to `end`, again and again for so many ms.
+    For { end: usize, ms: u64 },
     /// The steps up to `end` are timed.
     Time { end: usize, label: Label },
 }
@@ -108,9 +110,12 @@ pub(crate) fn read(text: &str) -> Result<Vec<Step>, String> {
 /// `end`: the innermost block is over.
 fn close(steps: &mut [Step], open: &mut Vec<Open>, scope: &mut Scope) -> Result<(), String> {
     let all = steps.len();
-    let block = open.pop().ok_or("`end` ends nothing: there is no fork, spawn, repeat or time before it")?;
+    let block =
+        open.pop().ok_or("`end` ends nothing: there is no fork, spawn, repeat, for or time before it")?;
     match &mut steps[block.step].act {
-        Act::Fork { end, .. } | Act::Repeat { end, .. } | Act::Time { end, .. } => *end = all,
+        Act::Fork { end, .. } | Act::Repeat { end, .. } | Act::For { end, .. } | Act::Time { end, .. } => {
+            *end = all;
+        }
         _ => {}
     }
     scope.end();

@@ -40,6 +40,7 @@ pub(super) fn block(act: &Act) -> Option<&'static str> {
         Act::Fork { waits: true, .. } => "fork",
         Act::Fork { .. } => "spawn",
         Act::Repeat { .. } => "repeat",
+        Act::For { .. } => "for",
         Act::Time { .. } => "time",
         Act::Does(_) | Act::Compute(_) | Act::Take(_) | Act::Mark { .. } => return None,
     })
@@ -47,7 +48,8 @@ pub(super) fn block(act: &Act) -> Option<&'static str> {
 
 impl Scope {
     pub(super) fn begin(&mut self, act: &Act) {
-        let (is_child, is_repeated) = (matches!(act, Act::Fork { .. }), matches!(act, Act::Repeat { .. }));
+        let is_child = matches!(act, Act::Fork { .. });
+        let is_repeated = matches!(act, Act::Repeat { .. } | Act::For { .. });
         self.blocks.push(Block { names: self.names.len(), is_child, is_repeated });
     }
 
@@ -63,13 +65,20 @@ impl Scope {
             Act::Does(What::Accesses(accesses)) => self.accesses(accesses, operation != "touch"),
             Act::Does(what) => self.operation(what),
             Act::Mark { label, .. } | Act::Time { label, .. } => self.label(label),
-            Act::Compute(_) | Act::Take(_) | Act::Fork { .. } | Act::Repeat { .. } => Ok(()),
+            Act::For { ms: 0, .. } => {
+                Err("what goes on for 0 ms does nothing; a millisecond is the least".into())
+            }
+            Act::Compute(_) | Act::Take(_) | Act::Fork { .. } | Act::Repeat { .. } | Act::For { .. } => {
+                Ok(())
+            }
         }
     }
 
     fn label(&self, label: &Label) -> Result<(), String> {
         if label.0.contains('#') && !self.blocks.iter().any(|block| block.is_repeated) {
-            return Err("`#` in a label is the number of a round, and there is no `repeat` around it".into());
+            return Err(
+                "`#` in a label is the number of a round, and there is no `repeat` or `for` around it".into(),
+            );
         }
         Ok(())
     }
@@ -85,10 +94,10 @@ impl Scope {
             What::Zipf(zipf) => self.zipf(zipf),
             What::Sync(name) => self.known(name, Some(true)).map(drop),
             What::Advise { name, part, .. } => self.part(name, *part, None).map(drop),
-            What::Unmap { name, part, .. } => self.part(name, *part, Some(false)).map(drop),
-            What::Lock(name) | What::Policy { name: Some(name), .. } => {
-                self.known(name, Some(false)).map(drop)
+            What::Unmap { name, part, .. } | What::Lock { name, part, .. } => {
+                self.part(name, *part, Some(false)).map(drop)
             }
+            What::Policy { name: Some(name), .. } => self.known(name, Some(false)).map(drop),
             _ => Ok(()),
         }
     }
@@ -98,7 +107,7 @@ impl Scope {
         let within = self.blocks.iter().rev().find(|block| block.is_child || block.is_repeated);
         if within.is_some_and(|block| block.is_repeated) {
             return Err(format!(
-                "`{name}` would be made anew in each round; make it before `repeat`, or in a child (fork)"
+                "`{name}` would be made anew in each round; make it before `repeat` or `for`, or in a child (fork)"
             ));
         }
         if self.names.iter().any(|known| known.name == name) {

@@ -26,6 +26,16 @@ fn a_script_is_operations_and_blocks() {
 }
 
 #[test]
+fn rounds_may_last_a_time_and_parts_of_a_region_be_locked() {
+    let steps = read("map a 8M\nlock a from 2M every 2M piece 512K\nfor 2K\ntime t-#\ntouch a\nend\nend\nmark m a.rss/s pgfault/pgmajfault").unwrap();
+    let Act::Does(What::Lock { name, part, pieces }) = &steps[1].act else { panic!("{steps:?}") };
+    assert_eq!((name.as_str(), part.from, pieces.every, pieces.piece), ("a", 2 << 20, 2 << 20, 512 << 10));
+    assert_eq!(steps[2].act, Act::For { end: 5, ms: 2048 });
+    let Act::Mark { counters, .. } = &steps[5].act else { panic!("{steps:?}") };
+    assert_eq!(counters[..], ["a.rss/s", "pgfault/pgmajfault"]);
+}
+
+#[test]
 fn a_mistake_is_told_with_its_line_and_what_may_stand_there() {
     for (text, said) in [
         ("map a 4K\ntuch a", "line 2: `tuch` is no operation; there are map, "),
@@ -52,6 +62,15 @@ fn a_mistake_is_told_with_its_line_and_what_may_stand_there() {
         ("set vm.swapiness 1", "line 1: "),
         ("set memory.max 4M", "line 1: `memory.max` is a limit of a group: `limit [in"),
         ("policy a", "line 1: it is not of the form `policy [NAME]"),
+        ("for 0\nwait\nend", "line 1: what goes on for 0 ms does nothing"),
+        ("for ever\nwait\nend", "line 1: `ever` is not a number such as 100 or 2K, in `for MS"),
+        ("for 5\nwait", "line 1: `for` has no `end`"),
+        ("for 5\nmap a 4K\nend", "line 2: `a` would be made anew in each round"),
+        ("map a 8M\nlock a every 2M", "line 2: `every S` and `piece P` go together in `lock NAME"),
+        ("map a 8M\nlock a to 9M", "line 2: this is outside of `a`, which has 8388608 bytes"),
+        ("file f 4K\nlock f", "line 2: `f` is a file; this is for memory (mapfile)"),
+        ("mark a b/c/d", "line 1: `b/c/d` is no counter's name, nor two with a `/` between them"),
+        ("mark a b/", "line 1: `b/` is no counter's name"),
         ("machine memory 1G", "line 1: the machine is the experiment's"),
         ("swapon disk", "line 1: swap is there from the start: knobs = "),
         ("map a 4K noise 3", "line 1: `noise` means nothing in `map"),

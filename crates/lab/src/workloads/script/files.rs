@@ -7,9 +7,11 @@ use mm::mempolicy::InterleaveBy;
 use mm::vm::{File, FileKind, MapSpec, Placement, Protection, Touch, Vpn};
 use sim::{AccessMix, Path, Pattern, SimMachine};
 
+use super::Disk;
 use super::player::{End, Failure, Player};
 use crate::script::meanings::pattern;
 use crate::script::names::{Named, PAGE, Region};
+use crate::stage::Place;
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;
@@ -21,6 +23,9 @@ impl Player {
     pub(super) fn file(&mut self, name: &str, bytes: u64) {
         let file = self.world.stage.mm.files().new_file(FileKind::Disk);
         file.set_len(bytes.div_ceil(PAGE) as u32);
+        let Disk { read_ahead, together, .. } = self.world.disk;
+        file.set_read_ahead(read_ahead);
+        file.set_read_together(together);
         self.files.push(Arc::clone(&file));
         let named = self.names.add(name, Named::File { file, bytes });
         self.accept(named);
@@ -67,11 +72,16 @@ impl Player {
             let from = player.file_placement();
             player.world.stage.mm.files().read_pages(file, pages.clone(), from).map_err(Failure::from)
         })?;
+        let place = match self.went.insert(file.id(), pages.end) {
+            Some(page) if page == pages.start => Place::Next,
+            _ => Place::Elsewhere,
+        };
+        self.world.count_read(file.id(), done.waits == 0);
         if done.reads > 0 {
             // A window that is read ahead was asked for in one before it, which is there when somebody comes to its marked page.
             let before = self.ahead.remove(&file.id()).unwrap_or_default();
             self.machine().sleep_until(before);
-            let there = self.world.stage.disk.begin(self.machine(), done.reads.into());
+            let there = self.world.stage.disk.begin(self.machine(), done.reads.into(), place);
             if done.waits > 0 {
                 self.machine().sleep_until(there);
             } else {

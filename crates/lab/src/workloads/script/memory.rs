@@ -110,16 +110,20 @@ impl Player {
         Ok(())
     }
 
-    pub(super) fn lock(&mut self, name: &str) -> Result<(), End> {
+    pub(super) fn lock(&mut self, name: &str, which: (Part, Pieces)) -> Result<(), End> {
         let Some(Named::Region(region)) = self.named(name) else { return Ok(()) };
-        let locked = self.until_done(|player| {
-            let (spaces, space) = (player.world.stage.mm.spaces(), &player.life.space);
-            match spaces.mlock(space, region.start, region.pages(), MemoryLock::Keep) {
-                Err(AdviceError::Fault(error)) => Err(error.into()),
-                locked => Ok(locked.is_ok()),
-            }
-        })?;
-        self.accept(locked);
+        let (starts, piece) = self.pieces(name, which);
+        for start in starts {
+            let (first, pages) = region.span(start, piece);
+            let locked = self.until_done(|player| {
+                let (spaces, space) = (player.world.stage.mm.spaces(), &player.life.space);
+                match spaces.mlock(space, first, pages, MemoryLock::Keep) {
+                    Err(AdviceError::Fault(error)) => Err(error.into()),
+                    locked => Ok(locked.is_ok()),
+                }
+            })?;
+            self.accept(locked && start % PAGE == 0);
+        }
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 //! begins when it has ended.
 //!
 //! Modelled besides what the memory manager charges: each access is a read or a write of a cache line anywhere in the range that is
-//! touched; each read or write of a file copies its bytes and waits for the disk as far as pages are missing. A file is on the disk from
-//! the start, with nothing of it in memory. When memory is out, the largest process of those that are charged to the group which is
+//! touched; each read or write of a file copies its bytes and waits for the disk as far as pages are missing. The disk has a rate, and
+//! a seek for who reads by calls and does not go on where he was. A file is on the disk from the start, with nothing of it in memory. When memory is out, the largest process of those that are charged to the group which is
 //! full goes, or the largest of all, as the kernel chooses.
 //!
 //! Left out: what pages hold, and so `noise` of scenes (`zram.ratio` says how much smaller they become); a process's own
@@ -25,8 +25,8 @@ mod world;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::Machine;
 use mm::policy::Mechanism;
+use mm::{Machine, Nanos};
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
@@ -52,6 +52,15 @@ struct Written {
     /// What the disk moves, MB/s, from 1.
     #[serde(default = "number::<{ crate::stage::DEFAULT_MB_PER_SECOND }>")]
     disk_mb_per_second: u32,
+    /// What a read takes besides that does not go on where the last one of that file ended, us.
+    #[serde(default)]
+    disk_seek_us: u32,
+    /// A window of readahead, KiB.
+    #[serde(default = "number::<128>")]
+    read_ahead_kb: u32,
+    /// What is read together where more than a window is asked for, KiB; 0: no more than a window.
+    #[serde(default)]
+    max_sectors_kb: u32,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -69,7 +78,18 @@ struct WrittenProgram {
 #[serde(try_from = "Written")]
 pub(super) struct Script {
     programs: Vec<Program>,
-    disk_mb_per_second: u32,
+    disk: Disk,
+}
+
+/// The disk, and how far files are read ahead on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Disk {
+    mb_per_second: u32,
+    seek: Nanos,
+    /// Pages of a window.
+    read_ahead: u32,
+    /// Pages that are read together where more is asked for.
+    together: u32,
 }
 
 /// One of them.
@@ -95,7 +115,8 @@ impl TryFrom<Written> for Script {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { text, program, disk_mb_per_second } = written;
+        let Written { text, program, disk_mb_per_second, disk_seek_us, read_ahead_kb, max_sectors_kb } =
+            written;
         let programs = match (text, program.is_empty()) {
             (Some(text), true) => {
                 vec![WrittenProgram { name: "script".into(), text, copies: 1 }]
@@ -113,9 +134,19 @@ impl TryFrom<Written> for Script {
         };
         Ok(Self {
             programs: programs.into_iter().map(read).collect::<Result<_, String>>()?,
-            disk_mb_per_second,
+            disk: Disk {
+                mb_per_second: disk_mb_per_second,
+                seek: Nanos(u64::from(disk_seek_us) * 1000),
+                read_ahead: kib(read_ahead_kb),
+                together: kib(max_sectors_kb),
+            },
         })
     }
+}
+
+/// Pages of so many KiB.
+const fn kib(kib: u32) -> u32 {
+    kib / 4
 }
 
 impl Workload for Script {
@@ -133,15 +164,19 @@ impl Workload for Script {
     }
 
     fn start(&self, sim: &Sim, stage: &Rc<Stage>) -> Result<(), String> {
-        within("disk_mb_per_second", self.disk_mb_per_second.into(), 1..=1_000_000)?;
+        within("disk_mb_per_second", self.disk.mb_per_second.into(), 1..=1_000_000)?;
+        within("disk_seek_us", self.disk.seek.0 / 1000, 0..=1_000_000)?;
+        within("read_ahead_kb / 4", self.disk.read_ahead.into(), 0..=1 << 18)?;
+        within("max_sectors_kb / 4", self.disk.together.into(), 0..=1 << 18)?;
         for program in &self.programs {
             within("copies", program.copies.into(), 1..=1000)?;
         }
-        stage.disk.set_speed(self.disk_mb_per_second);
+        stage.disk.set_speed(self.disk.mb_per_second);
+        stage.disk.set_seek(self.disk.seek);
         for name in world::NOTES {
             stage.tally.note(name, 0);
         }
-        let world = World::new(stage);
+        let world = World::new(stage, self.disk);
         let cpus: Rc<[mm::Cpu]> = stage.cpus.clone().into();
         let mut tasks = 0;
         for program in &self.programs {

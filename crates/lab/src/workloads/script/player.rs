@@ -17,6 +17,8 @@ use crate::script::strict::{Act, Step};
 
 /// Who has come to its end waits for that of the run.
 const IDLE: Nanos = Nanos(10_000_000);
+/// A round of `for` that took no time is followed by a pause, for else there would be rounds without end.
+const ROUND: Nanos = Nanos(1_000_000);
 /// Where a request may not wait, who made it tries again after so long.
 const AGAIN: Nanos = Nanos(1_000_000);
 
@@ -27,6 +29,8 @@ pub(super) enum End {
     Over,
     /// It was killed, for there was no memory, or touched what was not its own any more.
     Killed,
+    /// The time of the `for` that it is in has passed; there it goes on.
+    Late,
 }
 
 /// A process on its way.
@@ -41,8 +45,12 @@ pub(super) struct Player {
     pub(super) turn: InterleaveCursor,
     /// When what is read ahead of a file will be there.
     pub(super) ahead: BTreeMap<FileId, Nanos>,
-    /// The rounds of the `repeat`s that it is in, from 1; the innermost last.
+    /// Where its last read of each file by a call ended, its page.
+    pub(super) went: BTreeMap<FileId, u32>,
+    /// The rounds of the `repeat`s and `for`s that it is in, from 1; the innermost last.
     rounds: Vec<u64>,
+    /// Until when the `for`s last that it is in; the innermost last, which is the earliest.
+    until: Vec<Nanos>,
     /// The last mark: when, and what was counted then.
     pub(super) marked: Nanos,
     pub(super) counted: BTreeMap<String, u64>,
@@ -60,7 +68,9 @@ impl Player {
             policy: MemPolicy::Local,
             turn: InterleaveCursor::default(),
             ahead: BTreeMap::new(),
+            went: BTreeMap::new(),
             rounds: vec![],
+            until: vec![],
             marked,
             counted: BTreeMap::new(),
         }
@@ -88,7 +98,8 @@ impl Player {
         match outcome {
             Ok(()) => tally.note(DONE, 1),
             Err(End::Killed) => tally.note(KILLED, 1),
-            Err(End::Over) => {}
+            // Of what `for` is about, nothing comes here.
+            Err(End::Over | End::Late) => {}
         }
         self.world.end(&self.life);
     }
@@ -119,6 +130,11 @@ impl Player {
                         done?;
                     }
                 }
+                Act::For { end, ms } => {
+                    let lines = at..*end;
+                    at = *end;
+                    self.go_round(&lines, Nanos(ms.saturating_mul(1_000_000)))?;
+                }
                 Act::Time { end, label } => {
                     let (lines, began) = (at..*end, self.machine().now());
                     at = *end;
@@ -129,6 +145,28 @@ impl Player {
             }
         }
         Ok(())
+    }
+
+    /// Goes through `steps` until `length` has passed; what is under way then ends.
+    fn go_round(&mut self, steps: &Range<usize>, length: Nanos) -> Result<(), End> {
+        let until = Nanos(self.machine().now().0.saturating_add(length.0));
+        self.until.push(self.until.last().map_or(until, |&outer| outer.min(until)));
+        let mut round = 0;
+        let end = loop {
+            let began = self.machine().now();
+            round += 1;
+            self.rounds.push(round);
+            let outcome = self.may_go_on().and_then(|()| self.block(steps.clone()));
+            self.rounds.pop();
+            if let Err(end) = outcome {
+                break end;
+            }
+            if self.machine().now() == began {
+                self.machine().sleep(ROUND);
+            }
+        };
+        self.until.pop();
+        if end == End::Late { Ok(()) } else { Err(end) }
     }
 
     fn round(&self) -> u64 {
@@ -142,7 +180,11 @@ impl Player {
     /// Whether there is a next access or line.
     pub(super) fn may_go_on(&self) -> Result<(), End> {
         self.may_live()?;
-        if self.world.stage.is_over() { Err(End::Over) } else { Ok(()) }
+        if self.world.stage.is_over() {
+            return Err(End::Over);
+        }
+        let is_late = self.until.last().is_some_and(|&until| self.machine().now() >= until);
+        if is_late { Err(End::Late) } else { Ok(()) }
     }
 
     /// A call said no; the process goes on.
@@ -195,7 +237,7 @@ impl Player {
             What::Sync(_) => self.write_back(),
             What::Advise { name, word, part, pieces } => self.advise(name, word, (*part, *pieces))?,
             What::Unmap { name, part, pieces } => self.unmap(name, (*part, *pieces)),
-            What::Lock(name) => self.lock(name)?,
+            What::Lock { name, part, pieces } => self.lock(name, (*part, *pieces))?,
             What::Cgroup(name) => self.join(name),
             What::Limit { group, knob, bytes } => self.limit(group.as_deref(), knob, *bytes)?,
             What::Set { file, value } => self.set(file, value),

@@ -144,6 +144,61 @@ fn settings_act_when_they_are_made() {
     assert_eq!(run.counter("script_refused"), 0);
 }
 
+/// Reads here and there for as long as that is to go on, each of which seeks; what is there by then needs no disk.
+#[test]
+fn reads_here_and_there_seek_for_as_long_as_they_are_to() {
+    let run = ran(
+        "linux-7.2",
+        &[],
+        &format!(
+            "disk_seek_us = 2000\n{}",
+            text(
+                "file f 64M\nmark begun\nfor 100\nreadfile f rand 7\nend\nmark cold f.reads f.hits f.hits/f.reads f.reads/s\n\
+                 readfile f\nmark all f.reads f.hits\nfor 10\nreadfile f rand 9\nend\nmark warm f.hits/f.reads f.reads/s f.cached/M",
+            )
+        ),
+    );
+    let reads = sample(&run, "cold.f.reads");
+    assert!((40.0..60.0).contains(&reads), "{reads} reads of 2 ms and 27 us in 100 ms");
+    assert!((100e6..105e6).contains(&sample(&run, "cold")), "{}", sample(&run, "cold"));
+    let per_second = sample(&run, "cold.f.reads/s");
+    assert!((per_second - reads * 1e9 / sample(&run, "cold")).abs() < 0.5, "{per_second}");
+    assert!(sample(&run, "cold.f.hits/f.reads") < 10.0);
+    assert_eq!(["warm.f.hits/f.reads", "warm.f.cached/M"].map(|name| count(&run, name)), [100, 64]);
+    assert!((10e6..10.1e6).contains(&sample(&run, "warm")) && sample(&run, "warm.f.reads/s") > 100_000.0);
+    assert_eq!(run.counter("script_done"), 1);
+}
+
+/// A loop of lines that take no time comes to its end, an inner one ends with the outer one, and what was to be timed and was cut short
+/// is no sample.
+#[test]
+fn loops_end_in_time() {
+    let run = ran(
+        "linux-6.12",
+        &[],
+        &text(
+            "for 5\nmark never\nend\nmark idle\nfor 20\nfor 500\ntime whole\nsleep 8\nend\nend\nend\nmark busy",
+        ),
+    );
+    assert_eq!(run.samples["never"].len(), 5, "{:?}", run.samples);
+    assert!((20e6..30e6).contains(&sample(&run, "busy")), "{}", sample(&run, "busy"));
+    assert_eq!((run.samples["whole"].len(), run.counter("script_done")), (3, 1));
+}
+
+#[test]
+fn pieces_of_a_region_are_locked() {
+    let run = ran(
+        "linux-6.12",
+        &[],
+        &text(
+            "map a 8M nohuge\nlock a every 2M piece 1536K\nadvise a dontneed from 1536K every 2M piece 512K\nmark all a.rss node0.free/M node0.free",
+        ),
+    );
+    assert_eq!(count(&run, "all.a.rss"), 4 * 384);
+    assert!((sample(&run, "all.node0.free/M") - sample(&run, "all.node0.free") / 256.0).abs() < 0.01);
+    assert_eq!((run.counter("script_done"), run.counter("script_refused")), (1, 0));
+}
+
 #[test]
 fn what_cannot_be_read_is_told_by_the_program_and_its_line() {
     let refused = |workload: &str| {

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mm::vm::AddressSpace;
+use mm::vm::{AddressSpace, FileId};
 use mm::{GroupEvent, GroupId, Nanos, TaskId};
 use sim::{SimMachine, WaitQueue};
 
+use super::Disk;
 use super::player::End;
 use crate::stage::Stage;
 
@@ -25,10 +26,21 @@ const LOOKS_EVERY: Nanos = Nanos(1_000_000);
 /// What all processes share.
 pub(super) struct World {
     pub(super) stage: Rc<Stage>,
+    pub(super) disk: Disk,
+    /// Of files, how often they were read by calls, and how often nobody had to wait for that.
+    reads: RefCell<BTreeMap<FileId, Reads>>,
     /// Those that live, by task.
     live: RefCell<BTreeMap<TaskId, Rc<Life>>>,
     /// Of groups, how often each could not be charged.
     ooms: RefCell<BTreeMap<GroupId, u64>>,
+}
+
+/// Calls that read a file.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reads {
+    pub(super) all: u64,
+    /// All that was asked for was there.
+    pub(super) hits: u64,
 }
 
 /// A process.
@@ -54,8 +66,27 @@ impl Life {
 }
 
 impl World {
-    pub(super) fn new(stage: &Rc<Stage>) -> Rc<Self> {
-        Rc::new(Self { stage: Rc::clone(stage), live: RefCell::default(), ooms: RefCell::default() })
+    pub(super) fn new(stage: &Rc<Stage>, disk: Disk) -> Rc<Self> {
+        Rc::new(Self {
+            stage: Rc::clone(stage),
+            disk,
+            reads: RefCell::default(),
+            live: RefCell::default(),
+            ooms: RefCell::default(),
+        })
+    }
+
+    /// A call read of `file`.
+    pub(super) fn count_read(&self, file: FileId, was_there: bool) {
+        let mut reads = self.reads.borrow_mut();
+        let reads = reads.entry(file).or_default();
+        reads.all += 1;
+        reads.hits += u64::from(was_there);
+    }
+
+    /// What was read of `file` so far.
+    pub(super) fn reads_of(&self, file: FileId) -> Reads {
+        self.reads.borrow().get(&file).copied().unwrap_or_default()
     }
 
     /// `task` begins in `space`, as a child of `parent`, in whose group it is.
