@@ -69,6 +69,20 @@ impl From<FaultError> for AdviceError {
     }
 }
 
+/// Locked memory is not to go, and refuses to be told so: up to where `advice` is taken (`madvise_dontneed_free_valid_vma`,
+/// `can_madv_lru_vma`).
+fn taken_up_to<'a, M: Machine + 'a>(
+    regions: impl Iterator<Item = &'a Region<M>>,
+    (start, end): (Vpn, Vpn),
+    advice: Advice,
+) -> Vpn {
+    if !matches!(advice, Advice::DontNeed | Advice::Free | Advice::Cold) {
+        return end;
+    }
+    let mut locked = regions.filter(|region| region.locked && region.start < end && start < region.end);
+    locked.next().map_or(end, |region| region.start.max(start))
+}
+
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Takes `advice` for the `pages` from `start` on of `space`.
     ///
@@ -82,17 +96,21 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         advice: Advice,
     ) -> Result<(), AdviceError> {
         let end = Vpn(start.0.saturating_add(pages));
+        let upto = taken_up_to(space.regions.lock_local(self.machine()).iter(), (start, end), advice);
         match advice {
             Advice::PopulateRead => self.populate(space, start, pages, Touch::Read)?,
             Advice::PopulateWrite => self.populate(space, start, pages, Touch::Write)?,
             Advice::Huge(huge) => self.advise(space, start, pages, huge),
             Advice::PageOut => return Err(AdviceError::Unsupported),
             Advice::Collapse => return self.collapse_now(space, start, end),
-            Advice::DontNeed => self.discard(space, start, pages),
-            Advice::Free | Advice::Cold => self.age(space, start, end, advice)?,
+            Advice::DontNeed => self.discard(space, start, upto.0 - start.0),
+            Advice::Free | Advice::Cold => self.age(space, start, upto, advice)?,
             Advice::Reads(pattern) => {
                 self.change_regions(space, start, end, |region| Region { pattern, ..region });
             }
+        }
+        if upto < end {
+            return Err(AdviceError::Invalid);
         }
         let mapped = space.regions.lock_local(self.machine()).mapped_up_to(start, end);
         if mapped < end { Err(AdviceError::NotMapped) } else { Ok(()) }
