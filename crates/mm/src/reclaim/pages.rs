@@ -173,7 +173,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         };
         let used = self.rmap().referenced_and(pfn, around);
         let places = used.places;
-        // It stays with these: by it they know, once the page is gone, how often it was used.
+        // PG_referenced stays with these: by it they know, once the page is gone, how often it was used.
         if around != Around::Left && self.rules().reclaim.generations.uses == GenUseRule::PromotesTheSecond {
             return match places {
                 0 => Use::None,

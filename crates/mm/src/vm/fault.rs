@@ -431,6 +431,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         page.note_placement(site.region.placement);
     }
 
+    /// The same of a page that is `site`'s own already.
     fn install_anon(self, site: &Site<'_, M>, expected: Entry, pfn: Pfn, kind: FaultKind) -> Attempt {
         let page = self.lru().page(pfn);
         let Some(mut held) = site.lock(self.machine(), expected) else {

@@ -1,11 +1,16 @@
 //! What reclaim and migration ask of address spaces: who touched a page, taking it out of all page tables, moving it.
 
-use super::{AddressSpace, DirtyFolio, FaultKind, FileKind, MapSpec, Placement, SpaceCounters, Touch, Vpn};
+use super::{
+    AddressSpace, Advice, AdviceError, DirtyFolio, FaultKind, FileKind, MapSpec, MemoryLock, Placement,
+    SpaceCounters, Touch, Vpn, Walk, bit,
+};
 use crate::MigrateError;
+use crate::ground::Nanos;
 use crate::ground::bare::Bare;
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Daemon;
 use crate::ground::topology::{NodeSize, Topology};
+use crate::lru::Swappiness;
 use crate::lru::page::PageFlag;
 use crate::memcg::GroupId;
 use crate::mm::Mm;
@@ -57,6 +62,44 @@ fn asking_for_touches_leaves_what_is_known_of_a_page() {
     mm.lru().page(pfn).set(PageFlag::Referenced);
     assert_eq!(mm.rmap().referenced(pfn).places, 1);
     assert!(mm.lru().page(pfn).has(PageFlag::Referenced));
+}
+
+/// Who walks a group's tables leaves a space alone that had no time to run since.
+#[test]
+fn tables_are_walked_again_once_their_program_may_have_run() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(1)).unwrap();
+    mm.spaces().populate(&space, at, 1, Touch::Write).unwrap();
+    mm.lru().lru_drain_all();
+    let (pfn, _) = read(&mm, &space, at);
+    let vec = mm.lru().vec_of(pfn);
+    let walk = Walk { vec, generation: mm.rmap().generations().youngest(vec), swappiness: Swappiness(60) };
+    let is_young = || space.table(at).unwrap().entry(at).has(bit::ACCESSED);
+    mm.rmap().walk_tables(walk);
+    assert!(!is_young());
+    read(&mm, &space, at);
+    mm.rmap().walk_tables(walk);
+    assert!(is_young(), "it did not run since");
+    mm.machine().set_now(Nanos(4_000_000));
+    mm.rmap().walk_tables(walk);
+    assert!(!is_young());
+}
+
+/// Of a range, what lies before locked memory is advised.
+#[test]
+fn locked_memory_is_not_to_be_told_to_go() {
+    for advice in [Advice::DontNeed, Advice::Free, Advice::Cold] {
+        let mm = machine(0);
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(4)).unwrap();
+        mm.spaces().populate(&space, at, 4, Touch::Write).unwrap();
+        mm.spaces().mlock(&space, at.add(2), 1, MemoryLock::Keep).unwrap();
+        assert_eq!(mm.spaces().madvise(&space, at, 4, advice), Err(AdviceError::Invalid), "{advice:?}");
+        let there = if advice == Advice::DontNeed { 2 } else { 4 };
+        assert_eq!(space.resident_pages(), there, "{advice:?}");
+        mm.spaces().madvise(&space, at.add(3), 1, advice).unwrap();
+    }
 }
 
 /// A page of a private mapping that comes back from swap while pages in use would have left it room belongs to them.
