@@ -43,8 +43,8 @@ pub use compact::{
 };
 pub use ground::{
     Access, Addr, Bare, Chore, Cpu, CpuSpec, Daemon, Firmware, Line, LineKind, LockClass, Machine,
-    MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology, WordSize, Work,
-    ZoneId, ZoneKind, ZoneSpec,
+    MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology, Traced,
+    WordSize, Work, ZoneId, ZoneKind, ZoneSpec,
 };
 pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners};
 pub use memcg::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};

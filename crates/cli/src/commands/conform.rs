@@ -1,12 +1,15 @@
 //! `freehold conform`.
 
-use lab::conform::conform_file;
+use lab::conform::{conform_file, trace_scene};
 
 use crate::args::{Conform, Global};
 use crate::common::{CommandVerdict, Failure, show};
 use crate::progress::Bar;
 
 pub(crate) fn run(global: &Global, options: &Conform) -> Result<CommandVerdict, Failure> {
+    if options.trace {
+        return trace(global, options);
+    }
     let bar = Bar::new(global, options.files.len() as u64);
     let mut outcomes = vec![];
     for path in &options.files {
@@ -19,4 +22,15 @@ pub(crate) fn run(global: &Global, options: &Conform) -> Result<CommandVerdict, 
     show(global, title, &json, |style| report::conform::outcomes(style, &outcomes))?;
     let disagrees = outcomes.iter().any(|outcome| !outcome.differences.is_empty());
     Ok(if disagrees { CommandVerdict::FellShort } else { CommandVerdict::Fine })
+}
+
+/// Prints the batches of reclaim of scenes.
+fn trace(global: &Global, options: &Conform) -> Result<CommandVerdict, Failure> {
+    let mut lines = vec![];
+    for path in &options.files {
+        lines.extend(trace_scene(path).map_err(Failure::of)?);
+    }
+    let json = serde_json::json!({ "trace": lines });
+    show(global, "Batches of reclaim", &json, |_| lines.join("\n"))?;
+    Ok(CommandVerdict::Fine)
 }

@@ -35,6 +35,11 @@ pub(super) fn all() -> Vec<Shape> {
             policies(),
         ),
         shape("policy", "policies show: the rules in force, and how sure each mechanism is", policy()),
+        shape(
+            "traced",
+            "conform --trace: batches of reclaim and marks of scenes, a line each",
+            object(&[("trace", list(&text()))]),
+        ),
         shape("experiments", "lab list: the experiments that come along", experiments()),
         shape("metrics", "lab metrics: what an experiment can measure", metrics()),
         shape(

@@ -75,6 +75,22 @@ pub fn conform_file(path: &Path) -> Result<FileOutcome, ConformError> {
     Ok(outcome)
 }
 
+/// Plays a scene, and gives a line for each batch of reclaim, by kswapd or by the program, and for each mark, in order: what Linux tells by
+/// `vmscan:mm_vmscan_lru_shrink_inactive` and `_active`, in base pages.
+///
+/// # Errors
+/// If the file cannot be read, is no scene, or is of a kernel without rules.
+pub fn trace_scene(path: &Path) -> Result<Vec<String>, ConformError> {
+    let text = read(path)?;
+    if !scenes::is_scene(&text) {
+        return Err(error(
+            path,
+            "no scene; batches of reclaim are told of scenes (conformance/scenes)".into(),
+        ));
+    }
+    scenes::trace(&text).map_err(|cause| error(path, cause.to_string()))
+}
+
 fn is_beside_trace(text: &str) -> bool {
     let sections = Sections::of(text);
     ["zoneinfo-before", "slab-before"].iter().any(|name| sections.get(name).is_some())

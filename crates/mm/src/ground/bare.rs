@@ -8,7 +8,7 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 
 use crate::ground::ids::{Addr, Cpu, Nanos, Order, Pfn, TaskId};
-use crate::ground::machine::{Access, Chore, Daemon, Line, LockClass, Machine, Span, SwapIo, Work};
+use crate::ground::machine::{Access, Chore, Daemon, Line, LockClass, Machine, Span, SwapIo, Traced, Work};
 
 /// A refill or drain that was seen, and on which CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,8 @@ pub enum Moment {
     Blocks(Nanos),
     /// A daemon is woken.
     Wakes(Daemon),
+    /// Reclaim went over a batch.
+    Traces(Traced),
 }
 
 /// Who watches a machine.
@@ -231,6 +233,10 @@ unsafe impl Machine for Bare {
     fn wake(&self, daemon: Daemon) {
         self.0.woken.borrow_mut().push(daemon);
         self.tell(Moment::Wakes(daemon));
+    }
+
+    fn traced(&self, what: Traced) {
+        self.tell(Moment::Traces(what));
     }
 
     fn enter(&self, span: Span) -> Nanos {

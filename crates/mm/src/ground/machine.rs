@@ -107,10 +107,35 @@ pub unsafe trait Machine {
         let _ = (knob, used);
     }
 
+    /// Reclaim did what a tracepoint of the kernel tells of.
+    #[inline]
+    fn traced(&self, what: Traced) {
+        let _ = what;
+    }
+
     /// A latency span begins; what comes back is handed to [`Machine::leave`].
     fn enter(&self, span: Span) -> Nanos;
     /// The span that began at `since` ends, having done `work`.
     fn leave(&self, span: Span, since: Nanos, work: Work);
+}
+
+/// A batch of reclaim, as the kernel's tracepoint tells of it; in base pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Traced {
+    /// The tracepoint: `mm_vmscan_lru_shrink_inactive`, `mm_vmscan_lru_shrink_active`.
+    pub event: &'static str,
+    /// The list: `inactive_anon`, …
+    pub lru: &'static str,
+    /// Looked at.
+    pub scanned: u32,
+    /// Taken off the list.
+    pub taken: u32,
+    /// Freed, or moved to the inactive list.
+    pub gone: u32,
+    /// That came back active, or stay so.
+    pub active: u32,
+    /// 12 at first, and less as it gets harder.
+    pub priority: u32,
 }
 
 /// A logical cache line: what kind of data it is and which one, never an address.

@@ -5,7 +5,7 @@ use super::balance::{
     Kept, Looks, PerList, PlaceMemory, Weighing, Whose, inactive_is_low, rest_in_proportion, scan_counts,
 };
 use super::{DEF_PRIORITY, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
-use crate::ground::{Machine, Nanos, ZoneKind};
+use crate::ground::{Machine, Nanos, Traced, ZoneKind};
 use crate::lru::{Cluster, Cost, Generation, LruList, ReclaimEvent, SWAP_CLUSTER_MAX, VecEvent, VecId};
 use crate::memcg::GroupId;
 use crate::pages::{Zone, decide_by_sum};
@@ -160,11 +160,25 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             let stays = used.by_code && list.is_file();
             if stays { active.push(pfn) } else { inactive.push(pfn) }
         }
-        let rotated = active.pages().iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum();
+        self.trace_ageing(list, (&active, &inactive), scan);
+        let rotated = self.pages_of(&active);
         self.lru().put_back(vec, &active, Generation::Active);
         self.lru().put_back(vec, &inactive, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);
         self.lru().note_cost(vec, list, Cost { moved: 0, rotated });
+    }
+
+    fn trace_ageing(self, list: LruList, (active, inactive): (&Cluster, &Cluster), scan: &Scan) {
+        let [active, gone] = [active, inactive].map(|cluster| self.pages_of(cluster));
+        let all = active + gone;
+        let (lru, priority) = (list.name(), scan.priority);
+        let event = "mm_vmscan_lru_shrink_active";
+        self.machine().traced(Traced { event, lru, scanned: all, taken: all, gone, active, priority });
+    }
+
+    /// Base pages of a cluster.
+    fn pages_of(self, cluster: &Cluster) -> u32 {
+        cluster.pages().iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum()
     }
 
     /// Frees what it can of the oldest pages of an inactive list.
@@ -177,6 +191,15 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
         scan.scanned += isolated.scanned;
         let outcome = self.shrink_pages(&isolated.cluster, scan);
+        self.machine().traced(Traced {
+            event: "mm_vmscan_lru_shrink_inactive",
+            lru: list.name(),
+            scanned: isolated.scanned,
+            taken: isolated.taken,
+            gone: outcome.freed,
+            active: self.pages_of(&outcome.active),
+            priority: scan.priority,
+        });
         self.lru().put_back(vec, &outcome.active, Generation::Active);
         self.lru().put_back(vec, &outcome.inactive, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);

@@ -10,6 +10,7 @@ use mm::{Bare, Chore, Cpu, Daemon, GroupId, Machine, Mm, Nanos, Node, Span, Swap
 use sim::{Aside, put_aside};
 
 use super::play::Player;
+use super::trace::Trace;
 use super::turns::{At, Preemption, Turns};
 
 /// How often the kernel brings the statistics of groups up to date (500 ticks, and four more by its timer wheel's steps of
@@ -58,6 +59,7 @@ pub(super) struct Kswapds {
     /// That they took since the program was last seen.
     taken: Cell<u64>,
     seen: Cell<Nanos>,
+    pub(super) trace: Trace,
 }
 
 impl Kswapds {
@@ -84,6 +86,7 @@ impl Kswapds {
             part: Cell::default(),
             taken: Cell::default(),
             seen: Cell::default(),
+            trace: Trace::default(),
         });
         let watching = Rc::downgrade(&all);
         mm.machine().watch(move |moment| {
@@ -106,6 +109,9 @@ impl Kswapds {
         let Some(mm) = self.mm.upgrade() else { return };
         if let Moment::Wakes(Daemon::Kswapd(node)) = moment {
             self.wake(node);
+        }
+        if let Moment::Traces(what) = moment {
+            return self.trace.hear(self.works.get(), what);
         }
         match self.works.get() {
             Some(node) => self.see_kswapd(&mm, node, moment),

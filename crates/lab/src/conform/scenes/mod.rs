@@ -23,6 +23,7 @@ mod play;
 mod process;
 mod seen;
 mod settings;
+mod trace;
 mod turns;
 mod types;
 
@@ -44,6 +45,20 @@ const MOST_STEPS: u64 = 50_000_000;
 /// The line that cannot be read, or a kernel without rules.
 pub(super) fn conform(text: &str) -> Result<FileOutcome, FormatError> {
     conform_within(text, MOST_STEPS)
+}
+
+/// Plays the scene of `text`, and gives a line for each batch of reclaim and for each mark: what Linux tells by its tracepoints.
+///
+/// # Errors
+/// The line that cannot be read, or a kernel without rules.
+pub(super) fn trace(text: &str) -> Result<Vec<String>, FormatError> {
+    let sections = Sections::of(text);
+    let program = program::parse(&sections.need("scene")?.lines);
+    let marks = compare::marks(text)?;
+    let machine = machine::Played::new(&sections, &program)?;
+    machine.kswapds.trace.begin();
+    let clock = clock::Clock::new(&sections, compare::times(&marks));
+    Ok(play::play(machine, clock, program, MOST_STEPS)?.trace)
 }
 
 fn conform_within(text: &str, most_steps: u64) -> Result<FileOutcome, FormatError> {

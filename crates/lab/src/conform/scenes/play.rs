@@ -99,7 +99,8 @@ pub(super) fn play(
         let after = player.seen(None);
         player.marks.seen.push(Seen { label: "after-exit".into(), ..after });
     }
-    let Marks { unplayed, by_generations, .. } = &mut player.marks;
+    let Marks { unplayed, by_generations, trace, .. } = &mut player.marks;
+    *trace = player.machine.kswapds.trace.take();
     *unplayed = player.machine.settings.take().unplayed;
     *by_generations = player.machine.mm.knobs().get(Knob::LruGenEnabled) > 0;
     Ok(player.marks)
@@ -459,6 +460,7 @@ impl Player {
         let faults = process.last.map(|last| (now.0 - last.0, now.1 - last.1));
         process.last = Some(now);
         let seen = self.seen(Some(process));
+        self.machine.kswapds.trace.mark(label);
         self.marks.seen.push(Seen { label: label.into(), faults, process: process.task.0, ..seen });
         self.machine.fill_to_first_mark();
     }

@@ -41,6 +41,8 @@ pub(super) struct Marks {
     pub(super) by_generations: bool,
     /// Files that were set and that nothing here stands for.
     pub(super) unplayed: Vec<String>,
+    /// Batches of reclaim, if they were asked for.
+    pub(super) trace: Vec<String>,
 }
 
 /// What is resident of all that `process` has names for.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{GenReclaimDoor, ReclaimGround, Scan};
-use crate::ground::{Machine, Pfn};
+use crate::ground::{Machine, Pfn, Traced};
 use crate::lru::page::PageFlag;
 use crate::lru::{
     Cluster, Kind, MIN_GENERATIONS, Oldest, ReclaimEvent, SWAP_CLUSTER_MAX, Scanned, Swappiness, VecEvent,
@@ -40,7 +40,18 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         if scanned.of_files > 0 && scanned.dirty == scanned.of_files {
             self.files().wake_flusher();
         }
+        let freed_before = scan.reclaimed;
         let kept = self.evict(vec, kind, &scanned.pages, scan);
+        let active = kept.iter().filter(|&&pfn| self.lru().page(pfn).has(PageFlag::Active));
+        self.machine().traced(Traced {
+            event: "mm_vmscan_lru_shrink_inactive",
+            lru: kind.list(false).name(),
+            scanned: scanned.looked,
+            taken: scanned.taken,
+            gone: scan.reclaimed - freed_before,
+            active: active.map(|&pfn| self.pages().order_of(pfn).pages()).sum(),
+            priority: scan.priority,
+        });
         let kept = self.settle_kept(vec, kept, Again::Once);
         if !kept.is_empty() {
             let kept = self.evict(vec, kind, &kept, scan);
