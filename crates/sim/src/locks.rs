@@ -138,10 +138,22 @@ impl Locks {
     /// for a pageset's lock, nobody did since `cpu` had it.
     #[inline]
     pub(crate) fn is_local(&self, lock: SimLock, cpu: u16) -> bool {
-        let state = &self.states[lock.0 as usize];
-        let biased =
-            !state.shared || matches!(state.class, LockClass::Pcp | LockClass::CpuSlab | LockClass::LruBatch);
-        biased && state.holder == NOBODY && state.last.is_none_or(|last| last == cpu)
+        self.states[lock.0 as usize].is_local(cpu)
+    }
+
+    /// Takes a lock that is local to the CPU ([`Self::is_local`]) and was not given back "in the future": what that costs.
+    /// `None`, and nothing done, if it is not such a lock: [`Self::take`] is for all of them.
+    #[inline]
+    pub(crate) fn take_own(&mut self, lock: SimLock, who: Owner, now: Ticks, costs: &Costs) -> Option<Ticks> {
+        let state = self.state(lock);
+        if !state.is_local(who.cpu) || state.free_at > now {
+            return None;
+        }
+        let cost = state.instruction(costs) + costs.transfer(Closeness::Same);
+        state.last = Some(who.cpu);
+        state.holder = who.task;
+        state.begin(now + cost);
+        Some(cost)
     }
 
     fn closeness(places: &[CpuPosition], from: u16, to: u16) -> Closeness {
@@ -216,6 +228,17 @@ impl Locks {
         costs.lock + last.map_or(0, |last| costs.transfer(Self::closeness(&self.places, last, cpu)))
     }
 
+    /// Gives back a lock that `task` holds and nobody waits for: its class, and how long it was held. `None`, and nothing
+    /// done, if it is not such a lock: [`Self::give`] is for all of them.
+    #[inline]
+    pub(crate) fn give_alone(&mut self, lock: SimLock, task: u32, now: Ticks) -> Option<(LockClass, Ticks)> {
+        let state = self.state(lock);
+        if state.holder != task || !state.waiters.is_empty() {
+            return None;
+        }
+        Some((state.class, state.end(now)))
+    }
+
     /// Gives `lock` back; `None` if `who` does not hold it.
     pub(crate) fn give(&mut self, lock: SimLock, who: Owner, now: Ticks, costs: &Costs) -> Option<Given> {
         let Self { states, places } = self;
@@ -223,11 +246,7 @@ impl Locks {
         if state.holder != who.task {
             return None;
         }
-        let held = now - state.since;
-        state.stats.hold += held;
-        state.stats.hold_max = state.stats.hold_max.max(held);
-        state.holder = NOBODY;
-        state.free_at = now;
+        let held = state.end(now);
         let to = state.waiters.pop_front().map(|next| {
             let hand_over = costs.handover(Self::closeness(places, who.cpu, next.who.cpu));
             let at = now.max(next.since) + hand_over;
@@ -271,6 +290,24 @@ impl Locks {
 }
 
 impl LockState {
+    #[inline]
+    fn is_local(&self, cpu: u16) -> bool {
+        let biased =
+            !self.shared || matches!(self.class, LockClass::Pcp | LockClass::CpuSlab | LockClass::LruBatch);
+        biased && self.holder == NOBODY && self.last.is_none_or(|last| last == cpu)
+    }
+
+    /// The lock is given back; how long it was held.
+    #[inline]
+    fn end(&mut self, now: Ticks) -> Ticks {
+        let held = now - self.since;
+        self.stats.hold += held;
+        self.stats.hold_max = self.stats.hold_max.max(held);
+        self.holder = NOBODY;
+        self.free_at = now;
+        held
+    }
+
     /// Taking the lock when it is free and its line at hand. A CPU's part of a slab cache needs no lock in the kernel.
     fn instruction(&self, costs: &Costs) -> Ticks {
         if matches!(self.class, LockClass::CpuSlab | LockClass::LruBatch) { 0 } else { costs.lock }

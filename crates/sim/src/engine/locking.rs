@@ -23,6 +23,25 @@ impl Core {
             assert!(free, "a lock taken outside of any task is held");
             return;
         }
+        if !self.lock_own(lock) {
+            self.lock_after_others(lock);
+        }
+    }
+
+    /// Takes a lock that is this CPU's own for the time being; whether it is.
+    #[inline]
+    fn lock_own(&self, lock: SimLock) -> bool {
+        let own = self.locks.borrow_mut().take_own(lock, self.owner(), self.clock.get(), &self.costs);
+        let Some(cost) = own else { return false };
+        self.enter_atomic();
+        self.meter.borrow_mut().took(self.span(), cost);
+        self.advance(cost);
+        true
+    }
+
+    /// The way to a lock that others may be after.
+    #[inline(never)]
+    fn lock_after_others(&self, lock: SimLock) {
         self.sync_for(lock);
         self.enter_atomic();
         let now = self.clock.get();
@@ -51,6 +70,11 @@ impl Core {
         if !self.in_task() {
             return self.locks.borrow_mut().take_outside(lock);
         }
+        self.lock_own(lock) || self.try_lock_after_others(lock)
+    }
+
+    #[inline(never)]
+    fn try_lock_after_others(&self, lock: SimLock) -> bool {
         self.sync_for(lock);
         let now = self.clock.get();
         let taken = self.locks.borrow_mut().try_take(lock, self.owner(), now, &self.costs);
@@ -75,6 +99,17 @@ impl Core {
             // The clock is the last task's that ran, and nobody goes on: neither hold nor waiters count any more.
             return self.locks.borrow_mut().let_go(lock);
         }
+        let alone = self.locks.borrow_mut().give_alone(lock, self.task.get(), self.clock.get());
+        if let Some((class, held)) = alone {
+            self.meter.borrow_mut().held(self.span(), class, held);
+            return self.leave_atomic();
+        }
+        self.unlock_for_others(lock);
+    }
+
+    /// The lock goes to who waits for it.
+    #[inline(never)]
+    fn unlock_for_others(&self, lock: SimLock) {
         let given = self.locks.borrow_mut().give(lock, self.owner(), self.clock.get(), &self.costs);
         let Some(given) = given else {
             return self.misused(lock, "gives back", "it does not hold");

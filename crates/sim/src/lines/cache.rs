@@ -82,7 +82,7 @@ impl CpuCache {
 
     /// What a miss of `latency` at `now` costs: only what it takes longer than those that are under way.
     #[inline]
-    pub(super) fn waited(&mut self, now: Ticks, latency: Ticks) -> Ticks {
+    fn waited(&mut self, now: Ticks, latency: Ticks) -> Ticks {
         let under_way = &mut self.outstanding;
         if now < under_way.until {
             let more = latency.saturating_sub(under_way.longest);
@@ -95,9 +95,17 @@ impl CpuCache {
         latency
     }
 
-    /// No miss is under way any more.
-    pub(super) fn finish_misses(&mut self) {
+    /// `cost` of a touch that finds its line at `level`, less what of it passes while other misses are under way.
+    #[inline]
+    pub(super) fn overlapped(&mut self, level: Level, cost: Ticks, now: Ticks, costs: &Costs) -> Ticks {
+        if level < Level::L3 { cost } else { costs.touch + self.waited(now, cost - costs.touch) }
+    }
+
+    /// `cost` of a touch that neither begins before what came before it is done, nor lets what follows begin.
+    #[inline]
+    pub(super) fn alone(&mut self, cost: Ticks) -> Ticks {
         self.outstanding = Outstanding::default();
+        cost
     }
 
     /// The CPU works through memory of its own: its prefetcher follows that, and forgets what it followed before.
@@ -182,6 +190,7 @@ impl Caches {
     }
 
     /// Where `me` finds a line that `owner` touched last, `age` of the owner's lines ago; `None` if only in memory.
+    #[inline]
     pub(super) fn find(&self, me: u16, owner: u16, age: u64) -> Option<Level> {
         let cache = self.cpu(owner);
         let place = cache.place;

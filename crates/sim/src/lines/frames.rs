@@ -13,6 +13,7 @@ use mm::Access;
 /// Bits of the time stamp.
 pub(super) const STAMP_MASK: u32 = (1 << 20) - 1;
 const STATE_SHIFT: u32 = 20;
+const STATE_MASK: u32 = 3 << STATE_SHIFT;
 const CPU_SHIFT: u32 = 22;
 
 /// What a cache holds of a line.
@@ -71,6 +72,15 @@ impl LineEntry {
             2 => CopyState::Shared,
             _ => CopyState::Modified,
         }
+    }
+
+    /// Whether `cpu`, whose count now is `unit`, touched this line among its latest, and left it in a state that `access`
+    /// does not change.
+    #[inline]
+    pub(super) fn is_hit(self, cpu: u16, unit: u32, access: Access) -> bool {
+        // Most hits are on lines that the CPU wrote: for them, one comparison says all.
+        let differs = self.0 ^ Self::new(cpu, CopyState::Modified, unit).0;
+        differs == 0 || differs & !STATE_MASK == 0 && self.state().allows(access)
     }
 
     /// Units since the stamp, where the CPU's count now is `unit`.
@@ -134,5 +144,18 @@ mod tests {
             assert_eq!(entry.age(unit.wrapping_add(9) & STAMP_MASK), 9);
         }
         assert_eq!(Frames::new(16, 2).get(99).state(), CopyState::Invalid);
+    }
+
+    #[test]
+    fn a_hit_needs_the_cpu_its_present_unit_and_a_state_that_stays() {
+        let states = [CopyState::Invalid, CopyState::Exclusive, CopyState::Shared, CopyState::Modified];
+        for state in states {
+            // The stamp is what is left of a count that has long wrapped.
+            let (unit, entry) = (7 | 1 << 20, LineEntry::new(1023, state, 7));
+            for access in [Access::Read, Access::Write, Access::Store, Access::Atomic] {
+                assert_eq!(entry.is_hit(1023, unit, access), state.allows(access), "{state:?} {access:?}");
+                assert!(!entry.is_hit(1022, unit, access) && !entry.is_hit(1023, unit + 1, access));
+            }
+        }
     }
 }

@@ -123,8 +123,7 @@ impl Lines {
     /// that `access` does not change.
     #[inline]
     fn frame_hits(&self, pfn: u32, access: Access, cpu: u16) -> bool {
-        let entry = self.frames.get(self.frames.line_of(pfn));
-        entry.age(self.unit(cpu)) == 0 && entry.cpu() == cpu && entry.state().allows(access)
+        self.frames.get(self.frames.line_of(pfn)).is_hit(cpu, self.unit(cpu), access)
     }
 
     /// The same of a named line.
@@ -161,18 +160,19 @@ impl Lines {
     }
 
     /// The word at `at` in a slab's memory, and what reading it costs.
+    #[inline]
     pub(crate) fn load(&mut self, at: Addr, who: Toucher, costs: &Costs) -> (u64, Ticks) {
-        let cost = self.touch_object(at, Access::Read, who, costs);
-        let word = self.objects.load(at);
+        let (word, entry) = self.objects.look(at);
         // Most words are links, and are followed.
         self.objects.expect(Addr(word));
-        (word, cost)
+        (word, self.touch_known(at, entry, Access::Read, (who, costs)))
     }
 
     /// Stores `word` at `at` in a slab's memory: what that costs.
+    #[inline]
     pub(crate) fn store(&mut self, at: Addr, word: u64, who: Toucher, costs: &Costs) -> Ticks {
-        self.objects.store(at, word);
-        self.touch_object(at, Access::Store, who, costs)
+        let entry = self.objects.put(at, word);
+        self.touch_known(at, entry, Access::Store, (who, costs))
     }
 
     /// The words in slabs' memory, outside of time.
@@ -181,16 +181,31 @@ impl Lines {
     }
 
     /// Touches the line at `at` in a slab's memory: what it costs, the state changed.
+    #[inline]
     pub(crate) fn touch_object(&mut self, at: Addr, access: Access, who: Toucher, costs: &Costs) -> Ticks {
-        let unit = self.unit(who.cpu);
-        let entry = self.objects.entry(at);
-        if entry.age(unit) == 0 && entry.cpu() == who.cpu && entry.state().allows(access) {
+        self.touch_known(at, self.objects.entry(at), access, (who, costs))
+    }
+
+    /// The same of a line whose entry has been looked up.
+    #[inline]
+    fn touch_known(
+        &mut self,
+        at: Addr,
+        entry: LineEntry,
+        access: Access,
+        (who, costs): (Toucher, &Costs),
+    ) -> Ticks {
+        if entry.is_hit(who.cpu, self.unit(who.cpu), access) {
             self.hits[who.span] += 1;
             return costs.levels[0];
         }
+        self.move_object(at, entry, access, (who, costs))
+    }
+
+    #[inline(never)]
+    fn move_object(&mut self, at: Addr, entry: LineEntry, access: Access, by: (Toucher, &Costs)) -> Ticks {
         let line = (at.0 / LINE_BYTES) as u32;
-        let (entry, cost) =
-            self.move_line(entry, LinePlace { frame: at.pfn().0, index: line }, access, (who, costs));
+        let (entry, cost) = self.move_line(entry, LinePlace { frame: at.pfn().0, index: line }, access, by);
         self.objects.set_entry(at, entry);
         cost
     }
@@ -221,14 +236,14 @@ impl Lines {
             let node = self.node_of(frame);
             self.fetch(node, who, costs)
         };
-        let ahead = level >= Level::L3 && self.caches.cpu_mut(who.cpu).prefetched(index);
+        let cache = self.caches.cpu_mut(who.cpu);
+        let ahead = level >= Level::L3 && cache.prefetched(index);
         let cost = match access {
             Access::Store => costs.stored(cost),
             Access::Read | Access::Write if ahead => costs.prefetched(cost),
-            Access::Read | Access::Write => self.waited(level, cost, who, costs),
-            Access::Atomic => self.waited_alone(cost, who),
+            Access::Read | Access::Write => cache.overlapped(level, cost, who.now, costs),
+            Access::Atomic => cache.alone(cost),
         };
-        let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
         let unit = (cache.lines >> UNIT_SHIFT) as u32;
         let state = next_state(
@@ -238,20 +253,6 @@ impl Lines {
             level,
         );
         (LineEntry::new(who.cpu, state, unit), self.spend(level, cost, who))
-    }
-
-    /// `cost` of a touch, less what of it passes while other misses are under way.
-    fn waited(&mut self, level: Level, cost: Ticks, who: Toucher, costs: &Costs) -> Ticks {
-        if level < Level::L3 {
-            return cost;
-        }
-        costs.touch + self.caches.cpu_mut(who.cpu).waited(who.now, cost - costs.touch)
-    }
-
-    /// `cost` of a touch that neither begins before what came before it is done, nor lets what follows begin.
-    fn waited_alone(&mut self, cost: Ticks, who: Toucher) -> Ticks {
-        self.caches.cpu_mut(who.cpu).finish_misses();
-        cost
     }
 
     fn touch_named(&mut self, line: Line, access: Access, who: Toucher, costs: &Costs) -> Ticks {
@@ -274,12 +275,12 @@ impl Lines {
             let node = self.home(line);
             self.fetch(node, who, costs)
         };
+        let cache = self.caches.cpu_mut(who.cpu);
         let cost = match access {
             Access::Store => costs.stored(cost),
-            Access::Read | Access::Write => self.waited(level, cost, who, costs),
-            Access::Atomic => self.waited_alone(cost, who),
+            Access::Read | Access::Write => cache.overlapped(level, cost, who.now, costs),
+            Access::Atomic => cache.alone(cost),
         };
-        let cache = self.caches.cpu_mut(who.cpu);
         cache.lines += u64::from(level != Level::L1);
         let stamp = cache.lines;
         self.own_named(table, index, named, access, Claim { cpu: who.cpu, stamp, level });
@@ -303,6 +304,7 @@ impl Lines {
         }
     }
 
+    #[inline]
     fn fetch(&mut self, node: u16, who: Toucher, costs: &Costs) -> (Level, Ticks) {
         let own = self.caches.cpu(who.cpu).place.node;
         let level = if own == node { Level::LocalDram } else { Level::RemoteDram };

@@ -47,46 +47,61 @@ impl Objects {
     }
 
     #[inline]
-    fn change(&mut self, at: Addr, change: impl FnOnce(&mut Slot)) {
+    fn slot_mut(&mut self, at: Addr) -> &mut Slot {
         let LineOfBlock { block, line } = place(at);
-        match self.blocks.get_mut(block).and_then(|block| block.get_mut(line)) {
-            Some(slot) => change(slot),
-            None => change(&mut self.add(block)[line]),
+        if self.blocks.get(block).is_none_or(|block| block.is_empty()) {
+            self.add(block);
         }
+        &mut self.blocks[block][line]
     }
 
     #[cold]
     #[inline(never)]
-    fn add(&mut self, block: usize) -> &mut [Slot] {
+    fn add(&mut self, block: usize) {
         if block >= self.blocks.len() {
             self.blocks.resize_with(block + 1, Box::default);
         }
         self.blocks[block] = vec![Slot::default(); BLOCK].into_boxed_slice();
-        &mut self.blocks[block]
     }
 
     /// The word at `at`.
     #[inline]
     pub(crate) fn load(&self, at: Addr) -> u64 {
+        self.look(at).0
+    }
+
+    /// The word at `at`, and the entry of its line: both take one access to the host's memory.
+    #[inline]
+    pub(super) fn look(&self, at: Addr) -> (u64, LineEntry) {
         let [word, above] = self.slot(at);
-        match above >> 32 {
+        let found = match above >> 32 {
             ROW => self.rows[word as usize][word_of(at)],
             which if which == word_of(at) as u64 => word,
             _ => 0,
-        }
+        };
+        (found, LineEntry::from_bits(above as u32))
     }
 
-    #[inline]
+    /// Stores `word` at `at`.
     pub(crate) fn store(&mut self, at: Addr, word: u64) {
-        let [old, above] = self.slot(at);
-        let (old_which, which) = (above >> 32, word_of(at) as u64);
-        if old_which == ROW {
+        self.put(at, word);
+    }
+
+    /// The same; the entry of the line, which lies beside the word.
+    #[inline]
+    pub(super) fn put(&mut self, at: Addr, word: u64) -> LineEntry {
+        let which = word_of(at) as u64;
+        let slot = self.slot_mut(at);
+        let [old, above] = *slot;
+        let old_which = above >> 32;
+        if old_which == which || old == 0 && old_which != ROW {
+            *slot = [word, which << 32 | u64::from(above as u32)];
+        } else if old_which == ROW {
             self.rows[old as usize][word_of(at)] = word;
-        } else if old_which == which || old == 0 {
-            self.change(at, |slot| *slot = [word, which << 32 | u64::from(above as u32)]);
         } else if word != 0 {
             self.begin_row(at, word);
         }
+        LineEntry::from_bits(above as u32)
     }
 
     #[inline(never)]
@@ -97,7 +112,7 @@ impl Objects {
         row[word_of(at)] = word;
         let index = self.rows.len() as u64;
         self.rows.push(row);
-        self.change(at, |slot| *slot = [index, ROW << 32 | u64::from(above as u32)]);
+        *self.slot_mut(at) = [index, ROW << 32 | u64::from(above as u32)];
     }
 
     #[inline]
@@ -107,7 +122,8 @@ impl Objects {
 
     #[inline]
     pub(super) fn set_entry(&mut self, at: Addr, entry: LineEntry) {
-        self.change(at, |[_, above]| *above = *above >> 32 << 32 | u64::from(entry.bits()));
+        let [_, above] = self.slot_mut(at);
+        *above = *above >> 32 << 32 | u64::from(entry.bits());
     }
 }
 
