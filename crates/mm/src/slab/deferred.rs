@@ -25,7 +25,7 @@ const SHEAF_CACHE: u64 = 16;
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     first: Addr,
-    last: Addr,
+    last: Option<Last>,
     objects: u32,
     /// Bytes of them.
     bytes: u64,
@@ -35,9 +35,21 @@ struct Batch {
     slabs: u32,
 }
 
+/// The last object of a batch: where its link is, so that its slab need not be found again for the next one to be linked.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    link: Addr,
+}
+
+impl Last {
+    fn set_next<M: Machine>(self, machine: &M, next: Addr) {
+        machine.store(self.link, next.0);
+    }
+}
+
 impl Batch {
     const EMPTY: Self =
-        Self { first: NONE, last: NONE, objects: 0, bytes: 0, sheaves: NONE, slabs: NO_FRAME };
+        Self { first: NONE, last: None, objects: 0, bytes: 0, sheaves: NONE, slabs: NO_FRAME };
 
     fn is_empty(&self) -> bool {
         self.first == NONE && self.sheaves == NONE && self.slabs == NO_FRAME
@@ -98,10 +110,9 @@ fn joined<M: Machine, G: SlabGround<M>>(slabs: SlabDoor<'_, M, G>, first: Batch,
     }
     let mut all = first;
     if then.first != NONE {
-        if first.last == NONE {
-            all.first = then.first;
-        } else {
-            set_next(slabs, first.last, then.first);
+        match first.last {
+            Some(last) => last.set_next(slabs.machine(), then.first),
+            None => all.first = then.first,
         }
         all.last = then.last;
         all.objects += then.objects;
@@ -125,12 +136,6 @@ fn joined<M: Machine, G: SlabGround<M>>(slabs: SlabDoor<'_, M, G>, first: Batch,
     all
 }
 
-fn set_next<M: Machine, G: SlabGround<M>>(slabs: SlabDoor<'_, M, G>, object: Addr, next: Addr) {
-    if let Some((cx, _)) = slabs.slab_of(object) {
-        cx.cache.set_next(slabs.machine(), object, next);
-    }
-}
-
 impl<M: Machine> Deferred<M> {
     /// Queues an object of the cache on this CPU.
     pub(super) fn defer_object<G: SlabGround<M>>(&self, cx: SlabCx<'_, M, G>, object: Addr) {
@@ -138,10 +143,10 @@ impl<M: Machine> Deferred<M> {
         cx.cache.set_next(cx.machine(), object, NONE);
         let batch = &mut queue.batches[0];
         match batch.last {
-            NONE => batch.first = object,
-            last => set_next(cx.slabs, last, object),
+            Some(last) => last.set_next(cx.machine(), object),
+            None => batch.first = object,
         }
-        batch.last = object;
+        batch.last = Some(Last { link: object.add(cx.cache.link) });
         batch.objects += 1;
         batch.bytes += u64::from(cx.cache.stride);
         let waiting = queue.batches[0].bytes + queue.batches[1].bytes;
@@ -248,7 +253,7 @@ impl<M: Machine, G: SlabGround<M>> SlabDoor<'_, M, G> {
             ready.objects -= 1;
             ready.bytes -= u64::from(cx.cache.stride);
             if ready.first == NONE {
-                ready.last = NONE;
+                ready.last = None;
             }
             drop(queue);
             // Where debugging finds fault there is nobody to tell any more; the object stays out of use.
