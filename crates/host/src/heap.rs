@@ -8,8 +8,9 @@ const HUGE: usize = 2 << 20;
 
 /// From so many bytes on a piece is a mapping of its own (glibc's `DEFAULT_MMAP_THRESHOLD_MAX`).
 const LARGE: usize = 32 << 20;
-/// Beyond that a piece is touched here and there, if at all: descriptors of terabytes, of which a workload uses gigabytes.
-const SPARSE: usize = 2 << 30;
+/// From so many bytes on a piece is touched here and there, if at all: descriptors of 128 GiB and more, of which a workload uses
+/// some gigabytes. Setting up its free lists touches one page in four; with huge pages the host would clear all of it.
+const SPARSE: usize = 512 << 20;
 
 /// The system's allocator, and huge pages for what is large.
 #[derive(Debug)]
