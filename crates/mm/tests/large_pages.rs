@@ -1,5 +1,7 @@
 //! Anonymous pages of several frames that small entries map: who gets which size, what becomes of them in parts, and what is counted.
 
+use std::sync::Arc;
+
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{AddressSpace, Advice, FaultKind, HugePages, MapSpec, Touch, Vpn};
 use freehold_mm::{Bare, Knob, Knobs, Mm, NodeSize, Policy, Topology};
@@ -11,6 +13,10 @@ const INHERIT: u64 = 3;
 
 /// A machine on which the knobs have these values, and huge pages are nobody's otherwise.
 fn machine(sizes: &[(Knob, u64)]) -> Mm<Bare> {
+    machine_of("linux-6.18", sizes)
+}
+
+fn machine_of(kernel: &str, sizes: &[(Knob, u64)]) -> Mm<Bare> {
     let nodes = [NodeSize { bytes: 128 << 20, cpus: 1 }];
     let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10]]).unwrap();
     let knobs = Knobs::default();
@@ -18,7 +24,7 @@ fn machine(sizes: &[(Knob, u64)]) -> Mm<Bare> {
     for &(knob, value) in sizes {
         knobs.set(knob, value).unwrap();
     }
-    Mm::new(Bare::default(), topology, Policy::parse("linux-6.18").unwrap(), knobs).unwrap()
+    Mm::new(Bare::default(), topology, Policy::parse(kernel).unwrap(), knobs).unwrap()
 }
 
 fn faults(mm: &Mm<Bare>, space: &AddressSpace<Bare>, pages: std::ops::Range<u32>, start: Vpn) -> usize {
@@ -143,9 +149,10 @@ fn where_there_is_no_memory_for_one_a_smaller_one_is_taken() {
     check(&mm);
 }
 
-#[test]
-fn where_memory_is_short_large_ones_are_swapped_in_pieces_and_come_back_small() {
-    let mm = machine(&[(Knob::Hugepages64kB, ALWAYS), (Knob::OvercommitMemory, 1)]);
+/// A machine of a kernel that gives fresh memory in pages of 64 KiB, more of it than there is, and 20,000 pages of swap; what there was in the
+/// end has been checked.
+fn short_of_memory(kernel: &str) -> (Mm<Bare>, Arc<AddressSpace<Bare>>, Vpn) {
+    let mm = machine_of(kernel, &[(Knob::Hugepages64kB, ALWAYS), (Knob::OvercommitMemory, 1)]);
     mm.spaces().set_swap(20_000);
     let space = mm.spaces().new_space();
     let pages = 40_000;
@@ -153,11 +160,58 @@ fn where_memory_is_short_large_ones_are_swapped_in_pieces_and_come_back_small() 
     // Until memory is full they come sixteen at a time; then a fault does not reclaim for more than a page.
     let faults = faults(&mm, &space, 0..pages, start);
     assert!((2_000..15_000).contains(&faults), "{faults}");
-    assert!(count(&mm, "hugepages-64kB.split") > 0 && space.swapped_pages() > 5_000);
+    assert!(space.swapped_pages() > 5_000);
     check(&mm);
+    (mm, space, start)
+}
+
+#[test]
+fn where_memory_is_short_large_ones_are_swapped_whole_and_come_back_small() {
+    let (mm, space, start) = short_of_memory("linux-6.18");
+    assert!(count(&mm, "hugepages-64kB.swpout") > 300);
+    assert_eq!(count(&mm, "hugepages-64kB.split"), 0);
+    assert_eq!(count(&mm, "hugepages-64kB.swpout_fallback"), 0);
     let before = count(&mm, "hugepages-64kB.anon_fault_alloc");
     assert_eq!(mm.spaces().touch_page(&space, start, Touch::Read).unwrap().1, Some(FaultKind::Swapped));
     assert_eq!(count(&mm, "hugepages-64kB.anon_fault_alloc"), before, "one page came");
     mm.spaces().exit(&space);
     check(&mm);
+}
+
+#[test]
+fn before_6_10_they_are_swapped_in_pieces() {
+    let (mm, space, _) = short_of_memory("linux-6.8");
+    assert!(count(&mm, "hugepages-64kB.split") > 300);
+    assert_eq!(count(&mm, "hugepages-64kB.swpout"), 0);
+    mm.spaces().exit(&space);
+    check(&mm);
+}
+
+/// What becomes of two huge pages that a program sends out, by the slots that there are.
+fn sent_out(kernel: &str, slots: u32) -> [u64; 5] {
+    let mm = machine_of(kernel, &[(Knob::TransparentHugepage, ALWAYS)]);
+    mm.spaces().set_swap(slots);
+    let space = mm.spaces().new_space();
+    let (start, pages) = (Vpn(PAGEBLOCK_PAGES * 8), 2 * PAGEBLOCK_PAGES);
+    mm.spaces().mmap_at(&space, start, MapSpec::anonymous(pages)).unwrap();
+    faults(&mm, &space, 0..pages, start);
+    mm.pages_out().page_out(&space, start, pages).unwrap();
+    check(&mm);
+    let counts =
+        ["thp_swpout", "thp_swpout_fallback", "thp_split_page", "pswpout"].map(|name| count(&mm, name));
+    let swapped = u64::from(mm.spaces().swap_pages().0);
+    mm.spaces().exit(&space);
+    check(&mm);
+    assert_eq!(mm.spaces().swap_pages().0, 0);
+    let [whole, fallback, split, written] = counts;
+    [whole, fallback, split, written, swapped]
+}
+
+#[test]
+fn a_huge_page_is_swapped_whole_where_there_are_as_many_slots_in_a_row() {
+    assert_eq!(sent_out("linux-6.18", 1536), [2, 0, 0, 1024, 1024]);
+    assert_eq!(sent_out("linux-6.6", 1536), [2, 0, 0, 1024, 1024]);
+    // One lies where its slots begin; what is left, with the slots before it, is for single pages.
+    assert_eq!(sent_out("linux-6.18", 1100), [1, 1, 1, 1024, 1024]);
+    assert_eq!(sent_out("linux-4.12", 1536), [0, 0, 2, 1024, 1024]);
 }

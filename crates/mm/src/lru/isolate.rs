@@ -28,6 +28,15 @@ impl Default for Cluster {
 }
 
 impl Cluster {
+    /// Of at most [`SWAP_CLUSTER_MAX`] pages.
+    pub(crate) fn of(pages: &[Pfn]) -> Self {
+        let mut cluster = Self::default();
+        for &pfn in pages {
+            cluster.push(pfn);
+        }
+        cluster
+    }
+
     /// The blocks' first frames.
     pub(crate) fn pages(&self) -> &[Pfn] {
         &self.pages[..self.len()]

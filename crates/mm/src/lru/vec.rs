@@ -265,8 +265,8 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     }
 
     /// `event` happened to the page at `pfn`.
-    pub(crate) fn count_of(self, pfn: Pfn, event: VecEvent) {
-        self.count_in(self.vec_of(pfn), event, 1);
+    pub(crate) fn count_of(self, pfn: Pfn, event: VecEvent, pages: u32) {
+        self.count_in(self.vec_of(pfn), event, pages);
     }
 
     /// How often `event` happened, in base pages, in `group` and below it.

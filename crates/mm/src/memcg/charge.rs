@@ -136,11 +136,12 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         }
     }
 
-    /// Charges a slot of swap to `group` (`__mem_cgroup_try_charge_swap`); says whether it may have one.
-    pub(crate) fn charge_swap(self, group: GroupId) -> bool {
+    /// Charges `slots` of swap to `group` (`__mem_cgroup_try_charge_swap`); says whether it may have them.
+    pub(crate) fn charge_swap(self, group: GroupId, slots: u32) -> bool {
+        let slots = u64::from(slots);
         let full = |group: &GroupId| {
             let this = self.own().group(*group);
-            *group != GroupId::ROOT && this.swap.load(Relaxed) >= this.limit(Limit::SwapMax)
+            *group != GroupId::ROOT && this.swap.load(Relaxed) + slots > this.limit(Limit::SwapMax)
         };
         let over = self.upward(group).find(full);
         let at = over.unwrap_or(group);
@@ -151,7 +152,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         }
         for group in self.upward(group).filter(|&group| group != GroupId::ROOT) {
             let this = self.own().group(group);
-            this.swap_peak.fetch_max(this.swap.fetch_add(1, Relaxed) + 1, Relaxed);
+            this.swap_peak.fetch_max(this.swap.fetch_add(slots, Relaxed) + slots, Relaxed);
         }
         true
     }

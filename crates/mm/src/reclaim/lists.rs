@@ -4,12 +4,22 @@
 use super::balance::{
     Kept, Looks, PerList, PlaceMemory, Weighing, Whose, inactive_is_low, rest_in_proportion, scan_counts,
 };
-use super::{DEF_PRIORITY, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
+use super::pages::Outcome;
+use super::{DEF_PRIORITY, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Machine, Nanos, Traced, ZoneKind};
 use crate::lru::{Cluster, Cost, Generation, LruList, ReclaimEvent, SWAP_CLUSTER_MAX, VecEvent, VecId};
 use crate::memcg::GroupId;
 use crate::pages::{Zone, decide_by_sum};
 use crate::rules::knobs::{Knob, Knobs};
+
+/// What became of a cluster, in base pages.
+#[derive(Clone, Copy, Debug)]
+struct Shrunk {
+    freed: u32,
+    written: u32,
+    activated: u32,
+    met: Met,
+}
 
 /// How long a request waits, once, where too many pages are in the hands of others: 100 ms up to 5.15, 20 ms since
 /// (unchecked); the latter here.
@@ -160,20 +170,20 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             let stays = used.by_code && list.is_file();
             if stays { active.push(pfn) } else { inactive.push(pfn) }
         }
-        self.trace_ageing(list, (&active, &inactive), scan);
-        let rotated = self.pages_of(&active);
+        let (rotated, gone) = (self.pages_of(&active), self.pages_of(&inactive));
+        self.machine().traced(Traced {
+            event: "mm_vmscan_lru_shrink_active",
+            lru: list.name(),
+            scanned: isolated.scanned,
+            taken: isolated.taken,
+            gone,
+            active: rotated,
+            priority: scan.priority,
+        });
         self.lru().put_back(vec, &active, Generation::Active);
         self.lru().put_back(vec, &inactive, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);
         self.lru().note_cost(vec, list, Cost { moved: 0, rotated });
-    }
-
-    fn trace_ageing(self, list: LruList, (active, inactive): (&Cluster, &Cluster), scan: &Scan) {
-        let [active, gone] = [active, inactive].map(|cluster| self.pages_of(cluster));
-        let all = active + gone;
-        let (lru, priority) = (list.name(), scan.priority);
-        let event = "mm_vmscan_lru_shrink_active";
-        self.machine().traced(Traced { event, lru, scanned: all, taken: all, gone, active, priority });
     }
 
     /// Base pages of a cluster.
@@ -190,25 +200,40 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let event = scan.counted_as(self.rules().reclaim.group_count).map(|[scanned, _]| scanned);
         let isolated = self.lru().isolate(vec, list, (most, scan.highest), event);
         scan.scanned += isolated.scanned;
-        let outcome = self.shrink_pages(&isolated.cluster, scan);
+        let outcome = self.shrink_cluster(vec, &isolated.cluster, scan);
+        self.lru().end_isolation(vec, list, &isolated);
         self.machine().traced(Traced {
             event: "mm_vmscan_lru_shrink_inactive",
             lru: list.name(),
             scanned: isolated.scanned,
             taken: isolated.taken,
             gone: outcome.freed,
-            active: self.pages_of(&outcome.active),
+            active: outcome.activated,
             priority: scan.priority,
         });
-        self.lru().put_back(vec, &outcome.active, Generation::Active);
-        self.lru().put_back(vec, &outcome.inactive, Generation::Inactive);
-        self.lru().end_isolation(vec, list, &isolated);
         scan.reclaimed += outcome.freed;
         scan.met.taken += isolated.taken;
         scan.met.add(outcome.met);
         let rotated = (isolated.scanned + isolated.skipped).saturating_sub(outcome.freed);
         self.lru().count_in(vec, VecEvent::StealFile.of_kind(list), outcome.freed);
         self.lru().note_cost(vec, list, Cost { moved: outcome.written, rotated });
+    }
+
+    /// Frees what it can of a cluster and brings the rest back to the lists; then the same of parts of large pages that were split for it.
+    fn shrink_cluster(self, vec: VecId, cluster: &Cluster, scan: &Scan) -> Shrunk {
+        let mut outcome = self.shrink_pages(cluster, scan);
+        self.lru().put_back(vec, &outcome.active, Generation::Active);
+        self.lru().put_back(vec, &outcome.inactive, Generation::Inactive);
+        let Outcome { freed, written, met, .. } = outcome;
+        let mut all = Shrunk { freed, written, activated: self.pages_of(&outcome.active), met };
+        for parts in self.swapping().take_parts(&mut outcome).chunks(SWAP_CLUSTER_MAX) {
+            let of_parts = self.shrink_cluster(vec, &Cluster::of(parts), scan);
+            all.freed += of_parts.freed;
+            all.written += of_parts.written;
+            all.activated += of_parts.activated;
+            all.met.add(of_parts.met);
+        }
+        all
     }
 
     /// Whether so many pages are isolated that requests would find the lists empty though memory is full: more than an

@@ -22,6 +22,7 @@ mod node;
 mod page_out;
 mod pages;
 mod slow_path;
+mod swap_out;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
@@ -216,8 +217,13 @@ pub trait ReclaimGround<M: Machine>: CompactGround<M> + SpacesGround<M> + SlabGr
 door! {
     /// Reclaim: kswapd, direct reclaim, and what a request tries when no block is at hand.
     ReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to {
-        memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, by_generations: GenReclaimDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, compaction: CompactDoor, slabs: SlabDoor
+        memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, by_generations: GenReclaimDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, compaction: CompactDoor, slabs: SlabDoor, swapping: SwapOutDoor
     }
+}
+
+door! {
+    /// Anonymous pages on their way to swap.
+    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
 }
 
 door! {

@@ -1,6 +1,8 @@
 //! Pages that go because a program says so, though they are mapped. To swap or their file now (`MADV_PAGEOUT`, `reclaim_pages`), which is no
 //! scan: nothing is counted as looked at or stolen, and nothing goes to slower memory instead. Or off their file (truncation, holes).
 
+use alloc::vec::Vec;
+
 use super::{PageOutDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Vpn, ZoneKind};
 use crate::lru::{Alone, Cluster, SWAP_CLUSTER_MAX};
@@ -22,7 +24,8 @@ impl<M: Machine, G: ReclaimGround<M>> PageOutDoor<'_, M, G> {
         // Parts of huge pages that were split for it came to its batch.
         self.lru().lru_drain_cpu(self.machine().cpu());
         for heads in heads.chunks(SWAP_CLUSTER_MAX) {
-            page_out_some(self, heads);
+            let parts = page_out_some(self, heads);
+            parts.chunks(SWAP_CLUSTER_MAX).for_each(|parts| drop(page_out_some(self, parts)));
         }
         if self.rmap().is_mapped(space, (start, end)) { Ok(()) } else { Err(AdviceError::NotMapped) }
     }
@@ -39,8 +42,9 @@ impl<M: Machine, G: ReclaimGround<M>> PageOutDoor<'_, M, G> {
     }
 }
 
-/// The same, of pages that the caller has references to, which are given back.
-fn page_out_some<M: Machine, G: ReclaimGround<M>>(door: PageOutDoor<'_, M, G>, heads: &[Pfn]) {
+/// The same, of pages that the caller has references to, which are given back. Gives parts of large ones that were split for it, each with a
+/// reference.
+fn page_out_some<M: Machine, G: ReclaimGround<M>>(door: PageOutDoor<'_, M, G>, heads: &[Pfn]) -> Vec<Pfn> {
     let mut scan = Scan::new(Reclaimer::Direct, Order::ZERO, ZoneKind::Movable);
     scan.asked = true;
     let mut cluster = Cluster::default();
@@ -54,7 +58,10 @@ fn page_out_some<M: Machine, G: ReclaimGround<M>>(door: PageOutDoor<'_, M, G>, h
             cluster.push(head);
         }
     }
-    let outcome = door.reclaim().shrink_pages(&cluster, &scan);
+    let mut outcome = door.reclaim().shrink_pages(&cluster, &scan);
+    let mut parts = core::mem::take(&mut outcome.parts);
+    parts.retain(|&part| door.lru().page(part).try_get());
+    door.lru().lru_drain_cpu(door.machine().cpu());
     let stays = |head: &Pfn| outcome.active.pages().contains(head) || outcome.inactive.pages().contains(head);
     for (&head, alone) in cluster.pages().iter().zip(isolated.into_iter().flatten()) {
         if stays(&head) {
@@ -63,4 +70,5 @@ fn page_out_some<M: Machine, G: ReclaimGround<M>>(door: PageOutDoor<'_, M, G>, h
             door.lru().end_isolation_of(alone);
         }
     }
+    parts
 }

@@ -1,12 +1,15 @@
 //! What becomes of pages at the end of an inactive list: freed if nobody used them since and their contents are safe,
 //! back to the active list if they were, kept where they are otherwise (`shrink_folio_list`).
 
+use alloc::vec::Vec;
+
+use super::swap_out::SwappedOut;
 use super::{Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Cluster, ReclaimEvent};
 use crate::memcg::GroupId;
-use crate::rules::policy::{AnonRule, GenUseRule, GroupCountRule, WorkingsetRule};
+use crate::rules::policy::{AnonRule, GenUseRule, GroupCountRule};
 use crate::vm::Around;
 use crate::vm::rmap::Leave;
 
@@ -15,6 +18,8 @@ use crate::vm::rmap::Leave;
 enum Fate {
     /// It is the reclaimer's alone, to be freed.
     Free,
+    /// The same, but nobody wanted it when reclaim came: it is not counted.
+    Unwanted,
     /// Back to the inactive list.
     Keep,
     Activate,
@@ -43,7 +48,7 @@ enum Use {
 }
 
 /// What became of a cluster of pages.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) active: Cluster,
     pub(super) inactive: Cluster,
@@ -52,6 +57,8 @@ pub(super) struct Outcome {
     /// Of them, those that were written to swap.
     pub(super) written: u32,
     pub(super) met: Met,
+    /// Parts of large pages that were split, but for the first of each: they are decided over next (`SwapOutDoor::take_parts`).
+    pub(super) parts: Vec<Pfn>,
 }
 
 impl Scan {
@@ -83,8 +90,16 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 fate = self.judge(pfn, scan, Demotion::No, &mut outcome);
             }
             match fate {
-                Fate::Free => {
-                    freed[blocks] = (pfn, self.end_of_life(pfn, scan, &mut outcome));
+                Fate::Free | Fate::Unwanted => {
+                    if fate == Fate::Free {
+                        outcome.freed += self.pages().order_of(pfn).pages();
+                        if let Some([_, stolen]) = scan.counted_as(self.rules().reclaim.group_count) {
+                            self.lru().count(pfn, stolen);
+                        }
+                    }
+                    self.lru().lru_forget(pfn);
+                    freed[blocks] = (pfn, self.pages().order_of(pfn));
+                    self.lru().end_life(pfn);
                     blocks += 1;
                 }
                 Fate::Keep | Fate::Demote => outcome.inactive.push(pfn),
@@ -94,18 +109,6 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let result = self.pages().free_batch(&freed[..blocks]);
         debug_assert_eq!(result, Ok(()), "pages that had references are allocated");
         outcome
-    }
-
-    /// Nobody else has the page any more; gives the order of its frame, for freeing.
-    fn end_of_life(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> Order {
-        let order = self.map().frame(pfn).state().order;
-        self.lru().lru_forget(pfn);
-        outcome.freed += order.pages();
-        if let Some([_, stolen]) = scan.counted_as(self.rules().reclaim.group_count) {
-            self.lru().count(pfn, stolen);
-        }
-        self.lru().end_life(pfn);
-        order
     }
 
     fn judge(self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
@@ -150,7 +153,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 }
                 unmapped
             }
-            Mapping::Anon(_) => self.swap_out(pfn, scan, outcome),
+            Mapping::Anon(_) => match self.swapping().swap_out(pfn, scan, outcome) {
+                SwappedOut::Yes => true,
+                SwappedOut::No => false,
+                SwappedOut::NobodysPart => {
+                    let is_free = self.files().remove_mapping(pfn, scan.target);
+                    return if is_free { Fate::Unwanted } else { Fate::Keep };
+                }
+            },
             Mapping::File(_) => self.rmap().try_to_unmap(pfn, Leave::Nothing),
             Mapping::None => false,
         };
@@ -216,31 +226,5 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         outcome.met.dirty += self.map().frame(pfn).state().order.pages();
         self.lru().page(pfn).set(PageFlag::Reclaim);
         Fate::Activate
-    }
-
-    /// Puts a slot of swap in the place of all entries that map an anonymous page, and writes it; says whether none maps it any more.
-    /// The frame is free as soon as the machine has taken the page: it does not stay under writeback. A huge page is split
-    /// first; the other parts follow in their turn.
-    fn swap_out(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> bool {
-        if self.map().frame(pfn).state().order > Order::ZERO && !self.spaces().split_huge_page(pfn) {
-            return false;
-        }
-        if self.lru().page(pfn).mapped() == 0 {
-            // Of a huge page, the first part: nobody wants it any more.
-            return true;
-        }
-        let Some(slot) = self.swap().swap_slot(self.lru().page(pfn).group()) else { return false };
-        let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(slot));
-        if unmapped && self.rules().reclaim.workingset == WorkingsetRule::All {
-            self.swap().leave_shadow(slot, self.lru().evict(pfn, scan.target));
-        }
-        if unmapped {
-            let event = self.swap().write_out(slot);
-            self.lru().count_of(pfn, event);
-            outcome.written += 1;
-        }
-        // The entries have references of their own.
-        self.swap().swap_free(slot);
-        unmapped
     }
 }

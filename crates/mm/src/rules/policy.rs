@@ -13,6 +13,7 @@ mod part;
 pub mod parts;
 mod reclaim;
 mod slab;
+mod swap;
 mod tier;
 mod zone;
 
@@ -30,6 +31,7 @@ pub use lists::*;
 pub use mechanism::Mechanism;
 pub use reclaim::*;
 pub use slab::*;
+pub use swap::*;
 pub use tier::{PromotionRule, TierRules};
 pub use zone::*;
 

@@ -249,62 +249,82 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     }
 
     /// The pages in `range` that `space` alone maps and that are not locked, which are to go out now: each with a reference for the
-    /// caller, and as if it had not been used. Huge ones are
-    /// split first, as whatever goes to swap (`madvise_cold_or_pageout_pte_range`).
+    /// caller, and as if it had not been used. Large ones that cannot go whole, or lie in it in part, are
+    /// split first (`madvise_cold_or_pageout_pte_range`).
     pub(crate) fn give_out(self, space: &AddressSpace<M>, range: (Vpn, Vpn)) -> Vec<Pfn> {
         let mut all = Vec::new();
         for (first, table) in space.tables.within(range.0, range.1) {
             let (start, end) = (range.0.max(first), range.1.min(first.add(PAGEBLOCK_PAGES)));
             // The lock is not to be held any more.
-            let huge = self.huge_within(&table.lock(self.machine()), (start, end));
-            for head in huge {
-                self.spaces().split_huge_page(head);
+            let large = self.large_within(&table.lock(self.machine()), (start, end));
+            for Large { head, mapped } in large {
+                if mapped < self.pages().order_of(head).pages() || !self.goes_whole(head) {
+                    self.spaces().split_huge_page(head);
+                }
                 self.lru().put_page(head);
             }
             let mut held = table.lock(self.machine());
-            for vpn in (start.0..end.0).map(Vpn) {
-                let entry = held.entry(vpn);
-                if !entry.is_present() || held.huge() != Entry::NONE {
-                    continue;
-                }
-                let page = self.lru().page(entry.head());
-                if entry.has(bit::PART) {
-                    // A folio of a file goes whole: at its last page, if all of it is mapped, here alone.
-                    held.clear_bits(vpn, bit::ACCESSED);
-                    let pages = self.pages().order_of(entry.head()).pages();
-                    let is_last = entry.pfn() == entry.head().add(pages - 1);
-                    if !matches!(page.mapping(), Mapping::File(_)) || !is_last || page.mapped() != pages {
-                        continue;
-                    }
-                } else if !page.is_mapped_once() {
-                    continue;
-                }
-                if page.has(PageFlag::Mlocked) {
-                    continue;
-                }
-                held.clear_bits(vpn, bit::ACCESSED);
-                page.clear(PageFlag::Referenced);
-                page.get();
-                all.push(entry.head());
+            let is_huge = held.huge() != Entry::NONE;
+            if is_huge && end.0 - start.0 < PAGEBLOCK_PAGES {
+                continue;
             }
+            let count = if is_huge { 1 } else { end.0 - start.0 };
+            all.extend((0..count).filter_map(|step| self.give_out_at(&mut held, (start.add(step), start))));
         }
         all
     }
 
-    /// Huge pages that the table maps from `start` to `end`: each with a reference for the caller.
-    fn huge_within(self, held: &Held<'_, M>, (start, end): (Vpn, Vpn)) -> Vec<Pfn> {
-        let mut heads = Vec::new();
+    /// The page that the entry for `vpn` maps, if it goes by that: a large one that is mapped in parts, at the last of them, if all are from
+    /// `start` on.
+    fn give_out_at(self, held: &mut Held<'_, M>, (vpn, start): (Vpn, Vpn)) -> Option<Pfn> {
+        let entry = held.entry(vpn);
+        if !entry.is_present() {
+            return None;
+        }
+        let (head, page) = (entry.head(), self.lru().page(entry.head()));
+        let goes = if entry.has(bit::PART) {
+            held.clear_bits(vpn, bit::ACCESSED);
+            let pages = self.pages().order_of(head).pages();
+            let is_last = entry.pfn() == head.add(pages - 1);
+            is_last && page.mapped() == pages && vpn.0 - start.0 + 1 >= pages
+        } else {
+            page.is_mapped_once()
+        };
+        if !goes || page.has(PageFlag::Mlocked) {
+            return None;
+        }
+        held.clear_bits(vpn, bit::ACCESSED);
+        page.clear(PageFlag::Referenced);
+        page.get();
+        Some(head)
+    }
+
+    /// Large pages that the table maps from `start` to `end`: each with a reference for the caller.
+    fn large_within(self, held: &Held<'_, M>, (start, end): (Vpn, Vpn)) -> Vec<Large> {
+        let mut all: Vec<Large> = Vec::new();
         let is_huge = held.huge() != Entry::NONE;
         for vpn in (start.0..end.0).map(Vpn) {
             let entry = held.entry(vpn);
-            if entry.is_present() && (entry.has(bit::PART) || is_huge) && heads.last() != Some(&entry.head())
-            {
-                self.lru().page(entry.head()).get();
-                heads.push(entry.head());
+            if !entry.is_present() || !(entry.has(bit::PART) || is_huge) {
+                continue;
+            }
+            let head = entry.head();
+            match all.last_mut() {
+                Some(last) if last.head == head => last.mapped += 1,
+                _ => {
+                    self.lru().page(head).get();
+                    all.push(Large { head, mapped: 1 });
+                }
             }
         }
-        heads
+        all
     }
+}
+
+/// A large page of which a table maps so many parts in a range.
+struct Large {
+    head: Pfn,
+    mapped: u32,
 }
 
 /// Whether pages are kept in memory.

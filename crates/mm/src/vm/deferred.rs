@@ -13,7 +13,7 @@ use crate::ground::machine::{LockClass, Machine};
 use crate::ground::sync::Locked;
 use crate::lru::page::Mapping;
 use crate::memcg::GroupId;
-use crate::rules::policy::DeferredSplitRule;
+use crate::rules::policy::{DeferredSplitRule, SwapLargeRule};
 
 /// Pages that a shrinker looks at together (`SHRINK_BATCH`), and what looking at one is worth (`DEFAULT_SEEKS`).
 const BATCH: u64 = 128;
@@ -71,6 +71,19 @@ impl Queue {
 }
 
 impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
+    /// Whether the large page at `head` would go to swap in one piece.
+    pub(crate) fn goes_whole(self, head: Pfn) -> bool {
+        let order = self.pages().order_of(head);
+        match self.rules().reclaim.swap.large {
+            SwapLargeRule::Split => false,
+            // In parts it is mapped as often as it has parts.
+            SwapLargeRule::MappedWhole => {
+                order == Order::PAGEBLOCK && self.lru().page(head).mapped() < order.pages()
+            }
+            SwapLargeRule::Whole => !self.own().deferred.has_part(self.machine(), head),
+        }
+    }
+
     /// As [`DeferredDoor::split_deferred`], for reclaim.
     pub(crate) fn split_deferred(self, group: GroupId, priority: u32) {
         self.deferred().split_deferred(group, priority);

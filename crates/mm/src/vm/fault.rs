@@ -124,6 +124,8 @@ pub(crate) struct VmEvents {
     pub(in crate::vm) thp_split_page: AtomicU64,
     pub(in crate::vm) thp_deferred_split_page: AtomicU64,
     pub(in crate::vm) thp_migration_success: AtomicU64,
+    pub(in crate::vm) thp_swpout: AtomicU64,
+    pub(in crate::vm) thp_swpout_fallback: AtomicU64,
     pub(in crate::vm) thp_collapse_alloc: AtomicU64,
     pub(in crate::vm) thp_collapse_alloc_failed: AtomicU64,
     pub(in crate::vm) thp_scan_exceed_none_pte: AtomicU64,
@@ -152,6 +154,8 @@ impl VmEvents {
             ("thp_split_page", &self.thp_split_page),
             ("thp_deferred_split_page", &self.thp_deferred_split_page),
             ("thp_migration_success", &self.thp_migration_success),
+            ("thp_swpout", &self.thp_swpout),
+            ("thp_swpout_fallback", &self.thp_swpout_fallback),
             ("thp_collapse_alloc", &self.thp_collapse_alloc),
             ("thp_collapse_alloc_failed", &self.thp_collapse_alloc_failed),
             ("khugepaged_pages_collapsed", &self.khugepaged_pages_collapsed),
@@ -346,7 +350,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let Ok(Faulted { kind, pfn, .. }) = result else { return };
         space.stat.count_fault(kind);
         if kind.is_major() {
-            self.lru().count_of(pfn, VecEvent::MajorFault);
+            self.lru().count_of(pfn, VecEvent::MajorFault, 1);
             SlowEvents::bump(&self.own().events.pgmajfault);
         }
     }
@@ -486,7 +490,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
                 OnDevice::Zeros => (&self.own().events.swpin_zero, VecEvent::SwapInZero),
             };
             SlowEvents::bump(event);
-            self.lru().count_of(pfn, of_group);
+            self.lru().count_of(pfn, of_group, 1);
         }
         Ok(installed)
     }

@@ -8,6 +8,7 @@ use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::fault::{FaultKind, Faulted, Site, VmEvents};
 use super::region::Region;
+use super::swap::LargeSwap;
 use super::table::Held;
 use super::{Backing, FaultDoor, SpacesDoor, SpacesGround, Touch, Vpn};
 use crate::ground::ids::{Order, Pfn};
@@ -38,9 +39,11 @@ enum SizeEvent {
     FaultFallback,
     Split,
     SplitDeferred,
+    SwapOut,
+    SwapOutFallback,
 }
 
-const EVENTS: usize = SizeEvent::SplitDeferred as usize + 1;
+const EVENTS: usize = SizeEvent::SwapOutFallback as usize + 1;
 
 macro_rules! size {
     ($order:literal, $knob:ident, $name:literal) => {
@@ -52,6 +55,8 @@ macro_rules! size {
                 concat!("hugepages-", $name, ".anon_fault_fallback"),
                 concat!("hugepages-", $name, ".split"),
                 concat!("hugepages-", $name, ".split_deferred"),
+                concat!("hugepages-", $name, ".swpout"),
+                concat!("hugepages-", $name, ".swpout_fallback"),
             ],
         }
     };
@@ -98,6 +103,19 @@ impl VmEvents {
         match order {
             Order::PAGEBLOCK => SlowEvents::bump(&self.thp_split_page),
             _ => self.sizes.bump(order, SizeEvent::Split),
+        }
+    }
+
+    /// A page of `order` was swapped out.
+    pub(super) fn swapped_large(&self, order: Order, what: LargeSwap) {
+        let (huge, of_size) = match what {
+            LargeSwap::Whole => (&self.thp_swpout, SizeEvent::SwapOut),
+            LargeSwap::Split => (&self.thp_swpout_fallback, SizeEvent::SwapOutFallback),
+        };
+        match order {
+            Order::ZERO => {}
+            Order::PAGEBLOCK => SlowEvents::bump(huge),
+            _ => self.sizes.bump(order, of_size),
         }
     }
 

@@ -40,6 +40,7 @@ mod protect;
 mod region;
 mod remap;
 pub(crate) mod rmap;
+mod slots;
 mod space;
 mod swap;
 mod table;
@@ -65,8 +66,8 @@ pub use pin::Pinned;
 pub use region::{Backing, HugePages, MapSpec, Protection, Reserve};
 pub use space::Vm;
 pub use space::{AddressSpace, MapError, PartOf, Residence};
-pub(crate) use swap::Swap;
 pub use swap::SwapDevice;
+pub(crate) use swap::{LargeSwap, Swap};
 pub(crate) use table::Table;
 pub use thp::is_as_by_default;
 pub(crate) use young::{Around, Walk};
@@ -117,7 +118,7 @@ door! {
 
 door! {
     /// From a page back to those who map it: whether they used it, out of their tables, over to another frame.
-    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor }
+    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor, tables: TablesDoor }
 }
 
 door! {

@@ -16,10 +16,20 @@ use crate::vm::{AddressSpace, Around, Entry, Vpn, bit};
 pub(crate) enum Leave {
     /// Nothing: the page can be had from its file again.
     Nothing,
-    /// The slot of swap that the page is in.
+    /// The slot of swap that the page is in, or the first of its slots.
     Swap(u32),
     /// Who touches the page waits until it is mapped again.
     Migration,
+}
+
+impl Leave {
+    /// What is left in the place of the entry of a part of a large page.
+    const fn of_part(self, part: u32) -> Self {
+        match self {
+            Self::Swap(first) => Self::Swap(first + part),
+            other => other,
+        }
+    }
 }
 
 /// How a page was used.
@@ -132,12 +142,17 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         let (space, stretch) = place;
         let Some(table) = space.table(stretch.first) else { return };
         let mut held = table.lock(self.machine());
+        if matches!(leave, Leave::Swap(_)) && held.huge().is_present() && held.huge().head() == pfn {
+            // Each part has a slot of its own.
+            self.tables().split_entry(space, stretch.first, &mut held);
+        }
         let huge = held.huge();
         for part in stretch.parts(huge) {
             let entry = held.entry(part);
             if !entry.is_present() || entry.head() != pfn {
                 continue;
             }
+            let leave = leave.of_part(entry.pfn().0 - pfn.0);
             self.machine().spend(Chore::RmapStep, 1);
             let left = match leave {
                 Leave::Nothing => Entry::NONE,

@@ -8,6 +8,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::slots::Slots;
 use super::{SpacesDoor, SpacesGround, SwapDoor};
 use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::{LockClass, Machine, SwapIo};
@@ -45,17 +46,14 @@ impl SwapDevice {
 #[derive(Debug)]
 pub(crate) struct Swap<M: Machine> {
     size: AtomicU32,
-    slots: Locked<M, Slots>,
+    slots: Locked<M, Used>,
 }
 
 #[derive(Debug, Default)]
-struct Slots {
+struct Used {
     /// The slots in use.
-    used: BTreeMap<u32, Slot>,
-    /// Slots below this were all given out at some time.
-    next: u32,
-    /// Of these, those that are free again.
-    free: Vec<u32>,
+    taken: BTreeMap<u32, Slot>,
+    free: Slots,
     device: SwapDevice,
     /// Frames that hold what is compressed.
     pool: Vec<Pfn>,
@@ -63,7 +61,7 @@ struct Slots {
     zeros: u32,
 }
 
-impl Slots {
+impl Used {
     /// Frames that are missing for what is in use.
     fn missing(&self) -> u32 {
         self.needed().saturating_sub(self.pool.len() as u32)
@@ -71,7 +69,7 @@ impl Slots {
 
     /// Frames that what is in use takes; zeros take none (`zram_fill_page`).
     fn needed(&self) -> u32 {
-        self.device.frames(self.used.len() as u32 - self.zeros)
+        self.device.frames(self.taken.len() as u32 - self.zeros)
     }
 
     /// A frame that is not needed any more.
@@ -92,6 +90,8 @@ struct Slot {
     shadow: Option<Shadow>,
     /// Whether its page is all zeros.
     zeros: bool,
+    /// Whether that is all that is known of it (`zeromap`): nothing was written.
+    unwritten: bool,
 }
 
 /// What the device has of a page.
@@ -101,6 +101,15 @@ pub(super) enum OnDevice {
     Written,
     /// Nothing, for it is all zeros.
     Zeros,
+}
+
+/// What becomes of a large page that goes to swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LargeSwap {
+    /// It goes in one piece (`swpout`).
+    Whole,
+    /// There are not as many slots in a row: it is split (`swpout_fallback`).
+    Split,
 }
 
 /// What is known of a slot besides.
@@ -113,7 +122,7 @@ pub(super) struct Swapped {
 
 impl<M: Machine> Swap<M> {
     pub(super) fn new(machine: &M) -> Self {
-        let slots = Locked::new(machine, LockClass::Other, 3, Slots::default());
+        let slots = Locked::new(machine, LockClass::Other, 3, Used::default());
         Self { size: AtomicU32::new(0), slots }
     }
 
@@ -124,7 +133,7 @@ impl<M: Machine> Swap<M> {
 
     /// Slots in use.
     pub(crate) fn used(&self, machine: &M) -> u32 {
-        self.slots.lock_local(machine).used.len() as u32
+        self.slots.lock_local(machine).taken.len() as u32
     }
 }
 
@@ -137,7 +146,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// The same, and what it is on. Only while nothing is in swap.
     pub fn set_swap_on(self, device: SwapDevice, pages: u32) {
         let mut slots = self.own().swap.slots.lock_local(self.machine());
-        debug_assert!(slots.used.is_empty(), "what is swapped out would be elsewhere");
+        debug_assert!(slots.taken.is_empty(), "what is swapped out would be elsewhere");
         slots.device = device;
         drop(slots);
         self.set_swap(pages);
@@ -155,29 +164,37 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
-    /// A free slot with one reference, the caller's, for a page of `group`. `None`: there is none, there is no memory to compress into,
-    /// or `group` may have no more.
-    pub(crate) fn swap_slot(self, group: GroupId) -> Option<u32> {
-        let mut slots = self.own().swap.slots.lock_local(self.machine());
-        if slots.used.len() as u32 >= self.own().swap.size() {
-            if group != GroupId::ROOT {
+    /// Free slots in a row for a page of `order` and `group`, each with one reference, the caller's; gives the first. `None`: there are none,
+    /// there is no memory to compress into, or `group` may have no more.
+    pub(crate) fn swap_slots(self, group: GroupId, order: Order) -> Option<u32> {
+        let (mut slots, pages) = (self.own().swap.slots.lock_local(self.machine()), order.pages());
+        let (used, size) = (slots.taken.len() as u32, self.own().swap.size());
+        let first = if used + pages <= size { slots.free.take(order, size) } else { None };
+        let Some(first) = first else {
+            // A larger page is tried again in parts.
+            if group != GroupId::ROOT && order == Order::ZERO {
                 self.memcg().count(group, GroupEvent::SwapFail);
             }
             return None;
-        }
-        if group != GroupId::ROOT && !self.memcg().charge_swap(group) {
+        };
+        if group != GroupId::ROOT && !self.memcg().charge_swap(group, pages) {
+            (first..first + pages).for_each(|slot| slots.free.give_back(slot));
             return None;
         }
-        let slot = slots.free.pop().unwrap_or(slots.next);
-        slots.next = slots.next.max(slot + 1);
-        slots.used.insert(slot, Slot { refs: 1, group, shadow: None, zeros: false });
+        let slot = Slot { refs: 1, group, shadow: None, zeros: false, unwritten: false };
+        slots.taken.extend((first..first + pages).map(|at| (at, slot)));
         let missing = slots.missing();
         drop(slots);
-        if missing > 0 && !self.grow_pool() {
-            self.swap_free(slot);
+        if (0..missing).any(|_| !self.grow_pool()) {
+            self.free_slots(first, order);
             return None;
         }
-        Some(slot)
+        Some(first)
+    }
+
+    /// One reference fewer to each of the slots from `first` on that a page of `order` has.
+    pub(crate) fn free_slots(self, first: u32, order: Order) {
+        (first..first + order.pages()).for_each(|slot| self.swap_free(slot));
     }
 
     /// Takes a frame to compress into; says whether there was one. Who reclaims may use reserves (`PF_MEMALLOC`) and never waits.
@@ -188,34 +205,35 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         true
     }
 
-    /// The page of `slot` is written: it was unmapped for that. Gives what that is counted as for its group.
-    pub(crate) fn write_out(self, slot: u32) -> VecEvent {
-        let zeros =
-            self.own().swap.slots.lock_local(self.machine()).used.get(&slot).is_some_and(|slot| slot.zeros);
-        let (event, of_group) = match self.on_device(zeros) {
-            OnDevice::Written => {
-                self.machine().swap_io(SwapIo::Write);
-                (&self.own().events.pswpout, VecEvent::SwapOut)
-            }
-            OnDevice::Zeros => (&self.own().events.swpout_zero, VecEvent::SwapOutZero),
+    /// A page of `order` is written to the slots from `first` on: it was unmapped for that. Gives what each of its pages is counted as for its group.
+    pub(crate) fn write_out(self, first: u32, order: Order) -> VecEvent {
+        let all = first..first + order.pages();
+        let unwritten = self.rules().reclaim.swap.zero == SwapZeroRule::Noted && {
+            let mut slots = self.own().swap.slots.lock_local(self.machine());
+            let zeros = all.clone().all(|slot| slots.taken.get(&slot).is_some_and(|slot| slot.zeros));
+            slots.taken.range_mut(all.clone()).for_each(|(_, slot)| slot.unwritten = zeros);
+            zeros
         };
-        SlowEvents::bump(event);
+        let (event, of_group) = if unwritten {
+            (&self.own().events.swpout_zero, VecEvent::SwapOutZero)
+        } else {
+            all.clone().for_each(|_| self.machine().swap_io(SwapIo::Write));
+            (&self.own().events.pswpout, VecEvent::SwapOut)
+        };
+        all.for_each(|_| SlowEvents::bump(event));
+        self.count_large(order, LargeSwap::Whole);
         of_group
     }
 
-    /// What the device gets of a page that is zeros, or is not.
-    fn on_device(self, zeros: bool) -> OnDevice {
-        if zeros && self.rules().reclaim.swap_zero == SwapZeroRule::Noted {
-            OnDevice::Zeros
-        } else {
-            OnDevice::Written
-        }
+    /// A page of `order`, if that is a large one, went to swap, or finds no room there as it is.
+    pub(crate) fn count_large(self, order: Order, what: LargeSwap) {
+        self.own().events.swapped_large(order, what);
     }
 
     /// The page of `slot` is all zeros.
     pub(super) fn note_zeros(self, slot: u32) {
         let mut slots = self.own().swap.slots.lock_local(self.machine());
-        let known = slots.used.get_mut(&slot).is_none_or(|slot| core::mem::replace(&mut slot.zeros, true));
+        let known = slots.taken.get_mut(&slot).is_none_or(|slot| core::mem::replace(&mut slot.zeros, true));
         if known {
             return;
         }
@@ -231,23 +249,23 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         }
     }
 
-    /// The page that is in `slot` now left `shadow`.
-    pub(crate) fn leave_shadow(self, slot: u32, shadow: Shadow) {
-        if let Some(slot) = self.own().swap.slots.lock_local(self.machine()).used.get_mut(&slot) {
-            slot.shadow = Some(shadow);
-        }
+    /// The page of `order` that is in the slots from `first` on left `shadow`.
+    pub(crate) fn leave_shadow(self, first: u32, order: Order, shadow: Shadow) {
+        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        slots.taken.range_mut(first..first + order.pages()).for_each(|(_, slot)| slot.shadow = Some(shadow));
     }
 
     /// What is known of `slot`.
     pub(super) fn swapped(self, slot: u32) -> Option<Swapped> {
         let slots = self.own().swap.slots.lock_local(self.machine());
-        let Slot { group, shadow, zeros, .. } = *slots.used.get(&slot)?;
-        Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device: self.on_device(zeros) })
+        let Slot { group, shadow, unwritten, .. } = *slots.taken.get(&slot)?;
+        let device = if unwritten { OnDevice::Zeros } else { OnDevice::Written };
+        Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device })
     }
 
     /// One more entry refers to `slot`.
     pub(crate) fn swap_get(self, slot: u32) {
-        if let Some(slot) = self.own().swap.slots.lock_local(self.machine()).used.get_mut(&slot) {
+        if let Some(slot) = self.own().swap.slots.lock_local(self.machine()).taken.get_mut(&slot) {
             slot.refs += 1;
         }
     }
@@ -255,15 +273,15 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     /// One reference to `slot` fewer; without any it is free.
     pub(crate) fn swap_free(self, slot: u32) {
         let mut slots = self.own().swap.slots.lock_local(self.machine());
-        let Some(this) = slots.used.get_mut(&slot) else { return };
+        let Some(this) = slots.taken.get_mut(&slot) else { return };
         this.refs -= 1;
         if this.refs > 0 {
             return;
         }
         let Slot { group, zeros, .. } = *this;
-        slots.used.remove(&slot);
+        slots.taken.remove(&slot);
         slots.zeros -= u32::from(zeros);
-        slots.free.push(slot);
+        slots.free.give_back(slot);
         let spare = slots.spare();
         drop(slots);
         self.give_back(spare);

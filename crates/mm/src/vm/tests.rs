@@ -155,7 +155,7 @@ fn what_is_swapped_out_comes_back() {
     let (pfn, _) = read(&mm, &space, at);
     mm.lru().lru_drain_all();
     mm.lru().page(pfn).get();
-    let slot = mm.swap().swap_slot(GroupId::ROOT).unwrap();
+    let slot = mm.swap().swap_slots(GroupId::ROOT, Order::ZERO).unwrap();
     assert!(mm.rmap().try_to_unmap(pfn, Leave::Swap(slot)));
     mm.swap().swap_free(slot);
     assert!(mm.files().remove_mapping(pfn, GroupId::ROOT));

@@ -16,7 +16,7 @@ use crate::ground::ids::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::{Kind, MIN_BATCH, Swappiness, VecId};
 use crate::memcg::GroupId;
-use crate::rules::policy::GenUseRule;
+use crate::rules::policy::GenAroundRule;
 
 /// In a table that is worth a look next time, one entry in this many was used (`suitable_to_scan`): as many as there are in a
 /// line of the processor's cache.
@@ -145,8 +145,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             let id = u64::from(space.id.0) << 32 | u64::from(table.0 >> PAGEBLOCK_ORDER);
             self.generations().note_dense(vec, generation, id);
         }
-        if self.rules().reclaim.generations.uses == GenUseRule::PromotesAtOnce {
-            // Until 6.12 the page itself is among those that are looked at, and so it is used twice.
+        if self.rules().reclaim.generations.around == GenAroundRule::WithItself {
             self.generations().promote(vec, &[pfn], generation);
         }
         match around {

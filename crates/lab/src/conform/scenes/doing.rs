@@ -106,6 +106,7 @@ impl Player {
             Series::Make { file, bytes } if !goes_on => {
                 self.write_back();
                 self.forget(file, 0, bytes.div_ceil(PAGE) as u32);
+                self.owe_metadata(*bytes);
             }
             _ => {}
         }

@@ -11,7 +11,34 @@ use super::process::Process;
 use crate::script::meanings::pattern;
 use crate::script::names::{Named, PAGE, Region};
 
+/// Pages that ext4 keeps of its own for the first file that is made, in the maker's group, and how many of them are used again: captured in all
+/// scenes with one file of less than a block group (`file` and `active_file` of the group at the first mark). For each block group that files
+/// fill it keeps one more.
+const METADATA: u32 = 14;
+const USED_AGAIN: u32 = 10;
+const BLOCK_GROUP: u64 = 128 << 20;
+
 impl Player {
+    /// A file of `bytes` was made: what the file system reads of its own for it is there at the next mark.
+    pub(super) fn owe_metadata(&mut self, bytes: u64) {
+        let of_first = if self.metadata.is_some() { 0 } else { METADATA };
+        let owed = of_first + (bytes / BLOCK_GROUP) as u32;
+        self.metadata = Some(self.metadata.unwrap_or(0) + owed);
+    }
+
+    /// Reads that for `process`. Not before a mark: when files are made within the time until the first one is not known, and so what the machine's
+    /// lists had when the kernel last flushed its figures of them; with these few pages and no others active ones would seem to be the more.
+    pub(super) fn read_metadata(&mut self, process: &Process) {
+        let Some(pages) = self.metadata.replace(0).filter(|&pages| pages > 0) else { return };
+        let (files, from) = (self.machine.mm.files(), self.file_placement(process));
+        let file = files.new_file(FileKind::Disk);
+        file.set_len(pages);
+        for read in [0..pages, 0..pages.min(USED_AGAIN)] {
+            // Where there is no memory for it, the program comes upon that next.
+            let _ = files.read_pages(&file, read, from);
+        }
+    }
+
     /// A file: made, written, and dropped from memory.
     pub(super) fn file(
         &mut self,

@@ -28,6 +28,8 @@ const OWN: u32 = 4;
 /// of fork-cow, divided by what the program does then.
 const OF_LOG: std::ops::Range<u32> = OWN + 1..OWN + 3;
 const OF_DRAWS: std::ops::Range<u32> = OWN + 3..OWN + 4;
+/// What it reads files into and writes them from, 64 KiB that it fills as it begins: 20 pages are its own at the first mark of all captures.
+const BUFFER: std::ops::Range<u32> = OF_DRAWS.end..OF_DRAWS.end + 16;
 /// Where they all are; the one behind the first few is that of its first sleep.
 const OWN_AT: Vpn = Vpn(1 << 10);
 /// The first process.
@@ -50,6 +52,8 @@ pub(super) struct Player {
     /// How many run on the CPU of the one that runs, itself with them.
     pub(super) sharers: u64,
     pub(super) files: Vec<(Arc<File<Bare>>, u32)>,
+    /// Pages that the file system will read of its own; `None` until a file is made.
+    pub(super) metadata: Option<u32>,
     /// NUMA balancing, from its first fault on.
     pub(super) balancing: RefCell<Option<Balancing>>,
     pub(super) hint_counts: Cell<HintCounts>,
@@ -88,6 +92,7 @@ pub(super) fn play(
         next_task: FIRST.0 + 1,
         sharers: 1,
         files: vec![],
+        metadata: None,
         balancing: RefCell::default(),
         hint_counts: Cell::default(),
     };
@@ -133,12 +138,13 @@ impl Player {
         let group = mm.memcg().group(GroupId::ROOT, "scene").unwrap_or(GroupId::ROOT);
         mm.memcg().join(FIRST, group);
         mm.machine().set_task(FIRST);
-        let own = mm.spaces().mmap_at(&space, OWN_AT, MapSpec::anonymous(OF_DRAWS.end));
+        let own = mm.spaces().mmap_at(&space, OWN_AT, MapSpec::anonymous(BUFFER.end));
         own.map_err(|error| FormatError::new(0, error.to_string()))?;
         let mut process = Process::new(FIRST, space, group, self.hints());
         let all = Block { at: 0, from: 0, end: self.program.len(), left: 0, line: None };
         process.blocks.push(all);
         self.touch_own(&mut process, 0..OWN);
+        self.touch_own(&mut process, BUFFER);
         // It has had these faults before anything is looked at.
         process.own = Own { has_logged: true, has_drawn: true };
         self.processes.insert(FIRST, process);
@@ -455,6 +461,7 @@ impl Player {
         process.hints.pass(process.at);
         self.run_daemons();
         self.machine.kswapds.idle();
+        self.read_metadata(process);
         let counters = process.space.counters();
         let now = (counters.minor, counters.major);
         let faults = process.last.map(|last| (now.0 - last.0, now.1 - last.1));

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::super::pages::Outcome;
 use super::{GenReclaimDoor, ReclaimGround, Scan};
 use crate::ground::{Machine, Pfn, Traced};
 use crate::lru::page::PageFlag;
@@ -16,6 +17,14 @@ use crate::rules::policy::{GenKindRule, GenUseRule};
 enum Again {
     Once,
     No,
+}
+
+/// Pages that could not go.
+#[derive(Debug, Default)]
+struct Kept {
+    pages: Vec<Pfn>,
+    /// Base pages of those that became active.
+    active: u32,
 }
 
 impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
@@ -42,20 +51,19 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         }
         let freed_before = scan.reclaimed;
         let kept = self.evict(vec, kind, &scanned.pages, scan);
-        let active = kept.iter().filter(|&&pfn| self.lru().page(pfn).has(PageFlag::Active));
         self.machine().traced(Traced {
             event: "mm_vmscan_lru_shrink_inactive",
             lru: kind.list(false).name(),
             scanned: scanned.looked,
             taken: scanned.taken,
             gone: scan.reclaimed - freed_before,
-            active: active.map(|&pfn| self.pages().order_of(pfn).pages()).sum(),
+            active: kept.active,
             priority: scan.priority,
         });
-        let kept = self.settle_kept(vec, kept, Again::Once);
+        let kept = self.settle_kept(vec, kept.pages, Again::Once);
         if !kept.is_empty() {
             let kept = self.evict(vec, kind, &kept, scan);
-            self.settle_kept(vec, kept, Again::No);
+            self.settle_kept(vec, kept.pages, Again::No);
         }
         looked
     }
@@ -76,27 +84,35 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     }
 
     /// Frees those of `pages` that can go; gives the others.
-    fn evict(self, vec: VecId, kind: Kind, pages: &[Pfn], scan: &mut Scan) -> Vec<Pfn> {
-        let (mut kept, mut freed) = (Vec::new(), 0);
+    fn evict(self, vec: VecId, kind: Kind, pages: &[Pfn], scan: &mut Scan) -> Kept {
+        let (mut kept, mut freed, mut parts) = (Kept::default(), 0, Vec::new());
         for chunk in pages.chunks(SWAP_CLUSTER_MAX) {
-            let mut cluster = Cluster::default();
-            for &pfn in chunk {
-                cluster.push(pfn);
-            }
             scan.scanned += chunk.iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum::<u32>();
-            let outcome = self.reclaim().shrink_pages(&cluster, scan);
-            for &pfn in outcome.active.pages() {
-                self.lru().page(pfn).set(PageFlag::Active);
-                self.lru().count(pfn, ReclaimEvent::Activate);
-                self.lru().count_in(vec, VecEvent::Activate, self.pages().order_of(pfn).pages());
-            }
-            kept.extend_from_slice(outcome.active.pages());
-            kept.extend_from_slice(outcome.inactive.pages());
+            let mut outcome = self.reclaim().shrink_pages(&Cluster::of(chunk), scan);
+            self.keep(vec, &outcome, &mut kept);
+            freed += outcome.freed;
+            parts.extend(self.swapping().take_parts(&mut outcome));
+        }
+        for chunk in parts.chunks(SWAP_CLUSTER_MAX) {
+            let outcome = self.reclaim().shrink_pages(&Cluster::of(chunk), scan);
+            self.keep(vec, &outcome, &mut kept);
             freed += outcome.freed;
         }
         scan.reclaimed += freed;
         self.lru().count_in(vec, VecEvent::StealFile.of_kind(kind.list(false)), freed);
         kept
+    }
+
+    /// What was not freed of a cluster.
+    fn keep(self, vec: VecId, outcome: &Outcome, kept: &mut Kept) {
+        for &pfn in outcome.active.pages() {
+            self.lru().page(pfn).set(PageFlag::Active);
+            self.lru().count(pfn, ReclaimEvent::Activate);
+            self.lru().count_in(vec, VecEvent::Activate, self.pages().order_of(pfn).pages());
+            kept.active += self.pages().order_of(pfn).pages();
+        }
+        kept.pages.extend_from_slice(outcome.active.pages());
+        kept.pages.extend_from_slice(outcome.inactive.pages());
     }
 
     /// Pages that were not freed come back to a generation, but for those that are to be tried again, which are given.

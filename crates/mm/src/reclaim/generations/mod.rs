@@ -8,7 +8,7 @@ mod turns;
 
 use super::kswapd::balanced_mark;
 use super::lists::decide_by_swappiness;
-use super::{DEF_PRIORITY, Reclaim, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
+use super::{DEF_PRIORITY, Reclaim, ReclaimDoor, ReclaimGround, Reclaimer, Scan, SwapOutDoor};
 use crate::cache::FilesDoor;
 use crate::compact::CompactDoor;
 use crate::ground::{Machine, Node, Order};
@@ -23,7 +23,7 @@ door! {
     /// Reclaim of pages that are kept by generations.
     GenReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to {
         reclaim: ReclaimDoor, memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor,
-        compaction: CompactDoor
+        compaction: CompactDoor, swapping: SwapOutDoor
     }
 }
 

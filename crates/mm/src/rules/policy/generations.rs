@@ -49,6 +49,20 @@ pub enum GenUseRule {
 const USE: &[Since<GenUseRule>] =
     &[Since(v(6, 1), GenUseRule::PromotesAtOnce, ""), Since(v(6, 14), GenUseRule::PromotesTheSecond, "")];
 
+/// Whether a look around a page that was found in use finds that page again, which is then in use twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GenAroundRule {
+    /// Yes.
+    WithItself,
+    /// No.
+    Others,
+}
+
+/// The first read in 6.1 and 6.6; traces of 6.12.107 show none (madvise, anon-loop-mglru: of no page that was in use once it is said that it becomes
+/// active). The commit is from memory: mainline has it since 6.13, and 6.12 from its first weeks on.
+const AROUND: &[Since<GenAroundRule>] =
+    &[Since(v(6, 1), GenAroundRule::WithItself, ""), Since(v(6, 12), GenAroundRule::Others, "1d4832becdc2")];
+
 /// When a generation more is needed while there are three (`should_run_aging`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GenAgeRule {
@@ -196,6 +210,7 @@ pub struct GenerationRules {
     pub by_default: GenDefaultRule,
     pub place: GenPlaceRule,
     pub uses: GenUseRule,
+    pub around: GenAroundRule,
     pub age: GenAgeRule,
     pub ager: GenAgerRule,
     pub kind: GenKindRule,
@@ -215,6 +230,7 @@ impl GenerationRules {
             by_default: at(DEFAULT, version),
             place: at(PLACE, version),
             uses: at(USE, version),
+            around: at(AROUND, version),
             age: at(AGE, version),
             ager: at(AGER, version),
             kind: at(KIND, version),
@@ -228,13 +244,28 @@ impl GenerationRules {
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { by_default, place, uses, age, ager, kind, dirty, look, stop, start, refault, group } =
-            self;
+        let Self {
+            by_default,
+            place,
+            uses,
+            around,
+            age,
+            ager,
+            kind,
+            dirty,
+            look,
+            stop,
+            start,
+            refault,
+            group,
+        } = self;
         let of = |name, what| Of(name, &[Generations], what);
         let default = of("gen-default", "whether pages are kept by generations where nobody sets it");
         to.add(default, DEFAULT, by_default, other.by_default);
         to.add(of("gen-place", "to which generation a page comes"), PLACE, place, other.place);
         to.add(of("gen-use", "what a use does to a page's generation"), USE, uses, other.uses);
+        let again = of("gen-around", "whether a page that is looked around is in use twice");
+        to.add(again, AROUND, around, other.around);
         to.add(of("gen-age", "when a new generation is needed"), AGE, age, other.age);
         to.add(of("gen-ager", "who makes a new generation"), AGER, ager, other.ager);
         to.add(of("gen-kind", "which kind of pages goes first"), KIND, kind, other.kind);

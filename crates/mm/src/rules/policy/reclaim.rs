@@ -3,6 +3,7 @@
 
 use super::generations::GenerationRules;
 use super::in_force::{List, Of};
+use super::swap::SwapRules;
 use super::{Mechanism, v};
 use crate::ground::{Since, Version, at};
 
@@ -251,19 +252,6 @@ const MAP_HIT: &[Since<MapHitRule>] = &[
     Since(v(7, 2), MapHitRule::EachFault, ""),
 ];
 
-/// What becomes of pages of zeros that go to swap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SwapZeroRule {
-    /// They are written like others.
-    Written,
-    /// It is noted of their slots, and nothing is written or read.
-    Noted,
-}
-
-/// Counted since as `swpout_zero` and `swpin_zero`, and not as `pswpout` and `pswpin` any more (measured on 6.18).
-const SWAP_ZERO: &[Since<SwapZeroRule>] =
-    &[Since(v(2, 6), SwapZeroRule::Written, ""), Since(v(6, 12), SwapZeroRule::Noted, "0ca0c24e3211")];
-
 /// How old the figures of groups are that reclaim goes by: sizes of lists, refaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupStatRule {
@@ -364,12 +352,12 @@ pub struct ReclaimRules {
     pub code_read: CodeReadRule,
     pub map_around: MapAroundRule,
     pub map_hit: MapHitRule,
-    pub swap_zero: SwapZeroRule,
     pub group_stat: GroupStatRule,
     pub group_charge: GroupChargeRule,
     pub group_high: GroupHighRule,
     pub shadow_node: ShadowNodeRule,
     pub group_count: GroupCountRule,
+    pub swap: SwapRules,
     /// Where pages are kept by generations.
     pub generations: GenerationRules,
 }
@@ -393,12 +381,12 @@ impl ReclaimRules {
             code_read: at(CODE_READ, version),
             map_around: at(MAP_AROUND, version),
             map_hit: at(MAP_HIT, version),
-            swap_zero: at(SWAP_ZERO, version),
             group_stat: at(GROUP_STAT, version),
             group_charge: at(GROUP_CHARGE, version),
             group_high: at(GROUP_HIGH, version),
             shadow_node: at(SHADOW_NODE, version),
             group_count: at(GROUP_COUNT, version),
+            swap: SwapRules::linux(version),
             generations: GenerationRules::linux(version),
         }
     }
@@ -423,12 +411,12 @@ impl ReclaimRules {
             code_read: _,
             map_around: _,
             map_hit: _,
-            swap_zero,
             group_stat,
             group_charge,
             group_high,
             shadow_node,
             group_count,
+            swap,
             generations,
         } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
@@ -445,8 +433,7 @@ impl ReclaimRules {
         to.add(shadows, WORKINGSET, workingset, other.workingset);
         let writes = Of("write-use", BOTH, "whether write calls make pages of files active");
         to.add(writes, WRITE_USE, write_use, other.write_use);
-        let zeros = Of("swap-zero", BOTH, "whether pages of zeros are written to swap");
-        to.add(zeros, SWAP_ZERO, swap_zero, other.swap_zero);
+        swap.visit(other.swap, to);
         let stat = Of("group-stat", BOTH, "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
         let charge = Of("group-charge", BOTH, "pages that a CPU charges to a group at a time");

@@ -1,0 +1,79 @@
+//! Anonymous pages on their way to swap: slots for all of a large page, or the page in parts.
+
+use alloc::vec::Vec;
+
+use super::pages::Outcome;
+use super::{ReclaimGround, Scan, SwapOutDoor};
+use crate::ground::{Machine, Order, Pfn};
+use crate::rules::policy::WorkingsetRule;
+use crate::vm::LargeSwap;
+use crate::vm::rmap::Leave;
+
+/// What became of an anonymous page that was to go to swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SwappedOut {
+    Yes,
+    No,
+    /// It is the first part of a large page that was split for it, and nobody maps that part.
+    NobodysPart,
+}
+
+impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
+    /// Takes the parts of large pages that were split off the lists that they came to, each with a reference for the caller, who is to shrink them.
+    pub(super) fn take_parts(self, outcome: &mut Outcome) -> Vec<Pfn> {
+        let mut parts = core::mem::take(&mut outcome.parts);
+        if !parts.is_empty() {
+            self.lru().lru_drain_cpu(self.machine().cpu());
+            parts.retain(|&part| {
+                let alone = self.lru().isolate_page(part);
+                alone.inspect(|&alone| self.lru().end_isolation_of(alone)).is_some()
+            });
+        }
+        parts
+    }
+
+    /// Puts slots of swap in the place of all entries that map an anonymous page, and writes it.
+    /// The frame is free as soon as the machine has taken the page: it does not stay under writeback. A large page that cannot go in one piece
+    /// is split, and the other parts come next.
+    pub(super) fn swap_out(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> SwappedOut {
+        let slots = self.slots_for(pfn, outcome);
+        let order = self.pages().order_of(pfn);
+        if self.lru().page(pfn).mapped() == 0 {
+            slots.inspect(|&first| self.swap().free_slots(first, order));
+            return SwappedOut::NobodysPart;
+        }
+        let Some(first) = slots else { return SwappedOut::No };
+        let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(first));
+        if unmapped && self.rules().reclaim.workingset == WorkingsetRule::All {
+            self.swap().leave_shadow(first, order, self.lru().evict(pfn, scan.target));
+        }
+        if unmapped {
+            let event = self.swap().write_out(first, order);
+            self.lru().count_of(pfn, event, order.pages());
+            outcome.written += order.pages();
+        }
+        // The entries have references of their own.
+        self.swap().free_slots(first, order);
+        if unmapped { SwappedOut::Yes } else { SwappedOut::No }
+    }
+
+    /// Slots for all of the page at `pfn`, which is split if it is a large one that cannot have them.
+    fn slots_for(self, pfn: Pfn, outcome: &mut Outcome) -> Option<u32> {
+        let (group, order) = (self.lru().page(pfn).group(), self.pages().order_of(pfn));
+        if order > Order::ZERO {
+            let whole = self.rmap().goes_whole(pfn);
+            let slots = if whole { self.swap().swap_slots(group, order) } else { None };
+            if slots.is_some() {
+                return slots;
+            }
+            if !self.spaces().split_huge_page(pfn) {
+                return None;
+            }
+            outcome.parts.extend((1..order.pages()).map(|part| pfn.add(part)));
+            if whole {
+                self.swap().count_large(order, LargeSwap::Split);
+            }
+        }
+        self.swap().swap_slots(group, Order::ZERO)
+    }
+}

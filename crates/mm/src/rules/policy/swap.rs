@@ -1,0 +1,60 @@
+//! The rules of what goes to swap, and their history (docs/rules/reclaim.md, docs/rules/huge-pages.md).
+
+use super::Mechanism::{Generations, HugePages, Reclaim};
+use super::in_force::{List, Of};
+use super::v;
+use crate::ground::{Since, Version, at};
+
+/// What becomes of pages of zeros that go to swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapZeroRule {
+    /// They are written like others.
+    Written,
+    /// It is noted of their slots, and nothing is written or read.
+    Noted,
+}
+
+/// Counted since as `swpout_zero` and `swpin_zero`, and not as `pswpout` and `pswpin` any more (measured on 6.18).
+const ZERO: &[Since<SwapZeroRule>] =
+    &[Since(v(2, 6), SwapZeroRule::Written, ""), Since(v(6, 12), SwapZeroRule::Noted, "0ca0c24e3211")];
+
+/// Whether large pages go to swap in one piece, where it has as many slots in a row; otherwise they are split first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapLargeRule {
+    /// None does.
+    Split,
+    /// Huge ones that an address space maps in one piece.
+    MappedWhole,
+    /// All of which no part is waiting to be split off.
+    Whole,
+}
+
+/// Read in the facts (6.1, 6.6, 6.12); captured in 6.12 (madvise, deferred-split). Versions: 2 MiB from 4.13, other sizes from 6.10.
+const LARGE: &[Since<SwapLargeRule>] = &[
+    Since(v(2, 6), SwapLargeRule::Split, ""),
+    Since(v(4, 13), SwapLargeRule::MappedWhole, ""),
+    Since(v(6, 10), SwapLargeRule::Whole, ""),
+];
+
+/// The rules of swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is documented at its type")]
+pub struct SwapRules {
+    pub zero: SwapZeroRule,
+    pub large: SwapLargeRule,
+}
+
+impl SwapRules {
+    /// The rules of mainline Linux `version`.
+    pub(super) fn linux(version: Version) -> Self {
+        Self { zero: at(ZERO, version), large: at(LARGE, version) }
+    }
+
+    pub(super) fn visit(&mut self, other: Self, to: &mut List) {
+        let Self { zero, large } = self;
+        let zeros = Of("swap-zero", &[Reclaim, Generations], "whether pages of zeros are written to swap");
+        to.add(zeros, ZERO, zero, other.zero);
+        let whole = Of("swap-large", &[HugePages], "whether large pages go to swap in one piece");
+        to.add(whole, LARGE, large, other.large);
+    }
+}
