@@ -14,6 +14,8 @@ use crate::ground::ids::Order;
 /// Slots of a cluster.
 const CLUSTER: u32 = 512;
 const ORDERS: usize = CLUSTER.ilog2() as usize + 1;
+/// Slots that are known at most, so that all numbers of what lies in whole clusters fit.
+const MOST: u32 = u32::MAX - 2 * CLUSTER;
 
 /// Slots that are free, of as many as swap has.
 #[derive(Debug, Default)]
@@ -52,12 +54,16 @@ impl Slots {
         Some(first)
     }
 
-    /// There may be more slots than before, in a cluster that was begun too.
+    /// There may be more slots than before, in a cluster that was begun too. One that nobody uses is measured when it is begun again.
     fn grow(&mut self, size: u32) {
-        let (was, begun) = (self.size, self.used.len() as u32 * CLUSTER);
-        if size > was {
-            self.size = size;
-            self.loose.extend(was + 1..begun.min(size + 1));
+        let (was, size) = (self.size, size.min(MOST));
+        if size <= was {
+            return;
+        }
+        self.size = size;
+        let begun = self.used.len() as u32;
+        if begun > 0 && !self.unused.contains(&(begun - 1)) {
+            self.loose.extend(was + 1..(begun * CLUSTER).min(size + 1));
         }
     }
 
@@ -149,12 +155,28 @@ mod tests {
         assert_eq!(slots.take(Order::ZERO, size), None);
     }
 
+    #[test]
+    fn what_swap_grows_by_in_a_cluster_that_was_begun_is_given_once() {
+        let mut slots = Slots::default();
+        assert_eq!(slots.take(HUGE, 300), None);
+        let mut all: Vec<u32> = (0..600).filter_map(|_| slots.take(Order::ZERO, 600)).collect();
+        all.sort_unstable();
+        assert_eq!(all, (1..=600).collect::<Vec<u32>>());
+        assert_eq!(Slots::default().take(HUGE, u32::MAX), Some(CLUSTER));
+    }
+
     proptest::proptest! {
         #[test]
-        fn no_slot_is_given_twice_and_none_is_lost(steps in proptest::collection::vec((0..4_u8, 0..64_usize), 1..400)) {
-            let (mut slots, size) = (Slots::default(), 5 * CLUSTER + 77);
+        fn no_slot_is_given_twice_and_none_is_lost(
+            steps in proptest::collection::vec((0..5_u8, 0..64_usize), 1..400),
+        ) {
+            let (mut slots, mut size) = (Slots::default(), CLUSTER + 77);
             let mut held: Vec<Range<u32>> = vec![];
             for (what, which) in steps {
+                if what == 4 {
+                    size = (size + which as u32).min(5 * CLUSTER + 77);
+                    continue;
+                }
                 if what == 3 && !held.is_empty() {
                     let gone = held.swap_remove(which % held.len());
                     gone.for_each(|slot| slots.give_back(slot));
