@@ -219,14 +219,14 @@ fn a_scene_tells_its_batches_of_reclaim() {
         )
     };
     assert_eq!(first, [batch(8), batch(7)]);
-    let json: serde_json::Value = serde_json::from_str(&stdout(&[
-        "conform",
-        "--trace",
-        "--json",
-        &file("scenes/deferred-split.txt.xz"),
-    ]))
-    .unwrap();
-    assert!(json["trace"].as_array().is_some_and(|lines| lines.len() > 50), "{json}");
+    let scene = file("scenes/deferred-split.txt.xz");
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&["conform", "--trace", "--json", &scene])).unwrap();
+    let rows = json["trace"].as_array().unwrap();
+    assert!(rows.len() > 50 && rows[0]["event"] == "mark", "{json}");
+    let csv = stdout(&["conform", "--trace", "--csv", &scene]);
+    assert_eq!(csv.lines().count(), rows.len() + 1);
+    assert!(csv.lines().next().is_some_and(|head| head.contains("scanned")), "{csv}");
     let output = freehold(&["conform", "--trace", &file("linux-6.18-c2-4G.txt")]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no scene"));

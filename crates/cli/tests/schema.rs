@@ -128,6 +128,7 @@ fn what_is_said_of_files_fits() {
                 "--json",
             ],
         ),
+        ("traced", vec!["conform", "--trace", &file("conformance/scenes/deferred-split.txt.xz"), "--json"]),
     ] {
         assert_eq!(misfits(&validator(kind), &parsed(&words)), Vec::<String>::new(), "{words:?}");
     }

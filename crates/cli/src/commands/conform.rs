@@ -26,11 +26,12 @@ pub(crate) fn run(global: &Global, options: &Conform) -> Result<CommandVerdict, 
 
 /// Prints the batches of reclaim of scenes.
 fn trace(global: &Global, options: &Conform) -> Result<CommandVerdict, Failure> {
-    let mut lines = vec![];
+    let mut rows = vec![];
     for path in &options.files {
-        lines.extend(trace_scene(path).map_err(Failure::of)?);
+        rows.extend(trace_scene(path).map_err(Failure::of)?);
     }
-    let json = serde_json::json!({ "trace": lines });
-    show(global, "Batches of reclaim", &json, |_| lines.join("\n"))?;
+    let json = serde_json::json!({ "trace": rows });
+    let lines: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    show(global, "Batches of reclaim", &json, |_| lines.join("\n") + "\n")?;
     Ok(CommandVerdict::Fine)
 }

@@ -15,6 +15,7 @@ pub(crate) fn schema() -> Value {
     let mut all = Map::new();
     add::<Document>(&mut all, "measurements", MEASUREMENTS);
     add::<shapes::Conformed>(&mut all, "conformed", "conform: what was compared with stock kernels");
+    add::<shapes::Traced>(&mut all, "traced", "conform --trace: batches of reclaim of scenes");
     add::<Report>(
         &mut all,
         "settings",
@@ -44,9 +45,10 @@ const ABOUT: &str = "Every output is one object; `schema` is the version. A vers
 const MEASUREMENTS: &str = "try, replay, why, tune, lab run, lab all, validate, compare, bench contention: everything that was measured";
 
 /// What commands print: definitions that an output may be.
-pub(crate) const KINDS: [&str; 16] = [
+pub(crate) const KINDS: [&str; 17] = [
     "measurements",
     "conformed",
+    "traced",
     "inspection",
     "recorded",
     "imported",

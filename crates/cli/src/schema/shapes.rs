@@ -1,6 +1,6 @@
 //! What commands print that list or inspect something, written down as schemas.
 
-use lab::conform::FileOutcome;
+use lab::conform::{FileOutcome, TraceRow};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
@@ -10,6 +10,14 @@ use serde_json::{Value, json};
 pub(super) struct Conformed {
     /// Each capture or trace.
     files: Vec<FileOutcome>,
+}
+
+/// What `conform --trace` prints.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is asked for")]
+pub(super) struct Traced {
+    /// Batches of reclaim and marks of scenes, in order.
+    trace: Vec<TraceRow>,
 }
 
 /// One output.
@@ -35,11 +43,6 @@ pub(super) fn all() -> Vec<Shape> {
             policies(),
         ),
         shape("policy", "policies show: the rules in force, and how sure each mechanism is", policy()),
-        shape(
-            "traced",
-            "conform --trace: batches of reclaim and marks of scenes, a line each",
-            object(&[("trace", list(&text()))]),
-        ),
         shape("experiments", "lab list: the experiments that come along", experiments()),
         shape("metrics", "lab metrics: what an experiment can measure", metrics()),
         shape(

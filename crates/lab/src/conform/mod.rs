@@ -34,6 +34,7 @@ pub use read::sections::FormatError;
 pub use read::slab_cache::SlabCacheInfo;
 pub use read::trace_csv::{Event, EventKind, PageTrace, unpack};
 pub use read::zoneinfo::{PagesetInfo, ZoneInfo};
+pub use scenes::TraceRow;
 
 /// Why a file could not be held against mm: one line that names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,12 +76,12 @@ pub fn conform_file(path: &Path) -> Result<FileOutcome, ConformError> {
     Ok(outcome)
 }
 
-/// Plays a scene, and gives a line for each batch of reclaim, by kswapd or by the program, and for each mark, in order: what Linux tells by
+/// Plays a scene, and gives a row for each batch of reclaim, by kswapd or by the program, and for each mark, in order: what Linux tells by
 /// `vmscan:mm_vmscan_lru_shrink_inactive` and `_active`, in base pages.
 ///
 /// # Errors
 /// If the file cannot be read, is no scene, or is of a kernel without rules.
-pub fn trace_scene(path: &Path) -> Result<Vec<String>, ConformError> {
+pub fn trace_scene(path: &Path) -> Result<Vec<TraceRow>, ConformError> {
     let text = read(path)?;
     if !scenes::is_scene(&text) {
         return Err(error(

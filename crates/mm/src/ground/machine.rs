@@ -124,7 +124,7 @@ pub unsafe trait Machine {
 pub struct Traced {
     /// The tracepoint: `mm_vmscan_lru_shrink_inactive`, `mm_vmscan_lru_shrink_active`.
     pub event: &'static str,
-    /// The list: `inactive_anon`, …
+    /// The list, by its name in vmstat: `nr_inactive_anon`, …
     pub lru: &'static str,
     /// Looked at.
     pub scanned: u32,

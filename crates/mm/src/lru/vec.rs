@@ -264,7 +264,7 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         self.vec(vec).events[event as usize].fetch_add(pages.into(), Relaxed);
     }
 
-    /// `event` happened to the page at `pfn`.
+    /// `event` happened to so many base pages of what the page at `pfn` belongs to.
     pub(crate) fn count_of(self, pfn: Pfn, event: VecEvent, pages: u32) {
         self.count_in(self.vec_of(pfn), event, pages);
     }

@@ -27,6 +27,8 @@ mod trace;
 mod turns;
 mod types;
 
+pub use trace::TraceRow;
+
 use super::outcome::FileOutcome;
 use super::read::sections::{FormatError, Sections};
 use crate::script::program;
@@ -47,28 +49,40 @@ pub(super) fn conform(text: &str) -> Result<FileOutcome, FormatError> {
     conform_within(text, MOST_STEPS)
 }
 
-/// Plays the scene of `text`, and gives a line for each batch of reclaim and for each mark: what Linux tells by its tracepoints.
+/// Plays the scene of `text`, and gives a row for each batch of reclaim and for each mark: what Linux tells by its tracepoints.
 ///
 /// # Errors
 /// The line that cannot be read, or a kernel without rules.
-pub(super) fn trace(text: &str) -> Result<Vec<String>, FormatError> {
-    let sections = Sections::of(text);
-    let program = program::parse(&sections.need("scene")?.lines);
-    let marks = compare::marks(text)?;
-    let machine = machine::Played::new(&sections, &program)?;
-    machine.kswapds.trace.begin();
-    let clock = clock::Clock::new(&sections, compare::times(&marks));
-    Ok(play::play(machine, clock, program, MOST_STEPS)?.trace)
+pub(super) fn trace(text: &str) -> Result<Vec<TraceRow>, FormatError> {
+    let scene = Scene::of(text)?;
+    scene.machine.kswapds.trace.begin();
+    Ok(play::play(scene.machine, scene.clock, scene.program, MOST_STEPS)?.trace)
 }
 
 fn conform_within(text: &str, most_steps: u64) -> Result<FileOutcome, FormatError> {
-    let sections = Sections::of(text);
-    let program = program::parse(&sections.need("scene")?.lines);
-    let marks = compare::marks(text)?;
-    let machine = machine::Played::new(&sections, &program)?;
-    let clock = clock::Clock::new(&sections, compare::times(&marks));
+    let Scene { sections, marks, program, machine, clock } = Scene::of(text)?;
     let seen = play::play(machine, clock, program, most_steps)?;
     Ok(compare::compare(&sections, &marks, &seen))
+}
+
+/// A scene that is ready to be played.
+struct Scene<'a> {
+    sections: Sections<'a>,
+    marks: Vec<compare::Mark<'a>>,
+    program: Vec<program::Line>,
+    machine: machine::Played,
+    clock: clock::Clock,
+}
+
+impl<'a> Scene<'a> {
+    fn of(text: &'a str) -> Result<Self, FormatError> {
+        let sections = Sections::of(text);
+        let program = program::parse(&sections.need("scene")?.lines);
+        let marks = compare::marks(text)?;
+        let machine = machine::Played::new(&sections, &program)?;
+        let clock = clock::Clock::new(&sections, compare::times(&marks));
+        Ok(Self { sections, marks, program, machine, clock })
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ const OWN: u32 = 4;
 /// of fork-cow, divided by what the program does then.
 const OF_LOG: std::ops::Range<u32> = OWN + 1..OWN + 3;
 const OF_DRAWS: std::ops::Range<u32> = OWN + 3..OWN + 4;
-/// What it reads files into and writes them from, 64 KiB that it fills as it begins: 20 pages are its own at the first mark of all captures.
+/// What it reads files into and writes them from, 64 KiB that it fills as it begins: beside what its lines map, 20 private pages are in its group at
+/// the first mark of nearly all captures.
 const BUFFER: std::ops::Range<u32> = OF_DRAWS.end..OF_DRAWS.end + 16;
 /// Where they all are; the one behind the first few is that of its first sleep.
 const OWN_AT: Vpn = Vpn(1 << 10);

@@ -6,6 +6,7 @@ use mm::vm::{PartOf, Residence};
 use mm::{Bare, GroupEvent, GroupId, Mm};
 
 use super::process::Process;
+use super::trace::TraceRow;
 use crate::script::names::{Named, PAGE, Region};
 
 /// By what is counted, by eighths.
@@ -42,7 +43,7 @@ pub(super) struct Marks {
     /// Files that were set and that nothing here stands for.
     pub(super) unplayed: Vec<String>,
     /// Batches of reclaim, if they were asked for.
-    pub(super) trace: Vec<String>,
+    pub(super) trace: Vec<TraceRow>,
 }
 
 /// What is resident of all that `process` has names for.

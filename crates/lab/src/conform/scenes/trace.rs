@@ -1,16 +1,58 @@
-//! Batches of reclaim as a scene is played, a line each, to be held beside a kernel's own trace (`scripts/trace-scene`): where both first
-//! differ says which rule is wrong, which counts at marks do not.
+//! Batches of reclaim as a scene is played, to be held beside a kernel's own trace (`scripts/trace-scene`): where both first differ says
+//! which rule is wrong, which counts at marks do not.
 
 use std::cell::RefCell;
+use std::fmt;
 
 use mm::{Node, Traced};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// The lines, if anybody wants them.
+/// A batch of reclaim, or a mark; pages are base pages.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct TraceRow {
+    /// The mark that it follows, or that it is.
+    pub mark: String,
+    /// Whose work: `kswapd0`, …, or `program`.
+    pub by: String,
+    /// `shrink_inactive`, `shrink_active`, or `mark`.
+    pub event: String,
+    /// The list: `inactive_anon`, …
+    pub list: String,
+    /// Looked at.
+    pub scanned: u32,
+    /// Taken off the list.
+    pub taken: u32,
+    /// Freed, or moved to the inactive list.
+    pub gone: u32,
+    /// That came back active, or stay so.
+    pub active: u32,
+    /// 12 at first, and less as it gets harder.
+    pub priority: u32,
+}
+
+impl fmt::Display for TraceRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mark, by, event, list, scanned, taken, gone, active, priority } = self;
+        if event == MARK {
+            return write!(f, "{MARK} {mark}");
+        }
+        write!(
+            f,
+            "{by} {event} {list} scanned={scanned} taken={taken} gone={gone} active={active} priority={priority}"
+        )
+    }
+}
+
+const MARK: &str = "mark";
+const PROGRAM: &str = "program";
+
+/// The rows, if anybody wants them.
 #[derive(Debug, Default)]
-pub(super) struct Trace(RefCell<Option<Vec<String>>>);
+pub(super) struct Trace(RefCell<Option<Vec<TraceRow>>>);
 
 impl Trace {
-    /// From now on lines are kept.
+    /// From now on rows are kept.
     pub(super) fn begin(&self) {
         *self.0.borrow_mut() = Some(vec![]);
     }
@@ -18,26 +60,38 @@ impl Trace {
     /// A batch, by the kswapd of a node or by a program.
     pub(super) fn hear(&self, kswapd: Option<Node>, what: Traced) {
         let Traced { event, lru, scanned, taken, gone, active, priority } = what;
-        self.push(|| {
-            let who = kswapd.map_or("program".into(), |node| format!("kswapd{}", node.0));
-            let (event, lru) = (event.trim_start_matches("mm_vmscan_lru_"), lru.trim_start_matches("nr_"));
-            format!("{who} {event} {lru} scanned={scanned} taken={taken} gone={gone} active={active} priority={priority}")
+        self.push(|before| TraceRow {
+            mark: before.map(|row| row.mark.clone()).unwrap_or_default(),
+            by: kswapd.map_or(PROGRAM.into(), |node| format!("kswapd{}", node.0)),
+            event: event.trim_start_matches("mm_vmscan_lru_").into(),
+            list: lru.trim_start_matches("nr_").into(),
+            scanned,
+            taken,
+            gone,
+            active,
+            priority,
         });
     }
 
     /// The program said a mark.
     pub(super) fn mark(&self, label: &str) {
-        self.push(|| format!("mark {label}"));
+        self.push(|_| TraceRow {
+            mark: label.into(),
+            by: PROGRAM.into(),
+            event: MARK.into(),
+            ..TraceRow::default()
+        });
     }
 
-    /// All lines since it began.
-    pub(super) fn take(&self) -> Vec<String> {
+    /// All rows since it began.
+    pub(super) fn take(&self) -> Vec<TraceRow> {
         self.0.take().unwrap_or_default()
     }
 
-    fn push(&self, line: impl FnOnce() -> String) {
-        if let Some(lines) = self.0.borrow_mut().as_mut() {
-            lines.push(line());
+    fn push(&self, row: impl FnOnce(Option<&TraceRow>) -> TraceRow) {
+        if let Some(rows) = self.0.borrow_mut().as_mut() {
+            let row = row(rows.last());
+            rows.push(row);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use super::super::pages::Outcome;
 use super::{GenReclaimDoor, ReclaimGround, Scan};
 use crate::ground::{Machine, Pfn, Traced};
 use crate::lru::page::PageFlag;
@@ -19,12 +18,13 @@ enum Again {
     No,
 }
 
-/// Pages that could not go.
+/// What became of pages that were to go, in base pages but for those that stay.
 #[derive(Debug, Default)]
-struct Kept {
-    pages: Vec<Pfn>,
-    /// Base pages of those that became active.
-    active: u32,
+struct Evicted {
+    kept: Vec<Pfn>,
+    /// Of these, those that became active.
+    activated: u32,
+    freed: u32,
 }
 
 impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
@@ -49,21 +49,20 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         if scanned.of_files > 0 && scanned.dirty == scanned.of_files {
             self.files().wake_flusher();
         }
-        let freed_before = scan.reclaimed;
-        let kept = self.evict(vec, kind, &scanned.pages, scan);
+        let evicted = self.evict(vec, kind, &scanned.pages, scan);
         self.machine().traced(Traced {
             event: "mm_vmscan_lru_shrink_inactive",
             lru: kind.list(false).name(),
             scanned: scanned.looked,
             taken: scanned.taken,
-            gone: scan.reclaimed - freed_before,
-            active: kept.active,
+            gone: evicted.freed,
+            active: evicted.activated,
             priority: scan.priority,
         });
-        let kept = self.settle_kept(vec, kept.pages, Again::Once);
+        let kept = self.settle_kept(vec, evicted.kept, Again::Once);
         if !kept.is_empty() {
-            let kept = self.evict(vec, kind, &kept, scan);
-            self.settle_kept(vec, kept.pages, Again::No);
+            let again = self.evict(vec, kind, &kept, scan);
+            self.settle_kept(vec, again.kept, Again::No);
         }
         looked
     }
@@ -83,36 +82,36 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         (other, take(self.generations().choice_of(vec, other)))
     }
 
-    /// Frees those of `pages` that can go; gives the others.
-    fn evict(self, vec: VecId, kind: Kind, pages: &[Pfn], scan: &mut Scan) -> Kept {
-        let (mut kept, mut freed, mut parts) = (Kept::default(), 0, Vec::new());
+    /// Frees those of `pages` that can go, and then those parts of them that were split for it.
+    fn evict(self, vec: VecId, kind: Kind, pages: &[Pfn], scan: &mut Scan) -> Evicted {
+        scan.scanned += pages.iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum::<u32>();
+        let mut evicted = Evicted::default();
+        let mut parts = Vec::new();
         for chunk in pages.chunks(SWAP_CLUSTER_MAX) {
-            scan.scanned += chunk.iter().map(|&pfn| self.pages().order_of(pfn).pages()).sum::<u32>();
-            let mut outcome = self.reclaim().shrink_pages(&Cluster::of(chunk), scan);
-            self.keep(vec, &outcome, &mut kept);
-            freed += outcome.freed;
-            parts.extend(self.swapping().take_parts(&mut outcome));
+            parts.extend(self.evict_chunk(vec, chunk, scan, &mut evicted));
         }
         for chunk in parts.chunks(SWAP_CLUSTER_MAX) {
-            let outcome = self.reclaim().shrink_pages(&Cluster::of(chunk), scan);
-            self.keep(vec, &outcome, &mut kept);
-            freed += outcome.freed;
+            self.evict_chunk(vec, chunk, scan, &mut evicted);
         }
-        scan.reclaimed += freed;
-        self.lru().count_in(vec, VecEvent::StealFile.of_kind(kind.list(false)), freed);
-        kept
+        scan.reclaimed += evicted.freed;
+        self.lru().count_in(vec, VecEvent::StealFile.of_kind(kind.list(false)), evicted.freed);
+        evicted
     }
 
-    /// What was not freed of a cluster.
-    fn keep(self, vec: VecId, outcome: &Outcome, kept: &mut Kept) {
+    /// The same of so many as a cluster has; gives parts of those that were split.
+    fn evict_chunk(self, vec: VecId, chunk: &[Pfn], scan: &Scan, evicted: &mut Evicted) -> Vec<Pfn> {
+        let mut outcome = self.reclaim().shrink_pages(&Cluster::of(chunk), scan);
         for &pfn in outcome.active.pages() {
+            let pages = self.pages().order_of(pfn).pages();
             self.lru().page(pfn).set(PageFlag::Active);
             self.lru().count(pfn, ReclaimEvent::Activate);
-            self.lru().count_in(vec, VecEvent::Activate, self.pages().order_of(pfn).pages());
-            kept.active += self.pages().order_of(pfn).pages();
+            self.lru().count_in(vec, VecEvent::Activate, pages);
+            evicted.activated += pages;
         }
-        kept.pages.extend_from_slice(outcome.active.pages());
-        kept.pages.extend_from_slice(outcome.inactive.pages());
+        evicted.kept.extend_from_slice(outcome.active.pages());
+        evicted.kept.extend_from_slice(outcome.inactive.pages());
+        evicted.freed += outcome.freed;
+        self.swapping().take_parts(&mut outcome)
     }
 
     /// Pages that were not freed come back to a generation, but for those that are to be tried again, which are given.

@@ -58,8 +58,8 @@ pub enum GenAroundRule {
     Others,
 }
 
-/// The first read in 6.1 and 6.6; traces of 6.12.107 show none (madvise, anon-loop-mglru: of no page that was in use once it is said that it becomes
-/// active). The commit is from memory: mainline has it since 6.13, and 6.12 from its first weeks on.
+/// As posted in October 2024 (Yu Zhao, "use {ptep,pmdp}_clear_young_notify()", for stable kernels too): the page's own bit is cleared before others
+/// are looked at. Traces of 6.12.107 say so (madvise, anon-loop-mglru: no page that was in use once becomes active). The commit's name is from memory.
 const AROUND: &[Since<GenAroundRule>] =
     &[Since(v(6, 1), GenAroundRule::WithItself, ""), Since(v(6, 12), GenAroundRule::Others, "1d4832becdc2")];
 
