@@ -66,6 +66,13 @@ pub enum Doing {
     Signals(SignalId),
 }
 
+impl Doing {
+    /// Whether it is to wait, and nothing else.
+    pub const fn waits(self) -> bool {
+        matches!(self, Self::Sleeps(_) | Self::Awaits(_))
+    }
+}
+
 /// Pages of an address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageRange {

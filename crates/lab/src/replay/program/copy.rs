@@ -107,7 +107,8 @@ impl Copy {
         let hints = self.play.balance.as_ref().map(|balance| balance.begin(&space)).unwrap_or_default();
         let stage = &self.play.stage;
         stage.has_space(&space);
-        let uses = stage.is_short_of_memory().then(|| Uses::new(Uses::random(space.id())));
+        let uses =
+            stage.is_short_of_memory().then(|| Uses::new(&self.play.program, Uses::random(space.id())));
         Process::new(space, huge, memory, (hints, uses))
     }
 

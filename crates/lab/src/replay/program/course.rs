@@ -5,16 +5,22 @@
 //! after those before and after it, is **assumed** to have come back all the time in between, each time that the longest of these delays had
 //! passed. A page that was new in the period comes back in twice the delay that it has after the next clearing: on average a clearing falls into
 //! the middle between two uses. Pages that were gone over in order, many side by side, are not taken to come back before that is seen.
+//! Where nothing is known of the time before and after, as of a child that lives for one period, how fast new pages come says how often others come back
+//! ([`come_back_at_random`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::uses::minus_ln;
 use crate::program::UsedPeriod;
+use crate::stage::Random;
 
 /// No page is used more often than once in so much own time, ns: it stays where it is anyway.
 const EVERY_NS_MIN: u64 = 8_000_000;
 /// So many pages side by side that were used since one look were gone over in order.
 const IN_ORDER_PAGES: u32 = 32;
+/// Fewer pages do not say how fast new ones come.
+const FEW_PAGES: usize = 64;
 
 /// A use of a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -60,8 +66,12 @@ impl Course {
         if now.looks.is_empty() || now.own_ns == 0 {
             return None;
         }
+        let is_alone = [before, next].into_iter().flatten().all(|other| other.looks.is_empty());
         let [before, delays] = [before, next].map(delays);
         let mut uses = first_uses(now);
+        if is_alone {
+            come_back_at_random(&mut uses, now.own_ns);
+        }
         for number in 0..uses.len() {
             let first = uses[number];
             let others = [before.get(&first.page), delays.get(&first.page)];
@@ -124,6 +134,30 @@ fn interval(first: Use, others: [Option<&Option<u64>>; 2]) -> Option<u64> {
     }
     let delays = others.into_iter().flatten();
     delays.copied().try_fold(first.at_ns.max(EVERY_NS_MIN), |most, delay| Some(most.max(delay?)))
+}
+
+/// Adds further uses of pages that nothing is known of but a period of `own_ns` in which `uses` were their first ones: they are **assumed** to be used at
+/// random, each as often as any other. Then fewer and fewer come for the first time, as many in the second half of the period as in the first times
+/// `exp(-n/2)`, if each is used `n` times in all of it. What is gone over once comes as fast in both, and so does not come back. The times
+/// are drawn by the pages' numbers.
+fn come_back_at_random(uses: &mut Vec<Use>, own_ns: u64) {
+    let firsts: Vec<Use> = uses.iter().copied().filter(|first| !first.is_in_order).collect();
+    let late = firsts.iter().filter(|first| first.at_ns >= own_ns / 2).count();
+    let early = firsts.len() - late;
+    if early < FEW_PAGES || late >= early {
+        return;
+    }
+    let times = 2.0 * minus_ln(late.max(1) as f64 / early as f64);
+    let every_ns = own_ns as f64 / times;
+    for first in firsts {
+        let mut random = Random::of(first.page.into());
+        let mut wait = || every_ns * minus_ln((random.below(1 << 32) + 1) as f64 / (1_u64 << 32) as f64);
+        let mut at_ns = first.at_ns + (wait() as u64).max(EVERY_NS_MIN);
+        while at_ns < own_ns {
+            uses.push(Use { at_ns, ..first });
+            at_ns += (wait() as u64).max(EVERY_NS_MIN);
+        }
+    }
 }
 
 /// How long after a period's beginning each page was used first, ns; `None` of those that were gone over in order.
@@ -228,6 +262,29 @@ mod tests {
         let now = period(&[(20, &[(0, 1)]), (100, &[(100, 40)]), (400, &[])]);
         let mut course = course(Some(&now), &now, Some(&now));
         assert_eq!(uses_of(&mut course, 120, None).len(), 1);
+    }
+
+    /// Pages of which as many come in each part of a period, and pages of which fewer and fewer come.
+    #[test]
+    fn pages_of_a_single_period_come_back_as_fast_as_fewer_new_ones_come() {
+        let apart = |first: u32, count: u32| (0..count).map(move |page| (first + 2 * page, 1));
+        let [a, b, c] =
+            [(0, 400), (1000, 400), (2000, 54)].map(|(first, count)| apart(first, count).collect::<Vec<_>>());
+        let again = |second: &[(u32, u32)], next: Option<&UsedPeriod>| {
+            let now = period(&[(1000, &a), (2000, second)]);
+            let mut due = vec![];
+            course(None, &now, next).add_due(u64::MAX, |_| None, &mut due);
+            due.len() - 400 - second.len()
+        };
+        assert_eq!(again(&b, None), 0);
+        // 54 after 400: each is used 2 ln(400 / 54) = 4 times in the period, and on average for half of it more than 400 of them are known.
+        let often = again(&c, None);
+        assert!(
+            (1050..1300).contains(&often),
+            "400 pages for three quarters of the time, 54 for a quarter: 1255; {often}"
+        );
+        let other = period(&[(100, &[])]);
+        assert_eq!(again(&c, Some(&other)), 0, "what was not used in the next period");
     }
 
     #[test]

@@ -138,10 +138,14 @@ fn one_of_two_recordings_can_be_limited_alone() {
 /// What looks by page have found is what comes back: the pages that went first, or none.
 #[test]
 fn pages_are_missed_if_a_look_has_found_them_used() {
-    let run_with = |used: &[PageRange]| {
+    let run_with = |used: &[PageRange], of_both: bool| {
         let mut seen = Program::clone(&program("one"));
         let computing = seen.tasks[0].steps.len() as u32 - 51;
         seen.tasks[0].walked = vec![WalkedFrom { step: 0, look: 0 }, WalkedFrom { step: computing, look: 1 }];
+        if of_both {
+            // The other waits all the time, and has nothing but that to do while both looks go by.
+            seen.tasks[1].walked = [0, 1].map(|look| WalkedFrom { step: 0, look }).to_vec();
+        }
         seen.walked = vec![Walked::default(); 2];
         seen.looked_at = vec![vec![]; 2];
         let look = |until_ns, pages| UsedLook { until_ns, pages };
@@ -153,10 +157,16 @@ fn pages_are_missed_if_a_look_has_found_them_used() {
             [(Knob::TransparentHugepage, 0), (Knob::MemoryMax, 4 * MIB), (Knob::ZramDisksize, 64 * MIB)];
         run_of(&Source::Program(Arc::new(seen)), &Variant::from(limits.to_vec()))
     };
-    let first = run_with(&[PageRange { start: Vpn(HEAP), pages: 100 }]);
+    let the_first = [PageRange { start: Vpn(HEAP), pages: 100 }];
+    let first = run_with(&the_first, false);
     assert!((90..=110).contains(&first.counter("pswpin")), "{}", first.counter("pswpin"));
     assert!(first.notes.iter().any(|note| note.starts_with("when each page is used again was seen")));
-    assert_eq!(run_with(&[]).counter("pswpin"), 0);
+    assert_eq!(run_with(&[], false).counter("pswpin"), 0);
+    assert_eq!(
+        run_with(&the_first, true).counter("pswpin"),
+        first.counter("pswpin"),
+        "who waits is not ahead of its process"
+    );
 }
 
 #[test]

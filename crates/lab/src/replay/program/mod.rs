@@ -11,6 +11,7 @@
 //!
 //! `balance` is NUMA balancing of their pages. `before` brings about what was there when the recording began, outside of time.
 
+mod ahead;
 mod balance;
 mod before;
 mod copy;

@@ -7,7 +7,6 @@ use mm::{Machine, Nanos, Order, Request};
 
 use super::balance::{At, TaskClock};
 use super::copy::Copy;
-use super::course::Periods;
 use super::process::{self, Outcome, Process};
 use super::sharing::Sharing;
 use super::uses::Uses;
@@ -32,6 +31,8 @@ pub(super) struct Player {
     process: Rc<Process>,
     jitter: Random,
     clock: TaskClock,
+    /// Whether a look is followed yet.
+    follows: bool,
     /// The next of the task's [`crate::program::TaskProgram::walked`].
     looks: usize,
     /// Walks' time that is not a whole nanosecond yet.
@@ -55,7 +56,7 @@ impl Player {
     pub(super) fn new(copy: Rc<Copy>, task: TaskRef, process: Rc<Process>, jitter: Random) -> Self {
         let clock = copy.play.balance.as_ref().map(|balance| balance.clock(task.0)).unwrap_or_default();
         let walks = Walks::default();
-        Self { copy, task, process, jitter, clock, looks: 0, owed_ns: 0.0, walks }
+        Self { copy, task, process, jitter, clock, follows: false, looks: 0, owed_ns: 0.0, walks }
     }
 
     /// The body of the task.
@@ -77,7 +78,10 @@ impl Player {
             while let Some((_, cpu)) = moves.next_if(|(from, _)| *from as usize <= number) {
                 self.copy.stage().machine().restrict_to(Rc::new([*cpu]));
             }
-            self.look(task, number as u32);
+            // What was found while it waited is so from when it goes on: others have come there by then.
+            if step.own_ns > 0 || !step.doing.waits() {
+                self.look(task, number as u32);
+            }
             let look = task.walked.get(self.looks).map(|from| program.walked[from.look as usize]);
             self.compute(step.own_ns, look);
             match step.doing {
@@ -106,7 +110,8 @@ impl Player {
     /// Step `number` begins. What a look found holds from the look before to it.
     #[inline]
     fn look(&mut self, task: &TaskProgram, number: u32) {
-        let mut is_new = task.walked.first().is_some_and(|first| first.step == number);
+        let mut is_new = !self.follows && task.walked.first().is_some_and(|first| first.step <= number);
+        self.follows |= is_new;
         while task.walked.get(self.looks + 1).is_some_and(|next| next.step <= number) {
             self.looks += 1;
             is_new = true;
@@ -136,15 +141,7 @@ impl Player {
         if let Some(uses) = self.process.uses() {
             let mut uses = uses.borrow_mut();
             uses.follow(self.found(task, self.looks), before);
-            let period = |number: usize| {
-                let look = task.walked.get(number)?.look;
-                Some((look, self.copy.play.program.used.get(look as usize)?))
-            };
-            if let Some((look, now)) = period(self.looks) {
-                let other = |number: Option<usize>| number.and_then(period).map(|(_, other)| other);
-                let [before, next] = [self.looks.checked_sub(1), Some(self.looks + 1)].map(other);
-                uses.follow_pages(look, Periods { before, now, next });
-            }
+            uses.follow_pages(task.walked.iter().skip(self.looks).map(|from| from.look));
         }
     }
 

@@ -13,12 +13,14 @@
 //! there cost nothing more: they are in the recorded time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mm::vm::{FaultError, Faulted, Residence, SpaceId, Touch, Vpn};
 
+use super::ahead::Ahead;
 use super::course::{Course, Periods};
 use super::process::Process;
-use crate::program::LookedAt;
+use crate::program::{LookedAt, Program};
 use crate::stage::{Random, Stage};
 
 /// The power where nobody looked.
@@ -193,8 +195,9 @@ pub(super) struct Uses {
     /// CPU time that the process has had, ns.
     age_ns: u64,
     random: Random,
-    /// The look that it follows.
-    look: Option<u32>,
+    program: Arc<Program>,
+    /// The looks that have told pages apart.
+    ahead: Ahead,
     /// Which pages it uses, where that is known.
     course: Option<Course>,
     /// Pages that it should have used by now.
@@ -205,9 +208,17 @@ pub(super) struct Uses {
 pub(super) type Missed = Result<Faulted, FaultError>;
 
 impl Uses {
-    pub(super) fn new(random: Random) -> Self {
-        let areas = vec![Area::new((0, u32::MAX), 0)];
-        Self { areas, known: BTreeMap::new(), age_ns: 0, random, look: None, course: None, late: vec![] }
+    pub(super) fn new(program: &Arc<Program>, random: Random) -> Self {
+        Self {
+            areas: vec![Area::new((0, u32::MAX), 0)],
+            known: BTreeMap::new(),
+            age_ns: 0,
+            random,
+            program: Arc::clone(program),
+            ahead: Ahead::default(),
+            course: None,
+            late: vec![],
+        }
     }
 
     /// Its random numbers. The machine's own would be others' with a limit than without one.
@@ -217,7 +228,7 @@ impl Uses {
 
     /// A child's: it goes on with what its parent used.
     pub(super) fn child(&self, random: Random) -> Self {
-        Self { random, look: None, course: None, late: vec![], ..self.clone() }
+        Self { random, ahead: Ahead::default(), course: None, late: vec![], ..self.clone() }
     }
 
     fn area_of(&mut self, page: u32) -> &mut Area {
@@ -244,17 +255,24 @@ impl Uses {
         }
     }
 
-    /// From now on pages are used as the look numbered `look` will find it, if that told pages apart. Each task of the process says so when
-    /// it gets there, and the first decides.
-    pub(super) fn follow_pages(&mut self, look: u32, periods: Periods<'_>) {
-        if self.look.is_some_and(|current| current >= look) {
-            return;
+    /// A task of the process knows of these looks. Pages are used as they have found it, one look after the other, if they told pages apart.
+    pub(super) fn follow_pages(&mut self, looks: impl Iterator<Item = u32>) {
+        self.ahead.learn(looks);
+        self.begin_looks();
+    }
+
+    /// Begins the looks whose time it is. What should have been used before is due now.
+    fn begin_looks(&mut self) {
+        let Self { program, ahead, age_ns, .. } = self;
+        let period = |look: u32| program.used.get(look as usize);
+        while let Some(begins) = ahead.next(*age_ns, |look| period(look).map_or(0, |period| period.own_ns)) {
+            if let Some(mut course) = self.course.take() {
+                course.add_due(u64::MAX, |page| self.known.get(&page).copied(), &mut self.late);
+            }
+            let [before, next] = [begins.before, begins.next].map(|look| look.and_then(period));
+            self.course =
+                period(begins.now).and_then(|now| Course::of(Periods { before, now, next }, begins.at_ns));
         }
-        self.look = Some(look);
-        if let Some(mut course) = self.course.take() {
-            course.add_due(u64::MAX, |page| self.known.get(&page).copied(), &mut self.late);
-        }
-        self.course = Course::of(periods, self.age_ns);
     }
 
     /// From now on pages are used as the next look will find it, by mapping; `before` is what the one now finds.
@@ -300,6 +318,7 @@ impl Uses {
     /// Pages that `own_ns` of the process's time use.
     fn due(&mut self, own_ns: u64) -> Vec<u32> {
         self.age_ns += own_ns;
+        self.begin_looks();
         let mut due = std::mem::take(&mut self.late);
         if let Some(course) = &mut self.course {
             course.add_due(self.age_ns, |page| self.known.get(&page).copied(), &mut due);
@@ -360,7 +379,7 @@ fn again(found: &LookedAt, came: u64) -> Option<Point> {
 const FEW_PAGES: u64 = 16;
 
 /// `-ln(part)` for 0 < `part` <= 1 by additions, multiplications and roots alone: the same to the bit on every machine.
-fn minus_ln(part: f64) -> f64 {
+pub(super) fn minus_ln(part: f64) -> f64 {
     // Roots halve the logarithm; near 1 the series is quick.
     let (mut root, mut doubled) = (part.max(1e-12), 1.0);
     while root < 0.5 {
@@ -426,7 +445,7 @@ mod tests {
     }
 
     fn ripe() -> Uses {
-        let mut uses = Uses::new(Random::of(1));
+        let mut uses = Uses::new(&Arc::default(), Random::of(1));
         uses.touched(Vpn(0), 1000);
         uses.age_ns = 1_000_000_000;
         uses.areas[0].first_touches = 0.0;
@@ -495,7 +514,7 @@ mod tests {
 
     #[test]
     fn a_moment_means_more_as_its_mapping_grows_older() {
-        let mut uses = Uses::new(Random::of(1));
+        let mut uses = Uses::new(&Arc::default(), Random::of(1));
         // A hundredth of the pages in a ms, of a mapping that nobody has touched yet.
         uses.follow(&[found(10, 1_000_000)], &[]);
         uses.touched(Vpn(0), 1000);
@@ -548,7 +567,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_used_no_more() {
-        let mut uses = Uses::new(Random::of(1));
+        let mut uses = Uses::new(&Arc::default(), Random::of(1));
         uses.touched(Vpn(7), 2);
         uses.forget(7);
         assert_eq!((&uses.areas[0].pages[..], uses.child(Random::of(2)).known.len()), (&[8][..], 1));
