@@ -13,7 +13,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use host::fault_loop::Memory;
 
 pub(crate) use apply::Apply;
-pub(crate) use record::{Heat, Inspect, Record, Switch};
+pub(crate) use record::{Accesses, Heat, Inspect, Record};
 pub(crate) use reference::{Completions, Man};
 pub(crate) use tune::Tune;
 pub(crate) use why::Why;

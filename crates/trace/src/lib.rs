@@ -21,7 +21,8 @@ mod stream;
 pub mod tracefs;
 
 pub use capture::{
-    Group, Progress, RecordOptions, Status, Summary, Target, Via, event_cost, record, stop_on_signals,
+    Group, Looking, Progress, RecordOptions, Status, Summary, Target, Via, event_cost, record,
+    stop_on_signals,
 };
 pub use error::{ReadError, RecordError};
 pub use event::{

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use trace::Looking;
 
 #[derive(Debug, Args)]
 pub(crate) struct Record {
@@ -39,9 +40,10 @@ pub(crate) struct Record {
     #[arg(long)]
     pub(crate) keep_huge_pages: bool,
     /// Look from time to time which pages are accessed again and how many are all zeros, for about 2 % of the time and 20 ms
-    /// more: by default of a command, not of what runs already, where it holds up faults and mmap for some ms a GiB
+    /// more: by default of a command, not of what runs already, where it holds up faults and mmap for some ms a GiB; `often`, for up
+    /// to 10 % and 300 ms, is for what is to be replayed with little memory
     #[arg(long, value_name = "WHETHER")]
-    pub(crate) accesses: Option<Switch>,
+    pub(crate) accesses: Option<Accesses>,
     /// What recording may cost the tasks, as a share of their CPU time, such as 2%: page events are sampled where it costs more
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(crate) budget: Option<f64>,
@@ -53,13 +55,25 @@ pub(crate) struct Record {
     pub(crate) command: Vec<OsString>,
 }
 
-/// On or off.
+/// How often pages are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Switch {
-    /// Do it.
+pub(crate) enum Accesses {
+    /// From time to time.
     On,
+    /// Five times as much, and more at first.
+    Often,
     /// Leave it out.
     Off,
+}
+
+impl Accesses {
+    pub(crate) const fn looking(self) -> Looking {
+        match self {
+            Self::On => Looking::Seldom,
+            Self::Often => Looking::Often,
+            Self::Off => Looking::Never,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

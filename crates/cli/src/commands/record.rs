@@ -9,7 +9,7 @@ use lab::measurements::SCHEMA_VERSION;
 use report::units::plural;
 use trace::{Group, RecordError, RecordOptions, Summary, Target};
 
-use crate::args::{Global, Record, Switch};
+use crate::args::{Accesses, Global, Record};
 use crate::common::{CommandVerdict, Failure, note};
 use crate::output::{Channel, Destination, say};
 use crate::progress::Bar;
@@ -103,7 +103,7 @@ fn record_options(options: Record) -> Result<RecordOptions, Failure> {
     record.length = options.length;
     record.budget = options.budget;
     record.keep_huge_pages = options.keep_huge_pages;
-    record.accessed = options.accesses.map(|switch| switch == Switch::On);
+    record.accessed = options.accesses.map(Accesses::looking);
     Ok(record)
 }
 

@@ -19,7 +19,7 @@ use lab::validate::program::{Prediction, UnderSetting, compare, order};
 use mm::Knob;
 use mm::knobs::StandsFor;
 use sim::Profile;
-use trace::{Reader, RecordOptions, Target};
+use trace::{Looking, Reader, RecordOptions, Target};
 
 use super::validate::{profile, with_largest_ring};
 use crate::args::{Global, Validate};
@@ -248,6 +248,8 @@ impl Work<'_> {
     fn record(&mut self, recording: &Path) -> Result<(), Failure> {
         let mut options = RecordOptions::new(recording.to_owned(), Target::Command(self.words.words.clone()));
         options.stop = Arc::clone(&self.stop);
+        // What a limit takes is missed only where it is used again.
+        options.accessed = self.limits.iter().any(|limits| !limits.is_empty()).then_some(Looking::Often);
         let summary = with_largest_ring(&mut options)?;
         if summary.interrupted || self.stop.load(Ordering::Acquire) {
             return Err(stopped());

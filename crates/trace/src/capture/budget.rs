@@ -6,7 +6,7 @@
 //! each of them. What is not recorded of page events is counted by the programs in the kernel.
 
 use super::calibrate;
-use super::options::RecordOptions;
+use super::options::{Looking, RecordOptions};
 use super::source::Source;
 use crate::error::RecordError;
 use crate::meta::{RecordingCost, Sampled, SamplingStep};
@@ -85,7 +85,8 @@ impl Budget {
         };
         let recorded_ns = cost.ns_per_event;
         let counted_ns = calibrate::counted_ns(events, recorded_ns)?.unwrap_or(0.0);
-        let accesses = if options.looks_at_accesses() { Accesses::AreLookedAt } else { Accesses::AreNot };
+        let is_looked = options.looking() != Looking::Never;
+        let accesses = if is_looked { Accesses::AreLookedAt } else { Accesses::AreNot };
         Ok(Some(Self::new(share, EventCosts { recorded_ns, counted_ns }, accesses)))
     }
 

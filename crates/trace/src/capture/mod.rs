@@ -27,6 +27,6 @@ mod surroundings;
 pub mod zoneinfo;
 
 pub use crate::event::Group;
-pub use options::{Progress, RecordOptions, Status, Summary, Target};
+pub use options::{Looking, Progress, RecordOptions, Status, Summary, Target};
 pub use session::{event_cost, record, stop_on_signals};
 pub use source::Via;

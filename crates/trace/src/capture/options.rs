@@ -13,6 +13,18 @@ use super::source::Via;
 use crate::error::RecordError;
 use crate::meta::{AccessedCost, Keep, RecordingCost, Sampled};
 
+/// How often accessed bits are looked at, and cleared for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Looking {
+    /// Not at all.
+    Never,
+    /// For about 2 % of the time, and 20 ms beyond that.
+    Seldom,
+    /// For up to a tenth of the time, and 300 ms beyond that: of a program that fills memory and goes over it again within a second, little else is
+    /// seen.
+    Often,
+}
+
 /// What to record and how.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
@@ -34,9 +46,9 @@ pub struct RecordOptions {
     /// Whether a command keeps the machine's setting of transparent huge pages. Otherwise it has none, so that each first
     /// touch of a page has its fault.
     pub keep_huge_pages: bool,
-    /// Whether it is looked at which pages are accessed after the first touch; `None` for what fits the target: yes for a
-    /// command, which is there to be recorded, no for what runs already, whose address space would be locked for it.
-    pub accessed: Option<bool>,
+    /// How often it is looked at which pages are accessed after the first touch; `None` for what fits the target: seldom for a
+    /// command, which is there to be recorded, never for what runs already, whose address space would be locked for it.
+    pub accessed: Option<Looking>,
     /// What recording may cost the tasks, as a share of their own CPU time; what is too much is sampled. `None`: whatever it costs.
     pub budget: Option<f64>,
     /// Ends the recording after this time; a command that still runs is asked to end.
@@ -114,10 +126,13 @@ impl RecordOptions {
         }
     }
 
-    /// Whose accessed bits are looked at: of everybody's, nobody's.
-    pub(super) fn looks_at_accesses(&self) -> bool {
-        let by_default = matches!(self.target, Target::Command(_));
-        self.groups.contains(&Group::Space) && self.accessed.unwrap_or(by_default)
+    /// How often accessed bits are looked at: never where no mappings are recorded.
+    pub(super) fn looking(&self) -> Looking {
+        if !self.groups.contains(&Group::Space) {
+            return Looking::Never;
+        }
+        let is_command = matches!(self.target, Target::Command(_));
+        self.accessed.unwrap_or(if is_command { Looking::Seldom } else { Looking::Never })
     }
 
     pub(super) fn keep(&self) -> Keep {

@@ -20,7 +20,7 @@ use super::bpf::{Belongs, CountedPages, Watched};
 use super::budget::Budget;
 use super::child::{Ended, HugePages, WaitingChild, exit_code, terminate, try_wait};
 use super::drain::{DrainedRound, Drainer};
-use super::options::{Progress, RecordOptions, Status, Summary, Target};
+use super::options::{Looking, Progress, RecordOptions, Status, Summary, Target};
 use super::output::Output;
 use super::perf::{Events, Wanted};
 use super::procs::Workload;
@@ -256,13 +256,13 @@ fn cgroup_folder(target: &Target) -> Result<Option<PathBuf>, RecordError> {
 /// Who looks at accessed bits of the command that is `root`, or of whom the options name.
 fn sampler(options: &RecordOptions, root: Option<u32>) -> Result<Option<AccessSampler>, RecordError> {
     let whose = match (&options.target, root) {
-        _ if !options.looks_at_accesses() => return Ok(None),
+        _ if options.looking() == Looking::Never => return Ok(None),
         (Target::Process(pid), _) => Whose::Tree(*pid),
         (Target::Cgroup(name), _) => Whose::Cgroup(cgroup::find(name)?),
         (_, Some(root)) => Whose::Tree(root),
         (_, None) => return Ok(None),
     };
-    let started = AccessSampler::start(whose);
+    let started = AccessSampler::start(whose, options.looking());
     started.map(Some).map_err(|error| RecordError::System { what: "starting a thread", error })
 }
 

@@ -17,6 +17,7 @@ use super::busy::{Busy, Processes, UsedAt, own_ns};
 use super::{SHARE, Whose};
 use crate::capture::bpf::{Bits, PageTables, UNIT_BYTES, Unit};
 use crate::capture::contents::Reading;
+use crate::capture::options::Looking;
 use crate::heat::bits::{AccessedBits, Translations};
 use crate::heat::{Mapping, parse};
 use crate::meta::AccessedCost;
@@ -26,8 +27,8 @@ use crate::stream::accessed::{AccessedRound, Cleared, Found, FoundByMapping, Fou
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 /// The part of the time that looks alone may cost, which none of the programs pays: one in so many.
 const LOOKS_SHARE: u32 = SHARE;
-/// So much clearing may cost at any time, beyond its share: a program that runs for a second is seen more than once.
-const ALLOWANCE: Duration = Duration::from_millis(20);
+const SELDOM: Allowed = Allowed { share: SHARE, beyond: Duration::from_millis(20) };
+const OFTEN: Allowed = Allowed { share: 10, beyond: Duration::from_millis(300) };
 /// The least time from clearing to clearing, and that before the first.
 const CLEARED_MIN: Duration = Duration::from_millis(50);
 /// A look that has found such a part of the resident pages tells how often they are used.
@@ -41,7 +42,7 @@ const KIB_A_PAGE: u64 = PAGE / 1024;
 /// Looks until it is `stopped`.
 pub(super) fn look(
     tables: PageTables,
-    whose: Whose,
+    (whose, looking): (Whose, Looking),
     stopped: &Receiver<()>,
     rounds: Sender<AccessedRound>,
 ) -> AccessedCost {
@@ -54,7 +55,7 @@ pub(super) fn look(
         reading_cost: Duration::ZERO,
         cost: AccessedCost { by_page: true, ..AccessedCost::default() },
     };
-    course.run(stopped);
+    course.run(stopped, Pace::new(if looking == Looking::Often { OFTEN } else { SELDOM }));
     course.cost
 }
 
@@ -97,34 +98,41 @@ struct Look {
     used: Vec<UsedPages>,
 }
 
+/// What clearing bits may cost, and reading pages, the recorder and the programs together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Allowed {
+    /// A part of the time: one in so many.
+    share: u32,
+    /// At any time, beyond that: a program that runs for a second is seen more than once.
+    beyond: Duration,
+}
+
 /// When bits are cleared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Pace {
+    allowed: Allowed,
     /// What clearing has cost so far, and reading pages.
     spent: Duration,
     /// When the next clearing is due, since looking began.
     next: Duration,
 }
 
-impl Default for Pace {
-    fn default() -> Self {
-        Self { spent: Duration::ZERO, next: CLEARED_MIN }
-    }
-}
-
 impl Pace {
+    const fn new(allowed: Allowed) -> Self {
+        Self { allowed, spent: Duration::ZERO, next: CLEARED_MIN }
+    }
+
     /// By `now` bits were cleared, which has cost so much; the next time is taken to cost as much.
     fn cleared(&mut self, now: Duration, cost: Duration) {
         self.spent += cost;
-        let due = (self.spent + cost).saturating_sub(ALLOWANCE) * SHARE;
+        let due = (self.spent + cost).saturating_sub(self.allowed.beyond) * self.allowed.share;
         self.next = due.max(now + CLEARED_MIN);
     }
 }
 
 impl Course {
-    fn run(&mut self, stopped: &Receiver<()>) {
+    fn run(&mut self, stopped: &Receiver<()>, mut pace: Pace) {
         let began = Instant::now();
-        let mut pace = Pace::default();
         let mut pause = PAUSES[1];
         while matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout)) {
             if began.elapsed() >= pace.next {
@@ -388,7 +396,7 @@ mod tests {
     #[test]
     fn clearing_pays_for_itself_once_the_allowance_is_spent() {
         const MS: Duration = Duration::from_millis(1);
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(SELDOM);
         pace.cleared(50 * MS, 8 * MS);
         assert_eq!(pace.next, 100 * MS, "16 of the 20 ms that it may cost at any time");
         pace.cleared(100 * MS, 8 * MS);
@@ -398,6 +406,11 @@ mod tests {
         assert_eq!(pace.next, 800 * MS);
         pace.cleared(9000 * MS, MS);
         assert_eq!(pace.next, 9050 * MS, "who was idle is not cleared at once again");
+        let mut often = Pace::new(OFTEN);
+        often.cleared(50 * MS, 140 * MS);
+        assert_eq!(often.next, 100 * MS);
+        often.cleared(200 * MS, 140 * MS);
+        assert_eq!(often.next, 1200 * MS, "420 ms will be spent: 120 too many, ten times");
     }
 
     #[test]

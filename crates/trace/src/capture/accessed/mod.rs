@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Bits are cleared for a process that used most CPU time of late; the next ones when what this cost, to the recorder and
-//! the programs, has become [`SHARE`] of the time. Translations stay in the TLBs, so a bit that is set again is a walk of the page tables,
+//! the programs, has become its part of the time. Translations stay in the TLBs, so a bit that is set again is a walk of the page tables,
 //! and what TLBs hold anyway is not seen.
 
 mod busy;
@@ -22,11 +22,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::bpf::{self, PageTables};
+use super::options::Looking;
 use super::{cgroup, procs};
 use crate::meta::AccessedCost;
 use crate::stream::accessed::AccessedRound;
 
-/// The part of the time that clearing bits may cost, and looks that come with it, the recorder and the programs together: one in so many.
+/// The part of the time that looking may cost, the recorder and the programs together, unless it is to be done often: one in so many.
 const SHARE: u32 = 100;
 
 /// Whose pages are looked at.
@@ -57,18 +58,18 @@ pub(super) struct AccessSampler {
 }
 
 impl AccessSampler {
-    /// Starts to look: page by page, where the kernel lets us.
-    pub(super) fn start(whose: Whose) -> io::Result<Self> {
+    /// Starts to look, seldom or often: page by page, where the kernel lets us.
+    pub(super) fn start(whose: Whose, looking: Looking) -> io::Result<Self> {
         let tables = bpf::types().and_then(|types| PageTables::load(&types));
-        Self::start_with(whose, tables.ok())
+        Self::start_with((whose, looking), tables.ok())
     }
 
-    fn start_with(whose: Whose, tables: Option<PageTables>) -> io::Result<Self> {
+    fn start_with((whose, looking): (Whose, Looking), tables: Option<PageTables>) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let (sender, rounds) = channel();
         let thread = thread::Builder::new().name("freehold-accessed".into());
         let thread = thread.spawn(move || match tables {
-            Some(tables) => by_page::look(tables, whose, &stopped, sender),
+            Some(tables) => by_page::look(tables, (whose, looking), &stopped, sender),
             None => by_mapping::look(whose, &stopped, sender),
         })?;
         Ok(Self { stop: Some(stop), rounds, thread: Some(thread) })
@@ -117,7 +118,8 @@ mod tests {
                 memory.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
             }
         });
-        let mut sampler = AccessSampler::start_with(Whose::Tree(std::process::id()), tables).unwrap();
+        let mut sampler =
+            AccessSampler::start_with((Whose::Tree(std::process::id()), Looking::Seldom), tables).unwrap();
         let (began, memory) = (Instant::now(), told.recv().unwrap());
         loop {
             let round = sampler.rounds.recv_timeout(Duration::from_secs(20)).unwrap();
