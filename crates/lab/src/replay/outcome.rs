@@ -101,18 +101,33 @@ fn about_memory(stage: &Stage, run: &Run, source: &Source) -> Vec<String> {
         }
     }
     if run.program.is_some() && stage.is_short_of_memory() {
-        let were_told_apart = source.programs().iter().all(|program| program.tells_pages_apart());
-        let known = if were_told_apart {
-            "when each page is used again was seen to some ms, once for each time that accessed bits were cleared; what lies between is"
-        } else {
-            "which pages the program uses again is estimated from looks at accessed bits, or"
-        };
-        notes.push(format!("{known} assumed (docs/replay.md#limits-and-swap)"));
+        notes.push(about_uses(source));
         notes.extend(stage.assumed_of_swap());
         notes.extend(about_zeros(run, source));
     }
     notes
 }
+
+/// From what it follows which pages are used again.
+fn about_uses(source: &Source) -> String {
+    let programs = source.programs();
+    if !programs.iter().all(|program| program.tells_pages_apart()) {
+        return "which pages the program uses again is estimated from looks at accessed bits, or assumed \
+                (docs/replay.md#limits-and-swap)"
+            .into();
+    }
+    let own_ns =
+        programs.iter().flat_map(|program| &program.used).map(|period| period.own_ns).max().unwrap_or(0);
+    let advice = if own_ns > SELDOM_NS { "; record --accesses often sees more" } else { "" };
+    format!(
+        "when each page is used again was seen to some ms, once for each time that accessed bits were cleared, at most {} ms of own time \
+         apart; what lies between is assumed (docs/replay.md#limits-and-swap){advice}",
+        own_ns.div_ceil(1_000_000)
+    )
+}
+
+/// Who goes over memory again within less is not seen to do so, ns.
+const SELDOM_NS: u64 = 150_000_000;
 
 /// Which part of what went to swap was taken to be zeros.
 fn about_zeros(run: &Run, source: &Source) -> Option<String> {

@@ -5,8 +5,8 @@
 //! after those before and after it, is **assumed** to have come back all the time in between, each time that the longest of these delays had
 //! passed. A page that was new in the period comes back in twice the delay that it has after the next clearing: on average a clearing falls into
 //! the middle between two uses. Pages that were gone over in order, many side by side, are not taken to come back before that is seen.
-//! Where nothing is known of the time before and after, as of a child that lives for one period, how fast new pages come says how often others come back
-//! ([`come_back_at_random`]).
+//! Of pages that were seen in one period alone, how fast new ones come says how often others come back, where the periods around it are too short, or there are
+//! none, to say that they do not ([`Single::come_back_at_random`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -66,20 +66,23 @@ impl Course {
         if now.looks.is_empty() || now.own_ns == 0 {
             return None;
         }
-        let is_alone = [before, next].into_iter().flatten().all(|other| other.looks.is_empty());
+        let around = [before, next].into_iter().flatten().filter(|other| !other.looks.is_empty());
+        let around_ns = around.map(|other| other.own_ns).sum();
         let [before, delays] = [before, next].map(delays);
         let mut uses = first_uses(now);
-        if is_alone {
-            come_back_at_random(&mut uses, now.own_ns);
-        }
+        let mut single = vec![];
         for number in 0..uses.len() {
             let first = uses[number];
             let others = [before.get(&first.page), delays.get(&first.page)];
-            let Some(every) = interval(first, others) else { continue };
+            let Some(every) = interval(first, others) else {
+                single.extend((!first.is_in_order && others == [None; 2]).then_some(first));
+                continue;
+            };
             let times = (now.own_ns - first.at_ns.min(now.own_ns)).div_ceil(every);
             let again = (1..times).map(|time| first.at_ns + time * every);
             uses.extend(again.map(|at_ns| Use { at_ns, ..first }));
         }
+        uses.extend(Single { own_ns: now.own_ns, around_ns, firsts: single }.come_back_at_random());
         uses.sort_unstable();
         let of_new = BinaryHeap::new();
         Some(Self { uses, next: 0, of_new, delays, own_ns: now.own_ns, began_ns, is_last: next.is_none() })
@@ -136,27 +139,44 @@ fn interval(first: Use, others: [Option<&Option<u64>>; 2]) -> Option<u64> {
     delays.copied().try_fold(first.at_ns.max(EVERY_NS_MIN), |most, delay| Some(most.max(delay?)))
 }
 
-/// Adds further uses of pages that nothing is known of but a period of `own_ns` in which `uses` were their first ones: they are **assumed** to be used at
-/// random, each as often as any other. Then fewer and fewer come for the first time, as many in the second half of the period as in the first times
-/// `exp(-n/2)`, if each is used `n` times in all of it. What is gone over once comes as fast in both, and so does not come back. The times
-/// are drawn by the pages' numbers.
-fn come_back_at_random(uses: &mut Vec<Use>, own_ns: u64) {
-    let firsts: Vec<Use> = uses.iter().copied().filter(|first| !first.is_in_order).collect();
-    let late = firsts.iter().filter(|first| first.at_ns >= own_ns / 2).count();
-    let early = firsts.len() - late;
-    if early < FEW_PAGES || late >= early {
-        return;
-    }
-    let times = 2.0 * minus_ln(late.max(1) as f64 / early as f64);
-    let every_ns = own_ns as f64 / times;
-    for first in firsts {
-        let mut random = Random::of(first.page.into());
-        let mut wait = || every_ns * minus_ln((random.below(1 << 32) + 1) as f64 / (1_u64 << 32) as f64);
-        let mut at_ns = first.at_ns + (wait() as u64).max(EVERY_NS_MIN);
-        while at_ns < own_ns {
-            uses.push(Use { at_ns, ..first });
-            at_ns += (wait() as u64).max(EVERY_NS_MIN);
+/// Pages that were seen in one period and not in those around it.
+#[derive(Debug)]
+struct Single {
+    /// Own time of the period, ns.
+    own_ns: u64,
+    /// Own time of those around it in which pages were looked at, ns.
+    around_ns: u64,
+    /// Their first uses, but for those that came in order.
+    firsts: Vec<Use>,
+}
+
+impl Single {
+    /// Further uses of them: they are **assumed** to be used at random, each as often as any other. Then fewer and fewer come for the first time, as many in
+    /// the second half of the period as in the first times `exp(-n/2)`, if each is used `n` times in all of it. What is gone over once comes as fast in
+    /// both, and so does not come back; and what would have been used in the time around does not, for it was not. The times are drawn by the pages'
+    /// numbers.
+    fn come_back_at_random(self) -> Vec<Use> {
+        let Self { own_ns, around_ns, firsts } = self;
+        let late = firsts.iter().filter(|first| first.at_ns >= own_ns / 2).count();
+        let early = firsts.len() - late;
+        if early < FEW_PAGES || late >= early {
+            return vec![];
         }
+        let every_ns = own_ns as f64 / (2.0 * minus_ln(late.max(1) as f64 / early as f64));
+        if around_ns as f64 > every_ns {
+            return vec![];
+        }
+        let mut uses = vec![];
+        for first in firsts {
+            let mut random = Random::of(first.page.into());
+            let mut wait = || every_ns * minus_ln((random.below(1 << 32) + 1) as f64 / (1_u64 << 32) as f64);
+            let mut at_ns = first.at_ns + (wait() as u64).max(EVERY_NS_MIN);
+            while at_ns < own_ns {
+                uses.push(Use { at_ns, ..first });
+                at_ns += (wait() as u64).max(EVERY_NS_MIN);
+            }
+        }
+        uses
     }
 }
 
@@ -283,8 +303,13 @@ mod tests {
             (1050..1300).contains(&often),
             "400 pages for three quarters of the time, 54 for a quarter: 1255; {often}"
         );
-        let other = period(&[(100, &[])]);
-        assert_eq!(again(&c, Some(&other)), 0, "what was not used in the next period");
+        let [short, long] = [400, 600].map(|ms| period(&[(ms, &[])]));
+        assert_eq!(
+            again(&c, Some(&short)),
+            often,
+            "200 ms of own time are less than the 250 until it is used again"
+        );
+        assert_eq!(again(&c, Some(&long)), 0, "it would have been seen in the next period");
     }
 
     #[test]

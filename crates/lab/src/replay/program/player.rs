@@ -322,7 +322,12 @@ impl Player {
         let copied = stage.mm.spaces().fork(&self.process.space);
         let now = stage.machine().now();
         let space = copied.unwrap_or_else(|_| {
-            stage.tally.could_not_get();
+            // Tables of a group that has no room for them end as any other charge does: somebody is killed.
+            if stage.is_grouped() {
+                self.copy.kill();
+            } else {
+                stage.tally.could_not_get();
+            }
             stage.mm.spaces().new_space()
         });
         let child = self.copy.successor(space, &self.process);
