@@ -60,7 +60,7 @@ pub(crate) struct Record {
 pub(crate) enum Accesses {
     /// From time to time.
     On,
-    /// Five times as much, and more at first.
+    /// For ten times as long, and more at first.
     Often,
     /// Leave it out.
     Off,

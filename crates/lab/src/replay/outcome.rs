@@ -118,7 +118,8 @@ fn about_uses(source: &Source) -> String {
     }
     let own_ns =
         programs.iter().flat_map(|program| &program.used).map(|period| period.own_ns).max().unwrap_or(0);
-    let advice = if own_ns > SELDOM_NS { "; record --accesses often sees more" } else { "" };
+    let advice =
+        if own_ns > SELDOM_NS { "; record --accesses often, if this was not, sees more" } else { "" };
     format!(
         "when each page is used again was seen to some ms, once for each time that accessed bits were cleared, at most {} ms of own time \
          apart; what lies between is assumed (docs/replay.md#limits-and-swap){advice}",

@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::uses::minus_ln;
+use super::logarithm::minus_ln;
 use crate::program::UsedPeriod;
 use crate::stage::Random;
 

@@ -169,6 +169,32 @@ fn pages_are_missed_if_a_look_has_found_them_used() {
     );
 }
 
+/// A page table for each page: a child's tables take half as much as its parent has.
+#[test]
+fn a_fork_for_whose_tables_there_is_no_room_kills() {
+    const APART: u32 = 512;
+    let touches = |count: u32| {
+        let mut forks = Program::clone(&program("one"));
+        forks.calls[1] = Call::Map(MapCall::own(PageRange { start: Vpn(HEAP), pages: count * APART }));
+        let touch = |number| Doing::Touches {
+            page: Vpn(HEAP + number * APART),
+            touch: Touch::Write,
+            company: Company::Alone,
+        };
+        let doing = [Doing::Calls(0), Doing::Calls(1)].into_iter().chain((0..count).map(touch));
+        let doing = doing.chain([Doing::Starts(TaskRef(1)), Doing::Signals(SignalId(0))]);
+        forks.tasks[0].steps = doing.map(|doing| Step { own_ns: OWN_NS, doing }).collect();
+        forks.tasks[1].begins = Begins::AsFork;
+        run_of(
+            &Source::Program(Arc::new(forks)),
+            &Variant::from(vec![(Knob::TransparentHugepage, 0), (Knob::MemoryMax, 4 * MIB)]),
+        )
+    };
+    let [fits, does_not] = [300, 400].map(touches);
+    assert!(fits.cgroups[0].killed_ns.is_none() && fits.forks.count == 1, "{:?}", fits.cgroups);
+    assert!(does_not.cgroups[0].killed_ns.is_some(), "{:?}", does_not.cgroups);
+}
+
 #[test]
 fn what_holds_zeros_is_not_written_to_swap() {
     let mut zeros = Program::clone(&program("one"));

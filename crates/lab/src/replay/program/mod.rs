@@ -19,6 +19,7 @@ mod course;
 mod files;
 #[cfg(test)]
 mod limit_tests;
+mod logarithm;
 #[cfg(test)]
 mod placement_tests;
 mod player;

@@ -19,6 +19,7 @@ use mm::vm::{FaultError, Faulted, Residence, SpaceId, Touch, Vpn};
 
 use super::ahead::Ahead;
 use super::course::{Course, Periods};
+use super::logarithm::{exp, minus_ln};
 use super::process::Process;
 use crate::program::{LookedAt, Program};
 use crate::stage::{Random, Stage};
@@ -378,38 +379,6 @@ fn again(found: &LookedAt, came: u64) -> Option<Point> {
 /// Fewer pages say nothing.
 const FEW_PAGES: u64 = 16;
 
-/// `-ln(part)` for 0 < `part` <= 1 by additions, multiplications and roots alone: the same to the bit on every machine.
-pub(super) fn minus_ln(part: f64) -> f64 {
-    // Roots halve the logarithm; near 1 the series is quick.
-    let (mut root, mut doubled) = (part.max(1e-12), 1.0);
-    while root < 0.5 {
-        root = root.sqrt();
-        doubled *= 2.0;
-    }
-    let ratio = (1.0 - root) / (1.0 + root);
-    let (square, mut power, mut sum) = (ratio * ratio, ratio, 0.0);
-    for term in 0..16 {
-        sum += power / f64::from(2 * term + 1);
-        power *= square;
-    }
-    2.0 * sum * doubled
-}
-
-/// `e` to the power of `x` >= 0, likewise; far beyond what is used, infinity.
-fn exp(x: f64) -> f64 {
-    let (mut small, mut squares) = (x, 0);
-    while small > 1.0 {
-        small /= 2.0;
-        squares += 1;
-    }
-    let (mut term, mut sum) = (1.0, 1.0);
-    for number in 1..20 {
-        term *= small / f64::from(number);
-        sum += term;
-    }
-    (0..squares).fold(sum, |power, _| power * power)
-}
-
 impl Process {
     /// `own_ns` of its time have passed: it uses what is due. `missed` hears of uses that were no plain access.
     pub(super) fn use_again(&self, stage: &Stage, own_ns: u64, mut missed: impl FnMut(Missed)) {
@@ -573,15 +542,5 @@ mod tests {
         assert_eq!((&uses.areas[0].pages[..], uses.child(Random::of(2)).known.len()), (&[8][..], 1));
         uses.areas[0].cuts[0].due = 5.0;
         assert_eq!(uses.due(1), [8; 5]);
-    }
-
-    #[test]
-    fn logarithm_and_exponential_are() {
-        for (part, wanted) in
-            [(1.0, 0.0), (0.5, std::f64::consts::LN_2), (1e-3, 6.907_755), (1e-9, 20.723_266)]
-        {
-            assert!((minus_ln(part) - wanted).abs() < 1e-6, "{part}: {}", minus_ln(part));
-        }
-        assert!((exp(1.0) - std::f64::consts::E).abs() < 1e-12 && (exp(3.0) - 20.085_537).abs() < 1e-6);
     }
 }

@@ -11,8 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::busy::{Busy, Processes, UsedAt, own_ns};
-use super::{SHARE, Whose};
+use super::{OFTEN_SHARE, SELDOM_SHARE, Whose};
 use crate::capture::contents::Reading;
+use crate::capture::options::Looking;
 use crate::heat::bits::{AccessedBits, Translations};
 use crate::heat::{Mapping, parse};
 use crate::meta::AccessedCost;
@@ -29,8 +30,13 @@ const TICKS_NS: u64 = 40_000_000;
 const GOOD_SHARES: [f64; 2] = [0.12, 0.4];
 
 /// Looks until it is `stopped`.
-pub(super) fn look(whose: Whose, stopped: &Receiver<()>, rounds: Sender<AccessedRound>) -> AccessedCost {
+pub(super) fn look(
+    (whose, looking): (Whose, Looking),
+    stopped: &Receiver<()>,
+    rounds: Sender<AccessedRound>,
+) -> AccessedCost {
     let mut course = Course {
+        share: if looking == Looking::Often { OFTEN_SHARE } else { SELDOM_SHARE },
         processes: Processes::new(whose),
         rounds,
         pace: Pace::default(),
@@ -71,14 +77,16 @@ impl Pace {
         }
     }
 
-    /// How long to pause when looking has cost so much.
-    fn pause(cost_ns: u64) -> Duration {
-        (Duration::from_nanos(cost_ns) * SHARE).max(PAUSE)
+    /// How long to pause when looking has cost so much, which may be one in `share` of the time.
+    fn pause(cost_ns: u64, share: u32) -> Duration {
+        (Duration::from_nanos(cost_ns) * share).max(PAUSE)
     }
 }
 
 /// The thread's work.
 struct Course {
+    /// One in so many of the time is what rounds may cost.
+    share: u32,
     processes: Processes,
     rounds: Sender<AccessedRound>,
     pace: Pace,
@@ -101,7 +109,7 @@ impl Course {
             self.reading.retain(|pid| self.processes.has(pid));
             self.cost.own_ns = own_ns();
             let cost_ns = self.cost.own_ns + self.cost.walks_ns();
-            pause = Pace::pause(cost_ns - charged_ns);
+            pause = Pace::pause(cost_ns - charged_ns, self.share);
             charged_ns = cost_ns;
         }
     }
@@ -193,7 +201,10 @@ mod tests {
 
     #[test]
     fn a_round_is_paid_for_by_a_hundred_times_its_cost() {
-        assert_eq!(Pace::pause(2_000_000), 200 * MS);
-        assert_eq!(Pace::pause(10), PAUSE);
+        assert_eq!(
+            [(2, SELDOM_SHARE), (20, OFTEN_SHARE)].map(|(ms, share)| Pace::pause(ms * 1_000_000, share)),
+            [200 * MS; 2]
+        );
+        assert_eq!(Pace::pause(10, SELDOM_SHARE), PAUSE);
     }
 }

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::busy::{Busy, Processes, UsedAt, own_ns};
-use super::{SHARE, Whose};
+use super::{OFTEN_SHARE, SELDOM_SHARE, Whose};
 use crate::capture::bpf::{Bits, PageTables, UNIT_BYTES, Unit};
 use crate::capture::contents::Reading;
 use crate::capture::options::Looking;
@@ -26,9 +26,9 @@ use crate::stream::accessed::{AccessedRound, Cleared, Found, FoundByMapping, Fou
 /// The least time from one look to the next, and the most.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 /// The part of the time that looks alone may cost, which none of the programs pays: one in so many.
-const LOOKS_SHARE: u32 = SHARE;
-const SELDOM: Allowed = Allowed { share: SHARE, beyond: Duration::from_millis(20) };
-const OFTEN: Allowed = Allowed { share: 10, beyond: Duration::from_millis(300) };
+const LOOKS_SHARE: u32 = SELDOM_SHARE;
+const SELDOM: Allowed = Allowed { share: SELDOM_SHARE, beyond: Duration::from_millis(20) };
+const OFTEN: Allowed = Allowed { share: OFTEN_SHARE, beyond: Duration::from_millis(300) };
 /// The least time from clearing to clearing, and that before the first.
 const CLEARED_MIN: Duration = Duration::from_millis(50);
 /// A look that has found such a part of the resident pages tells how often they are used.

@@ -27,8 +27,9 @@ use super::{cgroup, procs};
 use crate::meta::AccessedCost;
 use crate::stream::accessed::AccessedRound;
 
-/// The part of the time that looking may cost, the recorder and the programs together, unless it is to be done often: one in so many.
-const SHARE: u32 = 100;
+/// The part of the time that clearing bits may cost, and looks that come with it, the recorder and the programs together: one in so many.
+const SELDOM_SHARE: u32 = 100;
+const OFTEN_SHARE: u32 = 10;
 
 /// Whose pages are looked at.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ impl AccessSampler {
         let thread = thread::Builder::new().name("freehold-accessed".into());
         let thread = thread.spawn(move || match tables {
             Some(tables) => by_page::look(tables, (whose, looking), &stopped, sender),
-            None => by_mapping::look(whose, &stopped, sender),
+            None => by_mapping::look((whose, looking), &stopped, sender),
         })?;
         Ok(Self { stop: Some(stop), rounds, thread: Some(thread) })
     }
