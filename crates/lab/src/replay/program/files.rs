@@ -12,7 +12,7 @@ use std::sync::Arc;
 use mm::vm::{File, ReadDone, Reader};
 use sim::SimMachine;
 
-use super::process::Process;
+use super::process::{Outcome, Process};
 use crate::program::FileRange;
 use crate::stage::Stage;
 
@@ -38,29 +38,26 @@ pub(super) struct FileCalls<'a> {
 }
 
 impl FileCalls<'_> {
-    /// A read: what is not there any more is waited for. Says whether there was memory for it.
-    pub(super) fn read(&self, FileRange { file, first, pages }: FileRange) -> bool {
-        let Some(recorded) = self.files.get(file as usize) else { return false };
+    /// A read: what is not there any more is waited for.
+    pub(super) fn read(&self, FileRange { file, first, pages }: FileRange) -> Outcome {
+        let Some(recorded) = self.files.get(file as usize) else { return Outcome::LeftOut };
         let (files, readers) = (self.stage.mm.files(), self.process.readers());
         let mut reader = readers.of(file);
         let from = self.process.file_placement(self.stage);
         let done = files.read_pages_by(&mut reader, recorded, first..first.saturating_add(pages), from);
         readers.keep(file, reader);
         match done {
-            Ok(ReadDone { waits: 0, .. }) => true,
+            Ok(ReadDone { waits: 0, .. }) => Outcome::Done,
             Ok(ReadDone { reads, .. }) => {
                 self.stage.disk.transfer(self.stage.machine(), reads.into());
-                true
+                Outcome::Done
             }
-            Err(_) => {
-                self.stage.tally.could_not_get();
-                false
-            }
+            Err(_) => Outcome::NoMemory,
         }
     }
 
     /// Pages come in, as the recorded folio that they were; the recorded wait for them is a step of its own.
-    pub(super) fn fill(&self, range: FileRange) -> bool {
+    pub(super) fn fill(&self, range: FileRange) -> Outcome {
         self.of_file(range, |file, pages| {
             let from = self.process.file_placement(self.stage);
             self.stage.mm.files().bring_pages(file, pages, from)
@@ -68,25 +65,22 @@ impl FileCalls<'_> {
     }
 
     /// A write of whole pages.
-    pub(super) fn write(&self, range: FileRange) -> bool {
+    pub(super) fn write(&self, range: FileRange) -> Outcome {
         self.of_file(range, |file, pages| {
             let from = || self.process.file_placement(self.stage);
             self.stage.mm.files().write_pages(file, pages, from).is_ok()
         })
     }
 
-    /// Does it to the pages. Says whether there was memory for all.
+    /// Does it to the pages; `act` says whether there was memory for all.
     fn of_file(
         &self,
         FileRange { file, first, pages }: FileRange,
         act: impl Fn(&File<SimMachine>, Range<u32>) -> bool,
-    ) -> bool {
-        let Some(file) = self.files.get(file as usize) else { return false };
+    ) -> Outcome {
+        let Some(file) = self.files.get(file as usize) else { return Outcome::LeftOut };
         let got = act(file, first..first.saturating_add(pages));
-        if !got {
-            self.stage.tally.could_not_get();
-        }
-        got
+        if got { Outcome::Done } else { Outcome::NoMemory }
     }
 }
 
@@ -103,13 +97,13 @@ mod tests {
 
     /// Pages of files that are active after a task's `calls`, where lists are classic by default.
     fn active(calls: Vec<Call>) -> u64 {
-        let run = run(calls, 32, &Variant::default());
+        let run = run((FileKind::Disk, calls), 32, &Variant::default());
         let sizes = run.counters.iter().filter(|(name, _)| name.starts_with("nr_active_file"));
         sizes.map(|(_, pages)| pages).sum()
     }
 
-    /// A task makes `calls` on a file whose device reads `read_ahead` pages ahead.
-    fn run(calls: Vec<Call>, read_ahead: u32, variant: &Variant) -> Run {
+    /// A task makes `calls` on a file of a `kind`, whose device reads `read_ahead` pages ahead.
+    fn run((kind, calls): (FileKind, Vec<Call>), read_ahead: u32, variant: &Variant) -> Run {
         let step = |call| Step { own_ns: 1_000, doing: Doing::Calls(call) };
         let task = TaskProgram {
             name: "reads".to_owned(),
@@ -121,7 +115,7 @@ mod tests {
         };
         let file = RecordedFile {
             name: "8:1:7".to_owned(),
-            kind: FileKind::Disk,
+            kind,
             before: vec![],
             pages: 450,
             read_ahead: Some(read_ahead),
@@ -150,6 +144,16 @@ mod tests {
     }
 
     #[test]
+    fn who_writes_more_to_memory_than_its_group_may_have_is_killed() {
+        let killed = |pages| {
+            let calls = vec![Call::Write(FileRange { file: 0, first: 0, pages })];
+            let limit = Variant::from(vec![(Knob::MemoryMax, 1 << 20)]);
+            run((FileKind::Memory, calls), 32, &limit).cgroups[0].killed_ns.is_some()
+        };
+        assert_eq!([200, 400].map(killed), [false, true], "256 pages");
+    }
+
+    #[test]
     fn what_was_taken_comes_back_with_what_is_read_ahead_of_it() {
         let of = |first, pages| FileRange { file: 0, first, pages };
         // 450 pages come, of which less than half may stay; then half of the others are read, each by itself.
@@ -158,7 +162,9 @@ mod tests {
             std::iter::once(Call::Fill(of(0, 450))).chain(reads).collect()
         };
         let limit = Variant::from(vec![(Knob::MemoryMax, 200 << 12)]);
-        let refaults = |read_ahead, calls| run(calls, read_ahead, &limit).counter("workingset_refault_file");
+        let refaults = |read_ahead, calls| {
+            run((FileKind::Disk, calls), read_ahead, &limit).counter("workingset_refault_file")
+        };
         assert_eq!(refaults(0, calls()), 100, "nothing is read ahead");
         assert_eq!(refaults(32, calls()), 100, "nor of what is read here and there");
         let in_order = || (0..100).map(|page| Call::Read(of(page, 1)));

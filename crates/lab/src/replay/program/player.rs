@@ -236,8 +236,7 @@ impl Player {
         match touched {
             Ok(Some(done)) if done.kind == FaultKind::Major => self.wait_for_reads(done),
             Ok(_) => stage.tally.did(1),
-            Err(FaultError::Alloc(_)) if stage.is_grouped() => self.copy.kill(),
-            Err(FaultError::Alloc(_)) => stage.tally.could_not_get(),
+            Err(FaultError::Alloc(_)) => self.finds_no_memory(),
             Err(_) => stage.tally.note(TOUCHES_REFUSED, 1),
         }
     }
@@ -302,7 +301,17 @@ impl Player {
         match process::make(stage, &copy.play.files, &self.process, call) {
             Outcome::Done => stage.tally.did(1),
             Outcome::LeftOut => stage.tally.note(LEFT_OUT, 1),
+            Outcome::NoMemory => self.finds_no_memory(),
             Outcome::NotMade(name) => stage.tally.leave_out(name),
+        }
+    }
+
+    /// There is no memory for what it does: in a group somebody is killed for that, whatever was charged.
+    fn finds_no_memory(&self) {
+        if self.copy.stage().is_grouped() {
+            self.copy.kill();
+        } else {
+            self.copy.stage().tally.could_not_get();
         }
     }
 
@@ -322,12 +331,7 @@ impl Player {
         let copied = stage.mm.spaces().fork(&self.process.space);
         let now = stage.machine().now();
         let space = copied.unwrap_or_else(|_| {
-            // Tables of a group that has no room for them end as any other charge does: somebody is killed.
-            if stage.is_grouped() {
-                self.copy.kill();
-            } else {
-                stage.tally.could_not_get();
-            }
+            self.finds_no_memory();
             stage.mm.spaces().new_space()
         });
         let child = self.copy.successor(space, &self.process);

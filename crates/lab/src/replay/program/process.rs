@@ -240,6 +240,8 @@ pub(super) enum Outcome {
     Done,
     /// The memory manager refused it.
     LeftOut,
+    /// There was no memory for it.
+    NoMemory,
     /// It is not made, for the reason that this name says.
     NotMade(&'static str),
 }
@@ -298,9 +300,9 @@ pub(super) fn make(
         Call::Bind { .. } | Call::SetPolicy(_) | Call::MoveNodes { .. } => {
             return policies::make(stage, process, call);
         }
-        Call::Read(range) => FileCalls { stage, files, process }.read(range),
-        Call::Fill(range) => FileCalls { stage, files, process }.fill(range),
-        Call::Write(range) => FileCalls { stage, files, process }.write(range),
+        Call::Read(range) => return FileCalls { stage, files, process }.read(range),
+        Call::Fill(range) => return FileCalls { stage, files, process }.fill(range),
+        Call::Write(range) => return FileCalls { stage, files, process }.write(range),
         Call::Drop(FileRange { file, first, pages }) => {
             stage.mm.pages_out().cut_off(&files[file as usize], first, pages) > 0
         }
