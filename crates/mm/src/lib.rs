@@ -37,7 +37,7 @@ pub use rules::{knobs, policy};
 pub use views::{oom, procfs};
 pub use vm::mempolicy;
 
-pub use cache::{File, FilesDoor, FilesGround, PageCache};
+pub use cache::{File, FilesDoor, FilesGround, InSlot, PageCache};
 pub use compact::{
     BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor, OfflineError,
 };

@@ -2,7 +2,7 @@
 
 use alloc::string::{String, ToString};
 
-use crate::cache::{FilesDoor, FilesGround, PageCache};
+use crate::cache::{FilesDoor, FilesGround, InSlot, PageCache};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
 use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, Topology, ZoneKind};
 use crate::lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners};
@@ -333,6 +333,18 @@ impl<M: Machine> FilesGround<M> for Mm<M> {
 
     fn has_swap_for(&self, group: GroupId) -> bool {
         self.swap().has_swap(group)
+    }
+
+    fn in_slot(&self, slot: u32) -> Option<InSlot> {
+        self.swap().of_file(slot)
+    }
+
+    fn left_slot(&self, slot: u32, pfn: Pfn) {
+        self.swap().came_back(slot, pfn);
+    }
+
+    fn free_slot(&self, slot: u32) {
+        self.swap().swap_free(slot);
     }
 
     #[inline]

@@ -249,6 +249,52 @@ fn swap_beside_a_family() {
     assert_met(SWAPPED.load(Ordering::Relaxed));
 }
 
+/// Pages of shared memory go to swap and come back while two spaces touch them, a call writes some, and others are cut off.
+#[test]
+fn swap_beside_those_who_share() {
+    static SWAPPED: AtomicU64 = AtomicU64::new(0);
+    explore(|| {
+        let mm = tiny(24, Cpus::Pinned, "linux-6.18");
+        mm.spaces().set_swap(40);
+        let file = mm.files().new_file(FileKind::Memory);
+        let spaces = [mm.spaces().new_space(), mm.spaces().new_space()];
+        let at = spaces.each_ref().map(|space| mm.spaces().mmap(space, MapSpec::shared(&file, 12)).unwrap());
+        mm.spaces().populate(&spaces[0], at[0], 8, Touch::Write).unwrap();
+        mm.lru().lru_drain_all();
+        let touch = |number: usize, touch: Touch| {
+            let (mm, space, at) = (Arc::clone(&mm), Arc::clone(&spaces[number]), at[number]);
+            move || {
+                mm.reclaim().kswapd(Node(0));
+                (0..12).for_each(|page| {
+                    let _ = mm.spaces().touch_page(&space, at.add(page), touch);
+                });
+            }
+        };
+        let (first, second, third) = (touch(0, Touch::Write), touch(1, Touch::Read), touch(0, Touch::Read));
+        let other = (Arc::clone(&mm), Arc::clone(&file));
+        join(vec![
+            on_cpu(0, first),
+            on_cpu(1, move || {
+                second();
+                third();
+            }),
+            on_cpu(1, move || {
+                let (mm, file) = other;
+                let _ = mm.files().write_file(&file, 3, Placement::default());
+                mm.reclaim().kswapd(Node(0));
+                mm.pages_out().cut_off(&file, 4, 4);
+                mm.files().forget_pages(&file, 0..12);
+            }),
+        ]);
+        SWAPPED.fetch_add(mm.views().counters().get("pswpin"), Ordering::Relaxed);
+        mm.spaces().check_vm().unwrap();
+        spaces.iter().for_each(|space| mm.spaces().exit(space));
+        mm.files().drop_file(&file);
+        end(&mm);
+    });
+    assert_met(SWAPPED.load(Ordering::Relaxed));
+}
+
 /// Files are read, written, mapped and written back, and end while reclaim has their pages in hand.
 #[test]
 fn files_end_while_reclaim_has_their_pages() {

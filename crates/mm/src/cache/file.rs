@@ -1,7 +1,7 @@
 //! Files and their pages (the page cache): pages are found by their number in the file, added when they are first read or
 //! written, and go by reclaim or with the file. Shared memory is a file that only swap stands behind.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -59,6 +59,8 @@ pub(super) struct FileState {
     pub(super) reader: Reader,
     /// What reclaim took, and when, until it comes back.
     pub(super) shadows: Shadows,
+    /// The slots of swap that hold pages of it, by their place: of files in memory.
+    pub(super) slots: BTreeMap<u32, u32>,
 }
 
 impl FileState {
@@ -68,7 +70,7 @@ impl FileState {
     }
 
     /// Where the folio of page `index` is, if it is at `head`.
-    fn part_at(&self, index: u32, head: Pfn) -> Option<Part> {
+    pub(super) fn part_at(&self, index: u32, head: Pfn) -> Option<Part> {
         self.pages.get(&index).copied().filter(|part| part.head() == head)
     }
 }
@@ -93,6 +95,24 @@ pub(crate) enum Wanted {
     Contents,
     /// To be written to: whether it was there before does not count.
     Overwritten,
+}
+
+/// Where a page that was asked for came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// It was there, or begins as zeros: nobody waited.
+    Memory,
+    /// It was added; what it holds comes from the disk, for which the caller is to wait.
+    Disk,
+    /// It came from swap, which took as long as it takes ([`Machine::swap_io`]).
+    Swap,
+}
+
+/// What a file has in the place of a page.
+enum Place {
+    Page(Part),
+    Slot(u32),
+    Nothing,
 }
 
 /// Where a file is mapped. What was unmapped in part is still here as a whole: entries are looked at in any case. What
@@ -120,10 +140,19 @@ impl<S> Mapper<S> {
 /// How a page of a file was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cached {
-    /// It was there.
+    /// It was there, or came from swap, which took its time.
     Hit,
     /// It was added; what it holds comes from the disk, for which the caller waits.
     Miss,
+}
+
+impl From<Source> for Cached {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Memory | Source::Swap => Self::Hit,
+            Source::Disk => Self::Miss,
+        }
+    }
 }
 
 impl<M: Machine, S> File<M, S> {
@@ -172,6 +201,16 @@ impl<M: Machine, S> File<M, S> {
         Request { node: placement.node, allowed: placement.allowed, ..request }
     }
 
+    /// What a page that comes from swap is to be: it is overwritten.
+    pub(super) fn request_of_swapped(&self, placement: Placement) -> Request {
+        Request { zero: false, ..self.request(placement) }
+    }
+
+    /// Where what a new page of it holds comes from. Shared memory begins as zeros.
+    fn source(&self) -> Source {
+        if self.kind == FileKind::Memory { Source::Memory } else { Source::Disk }
+    }
+
     fn flags(&self) -> &'static [PageFlag] {
         match self.kind {
             FileKind::Memory => &[PageFlag::SwapBacked],
@@ -217,27 +256,33 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         from: Placement,
     ) -> Result<Cached, AllocError> {
-        let (part, hit) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
+        let (part, source) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
         self.lru().mark_accessed(part.head());
         self.lru().put_page(part.head());
-        Ok(if hit { Cached::Hit } else { Cached::Miss })
+        Ok(source.into())
     }
 
-    /// The page `index` of `file`, its folio with a reference for the caller, and whether it was there. What was not comes by itself.
+    /// The page `index` of `file`, its folio with a reference for the caller, and where it came from. What was not there comes by itself.
     pub(crate) fn file_page(
         self,
         file: &File<M, G::Space>,
         index: u32,
         (wanted, from): (Wanted, Asker),
-    ) -> Result<(Part, bool), AllocError> {
+    ) -> Result<(Part, Source), AllocError> {
         loop {
-            if let Some(found) = self.find_page(file, index) {
-                return Ok((found, true));
-            }
-            let pfn = self.alloc(file.request(from.placement))?;
-            if self.install(file, (index, pfn), (wanted, from))? {
-                // Shared memory begins as zeros: there is nothing to wait for.
-                return Ok((Part { pfn, order: Order::ZERO }, file.kind == FileKind::Memory));
+            match self.find_place(file, index) {
+                Place::Page(part) => return Ok((part, Source::Memory)),
+                Place::Slot(slot) => {
+                    if let Some(part) = self.take_from_slot(file, (index, slot), from)? {
+                        return Ok((part, Source::Swap));
+                    }
+                }
+                Place::Nothing => {
+                    let pfn = self.alloc(file.request(from.placement))?;
+                    if self.install(file, (index, pfn), (wanted, from))? {
+                        return Ok((Part { pfn, order: Order::ZERO }, file.source()));
+                    }
+                }
             }
         }
     }
@@ -265,17 +310,13 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         (wanted, Asker { placement, by }): (Wanted, Asker),
     ) -> Result<bool, AllocError> {
         self.lru().charge(head)?;
-        let (page, order) = (self.lru().page(head), self.pages().order_of(head));
+        let order = self.pages().order_of(head);
         let pages = first..first + order.pages();
-        // The first reference is the file's.
-        page.init(Mapping::File(file.id.0), first, file.flags());
-        page.note_placement(placement);
-        page.get();
+        self.init_page(file, (first, head), placement);
         let mut state = file.state.lock_local(self.machine());
-        if state.has_any(pages.clone()) {
+        if state.has_any(pages.clone()) || state.slots.range(pages.clone()).next().is_some() {
             drop(state);
-            page.put();
-            self.lru().put_page(head);
+            self.drop_new(head);
             return Ok(false);
         }
         state.insert(pages.clone(), head, order);
@@ -290,10 +331,24 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             self.lru().refault(head, shadow, by, |group| self.ground.has_swap_for(group));
         }
         if file.kind == FileKind::Memory {
-            page.set(PageFlag::Dirty);
+            self.lru().page(head).set(PageFlag::Dirty);
         }
         self.lru().lru_add_by(head, by);
         Ok(true)
+    }
+
+    /// The block at `head` is to be what `file` has from page `first` on: with a reference of the file's, and one for the caller.
+    pub(super) fn init_page(self, file: &File<M, G::Space>, (first, head): (u32, Pfn), placement: Placement) {
+        let page = self.lru().page(head);
+        page.init(Mapping::File(file.id.0), first, file.flags());
+        page.note_placement(placement);
+        page.get();
+    }
+
+    /// It is not: somebody else was earlier.
+    pub(super) fn drop_new(self, head: Pfn) {
+        self.lru().page(head).put();
+        self.lru().put_page(head);
     }
 
     /// Those of the pages from `first` to before `end` of `file` that are there, each with a reference for the caller, but for
@@ -307,10 +362,20 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
 
     /// The page `index`, its folio with a reference for the caller.
     pub(super) fn find_page(self, file: &File<M, G::Space>, index: u32) -> Option<Part> {
+        match self.find_place(file, index) {
+            Place::Page(part) => Some(part),
+            Place::Slot(_) | Place::Nothing => None,
+        }
+    }
+
+    /// What there is of page `index`; a page's folio with a reference for the caller.
+    fn find_place(self, file: &File<M, G::Space>, index: u32) -> Place {
         let state = file.state.lock_local(self.machine());
-        let part = *state.pages.get(&index)?;
-        self.lru().page(part.head()).get();
-        Some(part)
+        if let Some(&part) = state.pages.get(&index) {
+            self.lru().page(part.head()).get();
+            return Place::Page(part);
+        }
+        state.slots.get(&index).map_or(Place::Nothing, |&slot| Place::Slot(slot))
     }
 
     /// `pages` more of the folio at `head` are in files.

@@ -34,7 +34,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let end = first.saturating_add(pages);
         self.split_folio_at(file, first);
         self.split_folio_at(file, end);
-        let gone: Vec<Pfn> = {
+        let (gone, slots) = {
             let mut state = file.state.lock_local(self.machine());
             let there = state.folios_within(first..end).into_iter().map(|(_, part)| part.head());
             let free: Vec<Pfn> = there.filter(|&head| self.lru().page(head).mapped() == 0).collect();
@@ -50,15 +50,16 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 state.take_dirty(&self.folio_pages(head));
                 self.note_lost_pages(file, &state, head);
             }
-            free
+            (free, state.take_slots(first..end))
         };
+        self.free_slots(slots);
         self.give_back(&gone)
     }
 
     /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
     pub fn drop_file(self, file: &File<M, G::Space>) {
         self.own().files.lock_local(self.machine()).remove(&file.id.0);
-        let heads: Vec<Pfn> = {
+        let (heads, slots): (Vec<Pfn>, Vec<u32>) = {
             let mut state = file.state.lock_local(self.machine());
             state.dirty.clear();
             for node in core::mem::take(&mut state.shadows).nodes() {
@@ -66,8 +67,10 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             }
             let folios = state.folios_within(0..u32::MAX);
             state.pages.clear();
-            folios.into_iter().map(|(_, part)| part.head()).collect()
+            let heads = folios.into_iter().map(|(_, part)| part.head()).collect();
+            (heads, core::mem::take(&mut state.slots).into_values().collect())
         };
+        self.free_slots(slots);
         self.give_back(&heads);
     }
 

@@ -6,7 +6,7 @@
 //!                                              who maps it is kept here; rmap, above, goes to them
 //! ```
 //!
-//! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `folio` is what of them lies in one block; `write` is
+//! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `swapped` are those of files in memory that are in swap; `folio` is what of them lies in one block; `write` is
 //! write calls; `reader` decides what is read besides what was asked for, and `readahead` brings it in; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
 //! whoever plays the disk.
 
@@ -18,6 +18,7 @@ mod nodes;
 mod readahead;
 mod reader;
 mod shadows;
+mod swapped;
 mod write;
 mod writeback;
 
@@ -25,18 +26,19 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use crate::ground::{AtomicI64, AtomicU32, FileId, LockClass, Locked, Machine, Relaxed, ZoneId};
+use crate::ground::{AtomicI64, AtomicU32, FileId, LockClass, Locked, Machine, Pfn, Relaxed, ZoneId};
 use crate::lru::{LruDoor, LruGround};
 use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::door;
 
-pub(crate) use file::{Asker, Mapper, Wanted};
+pub(crate) use file::{Asker, Mapper, Source, Wanted};
 pub use file::{Cached, File, FileKind};
 pub use folio::Folio;
 pub(crate) use folio::Part;
 use nodes::ShadowNodes;
 pub use readahead::ReadDone;
 pub use reader::{ReadPattern, Reader};
+pub use swapped::InSlot;
 pub use writeback::{DirtyFolio, DirtyPages};
 
 /// The files of a machine.
@@ -89,6 +91,15 @@ pub trait FilesGround<M: Machine>: LruGround<M> {
 
     /// Whether pages of `group` may go to swap: what is active of it then counts for refaults.
     fn has_swap_for(&self, group: GroupId) -> bool;
+
+    /// What is known of a page of a file that is in `slot` of swap.
+    fn in_slot(&self, slot: u32) -> Option<InSlot>;
+
+    /// The page at `pfn` has come back to its file from `slot`, of which the file has no reference any more.
+    fn left_slot(&self, slot: u32, pfn: Pfn);
+
+    /// A page in `slot` is not wanted any more: its file has no reference to that.
+    fn free_slot(&self, slot: u32);
 
     /// The page cache's own.
     fn page_cache(&self) -> &PageCache<M, Self::Space>;

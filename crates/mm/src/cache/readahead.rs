@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-use super::file::{Asker, File, FileState, Wanted};
+use super::file::{Asker, File, FileState, Source, Wanted};
 use super::folio::{Part, order_at};
 use super::reader::{Ask, Means, ReadPattern, Reader, Stretch};
 use super::{FilesDoor, FilesGround};
@@ -96,7 +96,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         while index < pages.end {
             let ask = Ask { index, pages: pages.end - index };
             let ahead = self.read_before(reader, file, ask, from.into());
-            let (part, hit) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
+            let (part, source) = self.file_page(file, index, (Wanted::Contents, from.into()))?;
             let folio = part.folio(index);
             let goes_on = reader.next.checked_sub(1).is_some_and(|last| folio.contains(&last));
             if index != pages.start || !goes_on {
@@ -104,10 +104,11 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             }
             self.lru().put_page(part.head());
             let end = folio.end.min(pages.end);
-            let waits = u32::from(!hit || ahead.waits);
+            let read = u32::from(source == Source::Disk);
+            let waits = read.max(ahead.waits.into());
             done.hits += end - index - waits;
             done.waits += waits;
-            done.reads += ahead.pages + u32::from(!hit);
+            done.reads += ahead.pages + read;
             reader.next = end;
             index = end;
         }
@@ -271,9 +272,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         if self.has_page(file, index) {
             return Some(Came::Before);
         }
-        let (part, there) = self.file_page(file, index, (Wanted::Contents, from)).ok()?;
+        let (part, source) = self.file_page(file, index, (Wanted::Contents, from)).ok()?;
         self.lru().put_page(part.head());
-        Some(if there { Came::Before } else { Came::Now })
+        Some(if source == Source::Disk { Came::Now } else { Came::Before })
     }
 
     /// Who comes to the folio from page `index` on wants the next window.

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use super::file::{Asker, Cached, File, FileKind, Wanted};
+use super::file::{Asker, Cached, File, FileKind, Source, Wanted};
 use super::folio::{Part, order_at};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{Machine, Order};
@@ -38,7 +38,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let is_use = file.kind == FileKind::Memory || self.rules().reclaim.write_use == WriteUseRule::Counts;
         let (mut at, mut all) = (pages.start, Cached::Hit);
         while at < pages.end {
-            let (part, hit) = self.page_to_write(file, at..pages.end, &from)?;
+            let (part, source) = self.page_to_write(file, at..pages.end, &from)?;
             let end = part.folio(at).end.min(pages.end);
             self.mark_written(file, part.head(), at..end);
             if is_use {
@@ -48,7 +48,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             if file.kind != FileKind::Memory {
                 self.balance_dirty();
             }
-            if !hit {
+            if source == Source::Disk {
                 all = Cached::Miss;
             }
             at = end;
@@ -57,21 +57,21 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         Ok(all)
     }
 
-    /// The first of `pages` with a reference for the caller, and whether it was there; else in a folio that has no page beyond them.
+    /// The first of `pages` with a reference for the caller, and where it came from; what was not there comes in a folio that has no page beyond them.
     fn page_to_write(
         self,
         file: &File<M, G::Space>,
         pages: Range<u32>,
         from: impl Fn() -> Placement,
-    ) -> Result<(Part, bool), AllocError> {
+    ) -> Result<(Part, Source), AllocError> {
         if let Some(found) = self.find_page(file, pages.start) {
-            return Ok((found, true));
+            return Ok((found, Source::Memory));
         }
         let from = Asker::from(from());
         let largest = order_at(pages.start, pages.end - pages.start, file.largest_folio());
         for order in (1..=largest.get()).rev().filter_map(Order::new) {
             if let Some(head) = self.add_folio(file, (pages.start, order), (Wanted::Overwritten, from)) {
-                return Ok((Part { pfn: head, order }, false));
+                return Ok((Part { pfn: head, order }, Source::Disk));
             }
         }
         self.file_page(file, pages.start, (Wanted::Overwritten, from))

@@ -223,7 +223,7 @@ door! {
 
 door! {
     /// Anonymous pages on their way to swap.
-    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
+    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
 }
 
 door! {

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::swap_out::SwappedOut;
+use super::swap_out::{LeftFile, SwappedOut};
 use super::{Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Chore, Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
@@ -167,7 +167,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if !unmapped {
             return Fate::Activate;
         }
-        if page.has(PageFlag::Dirty) && matches!(page.mapping(), Mapping::File(_)) {
+        if let (true, Mapping::File(file)) = (page.has(PageFlag::Dirty), page.mapping()) {
+            if page.has(PageFlag::SwapBacked) {
+                return match self.swapping().swap_out_of(file, pfn, (scan, outcome)) {
+                    LeftFile::Yes => Fate::Free,
+                    LeftFile::NoSlot => Fate::Activate,
+                    LeftFile::InUse => Fate::Keep,
+                };
+            }
             return self.met_dirty(pfn, outcome);
         }
         if self.files().remove_mapping(pfn, scan.target) { Fate::Free } else { Fate::Keep }

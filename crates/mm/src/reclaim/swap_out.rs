@@ -1,4 +1,4 @@
-//! Anonymous pages on their way to swap: slots for all of a large page, or the page in parts.
+//! Pages on their way to swap: anonymous ones, with slots for all of a large page, or in parts; and those of shared memory.
 
 use alloc::vec::Vec;
 
@@ -16,6 +16,17 @@ pub(super) enum SwappedOut {
     No,
     /// It is the first part of a large page that was split for it, and nobody maps that part.
     NobodysPart,
+}
+
+/// What became of a page of a file in memory that was to go to swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LeftFile {
+    /// It is the reclaimer's alone.
+    Yes,
+    /// There is no room for it.
+    NoSlot,
+    /// Somebody works with it.
+    InUse,
 }
 
 impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
@@ -55,6 +66,29 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         // The entries have references of their own.
         self.swap().free_slots(first, order);
         if unmapped { SwappedOut::Yes } else { SwappedOut::No }
+    }
+
+    /// A slot of swap takes the place that a page, which nothing maps any more, has in `file`, and it is written (`shmem_writeout`).
+    pub(super) fn swap_out_of(self, file: u32, pfn: Pfn, (scan, outcome): (&Scan, &mut Outcome)) -> LeftFile {
+        let (page, order) = (self.lru().page(pfn), self.pages().order_of(pfn));
+        let Some(file) = self.files().file(file) else { return LeftFile::InUse };
+        // Folios of files in memory are single pages.
+        let slot = if order == Order::ZERO { self.swap().swap_slots(page.group(), order) } else { None };
+        let Some(slot) = slot else { return LeftFile::NoSlot };
+        // The file's own: it may end meanwhile.
+        self.swap().swap_get(slot);
+        if !self.files().send_to_slot(&file, pfn, slot) {
+            (0..2).for_each(|_| self.swap().swap_free(slot));
+            return LeftFile::InUse;
+        }
+        if self.rules().reclaim.workingset == WorkingsetRule::All {
+            self.swap().leave_shadow(slot, order, self.lru().evict(pfn, scan.target));
+        }
+        let event = self.swap().write_out(slot, order);
+        self.lru().count_of(pfn, event, order.pages());
+        outcome.written += order.pages();
+        self.swap().swap_free(slot);
+        LeftFile::Yes
     }
 
     /// Slots for all of the page at `pfn`, which is split if it is a large one that cannot have them.

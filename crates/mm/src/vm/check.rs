@@ -41,10 +41,13 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             walk.pages.entry(page.0).or_default().in_file += 1;
         }
         walk.pages.iter().try_for_each(|(&pfn, seen)| self.check_page(Pfn(pfn), *seen))?;
+        for slot in self.files().slots_in_use() {
+            *walk.slots.entry(slot).or_default() += 1;
+        }
         let (used, _) = self.swap_pages();
         if walk.slots.len() != used as usize {
             return Err(format!(
-                "{used} slots of swap are in use, but entries refer to {}",
+                "{used} slots of swap are in use, but entries and files refer to {}",
                 walk.slots.len()
             ));
         }

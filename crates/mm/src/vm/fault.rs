@@ -484,13 +484,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let installed = self.install_anon(site, entry, pfn, FaultKind::Swapped)?;
         if installed.is_some() {
             site.space.stat.count_swapped(-1);
-            self.swap().swap_free(slot);
-            let (event, of_group) = match device {
-                OnDevice::Written => (&self.own().events.pswpin, VecEvent::SwapIn),
-                OnDevice::Zeros => (&self.own().events.swpin_zero, VecEvent::SwapInZero),
-            };
-            SlowEvents::bump(event);
-            self.lru().count_of(pfn, of_group, 1);
+            self.swap().came_back(slot, pfn);
         }
         Ok(installed)
     }

@@ -12,7 +12,7 @@ use super::region::{Backing, Protection};
 use super::table::Held;
 use super::{FaultDoor, SpacesGround, Vpn};
 use super::{File, FileKind, Touch};
-use crate::cache::{Part, ReadPattern, Wanted};
+use crate::cache::{Part, ReadPattern, Source, Wanted};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::PageFlag;
@@ -25,10 +25,18 @@ const AROUND: u32 = 16;
 /// A page of a file that a fault is for.
 struct Found {
     part: Part,
-    /// It was there, and nobody waits for a disk.
-    hit: bool,
+    source: Source,
     /// Pages that come from the disk.
     reads: u32,
+}
+
+/// What the fault was that found its page by `source`, and is of `kind` where that did not take long.
+fn kind_of(source: Source, kind: FaultKind) -> FaultKind {
+    match source {
+        Source::Memory => kind,
+        Source::Disk => FaultKind::Major,
+        Source::Swap => FaultKind::Swapped,
+    }
 }
 
 /// The entry that maps a page of a file.
@@ -65,8 +73,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if shared && site.touch == Touch::Write {
             self.files().mark_dirty(head);
         }
-        let kind = if found.hit { FaultKind::Minor } else { FaultKind::Major };
-        Ok(Some(Faulted { pfn: part.pfn, kind, reads: found.reads }))
+        Ok(Some(Faulted { pfn: part.pfn, kind: kind_of(found.source, FaultKind::Minor), reads: found.reads }))
     }
 
     /// The bits of an entry that maps a page of `file`.
@@ -93,16 +100,17 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             } else {
                 self.files().read_around(file, index, pattern, from)
             };
-            let (part, there) = self.files().file_page(file, index, (Wanted::Contents, from))?;
-            return Ok(Found { part, hit: false, reads: reads + u32::from(!there) });
+            let (part, source) = self.files().file_page(file, index, (Wanted::Contents, from))?;
+            let reads = reads + u32::from(source == Source::Disk);
+            return Ok(Found { part, source: Source::Disk, reads });
         }
-        let (part, hit) = self.files().file_page(file, index, (Wanted::Contents, from))?;
-        let reads = if on_disk && hit {
+        let (part, source) = self.files().file_page(file, index, (Wanted::Contents, from))?;
+        let reads = if on_disk && source == Source::Memory {
             self.files().read_after_hit(file, (index, part), pattern, from)
         } else {
-            u32::from(!hit)
+            u32::from(source == Source::Disk)
         };
-        Ok(Found { part, hit, reads })
+        Ok(Found { part, source, reads })
     }
 
     /// Maps those pages around the fault that are in memory, within its region, its table and an aligned stretch of
@@ -198,7 +206,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let found = self.file_page(site, file, first)?;
         let copied = self.copy_page(site, Entry::NONE, found.part.pfn);
         self.lru().put_page(found.part.head());
-        let kind = |done: Faulted| if found.hit { done.kind } else { FaultKind::Major };
-        copied.map(|done| done.map(|done| Faulted { kind: kind(done), reads: found.reads, ..done }))
+        let (source, reads) = (found.source, found.reads);
+        copied.map(|done| done.map(|done| Faulted { kind: kind_of(source, done.kind), reads, ..done }))
     }
 }

@@ -101,7 +101,7 @@ door! {
 
 door! {
     /// Slots of swap: whose they are, what their pages left.
-    SwapDoor on SpacesGround, Vm<M>: address_spaces, to { memcg: MemcgDoor, spaces: SpacesDoor }
+    SwapDoor on SpacesGround, Vm<M>: address_spaces, to { memcg: MemcgDoor, lru: LruDoor, spaces: SpacesDoor }
 }
 
 door! {

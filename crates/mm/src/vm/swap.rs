@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use super::slots::Slots;
 use super::{SpacesDoor, SpacesGround, SwapDoor};
+use crate::cache::InSlot;
 use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::{LockClass, Machine, SwapIo};
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
@@ -82,7 +83,7 @@ impl Used {
 /// A slot in use.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// Entries that refer to it, and whoever is about to make one.
+    /// Entries, and places in files, that refer to it, and whoever is about to make one.
     refs: u32,
     /// Whose it is: what its page was charged to.
     group: GroupId,
@@ -261,6 +262,23 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         let Slot { group, shadow, unwritten, .. } = *slots.taken.get(&slot)?;
         let device = if unwritten { OnDevice::Zeros } else { OnDevice::Written };
         Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device })
+    }
+
+    /// The same, of a page of a file in memory.
+    pub(crate) fn of_file(self, slot: u32) -> Option<InSlot> {
+        self.swapped(slot).map(|Swapped { group, came, .. }| InSlot { group, came })
+    }
+
+    /// What was in `slot` is at `pfn`: it is counted as read, and nobody who had it there refers to the slot any more.
+    pub(crate) fn came_back(self, slot: u32, pfn: Pfn) {
+        let Some(Swapped { device, .. }) = self.swapped(slot) else { return };
+        let (event, of_group) = match device {
+            OnDevice::Written => (&self.own().events.pswpin, VecEvent::SwapIn),
+            OnDevice::Zeros => (&self.own().events.swpin_zero, VecEvent::SwapInZero),
+        };
+        self.swap_free(slot);
+        SlowEvents::bump(event);
+        self.lru().count_of(pfn, of_group, 1);
     }
 
     /// One more entry refers to `slot`.
