@@ -137,3 +137,34 @@ fn locked_memory_is_there_at_once_and_what_may_not_be_written_is_read() {
     assert_eq!(mm.spaces().mlock(&space, at, 31, MemoryLock::Keep), Err(AdviceError::NotMapped));
     mm.spaces().check_vm().unwrap();
 }
+
+/// What two mappings had, one after the other, was used twice; where it was said to be read in order, or here and there, its mappings say nothing.
+#[test]
+fn pages_that_were_mapped_twice_are_active() {
+    for (pattern, active) in
+        [(ReadPattern::Normal, 40), (ReadPattern::Sequential, 0), (ReadPattern::Random, 0)]
+    {
+        for kind in [FileKind::Disk, FileKind::Memory] {
+            let mm = machine(0);
+            let (file, space) = (mm.files().new_file(kind), mm.spaces().new_space());
+            let active_pages = || {
+                mm.lru().lru_drain_all();
+                let counters = mm.views().counters();
+                ["nr_active_anon", "nr_active_file"].map(|name| counters.get(name)).iter().sum::<u64>()
+            };
+            for (round, active) in [(1, 0), (2, active), (3, active)] {
+                let at = mm.spaces().mmap(&space, MapSpec::shared(&file, 60)).unwrap();
+                mm.spaces().madvise(&space, at, 60, Advice::Reads(pattern)).unwrap();
+                mm.spaces().populate(&space, at, 40, Touch::Read).unwrap();
+                mm.lru().lru_drain_all();
+                if round == 2 {
+                    mm.spaces().madvise(&space, at, 60, Advice::DontNeed).unwrap();
+                }
+                mm.spaces().munmap(&space, at, 60);
+                assert_eq!(active_pages(), active, "{pattern:?}, {kind:?}, round {round}");
+            }
+            assert_eq!(mm.views().counters().get("pgactivate"), active, "{pattern:?}, {kind:?}");
+            mm.spaces().check_vm().unwrap();
+        }
+    }
+}

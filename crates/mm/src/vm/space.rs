@@ -340,7 +340,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             (gone, regions.neighbours(start, end))
         };
         for region in &gone {
-            self.tables().zap(space, region.start, region.end);
+            self.tables().zap(space, (region.start, region.end), region.pattern);
             self.uncommit(region.committed());
             if let Backing::Shared { file, .. } | Backing::Private { file, .. } = &region.backing {
                 file.forget_mapper(self.machine(), space.id, start, end);

@@ -3,15 +3,17 @@
 
 use alloc::vec::Vec;
 
+use super::ReadPattern;
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
+use super::region::Region;
 use super::space::AddressSpace;
 use super::table::Held;
 use super::{SpacesDoor, SpacesGround, TablesDoor};
 use super::{Table, Vpn};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
-use crate::lru::page::PageFlag;
+use crate::lru::page::{Mapping, PageFlag};
 
 /// What clearing entries left to be done: references to give back.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub(crate) struct Gone {
     /// Of huge ones that are mapped elsewhere still, the head, and which frame, if not all, was mapped here.
     parts: Vec<(Pfn, Option<Pfn>)>,
     slots: Vec<u32>,
+    /// Whether entries say that a page of a file was used (`vma_has_recency`; before 6.3 also where it is read here and there).
+    uses: bool,
 }
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
@@ -27,17 +31,20 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// again (`MADV_DONTNEED`; of a file's region, what the file has).
     pub fn discard(self, space: &AddressSpace<M>, start: Vpn, pages: u32) {
         self.machine().spend(Chore::Syscall, 1);
-        self.tables().zap(space, start, Vpn(start.0.saturating_add(pages)));
+        let range = (start, Vpn(start.0.saturating_add(pages)));
+        for (range, pattern) in patterns(self.machine(), space, range) {
+            self.tables().zap(space, range, pattern);
+        }
     }
 }
 
 impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
-    /// Clears all entries of `space` from `start` to before `end` and gives back what they referred to. Where the
-    /// region is to go it is gone already.
-    pub(super) fn zap(self, space: &AddressSpace<M>, start: Vpn, end: Vpn) {
+    /// Clears all entries of `space` from `start` to before `end`, of a region that is read by `pattern`, and gives back what they referred to.
+    /// Where the region is to go it is gone already.
+    pub(super) fn zap(self, space: &AddressSpace<M>, (start, end): (Vpn, Vpn), pattern: ReadPattern) {
         let mut is_told = false;
         for (first, table) in space.tables.within(start, end) {
-            let mut gone = Gone::default();
+            let mut gone = Gone { uses: pattern == ReadPattern::Normal, ..Gone::default() };
             let range = (start.max(first), end.min(first.add(PAGEBLOCK_PAGES)));
             self.zap_table(space, table, range, &mut gone);
             // Once for all: the kernel gathers what goes (`mmu_gather`), thousands of pages at a time.
@@ -79,9 +86,21 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
                 if entry.is_present() && !is_next {
                     self.machine().spend(Chore::Unmap, 1);
                 }
+                if entry.is_present() && !is_next && gone.uses {
+                    self.note_use(entry);
+                }
                 last = entry.is_present().then(|| entry.head());
                 self.drop_entry(space, entry, Order::ZERO, gone);
             }
+        }
+    }
+
+    /// What is mapped of a file and was touched there counts as used by a call when it is unmapped (`zap_present_folio_ptes`).
+    fn note_use(self, entry: Entry) {
+        let head = entry.head();
+        let is_file = matches!(self.lru().page(head).mapping(), Mapping::File(_));
+        if is_file && entry.has(bit::ACCESSED) {
+            self.lru().mark_accessed(head);
         }
     }
 
@@ -99,7 +118,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         self.machine().touch(Line { kind: LineKind::Frame, index: head.0 }, Access::Write);
         let (page, node) = (self.lru().page(head), self.pages().node_of_page(head));
         space.stat.count_pages(PageKind::of(page), node, -i64::from(order.pages()));
-        if entry.has(bit::DIRTY) && matches!(page.mapping(), crate::lru::page::Mapping::File(_)) {
+        if entry.has(bit::DIRTY) && matches!(page.mapping(), Mapping::File(_)) {
             self.files().mark_dirty(head);
         }
         if page.sub_mapped() && page.has(PageFlag::Mlocked) {
@@ -139,4 +158,16 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
         self.free_upper(space, range, neighbours);
     }
+}
+
+/// The parts of `range` that `space` maps, and how each is read.
+fn patterns<M: Machine>(
+    machine: &M,
+    space: &AddressSpace<M>,
+    range: (Vpn, Vpn),
+) -> Vec<((Vpn, Vpn), ReadPattern)> {
+    let regions = space.regions.lock_local(machine);
+    let part = |region: &Region<M>| (region.start.max(range.0), region.end.min(range.1));
+    let all = regions.iter().map(|region| (part(region), region.pattern));
+    all.filter(|((start, end), _)| start < end).collect()
 }
