@@ -37,7 +37,7 @@ pub use rules::{knobs, policy};
 pub use views::{oom, procfs};
 pub use vm::mempolicy;
 
-pub use cache::{File, FilesDoor, FilesGround, InSlot, PageCache};
+pub use cache::{File, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf};
 pub use compact::{
     BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor, OfflineError,
 };
@@ -46,7 +46,7 @@ pub use ground::{
     MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology, Traced,
     WordSize, Work, ZoneId, ZoneKind, ZoneSpec,
 };
-pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners};
+pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
 pub use memcg::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};
 pub use mm::Mm;
 pub use pages::pcp::{PageSizing, Pressure, Setting, Tuning};

@@ -1,11 +1,12 @@
 //! The memory manager: the rooms put together, and what they ask of each other upward.
 
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
-use crate::cache::{FilesDoor, FilesGround, InSlot, PageCache};
+use crate::cache::{FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
 use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, Topology, ZoneKind};
-use crate::lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners};
+use crate::lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
 use crate::memcg::{GroupAsk, GroupId, MemcgDoor, MemcgGround, Memcgs};
 use crate::pages::{
     Above, AllocError, FreeError, MemMap, Pages, PagesGround, Request, Search, Zone, ZoneBlock,
@@ -328,9 +329,7 @@ impl<M: Machine> Owners<M> for Mm<M> {
     }
 }
 
-impl<M: Machine> FilesGround<M> for Mm<M> {
-    type Space = AddressSpace<M>;
-
+impl<M: Machine> FileSlots for Mm<M> {
     fn has_swap_for(&self, group: GroupId) -> bool {
         self.swap().has_swap(group)
     }
@@ -339,13 +338,29 @@ impl<M: Machine> FilesGround<M> for Mm<M> {
         self.swap().of_file(slot)
     }
 
-    fn left_slot(&self, slot: u32, pfn: Pfn) {
-        self.swap().came_back(slot, pfn);
+    fn slots_around(&self, slot: u32) -> Vec<SlotOf> {
+        self.swap().slots_around(slot)
+    }
+
+    fn slot_read(&self, slot: u32, pfn: Pfn) {
+        self.swap().count_read(slot, pfn);
+    }
+
+    fn ahead_was_wanted(&self) {
+        self.swap().note_hit();
+    }
+
+    fn left_again(&self, slot: u32, shadow: Shadow) {
+        self.swap().leave_shadow(slot, Order::ZERO, shadow);
     }
 
     fn free_slot(&self, slot: u32) {
         self.swap().swap_free(slot);
     }
+}
+
+impl<M: Machine> FilesGround<M> for Mm<M> {
+    type Space = AddressSpace<M>;
 
     #[inline]
     fn page_cache(&self) -> &PageCache<M, AddressSpace<M>> {

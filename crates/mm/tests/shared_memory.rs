@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 /// Kernels with classic lists and with generations, and ours.
-const POLICIES: [&str; 4] = ["linux-5.4", "linux-6.6", "linux-6.18", "freehold"];
+const POLICIES: [&str; 5] = ["linux-5.4", "linux-6.6", "linux-6.12", "linux-6.18", "freehold"];
 
 /// A node of so many MiB, and so many pages of swap.
 fn machine(policy: &str, mib: u64, swap: u32) -> Mm<Bare> {
@@ -58,10 +58,14 @@ fn shared_memory_larger_than_memory_goes_to_swap() {
         let back = mm.spaces().touch_page(&space, at, Touch::Read).unwrap();
         assert_eq!(back.1, Some(FaultKind::Swapped), "{policy}");
         let counters = mm.views().counters();
-        assert_eq!((counters.get("pswpin"), counters.get("pgmajfault")), (1, 1), "{policy}");
+        let read = counters.get("pswpin");
+        assert_eq!((counters.get("pgmajfault"), read - counters.get("swap_ra")), (1, 1), "{policy}");
+        assert_eq!(file.pages_read_ahead(mm.machine()), read - 1, "{policy}");
         mm.spaces().exit(&space);
         assert_eq!(mm.files().read_file(&file, 1, Placement::default()), Ok(Cached::Hit), "{policy}");
-        assert_eq!(mm.views().counters().get("pswpin"), 2, "{policy}: a call brings it too");
+        let counters = mm.views().counters();
+        let read = counters.get("pswpin") - counters.get("swap_ra") + counters.get("swap_ra_hit");
+        assert_eq!(read, 2, "{policy}: a call brings it too");
         let away = file.swapped_pages(mm.machine());
         let gone = mm.files().truncate_pages(&file, 0, 15_000);
         assert_eq!(file.cached_within(mm.machine(), 0, 15_000), 0, "{policy}");
@@ -109,6 +113,42 @@ fn shared_memory_that_comes_back_early_is_active() {
     let names = ["nr_active_anon", "workingset_refault_anon", "workingset_activate_anon"];
     assert_eq!(names.map(|name| counters.get(name)), [1, 1, 1]);
     check(&mm);
+}
+
+/// Before 6.14 the slots around are read too, as long as that is of use; what nobody wants goes again, and is not written.
+#[test]
+fn neighbours_come_too_where_they_are_of_use() {
+    for (policy, by_clusters) in [("linux-6.12", true), ("linux-6.18", false)] {
+        let mm = machine(policy, 64, 1000);
+        let (file, space, at) = share(&mm, 512);
+        mm.spaces().populate(&space, at, 512, Touch::Write).unwrap();
+        mm.lru().lru_drain_all();
+        mm.pages_out().page_out(&space, at, 512).unwrap();
+        assert_eq!(file.swapped_pages(mm.machine()), 512, "{policy}");
+        for page in 0..256 {
+            mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
+        }
+        let counted = || {
+            let counters = mm.views().counters();
+            ["pgmajfault", "pswpin", "swap_ra", "swap_ra_hit"].map(|name| counters.get(name))
+        };
+        // Slot 0 is the header's: page 7 is the first of the second eight, and 255 the first of the last.
+        let wanted = if by_clusters { [33, 263, 230, 223] } else { [256, 256, 0, 0] };
+        assert_eq!(counted(), wanted, "{policy}");
+        let ahead = if by_clusters { 7 } else { 0 };
+        assert_eq!(file.pages_read_ahead(mm.machine()), ahead, "{policy}");
+        check(&mm);
+        // Here and there they are of none: half as many with each, and then no more.
+        let before = counted();
+        for page in [300, 340, 380, 420, 460, 500] {
+            mm.spaces().touch_page(&space, at.add(page), Touch::Read).unwrap();
+        }
+        let read = counted()[1] - before[1];
+        assert_eq!(read, if by_clusters { 6 + 3 + 1 } else { 6 }, "{policy}");
+        check(&mm);
+        mm.files().drop_file(&file);
+        assert_eq!(mm.spaces().swap_pages().0, 0, "{policy}");
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

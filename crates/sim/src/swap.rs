@@ -68,7 +68,9 @@ impl Core {
         match (self.swap().times.get(), io) {
             (SwapTimes::None, _) => {}
             (SwapTimes::Compressed { write: time, .. }, SwapIo::Write)
-            | (SwapTimes::Compressed { read: time, .. }, SwapIo::Read) => self.instructions(from_nanos(time)),
+            | (SwapTimes::Compressed { read: time, .. }, SwapIo::Read | SwapIo::ReadAhead) => {
+                self.instructions(from_nanos(time));
+            }
             (SwapTimes::Disk { latency, page }, io) => {
                 // Requests come in order of simulated time.
                 self.sync();
@@ -79,6 +81,7 @@ impl Core {
                 }
                 match io {
                     SwapIo::Read => self.sleep(done + from_nanos(latency)),
+                    SwapIo::ReadAhead => {}
                     SwapIo::Write => self.sleep(done.saturating_sub(QUEUE * page)),
                 }
             }
@@ -113,7 +116,8 @@ mod tests {
     #[test]
     fn compression_takes_the_cpus_time() {
         let times = SwapTimes::Compressed { write: Nanos(3000), read: Nanos(2000) };
-        assert_eq!([SwapIo::Write, SwapIo::Read].map(|io| takes(times, io, 10)), [30_000, 20_000]);
+        let all = [SwapIo::Write, SwapIo::Read, SwapIo::ReadAhead];
+        assert_eq!(all.map(|io| takes(times, io, 10)), [30_000, 20_000, 20_000]);
         assert_eq!(takes(SwapTimes::None, SwapIo::Read, 10), 0);
     }
 
@@ -124,6 +128,7 @@ mod tests {
         let read = takes(times, SwapIo::Read, 10);
         assert!((1_100_000..1_100_000 + 10 * 10_000).contains(&read), "{read}");
         assert_eq!(takes(times, SwapIo::Write, 128), 0);
+        assert_eq!(takes(times, SwapIo::ReadAhead, 200), 0, "nobody waits for what comes with another");
         let written = takes(times, SwapIo::Write, 228);
         assert!((1_000_000..1_000_000 + 100 * 10_000).contains(&written), "{written}");
     }

@@ -30,16 +30,15 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     pub(crate) fn slots_in_use(self) -> Vec<u32> {
         let files = self.own().files.lock_local(self.machine());
         let slots = |file: &Arc<File<M, G::Space>>| {
-            file.state.lock_local(self.machine()).slots.values().copied().collect::<Vec<u32>>()
+            let state = file.state.lock_local(self.machine());
+            state.swapped.values().map(|swapped| swapped.slot).collect::<Vec<u32>>()
         };
         files.values().flat_map(slots).collect()
     }
 
     fn check_file(self, file: &File<M, G::Space>, pages: &mut Vec<Pfn>) -> Result<(), String> {
+        pages.extend(self.check_swapped(file)?.iter().filter_map(|swapped| swapped.ahead));
         let state = file.state.lock_local(self.machine());
-        if let Some(index) = state.slots.keys().find(|index| state.pages.contains_key(index)) {
-            return Err(format!("page {index} of file {} is in memory and in swap", file.id.0));
-        }
         for (&index, &part) in &state.pages {
             let (pfn, folio) = (part.head(), part.folio(index));
             let page = self.lru().page(pfn);

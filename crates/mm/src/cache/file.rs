@@ -9,6 +9,7 @@ use core::ops::Range;
 use super::folio::{Pages, Part, nodes};
 use super::reader::{RA_PAGES, Reader};
 use super::shadows::{Shadows, pages_of};
+use super::swapped::{SlotOf, Swapped};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
     AtomicU32, FileId, Guard, LockClass, Locked, Machine, Order, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
@@ -59,8 +60,8 @@ pub(super) struct FileState {
     pub(super) reader: Reader,
     /// What reclaim took, and when, until it comes back.
     pub(super) shadows: Shadows,
-    /// The slots of swap that hold pages of it, by their place: of files in memory.
-    pub(super) slots: BTreeMap<u32, u32>,
+    /// Pages of it that are in swap: of files in memory.
+    pub(super) swapped: BTreeMap<u32, Swapped>,
 }
 
 impl FileState {
@@ -111,7 +112,7 @@ pub(crate) enum Source {
 /// What a file has in the place of a page.
 enum Place {
     Page(Part),
-    Slot(u32),
+    Swap(Swapped),
     Nothing,
 }
 
@@ -272,9 +273,13 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         loop {
             match self.find_place(file, index) {
                 Place::Page(part) => return Ok((part, Source::Memory)),
-                Place::Slot(slot) => {
-                    if let Some(part) = self.take_from_slot(file, (index, slot), from)? {
-                        return Ok((part, Source::Swap));
+                Place::Swap(Swapped { slot, ahead }) => {
+                    if ahead.is_none() {
+                        self.read_swapped(SlotOf { slot, file: file.id, index }, from)?;
+                    }
+                    let source = if ahead.is_some() { Source::Memory } else { Source::Swap };
+                    if let Some(part) = self.claim(file, index) {
+                        return Ok((part, source));
                     }
                 }
                 Place::Nothing => {
@@ -314,7 +319,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let pages = first..first + order.pages();
         self.init_page(file, (first, head), placement);
         let mut state = file.state.lock_local(self.machine());
-        if state.has_any(pages.clone()) || state.slots.range(pages.clone()).next().is_some() {
+        if state.has_any(pages.clone()) || state.swapped.range(pages.clone()).next().is_some() {
             drop(state);
             self.drop_new(head);
             return Ok(false);
@@ -364,7 +369,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     pub(super) fn find_page(self, file: &File<M, G::Space>, index: u32) -> Option<Part> {
         match self.find_place(file, index) {
             Place::Page(part) => Some(part),
-            Place::Slot(_) | Place::Nothing => None,
+            Place::Swap(_) | Place::Nothing => None,
         }
     }
 
@@ -375,7 +380,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             self.lru().page(part.head()).get();
             return Place::Page(part);
         }
-        state.slots.get(&index).map_or(Place::Nothing, |&slot| Place::Slot(slot))
+        state.swapped.get(&index).map_or(Place::Nothing, |&swapped| Place::Swap(swapped))
     }
 
     /// `pages` more of the folio at `head` are in files.
@@ -394,7 +399,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let page = self.lru().page(pfn);
         match page.mapping() {
             Mapping::None | Mapping::Anon(_) => page.mapped() == 0 && page.freeze(1),
-            Mapping::File(id) => self.file(id).is_some_and(|file| self.remove_from(&file, pfn, Some(target))),
+            Mapping::File(id) => self.file(id).is_some_and(|file| {
+                self.remove_from(&file, pfn, Some(target)) || self.forget_ahead(&file, pfn, Some(target))
+            }),
         }
     }
 

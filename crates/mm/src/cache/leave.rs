@@ -34,7 +34,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         let end = first.saturating_add(pages);
         self.split_folio_at(file, first);
         self.split_folio_at(file, end);
-        let (gone, slots) = {
+        let (gone, swapped) = {
             let mut state = file.state.lock_local(self.machine());
             let there = state.folios_within(first..end).into_iter().map(|(_, part)| part.head());
             let free: Vec<Pfn> = there.filter(|&head| self.lru().page(head).mapped() == 0).collect();
@@ -50,16 +50,16 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 state.take_dirty(&self.folio_pages(head));
                 self.note_lost_pages(file, &state, head);
             }
-            (free, state.take_slots(first..end))
+            (free, state.take_swapped(first..end))
         };
-        self.free_slots(slots);
+        self.free_swapped(swapped);
         self.give_back(&gone)
     }
 
     /// Ends `file`, which nobody maps any more: its pages go, dirty ones too (truncation of a file that was deleted).
     pub fn drop_file(self, file: &File<M, G::Space>) {
         self.own().files.lock_local(self.machine()).remove(&file.id.0);
-        let (heads, slots): (Vec<Pfn>, Vec<u32>) = {
+        let (heads, swapped): (Vec<Pfn>, _) = {
             let mut state = file.state.lock_local(self.machine());
             state.dirty.clear();
             for node in core::mem::take(&mut state.shadows).nodes() {
@@ -68,9 +68,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             let folios = state.folios_within(0..u32::MAX);
             state.pages.clear();
             let heads = folios.into_iter().map(|(_, part)| part.head()).collect();
-            (heads, core::mem::take(&mut state.slots).into_values().collect())
+            (heads, core::mem::take(&mut state.swapped))
         };
-        self.free_slots(slots);
+        self.free_swapped(swapped.into_values());
         self.give_back(&heads);
     }
 

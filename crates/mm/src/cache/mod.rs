@@ -26,9 +26,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use crate::ground::{AtomicI64, AtomicU32, FileId, LockClass, Locked, Machine, Pfn, Relaxed, ZoneId};
+use crate::ground::{AtomicI64, AtomicU32, FileId, LockClass, Locked, Machine, Relaxed, ZoneId};
 use crate::lru::{LruDoor, LruGround};
-use crate::memcg::{GroupId, MemcgDoor};
+use crate::memcg::MemcgDoor;
 use crate::pages::door;
 
 pub(crate) use file::{Asker, Mapper, Source, Wanted};
@@ -38,7 +38,7 @@ pub(crate) use folio::Part;
 use nodes::ShadowNodes;
 pub use readahead::ReadDone;
 pub use reader::{ReadPattern, Reader};
-pub use swapped::InSlot;
+pub use swapped::{FileSlots, InSlot, SlotOf};
 pub use writeback::{DirtyFolio, DirtyPages};
 
 /// The files of a machine.
@@ -85,21 +85,9 @@ impl<M: Machine, S> PageCache<M, S> {
 }
 
 /// What the page cache stands on.
-pub trait FilesGround<M: Machine>: LruGround<M> {
+pub trait FilesGround<M: Machine>: LruGround<M> + FileSlots {
     /// The address spaces that map files: the room above knows what they are.
     type Space;
-
-    /// Whether pages of `group` may go to swap: what is active of it then counts for refaults.
-    fn has_swap_for(&self, group: GroupId) -> bool;
-
-    /// What is known of a page of a file that is in `slot` of swap.
-    fn in_slot(&self, slot: u32) -> Option<InSlot>;
-
-    /// The page at `pfn` has come back to its file from `slot`, of which the file has no reference any more.
-    fn left_slot(&self, slot: u32, pfn: Pfn);
-
-    /// A page in `slot` is not wanted any more: its file has no reference to that.
-    fn free_slot(&self, slot: u32);
 
     /// The page cache's own.
     fn page_cache(&self) -> &PageCache<M, Self::Space>;

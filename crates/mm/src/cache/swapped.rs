@@ -1,13 +1,16 @@
 //! Pages of files in memory that are in swap: the file knows the slot in the page's place (`shmem_writeout`, `shmem_swapin_folio`). What is known
-//! of a slot, and the slots themselves, are the room above's.
+//! of a slot, and the slots themselves, are the room above's ([`FileSlots`]).
 //!
 //! ```text
-//!   reclaim: unmapped ─▶ send_to_slot ─▶ slot in the page's place ─▶ (touch, call) ─▶ take_from_slot ─▶ page
-//!                                                    └─▶ (truncation, end of the file) ─▶ slot free
+//!   reclaim: unmapped ─▶ send_to_slot ─▶ slot in the page's place ─▶ (touch, call) ─▶ read, with others ─▶ claimed: a page of the file
+//!                                          │       ▲                                     │
+//!                                          │       └────────── reclaim: not wanted ◀─────┘
+//!                                          └─▶ (truncation, end of the file) ─▶ free
 //! ```
 //!
-//! Pages come back one by one, as since 6.14 from what needs no queue (zram). Earlier kernels, and those with swap on a disk, read the slots
-//! around too (`shmem_swapin_cluster`); here nobody does.
+//! Kernels before 6.14 read the slots around too (`swap_cluster_readahead`). What nobody has wanted yet of that keeps its slot: it is on reclaim's
+//! lists and charged, as in the swap cache, and the file has it beside the slot. Around are other pages of files alone: here private ones are
+//! never read ahead.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -15,11 +18,35 @@ use core::ops::Range;
 use super::file::{Asker, File, FileState};
 use super::folio::Part;
 use super::{FilesDoor, FilesGround};
-use crate::ground::{Machine, Order, Pfn, SwapIo};
-use crate::lru::page::PageFlag;
-use crate::lru::{By, Came};
+use crate::ground::{FileId, Machine, Order, Pfn, SwapIo};
+use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::{Came, Shadow};
 use crate::memcg::GroupId;
 use crate::pages::AllocError;
+
+/// What the room that has swap knows of slots that hold pages of files.
+pub trait FileSlots {
+    /// Whether pages of `group` may go to swap: what is active of it then counts for refaults.
+    fn has_swap_for(&self, group: GroupId) -> bool;
+
+    /// Whose page is in `slot`, and when it left.
+    fn in_slot(&self, slot: u32) -> Option<InSlot>;
+
+    /// The slots to read where `slot` is wanted, in their order, it among them: what of which file they hold.
+    fn slots_around(&self, slot: u32) -> Vec<SlotOf>;
+
+    /// What is in `slot` was read to the page at `pfn`.
+    fn slot_read(&self, slot: u32, pfn: Pfn);
+
+    /// A page that was read with another is wanted.
+    fn ahead_was_wanted(&self);
+
+    /// The page that was read from `slot` has gone again, and left `shadow`.
+    fn left_again(&self, slot: u32, shadow: Shadow);
+
+    /// A file has no reference to `slot` any more.
+    fn free_slot(&self, slot: u32);
+}
 
 /// Whose a page in swap is, and when it left.
 #[derive(Clone, Copy, Debug)]
@@ -28,24 +55,51 @@ pub struct InSlot {
     pub(crate) came: Came,
 }
 
+/// A slot, and the page of which file is in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotOf {
+    pub(crate) slot: u32,
+    pub(crate) file: FileId,
+    pub(crate) index: u32,
+}
+
+/// What a file has in the place of a page that is in swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Swapped {
+    pub(super) slot: u32,
+    /// Where it is in memory too: it was read, and nobody has wanted it yet.
+    pub(super) ahead: Option<Pfn>,
+}
+
 impl FileState {
-    /// Takes the slots that the places of `pages` know out of these.
-    pub(super) fn take_slots(&mut self, pages: Range<u32>) -> Vec<u32> {
-        let places: Vec<u32> = self.slots.range(pages).map(|(&index, _)| index).collect();
-        places.iter().filter_map(|index| self.slots.remove(index)).collect()
+    /// Takes what is in swap of `pages` out of the file.
+    pub(super) fn take_swapped(&mut self, pages: Range<u32>) -> Vec<Swapped> {
+        let places: Vec<u32> = self.swapped.range(pages).map(|(&index, _)| index).collect();
+        places.iter().filter_map(|index| self.swapped.remove(index)).collect()
+    }
+
+    /// The slot of page `index`, if that was read ahead to `pfn`.
+    fn ahead_at(&mut self, index: u32, pfn: Pfn) -> Option<&mut Swapped> {
+        self.swapped.get_mut(&index).filter(|swapped| swapped.ahead == Some(pfn))
     }
 }
 
 impl<M: Machine, S> File<M, S> {
     /// Pages that are in swap.
     pub fn swapped_pages(&self, machine: &M) -> u64 {
-        self.state.lock_local(machine).slots.len() as u64
+        self.state.lock_local(machine).swapped.len() as u64
+    }
+
+    /// Those of them that were read with others and nobody has wanted yet.
+    pub fn pages_read_ahead(&self, machine: &M) -> u64 {
+        let state = self.state.lock_local(machine);
+        state.swapped.values().filter(|swapped| swapped.ahead.is_some()).count() as u64
     }
 }
 
 impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
-    /// The page at `pfn`, which nothing maps any more, leaves its file for `slot`, to which the file has a reference then that was taken for it. Says whether
-    /// that is so: not if anybody but the caller and the file refers to the page. Then it is the caller's alone.
+    /// The page at `pfn`, which nothing maps any more, leaves its file for `slot`, to which the file has a reference then that was taken for
+    /// it. Says whether that is so: not if anybody but the caller and the file refers to the page. Then it is the caller's alone.
     pub(crate) fn send_to_slot(self, file: &File<M, G::Space>, pfn: Pfn, slot: u32) -> bool {
         let page = self.lru().page(pfn);
         let mut state = file.state.lock_local(self.machine());
@@ -54,53 +108,147 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         }
         let index = page.index();
         state.remove(index..index + 1);
-        state.slots.insert(index, slot);
+        state.swapped.insert(index, Swapped { slot, ahead: None });
         drop(state);
         self.count_file(pfn, -1);
         true
     }
 
-    /// Has the page `index` of `file` in memory again, with a reference for the caller, which is in `slot`. `None`: it is not there any more.
-    pub(super) fn take_from_slot(
-        self,
-        file: &File<M, G::Space>,
-        (index, slot): (u32, u32),
-        Asker { placement, by }: Asker,
-    ) -> Result<Option<Part>, AllocError> {
-        let Some(InSlot { group, came }) = self.ground.in_slot(slot) else { return Ok(None) };
-        let pfn = self.alloc(file.request_of_swapped(placement))?;
+    /// Reads the page that `wanted` says, and what is read with it; it is to be claimed then.
+    ///
+    /// # Errors
+    /// If there is no memory for it. (What others need is not asked for twice.)
+    pub(super) fn read_swapped(self, wanted: SlotOf, from: Asker) -> Result<(), AllocError> {
+        let around = self.ground.slots_around(wanted.slot);
+        for &slot in &around {
+            let read = self.read_slot(slot, slot == wanted, from);
+            if slot == wanted {
+                read?;
+            }
+        }
+        if around.len() > 1 {
+            self.lru().lru_drain_cpu(self.machine().cpu());
+        }
+        Ok(())
+    }
+
+    fn read_slot(self, of: SlotOf, is_wanted: bool, from: Asker) -> Result<(), AllocError> {
+        let SlotOf { slot, file, index } = of;
+        let (Some(file), Some(InSlot { group, came })) = (self.file(file.0), self.ground.in_slot(slot))
+        else {
+            return Ok(());
+        };
+        let unread = Swapped { slot, ahead: None };
+        if file.state.lock_local(self.machine()).swapped.get(&index) != Some(&unread) {
+            return Ok(());
+        }
+        let pfn = self.alloc(file.request_of_swapped(from.placement))?;
         if group != GroupId::ROOT {
             self.lru().charge_to(pfn, group)?;
         }
-        self.machine().swap_io(SwapIo::Read);
-        self.init_page(file, (index, pfn), placement);
+        self.machine().swap_io(if is_wanted { SwapIo::Read } else { SwapIo::ReadAhead });
+        self.init_page(&file, (index, pfn), from.placement);
+        if !is_wanted {
+            self.lru().page(pfn).set(PageFlag::ReadAhead);
+        }
         let mut state = file.state.lock_local(self.machine());
-        if state.slots.get(&index) != Some(&slot) {
+        let Some(swapped) = state.swapped.get_mut(&index).filter(|swapped| **swapped == unread) else {
             drop(state);
             self.drop_new(pfn);
-            return Ok(None);
-        }
-        state.slots.remove(&index);
-        state.insert(index..index + 1, pfn, Order::ZERO);
+            return Ok(());
+        };
+        swapped.ahead = Some(pfn);
         drop(state);
-        self.count_file(pfn, 1);
-        self.came_back(pfn, came, by);
-        self.ground.left_slot(slot, pfn);
-        self.lru().page(pfn).set(PageFlag::Dirty);
-        self.lru().lru_add_by(pfn, by);
-        Ok(Some(Part { pfn, order: Order::ZERO }))
-    }
-
-    /// These slots' pages are not wanted any more.
-    pub(super) fn free_slots(self, slots: Vec<u32>) {
-        for slot in slots {
-            self.ground.free_slot(slot);
-        }
-    }
-
-    fn came_back(self, pfn: Pfn, came: Came, by: By) {
         if let Came::Back(shadow) = came {
-            self.lru().refault(pfn, shadow, by, |group| self.ground.has_swap_for(group));
+            self.lru().refault(pfn, shadow, from.by, |group| self.ground.has_swap_for(group));
         }
+        self.ground.slot_read(slot, pfn);
+        self.lru().lru_add_by(pfn, from.by);
+        self.lru().put_page(pfn);
+        Ok(())
+    }
+
+    /// The page `index` of `file`, which was read from its slot, is the file's again, with a reference for the caller; the slot is free.
+    /// `None`: it is not there any more.
+    pub(super) fn claim(self, file: &File<M, G::Space>, index: u32) -> Option<Part> {
+        let mut state = file.state.lock_local(self.machine());
+        let Swapped { slot, ahead } = *state.swapped.get(&index)?;
+        let pfn = ahead?;
+        let page = self.lru().page(pfn);
+        page.get();
+        state.swapped.remove(&index);
+        state.insert(index..index + 1, pfn, Order::ZERO);
+        page.set(PageFlag::Dirty);
+        drop(state);
+        if page.clear(PageFlag::ReadAhead) {
+            self.ground.ahead_was_wanted();
+        }
+        self.count_file(pfn, 1);
+        self.ground.free_slot(slot);
+        Some(Part { pfn, order: Order::ZERO })
+    }
+
+    /// The page at `pfn`, which was read ahead, leaves its file's side; reclaim in `target` wants that. Its slot stays. As
+    /// [`Self::remove_mapping`] says.
+    pub(super) fn forget_ahead(self, file: &File<M, G::Space>, pfn: Pfn, target: Option<GroupId>) -> bool {
+        let page = self.lru().page(pfn);
+        let mut state = file.state.lock_local(self.machine());
+        let Some(swapped) = state.ahead_at(page.index(), pfn).filter(|_| page.freeze(2)) else {
+            return false;
+        };
+        swapped.ahead = None;
+        let slot = swapped.slot;
+        if let Some(target) = target {
+            self.ground.left_again(slot, self.lru().evict(pfn, target));
+        }
+        true
+    }
+
+    /// Puts `to` in the place of the page at `from`, which was read ahead, as [`Self::replace_in`] does.
+    pub(crate) fn replace_ahead(self, file: &File<M, G::Space>, from: Pfn, to: Pfn) -> bool {
+        let page = self.lru().page(from);
+        let mut state = file.state.lock_local(self.machine());
+        let Some(swapped) = state.ahead_at(page.index(), from).filter(|_| page.freeze(2)) else {
+            return false;
+        };
+        self.lru().carry_over(from, to);
+        self.lru().page(to).get();
+        swapped.ahead = Some(to);
+        true
+    }
+
+    /// These are not wanted any more: their file has forgotten them.
+    pub(super) fn free_swapped(self, all: impl IntoIterator<Item = Swapped>) {
+        for Swapped { slot, ahead } in all {
+            self.ground.free_slot(slot);
+            if let Some(pfn) = ahead {
+                self.lru().put_page(pfn);
+            }
+        }
+    }
+
+    /// What is in swap of `file`, of which each page that is in memory too knows its place.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(super) fn check_swapped(
+        self,
+        file: &File<M, G::Space>,
+    ) -> Result<Vec<Swapped>, alloc::string::String> {
+        let state = file.state.lock_local(self.machine());
+        for (index, swapped) in &state.swapped {
+            let id = file.id.0;
+            if state.pages.contains_key(index) {
+                return Err(alloc::format!("page {index} of file {id} is in memory and in swap"));
+            }
+            let Some(pfn) = swapped.ahead else { continue };
+            let page = self.lru().page(pfn);
+            if (page.mapping(), page.index()) != (Mapping::File(id), *index) || page.mapped() > 0 {
+                return Err(alloc::format!(
+                    "{pfn} was read ahead for page {index} of file {id}, and is another"
+                ));
+            }
+        }
+        Ok(state.swapped.values().copied().collect())
     }
 }

@@ -325,8 +325,10 @@ pub enum Chore {
 pub enum SwapIo {
     /// It goes there.
     Write,
-    /// It comes back.
+    /// It comes back, and somebody waits for it.
     Read,
+    /// It comes with another.
+    ReadAhead,
 }
 
 /// A background worker that the memory manager wakes.

@@ -49,7 +49,8 @@ pub(crate) use isolate::{Alone, Cluster, Generation, Isolator, SWAP_CLUSTER_MAX}
 pub use owners::{MigrateError, Owners};
 use vec::{GroupVecs, LruVec};
 pub(crate) use vec::{VecEvent, VecId};
-pub(crate) use workingset::{By, Came, Shadow};
+pub use workingset::Shadow;
+pub(crate) use workingset::{By, Came};
 
 /// Pages that reclaim may free: two generations of two kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -11,7 +11,7 @@ use crate::rules::policy::WorkingsetRule;
 
 /// What is left in the place of a page that was evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Shadow {
+pub struct Shadow {
     /// The set of lists of who reclaimed: of the group that was too large, or of the root.
     pub(super) by: VecId,
     /// When; of generations, the oldest one's number, and how often it was used.

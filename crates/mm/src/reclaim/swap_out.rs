@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::pages::Outcome;
 use super::{ReclaimGround, Scan, SwapOutDoor};
+use crate::cache::SlotOf;
 use crate::ground::{Machine, Order, Pfn};
 use crate::rules::policy::WorkingsetRule;
 use crate::vm::LargeSwap;
@@ -75,6 +76,7 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         // Folios of files in memory are single pages.
         let slot = if order == Order::ZERO { self.swap().swap_slots(page.group(), order) } else { None };
         let Some(slot) = slot else { return LeftFile::NoSlot };
+        self.swap().note_place(SlotOf { slot, file: file.id(), index: page.index() });
         // The file's own: it may end meanwhile.
         self.swap().swap_get(slot);
         if !self.files().send_to_slot(&file, pfn, slot) {

@@ -133,6 +133,8 @@ pub(crate) struct VmEvents {
     pub(in crate::vm) khugepaged_full_scans: AtomicU64,
     pub(in crate::vm) pswpin: AtomicU64,
     pub(in crate::vm) pswpout: AtomicU64,
+    pub(in crate::vm) swap_ra: AtomicU64,
+    pub(in crate::vm) swap_ra_hit: AtomicU64,
     pub(in crate::vm) swpin_zero: AtomicU64,
     pub(in crate::vm) swpout_zero: AtomicU64,
     pub(in crate::vm) sizes: SizeEvents,
@@ -162,6 +164,8 @@ impl VmEvents {
             ("khugepaged_full_scans", &self.khugepaged_full_scans),
             ("pswpin", &self.pswpin),
             ("pswpout", &self.pswpout),
+            ("swap_ra", &self.swap_ra),
+            ("swap_ra_hit", &self.swap_ra_hit),
             ("swpin_zero", &self.swpin_zero),
             ("swpout_zero", &self.swpout_zero),
         ];

@@ -9,16 +9,18 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::slots::Slots;
+use super::swap_cluster::Clusters;
 use super::{SpacesDoor, SpacesGround, SwapDoor};
-use crate::cache::InSlot;
+use crate::cache::{InSlot, SlotOf};
 use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::{LockClass, Machine, SwapIo};
 use crate::ground::sync::{AtomicU32, Locked, Relaxed};
+use crate::lru::page::PageFlag;
 use crate::lru::{Came, Shadow, VecEvent};
 use crate::memcg::{GroupEvent, GroupId};
 use crate::pages::request::{Request, Urgency};
 use crate::pages::stat::SlowEvents;
-use crate::rules::policy::SwapZeroRule;
+use crate::rules::policy::{SharedSwapInRule, SwapZeroRule};
 
 /// What swap is on, as far as memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,6 +58,7 @@ struct Used {
     taken: BTreeMap<u32, Slot>,
     free: Slots,
     device: SwapDevice,
+    clusters: Clusters,
     /// Frames that hold what is compressed.
     pool: Vec<Pfn>,
     /// Slots in use whose pages are zeros.
@@ -89,6 +92,8 @@ struct Slot {
     group: GroupId,
     /// When its page was evicted.
     shadow: Option<Shadow>,
+    /// Where in which file it belongs, if it is a file's.
+    place: Option<SlotOf>,
     /// Whether its page is all zeros.
     zeros: bool,
     /// Whether that is all that is known of it (`zeromap`): nothing was written.
@@ -182,7 +187,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
             (first..first + pages).for_each(|slot| slots.free.give_back(slot));
             return None;
         }
-        let slot = Slot { refs: 1, group, shadow: None, zeros: false, unwritten: false };
+        let slot = Slot { refs: 1, group, shadow: None, place: None, zeros: false, unwritten: false };
         slots.taken.extend((first..first + pages).map(|at| (at, slot)));
         let missing = slots.missing();
         drop(slots);
@@ -269,15 +274,47 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         self.swapped(slot).map(|Swapped { group, came, .. }| InSlot { group, came })
     }
 
-    /// What was in `slot` is at `pfn`: it is counted as read, and nobody who had it there refers to the slot any more.
+    /// The slots to read where `slot`, which a page of a file is in, is wanted, in their order: those that hold pages of files.
+    pub(crate) fn slots_around(self, slot: u32) -> Vec<SlotOf> {
+        let size = self.own().swap.size();
+        let mut used = self.own().swap.slots.lock_local(self.machine());
+        let around = match self.rules().reclaim.swap.shared_in {
+            SharedSwapInRule::Cluster => used.clusters.around(slot, size + 1),
+            SharedSwapInRule::Alone => slot..slot + 1,
+        };
+        used.taken.range(around).filter_map(|(_, slot)| slot.place).collect()
+    }
+
+    /// The page that goes to the slot is a file's.
+    pub(crate) fn note_place(self, place: SlotOf) {
+        if let Some(slot) = self.own().swap.slots.lock_local(self.machine()).taken.get_mut(&place.slot) {
+            slot.place = Some(place);
+        }
+    }
+
+    /// A page that was read ahead is wanted.
+    pub(crate) fn note_hit(self) {
+        self.own().swap.slots.lock_local(self.machine()).clusters.note_hit();
+        SlowEvents::bump(&self.own().events.swap_ra_hit);
+    }
+
+    /// What was in `slot` is at `pfn`: nobody who had it there refers to the slot any more.
     pub(crate) fn came_back(self, slot: u32, pfn: Pfn) {
+        self.count_read(slot, pfn);
+        self.swap_free(slot);
+    }
+
+    /// What is in `slot` was read to the page at `pfn`.
+    pub(crate) fn count_read(self, slot: u32, pfn: Pfn) {
         let Some(Swapped { device, .. }) = self.swapped(slot) else { return };
         let (event, of_group) = match device {
             OnDevice::Written => (&self.own().events.pswpin, VecEvent::SwapIn),
             OnDevice::Zeros => (&self.own().events.swpin_zero, VecEvent::SwapInZero),
         };
-        self.swap_free(slot);
         SlowEvents::bump(event);
+        if self.lru().page(pfn).has(PageFlag::ReadAhead) {
+            SlowEvents::bump(&self.own().events.swap_ra);
+        }
         self.lru().count_of(pfn, of_group, 1);
     }
 

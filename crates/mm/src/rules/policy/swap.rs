@@ -36,25 +36,47 @@ const LARGE: &[Since<SwapLargeRule>] = &[
     Since(v(6, 10), SwapLargeRule::Whole, ""),
 ];
 
+/// What is read with a page of shared memory that comes from swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SharedSwapInRule {
+    /// The slots around, more of them the more of what was read so was wanted.
+    Cluster,
+    /// Nothing, where swap needs no queue. (Elsewhere they still are, which is not here.)
+    Alone,
+}
+
+/// Captured on both sides (shared-loop, 6.12 and 6.18); version and commit from memory.
+const SHARED_IN: &[Since<SharedSwapInRule>] = &[
+    Since(v(2, 6), SharedSwapInRule::Cluster, ""),
+    Since(v(6, 14), SharedSwapInRule::Alone, "1dd44c0af4fa"),
+];
+
 /// The rules of swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
 pub struct SwapRules {
     pub zero: SwapZeroRule,
     pub large: SwapLargeRule,
+    pub shared_in: SharedSwapInRule,
 }
 
 impl SwapRules {
     /// The rules of mainline Linux `version`.
     pub(super) fn linux(version: Version) -> Self {
-        Self { zero: at(ZERO, version), large: at(LARGE, version) }
+        Self { zero: at(ZERO, version), large: at(LARGE, version), shared_in: at(SHARED_IN, version) }
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { zero, large } = self;
+        let Self { zero, large, shared_in } = self;
         let zeros = Of("swap-zero", &[Reclaim, Generations], "whether pages of zeros are written to swap");
         to.add(zeros, ZERO, zero, other.zero);
         let whole = Of("swap-large", &[HugePages], "whether large pages go to swap in one piece");
         to.add(whole, LARGE, large, other.large);
+        let shared = Of(
+            "swap-shared-in",
+            &[Reclaim, Generations],
+            "what is read with a page of shared memory in swap",
+        );
+        to.add(shared, SHARED_IN, shared_in, other.shared_in);
     }
 }
