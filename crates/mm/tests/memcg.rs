@@ -307,3 +307,28 @@ fn who_fills_a_group_with_dirty_pages_waits_for_the_disk() {
         assert!(!write(1000), "all has been written");
     }
 }
+
+/// What is read ahead waits for its reader: to make room for the rest of its window, reclaim takes other pages, and where there are none the window
+/// ends early, and nobody is killed for it.
+#[test]
+fn a_window_is_not_taken_for_its_own_rest() {
+    for policy in ["linux-6.6", "linux-6.12", "linux-6.18", "linux-7.2"] {
+        for (swap, room, window, most) in [(8000, 0, 32, 1024), (0, 20, 128, 5 * 1024)] {
+            let machine = Machine::new(policy, swap);
+            let mm = &machine.mm;
+            let program = machine.program(4000);
+            machine.touch(&program, 4000).unwrap();
+            machine.limit(Limit::Max, machine.usage() as u32 + room);
+            let file = machine.file(1024);
+            file.set_read_ahead(window);
+            let reads = |first| {
+                mm.files().read_pages(&file, first..first + 16, Placement::default()).map(|done| done.reads)
+            };
+            let read: u32 = (0..1024).step_by(16).map(|first| reads(first).unwrap()).sum();
+            // With less room than a window has, its end is read twice.
+            assert!((1024..=most).contains(&read), "{policy}, swap {swap}: {read}");
+            assert_eq!(machine.events(GroupEvent::Oom), 0, "{policy}, swap {swap}");
+            mm.views().check().unwrap();
+        }
+    }
+}

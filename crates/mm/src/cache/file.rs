@@ -16,7 +16,7 @@ use crate::ground::{
 };
 use crate::lru::By;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::memcg::GroupId;
+use crate::memcg::{Effort, GroupId};
 use crate::pages::{AllocError, Placement, Request, Urgency};
 use crate::rules::policy::{FileFolioRule, WorkingsetRule};
 
@@ -81,11 +81,13 @@ impl FileState {
 pub(crate) struct Asker {
     pub(crate) placement: Placement,
     pub(crate) by: By,
+    /// What is done for the charge of what is added.
+    pub(crate) effort: Effort,
 }
 
 impl From<Placement> for Asker {
     fn from(placement: Placement) -> Self {
-        Self { placement, by: By::Other }
+        Self { placement, ..Self::default() }
     }
 }
 
@@ -312,9 +314,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self,
         file: &File<M, G::Space>,
         (first, head): (u32, Pfn),
-        (wanted, Asker { placement, by }): (Wanted, Asker),
+        (wanted, Asker { placement, by, effort }): (Wanted, Asker),
     ) -> Result<bool, AllocError> {
-        self.lru().charge(head)?;
+        self.lru().charge_by(head, effort)?;
         let order = self.pages().order_of(head);
         let pages = first..first + order.pages();
         self.init_page(file, (first, head), placement);

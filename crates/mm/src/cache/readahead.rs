@@ -2,16 +2,18 @@
 //! mappings are one together. What is read is there at once: the caller plays the disk, and is told how many pages it has to bring. A file of
 //! which nobody has said how long it is ([`File::set_len`]) is not read ahead.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::file::{Asker, File, FileState, Source, Wanted};
 use super::folio::{Part, order_at};
 use super::reader::{Ask, Means, ReadPattern, Reader, Stretch};
 use super::{FilesDoor, FilesGround};
-use crate::ground::ids::Order;
+use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
 use crate::lru::page::PageFlag;
+use crate::memcg::Effort;
 use crate::pages::request::{AllocError, Placement};
 use crate::rules::policy::FileFolioRule;
 
@@ -235,7 +237,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// it ends early.
     fn bring_up_to(self, file: &File<M, G::Space>, stretch: Stretch, (end, from): (u32, Asker)) -> Brought {
         let Stretch { first, mark, order: mut largest, .. } = stretch;
-        let mut done = Brought { new: 0, end: first };
+        let (mut done, mut held) = (Brought { new: 0, end: first }, Vec::new());
+        // Who reads ahead does not have a program killed for it (`readahead_gfp_mask`).
+        let from = Asker { effort: Effort::Little, ..from };
         while done.end < end {
             let order = order_at(done.end, end - done.end, largest);
             let Some(there) = self.bring_folio(file, (done.end, order), from) else {
@@ -246,7 +250,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 continue;
             };
             let folio = done.end..done.end + order.pages();
-            if there == Came::Now {
+            if let Came::Now(head) = there {
+                held.extend(self.hold(head));
                 done.new += order.pages();
                 if mark.is_some_and(|mark| folio.contains(&mark)) {
                     self.mark_folio(file, folio.start);
@@ -254,10 +259,29 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             }
             done.end = folio.end;
         }
+        self.let_go(&held);
         done
     }
 
-    /// Has the folio of `order` from page `index` on in `file`; `None` if that cannot be.
+    /// Keeps the folio at `head`, which is to be read and of which the caller has a reference, until all of its window is there: reclaim that makes
+    /// room for the next ones leaves it (`page_cache_ra_unbounded` adds them locked). `None`: somebody has it; the reference is given back.
+    fn hold(self, head: Pfn) -> Option<Pfn> {
+        let is_ours = self.lru().page(head).set(PageFlag::Locked);
+        if !is_ours {
+            self.lru().put_page(head);
+        }
+        is_ours.then_some(head)
+    }
+
+    /// What was held is read.
+    fn let_go(self, held: &[Pfn]) {
+        for &head in held {
+            self.lru().page(head).clear(PageFlag::Locked);
+        }
+        self.lru().put_pages(held);
+    }
+
+    /// Has the folio of `order` from page `index` on in `file`; `None` if that cannot be, or there is no memory.
     fn bring_folio(
         self,
         file: &File<M, G::Space>,
@@ -265,16 +289,17 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         from: Asker,
     ) -> Option<Came> {
         if order > Order::ZERO {
-            let head = self.add_folio(file, (index, order), (Wanted::Contents, from))?;
-            self.lru().put_page(head);
-            return Some(Came::Now);
+            return self.add_folio(file, (index, order), (Wanted::Contents, from)).map(Came::Now);
         }
         if self.has_page(file, index) {
             return Some(Came::Before);
         }
         let (part, source) = self.file_page(file, index, (Wanted::Contents, from)).ok()?;
+        if source == Source::Disk {
+            return Some(Came::Now(part.head()));
+        }
         self.lru().put_page(part.head());
-        Some(if source == Source::Disk { Came::Now } else { Came::Before })
+        Some(Came::Before)
     }
 
     /// Who comes to the folio from page `index` on wants the next window.
@@ -304,7 +329,8 @@ struct Brought {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Came {
     Before,
-    Now,
+    /// The caller has a reference to its first page.
+    Now(Pfn),
 }
 
 /// What was read before a page was looked up.

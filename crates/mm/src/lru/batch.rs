@@ -50,7 +50,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// The same, brought by `by`: what a fault brings is to be young, where pages are kept by generations (`folio_add_lru`).
     pub(crate) fn lru_add_by(self, pfn: Pfn, by: By) {
         if by == By::Fault && self.keeps_generations() {
-            self.page(pfn).set(PageFlag::Active);
+            self.generations().note_fault(self.page(pfn));
         }
         self.lru_add(pfn);
     }

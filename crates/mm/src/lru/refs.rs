@@ -5,7 +5,7 @@
 use super::{LruDoor, LruGround};
 use crate::ground::{Machine, Order, Pfn};
 use crate::lru::page::{Page, PageFlag};
-use crate::memcg::GroupId;
+use crate::memcg::{Effort, GroupId};
 use crate::pages::AllocError;
 
 /// Pages given back together: `FOLIO_BATCH_SIZE` since 6.10; 15 before, which nothing here depends on.
@@ -79,17 +79,30 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Nothing more can be freed in the group.
     #[inline]
     pub(crate) fn charge(self, pfn: Pfn) -> Result<(), AllocError> {
-        if self.memcg().in_use() { self.charge_to(pfn, self.memcg().current()) } else { Ok(()) }
+        self.charge_by(pfn, Effort::Full)
+    }
+
+    /// The same by `effort`.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub(crate) fn charge_by(self, pfn: Pfn, effort: Effort) -> Result<(), AllocError> {
+        if self.memcg().in_use() { self.charge_group(pfn, (self.memcg().current(), effort)) } else { Ok(()) }
     }
 
     /// The same, to `group`.
     ///
     /// # Errors
     /// As there.
-    #[cold]
     pub(crate) fn charge_to(self, pfn: Pfn, group: GroupId) -> Result<(), AllocError> {
+        self.charge_group(pfn, (group, Effort::Full))
+    }
+
+    #[cold]
+    fn charge_group(self, pfn: Pfn, (group, effort): (GroupId, Effort)) -> Result<(), AllocError> {
         let order = self.pages().order_of(pfn);
-        let charged = self.memcg().charge(group, order.pages());
+        let charged = self.memcg().charge(group, order.pages(), effort);
         match charged {
             Ok(()) => self.page(pfn).set_group(group),
             Err(_) => self.pages().free(pfn, order).expect("it was just allocated"),

@@ -12,6 +12,16 @@ const RETRIES: u32 = 16;
 /// A charge of so few pages is tried again whenever reclaim freed anything (order 3, `PAGE_ALLOC_COSTLY_ORDER`).
 const FEW: u32 = 8;
 
+/// How much is done for a charge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Effort {
+    /// Whatever can be: at last a process of the group must go.
+    #[default]
+    Full,
+    /// Reclaim, and once more when CPUs have given back what they keep (`__GFP_NORETRY`): who asks can do without.
+    Little,
+}
+
 impl<M: Machine> Memcgs<M> {
     /// Charges to `group` and those above; gives the one that it would take over its `max`, and then nothing is charged.
     fn charge_tree(&self, group: GroupId, pages: u32) -> Result<(), GroupId> {
@@ -45,8 +55,8 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
     /// Charges `pages` to `group`. Waits and reclaims where it must.
     ///
     /// # Errors
-    /// Nothing more can be freed there, or the task was killed meanwhile.
-    pub(crate) fn charge(self, group: GroupId, pages: u32) -> Result<(), AllocError> {
+    /// Nothing more can be freed there, not so easily, or the task was killed meanwhile.
+    pub(crate) fn charge(self, group: GroupId, pages: u32, effort: Effort) -> Result<(), AllocError> {
         if group == GroupId::ROOT || self.stock().take(Kept { group, pages }) {
             return Ok(());
         }
@@ -72,6 +82,9 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
                 self.drain_stocks();
                 drained = true;
                 continue;
+            }
+            if effort == Effort::Little {
+                return Err(AllocError::OutOfMemory);
             }
             if freed > 0 && pages <= FEW {
                 continue;

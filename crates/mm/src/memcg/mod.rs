@@ -24,6 +24,7 @@ use alloc::string::String;
 use crate::ground::{AtomicI64, AtomicU32, AtomicU64, LockClass, Locked, Machine, Once, Relaxed};
 use crate::pages::{PagesGround, door};
 
+pub(crate) use charge::Effort;
 pub use limits::Limit;
 use members::Members;
 use stock::Stock;

@@ -214,7 +214,7 @@ impl<M: Machine> Site<'_, M> {
 
     /// Who asks for a file's pages for it.
     pub(super) fn asker(&self) -> Asker {
-        Asker { placement: self.region.placement, by: self.by() }
+        Asker { placement: self.region.placement, by: self.by(), ..Asker::default() }
     }
 
     /// Whose turn it is where a region's pages are interleaved, for a page of `order`.

@@ -37,7 +37,6 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         let later = rule == GenPlaceRule::FilesLater;
         let back = match end {
             _ if active && workingset => 0,
-            _ if active && later && kind == Kind::File => 2,
             _ if active => 1,
             End::Head if is_second => 1,
             End::Head if workingset || later && page.has(PageFlag::Referenced) => 2,
@@ -46,16 +45,22 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         max.saturating_sub(back).max(min)
     }
 
+    /// A fault brings the page, which is on no list yet: it is to be young, but in 7.2 one of a file, unless it was in use before, only counts as
+    /// used once.
+    pub(in crate::lru) fn note_fault(self, page: &Page) {
+        let is_used = self.gen_rules().place == GenPlaceRule::FilesLater && !page.has(PageFlag::Workingset);
+        if is_used {
+            page.set(PageFlag::Referenced);
+        }
+        if !is_used || Kind::of(page) == Kind::Anon {
+            page.set(PageFlag::Active);
+        }
+    }
+
     /// Puts a page on the list of its generation.
     pub(in crate::lru) fn list_in_generation(self, vec: VecId, lists: &mut Lists, pfn: Pfn, end: End) {
         let (page, state, gens) = (self.lru().page(pfn), self.map().frame(pfn).state(), self.gens(vec));
         let place = place_of(self.generation_for(gens, page, end));
-        if self.gen_rules().place == GenPlaceRule::FilesLater
-            && page.clear(PageFlag::Active)
-            && !page.has(PageFlag::Workingset)
-        {
-            page.set(PageFlag::Referenced);
-        }
         page.clear(PageFlag::Active);
         page.enter_generation(place);
         let (kind, zone) = (Kind::of(page), self.zone_kind(pfn));
