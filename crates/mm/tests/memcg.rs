@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use freehold_mm::vm::{
-    AddressSpace, FaultError, File, FileKind, MapSpec, Placement, SwapDevice, Touch, Vpn, ZeroPages,
+    AddressSpace, FaultError, File, FileKind, HugePages, MapSpec, Placement, SwapDevice, Touch, Vpn,
+    ZeroPages,
 };
 use freehold_mm::{
     AllocError, Bare, GroupEvent, GroupId, Knob, Knobs, Limit, Mm, Nanos, NodeSize, Policy, TaskId, Topology,
@@ -328,6 +329,32 @@ fn a_window_is_not_taken_for_its_own_rest() {
             // With less room than a window has, its end is read twice.
             assert!((1024..=most).contains(&read), "{policy}, swap {swap}: {read}");
             assert_eq!(machine.events(GroupEvent::Oom), 0, "{policy}, swap {swap}");
+            mm.views().check().unwrap();
+        }
+    }
+}
+
+/// A huge page's charge is tried for as hard as the page itself: with the default `defrag` not at all where nobody asked for huge pages.
+#[test]
+fn a_huge_page_is_not_reclaimed_for_where_nobody_asked_for_it() {
+    for policy in ["linux-5.8", "linux-6.6", "linux-6.18"] {
+        for (advised, huge) in [(HugePages::AsConfigured, 0), (HugePages::Advised, 1)] {
+            let machine = Machine::new(policy, 0);
+            let mm = &machine.mm;
+            mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
+            machine.limit(Limit::Max, 1024);
+            let file = machine.file(1024);
+            machine.read(&file, 768);
+            assert!(machine.usage() > 512, "the cache leaves no room for a huge page");
+            let space = mm.spaces().new_space();
+            let at = mm.spaces().mmap(&space, MapSpec::anonymous(1024)).unwrap();
+            mm.spaces().advise(&space, at, 1024, advised);
+            let before = machine.events(GroupEvent::Max);
+            mm.spaces().touch_page(&space, Vpn(at.0.next_multiple_of(512)), Touch::Write).unwrap();
+            let counters = mm.views().counters();
+            let counted = ["thp_fault_alloc", "thp_fault_fallback"].map(|name| counters.get(name));
+            assert_eq!(counted, [huge, 1 - huge], "{policy}, {advised:?}");
+            assert_eq!(machine.events(GroupEvent::Max) > before, huge == 1, "{policy}, {advised:?}");
             mm.views().check().unwrap();
         }
     }

@@ -37,7 +37,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     }
 
     fn check_file(self, file: &File<M, G::Space>, pages: &mut Vec<Pfn>) -> Result<(), String> {
-        pages.extend(self.check_swapped(file)?.iter().filter_map(|swapped| swapped.ahead));
+        pages.extend(self.swapped().check_swapped(file)?.iter().filter_map(|swapped| swapped.ahead));
         let state = file.state.lock_local(self.machine());
         for (&index, &part) in &state.pages {
             let (pfn, folio) = (part.head(), part.folio(index));

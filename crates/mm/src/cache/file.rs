@@ -277,10 +277,10 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 Place::Page(part) => return Ok((part, Source::Memory)),
                 Place::Swap(Swapped { slot, ahead }) => {
                     if ahead.is_none() {
-                        self.read_swapped(SlotOf { slot, file: file.id, index }, from)?;
+                        self.swapped().read_swapped(SlotOf { slot, file: file.id, index }, from)?;
                     }
                     let source = if ahead.is_some() { Source::Memory } else { Source::Swap };
-                    if let Some(part) = self.claim(file, index) {
+                    if let Some(part) = self.swapped().claim(file, index) {
                         return Ok((part, source));
                     }
                 }
@@ -402,7 +402,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         match page.mapping() {
             Mapping::None | Mapping::Anon(_) => page.mapped() == 0 && page.freeze(1),
             Mapping::File(id) => self.file(id).is_some_and(|file| {
-                self.remove_from(&file, pfn, Some(target)) || self.forget_ahead(&file, pfn, Some(target))
+                self.remove_from(&file, pfn, Some(target))
+                    || self.swapped().forget_ahead(&file, pfn, Some(target))
             }),
         }
     }

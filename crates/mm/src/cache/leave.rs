@@ -52,7 +52,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             }
             (free, state.take_swapped(first..end))
         };
-        self.free_swapped(swapped);
+        self.swapped().free_swapped(swapped);
         self.give_back(&gone)
     }
 
@@ -70,7 +70,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             let heads = folios.into_iter().map(|(_, part)| part.head()).collect();
             (heads, core::mem::take(&mut state.swapped))
         };
-        self.free_swapped(swapped.into_values());
+        self.swapped().free_swapped(swapped.into_values());
         self.give_back(&heads);
     }
 

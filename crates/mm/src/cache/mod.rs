@@ -95,5 +95,10 @@ pub trait FilesGround<M: Machine>: LruGround<M> + FileSlots {
 
 door! {
     /// Files and their pages.
-    FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { memcg: MemcgDoor, lru: LruDoor }
+    FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { memcg: MemcgDoor, lru: LruDoor, swapped: SwappedDoor }
+}
+
+door! {
+    /// Pages of files in memory that are in swap.
+    SwappedDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { lru: LruDoor, files: FilesDoor }
 }

@@ -17,7 +17,7 @@ use core::ops::Range;
 
 use super::file::{Asker, File, FileState};
 use super::folio::Part;
-use super::{FilesDoor, FilesGround};
+use super::{FilesGround, SwappedDoor};
 use crate::ground::{FileId, Machine, Order, Pfn, SwapIo};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Came, Shadow};
@@ -97,7 +97,7 @@ impl<M: Machine, S> File<M, S> {
     }
 }
 
-impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
+impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
     /// The page at `pfn`, which nothing maps any more, leaves its file for `slot`, to which the file has a reference then that was taken for
     /// it. Says whether that is so: not if anybody but the caller and the file refers to the page. Then it is the caller's alone.
     pub(crate) fn send_to_slot(self, file: &File<M, G::Space>, pfn: Pfn, slot: u32) -> bool {
@@ -110,7 +110,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         state.remove(index..index + 1);
         state.swapped.insert(index, Swapped { slot, ahead: None });
         drop(state);
-        self.count_file(pfn, -1);
+        self.files().count_file(pfn, -1);
         true
     }
 
@@ -134,7 +134,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
 
     fn read_slot(self, of: SlotOf, is_wanted: bool, from: Asker) -> Result<(), AllocError> {
         let SlotOf { slot, file, index } = of;
-        let (Some(file), Some(InSlot { group, came })) = (self.file(file.0), self.ground.in_slot(slot))
+        let (Some(file), Some(InSlot { group, came })) =
+            (self.files().file(file.0), self.ground.in_slot(slot))
         else {
             return Ok(());
         };
@@ -147,14 +148,14 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             self.lru().charge_to(pfn, group)?;
         }
         self.machine().swap_io(if is_wanted { SwapIo::Read } else { SwapIo::ReadAhead });
-        self.init_page(&file, (index, pfn), from.placement);
+        self.files().init_page(&file, (index, pfn), from.placement);
         if !is_wanted {
             self.lru().page(pfn).set(PageFlag::ReadAhead);
         }
         let mut state = file.state.lock_local(self.machine());
         let Some(swapped) = state.swapped.get_mut(&index).filter(|swapped| **swapped == unread) else {
             drop(state);
-            self.drop_new(pfn);
+            self.files().drop_new(pfn);
             return Ok(());
         };
         swapped.ahead = Some(pfn);
@@ -183,13 +184,13 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         if page.clear(PageFlag::ReadAhead) {
             self.ground.ahead_was_wanted();
         }
-        self.count_file(pfn, 1);
+        self.files().count_file(pfn, 1);
         self.ground.free_slot(slot);
         Some(Part { pfn, order: Order::ZERO })
     }
 
     /// The page at `pfn`, which was read ahead, leaves its file's side; reclaim in `target` wants that. Its slot stays. As
-    /// [`Self::remove_mapping`] says.
+    /// [`super::FilesDoor::remove_mapping`] says.
     pub(super) fn forget_ahead(self, file: &File<M, G::Space>, pfn: Pfn, target: Option<GroupId>) -> bool {
         let page = self.lru().page(pfn);
         let mut state = file.state.lock_local(self.machine());
@@ -204,7 +205,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         true
     }
 
-    /// Puts `to` in the place of the page at `from`, which was read ahead, as [`Self::replace_in`] does.
+    /// Puts `to` in the place of the page at `from`, which was read ahead, as [`super::FilesDoor::replace_in`] does.
     pub(crate) fn replace_ahead(self, file: &File<M, G::Space>, from: Pfn, to: Pfn) -> bool {
         let page = self.lru().page(from);
         let mut state = file.state.lock_local(self.machine());

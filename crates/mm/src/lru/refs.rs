@@ -82,7 +82,12 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         self.charge_by(pfn, Effort::Full)
     }
 
-    /// The same by `effort`.
+    /// Whether a page of `order` can be charged to the group of the task that runs without more ado.
+    pub(crate) fn may_charge(self, order: Order) -> bool {
+        !self.memcg().in_use() || self.memcg().has_room(self.memcg().current(), order.pages())
+    }
+
+    /// The same as [`Self::charge`] by `effort`.
     ///
     /// # Errors
     /// As there.

@@ -4,7 +4,7 @@
 use super::stock::{Kept, Stock};
 use super::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};
 use crate::ground::{Machine, Relaxed};
-use crate::pages::AllocError;
+use crate::pages::{AllocError, Urgency};
 
 /// Fruitless rounds of reclaim before nothing more is hoped for (`MAX_RECLAIM_RETRIES`).
 const RETRIES: u32 = 16;
@@ -18,8 +18,21 @@ pub(crate) enum Effort {
     /// Whatever can be: at last a process of the group must go.
     #[default]
     Full,
+    /// Nothing: who asks does not wait.
+    None,
     /// Reclaim, and once more when CPUs have given back what they keep (`__GFP_NORETRY`): who asks can do without.
     Little,
+}
+
+impl Effort {
+    /// What is done for the charge of what was asked for by `urgency`: both follow from the same flags.
+    pub(crate) const fn of(urgency: Urgency) -> Self {
+        match urgency {
+            Urgency::Waits | Urgency::TriesHard | Urgency::Atomic => Self::Full,
+            Urgency::Tries | Urgency::Once => Self::Little,
+            Urgency::NoWait | Urgency::Never => Self::None,
+        }
+    }
 }
 
 impl<M: Machine> Memcgs<M> {
@@ -73,6 +86,9 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
                 batch = pages;
                 continue;
             }
+            if effort == Effort::None {
+                return Err(AllocError::OutOfMemory);
+            }
             self.count(over, GroupEvent::Max);
             let freed = self.ground.reclaim_in_group(GroupAsk { group: over, pages });
             if self.margin(over) >= u64::from(pages) {
@@ -109,6 +125,12 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             let seen = if charged.is_err() { mark.saturating_add(1) } else { self.usage(at) };
             self.note_use(Limit::Max, seen, mark, charged.is_err());
         }
+    }
+
+    /// Whether `group` and those above may have `pages` more at once.
+    pub(crate) fn has_room(self, group: GroupId, pages: u32) -> bool {
+        let limited = self.upward(group).filter(|&group| group != GroupId::ROOT);
+        limited.into_iter().all(|group| self.margin(group) >= pages.into())
     }
 
     /// What `group` may have more (`mem_cgroup_margin`).

@@ -28,7 +28,7 @@ mod tests;
 
 use alloc::boxed::Box;
 
-use crate::cache::FilesDoor;
+use crate::cache::{FilesDoor, SwappedDoor};
 use crate::compact::{CompactDoor, CompactGround};
 use crate::ground::{AtomicU32, LockClass, Locked, Machine, Node, Order, Relaxed, Topology, ZoneKind};
 use crate::lru::{GenDoor, LruDoor, LruList, VecId};
@@ -223,7 +223,7 @@ door! {
 
 door! {
     /// Anonymous pages on their way to swap.
-    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
+    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
 }
 
 door! {

@@ -79,7 +79,7 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         self.swap().note_place(SlotOf { slot, file: file.id(), index: page.index() });
         // The file's own: it may end meanwhile.
         self.swap().swap_get(slot);
-        if !self.files().send_to_slot(&file, pfn, slot) {
+        if !self.swapped().send_to_slot(&file, pfn, slot) {
             (0..2).for_each(|_| self.swap().swap_free(slot));
             return LeftFile::InUse;
         }

@@ -46,10 +46,6 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.count_huge_fallback(site.space);
             return None;
         };
-        if self.lru().charge(pfn).is_err() {
-            self.count_huge_fallback(site.space);
-            return None;
-        }
         let (page, index) = (self.lru().page(pfn), site.region.anon_index(site.vpn.table_start()));
         page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
         page.note_placement(site.region.placement);

@@ -167,8 +167,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             return None;
         }
         let events = &self.own().events.sizes;
-        let there = self.alloc_huge(site, order).ok().filter(|&pfn| self.lru().charge(pfn).is_ok());
-        let Some(pfn) = there else {
+        let Ok(pfn) = self.alloc_huge(site, order) else {
             events.bump(order, SizeEvent::FaultFallback);
             return None;
         };

@@ -120,7 +120,7 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                 alone
             }
             Mapping::File(id) => self.files().file(id).is_some_and(|file| {
-                self.files().replace_in(&file, from, to) || self.files().replace_ahead(&file, from, to)
+                self.files().replace_in(&file, from, to) || self.swapped().replace_ahead(&file, from, to)
             }),
         }
     }

@@ -73,7 +73,7 @@ pub(crate) use table::Table;
 pub use thp::is_as_by_default;
 pub(crate) use young::{Around, Walk};
 
-use crate::cache::{FilesDoor, FilesGround};
+use crate::cache::{FilesDoor, FilesGround, SwappedDoor};
 use crate::ground::machine::Machine;
 use crate::lru::{GenDoor, LruDoor};
 use crate::memcg::MemcgDoor;
@@ -119,7 +119,7 @@ door! {
 
 door! {
     /// From a page back to those who map it: whether they used it, out of their tables, over to another frame.
-    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor, tables: TablesDoor }
+    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor, tables: TablesDoor }
 }
 
 door! {

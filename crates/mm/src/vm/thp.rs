@@ -8,6 +8,7 @@ use super::region::{HugePages, Region};
 use super::{FaultDoor, SpacesGround};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
+use crate::memcg::Effort;
 use crate::pages::alloc_path::{FirstLook, Served};
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::rules::knobs::Knob;
@@ -73,7 +74,7 @@ impl<M: Machine> Region<M> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
-    /// A large page for a fault, if there is one and however hard the fault may try for it.
+    /// A large page for a fault, charged, if there is one and however hard the fault may try for it: for the page and for its charge.
     pub(super) fn alloc_huge(self, site: &Site<'_, M>, order: Order) -> Result<Pfn, AllocError> {
         let region = &site.region;
         let rule = self.rules().reclaim.huge_fault;
@@ -92,9 +93,13 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         };
         let request = placed.ok_or(AllocError::NoZone)?;
         let Served { block, first_look } = self.pages().serve(self.ground, request);
-        let mattered = |setting| (first_look == FirstLook::FoundNone).then(|| urgency_at(setting));
+        let has_room = block.is_err() || self.lru().may_charge(order);
+        let mattered =
+            |setting| (first_look == FirstLook::FoundNone || !has_room).then(|| urgency_at(setting));
         self.knobs().decide(self.machine(), Knob::HugeDefrag, mattered);
-        block
+        let pfn = block?;
+        self.lru().charge_by(pfn, Effort::of(urgency))?;
+        Ok(pfn)
     }
 }
 
