@@ -40,6 +40,13 @@ fn the_others_are_what_labels_rest_on() {
         "madvise",
         "mix-max-mglru-7.2",
         "oom",
+        "shared-loop-classic-7.2",
+        "shared-loop-mglru",
+        "shared-loop-mglru-6.18",
+        "shared-loop-mglru-7.2",
+        "shared-mix-classic-7.2",
+        "shared-mix-mglru-6.18",
+        "shared-mix-mglru-7.2",
         "virtio-mix",
         "zone-reclaim-classic",
         "zone-reclaim-mglru",
@@ -84,6 +91,20 @@ fn assert_counted(scene: &str, (percent, points): (f64, f64), but: &[(&str, f64)
 /// Of what requests reclaim by themselves a second boot of the kernel differs by 42 %.
 const BY_REQUESTS: [(&str, f64); 3] =
     [("pgscan_direct", 42.0), ("pgsteal_direct", 42.0), ("allocstall", 42.0)];
+
+/// Shared memory in swap: read alone since 6.14, by clusters before. In a loop the last pages are looked at once more by the kernel, or once
+/// less; "mixed" has too few come back.
+#[test]
+fn shared_memory_comes_back_as_it_does_in_linux() {
+    let end = [("pgactivate", 20.5), ("pgdeactivate", 324.0), ("pgrefill", 324.0)];
+    assert_counted("shared-loop-classic", (4.0, 0.5), &end);
+    assert_counted("shared-loop-classic-6.18", (2.5, 0.5), &end[..1]);
+    let mixed = [("workingset_activate_anon", 70.0), ("pgdeactivate", 54.0), ("pgrefill", 54.0)];
+    assert_counted("shared-mix-classic", (20.5, 3.0), &[]);
+    assert_counted("shared-mix-classic-6.18", (26.0, 3.5), &mixed);
+    let mixed = [("pgscan_anon", 38.0), ("scene: pgscan", 30.0), ("_file", 27.0)];
+    assert_counted("shared-mix-mglru", (22.0, 4.0), &mixed);
+}
 
 /// Of three boots of the kernel this one is apart: requests scan 52,522 pages, in the others 31,298 and 31,696.
 #[test]
