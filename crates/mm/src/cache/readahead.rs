@@ -230,6 +230,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// many are new.
     fn bring(self, file: &File<M, G::Space>, stretch: Stretch, from: Asker) -> u32 {
         let end = stretch.first.saturating_add(stretch.pages).min(file.len().unwrap_or(u32::MAX));
+        // Who reads ahead does not have a program killed for it (`readahead_gfp_mask`).
+        let from = Asker { effort: Effort::Little, ..from };
         self.bring_up_to(file, stretch, (end, from)).new
     }
 
@@ -238,8 +240,6 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     fn bring_up_to(self, file: &File<M, G::Space>, stretch: Stretch, (end, from): (u32, Asker)) -> Brought {
         let Stretch { first, mark, order: mut largest, .. } = stretch;
         let (mut done, mut held) = (Brought { new: 0, end: first }, Vec::new());
-        // Who reads ahead does not have a program killed for it (`readahead_gfp_mask`).
-        let from = Asker { effort: Effort::Little, ..from };
         while done.end < end {
             let order = order_at(done.end, end - done.end, largest);
             let Some(there) = self.bring_folio(file, (done.end, order), from) else {
@@ -251,7 +251,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             };
             let folio = done.end..done.end + order.pages();
             if let Came::Now(head) = there {
-                held.extend(self.hold(head));
+                held.extend(self.hold(head, from.effort));
                 done.new += order.pages();
                 if mark.is_some_and(|mark| folio.contains(&mark)) {
                     self.mark_folio(file, folio.start);
@@ -263,10 +263,11 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         done
     }
 
-    /// Keeps the folio at `head`, which is to be read and of which the caller has a reference, until all of its window is there: reclaim that makes
-    /// room for the next ones leaves it (`page_cache_ra_unbounded` adds them locked). `None`: somebody has it; the reference is given back.
-    fn hold(self, head: Pfn) -> Option<Pfn> {
-        let is_ours = self.lru().page(head).set(PageFlag::Locked);
+    /// Keeps the folio at `head`, of which the caller has a reference, until all of its window is there: reclaim that makes room for the next
+    /// ones leaves it (`page_cache_ra_unbounded` adds them locked). `None`: somebody has it, or what comes is needed whatever goes for
+    /// it; the reference is given back.
+    fn hold(self, head: Pfn, effort: Effort) -> Option<Pfn> {
+        let is_ours = effort == Effort::Little && self.lru().page(head).set(PageFlag::Locked);
         if !is_ours {
             self.lru().put_page(head);
         }
