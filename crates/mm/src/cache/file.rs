@@ -9,7 +9,7 @@ use core::ops::Range;
 use super::folio::{Pages, Part, nodes};
 use super::reader::{RA_PAGES, Reader};
 use super::shadows::{Shadows, pages_of};
-use super::swapped::{SlotOf, Swapped};
+use super::slot::{SlotOf, Swapped};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
     AtomicU32, FileId, Guard, LockClass, Locked, Machine, Order, Pfn, Relaxed, SpaceId, Vpn, ZoneKind,
@@ -402,8 +402,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         match page.mapping() {
             Mapping::None | Mapping::Anon(_) => page.mapped() == 0 && page.freeze(1),
             Mapping::File(id) => self.file(id).is_some_and(|file| {
-                self.remove_from(&file, pfn, Some(target))
-                    || self.swapped().forget_ahead(&file, pfn, Some(target))
+                self.remove_from(&file, pfn, Some(target)) || self.swapped().forget_ahead(&file, pfn, target)
             }),
         }
     }

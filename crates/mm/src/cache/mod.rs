@@ -6,7 +6,8 @@
 //!                                              who maps it is kept here; rmap, above, goes to them
 //! ```
 //!
-//! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `swapped` are those of files in memory that are in swap; `folio` is what of them lies in one block; `write` is
+//! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `swapped` sends those of files in memory to swap and brings
+//! them back, by what `slot` says of slots; `folio` is what of them lies in one block; `write` is
 //! write calls; `reader` decides what is read besides what was asked for, and `readahead` brings it in; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
 //! whoever plays the disk.
 
@@ -18,6 +19,7 @@ mod nodes;
 mod readahead;
 mod reader;
 mod shadows;
+mod slot;
 mod swapped;
 mod write;
 mod writeback;
@@ -38,7 +40,7 @@ pub(crate) use folio::Part;
 use nodes::ShadowNodes;
 pub use readahead::ReadDone;
 pub use reader::{ReadPattern, Reader};
-pub use swapped::{FileSlots, InSlot, SlotOf};
+pub use slot::{FileSlots, InSlot, SlotOf};
 pub use writeback::{DirtyFolio, DirtyPages};
 
 /// The files of a machine.

@@ -1,5 +1,5 @@
 //! Pages of files in memory that are in swap: the file knows the slot in the page's place (`shmem_writeout`, `shmem_swapin_folio`). What is known
-//! of a slot, and the slots themselves, are the room above's ([`FileSlots`]).
+//! of a slot, and the slots themselves, are the room above's ([`FileSlots`](super::FileSlots)).
 //!
 //! ```text
 //!   reclaim: unmapped ─▶ send_to_slot ─▶ slot in the page's place ─▶ (touch, call) ─▶ read, with others ─▶ claimed: a page of the file
@@ -17,59 +17,14 @@ use core::ops::Range;
 
 use super::file::{Asker, File, FileState};
 use super::folio::Part;
+use super::slot::{InSlot, SlotOf, Swapped};
 use super::{FilesGround, SwappedDoor};
-use crate::ground::{FileId, Machine, Order, Pfn, SwapIo};
+use crate::ground::{Machine, Order, Pfn, SwapIo};
+use crate::lru::Came;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::lru::{Came, Shadow};
 use crate::memcg::GroupId;
 use crate::pages::AllocError;
-
-/// What the room that has swap knows of slots that hold pages of files.
-pub trait FileSlots {
-    /// Whether pages of `group` may go to swap: what is active of it then counts for refaults.
-    fn has_swap_for(&self, group: GroupId) -> bool;
-
-    /// Whose page is in `slot`, and when it left.
-    fn in_slot(&self, slot: u32) -> Option<InSlot>;
-
-    /// The slots to read where `slot` is wanted, in their order, it among them: what of which file they hold.
-    fn slots_around(&self, slot: u32) -> Vec<SlotOf>;
-
-    /// What is in `slot` was read to the page at `pfn`.
-    fn slot_read(&self, slot: u32, pfn: Pfn);
-
-    /// A page that was read with another is wanted.
-    fn ahead_was_wanted(&self);
-
-    /// The page that was read from `slot` has gone again, and left `shadow`.
-    fn left_again(&self, slot: u32, shadow: Shadow);
-
-    /// A file has no reference to `slot` any more.
-    fn free_slot(&self, slot: u32);
-}
-
-/// Whose a page in swap is, and when it left.
-#[derive(Clone, Copy, Debug)]
-pub struct InSlot {
-    pub(crate) group: GroupId,
-    pub(crate) came: Came,
-}
-
-/// A slot, and the page of which file is in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SlotOf {
-    pub(crate) slot: u32,
-    pub(crate) file: FileId,
-    pub(crate) index: u32,
-}
-
-/// What a file has in the place of a page that is in swap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Swapped {
-    pub(super) slot: u32,
-    /// Where it is in memory too: it was read, and nobody has wanted it yet.
-    pub(super) ahead: Option<Pfn>,
-}
+use crate::rules::policy::WorkingsetRule;
 
 impl FileState {
     /// Takes what is in swap of `pages` out of the file.
@@ -132,6 +87,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
         Ok(())
     }
 
+    /// Reads what is in a slot to memory beside it, unless somebody has, or it is not the file's any more.
     fn read_slot(self, of: SlotOf, is_wanted: bool, from: Asker) -> Result<(), AllocError> {
         let SlotOf { slot, file, index } = of;
         let (Some(file), Some(InSlot { group, came })) =
@@ -191,7 +147,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
 
     /// The page at `pfn`, which was read ahead, leaves its file's side; reclaim in `target` wants that. Its slot stays. As
     /// [`super::FilesDoor::remove_mapping`] says.
-    pub(super) fn forget_ahead(self, file: &File<M, G::Space>, pfn: Pfn, target: Option<GroupId>) -> bool {
+    pub(super) fn forget_ahead(self, file: &File<M, G::Space>, pfn: Pfn, target: GroupId) -> bool {
         let page = self.lru().page(pfn);
         let mut state = file.state.lock_local(self.machine());
         let Some(swapped) = state.ahead_at(page.index(), pfn).filter(|_| page.freeze(2)) else {
@@ -199,7 +155,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
         };
         swapped.ahead = None;
         let slot = swapped.slot;
-        if let Some(target) = target {
+        if self.rules().reclaim.workingset == WorkingsetRule::All {
             self.ground.left_again(slot, self.lru().evict(pfn, target));
         }
         true

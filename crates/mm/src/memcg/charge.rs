@@ -18,10 +18,10 @@ pub(crate) enum Effort {
     /// Whatever can be: at last a process of the group must go.
     #[default]
     Full,
-    /// Nothing: who asks does not wait.
-    None,
     /// Reclaim, and once more when CPUs have given back what they keep (`__GFP_NORETRY`): who asks can do without.
     Little,
+    /// Nothing: who asks does not wait.
+    None,
 }
 
 impl Effort {
@@ -129,8 +129,8 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
 
     /// Whether `group` and those above may have `pages` more at once.
     pub(crate) fn has_room(self, group: GroupId, pages: u32) -> bool {
-        let limited = self.upward(group).filter(|&group| group != GroupId::ROOT);
-        limited.into_iter().all(|group| self.margin(group) >= pages.into())
+        let mut limited = self.upward(group).filter(|&group| group != GroupId::ROOT);
+        limited.all(|group| self.margin(group) >= pages.into())
     }
 
     /// What `group` may have more (`mem_cgroup_margin`).

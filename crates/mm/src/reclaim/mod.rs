@@ -222,7 +222,7 @@ door! {
 }
 
 door! {
-    /// Anonymous pages on their way to swap.
+    /// Pages on their way to swap.
     SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
 }
 

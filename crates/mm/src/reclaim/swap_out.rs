@@ -56,13 +56,8 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         }
         let Some(first) = slots else { return SwappedOut::No };
         let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(first));
-        if unmapped && self.rules().reclaim.workingset == WorkingsetRule::All {
-            self.swap().leave_shadow(first, order, self.lru().evict(pfn, scan.target));
-        }
         if unmapped {
-            let event = self.swap().write_out(first, order);
-            self.lru().count_of(pfn, event, order.pages());
-            outcome.written += order.pages();
+            self.write(pfn, (first, order), (scan, outcome));
         }
         // The entries have references of their own.
         self.swap().free_slots(first, order);
@@ -83,14 +78,19 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
             (0..2).for_each(|_| self.swap().swap_free(slot));
             return LeftFile::InUse;
         }
-        if self.rules().reclaim.workingset == WorkingsetRule::All {
-            self.swap().leave_shadow(slot, order, self.lru().evict(pfn, scan.target));
-        }
-        let event = self.swap().write_out(slot, order);
-        self.lru().count_of(pfn, event, order.pages());
-        outcome.written += order.pages();
+        self.write(pfn, (slot, order), (scan, outcome));
         self.swap().swap_free(slot);
         LeftFile::Yes
+    }
+
+    /// The page at `pfn`, which is nobody's any more, leaves its shadow in the slots from `first` on that it has, and is written to them.
+    fn write(self, pfn: Pfn, (first, order): (u32, Order), (scan, outcome): (&Scan, &mut Outcome)) {
+        if self.rules().reclaim.workingset == WorkingsetRule::All {
+            self.swap().leave_shadow(first, order, self.lru().evict(pfn, scan.target));
+        }
+        let event = self.swap().write_out(first, order);
+        self.lru().count_of(pfn, event, order.pages());
+        outcome.written += order.pages();
     }
 
     /// Slots for all of the page at `pfn`, which is split if it is a large one that cannot have them.

@@ -1,0 +1,54 @@
+//! Slots of swap as files know them: what the room above, which has them, is asked, and what stands in the place of a page.
+
+use alloc::vec::Vec;
+
+use crate::ground::{FileId, Pfn};
+use crate::lru::{Came, Shadow};
+use crate::memcg::GroupId;
+
+/// What the room that has swap knows of slots that hold pages of files.
+pub trait FileSlots {
+    /// Whether pages of `group` may go to swap: what is active of it then counts for refaults.
+    fn has_swap_for(&self, group: GroupId) -> bool;
+
+    /// Whose page is in `slot`, and when it left.
+    fn in_slot(&self, slot: u32) -> Option<InSlot>;
+
+    /// The slots to read where `slot` is wanted, in their order, it among them: what of which file they hold.
+    fn slots_around(&self, slot: u32) -> Vec<SlotOf>;
+
+    /// What is in `slot` was read to the page at `pfn`.
+    fn slot_read(&self, slot: u32, pfn: Pfn);
+
+    /// A page that was read with another is wanted.
+    fn ahead_was_wanted(&self);
+
+    /// The page that was read from `slot` has gone again, and left `shadow`.
+    fn left_again(&self, slot: u32, shadow: Shadow);
+
+    /// A file has no reference to `slot` any more.
+    fn free_slot(&self, slot: u32);
+}
+
+/// Whose a page in swap is, and when it left.
+#[derive(Clone, Copy, Debug)]
+pub struct InSlot {
+    pub(crate) group: GroupId,
+    pub(crate) came: Came,
+}
+
+/// A slot, and the page of which file is in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotOf {
+    pub(crate) slot: u32,
+    pub(crate) file: FileId,
+    pub(crate) index: u32,
+}
+
+/// What a file has in the place of a page that is in swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Swapped {
+    pub(super) slot: u32,
+    /// Where it is in memory too: it was read, and nobody has wanted it yet.
+    pub(super) ahead: Option<Pfn>,
+}
