@@ -110,8 +110,22 @@ pub fn changes(base: &Group<'_>, other: &Group<'_>) -> Vec<Change> {
         let [before, after] = <[Sample; 2]>::try_from(samples).ok()?;
         (before.count() > 0 && after.count() > 0).then_some(Change { figure, before, after })
     });
-    both.collect()
+    let mut all: Vec<Change> = both.collect();
+    let differ = |change: &Change| change.figure.name == KILLED && change.means().0 != change.means().1;
+    if all.iter().any(differ) {
+        // Who ends early does less of everything: that is better or worse in nothing else.
+        all.iter_mut().filter(|change| !TELL_OF_AN_END.contains(&&*change.figure.name)).for_each(|change| {
+            change.figure.better = None;
+        });
+    }
+    all
 }
+
+/// How many groups' tasks were killed for want of memory.
+const KILLED: &str = "killed";
+
+/// What of a run is told even where another ended early.
+const TELL_OF_AN_END: [&str; 2] = [KILLED, FAILED_ALLOCATIONS];
 
 /// Every figure that any of the groups has, with a sample for each group.
 fn samples(groups: &[&Group<'_>]) -> Vec<(Figure, Vec<Sample>)> {
@@ -166,7 +180,7 @@ fn of_program(run: &Run, add: &mut dyn FnMut(String, &'static str, Option<Better
         add(name.into(), "pages", lower, run.counter(counter) as f64);
     }
     let killed = run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count();
-    add("killed".into(), "count", lower, killed as f64);
+    add(KILLED.into(), "count", lower, killed as f64);
 }
 
 /// The figures of a run that have means, each with its value.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Latency, LockStat, Throughput};
+use crate::{CgroupUse, Latency, LockStat, ProgramUse, Throughput};
 
 fn run(variant: &str, seed: u64, refill_ns: u64) -> Run {
     let latency = Latency { count: 10, total_ns: 10 * refill_ns, mean_ns: refill_ns, ..Latency::default() };
@@ -73,4 +73,23 @@ fn what_happens_in_one_variant_alone_is_counted_from_nothing() {
     assert_eq!(of("lock.zone.wait_ns"), Some((0.0, 8.0)));
     assert_eq!(of("drain.count"), Some((0.0, 3.0)));
     assert_eq!(of("drain.mean_ns"), None, "how long it would have taken nobody knows");
+}
+
+#[test]
+fn who_is_killed_is_better_in_nothing() {
+    let program = |variant: &str, seed, killed_ns| {
+        let group = CgroupUse { name: "program".into(), killed_ns, ..CgroupUse::default() };
+        Run { program: Some(ProgramUse::default()), cgroups: vec![group], ..run(variant, seed, 100 - seed) }
+    };
+    let (whole, other) = (program("a", 1, None), program("b", 2, None));
+    let cut = program("c", 3, Some(7));
+    let better = |other: &Run| {
+        let runs = [whole.clone(), other.clone()];
+        let groups = groups(&runs);
+        let all = changes(&groups[0], &groups[1]);
+        let told = all.iter().filter_map(|change| Some((change.figure.name.clone(), change.is_better()?)));
+        told.collect::<Vec<_>>()
+    };
+    assert!(better(&other).contains(&("refill.mean_ns".to_owned(), true)));
+    assert_eq!(better(&cut), [("killed".to_owned(), false)]);
 }
