@@ -178,6 +178,16 @@ fn an_experiment_is_tuned_on_each_machine_and_a_size_has_a_curve() {
     }
 }
 
+/// Under 8 MiB the program is killed, and so is the fastest.
+#[test]
+fn no_program_is_killed_for_its_time() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recordings/redis-program.rec");
+    let words = ["tune", recording, "--quiet", "--seeds", "2", "--unseen", "2", "--machine", "kvm-genoa-2c"];
+    let asked = ["--knob", "memory.max=max,8M", "--goal", "elapsed_ns", "--every"];
+    let answers = document(&[&words[..], &asked].concat()).tune;
+    assert!(answers[0].winner.is_none(), "{:?}", answers[0].winner);
+}
+
 /// A program on the other end of `--ask-tell`.
 struct Driver {
     child: Child,

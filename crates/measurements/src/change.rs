@@ -111,7 +111,7 @@ pub fn changes(base: &Group<'_>, other: &Group<'_>) -> Vec<Change> {
         (before.count() > 0 && after.count() > 0).then_some(Change { figure, before, after })
     });
     let mut all: Vec<Change> = both.collect();
-    let differ = |change: &Change| change.figure.name == KILLED && change.means().0 != change.means().1;
+    let differ = |change: &Change| change.figure.name == KILLED && change.is_better().is_some();
     if all.iter().any(differ) {
         // Who ends early does less of everything: that is better or worse in nothing else.
         all.iter_mut().filter(|change| !TELL_OF_AN_END.contains(&&*change.figure.name)).for_each(|change| {
@@ -179,8 +179,12 @@ fn of_program(run: &Run, add: &mut dyn FnMut(String, &'static str, Option<Better
     for (name, counter) in SWAPPED {
         add(name.into(), "pages", lower, run.counter(counter) as f64);
     }
-    let killed = run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count();
-    add(KILLED.into(), "count", lower, killed as f64);
+    add(KILLED.into(), "count", lower, killed(run) as f64);
+}
+
+/// Groups whose tasks were killed.
+fn killed(run: &Run) -> u64 {
+    run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count() as u64
 }
 
 /// The figures of a run that have means, each with its value.
@@ -226,7 +230,8 @@ pub fn figures(run: &Run) -> Vec<(Figure, f64)> {
         add(format!("lock.{class}.wait_ns"), "ns", Some(Better::Lower), lock.wait_ns as f64);
         add(format!("lock.{class}.wait_max_ns"), "ns", Some(Better::Lower), lock.wait_max_ns as f64);
     }
-    let failed = run.omissions.get(FAILED_ALLOCATIONS).copied().unwrap_or(0);
+    // Who is killed in a group was so for a charge that failed: a search does not win by that.
+    let failed = run.omissions.get(FAILED_ALLOCATIONS).copied().unwrap_or(0) + killed(run);
     add(FAILED_ALLOCATIONS.into(), "count", Some(Better::Lower), failed as f64);
     all
 }

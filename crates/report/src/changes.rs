@@ -156,7 +156,7 @@ fn not_told_apart(all: &[Change]) -> Option<String> {
     Some(format!("Not told apart, within the model's interval: {text}."))
 }
 
-fn is_noticeable(change: &Change) -> bool {
+pub(crate) fn is_noticeable(change: &Change) -> bool {
     100.0 * (change.ratio() - 1.0) >= NOTICEABLE_PERCENT
 }
 

@@ -4,7 +4,9 @@ mod fixture;
 
 use freehold_report::style::{Ink, Style};
 use freehold_report::{lkp, mmtests, published, replay, verdict};
-use lab::measurements::{Document, KnobOutcome, KnobUses, Proof, ProofRow, Run, compare};
+use lab::measurements::{
+    CgroupUse, Document, KnobOutcome, KnobUses, ProgramUse, Proof, ProofRow, Run, compare,
+};
 
 fn columns(document: Document) -> lab::measurements::Comparison {
     compare(&[("replay".into(), document)]).expect("comparable")
@@ -66,6 +68,28 @@ fn nothing_that_must_be_known_is_left_out_of_the_verdict() {
     document.runs = vec![base];
     let text = verdict::replay(Style::plain(), &document);
     assert!(text.contains("came to: ") && text.contains("one seed, so no interval"), "{text}");
+}
+
+#[test]
+fn run_time_is_the_same_if_seeds_say_so_and_of_a_killed_program_it_is_nothing() {
+    let verdict = |ends_ms: [u64; 3], killed_ns: Option<u64>| {
+        let mut document = fixture::document();
+        let of_second = ends_ms.into_iter().map(|end_ms| (end_ms, killed_ns));
+        let ends = [(400, None); 3].into_iter().chain(of_second);
+        for (run, (end_ms, killed_ns)) in document.runs.iter_mut().zip(ends) {
+            run.simulated_ns = 1_000_000 * end_ms;
+            run.program = Some(ProgramUse::default());
+            run.cgroups = vec![CgroupUse { name: "program".into(), killed_ns, ..CgroupUse::default() }];
+        }
+        verdict::replay(Style::plain(), &document)
+    };
+    let same = verdict([399, 400, 401], None);
+    assert!(same.contains("  same: run time (400.0 ms -> 400.0 ms ±"), "{same}");
+    let open = verdict([200, 400, 900], None);
+    assert!(open.contains("  not told apart: run time (400.0 ms -> 500.0 ms ±"), "{open}");
+    let killed = verdict([399, 400, 401], Some(7));
+    assert!(killed.contains("  worse: killed ") && !killed.contains("run time"), "{killed}");
+    assert!(!killed.contains("better:"), "{killed}");
 }
 
 #[test]

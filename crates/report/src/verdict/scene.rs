@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use lab::measurements::{Change, Group, Sample, Scene, Told, changes, figures};
 
 use super::item;
-use crate::changes::{amount, estimate, figures as both, is_real, is_seen, share, title};
+use crate::changes::{amount, estimate, figures as both, is_noticeable, is_real, is_seen, share, title};
 use crate::interval::{self, Model};
 use crate::style::Style;
 use crate::units;
@@ -206,10 +206,12 @@ fn item_of_same(style: Style, all: &[Change], ranked: &[&Change]) -> String {
         return item(style, 2, "same:", unchanged(all));
     }
     let time = all.iter().find(|change| change.figure.name == "elapsed_ns");
-    match time.filter(|time| !is_seen(time)) {
-        Some(time) => item(style, 2, "same:", &format!("run time ({})", tight(&both(time)))),
-        None => String::new(),
-    }
+    // Of a program that was killed it is no answer.
+    let Some(time) = time.filter(|time| !is_seen(time) && time.figure.better.is_some()) else {
+        return String::new();
+    };
+    let label = if is_noticeable(time) { "not told apart:" } else { "same:" };
+    item(style, 2, label, &format!("run time ({})", tight(&both(time))))
 }
 
 fn unchanged(all: &[Change]) -> &'static str {

@@ -306,12 +306,12 @@ impl Player {
         }
     }
 
-    /// There is no memory for what it does: in a group somebody is killed for that, whatever was charged. It counts as an allocation that failed,
-    /// which a search for better settings does not allow.
+    /// There is no memory for what it does: in a group somebody is killed for that, whatever was charged.
     fn finds_no_memory(&self) {
-        self.copy.stage().tally.could_not_get();
         if self.copy.stage().is_grouped() {
             self.copy.kill();
+        } else {
+            self.copy.stage().tally.could_not_get();
         }
     }
 
