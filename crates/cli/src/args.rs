@@ -201,7 +201,7 @@ pub(crate) struct Conform {
     /// Captures (.txt) and traces (.csv, .csv.xz)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Print each batch of reclaim of a scene, as Linux's vmscan tracepoints tell it, in place of what was compared
+    /// Print each batch of reclaim and step of compaction of a scene, as Linux's tracepoints tell them, in place of what was compared
     #[arg(long)]
     pub(crate) trace: bool,
 }

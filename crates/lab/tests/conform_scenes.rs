@@ -55,6 +55,35 @@ fn the_others_are_what_labels_rest_on() {
     }
 }
 
+/// Captured on 6.1.192, by whose scenes no rule was made but that of what reclaim sees of groups' own lists.
+#[test]
+fn scenes_of_6_1_are_what_labels_rest_on() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conformance/scenes");
+    let names =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let scenes: Vec<String> = names
+        .filter_map(|name| Some(name.strip_suffix(".txt.xz")?.to_owned()))
+        .filter(|name| name.ends_with("-6.1"))
+        .collect();
+    assert!(scenes.len() > 20, "{scenes:?}");
+    for scene in scenes {
+        play(&scene);
+    }
+    for exact in [
+        "compaction",
+        "fork-cow-always",
+        "fork-cow-never",
+        "khugepaged",
+        "madvise",
+        "thp-stride-always",
+        "thp-stride-never",
+    ] {
+        let outcome = play(&format!("{exact}-6.1"));
+        assert_eq!(outcome.differences, [], "{exact}");
+        assert!(outcome.compared > 10, "{exact}");
+    }
+}
+
 #[test]
 fn writes_strides_and_zeros_with_and_without_huge_pages() {
     assert_played("thp-stride-always", 27, &[]);
@@ -124,7 +153,7 @@ fn a_passing_scan_costs_a_working_set_by_popularity() {
 /// that activate depend on when the kernel last flushed its statistics. A boot with the trace on, and 4 MiB more for that, scans 496,378.
 #[test]
 fn executable_pages_outlive_a_stream() {
-    let scanned = [("pgscan_file", 23.5), ("pgscan_kswapd", 24.5), ("scene: pgscan", 23.5)];
+    let scanned = [("pgscan_file", 23.5), ("pgscan_kswapd", 28.0), ("scene: pgscan", 23.5)];
     let but = [&scanned[..], &BY_REQUESTS, &[("workingset_activate_file", 79.0)]].concat();
     assert_counted("exec-map-classic", (8.5, 8.0), &but);
 }
@@ -156,7 +185,7 @@ fn files_by_generations() {
     assert_counted("file-loop-mglru-6.18", (5.0, 1.0), &but);
     assert_counted("zipf-scan-mglru", (3.0, 1.0), &BY_REQUESTS);
     assert_counted("refault-mglru", (1.5, 1.0), &[("_direct", 8.0)]);
-    assert_counted("exec-map-mglru", (3.5, 4.0), &[("_direct", 35.0), ("_kswapd", 6.0)]);
+    assert_counted("exec-map-mglru", (3.5, 4.0), &[("_direct", 46.0), ("_kswapd", 8.0)]);
 }
 
 /// How much kswapd leaves to requests where little lies between the marks, and where much does.
@@ -169,7 +198,7 @@ fn the_distance_of_the_marks_decides_who_reclaims() {
 /// In which rows the groups stand is chance: a second boot of the kernel takes other pages of the protected file, and 12 % fewer.
 #[test]
 fn a_protected_group_gives_by_chance_by_generations() {
-    assert_counted("memory-low", (8.0, 6.0), &[("pgrefill", 100.0)]);
+    assert_counted("memory-low", (8.0, 6.0), &[("pgrefill", 100.0), ("_direct", 42.0)]);
 }
 
 #[test]
@@ -179,13 +208,13 @@ fn a_group_at_its_limit_by_generations() {
     assert_counted("anon-zram-10-mglru", (1.0, 1.0), &[]);
 }
 
-/// Where node 0 ends is off by 781 of 57,344 pages: pages come by batches of hundreds. (A second boot of the kernel has 572 more.)
+/// Where node 0 ends is off by 163 of 57,344 pages: pages come by batches of hundreds. (A second boot of the kernel has 572 more.)
 #[test]
 fn memory_lands_on_the_nodes_that_policies_say() {
     let node0 = |tail: &str| {
-        format!("kernel 7168,7168,7168,7168,5419,{tail}, freehold 7168,7168,7168,7168,4622,{tail}")
+        format!("kernel 7168,7168,7168,7168,5419,{tail}, freehold 7168,7168,7168,7168,5582,{tail}")
     };
-    let node1 = |tail: &str| format!("kernel 0,0,0,0,1749,{tail}, freehold 0,0,0,0,2546,{tail}");
+    let node1 = |tail: &str| format!("kernel 0,0,0,0,1749,{tail}, freehold 0,0,0,0,1586,{tail}");
     let at = |mark: &str, tails: [&str; 2]| {
         [
             format!("mark {mark}: d node0: {}", node0(tails[0])),

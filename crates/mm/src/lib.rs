@@ -39,12 +39,12 @@ pub use vm::mempolicy;
 
 pub use cache::{File, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf, SwappedDoor};
 pub use compact::{
-    BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor, OfflineError,
+    BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, MarksDoor, OfflineDoor, OfflineError,
 };
 pub use ground::{
-    Access, Addr, Bare, Chore, Cpu, CpuSpec, Daemon, Firmware, Line, LineKind, LockClass, Machine,
-    MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology, Traced,
-    WordSize, Work, ZoneId, ZoneKind, ZoneSpec,
+    Access, Addr, Bare, Batch, Chore, CompactStep, Cpu, CpuSpec, Daemon, Firmware, Line, LineKind, LockClass,
+    Machine, MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology,
+    Traced, WordSize, Work, ZoneId, ZoneKind, ZoneSpec,
 };
 pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
 pub use memcg::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};

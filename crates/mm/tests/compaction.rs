@@ -2,10 +2,15 @@
 
 mod common;
 
+use freehold_mm::bare::Moment;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
 use freehold_mm::vm::{AddressSpace, MapSpec, Pinned, Touch, Vpn};
-use freehold_mm::{AllocError, Bare, Knobs, Mm, Node, NodeSize, Order, Policy, Request, Topology};
+use freehold_mm::{
+    AllocError, Bare, CompactStep, Knobs, Mm, Node, NodeSize, Order, Policy, Request, Topology, Traced,
+};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Kernels on both sides of each change of compaction, and what they can have on top.
@@ -226,4 +231,90 @@ fn a_census_counts_every_page_of_a_block_once() {
     assert!(of_pin.fixed >= 1 && of_pin.movable > 0);
     mm.rmap().unpin_page(pin);
     assert_eq!(all().map(|block| u64::from(block.movable)).sum::<u64>(), movable + 1, "it can move now");
+}
+
+/// What compaction for a huge page does, step by step, where of all memory every second page is free.
+fn steps_of_a_request(policy: &str) -> Vec<CompactStep> {
+    let nodes = [NodeSize { bytes: 512 << 20, cpus: 1 }];
+    let topology = Topology::x86(&nodes, 1 << 20, vec![vec![10]]).unwrap();
+    let mm = Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap();
+    let space = mm.spaces().new_space();
+    let pages = mm.views().memory_use().free as u32 - (32 << 8);
+    let start = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
+    mm.spaces().populate(&space, start, pages, Touch::Write).unwrap();
+    (0..pages).step_by(2).for_each(|page| mm.spaces().munmap(&space, start.add(page), 1));
+    mm.lru().lru_drain_all();
+    mm.drain_all();
+    let _whole = take_blocks(&mm);
+    let steps: Rc<RefCell<Vec<CompactStep>>> = Rc::default();
+    let seen = steps.clone();
+    mm.machine().watch(move |moment| {
+        if let Moment::Traces(Traced::Compaction(step)) = moment {
+            seen.borrow_mut().push(step);
+        }
+    });
+    mm.alloc(Request::THP).unwrap();
+    check(&mm);
+    steps.take()
+}
+
+/// Those of one event: where they began, and what they looked at and took.
+fn of_event(steps: &[CompactStep], event: &str) -> Vec<(u32, u32, u32)> {
+    let named = steps.iter().filter(|step| step.event == event);
+    named.map(|step| (step.frames.0.0, step.scanned, step.taken)).collect()
+}
+
+/// As a trace of 6.12 shows it (docs/compaction.md).
+#[test]
+fn since_5_1_a_block_that_is_come_to_again_is_emptied_at_once() {
+    let isolated = of_event(&steps_of_a_request("linux-6.18"), "mm_compaction_isolate_migratepages");
+    let found: Vec<_> = isolated.into_iter().filter(|&(_, _, taken)| taken > 0).collect();
+    let [(first, _, 32), (again, looked, taken), ..] = found[..] else { panic!("{found:?}") };
+    assert_eq!(first / PAGEBLOCK_PAGES, again / PAGEBLOCK_PAGES);
+    assert_eq!((first + 1).next_multiple_of(PAGEBLOCK_PAGES) - again, looked);
+    assert!(taken.abs_diff(224) <= 1, "{found:?}");
+    let before = of_event(&steps_of_a_request("linux-5.0"), "mm_compaction_isolate_migratepages");
+    assert!(before.iter().all(|&(_, _, taken)| taken <= 32), "{before:?}");
+}
+
+/// The block that was made is noticed when the next pages have moved: the scanner stands within the next block then.
+#[test]
+fn since_6_3_compaction_goes_a_round_too_far() {
+    let ends_in_block = |policy: &str| {
+        let ends = of_event(&steps_of_a_request(policy), "mm_compaction_end");
+        ends.last().unwrap().0 % PAGEBLOCK_PAGES != 0
+    };
+    assert_eq!(["linux-6.2", "linux-6.3", "linux-6.18"].map(ends_in_block), [false, true, true]);
+}
+
+/// From the lists a piece at a time; the walk begins where these have none.
+#[test]
+fn since_5_1_frames_come_from_the_free_lists_piece_by_piece() {
+    for policy in ["linux-6.3", "linux-6.18"] {
+        let steps = steps_of_a_request(policy);
+        let mut taken = of_event(&steps, "mm_compaction_fast_isolate_freepages");
+        taken.retain(|&(_, _, taken)| taken > 0);
+        assert!(taken.iter().all(|&(_, _, taken)| taken.is_power_of_two()), "{steps:?}");
+        let moved = of_event(&steps, "mm_compaction_migratepages");
+        let all =
+            |of: &[(u32, u32, u32)], which: fn(&(u32, u32, u32)) -> u32| of.iter().map(which).sum::<u32>();
+        assert!(all(&taken, |step| step.2) >= all(&moved, |step| step.1), "{steps:?}");
+    }
+    assert!(of_event(&steps_of_a_request("linux-5.0"), "mm_compaction_fast_isolate_freepages").is_empty());
+}
+
+#[test]
+fn since_6_4_blocks_that_are_passed_count_with_all_their_pages() {
+    let scanned = |policy: &str| {
+        let mm = machine(policy);
+        let (_space, ..) = in_pieces(&mm, 64);
+        mm.compaction().compact_node(Node(0));
+        counter(&mm, "compact_migrate_scanned")
+    };
+    assert!(
+        scanned("linux-6.4") > 4 * scanned("linux-6.3"),
+        "{} {}",
+        scanned("linux-6.4"),
+        scanned("linux-6.3")
+    );
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(global: &Global, options: &Conform) -> Result<CommandVerdict, 
     Ok(if disagrees { CommandVerdict::FellShort } else { CommandVerdict::Fine })
 }
 
-/// Prints the batches of reclaim of scenes.
+/// Prints the batches of reclaim and the steps of compaction of scenes.
 fn trace(global: &Global, options: &Conform) -> Result<CommandVerdict, Failure> {
     let mut rows = vec![];
     for path in &options.files {
@@ -32,6 +32,6 @@ fn trace(global: &Global, options: &Conform) -> Result<CommandVerdict, Failure> 
     }
     let json = serde_json::json!({ "trace": rows });
     let lines: Vec<String> = rows.iter().map(ToString::to_string).collect();
-    show(global, "Batches of reclaim", &json, |_| lines.join("\n") + "\n")?;
+    show(global, "Batches of reclaim and steps of compaction", &json, |_| lines.join("\n") + "\n")?;
     Ok(CommandVerdict::Fine)
 }

@@ -15,7 +15,11 @@ pub(crate) fn schema() -> Value {
     let mut all = Map::new();
     add::<Document>(&mut all, "measurements", MEASUREMENTS);
     add::<shapes::Conformed>(&mut all, "conformed", "conform: what was compared with stock kernels");
-    add::<shapes::Traced>(&mut all, "traced", "conform --trace: batches of reclaim of scenes");
+    add::<shapes::Traced>(
+        &mut all,
+        "traced",
+        "conform --trace: batches of reclaim and steps of compaction of scenes",
+    );
     add::<Report>(
         &mut all,
         "settings",

@@ -16,7 +16,7 @@ pub(super) struct Conformed {
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is asked for")]
 pub(super) struct Traced {
-    /// Batches of reclaim and marks of scenes, in order.
+    /// Batches of reclaim, steps of compaction and marks of scenes, in order.
     trace: Vec<TraceRow>,
 }
 

@@ -86,7 +86,8 @@ pub fn trace_scene(path: &Path) -> Result<Vec<TraceRow>, ConformError> {
     if !scenes::is_scene(&text) {
         return Err(error(
             path,
-            "no scene; batches of reclaim are told of scenes (conformance/scenes)".into(),
+            "no scene; batches of reclaim and steps of compaction are told of scenes (conformance/scenes)"
+                .into(),
         ));
     }
     scenes::trace(&text).map_err(|cause| error(path, cause.to_string()))

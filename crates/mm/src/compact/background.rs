@@ -63,7 +63,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     pub(crate) fn compact_after_reclaim(self, node: Node, order: Order, highest: ZoneKind) {
         for zone in self.zones().iter().filter(|zone| zone.node() == node) {
             if self.own().of(zone.id()).flush_skip.load(Relaxed) == 1 {
-                self.forget_skipped(zone);
+                self.marks().forget_skipped(zone);
             }
         }
         match self.rules().compact.background {

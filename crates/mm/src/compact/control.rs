@@ -1,5 +1,6 @@
 //! What one compaction of a zone wants, may do, and has done so far (the kernel's `compact_control`).
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::Mode;
@@ -66,11 +67,11 @@ pub(crate) enum Start {
 }
 
 /// What the search of free lists remembers within one compaction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Fast {
     /// Searches in a row that found nothing, on either side.
     pub(in crate::compact) misses: u32,
-    /// The order that the free side's next search begins with.
+    /// The order that the free side's next search begins with: at first the largest below the one that is wanted.
     pub(in crate::compact) order: u8,
     /// The lowest block that the migrate side's searches found: where the walk goes on when they find no more.
     pub(in crate::compact) start: Start,
@@ -92,8 +93,8 @@ pub(crate) struct Control {
     pub(in crate::compact) whole: bool,
     /// Isolated pages that wait to be moved.
     pub(in crate::compact) isolated: Vec<(Pfn, Alone)>,
-    /// Free frames to move them to.
-    pub(in crate::compact) targets: Vec<Pfn>,
+    /// Free frames to move them to, the next one first.
+    pub(in crate::compact) targets: VecDeque<Pfn>,
     pub(in crate::compact) scanned: Scanned,
     /// Pages looked at that have not been charged yet.
     pub(in crate::compact) unpaid: u32,
@@ -106,6 +107,9 @@ pub(crate) struct Control {
     pub(in crate::compact) fast: Fast,
     /// Pages left the block that ends here, which are still on the pageset.
     pub(in crate::compact) undrained: Option<Pfn>,
+    /// Where these were isolated, as the kernel remembers it: the pageblock, or (to 6.5) where the scanner was before (`last_migrated_pfn`;
+    /// nothing is frame 0 there, so that the first pageblock of all counts as come to again).
+    pub(in crate::compact) isolated_at: Pfn,
     pub(in crate::compact) captured: Option<Pfn>,
     pub(in crate::compact) moved: u32,
 }
@@ -119,14 +123,15 @@ impl Control {
             free_pfn,
             whole: goal.effort > Effort::Usual,
             isolated: Vec::new(),
-            targets: Vec::new(),
+            targets: VecDeque::new(),
             scanned: Scanned::default(),
             unpaid: 0,
             contended: false,
             finish_block: false,
             positions_fixed: false,
-            fast: Fast::default(),
+            fast: Fast { misses: 0, order: u8::MAX, start: Start::None },
             undrained: None,
+            isolated_at: Pfn(0),
             captured: None,
             moved: 0,
         }
@@ -135,6 +140,11 @@ impl Control {
     /// The order whose aligned blocks count; that of a pageblock where any large one is welcome.
     pub(crate) fn block_order(&self) -> Order {
         self.goal.order.unwrap_or(Order::PAGEBLOCK)
+    }
+
+    /// No pages of a block wait on the pageset for others of it.
+    pub(in crate::compact) fn has_drained(&mut self) {
+        (self.undrained, self.isolated_at) = (None, Pfn(0));
     }
 
     pub(crate) fn is_async(&self) -> bool {

@@ -1,8 +1,8 @@
 //! What compaction counts, by zone, under vmstat's names: today's, and those of kernels before 3.7, where "blocks" are rounds of
 //! isolating and migrating.
 
-use super::Compaction;
-use crate::ground::{AtomicU64, Relaxed, ZoneId};
+use super::{CompactDoor, CompactGround, Compaction};
+use crate::ground::{AtomicU64, CompactStep, Machine, Pfn, Relaxed, Traced, ZoneId};
 use crate::pages::Counters;
 
 /// Something that compaction does.
@@ -85,6 +85,14 @@ impl CompactEvents {
 
     fn get(&self, event: CompactEvent) -> u64 {
         self.0[event as usize].load(Relaxed)
+    }
+}
+
+impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
+    /// A step that the kernel has the tracepoint `event` for: over `frames`, of which so many were looked at, and so many taken.
+    pub(super) fn traced(self, event: &'static str, frames: (Pfn, Pfn), (scanned, taken): (u64, usize)) {
+        let step = CompactStep { event, frames, scanned: scanned as u32, taken: taken as u32 };
+        self.machine().traced(Traced::Compaction(step));
     }
 }
 

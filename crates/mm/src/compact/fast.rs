@@ -1,26 +1,41 @@
 //! Looking at free lists before walking (since 5.1): a free piece is in a block that is partly free already, so that its
-//! other pages are worth moving; and a free piece near the free scanner is a frame to move to.
+//! other pages are worth moving; and a free piece near the free scanner is a frame to move to. What a search has looked at comes last in
+//! its list, so that the next one looks at others.
 
-use alloc::vec::Vec;
-
-use super::control::{Control, Start};
+use super::control::{By, Control, Start};
 use super::{CLUSTER_MAX, CompactDoor, CompactGround};
 use crate::ground::{
-    Access, Chore, Machine, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_PAGES, Pfn,
+    Access, Chore, Machine, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_PAGES, Pfn, Relaxed,
 };
-use crate::pages::{FreeAreas, List};
+use crate::pages::{FreeAreas, List, ZoneCx};
+use crate::rules::policy::FinishRule;
 
-/// A free frame that was seen, and its order.
-type Piece = (Pfn, Order);
+/// The list that is searched.
+const MOVABLE: MigrateType = MigrateType::Movable;
 
-/// What the search for frames has seen so far.
-#[derive(Clone, Copy, Debug, Default)]
+/// What one search for frames has seen so far, and may still look at.
+#[derive(Clone, Copy, Debug)]
 struct FreeSearch {
-    /// The best block so far that is not quite near enough.
-    high: Option<Piece>,
+    /// The block that is near enough, and the lowest that will do for want of a nearer one.
+    low: Pfn,
+    least: Pfn,
+    /// Pieces that may be looked at of one order.
+    most: u32,
     /// The highest pageblock seen.
-    highest: u32,
+    highest: Pfn,
+    /// Pieces looked at, and (since 6.4) the other pages of the one that was taken.
     scanned: u32,
+    /// Pages taken.
+    taken: u32,
+}
+
+/// What a search comes to at one order.
+enum Picked {
+    /// A piece near enough.
+    Near(Pfn),
+    /// The nearest of those that will do.
+    Far(Pfn),
+    Nothing,
 }
 
 /// Entries of free lists that a search looks at: fewer after each that found nothing.
@@ -65,155 +80,192 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// A block below `below` with a free piece of a good size, among the first entries of the free lists.
     fn search_low_pieces(self, control: &mut Control, order: Order, below: Pfn) -> Option<Pfn> {
         let zone = &self.zones()[usize::from(control.zone.0)];
+        let cx = self.pages().zone_cx(control.zone);
         let most = limit(control.fast.misses);
         let least = Order::new(PAGE_ALLOC_COSTLY_ORDER).unwrap_or(Order::ZERO);
         let mut seen = 0;
-        for lists in zone.arenas().all() {
-            let lists = lists.lock(self.machine());
+        let mut found = None;
+        'search: for lists in zone.arenas().all() {
+            let mut lists = lists.lock(self.machine());
             for size in least.to(order).rev().filter(|size| *size < order.min(Order::PAGEBLOCK)) {
-                let mut next = lists.list(size, MigrateType::Movable).first();
+                let mut next = lists.list(size, MOVABLE).first();
                 while let Some(pfn) = next {
                     seen += 1;
-                    if seen > most {
-                        return None;
-                    }
-                    self.pages().cx().mem().touch(pfn, Access::Read);
-                    let start = pfn.align_down(Order::PAGEBLOCK);
-                    let good = start < below
-                        && start.0 >= zone.managed_span().start
-                        && !self.blocks().is_skipped(self.machine(), pfn);
-                    if good {
-                        // The next search is to find another one.
-                        self.blocks().set_skipped(self.machine(), pfn);
-                        return Some(start);
-                    }
                     next = List::after(self.map(), pfn);
+                    if seen > most {
+                        put_last(cx, &mut lists, size, next);
+                        break 'search;
+                    }
+                    cx.cx.mem().touch(pfn, Access::Read);
+                    let start = pfn.align_down(Order::PAGEBLOCK);
+                    let inside = start < below && start.0 >= zone.managed_span().start;
+                    if inside && !self.blocks().is_skipped(self.machine(), pfn) {
+                        if self.rules().compact.finish != FinishRule::AfterFailure {
+                            // (Its scan, which looks at the mark, passes it by for that.)
+                            self.blocks().set_skipped(self.machine(), pfn);
+                        }
+                        put_last(cx, &mut lists, size, next);
+                        found = Some(start);
+                        break 'search;
+                    }
                 }
             }
         }
-        None
+        control.scanned.migrate += u64::from(seen);
+        found
     }
 
-    /// Takes frames for the isolated pages from the free lists, if some are near the free scanner.
+    /// Takes a frame, or a block of them, for the isolated pages from the free lists, if one is near the free scanner.
     pub(super) fn fast_targets(self, control: &mut Control) {
         let Some(order) = control.goal.order.filter(|order| *order > Order::ZERO) else { return };
-        if control.targets.len() >= control.isolated.len() {
-            return;
-        }
-        let zone = &self.zones()[usize::from(control.zone.0)];
         let (at, from) = (control.free_pfn.0, control.migrate_pfn.0);
         let distance = at.saturating_sub(from);
-        let low = Pfn(at - distance / 4).align_down(Order::PAGEBLOCK);
-        let least = Pfn(at - distance / 2).align_down(Order::PAGEBLOCK);
-        let begins = at >= super::last_block(&zone.managed_span()).0;
-        let mut most = if begins { PAGEBLOCK_PAGES / 2 } else { (limit(control.fast.misses) / 2).max(1) };
-        let mut search = FreeSearch::default();
-        let mut found = false;
-        for size in orders_from(control.fast.order.min(order.get() - 1), order) {
-            let hits = self.take_near(control, (size, most), (low, least), &mut search);
-            found |= hits > 0;
-            if hits > 0 {
-                control.fast.order = size.get();
-                control.fast.misses = 0;
-            }
-            if control.targets.len() >= control.isolated.len() || found {
+        let begins = at >= self.own().of(control.zone).first_free.load(Relaxed);
+        let mut search = FreeSearch {
+            low: Pfn(at - distance / 4).align_down(Order::PAGEBLOCK),
+            least: Pfn(at - distance / 2).align_down(Order::PAGEBLOCK),
+            most: if begins { PAGEBLOCK_PAGES / 2 } else { (limit(control.fast.misses) / 2).max(1) },
+            highest: Pfn(0),
+            scanned: 0,
+            taken: 0,
+        };
+        let largest = order.get() - 1;
+        control.fast.order = control.fast.order.min(largest);
+        let first = control.fast.order;
+        // From there down, and then from the top.
+        let sizes = (0..=first).rev().chain((first + 1..=largest).rev()).filter_map(Order::new);
+        let mut taken = None;
+        for size in sizes {
+            let Ok(found) = self.take_near(control, size, &mut search) else { break };
+            taken = found;
+            if taken.is_some() {
                 break;
             }
-            most = (most / 2).max(1);
         }
         control.scanned.free += u64::from(search.scanned);
-        control.unpaid += search.scanned;
         self.pay_for_scan(control, Chore::FreeScan);
-        if !found {
-            control.fast.misses += 1;
-            if begins && search.highest > least.0 {
-                // The walk need not begin where nothing is free.
-                control.free_pfn = Pfn(search.highest).align_down(Order::PAGEBLOCK);
-            }
+        self.own().of(control.zone).stay_below(search.highest);
+        if let Some(near) = taken {
+            return self.take_around(control, near);
+        }
+        control.fast.order = control.fast.order.checked_sub(1).unwrap_or(largest);
+        control.fast.misses += 1;
+        if begins {
+            go_down(control, &search);
         }
     }
 
-    /// Looks at up to `most` free pieces of `size` from the list's tail, takes the first that is near enough, or the best
-    /// that is not too far, and then what else its pageblock has.
+    /// Looks for a piece of `size` from the list's tail, and takes the first that is near enough, or the nearest of those that will do.
+    /// `Err`: the zone cannot spare it, and the search is over.
     fn take_near(
         self,
         control: &mut Control,
-        (size, most): (Order, u32),
-        (low, least): (Pfn, Pfn),
+        size: Order,
         search: &mut FreeSearch,
-    ) -> u32 {
+    ) -> Result<Option<Pfn>, ()> {
         let zone = &self.zones()[usize::from(control.zone.0)];
+        let mut found = Ok(None);
+        let mut is_empty = true;
         for lists in zone.arenas().all() {
             let mut lists = lists.lock(self.machine());
-            let picked = self.pick_near(&lists, (size, most), (low, least), search);
-            let Some((pfn, _)) = picked else { continue };
-            let Some(taken) = self.take_off(control, &mut lists, pfn) else { continue };
-            self.take_around(control, &mut lists, pfn);
-            return taken;
+            is_empty &= lists.nr_free(size) == 0;
+            let pfn = match self.pick_near(control, &mut lists, size, search) {
+                Picked::Nothing => continue,
+                Picked::Near(pfn) => {
+                    control.fast.misses = 0;
+                    control.fast.order = size.get();
+                    pfn
+                }
+                Picked::Far(pfn) => pfn,
+            };
+            found = match self.take_off(control, &mut lists, pfn) {
+                Some(pages) => {
+                    search.scanned += self.counted_beside(pages) as u32;
+                    search.taken += pages;
+                    Ok(Some(pfn))
+                }
+                None => Err(()),
+            };
+            break;
         }
-        0
+        if !is_empty {
+            let taken = (search.scanned.into(), search.taken as usize);
+            self.traced("mm_compaction_fast_isolate_freepages", (search.least, control.free_pfn), taken);
+        }
+        found
     }
 
     fn pick_near(
         self,
-        lists: &FreeAreas,
-        (size, most): (Order, u32),
-        (low, least): (Pfn, Pfn),
+        control: &mut Control,
+        lists: &mut FreeAreas,
+        size: Order,
         search: &mut FreeSearch,
-    ) -> Option<Piece> {
-        let mut next = lists.list(size, MigrateType::Movable).last();
-        search.high = None;
-        for _ in 0..most {
-            let Some(pfn) = next else { break };
-            search.scanned += 1;
-            search.highest = search.highest.max(pfn.0);
-            self.pages().cx().mem().touch(pfn, Access::Read);
-            if pfn >= low {
-                return Some((pfn, size));
+    ) -> Picked {
+        let cx = self.pages().zone_cx(control.zone);
+        let mut next = lists.list(size, MOVABLE).last();
+        let (mut seen, mut far, mut last) = (0, Pfn(0), None);
+        while let Some(pfn) = next {
+            seen += 1;
+            control.unpaid += 1;
+            cx.cx.mem().touch(pfn, Access::Read);
+            search.highest = search.highest.max(pfn.align_down(Order::PAGEBLOCK));
+            if pfn >= search.low {
+                search.scanned += seen;
+                lists.turn_to(cx, (size, MOVABLE), pfn);
+                return Picked::Near(pfn);
             }
-            if pfn >= least && search.high.is_none_or(|(high, _)| pfn > high) {
-                search.high = Some((pfn, size));
+            if pfn >= search.least && pfn > far {
+                far = pfn;
+                search.most /= 2;
+            }
+            if seen >= search.most {
+                last = Some(pfn);
+                break;
             }
             next = List::before(self.map(), pfn);
         }
-        search.high
+        search.scanned += seen;
+        if seen >= search.most {
+            search.most = (search.most / 2).max(1);
+        }
+        let found = (far > Pfn(0)).then_some(far);
+        if let Some(pfn) = found.or(last) {
+            lists.turn_to(cx, (size, MOVABLE), pfn);
+        }
+        found.map_or(Picked::Nothing, Picked::Far)
     }
 
-    /// Takes what else is free in the pageblock of `near`, as far as frames are wanted.
-    fn take_around(self, control: &mut Control, lists: &mut FreeAreas, near: Pfn) {
-        let start = near.align_down(Order::PAGEBLOCK);
-        let migrate_end = control.migrate_pfn.add(PAGEBLOCK_PAGES - 1).align_down(Order::PAGEBLOCK);
-        if start < migrate_end || control.targets.len() >= control.isolated.len() {
+    /// Takes what else is free in the pageblock of `near`, as far as frames are wanted; a request's asynchronous compaction does not.
+    fn take_around(self, control: &mut Control, near: Pfn) {
+        let in_haste = control.is_async() && control.goal.by == By::Direct;
+        if in_haste || control.targets.len() >= control.isolated.len() {
             return;
         }
+        let start = near.align_down(Order::PAGEBLOCK);
         // The zone's last block need not be a whole one.
         let zone_end = self.zones()[usize::from(control.zone.0)].managed_span().end;
-        let end = (start.0 + PAGEBLOCK_PAGES).min(zone_end);
-        let mut free: Vec<Pfn> = Vec::new();
-        let mut pfn = start;
-        while pfn.0 < end {
-            self.pages().cx().mem().touch(pfn, Access::Read);
-            control.scanned.free += 1;
-            control.unpaid += 1;
-            let state = self.map().frame(pfn).state();
-            let is_free = state.kind == crate::pages::frame::FrameKind::Free;
-            if is_free {
-                free.push(pfn);
-            }
-            pfn = pfn.add(if is_free { state.order.pages() } else { 1 });
+        let end = Pfn((start.0 + PAGEBLOCK_PAGES).min(zone_end));
+        if self.take_free_in(control, (start, end), 1) == end {
+            self.blocks().set_skipped(self.machine(), start);
         }
-        for pfn in free {
-            if control.targets.len() >= control.isolated.len() {
-                return;
-            }
-            self.take_off(control, lists, pfn);
-        }
+        self.pay_for_scan(control, Chore::FreeScan);
     }
 }
 
-/// All orders below `order`: from `first` down, then from the top.
-fn orders_from(first: u8, order: Order) -> impl Iterator<Item = Order> {
-    let down = (0..=first).rev();
-    let rest = (first + 1..order.get()).rev();
-    down.chain(rest).filter_map(Order::new)
+/// What comes before `next` in its list comes last there.
+fn put_last<M: Machine>(cx: ZoneCx<'_, M>, lists: &mut FreeAreas, size: Order, next: Option<Pfn>) {
+    if let Some(next) = next {
+        lists.turn_to(cx, (size, MOVABLE), next);
+    }
+}
+
+/// The walk need not begin where no free piece was seen: it goes on at the highest that was, if that will do, or else, for a request,
+/// half the way down.
+fn go_down(control: &mut Control, search: &FreeSearch) {
+    if search.highest >= search.least {
+        control.free_pfn = search.highest;
+    } else if control.goal.by == By::Direct {
+        control.free_pfn = search.least;
+    }
 }

@@ -4,7 +4,7 @@ use super::control::{By, Control};
 use super::{CompactDoor, CompactGround, Outcome, block_of};
 use crate::ground::{Machine, MigrateType, Order, Relaxed};
 use crate::pages::{Zone, fallbacks, zone_flag};
-use crate::rules::policy::ProactiveRule;
+use crate::rules::policy::{CaptureRule, ProactiveRule};
 
 /// From this order on a block of another type is taken over with its pageblock (half of a pageblock's order).
 const CLAIM_ORDER: u8 = Order::PAGEBLOCK.get() / 2;
@@ -13,7 +13,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Whether `control` is done, and with what.
     pub(super) fn finished(self, control: &Control) -> Option<Outcome> {
         let zone = &self.zones()[usize::from(control.zone.0)];
-        if control.captured.is_some() {
+        if control.captured.is_some() && self.rules().compact.capture == CaptureRule::Captured {
             return Some(Outcome::Success);
         }
         if control.have_met() {

@@ -3,13 +3,12 @@
 
 use super::control::{By, Control};
 use super::{CLUSTER_MAX, CompactDoor, CompactEvent, CompactGround, Mode, block_of};
-use crate::ground::{Access, Chore, Machine, MigrateType, Order, Pfn, Relaxed};
+use crate::ground::{Access, Chore, Machine, MigrateType, Order, Pfn};
 use crate::lru::Isolator;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::{FrameKind, FrameState, Zone};
+use crate::pages::{FrameKind, FrameState};
 use crate::rules::policy::{
-    FailedPageRule, FindRule, FreeStepRule, IsolationRule, PcpDrainRule, PositionRule, ReschedRule,
-    SourceRule,
+    FailedPageRule, FindRule, FreeStepRule, IsolationRule, MarkRule, ReschedRule, ScanCountRule, SourceRule,
 };
 
 /// Pageblocks between two looks at whether the CPU is wanted elsewhere, where nothing else takes time.
@@ -34,6 +33,16 @@ enum Seen {
     Stays(u32),
     /// On a list.
     Listed,
+}
+
+impl Seen {
+    /// How far it is to the next.
+    fn pages(&self) -> u32 {
+        match *self {
+            Self::Free(pages) | Self::Stays(pages) => pages,
+            Self::Listed => 1,
+        }
+    }
 }
 
 /// How a failed page ends the isolation of an aligned block.
@@ -84,17 +93,20 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             }
             if from == start && !self.is_source(control, start) {
                 self.own().count(zone.id(), CompactEvent::Rounds, 1);
-                self.note_passed(zone, control, (start, end));
+                self.marks().note_passed(zone, control, (start, end));
                 from = end;
                 continue;
             }
             self.forget_slice(control);
+            let before = control.scanned.migrate;
             let Some(next) = self.isolate_block(control, (from, end)) else {
                 return Search::Abort;
             };
+            let found = (control.scanned.migrate - before, control.isolated.len());
+            self.traced("mm_compaction_isolate_migratepages", (from, next), found);
             control.migrate_pfn = next;
             self.own().count(zone.id(), CompactEvent::Rounds, 1);
-            self.note_scanned(zone, control, (from, next));
+            self.marks().note_scanned(zone, control, (from, next));
             return if control.isolated.is_empty() { Search::Nothing } else { Search::Found };
         }
     }
@@ -119,13 +131,24 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         }
     }
 
-    /// Whether the pageblock at `start` is one block, free or allocated, or a part of one.
+    /// Of a block of so many pages that is passed as a whole, those that are counted beside the first.
+    pub(super) fn counted_beside(self, pages: u32) -> u64 {
+        match self.rules().compact.scan_count {
+            ScanCountRule::Once => 0,
+            ScanCountRule::EachPage => u64::from(pages.saturating_sub(1)),
+        }
+    }
+
+    /// Whether the pageblock at `start` is one block, or a part of one: an allocated one (since 5.1; a free one is met when it is looked
+    /// at), or a free one, too.
     fn large_block_at(self, control: &Control, start: Pfn) -> bool {
         let head = start.align_down(Order::MAX);
+        let free_too = self.rules().compact.mark == MarkRule::InVain;
         let large = |pfn: Pfn| {
             self.pages().cx().mem().touch(pfn, Access::Read);
             let state = self.map().frame(pfn).state();
-            state.kind != FrameKind::Tail && state.order >= Order::PAGEBLOCK
+            let counts = state.kind != FrameKind::Tail && (free_too || state.kind != FrameKind::Free);
+            counts && state.order >= Order::PAGEBLOCK
         };
         let whole = control.block_order() <= Order::PAGEBLOCK;
         whole
@@ -166,6 +189,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let most = if self.wants_whole(control) || control.finish_block { usize::MAX } else { CLUSTER_MAX };
         let mut isolator = Isolator::new(self.lru());
         let mut block = Aligned::over(from, control);
+        let mut unclaimed = from == block_of(from).0;
         let mut pfn = from;
         while pfn < end && control.isolated.len() < most {
             if pfn.0 % CLUSTER_MAX as u32 == 0 && self.pause_scan(control, &mut isolator) {
@@ -179,37 +203,33 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
                 }
                 block = Aligned::over(pfn, control);
             }
-            control.scanned.migrate += 1;
-            control.unpaid += 1;
             let by_block = isolator.holds_lock() || failing != Failing::GoOn;
             let seen = self.look_at(pfn, by_block);
+            control.scanned.migrate += 1 + self.counted_beside(seen.pages());
+            control.unpaid += 1;
             if matches!(seen, Seen::Listed) && !isolator.holds_lock() && self.stops_at_page(control) {
                 control.migrate_pfn = pfn;
                 return None;
             }
-            let stays = match seen {
-                Seen::Free(pages) => {
-                    pfn = pfn.add(pages);
-                    continue;
-                }
-                Seen::Listed => match isolator.isolate(pfn) {
-                    Some(alone) => {
-                        control.isolated.push((pfn, alone));
-                        pfn = pfn.add(1);
-                        continue;
-                    }
-                    None => 1,
-                },
-                Seen::Stays(pages) => pages,
-            };
+            if matches!(seen, Seen::Listed) && !self.marks().claim(control, from, &mut unclaimed) {
+                pfn = end;
+                break;
+            }
+            let alone = if matches!(seen, Seen::Listed) { isolator.isolate(pfn) } else { None };
+            if matches!(seen, Seen::Free(_)) || alone.is_some() {
+                control.isolated.extend(alone.map(|alone| (pfn, alone)));
+                pfn = pfn.add(seen.pages());
+                continue;
+            }
             block.failed = true;
             if failing == Failing::PutBackAndSkip {
                 isolator.let_go();
                 self.put_back_from(control, block.first);
             }
-            let next = pfn.add(stays);
-            let skips = matches!(failing, Failing::PutBackAndSkip | Failing::Skip);
-            pfn = if skips { next.max(block.end) } else { next };
+            pfn = pfn.add(seen.pages());
+            if matches!(failing, Failing::PutBackAndSkip | Failing::Skip) {
+                pfn = pfn.max(block.end);
+            }
         }
         self.leave(control, &mut isolator, (failing, &block));
         isolator.let_go();
@@ -299,59 +319,6 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         self.own().count(zone.id(), CompactEvent::PutBack, back as u64);
         for (pfn, alone) in control.isolated.drain(first..) {
             self.lru().put_back_page(pfn, alone);
-        }
-    }
-
-    /// A stretch of a pageblock was looked at: where nothing was found in all of it, it is skipped from now on; the
-    /// remembered position follows.
-    fn note_scanned(self, zone: &Zone<M>, control: &mut Control, (from, to): (Pfn, Pfn)) {
-        let rules = &self.rules().compact;
-        let (start, end) = block_of(from);
-        let nothing = control.isolated.is_empty();
-        let done_with = from == start && nothing || control.finish_block;
-        if to == end && done_with && control.goal.by != By::Hand {
-            self.blocks().set_skipped(self.machine(), start);
-        }
-        let follows = match rules.pcp_drain {
-            PcpDrainRule::EachBlock => to == end,
-            // Only as long as there was nothing to move.
-            PcpDrainRule::AtEnd => {
-                control.positions_fixed |= !nothing;
-                to == end && !control.positions_fixed
-            }
-        };
-        if !follows {
-            return;
-        }
-        let sets: &[usize] = match (rules.position, control.goal.mode) {
-            (PositionRule::PerMode, Mode::Async) => &[0],
-            _ => &[0, 1],
-        };
-        for &mode in sets {
-            self.own().of(zone.id()).migrate[mode].fetch_max(to.0, Relaxed);
-        }
-    }
-
-    /// A pageblock was passed by. Before 3.19 the remembered position follows where that was for its skip bit; where it was for
-    /// its type, which other modes may not mind, only that of asynchronous compaction does, if it has one of its own.
-    fn note_passed(self, zone: &Zone<M>, control: &mut Control, (start, end): (Pfn, Pfn)) {
-        let rules = &self.rules().compact;
-        if rules.pcp_drain == PcpDrainRule::EachBlock || control.positions_fixed {
-            return;
-        }
-        let own = rules.position == PositionRule::PerMode && control.goal.mode == Mode::Async;
-        if own {
-            self.own().of(zone.id()).migrate[Mode::Async as usize].fetch_max(end.0, Relaxed);
-        } else if self.blocks().is_skipped(self.machine(), start)
-            || self.blocks().get(start) == MigrateType::Movable
-        {
-            self.own()
-                .of(zone.id())
-                .migrate
-                .iter()
-                .for_each(|position| _ = position.fetch_max(end.0, Relaxed));
-        } else {
-            control.positions_fixed = true;
         }
     }
 

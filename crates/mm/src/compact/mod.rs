@@ -23,6 +23,7 @@ mod events;
 mod fast;
 mod finished;
 mod free_scan;
+mod marks;
 mod migrate_scan;
 mod moving;
 pub(crate) mod offline;
@@ -110,7 +111,7 @@ pub trait CompactGround<M: Machine>: Owners<M> {
 door! {
     /// Compaction of zones by two scanners, and by whom it is asked.
     CompactDoor on CompactGround, Compaction: compaction_state, to {
-        lru: LruDoor, emptying: EmptyDoor
+        lru: LruDoor, emptying: EmptyDoor, marks: MarksDoor
     }
 }
 
@@ -119,6 +120,11 @@ door! {
     EmptyDoor on CompactGround, Compaction: compaction_state, to {
         lru: LruDoor, compaction: CompactDoor
     }
+}
+
+door! {
+    /// What is remembered of pageblocks from one compaction to the next.
+    MarksDoor on CompactGround, Compaction: compaction_state, to {}
 }
 
 door! {
@@ -142,6 +148,8 @@ struct ZoneCompact {
     migrate: [AtomicU32; 2],
     /// Where the free scanner goes on.
     free: AtomicU32,
+    /// Where it began after marks were cleared last (`compact_init_free_pfn`): nowhere so far.
+    first_free: AtomicU32,
     considered: AtomicU32,
     defer_shift: AtomicU32,
     order_failed: AtomicU32,
@@ -160,6 +168,7 @@ impl ZoneCompact {
         let fresh = Self {
             migrate: Default::default(),
             free: AtomicU32::new(0),
+            first_free: AtomicU32::new(0),
             considered: AtomicU32::new(0),
             defer_shift: AtomicU32::new(0),
             order_failed: AtomicU32::new(0),

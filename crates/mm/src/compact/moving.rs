@@ -36,7 +36,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         // The targets are found while all that is isolated is still counted: as many as that.
         self.isolate_targets(control);
         while let Some((pfn, alone)) = control.isolated.pop() {
-            let Some(to) = control.targets.pop() else {
+            let Some(to) = control.targets.pop_front() else {
                 control.isolated.push((pfn, alone));
                 self.isolate_targets(control);
                 if control.targets.is_empty() {
@@ -50,7 +50,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
                 control.moved += 1;
             } else {
                 self.lru().put_back_page(pfn, alone);
-                control.targets.push(to);
+                control.targets.push_front(to);
                 self.own().count(zone.id(), CompactEvent::MoveFailed, 1);
                 result = Moved::Some;
             }
@@ -62,6 +62,8 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         }
         let count = control.moved - before;
         self.own().count(zone.id(), CompactEvent::Moved, u64::from(count));
+        let stayed = (isolated - u64::from(count)) as usize;
+        self.traced("mm_compaction_migratepages", Default::default(), (count.into(), stayed));
         self.machine().leave(
             Span::Migrate,
             since,

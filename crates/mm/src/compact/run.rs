@@ -4,10 +4,10 @@ use super::control::{By, CompactGoal, Control, Effort};
 use super::migrate_scan::Search;
 use super::moving::Moved;
 use super::{CompactDoor, CompactEvent, CompactGround, Compaction, Outcome, block_of};
-use crate::ground::{Machine, PAGE_SIZE, Pfn, Relaxed, Span, Work, ZoneId};
+use crate::ground::{Machine, Order, PAGE_SIZE, Pfn, Relaxed, Span, Work, ZoneId};
 use crate::pages::Zone;
 use crate::rules::knobs::Knob;
-use crate::rules::policy::{BudgetRule, CaptureRule, IsolationRule, PcpDrainRule};
+use crate::rules::policy::{BudgetRule, CaptureRule, FinishRule, IsolationRule, MarkRule, PcpDrainRule};
 
 /// The least that a tuned budget falls to: 64 pageblocks.
 const BUDGET_MIN: u32 = 64 * 512;
@@ -39,15 +39,15 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         if goal.order.is_some_and(|order| self.own().of(zone.id()).is_restarting(order))
             && goal.by != By::Kswapd
         {
-            self.forget_skipped(zone);
+            self.marks().forget_skipped(zone);
         }
         let mut control = self.begin(zone, goal);
+        let at = |control: &Control| (control.migrate_pfn, control.free_pfn);
+        self.traced("mm_compaction_begin", at(&control), (0, 0));
         let outcome = self.run(zone, &mut control);
+        self.traced("mm_compaction_end", at(&control), (0, 0));
         self.release_targets(&mut control);
-        let back = control.free_pfn.0.min(super::last_block(&zone.managed_span()).0);
-        if !control.have_met() {
-            self.own().of(zone.id()).free.store(back, Relaxed);
-        }
+        self.marks().note_end(zone, &control);
         self.own().count_scanned(zone.id(), &control);
         let work = Work {
             zone: zone.id(),
@@ -56,14 +56,8 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             count: control.moved,
         };
         self.machine().leave(Span::Compact, since, work);
+        let outcome = if control.captured.is_some() { Outcome::Success } else { outcome };
         Ran { outcome, captured: control.captured }
-    }
-
-    /// Clears all that is remembered of the zone's blocks and positions (`__reset_isolation_suitable`).
-    pub(super) fn forget_skipped(self, zone: &Zone<M>) {
-        self.own().of(zone.id()).flush_skip.store(0, Relaxed);
-        self.blocks().clear_skipped(self.machine(), zone.managed_span());
-        self.own().of(zone.id()).reset_positions(zone.managed_span());
     }
 
     fn begin(self, zone: &Zone<M>, goal: CompactGoal) -> Control {
@@ -91,6 +85,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
 
     fn run(self, zone: &Zone<M>, control: &mut Control) -> Outcome {
         let budget = self.budget(zone);
+        let rules = &self.rules().compact;
         let outcome = loop {
             if let Some(outcome) = self.finished(control) {
                 break outcome;
@@ -98,23 +93,10 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             if self.is_spent(budget, control.scanned.migrate) {
                 break Outcome::Contended;
             }
-            let before = control.migrate_pfn;
-            let same_block = control.undrained.is_some_and(|end| block_of(before).1 == end);
-            control.finish_block = same_block && !control.is_async();
-            match self.isolate_to_migrate(control) {
-                Search::Abort => {
-                    self.put_back_from(control, 0);
-                    break Outcome::Contended;
-                }
-                Search::Nothing => {}
-                Search::Found => {
-                    let from = control.isolated[0].0;
-                    let moved = self.move_isolated(control);
-                    if moved == Moved::NoTarget && !control.have_met() {
-                        break Outcome::Contended;
-                    }
-                    self.after_round(control, from, moved);
-                }
+            let same_block = block_of(control.isolated_at) == block_of(control.migrate_pfn);
+            control.finish_block = same_block && rules.finish != FinishRule::Never;
+            if let Some(outcome) = self.go_round(control) {
+                break outcome;
             }
             self.drain_behind(zone, control);
         };
@@ -122,16 +104,56 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         outcome
     }
 
+    /// Isolates pages and moves them, and those of the rest of the block if one stayed and the rule is so. `Some`: it is over.
+    fn go_round(self, control: &mut Control) -> Option<Outcome> {
+        let rules = &self.rules().compact;
+        loop {
+            let before = control.migrate_pfn;
+            match self.isolate_to_migrate(control) {
+                Search::Abort => {
+                    self.put_back_from(control, 0);
+                    return Some(Outcome::Contended);
+                }
+                Search::Nothing => return None,
+                Search::Found => {}
+            }
+            let from = control.isolated[0].0;
+            let moved = self.move_isolated(control);
+            if moved == Moved::NoTarget && !control.have_met() {
+                return Some(Outcome::Contended);
+            }
+            control.isolated_at = match rules.mark {
+                MarkRule::ClaimedBelow => block_of(Pfn(control.migrate_pfn.0 - 1)).0,
+                MarkRule::Claimed | MarkRule::InVain => before,
+            };
+            self.after_round(control, from, moved);
+            let stayed = moved != Moved::All && rules.finish == FinishRule::AfterFailure;
+            let in_block = control.migrate_pfn != block_of(control.migrate_pfn).0;
+            if stayed && in_block && !control.ignores_skip() && !control.finish_block {
+                control.finish_block = true;
+                if control.block_order() == Order::PAGEBLOCK {
+                    // The block will not become free, so that it need not be waited for.
+                    control.has_drained();
+                }
+                continue;
+            }
+            let noticed = rules.capture == CaptureRule::NoticedLate && control.captured.is_some();
+            return noticed.then_some(Outcome::Success);
+        }
+    }
+
     /// A page of a block stayed: the rest of that block is in vain where only whole ones count.
     fn after_round(self, control: &mut Control, from: Pfn, moved: Moved) {
         let order = control.block_order();
         let block_end = from.align_down(order).add(order.pages());
+        let rules = &self.rules().compact;
         let only_whole = control.is_async()
             && control.goal.by == By::Direct
-            && self.rules().compact.isolation == IsolationRule::SkipOnFailure;
+            && rules.isolation == IsolationRule::SkipOnFailure
+            && rules.finish != FinishRule::AfterFailure;
         if moved == Moved::Some && only_whole && control.migrate_pfn < block_end {
             control.migrate_pfn = block_end;
-            control.undrained = None;
+            control.has_drained();
         } else {
             control.undrained = Some(block_end);
         }
@@ -139,17 +161,21 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
 
     /// Pages of a block that is behind the scanner leave the pageset, so that they merge; the block is captured if it did.
     fn drain_behind(self, zone: &Zone<M>, control: &mut Control) {
-        let Some(end) = control.undrained.filter(|end| control.migrate_pfn >= *end) else { return };
+        let rules = &self.rules().compact;
+        let is_behind = |end: Pfn| match rules.mark {
+            MarkRule::InVain => control.migrate_pfn >= end,
+            _ => control.isolated_at < control.migrate_pfn.align_down(control.block_order()),
+        };
+        let Some(end) = control.undrained.filter(|&end| is_behind(end)) else { return };
         if control.goal.order.is_none() {
             return;
         }
-        let rules = &self.rules().compact;
-        let captures = rules.capture == CaptureRule::Captured && control.goal.by == By::Direct;
+        let captures = rules.capture != CaptureRule::None && control.goal.by == By::Direct;
         if captures || rules.pcp_drain == PcpDrainRule::EachBlock {
             let cpu = self.machine().cpu();
             self.lru().lru_drain_cpu(cpu);
             self.pages().drain_pageset(zone, cpu);
-            control.undrained = None;
+            control.has_drained();
         }
         if captures && control.captured.is_none() {
             let order = control.block_order();

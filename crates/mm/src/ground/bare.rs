@@ -34,7 +34,7 @@ pub enum Moment {
     Blocks(Nanos),
     /// A daemon is woken.
     Wakes(Daemon),
-    /// Reclaim went over a batch.
+    /// Reclaim went over a batch, or compaction took a step.
     Traces(Traced),
 }
 

@@ -107,7 +107,7 @@ pub unsafe trait Machine {
         let _ = (knob, used);
     }
 
-    /// Reclaim did what a tracepoint of the kernel tells of.
+    /// Reclaim or compaction did what a tracepoint of the kernel tells of.
     #[inline]
     fn traced(&self, what: Traced) {
         let _ = what;
@@ -119,9 +119,31 @@ pub unsafe trait Machine {
     fn leave(&self, span: Span, since: Nanos, work: Work);
 }
 
+/// What the kernel has a tracepoint for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traced {
+    /// A batch of reclaim.
+    Batch(Batch),
+    /// A step of compaction.
+    Compaction(CompactStep),
+}
+
+/// A step of compaction, as the kernel's tracepoint tells of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompactStep {
+    /// The tracepoint: `mm_compaction_isolate_migratepages`, `mm_compaction_fast_isolate_freepages`, …
+    pub event: &'static str,
+    /// The frames that it went over; of `begin` and `end` where the two scanners stand; of `migratepages` none.
+    pub frames: (Pfn, Pfn),
+    /// Frames looked at; of `migratepages` pages that moved.
+    pub scanned: u32,
+    /// Frames taken; of `migratepages` pages that stayed.
+    pub taken: u32,
+}
+
 /// A batch of reclaim, as the kernel's tracepoint tells of it; in base pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Traced {
+pub struct Batch {
     /// The tracepoint: `mm_vmscan_lru_shrink_inactive`, `mm_vmscan_lru_shrink_active`.
     pub event: &'static str,
     /// The list, by its name in vmstat: `nr_inactive_anon`, …

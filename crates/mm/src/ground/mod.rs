@@ -19,7 +19,9 @@ pub(crate) use ids::{
     SpaceId, Vpn,
 };
 pub(crate) use knob::KnobId;
-pub use machine::{Access, Chore, Daemon, Line, LineKind, LockClass, Machine, Span, SwapIo, Traced, Work};
+pub use machine::{
+    Access, Batch, Chore, CompactStep, Daemon, Line, LineKind, LockClass, Machine, Span, SwapIo, Traced, Work,
+};
 pub(crate) use once::Once;
 pub(crate) use sync::{
     AcqRel, Acquire, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Guard,

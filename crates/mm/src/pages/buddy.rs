@@ -95,6 +95,16 @@ impl FreeAreas {
         &self.areas[order.index()].lists[migratetype.index()]
     }
 
+    /// Turns the list of `migratetype` until the free block `pfn`, which is on it, is the first.
+    pub(crate) fn turn_to<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        (order, migratetype): (Order, MigrateType),
+        pfn: Pfn,
+    ) {
+        self.areas[order.index()].lists[migratetype.index()].turn_to(cx.cx.mem(), pfn);
+    }
+
     /// Charges a look at the list heads of `order`, or a change of them.
     #[inline]
     fn touch_area<M: Machine>(&self, cx: ZoneCx<'_, M>, order: Order, access: Access) {

@@ -135,6 +135,23 @@ impl List {
         self.len -= 1;
     }
 
+    /// Turns the list until `pfn`, which is on it, is the first: those before it come after the last.
+    pub(crate) fn turn_to<M: Machine>(&mut self, mem: Mem<'_, M>, pfn: Pfn) {
+        let (Some(first), Some(last)) = (self.first(), self.last()) else { return };
+        if first == pfn {
+            return;
+        }
+        for end in [first, last, pfn] {
+            mem.touch(end, Access::Write);
+        }
+        let before = mem.map.frame(pfn).prev.swap(NONE, Relaxed);
+        mem.touch(Pfn(before), Access::Write);
+        mem.map.frame(last).next.store(first.0, Relaxed);
+        mem.map.frame(first).prev.store(last.0, Relaxed);
+        mem.map.frame(Pfn(before)).next.store(NONE, Relaxed);
+        (self.first, self.last) = (pfn.0, before);
+    }
+
     /// Takes the first block off.
     #[inline]
     pub(crate) fn pop_front<M: Machine>(&mut self, mem: Mem<'_, M>) -> Option<Pfn> {
@@ -167,5 +184,36 @@ impl List {
         }
         self.len -= 1;
         Some(pfn)
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use alloc::collections::VecDeque;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::Bare;
+
+    #[test]
+    fn a_list_turns_as_a_ring_does() {
+        let machine = Bare::default();
+        let map = MemMap::new(Pfn(8));
+        let mem = Mem { map: &map, machine: &machine };
+        for to in 0..5 {
+            let mut list = List::default();
+            let mut ring: VecDeque<Pfn> = (0..5).map(Pfn).collect();
+            for &pfn in &ring {
+                list.push_back(mem, pfn);
+            }
+            list.turn_to(mem, Pfn(to));
+            ring.rotate_left(to as usize);
+            let forwards = core::iter::successors(list.first(), |&pfn| List::after(&map, pfn));
+            assert_eq!(forwards.collect::<VecDeque<_>>(), ring);
+            let backwards: Vec<Pfn> =
+                core::iter::successors(list.last(), |&pfn| List::before(&map, pfn)).collect();
+            assert!(backwards.iter().rev().eq(&ring));
+            assert_eq!(list.len(), 5);
+        }
     }
 }

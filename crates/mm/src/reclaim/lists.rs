@@ -6,7 +6,7 @@ use super::balance::{
 };
 use super::pages::Outcome;
 use super::{DEF_PRIORITY, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
-use crate::ground::{Machine, Nanos, Traced, ZoneKind};
+use crate::ground::{Batch, Machine, Nanos, Traced, ZoneKind};
 use crate::lru::{Cluster, Cost, Generation, LruList, ReclaimEvent, SWAP_CLUSTER_MAX, VecEvent, VecId};
 use crate::memcg::GroupId;
 use crate::pages::{Zone, decide_by_sum};
@@ -171,7 +171,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             if stays { active.push(pfn) } else { inactive.push(pfn) }
         }
         let (rotated, gone) = (self.pages_of(&active), self.pages_of(&inactive));
-        self.machine().traced(Traced {
+        self.machine().traced(Traced::Batch(Batch {
             event: "mm_vmscan_lru_shrink_active",
             lru: list.name(),
             scanned: isolated.scanned,
@@ -179,7 +179,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             gone,
             active: rotated,
             priority: scan.priority,
-        });
+        }));
         self.lru().put_back(vec, &active, Generation::Active);
         self.lru().put_back(vec, &inactive, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);
@@ -202,7 +202,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         scan.scanned += isolated.scanned;
         let outcome = self.shrink_cluster(vec, &isolated.cluster, scan);
         self.lru().end_isolation(vec, list, &isolated);
-        self.machine().traced(Traced {
+        self.machine().traced(Traced::Batch(Batch {
             event: "mm_vmscan_lru_shrink_inactive",
             lru: list.name(),
             scanned: isolated.scanned,
@@ -210,7 +210,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             gone: outcome.freed,
             active: outcome.activated,
             priority: scan.priority,
-        });
+        }));
         scan.reclaimed += outcome.freed;
         scan.met.taken += isolated.taken;
         scan.met.add(outcome.met);

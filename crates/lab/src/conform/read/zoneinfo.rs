@@ -23,6 +23,8 @@ pub struct ZoneInfo {
     pub high: u64,
     /// The promo mark.
     pub promo: Option<u64>,
+    /// Pages of memory and of files on its lists, but for those that cannot be evicted.
+    pub listed: u64,
     /// Frames from the first to the last.
     pub spanned: u32,
     /// Frames that exist.
@@ -106,6 +108,12 @@ fn read_line(zone: &mut ZoneInfo, line: usize, text: &str) -> Result<(), FormatE
         ("promo", None) => zone.promo = Some(number(line, key, value)?),
         ("spanned", None) => zone.spanned = number(line, key, value)?,
         ("present", None) => zone.present = number(line, key, value)?,
+        (
+            "nr_zone_inactive_anon" | "nr_zone_active_anon" | "nr_zone_inactive_file" | "nr_zone_active_file",
+            None,
+        ) => {
+            zone.listed = zone.listed.saturating_add(number(line, key, value)?);
+        }
         ("managed", None) => zone.managed = number(line, key, value)?,
         _ => {}
     }

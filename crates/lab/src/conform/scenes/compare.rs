@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use mm::policy::Mechanism;
+use mm::version::Version;
 
 use super::counted;
 use super::seen::{Marks, Seen};
 use crate::conform::outcome::{FileKind, FileOutcome};
-use crate::conform::read::sections::{FormatError, Sections};
+use crate::conform::read::capture::kernel_version;
+use crate::conform::read::sections::{FormatError, Section, Sections};
 
 /// A mark of a capture.
 #[derive(Debug, Default)]
@@ -29,6 +31,7 @@ pub(super) struct Mark<'a> {
 /// The marks of a capture, in order.
 pub(super) fn marks(text: &str) -> Result<Vec<Mark<'_>>, FormatError> {
     let mut marks: Vec<Mark<'_>> = vec![];
+    let tells_of_files = Sections::of(text).get("uname").is_some_and(has_cachestat);
     let mut section = "";
     let mut rest: Vec<&str> = vec![];
     for (number, line) in (1..).zip(text.lines()) {
@@ -53,7 +56,7 @@ pub(super) fn marks(text: &str) -> Result<Vec<Mark<'_>>, FormatError> {
                     mark.events.insert(name, value.parse().map_err(|_| bad())?);
                 }
             }
-            "residency" if line.contains(" region ") || line.contains(" file ") => {
+            "residency" if line.contains(" region ") || (tells_of_files && line.contains(" file ")) => {
                 let (name, counts) = region(line).ok_or_else(bad)?;
                 let pages = line.split_whitespace().find_map(|word| word.strip_prefix("pages="));
                 mark.pages.insert(name, pages.and_then(|pages| pages.parse().ok()).ok_or_else(bad)?);
@@ -64,6 +67,12 @@ pub(super) fn marks(text: &str) -> Result<Vec<Mark<'_>>, FormatError> {
         }
     }
     Ok(marks)
+}
+
+/// Whether a kernel can say what of a file is in memory: before 6.5 a scene has noughts there.
+fn has_cachestat(uname: &Section<'_>) -> bool {
+    let version = uname.lines.first().map(|(_, release)| kernel_version(release));
+    version.is_some_and(|version| version.is_ok_and(|version| version >= Version::new(6, 5)))
 }
 
 /// A line of `memory.stat` or `memory.events` of a group.

@@ -33,6 +33,8 @@ pub(super) struct Played {
     pub(super) flushes: Cell<u64>,
     /// Pageblocks by type, as they were at the first mark.
     types: Types,
+    /// The CPU that the program runs on first.
+    first_cpu: u16,
     /// What is to be free at the first mark, while that is to come.
     to_fill: RefCell<Vec<ZoneInfo>>,
 }
@@ -64,22 +66,25 @@ impl Played {
             flush: Cell::default(),
             flushes: Cell::default(),
             types: Types::of(sections),
+            first_cpu: first_cpu(program),
             to_fill: RefCell::default(),
         };
-        // What a program touches before its first mark is not to be missing twice.
-        if touches_before_first_mark(program) {
+        let touches = touches_before_first_mark(program);
+        for zone in &zones {
+            // What a program touches before its first mark is not to be missing twice: it is in whichever zone its kernel had it.
+            let to_come = if touches { with_tables(zone.listed) } else { 0 };
+            played.make_types(zone, to_come);
+            played.fill(zone, to_come);
+        }
+        if touches {
             played.to_fill = RefCell::new(zones);
-        } else {
-            for zone in &zones {
-                played.fill(zone);
-            }
         }
         Ok(played)
     }
 
     /// The first mark is said: what its kernel had free is known of that moment.
     pub(super) fn fill_to_first_mark(&self) {
-        self.to_fill.take().iter().for_each(|zone| self.fill(zone));
+        self.to_fill.take().iter().for_each(|zone| self.fill(zone, 0));
     }
 
     /// `swapon disk`, which is refused a second time; says whether it was taken.
@@ -117,24 +122,51 @@ impl Played {
         set(file, value, |knob, value| drop(self.mm.set_knob(knob, value)))
     }
 
-    /// Takes what `zone` had not free.
-    fn fill(&self, zone: &ZoneInfo) {
-        let Some(kind) = ZoneKind::from_name(&zone.name) else { return };
+    /// Our zone for `zone`, and its free pages that are more than it had free and `to_come`.
+    fn too_much(&self, zone: &ZoneInfo, to_come: u64) -> Option<(&mm::Zone<Bare>, u64)> {
+        let kind = ZoneKind::from_name(&zone.name)?;
         let is_it = |other: &&mm::Zone<Bare>| other.kind() == kind && other.node() == Node(zone.node);
-        let Some(ours) = self.mm.zones().iter().find(is_it) else { return };
+        let ours = self.mm.zones().iter().find(is_it)?;
+        // What the program's CPU kept is as good as free; others' is not to be had.
+        let own = zone.pagesets.iter().find(|pageset| pageset.cpu == self.first_cpu);
+        let kept = own.map_or(0, |pageset| pageset.count.into());
+        Some((ours, ours.free_pages_exact().saturating_sub(zone.free + kept + to_come)))
+    }
+
+    /// Makes pageblocks of the types that `zone` had.
+    fn make_types(&self, zone: &ZoneInfo, to_come: u64) {
+        if let Some((ours, most)) = self.too_much(zone, to_come) {
+            self.types.make(&self.mm, ours, most);
+        }
+    }
+
+    /// Takes what `zone` had not free, but for `to_come`.
+    fn fill(&self, zone: &ZoneInfo, to_come: u64) {
+        let Some((ours, _)) = self.too_much(zone, to_come) else { return };
         let request = Request {
-            highest: kind,
+            highest: ours.kind(),
             node: Some(Node(zone.node)),
             this_node: true,
             urgency: Urgency::Never,
             migratetype: MigrateType::Movable,
             ..Request::KERNEL
         };
-        // What its kernel's one CPU kept is as good as free; of several, others' is not to be had.
-        let kept = if let [pageset] = zone.pagesets[..] { pageset.count.into() } else { 0 };
-        self.types.make(&self.mm, ours, ours.free_pages_exact().saturating_sub(zone.free + kept));
-        while ours.free_pages_exact() > zone.free + kept && self.mm.alloc(request).is_ok() {}
+        let is_left = || self.too_much(zone, to_come).is_some_and(|(_, pages)| pages > 0);
+        while is_left() && self.mm.alloc(request).is_ok() {}
     }
+}
+
+/// So many pages of programs, and their page tables.
+fn with_tables(pages: u64) -> u64 {
+    pages + pages / 512
+}
+
+fn first_cpu(program: &[Line]) -> u16 {
+    let cpu = program.iter().find_map(|line| match line.code {
+        Code::Operation(What::Cpu(cpu)) => u16::try_from(cpu).ok(),
+        _ => None,
+    });
+    cpu.unwrap_or(0)
 }
 
 fn touches_before_first_mark(program: &[Line]) -> bool {

@@ -1,27 +1,29 @@
-//! Batches of reclaim as a scene is played, to be held beside a kernel's own trace (`scripts/trace-scene`): where both first differ says
-//! which rule is wrong, which counts at marks do not.
+//! Batches of reclaim and steps of compaction as a scene is played, to be held beside a kernel's own trace (`scripts/trace-scene`): where
+//! both first differ says which rule is wrong, which counts at marks do not.
 
 use std::cell::RefCell;
 use std::fmt;
 
-use mm::{Node, Traced};
+use mm::{Batch, CompactStep, Node, Traced};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A batch of reclaim, or a mark; pages are base pages.
+/// A batch of reclaim, a step of compaction, or a mark; pages are base pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct TraceRow {
     /// The mark that it follows, or that it is.
     pub mark: String,
     /// Whose work: `kswapd0`, …, or `program`.
     pub by: String,
-    /// `shrink_inactive`, `shrink_active`, or `mark`.
+    /// `shrink_inactive`, `shrink_active`; of compaction `isolate_migratepages`, `migratepages`, …; or `mark`.
     pub event: String,
     /// The list: `inactive_anon`, …
     pub list: String,
-    /// Looked at.
+    /// Of compaction: the frames that it went over.
+    pub frames: Option<Frames>,
+    /// Looked at; of `migratepages` moved.
     pub scanned: u32,
-    /// Taken off the list.
+    /// Taken off the list; of `migratepages` that stayed.
     pub taken: u32,
     /// Freed, or moved to the inactive list.
     pub gone: u32,
@@ -31,11 +33,23 @@ pub struct TraceRow {
     pub priority: u32,
 }
 
+/// Frames from the first to before the last; of `begin` and `end` of compaction where its two scanners stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Frames {
+    /// The first.
+    pub from: u32,
+    /// The one after the last.
+    pub to: u32,
+}
+
 impl fmt::Display for TraceRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mark, by, event, list, scanned, taken, gone, active, priority } = self;
+        let Self { mark, by, event, list, frames, scanned, taken, gone, active, priority } = self;
         if event == MARK {
             return write!(f, "{MARK} {mark}");
+        }
+        if let Some(Frames { from, to }) = frames {
+            return write!(f, "{by} {event} {from:#x} ~ {to:#x} scanned={scanned} taken={taken}");
         }
         write!(
             f,
@@ -57,19 +71,15 @@ impl Trace {
         *self.0.borrow_mut() = Some(vec![]);
     }
 
-    /// A batch, by the kswapd of a node or by a program.
+    /// What the kswapd of a node does, or a program.
     pub(super) fn hear(&self, kswapd: Option<Node>, what: Traced) {
-        let Traced { event, lru, scanned, taken, gone, active, priority } = what;
         self.push(|before| TraceRow {
             mark: before.map(|row| row.mark.clone()).unwrap_or_default(),
             by: kswapd.map_or(PROGRAM.into(), |node| format!("kswapd{}", node.0)),
-            event: event.trim_start_matches("mm_vmscan_lru_").into(),
-            list: lru.trim_start_matches("nr_").into(),
-            scanned,
-            taken,
-            gone,
-            active,
-            priority,
+            ..match what {
+                Traced::Batch(batch) => of_batch(batch),
+                Traced::Compaction(step) => of_step(step),
+            }
         });
     }
 
@@ -94,4 +104,23 @@ impl Trace {
             rows.push(row);
         }
     }
+}
+
+fn of_batch(Batch { event, lru, scanned, taken, gone, active, priority }: Batch) -> TraceRow {
+    TraceRow {
+        event: event.trim_start_matches("mm_vmscan_lru_").into(),
+        list: lru.trim_start_matches("nr_").into(),
+        scanned,
+        taken,
+        gone,
+        active,
+        priority,
+        ..TraceRow::default()
+    }
+}
+
+fn of_step(CompactStep { event, frames: (from, to), scanned, taken }: CompactStep) -> TraceRow {
+    let frames = Some(Frames { from: from.0, to: to.0 });
+    let event = event.trim_start_matches("mm_compaction_").into();
+    TraceRow { event, frames, scanned, taken, ..TraceRow::default() }
 }

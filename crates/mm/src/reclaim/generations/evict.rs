@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{GenReclaimDoor, ReclaimGround, Scan};
-use crate::ground::{Machine, Pfn, Traced};
+use crate::ground::{Batch, Machine, Pfn, Traced};
 use crate::lru::page::PageFlag;
 use crate::lru::{
     Cluster, Kind, MIN_GENERATIONS, Oldest, ReclaimEvent, SWAP_CLUSTER_MAX, Scanned, Swappiness, VecEvent,
@@ -50,7 +50,7 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             self.files().wake_flusher();
         }
         let evicted = self.evict(vec, kind, &scanned.pages, scan);
-        self.machine().traced(Traced {
+        self.machine().traced(Traced::Batch(Batch {
             event: "mm_vmscan_lru_shrink_inactive",
             lru: kind.list(false).name(),
             scanned: scanned.looked,
@@ -58,7 +58,7 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             gone: evicted.freed,
             active: evicted.activated,
             priority: scan.priority,
-        });
+        }));
         let kept = self.settle_kept(vec, evicted.kept, Again::Once);
         if !kept.is_empty() {
             let again = self.evict(vec, kind, &kept, scan);

@@ -156,12 +156,18 @@ const BACKGROUND: &[Since<BackgroundRule>] =
 pub enum CaptureRule {
     /// Whoever asks the free lists first.
     None,
-    /// The request that it was completed for.
+    /// The request that it was completed for, at once.
     Captured,
+    /// The same, which notices after the next pages moved.
+    NoticedLate,
 }
 
-const CAPTURE: &[Since<CaptureRule>] =
-    &[Since(v(2, 6), CaptureRule::None, ""), Since(v(5, 1), CaptureRule::Captured, "5e1f0f098b46")];
+/// That it is noticed late was found in a trace of 6.12 (`scripts/trace-scene compaction`); since when is from memory.
+const CAPTURE: &[Since<CaptureRule>] = &[
+    Since(v(2, 6), CaptureRule::None, ""),
+    Since(v(5, 1), CaptureRule::Captured, "5e1f0f098b46"),
+    Since(v(6, 3), CaptureRule::NoticedLate, ""),
+];
 
 /// How blocks to empty and frames to fill are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,6 +182,56 @@ pub enum FindRule {
 
 const FIND: &[Since<FindRule>] =
     &[Since(v(2, 6), FindRule::Walk, ""), Since(v(5, 1), FindRule::FreeLists, "70b44595eafe")];
+
+/// Which pageblocks are marked to be passed over, and where the scanners go on after them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MarkRule {
+    /// One of which all was looked at in vain.
+    InVain,
+    /// One from whose beginning the first page was isolated, too: the rest of it is nobody else's. The migrate scanner goes on a block
+    /// further than where it was.
+    Claimed,
+    /// The free scanner, too; and a block counts as come to again when it is (before, where the scanner was when it was come to).
+    ClaimedBelow,
+}
+
+/// Found in traces of 6.12 (`scripts/trace-scene compaction`); since when is from memory.
+const MARK: &[Since<MarkRule>] = &[
+    Since(v(2, 6), MarkRule::InVain, ""),
+    Since(v(5, 1), MarkRule::Claimed, "e380bebe4771"),
+    Since(v(6, 6), MarkRule::ClaimedBelow, ""),
+];
+
+/// Whether the rest of a pageblock is isolated in one go, so that it is done with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FinishRule {
+    /// No.
+    Never,
+    /// Where it is come to a second time.
+    SecondVisit,
+    /// Where a page of it did not move, too; and a block that the free lists name is not marked for that.
+    AfterFailure,
+}
+
+/// That a second visit goes on to the end, asynchronously too, is in traces of 6.12; since when the others are is from memory.
+const FINISH: &[Since<FinishRule>] = &[
+    Since(v(2, 6), FinishRule::Never, ""),
+    Since(v(5, 1), FinishRule::SecondVisit, ""),
+    Since(v(6, 3), FinishRule::AfterFailure, ""),
+];
+
+/// How a block that the scanners pass as a whole is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanCountRule {
+    /// As one page.
+    Once,
+    /// With all its pages.
+    EachPage,
+}
+
+/// Counted in scenes of 6.12; since when is from memory.
+const SCAN_COUNT: &[Since<ScanCountRule>] =
+    &[Since(v(2, 6), ScanCountRule::Once, ""), Since(v(6, 4), ScanCountRule::EachPage, "")];
 
 /// How the migrate scanner passes a free block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -252,6 +308,9 @@ pub struct CompactRules {
     pub background: BackgroundRule,
     pub capture: CaptureRule,
     pub find: FindRule,
+    pub mark: MarkRule,
+    pub finish: FinishRule,
+    pub scan_count: ScanCountRule,
     pub free_step: FreeStepRule,
     pub pcp_drain: PcpDrainRule,
     pub suitable: SuitableRule,
@@ -275,6 +334,9 @@ impl CompactRules {
             background: at(BACKGROUND, version),
             capture: at(CAPTURE, version),
             find: at(FIND, version),
+            mark: at(MARK, version),
+            finish: at(FINISH, version),
+            scan_count: at(SCAN_COUNT, version),
             free_step: at(FREE_STEP, version),
             pcp_drain: at(PCP_DRAIN, version),
             suitable: SuitableRule::AnyRequest,
@@ -288,7 +350,7 @@ impl CompactRules {
         const OURS: &[Mechanism] = &[Mechanism::Compaction];
         let Self {
             position, second_try, resched, isolation, source, failed_page, budget, defer, defer_scope,
-            background, capture, find, free_step, pcp_drain, suitable, proactive, gap,
+            background, capture, find, mark, finish, scan_count, free_step, pcp_drain, suitable, proactive, gap,
         } = self;
         to.add(Of("position", OURS, "where the scanners go on"), POSITION, position, other.position);
         to.add(Of("second-try", OURS, "what a huge fault does after a failure"), SECOND_TRY, second_try, other.second_try);
@@ -303,6 +365,9 @@ impl CompactRules {
         to.add(Of("background", OURS, "who compacts in the background"), BACKGROUND, background, other.background);
         to.add(Of("capture", OURS, "who gets a completed block"), CAPTURE, capture, other.capture);
         to.add(Of("find", OURS, "how blocks and frames are found"), FIND, find, other.find);
+        to.add(Of("compact-mark", OURS, "which blocks are marked to be passed over"), MARK, mark, other.mark);
+        to.add(Of("compact-finish", OURS, "whether the rest of a block is isolated in one go"), FINISH, finish, other.finish);
+        to.add(Of("scan-count", OURS, "how blocks that scanners pass are counted"), SCAN_COUNT, scan_count, other.scan_count);
         to.add(Of("free-step", OURS, "how free blocks are passed"), FREE_STEP, free_step, other.free_step);
         to.add(Of("pcp-drain", OURS, "when freed pages leave the page list"), PCP_DRAIN, pcp_drain, other.pcp_drain);
         let suits = Of("suitable", OURS, "what a zone needs before it is compacted");
@@ -386,6 +451,8 @@ pub(super) const PARTS: &[Part] = &[
                   series without capture",
         set: |rules| {
             rules.compact.find = FindRule::FreeLists;
+            rules.compact.mark = MarkRule::Claimed;
+            rules.compact.finish = FinishRule::SecondVisit;
             rules.compact.resched = ReschedRule::EndsWithZone;
         },
         pays: false,
