@@ -336,8 +336,11 @@ def _ray(cells: Iterator[Cell], store: Store, jobs: int) -> Iterator[tuple[str, 
             if len(waiting) >= at_once:
                 done, waiting = ray.wait(waiting)
                 yield from ray.get(done)
-        yield from (ray.get(one) for one in waiting)
+        while waiting:
+            done, waiting = ray.wait(waiting)
+            yield from ray.get(done)
     finally:
+        # Those that have ended are not among them: Ray 2.60 ends the driver where one is cancelled that has just ended.
         for one in waiting:
             ray.cancel(one)
 
