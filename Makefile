@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs busy-redis tune recordings bpf guests scenes fuzz shuttle seeded-bugs instructions tsan deb readme wheel python python-short mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs busy-redis tune recordings bpf guests scenes fuzz shuttle seeded-bugs instructions tsan deb readme wheel wheel-roots python python-short mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -35,6 +35,7 @@ help:
 	@echo "make mm-no-std   mm for a machine without an operating system"
 	@echo "make deb         a Debian package of the command, its man pages and completions, into target/"
 	@echo "make wheel       the Python package as a wheel, into target/wheels"
+	@echo "make wheel-roots its tag held against auditwheel; installed and tested in clean roots of Debian 12 and 13 with several Pythons; root, a quarter of an hour, the first time twice that"
 	@echo "make python-short  its tests without a cluster, as .ci/run has them"
 	@echo "make python      its tests, and mypy's, in a virtual environment under target/; fetches packages from PyPI"
 	@echo "make readme      the README's output, made anew"
@@ -137,6 +138,9 @@ readme: build
 
 wheel: setup
 	scripts/python wheel
+
+wheel-roots: build
+	scripts/wheel-roots/run
 
 python-short: setup
 	scripts/python short
