@@ -130,8 +130,10 @@ fn reclaim_is_as_sure_as_its_scenes_by_either_lists() {
         assert_said(&label, Confidence::Predicted, &["the median error of", "counters of", "scenes is"]);
         assert!(!label.reason.contains("traced under"), "they were seen to act: {}", label.reason);
     }
-    let older = rules("linux-6.6", Mechanism::Reclaim);
-    assert_said(&older, Confidence::Extrapolated, &["older than linux-6.12"]);
+    let between = rules("linux-6.6", Mechanism::Reclaim);
+    assert_said(&between, Confidence::Predicted, &["of linux-6.1 and linux-6.12 before and after it"]);
+    let older = rules("linux-5.10", Mechanism::Reclaim);
+    assert_said(&older, Confidence::Extrapolated, &["older than linux-6.1"]);
 }
 
 /// A table of scenes alone.

@@ -5,11 +5,11 @@ use sim::Profile;
 
 use crate::scene::{Outcome, Scene, SceneError, perform};
 
-/// A phase of two seconds on an 8th of the machine: 4 GiB.
+/// A phase of three seconds on an 8th of the machine: 4 GiB.
 fn ran(policy: &str, more: &str) -> Result<Outcome, SceneError> {
     let text = format!("kind = 'proactive'\n{more}");
     let profile = Profile::load("skylake-1s").unwrap();
-    let scene = Scene { shrink: 8, ..Scene::of(profile, policy, &text, Nanos(2_000_000_000)) };
+    let scene = Scene { shrink: 8, ..Scene::of(profile, policy, &text, Nanos(3_000_000_000)) };
     perform(&scene).map(|mut outcomes| outcomes.pop().expect("a phase"))
 }
 
