@@ -32,8 +32,7 @@ fn thpscale_gets_more_huge_pages_for_less_looking() {
     }
     let huge = |variant| value(&document, variant, "mean.huge-32");
     assert!((65.0..93.0).contains(&huge(before)), "published 80.5, simulated {}", huge(before));
-    // 5.1 came to 98.8 of all while compaction went by less of what the kernel does (docs/compaction.md); what it lacks is not known.
-    assert!(huge(after) > huge(before) && huge(after) > 82.0, "published 97.1, simulated {}", huge(after));
+    assert!(huge(after) > huge(before) && huge(after) > 85.0, "published 97.1, simulated {}", huge(after));
     let sum = |variant, name| counters(&document, variant, name).iter().sum::<u64>() as f64;
     let scanned = |name| sum(before, name) / sum(after, name);
     let (migrate, free) = (scanned("compact_migrate_scanned"), scanned("compact_free_scanned"));

@@ -102,6 +102,8 @@ pub(crate) struct Control {
     pub(in crate::compact) contended: bool,
     /// The rest of the present block is isolated in one go, so that it is done with.
     pub(in crate::compact) finish_block: bool,
+    /// The present scan has come to a page that can be isolated.
+    pub(in crate::compact) met_pages: bool,
     /// The remembered positions stay where they are for the rest of this compaction.
     pub(in crate::compact) positions_fixed: bool,
     pub(in crate::compact) fast: Fast,
@@ -128,6 +130,7 @@ impl Control {
             unpaid: 0,
             contended: false,
             finish_block: false,
+            met_pages: false,
             positions_fixed: false,
             fast: Fast { misses: 0, order: u8::MAX, start: Start::None },
             undrained: None,

@@ -171,12 +171,12 @@ impl<'a, M: Machine, G: CompactGround<M>> CompactDoor<'a, M, G> {
         state.kind == FrameKind::Free && state.order < Order::PAGEBLOCK && state.zone == control.zone
     }
 
-    /// Takes the free block at `pfn` off `lists`, which are locked and its own, as single frames to move pages to. `None`: it
-    /// is none any more, or the zone has too little free.
+    /// Takes the free block at `pfn` off `lists`, which are locked and its own, as single frames to move pages to. `None`: the zone has too
+    /// little free.
     pub(super) fn take_off(self, control: &mut Control, lists: &mut FreeAreas, pfn: Pfn) -> Option<u32> {
         let cx = self.pages().zone_cx(control.zone);
         let state = self.map().frame(pfn).state();
-        if !self.is_free_piece(control, pfn) || !self.can_spare(cx.zone, state.order) {
+        if !self.can_spare(cx.zone, state.order) {
             return None;
         }
         lists.remove(cx, pfn);

@@ -16,17 +16,22 @@ impl<M: Machine, G: CompactGround<M>> MarksDoor<'_, M, G> {
         self.own().of(zone.id()).first_free.store(super::last_block(&zone.managed_span()).0, Relaxed);
     }
 
-    /// A page is about to be isolated, the first in a scan of the pageblock at `start` from its beginning if that is `unclaimed`: the
-    /// block is this compaction's from now on. `false`: somebody else's already.
-    pub(super) fn claim(self, control: &Control, start: Pfn, unclaimed: &mut bool) -> bool {
-        let is_first = core::mem::take(unclaimed);
-        if !is_first || self.rules().compact.mark == MarkRule::InVain || control.ignores_skip() {
+    /// The page at `pfn` is about to be isolated in a scan from `from` on. If it is the scan's first, the pageblock is this compaction's from
+    /// now on (`test_and_set_skip`). `false`: it is somebody else's already.
+    pub(super) fn claim(self, control: &mut Control, from: Pfn, pfn: Pfn) -> bool {
+        let is_first = !core::mem::replace(&mut control.met_pages, true);
+        let begins = match self.rules().compact.mark {
+            MarkRule::InVain => false,
+            MarkRule::FirstClaimed => pfn == block_of(pfn).0,
+            MarkRule::Claimed | MarkRule::ClaimedBelow => from == block_of(from).0,
+        };
+        if !is_first || !begins || control.ignores_skip() {
             return true;
         }
-        if self.blocks().is_skipped(self.machine(), start) {
+        if self.blocks().is_skipped(self.machine(), from) {
             return control.finish_block;
         }
-        self.blocks().set_skipped(self.machine(), start);
+        self.blocks().set_skipped(self.machine(), from);
         true
     }
 
@@ -37,7 +42,9 @@ impl<M: Machine, G: CompactGround<M>> MarksDoor<'_, M, G> {
         }
         let (start, end) = block_of(from);
         if to == end && (control.isolated.is_empty() || control.finish_block) {
-            self.blocks().set_skipped(self.machine(), start);
+            if from == start && !control.met_pages {
+                self.blocks().set_skipped(self.machine(), start);
+            }
             self.own().of(zone.id()).go_on_behind(control.goal.mode, to);
         }
     }
@@ -57,7 +64,7 @@ impl<M: Machine, G: CompactGround<M>> MarksDoor<'_, M, G> {
         match rules.mark {
             MarkRule::InVain if found => return,
             MarkRule::InVain => {}
-            MarkRule::Claimed => self.own().of(zone.id()).fill_up_to(start),
+            MarkRule::FirstClaimed | MarkRule::Claimed => self.own().of(zone.id()).fill_up_to(start),
             MarkRule::ClaimedBelow => {
                 self.own().of(zone.id()).fill_up_to(Pfn(start.0.saturating_sub(PAGEBLOCK_PAGES)));
             }
@@ -155,5 +162,56 @@ impl ZoneCompact {
     /// above where it would.
     pub(super) fn come_back_to(&self, start: Pfn) {
         self.free.fetch_max(start.0, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::compact::control::{CompactGoal, Effort};
+    use crate::ground::Order;
+    use crate::mm::Mm;
+    use crate::pages::Level;
+    use crate::{Bare, Knobs, NodeSize, Policy, Topology, ZoneKind};
+
+    /// What is left when a scan of a pageblock from its beginning has isolated the page `offset` pages on.
+    fn is_marked(policy: &str, offset: u32) -> bool {
+        let nodes = [NodeSize { bytes: 256 << 20, cpus: 1 }];
+        let topology = Topology::x86(&nodes, 1 << 20, alloc::vec![alloc::vec![10]]).unwrap();
+        let mm =
+            Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), Knobs::default()).unwrap();
+        let zone = &mm.zones()[1];
+        let start = block_of(Pfn(zone.managed_span().start + PAGEBLOCK_PAGES)).0;
+        let goal = CompactGoal {
+            by: By::Direct,
+            mode: Mode::Async,
+            effort: Effort::Usual,
+            order: Some(Order::PAGEBLOCK),
+            migratetype: MigrateType::Movable,
+            highest: ZoneKind::Dma32,
+            mark: Level::default(),
+        };
+        let mut control = Control::new(goal, zone.id(), (start, start));
+        let marks = mm.compaction().marks();
+        assert!(marks.claim(&mut control, start, start.add(offset)), "it is nobody's");
+        let marked = marks.blocks().is_skipped(marks.machine(), start);
+        assert!(marks.claim(&mut control, start, start.add(offset + 1)), "it is ours");
+        control.met_pages = false;
+        assert_eq!(
+            marks.claim(&mut control, start, start.add(offset)),
+            !marked,
+            "{policy}: it is somebody's"
+        );
+        marked
+    }
+
+    #[test]
+    fn a_block_is_claimed_by_its_first_page_and_later_by_any() {
+        let marked = |policy: &str| [0, 1].map(|offset| is_marked(policy, offset));
+        assert_eq!(marked("linux-5.0"), [false, false]);
+        assert_eq!(marked("linux-5.1"), [true, false]);
+        assert_eq!(marked("linux-6.4"), [true, false]);
+        assert_eq!(marked("linux-6.5"), [true, true]);
+        assert_eq!(marked("linux-6.18"), [true, true]);
     }
 }

@@ -189,7 +189,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         let most = if self.wants_whole(control) || control.finish_block { usize::MAX } else { CLUSTER_MAX };
         let mut isolator = Isolator::new(self.lru());
         let mut block = Aligned::over(from, control);
-        let mut unclaimed = from == block_of(from).0;
+        control.met_pages = false;
         let mut pfn = from;
         while pfn < end && control.isolated.len() < most {
             if pfn.0 % CLUSTER_MAX as u32 == 0 && self.pause_scan(control, &mut isolator) {
@@ -211,7 +211,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
                 control.migrate_pfn = pfn;
                 return None;
             }
-            if matches!(seen, Seen::Listed) && !self.marks().claim(control, from, &mut unclaimed) {
+            if matches!(seen, Seen::Listed) && !self.marks().claim(control, from, pfn) {
                 pfn = end;
                 break;
             }

@@ -124,7 +124,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             }
             control.isolated_at = match rules.mark {
                 MarkRule::ClaimedBelow => block_of(Pfn(control.migrate_pfn.0 - 1)).0,
-                MarkRule::Claimed | MarkRule::InVain => before,
+                MarkRule::Claimed | MarkRule::FirstClaimed | MarkRule::InVain => before,
             };
             self.after_round(control, from, moved);
             let stayed = moved != Moved::All && rules.finish == FinishRule::AfterFailure;
@@ -151,7 +151,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             && control.goal.by == By::Direct
             && rules.isolation == IsolationRule::SkipOnFailure
             && rules.finish != FinishRule::AfterFailure;
-        if moved == Moved::Some && only_whole && control.migrate_pfn < block_end {
+        if moved != Moved::All && only_whole && control.migrate_pfn < block_end {
             control.migrate_pfn = block_end;
             control.has_drained();
         } else {

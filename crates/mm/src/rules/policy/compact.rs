@@ -188,17 +188,20 @@ const FIND: &[Since<FindRule>] =
 pub enum MarkRule {
     /// One of which all was looked at in vain.
     InVain,
-    /// One from whose beginning the first page was isolated, too: the rest of it is nobody else's. The migrate scanner goes on a block
-    /// further than where it was.
+    /// One whose first page was isolated, too: the rest of it is nobody else's. The migrate scanner goes on a block further than where
+    /// it was.
+    FirstClaimed,
+    /// One of which any page was isolated by a scan from its beginning.
     Claimed,
     /// The free scanner, too; and a block counts as come to again when it is (before, where the scanner was when it was come to).
     ClaimedBelow,
 }
 
-/// Found in traces of 6.12 (`scripts/trace-scene compaction`); since when is from memory.
+/// Found in traces of 5.10, 6.1 and 6.12 (`scripts/trace-scene compaction`); since when is from memory.
 const MARK: &[Since<MarkRule>] = &[
     Since(v(2, 6), MarkRule::InVain, ""),
-    Since(v(5, 1), MarkRule::Claimed, "e380bebe4771"),
+    Since(v(5, 1), MarkRule::FirstClaimed, "e380bebe4771"),
+    Since(v(6, 5), MarkRule::Claimed, "590ccea80ac7"),
     Since(v(6, 6), MarkRule::ClaimedBelow, ""),
 ];
 
@@ -451,7 +454,7 @@ pub(super) const PARTS: &[Part] = &[
                   series without capture",
         set: |rules| {
             rules.compact.find = FindRule::FreeLists;
-            rules.compact.mark = MarkRule::Claimed;
+            rules.compact.mark = MarkRule::FirstClaimed;
             rules.compact.finish = FinishRule::SecondVisit;
             rules.compact.resched = ReschedRule::EndsWithZone;
         },
