@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs busy-redis tune recordings bpf guests scenes fuzz shuttle seeded-bugs instructions tsan deb readme wheel wheel-roots python python-short mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs swap-disk busy-redis tune recordings bpf guests scenes fuzz shuttle seeded-bugs instructions tsan deb readme wheel wheel-roots python python-short mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -21,6 +21,7 @@ help:
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make programs    six real programs under several settings, real beside predicted, into docs/programs.md; root, ~10 min"
 	@echo "make more-programs other programs as recorded, beside their kernel: the table in docs/replay.md; root, ~3 min"
+	@echo "make swap-disk   what is read from swap on a disk, here and simulated; root, memory cgroups of version 1, 1 GiB, three minutes"
 	@echo "make busy-redis  ten minutes of a Redis that is attached to, recorded and replayed; root, redis-server, a quarter of an hour"
 	@echo "make tune        a race beside the grid that it saves, case by case (docs/tune.md); root, some minutes a case"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
@@ -90,6 +91,9 @@ programs: build
 
 more-programs: build
 	scripts/more-programs
+
+swap-disk: build
+	scripts/swap-disk
 
 busy-redis: build
 	scripts/busy-redis

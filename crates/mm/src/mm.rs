@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::cache::{FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf};
+use crate::cache::{Asker, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
 use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, Topology, ZoneKind};
 use crate::lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
@@ -17,7 +17,7 @@ use crate::rules::policy::Policy;
 use crate::slab::{SlabAllocator, SlabDoor, SlabGround};
 use crate::views::oom::OomReports;
 use crate::views::{ViewsDoor, ViewsGround};
-use crate::vm::{AddressSpace, CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, SwapDoor, Vm};
+use crate::vm::{AddressSpace, AheadDoor, CollapseDoor, RmapDoor, SpacesDoor, SpacesGround, SwapDoor, Vm};
 
 /// A memory manager on a machine.
 pub struct Mm<M: Machine> {
@@ -118,6 +118,10 @@ impl<M: Machine> Mm<M> {
     #[inline]
     pub fn swap(&self) -> SwapDoor<'_, M, Self> {
         SwapDoor::on(self)
+    }
+
+    fn swap_ahead(&self) -> AheadDoor<'_, M, Self> {
+        AheadDoor::on(self)
     }
 
     /// Pages and those who map them.
@@ -338,8 +342,12 @@ impl<M: Machine> FileSlots for Mm<M> {
         self.swap().of_file(slot)
     }
 
-    fn slots_around(&self, slot: u32) -> Vec<SlotOf> {
-        self.swap().slots_around(slot)
+    fn slots_around(&self, slot: u32) -> Vec<(u32, Option<SlotOf>)> {
+        self.swap().slots_around_shared(slot)
+    }
+
+    fn read_private(&self, slot: u32, from: Asker) {
+        self.swap_ahead().read_private(slot, from);
     }
 
     fn slot_read(&self, slot: u32, pfn: Pfn) {

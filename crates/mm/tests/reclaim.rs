@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use common::play;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
-use freehold_mm::vm::{AddressSpace, Cached, DirtyPages, File, FileKind, MapSpec, Placement, Touch, Vpn};
+use freehold_mm::vm::{
+    AddressSpace, Cached, DirtyPages, File, FileKind, MapSpec, Placement, SwapDevice, Touch, Vpn,
+};
 use freehold_mm::{
     AllocError, Bare, Cpu, Knob, Knobs, Mm, Node, NodeSize, Order, Pfn, Policy, Request, TaskId, Topology,
     ZoneKind,
@@ -423,8 +425,10 @@ proptest! {
         policy in prop::sample::select(POLICIES.to_vec()),
         huge in 0..2u64,
         demotion in 0..2u64,
+        device in prop::sample::select(vec![SwapDevice::Synchronous, SwapDevice::Disk]),
     ) {
         let mut life = Life::new(policy, huge, demotion);
+        life.mm.spaces().set_swap_on(device, 2000);
         for event in events {
             life.go(&event);
             prop_assert_eq!(life.mm.views().check().map(|_| ()), Ok(()));

@@ -13,7 +13,7 @@ use explored::{
     write,
 };
 use freehold_mm::ids::PAGEBLOCK_PAGES;
-use freehold_mm::vm::{FileKind, MapSpec, Placement, Touch, Vpn};
+use freehold_mm::vm::{FileKind, MapSpec, Placement, SwapDevice, Touch, Vpn};
 use freehold_mm::{Knob, Machine, MigrateError, Nanos, Node};
 use shuttle::sync::Arc;
 
@@ -215,10 +215,21 @@ fn a_shared_page_that_moves() {
 /// Anonymous pages go to swap and come back while they are forked, written to and unmapped.
 #[test]
 fn swap_beside_a_family() {
-    static SWAPPED: AtomicU64 = AtomicU64::new(0);
-    explore(|| {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    swap_on_beside_a_family(SwapDevice::Synchronous, ("pswpout", &WRITTEN));
+}
+
+/// The same from a disk: what is read with others is claimed, forked, unmapped and taken again.
+#[test]
+fn swap_on_a_disk_beside_a_family() {
+    static HITS: AtomicU64 = AtomicU64::new(0);
+    swap_on_beside_a_family(SwapDevice::Disk, ("swap_ra_hit", &HITS));
+}
+
+fn swap_on_beside_a_family(device: SwapDevice, (what, met): (&'static str, &'static AtomicU64)) {
+    explore(move || {
         let mm = tiny(24, Cpus::Pinned, "linux-6.18");
-        mm.spaces().set_swap(40);
+        mm.spaces().set_swap_on(device, 40);
         let (space, at) = small(&mm, 12);
         mm.spaces().populate(&space, at, 8, Touch::Write).unwrap();
         mm.lru().lru_drain_all();
@@ -241,12 +252,12 @@ fn swap_beside_a_family() {
                 }
             }),
         ]);
-        SWAPPED.fetch_add(mm.views().counters().get("pswpout"), Ordering::Relaxed);
+        met.fetch_add(mm.views().counters().get(what), Ordering::Relaxed);
         mm.spaces().check_vm().unwrap();
         mm.spaces().exit(&space);
         end(&mm);
     });
-    assert_met(SWAPPED.load(Ordering::Relaxed));
+    assert_met(met.load(Ordering::Relaxed));
 }
 
 /// Pages of shared memory go to swap and come back while two spaces touch them, a call writes some, and others are cut off.

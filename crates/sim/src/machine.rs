@@ -297,8 +297,8 @@ unsafe impl Machine for SimMachine {
         self.stream(to, order, Traffic::Copy);
     }
 
-    fn swap_io(&self, io: SwapIo) {
-        self.0.swap_io(io);
+    fn swap_io(&self, io: SwapIo) -> Nanos {
+        self.0.swap_io(io)
     }
 
     fn may_sleep(&self) -> bool {

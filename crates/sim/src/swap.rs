@@ -9,7 +9,7 @@ use mm::{Nanos, SwapIo};
 
 use crate::engine::Core;
 use crate::machine::SimMachine;
-use crate::time::{Ticks, from_nanos};
+use crate::time::{Ticks, from_nanos, to_nanos};
 
 /// Pages that may wait to be written before who writes waits too: `nr_requests`, 128 in Linux by default, of a page each.
 const QUEUE: Ticks = 128;
@@ -61,9 +61,10 @@ impl SimMachine {
 }
 
 impl Core {
-    pub(crate) fn swap_io(&self, io: SwapIo) {
+    /// Gives when the device is done.
+    pub(crate) fn swap_io(&self, io: SwapIo) -> Nanos {
         if !self.in_task() {
-            return;
+            return to_nanos(self.now());
         }
         match (self.swap().times.get(), io) {
             (SwapTimes::None, _) => {}
@@ -75,17 +76,19 @@ impl Core {
                 // Requests come in order of simulated time.
                 self.sync();
                 let page = from_nanos(page);
-                let done = self.swap().book(self.now(), page);
-                if !self.may_sleep() {
-                    return;
+                let turn = self.swap().book(self.now(), page);
+                let done = turn + from_nanos(latency);
+                if self.may_sleep() {
+                    match io {
+                        SwapIo::Read => self.sleep(done),
+                        SwapIo::ReadAhead => {}
+                        SwapIo::Write => self.sleep(turn.saturating_sub(QUEUE * page)),
+                    }
                 }
-                match io {
-                    SwapIo::Read => self.sleep(done + from_nanos(latency)),
-                    SwapIo::ReadAhead => {}
-                    SwapIo::Write => self.sleep(done.saturating_sub(QUEUE * page)),
-                }
+                return to_nanos(done);
             }
         }
+        to_nanos(self.now())
     }
 }
 
@@ -106,7 +109,9 @@ mod tests {
         let seen = Rc::clone(&took);
         sim.spawn(TaskSpec::new("swaps"), move || {
             let begun = machine.now();
-            (0..count).for_each(|_| machine.swap_io(io));
+            for _ in 0..count {
+                machine.swap_io(io);
+            }
             seen.set(machine.now().0 - begun.0);
         });
         sim.run(None).unwrap();

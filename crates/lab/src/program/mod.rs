@@ -14,7 +14,7 @@
 //!                       ├─ windows  those addresses as pages of an address space that the memory manager has room for
 //!                       ├─ files    which file is which, and what of it was in memory before
 //!                       ├─ said     what it said of its memory: advice, policies of nodes
-//!                       ├─ surroundings   on which kernel, with which knobs
+//!                       ├─ surroundings   on which kernel, with which knobs and what swap
 //!                       └─ counts   what the recorded kernel did: to compare with, never to be replayed from
 //!                     ─▶ Program: tasks, steps, calls ─▶ crate::replay
 //! ```
@@ -38,6 +38,7 @@ mod read_ahead;
 mod said;
 mod steps;
 mod surroundings;
+mod swap;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -56,4 +57,6 @@ pub use steps::{
     SignalId, Step, TaskProgram,
 };
 pub use surroundings::Surroundings;
+pub use swap::SwapFiles;
+pub(crate) use swap::as_recorded as swap_as_recorded;
 pub use used::{UsedLook, UsedPeriod};

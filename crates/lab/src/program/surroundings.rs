@@ -3,6 +3,8 @@
 use mm::{KNOBS, Knob, Policy};
 use trace::Meta;
 
+use super::swap::SwapFiles;
+
 /// Where a program was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Surroundings {
@@ -12,8 +14,8 @@ pub struct Surroundings {
     pub knobs: Vec<(Knob, u64)>,
     /// The same for programs that are not recorded: these have huge pages as the machine is set.
     pub unrecorded: Vec<(Knob, u64)>,
-    /// /proc/swaps, and zram's `comp_algorithm`; empty where the recording does not have them.
-    pub swaps: [String; 2],
+    /// Its swap.
+    pub swap: SwapFiles,
 }
 
 impl Surroundings {
@@ -34,8 +36,12 @@ impl Surroundings {
             knobs.push((Knob::TransparentHugepage, 0));
         }
         let file = |path: &str| meta.settings.get(path).cloned().unwrap_or_default();
-        let swaps = ["/proc/swaps", "/sys/block/zram0/comp_algorithm"].map(file);
-        Self { kernel: meta.kernel.clone(), knobs, unrecorded, swaps }
+        // Of disks without swap a recording does not say it.
+        let turns =
+            meta.settings.iter().any(|(path, text)| path.ends_with("/queue/rotational") && text == "1");
+        let [swaps, algorithm] = ["/proc/swaps", "/sys/block/zram0/comp_algorithm"].map(file);
+        let swap = SwapFiles { swaps, algorithm, turns };
+        Self { kernel: meta.kernel.clone(), knobs, unrecorded, swap }
     }
 
     /// The policy of this kernel: `linux-6.18`; `None` where its release is not written like one.

@@ -16,9 +16,9 @@ use super::share::CpuChoice;
 use super::source::Source;
 use crate::drive::{Drive, DriveError};
 use crate::measurements::Run;
-use crate::program::Program;
+use crate::program::{Program, swap_as_recorded};
 use crate::reach::{Refusal, mark_rested, refused_after};
-use crate::stage::{GroupSetup, Setup, swap_as_recorded};
+use crate::stage::{GroupSetup, Setup};
 use crate::workloads::Workload;
 
 /// Why a replay could not be.
@@ -150,8 +150,7 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
 /// The variant's knobs; where these say nothing of swap, with the swap of the machine where the first program was recorded.
 fn with_swap(source: &Source, variant: &Variant, policy: &Policy) -> Vec<(Knob, u64)> {
     let Some(program) = source.programs().first() else { return variant.knobs.clone() };
-    let [swaps, algorithm] = &program.surroundings.swaps;
-    let mut knobs = swap_as_recorded(&variant.knobs, swaps, algorithm);
+    let mut knobs = swap_as_recorded(&variant.knobs, &program.surroundings.swap);
     knobs.retain(|&(knob, value)| {
         variant.knobs.iter().any(|(set, _)| *set == knob) || policy.check_knob(knob, value).is_ok()
     });

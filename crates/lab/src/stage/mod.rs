@@ -27,7 +27,6 @@ use groups::Groups;
 pub(crate) use random::Random;
 use spaces::Spaces;
 use swap::Swap;
-pub(crate) use swap::as_recorded as swap_as_recorded;
 pub use tally::Tally;
 
 use self::placement::spread;

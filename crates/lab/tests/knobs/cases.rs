@@ -158,6 +158,7 @@ pub(crate) fn groups() -> Vec<Case> {
     let zram = |ground: Ground| ground.with(Knob::ZramDisksize, 1 << 30);
     let in_group = |ground: Ground| ground.with(Knob::MemoryMax, 1 << 40);
     let limited = || zram(large_process()).with(Knob::MemoryMax, 32 * MIB);
+    let on_disk = || limited_process().with(Knob::SwapDisk, 1 << 30);
     let rests = || zram(small_process()).with(Knob::MemoryMax, 1 << 40);
     let high = |ground: Ground| ground.with(Knob::MemoryHigh, 1 << 40);
     vec![
@@ -170,6 +171,9 @@ pub(crate) fn groups() -> Vec<Case> {
         case(Knob::ZramAlgorithm, 2, limited(), rests()),
         case(Knob::ZramRatio, 150, limited(), rests()),
         case_of_all_spaces(Knob::SwapDisk, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB)),
+        case(Knob::SwapRotational, 1, on_disk(), on_disk().with(Knob::VmaRaEnabled, 0)),
+        case(Knob::PageCluster, 0, on_disk(), zram(limited_process())),
+        case(Knob::VmaRaEnabled, 0, on_disk(), on_disk().with(Knob::SwapRotational, 1)),
     ]
 }
 

@@ -118,6 +118,13 @@ pub(crate) fn large_process() -> Ground {
     small_process().runs(2200, workload)
 }
 
+/// A process that reads again what did not fit its cgroup.
+pub(crate) fn limited_process() -> Ground {
+    let script = "cgroup one\nlimit max 16M\nmap a 24M nohuge\ntouch a\nmark first pswpin\ntouch a read\nmark again pswpin";
+    let workload = format!("kind = 'script'\ntext = '''\n{script}\n'''");
+    small().with(Knob::OvercommitMemory, 1).runs(4000, &workload)
+}
+
 /// Processes for each of which the kernel keeps half as much as it has.
 pub(crate) fn mixed_processes() -> Ground {
     let workload = "kind = 'kernel-memory'\nnodes = [0]\nprocesses = 12\nanon_mib = 30\nfile_mib = 16\nmetadata_mib = 4\n\

@@ -78,7 +78,7 @@ impl FileState {
 
 /// Who asks for pages of a file, and from where they may be.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asker {
+pub struct Asker {
     pub(crate) placement: Placement,
     pub(crate) by: By,
     /// What is done for the charge of what is added.
@@ -404,6 +404,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             Mapping::File(id) => self.file(id).is_some_and(|file| {
                 self.remove_from(&file, pfn, Some(target)) || self.swapped().forget_ahead(&file, pfn, target)
             }),
+            Mapping::Slot => false,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::Asker;
 use crate::ground::{FileId, Pfn};
 use crate::lru::{Came, Shadow};
 use crate::memcg::GroupId;
@@ -14,8 +15,11 @@ pub trait FileSlots {
     /// Whose page is in `slot`, and when it left.
     fn in_slot(&self, slot: u32) -> Option<InSlot>;
 
-    /// The slots to read where `slot` is wanted, in their order, it among them: what of which file they hold.
-    fn slots_around(&self, slot: u32) -> Vec<SlotOf>;
+    /// The slots to read where `slot` is wanted, in their order, it among them, with what of which file they hold; nothing: private memory.
+    fn slots_around(&self, slot: u32) -> Vec<(u32, Option<SlotOf>)>;
+
+    /// What `slot` holds of private memory is read, for whoever wants it next.
+    fn read_private(&self, slot: u32, from: Asker);
 
     /// What is in `slot` was read to the page at `pfn`.
     fn slot_read(&self, slot: u32, pfn: Pfn);

@@ -8,9 +8,8 @@
 //!                                          └─▶ (truncation, end of the file) ─▶ free
 //! ```
 //!
-//! Kernels before 6.14 read the slots around too (`swap_cluster_readahead`). What nobody has wanted yet of that keeps its slot: it is on reclaim's
-//! lists and charged, as in the swap cache, and the file has it beside the slot. Around are other pages of files alone: here private ones are
-//! never read ahead.
+//! Kernels before 6.14, and later ones on disks, read the slots around too (`swap_cluster_readahead`). What nobody has wanted yet of that keeps its slot: it is on reclaim's
+//! lists and charged, as in the swap cache, and the file has it beside the slot. Slots of private memory around are read as well.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -75,16 +74,22 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
     /// If there is no memory for it. (What others need is not asked for twice.)
     pub(super) fn read_swapped(self, wanted: SlotOf, from: Asker) -> Result<(), AllocError> {
         let around = self.ground.slots_around(wanted.slot);
-        for &slot in &around {
-            let read = self.read_slot(slot, slot == wanted, from);
-            if slot == wanted {
-                read?;
+        for &(slot, place) in &around {
+            match place {
+                Some(place) if place == wanted => self.read_slot(place, true, from)?,
+                Some(place) => self.read_ahead(place, from),
+                None => self.ground.read_private(slot, from),
             }
         }
         if around.len() > 1 {
             self.lru().lru_drain_cpu(self.machine().cpu());
         }
         Ok(())
+    }
+
+    /// Reads what is in a slot near one that is wanted; where there is no memory for it, not.
+    pub(crate) fn read_ahead(self, of: SlotOf, from: Asker) {
+        let _ = self.read_slot(of, false, from);
     }
 
     /// Reads what is in a slot to memory beside it, unless somebody has, or it is not the file's any more.

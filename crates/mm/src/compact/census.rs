@@ -72,7 +72,7 @@ impl<'a, M: Machine, G: CompactGround<M>> EmptyDoor<'a, M, G> {
         let own = match page.mapping() {
             Mapping::None => return false,
             Mapping::Anon(_) => 0,
-            Mapping::File(_) => 1,
+            Mapping::File(_) | Mapping::Slot => 1,
         };
         page.has(PageFlag::Lru) && !page.has(PageFlag::Writeback) && page.refs() <= page.mapped() + own
     }

@@ -253,7 +253,7 @@ impl<M: Machine, G: CompactGround<M>> EmptyDoor<'_, M, G> {
         let own = match page.mapping() {
             Mapping::None => return Look::Stays,
             Mapping::Anon(_) => 0,
-            Mapping::File(_) => 1,
+            Mapping::File(_) | Mapping::Slot => 1,
         };
         if !page.has(PageFlag::Lru) || page.has(PageFlag::Writeback) {
             Look::Busy

@@ -217,8 +217,9 @@ unsafe impl Machine for Bare {
         self.tell(Moment::Spends(chore, times));
     }
 
-    fn swap_io(&self, io: SwapIo) {
+    fn swap_io(&self, io: SwapIo) -> Nanos {
         self.tell(Moment::Swaps(io));
+        self.now()
     }
 
     fn clear(&self, _block: Pfn, _order: Order) {}

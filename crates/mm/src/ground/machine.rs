@@ -69,10 +69,11 @@ pub unsafe trait Machine {
 
     /// A page is written to swap, or read from there: what that costs is charged here. Who reads goes on when it is there; who
     /// writes may have to wait until others' pages are written. Nothing is held but what may be slept with. Where it takes no
-    /// time, nothing.
+    /// time, nothing. Gives when the device is done with it.
     #[inline]
-    fn swap_io(&self, io: SwapIo) {
+    fn swap_io(&self, io: SwapIo) -> Nanos {
         let _ = io;
+        self.now()
     }
 
     /// Whether the calling task may sleep: it holds no lock, and interrupts are on. Where nobody can tell, it may.

@@ -66,6 +66,12 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         }
         page.clear(PageFlag::Referenced);
         self.note_activation(pfn);
+        self.activate(pfn);
+    }
+
+    /// The page is to be active (`activate_page`).
+    pub(crate) fn activate(self, pfn: Pfn) {
+        let page = self.page(pfn);
         if page.has(PageFlag::Lru) {
             page.get();
             self.batch(Move::Activate, pfn);

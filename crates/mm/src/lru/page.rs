@@ -22,22 +22,27 @@ pub(crate) enum Mapping {
     Anon(u32),
     /// A file; the index is the page's number in it.
     File(u32),
+    /// A slot of swap, for whoever comes to it first; the index is the slot.
+    Slot,
 }
 
 impl Mapping {
     const ANON: u32 = 1 << 31;
+    const SLOT: u32 = u32::MAX;
 
     const fn pack(self) -> u32 {
         match self {
             Self::None => 0,
             Self::Anon(family) => Self::ANON | (family + 1),
             Self::File(file) => file + 1,
+            Self::Slot => Self::SLOT,
         }
     }
 
     const fn unpack(word: u32) -> Self {
         match word {
             0 => Self::None,
+            Self::SLOT => Self::Slot,
             word if word & Self::ANON != 0 => Self::Anon((word & !Self::ANON) - 1),
             word => Self::File(word - 1),
         }
@@ -72,11 +77,13 @@ pub(crate) enum PageFlag {
     Mlocked = 1 << 10,
     /// It was active before (`PG_workingset`).
     Workingset = 1 << 11,
+    /// Private memory that keeps its slot of swap (`PG_swapcache`); beyond what is said below.
+    SwapCache = 1 << 19,
 }
 
 /// Above the flags: the generation that the page belongs to (its place among four and one; 0: none), the one on whose list it is
 /// still, and how often it was used by calls after the first two times (where pages are kept by generations), then the group
-/// that it is charged to.
+/// that it is charged to, a flag before it.
 const GENERATION_SHIFT: u32 = 12;
 const LISTED_SHIFT: u32 = 15;
 const USES_SHIFT: u32 = 17;
@@ -253,6 +260,12 @@ impl Page {
         Mapping::unpack(self.mapping.load(Relaxed))
     }
 
+    /// It belongs to `mapping` from now on, with another number there. Whoever calls has what keeps others off, for the old and the new.
+    pub(crate) fn give_to(&self, mapping: Mapping, index: u32) {
+        self.index.store(index, Relaxed);
+        self.mapping.store(mapping.pack(), Relaxed);
+    }
+
     /// It belongs to nothing any more.
     pub(crate) fn clear_mapping(&self) {
         self.mapping.store(0, Relaxed);
@@ -291,9 +304,14 @@ mod tests {
 
     #[test]
     fn what_a_page_belongs_to_survives_packing() {
-        for mapping in
-            [Mapping::None, Mapping::Anon(0), Mapping::Anon(77), Mapping::File(0), Mapping::File(9)]
-        {
+        for mapping in [
+            Mapping::None,
+            Mapping::Anon(0),
+            Mapping::Anon(77),
+            Mapping::File(0),
+            Mapping::File(9),
+            Mapping::Slot,
+        ] {
             assert_eq!(Mapping::unpack(mapping.pack()), mapping);
         }
     }

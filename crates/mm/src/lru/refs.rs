@@ -12,7 +12,7 @@ use crate::pages::AllocError;
 const BATCH: usize = 31;
 
 /// Flags that go with a page's contents.
-const CARRIED: [PageFlag; 9] = [
+const CARRIED: [PageFlag; 10] = [
     PageFlag::Active,
     PageFlag::Referenced,
     PageFlag::Dirty,
@@ -21,6 +21,7 @@ const CARRIED: [PageFlag; 9] = [
     PageFlag::Placed,
     PageFlag::ReadAhead,
     PageFlag::Mlocked,
+    PageFlag::SwapCache,
     PageFlag::Workingset,
 ];
 

@@ -213,4 +213,17 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         }
         short.is_none()
     }
+
+    /// Whether `group`, or one above it, has half of the swap that it may have (`mem_cgroup_swap_full`).
+    pub(crate) fn is_swap_full(self, group: GroupId) -> bool {
+        let limited = self.upward(group).filter(|&group| group != GroupId::ROOT);
+        let mut full = limited.map(|at| {
+            let (twice, limit) = (self.swap_usage(at).saturating_mul(2), self.limit(at, Limit::SwapMax));
+            if M::WATCHES_KNOBS {
+                self.note_use(Limit::SwapMax, twice, limit, twice >= limit);
+            }
+            twice >= limit
+        });
+        full.any(|is_full| is_full)
+    }
 }

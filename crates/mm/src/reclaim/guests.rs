@@ -154,7 +154,7 @@ impl<'a, M: Machine, G: ReclaimGround<M>> ReclaimDoor<'a, M, G> {
         }
         match page.mapping() {
             Mapping::None => false,
-            Mapping::Anon(_) => true,
+            Mapping::Anon(_) | Mapping::Slot => true,
             Mapping::File(id) => self.files().file(id).is_some_and(|file| match file.kind() {
                 FileKind::Metadata => !low.binds(ZoneKind::Normal),
                 FileKind::Disk | FileKind::Memory => true,

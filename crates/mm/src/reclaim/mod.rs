@@ -36,7 +36,7 @@ use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::{Search, Zone, door};
 use crate::rules::policy::LruRule;
 use crate::slab::{SlabDoor, SlabGround};
-use crate::vm::{RmapDoor, SpacesDoor, SpacesGround, SwapDoor};
+use crate::vm::{AheadDoor, RmapDoor, SpacesDoor, SpacesGround, SwapDoor};
 
 use balance::View;
 pub use generations::GenReclaimDoor;
@@ -217,13 +217,13 @@ pub trait ReclaimGround<M: Machine>: CompactGround<M> + SpacesGround<M> + SlabGr
 door! {
     /// Reclaim: kswapd, direct reclaim, and what a request tries when no block is at hand.
     ReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to {
-        memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, by_generations: GenReclaimDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, compaction: CompactDoor, slabs: SlabDoor, swapping: SwapOutDoor
+        memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, by_generations: GenReclaimDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor, swap_ahead: AheadDoor, compaction: CompactDoor, slabs: SlabDoor, swapping: SwapOutDoor
     }
 }
 
 door! {
     /// Pages on their way to swap.
-    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
+    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, swap_ahead: AheadDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
 }
 
 door! {

@@ -76,6 +76,7 @@ impl Scan {
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Decides over isolated pages and frees those that can go.
     pub(super) fn shrink_pages(self, cluster: &Cluster, scan: &Scan) -> Outcome {
+        self.swap_ahead().note_written();
         let mut outcome = Outcome::default();
         let mut freed = [(Pfn(0), Order::ZERO); crate::lru::SWAP_CLUSTER_MAX];
         let mut blocks = 0;
@@ -155,6 +156,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             }
             Mapping::Anon(_) => match self.swapping().swap_out(pfn, scan, outcome) {
                 SwappedOut::Yes => true,
+                SwappedOut::OnItsWay => return Fate::Keep,
                 SwappedOut::No => false,
                 SwappedOut::NobodysPart => {
                     let is_free = self.files().remove_mapping(pfn, scan.target);
@@ -162,7 +164,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 }
             },
             Mapping::File(_) => self.rmap().try_to_unmap(pfn, Leave::Nothing),
-            Mapping::None => false,
+            Mapping::Slot | Mapping::None => false,
         };
         if !unmapped {
             return Fate::Activate;
@@ -177,7 +179,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             }
             return self.met_dirty(pfn, outcome);
         }
-        if self.files().remove_mapping(pfn, scan.target) { Fate::Free } else { Fate::Keep }
+        if self.swapping().remove_mapping(pfn, scan) { Fate::Free } else { Fate::Keep }
     }
 
     /// How the page was used since this was last asked.

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use super::pages::Outcome;
 use super::{ReclaimGround, Scan, SwapOutDoor};
 use crate::cache::SlotOf;
-use crate::ground::{Machine, Order, Pfn};
+use crate::ground::{Machine, Nanos, Order, Pfn};
+use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::policy::WorkingsetRule;
 use crate::vm::LargeSwap;
 use crate::vm::rmap::Leave;
@@ -14,6 +15,8 @@ use crate::vm::rmap::Leave;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SwappedOut {
     Yes,
+    /// It is on its way, and stays in memory until it is there.
+    OnItsWay,
     No,
     /// It is the first part of a large page that was split for it, and nobody maps that part.
     NobodysPart,
@@ -44,11 +47,12 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         parts
     }
 
-    /// Puts slots of swap in the place of all entries that map an anonymous page, and writes it.
-    /// The frame is free as soon as the machine has taken the page: it does not stay under writeback. A large page that cannot go in one piece
-    /// is split, and the other parts come next.
+    /// Puts slots of swap in the place of all entries that map an anonymous page, and writes it. On its way to a disk a single page stays in
+    /// memory; otherwise the frame is free as soon as the machine has taken the page. A large page that cannot go in one piece is split, and the
+    /// other parts come next.
     pub(super) fn swap_out(self, pfn: Pfn, scan: &Scan, outcome: &mut Outcome) -> SwappedOut {
-        let slots = self.slots_for(pfn, outcome);
+        let kept = self.swap().kept_slot(pfn);
+        let slots = kept.or_else(|| self.slots_for(pfn, outcome));
         let order = self.pages().order_of(pfn);
         if self.lru().page(pfn).mapped() == 0 {
             slots.inspect(|&first| self.swap().free_slots(first, order));
@@ -56,12 +60,34 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         }
         let Some(first) = slots else { return SwappedOut::No };
         let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(first));
-        if unmapped {
-            self.write(pfn, (first, order), (scan, outcome));
-        }
+        let is_there = kept.is_some() && !self.lru().page(pfn).has(PageFlag::Dirty);
+        let result = if unmapped {
+            self.swap().let_go(pfn);
+            if is_there {
+                self.leave(pfn, (first, order), scan);
+                SwappedOut::Yes
+            } else {
+                self.send(pfn, (first, order), (scan, outcome))
+            }
+        } else {
+            SwappedOut::No
+        };
         // The entries have references of their own.
         self.swap().free_slots(first, order);
-        if unmapped { SwappedOut::Yes } else { SwappedOut::No }
+        result
+    }
+
+    /// The page at `pfn`, which nothing maps any more, goes to its slots.
+    fn send(self, pfn: Pfn, slots: (u32, Order), (scan, outcome): (&Scan, &mut Outcome)) -> SwappedOut {
+        let (first, order) = slots;
+        if order == Order::ZERO && self.swap_ahead().begin_writing(pfn, first) {
+            let done = self.write(pfn, slots, outcome);
+            self.swap_ahead().will_be_written(pfn, first, done);
+            return SwappedOut::OnItsWay;
+        }
+        self.leave(pfn, slots, scan);
+        self.write(pfn, slots, outcome);
+        SwappedOut::Yes
     }
 
     /// A slot of swap takes the place that a page, which nothing maps any more, has in `file`, and it is written (`shmem_writeout`).
@@ -78,19 +104,33 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
             (0..2).for_each(|_| self.swap().swap_free(slot));
             return LeftFile::InUse;
         }
-        self.write(pfn, (slot, order), (scan, outcome));
+        self.leave(pfn, (slot, order), scan);
+        self.write(pfn, (slot, order), outcome);
         self.swap().swap_free(slot);
         LeftFile::Yes
     }
 
-    /// The page at `pfn`, which is nobody's any more, leaves its shadow in the slots from `first` on that it has, and is written to them.
-    fn write(self, pfn: Pfn, (first, order): (u32, Order), (scan, outcome): (&Scan, &mut Outcome)) {
+    /// The page at `pfn`, which is nobody's any more, leaves its shadow in the slots from `first` on that it has.
+    fn leave(self, pfn: Pfn, (first, order): (u32, Order), scan: &Scan) {
         if self.rules().reclaim.workingset == WorkingsetRule::All {
             self.swap().leave_shadow(first, order, self.lru().evict(pfn, scan.target));
         }
-        let event = self.swap().write_out(first, order);
+    }
+
+    /// It is written to them, and there when the device says.
+    fn write(self, pfn: Pfn, (first, order): (u32, Order), outcome: &mut Outcome) -> Nanos {
+        let (event, done) = self.swap().write_out(first, order);
         self.lru().count_of(pfn, event, order.pages());
         outcome.written += order.pages();
+        done
+    }
+
+    /// Takes the page at `pfn`, which nothing maps, from its file, or from beside its slot. Says whether it is the caller's alone now.
+    pub(super) fn remove_mapping(self, pfn: Pfn, scan: &Scan) -> bool {
+        match self.lru().page(pfn).mapping() {
+            Mapping::Slot => self.swap_ahead().forget(pfn, scan.target),
+            _ => self.files().remove_mapping(pfn, scan.target),
+        }
     }
 
     /// Slots for all of the page at `pfn`, which is split if it is a large one that cannot have them.

@@ -366,6 +366,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             return;
         }
         page.clear(PageFlag::Dirty);
+        self.swap().let_go(head);
         held.clear_bits(vpn, bit::ACCESSED | bit::DIRTY);
         self.lru().lru_give_away(head);
     }

@@ -13,6 +13,7 @@ use super::{SpacesDoor, SpacesGround};
 use super::{Table, Vpn};
 use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::Machine;
+use crate::lru::page::{Mapping, PageFlag};
 
 /// What was found of a page.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +40,22 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
         for page in self.files().cached_pages()? {
             walk.pages.entry(page.0).or_default().in_file += 1;
+        }
+        for (slot, pfn) in self.swap().all_beside() {
+            walk.pages.entry(pfn.0).or_default().in_file += 1;
+            let page = self.lru().page(pfn);
+            if (page.mapping(), page.index(), page.mapped()) != (Mapping::Slot, slot, 0) {
+                return Err(format!("{pfn} is beside slot {slot}, and belongs elsewhere"));
+            }
+        }
+        for (&pfn, &slot) in &self.swap().slots().kept {
+            walk.slots.entry(slot).or_default();
+            let page = self.lru().page(Pfn(pfn));
+            if !page.has(PageFlag::SwapCache) || !walk.pages.contains_key(&pfn) {
+                return Err(format!(
+                    "slot {slot} is kept by {pfn}, which does not know of it or is nobody's"
+                ));
+            }
         }
         walk.pages.iter().try_for_each(|(&pfn, seen)| self.check_page(Pfn(pfn), *seen))?;
         for slot in self.files().slots_in_use() {

@@ -102,7 +102,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             // Another CPU may still read the page that it had.
             self.machine().flush_tlb(site.space.id);
             let old = entry.head();
-            self.lru().page(old).sub_mapped();
+            if self.lru().page(old).sub_mapped() {
+                self.swap().let_go(old);
+            }
             if entry.has(bit::PART) {
                 self.deferred().part_gone(old, Some(entry.pfn()));
             }

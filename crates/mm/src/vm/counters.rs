@@ -28,7 +28,7 @@ impl PageKind {
         match page.mapping() {
             Mapping::File(_) if page.has(PageFlag::SwapBacked) => Self::Shmem,
             Mapping::File(_) => Self::File,
-            Mapping::Anon(_) | Mapping::None => Self::Anon,
+            Mapping::Anon(_) | Mapping::Slot | Mapping::None => Self::Anon,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::large::SizeEvents;
 use super::mempolicy::{InterleaveBy, MemPolicy};
 use super::region::{Backing, Region};
 use super::space::AddressSpace;
-use super::swap::{OnDevice, Swapped};
+use super::swap::{OnDevice, SlotRead, Swapped};
 use super::table::{Held, Table};
 use super::{DirtyPages, ReadPattern, Touch, Vpn};
 use super::{FaultDoor, SpacesDoor, SpacesGround};
@@ -459,7 +459,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     }
 
     /// The page at `pfn` is mapped in the place of `before`: of a page that it takes the place of, not both are resident.
-    fn count_installed(self, site: &Site<'_, M>, before: Entry, pfn: Pfn) {
+    pub(super) fn count_installed(self, site: &Site<'_, M>, before: Entry, pfn: Pfn) {
         let node = self.pages().node_of_page(pfn);
         if before.is_present() {
             let old = before.head();
@@ -472,13 +472,18 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
 
     fn swap_in(self, site: &Site<'_, M>, entry: Entry, slot: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
-        let Some(Swapped { group, came, device }) = self.swap().swapped(slot) else { return Ok(None) };
+        let Some(Swapped { group, came, device, read }) = self.swap().swapped(slot) else { return Ok(None) };
+        if read != SlotRead::Alone {
+            return self.swap_in_ahead(site, entry, (slot, read));
+        }
         let pfn = self.alloc_page(site, Contents::Swapped)?;
         if group != GroupId::ROOT {
             self.lru().charge_to(pfn, group)?;
         }
         match device {
-            OnDevice::Written => self.machine().swap_io(SwapIo::Read),
+            OnDevice::Written => {
+                self.machine().swap_io(SwapIo::Read);
+            }
             OnDevice::Zeros => self.machine().clear(pfn, Order::ZERO),
         }
         self.make_anon(site, pfn);

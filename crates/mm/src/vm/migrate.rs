@@ -116,12 +116,16 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                 if alone {
                     self.lru().carry_over(from, to);
                     self.own().deferred.moved(self.machine(), from, to);
+                    if self.lru().page(to).has(PageFlag::SwapCache) {
+                        self.swap().move_kept(from, to);
+                    }
                 }
                 alone
             }
             Mapping::File(id) => self.files().file(id).is_some_and(|file| {
                 self.files().replace_in(&file, from, to) || self.swapped().replace_ahead(&file, from, to)
             }),
+            Mapping::Slot => self.swap_ahead().replace(from, to),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! `region` is the map of an address space, `table`, `upper` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
 //! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
 //! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
-//! `swap` the slots (`slots`, which are free, `swap_cluster`, which are read together), `deferred` huge pages that are to be split, `counters` what is counted of an address space, `hint` makes pages fault for NUMA balancing.
+//! `swap` the slots (`slots`, which are free, `swap_ahead` and `swap_cluster`, which are read together, `swap_behind`, which are written, `swap_kept`, which pages keep), `deferred` huge pages that are to be split, `counters` what is counted of an address space, `hint` makes pages fault for NUMA balancing.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
 //! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears
@@ -43,7 +43,10 @@ pub(crate) mod rmap;
 mod slots;
 mod space;
 mod swap;
+mod swap_ahead;
+mod swap_behind;
 mod swap_cluster;
+mod swap_kept;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -106,9 +109,14 @@ door! {
 }
 
 door! {
+    /// Private memory that was read from swap with other, and is still to be wanted.
+    AheadDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, swapped: SwappedDoor, swap: SwapDoor }
+}
+
+door! {
     /// Page faults.
     FaultDoor on SpacesGround, Vm<M>: address_spaces, to {
-        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, collapses: CollapseDoor, tables: TablesDoor, deferred: DeferredDoor
+        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, swap_ahead: AheadDoor, collapses: CollapseDoor, tables: TablesDoor, deferred: DeferredDoor
     }
 }
 
@@ -119,12 +127,12 @@ door! {
 
 door! {
     /// From a page back to those who map it: whether they used it, out of their tables, over to another frame.
-    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor, tables: TablesDoor }
+    RmapDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, generations: GenDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, swap: SwapDoor, swap_ahead: AheadDoor, deferred: DeferredDoor, tables: TablesDoor }
 }
 
 door! {
     /// khugepaged: huge pages made of small ones.
-    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor, deferred: DeferredDoor }
+    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, rmap: RmapDoor, deferred: DeferredDoor }
 }
 
 /// How memory is touched.

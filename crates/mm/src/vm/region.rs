@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use super::mempolicy::MemPolicy;
+use super::swap_cluster::Reads;
 use super::{File, ReadPattern, Touch, Vpn};
 use crate::ground::ids::PAGEBLOCK_PAGES;
 use crate::ground::machine::Machine;
@@ -208,6 +209,7 @@ impl<M: Machine> MapSpec<M> {
             pattern: ReadPattern::Normal,
             locked: false,
             anon: start.0,
+            reads: Reads::default(),
         };
         Region { is_promised: region.is_to_be_promised(), ..region }
     }
@@ -236,6 +238,8 @@ pub(crate) struct Region<M: Machine> {
     /// The number that the first page has in its family, where it is the process's own: that of the virtual page that the
     /// region was first mapped at. A region that moves keeps it (`vm_pgoff`).
     pub(in crate::vm) anon: u32,
+    /// What of it was read from swap before (`swap_readahead_info`).
+    pub(in crate::vm) reads: Reads,
 }
 
 impl<M: Machine> Clone for Region<M> {
@@ -332,6 +336,12 @@ impl<M: Machine> Regions<M> {
     /// The region that `vpn` is in.
     pub(crate) fn find(&self, vpn: Vpn) -> Option<&Region<M>> {
         let (_, region) = self.0.range(..=vpn.0).next_back()?;
+        (vpn < region.end).then_some(region)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn find_mut(&mut self, vpn: Vpn) -> Option<&mut Region<M>> {
+        let (_, region) = self.0.range_mut(..=vpn.0).next_back()?;
         (vpn < region.end).then_some(region)
     }
 

@@ -50,7 +50,8 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             stretches(first, pages).try_for_each(|stretch| then(space, stretch))
         };
         match page.mapping() {
-            Mapping::None => {}
+            // Who has the slot comes to the page by that.
+            Mapping::None | Mapping::Slot => {}
             Mapping::Anon(family) => {
                 let Some(family) = self.spaces().family(family) else { return };
                 let members = family.members.lock_local(self.machine());

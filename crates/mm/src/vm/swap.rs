@@ -5,28 +5,32 @@
 //! On zram, pages that are swapped out stay in memory, compressed: [`SwapDoor`] takes frames for them and gives them back, all filled
 //! to the last byte (zsmalloc loses some). These frames are charged to nobody, as in the kernel.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::slots::Slots;
-use super::swap_cluster::Clusters;
+use super::swap_behind::OnItsWay;
+use super::swap_cluster::Reads;
 use super::{SpacesDoor, SpacesGround, SwapDoor};
 use crate::cache::{InSlot, SlotOf};
-use crate::ground::ids::{Order, Pfn};
+use crate::ground::ids::{Nanos, Order, Pfn};
 use crate::ground::machine::{LockClass, Machine, SwapIo};
-use crate::ground::sync::{AtomicU32, Locked, Relaxed};
-use crate::lru::page::PageFlag;
+use crate::ground::sync::{AtomicU32, Guard, Locked, Relaxed};
+use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{Came, Shadow, VecEvent};
 use crate::memcg::{GroupEvent, GroupId};
 use crate::pages::request::{Request, Urgency};
 use crate::pages::stat::SlowEvents;
+use crate::rules::knobs::Knob;
 use crate::rules::policy::{SharedSwapInRule, SwapZeroRule};
 
 /// What swap is on, as far as memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SwapDevice {
-    /// Something that takes no memory.
+    /// Something that takes no memory, and has no queue to wait in, as an NVDIMM (`SWP_SYNCHRONOUS_IO`).
     #[default]
+    Synchronous,
+    /// A disk.
     Disk,
     /// Compressed memory.
     Zram {
@@ -39,7 +43,7 @@ impl SwapDevice {
     /// Frames that so many swapped pages take.
     const fn frames(self, pages: u32) -> u32 {
         match self {
-            Self::Disk => 0,
+            Self::Synchronous | Self::Disk => 0,
             Self::Zram { ratio_percent } => (pages as u64 * 100).div_ceil(ratio_percent as u64) as u32,
         }
     }
@@ -49,16 +53,22 @@ impl SwapDevice {
 #[derive(Debug)]
 pub(crate) struct Swap<M: Machine> {
     size: AtomicU32,
+    /// 1 while a disk does not have all that it is to have.
+    pub(super) waiting: AtomicU32,
     slots: Locked<M, Used>,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+pub(super) struct Used {
     /// The slots in use.
-    taken: BTreeMap<u32, Slot>,
+    pub(super) taken: BTreeMap<u32, Slot>,
+    /// By page, the slots that mapped pages keep.
+    pub(super) kept: BTreeMap<u32, u32>,
+    /// Pages that a disk does not have yet, in the order in which it gets them.
+    pub(super) on_its_way: VecDeque<OnItsWay>,
     free: Slots,
-    device: SwapDevice,
-    clusters: Clusters,
+    pub(super) device: SwapDevice,
+    reads: Reads,
     /// Frames that hold what is compressed.
     pool: Vec<Pfn>,
     /// Slots in use whose pages are zeros.
@@ -85,15 +95,19 @@ impl Used {
 
 /// A slot in use.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+pub(super) struct Slot {
     /// Entries, and places in files, that refer to it, and whoever is about to make one.
-    refs: u32,
+    pub(super) refs: u32,
+    /// The page that keeps it.
+    pub(super) kept: Option<Pfn>,
     /// Whose it is: what its page was charged to.
     group: GroupId,
     /// When its page was evicted.
     shadow: Option<Shadow>,
     /// Where in which file it belongs, if it is a file's.
     place: Option<SlotOf>,
+    /// Where it is in memory too, if private memory of it was read and nobody has come to it yet.
+    pub(super) beside: Option<Pfn>,
     /// Whether its page is all zeros.
     zeros: bool,
     /// Whether that is all that is known of it (`zeromap`): nothing was written.
@@ -124,12 +138,24 @@ pub(super) struct Swapped {
     pub(super) group: GroupId,
     pub(super) came: Came,
     pub(super) device: OnDevice,
+    pub(super) read: SlotRead,
+}
+
+/// How a fault gets at what is in a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SlotRead {
+    /// It reads that alone.
+    Alone,
+    /// It reads more with it.
+    WithOthers,
+    /// It is in memory already.
+    Beside,
 }
 
 impl<M: Machine> Swap<M> {
     pub(super) fn new(machine: &M) -> Self {
         let slots = Locked::new(machine, LockClass::Other, 3, Used::default());
-        Self { size: AtomicU32::new(0), slots }
+        Self { size: AtomicU32::new(0), waiting: AtomicU32::new(0), slots }
     }
 
     /// Slots in all.
@@ -151,7 +177,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// The same, and what it is on. Only while nothing is in swap.
     pub fn set_swap_on(self, device: SwapDevice, pages: u32) {
-        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        let mut slots = self.swap().slots();
         debug_assert!(slots.taken.is_empty(), "what is swapped out would be elsewhere");
         slots.device = device;
         drop(slots);
@@ -160,7 +186,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
 
     /// Frames that hold what is in compressed swap.
     pub fn swap_frames(self) -> u32 {
-        self.own().swap.slots.lock_local(self.machine()).pool.len() as u32
+        self.swap().slots().pool.len() as u32
     }
 
     /// Pages of swap in use and in all.
@@ -169,14 +195,24 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     }
 }
 
-impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
+impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
+    /// The slots, which are the caller's meanwhile.
+    pub(super) fn slots(self) -> Guard<'a, M, Used> {
+        self.own().swap.slots.lock_local(self.machine())
+    }
+
     /// Free slots in a row for a page of `order` and `group`, each with one reference, the caller's; gives the first. `None`: there are none,
     /// there is no memory to compress into, or `group` may have no more.
     pub(crate) fn swap_slots(self, group: GroupId, order: Order) -> Option<u32> {
-        let (mut slots, pages) = (self.own().swap.slots.lock_local(self.machine()), order.pages());
+        let (mut slots, pages) = (self.slots(), order.pages());
         let (used, size) = (slots.taken.len() as u32, self.own().swap.size());
         let first = if used + pages <= size { slots.free.take(order, size) } else { None };
         let Some(first) = first else {
+            let may_have_one = order == Order::ZERO && !slots.kept.is_empty();
+            drop(slots);
+            if may_have_one && self.take_one_back() {
+                return self.swap_slots(group, order);
+            }
             // A larger page is tried again in parts.
             if group != GroupId::ROOT && order == Order::ZERO {
                 self.memcg().count(group, GroupEvent::SwapFail);
@@ -187,7 +223,16 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
             (first..first + pages).for_each(|slot| slots.free.give_back(slot));
             return None;
         }
-        let slot = Slot { refs: 1, group, shadow: None, place: None, zeros: false, unwritten: false };
+        let slot = Slot {
+            refs: 1,
+            kept: None,
+            group,
+            shadow: None,
+            place: None,
+            beside: None,
+            zeros: false,
+            unwritten: false,
+        };
         slots.taken.extend((first..first + pages).map(|at| (at, slot)));
         let missing = slots.missing();
         drop(slots);
@@ -207,28 +252,35 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     fn grow_pool(self) -> bool {
         let request = Request { urgency: Urgency::Atomic, ..Request::HIGHUSER };
         let Ok(pfn) = self.alloc(request) else { return false };
-        self.own().swap.slots.lock_local(self.machine()).pool.push(pfn);
+        self.slots().pool.push(pfn);
         true
     }
 
-    /// A page of `order` is written to the slots from `first` on: it was unmapped for that. Gives what each of its pages is counted as for its group.
-    pub(crate) fn write_out(self, first: u32, order: Order) -> VecEvent {
+    /// A page of `order` is written to the slots from `first` on: it was unmapped for that. Gives what each of its pages is counted as for its
+    /// group, and when the device has all of it.
+    pub(crate) fn write_out(self, first: u32, order: Order) -> (VecEvent, Nanos) {
         let all = first..first + order.pages();
         let unwritten = self.rules().reclaim.swap.zero == SwapZeroRule::Noted && {
-            let mut slots = self.own().swap.slots.lock_local(self.machine());
+            let mut slots = self.slots();
             let zeros = all.clone().all(|slot| slots.taken.get(&slot).is_some_and(|slot| slot.zeros));
             slots.taken.range_mut(all.clone()).for_each(|(_, slot)| slot.unwritten = zeros);
             zeros
         };
+        let mut done = self.machine().now();
         let (event, of_group) = if unwritten {
             (&self.own().events.swpout_zero, VecEvent::SwapOutZero)
         } else {
-            all.clone().for_each(|_| self.machine().swap_io(SwapIo::Write));
+            all.clone().for_each(|_| done = self.machine().swap_io(SwapIo::Write));
             (&self.own().events.pswpout, VecEvent::SwapOut)
         };
         all.for_each(|_| SlowEvents::bump(event));
         self.count_large(order, LargeSwap::Whole);
-        of_group
+        (of_group, done)
+    }
+
+    /// Whether swap is on a disk.
+    pub(super) fn is_on_disk(self) -> bool {
+        self.slots().device == SwapDevice::Disk
     }
 
     /// A page of `order`, if that is a large one, went to swap, or finds no room there as it is.
@@ -238,7 +290,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
 
     /// The page of `slot` is all zeros.
     pub(super) fn note_zeros(self, slot: u32) {
-        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        let mut slots = self.slots();
         let known = slots.taken.get_mut(&slot).is_none_or(|slot| core::mem::replace(&mut slot.zeros, true));
         if known {
             return;
@@ -257,16 +309,21 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
 
     /// The page of `order` that is in the slots from `first` on left `shadow`.
     pub(crate) fn leave_shadow(self, first: u32, order: Order, shadow: Shadow) {
-        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        let mut slots = self.slots();
         slots.taken.range_mut(first..first + order.pages()).for_each(|(_, slot)| slot.shadow = Some(shadow));
     }
 
     /// What is known of `slot`.
     pub(super) fn swapped(self, slot: u32) -> Option<Swapped> {
-        let slots = self.own().swap.slots.lock_local(self.machine());
-        let Slot { group, shadow, unwritten, .. } = *slots.taken.get(&slot)?;
+        let slots = self.slots();
+        let Slot { group, shadow, unwritten, beside, .. } = *slots.taken.get(&slot)?;
         let device = if unwritten { OnDevice::Zeros } else { OnDevice::Written };
-        Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device })
+        let read = match (beside, slots.device) {
+            (Some(_), _) => SlotRead::Beside,
+            (None, SwapDevice::Disk) => SlotRead::WithOthers,
+            (None, SwapDevice::Synchronous | SwapDevice::Zram { .. }) => SlotRead::Alone,
+        };
+        Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device, read })
     }
 
     /// The same, of a page of a file in memory.
@@ -274,28 +331,84 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         self.swapped(slot).map(|Swapped { group, came, .. }| InSlot { group, came })
     }
 
-    /// The slots to read where `slot`, which a page of a file is in, is wanted, in their order: those that hold pages of files.
-    pub(crate) fn slots_around(self, slot: u32) -> Vec<SlotOf> {
+    /// The slots to read where `slot`, which a page of a file is in, is wanted, in their order; what of which file is in each, if it is a file's.
+    pub(crate) fn slots_around_shared(self, slot: u32) -> Vec<(u32, Option<SlotOf>)> {
+        let is_disk = self.slots().device == SwapDevice::Disk;
+        if self.rules().reclaim.swap.shared_in == SharedSwapInRule::Cluster || is_disk {
+            return self.slots_around(slot);
+        }
+        let used = self.slots();
+        used.taken.get(&slot).map(|this| (slot, this.place)).into_iter().collect()
+    }
+
+    /// The same of any slot.
+    pub(super) fn slots_around(self, slot: u32) -> Vec<(u32, Option<SlotOf>)> {
         let size = self.own().swap.size();
-        let mut used = self.own().swap.slots.lock_local(self.machine());
-        let around = match self.rules().reclaim.swap.shared_in {
-            SharedSwapInRule::Cluster => used.clusters.around(slot, size + 1),
-            SharedSwapInRule::Alone => slot..slot + 1,
-        };
-        used.taken.range(around).filter_map(|(_, slot)| slot.place).collect()
+        let mut used = self.slots();
+        let reads = used.reads;
+        let pages =
+            self.knobs().decide(self.machine(), Knob::PageCluster, |order| reads.pages_at(slot, order));
+        let around = used.reads.cluster(slot, size + 1, pages);
+        // What keeps a slot is in memory.
+        let away = used.taken.range(around).filter(|(_, this)| this.kept.is_none());
+        away.map(|(&slot, this)| (slot, this.place)).collect()
+    }
+
+    /// What is in `slot`, private memory, is at `pfn` too from now on, with the reference that the caller has. Says whether that is so: not if it
+    /// is in memory already, or the slot is no such any more.
+    pub(super) fn put_beside(self, slot: u32, pfn: Pfn) -> bool {
+        let mut used = self.slots();
+        let is_free = |slot: &&mut Slot| slot.place.is_none() && slot.beside.is_none() && slot.kept.is_none();
+        let free = used.taken.get_mut(&slot).filter(is_free);
+        free.map(|slot| slot.beside = Some(pfn)).is_some()
+    }
+
+    /// The page beside `slot` belongs to `owner`, with that number there, from now on; the slot's reference is the caller's. `None`: there is
+    /// none.
+    pub(super) fn claim_beside(self, slot: u32, (owner, index): (Mapping, u32)) -> Option<Pfn> {
+        let mut used = self.slots();
+        let pfn = used.taken.get_mut(&slot)?.beside.take()?;
+        self.lru().page(pfn).give_to(owner, index);
+        Some(pfn)
+    }
+
+    /// Changes what is beside a slot, the page at `pfn`, to `to`, which becomes what that was, if nobody but the caller and the slot refers to it;
+    /// gives the slot.
+    pub(super) fn change_beside(self, pfn: Pfn, to: Option<Pfn>) -> Option<u32> {
+        let page = self.lru().page(pfn);
+        let mut used = self.slots();
+        let index = page.index();
+        let slot = used.taken.get_mut(&index).filter(|slot| slot.beside == Some(pfn) && page.freeze(2))?;
+        slot.beside = to;
+        if let Some(to) = to {
+            self.lru().carry_over(pfn, to);
+            self.lru().page(to).get();
+        }
+        Some(index)
+    }
+
+    /// What is beside slots.
+    pub(super) fn all_beside(self) -> Vec<(u32, Pfn)> {
+        let used = self.slots();
+        used.taken.iter().filter_map(|(&slot, this)| Some((slot, this.beside?))).collect()
     }
 
     /// The page that goes to the slot is a file's.
     pub(crate) fn note_place(self, place: SlotOf) {
-        if let Some(slot) = self.own().swap.slots.lock_local(self.machine()).taken.get_mut(&place.slot) {
+        if let Some(slot) = self.slots().taken.get_mut(&place.slot) {
             slot.place = Some(place);
         }
     }
 
-    /// A page that was read ahead is wanted.
-    pub(crate) fn note_hit(self) {
-        self.own().swap.slots.lock_local(self.machine()).clusters.note_hit();
+    /// A page that was read ahead is wanted (`swap_ra_hit`).
+    pub(crate) fn count_hit(self) {
         SlowEvents::bump(&self.own().events.swap_ra_hit);
+    }
+
+    /// The same, and it was read with the slots around.
+    pub(crate) fn note_hit(self) {
+        self.slots().reads.note_hit();
+        self.count_hit();
     }
 
     /// What was in `slot` is at `pfn`: nobody who had it there refers to the slot any more.
@@ -320,26 +433,29 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
 
     /// One more entry refers to `slot`.
     pub(crate) fn swap_get(self, slot: u32) {
-        if let Some(slot) = self.own().swap.slots.lock_local(self.machine()).taken.get_mut(&slot) {
+        if let Some(slot) = self.slots().taken.get_mut(&slot) {
             slot.refs += 1;
         }
     }
 
     /// One reference to `slot` fewer; without any it is free.
     pub(crate) fn swap_free(self, slot: u32) {
-        let mut slots = self.own().swap.slots.lock_local(self.machine());
+        let mut slots = self.slots();
         let Some(this) = slots.taken.get_mut(&slot) else { return };
         this.refs -= 1;
-        if this.refs > 0 {
+        if this.refs > 0 || this.kept.is_some() {
             return;
         }
-        let Slot { group, zeros, .. } = *this;
+        let Slot { group, zeros, beside, .. } = *this;
         slots.taken.remove(&slot);
         slots.zeros -= u32::from(zeros);
         slots.free.give_back(slot);
         let spare = slots.spare();
         drop(slots);
         self.give_back(spare);
+        if let Some(pfn) = beside {
+            self.lru().put_page(pfn);
+        }
         if group != GroupId::ROOT {
             self.memcg().uncharge_swap(group);
         }

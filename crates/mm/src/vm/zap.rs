@@ -121,8 +121,9 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         if entry.has(bit::DIRTY) && matches!(page.mapping(), Mapping::File(_)) {
             self.files().mark_dirty(head);
         }
-        if page.sub_mapped() && page.has(PageFlag::Mlocked) {
+        if page.sub_mapped() {
             page.clear(PageFlag::Mlocked);
+            self.swap().let_go(head);
         }
         if page.mapped() > 0 && (entry.has(bit::PART) || order > Order::ZERO) {
             gone.parts.push((head, entry.has(bit::PART).then(|| entry.pfn())));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::procs;
@@ -61,12 +62,37 @@ pub(super) fn settings(pid: u32) -> BTreeMap<String, String> {
     for device in devices {
         add_file(&mut found, &device.path().join("read_ahead_kb"));
     }
+    let swaps = found.get("/proc/swaps").cloned().unwrap_or_default();
+    for device in swap_devices(&swaps) {
+        add_queue(&mut found, &device);
+    }
     for folder in cgroups(pid) {
         for file in CGROUP_FILES {
             add_file(&mut found, &folder.join(file));
         }
     }
     found
+}
+
+/// The disks that what /proc/swaps names is on, by their numbers: `254:0`.
+fn swap_devices(swaps: &str) -> BTreeSet<String> {
+    let names = swaps.lines().skip(1).filter_map(|line| line.split_ascii_whitespace().next());
+    let found = names.filter_map(|name| {
+        let about = fs::metadata(name).ok()?;
+        let number = if about.file_type().is_block_device() { about.rdev() } else { about.dev() };
+        Some(format!("{}:{}", libc::major(number), libc::minor(number)))
+    });
+    found.collect()
+}
+
+/// Whether the disk `device` turns; a partition's is that of the disk.
+fn add_queue(found: &mut BTreeMap<String, String>, device: &str) {
+    let folder = Path::new("/sys/dev/block").join(device);
+    let Ok(folder) = folder.canonicalize() else { return };
+    let of_disk = [Some(folder.as_path()), folder.parent()].into_iter().flatten();
+    if let Some(queue) = of_disk.map(|at| at.join("queue/rotational")).find(|file| file.exists()) {
+        add_file(found, &queue);
+    }
 }
 
 fn add_folder(found: &mut BTreeMap<String, String>, folder: &Path, depth: u32) {
@@ -205,6 +231,24 @@ mod tests {
         assert_eq!(memory_device("36 28 254:1 / / rw - ext4 /dev/vda1 rw"), None);
         assert_eq!(memory_device("36 28 0:31 / /mnt"), None);
         assert!(memory_devices(std::process::id()).iter().all(|device| device.starts_with("0:")));
+    }
+
+    #[test]
+    fn a_swap_file_is_on_the_disk_of_its_file_system() {
+        let file = std::env::current_exe().unwrap();
+        let about = fs::metadata(&file).unwrap().dev();
+        let swaps = format!(
+            "Filename Type Size Used Priority\n{} file 4 0 -2\n/dev/gone partition 4 0 -3",
+            file.display()
+        );
+        let number = format!("{}:{}", libc::major(about), libc::minor(about));
+        assert_eq!(swap_devices(&swaps), [number.clone()].into());
+        let mut found = BTreeMap::new();
+        add_queue(&mut found, &number);
+        assert!(
+            found.iter().all(|(path, text)| path.ends_with("queue/rotational") && text.parse::<u8>().is_ok())
+        );
+        add_queue(&mut found, "999:999");
     }
 
     #[test]

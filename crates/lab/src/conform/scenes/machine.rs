@@ -25,8 +25,8 @@ pub(super) struct Played {
     pub(super) kswapds: Rc<Kswapds>,
     /// What a page comes to in compressed swap.
     device: SwapDevice,
-    /// The disk for swap, in bytes.
-    swap_disk: u64,
+    /// The disk for swap, and its bytes.
+    swap_disk: (SwapDevice, u64),
     pub(super) settings: RefCell<Settings>,
     pub(super) flush: Cell<bool>,
     /// How often statistics were brought up to date by the clock.
@@ -47,6 +47,7 @@ impl Played {
         let version = kernel_version(sections.word("uname"))?;
         let policy = Policy::linux(version);
         let knobs = Knobs::default();
+        let _ = knobs.set(Knob::SwapRotational, u64::from(swap_disk.0 == SwapDevice::Disk));
         for &(_, line) in &sections.need("settings")?.lines {
             // What the kernel computed from the machine was set by nobody.
             let said = line.split_once('=').filter(|(file, _)| *file != "/proc/sys/vm/min_free_kbytes");
@@ -94,7 +95,14 @@ impl Played {
         let is_new = !std::mem::replace(&mut settings.has_disk, true);
         if is_new {
             let (_, size) = self.mm.spaces().swap_pages();
-            self.mm.spaces().set_swap(size.saturating_add(pages_of(self.swap_disk).saturating_sub(1)));
+            let (device, bytes) = self.swap_disk;
+            let pages = size.saturating_add(pages_of(bytes).saturating_sub(1));
+            // Beside zram it would not be known what lies where.
+            if settings.has_zram {
+                self.mm.spaces().set_swap(pages);
+            } else {
+                self.mm.spaces().set_swap_on(device, pages);
+            }
         }
         is_new
     }
@@ -106,9 +114,9 @@ impl Played {
         if is_new {
             let (used, size) = self.mm.spaces().swap_pages();
             // Beside a disk that is in use it would not be known what lies where.
-            let device = if used == 0 && !settings.has_disk { self.device } else { SwapDevice::Disk };
+            let device = if used == 0 && !settings.has_disk { self.device } else { SwapDevice::Synchronous };
             let pages = size.saturating_add(pages_of(bytes).saturating_sub(1));
-            if device == SwapDevice::Disk {
+            if device == SwapDevice::Synchronous {
                 self.mm.spaces().set_swap(pages);
             } else {
                 self.mm.spaces().set_swap_on(device, pages);
@@ -192,12 +200,13 @@ fn device(program: &[Line]) -> SwapDevice {
     SwapDevice::Zram { ratio_percent }
 }
 
-/// The machine's second disk, in bytes.
-fn swap_disk(section: &Section<'_>) -> u64 {
+/// The machine's second disk, and its bytes. What virtio has is a disk that says that it turns, all else memory.
+fn swap_disk(section: &Section<'_>) -> (SwapDevice, u64) {
     let machine = section.lines.iter().find_map(|(_, line)| line.trim().strip_prefix("machine "));
     let words: Vec<&str> = machine.unwrap_or("").split_whitespace().collect();
-    let said = words.windows(2).find(|pair| pair[0] == "swap").map(|pair| size(pair[1]));
-    said.unwrap_or(512 << 20)
+    let said = |what: &str| words.windows(2).find(|pair| pair[0] == what).map(|pair| pair[1]);
+    let device = if said("device") == Some("virtio") { SwapDevice::Disk } else { SwapDevice::Synchronous };
+    (device, said("swap").map_or(512 << 20, size))
 }
 
 /// Bytes in whole pages.

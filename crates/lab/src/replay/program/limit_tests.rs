@@ -226,7 +226,13 @@ fn a_disk_is_waited_for() {
     let busy = |run: &Run| run.program.unwrap().cpu_ns;
     assert!(disk.counter("pswpin") > 500 && zram.counter("pswpin") > 500);
     assert!(busy(&disk) < busy(&zram), "a disk takes no CPU time");
-    assert!(disk.simulated_ns - busy(&disk) > disk.counter("pswpin") * 80_000, "it is waited for");
+    let waits = disk.counter("pgmajfault");
+    assert!(disk.simulated_ns - busy(&disk) > waits * 80_000, "it is waited for");
+    assert!(
+        waits < disk.counter("pswpin") && disk.counter("swap_ra_hit") > 0,
+        "others came with what was waited for"
+    );
+    assert_eq!(zram.counter("swap_ra"), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a tunable has where its line in the table says nothing else.
 
-use super::need::Compares;
-use super::need::Need::Spaces;
+use super::need::Need::{Hints, Programs, SeveralNodes, Spaces};
+use super::need::{BALANCES, Compares, KMMSCAND, REGIONS};
 use super::words::{HUGE_SIZE_ENABLED, UNLIMITED, UP_TO_MAX};
 use super::{Kernels, Knob, KnobSpec, Leaves, StandsFor};
 use crate::rules::policy::DEFAULT_POLICY;
@@ -60,5 +60,31 @@ pub(super) const HUGE_SIZE: KnobSpec = KnobSpec {
     words: HUGE_SIZE_ENABLED,
     needs: &[Spaces],
     leaves: Leaves::HugePages,
+    ..MAINLINE
+};
+
+/// When NUMA balancing looks, and at how much.
+pub(super) const BALANCING: KnobSpec =
+    KnobSpec { kernels: Some(Kernels::since(3, 8)), needs: &[Hints, SeveralNodes, BALANCES], ..MAINLINE };
+
+/// The same of looking for pages to promote.
+pub(super) const PROMOTING: KnobSpec =
+    KnobSpec { needs: &[REGIONS, Programs], tried_under: "linux-6.18+promote", ..PATCHED };
+
+/// The same of kmmscand.
+pub(super) const SCANNING: KnobSpec = KnobSpec {
+    stands_for: StandsFor::Nothing("the kmmscand series, which was not merged, has a constant"),
+    needs: &[KMMSCAND, Programs],
+    tried_under: "kmmscand-v0",
+    ..PATCHED
+};
+
+/// How much swap there is.
+pub(super) const SWAP_SIZE: KnobSpec = KnobSpec {
+    searched: Some((16 << 20, 64 << 30)),
+    max: 1 << 44,
+    unit: "bytes",
+    needs: &[Spaces],
+    leaves: Leaves::Swapped,
     ..MAINLINE
 };

@@ -1,15 +1,17 @@
 //! The table of tunables. An entry has all that is known of a knob; the code that reads its value says what it does.
 
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
-use super::base::{CGROUP, DIRTY, FREE, HUGE_SIZE, LISTED, MAINLINE, PATCHED};
+use super::base::{
+    BALANCING, CGROUP, DIRTY, FREE, HUGE_SIZE, LISTED, MAINLINE, PATCHED, PROMOTING, SCANNING, SWAP_SIZE,
+};
 use super::declare::knobs;
 use super::need::Need::{
     Daemons, Files, Forks, HighMem, Hints, HugePages, OrderOfZones, Programs, Reclaim, RoomForAnon,
     SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
-    ARENAS, AVOIDS_MIXING, BALANCES, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND,
-    KMMSCAND_BOUNDED, PROACTIVE, RECLAIMS_NODE, REGIONS, SCALED_MARKS, STRICT,
+    ARENAS, AVOIDS_MIXING, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND_BOUNDED,
+    PROACTIVE, RECLAIMS_NODE, SCALED_MARKS, STRICT,
 };
 use super::words::{ALGORITHMS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, ZONELIST_ORDER};
 use super::{Distributed, Kernels, KnobSpec, Leaves, Limited};
@@ -436,41 +438,34 @@ knobs! {
         stands_for: Sysctl("/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps"),
         needs: &[Hints, SeveralNodes, BALANCES_BY_HEAT, SlowNode],
     }
-    BalancingScanDelay: MAINLINE {
+    BalancingScanDelay: BALANCING {
         name: "numa_balancing.scan_delay_ms",
         searched: Some((10, 10_000)),
         max: 600_000, default: 1000, unit: "ms",
         meaning: "From the birth of an address space to NUMA balancing's first window, and to kmmscand's first scan",
-        kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms"),
         needs: &[Hints, SeveralNodes],
     }
-    BalancingPeriodMin: MAINLINE {
+    BalancingPeriodMin: BALANCING {
         name: "numa_balancing.scan_period_min_ms",
         searched: Some((100, 10_000)),
         min: 10, max: 600_000, default: 1000, unit: "ms",
         meaning: "From one window of an address space to the next, at least",
-        kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"),
-        needs: &[Hints, SeveralNodes, BALANCES],
     }
-    BalancingPeriodMax: MAINLINE {
+    BalancingPeriodMax: BALANCING {
         name: "numa_balancing.scan_period_max_ms",
         searched: Some((1000, 60_000)),
         min: 10, max: 600_000, default: 60_000, unit: "ms",
         meaning: "The same, at most; how often the threshold of hot pages is looked at",
-        kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"),
-        needs: &[Hints, SeveralNodes, BALANCES],
     }
-    BalancingScanSize: MAINLINE {
+    BalancingScanSize: BALANCING {
         name: "numa_balancing.scan_size_mb",
         searched: Some((16, 1024)),
         min: 1, max: 1_048_576, default: 256, unit: "MiB",
         meaning: "Memory that a window makes fault",
-        kernels: Some(Kernels::since(3, 8)),
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"),
-        needs: &[Hints, SeveralNodes, BALANCES],
     }
     BalancingHotThreshold: MAINLINE {
         name: "numa_balancing.hot_threshold_ms",
@@ -481,51 +476,39 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/debug/sched/numa_balancing/hot_threshold_ms"),
         needs: &[Hints, SeveralNodes, BALANCES_BY_HEAT, SlowNode],
     }
-    PromoteScanShare: PATCHED {
+    PromoteScanShare: PROMOTING {
         name: "freehold.promote_scan_permille",
         min: 1, max: 1000, default: 100, unit: "1/1000",
         meaning: "What looking for pages to promote may take of one CPU's time (+promote)",
         stands_for: Nothing("kmmscand was to bound it by scan_size and the scan period"),
-        needs: &[REGIONS, Programs],
         compares: Compares::Time("a round of looking"),
-        tried_under: "linux-6.18+promote",
     }
-    PromotePeriod: PATCHED {
+    PromotePeriod: PROMOTING {
         name: "freehold.promote_period_ms",
         searched: Some((10, 1000)),
         min: 10, max: 60_000, default: 50, unit: "ms",
         meaning: "From one round of looking for pages to promote to the next (+promote)",
         stands_for: Nothing("kmmscand's scan_period_ms was to be one"),
-        needs: &[REGIONS, Programs],
         compares: Compares::Time("the first pause"),
-        tried_under: "linux-6.18+promote",
     }
-    KmmscandPeriodMin: PATCHED {
+    KmmscandPeriodMin: SCANNING {
         name: "kmmscand.scan_period_min_ms",
         searched: Some((0, 60_000)),
         max: 600_000, unit: "ms",
         meaning: "From one scan of an address space to the next, at least (kmmscand-vN; 0: as the revision has it)",
-        stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
-        needs: &[KMMSCAND, Programs],
-        tried_under: "kmmscand-v0",
     }
-    KmmscandPeriodMax: PATCHED {
+    KmmscandPeriodMax: SCANNING {
         name: "kmmscand.scan_period_max_ms",
         searched: Some((0, 600_000)),
         max: 600_000, unit: "ms",
         meaning: "The same, at most",
-        stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
-        needs: &[KMMSCAND, Programs],
-        tried_under: "kmmscand-v0",
     }
-    KmmscandSizeMax: PATCHED {
+    KmmscandSizeMax: SCANNING {
         name: "kmmscand.scan_size_max_mb",
         searched: Some((0, 65_536)),
         max: 16_777_216, unit: "MiB",
         meaning: "Addresses of a scan, at most, where the revision bounds them (0: as the revision has it)",
-        stands_for: Nothing("the kmmscand series, which was not merged, has a constant"),
         needs: &[KMMSCAND_BOUNDED, Programs],
-        tried_under: "kmmscand-v0",
     }
     MemoryMax: CGROUP {
         name: "memory.max",
@@ -561,15 +544,12 @@ knobs! {
         needs: &[Spaces, Swap(SWAPS)],
         leaves: Leaves::Swapped,
     }
-    ZramDisksize: MAINLINE {
+    ZramDisksize: SWAP_SIZE {
         name: "zram.disksize",
-        searched: Some((16 << 20, 64 << 30)), max: 1 << 44, unit: "bytes",
         meaning: "Swap on compressed memory, of so much before compression; 0: none",
         // In staging before 3.14; from memory.
         kernels: Some(Kernels::since(3, 14)),
         stands_for: Sysfs("/sys/block/zram0/disksize"),
-        needs: &[Spaces],
-        leaves: Leaves::Swapped,
     }
     ZramAlgorithm: MAINLINE {
         name: "zram.comp_algorithm",
@@ -589,12 +569,32 @@ knobs! {
         stands_for: Nothing("it follows from what programs write"),
         needs: &[Spaces, Swap(&[Knob::ZramDisksize])],
     }
-    SwapDisk: MAINLINE {
+    SwapDisk: SWAP_SIZE {
         name: "swap.disk",
-        searched: Some((16 << 20, 64 << 30)), max: 1 << 44, unit: "bytes",
         meaning: "Swap on the machine's disk, of so much; 0: none",
         stands_for: Tools("mkswap and swapon of a partition or file of that size"),
-        needs: &[Spaces],
-        leaves: Leaves::Swapped,
+    }
+    SwapRotational: MAINLINE {
+        name: "swap.rotational",
+        max: 1,
+        meaning: "1: the disk of swap.disk turns, or says so, as virtio's do: with a page the slots around are read, not the pages",
+        stands_for: Tools("/sys/block/DISK/queue/rotational, before swapon"),
+        needs: &[Spaces, Swap(&[Knob::SwapDisk])],
+    }
+    PageCluster: MAINLINE {
+        name: "vm.page-cluster",
+        max: 10, default: 3,
+        meaning: "2^this pages at most are read from swap with one that is wanted; 0: none; zram has none but of shared memory",
+        stands_for: Sysctl("/proc/sys/vm/page-cluster"),
+        needs: &[Spaces, Swap(SWAPS)],
+    }
+    VmaRaEnabled: MAINLINE {
+        name: "swap.vma_ra_enabled",
+        max: 1, default: 1,
+        meaning: "With a page of a disk that does not turn, the pages around it are read; false: the slots around it",
+        kernels: Some(Kernels::since(4, 14)), // From memory.
+        stands_for: Sysfs("/sys/kernel/mm/swap/vma_ra_enabled"),
+        words: TRUTH,
+        needs: &[Spaces, Swap(&[Knob::SwapDisk])],
     }
 }

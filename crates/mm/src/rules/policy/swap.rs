@@ -41,7 +41,7 @@ const LARGE: &[Since<SwapLargeRule>] = &[
 pub enum SharedSwapInRule {
     /// The slots around, more of them the more of what was read so was wanted.
     Cluster,
-    /// Nothing, where swap needs no queue. (Elsewhere they still are, which is not here.)
+    /// The same on a disk; nothing where swap needs no queue.
     Alone,
 }
 
@@ -51,6 +51,21 @@ const SHARED_IN: &[Since<SharedSwapInRule>] = &[
     Since(v(6, 14), SharedSwapInRule::Alone, "1dd44c0af4fa"),
 ];
 
+/// What is read with a page of private memory that comes from swap on a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrivateSwapInRule {
+    /// The slots around, as with shared memory.
+    Cluster,
+    /// The pages around it in its region that are in swap, unless the disk turns.
+    Region,
+}
+
+/// Read in the facts; version and commit from memory.
+const PRIVATE_IN: &[Since<PrivateSwapInRule>] = &[
+    Since(v(2, 6), PrivateSwapInRule::Cluster, ""),
+    Since(v(4, 14), PrivateSwapInRule::Region, "ec560175c0b6"),
+];
+
 /// The rules of swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -58,16 +73,22 @@ pub struct SwapRules {
     pub zero: SwapZeroRule,
     pub large: SwapLargeRule,
     pub shared_in: SharedSwapInRule,
+    pub private_in: PrivateSwapInRule,
 }
 
 impl SwapRules {
     /// The rules of mainline Linux `version`.
     pub(super) fn linux(version: Version) -> Self {
-        Self { zero: at(ZERO, version), large: at(LARGE, version), shared_in: at(SHARED_IN, version) }
+        Self {
+            zero: at(ZERO, version),
+            large: at(LARGE, version),
+            shared_in: at(SHARED_IN, version),
+            private_in: at(PRIVATE_IN, version),
+        }
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { zero, large, shared_in } = self;
+        let Self { zero, large, shared_in, private_in } = self;
         let zeros = Of("swap-zero", &[Reclaim, Generations], "whether pages of zeros are written to swap");
         to.add(zeros, ZERO, zero, other.zero);
         let whole = Of("swap-large", &[HugePages], "whether large pages go to swap in one piece");
@@ -78,5 +99,11 @@ impl SwapRules {
             "what is read with a page of shared memory in swap",
         );
         to.add(shared, SHARED_IN, shared_in, other.shared_in);
+        let private = Of(
+            "swap-private-in",
+            &[Reclaim, Generations],
+            "what is read with a page of private memory in swap on a disk",
+        );
+        to.add(private, PRIVATE_IN, private_in, other.private_in);
     }
 }

@@ -1,0 +1,257 @@
+//! Private memory that is read from swap with what is wanted (`swapin_readahead`). Where swap is a disk, one fault reads what the next
+//! ones are likely to want: the pages around it in its region, or the slots around, as the disk is.
+//!
+//! ```text
+//!   fault ─▶ slot: is it in memory? ──yes──────────▶ claim: mapped, the slot one reference fewer
+//!                     │ no                             ▲
+//!                     └─▶ window ─▶ read, each beside its slot ─▶ on reclaim's lists ─▶ reclaim: gone again, nothing is written
+//! ```
+//!
+//! What is beside its slot is charged to the slot's group and belongs to it ([`Mapping::Slot`]) until somebody comes to it. Here the first
+//! who does has the page for himself, and others who have the slot, after a fork, read it again. (In the kernel they find it in the swap
+//! cache.)
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::fault::{Attempt, Contents, FaultKind, Site, done};
+use super::swap::{OnDevice, SlotRead, Swapped};
+use super::{AddressSpace, AheadDoor, Entry, FaultDoor, SpacesGround, Touch, Vpn, bit};
+use crate::cache::{Asker, SlotOf};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::ground::machine::{Machine, SwapIo};
+use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::{By, Came};
+use crate::memcg::GroupId;
+use crate::pages::request::{AllocError, Request};
+use crate::rules::knobs::Knob;
+use crate::rules::policy::{AnonRule, PrivateSwapInRule, WorkingsetRule};
+
+/// For whom a slot is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum For {
+    /// Somebody waits for it.
+    Wanted,
+    /// Nobody does yet.
+    Next,
+}
+
+/// How what is read comes to memory: a frame for it, and who brings it.
+pub(super) struct Bringer<F> {
+    alloc: F,
+    by: By,
+}
+
+impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
+    /// `entry` of `site` is of `slot`, which is in memory too, or is to be read with others.
+    pub(super) fn swap_in_ahead(
+        self,
+        site: &Site<'_, M>,
+        entry: Entry,
+        (slot, read): (u32, SlotRead),
+    ) -> Attempt {
+        let (kind, wanted) = match read {
+            SlotRead::Beside => (FaultKind::Minor, None),
+            SlotRead::Alone | SlotRead::WithOthers => (FaultKind::Swapped, self.read_around(site, slot)?),
+        };
+        let claimed = self.claim(site, entry, (slot, kind));
+        if let Some(pfn) = wanted {
+            self.lru().put_page(pfn);
+        }
+        claimed
+    }
+
+    /// Reads `slot` and what is to be read with it; gives the page of `slot` with a reference, so that it stays until it is claimed. `None`:
+    /// somebody else has read it.
+    fn read_around(self, site: &Site<'_, M>, slot: u32) -> Result<Option<Pfn>, AllocError> {
+        let bringer = Bringer { alloc: || self.alloc_page(site, Contents::Swapped), by: site.by() };
+        let slots = if self.swap_ahead().goes_by_region() {
+            self.region_slots(site).into_iter().map(|slot| (slot, None)).collect()
+        } else {
+            self.swap().slots_around(slot)
+        };
+        self.swap_ahead().read_all(slot, &slots, (&bringer, site.asker()))
+    }
+
+    /// The slots of the pages that are read with the one that `site` is about, and its own, in their order: of its region and its table.
+    fn region_slots(self, site: &Site<'_, M>) -> Vec<u32> {
+        let reads = site.region.reads;
+        let pages = self
+            .knobs()
+            .decide(self.machine(), Knob::PageCluster, |order| reads.pages_of_region(site.vpn.0, order));
+        let window = site.space.swap_window(self.machine(), site.vpn, pages);
+        let table = site.vpn.table_start();
+        let first = window.start.max(site.region.start.0).max(table.0);
+        let end = window.end.min(site.region.end.0).min(table.add(PAGEBLOCK_PAGES).0);
+        let held = site.table.lock(self.machine());
+        (first..end).filter_map(|vpn| held.entry(Vpn(vpn)).slot()).collect()
+    }
+
+    /// The page beside `slot` is mapped by `site`, whose own it is from now on.
+    fn claim(self, site: &Site<'_, M>, entry: Entry, (slot, kind): (u32, FaultKind)) -> Attempt {
+        let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
+        let index = site.region.anon_index(site.vpn);
+        let Some(pfn) = self.swap().claim_beside(slot, (Mapping::Anon(site.space.family), index)) else {
+            return Ok(None);
+        };
+        let page = self.lru().page(pfn);
+        page.note_placement(site.region.placement);
+        page.add_mapped();
+        let write = if site.region.protection.allows(Touch::Write) { bit::WRITE } else { 0 };
+        let keeps = site.touch == Touch::Read && !site.region.locked && self.swap().keep(slot, pfn);
+        let differs = if keeps { 0 } else { bit::DIRTY };
+        held.set(site.vpn, Entry::of(pfn, write | bit::ACCESSED | differs | bit::EXCLUSIVE));
+        self.count_installed(site, entry, pfn);
+        if site.region.locked {
+            page.set(PageFlag::Mlocked);
+        }
+        // It may still be on its way to the disk.
+        page.clear(PageFlag::Writeback);
+        page.clear(PageFlag::Reclaim);
+        let was_ahead = page.clear(PageFlag::ReadAhead);
+        if self.rules().reclaim.anon == AnonRule::Active {
+            self.lru().activate(pfn);
+        }
+        drop(held);
+        site.space.stat.count_swapped(-1);
+        if kind == FaultKind::Minor {
+            self.note_found(site, was_ahead);
+        }
+        self.swap().swap_free(slot);
+        done(pfn, kind)
+    }
+
+    /// What `site` wanted was in memory.
+    fn note_found(self, site: &Site<'_, M>, was_ahead: bool) {
+        let by_region = self.swap_ahead().goes_by_region();
+        if by_region {
+            site.space.note_swap_found(self.machine(), site.vpn, was_ahead);
+        }
+        match was_ahead {
+            true if by_region => self.swap().count_hit(),
+            true => self.swap().note_hit(),
+            false => {}
+        }
+    }
+}
+
+impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
+    /// Whether what is read with a page is around it in its region (`swap_use_vma_readahead`): on disks that do not turn.
+    fn goes_by_region(self) -> bool {
+        let has_rule = self.rules().reclaim.swap.private_in == PrivateSwapInRule::Region;
+        let turns = self.knobs().get(Knob::SwapRotational) == 1;
+        let is_on = self.knobs().get(Knob::VmaRaEnabled) == 1;
+        self.knobs().decide(self.machine(), Knob::SwapRotational, |turns| has_rule && is_on && turns == 0);
+        self.knobs().decide(self.machine(), Knob::VmaRaEnabled, |is_on| has_rule && is_on == 1 && !turns)
+    }
+
+    /// Reads `slots`, which are in the order in which they are read, `wanted` among them, with what of which file they hold; gives its page with
+    /// a reference.
+    fn read_all<F: Fn() -> Result<Pfn, AllocError>>(
+        self,
+        wanted: u32,
+        slots: &[(u32, Option<SlotOf>)],
+        (bringer, from): (&Bringer<F>, Asker),
+    ) -> Result<Option<Pfn>, AllocError> {
+        let mut found = None;
+        for &(slot, place) in slots {
+            match place {
+                None if slot == wanted => found = self.read(slot, For::Wanted, bringer)?,
+                None => self.read_next(slot, bringer),
+                Some(place) => self.swapped().read_ahead(place, from),
+            }
+        }
+        if slots.len() > 1 {
+            self.lru().lru_drain_cpu(self.machine().cpu());
+        }
+        // All of them are on their way before anybody waits.
+        let is_on_disk = |slot: Swapped| slot.device == OnDevice::Written;
+        if found.is_some() && self.swap().swapped(wanted).is_some_and(is_on_disk) {
+            self.machine().swap_io(SwapIo::Read);
+        }
+        Ok(found)
+    }
+
+    /// Reads `slot` for whoever comes to it; where there is no memory for it, not.
+    fn read_next<F: Fn() -> Result<Pfn, AllocError>>(self, slot: u32, bringer: &Bringer<F>) {
+        if let Ok(Some(pfn)) = self.read(slot, For::Next, bringer) {
+            self.lru().put_page(pfn);
+        }
+    }
+
+    /// Reads private memory in `slot`, which is near one that a page of a file is in.
+    pub(crate) fn read_private(self, slot: u32, from: Asker) {
+        let request = Request { node: from.placement.node, allowed: from.placement.allowed, ..Request::USER };
+        let bringer = Bringer { alloc: || self.alloc(request), by: from.by };
+        self.read_next(slot, &bringer);
+    }
+
+    /// Reads what is in `slot` to memory beside it; gives the page with a reference. `None`: there is nothing, or somebody has.
+    fn read<F: Fn() -> Result<Pfn, AllocError>>(
+        self,
+        slot: u32,
+        whom: For,
+        bringer: &Bringer<F>,
+    ) -> Result<Option<Pfn>, AllocError> {
+        let unread = self.swap().swapped(slot).filter(|slot| slot.read != SlotRead::Beside);
+        let Some(Swapped { group, came, device, .. }) = unread else { return Ok(None) };
+        let pfn = (bringer.alloc)()?;
+        if group != GroupId::ROOT {
+            self.lru().charge_to(pfn, group)?;
+        }
+        match (device, whom) {
+            // It is waited for when the others are on their way.
+            (OnDevice::Written, For::Wanted) => {}
+            (OnDevice::Written, For::Next) => {
+                self.machine().swap_io(SwapIo::ReadAhead);
+            }
+            (OnDevice::Zeros, _) => self.machine().clear(pfn, Order::ZERO),
+        }
+        let page = self.lru().page(pfn);
+        page.init(Mapping::Slot, slot, &[PageFlag::SwapBacked]);
+        if whom == For::Next {
+            page.set(PageFlag::ReadAhead);
+        }
+        page.get();
+        if !self.swap().put_beside(slot, pfn) {
+            page.put();
+            self.lru().put_page(pfn);
+            return Ok(None);
+        }
+        if let Came::Back(shadow) = came {
+            self.lru().refault(pfn, shadow, bringer.by, |group| self.swap().has_swap(group));
+        }
+        self.swap().count_read(slot, pfn);
+        self.lru().lru_add_by(pfn, bringer.by);
+        Ok(Some(pfn))
+    }
+
+    /// The page at `pfn`, which is beside its slot, is to go; reclaim in `target` wants that. Says whether it is the caller's alone now.
+    pub(crate) fn forget(self, pfn: Pfn, target: GroupId) -> bool {
+        let Some(slot) = self.swap().change_beside(pfn, None) else { return false };
+        if self.rules().reclaim.workingset == WorkingsetRule::All {
+            self.swap().leave_shadow(slot, Order::ZERO, self.lru().evict(pfn, target));
+        }
+        true
+    }
+
+    /// Puts `to` in the place of the page at `from`, which is beside its slot, unless somebody refers to that.
+    pub(super) fn replace(self, from: Pfn, to: Pfn) -> bool {
+        self.swap().change_beside(from, Some(to)).is_some()
+    }
+}
+
+impl<M: Machine> AddressSpace<M> {
+    /// The pages to read with the one at `vpn`, `pages` of them.
+    fn swap_window(&self, machine: &M, vpn: Vpn, pages: u32) -> Range<u32> {
+        let mut regions = self.regions.lock_local(machine);
+        regions.find_mut(vpn).map_or(vpn.0..vpn.0 + 1, |region| region.reads.window(vpn.0, pages))
+    }
+
+    /// What was in swap and is wanted at `vpn` was in memory already.
+    fn note_swap_found(&self, machine: &M, vpn: Vpn, was_ahead: bool) {
+        if let Some(region) = self.regions.lock_local(machine).find_mut(vpn) {
+            region.reads.note_found(vpn.0, was_ahead);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Private memory on its way to a disk (pages of the swap cache under writeback): it stays in memory beside its slot until the disk has
+//! it, and whoever wants it meanwhile finds it there. Reclaim, which sent it, comes to it a second time.
+//!
+//! ```text
+//!   reclaim: unmapped ─▶ stay_behind ─▶ beside its slot, PG_writeback, PG_reclaim ─▶ written: to the list's end ─▶ reclaim: free
+//!                                          │
+//!                                          └─▶ fault: claimed, as if it had been read ahead
+//! ```
+
+use super::{AheadDoor, SpacesGround, SwapDoor};
+use crate::ground::ids::{Nanos, Pfn};
+use crate::ground::machine::Machine;
+use crate::ground::sync::Relaxed;
+use crate::lru::page::{Mapping, PageFlag};
+
+/// A page that a disk is to have at some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnItsWay {
+    pub(super) done: Nanos,
+    slot: u32,
+    pfn: Pfn,
+}
+
+impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
+    /// The page at `pfn`, which nothing maps any more, is to be written to `slot`, and stays beside it. The caller has references to both. Says
+    /// whether that is so: a disk is not waited for where there is none.
+    pub(crate) fn begin_writing(self, pfn: Pfn, slot: u32) -> bool {
+        if !self.swap().is_on_disk() {
+            return false;
+        }
+        let page = self.lru().page(pfn);
+        page.clear(PageFlag::Dirty);
+        page.set(PageFlag::Writeback);
+        page.set(PageFlag::Reclaim);
+        page.get();
+        page.give_to(Mapping::Slot, slot);
+        let stays = self.swap().put_beside(slot, pfn);
+        debug_assert!(stays, "the slot is the caller's, who had the page for himself");
+        stays
+    }
+
+    /// The disk has the page at `pfn` in `slot` at `done`.
+    pub(crate) fn will_be_written(self, pfn: Pfn, slot: u32, done: Nanos) {
+        self.swap().slots().on_its_way.push_back(OnItsWay { done, slot, pfn });
+        self.own().swap.waiting.store(1, Relaxed);
+    }
+
+    /// Pages that the disk has by now are to go next (`folio_rotate_reclaimable`).
+    pub(crate) fn note_written(self) {
+        if self.own().swap.waiting.load(Relaxed) == 0 {
+            return;
+        }
+        while let Some(OnItsWay { slot, pfn, .. }) = self.swap().next_written() {
+            let page = self.lru().page(pfn);
+            // It may have been claimed, and even be another's by now.
+            let Some(pfn) = self.swap().get_beside(slot, pfn) else { continue };
+            if page.clear(PageFlag::Writeback) && page.clear(PageFlag::Reclaim) {
+                self.lru().lru_rotate(pfn);
+            }
+            self.lru().put_page(pfn);
+        }
+    }
+}
+
+impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
+    /// The first page that is on its way, if the disk has it by now.
+    fn next_written(self) -> Option<OnItsWay> {
+        let mut used = self.slots();
+        let Some(first) = used.on_its_way.front() else {
+            self.own().swap.waiting.store(0, Relaxed);
+            return None;
+        };
+        if first.done > self.machine().now() {
+            return None;
+        }
+        used.on_its_way.pop_front()
+    }
+
+    /// The page at `pfn` with a reference, if it is what is beside `slot`.
+    fn get_beside(self, slot: u32, pfn: Pfn) -> Option<Pfn> {
+        let used = self.slots();
+        let beside = used.taken.get(&slot)?.beside.filter(|&beside| beside == pfn)?;
+        self.lru().page(beside).try_get().then_some(beside)
+    }
+}
