@@ -329,7 +329,7 @@ impl Program {
     pub fn brings(&self) -> Brings {
         let writes = self.calls.iter().any(|call| matches!(call, Call::Write(_)));
         let forks = self.tasks.iter().any(|task| task.begins == Begins::AsFork);
-        let swap = self.surroundings.swap.swaps.lines().count() > 1;
+        let swap = self.surroundings.swap.size();
         Brings { files: writes, forks, hints: true, swap, ..Brings::SPACES }
     }
 

@@ -13,6 +13,13 @@ pub struct SwapFiles {
     pub turns: bool,
 }
 
+impl SwapFiles {
+    /// The knob that says how much there is; `None`: nothing.
+    pub(super) fn size(&self) -> Option<Knob> {
+        as_recorded(&[], self).into_iter().map(|(knob, _)| knob).find(|&knob| is_size(knob))
+    }
+}
+
 /// Whether `knob` says that there is swap.
 fn is_size(knob: Knob) -> bool {
     matches!(knob, Knob::ZramDisksize | Knob::SwapDisk)
@@ -69,6 +76,7 @@ mod tests {
         };
         let lz4 = files(&zram, "lzo-rle lzo [lz4]");
         assert_eq!(as_recorded(&[], &lz4), [size, (Knob::ZramAlgorithm, 1)]);
+        assert_eq!((lz4.size(), files(HEADER, "").size()), (Some(Knob::ZramDisksize), None));
         assert_eq!(as_recorded(&[], &files(&zram, "[842] lz4")), [size], "one that we do not know");
         let disk = format!("{HEADER}/dev/vda2 partition 4096 0 -2\n/swapfile file 4096 0 -3\n");
         let disk = files(&disk, "");

@@ -1,5 +1,7 @@
 //! What a workload brings with it for knobs to act on.
 
+use mm::Knob;
+
 /// What a workload asks of memory management, beside single pages.
 #[expect(clippy::struct_excessive_bools, reason = "each is there or not, whatever the others are")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,8 +18,8 @@ pub struct Brings {
     pub programs: bool,
     /// Tasks whose pages NUMA balancing can make fault.
     pub hints: bool,
-    /// Swap, as on the machine that was recorded.
-    pub swap: bool,
+    /// Swap, as on the machine that was recorded: the knob of its size.
+    pub swap: Option<Knob>,
     /// The vmstat tick and the other daemons. Threads on real cores have none (`bench contention`).
     pub daemons: bool,
     /// Whether it is a recording, in which there is nothing but what was asked of the allocators.
@@ -33,7 +35,7 @@ impl Brings {
         files: false,
         programs: false,
         hints: false,
-        swap: false,
+        swap: None,
         daemons: true,
         is_recording: false,
     };
@@ -56,7 +58,7 @@ impl Brings {
             files: self.files || other.files,
             programs: self.programs || other.programs,
             hints: self.hints || other.hints,
-            swap: self.swap || other.swap,
+            swap: self.swap.or(other.swap),
             daemons: self.daemons || other.daemons,
             is_recording: self.is_recording && other.is_recording,
         }

@@ -1,6 +1,7 @@
 //! What must be there for a knob to act, and what is missing.
 
 use mm::knobs::Need;
+use mm::policy::SharedSwapInRule;
 use mm::{Knob, Node, Policy, Topology, ZoneKind};
 
 use super::Brings;
@@ -53,12 +54,7 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
         Need::OrderOfZones => {
             (has_order(topology), "on the machine both orders ask the same zones in the same order")
         }
-        Need::RoomForAnon(demotes, swaps) => {
-            let demotes = place.has(demotes, |value| value == 1) && has_slow_node(topology);
-            let text = "nothing takes anonymous pages in: there is no swap (zram.disksize), and no pages are demoted";
-            (demotes || place.has_any(swaps) || brings.swap, text)
-        }
-        Need::Swap(swaps) => (place.has_any(swaps) || brings.swap, "there is no swap (zram.disksize)"),
+        Need::RoomForAnon(..) | Need::Swap(_) | Need::ReadsAhead(_) => place.has_somewhere(need),
         Need::Rule(has, text) => (has(policy.rules()), text),
         Need::HugePages if place.has(Knob::Hugepages2048kB, |value| value == INHERIT) => {
             let text = "transparent_hugepage.enabled is 0, and huge pages are nobody's";
@@ -88,9 +84,33 @@ impl Where<'_> {
                 && self.has(Knob::TransparentHugepage, |value| value != 0)
     }
 
-    /// Whether any of `knobs` has, at any time, another value than 0.
-    fn has_any(&self, knobs: &[Knob]) -> bool {
-        knobs.iter().any(|&knob| self.has(knob, |value| value > 0))
+    /// Whether there is somewhere for pages to go as `need` says, and what to say where there is not.
+    fn has_somewhere(&self, need: &Need) -> (bool, &'static str) {
+        match *need {
+            Need::RoomForAnon(demotes, swaps) => {
+                let demotes = self.has(demotes, |value| value == 1) && has_slow_node(self.topology);
+                let text = "nothing takes anonymous pages in: there is no swap (zram.disksize), and no pages are demoted";
+                (demotes || self.has_swap(swaps), text)
+            }
+            Need::Swap(swaps @ &[Knob::SwapDisk]) => {
+                (self.has_swap(swaps), "there is no swap on a disk (swap.disk)")
+            }
+            Need::Swap(swaps) => (self.has_swap(swaps), "there is no swap (zram.disksize)"),
+            Need::ReadsAhead(disk) => {
+                let from_zram = self.policy.rules().reclaim.swap.shared_in == SharedSwapInRule::Cluster;
+                let text = "from zram each page is read alone (swap.disk has others; Linux does it on zram after a fork, and that is not here)";
+                (from_zram || self.has_swap(&[disk]), text)
+            }
+            _ => (true, ""),
+        }
+    }
+
+    /// Whether there is swap at any time whose size is one of `sizes`: as is set, or where nothing of it is, as was recorded.
+    fn has_swap(&self, sizes: &[Knob]) -> bool {
+        if self.set.iter().any(|(knob, _)| matches!(knob, Knob::ZramDisksize | Knob::SwapDisk)) {
+            return sizes.iter().any(|&size| self.has(size, |value| value > 0));
+        }
+        self.brings.swap.is_some_and(|size| sizes.contains(&size))
     }
 
     /// Whether `knob` has, at any time, a value that `suits`.

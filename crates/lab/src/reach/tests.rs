@@ -72,6 +72,32 @@ fn the_reason_names_what_is_missing() {
     assert_eq!(said(&[(Knob::PcpBatchScaleMax, 0), (Knob::StatInterval, 3)]), "");
 }
 
+/// What is read ahead is so from disks, and from zram before 6.14; what swap there is is as set, or else as recorded.
+#[test]
+fn what_reads_ahead_needs_a_disk() {
+    let profile = Profile::load("epyc-7w83").unwrap();
+    let topology = profile.topology();
+    let refusal = |policy: &str, swap: Option<Knob>, set: &[(Knob, u64)]| {
+        let brings = Brings { swap, ..Brings::SPACES };
+        let policy = Policy::parse(policy).unwrap();
+        let place = Where { brings, topology: &topology, policy: &policy, set };
+        refusals(&place).first().map(ToString::to_string)
+    };
+    let (zram, disk) = (Some(Knob::ZramDisksize), Some(Knob::SwapDisk));
+    let cluster = (Knob::PageCluster, 0);
+    assert_eq!(refusal("linux-6.18", disk, &[cluster]), None);
+    assert_eq!(refusal("linux-6.18", zram, &[cluster, (Knob::SwapDisk, 1 << 30)]), None);
+    assert_eq!(refusal("linux-6.12", zram, &[cluster]), None);
+    let told = |refusal: Option<String>, what: &str| refusal.is_some_and(|text| text.contains(what));
+    assert!(told(refusal("linux-6.18", zram, &[cluster]), "from zram each page is read alone"));
+    assert!(told(refusal("linux-6.18", disk, &[cluster, (Knob::ZramDisksize, 1 << 30)]), "read alone"));
+    assert!(told(refusal("linux-6.18", None, &[cluster]), "there is no swap"));
+    for knob in [Knob::SwapRotational, Knob::VmaRaEnabled] {
+        assert!(told(refusal("linux-6.18", zram, &[(knob, 0)]), "no swap on a disk"));
+        assert_eq!(refusal("linux-6.18", disk, &[(knob, 0)]), None);
+    }
+}
+
 #[test]
 fn huge_pages_may_be_had_by_their_own_file() {
     let (profile, policy) = (Profile::load("epyc-7w83").unwrap(), Policy::parse("linux-6.18").unwrap());

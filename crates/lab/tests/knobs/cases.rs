@@ -172,7 +172,7 @@ pub(crate) fn groups() -> Vec<Case> {
         case(Knob::ZramRatio, 150, limited(), rests()),
         case_of_all_spaces(Knob::SwapDisk, 1 << 30, large_process().with(Knob::MemoryMax, 32 * MIB)),
         case(Knob::SwapRotational, 1, on_disk(), on_disk().with(Knob::VmaRaEnabled, 0)),
-        case(Knob::PageCluster, 0, on_disk(), zram(limited_process())),
+        case(Knob::PageCluster, 0, on_disk(), zram(limited_process()).under("linux-6.6")),
         case(Knob::VmaRaEnabled, 0, on_disk(), on_disk().with(Knob::SwapRotational, 1)),
     ]
 }

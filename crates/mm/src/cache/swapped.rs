@@ -8,8 +8,9 @@
 //!                                          └─▶ (truncation, end of the file) ─▶ free
 //! ```
 //!
-//! Kernels before 6.14, and later ones on disks, read the slots around too (`swap_cluster_readahead`). What nobody has wanted yet of that keeps its slot: it is on reclaim's
-//! lists and charged, as in the swap cache, and the file has it beside the slot. Slots of private memory around are read as well.
+//! Kernels before 6.14, and later ones on disks, read the slots around too (`swap_cluster_readahead`), those of private memory as well. What
+//! nobody has wanted yet of that keeps its slot: it is on reclaim's lists and charged, as in the swap cache, and the file has it beside the
+//! slot.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,8 +1,8 @@
 //! What reclaim and migration ask of address spaces: who touched a page, taking it out of all page tables, moving it.
 
 use super::{
-    AddressSpace, Advice, AdviceError, DirtyFolio, FaultKind, FileKind, MapSpec, MemoryLock, Placement,
-    SpaceCounters, Touch, Vpn, Walk, bit,
+    AddressSpace, Advice, AdviceError, AheadDoor, DirtyFolio, FaultKind, FileKind, MapSpec, MemoryLock,
+    Placement, SpaceCounters, SwapDevice, Touch, Vpn, Walk, bit,
 };
 use crate::MigrateError;
 use crate::ground::Nanos;
@@ -166,6 +166,45 @@ fn what_is_swapped_out_comes_back() {
     assert_eq!((space.swapped_pages(), child.swapped_pages(), mm.spaces().swap_pages().0), (1, 0, 1));
     mm.spaces().exit(&space);
     mm.spaces().exit(&child);
+    assert_eq!((held(&mm), mm.spaces().swap_pages().0), (0, 0));
+}
+
+/// What lies beside its slot moves like other pages, once the disk has it, and so does what keeps its slot.
+#[test]
+fn what_is_in_swap_and_in_memory_moves() {
+    let mm = machine(0);
+    mm.spaces().set_swap_on(SwapDevice::Disk, 100);
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(4)).unwrap();
+    mm.spaces().populate(&space, at, 4, Touch::Write).unwrap();
+    mm.lru().lru_drain_all();
+    mm.pages_out().page_out(&space, at, 4).unwrap();
+    mm.lru().lru_drain_all();
+    let (slot, from) = mm.swap().all_beside()[0];
+    let migrate = |from: Pfn| {
+        let alone = mm.lru().isolate_page(from).unwrap();
+        let moved = mm.rmap().migrate_to(from, Request::USER);
+        match moved {
+            Ok(()) => mm.lru().end_isolation_of(alone),
+            Err(_) => mm.lru().put_back_page(from, alone),
+        }
+        moved
+    };
+    assert_eq!(migrate(from), Err(MigrateError::Busy), "it is on its way to the disk");
+    AheadDoor::on(&mm).note_written();
+    mm.lru().lru_drain_all();
+    assert_eq!(migrate(from), Ok(()));
+    mm.spaces().check_vm().unwrap();
+    let (same, to) = mm.swap().all_beside()[0];
+    assert!(slot == same && to != from);
+    assert_eq!(read(&mm, &space, at), (to, Some(FaultKind::Minor)), "it is found where it is now");
+    assert!(mm.lru().page(to).has(PageFlag::SwapCache));
+    mm.lru().lru_drain_all();
+    assert_eq!(migrate(to), Ok(()));
+    let (last, _) = read(&mm, &space, at);
+    assert!(last != to && mm.lru().page(last).has(PageFlag::SwapCache), "it has kept its slot");
+    mm.spaces().check_vm().unwrap();
+    mm.spaces().exit(&space);
     assert_eq!((held(&mm), mm.spaces().swap_pages().0), (0, 0));
 }
 

@@ -6,8 +6,8 @@ use super::base::{
 };
 use super::declare::knobs;
 use super::need::Need::{
-    Daemons, Files, Forks, HighMem, Hints, HugePages, OrderOfZones, Programs, Reclaim, RoomForAnon,
-    SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
+    Daemons, Files, Forks, HighMem, Hints, HugePages, OrderOfZones, Programs, ReadsAhead, Reclaim,
+    RoomForAnon, SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
     ARENAS, AVOIDS_MIXING, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND_BOUNDED,
@@ -584,9 +584,9 @@ knobs! {
     PageCluster: MAINLINE {
         name: "vm.page-cluster",
         max: 10, default: 3,
-        meaning: "2^this pages at most are read from swap with one that is wanted; 0: none; zram has none but of shared memory",
+        meaning: "2^this pages at most are read from swap with one that is wanted; 0: none",
         stands_for: Sysctl("/proc/sys/vm/page-cluster"),
-        needs: &[Spaces, Swap(SWAPS)],
+        needs: &[Spaces, Swap(SWAPS), ReadsAhead(Knob::SwapDisk)],
     }
     VmaRaEnabled: MAINLINE {
         name: "swap.vma_ra_enabled",
