@@ -1,106 +1,11 @@
 //! Private memory that comes back from swap on a disk, through public doors: what is read with a page, what becomes of that, and that no page
 //! or slot is lost.
 
-use std::sync::Arc;
+mod swapped;
 
-use freehold_mm::vm::{AddressSpace, Advice, FaultKind, MapSpec, SwapDevice, Touch, Vpn};
-use freehold_mm::{Bare, GroupId, Knob, Knobs, Limit, Mm, NodeSize, Policy, TaskId, Topology};
-
-/// Knobs, with what they are set to.
-type Set = &'static [(Knob, u64)];
-
-const PAGES: u32 = 1024;
-const TASK: TaskId = TaskId(0);
-
-/// A machine with swap on `device`, and a space whose pages are all there.
-struct Swapped {
-    mm: Mm<Bare>,
-    space: Arc<AddressSpace<Bare>>,
-    at: Vpn,
-    pages: u32,
-    group: GroupId,
-}
-
-fn swapped(policy: &str, device: SwapDevice, set: &[(Knob, u64)]) -> Swapped {
-    swapped_pages(policy, (device, 4 * PAGES), set, PAGES)
-}
-
-fn swapped_pages(
-    policy: &str,
-    (device, slots): (SwapDevice, u32),
-    set: &[(Knob, u64)],
-    pages: u32,
-) -> Swapped {
-    let topology = Topology::x86(&[NodeSize { bytes: 64 << 20, cpus: 1 }], 1 << 20, vec![vec![10]]).unwrap();
-    let knobs = Knobs::default();
-    for &(knob, value) in set {
-        knobs.set(knob, value).unwrap();
-    }
-    let mm = Mm::new(Bare::default(), topology, Policy::parse(policy).unwrap(), knobs).unwrap();
-    mm.spaces().set_swap_on(device, slots);
-    let group = mm.memcg().group(GroupId::ROOT, "one").unwrap();
-    mm.memcg().join(TASK, group);
-    let space = mm.spaces().new_space();
-    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages).small()).unwrap();
-    mm.spaces().populate(&space, at, pages, Touch::Write).unwrap();
-    let swapped = Swapped { mm, space, at, pages, group };
-    swapped.send_out();
-    assert_eq!(swapped.space.swapped_pages(), u64::from(pages), "{policy}");
-    swapped
-}
-
-impl Swapped {
-    /// All pages go to swap, and out of memory.
-    fn send_out(&self) {
-        self.mm.lru().lru_drain_all();
-        self.mm.pages_out().page_out(&self.space, self.at, self.pages).unwrap();
-        self.empty();
-    }
-
-    /// What is still beside its slot goes.
-    fn empty(&self) {
-        let before = self.mm.memcg().limit(self.group, Limit::Max);
-        self.mm.memcg().set_limit(self.group, Limit::Max, u64::from(self.pages / 512 + 4));
-        self.mm.memcg().set_limit(self.group, Limit::Max, before);
-    }
-
-    fn read(&self, page: u32) -> Option<FaultKind> {
-        self.mm.spaces().touch_page(&self.space, self.at.add(page), Touch::Read).unwrap().1
-    }
-
-    fn write(&self, page: u32) {
-        self.mm.spaces().touch_page(&self.space, self.at.add(page), Touch::Write).unwrap();
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        self.mm.views().counters().get(name)
-    }
-
-    fn read_each(&self, pages: impl Iterator<Item = u32>) {
-        pages.for_each(|page| {
-            self.read(page);
-        });
-    }
-
-    /// Major faults, pages read, those of them that came with others, and those of these that were wanted.
-    fn counted(&self) -> [u64; 4] {
-        let counters = self.mm.views().counters();
-        ["pgmajfault", "pswpin", "swap_ra", "swap_ra_hit"].map(|name| counters.get(name))
-    }
-
-    fn check(&self) {
-        self.mm.views().check().unwrap();
-        self.mm.spaces().check_vm().unwrap();
-    }
-
-    /// The space ends, and nothing is left of it.
-    fn end(self) {
-        self.check();
-        self.mm.spaces().exit(&self.space);
-        self.mm.lru().lru_drain_all();
-        assert_eq!((self.mm.views().memory_use().held(), self.mm.spaces().swap_pages().0), (0, 0));
-    }
-}
+use freehold_mm::Knob;
+use freehold_mm::vm::{Advice, FaultKind, MapSpec, SwapDevice, Touch};
+use swapped::{PAGES, Set, swapped, swapped_pages};
 
 /// Where pages lie side by side both in their region and in slots, a disk is read in eights, and seven of eight faults wait for nothing.
 #[test]
@@ -224,22 +129,6 @@ fn slots_are_kept_while_there_are_enough() {
     assert_eq!(other.swapped_pages(), u64::from(PAGES), "those that were kept make room");
     machine.check();
     machine.mm.spaces().exit(&other);
-    machine.end();
-}
-
-/// After a fork both have the slots; each comes to its own page.
-#[test]
-fn a_fork_has_the_slots_too() {
-    let machine = swapped("linux-6.18", SwapDevice::Disk, &[]);
-    machine.read(100);
-    let child = machine.mm.spaces().fork(&machine.space).unwrap();
-    machine.read_each(0..PAGES);
-    machine.check();
-    for page in 0..PAGES {
-        machine.mm.spaces().touch_page(&child, machine.at.add(page), Touch::Write).unwrap();
-    }
-    machine.check();
-    machine.mm.spaces().exit(&child);
     machine.end();
 }
 

@@ -1,10 +1,14 @@
 //! What must be there for a knob to act, and what is missing.
 
 use mm::knobs::Need;
-use mm::policy::SharedSwapInRule;
+use mm::policy::{SharedSwapInRule, SynchronousSwapInRule};
 use mm::{Knob, Node, Policy, Topology, ZoneKind};
 
 use super::Brings;
+
+/// Why nothing is read ahead.
+const READS_ALONE: &str =
+    "from zram each page is read alone, but what was forked (until 7.0); swap.disk has another kind of swap";
 
 /// Where a knob is to act.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +58,9 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
         Need::OrderOfZones => {
             (has_order(topology), "on the machine both orders ask the same zones in the same order")
         }
-        Need::RoomForAnon(..) | Need::Swap(_) | Need::ReadsAhead(_) => place.has_somewhere(need),
+        Need::RoomForAnon(..) | Need::Swap(_) | Need::ReadsAhead(_) | Need::ReadsPrivateAhead(_) => {
+            place.has_somewhere(need)
+        }
         Need::Rule(has, text) => (has(policy.rules()), text),
         Need::HugePages if place.has(Knob::Hugepages2048kB, |value| value == INHERIT) => {
             let text = "transparent_hugepage.enabled is 0, and huge pages are nobody's";
@@ -98,10 +104,21 @@ impl Where<'_> {
             Need::Swap(swaps) => (self.has_swap(swaps), "there is no swap (zram.disksize)"),
             Need::ReadsAhead(disk) => {
                 let from_zram = self.policy.rules().reclaim.swap.shared_in == SharedSwapInRule::Cluster;
-                let text = "from zram each page is read alone (swap.disk has others; Linux does it on zram after a fork, and that is not here)";
-                (from_zram || self.has_swap(&[disk]), text)
+                (from_zram || self.reads_private_ahead() || self.has_swap(&[disk]), READS_ALONE)
+            }
+            Need::ReadsPrivateAhead(disk) => {
+                (self.reads_private_ahead() || self.has_swap(&[disk]), READS_ALONE)
             }
             _ => (true, ""),
+        }
+    }
+
+    /// Whether private memory is read from zram with other pages.
+    fn reads_private_ahead(&self) -> bool {
+        match self.policy.rules().reclaim.swap.synchronous_in {
+            SynchronousSwapInRule::AsFromDisk => true,
+            SynchronousSwapInRule::AloneForOne => self.brings.forks,
+            SynchronousSwapInRule::Alone => false,
         }
     }
 

@@ -72,7 +72,7 @@ fn the_reason_names_what_is_missing() {
     assert_eq!(said(&[(Knob::PcpBatchScaleMax, 0), (Knob::StatInterval, 3)]), "");
 }
 
-/// What is read ahead is so from disks, and from zram before 6.14; what swap there is is as set, or else as recorded.
+/// What is read ahead is so from disks, and from zram before 6.14 or after a fork before 7.0; what swap there is is as set, or else as recorded.
 #[test]
 fn what_reads_ahead_needs_a_disk() {
     let profile = Profile::load("epyc-7w83").unwrap();
@@ -92,10 +92,20 @@ fn what_reads_ahead_needs_a_disk() {
     assert!(told(refusal("linux-6.18", zram, &[cluster]), "from zram each page is read alone"));
     assert!(told(refusal("linux-6.18", disk, &[cluster, (Knob::ZramDisksize, 1 << 30)]), "read alone"));
     assert!(told(refusal("linux-6.18", None, &[cluster]), "there is no swap"));
+    let by_region = (Knob::VmaRaEnabled, 0);
+    assert!(told(refusal("linux-6.12", zram, &[by_region]), "read alone"));
+    assert!(told(refusal("linux-6.12", zram, &[(Knob::SwapRotational, 0)]), "no swap on a disk"));
     for knob in [Knob::SwapRotational, Knob::VmaRaEnabled] {
-        assert!(told(refusal("linux-6.18", zram, &[(knob, 0)]), "no swap on a disk"));
         assert_eq!(refusal("linux-6.18", disk, &[(knob, 0)]), None);
     }
+    let forked = |policy: &str, set: (Knob, u64)| {
+        let brings = Brings { swap: zram, forks: true, ..Brings::SPACES };
+        let policy = Policy::parse(policy).unwrap();
+        let place = Where { brings, topology: &topology, policy: &policy, set: &[set] };
+        refusals(&place).is_empty()
+    };
+    assert!(forked("linux-6.18", cluster) && forked("linux-6.18", by_region));
+    assert!(!forked("linux-7.0", cluster) && !forked("linux-7.0", by_region));
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         let slots = kept.or_else(|| self.slots_for(pfn, outcome));
         let order = self.pages().order_of(pfn);
         if self.lru().page(pfn).mapped() == 0 {
-            slots.inspect(|&first| self.swap().free_slots(first, order));
+            slots.inspect(|&first| self.swap().release_slots(first, order));
             return SwappedOut::NobodysPart;
         }
         let Some(first) = slots else { return SwappedOut::No };
@@ -73,7 +73,7 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
             SwappedOut::No
         };
         // The entries have references of their own.
-        self.swap().free_slots(first, order);
+        self.swap().release_slots(first, order);
         result
     }
 
@@ -101,12 +101,13 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         // The file's own: it may end meanwhile.
         self.swap().swap_get(slot);
         if !self.swapped().send_to_slot(&file, pfn, slot) {
-            (0..2).for_each(|_| self.swap().swap_free(slot));
+            self.swap().swap_free(slot);
+            self.swap().release_slots(slot, order);
             return LeftFile::InUse;
         }
         self.leave(pfn, (slot, order), scan);
         self.write(pfn, (slot, order), outcome);
-        self.swap().swap_free(slot);
+        self.swap().release_slots(slot, order);
         LeftFile::Yes
     }
 

@@ -362,7 +362,10 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     fn give_away(self, held: &mut Held<'_, M>, vpn: Vpn) {
         let head = held.entry(vpn).head();
         let page = self.lru().page(head);
-        if !matches!(page.mapping(), Mapping::Anon(_)) || !page.is_mapped_once() {
+        if !matches!(page.mapping(), Mapping::Anon(_))
+            || !page.is_mapped_once()
+            || self.swap().has_others(head)
+        {
             return;
         }
         page.clear(PageFlag::Dirty);

@@ -61,6 +61,12 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         for slot in self.files().slots_in_use() {
             *walk.slots.entry(slot).or_default() += 1;
         }
+        for (&slot, this) in &self.swap().slots().taken {
+            let seen = walk.slots.get(&slot).copied().unwrap_or_default();
+            if (this.refs, this.held) != (seen, 0) || this.beside.is_some() && this.kept.is_some() {
+                return Err(format!("slot {slot} is {this:?}, but {seen} refer to it"));
+            }
+        }
         let (used, _) = self.swap_pages();
         if walk.slots.len() != used as usize {
             return Err(format!(

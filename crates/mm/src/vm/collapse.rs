@@ -324,7 +324,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
             let page = self.lru().page(head);
             if page.sub_mapped() {
                 page.clear(PageFlag::Mlocked);
-                self.swap().let_go(head);
+                self.swap().unmapped(head);
             }
         }
         self.unlock(taken);

@@ -64,9 +64,15 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let page = self.lru().page(head);
         let shared_file = matches!(site.region.backing, Backing::Shared { .. });
         let is_part = entry.has(bit::PART) && self.rules().reclaim.part_reuse == PartReuseRule::Reuses;
-        let is_alone = || is_ours(page) || is_part && is_ours_in_parts(page, head, (site.vpn, &held));
+        let is_alone = || {
+            is_ours(page) && !self.swap().has_others(head)
+                || is_part && is_ours_in_parts(page, head, (site.vpn, &held))
+        };
         if shared_file || is_alone() {
             let own = if shared_file { 0 } else { bit::EXCLUSIVE };
+            if own != 0 && !entry.has(bit::EXCLUSIVE) {
+                self.swap().let_go(head);
+            }
             let now = held.entry(site.vpn).with(bit::WRITE | bit::DIRTY | bit::ACCESSED | own);
             if huge {
                 held.set_huge(now);
@@ -103,7 +109,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.machine().flush_tlb(site.space.id);
             let old = entry.head();
             if self.lru().page(old).sub_mapped() {
-                self.swap().let_go(old);
+                self.swap().unmapped(old);
             }
             if entry.has(bit::PART) {
                 self.deferred().part_gone(old, Some(entry.pfn()));

@@ -10,7 +10,9 @@
 //! `region` is the map of an address space, `table`, `upper` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
 //! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
 //! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
-//! `swap` the slots (`slots`, which are free, `swap_ahead` and `swap_cluster`, which are read together, `swap_behind`, which are written, `swap_kept`, which pages keep), `deferred` huge pages that are to be split, `counters` what is counted of an address space, `hint` makes pages fault for NUMA balancing.
+//! `swap` the slots (`slots`, which are free, `swap_ahead` and `swap_cluster`, which are read together, `swap_behind`, which are written,
+//! `swap_beside` and `swap_kept`, which are in memory too), `deferred` huge pages that are to be split, `counters` what is counted of an
+//! address space, `hint` makes pages fault for NUMA balancing.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
 //! regions are still those that it saw (`AddressSpace::generation`): who unmaps first takes the region out, then clears
@@ -45,6 +47,7 @@ mod space;
 mod swap;
 mod swap_ahead;
 mod swap_behind;
+mod swap_beside;
 mod swap_cluster;
 mod swap_kept;
 mod table;

@@ -16,13 +16,13 @@ use crate::cache::{InSlot, SlotOf};
 use crate::ground::ids::{Nanos, Order, Pfn};
 use crate::ground::machine::{LockClass, Machine, SwapIo};
 use crate::ground::sync::{AtomicU32, Guard, Locked, Relaxed};
-use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::page::PageFlag;
 use crate::lru::{Came, Shadow, VecEvent};
 use crate::memcg::{GroupEvent, GroupId};
 use crate::pages::request::{Request, Urgency};
 use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
-use crate::rules::policy::{SharedSwapInRule, SwapZeroRule};
+use crate::rules::policy::{SharedSwapInRule, SwapZeroRule, SynchronousSwapInRule};
 
 /// What swap is on, as far as memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -96,8 +96,10 @@ impl Used {
 /// A slot in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// Entries, and places in files, that refer to it, and whoever is about to make one.
+    /// Entries, and places in files, that refer to it.
     pub(super) refs: u32,
+    /// Those who work with it meanwhile, as reclaim that is about to make such entries.
+    pub(super) held: u32,
     /// The page that keeps it.
     pub(super) kept: Option<Pfn>,
     /// Whose it is: what its page was charged to.
@@ -105,8 +107,8 @@ pub(super) struct Slot {
     /// When its page was evicted.
     shadow: Option<Shadow>,
     /// Where in which file it belongs, if it is a file's.
-    place: Option<SlotOf>,
-    /// Where it is in memory too, if private memory of it was read and nobody has come to it yet.
+    pub(super) place: Option<SlotOf>,
+    /// Where it is in memory too, if private memory of it was read, or is wanted by others, and nobody maps that.
     pub(super) beside: Option<Pfn>,
     /// Whether its page is all zeros.
     zeros: bool,
@@ -144,12 +146,31 @@ pub(super) struct Swapped {
 /// How a fault gets at what is in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SlotRead {
-    /// It reads that alone.
+    /// It reads that alone, and has it for itself.
     Alone,
+    /// It reads that alone, and others who have the slot find it.
+    ForAll,
     /// It reads more with it.
     WithOthers,
-    /// It is in memory already.
+    /// It is in memory already, and nobody has come to it yet.
     Beside,
+    /// It is in memory already, and mapped by others.
+    Kept,
+}
+
+impl Slot {
+    /// How a fault gets at what is in it, on `device` (`do_swap_page`).
+    fn read(&self, device: SwapDevice, rule: SynchronousSwapInRule) -> SlotRead {
+        match rule {
+            _ if self.kept.is_some() => SlotRead::Kept,
+            _ if self.beside.is_some() => SlotRead::Beside,
+            _ if device == SwapDevice::Disk => SlotRead::WithOthers,
+            SynchronousSwapInRule::AsFromDisk => SlotRead::WithOthers,
+            _ if self.refs == 1 => SlotRead::Alone,
+            SynchronousSwapInRule::AloneForOne => SlotRead::WithOthers,
+            SynchronousSwapInRule::Alone => SlotRead::ForAll,
+        }
+    }
 }
 
 impl<M: Machine> Swap<M> {
@@ -201,7 +222,7 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
         self.own().swap.slots.lock_local(self.machine())
     }
 
-    /// Free slots in a row for a page of `order` and `group`, each with one reference, the caller's; gives the first. `None`: there are none,
+    /// Free slots in a row for a page of `order` and `group`, each held by the caller; gives the first. `None`: there are none,
     /// there is no memory to compress into, or `group` may have no more.
     pub(crate) fn swap_slots(self, group: GroupId, order: Order) -> Option<u32> {
         let (mut slots, pages) = (self.slots(), order.pages());
@@ -224,7 +245,8 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
             return None;
         }
         let slot = Slot {
-            refs: 1,
+            refs: 0,
+            held: 1,
             kept: None,
             group,
             shadow: None,
@@ -237,15 +259,15 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
         let missing = slots.missing();
         drop(slots);
         if (0..missing).any(|_| !self.grow_pool()) {
-            self.free_slots(first, order);
+            self.release_slots(first, order);
             return None;
         }
         Some(first)
     }
 
-    /// One reference fewer to each of the slots from `first` on that a page of `order` has.
-    pub(crate) fn free_slots(self, first: u32, order: Order) {
-        (first..first + order.pages()).for_each(|slot| self.swap_free(slot));
+    /// The caller holds the slots from `first` on, that a page of `order` has, no more.
+    pub(crate) fn release_slots(self, first: u32, order: Order) {
+        (first..first + order.pages()).for_each(|slot| self.drop_slot(slot, |this| this.held -= 1));
     }
 
     /// Takes a frame to compress into; says whether there was one. Who reclaims may use reserves (`PF_MEMALLOC`) and never waits.
@@ -316,13 +338,9 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
     /// What is known of `slot`.
     pub(super) fn swapped(self, slot: u32) -> Option<Swapped> {
         let slots = self.slots();
-        let Slot { group, shadow, unwritten, beside, .. } = *slots.taken.get(&slot)?;
+        let this @ Slot { group, shadow, unwritten, .. } = *slots.taken.get(&slot)?;
         let device = if unwritten { OnDevice::Zeros } else { OnDevice::Written };
-        let read = match (beside, slots.device) {
-            (Some(_), _) => SlotRead::Beside,
-            (None, SwapDevice::Disk) => SlotRead::WithOthers,
-            (None, SwapDevice::Synchronous | SwapDevice::Zram { .. }) => SlotRead::Alone,
-        };
+        let read = this.read(slots.device, self.rules().reclaim.swap.synchronous_in);
         Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device, read })
     }
 
@@ -352,45 +370,6 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
         // What keeps a slot is in memory.
         let away = used.taken.range(around).filter(|(_, this)| this.kept.is_none());
         away.map(|(&slot, this)| (slot, this.place)).collect()
-    }
-
-    /// What is in `slot`, private memory, is at `pfn` too from now on, with the reference that the caller has. Says whether that is so: not if it
-    /// is in memory already, or the slot is no such any more.
-    pub(super) fn put_beside(self, slot: u32, pfn: Pfn) -> bool {
-        let mut used = self.slots();
-        let is_free = |slot: &&mut Slot| slot.place.is_none() && slot.beside.is_none() && slot.kept.is_none();
-        let free = used.taken.get_mut(&slot).filter(is_free);
-        free.map(|slot| slot.beside = Some(pfn)).is_some()
-    }
-
-    /// The page beside `slot` belongs to `owner`, with that number there, from now on; the slot's reference is the caller's. `None`: there is
-    /// none.
-    pub(super) fn claim_beside(self, slot: u32, (owner, index): (Mapping, u32)) -> Option<Pfn> {
-        let mut used = self.slots();
-        let pfn = used.taken.get_mut(&slot)?.beside.take()?;
-        self.lru().page(pfn).give_to(owner, index);
-        Some(pfn)
-    }
-
-    /// Changes what is beside a slot, the page at `pfn`, to `to`, which becomes what that was, if nobody but the caller and the slot refers to it;
-    /// gives the slot.
-    pub(super) fn change_beside(self, pfn: Pfn, to: Option<Pfn>) -> Option<u32> {
-        let page = self.lru().page(pfn);
-        let mut used = self.slots();
-        let index = page.index();
-        let slot = used.taken.get_mut(&index).filter(|slot| slot.beside == Some(pfn) && page.freeze(2))?;
-        slot.beside = to;
-        if let Some(to) = to {
-            self.lru().carry_over(pfn, to);
-            self.lru().page(to).get();
-        }
-        Some(index)
-    }
-
-    /// What is beside slots.
-    pub(super) fn all_beside(self) -> Vec<(u32, Pfn)> {
-        let used = self.slots();
-        used.taken.iter().filter_map(|(&slot, this)| Some((slot, this.beside?))).collect()
     }
 
     /// The page that goes to the slot is a file's.
@@ -440,10 +419,15 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
 
     /// One reference to `slot` fewer; without any it is free.
     pub(crate) fn swap_free(self, slot: u32) {
+        self.drop_slot(slot, |this| this.refs -= 1);
+    }
+
+    /// `change` takes something from `slot`; without anything it is free.
+    fn drop_slot(self, slot: u32, change: impl Fn(&mut Slot)) {
         let mut slots = self.slots();
         let Some(this) = slots.taken.get_mut(&slot) else { return };
-        this.refs -= 1;
-        if this.refs > 0 || this.kept.is_some() {
+        change(this);
+        if this.refs > 0 || this.held > 0 || this.kept.is_some() {
             return;
         }
         let Slot { group, zeros, beside, .. } = *this;

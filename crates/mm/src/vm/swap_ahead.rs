@@ -1,21 +1,21 @@
-//! Private memory that is read from swap with what is wanted (`swapin_readahead`). Where swap is a disk, one fault reads what the next
-//! ones are likely to want: the pages around it in its region, or the slots around, as the disk is.
+//! Private memory that is read from swap with what is wanted (`swapin_readahead`). Where swap is a disk, or several have what is wanted,
+//! one fault reads what the next ones are likely to want: the pages around it in its region, or the slots around, as the disk is.
 //!
 //! ```text
-//!   fault ─▶ slot: is it in memory? ──yes──────────▶ claim: mapped, the slot one reference fewer
+//!   fault ─▶ slot: is it in memory? ──yes──────────▶ claim: mapped, the slot one reference fewer (or copied, to be written to)
 //!                     │ no                             ▲
 //!                     └─▶ window ─▶ read, each beside its slot ─▶ on reclaim's lists ─▶ reclaim: gone again, nothing is written
 //! ```
 //!
-//! What is beside its slot is charged to the slot's group and belongs to it ([`Mapping::Slot`]) until somebody comes to it. Here the first
-//! who does has the page for himself, and others who have the slot, after a fork, read it again. (In the kernel they find it in the swap
-//! cache.)
+//! What is beside its slot is charged to the slot's group and belongs to it ([`Mapping::Slot`]) until somebody comes to it. Others who have
+//! the slot, after a fork, find it there too.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::fault::{Attempt, Contents, FaultKind, Site, done};
+use super::fault::{Attempt, Contents, FaultKind, Faulted, Site, done};
 use super::swap::{OnDevice, SlotRead, Swapped};
+use super::swap_beside::{Claimed, Users};
 use super::{AddressSpace, AheadDoor, Entry, FaultDoor, SpacesGround, Touch, Vpn, bit};
 use crate::cache::{Asker, SlotOf};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
@@ -43,7 +43,7 @@ pub(super) struct Bringer<F> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
-    /// `entry` of `site` is of `slot`, which is in memory too, or is to be read with others.
+    /// `entry` of `site` is of `slot`, which is in memory too, or is to be read for others too, or with others.
     pub(super) fn swap_in_ahead(
         self,
         site: &Site<'_, M>,
@@ -51,24 +51,33 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         (slot, read): (u32, SlotRead),
     ) -> Attempt {
         let (kind, wanted) = match read {
-            SlotRead::Beside => (FaultKind::Minor, None),
-            SlotRead::Alone | SlotRead::WithOthers => (FaultKind::Swapped, self.read_around(site, slot)?),
+            SlotRead::Beside | SlotRead::Kept => (FaultKind::Minor, None),
+            SlotRead::Alone | SlotRead::ForAll | SlotRead::WithOthers => {
+                (FaultKind::Swapped, self.read_for(site, (slot, read))?)
+            }
         };
-        let claimed = self.claim(site, entry, (slot, kind));
+        let is_to_differ = site.touch == Touch::Write && self.swap().users(slot) == Some(Users::Several);
+        let taken = if is_to_differ {
+            self.copy_beside(site, entry, (slot, kind))
+        } else {
+            self.claim(site, entry, (slot, kind))
+        };
         if let Some(pfn) = wanted {
             self.lru().put_page(pfn);
         }
-        claimed
+        taken
     }
 
     /// Reads `slot` and what is to be read with it; gives the page of `slot` with a reference, so that it stays until it is claimed. `None`:
     /// somebody else has read it.
-    fn read_around(self, site: &Site<'_, M>, slot: u32) -> Result<Option<Pfn>, AllocError> {
+    fn read_for(self, site: &Site<'_, M>, (slot, read): (u32, SlotRead)) -> Result<Option<Pfn>, AllocError> {
         let bringer = Bringer { alloc: || self.alloc_page(site, Contents::Swapped), by: site.by() };
-        let slots = if self.swap_ahead().goes_by_region() {
-            self.region_slots(site).into_iter().map(|slot| (slot, None)).collect()
-        } else {
-            self.swap().slots_around(slot)
+        let slots = match read {
+            SlotRead::WithOthers if self.swap_ahead().goes_by_region() => {
+                self.region_slots(site).into_iter().map(|slot| (slot, None)).collect()
+            }
+            SlotRead::WithOthers => self.swap().slots_around(slot),
+            _ => alloc::vec![(slot, None)],
         };
         self.swap_ahead().read_all(slot, &slots, (&bringer, site.asker()))
     }
@@ -87,38 +96,65 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         (first..end).filter_map(|vpn| held.entry(Vpn(vpn)).slot()).collect()
     }
 
-    /// The page beside `slot` is mapped by `site`, whose own it is from now on.
+    /// The page in memory of `slot` is mapped by `site`: as its own from now on, unless others have it.
     fn claim(self, site: &Site<'_, M>, entry: Entry, (slot, kind): (u32, FaultKind)) -> Attempt {
         let Some(mut held) = site.lock(self.machine(), entry) else { return Ok(None) };
         let index = site.region.anon_index(site.vpn);
-        let Some(pfn) = self.swap().claim_beside(slot, (Mapping::Anon(site.space.family), index)) else {
-            return Ok(None);
+        let claimed = self.swap().claim(slot, (Mapping::Anon(site.space.family), index));
+        let Some(Claimed { pfn, users }) = claimed else { return Ok(None) };
+        let own = match users {
+            Users::One => self.own_bits(site, (slot, pfn)),
+            Users::Several => 0,
         };
+        held.set(site.vpn, Entry::of(pfn, bit::ACCESSED | own));
+        self.count_installed(site, entry, pfn);
         let page = self.lru().page(pfn);
         page.note_placement(site.region.placement);
-        page.add_mapped();
-        let write = if site.region.protection.allows(Touch::Write) { bit::WRITE } else { 0 };
-        let keeps = site.touch == Touch::Read && !site.region.locked && self.swap().keep(slot, pfn);
-        let differs = if keeps { 0 } else { bit::DIRTY };
-        held.set(site.vpn, Entry::of(pfn, write | bit::ACCESSED | differs | bit::EXCLUSIVE));
-        self.count_installed(site, entry, pfn);
         if site.region.locked {
             page.set(PageFlag::Mlocked);
         }
         // It may still be on its way to the disk.
         page.clear(PageFlag::Writeback);
         page.clear(PageFlag::Reclaim);
-        let was_ahead = page.clear(PageFlag::ReadAhead);
         if self.rules().reclaim.anon == AnonRule::Active {
             self.lru().activate(pfn);
         }
         drop(held);
+        self.came_to(site, pfn, (slot, kind));
+        done(pfn, kind)
+    }
+
+    /// What an entry says of the page at `pfn`, in memory from `slot`, that is `site`'s alone.
+    fn own_bits(self, site: &Site<'_, M>, (slot, pfn): (u32, Pfn)) -> u64 {
+        let write = if site.region.protection.allows(Touch::Write) { bit::WRITE } else { 0 };
+        let keeps = site.touch == Touch::Read && !site.region.locked && self.swap().keep(slot, pfn);
+        write | bit::EXCLUSIVE | if keeps { 0 } else { bit::DIRTY }
+    }
+
+    /// What is in `slot` is others' too, and `site` is about to write to it: it gets a copy of what is in memory.
+    fn copy_beside(self, site: &Site<'_, M>, entry: Entry, (slot, kind): (u32, FaultKind)) -> Attempt {
+        let Some(from) = self.swap().get_in_memory(slot) else { return Ok(None) };
+        let copied = self.copy_page(site, entry, from);
+        let taken = match copied {
+            Ok(Some(Faulted { pfn, .. })) => {
+                self.came_to(site, from, (slot, kind));
+                done(pfn, kind)
+            }
+            other => other,
+        };
+        self.lru().put_page(from);
+        taken
+    }
+
+    /// `site`, which had `slot`, has come to the page at `pfn` by it, or to what is in that.
+    fn came_to(self, site: &Site<'_, M>, pfn: Pfn, (slot, kind): (u32, FaultKind)) {
+        let was_ahead = self.lru().page(pfn).clear(PageFlag::ReadAhead);
         site.space.stat.count_swapped(-1);
         if kind == FaultKind::Minor {
             self.note_found(site, was_ahead);
         }
         self.swap().swap_free(slot);
-        done(pfn, kind)
+        self.swap().settle(pfn);
     }
 
     /// What `site` wanted was in memory.
@@ -139,9 +175,12 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
     /// Whether what is read with a page is around it in its region (`swap_use_vma_readahead`): on disks that do not turn.
     fn goes_by_region(self) -> bool {
         let has_rule = self.rules().reclaim.swap.private_in == PrivateSwapInRule::Region;
-        let turns = self.knobs().get(Knob::SwapRotational) == 1;
+        let is_disk = self.swap().is_on_disk();
+        let turns = is_disk && self.knobs().get(Knob::SwapRotational) == 1;
         let is_on = self.knobs().get(Knob::VmaRaEnabled) == 1;
-        self.knobs().decide(self.machine(), Knob::SwapRotational, |turns| has_rule && is_on && turns == 0);
+        self.knobs().decide(self.machine(), Knob::SwapRotational, |turns| {
+            has_rule && is_on && !(is_disk && turns == 1)
+        });
         self.knobs().decide(self.machine(), Knob::VmaRaEnabled, |is_on| has_rule && is_on == 1 && !turns)
     }
 
@@ -193,7 +232,8 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         whom: For,
         bringer: &Bringer<F>,
     ) -> Result<Option<Pfn>, AllocError> {
-        let unread = self.swap().swapped(slot).filter(|slot| slot.read != SlotRead::Beside);
+        let is_away = |slot: &Swapped| !matches!(slot.read, SlotRead::Beside | SlotRead::Kept);
+        let unread = self.swap().swapped(slot).filter(is_away);
         let Some(Swapped { group, came, device, .. }) = unread else { return Ok(None) };
         let pfn = (bringer.alloc)()?;
         if group != GroupId::ROOT {

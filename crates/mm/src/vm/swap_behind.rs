@@ -75,11 +75,4 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         }
         used.on_its_way.pop_front()
     }
-
-    /// The page at `pfn` with a reference, if it is what is beside `slot`.
-    fn get_beside(self, slot: u32, pfn: Pfn) -> Option<Pfn> {
-        let used = self.slots();
-        let beside = used.taken.get(&slot)?.beside.filter(|&beside| beside == pfn)?;
-        self.lru().page(beside).try_get().then_some(beside)
-    }
 }

@@ -157,7 +157,7 @@ fn what_is_swapped_out_comes_back() {
     mm.lru().page(pfn).get();
     let slot = mm.swap().swap_slots(GroupId::ROOT, Order::ZERO).unwrap();
     assert!(mm.rmap().try_to_unmap(pfn, Leave::Swap(slot)));
-    mm.swap().swap_free(slot);
+    mm.swap().release_slots(slot, Order::ZERO);
     assert!(mm.files().remove_mapping(pfn, GroupId::ROOT));
     mm.lru().free_page(pfn);
     mm.spaces().check_vm().unwrap();

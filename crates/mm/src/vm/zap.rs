@@ -123,7 +123,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
         if page.sub_mapped() {
             page.clear(PageFlag::Mlocked);
-            self.swap().let_go(head);
+            self.swap().unmapped(head);
         }
         if page.mapped() > 0 && (entry.has(bit::PART) || order > Order::ZERO) {
             gone.parts.push((head, entry.has(bit::PART).then(|| entry.pfn())));

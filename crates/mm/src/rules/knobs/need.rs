@@ -41,6 +41,8 @@ pub enum Need {
     Swap(&'static [Knob]),
     /// Swap from which more is read than what is wanted: a disk, by the knob, or a policy that reads so from zram.
     ReadsAhead(Knob),
+    /// The same of private memory.
+    ReadsPrivateAhead(Knob),
     /// A policy that has a rule; the text says which policies lack it, or have it.
     Rule(fn(&Rules) -> bool, &'static str),
     /// Huge pages: somebody may have them by the file of all sizes or by their own.

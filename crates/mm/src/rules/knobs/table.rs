@@ -6,8 +6,8 @@ use super::base::{
 };
 use super::declare::knobs;
 use super::need::Need::{
-    Daemons, Files, Forks, HighMem, Hints, HugePages, OrderOfZones, Programs, ReadsAhead, Reclaim,
-    RoomForAnon, SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
+    Daemons, Files, Forks, HighMem, Hints, HugePages, OrderOfZones, Programs, ReadsAhead, ReadsPrivateAhead,
+    Reclaim, RoomForAnon, SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
     ARENAS, AVOIDS_MIXING, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND_BOUNDED,
@@ -591,10 +591,10 @@ knobs! {
     VmaRaEnabled: MAINLINE {
         name: "swap.vma_ra_enabled",
         max: 1, default: 1,
-        meaning: "With a page of a disk that does not turn, the pages around it are read; false: the slots around it",
+        meaning: "With a page of swap that does not turn, the pages around it are read; false: the slots around it",
         kernels: Some(Kernels::since(4, 14)), // From memory.
         stands_for: Sysfs("/sys/kernel/mm/swap/vma_ra_enabled"),
         words: TRUTH,
-        needs: &[Spaces, Swap(&[Knob::SwapDisk])],
+        needs: &[Spaces, Swap(SWAPS), ReadsPrivateAhead(Knob::SwapDisk)],
     }
 }

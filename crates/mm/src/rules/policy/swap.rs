@@ -66,6 +66,24 @@ const PRIVATE_IN: &[Since<PrivateSwapInRule>] = &[
     Since(v(4, 14), PrivateSwapInRule::Region, "ec560175c0b6"),
 ];
 
+/// How private memory is read from swap that has no queue to wait in (`SWP_SYNCHRONOUS_IO`), as zram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SynchronousSwapInRule {
+    /// As from a disk.
+    AsFromDisk,
+    /// Alone, but as from a disk what several have since a fork.
+    AloneForOne,
+    /// Alone; those who have it share the page.
+    Alone,
+}
+
+/// Measured on 6.18 (a fork: `make swap-disk`); the others read in the facts, versions from memory.
+const SYNCHRONOUS_IN: &[Since<SynchronousSwapInRule>] = &[
+    Since(v(2, 6), SynchronousSwapInRule::AsFromDisk, ""),
+    Since(v(4, 15), SynchronousSwapInRule::AloneForOne, "0bcac06f27d7"),
+    Since(v(7, 0), SynchronousSwapInRule::Alone, ""),
+];
+
 /// The rules of swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -74,6 +92,7 @@ pub struct SwapRules {
     pub large: SwapLargeRule,
     pub shared_in: SharedSwapInRule,
     pub private_in: PrivateSwapInRule,
+    pub synchronous_in: SynchronousSwapInRule,
 }
 
 impl SwapRules {
@@ -84,11 +103,12 @@ impl SwapRules {
             large: at(LARGE, version),
             shared_in: at(SHARED_IN, version),
             private_in: at(PRIVATE_IN, version),
+            synchronous_in: at(SYNCHRONOUS_IN, version),
         }
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { zero, large, shared_in, private_in } = self;
+        let Self { zero, large, shared_in, private_in, synchronous_in } = self;
         let zeros = Of("swap-zero", &[Reclaim, Generations], "whether pages of zeros are written to swap");
         to.add(zeros, ZERO, zero, other.zero);
         let whole = Of("swap-large", &[HugePages], "whether large pages go to swap in one piece");
@@ -102,8 +122,14 @@ impl SwapRules {
         let private = Of(
             "swap-private-in",
             &[Reclaim, Generations],
-            "what is read with a page of private memory in swap on a disk",
+            "what is read with a page of private memory in swap, where more than that is",
         );
         to.add(private, PRIVATE_IN, private_in, other.private_in);
+        let synchronous = Of(
+            "swap-synchronous-in",
+            &[Reclaim, Generations],
+            "what is read with a page of private memory in zram",
+        );
+        to.add(synchronous, SYNCHRONOUS_IN, synchronous_in, other.synchronous_in);
     }
 }
