@@ -154,12 +154,12 @@ fn samples(groups: &[&Group<'_>]) -> Vec<(Figure, Vec<Sample>)> {
         .collect()
 }
 
-/// What programs have of swap, by the counters.
-const SWAPPED: [(&str, &str); 4] = [
-    ("swapped_in", "pswpin"),
-    ("swapped_out", "pswpout"),
-    ("refaults_anon", "workingset_refault_anon"),
-    ("refaults_file", "workingset_refault_file"),
+/// What programs have of swap, zswap's part of it included, by the counters.
+const SWAPPED: [(&str, &[&str]); 4] = [
+    ("swapped_in", &["pswpin", "zswpin"]),
+    ("swapped_out", &["pswpout", "zswpout"]),
+    ("refaults_anon", &["workingset_refault_anon"]),
+    ("refaults_file", &["workingset_refault_file"]),
 ];
 
 /// Those of its recorded programs together, if there are any, by name, unit, which is better, and value.
@@ -176,8 +176,9 @@ fn of_program(run: &Run, add: &mut dyn FnMut(String, &'static str, Option<Better
     add("pages_copied".into(), "count", lower, used.copies as f64);
     add("peak_rss".into(), "pages", lower, used.peak_rss_pages as f64);
     add("major_faults".into(), "count", lower, used.major_faults as f64);
-    for (name, counter) in SWAPPED {
-        add(name.into(), "pages", lower, run.counter(counter) as f64);
+    for (name, counters) in SWAPPED {
+        let pages: u64 = counters.iter().map(|counter| run.counter(counter)).sum();
+        add(name.into(), "pages", lower, pages as f64);
     }
     add(KILLED.into(), "count", lower, killed(run) as f64);
 }

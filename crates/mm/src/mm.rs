@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::cache::{Asker, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
-use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, Topology, ZoneKind};
+use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, SwapIo, Topology, ZoneKind};
 use crate::lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
 use crate::memcg::{GroupAsk, GroupId, MemcgDoor, MemcgGround, Memcgs};
 use crate::pages::{
@@ -352,6 +352,14 @@ impl<M: Machine> FileSlots for Mm<M> {
 
     fn slot_read(&self, slot: u32, pfn: Pfn) {
         self.swap().count_read(slot, pfn);
+    }
+
+    fn bring(&self, slot: u32, io: SwapIo) {
+        self.swap().bring(slot, io);
+    }
+
+    fn send_again(&self, slot: u32, pfn: Pfn) {
+        self.swap().send_shared_again(slot, pfn);
     }
 
     fn ahead_was_wanted(&self) {

@@ -216,19 +216,29 @@ fn a_shared_page_that_moves() {
 #[test]
 fn swap_beside_a_family() {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    swap_on_beside_a_family(SwapDevice::Synchronous, ("pswpout", &WRITTEN));
+    swap_on_beside_a_family(SwapDevice::Synchronous, 0, ("pswpout", &WRITTEN));
 }
 
 /// The same from a disk: what is read with others is claimed, forked, unmapped and taken again.
 #[test]
 fn swap_on_a_disk_beside_a_family() {
     static HITS: AtomicU64 = AtomicU64::new(0);
-    swap_on_beside_a_family(SwapDevice::Disk, ("swap_ra_hit", &HITS));
+    swap_on_beside_a_family(SwapDevice::Disk, 0, ("swap_ra_hit", &HITS));
 }
 
-fn swap_on_beside_a_family(device: SwapDevice, (what, met): (&'static str, &'static AtomicU64)) {
+/// The same from zswap, whose pool is full now and then.
+#[test]
+fn zswap_beside_a_family() {
+    static LOADED: AtomicU64 = AtomicU64::new(0);
+    swap_on_beside_a_family(SwapDevice::Disk, 4, ("zswpin", &LOADED));
+}
+
+/// zswap may have `pool` percent of memory; 0: there is none.
+fn swap_on_beside_a_family(device: SwapDevice, pool: u64, (what, met): (&'static str, &'static AtomicU64)) {
     explore(move || {
         let mm = tiny(24, Cpus::Pinned, "linux-6.18");
+        mm.set_knob(Knob::ZswapEnabled, pool.min(1)).unwrap();
+        mm.set_knob(Knob::ZswapMaxPoolPercent, pool).unwrap();
         mm.spaces().set_swap_on(device, 40);
         let (space, at) = small(&mm, 12);
         mm.spaces().populate(&space, at, 8, Touch::Write).unwrap();
@@ -248,6 +258,7 @@ fn swap_on_beside_a_family(device: SwapDevice, (what, met): (&'static str, &'sta
                 if let Ok(child) = mm.spaces().fork(&space) {
                     let _ = mm.spaces().touch_page(&child, at, Touch::Write);
                     mm.reclaim().kswapd(Node(0));
+                    mm.swap().shrink_zswap();
                     mm.spaces().exit(&child);
                 }
             }),

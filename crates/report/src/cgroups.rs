@@ -6,15 +6,15 @@ use crate::style::Style;
 use crate::table::Table;
 use crate::units::{count, duration, memory};
 
-/// Counters of `memory.stat` that have a column.
-const STAT: [&str; 7] = [
-    "workingset_refault_anon",
-    "workingset_refault_file",
-    "pgscan",
-    "pgsteal",
-    "pswpin",
-    "pswpout",
-    "pgmajfault",
+/// Counters of `memory.stat` that have a column, some together.
+const STAT: [&[&str]; 7] = [
+    &["workingset_refault_anon"],
+    &["workingset_refault_file"],
+    &["pgscan"],
+    &["pgsteal"],
+    &["pswpin", "zswpin"],
+    &["pswpout", "zswpout"],
+    &["pgmajfault"],
 ];
 
 /// A line per cgroup and variant: the most that it had, what happened for its limits, what reclaim did in it; means over
@@ -63,7 +63,7 @@ fn row(group: &Group<'_>, used: &CgroupUse, number: usize) -> [String; 14] {
         if value > 0.0 { count(value) } else { "-".to_owned() }
     };
     let [anon, file, scanned, stolen, swapped_in, swapped_out, major] =
-        STAT.map(|name| counted(&|used| used.count(name)));
+        STAT.map(|names| counted(&|used| names.iter().map(|name| used.count(name)).sum()));
     let event = |name: &str| counted(&|used| used.event(name));
     let delay = mean(&|used| used.high_delay_ns as f64);
     [

@@ -40,6 +40,8 @@ pub enum SwapTimes {
 #[derive(Debug, Default)]
 pub(crate) struct Swap {
     times: Cell<SwapTimes>,
+    /// What zswap takes to compress a page and to get it back.
+    zswap: Cell<(Nanos, Nanos)>,
     /// When the disk will have served all that has come.
     free_at: Cell<Ticks>,
 }
@@ -58,6 +60,11 @@ impl SimMachine {
     pub fn set_swap_times(&self, times: SwapTimes) {
         self.0.swap().times.set(times);
     }
+
+    /// zswap takes the CPU so long from now on: to compress a page, and to get it back.
+    pub fn set_zswap_times(&self, compress: Nanos, decompress: Nanos) {
+        self.0.swap().zswap.set((compress, decompress));
+    }
 }
 
 impl Core {
@@ -66,7 +73,10 @@ impl Core {
         if !self.in_task() {
             return to_nanos(self.now());
         }
+        let (compress, decompress) = self.swap().zswap.get();
         match (self.swap().times.get(), io) {
+            (_, SwapIo::Compress) => self.instructions(from_nanos(compress)),
+            (_, SwapIo::Decompress) => self.instructions(from_nanos(decompress)),
             (SwapTimes::None, _) => {}
             (SwapTimes::Compressed { write: time, .. }, SwapIo::Write)
             | (SwapTimes::Compressed { read: time, .. }, SwapIo::Read | SwapIo::ReadAhead) => {
@@ -81,7 +91,7 @@ impl Core {
                 if self.may_sleep() {
                     match io {
                         SwapIo::Read => self.sleep(done),
-                        SwapIo::ReadAhead => {}
+                        SwapIo::ReadAhead | SwapIo::Compress | SwapIo::Decompress => {}
                         SwapIo::Write => self.sleep(turn.saturating_sub(QUEUE * page)),
                     }
                 }
@@ -106,6 +116,7 @@ mod tests {
         let mut sim = Sim::new(&Profile::load("kvm-genoa-2c").unwrap(), SimOptions::default());
         let (machine, took) = (sim.machine(), Rc::new(Cell::new(0)));
         machine.set_swap_times(times);
+        machine.set_zswap_times(Nanos(3000), Nanos(2000));
         let seen = Rc::clone(&took);
         sim.spawn(TaskSpec::new("swaps"), move || {
             let begun = machine.now();
@@ -124,6 +135,8 @@ mod tests {
         let all = [SwapIo::Write, SwapIo::Read, SwapIo::ReadAhead];
         assert_eq!(all.map(|io| takes(times, io, 10)), [30_000, 20_000, 20_000]);
         assert_eq!(takes(SwapTimes::None, SwapIo::Read, 10), 0);
+        assert_eq!(takes(times, SwapIo::Compress, 10), 30_000, "whatever is behind it");
+        assert_eq!(takes(times, SwapIo::Decompress, 10), 20_000);
     }
 
     #[test]

@@ -44,6 +44,7 @@ fn start_working(sim: &Sim, stage: &Rc<Stage>) {
 /// Those that never start where no file is written to, no huge fault fails and nothing is in pieces.
 fn start_waiting(sim: &Sim, stage: &Rc<Stage>) {
     start_when_woken(sim, stage, Daemon::Flusher, "flusher", |stage| flusher::run(stage));
+    start_when_woken(sim, stage, Daemon::ZswapShrinker, "zswap-shrink", |stage| zswap_shrinker(stage));
     start_when_woken(sim, stage, Daemon::Khugepaged, "khugepaged", |stage| khugepaged(stage));
     for node in nodes(stage) {
         let run = move |stage: &Stage| kcompactd(stage, node);
@@ -77,6 +78,14 @@ fn kswapd(stage: &Stage, node: Node) -> ! {
     loop {
         stage.machine().block(UNTIL_WOKEN);
         stage.mm.reclaim().kswapd(node);
+    }
+}
+
+/// A run for each time that somebody finds the pool full, however often meanwhile.
+fn zswap_shrinker(stage: &Stage) -> ! {
+    loop {
+        stage.mm.swap().shrink_zswap();
+        stage.machine().block(UNTIL_WOKEN);
     }
 }
 

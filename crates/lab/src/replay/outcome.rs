@@ -132,7 +132,8 @@ const SELDOM_NS: u64 = 150_000_000;
 
 /// Which part of what went to swap was taken to be zeros.
 fn about_zeros(run: &Run, source: &Source) -> Option<String> {
-    let (zeros, written) = (run.counter("swpout_zero"), run.counter("pswpout"));
+    let zeros = run.counter("swpout_zero");
+    let written = run.counter("pswpout") + run.counter("zswpout");
     let were_read = source.programs().iter().any(|program| program.zeros.iter().any(|read| !read.is_empty()));
     match (zeros + written, were_read) {
         // Of what was read some may be zeros: kernels before 6.12 write them like others.

@@ -102,6 +102,10 @@ impl Stage {
         if let Some(swap) = swap {
             mm.spaces().set_swap_on(swap.device, swap.pages);
             sim.machine().set_swap_times(swap.times);
+            if let Some(zswap) = swap.zswap {
+                mm.swap().set_zswap_ratio(zswap.ratio_percent);
+                sim.machine().set_zswap_times(zswap.compress, zswap.decompress);
+            }
         }
         Ok(Self {
             mm,

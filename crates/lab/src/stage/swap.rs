@@ -12,6 +12,37 @@ pub(crate) struct Swap {
     pub(crate) device: SwapDevice,
     pub(crate) pages: u32,
     pub(crate) times: SwapTimes,
+    pub(crate) zswap: Option<Zswap>,
+}
+
+/// What zswap before it takes for a page, and makes of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Zswap {
+    pub(crate) ratio_percent: u32,
+    pub(crate) compress: Nanos,
+    pub(crate) decompress: Nanos,
+}
+
+/// A compressor of a profile.
+#[derive(Clone, Copy)]
+struct Compressor<'a> {
+    profile: &'a Profile,
+    name: &'a str,
+}
+
+impl Compressor<'_> {
+    fn figure(self, what: &str) -> f64 {
+        self.profile.value(&format!("zram.{}_{what}", self.name))
+    }
+
+    fn time(self, what: &str) -> Nanos {
+        Nanos(self.figure(what).round() as u64)
+    }
+
+    /// As is said, in percent, or else as published.
+    fn ratio_percent(self, said: u64) -> u32 {
+        if said == 0 { (self.figure("ratio") * 100.0).round() as u32 } else { said as u32 }
+    }
 }
 
 /// Compressors by the value of their knob, under the names that profiles have for them.
@@ -24,10 +55,11 @@ impl Swap {
     /// Two devices at once.
     pub(crate) fn of(knobs: &Knobs, profile: &Profile) -> Result<Option<Self>, String> {
         let pages = |knob: Knob| u32::try_from(knobs.get(knob) >> mm::ids::PAGE_SHIFT).unwrap_or(u32::MAX);
+        let zswap = Self::zswap(knobs, profile);
         match (pages(Knob::ZramDisksize), pages(Knob::SwapDisk)) {
             (0, 0) => Ok(None),
-            (pages, 0) => Ok(Some(Self::zram(knobs, profile, pages))),
-            (0, pages) => Ok(Some(Self::disk(profile, pages))),
+            (pages, 0) => Ok(Some(Self { zswap, ..Self::zram(knobs, profile, pages) })),
+            (0, pages) => Ok(Some(Self { zswap, ..Self::disk(profile, pages) })),
             _ => Err(format!(
                 "swap is on zram or on the disk here, not on both: set {} or {}",
                 Knob::ZramDisksize.spec().name,
@@ -37,29 +69,39 @@ impl Swap {
     }
 
     fn zram(knobs: &Knobs, profile: &Profile, pages: u32) -> Self {
-        let name = COMPRESSORS[knobs.get(Knob::ZramAlgorithm) as usize];
-        let figure = |what: &str| profile.value(&format!("zram.{name}_{what}"));
-        let ratio_percent = match knobs.get(Knob::ZramRatio) {
-            0 => (figure("ratio") * 100.0).round() as u32,
-            said => said as u32,
-        };
-        let time = |what: &str| Nanos(figure(what).round() as u64);
-        let times = SwapTimes::Compressed { write: time("write_ns"), read: time("read_ns") };
-        Self { device: SwapDevice::Zram { ratio_percent }, pages, times }
+        let compressor = Compressor { profile, name: COMPRESSORS[knobs.get(Knob::ZramAlgorithm) as usize] };
+        let ratio_percent = compressor.ratio_percent(knobs.get(Knob::ZramRatio));
+        let times =
+            SwapTimes::Compressed { write: compressor.time("write_ns"), read: compressor.time("read_ns") };
+        Self { device: SwapDevice::Zram { ratio_percent }, pages, times, zswap: None }
+    }
+
+    fn zswap(knobs: &Knobs, profile: &Profile) -> Option<Zswap> {
+        let name = COMPRESSORS[knobs.get(Knob::ZswapCompressor) as usize];
+        let compressor = Compressor { profile, name };
+        (knobs.get(Knob::ZswapEnabled) == 1).then(|| Zswap {
+            ratio_percent: compressor.ratio_percent(knobs.get(Knob::ZswapRatio)),
+            compress: compressor.time("write_ns"),
+            decompress: compressor.time("read_ns"),
+        })
     }
 
     fn disk(profile: &Profile, pages: u32) -> Self {
         let page = mm::ids::PAGE_SIZE as f64 / profile.value("swap.disk_gbps");
         let latency = Nanos(profile.value("swap.latency_ns").round() as u64);
         let times = SwapTimes::Disk { latency, page: Nanos(page.round() as u64) };
-        Self { device: SwapDevice::Disk, pages, times }
+        Self { device: SwapDevice::Disk, pages, times, zswap: None }
     }
 
-    /// A sentence on what was assumed, where nothing was said; `None` of a disk.
+    /// A sentence on what was assumed, where nothing was said; `None` of a disk alone.
     pub(crate) fn assumed(self) -> Option<String> {
-        let SwapDevice::Zram { ratio_percent } = self.device else { return None };
+        let (kept, ratio_percent) = match (self.zswap, self.device) {
+            (Some(zswap), _) => ("zswap", zswap.ratio_percent),
+            (None, SwapDevice::Zram { ratio_percent }) => ("zram", ratio_percent),
+            (None, SwapDevice::Disk | SwapDevice::Synchronous) => return None,
+        };
         Some(format!(
-            "pages in zram are taken to become {:.2} times smaller, and their frames are out of the machine's memory",
+            "pages in {kept} are taken to become {:.2} times smaller, and their frames are out of the machine's memory",
             f64::from(ratio_percent) / 100.0
         ))
     }
@@ -70,9 +112,13 @@ impl Swap {
 pub(super) fn note_uses(stage: &Stage) {
     let knobs = stage.mm.knobs();
     let counters = stage.mm.views().counters();
-    let written = counters.get("pswpout") + counters.get("swpout_zero");
-    for knob in [Knob::ZramDisksize, Knob::ZramAlgorithm, Knob::ZramRatio, Knob::SwapDisk] {
-        let acts = written > 0 && knobs.get(knob) != knob.spec().default;
+    let stored = counters.get("zswpout");
+    let written = counters.get("pswpout") + counters.get("swpout_zero") + stored;
+    let device = [Knob::ZramDisksize, Knob::ZramAlgorithm, Knob::ZramRatio, Knob::SwapDisk];
+    let zswap = [Knob::ZswapCompressor, Knob::ZswapRatio];
+    let all = device.map(|knob| (knob, written)).into_iter().chain(zswap.map(|knob| (knob, stored)));
+    for (knob, pages) in all {
+        let acts = pages > 0 && knobs.get(knob) != knob.spec().default;
         stage.machine().knob_used(knob, KnobUse::of(&acts, &false));
     }
 }
@@ -93,6 +139,14 @@ mod tests {
         assert_eq!((swap.pages, swap.device), (1 << 18, SwapDevice::Zram { ratio_percent: 300 }));
         let SwapTimes::Compressed { read, .. } = swap.times else { panic!("{swap:?}") };
         assert_eq!(read.0, profile.value("zram.lz4_read_ns") as u64);
+        assert_eq!(swap.zswap, None);
+        knobs.set(Knob::ZswapEnabled, 1).unwrap();
+        knobs.set(Knob::ZswapCompressor, 2).unwrap();
+        let zswap = Swap::of(&knobs, &profile).unwrap().unwrap().zswap.unwrap();
+        assert_eq!(zswap.compress.0, profile.value("zram.zstd_write_ns") as u64);
+        assert_eq!(zswap.ratio_percent, 270, "as published");
+        knobs.set(Knob::ZswapRatio, 150).unwrap();
+        assert_eq!(Swap::of(&knobs, &profile).unwrap().unwrap().zswap.unwrap().ratio_percent, 150);
         knobs.set(Knob::SwapDisk, 1 << 30).unwrap();
         let error = Swap::of(&knobs, &profile).unwrap_err();
         assert!(error.contains("not on both") && !error.contains('\n'), "{error}");

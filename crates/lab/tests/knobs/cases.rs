@@ -159,6 +159,8 @@ pub(crate) fn groups() -> Vec<Case> {
     let in_group = |ground: Ground| ground.with(Knob::MemoryMax, 1 << 40);
     let limited = || zram(large_process()).with(Knob::MemoryMax, 32 * MIB);
     let on_disk = || limited_process().with(Knob::SwapDisk, 1 << 30);
+    let zswap = || on_disk().with(Knob::ZswapEnabled, 1);
+    let idle = || small_process().with(Knob::SwapDisk, 1 << 30).with(Knob::ZswapEnabled, 1);
     let rests = || zram(small_process()).with(Knob::MemoryMax, 1 << 40);
     let high = |ground: Ground| ground.with(Knob::MemoryHigh, 1 << 40);
     vec![
@@ -174,6 +176,16 @@ pub(crate) fn groups() -> Vec<Case> {
         case(Knob::SwapRotational, 1, on_disk(), on_disk().with(Knob::VmaRaEnabled, 0)),
         case(Knob::PageCluster, 0, on_disk(), zram(limited_process()).under("linux-6.6")),
         case(Knob::VmaRaEnabled, 0, on_disk(), on_disk().with(Knob::SwapRotational, 1)),
+        case(Knob::ZswapEnabled, 1, on_disk(), small_process().with(Knob::SwapDisk, 1 << 30)),
+        case(Knob::ZswapCompressor, 2, zswap(), idle()),
+        case(Knob::ZswapMaxPoolPercent, 0, zswap(), idle()),
+        case(
+            Knob::ZswapAcceptThresholdPercent,
+            10,
+            zswap().memory(&[384]).with(Knob::ZswapMaxPoolPercent, 1),
+            idle(),
+        ),
+        case(Knob::ZswapRatio, 150, zswap(), idle()),
     ]
 }
 

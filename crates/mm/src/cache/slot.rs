@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Asker;
-use crate::ground::{FileId, Pfn};
+use crate::ground::{FileId, Pfn, SwapIo};
 use crate::lru::{Came, Shadow};
 use crate::memcg::GroupId;
 
@@ -20,6 +20,12 @@ pub trait FileSlots {
 
     /// What `slot` holds of private memory is read, for whoever wants it next.
     fn read_private(&self, slot: u32, from: Asker);
+
+    /// What is in `slot` is brought to memory, by `io` if it is on a device.
+    fn bring(&self, slot: u32, io: SwapIo);
+
+    /// What was read from `slot` to the page at `pfn` goes again: if it is nowhere else, it is in the slot again.
+    fn send_again(&self, slot: u32, pfn: Pfn);
 
     /// What is in `slot` was read to the page at `pfn`.
     fn slot_read(&self, slot: u32, pfn: Pfn);

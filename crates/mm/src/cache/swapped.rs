@@ -109,7 +109,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
         if group != GroupId::ROOT {
             self.lru().charge_to(pfn, group)?;
         }
-        self.machine().swap_io(if is_wanted { SwapIo::Read } else { SwapIo::ReadAhead });
+        self.ground.bring(slot, if is_wanted { SwapIo::Read } else { SwapIo::ReadAhead });
         self.files().init_page(&file, (index, pfn), from.placement);
         if !is_wanted {
             self.lru().page(pfn).set(PageFlag::ReadAhead);
@@ -161,6 +161,8 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
         };
         swapped.ahead = None;
         let slot = swapped.slot;
+        drop(state);
+        self.ground.send_again(slot, pfn);
         if self.rules().reclaim.workingset == WorkingsetRule::All {
             self.ground.left_again(slot, self.lru().evict(pfn, target));
         }

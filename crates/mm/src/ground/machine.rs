@@ -352,6 +352,10 @@ pub enum SwapIo {
     Read,
     /// It comes with another.
     ReadAhead,
+    /// zswap compresses it.
+    Compress,
+    /// zswap gives it back as it was.
+    Decompress,
 }
 
 /// A background worker that the memory manager wakes.
@@ -365,6 +369,8 @@ pub enum Daemon {
     Khugepaged,
     /// Who writes dirty pages to their files.
     Flusher,
+    /// Who writes what is in zswap to the device behind it.
+    ZswapShrinker,
     /// Whoever ends grace periods ([`crate::slab::SlabDoor::end_grace_period`]): one is wanted soon.
     Rcu,
 }

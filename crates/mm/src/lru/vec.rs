@@ -50,12 +50,15 @@ pub(crate) enum VecEvent {
     SwapOut,
     SwapInZero,
     SwapOutZero,
+    ZswapIn,
+    ZswapOut,
+    ZswapWritten,
     MajorFault,
     NodeReclaim,
 }
 
 impl VecEvent {
-    pub(crate) const COUNT: usize = 19;
+    pub(crate) const COUNT: usize = 22;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::ScanAnon,
         Self::ScanFile,
@@ -74,6 +77,9 @@ impl VecEvent {
         Self::SwapOut,
         Self::SwapInZero,
         Self::SwapOutZero,
+        Self::ZswapIn,
+        Self::ZswapOut,
+        Self::ZswapWritten,
         Self::MajorFault,
         Self::NodeReclaim,
     ];
@@ -98,6 +104,9 @@ impl VecEvent {
             Self::SwapOut => "pswpout",
             Self::SwapInZero => "swpin_zero",
             Self::SwapOutZero => "swpout_zero",
+            Self::ZswapIn => "zswpin",
+            Self::ZswapOut => "zswpout",
+            Self::ZswapWritten => "zswpwb",
             Self::MajorFault => "pgmajfault",
             Self::NodeReclaim => "workingset_nodereclaim",
         }

@@ -139,6 +139,15 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         this.limit(Limit::Max).saturating_sub(this.usage.load(Relaxed))
     }
 
+    /// Charges `pages` to `group`, whether it may have them or not.
+    pub(crate) fn charge_anyway(self, group: GroupId, pages: u32) {
+        for group in self.upward(group).filter(|&group| group != GroupId::ROOT) {
+            let this = self.own().group(group);
+            let before = this.usage.fetch_add(pages.into(), Relaxed);
+            this.peak.fetch_max(before + u64::from(pages), Relaxed);
+        }
+    }
+
     /// `pages` of `group` are nobody's any more.
     pub(crate) fn uncharge(self, group: GroupId, pages: u32) {
         self.own().uncharge_up_to(group, GroupId::ROOT, pages);

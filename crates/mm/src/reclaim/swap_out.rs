@@ -6,6 +6,7 @@ use super::pages::Outcome;
 use super::{ReclaimGround, Scan, SwapOutDoor};
 use crate::cache::SlotOf;
 use crate::ground::{Machine, Nanos, Order, Pfn};
+use crate::lru::VecEvent;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::policy::WorkingsetRule;
 use crate::vm::LargeSwap;
@@ -60,7 +61,8 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         }
         let Some(first) = slots else { return SwappedOut::No };
         let unmapped = self.rmap().try_to_unmap(pfn, Leave::Swap(first));
-        let is_there = kept.is_some() && !self.lru().page(pfn).has(PageFlag::Dirty);
+        let differs = self.lru().page(pfn).has(PageFlag::Dirty) || self.swap().is_nowhere(first);
+        let is_there = kept.is_some() && !differs;
         let result = if unmapped {
             self.swap().let_go(pfn);
             if is_there {
@@ -80,6 +82,12 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
     /// The page at `pfn`, which nothing maps any more, goes to its slots.
     fn send(self, pfn: Pfn, slots: (u32, Order), (scan, outcome): (&Scan, &mut Outcome)) -> SwappedOut {
         let (first, order) = slots;
+        if self.swap().store(first, order) {
+            self.leave(pfn, slots, scan);
+            self.lru().count_of(pfn, VecEvent::ZswapOut, order.pages());
+            outcome.written += order.pages();
+            return SwappedOut::Yes;
+        }
         if order == Order::ZERO && self.swap_ahead().begin_writing(pfn, first) {
             let done = self.write(pfn, slots, outcome);
             self.swap_ahead().will_be_written(pfn, first, done);
@@ -106,7 +114,12 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
             return LeftFile::InUse;
         }
         self.leave(pfn, (slot, order), scan);
-        self.write(pfn, (slot, order), outcome);
+        if self.swap().store(slot, order) {
+            self.lru().count_of(pfn, VecEvent::ZswapOut, 1);
+            outcome.written += 1;
+        } else {
+            self.write(pfn, (slot, order), outcome);
+        }
         self.swap().release_slots(slot, order);
         LeftFile::Yes
     }

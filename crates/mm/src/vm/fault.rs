@@ -480,11 +480,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if group != GroupId::ROOT {
             self.lru().charge_to(pfn, group)?;
         }
-        match device {
-            OnDevice::Written => {
-                self.machine().swap_io(SwapIo::Read);
-            }
-            OnDevice::Zeros => self.machine().clear(pfn, Order::ZERO),
+        self.swap().bring(slot, SwapIo::Read);
+        if device == OnDevice::Zeros {
+            self.machine().clear(pfn, Order::ZERO);
         }
         self.make_anon(site, pfn);
         if let Came::Back(shadow) = came {

@@ -401,7 +401,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.own().committed.load(Relaxed).max(0) as u64
     }
 
-    fn managed_pages(self) -> u64 {
+    pub(super) fn managed_pages(self) -> u64 {
         self.zones().iter().map(|zone| u64::from(zone.managed())).sum()
     }
 

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use super::slots::Slots;
 use super::swap_behind::OnItsWay;
 use super::swap_cluster::Reads;
+use super::zswap::{Stored, Zswap};
 use super::{SpacesDoor, SpacesGround, SwapDoor};
 use crate::cache::{InSlot, SlotOf};
 use crate::ground::ids::{Nanos, Order, Pfn};
@@ -73,21 +74,24 @@ pub(super) struct Used {
     pool: Vec<Pfn>,
     /// Slots in use whose pages are zeros.
     zeros: u32,
+    /// Other slots in use whose contents are not on the device.
+    pub(super) away: u32,
+    pub(super) zswap: Zswap,
 }
 
 impl Used {
     /// Frames that are missing for what is in use.
-    fn missing(&self) -> u32 {
+    pub(super) fn missing(&self) -> u32 {
         self.needed().saturating_sub(self.pool.len() as u32)
     }
 
     /// Frames that what is in use takes; zeros take none (`zram_fill_page`).
     fn needed(&self) -> u32 {
-        self.device.frames(self.taken.len() as u32 - self.zeros)
+        self.device.frames(self.taken.len() as u32 - self.zeros - self.away)
     }
 
     /// A frame that is not needed any more.
-    fn spare(&mut self) -> Option<Pfn> {
+    pub(super) fn spare(&mut self) -> Option<Pfn> {
         let is_spare = self.pool.len() as u32 > self.needed();
         if is_spare { self.pool.pop() } else { None }
     }
@@ -103,7 +107,7 @@ pub(super) struct Slot {
     /// The page that keeps it.
     pub(super) kept: Option<Pfn>,
     /// Whose it is: what its page was charged to.
-    group: GroupId,
+    pub(super) group: GroupId,
     /// When its page was evicted.
     shadow: Option<Shadow>,
     /// Where in which file it belongs, if it is a file's.
@@ -111,7 +115,9 @@ pub(super) struct Slot {
     /// Where it is in memory too, if private memory of it was read, or is wanted by others, and nobody maps that.
     pub(super) beside: Option<Pfn>,
     /// Whether its page is all zeros.
-    zeros: bool,
+    pub(super) zeros: bool,
+    /// Where its contents are.
+    pub(super) stored: Stored,
     /// Whether that is all that is known of it (`zeromap`): nothing was written.
     unwritten: bool,
 }
@@ -123,6 +129,8 @@ pub(super) enum OnDevice {
     Written,
     /// Nothing, for it is all zeros.
     Zeros,
+    /// Nothing, for it is in zswap.
+    Zswap,
 }
 
 /// What becomes of a large page that goes to swap.
@@ -253,6 +261,7 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
             place: None,
             beside: None,
             zeros: false,
+            stored: Stored::Device,
             unwritten: false,
         };
         slots.taken.extend((first..first + pages).map(|at| (at, slot)));
@@ -271,7 +280,7 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
     }
 
     /// Takes a frame to compress into; says whether there was one. Who reclaims may use reserves (`PF_MEMALLOC`) and never waits.
-    fn grow_pool(self) -> bool {
+    pub(super) fn grow_pool(self) -> bool {
         let request = Request { urgency: Urgency::Atomic, ..Request::HIGHUSER };
         let Ok(pfn) = self.alloc(request) else { return false };
         self.slots().pool.push(pfn);
@@ -300,6 +309,19 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
         (of_group, done)
     }
 
+    /// What is in `slot` is brought to memory, as `io` says of a device, which says when it is there.
+    pub(crate) fn bring(self, slot: u32, io: SwapIo) {
+        match self.swapped(slot).map(|slot| slot.device) {
+            Some(OnDevice::Written) => {
+                self.machine().swap_io(io);
+            }
+            Some(OnDevice::Zswap) => {
+                self.machine().swap_io(SwapIo::Decompress);
+            }
+            Some(OnDevice::Zeros) | None => {}
+        }
+    }
+
     /// Whether swap is on a disk.
     pub(super) fn is_on_disk(self) -> bool {
         self.slots().device == SwapDevice::Disk
@@ -313,17 +335,16 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
     /// The page of `slot` is all zeros.
     pub(super) fn note_zeros(self, slot: u32) {
         let mut slots = self.slots();
-        let known = slots.taken.get_mut(&slot).is_none_or(|slot| core::mem::replace(&mut slot.zeros, true));
-        if known {
-            return;
-        }
+        let written = slots.taken.get_mut(&slot).filter(|slot| slot.stored == Stored::Device && !slot.zeros);
+        let Some(this) = written else { return };
+        this.zeros = true;
         slots.zeros += 1;
         let spare = slots.spare();
         drop(slots);
         self.give_back(spare);
     }
 
-    fn give_back(self, spare: Option<Pfn>) {
+    pub(super) fn give_back(self, spare: Option<Pfn>) {
         if let Some(pfn) = spare {
             self.pages().free(pfn, Order::ZERO).expect("it was taken for what is compressed");
         }
@@ -338,8 +359,12 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
     /// What is known of `slot`.
     pub(super) fn swapped(self, slot: u32) -> Option<Swapped> {
         let slots = self.slots();
-        let this @ Slot { group, shadow, unwritten, .. } = *slots.taken.get(&slot)?;
-        let device = if unwritten { OnDevice::Zeros } else { OnDevice::Written };
+        let this @ Slot { group, shadow, unwritten, stored, .. } = *slots.taken.get(&slot)?;
+        let device = match stored {
+            _ if unwritten => OnDevice::Zeros,
+            Stored::Zswap { .. } => OnDevice::Zswap,
+            Stored::Device | Stored::Nowhere => OnDevice::Written,
+        };
         let read = this.read(slots.device, self.rules().reclaim.swap.synchronous_in);
         Some(Swapped { group, came: shadow.map_or(Came::New, Came::Back), device, read })
     }
@@ -399,15 +424,22 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
     /// What is in `slot` was read to the page at `pfn`.
     pub(crate) fn count_read(self, slot: u32, pfn: Pfn) {
         let Some(Swapped { device, .. }) = self.swapped(slot) else { return };
-        let (event, of_group) = match device {
-            OnDevice::Written => (&self.own().events.pswpin, VecEvent::SwapIn),
-            OnDevice::Zeros => (&self.own().events.swpin_zero, VecEvent::SwapInZero),
+        let of_group = match device {
+            OnDevice::Written => VecEvent::SwapIn,
+            OnDevice::Zeros => VecEvent::SwapInZero,
+            OnDevice::Zswap => VecEvent::ZswapIn,
         };
-        SlowEvents::bump(event);
+        match device {
+            OnDevice::Written => SlowEvents::bump(&self.own().events.pswpin),
+            OnDevice::Zeros => SlowEvents::bump(&self.own().events.swpin_zero),
+            // Counted by group alone.
+            OnDevice::Zswap => {}
+        }
         if self.lru().page(pfn).has(PageFlag::ReadAhead) {
             SlowEvents::bump(&self.own().events.swap_ra);
         }
         self.lru().count_of(pfn, of_group, 1);
+        self.load(slot);
     }
 
     /// One more entry refers to `slot`.
@@ -423,12 +455,17 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
     }
 
     /// `change` takes something from `slot`; without anything it is free.
-    fn drop_slot(self, slot: u32, change: impl Fn(&mut Slot)) {
+    fn drop_slot(self, slot: u32, change: fn(&mut Slot)) {
         let mut slots = self.slots();
         let Some(this) = slots.taken.get_mut(&slot) else { return };
         change(this);
         if this.refs > 0 || this.held > 0 || this.kept.is_some() {
             return;
+        }
+        if this.stored != Stored::Device {
+            drop(slots);
+            self.leave_zswap(slot);
+            return self.drop_slot(slot, |_| {});
         }
         let Slot { group, zeros, beside, .. } = *this;
         slots.taken.remove(&slot);

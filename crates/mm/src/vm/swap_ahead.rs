@@ -192,6 +192,8 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         slots: &[(u32, Option<SlotOf>)],
         (bringer, from): (&Bringer<F>, Asker),
     ) -> Result<Option<Pfn>, AllocError> {
+        let is_on_device = |slot: Swapped| slot.device == OnDevice::Written;
+        let waits = self.swap().swapped(wanted).is_some_and(is_on_device);
         let mut found = None;
         for &(slot, place) in slots {
             match place {
@@ -204,8 +206,7 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
             self.lru().lru_drain_cpu(self.machine().cpu());
         }
         // All of them are on their way before anybody waits.
-        let is_on_disk = |slot: Swapped| slot.device == OnDevice::Written;
-        if found.is_some() && self.swap().swapped(wanted).is_some_and(is_on_disk) {
+        if found.is_some() && waits {
             self.machine().swap_io(SwapIo::Read);
         }
         Ok(found)
@@ -242,10 +243,8 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         match (device, whom) {
             // It is waited for when the others are on their way.
             (OnDevice::Written, For::Wanted) => {}
-            (OnDevice::Written, For::Next) => {
-                self.machine().swap_io(SwapIo::ReadAhead);
-            }
             (OnDevice::Zeros, _) => self.machine().clear(pfn, Order::ZERO),
+            (OnDevice::Written | OnDevice::Zswap, _) => self.swap().bring(slot, SwapIo::ReadAhead),
         }
         let page = self.lru().page(pfn);
         page.init(Mapping::Slot, slot, &[PageFlag::SwapBacked]);
@@ -268,6 +267,9 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
 
     /// The page at `pfn`, which is beside its slot, is to go; reclaim in `target` wants that. Says whether it is the caller's alone now.
     pub(crate) fn forget(self, pfn: Pfn, target: GroupId) -> bool {
+        if self.swap().is_nowhere(self.lru().page(pfn).index()) && !self.send_again(pfn) {
+            return false;
+        }
         let Some(slot) = self.swap().change_beside(pfn, None) else { return false };
         if self.rules().reclaim.workingset == WorkingsetRule::All {
             self.swap().leave_shadow(slot, Order::ZERO, self.lru().evict(pfn, target));

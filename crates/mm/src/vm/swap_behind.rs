@@ -8,9 +8,10 @@
 //! ```
 
 use super::{AheadDoor, SpacesGround, SwapDoor};
-use crate::ground::ids::{Nanos, Pfn};
+use crate::ground::ids::{Nanos, Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
+use crate::lru::VecEvent;
 use crate::lru::page::{Mapping, PageFlag};
 
 /// A page that a disk is to have at some time.
@@ -39,6 +40,26 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         stays
     }
 
+    /// The page at `pfn`, which is beside its slot and nowhere else, is to be there again. Says whether it is; if not, it is on its way.
+    pub(super) fn send_again(self, pfn: Pfn) -> bool {
+        let slot = self.lru().page(pfn).index();
+        if self.swap().store(slot, Order::ZERO) {
+            self.lru().count_of(pfn, VecEvent::ZswapOut, 1);
+            return true;
+        }
+        let waits = self.swap().is_on_disk();
+        if waits {
+            self.lru().page(pfn).set(PageFlag::Writeback);
+            self.lru().page(pfn).set(PageFlag::Reclaim);
+        }
+        let (event, done) = self.swap().write_out(slot, Order::ZERO);
+        self.lru().count_of(pfn, event, 1);
+        if waits {
+            self.will_be_written(pfn, slot, done);
+        }
+        !waits
+    }
+
     /// The disk has the page at `pfn` in `slot` at `done`.
     pub(crate) fn will_be_written(self, pfn: Pfn, slot: u32, done: Nanos) {
         self.swap().slots().on_its_way.push_back(OnItsWay { done, slot, pfn });
@@ -63,6 +84,19 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
+    /// The page at `pfn` of a file leaves memory, and is in `slot` still; if it was nowhere else, it is there again.
+    pub(crate) fn send_shared_again(self, slot: u32, pfn: Pfn) {
+        if !self.is_nowhere(slot) {
+            return;
+        }
+        let event = if self.store(slot, Order::ZERO) {
+            VecEvent::ZswapOut
+        } else {
+            self.write_out(slot, Order::ZERO).0
+        };
+        self.lru().count_of(pfn, event, 1);
+    }
+
     /// The first page that is on its way, if the disk has it by now.
     fn next_written(self) -> Option<OnItsWay> {
         let mut used = self.slots();

@@ -21,6 +21,7 @@ pub(crate) fn play(mm: &Mm<Bare>) {
                     break;
                 }
             },
+            Daemon::ZswapShrinker => mm.swap().shrink_zswap(),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use crate::meta::Usage;
 const FOLDERS: [&str; 3] =
     ["/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/lru_gen", "/sys/kernel/mm/ksm"];
 /// Single settings. Those of the scheduler are in debugfs since Linux 5.13.
-const FILES: [&str; 7] = [
+const FILES: [&str; 11] = [
     "/proc/sys/kernel/numa_balancing",
     "/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
     "/sys/kernel/mm/numa/demotion_enabled",
@@ -20,6 +20,10 @@ const FILES: [&str; 7] = [
     "/proc/cmdline",
     "/proc/swaps",
     "/sys/block/zram0/comp_algorithm",
+    "/sys/module/zswap/parameters/enabled",
+    "/sys/module/zswap/parameters/compressor",
+    "/sys/module/zswap/parameters/max_pool_percent",
+    "/sys/module/zswap/parameters/accept_threshold_percent",
 ];
 /// Of a cgroup: what bounds its memory and where it may be.
 const CGROUP_FILES: [&str; 14] = [

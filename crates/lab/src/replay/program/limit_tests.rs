@@ -236,6 +236,27 @@ fn a_disk_is_waited_for() {
 }
 
 #[test]
+fn zswap_is_not_waited_for() {
+    let behind = |more: &[(Knob, u64)]| {
+        let knobs = [(Knob::MemoryMax, 6 * MIB), (Knob::SwapDisk, 64 * MIB)];
+        run(&[&knobs[..], more].concat())
+    };
+    let (disk, zswap) = (behind(&[]), behind(&[(Knob::ZswapEnabled, 1)]));
+    assert_eq!((disk.counter("zswpout"), zswap.counter("pswpout")), (0, 0));
+    let (stored, loaded) = (zswap.counter("zswpout"), zswap.counter("zswpin"));
+    assert!(stored > 500 && loaded > 500, "{stored} {loaded}");
+    assert!(zswap.simulated_ns < disk.simulated_ns);
+    assert!(zswap.program.unwrap().cpu_ns > disk.program.unwrap().cpu_ns, "it takes CPU time");
+    assert_eq!(zswap.cgroups[0].count("zswpout"), stored);
+    assert!(
+        zswap.notes.iter().any(|note| note.contains("pages in zswap are taken to become 2.26 times smaller"))
+    );
+    let full = behind(&[(Knob::ZswapEnabled, 1), (Knob::ZswapMaxPoolPercent, 0)]);
+    let [by_full, by_disk] = [&full, &disk].map(|run| run.counter("pswpout"));
+    assert!(full.counter("zswpout") == 0 && by_full.abs_diff(by_disk) < 20, "{by_full} {by_disk}");
+}
+
+#[test]
 fn a_file_of_a_cgroup_is_named_by_its_recording() {
     let refused = |text: &str| parse_setting(text).unwrap_err().to_string();
     insta::assert_snapshot!(

@@ -1,6 +1,6 @@
 //! What a tunable has where its line in the table says nothing else.
 
-use super::need::Need::{Hints, Programs, SeveralNodes, Spaces};
+use super::need::Need::{self, Hints, Programs, SeveralNodes, Spaces};
 use super::need::{BALANCES, Compares, KMMSCAND, REGIONS};
 use super::words::{HUGE_SIZE_ENABLED, UNLIMITED, UP_TO_MAX};
 use super::{Kernels, Knob, KnobSpec, Leaves, StandsFor};
@@ -86,5 +86,13 @@ pub(super) const SWAP_SIZE: KnobSpec = KnobSpec {
     unit: "bytes",
     needs: &[Spaces],
     leaves: Leaves::Swapped,
+    ..MAINLINE
+};
+
+/// What zswap does where it is on.
+pub(super) const ZSWAP: KnobSpec = KnobSpec {
+    // From memory.
+    kernels: Some(Kernels::since(3, 11)),
+    needs: &[Spaces, Need::Other(Knob::ZswapEnabled, |is_on| is_on == 1, "zswap.enabled is 0")],
     ..MAINLINE
 };

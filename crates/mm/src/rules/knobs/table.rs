@@ -3,6 +3,7 @@
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
 use super::base::{
     BALANCING, CGROUP, DIRTY, FREE, HUGE_SIZE, LISTED, MAINLINE, PATCHED, PROMOTING, SCANNING, SWAP_SIZE,
+    ZSWAP,
 };
 use super::declare::knobs;
 use super::need::Need::{
@@ -13,7 +14,9 @@ use super::need::{
     ARENAS, AVOIDS_MIXING, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND_BOUNDED,
     PROACTIVE, RECLAIMS_NODE, SCALED_MARKS, STRICT,
 };
-use super::words::{ALGORITHMS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, TRUTH, UNLIMITED, ZONELIST_ORDER};
+use super::words::{
+    ALGORITHMS, COMPRESSORS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, SWITCH, TRUTH, UNLIMITED, ZONELIST_ORDER,
+};
 use super::{Distributed, Kernels, KnobSpec, Leaves, Limited};
 use crate::ground::{KnobId, ZoneKind};
 
@@ -31,8 +34,7 @@ impl From<Knob> for KnobId {
 
 knobs! {
     PcpBatchScaleMax: PATCHED {
-        name: "vm.pcp_batch_scale_max",
-        max: 6, default: 5,
+        name: "vm.pcp_batch_scale_max", max: 6, default: 5,
         meaning: "A refill or drain of a CPU's page list moves at most batch << this many pages under zone->lock",
         stands_for: Nothing("CONFIG_PCP_BATCH_SCALE_MAX at build time"),
         compares: Compares::Pages("a refill or drain"),
@@ -41,12 +43,10 @@ knobs! {
     PercpuPagelistHighFraction: MAINLINE {
         name: "vm.percpu_pagelist_high_fraction",
         searched: Some((8, 4096)),
-        max: INT_MAX,
-        gap: Some((1, 7)),
+        max: INT_MAX, gap: Some((1, 7)),
         meaning: "If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off",
         kernels: Some(Kernels::since(5, 14)),
-        stands_for: Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"),
-        compares: LISTED,
+        stands_for: Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"), compares: LISTED,
     }
     MinFreeKbytes: MAINLINE {
         name: "vm.min_free_kbytes",
@@ -54,8 +54,7 @@ knobs! {
         max: INT_MAX, unit: "KiB",
         computed: Some(0),
         meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
-        stands_for: Sysctl("/proc/sys/vm/min_free_kbytes"),
-        compares: FREE,
+        stands_for: Sysctl("/proc/sys/vm/min_free_kbytes"), compares: FREE,
         leaves: Leaves::SetByHand,
     }
     WatermarkScaleFactor: MAINLINE {
@@ -112,12 +111,10 @@ knobs! {
         leaves: Leaves::Evicted,
     }
     NumaZonelistOrder: MAINLINE {
-        name: "vm.numa_zonelist_order",
-        max: 2,
+        name: "vm.numa_zonelist_order", max: 2,
         meaning: "node (1): a request asks all zones of the nearest node first; zone (2): the highest zones of all nodes first; \
                   default (0): as the kernel chooses",
-        stands_for: Sysctl("/proc/sys/vm/numa_zonelist_order"),
-        words: ZONELIST_ORDER,
+        stands_for: Sysctl("/proc/sys/vm/numa_zonelist_order"), words: ZONELIST_ORDER,
         // docs/rules/watermarks-and-zonelists.md#zonelists: c9bff3eebc09 left the order by node alone.
         limited: &[Limited::of(2..=2, Kernels::before(4, 14))],
         needs: &[CHOOSES_ORDER, OrderOfZones],
@@ -134,13 +131,11 @@ knobs! {
         compares: Compares::Time("the run's length"),
     }
     TransparentHugepage: MAINLINE {
-        name: "transparent_hugepage.enabled",
-        max: 2, default: 1,
+        name: "transparent_hugepage.enabled", max: 2, default: 1,
         meaning: "Who gets huge pages: never (0) nobody, always (1) all, madvise (2) programs that ask. If not never, \
                   khugepaged runs, which raises min_free_kbytes where that was not set by hand",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
-        words: HUGE_ENABLED,
-        needs: &[Spaces],
+        words: HUGE_ENABLED, needs: &[Spaces],
         compares: FREE,
         leaves: Leaves::HugePages,
     }
@@ -149,8 +144,7 @@ knobs! {
         searched: Some((15, 511)),
         max: 65_535, unit: "pages",
         meaning: "Pages of a pageset's batch in every zone; 0: from the zone's size",
-        stands_for: Nothing("zone_batchsize() at build time"),
-        compares: LISTED,
+        stands_for: Nothing("zone_batchsize() at build time"), compares: LISTED,
     }
     PcpHighBatches: PATCHED {
         name: "freehold.pcp_high_batches",
@@ -161,8 +155,7 @@ knobs! {
         compares: LISTED,
     }
     Arenas: PATCHED {
-        name: "freehold.arenas",
-        max: 64,
+        name: "freehold.arenas", max: 64,
         meaning: "Into how many sets of free lists +arenas or +zones divides a zone, 0: one a CPU of its node, 128 MiB each \
                   at least. Changed in mid-run, it is how many of them CPUs begin with",
         stands_for: Nothing("each zone has one set"),
@@ -170,8 +163,7 @@ knobs! {
         tried_under: "linux-6.18+arenas",
     }
     Highpte: PATCHED {
-        name: "freehold.highpte",
-        max: 1,
+        name: "freehold.highpte", max: 1,
         meaning: "Whether page tables of a 32-bit machine may be in HighMem",
         stands_for: Nothing("CONFIG_HIGHPTE at build time"),
         needs: &[HighMem, Spaces],
@@ -209,8 +201,7 @@ knobs! {
         needs: &[Slabs],
     }
     OvercommitMemory: MAINLINE {
-        name: "vm.overcommit_memory",
-        max: 2,
+        name: "vm.overcommit_memory", max: 2,
         meaning: "How much memory may be promised: 0 no single request larger than memory and swap, 1 any amount, 2 no \
                   more in all than swap and vm.overcommit_ratio of memory",
         stands_for: Sysctl("/proc/sys/vm/overcommit_memory"),
@@ -244,8 +235,7 @@ knobs! {
         compares: DIRTY,
     }
     Swappiness: MAINLINE {
-        name: "vm.swappiness",
-        max: 200, default: 60,
+        name: "vm.swappiness", max: 200, default: 60,
         meaning: "Weight of anonymous memory against files in reclaim, 100: both alike; 0: files only",
         stands_for: Sysctl("/proc/sys/vm/swappiness"),
         // Commit c843966c556d, June 2020; from memory.
@@ -254,30 +244,25 @@ knobs! {
         leaves: Leaves::Swapped,
     }
     LruGenEnabled: MAINLINE {
-        name: "lru_gen.enabled",
-        max: 7,
+        name: "lru_gen.enabled", max: 7,
         // LRU_GEN_ENABLED is off in mainline, and on in Debian from its 6.12 on, in Ubuntu since 2023, in Fedora and in Arch.
         distributed: Some(Distributed { kernels: Kernels::since(6, 12), value: 7 }),
         meaning: "Whether pages are kept by generations (MGLRU): 1 that, 2 and page tables are walked, 4 and only used parts of them",
         kernels: Some(Kernels::since(6, 1)),
         stands_for: Sysfs("/sys/kernel/mm/lru_gen/enabled"),
-        words: GENERATIONS,
-        needs: &[Spaces, Reclaim],
+        words: GENERATIONS, needs: &[Spaces, Reclaim],
         leaves: Leaves::Evicted,
     }
     DemotionEnabled: MAINLINE {
-        name: "numa.demotion_enabled",
-        max: 1,
+        name: "numa.demotion_enabled", max: 1,
         meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any",
         kernels: Some(Kernels::since(5, 15)),
         stands_for: Sysfs("/sys/kernel/mm/numa/demotion_enabled"),
-        words: TRUTH,
-        needs: &[Spaces, SlowNode],
+        words: TRUTH, needs: &[Spaces, SlowNode],
         leaves: Leaves::Moved,
     }
     ZoneReclaimMode: MAINLINE {
-        name: "vm.zone_reclaim_mode",
-        max: 7,
+        name: "vm.zone_reclaim_mode", max: 7,
         meaning: "Bits: 1 a request frees pages of a near node's files before it asks the next zone, 2 dirty ones too, 4 mapped ones too",
         stands_for: Sysctl("/proc/sys/vm/zone_reclaim_mode"),
         needs: &[Spaces, Reclaim],
@@ -293,16 +278,14 @@ knobs! {
         compares: Compares::Memory("a node's files"),
     }
     ExtfragThreshold: MAINLINE {
-        name: "vm.extfrag_threshold",
-        max: 1000, default: 500, unit: "1/1000",
+        name: "vm.extfrag_threshold", max: 1000, default: 500, unit: "1/1000",
         meaning: "A zone whose fragmentation index is no higher is not compacted: it lacks memory rather than order",
         stands_for: Sysctl("/proc/sys/vm/extfrag_threshold"),
         needs: &[Spaces],
         compares: Compares::Number("a zone's fragmentation index"),
     }
     CompactionProactiveness: MAINLINE {
-        name: "vm.compaction_proactiveness",
-        max: 100, default: 20,
+        name: "vm.compaction_proactiveness", max: 100, default: 20,
         meaning: "How eagerly kcompactd makes huge blocks before anybody asks; 0: never",
         kernels: Some(Kernels::since(5, 9)),
         stands_for: Sysctl("/proc/sys/vm/compaction_proactiveness"),
@@ -311,13 +294,11 @@ knobs! {
         leaves: Leaves::Moved,
     }
     HugeDefrag: MAINLINE {
-        name: "transparent_hugepage.defrag",
-        max: 5,
+        name: "transparent_hugepage.defrag", max: 5,
         meaning: "What a fault does for a huge page that is not free. always (1): compacts; defer (2): wakes daemons; \
                   defer+madvise (3): compacts where a program asked, else wakes daemons; madvise (4): compacts where a \
                   program asked; never (5): nothing; default (0): as the kernel chooses (always before 4.6, then madvise)",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"),
-        words: HUGE_DEFRAG,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"), words: HUGE_DEFRAG,
         // `defer` is 444eb2a449ef, March 2016; `defer+madvise` 21440d7eb904, February 2017; both from memory.
         limited: &[Limited::of(2..=2, Kernels::since(4, 6)), Limited::of(3..=3, Kernels::since(4, 11))],
         needs: &[Spaces, HugePages],
@@ -354,8 +335,7 @@ knobs! {
         leaves: Leaves::HugePages,
     }
     KhugepagedMaxPtesNone: MAINLINE {
-        name: "transparent_hugepage.khugepaged.max_ptes_none",
-        max: 511, default: 511, unit: "pages",
+        name: "transparent_hugepage.khugepaged.max_ptes_none", max: 511, default: 511, unit: "pages",
         meaning: "How many of 512 pages need not be there for khugepaged to put a huge one in their place",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
         needs: &[Spaces, HugePages],
@@ -363,8 +343,7 @@ knobs! {
         leaves: Leaves::HugePages,
     }
     KhugepagedMaxPtesShared: MAINLINE {
-        name: "transparent_hugepage.khugepaged.max_ptes_shared",
-        max: 511, default: 256, unit: "pages",
+        name: "transparent_hugepage.khugepaged.max_ptes_shared", max: 511, default: 256, unit: "pages",
         meaning: "How many of 512 pages may be shared with other address spaces, as a parent's and a child's are, for khugepaged \
                   to put a huge one in their place",
         // 71a2c112a0f6, June 2020; from memory.
@@ -375,8 +354,7 @@ knobs! {
         leaves: Leaves::HugePages,
     }
     UseZeroPage: MAINLINE {
-        name: "transparent_hugepage.use_zero_page",
-        max: 1, default: 1,
+        name: "transparent_hugepage.use_zero_page", max: 1, default: 1,
         meaning: "Whether reading memory that was never written, where huge pages may be, maps a huge page of zeros that \
                   all share (1) or a huge page at once (0). Linux starts with 0 on machines below 512 MiB",
         kernels: Some(Kernels::since(3, 8)),
@@ -418,8 +396,7 @@ knobs! {
         default: 3,
     }
     NumaBalancing: MAINLINE {
-        name: "kernel.numa_balancing",
-        max: 3, default: 1,
+        name: "kernel.numa_balancing", max: 3, default: 1,
         meaning: "Whether tasks' pages are made to fault now and then: 1 moves them to the nodes that use them, 2 moves hot \
                   ones from slow nodes to fast ones, 3 does both",
         kernels: Some(Kernels::since(3, 14)),
@@ -477,8 +454,7 @@ knobs! {
         needs: &[Hints, SeveralNodes, BALANCES_BY_HEAT, SlowNode],
     }
     PromoteScanShare: PROMOTING {
-        name: "freehold.promote_scan_permille",
-        min: 1, max: 1000, default: 100, unit: "1/1000",
+        name: "freehold.promote_scan_permille", min: 1, max: 1000, default: 100, unit: "1/1000",
         meaning: "What looking for pages to promote may take of one CPU's time (+promote)",
         stands_for: Nothing("kmmscand was to bound it by scan_size and the scan period"),
         compares: Compares::Time("a round of looking"),
@@ -511,18 +487,15 @@ knobs! {
         needs: &[KMMSCAND_BOUNDED, Programs],
     }
     MemoryMax: CGROUP {
-        name: "memory.max",
-        default: UNLIMITED,
+        name: "memory.max", default: UNLIMITED,
         meaning: "What the recorded program's cgroup may have; beyond it, it reclaims, and is killed where nothing can go",
         stands_for: Cgroup { file: "memory.max", v1: Some("memory.limit_in_bytes") },
         leaves: Leaves::Evicted,
     }
     MemoryHigh: CGROUP {
-        name: "memory.high",
-        default: UNLIMITED,
+        name: "memory.high", default: UNLIMITED,
         meaning: "Beyond this the program's cgroup reclaims, and where that frees too little its tasks are made to wait",
-        stands_for: Cgroup { file: "memory.high", v1: None },
-        leaves: Leaves::Evicted,
+        stands_for: Cgroup { file: "memory.high", v1: None }, leaves: Leaves::Evicted,
     }
     MemoryLow: CGROUP {
         name: "memory.low",
@@ -537,8 +510,7 @@ knobs! {
         stands_for: Cgroup { file: "memory.min", v1: None },
     }
     MemorySwapMax: CGROUP {
-        name: "memory.swap.max",
-        default: UNLIMITED,
+        name: "memory.swap.max", default: UNLIMITED,
         meaning: "What of the program's cgroup may be in swap",
         stands_for: Cgroup { file: "memory.swap.max", v1: None },
         needs: &[Spaces, Swap(SWAPS)],
@@ -552,19 +524,16 @@ knobs! {
         stands_for: Sysfs("/sys/block/zram0/disksize"),
     }
     ZramAlgorithm: MAINLINE {
-        name: "zram.comp_algorithm",
-        max: 2,
+        name: "zram.comp_algorithm", max: 2,
         meaning: "How zram compresses: what a page costs to write and to read, and how small it becomes",
         // lzo-rle; from memory. Before it zram had lzo.
         kernels: Some(Kernels::since(5, 1)),
         stands_for: Sysfs("/sys/block/zram0/comp_algorithm"),
-        words: ALGORITHMS,
-        needs: &[Spaces, Swap(&[Knob::ZramDisksize])],
+        words: ALGORITHMS, needs: &[Spaces, Swap(&[Knob::ZramDisksize])],
     }
     ZramRatio: PATCHED {
         name: "zram.ratio_percent",
-        searched: Some((150, 500)), max: 100_000, unit: "percent",
-        gap: Some((1, 99)),
+        searched: Some((150, 500)), max: 100_000, unit: "percent", gap: Some((1, 99)),
         meaning: "How much smaller pages become in zram, 270 for 2.7; 0: as published for the algorithm",
         stands_for: Nothing("it follows from what programs write"),
         needs: &[Spaces, Swap(&[Knob::ZramDisksize])],
@@ -575,26 +544,54 @@ knobs! {
         stands_for: Tools("mkswap and swapon of a partition or file of that size"),
     }
     SwapRotational: MAINLINE {
-        name: "swap.rotational",
-        max: 1,
+        name: "swap.rotational", max: 1,
         meaning: "1: the disk of swap.disk turns, or says so, as virtio's do: with a page the slots around are read, not the pages",
         stands_for: Tools("/sys/block/DISK/queue/rotational, before swapon"),
         needs: &[Spaces, Swap(&[Knob::SwapDisk])],
     }
     PageCluster: MAINLINE {
-        name: "vm.page-cluster",
-        max: 10, default: 3,
+        name: "vm.page-cluster", max: 10, default: 3,
         meaning: "2^this pages at most are read from swap with one that is wanted; 0: none",
         stands_for: Sysctl("/proc/sys/vm/page-cluster"),
         needs: &[Spaces, Swap(SWAPS), ReadsAhead(Knob::SwapDisk)],
     }
     VmaRaEnabled: MAINLINE {
-        name: "swap.vma_ra_enabled",
-        max: 1, default: 1,
+        name: "swap.vma_ra_enabled", max: 1, default: 1,
         meaning: "With a page of swap that does not turn, the pages around it are read; false: the slots around it",
         kernels: Some(Kernels::since(4, 14)), // From memory.
         stands_for: Sysfs("/sys/kernel/mm/swap/vma_ra_enabled"),
-        words: TRUTH,
-        needs: &[Spaces, Swap(SWAPS), ReadsPrivateAhead(Knob::SwapDisk)],
+        words: TRUTH, needs: &[Spaces, Swap(SWAPS), ReadsPrivateAhead(Knob::SwapDisk)],
+    }
+    ZswapEnabled: ZSWAP {
+        name: "zswap.enabled", max: 1,
+        meaning: "What goes to swap is compressed and stays in memory first, as far as zswap.max_pool_percent goes",
+        stands_for: Sysfs("/sys/module/zswap/parameters/enabled"),
+        words: SWITCH, needs: &[Spaces, Swap(SWAPS)],
+    }
+    ZswapCompressor: ZSWAP {
+        name: "zswap.compressor", max: 2,
+        meaning: "How zswap compresses: what a page costs to store and to load, and how small it becomes",
+        stands_for: Sysfs("/sys/module/zswap/parameters/compressor"),
+        words: COMPRESSORS,
+    }
+    ZswapMaxPoolPercent: ZSWAP {
+        name: "zswap.max_pool_percent", max: 100, default: 20, unit: "percent",
+        meaning: "zswap's pool has so much of the machine's memory at most",
+        stands_for: Sysfs("/sys/module/zswap/parameters/max_pool_percent"),
+        compares: Compares::Memory("zswap's pool"),
+    }
+    ZswapAcceptThresholdPercent: ZSWAP {
+        name: "zswap.accept_threshold_percent", max: 100, default: 90, unit: "percent",
+        meaning: "Once it was full, zswap takes no more pages, and writes some to the device behind it, down to so much of that",
+        kernels: Some(Kernels::since(5, 6)), // From memory.
+        stands_for: Sysfs("/sys/module/zswap/parameters/accept_threshold_percent"),
+        compares: Compares::Memory("zswap's pool"),
+    }
+    ZswapRatio: ZSWAP {
+        name: "zswap.ratio_percent",
+        searched: Some((150, 500)), max: 100_000, unit: "percent", gap: Some((1, 99)),
+        meaning: "How much smaller pages become in zswap, 270 for 2.7; 0: as published for the compressor",
+        kernels: None,
+        stands_for: Nothing("it follows from what programs write"),
     }
 }

@@ -24,6 +24,10 @@ pub(super) const TRUTH: &[Word] = &[word(0, "false"), word(1, "true")];
 pub(super) const UNLIMITED: u64 = i64::MAX as u64 & !0xfff;
 pub(super) const UP_TO_MAX: &[Word] = &[word(UNLIMITED, "max")];
 pub(super) const ALGORITHMS: &[Word] = &[word(0, "lzo-rle"), word(1, "lz4"), word(2, "zstd")];
+/// The same of zswap, where lzo costs as much as lzo-rle.
+pub(super) const COMPRESSORS: &[Word] =
+    &[word(0, "lzo"), word(0, "lzo-rle"), word(1, "lz4"), word(2, "zstd")];
+pub(super) const SWITCH: &[Word] = &[word(0, "N"), word(1, "Y")];
 
 /// The file takes these and says the latter ones.
 pub(super) const GENERATIONS: &[Word] = &[

@@ -84,6 +84,58 @@ const SYNCHRONOUS_IN: &[Since<SynchronousSwapInRule>] = &[
     Since(v(7, 0), SynchronousSwapInRule::Alone, ""),
 ];
 
+/// What becomes of what is in zswap when it is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZswapLoadRule {
+    /// It stays there as long as it has its slot.
+    Leaves,
+    /// It is taken out, and stored again when it goes.
+    Takes,
+}
+
+/// Measured on 6.18; version and commit from memory.
+const ZSWAP_LOAD: &[Since<ZswapLoadRule>] =
+    &[Since(v(3, 11), ZswapLoadRule::Leaves, ""), Since(v(6, 9), ZswapLoadRule::Takes, "c2e2ba770200")];
+
+/// Whether zswap takes large pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZswapLargeRule {
+    /// They go to the device.
+    Refuses,
+    /// It does, each base page of them for itself.
+    InParts,
+}
+
+/// From memory.
+const ZSWAP_LARGE: &[Since<ZswapLargeRule>] =
+    &[Since(v(3, 11), ZswapLargeRule::Refuses, ""), Since(v(6, 13), ZswapLargeRule::InParts, "b7c0ccdfbafd")];
+
+/// Whether what zswap's worker comes to first stays once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZswapSpareRule {
+    /// It goes to the device.
+    Never,
+    /// It stays the first time.
+    Once,
+}
+
+/// From memory.
+const ZSWAP_SPARE: &[Since<ZswapSpareRule>] =
+    &[Since(v(3, 11), ZswapSpareRule::Never, ""), Since(v(6, 12), ZswapSpareRule::Once, "e31c38e03778")];
+
+/// Whether groups are charged what they have in zswap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZswapChargeRule {
+    /// They are not.
+    Free,
+    /// They are, as small as it is there, in cgroups of version 2.
+    Charged,
+}
+
+/// From memory.
+const ZSWAP_CHARGE: &[Since<ZswapChargeRule>] =
+    &[Since(v(3, 11), ZswapChargeRule::Free, ""), Since(v(5, 19), ZswapChargeRule::Charged, "f4840ccfca25")];
+
 /// The rules of swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -93,6 +145,10 @@ pub struct SwapRules {
     pub shared_in: SharedSwapInRule,
     pub private_in: PrivateSwapInRule,
     pub synchronous_in: SynchronousSwapInRule,
+    pub zswap_load: ZswapLoadRule,
+    pub zswap_large: ZswapLargeRule,
+    pub zswap_spare: ZswapSpareRule,
+    pub zswap_charge: ZswapChargeRule,
 }
 
 impl SwapRules {
@@ -104,11 +160,15 @@ impl SwapRules {
             shared_in: at(SHARED_IN, version),
             private_in: at(PRIVATE_IN, version),
             synchronous_in: at(SYNCHRONOUS_IN, version),
+            zswap_load: at(ZSWAP_LOAD, version),
+            zswap_large: at(ZSWAP_LARGE, version),
+            zswap_spare: at(ZSWAP_SPARE, version),
+            zswap_charge: at(ZSWAP_CHARGE, version),
         }
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { zero, large, shared_in, private_in, synchronous_in } = self;
+        let Self { zero, large, shared_in, private_in, synchronous_in, .. } = self;
         let zeros = Of("swap-zero", &[Reclaim, Generations], "whether pages of zeros are written to swap");
         to.add(zeros, ZERO, zero, other.zero);
         let whole = Of("swap-large", &[HugePages], "whether large pages go to swap in one piece");
@@ -131,5 +191,19 @@ impl SwapRules {
             "what is read with a page of private memory in zram",
         );
         to.add(synchronous, SYNCHRONOUS_IN, synchronous_in, other.synchronous_in);
+        self.visit_zswap(other, to);
+    }
+
+    fn visit_zswap(&mut self, other: Self, to: &mut List) {
+        const OF: &[super::Mechanism] = &[Reclaim, Generations];
+        let Self { zswap_load, zswap_large, zswap_spare, zswap_charge, .. } = self;
+        let load = Of("zswap-load", OF, "whether what is read stays in zswap");
+        to.add(load, ZSWAP_LOAD, zswap_load, other.zswap_load);
+        let large = Of("zswap-large", OF, "whether zswap takes large pages");
+        to.add(large, ZSWAP_LARGE, zswap_large, other.zswap_large);
+        let spare = Of("zswap-spare", OF, "whether zswap's worker spares what it comes to first");
+        to.add(spare, ZSWAP_SPARE, zswap_spare, other.zswap_spare);
+        let charge = Of("zswap-charge", OF, "whether groups are charged what they have in zswap");
+        to.add(charge, ZSWAP_CHARGE, zswap_charge, other.zswap_charge);
     }
 }
