@@ -21,7 +21,7 @@ help:
 	@echo "make knobs       what every knob does to the recordings, into docs/knobs.md"
 	@echo "make programs    six real programs under several settings, real beside predicted, into docs/programs.md; root, ~10 min"
 	@echo "make more-programs other programs as recorded, beside their kernel: the table in docs/replay.md; root, ~3 min"
-	@echo "make swap-disk   what is read from swap on a disk, here and simulated; root, memory cgroups of version 1, 1 GiB, four minutes"
+	@echo "make swap-disk   what is read from swap on a disk, here and simulated; root, memory cgroups of version 1, 1 GiB, three minutes"
 	@echo "make busy-redis  ten minutes of a Redis that is attached to, recorded and replayed; root, redis-server, a quarter of an hour"
 	@echo "make tune        a race beside the grid that it saves, case by case (docs/tune.md); root, some minutes a case"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"

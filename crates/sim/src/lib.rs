@@ -51,6 +51,6 @@ pub use measure::{
 };
 pub use profile::{Figure, FigureKind, FigureSpec, Profile, ProfileError};
 pub use stop::{is_stopped, stop_when};
-pub use swap::SwapTimes;
+pub use swap::{SwapTimes, ZswapTimes};
 pub use task::{Affinity, TaskSpec};
 pub use tlb::{Tlb, Translations};

@@ -36,12 +36,20 @@ pub enum SwapTimes {
     },
 }
 
+/// What zswap takes of a CPU's time for a page, whatever device is behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ZswapTimes {
+    /// To compress it and put it away.
+    pub compress: Nanos,
+    /// To find it and get it back.
+    pub decompress: Nanos,
+}
+
 /// The device.
 #[derive(Debug, Default)]
 pub(crate) struct Swap {
     times: Cell<SwapTimes>,
-    /// What zswap takes to compress a page and to get it back.
-    zswap: Cell<(Nanos, Nanos)>,
+    zswap: Cell<ZswapTimes>,
     /// When the disk will have served all that has come.
     free_at: Cell<Ticks>,
 }
@@ -61,9 +69,9 @@ impl SimMachine {
         self.0.swap().times.set(times);
     }
 
-    /// zswap takes the CPU so long from now on: to compress a page, and to get it back.
-    pub fn set_zswap_times(&self, compress: Nanos, decompress: Nanos) {
-        self.0.swap().zswap.set((compress, decompress));
+    /// zswap takes so long from now on.
+    pub fn set_zswap_times(&self, times: ZswapTimes) {
+        self.0.swap().zswap.set(times);
     }
 }
 
@@ -73,7 +81,7 @@ impl Core {
         if !self.in_task() {
             return to_nanos(self.now());
         }
-        let (compress, decompress) = self.swap().zswap.get();
+        let ZswapTimes { compress, decompress } = self.swap().zswap.get();
         match (self.swap().times.get(), io) {
             (_, SwapIo::Compress) => self.instructions(from_nanos(compress)),
             (_, SwapIo::Decompress) => self.instructions(from_nanos(decompress)),
@@ -116,7 +124,7 @@ mod tests {
         let mut sim = Sim::new(&Profile::load("kvm-genoa-2c").unwrap(), SimOptions::default());
         let (machine, took) = (sim.machine(), Rc::new(Cell::new(0)));
         machine.set_swap_times(times);
-        machine.set_zswap_times(Nanos(3000), Nanos(2000));
+        machine.set_zswap_times(ZswapTimes { compress: Nanos(3000), decompress: Nanos(2000) });
         let seen = Rc::clone(&took);
         sim.spawn(TaskSpec::new("swaps"), move || {
             let begun = machine.now();

@@ -11,7 +11,7 @@ mod need;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use mm::Knob;
@@ -39,6 +39,14 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// Those of `later`, which are to change in mid-run, that are read `at_start` alone, each once.
+pub(crate) fn too_late(later: impl Iterator<Item = Knob>, at_start: &[Knob]) -> Vec<Refusal> {
+    let found: BTreeSet<Knob> = later.filter(|knob| at_start.contains(knob)).collect();
+    let refuse =
+        |knob: Knob| Refusal { knob, missing: "it is read when a run begins, and not in mid-run".into() };
+    found.into_iter().map(refuse).collect()
+}
 
 /// The knobs set at `place` that cannot act there, each once.
 pub fn refusals(place: &Where<'_>) -> Vec<Refusal> {

@@ -3,7 +3,7 @@
 use mm::{KNOBS, Knob, Policy};
 use sim::Profile;
 
-use super::{Brings, Where, refusals};
+use super::{Brings, Where, refusals, too_late};
 
 const RECORDING: Brings = Brings { is_recording: true, ..Brings::PAGES };
 
@@ -106,6 +106,19 @@ fn what_reads_ahead_needs_a_disk() {
     };
     assert!(forked("linux-6.18", cluster) && forked("linux-6.18", by_region));
     assert!(!forked("linux-7.0", cluster) && !forked("linux-7.0", by_region));
+}
+
+/// What swap is on, and how it is compressed, is not asked again in mid-run.
+#[test]
+fn what_is_read_at_the_start_cannot_change_later() {
+    let later = [Knob::ZswapRatio, Knob::Swappiness, Knob::SwapDisk, Knob::ZswapRatio, Knob::ZswapEnabled];
+    let told: Vec<String> = too_late(later.into_iter(), &[Knob::ZswapRatio, Knob::SwapDisk])
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let text =
+        |name: &str| format!("{name} cannot act here: it is read when a run begins, and not in mid-run");
+    assert_eq!(told, [text("swap.disk"), text("zswap.ratio_percent")]);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use sim::Profile;
 use super::share::{CpuChoice, ShareError, ShareOptions, Shares};
 use super::source::Source;
 use super::unknown;
-use crate::reach::{Refusal, Where, refusals};
-use crate::stage::GroupSetting;
+use crate::reach::{Refusal, Where, refusals, too_late};
+use crate::stage::{self, GroupSetting};
 
 /// A replay with all of its variants.
 #[derive(Clone, Debug)]
@@ -153,6 +153,7 @@ impl Plan {
         let brings = source.brings();
         let mut refused = refusals(&Where { brings, topology: &topology, policy: &self.policy, set: &set });
         refused.extend(unknown::without_huge_pages(source, &set));
+        refused.extend(too_late(self.changes.iter().map(|change| change.knob), &stage::AT_START));
         refused
     }
 

@@ -26,6 +26,7 @@ pub(crate) use groups::GroupSetup;
 use groups::Groups;
 pub(crate) use random::Random;
 use spaces::Spaces;
+pub(crate) use swap::AT_START;
 use swap::Swap;
 pub use tally::Tally;
 
@@ -102,10 +103,8 @@ impl Stage {
         if let Some(swap) = swap {
             mm.spaces().set_swap_on(swap.device, swap.pages);
             sim.machine().set_swap_times(swap.times);
-            if let Some(zswap) = swap.zswap {
-                mm.swap().set_zswap_ratio(zswap.ratio_percent);
-                sim.machine().set_zswap_times(zswap.compress, zswap.decompress);
-            }
+            mm.swap().set_zswap_ratio(swap.zswap.ratio_percent);
+            sim.machine().set_zswap_times(swap.zswap.times);
         }
         Ok(Self {
             mm,

@@ -2,7 +2,7 @@
 
 use mm::vm::SwapDevice;
 use mm::{Knob, KnobUse, Knobs, Machine, Nanos};
-use sim::{Profile, SwapTimes};
+use sim::{Profile, SwapTimes, ZswapTimes};
 
 use super::Stage;
 
@@ -12,16 +12,26 @@ pub(crate) struct Swap {
     pub(crate) device: SwapDevice,
     pub(crate) pages: u32,
     pub(crate) times: SwapTimes,
-    pub(crate) zswap: Option<Zswap>,
+    pub(crate) zswap: Zswap,
 }
 
-/// What zswap before it takes for a page, and makes of it.
+/// What zswap before it takes for a page, and makes of it, from the start or once it is switched on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Zswap {
+    is_on: bool,
     pub(crate) ratio_percent: u32,
-    pub(crate) compress: Nanos,
-    pub(crate) decompress: Nanos,
+    pub(crate) times: ZswapTimes,
 }
+
+/// Knobs that are read when a run begins, and not again.
+pub(crate) const AT_START: [Knob; 6] = [
+    Knob::ZramDisksize,
+    Knob::ZramAlgorithm,
+    Knob::ZramRatio,
+    Knob::SwapDisk,
+    Knob::ZswapCompressor,
+    Knob::ZswapRatio,
+];
 
 /// A compressor of a profile.
 #[derive(Clone, Copy)]
@@ -58,8 +68,13 @@ impl Swap {
         let zswap = Self::zswap(knobs, profile);
         match (pages(Knob::ZramDisksize), pages(Knob::SwapDisk)) {
             (0, 0) => Ok(None),
-            (pages, 0) => Ok(Some(Self { zswap, ..Self::zram(knobs, profile, pages) })),
-            (0, pages) => Ok(Some(Self { zswap, ..Self::disk(profile, pages) })),
+            (pages, 0) => {
+                let (device, times) = Self::zram(knobs, profile);
+                Ok(Some(Self { device, pages, times, zswap }))
+            }
+            (0, pages) => {
+                Ok(Some(Self { device: SwapDevice::Disk, pages, times: Self::disk(profile), zswap }))
+            }
             _ => Err(format!(
                 "swap is on zram or on the disk here, not on both: set {} or {}",
                 Knob::ZramDisksize.spec().name,
@@ -68,42 +83,49 @@ impl Swap {
         }
     }
 
-    fn zram(knobs: &Knobs, profile: &Profile, pages: u32) -> Self {
+    fn zram(knobs: &Knobs, profile: &Profile) -> (SwapDevice, SwapTimes) {
         let compressor = Compressor { profile, name: COMPRESSORS[knobs.get(Knob::ZramAlgorithm) as usize] };
         let ratio_percent = compressor.ratio_percent(knobs.get(Knob::ZramRatio));
         let times =
             SwapTimes::Compressed { write: compressor.time("write_ns"), read: compressor.time("read_ns") };
-        Self { device: SwapDevice::Zram { ratio_percent }, pages, times, zswap: None }
+        (SwapDevice::Zram { ratio_percent }, times)
     }
 
-    fn zswap(knobs: &Knobs, profile: &Profile) -> Option<Zswap> {
+    fn zswap(knobs: &Knobs, profile: &Profile) -> Zswap {
         let name = COMPRESSORS[knobs.get(Knob::ZswapCompressor) as usize];
         let compressor = Compressor { profile, name };
-        (knobs.get(Knob::ZswapEnabled) == 1).then(|| Zswap {
+        Zswap {
+            is_on: knobs.get(Knob::ZswapEnabled) == 1,
             ratio_percent: compressor.ratio_percent(knobs.get(Knob::ZswapRatio)),
-            compress: compressor.time("write_ns"),
-            decompress: compressor.time("read_ns"),
-        })
+            times: ZswapTimes {
+                compress: compressor.time("write_ns"),
+                decompress: compressor.time("read_ns"),
+            },
+        }
     }
 
-    fn disk(profile: &Profile, pages: u32) -> Self {
+    fn disk(profile: &Profile) -> SwapTimes {
         let page = mm::ids::PAGE_SIZE as f64 / profile.value("swap.disk_gbps");
         let latency = Nanos(profile.value("swap.latency_ns").round() as u64);
-        let times = SwapTimes::Disk { latency, page: Nanos(page.round() as u64) };
-        Self { device: SwapDevice::Disk, pages, times, zswap: None }
+        SwapTimes::Disk { latency, page: Nanos(page.round() as u64) }
     }
 
     /// A sentence on what was assumed, where nothing was said; `None` of a disk alone.
     pub(crate) fn assumed(self) -> Option<String> {
-        let (kept, ratio_percent) = match (self.zswap, self.device) {
-            (Some(zswap), _) => ("zswap", zswap.ratio_percent),
-            (None, SwapDevice::Zram { ratio_percent }) => ("zram", ratio_percent),
-            (None, SwapDevice::Disk | SwapDevice::Synchronous) => return None,
+        let zswap = self.zswap.is_on.then_some(("zswap", self.zswap.ratio_percent));
+        let zram = match self.device {
+            SwapDevice::Zram { ratio_percent } => Some(("zram", ratio_percent)),
+            SwapDevice::Disk | SwapDevice::Synchronous => None,
         };
-        Some(format!(
-            "pages in {kept} are taken to become {:.2} times smaller, and their frames are out of the machine's memory",
-            f64::from(ratio_percent) / 100.0
-        ))
+        let each = |(name, ratio_percent): (&str, u32)| {
+            format!(
+                "pages in {name} are taken to become {:.2} times smaller",
+                f64::from(ratio_percent) / 100.0
+            )
+        };
+        let all: Vec<String> = zswap.into_iter().chain(zram).map(each).collect();
+        let told = all.join(", ");
+        (!all.is_empty()).then(|| format!("{told}, and their frames are out of the machine's memory"))
     }
 }
 
@@ -114,10 +136,9 @@ pub(super) fn note_uses(stage: &Stage) {
     let counters = stage.mm.views().counters();
     let stored = counters.get("zswpout");
     let written = counters.get("pswpout") + counters.get("swpout_zero") + stored;
-    let device = [Knob::ZramDisksize, Knob::ZramAlgorithm, Knob::ZramRatio, Knob::SwapDisk];
-    let zswap = [Knob::ZswapCompressor, Knob::ZswapRatio];
-    let all = device.map(|knob| (knob, written)).into_iter().chain(zswap.map(|knob| (knob, stored)));
-    for (knob, pages) in all {
+    for knob in AT_START {
+        let is_zswaps = matches!(knob, Knob::ZswapCompressor | Knob::ZswapRatio);
+        let pages = if is_zswaps { stored } else { written };
         let acts = pages > 0 && knobs.get(knob) != knob.spec().default;
         stage.machine().knob_used(knob, KnobUse::of(&acts, &false));
     }
@@ -139,14 +160,16 @@ mod tests {
         assert_eq!((swap.pages, swap.device), (1 << 18, SwapDevice::Zram { ratio_percent: 300 }));
         let SwapTimes::Compressed { read, .. } = swap.times else { panic!("{swap:?}") };
         assert_eq!(read.0, profile.value("zram.lz4_read_ns") as u64);
-        assert_eq!(swap.zswap, None);
+        let assumed = |knobs: &Knobs| Swap::of(knobs, &profile).unwrap().unwrap().assumed().unwrap();
+        assert!(!assumed(&knobs).contains("zswap"), "it is off");
         knobs.set(Knob::ZswapEnabled, 1).unwrap();
         knobs.set(Knob::ZswapCompressor, 2).unwrap();
-        let zswap = Swap::of(&knobs, &profile).unwrap().unwrap().zswap.unwrap();
-        assert_eq!(zswap.compress.0, profile.value("zram.zstd_write_ns") as u64);
+        let zswap = Swap::of(&knobs, &profile).unwrap().unwrap().zswap;
+        assert_eq!(zswap.times.compress.0, profile.value("zram.zstd_write_ns") as u64);
         assert_eq!(zswap.ratio_percent, 270, "as published");
         knobs.set(Knob::ZswapRatio, 150).unwrap();
-        assert_eq!(Swap::of(&knobs, &profile).unwrap().unwrap().zswap.unwrap().ratio_percent, 150);
+        let both = "in zswap are taken to become 1.50 times smaller, pages in zram are taken to become 3.00";
+        assert!(assumed(&knobs).contains(both), "{}", assumed(&knobs));
         knobs.set(Knob::SwapDisk, 1 << 30).unwrap();
         let error = Swap::of(&knobs, &profile).unwrap_err();
         assert!(error.contains("not on both") && !error.contains('\n'), "{error}");

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::pages::Outcome;
 use super::{ReclaimGround, Scan, SwapOutDoor};
 use crate::cache::SlotOf;
-use crate::ground::{Machine, Nanos, Order, Pfn};
+use crate::ground::{Machine, Order, Pfn};
 use crate::lru::VecEvent;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::policy::WorkingsetRule;
@@ -82,19 +82,21 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
     /// The page at `pfn`, which nothing maps any more, goes to its slots.
     fn send(self, pfn: Pfn, slots: (u32, Order), (scan, outcome): (&Scan, &mut Outcome)) -> SwappedOut {
         let (first, order) = slots;
-        if self.swap().store(first, order) {
+        if let Some(event) = self.swap().store(first, order) {
             self.leave(pfn, slots, scan);
-            self.lru().count_of(pfn, VecEvent::ZswapOut, order.pages());
-            outcome.written += order.pages();
+            self.count(pfn, (event, order), outcome);
             return SwappedOut::Yes;
         }
-        if order == Order::ZERO && self.swap_ahead().begin_writing(pfn, first) {
-            let done = self.write(pfn, slots, outcome);
+        let is_on_its_way = order == Order::ZERO && self.swap_ahead().begin_writing(pfn, first);
+        if !is_on_its_way {
+            self.leave(pfn, slots, scan);
+        }
+        let (event, done) = self.swap().write_to_device(first, order);
+        self.count(pfn, (event, order), outcome);
+        if is_on_its_way {
             self.swap_ahead().will_be_written(pfn, first, done);
             return SwappedOut::OnItsWay;
         }
-        self.leave(pfn, slots, scan);
-        self.write(pfn, slots, outcome);
         SwappedOut::Yes
     }
 
@@ -114,12 +116,8 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
             return LeftFile::InUse;
         }
         self.leave(pfn, (slot, order), scan);
-        if self.swap().store(slot, order) {
-            self.lru().count_of(pfn, VecEvent::ZswapOut, 1);
-            outcome.written += 1;
-        } else {
-            self.write(pfn, (slot, order), outcome);
-        }
+        let event = self.swap().write_out(slot, order);
+        self.count(pfn, (event, order), outcome);
         self.swap().release_slots(slot, order);
         LeftFile::Yes
     }
@@ -131,12 +129,10 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
         }
     }
 
-    /// It is written to them, and there when the device says.
-    fn write(self, pfn: Pfn, (first, order): (u32, Order), outcome: &mut Outcome) -> Nanos {
-        let (event, done) = self.swap().write_out(first, order);
+    /// The page of `order` at `pfn` went to swap, which is counted as `event`.
+    fn count(self, pfn: Pfn, (event, order): (VecEvent, Order), outcome: &mut Outcome) {
         self.lru().count_of(pfn, event, order.pages());
         outcome.written += order.pages();
-        done
     }
 
     /// Takes the page at `pfn`, which nothing maps, from its file, or from beside its slot. Says whether it is the caller's alone now.

@@ -67,6 +67,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
                 return Err(format!("slot {slot} is {this:?}, but {seen} refer to it"));
             }
         }
+        self.swap().slots().check_zswap()?;
         let (used, _) = self.swap_pages();
         if walk.slots.len() != used as usize {
             return Err(format!(

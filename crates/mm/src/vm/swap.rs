@@ -287,9 +287,14 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
         true
     }
 
-    /// A page of `order` is written to the slots from `first` on: it was unmapped for that. Gives what each of its pages is counted as for its
-    /// group, and when the device has all of it.
-    pub(crate) fn write_out(self, first: u32, order: Order) -> (VecEvent, Nanos) {
+    /// A page of `order` goes to the slots from `first` on, to zswap or else to the device: it was unmapped for that. Gives what each of its pages
+    /// is counted as for its group.
+    pub(crate) fn write_out(self, first: u32, order: Order) -> VecEvent {
+        self.store(first, order).unwrap_or_else(|| self.write_to_device(first, order).0)
+    }
+
+    /// The same, past zswap; and when the device has all of it.
+    pub(crate) fn write_to_device(self, first: u32, order: Order) -> (VecEvent, Nanos) {
         let all = first..first + order.pages();
         let unwritten = self.rules().reclaim.swap.zero == SwapZeroRule::Noted && {
             let mut slots = self.slots();

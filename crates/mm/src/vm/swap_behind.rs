@@ -11,7 +11,6 @@ use super::{AheadDoor, SpacesGround, SwapDoor};
 use crate::ground::ids::{Nanos, Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
-use crate::lru::VecEvent;
 use crate::lru::page::{Mapping, PageFlag};
 
 /// A page that a disk is to have at some time.
@@ -43,8 +42,8 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
     /// The page at `pfn`, which is beside its slot and nowhere else, is to be there again. Says whether it is; if not, it is on its way.
     pub(super) fn send_again(self, pfn: Pfn) -> bool {
         let slot = self.lru().page(pfn).index();
-        if self.swap().store(slot, Order::ZERO) {
-            self.lru().count_of(pfn, VecEvent::ZswapOut, 1);
+        if let Some(event) = self.swap().store(slot, Order::ZERO) {
+            self.lru().count_of(pfn, event, 1);
             return true;
         }
         let waits = self.swap().is_on_disk();
@@ -52,7 +51,7 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
             self.lru().page(pfn).set(PageFlag::Writeback);
             self.lru().page(pfn).set(PageFlag::Reclaim);
         }
-        let (event, done) = self.swap().write_out(slot, Order::ZERO);
+        let (event, done) = self.swap().write_to_device(slot, Order::ZERO);
         self.lru().count_of(pfn, event, 1);
         if waits {
             self.will_be_written(pfn, slot, done);
@@ -89,12 +88,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         if !self.is_nowhere(slot) {
             return;
         }
-        let event = if self.store(slot, Order::ZERO) {
-            VecEvent::ZswapOut
-        } else {
-            self.write_out(slot, Order::ZERO).0
-        };
-        self.lru().count_of(pfn, event, 1);
+        self.lru().count_of(pfn, self.write_out(slot, Order::ZERO), 1);
     }
 
     /// The first page that is on its way, if the disk has it by now.

@@ -11,6 +11,8 @@
 //! kernels of groups and nodes, and up to 6.7 one for all. A page that is written back is in memory meanwhile, and here takes no frame.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::swap::{OnDevice, Used};
@@ -160,6 +162,37 @@ impl Used {
     }
 }
 
+impl Used {
+    /// What zswap has is what its slots say.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(super) fn check_zswap(&self) -> Result<(), String> {
+        let (mut away, mut pages, mut listed) = (0, 0, 0);
+        for (slot, this) in &self.taken {
+            let takes_room = u32::from(!this.zeros);
+            away += if this.stored == Stored::Device { 0 } else { takes_room };
+            let Stored::Zswap { turn, .. } = this.stored else { continue };
+            (pages, listed) = (pages + takes_room, listed + 1);
+            let of_group = self.zswap.groups.get(&this.group);
+            if of_group.and_then(|group| group.slots.get(&turn)) != Some(slot) {
+                return Err(format!("slot {slot} is in zswap, and not on the list of its group"));
+            }
+        }
+        let groups = self.zswap.groups.values();
+        let (all, sizes): (usize, u32) =
+            groups.fold((0, 0), |(all, sizes), group| (all + group.slots.len(), sizes + group.pages));
+        let frames = self.zswap.frames.len() as u32;
+        let counted = (self.away, self.zswap.pages, sizes, all, frames);
+        if counted != (away, pages, pages, listed, self.zswap.frames_of(pages)) {
+            return Err(format!(
+                "zswap counts {counted:?}, but has {away} away, {listed} slots, {pages} pages"
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     /// In zswap pages become so many hundredths of one: 270 is 2.7 times smaller, from 100. 300 where nothing is said.
     pub fn set_zswap_ratio(self, ratio_percent: u32) {
@@ -173,9 +206,9 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         (used.zswap.frames.len() as u32, stored as u32)
     }
 
-    /// A page of `order`, which was unmapped for that, goes to the slots from `first` on: whether zswap takes all of it. If not, it is for the
-    /// device.
-    pub(crate) fn store(self, first: u32, order: Order) -> bool {
+    /// A page of `order`, which was unmapped for that, goes to the slots from `first` on. Gives what it is counted as if zswap takes all of it; if
+    /// not, it is for the device.
+    pub(crate) fn store(self, first: u32, order: Order) -> Option<VecEvent> {
         let all = first..first + order.pages();
         let wanted = self.knobs().decide(self.machine(), Knob::ZswapEnabled, |is_on| is_on == 1);
         let takes = wanted
@@ -184,18 +217,18 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
             if self.slots().zswap.next > 0 {
                 self.move_all(all, |_| Stored::Device);
             }
-            return false;
+            return None;
         }
         self.move_all(all.clone(), |next| Stored::Zswap { turn: next, spared: true });
         let missing = self.slots().zswap.missing();
         if (0..missing).any(|_| !self.grow_zswap()) {
             self.move_all(all, |_| Stored::Device);
-            return false;
+            return None;
         }
         all.for_each(|_| {
             self.machine().swap_io(SwapIo::Compress);
         });
-        true
+        Some(VecEvent::ZswapOut)
     }
 
     /// Whether nothing but that they are zeros is kept of the slots from `first` on.

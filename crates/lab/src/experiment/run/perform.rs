@@ -4,8 +4,9 @@ use mm::Knob;
 use serde::Deserialize;
 
 use crate::experiment::spec::Variant;
-use crate::reach::{Refusal, Where, refusals};
+use crate::reach::{Refusal, Where, refusals, too_late};
 use crate::scene::{self, Outcome, Scene};
+use crate::stage;
 use crate::workloads::WorkloadSpec;
 
 /// The knobs of `variant`, of its start and of its phases, that cannot act on its workload, machine or under its policy.
@@ -15,7 +16,10 @@ pub fn refused(variant: &Variant) -> Vec<Refusal> {
     let later = variant.phases.iter().flat_map(|phase| &phase.set);
     let set: Vec<(Knob, u64)> = setup.knobs.iter().chain(later).copied().collect();
     let (topology, brings) = (setup.profile.topology(), workload.brings());
-    refusals(&Where { brings, topology: &topology, policy: &setup.policy, set: &set })
+    let mut refused = refusals(&Where { brings, topology: &topology, policy: &setup.policy, set: &set });
+    let later = variant.phases.iter().flat_map(|phase| &phase.set).map(|&(knob, _)| knob);
+    refused.extend(too_late(later, &stage::AT_START));
+    refused
 }
 
 /// Simulates a variant: an outcome for each of its phases.
