@@ -11,7 +11,7 @@
 //! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
 //! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
 //! `swap` the slots (`slots`, which are free, `swap_ahead` and `swap_cluster`, which are read together, `swap_behind`, which are written,
-//! `swap_beside` and `swap_kept`, which are in memory too, `zswap`, which are in memory compressed), `deferred` huge pages that are to be split, `counters` what is counted of an
+//! `swap_beside` and `swap_kept`, which are in memory too, `zswap` and `zswap_pool`, which are in memory compressed), `deferred` huge pages that are to be split, `counters` what is counted of an
 //! address space, `hint` makes pages fault for NUMA balancing.
 //!
 //! A fault looks its region up, allocates without any lock held, and installs the page under the table's lock if the
@@ -59,6 +59,7 @@ mod young;
 mod zap;
 mod zero;
 mod zswap;
+mod zswap_pool;
 
 pub use crate::cache::{Cached, DirtyFolio, DirtyPages, FileKind, Folio, ReadDone, ReadPattern, Reader};
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use super::slots::Slots;
 use super::swap_behind::OnItsWay;
 use super::swap_cluster::Reads;
-use super::zswap::{Stored, Zswap};
+use super::zswap_pool::{Stored, ZswapPool};
 use super::{SpacesDoor, SpacesGround, SwapDoor};
 use crate::cache::{InSlot, SlotOf};
 use crate::ground::ids::{Nanos, Order, Pfn};
@@ -76,7 +76,7 @@ pub(super) struct Used {
     zeros: u32,
     /// Other slots in use whose contents are not on the device.
     pub(super) away: u32,
-    pub(super) zswap: Zswap,
+    pub(super) zswap: ZswapPool,
 }
 
 impl Used {

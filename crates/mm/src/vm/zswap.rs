@@ -10,14 +10,13 @@
 //! All pages become as much smaller as is said; of its frames the pool uses all bytes (zsmalloc loses some). Lists are of groups here, in
 //! kernels of groups and nodes, and up to 6.7 one for all. A page that is written back is in memory meanwhile, and here takes no frame.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use super::swap::{OnDevice, Used};
+use super::zswap_pool::{Part, Stored};
 use super::{SpacesGround, SwapDoor};
-use crate::ground::ids::{Order, Pfn};
+use crate::ground::ids::Order;
 use crate::ground::machine::{Chore, Daemon, Machine, SwapIo};
 use crate::ground::sync::Guard;
 use crate::lru::{VecEvent, VecId};
@@ -26,66 +25,6 @@ use crate::pages::request::{Request, Urgency};
 use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{SwapZeroRule, ZswapChargeRule, ZswapLargeRule, ZswapLoadRule, ZswapSpareRule};
-
-/// Where what is in a slot is, but for memory where it is as it was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Stored {
-    /// On the device, or on its way there.
-    #[default]
-    Device,
-    /// In zswap.
-    Zswap {
-        /// When it came, in order.
-        turn: u64,
-        /// Whether it is left alone the first time that it is come to.
-        spared: bool,
-    },
-    /// Only in memory: it was taken out of zswap.
-    Nowhere,
-}
-
-/// What zswap has.
-#[derive(Debug)]
-pub(super) struct Zswap {
-    /// What is here of each group.
-    groups: BTreeMap<GroupId, OfGroup>,
-    /// The next that comes is so many-th.
-    next: u64,
-    /// So many hundredths of a page become one.
-    ratio_percent: u32,
-    /// Pages here, those of zeros apart, which take no room.
-    pages: u32,
-    /// Frames of the pool.
-    frames: Vec<Pfn>,
-    /// It was full, and is not yet down to where it accepts more.
-    is_full: bool,
-    /// The group that was come to last.
-    last: Option<GroupId>,
-}
-
-impl Default for Zswap {
-    fn default() -> Self {
-        Self {
-            groups: BTreeMap::new(),
-            next: 0,
-            ratio_percent: 300,
-            pages: 0,
-            frames: Vec::new(),
-            is_full: false,
-            last: None,
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct OfGroup {
-    /// Slots, by when they came.
-    slots: BTreeMap<u64, u32>,
-    /// Of them, those that take room.
-    pages: u32,
-    /// Pages that the group is charged for them.
-    charged: u32,
-}
 
 /// What came of coming to a group's oldest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,109 +40,49 @@ enum Shrunk {
 /// So many failures end a run (`MAX_RECLAIM_RETRIES`).
 const FAILURES_MAX: u32 = 16;
 
-impl Zswap {
-    const fn frames_of(&self, pages: u32) -> u32 {
-        (pages as u64 * 100).div_ceil(self.ratio_percent as u64) as u32
-    }
-
-    /// Frames that are missing for what is here.
-    fn missing(&self) -> u32 {
-        self.frames_of(self.pages).saturating_sub(self.frames.len() as u32)
-    }
-
-    fn spare(&mut self) -> Option<Pfn> {
-        let is_spare = self.frames.len() as u32 > self.frames_of(self.pages);
-        if is_spare { self.frames.pop() } else { None }
-    }
-
-    /// The group whose turn it is; `None`: the round is over.
-    fn next_group(&mut self) -> Option<GroupId> {
-        use core::ops::Bound::{Excluded, Unbounded};
-        let after = self.last.map_or(Unbounded, Excluded);
-        self.last = self.groups.range((after, Unbounded)).map(|(&group, _)| group).next();
-        self.last
-    }
-}
-
-impl OfGroup {
-    /// What the group is to be charged more for what is here, or less.
-    fn recharge(&mut self, ratio_percent: u32) -> i64 {
-        let now = (u64::from(self.pages) * 100).div_ceil(ratio_percent.into()) as u32;
-        let more = i64::from(now) - i64::from(self.charged);
-        self.charged = now;
-        more
-    }
-}
-
 impl Used {
     /// What is in `slot` is where `stored` says from now on; gives its group, and what that is charged more.
     fn set_stored(&mut self, slot: u32, stored: Stored) -> Option<(GroupId, i64)> {
         let this = self.taken.get_mut(&slot).filter(|slot| slot.stored != stored)?;
         let before = core::mem::replace(&mut this.stored, stored);
-        let (group, takes_room) = (this.group, u32::from(!this.zeros));
-        let is_away = |stored: Stored| if stored == Stored::Device { 0 } else { takes_room };
+        let part = Part { slot, group: this.group, pages: u32::from(!this.zeros) };
+        let is_away = |stored: Stored| if stored == Stored::Device { 0 } else { part.pages };
         self.away = self.away - is_away(before) + is_away(stored);
-        let of_group = self.zswap.groups.entry(group).or_default();
-        if let Stored::Zswap { turn, .. } = before {
-            of_group.slots.remove(&turn);
-            of_group.pages -= takes_room;
-            self.zswap.pages -= takes_room;
-        }
-        if let Stored::Zswap { turn, .. } = stored {
-            of_group.slots.insert(turn, slot);
-            of_group.pages += takes_room;
-            self.zswap.pages += takes_room;
-        }
-        let more = of_group.recharge(self.zswap.ratio_percent);
-        if of_group.slots.is_empty() {
-            self.zswap.groups.remove(&group);
-        }
-        Some((group, more))
+        Some((part.group, self.zswap.change(part, (before, stored))))
     }
-}
 
-impl Used {
     /// What zswap has is what its slots say.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub(super) fn check_zswap(&self) -> Result<(), String> {
         let (mut away, mut pages, mut listed) = (0, 0, 0);
-        for (slot, this) in &self.taken {
+        for (&slot, this) in &self.taken {
             let takes_room = u32::from(!this.zeros);
             away += if this.stored == Stored::Device { 0 } else { takes_room };
             let Stored::Zswap { turn, .. } = this.stored else { continue };
             (pages, listed) = (pages + takes_room, listed + 1);
-            let of_group = self.zswap.groups.get(&this.group);
-            if of_group.and_then(|group| group.slots.get(&turn)) != Some(slot) {
+            if self.zswap.slot_at(this.group, turn) != Some(slot) {
                 return Err(format!("slot {slot} is in zswap, and not on the list of its group"));
             }
         }
-        let groups = self.zswap.groups.values();
-        let (all, sizes): (usize, u32) =
-            groups.fold((0, 0), |(all, sizes), group| (all + group.slots.len(), sizes + group.pages));
-        let frames = self.zswap.frames.len() as u32;
-        let counted = (self.away, self.zswap.pages, sizes, all, frames);
-        if counted != (away, pages, pages, listed, self.zswap.frames_of(pages)) {
-            return Err(format!(
-                "zswap counts {counted:?}, but has {away} away, {listed} slots, {pages} pages"
-            ));
+        if self.away != away {
+            return Err(format!("{} slots are counted as not on the device, but {away} are not", self.away));
         }
-        Ok(())
+        self.zswap.check(pages, listed)
     }
 }
 
 impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     /// In zswap pages become so many hundredths of one: 270 is 2.7 times smaller, from 100. 300 where nothing is said.
     pub fn set_zswap_ratio(self, ratio_percent: u32) {
-        self.slots().zswap.ratio_percent = ratio_percent.max(100);
+        self.slots().zswap.set_ratio(ratio_percent);
     }
 
     /// Frames of zswap's pool, and pages that are there.
     pub fn zswap_pages(self) -> (u32, u32) {
         let used = self.slots();
-        let stored: usize = used.zswap.groups.values().map(|group| group.slots.len()).sum();
-        (used.zswap.frames.len() as u32, stored as u32)
+        (used.zswap.frames(), used.zswap.slots())
     }
 
     /// A page of `order`, which was unmapped for that, goes to the slots from `first` on. Gives what it is counted as if zswap takes all of it; if
@@ -214,7 +93,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         let takes = wanted
             && (order == Order::ZERO || self.rules().reclaim.swap.zswap_large == ZswapLargeRule::InParts);
         if !takes || self.are_noted_zeros(first, order) || self.is_zswap_full() {
-            if self.slots().zswap.next > 0 {
+            if self.slots().zswap.was_used() {
                 self.move_all(all, |_| Stored::Device);
             }
             return None;
@@ -244,7 +123,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         let max = self.knobs().get(Knob::ZswapMaxPoolPercent) * memory / 100;
         let accepts = self.knobs().get(Knob::ZswapAcceptThresholdPercent);
         let mut used = self.slots();
-        let (frames, was_full) = (used.zswap.frames.len() as u64, used.zswap.is_full);
+        let (frames, was_full) = (u64::from(used.zswap.frames()), used.zswap.is_full);
         let fills = |max: u64, accepts: u64| frames >= max || was_full && frames > max * accepts / 100;
         let by_percent = |percent: u64| fills(percent * memory / 100, accepts);
         let is_full = self.knobs().decide(self.machine(), Knob::ZswapMaxPoolPercent, by_percent);
@@ -268,9 +147,8 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
 
     /// The same by who has the slots already.
     fn move_held(self, mut used: Guard<'_, M, Used>, slot: u32, to: impl Fn(u64) -> Stored) {
-        let next = used.zswap.next;
-        used.zswap.next += 1;
-        let charge = used.set_stored(slot, to(next));
+        let turn = used.zswap.next_turn();
+        let charge = used.set_stored(slot, to(turn));
         let spare = [used.zswap.spare(), used.spare()];
         drop(used);
         for spare in spare {
@@ -289,7 +167,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     fn grow_zswap(self) -> bool {
         let request = Request { urgency: Urgency::Atomic, ..Request::HIGHUSER };
         let Ok(pfn) = self.alloc(request) else { return false };
-        self.slots().zswap.frames.push(pfn);
+        self.slots().zswap.add_frame(pfn);
         true
     }
 
@@ -338,15 +216,14 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     fn is_above_threshold(self) -> bool {
         let max = self.knobs().get(Knob::ZswapMaxPoolPercent) * self.spaces().managed_pages() / 100;
         let threshold = max * self.knobs().get(Knob::ZswapAcceptThresholdPercent) / 100;
-        self.slots().zswap.frames.len() as u64 > threshold
+        u64::from(self.slots().zswap.frames()) > threshold
     }
 
     /// Comes to the oldest of `group`.
     fn shrink_group(self, group: GroupId) -> Shrunk {
         self.machine().spend(Chore::ReclaimPage, 1);
         let used = self.slots();
-        let oldest = used.zswap.groups.get(&group).and_then(|group| group.slots.first_key_value());
-        let Some(slot) = oldest.map(|(_, &slot)| slot) else { return Shrunk::Empty };
+        let Some(slot) = used.zswap.oldest(group) else { return Shrunk::Empty };
         let Some(this) = used.taken.get(&slot) else { return Shrunk::Empty };
         let is_spared = matches!(this.stored, Stored::Zswap { spared: true, .. })
             && self.rules().reclaim.swap.zswap_spare == ZswapSpareRule::Once;
