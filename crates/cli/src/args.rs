@@ -39,7 +39,7 @@ pub(crate) struct Global {
     /// Print the table as comma-separated values (commands that have one)
     #[arg(long, global = true, conflicts_with_all = ["json", "full"])]
     pub(crate) csv: bool,
-    /// Print all that was measured, tables and histograms too, and not the answer alone (try, replay, why, lab run, validate)
+    /// Print all that was measured, tables and histograms too, and not the answer alone (try, replay, why, tune, lab run, validate)
     #[arg(long, global = true, conflicts_with = "json")]
     pub(crate) full: bool,
     /// Write the output as an HTML page, too (every command but record and inspect --mask)

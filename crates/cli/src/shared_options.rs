@@ -54,7 +54,7 @@ fn row(command: &Command) -> CommandOptions {
         Command::Replay(_) => ("replay", &[Csv, Full, Json, Report, Seed]),
         Command::Why(_) => ("why", &[Csv, Full, Json, Report, Seed]),
         Command::Apply(_) => ("apply", &[Json, Report]),
-        Command::Tune(_) => ("tune", &[Csv, Json, Report, Seed]),
+        Command::Tune(_) => ("tune", &[Csv, Full, Json, Report, Seed]),
         Command::Sweep(_) => ("sweep", &[]),
         Command::Conform(_) => ("conform", &[Csv, Json, Report]),
         Command::Lab(options) => match &options.what {

@@ -40,6 +40,7 @@ fn an_answer_has_a_setting_what_it_does_where_it_holds_and_what_to_write() {
     let asked =
         words(rec, &["--goal", "refill.p99_ns", "--keep", "rss:max=110%", "--also", also, "--budget", "12"]);
     insta::assert_snapshot!(stdout(&asked));
+    insta::assert_snapshot!("tune_in_full", stdout(&[&asked[..], &["--full"]].concat()));
     let page = folder.path().join("page.html");
     stdout(&[&asked[..], &["--report", page.to_str().unwrap()]].concat());
     let page = fs::read_to_string(page).unwrap();

@@ -18,6 +18,8 @@ use trace::Reader;
 const SEEDS: u32 = 3;
 /// Those of the race's finalists.
 const FINAL_SEEDS: u32 = 5;
+/// A search recommends nothing that is better by less than this, in percent (docs/tune.md).
+const LEAST: f64 = 0.1;
 /// Seeds that neither saw.
 const UNSEEN: std::ops::Range<u64> = 20_000..20_010;
 
@@ -167,7 +169,7 @@ fn a_race_finds_what_a_grid_finds_in_a_quarter_of_its_time() {
             "  on 10 unseen seeds tune's is {beside_text} beside the grid's best; {:.1} % of its CPU time",
             100.0 * tune_cpu / grid_cpu
         );
-        assert!(!beside.is_told() || beside.mean <= 0.0, "{}: worse than the grid's best", case.name);
+        assert!(!beside.is_told() || beside.mean <= LEAST, "{}: worse than the grid's best", case.name);
         assert!(tune_cpu <= grid_cpu / 4.0, "{}: {tune_cpu} of {grid_cpu}", case.name);
     }
 }

@@ -140,6 +140,9 @@ pub struct Run {
     pub simulated_ns: u64,
     /// Time that the simulation itself took, ns. The one figure that is not the same from run to run.
     pub wall_ns: u64,
+    /// Events that mm counted, those before the clock started, too: how much there was to simulate. Not in documents.
+    #[serde(skip)]
+    pub events: u64,
     /// Operations that the workload's tasks completed.
     pub operations: u64,
     /// Tasks that completed them, where the workload says how many; 0 otherwise.
@@ -265,6 +268,7 @@ impl Run {
             knob_uses: BTreeMap::new(),
             notes: vec![],
             wall_ns: 0,
+            events: 0,
             ..self
         }
     }

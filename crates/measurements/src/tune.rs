@@ -137,6 +137,9 @@ pub struct TuneSearch {
 pub struct Level {
     /// What part of the whole it is, in thousandths.
     pub permille: u64,
+    /// What a simulation of it costs beside one of the whole, in thousandths, by the events that each has to simulate: more than its
+    /// part of the time where much happens before the clock starts.
+    pub cost_permille: u64,
     /// How far it tells settings apart as the whole does: of the differences between settings in full length, what part has the
     /// same sign there, less what part has the other; 1 is all, 0 is chance.
     #[serde(with = "number")]

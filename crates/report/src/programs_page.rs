@@ -118,8 +118,7 @@ fn changes(all: &[Ran]) -> String {
             .to_owned();
     for (program, validated) in validated(all) {
         for change in &validated.changes {
-            let half =
-                change.half.map_or_else(|| "–".to_owned(), |half| width(&change.unit, change.from, half));
+            let half = width(change).unwrap_or_else(|| "–".to_owned());
             let _ = writeln!(
                 out,
                 "| {program} | {} | {} | {} | {half} | {} | {} |",

@@ -9,13 +9,23 @@ use crate::effect::{Scale, plain};
 use crate::style::Style;
 use crate::table::Table;
 use crate::why::lines;
-use crate::{heading, interval, to_set, units};
+use crate::{heading, interval, to_set, units, verdict};
 
 /// So many of the places where the winner does not win are named.
 const NAMED: usize = 6;
 
-/// The whole answer on a terminal, with how sure it is.
+/// The answer on a terminal: what wins and what to write, what each knob of it does, how sure its weakest part is.
 pub fn answer(style: Style, document: &Document) -> String {
+    let parts: Vec<String> = document
+        .tune
+        .iter()
+        .map(|tune| won_or_stays(style, tune, &document.runs) + &chosen(style, tune) + &in_short(style, tune))
+        .collect();
+    parts.join("\n") + &verdict::sure(style, &document.runs) + &verdict::more(style, "all of it")
+}
+
+/// The whole answer, with how sure each mechanism is.
+pub fn full(style: Style, document: &Document) -> String {
     let mut out = text(style, document);
     let confidence = heading::confidence(style, &document.runs);
     if !confidence.is_empty() {
@@ -33,6 +43,22 @@ pub fn text(style: Style, document: &Document) -> String {
 }
 
 /// Where is searched, for a terminal, before anything runs.
+pub fn ahead(space: &TuneSpace) -> String {
+    let names: Vec<&str> = space.axes.iter().map(|axis| axis.knob.as_str()).collect();
+    let left = match space.set_aside.len() as u64 {
+        0 => String::new(),
+        aside => format!("; {} left out (--full says why)", units::plural(aside, "knob")),
+    };
+    format!("searched: {}: {}{left}", settings_of(space), names.join(", "))
+}
+
+/// `288 settings of 4 knobs`.
+fn settings_of(space: &TuneSpace) -> String {
+    let knobs = units::plural(space.axes.len() as u64, "knob");
+    format!("{} of {knobs}", units::plural(space.settings, "setting"))
+}
+
+/// The same in full.
 pub fn space(style: Style, space: &TuneSpace) -> String {
     let mut out = axes(style, space);
     if !space.set_aside.is_empty() {
@@ -82,7 +108,35 @@ fn axes(style: Style, space: &TuneSpace) -> String {
     format!("{}\n{}", style.heading(&format!("searched: {settings}")), table.text(2, style.columns()))
 }
 
-fn of_machine(style: Style, tune: &Tune, runs: &[Run]) -> String {
+/// How it was found, in a line.
+fn in_short(style: Style, tune: &Tune) -> String {
+    let failed = match tune.failed.len() {
+        0 => String::new(),
+        failed => format!("; {failed} could not be simulated"),
+    };
+    let text = format!("searched: {} of {}{failed}", tune.search.tried, settings_of(&tune.space));
+    let mut out = String::new();
+    lines(&mut out, style, "", &text, |line| style.faint(line));
+    out
+}
+
+/// What each knob of the winner does, where it has several; a curve, and a front.
+fn chosen(style: Style, tune: &Tune) -> String {
+    let mut out = String::new();
+    if tune.contributions.iter().filter(|of| of.kept).count() > 1 {
+        out += &kept(style, tune);
+    }
+    out += &tune.curve.as_ref().map_or_else(String::new, |curve| of_curve(style, tune, curve));
+    if tune.front.len() > 1 {
+        out += &front(style, tune);
+    }
+    if !out.is_empty() {
+        out += "\n";
+    }
+    out
+}
+
+fn won_or_stays(style: Style, tune: &Tune, runs: &[Run]) -> String {
     let mut out = String::new();
     let title = format!("{} on {}: {}", tune.workload, tune.machine, tune.side);
     lines(&mut out, style, "", &title, |line| style.heading(line));
@@ -91,6 +145,11 @@ fn of_machine(style: Style, tune: &Tune, runs: &[Run]) -> String {
         Some(winner) => out += &won(style, tune, winner, runs),
         None => lines(&mut out, style, "", &stays(tune), str::to_owned),
     }
+    out
+}
+
+fn of_machine(style: Style, tune: &Tune, runs: &[Run]) -> String {
+    let mut out = won_or_stays(style, tune, runs);
     out += &contributions(style, tune);
     if let Some(curve) = &tune.curve {
         out += &of_curve(style, tune, curve);
@@ -201,22 +260,22 @@ fn searched_scale(tune: &Tune, goal: usize) -> Scale<'_> {
     Scale { unit: &tune.goals[goal].unit, before: tune.search.means.get(goal).copied().unwrap_or(0.0) }
 }
 
-/// What each knob does in the best setting.
-fn contributions(style: Style, tune: &Tune) -> String {
-    let (kept, idle): (Vec<&Contribution>, Vec<&Contribution>) =
-        tune.contributions.iter().partition(|of| of.kept);
-    let mut out = String::new();
-    if !kept.is_empty() {
-        let heads = tune.goals.iter().map(|goal| goal.metric.clone());
-        let mut table = Table::new(heads.chain(["<what the knob does among the others".to_owned()]));
-        for of in kept {
-            let cells =
-                of.effects.iter().enumerate().map(|(at, effect)| searched_scale(tune, at).estimate(effect));
-            table.row(cells.chain([format!("{}: {} -> {}", of.knob, of.from, of.to)]).collect::<Vec<_>>());
-        }
-        out += "\n";
-        out += &table.text(2, style.columns());
+/// What each knob of the best setting does.
+fn kept(style: Style, tune: &Tune) -> String {
+    let heads = tune.goals.iter().map(|goal| goal.metric.clone());
+    let mut table = Table::new(heads.chain(["<what the knob does among the others".to_owned()]));
+    for of in tune.contributions.iter().filter(|of| of.kept) {
+        let cells =
+            of.effects.iter().enumerate().map(|(at, effect)| searched_scale(tune, at).estimate(effect));
+        table.row(cells.chain([format!("{}: {} -> {}", of.knob, of.from, of.to)]).collect::<Vec<_>>());
     }
+    if table.is_empty() { String::new() } else { format!("\n{}", table.text(2, style.columns())) }
+}
+
+/// The same, and which knobs do nothing.
+fn contributions(style: Style, tune: &Tune) -> String {
+    let idle: Vec<&Contribution> = tune.contributions.iter().filter(|of| !of.kept).collect();
+    let mut out = kept(style, tune);
     if !idle.is_empty() {
         let names: Vec<&str> = idle.iter().map(|of| of.knob.as_str()).collect();
         let text = format!("Left as they are, for they do nothing beyond the noise: {}.", names.join(", "));
@@ -286,15 +345,16 @@ fn how(tune: &Tune) -> String {
         .levels
         .iter()
         .map(|level| {
-            let used = if level.used { "" } else { ", too little to race on" };
-            format!("{:.0} % of the workload ({:.2}{used})", level.permille as f64 / 10.0, level.agreement)
+            let used = if level.used { "" } else { ", not raced on" };
+            let [part, cost] = [level.permille, level.cost_permille].map(|part| part as f64 / 10.0);
+            format!("{part:.0} % of the workload for {cost:.0} % ({:.2}{used})", level.agreement)
         })
         .collect();
     let forms = if levels.is_empty() {
         String::new()
     } else {
         format!(
-            "; shortened forms, and how far each tells settings apart as the whole does (1 is all): {}",
+            "; shortened forms, what each costs, and how far it tells settings apart as the whole does (1 is all): {}",
             levels.join(", ")
         )
     };

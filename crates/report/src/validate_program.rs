@@ -62,7 +62,7 @@ fn changes(validated: &Validated, setting: &str) -> Table {
     let mut table = Table::new(["<", "real", "±", "predicted", "<direction"]);
     for change in validated.changes.iter().filter(|change| change.setting == setting) {
         let real = by(&change.unit, change.from, change.real);
-        let half = change.half.map_or_else(|| "-".to_owned(), |half| width(&change.unit, change.from, half));
+        let half = width(change).unwrap_or_else(|| "-".to_owned());
         let predicted = by(&change.unit, change.predicted_from, change.predicted);
         table.row([change.metric.clone(), real, half, predicted, direction(change.agreement).to_owned()]);
     }
@@ -70,16 +70,32 @@ fn changes(validated: &Validated, setting: &str) -> Table {
 }
 
 /// A change in percent of what it is from; from nothing, what it comes to.
+/// From so many times as much on, what was before hardly counts.
+const TIMES: f64 = 10.0;
+
+/// Whether a change is a part of what was before, in percent, and not another amount.
+fn is_part(from: f64, change: f64) -> bool {
+    from > 0.0 && change.abs() < TIMES * from
+}
+
+/// `+12.3 %`, or `0.4 to 14` where percents would be in the thousands.
 pub(crate) fn by(unit: &str, from: f64, change: f64) -> String {
-    if from > 0.0 {
+    if is_part(from, change) {
         format!("{:+.1} %", 100.0 * change / from)
     } else {
-        format!("0 to {}", amount(unit, change))
+        format!("{} to {}", amount(unit, from), amount(unit, from + change))
     }
 }
 
-pub(crate) fn width(unit: &str, from: f64, half: f64) -> String {
-    if from > 0.0 { format!("{:.1}", 100.0 * half / from) } else { amount(unit, half) }
+/// Half of the real change's interval, in what [`by`] says the change in.
+pub(crate) fn width(change: &ValidatedChange) -> Option<String> {
+    let half = change.half?;
+    let said = if is_part(change.from, change.real) {
+        format!("{:.1}", 100.0 * half / change.from)
+    } else {
+        amount(&change.unit, half)
+    };
+    Some(said)
 }
 
 pub(crate) const fn direction(agreement: Agreement) -> &'static str {

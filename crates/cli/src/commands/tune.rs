@@ -37,7 +37,9 @@ pub(crate) fn run(global: &Global, options: &Tune) -> Result<CommandVerdict, Fai
     }
     let mut document = Document::new(command_line());
     for prepared in &prepared {
-        note(global, report::tune::space(Style::plain(), &prepared.space()).trim_end());
+        let space = prepared.space();
+        let full = || report::tune::space(Style::plain(), &space).trim_end().to_owned();
+        note(global, &if global.full { full() } else { report::tune::ahead(&space) });
     }
     let bar = Bar::with_time(global, prepared.iter().map(Prepared::planned).sum());
     for prepared in &prepared {
@@ -52,7 +54,8 @@ pub(crate) fn run(global: &Global, options: &Tune) -> Result<CommandVerdict, Fai
     document
         .notes
         .extend(damage.map(|damage| format!("{} {damage}; what of it is whole was replayed", options.what)));
-    present(global, &document, |style| report::tune::answer(style, &document))?;
+    let text = if global.full { report::tune::full } else { report::tune::answer };
+    present(global, &document, |style| text(style, &document))?;
     if let Some(path) = &options.plan {
         write_plan(global, path, &document.tune[0])?;
     }

@@ -69,9 +69,7 @@ impl<'a> Judgement<'a> {
         let on = Judgement { mechanism: measured_by, ..*self };
         if !is_builtin(profile) {
             let name = profile.name();
-            return Some(extrapolated(format!(
-                "nothing was published of the machine that the profile {name} describes"
-            )));
+            return Some(extrapolated(format!("nothing was published to hold the profile `{name}` against")));
         }
         let is_touched = self.policy.touched().contains(&measured_by);
         let same_rules = |policy: &Policy| is_touched && on.answers(policy) == on.answers(self.policy);

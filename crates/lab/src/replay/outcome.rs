@@ -80,10 +80,10 @@ fn about_walks(source: &Source, variant: &Variant, used: Option<&ProgramUse>) ->
     if programs.iter().all(|program| program.walked.is_empty()) || known < KNOWN_SHARE_MIN {
         return Some("the TLB misses that huge pages save are left out".to_owned());
     }
-    let waits = 100.0 * used.walk_ns as f64 / used.cpu_ns.max(1) as f64;
+    // Without its own share of such misses, so that variants that know as much say it once.
     Some(format!(
-        "walks of page tables between faults take {waits:.1} % of CPU time, estimated from samples of accessed bits for {:.0} % of \
-         the program's own time and left out of the rest; what huge pages save of them is not proven (docs/model.md#tlb-misses)",
+        "the TLB misses that huge pages save are estimated from samples of accessed bits for {:.0} % of the program's own time, left \
+         out of the rest, and not proven (docs/model.md#tlb-misses)",
         100.0 * known
     ))
 }

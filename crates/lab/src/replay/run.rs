@@ -141,7 +141,7 @@ pub fn replay(source: &Source, plan: &Plan, variant: &Variant) -> Result<Run, Re
     let parts =
         Parts { plan, variant, setup, copies: &*copies, source, refused: &refused, changes_not_reached };
     let mut run = outcome::run(drive.stage(), &parts);
-    run.wall_ns = drive.wall_ns();
+    (run.wall_ns, run.events) = (drive.wall_ns(), drive.stage().events());
     run.timeline = drive.timeline();
     mark_rested(&mut run);
     Ok(run)

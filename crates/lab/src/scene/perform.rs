@@ -60,6 +60,7 @@ fn play(scene: &Scene, notes: Option<Notes>) -> Result<Vec<Outcome>, SceneError>
     }
     for outcome in &mut outcomes {
         outcome.run.wall_ns = drive.wall_ns();
+        outcome.run.events = drive.stage().events();
         outcome.run.timeline = drive.timeline();
     }
     Ok(outcomes)

@@ -141,6 +141,12 @@ impl Stage {
         counters
     }
 
+    /// Events that were counted since the machine was there.
+    pub(crate) fn events(&self) -> u64 {
+        let counters = self.mm.views().counters().0;
+        counters.iter().filter(|(name, _)| !is_level(name)).map(|(_, count)| count).sum()
+    }
+
     /// Whether pages of programs may have to go: a limit is set, or there is swap.
     pub(crate) fn is_short_of_memory(&self) -> bool {
         self.is_grouped() || self.swap.is_some()

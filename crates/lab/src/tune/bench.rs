@@ -24,6 +24,11 @@ pub(super) type Tried = Result<Values, String>;
 pub(super) trait Evaluator {
     /// Makes `trials`, each another one, and says what came of each, in their order.
     fn evaluate(&mut self, trials: &[Trial]) -> Result<Vec<Tried>, AskError>;
+
+    /// How much there was to do for a trial that was made; 0 where nobody can say.
+    fn events(&self, _trial: &Trial) -> u64 {
+        0
+    }
 }
 
 /// Trials that were made.
@@ -56,6 +61,24 @@ impl<'a> Bench<'a> {
         self.spent += self.costs[ground] * new.len() as u64;
         self.known.extend(new.into_iter().zip(came));
         Ok(())
+    }
+
+    /// Corrects what trials cost by what there was to do on each ground with `setting`, whose trials with `seed` were made on all. The
+    /// last ground is the whole; what was spent is counted anew.
+    pub(super) fn weigh(&mut self, setting: &Setting, seed: u64) {
+        let events = |ground| self.evaluator.events(&Trial { ground, setting: setting.clone(), seed });
+        let all: Vec<u64> = (0..self.costs.len()).map(events).collect();
+        let whole = all.last().copied().unwrap_or_default();
+        if all.contains(&0) {
+            return;
+        }
+        self.costs = all.iter().map(|events| (1000 * events).div_ceil(whole)).collect();
+        self.spent = self.known.keys().map(|trial| self.costs[trial.ground]).sum();
+    }
+
+    /// What a trial costs on `ground`, in thousandths of one of full length.
+    pub(super) fn cost(&self, ground: usize) -> u64 {
+        self.costs[ground]
     }
 
     /// What came of a trial that was made.

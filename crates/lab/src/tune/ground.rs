@@ -101,10 +101,15 @@ pub(super) enum Keep {
 }
 
 impl Simulator<'_> {
+    fn key(&self, trial: &Trial) -> String {
+        let side = self.space.side(&trial.setting);
+        Journal::key(&self.grounds[trial.ground].digest(), &side, trial.seed)
+    }
+
     fn one(&self, trial: &Trial) -> Result<(Tried, Option<Run>), AskError> {
         let ground = &self.grounds[trial.ground];
         let side = self.space.side(&trial.setting);
-        let key = Journal::key(&ground.digest(), &side, trial.seed);
+        let key = self.key(trial);
         let keep = (self.keep)(trial);
         if let Some(found) = self.journal.find(&key, self.goals, keep) {
             return Ok(found);
@@ -124,8 +129,9 @@ impl Simulator<'_> {
             Err(error) => (Err(error.to_string()), None),
         };
         let all = run.as_ref().map(figures).unwrap_or_default();
+        let events = run.as_ref().map_or(0, |run| run.events);
         let kept = run.filter(|_| keep == Keep::Run);
-        let mut line = Line::new(key, &side, trial.seed, ground.permille);
+        let mut line = Line::new(key, &side, trial.seed, ground.permille).of_events(events);
         line.came(self.goals, &tried, all, kept.clone());
         self.journal.write(&line)?;
         (self.done)(&side.name(), ground.permille);
@@ -147,5 +153,9 @@ impl Evaluator for Simulator<'_> {
             all.push(tried);
         }
         Ok(all)
+    }
+
+    fn events(&self, trial: &Trial) -> u64 {
+        self.journal.events(&self.key(trial))
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct Line {
     setting: String,
     seed: u64,
     permille: u64,
+    /// What there was to simulate ([`Run::events`]).
+    #[serde(skip_serializing_if = "is_none")]
+    events: u64,
     /// Every figure, by name; `null` where nothing of the kind happened.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     values: BTreeMap<String, Option<f64>>,
@@ -117,6 +120,11 @@ impl Journal {
         (run.is_some() || keep == Keep::Figures).then_some((Ok(values), run))
     }
 
+    /// What there was to simulate of this key; 0 where that is not known.
+    pub(super) fn events(&self, key: &str) -> u64 {
+        held(&self.known).get(&self.own(key)).map_or(0, |line| line.events)
+    }
+
     /// Adds a line to the file.
     pub(super) fn write(&self, line: &Line) -> Result<(), AskError> {
         let line = Line { key: self.own(&line.key), ..line.clone() };
@@ -129,6 +137,11 @@ impl Journal {
             .write_all(text.as_bytes())
             .map_err(|error| AskError::new(format!("the journal cannot be written: {error}")))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_none(events: &u64) -> bool {
+    *events == 0
 }
 
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -147,6 +160,11 @@ impl Line {
         Self { key, setting: side.name(), seed, permille, ..Self::default() }
     }
 
+    /// With what there was to simulate.
+    pub(super) fn of_events(self, events: u64) -> Self {
+        Self { events, ..self }
+    }
+
     /// What came of it.
     pub(super) fn came(&mut self, goals: &[Goal], tried: &Tried, all: Vec<(Figure, f64)>, run: Option<Run>) {
         self.values = all.into_iter().map(|(figure, value)| (figure.name, Some(value))).collect();
@@ -162,6 +180,7 @@ impl Line {
     /// What another line says of the same simulation.
     fn add(&mut self, other: Self) {
         self.values.extend(other.values);
+        self.events = self.events.max(other.events);
         self.failed = other.failed.or(self.failed.take());
         self.run = other.run.or(self.run.take());
     }

@@ -20,6 +20,8 @@ use crate::subject::AskError;
 const PROBES: usize = 7;
 /// A shortened form is raced on if it agrees this far with the whole.
 const AGREES: f64 = 0.5;
+/// … and the next longer form, or the whole, costs at least so many times as much, in tenths.
+const APART: u64 = 15;
 /// How many generations there are, at most.
 const GENERATIONS: u64 = 4;
 /// So many settings come to the end of the race.
@@ -129,6 +131,7 @@ impl Race<'_, '_> {
         if let Err(why) = self.bench.of(whole, &self.judge.current, self.course.seeds[0]) {
             return Err(AskError::new(format!("the current setting cannot be simulated: {why}")));
         }
+        self.bench.weigh(&self.judge.current, self.course.seeds[0]);
         let mut all = vec![self.judge.current.clone()];
         all.extend(probes);
         let of = |ground: usize| -> Vec<Standing> {
@@ -137,10 +140,17 @@ impl Race<'_, '_> {
                 .collect()
         };
         let long = of(whole);
+        let mut shorter = 0;
         let level = |ground: usize| {
             let agreement = agreement(&of(ground), &long);
-            let used = agreement >= AGREES && self.is_like_whole(ground);
-            Level { permille: self.course.permille[ground], agreement, used }
+            let cost_permille = self.bench.cost(ground);
+            let is_apart = |short: u64, long: u64| 10 * long >= APART * short;
+            let pays = is_apart(shorter, cost_permille) && is_apart(cost_permille, self.bench.cost(whole));
+            let used = agreement >= AGREES && self.is_like_whole(ground) && pays;
+            if used {
+                shorter = cost_permille;
+            }
+            Level { permille: self.course.permille[ground], cost_permille, agreement, used }
         };
         Ok((0..whole).map(level).collect())
     }
@@ -175,7 +185,7 @@ impl Race<'_, '_> {
         let mut before = Rung { ground: usize::MAX, seeds: 0 };
         for &rung in rungs {
             let known = if rung.ground == before.ground { before.seeds } else { 0 };
-            price += left * self.course.permille[rung.ground] * (rung.seeds - known) as u64 / 1000;
+            price += left * self.bench.cost(rung.ground) * (rung.seeds - known) as u64 / 1000;
             left /= self.cut(rung) as u64;
             before = rung;
         }

@@ -130,6 +130,36 @@ fn a_short_form_that_lies_is_not_raced_on() {
     assert!(better <= 13, "{better}");
 }
 
+/// Of which shortened forms cost more than their part of the time: so many events each.
+struct Heavy(Bowl, [u64; 3]);
+impl Evaluator for Heavy {
+    fn evaluate(&mut self, trials: &[Trial]) -> Result<Vec<Tried>, AskError> {
+        self.0.evaluate(trials)
+    }
+
+    fn events(&self, trial: &Trial) -> u64 {
+        self.1[trial.ground]
+    }
+}
+
+#[test]
+fn a_form_costs_what_there_is_to_simulate_and_is_raced_on_where_that_pays() {
+    let raced = |events| {
+        let bowl = Bowl { best: [4, 0, 5, 3], weights: [6.0; 4], noise: 2.0, short: |value| value / 9.0 };
+        let (judge, mut heavy) = (judge(), Heavy(bowl, events));
+        let mut bench = Bench::new(&mut heavy, vec![111, 333, 1000]);
+        let raced = race(&space(), &judge, &mut bench, &course(96, 7)).unwrap();
+        let level = |level: &crate::measurements::Level| (level.cost_permille, level.used);
+        assert!(bench.spent() <= 110_000, "{}", bench.spent());
+        raced.levels.iter().map(level).collect::<Vec<_>>()
+    };
+    assert_eq!(raced([111, 333, 1000]), [(111, true), (333, true)]);
+    assert_eq!(raced([1020, 1260, 2000]), [(510, true), (630, false)]);
+    assert_eq!(raced([180, 190, 200]), [(900, false), (950, false)]);
+    // Of what nobody counted the part of the time stands.
+    assert_eq!(raced([0, 0, 0]), [(111, true), (333, true)]);
+}
+
 /// Two knobs more, at their best.
 struct Padded<'a>(&'a mut Bowl);
 impl Evaluator for Padded<'_> {

@@ -70,7 +70,7 @@ fn words(texts: &[&str]) -> usize {
 const COUNT_OF_OTHERS: usize = 5;
 
 /// The last line: where the rest is.
-fn more(style: Style, what: &str) -> String {
+pub(crate) fn more(style: Style, what: &str) -> String {
     format!("{}\n", style.faint(&format!("--full shows {what}")))
 }
 

@@ -7,7 +7,7 @@ use super::{item, more, remarks};
 use crate::bounds;
 use crate::style::Style;
 use crate::validate::line;
-use crate::validate_program::{by, score};
+use crate::validate_program::{by, score, width};
 
 /// Figures or changes that are named; the tables have all.
 const NAMED: usize = 4;
@@ -87,9 +87,7 @@ fn one(style: Style, validated: &Validated) -> String {
 /// `page faults -98.8 % ± 0.1 (predicted -98.9 %)`, and so on.
 fn named(changes: &[&ValidatedChange]) -> String {
     let one = |change: &&ValidatedChange| {
-        let half = change.half.map_or_else(String::new, |half| {
-            format!(" ±{}", crate::validate_program::width(&change.unit, change.from, half))
-        });
+        let half = width(change).map_or_else(String::new, |half| format!(" ±{half}"));
         let real = by(&change.unit, change.from, change.real);
         let predicted = by(&change.unit, change.predicted_from, change.predicted);
         format!("{} {real}{half} (predicted {predicted})", change.metric)

@@ -69,7 +69,7 @@ fn row(change: &ValidatedChange) -> Row {
 fn table(changes: &[&ValidatedChange]) -> Table {
     let mut table = Table::new(["<figure", "real", "±", "predicted", "<direction"]);
     for change in changes {
-        let half = change.half.map_or_else(|| "-".to_owned(), |half| width(&change.unit, change.from, half));
+        let half = width(change).unwrap_or_else(|| "-".to_owned());
         table.row([
             change.metric.clone(),
             by(&change.unit, change.from, change.real),
