@@ -5,7 +5,7 @@ CARGO := scripts/cargo
 # In the order of the columns in docs/knobs.md.
 RECORDINGS := python-loop-128m git-clone redis compiler redis-program
 
-.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs swap-disk busy-redis tune recordings bpf guests scenes fuzz shuttle seeded-bugs instructions tsan deb readme wheel wheel-roots python python-short mm-no-std clean
+.PHONY: help setup try build test browser axe screenshots lint bench results evidence fit knobs programs more-programs swap-disk busy-redis tune tune-real recordings bpf guests scenes fuzz shuttle seeded-bugs instructions tsan deb readme wheel wheel-roots python python-short mm-no-std clean
 
 help:
 	@echo "make try         record a program here, replay it on other machines, explain"
@@ -24,6 +24,7 @@ help:
 	@echo "make swap-disk   what is read from swap on a disk, here and simulated; root, memory cgroups of version 1, 1 GiB, three minutes"
 	@echo "make busy-redis  ten minutes of a Redis that is attached to, recorded and replayed; root, redis-server, a quarter of an hour"
 	@echo "make tune        a race beside the grid that it saves, case by case (docs/tune.md); root, some minutes a case"
+	@echo "make tune-real   Redis under sixteen settings, really, beside those that tune names first; root, minutes"
 	@echo "make recordings  redis.rec, redis-program.rec and compiler.rec anew; root, redis-server, gcc"
 	@echo "make bpf         the recorder's programs in the kernel anew; clang 14"
 	@echo "make guests      conformance/guests anew: two programs in QEMU guests of two nodes; root, some minutes"
@@ -97,6 +98,9 @@ swap-disk: build
 
 busy-redis: build
 	scripts/busy-redis
+
+tune-real: build
+	scripts/tune-real
 
 tune: build
 	scripts/tune
