@@ -320,6 +320,9 @@ fn values_are_written_as_the_kernel_takes_them() {
     assert!(shown.contains("  to set   echo 10 > /proc/sys/vm/swappiness\n"), "{shown}");
     let held = std::fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
     assert!(shown.contains(&format!("  here     {held}")), "{shown}");
+    // A line for each of a few words; one for all of many.
+    let lines = |knob| stdout(&["knobs", "show", knob]).matches("echo ").count();
+    assert_eq!((lines("transparent_hugepage.enabled"), lines("lru_gen.enabled")), (3, 1));
 }
 
 #[test]

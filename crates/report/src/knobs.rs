@@ -85,7 +85,10 @@ pub fn said(here: &KnobFile) -> String {
     }
 }
 
-/// Lines for a root shell that give `knob` the value; without one, a line for each of its words, or one that shows how.
+/// So many words have a line each, where no value is given.
+const LINES: usize = 6;
+
+/// Lines for a root shell that give `knob` the value; without one, a line for each of its words where they are few, or one that shows how.
 pub fn commands(knob: Knob, value: Option<u64>, here: Option<&KnobFile>) -> Vec<String> {
     let line = match here {
         Some(KnobFile::Holds(line)) => Some(line.as_str()),
@@ -93,8 +96,8 @@ pub fn commands(knob: Knob, value: Option<u64>, here: Option<&KnobFile>) -> Vec<
     };
     let values: Vec<u64> = match (value, knob.words()) {
         (Some(value), _) => vec![value],
-        (None, []) => vec![knob.example()],
-        (None, words) => words.iter().map(|word| word.value).collect(),
+        (None, words) if (1..=LINES).contains(&words.len()) => words.iter().map(|word| word.value).collect(),
+        (None, _) => vec![knob.example()],
     };
     let command = |value| knob.command(value, line).or_else(|| knob.command_in(CGROUP, value));
     values.into_iter().filter_map(command).collect()

@@ -221,7 +221,7 @@ impl Making<'_, '_> {
             let candidate = self.chosen(&bench, &finalists, &mut found);
             let searched = bench.count();
             let pruned =
-                candidate.map(|best| prune(&self.space, &self.judge, &mut bench, whole, best, &self.seeds));
+                candidate.map(|best| prune(&self.space, &self.judge, &mut bench, whole, &best, &self.seeds));
             let pruned = pruned.transpose()?;
             let failed = bench.failed().into_iter();
             found.failed =

@@ -15,16 +15,18 @@ pub(super) struct Pruned {
 }
 
 /// Puts each knob of `setting` back by itself and takes out those without which it is no worse beyond the noise by anything that matters, one after the other, the
-/// one that does least first: of two that do the same the second may be needed once the first is gone.
+/// one that does least first: of two that do the same the second may be needed once the first is gone. All that are taken out make no
+/// difference that matters, either: of many that do little each, some stay.
 pub(super) fn prune(
     space: &Space,
     judge: &Judge,
     bench: &mut Bench<'_>,
     whole: usize,
-    mut setting: Setting,
+    found: &Setting,
     seeds: &[u64],
 ) -> Result<Pruned, AskError> {
     let mut dropped = vec![];
+    let mut setting = found.clone();
     // What matters is a part of what the current setting has.
     bench.make(whole, std::slice::from_ref(&judge.current), seeds)?;
     loop {
@@ -34,7 +36,9 @@ pub(super) fn prune(
         bench.make(whole, &without, seeds)?;
         let mut all: Vec<(usize, Contribution)> = vec![];
         for (&place, other) in places.iter().zip(&without) {
-            all.push((place, contribution(space, judge, bench, whole, [&setting, other], place, seeds)));
+            let mut of = contribution(space, judge, bench, whole, [&setting, other], place, seeds);
+            of.kept |= loses(judge, bench, whole, [found, other], seeds);
+            all.push((place, of));
         }
         let idle = all.iter().filter(|(_, of)| !of.kept);
         let least = idle.min_by(|(_, one), (_, other)| size(one).total_cmp(&size(other)));
@@ -59,6 +63,21 @@ fn put_back(space: &Space, setting: &Setting, place: usize) -> Setting {
     let mut setting = setting.clone();
     setting[place] = space.axes[place].current;
     setting
+}
+
+/// Whether `other` is worse than `found` in a goal, beyond the noise and by something that matters.
+fn loses(
+    judge: &Judge,
+    bench: &Bench<'_>,
+    whole: usize,
+    [found, other]: [&Setting; 2],
+    seeds: &[u64],
+) -> bool {
+    judge.aims.aims.iter().enumerate().any(|(at, aim)| {
+        Judge::effect(bench, whole, [found, other], at, seeds).is_none_or(|effect| {
+            aim.is_better(&effect) && judge.is_noticeable(bench, whole, (at, &effect), seeds)
+        })
+    })
 }
 
 fn contribution(

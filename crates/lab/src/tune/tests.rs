@@ -249,6 +249,22 @@ fn knobs_that_do_nothing_are_not_recommended() {
     assert!(near(robustness.others[0].change.mean, -340.0));
 }
 
+/// Each of three knobs helps by less than what matters, all of them by more.
+fn crumbs(side: &Side, seed: u64) -> Run {
+    let of = |knob: Knob, default: u64| if side.value(knob).unwrap_or(default) > default { 6 } else { 0 };
+    let helps = of(Knob::Swappiness, 60) + of(Knob::WatermarkScaleFactor, 10) + of(Knob::StatInterval, 1);
+    Run { simulated_ns: 10_000 + seed % 7 * 10 - helps, seed, ..Run::default() }
+}
+
+#[test]
+fn what_is_taken_out_matters_in_sum_no_more_than_alone() {
+    let knobs = ["vm.swappiness=60,100", "vm.watermark_scale_factor=10,500", "vm.stat_interval=1,10"];
+    let Answer { tune, .. } = answer(crumbs, &knobs, &[], &[]).unwrap();
+    let winner = tune.winner.expect("there is a better setting");
+    assert_eq!(winner.knobs.len(), 2, "{winner:?}");
+    assert!(near(winner.changes[0].mean, -12.0), "{winner:?}");
+}
+
 #[test]
 fn what_is_to_be_kept_is_kept() {
     // Swappiness 100 takes 3.8 % more memory, 200 takes 13 %.

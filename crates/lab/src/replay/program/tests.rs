@@ -292,7 +292,11 @@ fn as_recorded_walks_are_told_and_change_nothing() {
     let used = used(&with);
     assert_eq!(used.walk_known_ns, used.own_ns);
     assert!(used.walk_ns > 1_000_000, "{used:?}");
-    assert!(with.notes[0].contains("take") && without.notes[0].contains("left out"), "{:?}", with.notes);
+    assert!(
+        with.notes[0].contains("are estimated") && without.notes[0].contains("left out"),
+        "{:?}",
+        with.notes
+    );
 }
 
 #[test]
