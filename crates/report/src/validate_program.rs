@@ -159,6 +159,21 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_tens_of_times_is_said_in_amounts() {
+        let change = |from, real| ValidatedChange {
+            unit: "count".to_owned(),
+            from,
+            real,
+            half: Some(2.0),
+            ..ValidatedChange::default()
+        };
+        let said = |from, real| (by("count", from, real), width(&change(from, real)).unwrap());
+        assert_eq!(said(100.0, 20.0), ("+20.0 %".to_owned(), "2.0".to_owned()));
+        assert_eq!(said(0.2, 13.8), ("0.2 to 14".to_owned(), "2".to_owned()));
+        assert_eq!(said(0.0, 11.0), ("0 to 11".to_owned(), "2".to_owned()));
+    }
+
+    #[test]
     fn real_stands_beside_predicted() {
         let (never, always) = ("enabled=never", "enabled=always");
         let validated = Validated {
