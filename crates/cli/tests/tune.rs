@@ -177,6 +177,11 @@ fn an_experiment_is_tuned_on_each_machine_and_a_size_has_a_curve() {
         assert_eq!((answer.goals[0].better.as_str(), answer.goals[0].unit.as_str()), ("higher", "pages/s"));
         assert!(answer.winner.is_some() || answer.stays.contains("beyond the noise"), "{answer:?}");
     }
+    let two_goals = ["--knob", "vm.pcp_batch_scale_max=0..6", "--goal", "pages_per_second,peak_rss"];
+    let of = |more: &[&str]| stdout(&[&words[..], &two_goals, more].concat());
+    let front = "none of these is better";
+    let (short, full) = (of(&[]), of(&["--full"]));
+    assert!(short.contains("beside now") && !short.contains(front) && full.contains(front), "{short}{full}");
 }
 
 /// Under 8 MiB the program is killed, and so is the fastest.

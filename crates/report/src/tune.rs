@@ -120,15 +120,16 @@ fn in_short(style: Style, tune: &Tune) -> String {
     out
 }
 
-/// What each knob of the winner does, where it has several; a curve, and a front.
+/// What each knob of the winner does, where it has several; a curve, or else a front.
 fn chosen(style: Style, tune: &Tune) -> String {
     let mut out = String::new();
     if tune.contributions.iter().filter(|of| of.kept).count() > 1 {
         out += &kept(style, tune);
     }
-    out += &tune.curve.as_ref().map_or_else(String::new, |curve| of_curve(style, tune, curve));
-    if tune.front.len() > 1 {
-        out += &front(style, tune);
+    match &tune.curve {
+        Some(curve) => out += &of_curve(style, tune, curve),
+        None if tune.front.len() > 1 => out += &front(style, tune),
+        None => {}
     }
     if !out.is_empty() {
         out += "\n";

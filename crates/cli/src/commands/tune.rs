@@ -36,10 +36,15 @@ pub(crate) fn run(global: &Global, options: &Tune) -> Result<CommandVerdict, Fai
         return Err(Failure("--plan is for one machine's setting; --machine names several".to_owned()));
     }
     let mut document = Document::new(command_line());
-    for prepared in &prepared {
+    let ahead = |prepared: &Prepared| {
         let space = prepared.space();
-        let full = || report::tune::space(Style::plain(), &space).trim_end().to_owned();
-        note(global, &if global.full { full() } else { report::tune::ahead(&space) });
+        if global.full { report::tune::space(Style::plain(), &space) } else { report::tune::ahead(&space) }
+    };
+    let mut said: Vec<String> = prepared.iter().map(ahead).collect();
+    // Most machines have the same space.
+    said.dedup();
+    for space in said {
+        note(global, space.trim_end());
     }
     let bar = Bar::with_time(global, prepared.iter().map(Prepared::planned).sum());
     for prepared in &prepared {
