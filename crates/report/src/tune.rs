@@ -49,7 +49,7 @@ pub fn ahead(space: &TuneSpace) -> String {
         0 => String::new(),
         aside => format!("; {} left out (--full says why)", units::plural(aside, "knob")),
     };
-    format!("searched: {}: {}{left}", settings_of(space), names.join(", "))
+    format!("to be searched: {}: {}{left}", settings_of(space), names.join(", "))
 }
 
 /// `288 settings of 4 knobs`.
@@ -137,6 +137,7 @@ fn chosen(style: Style, tune: &Tune) -> String {
     out
 }
 
+/// The setting that wins, what it changes and what to write; or why the current one stays.
 fn won_or_stays(style: Style, tune: &Tune, runs: &[Run]) -> String {
     let mut out = String::new();
     let title = format!("{} on {}: {}", tune.workload, tune.machine, tune.side);
@@ -149,6 +150,7 @@ fn won_or_stays(style: Style, tune: &Tune, runs: &[Run]) -> String {
     out
 }
 
+/// All that there is to say of one machine's answer.
 fn of_machine(style: Style, tune: &Tune, runs: &[Run]) -> String {
     let mut out = won_or_stays(style, tune, runs);
     out += &contributions(style, tune);

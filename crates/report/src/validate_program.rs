@@ -69,8 +69,7 @@ fn changes(validated: &Validated, setting: &str) -> Table {
     table
 }
 
-/// A change in percent of what it is from; from nothing, what it comes to.
-/// From so many times as much on, what was before hardly counts.
+/// A change by so many times what was before is said in amounts: percents would be in the thousands.
 const TIMES: f64 = 10.0;
 
 /// Whether a change is a part of what was before, in percent, and not another amount.
@@ -78,7 +77,7 @@ fn is_part(from: f64, change: f64) -> bool {
     from > 0.0 && change.abs() < TIMES * from
 }
 
-/// `+12.3 %`, or `0.4 to 14` where percents would be in the thousands.
+/// A change in percent of what it is from (`+12.3 %`), or from what to what (`0.4 to 14`).
 pub(crate) fn by(unit: &str, from: f64, change: f64) -> String {
     if is_part(from, change) {
         format!("{:+.1} %", 100.0 * change / from)

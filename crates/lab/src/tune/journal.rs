@@ -37,7 +37,7 @@ pub(super) struct Line {
     seed: u64,
     permille: u64,
     /// What there was to simulate ([`Run::events`]).
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     events: u64,
     /// Every figure, by name; `null` where nothing of the kind happened.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -140,7 +140,7 @@ impl Journal {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-const fn is_none(events: &u64) -> bool {
+const fn is_zero(events: &u64) -> bool {
     *events == 0
 }
 

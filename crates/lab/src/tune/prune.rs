@@ -14,7 +14,7 @@ pub(super) struct Pruned {
     pub(super) contributions: Vec<Contribution>,
 }
 
-/// Puts each knob of `setting` back by itself and takes out those without which it is no worse beyond the noise by anything that matters, one after the other, the
+/// Puts each knob of what was `found` back by itself and takes out those without which it is no worse beyond the noise by anything that matters, one after the other, the
 /// one that does least first: of two that do the same the second may be needed once the first is gone. All that are taken out make no
 /// difference that matters, either: of many that do little each, some stay.
 pub(super) fn prune(
@@ -65,16 +65,16 @@ fn put_back(space: &Space, setting: &Setting, place: usize) -> Setting {
     setting
 }
 
-/// Whether `other` is worse than `found` in a goal, beyond the noise and by something that matters.
+/// Whether `other` is worse than `setting` in a goal, beyond the noise and by something that matters.
 fn loses(
     judge: &Judge,
     bench: &Bench<'_>,
     whole: usize,
-    [found, other]: [&Setting; 2],
+    [setting, other]: [&Setting; 2],
     seeds: &[u64],
 ) -> bool {
     judge.aims.aims.iter().enumerate().any(|(at, aim)| {
-        Judge::effect(bench, whole, [found, other], at, seeds).is_none_or(|effect| {
+        Judge::effect(bench, whole, [setting, other], at, seeds).is_none_or(|effect| {
             aim.is_better(&effect) && judge.is_noticeable(bench, whole, (at, &effect), seeds)
         })
     })
@@ -93,19 +93,14 @@ fn contribution(
     let written = |at: u8| axis.knob.written(axis.values[usize::from(at)]).to_string();
     let effect = |aim: usize| Judge::effect(bench, whole, [setting, without], aim, seeds);
     let effects: Option<Vec<Effect>> = (0..judge.aims.aims.len()).map(effect).collect();
-    let pairs = || judge.aims.aims.iter().zip(effects.iter().flatten());
     let breaks = judge
         .held(bench, whole, without, seeds)
         .is_none_or(|held| held.iter().any(|held| held.verdict != Held::Kept));
-    let is_noticeable = |aim: usize, effect: &Effect| judge.is_noticeable(bench, whole, (aim, effect), seeds);
-    let is_needed = effects.is_none()
-        || breaks
-        || pairs().enumerate().any(|(at, (aim, effect))| aim.is_better(effect) && is_noticeable(at, effect));
     Contribution {
         knob: axis.knob.spec().name.to_owned(),
         from: written(axis.current),
         to: written(setting[place]),
-        kept: is_needed,
+        kept: breaks || loses(judge, bench, whole, [setting, without], seeds),
         effects: effects.unwrap_or_default(),
     }
 }
