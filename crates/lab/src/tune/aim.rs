@@ -3,7 +3,7 @@
 use super::bench::Values;
 use crate::measurements::{
     Better, Bound, BoundError, BoundSide, Effect, FAILED_ALLOCATIONS, Held, HeldLimit, Limit as Amount,
-    TuneGoal, TuneLimit,
+    TuneGoal, TuneLimit, figure_names,
 };
 use crate::subject::{AskError, Goal, Subject};
 
@@ -25,6 +25,15 @@ pub(super) struct Limit {
     pub(super) unit: String,
 }
 
+/// What is said of a figure of which nobody can tell which way is better: it may be half of a known one's name.
+fn no_way(name: &str) -> String {
+    let meant = figure_names().into_iter().find(|known| known.starts_with(name) && known != name);
+    let meant = meant.map_or_else(String::new, |known| format!(" did you mean {known}? Else"));
+    format!(
+        "which way {name} is better nobody can tell from its name;{meant} write {name}:lower or {name}:higher"
+    )
+}
+
 impl Aim {
     /// Reads `NAME`, or `NAME:lower` and `NAME:higher` where nobody can tell from its name which way is better.
     pub(super) fn parse(subject: &Subject, text: &str) -> Result<Self, AskError> {
@@ -34,13 +43,11 @@ impl Aim {
             Some("lower") => Better::Lower,
             Some("higher") => Better::Higher,
             Some(other) => {
-                return Err(AskError::new(format!("--goal {name}:{other}: after the colon stands lower or higher")));
+                return Err(AskError::new(format!(
+                    "--goal {name}:{other}: after the colon stands lower or higher"
+                )));
             }
-            None => goal.better().ok_or_else(|| {
-                AskError::new(format!(
-                    "which way {name} is better nobody can tell from its name; write {name}:lower or {name}:higher"
-                ))
-            })?,
+            None => goal.better().ok_or_else(|| AskError::new(no_way(name)))?,
         };
         Ok(Self { goal, better })
     }
@@ -254,7 +261,11 @@ mod tests {
         assert_eq!(better("fault.p99_ns"), Ok(Better::Lower));
         assert_eq!(better("operations_per_second"), Ok(Better::Higher));
         assert_eq!(better("huge_faults:higher"), Ok(Better::Higher));
-        assert!(better("huge_faults").unwrap_err().to_string().contains("huge_faults:lower"));
+        let said = |text: &str| better(text).unwrap_err().to_string();
+        assert!(
+            said("huge_faults").ends_with("from its name; write huge_faults:lower or huge_faults:higher")
+        );
+        assert!(said("fault.p99").contains("; did you mean fault.p99_ns? Else write fault.p99:lower"));
         assert!(better("fault.p99_ns:up").is_err());
     }
 }
