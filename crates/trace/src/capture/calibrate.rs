@@ -7,10 +7,11 @@ use super::source::Source;
 use crate::error::RecordError;
 use crate::meta::RecordingCost;
 
-/// How often events are stopped and started.
-const TURNS: usize = 3;
+/// How often events are stopped and started: who has a core's other thread makes all of it slower for tenths of a second, so that what is
+/// compared has to lie close together.
+const TURNS: usize = 7;
 /// Rounds with events stopped, and as many with events running, of a turn. The first of each warms up and is not counted.
-const TURN_ROUNDS: usize = 6;
+const TURN_ROUNDS: usize = 4;
 /// Rounds that count; an odd number for the median's sake.
 const ROUNDS: usize = TURNS * (TURN_ROUNDS - 1);
 /// Pages that a round faults in and gives back.
@@ -99,6 +100,8 @@ fn rounds<T>(mut round: impl FnMut() -> Result<T, RecordError>) -> Result<Vec<T>
 
 /// Fewer events in a round than this are too few to tell their cost from noise.
 const ROUND_EVENTS_MIN: usize = 2000;
+/// Rounds with enough of them that are wanted; twice as many are tried.
+const EVENT_ROUNDS: usize = 15;
 
 /// What an event of `events`, which are stopped before and after, adds to a task that does `round` on the calling thread;
 /// a round says how many ns it took. The median over rounds with the events on and off in turn; rounds with few events
@@ -110,7 +113,7 @@ pub(super) fn event_cost(
     let mut timed =
         || round().map_err(|error| RecordError::System { what: "measuring what an event costs", error });
     let mut costs = vec![];
-    for _ in 0..2 * ROUNDS {
+    for _ in 0..2 * EVENT_ROUNDS {
         let stopped = timed()? as f64;
         events.enable()?;
         let running = timed();
@@ -120,7 +123,7 @@ pub(super) fn event_cost(
         if count >= ROUND_EVENTS_MIN {
             costs.push((running - stopped) / count as f64);
         }
-        if costs.len() == ROUNDS {
+        if costs.len() == EVENT_ROUNDS {
             break;
         }
     }
