@@ -223,7 +223,7 @@ impl KnobTally {
 pub struct CpuTime {
     /// Running a task, spinning excluded.
     pub busy: Nanos,
-    /// With nothing to run.
+    /// With nothing to run, or on the way out of that.
     pub idle: Nanos,
     /// Waiting for a lock.
     pub spin: Nanos,

@@ -384,9 +384,9 @@ impl Sched {
         match state.mode {
             CpuMode::Idle => {
                 let start = state.clock.max(now);
-                // Measuring may have begun anew on a CPU that is ahead of this moment.
-                state.idle += start.saturating_sub(state.idle_since);
+                // Measuring may have begun anew on a CPU that is ahead of this moment. Leaving idleness is nobody's time on a CPU.
                 state.clock = start + costs.wakeup;
+                state.idle += state.clock.saturating_sub(state.idle_since);
                 lines.change_busy(cpu, 1);
                 self.ahead(cpu);
             }
