@@ -224,12 +224,7 @@ impl Builder {
                 self.tracks[task].space = Some(self.new_layout(Layout::default()));
                 self.call(task, Call::Exec);
             }
-            EventKind::Exit => {
-                self.happens(time, task);
-                let track = &mut self.tracks[task];
-                track.clock.owe(track.touched as f64 * self.costs.unmap_page_ns);
-                track.push_own();
-            }
+            EventKind::Exit => self.exit(time, task),
             EventKind::FileRead { file, first, pages } => {
                 self.file_call(time, task, (file, first, pages), Call::Read);
             }
@@ -262,6 +257,23 @@ impl Builder {
                 self.program.counted.page_event(kind);
             }
         }
+    }
+
+    /// A task exits. Kernels since 6.16 say so before they free its memory, on its time (`sched_process_exit` in do_exit), older ones after it.
+    fn exit(&mut self, time: u64, task: usize) {
+        let space = self.tracks[task].space;
+        self.tracks[task].exited = true;
+        let stays = |track: &Track| track.space == space && !track.exited;
+        let freed =
+            space.filter(|_| !self.program.surroundings.exit_comes_first() && !self.tracks.iter().any(stays));
+        let pages = freed.map_or(0, |space| self.layouts[space].touched);
+        self.returns(time, task, (pages as f64 * self.costs.unmap_page_ns) as u64);
+        if space.is_some() {
+            self.call(task, Call::Exit);
+        } else {
+            self.tracks[task].push_own();
+        }
+        self.tracks[task].clock.exit(time);
     }
 
     fn fault(&mut self, time: u64, task: usize, (address, error_code): (u64, u32)) {
@@ -302,7 +314,7 @@ impl Builder {
         if let Some(before) = self.order.before_touch(space, page, task) {
             self.wait_for(task, before);
         }
-        self.tracks[task].touched += 1;
+        self.layouts[space].touched += 1;
         self.step(task, Doing::Touches { page, touch, company: Company::Alone });
         let step = self.tracks[task].last_step();
         if is_threaded {

@@ -87,6 +87,8 @@ pub(super) struct Layout {
     regions: BTreeMap<u64, Region>,
     /// Its addresses as pages.
     pub(super) windows: Windows,
+    /// Touches that brought a page in, more or less as many as there are to free at its end.
+    pub(super) touched: u64,
 }
 
 impl Layout {
@@ -99,7 +101,7 @@ impl Layout {
     /// They are mapped no more; windows where nothing else is have no place from here on.
     pub(super) fn unmap(&mut self, address: u64, pages: u32) {
         let end = self.clear(address, pages);
-        let Self { regions, windows } = self;
+        let Self { regions, windows, .. } = self;
         windows.leave((address, end), |from, to| {
             let below = regions.range(..to).next_back();
             below.is_some_and(|(_, region)| region.end > from)

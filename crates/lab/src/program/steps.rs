@@ -193,6 +193,8 @@ pub enum Call {
     },
     /// Becomes another program, in an empty address space.
     Exec,
+    /// Leaves its address space for good; the last one to do so frees it. What it still does is to wake others.
+    Exit,
     /// Reads pages of a file by a system call.
     Read(FileRange),
     /// Writes them.

@@ -1,9 +1,13 @@
 //! The machine that a program was recorded on: its kernel, and the knobs as they stood.
 
+use mm::version::Version;
 use mm::{KNOBS, Knob, Policy};
 use trace::Meta;
 
 use super::swap::SwapFiles;
+
+/// The first kernel whose `sched_process_exit` comes before the task's memory is freed, and not after (from memory; a recording of 6.18 shows it).
+const EXIT_FIRST: Version = Version::new(6, 16);
 
 /// Where a program was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -47,6 +51,13 @@ impl Surroundings {
     /// The policy of this kernel: `linux-6.18`; `None` where its release is not written like one.
     pub fn policy(&self) -> Option<String> {
         policy_of(&self.kernel)
+    }
+
+    /// Whether its kernel says that a task exits before it frees the task's memory.
+    pub(super) fn exit_comes_first(&self) -> bool {
+        self.policy()
+            .and_then(|name| Policy::parse(&name).ok())
+            .is_none_or(|policy| policy.kernel() >= EXIT_FIRST)
     }
 
     /// What distributions build into kernels of `policy`'s version, and the recorded machine's own kernel of that version had otherwise.

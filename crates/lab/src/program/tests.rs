@@ -83,7 +83,7 @@ fn a_program_maps_and_touches() {
     ]);
     let range = PageRange { start: heap_page(), pages: 4 };
     let mapped = MapCall::own(range);
-    assert_eq!(made.calls, [Call::Exec, Call::Map(mapped)]);
+    assert_eq!(made.calls, [Call::Exec, Call::Map(mapped), Call::Exit]);
     let steps = &made.tasks[0].steps;
     assert_eq!(
         doings(&made.tasks[0])[..4],
@@ -97,6 +97,52 @@ fn a_program_maps_and_touches() {
     assert_eq!(steps[3].own_ns, 5_000, "6000 less the fault, of which recording is a part");
     assert_eq!(made.tasks[0].begins, Begins::InSpace(0));
     assert_eq!((made.counted.faults, made.omissions.len()), (2, 0));
+}
+
+/// A thread that touches 40 pages, then its process exits on the time of the other, which is woken for that.
+fn exits(builder: &mut Builder) {
+    let touch = |page: u64| (3_000 + page * 3_000, SHELL, fault(HEAP + page * 0x1000, WRITE));
+    let ends = |next| EventKind::Switch { next: TaskId(next), state: SwitchState::Dead };
+    let mut events = vec![
+        (1_000, SHELL, EventKind::Exec),
+        (1_500, SHELL, map(HEAP, 40, RW)),
+        (2_000, SHELL, EventKind::Fork { child: TaskId(CHILD), flags: 0x100, took_ns: 300 }),
+    ];
+    events.extend((0..40).map(touch));
+    events.extend([
+        (130_000, SHELL, EventKind::Exit),
+        (131_000, SHELL, ends(CHILD)),
+        (132_000, CHILD, EventKind::Exit),
+        (190_000, CHILD, ends(2)),
+    ]);
+    for (time, task, kind) in events {
+        builder.event(&Event { time: Nanos(time), cpu: Cpu(0), task: TaskId(task), kind });
+    }
+}
+
+#[test]
+fn what_is_freed_at_the_end_is_the_kernels_time_and_the_task_has_left_when_it_wakes_others() {
+    let thread = Task { pid: 10, ..task(11, true) };
+    let made = |kernel: &str| {
+        let mut builder = Builder::new(
+            "made",
+            vec![task(10, true), thread.clone(), task(12, false)],
+            vec![String::new()],
+            COSTS,
+        );
+        builder.program.surroundings.kernel = kernel.into();
+        exits(&mut builder);
+        builder.finish()
+    };
+    let own = |program: &Program, task: usize| -> u64 {
+        program.tasks[task].steps.iter().map(|step| u64::from(step.own_ns)).sum()
+    };
+    let new = made("6.18.44");
+    assert_eq!(new.calls.iter().filter(|call| **call == Call::Exit).count(), 2);
+    assert_eq!(own(&new, 1), 1_000, "until it says so; the 58 us thereafter are the kernel's");
+    // Before 6.16 all of it was over by then: 40 pages take 2 us of what lies before.
+    let old = made("6.1.0");
+    assert_eq!((own(&old, 1), own(&old, 0)), (0, own(&new, 0)));
 }
 
 #[test]
@@ -194,10 +240,13 @@ fn what_a_call_cuts_off_a_file_goes_after_it() {
     let calls = &made.calls[2..];
     assert_eq!(calls[0], Call::Write(file(6, 2)));
     assert!(matches!(calls[1], Call::Unmap(_)), "{calls:?}");
-    assert_eq!(calls[2..], [Call::Drop(file(4, 3)), Call::Drop(file(11, 1)), Call::Drop(file(7, 1))]);
+    assert_eq!(
+        calls[2..],
+        [Call::Drop(file(4, 3)), Call::Drop(file(11, 1)), Call::Drop(file(7, 1)), Call::Exit]
+    );
     let own: Vec<u32> = made.tasks[0].steps[2..].iter().map(|step| step.own_ns).collect();
     // Two pages were written, 600 ns of the kernel's; of the call's time none is the program's own; the last cut is no call's.
-    assert_eq!(own, [900 - 600 - 100, 4_100 - 100, 0, 0, 3_000 - 100]);
+    assert_eq!(own, [900 - 600 - 100, 4_100 - 100, 0, 0, 3_000 - 100, 0], "the last is the exit");
 }
 
 #[test]

@@ -24,8 +24,8 @@ pub(super) struct Track {
     pub(super) space: Option<usize>,
     /// Where it begins, once that is known.
     pub(super) begins: Option<Begins>,
-    /// Pages that it brought in and that go when it ends: what ending costs is the kernel's.
-    pub(super) touched: u64,
+    /// Whether it has said that it exits.
+    pub(super) exited: bool,
     /// When events came since its last step that are only counted: a call that lasts has paid for recording them.
     heard: Vec<u64>,
     /// What it has cut off files.
@@ -48,7 +48,7 @@ impl Track {
             place: None,
             space: None,
             begins: None,
-            touched: 0,
+            exited: false,
             heard: vec![],
             cuts: Cuts::default(),
             last_fault: None,

@@ -38,6 +38,8 @@ pub(super) struct Player {
     /// Walks' time that is not a whole nanosecond yet.
     owed_ns: f64,
     walks: Walks,
+    /// Whether it has left its process.
+    exited: bool,
 }
 
 /// What walks came to, of a task.
@@ -56,7 +58,18 @@ impl Player {
     pub(super) fn new(copy: Rc<Copy>, task: TaskRef, process: Rc<Process>, jitter: Random) -> Self {
         let clock = copy.play.balance.as_ref().map(|balance| balance.clock(task.0)).unwrap_or_default();
         let walks = Walks::default();
-        Self { copy, task, process, jitter, clock, follows: false, looks: 0, owed_ns: 0.0, walks }
+        Self {
+            copy,
+            task,
+            process,
+            jitter,
+            clock,
+            follows: false,
+            looks: 0,
+            owed_ns: 0.0,
+            walks,
+            exited: false,
+        }
     }
 
     /// The body of the task.
@@ -87,6 +100,8 @@ impl Player {
             match step.doing {
                 Doing::Computes => {}
                 Doing::Sleeps(ns) => self.copy.stage().machine().sleep(Nanos(u64::from(ns))),
+                // It has no memory any more.
+                Doing::Touches { .. } | Doing::Calls(_) if self.exited => {}
                 Doing::Touches { page, touch, company } => self.touch(page, touch, company),
                 Doing::Calls(call) => self.call(&program.calls[call as usize]),
                 Doing::Starts(other) => self.start(other, program.tasks[other.0 as usize].begins),
@@ -101,10 +116,17 @@ impl Player {
         let used =
             ProgramUse { walk_ns: here_ns as u64, own_ns, walk_known_ns: known_ns, ..ProgramUse::default() };
         self.copy.stage().tally.task_walked(&used);
-        self.process.hints().ended(self.task.0);
-        self.copy.leave(&self.process);
+        self.exit();
         stage.mm.memcg().leave(stage.machine().task());
         self.copy.finish();
+    }
+
+    /// It leaves its process for good, if it has not.
+    fn exit(&mut self) {
+        if !std::mem::replace(&mut self.exited, true) {
+            self.process.hints().ended(self.task.0);
+            self.copy.leave(&self.process);
+        }
     }
 
     /// Step `number` begins. What a look found holds from the look before to it.
@@ -287,6 +309,9 @@ impl Player {
     fn call(&mut self, call: &Call) {
         let copy = Rc::clone(&self.copy);
         let stage = copy.stage();
+        if *call == Call::Exit {
+            return self.exit();
+        }
         if *call == Call::Exec {
             let task = &copy.play.program.tasks[self.task.0 as usize];
             let fresh = copy.successor(stage.mm.spaces().new_space(), &self.process);

@@ -314,7 +314,7 @@ pub(super) fn make(
             process.set_huge(stage, HugePages::AsConfigured);
             true
         }
-        Call::Exec => true,
+        Call::Exec | Call::Exit => true,
     };
     if done { Outcome::Done } else { Outcome::LeftOut }
 }
