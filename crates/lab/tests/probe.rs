@@ -38,7 +38,16 @@ fn probe(hardware: Hardware, figures: Vec<Measured>) -> Probe {
     let cpus = hardware.cpus.iter().map(|cpu| cpu.number).collect();
     let absent = vec![Absent { key: "cpu.irq_ns", why: "no way".into() }];
     let took = Duration::from_secs(1);
-    Probe { hardware, cpus, figures, absent, extra_ns: vec![], notes: vec!["loud here".into()], took }
+    Probe {
+        hardware,
+        cpus,
+        figures,
+        absent,
+        loops: None,
+        extra_ns: vec![],
+        notes: vec!["loud here".into()],
+        took,
+    }
 }
 
 fn two_cpus() -> Hardware {

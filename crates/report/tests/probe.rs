@@ -31,6 +31,7 @@ fn probe() -> Probe {
             figure("memory.clear_gbps", 23.84, 25),
         ],
         absent: vec![Absent { key: "cpu.irq_ns", why: "no way".into() }],
+        loops: None,
         extra_ns: vec![],
         notes: vec!["others used 66 % of the CPUs' time meanwhile".into()],
         took: Duration::from_secs(3),

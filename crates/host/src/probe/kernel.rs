@@ -18,8 +18,9 @@ const TIMES: usize = 21;
 /// Pages that fault in a repetition: few enough for a CPU's page lists and second-level cache.
 const FAULT_PAGES: usize = 128;
 const FAULT_TIMES: usize = 151;
-/// How long a CPU is left idle before it is woken: longer than guests poll for work before they halt.
-const IDLE: Duration = Duration::from_micros(400);
+/// How long a CPU is left idle before it is woken: as long as programs that wake each other often wait. A longer wait ends in a deeper sleep,
+/// but is itself so long that leaving it matters little.
+const IDLE: Duration = Duration::from_micros(50);
 
 /// Nanoseconds of a system call that does nearly nothing (getppid).
 pub(super) fn syscall() -> Samples {

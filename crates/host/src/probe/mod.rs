@@ -11,6 +11,7 @@ mod descriptors;
 mod hardware;
 mod kernel;
 mod load;
+mod loops;
 mod memory;
 mod noise;
 mod pair;
@@ -26,6 +27,7 @@ use std::{fmt, io, thread};
 pub use affinity::allowed;
 pub(crate) use affinity::pin;
 pub use hardware::{Caches, CpuPlace, Hardware, HostCloseness, NodeMemory};
+pub use loops::PageLoops;
 pub use noise::load_average;
 pub use samples::SampleSpread;
 
@@ -45,6 +47,8 @@ pub struct Probe {
     pub figures: Vec<Measured>,
     /// What was not.
     pub absent: Vec<Absent>,
+    /// What pages that come and go take as a whole; `None` if that could not be measured.
+    pub loops: Option<PageLoops>,
     /// Latency of the memory of each node that has no CPUs, beyond that of the CPUs' own memory: index of the node, ns.
     pub extra_ns: Vec<(usize, f64)>,
     /// What to keep in mind.

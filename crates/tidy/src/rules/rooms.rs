@@ -76,7 +76,7 @@ const LAB_ROOMS: [Room; 22] = [
     ("tune", &["measurements", "stage", "replay", "experiment", "subject"]),
     ("validate", &["measurements", "program", "workloads", "conform", "evidence", "scene", "replay"]),
     ("apply", &["measurements"]),
-    ("this_machine", &["measurements", "reach", "drive", "replay"]),
+    ("this_machine", &["measurements", "reach", "drive", "replay", "scene", "workloads"]),
 ];
 
 /// How many methods a type of mm may have, over all files: who needs more is two things.

@@ -8,6 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use super::hardware::{CpuPlace, Hardware};
+use super::loops::Rounds;
 use super::region::{MappedRegion, Pages};
 use super::samples::Samples;
 use super::{Absent, Grade, Measured, Probe, ProbeError, Result, on_cpu};
@@ -47,8 +48,12 @@ struct ProbeRun<'h> {
     l1: u64,
     l2: u64,
     l3: u64,
+    /// Bytes of memory that were to be had before, beside the region.
+    available: u64,
     /// Lines' ways and locks' hand-overs, by closeness, so far.
     pairs: [PairFigures; 4],
+    /// Pages that came and went so far.
+    rounds: Rounds,
     probe: Probe,
 }
 
@@ -73,33 +78,41 @@ pub(super) fn run<'h>(
         cpus: vec![],
         figures: vec![],
         absent: vec![],
+        loops: None,
         extra_ns: vec![],
         notes: vec![],
         took: Duration::ZERO,
     };
     let l1 = caches.l1.unwrap_or(L1_BYTES);
-    let mut plan = ProbeRun { hardware, cpus, home, region, l1, l2, l3, pairs: Default::default(), probe };
+    let (pairs, rounds, available) = (Default::default(), Rounds::default(), available_bytes());
+    let mut plan = ProbeRun { hardware, cpus, home, region, l1, l2, l3, available, pairs, rounds, probe };
     plan.hidden();
-    // Two CPUs are measured again and again over the whole time, for hypervisors move virtual CPUs about.
-    let steps: [(&str, ProbeStep<'h>); 12] = [
+    // Some is measured again and again over the whole time: hypervisors move virtual CPUs about, and who has a core's other thread
+    // makes the kernel's paths slower for seconds.
+    let steps: [(&str, ProbeStep<'h>); 16] = [
         ("locks", ProbeRun::lock),
         ("lines between CPUs", ProbeRun::pairs),
+        ("pages that come and go", ProbeRun::pages),
         ("caches", ProbeRun::caches),
         ("memory", ProbeRun::memory),
         ("lines between CPUs", ProbeRun::pairs),
+        ("pages that come and go", ProbeRun::pages),
         ("descriptors", ProbeRun::descriptors),
         ("stores", ProbeRun::stores),
         ("kernel paths", ProbeRun::paths),
         ("lines between CPUs", ProbeRun::pairs),
+        ("pages that come and go", ProbeRun::pages),
         ("memory under load", ProbeRun::load),
         ("memory of other nodes", ProbeRun::remote),
         ("lines between CPUs", ProbeRun::pairs),
+        ("pages that come and go", ProbeRun::pages),
     ];
     for (what, step) in steps {
         progress(what);
         step(&mut plan);
     }
     plan.finish_pairs();
+    plan.finish_pages();
     Ok(plan.probe)
 }
 

@@ -2,6 +2,7 @@
 
 use super::ProbeRun;
 use crate::probe::kernel::Faults;
+use crate::probe::loops::bytes_beyond;
 use crate::probe::pair::CpuPair;
 use crate::probe::{Result, kernel, pair};
 
@@ -58,6 +59,24 @@ impl ProbeRun<'_> {
         self.add("path.truncate_ns", &faults.truncated.map(|ns| (ns - freeing).max(0.0)), how);
     }
 
+    /// Some rounds of pages that come and go.
+    pub(super) fn pages(&mut self) {
+        let bytes = self.round_bytes();
+        let mut rounds = std::mem::take(&mut self.rounds);
+        let went = self.at_home(|_| rounds.go_on(bytes)).and_then(|went| went);
+        self.rounds = rounds;
+        self.probe.notes.extend(went.err().map(|why| format!("pages that come and go: {why}")));
+    }
+
+    pub(super) fn finish_pages(&mut self) {
+        self.probe.loops = std::mem::take(&mut self.rounds).end(self.round_bytes());
+    }
+
+    fn round_bytes(&self) -> usize {
+        // What is to be had is asked once: a figure is of rounds of one size.
+        bytes_beyond(self.l3, self.available)
+    }
+
     fn exception(&mut self, faults: &Faults) {
         let populated = match &faults.populated {
             Ok(populated) => populated.median(),
@@ -96,7 +115,7 @@ impl ProbeRun<'_> {
         match woken {
             Ok((samples, pipe)) => {
                 let how = format!(
-                    "CPU {} writes to a pipe that a thread on CPU {} has waited at for 400 us: {:.0} ns until it \
+                    "CPU {} writes to a pipe that a thread on CPU {} has waited at for 50 us: {:.0} ns until it \
                      has read, less {:.0} ns, half a write and read",
                     cpus.one,
                     cpus.other,

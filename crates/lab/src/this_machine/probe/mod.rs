@@ -1,6 +1,7 @@
 //! A machine profile of what a probe measured: its figures, and for those that it could not measure the figures of the
 //! `kvm-genoa-2c` profile, each of which says so.
 
+mod settle;
 mod shape;
 
 use std::collections::BTreeMap;
@@ -45,8 +46,15 @@ pub fn profile(probe: &Probe, name: &str) -> Result<Probed, ProfileError> {
     let gib = shape.nodes.iter().map(|node| node.memory_mib).sum::<u64>().div_ceil(1024);
     let model = if probe.hardware.model.is_empty() { "unnamed CPU" } else { &probe.hardware.model };
     let title = format!("{model}, {} CPUs, {gib} GiB; probed", shape.cpu_count());
-    let profile = base.with(name, &title, shape, figures)?;
+    let mut profile = base.with(name, &title, shape, figures)?;
     notes.extend(probe.notes.iter().cloned());
+    match probe.loops.as_ref().map(|loops| settle::settled(&profile, loops)) {
+        Some(Ok(figures)) => profile = profile.with(name, &title, profile.shape().clone(), figures)?,
+        Some(Err(why)) => {
+            notes.push(format!("faults are not settled by the simulation of their loop: {why}"));
+        }
+        None => {}
+    }
     Ok(Probed { profile, notes })
 }
 
