@@ -17,7 +17,7 @@ use crate::progress::Bar;
 pub(crate) const THIS: &str = "this";
 
 /// The first words of a kept profile. Whatever changes what a probe measures or a profile holds raises the number.
-const HEADER: &str = "# freehold machine cache 1";
+const HEADER: &str = "# freehold machine cache 2";
 
 /// What stands before each note.
 const NOTE: &str = "# note: ";

@@ -1,13 +1,13 @@
 //! Pages that come and go, as programs have them: more than any cache holds, each written to once, and all given back. What a page takes
 //! so is the sum of much that cannot be seen by itself; a profile's parts are settled by it.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::Result;
 use super::region::{MappedRegion, PAGE_BYTES, PAGE_WORDS, Sharing};
 use super::samples::{SampleSpread, Samples};
 use crate::clock::thread_time;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Rounds of a step, after one that finds page lists as others left them and memory that a hypervisor may not have given yet.
 const ROUNDS: usize = 5;

@@ -65,7 +65,12 @@ impl ProbeRun<'_> {
         let mut rounds = std::mem::take(&mut self.rounds);
         let went = self.at_home(|_| rounds.go_on(bytes)).and_then(|went| went);
         self.rounds = rounds;
-        self.probe.notes.extend(went.err().map(|why| format!("pages that come and go: {why}")));
+        if let Err(why) = went {
+            let note = format!("pages that come and go: {why}");
+            // Each of the four steps would say it.
+            self.probe.notes.retain(|said| *said != note);
+            self.probe.notes.push(note);
+        }
     }
 
     pub(super) fn finish_pages(&mut self) {
