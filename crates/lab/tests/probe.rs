@@ -175,6 +175,14 @@ fn this_machine_probed_simulates() {
     let probed = profile(&host::probe::run(|_| ()).unwrap(), "this").unwrap();
     let profile = Profile::parse("x", &probed.profile.to_toml()).unwrap();
     assert_eq!(profile, probed.profile);
+    for key in ["path.fault_ns", "path.unmap_ns", "path.shared_fault_ns"] {
+        let (_, figure) = profile.figures().find(|(spec, _)| spec.key == key).unwrap();
+        assert!(
+            figure.source.contains("the simulation of the same"),
+            "{key} is not settled: {}",
+            figure.source
+        );
+    }
     let sim = Sim::new(&profile, SimOptions::default());
     let mm = Mm::new(sim.machine(), profile.topology(), Policy::default(), Knobs::default()).unwrap();
     mm.views().check().unwrap();

@@ -52,22 +52,30 @@ impl Scene {
     }
 }
 
-#[cfg(test)]
 impl Scene {
-    /// A phase of `length` of a workload, written as in an experiment's file; all else as nobody says otherwise.
-    pub(crate) fn of(profile: Profile, policy: &str, workload: &str, length: Nanos) -> Self {
-        let workload: toml::Table = workload.parse().expect("TOML");
+    /// A phase of `length` of a workload; all else as nobody says otherwise.
+    pub(crate) fn plain(profile: Profile, policy: Policy, workload: WorkloadSpec, length: Nanos) -> Self {
         Self {
             profile,
-            policy: Policy::parse(policy).expect("a policy"),
+            policy,
             knobs: vec![],
-            workload: workload.try_into().expect("a workload"),
+            workload,
             seed: 1,
             cpus: vec![],
             shrink: 1,
             warm_up: Nanos(0),
             phases: vec![Phase::only(length)],
         }
+    }
+}
+
+#[cfg(test)]
+impl Scene {
+    /// [`Self::plain`] of a workload that is written as in an experiment's file.
+    pub(crate) fn of(profile: Profile, policy: &str, workload: &str, length: Nanos) -> Self {
+        let workload: toml::Table = workload.parse().expect("TOML");
+        let policy = Policy::parse(policy).expect("a policy");
+        Self::plain(profile, policy, workload.try_into().expect("a workload"), length)
     }
 }
 

@@ -49,7 +49,10 @@ pub fn profile(probe: &Probe, name: &str) -> Result<Probed, ProfileError> {
     let mut profile = base.with(name, &title, shape, figures)?;
     notes.extend(probe.notes.iter().cloned());
     match probe.loops.as_ref().map(|loops| settle::settled(&profile, loops)) {
-        Some(Ok(figures)) => profile = profile.with(name, &title, profile.shape().clone(), figures)?,
+        Some(Ok(settled)) => {
+            let figures = settled.iter().map(|measured| (measured.key, seen(measured)));
+            profile = profile.with(name, &title, profile.shape().clone(), figures)?;
+        }
         Some(Err(why)) => {
             notes.push(format!("faults are not settled by the simulation of their loop: {why}"));
         }

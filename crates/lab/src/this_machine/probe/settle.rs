@@ -2,13 +2,11 @@
 //! has the parts, most of which cannot be measured here. So the measured loop is simulated on the profile as it is, and what the simulation
 //! takes too little or too much goes to the figure that is the rest of the path.
 
-use host::probe::{PageLoops, SampleSpread};
+use host::probe::{Grade, Measured, PageLoops, SampleSpread};
 use mm::{Nanos, Policy};
-use sim::profile::FigureSpread;
-use sim::{Figure, FigureKind, Profile};
+use sim::Profile;
 
-use super::rounded;
-use crate::scene::{Phase, Scene, SceneError, perform};
+use crate::scene::{Scene, SceneError, perform};
 use crate::workloads::WorkloadSpec;
 
 /// Rounds of a loop that are simulated; the last counts.
@@ -29,7 +27,7 @@ struct Rest {
     key: &'static str,
     /// What of the loop it is a part of.
     what: &'static str,
-    measured: SampleSpread,
+    whole: SampleSpread,
     simulated: f64,
 }
 
@@ -37,54 +35,53 @@ struct Rest {
 ///
 /// # Errors
 /// A machine that cannot be simulated.
-pub(super) fn settled(
-    profile: &Profile,
-    loops: &PageLoops,
-) -> Result<Vec<(&'static str, Figure)>, SceneError> {
+pub(super) fn settled(profile: &Profile, loops: &PageLoops) -> Result<[Measured; 3], SceneError> {
     let simulated = simulate(profile, loops.bytes)?;
     let rests = [
         Rest {
             key: "path.fault_ns",
             what: "first write to private anonymous memory",
-            measured: loops.private,
+            whole: loops.private,
             simulated: simulated.private,
         },
         Rest {
             key: "path.unmap_ns",
             what: "munmap of private anonymous memory",
-            measured: loops.private_gone,
+            whole: loops.private_gone,
             simulated: simulated.private_gone,
         },
         Rest {
             key: "path.shared_fault_ns",
             what: "first write to shared anonymous memory",
-            measured: loops.shared,
+            whole: loops.shared,
             simulated: simulated.shared,
         },
     ];
-    Ok(rests.map(|rest| (rest.key, rest.figure(profile, loops.bytes >> 20))).into())
+    Ok(rests.map(|rest| rest.measured(profile, loops.bytes >> 20)))
 }
 
 impl Rest {
-    fn figure(&self, profile: &Profile, mib: usize) -> Figure {
-        let Self { key, what, measured, simulated } = self;
+    fn measured(self, profile: &Profile, mib: usize) -> Measured {
+        let Self { key, what, whole, simulated } = self;
         // Below its own parts a figure would change nothing any more.
-        let parts = match *key {
+        let parts = match key {
             "path.unmap_ns" => 0.0,
             _ => profile.value("path.exception_ns") + profile.value("path.lru_add_ns"),
         };
         let besides = simulated - profile.value(key);
-        let rest = |whole: f64| rounded((whole - besides).max(parts));
-        let source = format!(
+        let rest = |whole: f64| (whole - besides).max(parts);
+        let how = format!(
             "{what}, {mib} MiB a round, {} rounds over the whole time of the probe: {:.0} ns a page, less {besides:.0} ns that the simulation \
              of the same takes besides this figure",
-            measured.samples, measured.median
+            whole.samples, whole.median
         );
-        let SampleSpread { min, p25, p75, max, samples, .. } = *measured;
-        let spread = FigureSpread { min: rest(min), p25: rest(p25), p75: rest(p75), max: rest(max), samples };
-        Figure {
-            spread: Some(spread),
-            ..Figure::new(rest(measured.median), FigureKind::Measured, super::short(source))
+        let SampleSpread { min, p25, median, p75, max, samples } = whole;
+        let [min, p25, median, p75, max] = [min, p25, median, p75, max].map(rest);
+        Measured {
+            key,
+            spread: SampleSpread { min, p25, median, p75, max, samples },
+            grade: Grade::Seen,
+            how,
         }
     }
 }
@@ -100,17 +97,7 @@ fn simulate(profile: &Profile, bytes: usize) -> Result<Simulated, SceneError> {
             toml::Table::from_iter([("kind".into(), "script".into()), ("text".into(), text.into())]);
         let workload: WorkloadSpec =
             workload.try_into().map_err(|error: toml::de::Error| SceneError::setup(error.to_string()))?;
-        let scene = Scene {
-            profile: profile.clone(),
-            policy: Policy::default(),
-            knobs: vec![],
-            workload,
-            seed: 1,
-            cpus: vec![],
-            shrink: 1,
-            warm_up: Nanos(0),
-            phases: vec![Phase::only(ENOUGH)],
-        };
+        let scene = Scene::plain(profile.clone(), Policy::default(), workload, ENOUGH);
         let outcome = perform(&scene)?.pop();
         let samples = outcome.map(|outcome| outcome.run.samples).unwrap_or_default();
         let last = |name: &str| {
@@ -129,6 +116,8 @@ fn simulate(profile: &Profile, bytes: usize) -> Result<Simulated, SceneError> {
 
 #[cfg(test)]
 mod tests {
+    use sim::{Figure, FigureKind};
+
     use super::*;
 
     const BYTES: usize = 16 << 20;
@@ -145,7 +134,10 @@ mod tests {
     /// `kvm-genoa-2c`, with what `loops` settle.
     fn with(loops: &PageLoops) -> Profile {
         let base = Profile::load("kvm-genoa-2c").unwrap();
-        let figures = settled(&base, loops).unwrap();
+        let figure = |measured: Measured| {
+            (measured.key, Figure::new(measured.spread.median, FigureKind::Measured, measured.how))
+        };
+        let figures = settled(&base, loops).unwrap().map(figure);
         base.with("settled", base.title(), base.shape().clone(), figures).unwrap()
     }
 
@@ -161,11 +153,9 @@ mod tests {
         ] {
             assert!((simulated / wanted - 1.0).abs() < 0.01, "{simulated} ns for {wanted}: {again:?}");
         }
-        let fault = profile.figures().find(|(spec, _)| spec.key == "path.fault_ns").unwrap().1;
-        assert_eq!((fault.kind, fault.spread.unwrap().samples), (FigureKind::Measured, 20));
-        assert!(
-            fault.source.contains("16 MiB a round, 20 rounds") && fault.source.contains("1700 ns a page")
-        );
+        let [fault, ..] = settled(&profile, &measured).unwrap();
+        assert!((fault.spread.median / profile.value("path.fault_ns") - 1.0).abs() < 0.01, "settled already");
+        assert!(fault.how.contains("16 MiB a round, 20 rounds") && fault.how.contains("1700 ns a page"));
     }
 
     #[test]

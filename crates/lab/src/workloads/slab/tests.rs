@@ -118,17 +118,8 @@ fn batches_come_and_go() {
 fn impossible_parameters_are_refused_in_a_line() {
     let refused = |workload: &str| {
         let workload: WorkloadSpec = workload.parse::<Table>().unwrap().try_into().unwrap();
-        let scene = Scene {
-            profile: Profile::load("kvm-genoa-2c").unwrap(),
-            policy: Policy::default(),
-            knobs: vec![],
-            workload,
-            seed: 1,
-            cpus: vec![],
-            shrink: 1,
-            warm_up: Nanos(0),
-            phases: vec![Phase::only(Nanos(1000))],
-        };
+        let profile = Profile::load("kvm-genoa-2c").unwrap();
+        let scene = Scene::plain(profile, Policy::default(), workload, Nanos(1000));
         perform(&scene).expect_err("refused").to_string()
     };
     let error = refused(&regions("mmap1", "6.1", ""));
