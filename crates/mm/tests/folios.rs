@@ -112,6 +112,28 @@ fn a_write_has_folios_as_long_as_itself() {
 }
 
 #[test]
+fn what_is_brought_in_asks_for_no_block_where_a_write_was_before() {
+    let mm = machine("linux-6.18");
+    let file = file(&mm, 100);
+    let asked = || {
+        let counters = mm.views().counters();
+        counters
+            .0
+            .iter()
+            .filter(|(name, _)| name.starts_with("pgalloc_"))
+            .map(|(_, pages)| pages)
+            .sum::<u64>()
+    };
+    mm.files().write_pages(&file, 16..32, Placement::default).unwrap();
+    let before = asked();
+    assert!(mm.files().bring_pages(&file, 16..32, Placement::default()));
+    assert_eq!(asked(), before);
+    assert!(mm.files().bring_pages(&file, 8..48, Placement::default()));
+    assert_eq!(asked(), before + 24);
+    assert_eq!(folios(&mm, &file), [(8, 3), (16, 4), (32, 4)]);
+}
+
+#[test]
 fn a_folio_is_used_once_by_a_call_and_by_calls_that_go_on_in_it() {
     let mm = machine("linux-6.18");
     mm.set_knob(Knob::LruGenEnabled, 0).unwrap();

@@ -217,13 +217,28 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         }
     }
 
-    /// Has `pages` of `file` in the page cache, in folios as large as that allows, which is no use of them: they are read ahead. Says whether
-    /// there was memory for all.
+    /// Has `pages` of `file` in the page cache, in folios as large as that allows, which is no use of them: they are read ahead. What a
+    /// write has brought in already is left as it is. Says whether there was memory for all.
     pub fn bring_pages(self, file: &File<M, G::Space>, pages: Range<u32>, from: Placement) -> bool {
-        let (first, end) = (pages.start, pages.end);
-        let all =
-            Stretch { first, pages: end.saturating_sub(first), mark: None, order: file.largest_folio() };
-        self.bring_up_to(file, all, (end, from.into())).end == end
+        let from = Asker::from(from);
+        let mut at = pages.start;
+        while let Some(gap) = self.next_gap(file, at..pages.end) {
+            let Range { start: first, end } = gap;
+            let stretch = Stretch { first, pages: end - first, mark: None, order: file.largest_folio() };
+            if self.bring_up_to(file, stretch, (end, from)).end < end {
+                return false;
+            }
+            at = end;
+        }
+        true
+    }
+
+    /// The first of `pages` that are not there, up to the next that is.
+    fn next_gap(self, file: &File<M, G::Space>, pages: Range<u32>) -> Option<Range<u32>> {
+        let state = file.state.lock_local(self.machine());
+        let start = pages.clone().find(|index| !state.pages.contains_key(index))?;
+        let end = state.pages.range(start..pages.end).next().map_or(pages.end, |(&index, _)| index);
+        Some(start..end)
     }
 
     /// Adds those pages of `stretch` that the file has and that are not there, and marks the folio with its mark if it is new. Gives how
