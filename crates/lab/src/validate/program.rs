@@ -112,18 +112,19 @@ fn with_surroundings(set: &[(Knob, u64)], surroundings: &Surroundings, plan: &Pl
 pub fn compare(workload: String, all: &[UnderSetting]) -> Validated {
     let figures = figures(all);
     let row = |under: &UnderSetting, figure: &Figure| {
-        let real = figure.real(under);
-        let half = real.mean_interval().map(|interval| (interval.high - interval.low) / 2.0);
-        ValidatedRow {
+        let sample = figure.real(under);
+        let real = sample.mean()?;
+        let half = sample.mean_interval().map(|interval| (interval.high - interval.low) / 2.0);
+        Some(ValidatedRow {
             setting: under.setting.clone(),
             metric: figure.name.clone(),
             unit: figure.unit.to_owned(),
-            real: real.mean().unwrap_or(0.0),
+            real,
             half,
             predicted: figure.predicted(under).mean(),
-        }
+        })
     };
-    let rows = all.iter().flat_map(|under| figures.iter().map(move |figure| row(under, figure)));
+    let rows = all.iter().flat_map(|under| figures.iter().filter_map(move |figure| row(under, figure)));
     let changes = all.iter().skip(1).flat_map(|under| {
         figures.iter().filter(|figure| figure.is_own).filter_map(move |figure| change(figure, &all[0], under))
     });
@@ -164,6 +165,8 @@ fn change(figure: &Figure, first: &UnderSetting, under: &UnderSetting) -> Option
     Some(change)
 }
 
+/// Where a real run has a figure.
+type OfReal = Box<dyn Fn(&CommandUse) -> Option<f64>>;
 /// Where a prediction has a figure.
 type OfPredicted = Box<dyn Fn(&Run) -> Option<f64>>;
 
@@ -173,13 +176,15 @@ struct Figure {
     unit: &'static str,
     /// Whether it is the command's own, and not a counter of the machine.
     is_own: bool,
-    of_real: Box<dyn Fn(&CommandUse) -> f64>,
+    of_real: OfReal,
     of_predicted: OfPredicted,
 }
 
 impl Figure {
     fn real(&self, under: &UnderSetting) -> Sample {
-        Sample::new(under.real.iter().map(&self.of_real))
+        // Of what one run does not tell, the others' mean is none of the command's.
+        let all: Option<Vec<f64>> = under.real.iter().map(&self.of_real).collect();
+        Sample::new(all.unwrap_or_default())
     }
 
     fn predicted(&self, under: &UnderSetting) -> Sample {
@@ -193,14 +198,14 @@ impl Figure {
             name: name.to_owned(),
             unit: "count",
             is_own: false,
-            of_real: Box::new(move |used| used.counters.get(&real).copied().unwrap_or(0) as f64),
+            of_real: Box::new(move |used| Some(counted(used, &real) as f64)),
             of_predicted: Box::new(move |run| run.counters.get(&predicted).map(|count| *count as f64)),
         }
     }
 }
 
 /// What a command's figures are called, their unit, and where each side has them.
-type Known = (&'static str, &'static str, fn(&CommandUse) -> u64, fn(&Run) -> Option<u64>);
+type Known = (&'static str, &'static str, fn(&CommandUse) -> Option<u64>, fn(&Run) -> Option<u64>);
 
 /// The counter of faults that mapped a huge page.
 const HUGE: &str = "thp_fault_alloc";
@@ -209,35 +214,40 @@ const KNOWN: [Known; 5] = [
     (
         "page faults",
         "count",
-        |used| used.minor_faults + used.major_faults,
+        |used| Some(used.minor_faults + used.major_faults),
         |run| run.program.map(|used| used.faults()),
     ),
     (
         "huge faults",
         "count",
-        |used| used.counters.get(HUGE).copied().unwrap_or(0),
+        |used| Some(counted(used, HUGE)),
         |run| run.program.map(|used| used.huge_faults),
     ),
     ("peak RSS", "pages", |used| used.peak_rss_pages, |run| run.program.map(|used| used.peak_rss_pages)),
-    ("CPU time", "ns", |used| used.user_ns + used.system_ns, |run| run.program.map(|used| used.cpu_ns)),
-    ("run time", "ns", |used| used.wall_ns, |run| Some(run.simulated_ns)),
+    ("CPU time", "ns", |used| Some(used.user_ns + used.system_ns), |run| run.program.map(|used| used.cpu_ns)),
+    ("run time", "ns", |used| Some(used.wall_ns), |run| Some(run.simulated_ns)),
 ];
 
 /// The same of programs under limits; left out where no real run has any.
 const UNDER_LIMITS: [Known; 5] = [
-    ("major faults", "count", |used| used.major_faults, |run| run.program.map(|used| used.major_faults)),
-    ("pages swapped in", "count", |used| counted(used, "pswpin"), |run| Some(run.counter("pswpin"))),
-    ("pages swapped out", "count", |used| counted(used, "pswpout"), |run| Some(run.counter("pswpout"))),
+    (
+        "major faults",
+        "count",
+        |used| Some(used.major_faults),
+        |run| run.program.map(|used| used.major_faults),
+    ),
+    ("pages swapped in", "count", |used| Some(counted(used, "pswpin")), |run| Some(run.counter("pswpin"))),
+    ("pages swapped out", "count", |used| Some(counted(used, "pswpout")), |run| Some(run.counter("pswpout"))),
     (
         "refaults of anonymous pages",
         "count",
-        |used| counted(used, "workingset_refault_anon"),
+        |used| Some(counted(used, "workingset_refault_anon")),
         |run| Some(run.counter("workingset_refault_anon")),
     ),
     (
         "killed",
         "count",
-        |used| u64::from(used.cgroup.get("oom_kill").is_some_and(|times| *times > 0)),
+        |used| Some(u64::from(used.cgroup.get("oom_kill").is_some_and(|times| *times > 0))),
         |run| Some(run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count() as u64),
     ),
 ];
@@ -249,14 +259,15 @@ fn counted(used: &CommandUse, name: &str) -> u64 {
 /// What every program has, then each counter of the machine that moved, those apart that are there already.
 fn figures(all: &[UnderSetting]) -> Vec<Figure> {
     let of_limits = all.iter().flat_map(|under| &under.real).any(|used| !used.cgroup.is_empty());
-    let has =
-        |known: &&Known| of_limits && all.iter().flat_map(|under| &under.real).any(|used| known.2(used) > 0);
+    let has = |known: &&Known| {
+        of_limits && all.iter().flat_map(|under| &under.real).any(|used| known.2(used) > Some(0))
+    };
     let known = KNOWN.iter().chain(UNDER_LIMITS.iter().filter(has));
     let known = known.map(|&(name, unit, real, predicted)| Figure {
         name: name.to_owned(),
         unit,
         is_own: true,
-        of_real: Box::new(move |used| real(used) as f64),
+        of_real: Box::new(move |used| real(used).map(|value| value as f64)),
         of_predicted: Box::new(move |run| predicted(run).map(|value| value as f64)),
     });
     let used = all.iter().flat_map(|under| &under.real);
@@ -278,6 +289,7 @@ mod tests {
             minor_faults,
             user_ns: 500,
             system_ns: 500,
+            peak_rss_pages: (minor_faults != 90).then_some(2000),
             counters: [
                 (HUGE.to_owned(), huge),
                 ("pgfault".to_owned(), minor_faults),
@@ -324,6 +336,12 @@ mod tests {
         assert_eq!(change("huge faults").agreement, Agreement::Right);
         assert_eq!(change("CPU time").agreement, Agreement::Small);
         assert!(!validated.changes.iter().any(|change| change.metric == "pgfault"));
+        assert_eq!(row("never", "peak RSS").half, Some(0.0), "three runs of 2000 pages");
+        let is_peak_under_always = |setting: &str, metric: &str| (setting, metric) == ("always", "peak RSS");
+        assert!(
+            !validated.rows.iter().any(|row| is_peak_under_always(&row.setting, &row.metric)),
+            "one run had none"
+        );
     }
 
     #[test]
