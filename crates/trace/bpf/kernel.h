@@ -33,12 +33,18 @@ struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	u32 i_rdev;
+	s64 i_size;
 } FROM_KERNEL;
 
 struct file {
 	struct inode *f_inode;
 	s64 f_pos;
 	void *private_data;
+} FROM_KERNEL;
+
+struct kiocb {
+	struct file *ki_filp;
+	s64 ki_pos;
 } FROM_KERNEL;
 
 struct fdtable {
@@ -80,6 +86,23 @@ struct folio {
 /* Before. */
 struct folio___with_order {
 	u8 _folio_order;
+} FROM_KERNEL;
+
+enum iter_type {
+	ITER_UBUF = 1,
+	ITER_IOVEC,
+};
+
+/* What a call reads or writes, and where in the program's memory. */
+struct iov_iter {
+	u8 iter_type;
+	/* The memory is read, and the file written. */
+	_Bool data_source;
+	unsigned long iov_offset;
+	void *ubuf;
+	void *__iov;
+	unsigned long count;
+	unsigned long nr_segs;
 } FROM_KERNEL;
 
 enum pageflags {

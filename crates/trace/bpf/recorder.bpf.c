@@ -441,6 +441,13 @@ PROGRAM("tp_btf/sys_enter") int sys_enter(u64 *ctx)
 	return 0;
 }
 
+#define PAGE_BYTES 4096
+
+/* A part of a program's memory, as readv(2) has it. */
+struct part {
+	u64 address, bytes;
+};
+
 /* A file, and a range of its pages or bytes. */
 struct range {
 	u64 inode, first, last;
@@ -625,4 +632,60 @@ PROGRAM("tp_btf/ext4_da_write_begin") int ext4_da_write_begin(u64 *ctx)
 PROGRAM("tp_btf/ext4_write_begin") int ext4_write_begin(u64 *ctx)
 {
 	return written(ctx);
+}
+
+/* What a direct read or write needs of its program's memory. */
+struct request {
+	u32 tid;
+	int is_written_to;
+	u64 left; /* bytes */
+};
+
+/* A part of the memory that it names: as far as there is something to read or write. */
+INLINE void needed(struct request *request, u64 address, u64 bytes)
+{
+	bytes = bytes < request->left ? bytes : request->left;
+	request->left -= bytes;
+	u64 pages = ((address & (PAGE_BYTES - 1)) + bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+	if (bytes)
+		put_more(NEEDED, second(request->tid, request->is_written_to, pages), address);
+}
+
+/* Of a request's parts the first so many are told of. */
+#define PARTS_MAX 16
+
+/*
+ * Pages that a direct read or write needs come in without an exception: no other tracepoint has their addresses. What is there already is
+ * told, too. Buffers that are registered were brought in before.
+ */
+PROGRAM("tp_btf/iomap_dio_rw_begin") int direct(u64 *ctx)
+{
+	struct kiocb *call = (void *)ctx[0];
+	struct iov_iter *memory = (void *)ctx[1];
+	struct request request = {current_ids(), !memory->data_source, memory->count};
+
+	if (!is_member(request.tid))
+		return 0;
+	if (request.is_written_to) {
+		s64 in_file = call->ki_filp->f_inode->i_size - call->ki_pos;
+		if (in_file <= 0)
+			return 0;
+		request.left = request.left < (u64)in_file ? request.left : (u64)in_file;
+	}
+	if (memory->iter_type == NUMBER_OF(enum iter_type, ITER_UBUF)) {
+		needed(&request, (u64)memory->ubuf + memory->iov_offset, memory->count);
+		return 0;
+	}
+	if (memory->iter_type != NUMBER_OF(enum iter_type, ITER_IOVEC))
+		return 0;
+	u64 skip = memory->iov_offset;
+#pragma clang loop unroll(disable)
+	for (u32 at = 0; at < PARTS_MAX && at < memory->nr_segs; at++) {
+		struct part part = {};
+		if (read_kernel(&part, sizeof(part), (void *)memory->__iov + at * sizeof(part)) || part.bytes < skip)
+			return 0;
+		needed(&request, part.address + skip, part.bytes - skip);
+		skip = 0;
+	}
+	return 0;
 }

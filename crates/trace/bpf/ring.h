@@ -36,6 +36,7 @@ enum kind {
 	LOST, /* the reader's own */
 	WAKING,
 	FAULT_SHORT,
+	NEEDED,
 };
 
 /*

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 
@@ -16,6 +18,8 @@ use freehold_trace::{
 };
 
 const PROGRAM_FILE: &str = "FREEHOLD_SPACES_FILE";
+/// What tells of direct reads; not all kernels have it.
+const DIRECT_EVENT: &str = "/sys/kernel/tracing/events/iomap/iomap_dio_rw_begin";
 const PAGE: usize = 4096;
 /// Of the program's memory.
 const PAGES: usize = 64;
@@ -75,8 +79,41 @@ fn program() {
         assert!(libc::munmap(ptr::without_provenance_mut(PAGE + 1), 1) < 0, "an address that is not aligned");
         libc::munmap(moved.cast(), to);
         about_nodes(buffer);
+        let direct = map(8, 3, anonymous, -1, 0);
+        if reads_directly(&place, direct) {
+            say("direct", direct as usize);
+        }
     }
     fs::write(format!("{place}.says"), says).unwrap();
+}
+
+/// Reads the file's last three pages past the page cache, into pages 0, 1 and 3, with room for a fourth, then its first into page 6. Whether
+/// the file system does that by iomap.
+///
+/// # Safety
+/// `memory` is eight pages, and nobody else's.
+unsafe fn reads_directly(place: &str, memory: *mut u8) -> bool {
+    const EXT4: i64 = 0xef53;
+    const XFS: i64 = 0x5846_5342;
+    let direct = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(place)
+        .map(std::fs::File::into_raw_fd);
+    let Ok(fd) = direct else { return false };
+    // SAFETY: statfs is plain numbers; the parts of memory are as long as the caller says.
+    unsafe {
+        let mut system = std::mem::zeroed::<libc::statfs>();
+        if libc::fstatfs(fd, &raw mut system) != 0 || ![EXT4, XFS].contains(&system.f_type) {
+            return false;
+        }
+        let part = |page: usize| libc::iovec { iov_base: memory.add(page * PAGE).cast(), iov_len: 2 * PAGE };
+        let parts = [part(0), part(3)];
+        let read = libc::preadv(fd, parts.as_ptr(), 2, ((FILE_PAGES - 3) * PAGE) as i64);
+        assert_eq!(read, 3 * PAGE as isize);
+        assert_eq!(libc::pread(fd, memory.add(6 * PAGE).cast(), PAGE, 0), PAGE as isize);
+    }
+    true
 }
 
 /// Says of pages 8 to 11 of the program's memory what may be said of nodes; node 0 is everywhere.
@@ -172,7 +209,31 @@ fn a_programs_address_space_is_recorded() {
     address_space(&seen, &says);
     files(&seen, &says);
     let has_nodes = Path::new("/proc/self/numa_maps").exists();
+    if reader.meta().via == "bpf" && fs::exists(DIRECT_EVENT).is_ok_and(|there| there) {
+        direct(&seen, says.get("direct").copied());
+    }
     nodes(&seen, says["buffer"] + 8 * PAGE as u64, (reader.meta().via == "bpf", has_nodes));
+}
+
+/// What direct reads needed of the program's memory: not more than there was to read.
+fn direct(seen: &Seen, start: Option<u64>) {
+    let Some(start) = start else { return };
+    let needed = seen.events.iter().filter_map(|event| match event.kind {
+        EventKind::Advise { address, advice: EventKind::NEEDED_TO_WRITE, pages, .. } => {
+            Some((address.wrapping_sub(start) / PAGE as u64, pages))
+        }
+        _ => None,
+    });
+    assert_eq!(needed.collect::<Vec<_>>(), [(0, 2), (3, 1), (6, 1)]);
+    let is_map =
+        |event: &Event| matches!(event.kind, EventKind::Map { address, pages: 8, .. } if address == start);
+    let mapped = seen.events.iter().rposition(is_map).expect("its memory was mapped");
+    // The kernel may clear what lies beyond the file's end, page 4, by touching it.
+    let by = [(0, 2), (3, 1), (6, 1)].map(|(first, pages)| {
+        let at = start + first * PAGE as u64;
+        [0, 4].map(|mode| seen.faulted(mapped, seen.events.len(), at, pages, mode))
+    });
+    assert_eq!(by, [[0, 0]; 3], "no exception tells of them");
 }
 
 /// What the program said of four pages from `start` on; perf does not see which nodes.

@@ -213,6 +213,7 @@ impl Builder {
         match *kind {
             EventKind::Fault { address, error_code, .. } => {
                 self.happens(time, task);
+                self.tracks[task].needs = 0;
                 self.fault(time, task, (address, error_code));
             }
             EventKind::Fork { child, flags, took_ns } => {
@@ -254,9 +255,19 @@ impl Builder {
             | EventKind::Pin { .. } => self.range_event(time, task, kind),
             _ => {
                 self.tracks[task].heard(time);
-                self.program.counted.page_event(kind);
+                let user_pages = self.program.counted.page_event(kind);
+                self.came_for_call(task, user_pages);
             }
         }
+    }
+
+    /// A task was given pages for itself. Where a call of its needs some, the time that these take is the kernel's: the call populates its
+    /// range in the replay.
+    fn came_for_call(&mut self, task: usize, pages: u32) {
+        let track = &mut self.tracks[task];
+        let came = pages.min(track.needs);
+        track.needs -= came;
+        track.clock.owe(f64::from(came) * self.costs.populate_page_ns);
     }
 
     /// A task exits. Kernels since 6.16 say so before they free its memory, on its time (`sched_process_exit` in do_exit), older ones after it.

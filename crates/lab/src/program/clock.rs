@@ -14,8 +14,10 @@ pub struct KernelCosts {
     pub fault_ns: f64,
     /// Clearing a page that is in no cache, which is part of it.
     pub clear_page_ns: f64,
-    /// A page that a call brings in: the allocation, and clearing it.
+    /// A page of a file that a call brings in: the allocation, and clearing it.
     pub fill_page_ns: f64,
+    /// A page of its caller's that a call brings in: a fault without its exception.
+    pub populate_page_ns: f64,
     /// Recording one event.
     pub event_ns: f64,
     /// Taking a page out of an address space and freeing it, likewise.
@@ -28,12 +30,14 @@ impl KernelCosts {
         let clearing_ns = |speed: &str| PAGE_SIZE as f64 / host.value(speed);
         let clear_page_ns = clearing_ns("memory.clear_gbps");
         let [fault, allocation] = ["path.fault_ns", "path.page_alloc_ns"].map(|path| host.value(path));
+        let exception = host.value("path.exception_ns");
         let goes = host.value("path.unmap_ns") + host.value("path.page_free_ns");
         let Some(cost) = meta.cost else {
             return Self {
                 fault_ns: fault + allocation + clear_page_ns,
                 clear_page_ns,
                 fill_page_ns: allocation + clear_page_ns,
+                populate_page_ns: fault - exception + allocation + clear_page_ns,
                 event_ns: 0.0,
                 unmap_page_ns: goes,
             };
@@ -48,6 +52,7 @@ impl KernelCosts {
             fault_ns: slower * (fault + allocation + warm) + cold,
             clear_page_ns,
             fill_page_ns: slower * (allocation + warm) + cold,
+            populate_page_ns: slower * (fault - exception + allocation + warm) + cold,
             event_ns: cost.ns_per_event,
             unmap_page_ns: slower * goes,
         }

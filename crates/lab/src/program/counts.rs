@@ -42,13 +42,12 @@ impl Counted {
         self.wall_ns = time;
     }
 
-    /// An event that is only counted.
-    pub(super) fn page_event(&mut self, kind: &EventKind) {
-        if let EventKind::PageAlloc { order, gfp, .. } = kind {
-            if gfp.contains(Gfp::MOVABLE) {
-                self.pages_allocated += u64::from(order.pages());
-            }
-        }
+    /// An event that is only counted. Gives how many pages of user memory it hands out.
+    pub(super) fn page_event(&mut self, kind: &EventKind) -> u32 {
+        let EventKind::PageAlloc { order, gfp, .. } = kind else { return 0 };
+        let pages = if gfp.contains(Gfp::MOVABLE) { order.pages() } else { 0 };
+        self.pages_allocated += u64::from(pages);
+        pages
     }
 
     /// What is known at the end, of a recording with so many events of the program.

@@ -31,6 +31,8 @@ mod cuts;
 mod files;
 mod heat;
 mod layout;
+#[cfg(test)]
+mod needed_tests;
 mod order;
 mod races;
 mod ranges;

@@ -2,9 +2,9 @@
 //!
 //! A replay lets each task go on by its own time, so two of them drift apart: by what they compute, by timers, by what slows one of
 //! them down. Where one gives back what another touches (an allocator's background thread, a collector), the order decides which pages
-//! there are. What was before in the recording stays before: who takes pages away waits until the others have made the touches that they
-//! made before it, and their next touches there wait for who took them away, or mapped them anew. Touches among themselves wait for
-//! nobody.
+//! there are; where one needs pages for a call that another touches, whose time they come in on. What was before in the recording stays
+//! before: who takes pages away, or brings them in by a call, waits until the others have made the touches that they made before it, and
+//! their next touches there wait for who took them away, brought them in, or mapped them anew. Touches among themselves wait for nobody.
 
 use std::collections::BTreeMap;
 

@@ -33,6 +33,7 @@ impl Builder {
             return;
         };
         self.returns(time, task, u64::from(took_ns));
+        self.tracks[task].needs = if is_needed(kind) { pages } else { 0 };
         let Some(space) = self.space_of(time, task, kind) else {
             self.program.omit("calls_before_exec");
             return;
@@ -225,6 +226,11 @@ impl Builder {
     }
 }
 
+/// Whether a call begins that needs a range, and brings in what lacks of it.
+const fn is_needed(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Advise { advice: EventKind::NEEDED_TO_READ | EventKind::NEEDED_TO_WRITE, .. })
+}
+
 /// Whether a call brings in what its range maps.
 const fn brings_in(kind: &EventKind) -> bool {
     const POPULATE_READ: u32 = 22;
@@ -233,7 +239,9 @@ const fn brings_in(kind: &EventKind) -> bool {
         EventKind::Map { flags, .. } => {
             flags.contains(MapFlags::POPULATE) || flags.contains(MapFlags::LOCKED)
         }
-        EventKind::Advise { advice, .. } => matches!(advice, POPULATE_READ | POPULATE_WRITE),
+        EventKind::Advise { advice, .. } => {
+            matches!(advice, POPULATE_READ | POPULATE_WRITE) || is_needed(kind)
+        }
         EventKind::Pin { held, .. } => held == 1,
         _ => false,
     }

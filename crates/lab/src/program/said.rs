@@ -4,7 +4,7 @@
 use mm::vm::mempolicy::MemPolicy;
 use mm::vm::{Advice, HugePages, ReadPattern};
 use mm::{Node, NodeMask};
-use trace::{NodeCall, NodeFlags, PolicyMode, SaidOfNodes};
+use trace::{EventKind, NodeCall, NodeFlags, PolicyMode, SaidOfNodes};
 
 use super::steps::{Call, PageRange};
 
@@ -63,8 +63,8 @@ pub(super) fn advised(range: PageRange, word: u32) -> Meant {
         15 => Advice::Huge(HugePages::Never),
         20 => Advice::Cold,
         21 => Advice::PageOut,
-        22 => Advice::PopulateRead,
-        23 => Advice::PopulateWrite,
+        22 | EventKind::NEEDED_TO_READ => Advice::PopulateRead,
+        23 | EventKind::NEEDED_TO_WRITE => Advice::PopulateWrite,
         25 => Advice::Collapse,
         // WILLNEED, whose pages are seen to come; REMOVE, whose pages are seen to go; opposites of what is left out; what core dumps hold.
         3 | 9 | 11 | 13 | 16 | 17 | 19 | 103 => return Ok(None),

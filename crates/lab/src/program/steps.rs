@@ -300,12 +300,15 @@ pub enum Before {
 }
 
 impl Call {
-    /// The ranges of whose pages it takes some away, or maps what was not there.
+    /// The ranges of whose pages it takes some away, or brings some in, or maps what was not there.
     pub(super) fn changes(&self) -> [Option<PageRange>; 2] {
         match *self {
             Self::Map(MapCall { range, .. })
             | Self::Unmap(range)
-            | Self::Advise { range, advice: Advice::DontNeed } => [Some(range), None],
+            | Self::Advise {
+                range,
+                advice: Advice::DontNeed | Advice::PopulateRead | Advice::PopulateWrite,
+            } => [Some(range), None],
             Self::Remap { from, to } => [Some(from), Some(to)],
             _ => [None; 2],
         }

@@ -9,17 +9,18 @@ use super::steps::{Before, Begins, Call, Company, Doing, FileRange, MapCall, Pag
 use super::{KernelCosts, SaidPolicy, TaskProgram, UsedPeriod, WhatIsThere};
 use crate::recorded::TaskRef;
 
-const SHELL: u32 = 0;
-const CHILD: u32 = 1;
+pub(super) const SHELL: u32 = 0;
+pub(super) const CHILD: u32 = 1;
 const WORLD: u32 = 2;
-const HEAP: u64 = 0x5555_5560_0000;
-const RW: MapFlags = MapFlags(3);
+pub(super) const HEAP: u64 = 0x5555_5560_0000;
+pub(super) const RW: MapFlags = MapFlags(3);
 
 /// 100 ns to record an event, 1 µs for a fault.
 const COSTS: KernelCosts = KernelCosts {
     fault_ns: 1_000.0,
     clear_page_ns: 200.0,
     fill_page_ns: 300.0,
+    populate_page_ns: 700.0,
     event_ns: 100.0,
     unmap_page_ns: 50.0,
 };
@@ -29,12 +30,12 @@ fn task(pid: u32, in_workload: bool) -> Task {
 }
 
 /// The program of these events, at these times, by these tasks.
-fn program(events: &[(u64, u32, EventKind)]) -> Program {
+pub(super) fn program(events: &[(u64, u32, EventKind)]) -> Program {
     made_of(vec![task(10, true), task(11, true), task(12, false)], events)
 }
 
 /// The same, where the first two tasks are threads of one process.
-fn program_of_threads(events: &[(u64, u32, EventKind)]) -> Program {
+pub(super) fn program_of_threads(events: &[(u64, u32, EventKind)]) -> Program {
     let thread = Task { pid: 10, ..task(11, true) };
     made_of(vec![task(10, true), thread, task(12, false)], events)
 }
@@ -48,7 +49,7 @@ fn made_of(tasks: Vec<Task>, events: &[(u64, u32, EventKind)]) -> Program {
     builder.finish()
 }
 
-fn map(address: u64, pages: u32, flags: MapFlags) -> EventKind {
+pub(super) fn map(address: u64, pages: u32, flags: MapFlags) -> EventKind {
     EventKind::Map { address, file: NameId::NONE, flags, pages, first: 0, took_ns: 0 }
 }
 
@@ -56,19 +57,19 @@ fn map_file(address: u64, pages: u32, file: u32, flags: MapFlags) -> EventKind {
     EventKind::Map { address, file: NameId(file), flags, pages, first: 4, took_ns: 0 }
 }
 
-fn fault(address: u64, error_code: u32) -> EventKind {
+pub(super) fn fault(address: u64, error_code: u32) -> EventKind {
     EventKind::Fault { address, ip: 0, error_code }
 }
 
-const WRITE: u32 = 6;
+pub(super) const WRITE: u32 = 6;
 const READ: u32 = 4;
 
-fn doings(task: &TaskProgram) -> Vec<Doing> {
+pub(super) fn doings(task: &TaskProgram) -> Vec<Doing> {
     task.steps.iter().map(|step| step.doing).collect()
 }
 
 /// The heap's page in the replay: its window is the first that is met.
-fn heap_page() -> Vpn {
+pub(super) fn heap_page() -> Vpn {
     Vpn((4 << 24) + ((HEAP >> 12) % (1 << 24)) as u32)
 }
 

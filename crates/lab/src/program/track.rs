@@ -30,6 +30,8 @@ pub(super) struct Track {
     heard: Vec<u64>,
     /// What it has cut off files.
     pub(super) cuts: Cuts,
+    /// So many pages that a call of its needs may come in yet.
+    pub(super) needs: u32,
     /// Its last fault: the page, and the error code.
     pub(super) last_fault: Option<(Vpn, u32)>,
     /// Its steps when accessed bits were looked at last.
@@ -51,6 +53,7 @@ impl Track {
             exited: false,
             heard: vec![],
             cuts: Cuts::default(),
+            needs: 0,
             last_fault: None,
             looked_at: 0,
             awaited: BTreeMap::new(),

@@ -96,11 +96,6 @@ macro_rules! kinds {
 }
 
 impl EventKind {
-    /// An advice to all of an address space that is no `madvise`: no huge pages from here on (`PR_SET_THP_DISABLE`).
-    pub const FORBID_HUGE_PAGES: u32 = 1001;
-    /// The opposite.
-    pub const ALLOW_HUGE_PAGES: u32 = 1000;
-
     /// The kind's name: `page_alloc`, `page_free` …
     pub const fn name(&self) -> &'static str {
         Self::NAMES[self.index()]
@@ -413,7 +408,7 @@ kinds! {
         /// The first page's address.
         address: u64 => Touched,
         /// The word, as Linux numbers it: 4 `MADV_DONTNEED`, 14 `MADV_HUGEPAGE` …, or [`EventKind::FORBID_HUGE_PAGES`] and its
-        /// opposite, or one of [`SaidOfNodes`](super::SaidOfNodes)'s.
+        /// opposite, [`EventKind::NEEDED_TO_READ`] and its like, or one of [`SaidOfNodes`](super::SaidOfNodes)'s.
         advice: u32 => Whole,
         /// Pages.
         pages: u32 => Rest<0>,

@@ -2,8 +2,10 @@
 //!
 //! All that is known of a kind of event is an entry of the table in `kinds`: its fields and where a recording keeps them
 //! (`field`), and the tracepoints that it comes from (`tracepoint`, in `groups` that are recorded together). Calls that change an
-//! address space have two tracepoints each, which stand in `calls`; what they say of nodes is in `mempolicy`.
+//! address space have two tracepoints each, which stand in `calls`; what they say of nodes is in `mempolicy`, what is said or needed by others
+//! in `advice`.
 
+mod advice;
 mod calls;
 pub(crate) mod field;
 mod groups;

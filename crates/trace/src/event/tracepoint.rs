@@ -64,6 +64,15 @@ pub enum Decoded<'a> {
         /// What it gave: from -4095 to -1 is an error.
         result: i64,
     },
+    /// A call needed pages that were not all there.
+    Needed {
+        /// Where the first lies, or a byte of it.
+        address: u64,
+        /// How many.
+        pages: u32,
+        /// [`EventKind::NEEDED_TO_READ`] or its like.
+        advice: u32,
+    },
     /// A task was made, perf has said by whom.
     NewTask {
         /// Its number.

@@ -10,7 +10,7 @@ use super::assemble_spaces::{FileName, LastRange, WaitingFork};
 use super::pages::PageSet;
 use super::record::{Origin, Record};
 use super::schema::{NotDecoded, Schema};
-use super::spaces::Spaces;
+use super::spaces::{Spaces, Span};
 use super::tasks::{Numbered, TaskRef, Tasks};
 use crate::event::{Decoded, Event, EventKind, FileKey, NameId, SwitchState, Task};
 use crate::format::Writer;
@@ -323,9 +323,13 @@ impl<W: Write> Assembler<W> {
                 return Ok(());
             }
             Decoded::Leave { call, result } if self.wants(task) => return self.left(origin, call, result),
+            Decoded::Needed { address, pages, advice } if self.wants(task) => {
+                let told = self.spaces.needed(origin.tid, Span::of_pages(address, pages), advice);
+                return told.map_or(Ok(()), |kind| self.write(origin, task, kind));
+            }
             Decoded::NewTask { tid, flags } => return self.new_task(tid, flags),
             Decoded::Executed { old_tid } => return self.executed(origin, old_tid),
-            Decoded::File(..) | Decoded::Leave { .. } => {}
+            Decoded::File(..) | Decoded::Leave { .. } | Decoded::Needed { .. } => {}
         }
         self.counts.left_out += 1;
         Ok(())

@@ -152,7 +152,10 @@ impl<W: Write> Assembler<W> {
     pub(super) fn is_before_exec(&self, tid: u32, decoded: &Decoded<'_>) -> bool {
         let is_of_space = match decoded {
             Decoded::Event(kind) => kind.is_fault(),
-            decoded => matches!(decoded, Decoded::File(..) | Decoded::Enter { .. } | Decoded::Leave { .. }),
+            decoded => matches!(
+                decoded,
+                Decoded::File(..) | Decoded::Enter { .. } | Decoded::Leave { .. } | Decoded::Needed { .. }
+            ),
         };
         self.waits_for_exec == Some(tid) && is_of_space
     }

@@ -69,6 +69,8 @@ kinds! {
     Waking = 20, 2;
     /// A fault whose addresses have 48 bits.
     FaultShort = 21, 3;
+    /// Pages that a call needed and did not find.
+    Needed = 22, 3;
 }
 
 impl CompactKind {
@@ -203,6 +205,11 @@ impl Compact {
                 Decoded::Enter { call: call()?, arguments }
             }
             CompactKind::Leave => Decoded::Leave { call: call()?, result: third as i64 },
+            CompactKind::Needed => {
+                let advice = [EventKind::NEEDED_TO_READ, EventKind::NEEDED_TO_WRITE];
+                let advice = advice[self.small() as usize & 1];
+                Decoded::Needed { address: third, pages: self.large(), advice }
+            }
             CompactKind::FileRead => {
                 let pages = self.words[4].checked_sub(fourth)?.checked_add(1)?;
                 self.file(|first, pages, file| EventKind::FileRead { file, first, pages }, pages)?
@@ -303,6 +310,9 @@ mod tests {
         let leave = decoded(CompactKind::Leave, 329, 0, &[-12i64 as u64]);
         assert_eq!(leave, Some(Decoded::Leave { call: Call::PkeyMprotect, result: -12 }));
         assert_eq!(decoded(CompactKind::Leave, 0, 0, &[0]), None, "read is none of ours");
+        let needed = |advice| Some(Decoded::Needed { address: 0x7f00_0000_1000, pages: 5, advice });
+        let found = [0, 1].map(|writes| decoded(CompactKind::Needed, writes, 5, &[0x7f00_0000_1000]));
+        assert_eq!(found, [EventKind::NEEDED_TO_READ, EventKind::NEEDED_TO_WRITE].map(needed));
         assert_eq!(decoded(CompactKind::Waking, 1, 9, &[]), Some(Decoded::Waking(9)));
         let file = FileKey { device: 0xfe0_0001, inode: 12 };
         let (name, first) = (NameId::NONE, 4);

@@ -56,6 +56,11 @@ impl Span {
         Self { address: start - offset, pages: pages.try_into().unwrap_or(u32::MAX) }
     }
 
+    /// So many pages from the one on that `address` lies in.
+    pub(super) const fn of_pages(address: u64, pages: u32) -> Self {
+        Self { address: address - address % mm::ids::PAGE_SIZE, pages }
+    }
+
     fn end(self) -> u64 {
         self.address.saturating_add(u64::from(self.pages) << mm::ids::PAGE_SHIFT)
     }
@@ -130,6 +135,14 @@ impl Spaces {
     pub(crate) fn enter(&mut self, origin: Origin, call: Call, arguments: [u64; 6]) {
         let Origin { time, pid, tid, .. } = origin;
         self.calls.insert(tid, Begun { time, pid, call, arguments, mapped: None, is_told: false });
+    }
+
+    /// A call needed a range that was not there as a whole. Its event, unless the call is one of those that are told themselves, and that
+    /// bring in what they say (`mlock`).
+    pub(super) fn needed(&self, tid: u32, range: Span, advice: u32) -> Option<EventKind> {
+        let Span { address, pages } = range;
+        let is_told = self.calls.contains_key(&tid);
+        (!is_told).then_some(EventKind::Advise { address, advice, pages, nodes: 0, took_ns: 0 })
     }
 
     /// How long the task is in a call by now that makes another, ns; 0 if that was not seen.

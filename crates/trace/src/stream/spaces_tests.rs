@@ -5,11 +5,11 @@ use std::io::Cursor;
 
 use super::assemble::{Assembler, Membership};
 use super::record::{Mapping, Origin, Record};
-use crate::event::{Event, EventKind, FileKey, MapFlags, NameId, Task};
+use crate::event::{Call, Event, EventKind, FileKey, MapFlags, NameId, Task};
 use crate::format::{Reader, Writer};
 use crate::meta::{Keep, Meta, RecordingEnd};
 use crate::stream::schema::Schema;
-use crate::stream::spaces::Span;
+use crate::stream::spaces::{Spaces, Span};
 use crate::tracefs::format::Format;
 
 /// The tracepoints of these tests, their numbers by their place, and their fields of eight bytes each.
@@ -399,6 +399,26 @@ fn what_is_to_be_locked_once_it_is_touched_is_not_brought_in() {
     story.call(MAIN, ENTER_MLOCKALL, &[6], 0);
     story.call(MAIN, ENTER_MMAP, &[0, 0x1000, 3, PRIVATE_ANONYMOUS, u64::MAX, 0], 0x10_0000);
     assert_eq!(story.written().kinds(), [map(0x10_0000, 1, OWN, 10)]);
+}
+
+#[test]
+fn what_a_call_needs_is_told_unless_the_call_itself_is() {
+    let mut spaces = Spaces::default();
+    let needed =
+        |spaces: &Spaces, tid| spaces.needed(tid, Span::of_pages(0x10_0123, 3), EventKind::NEEDED_TO_WRITE);
+    let told = EventKind::Advise {
+        address: 0x10_0000,
+        advice: EventKind::NEEDED_TO_WRITE,
+        pages: 3,
+        nodes: 0,
+        took_ns: 0,
+    };
+    assert_eq!(needed(&spaces, MAIN), Some(told));
+    let origin = Origin { time: 5, pid: MAIN, tid: MAIN, cpu: 0 };
+    spaces.enter(origin, Call::Mlock, [0x10_0000, 0x3000, 0, 0, 0, 0]);
+    assert_eq!((needed(&spaces, MAIN), needed(&spaces, THREAD)), (None, Some(told)));
+    spaces.leave(origin, Call::Mlock, 0, NameId::NONE);
+    assert_eq!(needed(&spaces, MAIN), Some(told));
 }
 
 #[test]

@@ -41,6 +41,8 @@ enum Refused {
     Ends,
     /// perf records this tracepoint.
     IsPerfs,
+    /// What it records is not known.
+    IsMissed,
 }
 
 /// One of our programs.
@@ -69,7 +71,7 @@ const fn or_perf(name: &'static str, tracepoint: &'static str, records: &'static
 }
 
 /// All programs. What follows forks is first: a task that is made while the others are attached is known by then.
-const PROGRAMS: [OurProgram; 19] = [
+const PROGRAMS: [OurProgram; 20] = [
     same(FOLLOWS_FORKS, "task:task_newtask"),
     program("page_alloc", "mm_page_alloc", "kmem:mm_page_alloc"),
     program("page_free", "mm_page_free", "kmem:mm_page_free"),
@@ -83,6 +85,10 @@ const PROGRAMS: [OurProgram; 19] = [
     same("sched_process_exec", "sched:sched_process_exec"),
     same("sys_enter", "syscalls:sys_enter_"),
     same("sys_exit", "syscalls:sys_exit_"),
+    OurProgram {
+        refused: Refused::IsMissed,
+        ..program("direct", "iomap_dio_rw_begin", "syscalls:sys_enter_")
+    },
     or_perf("sched_waking", "sched_waking", "sched:sched_waking"),
     or_perf("file_read", "mm_filemap_get_pages", "filemap:mm_filemap_get_pages"),
     or_perf("file_add", "mm_filemap_add_to_page_cache", "filemap:mm_filemap_add_to_page_cache"),
@@ -176,7 +182,7 @@ impl Programs {
         for program in PROGRAMS.iter().filter(is_wanted).filter(is_possible) {
             match (load_program(&mut object, program, types), program.refused) {
                 (Ok(()), _) => loaded.push(program),
-                (Err(_), Refused::IsPerfs) => {}
+                (Err(_), Refused::IsPerfs | Refused::IsMissed) => {}
                 (Err(error), Refused::Ends) => return Err(refusal(program, &error)),
             }
         }

@@ -1,0 +1,15 @@
+//! Words of an `advise` event that are no `madvise`'s: other calls that say something of a range, or need one.
+
+use super::EventKind;
+
+impl EventKind {
+    /// An advice to all of an address space that is no `madvise`: no huge pages from here on (`PR_SET_THP_DISABLE`).
+    pub const FORBID_HUGE_PAGES: u32 = 1001;
+    /// The opposite.
+    pub const ALLOW_HUGE_PAGES: u32 = 1000;
+    /// No `madvise` either: a call needed a range in memory that was not there as a whole (`get_user_pages`: direct reads and writes,
+    /// buffers that are registered). It was brought in as `MADV_POPULATE_READ` (22) does.
+    pub const NEEDED_TO_READ: u32 = 1022;
+    /// The same as `MADV_POPULATE_WRITE` (23) does: the call writes to the range.
+    pub const NEEDED_TO_WRITE: u32 = 1023;
+}
