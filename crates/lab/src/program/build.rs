@@ -4,36 +4,23 @@ use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 
 use mm::Cpu;
-use mm::vm::{Touch, Vpn};
-use trace::{Event, EventKind, MapFlags, NameId, PresentKind, ReadError, Reader, Task};
+use trace::{Event, EventKind, NameId, PresentKind, ReadError, Reader, Task};
 
 use super::accesses::{Looks, LooksFound};
 use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
 use super::heat::{self, HeatMaps};
-use super::layout::{BackedBy, Layout, Touched};
+use super::layout::Layout;
 use super::order::{At, Order};
-use super::races::{Races, TouchStep};
-use super::steps::{Begins, Call, Company, Doing, FileRange, MapCall, PageRange, Program, TaskProgram};
+use super::races::Races;
+use super::steps::{Begins, Call, Doing, FileRange, MapCall, PageRange, Program, TaskProgram};
 use super::surroundings::Surroundings;
 use super::track::Track;
 use crate::recorded::TaskRef;
 
-/// Addresses of programs are below this, with five levels of page tables and where a mask has moved them; faults above it are the
-/// kernel's own.
-const USER_END: u64 = 1 << 56;
 /// What `clone` calls sharing an address space.
 const CLONE_VM: u32 = 0x100;
-/// The bits of a fault's error code.
-const PROTECTION_FAULT: u32 = 1;
-const WRITE_FAULT: u32 = 2;
-const USER_FAULT: u32 = 4;
-/// Which part of a fault lies between its look at the entry and the page's mapping. Fitted to a JVM under Linux 6.18: of
-/// 17,581 pairs of faults both got a page where they began less than 1.6 to 1.8 of 3.6 us apart, and the first alone otherwise.
-const LOOK_TO_MAPPING: f64 = 0.48;
-/// Pages that a read fault on a file maps around itself, if they are in memory.
-const FAULT_AROUND_PAGES: u32 = 16;
 
 /// Whether a recording says what programs did to their address spaces.
 pub fn has_program<R: Read + Seek>(reader: &Reader<R>) -> bool {
@@ -74,8 +61,8 @@ pub(super) struct Builder {
     pub(super) tracks: Vec<Track>,
     pub(super) layouts: Vec<Layout>,
     pub(super) files: Files,
-    races: Races,
-    order: Order,
+    pub(super) races: Races,
+    pub(super) order: Order,
     /// Processes of several tasks.
     threaded: BTreeSet<u32>,
     looks: Looks,
@@ -199,6 +186,9 @@ impl Builder {
             self.cut_off(time, task, (file, first, pages));
             return;
         }
+        if self.ends_fault(task, kind) {
+            self.settle_fault(task);
+        }
         let is_done_by_it = self.is_done_by_call(time, task, kind);
         if !is_done_by_it {
             self.cut_before(time, task);
@@ -231,6 +221,7 @@ impl Builder {
             }
             EventKind::FileWrite { file, first, pages } => self.write(time, task, (file, first, pages)),
             EventKind::FileAdd { file, first, pages } => {
+                self.comes_for_fault(task, (file, first, pages));
                 self.file_call(time, task, (file, first, pages), Call::Fill);
             }
             EventKind::Accessed { address, .. } | EventKind::AccessedSince { address, .. } => {
@@ -287,61 +278,13 @@ impl Builder {
         self.tracks[task].clock.exit(time);
     }
 
-    fn fault(&mut self, time: u64, task: usize, (address, error_code): (u64, u32)) {
-        if address >= USER_END {
-            return;
-        }
-        let Some(space) = self.tracks[task].space else {
-            self.program.omit("faults_before_exec");
-            return;
-        };
-        let layout = &mut self.layouts[space];
-        let found = layout.touch(address);
-        let page = layout.windows.page(address);
-        let (Some(found), Some(page)) = (found, page) else {
-            self.program.omit("faults_outside_of_mappings");
-            return;
-        };
-        self.map_fresh(task, space);
-        // The kernel copies from and to user memory with faults off first, and what faulted so comes again when they are on.
-        let is_kernels = error_code & USER_FAULT == 0;
-        if is_kernels && self.tracks[task].last_fault == Some((page, error_code)) {
-            return;
-        }
-        self.tracks[task].last_fault = Some((page, error_code));
-        let touch = if error_code & WRITE_FAULT == 0 { Touch::Read } else { Touch::Write };
-        self.program.counted.faults += 1;
-        let is_private_file = found.file.is_some() && !found.flags.contains(MapFlags::SHARED);
-        if touch == Touch::Write && (error_code & PROTECTION_FAULT != 0 || is_private_file) {
-            self.program.counted.writes_to_shared += 1;
-        }
-        if found.grows_by > 0 {
-            let range = PageRange { start: page, pages: found.grows_by };
-            self.map(task, MapCall::own(range));
-        }
-        self.fault_on_file(&found, page, touch);
-        let price = self.price(&found, touch);
-        let is_threaded = self.is_threaded(task);
-        if let Some(before) = self.order.before_touch(space, page, task) {
-            self.wait_for(task, before);
-        }
-        self.layouts[space].touched += 1;
-        self.step(task, Doing::Touches { page, touch, company: Company::Alone });
-        let step = self.tracks[task].last_step();
-        if is_threaded {
-            self.order.touched(space, page, At { task, step });
-        }
-        self.note_race(TouchStep { space, page, time, task, step });
-        self.tracks[task].clock.owe(price);
-    }
-
     /// Whether others have the task's address space, too.
-    fn is_threaded(&self, task: usize) -> bool {
+    pub(super) fn is_threaded(&self, task: usize) -> bool {
         self.threaded.contains(&self.tracks[task].recorded.pid)
     }
 
     /// The task goes on when the step `before` of another is done.
-    fn wait_for(&mut self, task: usize, before: At) {
+    pub(super) fn wait_for(&mut self, task: usize, before: At) {
         let signal = self.tracks[before.task].passes(before.step as u32, &mut self.program.signals);
         self.step(task, Doing::Awaits(signal));
     }
@@ -359,35 +302,6 @@ impl Builder {
         let step = self.tracks[task].last_step();
         for range in changed {
             self.order.changed(space, range, At { task, step });
-        }
-    }
-
-    /// A fault has become a step: one that came just before, on the same page, was under way when it began.
-    fn note_race(&mut self, fault: TouchStep) {
-        let Some(other) = self.races.add(fault) else { return };
-        let gap = fault.time.saturating_sub(other.time) as f64;
-        let is_before_mapping = gap < self.costs.fault_ns * LOOK_TO_MAPPING;
-        let company = if is_before_mapping { Company::AtOnce } else { Company::Close };
-        for TouchStep { task, step, .. } in [fault, other] {
-            self.tracks[task].in_company(step, company);
-        }
-    }
-
-    /// What the recorded kernel took for a fault, less the event that `happens` has charged.
-    fn price(&self, found: &Touched, touch: Touch) -> f64 {
-        let KernelCosts { fault_ns, clear_page_ns, event_ns, .. } = self.costs;
-        let clears = found.file.is_none() || touch == Touch::Write;
-        (fault_ns - event_ns - if clears { 0.0 } else { clear_page_ns }).max(0.0)
-    }
-
-    /// A fault on a file: its page was there or came, and so were, as far as is known, those that a read fault maps around it.
-    fn fault_on_file(&mut self, found: &Touched, page: Vpn, touch: Touch) {
-        let Some(BackedBy { file, first }) = found.file else { return };
-        self.files.used(file, first, 1);
-        if touch == Touch::Read {
-            let place = page.0 % FAULT_AROUND_PAGES;
-            let (below, above) = (place.min(found.below), (FAULT_AROUND_PAGES - 1 - place).min(found.above));
-            self.files.guess(file, first - below, below + 1 + above);
         }
     }
 
@@ -460,7 +374,7 @@ impl Builder {
         }
     }
 
-    fn map(&mut self, task: usize, map: MapCall) {
+    pub(super) fn map(&mut self, task: usize, map: MapCall) {
         self.call(task, Call::Map(map));
     }
 
@@ -470,7 +384,7 @@ impl Builder {
         self.step(task, Doing::Calls(index));
     }
 
-    fn step(&mut self, task: usize, doing: Doing) {
+    pub(super) fn step(&mut self, task: usize, doing: Doing) {
         self.place(task);
         self.tracks[task].push(doing);
     }
@@ -489,6 +403,7 @@ impl Builder {
     /// The program, complete.
     pub(super) fn finish(mut self) -> Program {
         for task in 0..self.tracks.len() {
+            self.settle_fault(task);
             self.cut_now(task);
         }
         self.looks.end_all(self.last, &mut self.tracks);

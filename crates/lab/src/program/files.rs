@@ -121,6 +121,11 @@ impl Files {
         }
     }
 
+    /// Whether a fault on the file may have its page read.
+    pub(super) fn may_come(&self, file: u32) -> bool {
+        self.all[file as usize].kind == FileKind::Disk
+    }
+
     /// They are used: those that did not come before were there.
     pub(super) fn used(&mut self, file: u32, first: u32, pages: u32) {
         let seen = &mut self.all[file as usize];

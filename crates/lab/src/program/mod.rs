@@ -5,6 +5,7 @@
 //!   recording ─▶ build ─┬─ track    a task, with the steps that it has so far
 //!                       ├─ clock    how much of the time between events was the task's own
 //!                       ├─ waits    who woke whom, and what was sleep
+//!                       ├─ faults   faults become touches, when it is known whether their pages were in memory
 //!                       ├─ order    which thread came before which to the same pages
 //!                       ├─ accesses how often it walked to its pages, by looks at accessed bits
 //!                       ├─ used     which pages it used when, by looks that told pages apart
@@ -28,6 +29,9 @@ mod build;
 mod clock;
 mod counts;
 mod cuts;
+#[cfg(test)]
+mod fault_tests;
+mod faults;
 mod files;
 mod heat;
 mod layout;

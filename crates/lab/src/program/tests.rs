@@ -11,7 +11,7 @@ use crate::recorded::TaskRef;
 
 pub(super) const SHELL: u32 = 0;
 pub(super) const CHILD: u32 = 1;
-const WORLD: u32 = 2;
+pub(super) const WORLD: u32 = 2;
 pub(super) const HEAP: u64 = 0x5555_5560_0000;
 pub(super) const RW: MapFlags = MapFlags(3);
 
@@ -53,7 +53,7 @@ pub(super) fn map(address: u64, pages: u32, flags: MapFlags) -> EventKind {
     EventKind::Map { address, file: NameId::NONE, flags, pages, first: 0, took_ns: 0 }
 }
 
-fn map_file(address: u64, pages: u32, file: u32, flags: MapFlags) -> EventKind {
+pub(super) fn map_file(address: u64, pages: u32, file: u32, flags: MapFlags) -> EventKind {
     EventKind::Map { address, file: NameId(file), flags, pages, first: 4, took_ns: 0 }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn fault(address: u64, error_code: u32) -> EventKind {
 }
 
 pub(super) const WRITE: u32 = 6;
-const READ: u32 = 4;
+pub(super) const READ: u32 = 4;
 
 pub(super) fn doings(task: &TaskProgram) -> Vec<Doing> {
     task.steps.iter().map(|step| step.doing).collect()

@@ -3,14 +3,30 @@
 use std::collections::BTreeMap;
 
 use mm::Cpu;
-use mm::vm::Vpn;
+use mm::vm::{Touch, Vpn};
 use trace::Task;
 
 use super::accesses::WalkedFrom;
 use super::clock::Clock;
 use super::cuts::Cuts;
+use super::layout::Touched;
 use super::steps::{Begins, Company, Doing, SignalId, Step, TaskProgram};
 use crate::recorded::TaskRef;
+
+/// A fault that has begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FaultBegun {
+    pub(super) time: u64,
+    pub(super) space: usize,
+    pub(super) found: Touched,
+    pub(super) page: Vpn,
+    pub(super) touch: Touch,
+    /// Its page was seen to come since.
+    pub(super) came: bool,
+}
+
+/// What a fault that was seen is known by: its page's number in the program, and its error code.
+pub(super) type KnownFault = (u64, u32);
 
 /// A task of the recording, on its way to becoming one of the program.
 #[derive(Debug)]
@@ -32,8 +48,10 @@ pub(super) struct Track {
     pub(super) cuts: Cuts,
     /// So many pages that a call of its needs may come in yet.
     pub(super) needs: u32,
-    /// Its last fault: the page, and the error code.
-    pub(super) last_fault: Option<(Vpn, u32)>,
+    /// Its last fault.
+    pub(super) last_fault: Option<KnownFault>,
+    /// The fault on a file that it is in.
+    pub(super) fault: Option<FaultBegun>,
     /// Its steps when accessed bits were looked at last.
     looked_at: u32,
     /// Steps that others wait for.
@@ -55,6 +73,7 @@ impl Track {
             cuts: Cuts::default(),
             needs: 0,
             last_fault: None,
+            fault: None,
             looked_at: 0,
             awaited: BTreeMap::new(),
         }

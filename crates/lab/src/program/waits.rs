@@ -57,6 +57,7 @@ impl Builder {
     pub(super) fn switch(&mut self, time: u64, task: usize, next: TaskId, state: SwitchState) {
         if self.is_inside(task) {
             self.program.counted.went_on(time);
+            self.leaves_in_fault(task);
             self.goes_on(time, task);
             let clock = &mut self.tracks[task].clock;
             if state == SwitchState::Runnable { clock.yield_cpu(time) } else { clock.sleep(time) }
@@ -80,6 +81,7 @@ impl Builder {
         }
         let signal = SignalId(self.program.signals);
         self.program.signals += 1;
+        self.settle_fault(waker);
         self.happens(time, waker);
         self.tracks[waker].push(Doing::Signals(signal));
         self.place(woken);
