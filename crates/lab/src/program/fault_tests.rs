@@ -5,7 +5,9 @@ use mm::vm::{Touch, Vpn};
 use trace::{EventKind, MapFlags, NameId, SwitchState};
 
 use super::steps::{Call, Doing, FileRange, Program};
-use super::tests::{CHILD, READ, SHELL, WORLD, doings, fault, map_file, program, program_of_threads};
+use super::tests::{
+    CHILD, HEAP, READ, RW, SHELL, WORLD, doings, fault, map, map_file, program, program_of_threads,
+};
 
 /// Where the file is mapped, from its page 4 on.
 const AT: u64 = 0x7f00_0000_0000;
@@ -87,6 +89,17 @@ fn what_the_kernel_tries_again_comes_before_its_touch_too() {
     ]);
     assert_eq!((made.counted.faults, made.files[0].before.len()), (1, 0));
     assert_eq!(are_touches(&made), [false, true, false]);
+}
+
+#[test]
+fn the_same_address_mapped_anew_is_another_fault() {
+    // A read() into fresh memory, twice.
+    let gone = EventKind::Unmap { address: HEAP, pages: 1, took_ns: 0 };
+    let round = |time| {
+        [(time, SHELL, map(HEAP, 1, RW)), (time + 100, SHELL, fault(HEAP, 2)), (time + 900, SHELL, gone)]
+    };
+    let events = [vec![(0, SHELL, EventKind::Exec)], round(1_000).into(), round(3_000).into()].concat();
+    assert_eq!(program(&events).counted.faults, 2);
 }
 
 #[test]

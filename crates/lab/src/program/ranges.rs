@@ -34,6 +34,8 @@ impl Builder {
         };
         self.returns(time, task, u64::from(took_ns));
         self.tracks[task].needs = if is_needed(kind) { pages } else { 0 };
+        // What was there may be another page from here on.
+        self.tracks[task].last_fault = None;
         let Some(space) = self.space_of(time, task, kind) else {
             self.program.omit("calls_before_exec");
             return;
