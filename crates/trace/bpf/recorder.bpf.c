@@ -662,10 +662,11 @@ PROGRAM("tp_btf/iomap_dio_rw_begin") int direct(u64 *ctx)
 {
 	struct kiocb *call = (void *)ctx[0];
 	struct iov_iter *memory = (void *)ctx[1];
-	struct request request = {current_ids(), !memory->data_source, memory->count};
+	u32 tid = current_ids();
 
-	if (!is_member(request.tid))
+	if (!is_member(tid))
 		return 0;
+	struct request request = {tid, !memory->data_source, memory->count};
 	if (request.is_written_to) {
 		s64 in_file = call->ki_filp->f_inode->i_size - call->ki_pos;
 		if (in_file <= 0)

@@ -7,9 +7,8 @@ impl EventKind {
     pub const FORBID_HUGE_PAGES: u32 = 1001;
     /// The opposite.
     pub const ALLOW_HUGE_PAGES: u32 = 1000;
-    /// No `madvise` either: a call needed a range in memory that was not there as a whole (`get_user_pages`: direct reads and writes,
-    /// buffers that are registered). It was brought in as `MADV_POPULATE_READ` (22) does.
+    /// No `madvise` either: a direct write needed a range in memory. What of it was not there came in as by `MADV_POPULATE_READ` (22).
     pub const NEEDED_TO_READ: u32 = 1022;
-    /// The same as `MADV_POPULATE_WRITE` (23) does: the call writes to the range.
+    /// The same of a direct read, which writes to the range: as by `MADV_POPULATE_WRITE` (23).
     pub const NEEDED_TO_WRITE: u32 = 1023;
 }

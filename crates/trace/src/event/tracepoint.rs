@@ -64,7 +64,7 @@ pub enum Decoded<'a> {
         /// What it gave: from -4095 to -1 is an error.
         result: i64,
     },
-    /// A call needed pages that were not all there.
+    /// A direct read or write needed pages, there or not.
     Needed {
         /// Where the first lies, or a byte of it.
         address: u64,

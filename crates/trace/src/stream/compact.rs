@@ -69,7 +69,7 @@ kinds! {
     Waking = 20, 2;
     /// A fault whose addresses have 48 bits.
     FaultShort = 21, 3;
-    /// Pages that a call needed and did not find.
+    /// Pages that a direct read or write needed, there or not.
     Needed = 22, 3;
 }
 

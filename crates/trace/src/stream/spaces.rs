@@ -137,8 +137,8 @@ impl Spaces {
         self.calls.insert(tid, Begun { time, pid, call, arguments, mapped: None, is_told: false });
     }
 
-    /// A call needed a range that was not there as a whole. Its event, unless the call is one of those that are told themselves, and that
-    /// bring in what they say (`mlock`).
+    /// A call needed a range in memory. Its event, unless the call is one of those that are told themselves, and that bring in what they
+    /// say (`mlock`).
     pub(super) fn needed(&self, tid: u32, range: Span, advice: u32) -> Option<EventKind> {
         let Span { address, pages } = range;
         let is_told = self.calls.contains_key(&tid);
