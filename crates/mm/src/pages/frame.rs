@@ -237,36 +237,51 @@ impl Frame {
     }
 }
 
-/// The descriptors of all frames, by pfn, and the type of every pageblock.
+/// The descriptors of all frames, by pfn.
+///
+/// Those of frames that a block of the largest order may begin at stand side by side behind all others: at first free memory is
+/// such blocks, and setting up its lists writes to each. Sixteen KiB apart, a quarter of the table's pages, or all of its huge pages,
+/// would have to be made for memory that is never used.
 #[derive(Debug)]
 pub struct MemMap {
     frames: Box<[Frame]>,
+    end: Pfn,
 }
 
 impl MemMap {
     /// Descriptors of the frames below `end`, all tails.
     pub(crate) fn new(end: Pfn) -> Self {
-        Self { frames: zeroed(end.0 as usize) }
+        let heads = end.0.div_ceil(Order::MAX.pages()) as usize;
+        Self { frames: zeroed(end.0 as usize + heads), end }
     }
 
     /// Just behind the last frame.
     pub(crate) fn end(&self) -> Pfn {
-        Pfn(self.frames.len() as u32)
+        self.end
+    }
+
+    /// Where the descriptor of `pfn` is. Chosen without a branch: a branch, and one out of the way, were slower where huge pages
+    /// are many.
+    #[inline]
+    fn place(&self, pfn: Pfn) -> usize {
+        let head = self.end.0 as usize + (pfn.0 >> Order::MAX.get()) as usize;
+        if pfn.0 & (Order::MAX.pages() - 1) == 0 { head } else { pfn.0 as usize }
     }
 
     /// The descriptor of `pfn`.
     ///
     /// # Panics
-    /// If there is no such frame.
+    /// If there is no such frame; in a build without debug assertions a pfn just behind the end may have another one's.
     #[inline]
     pub fn frame(&self, pfn: Pfn) -> &Frame {
-        &self.frames[pfn.0 as usize]
+        debug_assert!(pfn < self.end, "{pfn} is behind the last frame");
+        &self.frames[self.place(pfn)]
     }
 
     /// The descriptor of `pfn`, if there is such a frame.
     #[inline]
     pub fn get(&self, pfn: Pfn) -> Option<&Frame> {
-        self.frames.get(pfn.0 as usize)
+        if pfn < self.end { self.frames.get(self.place(pfn)) } else { None }
     }
 }
 
@@ -314,6 +329,15 @@ mod tests {
         assert_eq!((frame.slab_cache(), frame.slab_part()), (None, SlabPart::Tail { order }));
         frame.set_state(block);
         assert_eq!((frame.slab_cache(), frame.slab_part()), (None, SlabPart::None));
+    }
+
+    #[test]
+    fn every_frame_has_a_descriptor_of_its_own() {
+        let map = MemMap::new(Pfn(5000));
+        (0..5000).for_each(|pfn| map.frame(Pfn(pfn)).set_owner(pfn));
+        assert!((0..5000).all(|pfn| map.get(Pfn(pfn)).is_some_and(|frame| frame.owner() == pfn)));
+        assert!([5000, 5001, 5120, 6144].iter().all(|&pfn| map.get(Pfn(pfn)).is_none()));
+        assert_eq!(map.end(), Pfn(5000));
     }
 
     #[test]
