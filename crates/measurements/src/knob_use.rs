@@ -12,6 +12,8 @@ pub enum KnobOutcome {
     /// Rules read it, or could have, and never decided otherwise.
     #[default]
     Consulted,
+    /// Every value that was set is the knob's default.
+    AtDefault,
     /// It cannot act on this workload, policy or machine, and was set all the same (`--force`).
     RefusedButForced,
 }
@@ -35,8 +37,13 @@ pub struct KnobUses {
 }
 
 impl KnobUses {
-    /// Takes in what the knob did in another repetition: it acted if it did so in any, and came as near as in the nearest.
+    /// Takes in what the knob did in another repetition, or with another value: it acted if it did so in any, and came as near as in
+    /// the nearest.
     pub fn add(&mut self, other: &Self) {
+        if self.outcome == KnobOutcome::AtDefault && other.outcome != KnobOutcome::AtDefault {
+            (self.outcome, self.distance, self.nearest) =
+                (other.outcome, other.distance, other.nearest.clone());
+        }
         let is_nearer = other.distance.is_some_and(|near| self.distance.is_none_or(|own| near < own));
         if is_nearer && self.outcome == KnobOutcome::Consulted {
             (self.distance, self.nearest) = (other.distance, other.nearest.clone());
@@ -63,6 +70,7 @@ impl KnobUses {
                 );
             }
             KnobOutcome::RefusedButForced => format!("forced, it cannot act here; {consulted}"),
+            KnobOutcome::AtDefault => format!("set to its default; {consulted}"),
             KnobOutcome::Consulted if self.consulted == 0 => consulted,
             KnobOutcome::Consulted => format!("{consulted}, never decided otherwise than its default"),
         };
@@ -93,6 +101,11 @@ mod tests {
         let said = (KnobOutcome::Consulted, 6, "3 pages away".to_owned());
         assert_eq!(together(&[far.clone(), near.clone(), none.clone()]), said);
         assert_eq!(together(&[none, near, far.clone()]), said);
+        let default = uses(KnobOutcome::AtDefault, None);
+        assert_eq!(together(&[default.clone(), default.clone()]), (KnobOutcome::AtDefault, 4, String::new()));
+        let said = (KnobOutcome::Consulted, 4, "9 pages away".to_owned());
+        assert_eq!(together(&[default.clone(), far.clone()]), said);
+        assert_eq!(together(&[far.clone(), default]), said);
         let acted = uses(KnobOutcome::Acted, None);
         assert_eq!(together(&[far, acted]), (KnobOutcome::Acted, 4, String::new()));
     }
@@ -108,6 +121,7 @@ mod tests {
             uses(KnobOutcome::Consulted, 9, 0, "free memory never came below 3 GiB"),
             uses(KnobOutcome::Consulted, 1, 0, ""),
             uses(KnobOutcome::Consulted, 0, 0, ""),
+            uses(KnobOutcome::AtDefault, 9, 0, ""),
             uses(KnobOutcome::RefusedButForced, 0, 0, "there are no files"),
         ];
         insta::assert_snapshot!(said.join("\n"), @r"
@@ -115,6 +129,7 @@ mod tests {
         consulted 9 times, never decided otherwise than its default: free memory never came below 3 GiB
         consulted once, never decided otherwise than its default
         never consulted
+        set to its default; consulted 9 times
         forced, it cannot act here; never consulted: there are no files
         ");
     }

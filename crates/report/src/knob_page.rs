@@ -80,6 +80,7 @@ fn word(outcome: &TrialOutcome) -> &'static str {
             KnobOutcome::Acted => "**acted**",
             KnobOutcome::Consulted if ran.uses.consulted == 0 => "never consulted",
             KnobOutcome::Consulted => "consulted",
+            KnobOutcome::AtDefault => "at its default",
             KnobOutcome::RefusedButForced => "forced",
         },
     }

@@ -16,7 +16,7 @@ pub fn text(style: Style, scene: &Scene<'_>) -> String {
                 let _ = writeln!(out, "{}", style.heading("what the knobs did"));
             }
             let sentence = match uses.outcome {
-                KnobOutcome::Acted => uses.sentence(),
+                KnobOutcome::Acted | KnobOutcome::AtDefault => uses.sentence(),
                 KnobOutcome::Consulted | KnobOutcome::RefusedButForced => style.bad(&uses.sentence()),
             };
             let _ = writeln!(out, "  {}: {sentence}", place(group, &knob));

@@ -38,7 +38,8 @@ pub(crate) fn measured(stage: &Stage, about: &About<'_>) -> (Run, Measurements) 
     let simulated = Nanos(measured.simulated.0 - stage.start.get().0);
     let done = run(stage, &measured, simulated, memory);
     let setup = &about.setup;
-    let set = about.knobs.iter().map(|(knob, _)| *knob).chain(about.changed.iter().copied());
+    let set = about.knobs.iter().map(|&(knob, value)| (knob, Some(value)));
+    let set = set.chain(about.changed.iter().map(|&knob| (knob, None)));
     let run = Run {
         workload: about.workload.clone(),
         machine: setup.profile.name().to_owned(),

@@ -78,7 +78,7 @@ pub(super) fn page_walks(seen: &Seen<'_>) -> Vec<Found> {
     Found::new(share, [("walk_share", share), ("walk_ns", walks)])
 }
 
-/// A knob that was set and, in no variant, decided otherwise than its default: told once, with the first variant.
+/// A knob that was set to something else than its default and, in no variant, decided otherwise: told once, with the first variant.
 pub(super) fn idle_knob(seen: &Seen<'_>) -> Vec<Found> {
     if seen.first.is_some() {
         return vec![];
@@ -88,7 +88,9 @@ pub(super) fn idle_knob(seen: &Seen<'_>) -> Vec<Found> {
     for (knob, uses) in runs.flat_map(|run| &run.knob_uses) {
         all.entry(knob).and_modify(|sum| sum.add(uses)).or_insert_with(|| uses.clone());
     }
-    let idle = all.into_iter().filter(|(_, uses)| uses.outcome != KnobOutcome::Acted);
+    let idle = all
+        .into_iter()
+        .filter(|(_, uses)| !matches!(uses.outcome, KnobOutcome::Acted | KnobOutcome::AtDefault));
     idle.flat_map(|(knob, uses)| Found::of(knob, Found::new(1.0, [("consulted", uses.consulted as f64)])))
         .collect()
 }

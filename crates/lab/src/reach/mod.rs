@@ -79,15 +79,20 @@ pub(crate) fn mark_forced(uses: &mut BTreeMap<String, KnobUses>, refused: &[Refu
     }
 }
 
-/// What each of the knobs that were `set` did, by its name; `refused` are those that cannot act and were forced.
+/// What each of the knobs that were `set` did, by its name; `refused` are those that cannot act and were forced. A knob's value is
+/// `None` if it changed in mid-run.
 pub(crate) fn uses(
-    set: impl IntoIterator<Item = Knob>,
+    set: impl IntoIterator<Item = (Knob, Option<u64>)>,
     refused: &[Refusal],
     measured: &Measurements,
 ) -> BTreeMap<String, KnobUses> {
-    let one = |knob: Knob| {
+    let one = |(knob, value): (Knob, Option<u64>)| {
         let refusal = refused.iter().find(|refusal| refusal.knob == knob);
-        (knob.spec().name.to_owned(), of_tally(knob, measured.knob(knob), refusal))
+        let mut uses = of_tally(knob, measured.knob(knob), refusal);
+        if uses.outcome == KnobOutcome::Consulted && value == Some(knob.spec().default) {
+            (uses.outcome, uses.nearest, uses.distance) = (KnobOutcome::AtDefault, String::new(), None);
+        }
+        (knob.spec().name.to_owned(), uses)
     };
     set.into_iter().map(one).collect()
 }
