@@ -87,11 +87,11 @@ pub fn record(options: &RecordOptions, progress: &mut dyn Progress) -> Result<Su
     let command = options.target.command();
     let held = command.map(|command| WaitingChild::new(command, huge_pages(options))).transpose()?;
     let mut events = Source::open(&plan)?;
-    let refusal = events.refusal.take();
+    let (refusal, missed) = (events.refusal.take(), events.missed());
     let output = Output::open(&options.output)?;
     let started = start(options, &mut events, &output, (names, held))?;
     let mut summary = Session::new(started, schema, events, (options, &output), progress)?.run()?;
-    (summary.missing, summary.refusal) = (missing, refusal);
+    (summary.missing, summary.refusal) = ([missing, missed].concat(), refusal);
     Ok(summary)
 }
 

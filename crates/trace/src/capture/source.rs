@@ -178,6 +178,12 @@ impl Source {
         if self.programs.is_some() { "bpf" } else { "perf" }
     }
 
+    /// Tracepoints of the programs' own that this kernel lacks.
+    pub(super) fn missed(&self) -> Vec<String> {
+        let missed = self.programs.iter().flat_map(Programs::missed);
+        missed.map(|name| (*name).to_owned()).collect()
+    }
+
     /// Starts all events.
     pub(super) fn enable(&mut self) -> Result<(), RecordError> {
         // perf's first: it tells of new tasks before these are seen to do something.

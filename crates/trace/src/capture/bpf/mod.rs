@@ -144,6 +144,8 @@ enum Link {
 pub(super) struct Programs {
     object: Ebpf,
     loaded: Vec<&'static OurProgram>,
+    /// Tracepoints that this kernel lacks, and that nothing else can record.
+    missed: Vec<&'static str>,
     links: Vec<Link>,
     members: Shared,
     cpus: Arc<Shared>,
@@ -176,17 +178,18 @@ impl Programs {
             program.name == FOLLOWS_FORKS || what.tracepoints.iter().any(|name| program.covers(name))
         };
         let mut object = open(what, types)?;
-        let mut loaded = vec![];
+        let (mut loaded, mut missed) = (vec![], vec![]);
         let is_possible =
             |program: &&OurProgram| program.name != "sched_waking" || per_cpu::to_preempt_count().is_some();
         for program in PROGRAMS.iter().filter(is_wanted).filter(is_possible) {
             match (load_program(&mut object, program, types), program.refused) {
                 (Ok(()), _) => loaded.push(program),
-                (Err(_), Refused::IsPerfs | Refused::IsMissed) => {}
+                (Err(_), Refused::IsPerfs) => {}
+                (Err(_), Refused::IsMissed) => missed.push(program.tracepoint),
                 (Err(error), Refused::Ends) => return Err(refusal(program, &error)),
             }
         }
-        Self::of(object, loaded, what)
+        Ok(Self { missed, ..Self::of(object, loaded, what)? })
     }
 
     fn of(object: Ebpf, loaded: Vec<&'static OurProgram>, what: &Load<'_>) -> Result<Self, String> {
@@ -204,7 +207,13 @@ impl Programs {
             links: vec![],
             object,
             loaded,
+            missed: vec![],
         })
+    }
+
+    /// Tracepoints that this kernel lacks, so that what they tell is in no recording.
+    pub(super) fn missed(&self) -> &[&'static str] {
+        &self.missed
     }
 
     /// Whether a tracepoint is recorded by one of them.
