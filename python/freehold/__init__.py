@@ -55,7 +55,10 @@ def tune(
 
 def bar(**options: Any) -> Callable[[int, int, str], None]:
     """A progress bar for ``progress=``, in notebooks and terminals; tqdm draws it. ``options`` are tqdm's."""
-    from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
+    try:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
+    except ImportError as missing:
+        raise ImportError("freehold.bar() is drawn by tqdm, which is not installed: pip install tqdm") from missing
 
     drawn = tqdm(**{"unit": "run", **options})
 

@@ -160,7 +160,13 @@ def _style(place: int) -> dict[str, Any]:
 
 def _finish(ax: Any) -> Any:
     if ax.get_legend_handles_labels()[1]:
-        ax.legend(frameon=False)
+        # Above the axes: inside, the sample of a mark looks like one more of what is shown. From the picture's own edge, if the axes
+        # have it for themselves, for names of variants are long.
+        from matplotlib.transforms import blended_transform_factory
+
+        left = ax.figure.transFigure if len(ax.figure.axes) == 1 else ax.transAxes
+        above = blended_transform_factory(left, ax.transAxes)
+        ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), bbox_transform=above)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax

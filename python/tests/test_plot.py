@@ -1,6 +1,8 @@
 """Pictures: what they draw is what the tables say."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,15 @@ def test_histograms_come_to_all(result: freehold.Result) -> None:
     assert all(sum(line.get_ydata()) == pytest.approx(100) for line in ax.lines)
     with pytest.raises(ValueError, match="nothing of span no_such"):
         plot.histogram(result, "no_such")
+
+
+@pytest.mark.parametrize("draw", [lambda of: plot.changes(of), lambda of: plot.histogram(of, "refill")])
+def test_a_legend_covers_nothing(result: freehold.Result, draw: Callable[[freehold.Result], Any]) -> None:
+    ax = draw(result)
+    ax.figure.canvas.draw()
+    legend, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y0 >= inside.y1 and legend.y1 <= ax.figure.bbox.y1
+    assert legend.x0 >= 0 and legend.x1 <= ax.figure.bbox.x1
 
 
 def test_changes_and_time(result: freehold.Result) -> None:
