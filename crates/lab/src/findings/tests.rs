@@ -112,6 +112,14 @@ fn cases(name: &str) -> [Vec<Run>; 2] {
 }
 
 #[test]
+fn a_knob_at_its_default_is_idle_only_beside_another_value() {
+    let found =
+        |outcomes| findings(&knob(outcomes)).into_iter().filter(|found| found.name == "idle-knob").count();
+    assert_eq!(found([KnobOutcome::AtDefault, KnobOutcome::AtDefault]), 0);
+    assert_eq!(found([KnobOutcome::AtDefault, KnobOutcome::Consulted]), 1);
+}
+
+#[test]
 fn each_finding_holds_where_it_should_and_not_just_short_of_it() {
     for spec in &FINDINGS {
         let [with, without] = cases(spec.name);
