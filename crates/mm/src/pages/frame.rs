@@ -260,8 +260,8 @@ impl MemMap {
         self.end
     }
 
-    /// Where the descriptor of `pfn` is. Chosen without a branch: a branch, and one out of the way, were slower where huge pages
-    /// are many.
+    /// Where the descriptor of `pfn` is. Chosen without a branch: with one that has a block's first frame out of the way, experiment
+    /// `thp-fault` takes 2 % longer, and `pcp-batch` as long.
     #[inline]
     fn place(&self, pfn: Pfn) -> usize {
         let head = self.end.0 as usize + (pfn.0 >> Order::MAX.get()) as usize;
