@@ -122,17 +122,14 @@ INLINE int freed(u64 *ctx, struct here *at)
 	u32 tid = current_ids();
 	u32 pfn = pfn_of(ctx[0]), order = ctx[1];
 
-	if (!everybody) {
-		if (is_member(tid) && is_only_counted(at, pfn))
+	if (is_member(tid)) {
+		if (is_only_counted(at, pfn))
 			return 0;
+	} else {
 		int is_kept = let_go(pfn, order);
-		if (!is_member(tid)) {
-			at->cpu->kept_frees = at->cpu->kept_frees << 1 | is_kept;
-			if (!is_kept)
-				return 0;
-		}
-	} else if (is_only_counted(at, pfn)) {
-		return 0;
+		at->cpu->kept_frees = at->cpu->kept_frees << 1 | is_kept;
+		if (!is_kept)
+			return 0;
 	}
 	return put_at(at, PAGE_FREE, second(tid, block_shape(order, 0), pfn));
 }
