@@ -7,7 +7,7 @@ use common::{
     Model, assert_as_after_boot, boot_knobs, free_blocks, masks, order, policies, small, topologies,
 };
 use freehold_mm::{
-    Bare, Cpu, Knob, MigrateType, Mm, Node, Order, Pfn, ReclaimState, Request, Urgency, ZoneKind,
+    Bare, Cpu, FreeError, Knob, MigrateType, Mm, Node, Order, Pfn, ReclaimState, Request, Urgency, ZoneKind,
 };
 use proptest::prelude::*;
 
@@ -203,6 +203,30 @@ fn a_counter_below_zero_adds_up() {
     while model.alloc(Request::USER).is_ok() {}
     assert!(!model.held.is_empty());
     assert_eq!(model.mm.zones()[0].free_pages(), 0, "the counter itself is below zero");
+    model.check();
+}
+
+/// Blocks before a wrong one are freed, as many as were counted, and the pageset's lock with it; it and those after it are not.
+#[test]
+fn a_batch_ends_at_a_wrong_block() {
+    let mut model = small(0, 4096, 2, "linux-6.18");
+    let orders = [0, 0, 4, 0, 0].map(order);
+    let requests = orders.map(|order| Request::KERNEL.of_order(order));
+    let blocks: Vec<(Pfn, Order)> =
+        requests.iter().map(|request| (model.alloc(*request).unwrap(), request.order)).collect();
+    let wrong = (blocks[3].0, order(1));
+    let batch = [blocks[0], blocks[1], blocks[2], wrong, blocks[4]];
+    let pgfree = |model: &Model| -> u64 {
+        let vmstat = model.mm.views().vmstat();
+        vmstat.lines().find_map(|line| line.strip_prefix("pgfree ")).unwrap().parse().unwrap()
+    };
+    let before = pgfree(&model);
+    assert_eq!(model.mm.free_batch(&batch), Err(FreeError::WrongOrder(wrong.0, Order::ZERO)));
+    assert_eq!(pgfree(&model) - before, 1 + 1 + 16);
+    for block in &blocks[..3] {
+        model.give_up(*block);
+    }
+    model.free_all();
     model.check();
 }
 

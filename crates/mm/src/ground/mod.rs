@@ -1,7 +1,8 @@
 //! What every room stands on: names of things (`ids`, `knob`), the seam to the machine (`machine`, and `bare`, the simplest one),
-//! what there is of it (`topology`), mutual exclusion and atomics (`sync`), tables that are made once (`once`, `zeroed`),
-//! kernel versions. Nothing here knows what memory management is.
+//! what there is of it (`topology`), mutual exclusion and atomics (`sync`), tables that are made once (`once`, `zeroed`), what is needed soon
+//! (`ahead`), kernel versions. Nothing here knows what memory management is.
 
+pub(crate) mod ahead;
 pub mod bare;
 pub mod ids;
 pub(crate) mod knob;
@@ -12,6 +13,7 @@ pub mod topology;
 pub mod version;
 pub(crate) mod zeroed;
 
+pub(crate) use ahead::fetch_ahead;
 pub use bare::Bare;
 pub use ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
 pub(crate) use ids::{

@@ -59,7 +59,11 @@ impl<M: Machine, T> Locked<M, T> {
     }
 
     /// Takes the lock, interrupts off, if nobody holds it.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "a guard that comes back by memory is waited for, in each request for a page"
+    )]
+    #[inline(always)]
     pub fn try_lock<'a>(&'a self, machine: &'a M) -> Option<Guard<'a, M, T>> {
         let irq = machine.irq_save();
         if machine.try_lock(&self.lock) {

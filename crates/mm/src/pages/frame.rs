@@ -15,7 +15,9 @@
 
 use alloc::boxed::Box;
 
-use crate::ground::{AcqRel, Acquire, AtomicU32, MigrateType, Order, Pfn, Relaxed, Zeroable, ZoneId, zeroed};
+use crate::ground::{
+    AcqRel, Acquire, AtomicU32, MigrateType, Order, Pfn, Relaxed, Zeroable, ZoneId, fetch_ahead, zeroed,
+};
 
 /// "No frame", in a link.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -276,6 +278,14 @@ impl MemMap {
     pub fn frame(&self, pfn: Pfn) -> &Frame {
         debug_assert!(pfn < self.end, "{pfn} is behind the last frame");
         &self.frames[self.place(pfn)]
+    }
+
+    /// The descriptor of `pfn` will be needed soon, if there is such a frame.
+    #[inline]
+    pub(crate) fn fetch_ahead(&self, pfn: Pfn) {
+        if let Some(frame) = self.get(pfn) {
+            fetch_ahead(frame);
+        }
     }
 
     /// The descriptor of `pfn`, if there is such a frame.

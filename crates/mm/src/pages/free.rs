@@ -9,6 +9,9 @@ use crate::pages::pcp::{Freed, Pageset, Pcp};
 use crate::pages::request::FreeError;
 use crate::rules::policy::HoldRule;
 
+/// Blocks of a batch whose descriptors are asked for before they are looked at: by then they have come from memory, at 60 ns a block.
+const AHEAD: usize = 4;
+
 impl<M: Machine> Pages<M> {
     /// Frees the block of `order` at `pfn`.
     ///
@@ -37,6 +40,9 @@ impl<M: Machine> Pages<M> {
     /// # Errors
     /// The first block that is not allocated; those before it were freed, it and those after it were not.
     pub fn free_batch(&self, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
+        for &(pfn, _) in blocks.iter().take(AHEAD + 1) {
+            self.map.fetch_ahead(pfn);
+        }
         let since = self.machine.enter(Span::PageFree);
         let mut work = Work::default();
         let freed = self.free_each(blocks, &mut work);
@@ -45,34 +51,58 @@ impl<M: Machine> Pages<M> {
     }
 
     fn free_each(&self, blocks: &[(Pfn, Order)], work: &mut Work) -> Result<(), FreeError> {
-        let mut held: Option<(ZoneCx<'_, M>, Guard<'_, M, Pcp>)> = None;
-        for &(pfn, order) in blocks {
+        let mut left = blocks;
+        while let Some((&(pfn, order), rest)) = left.split_first() {
             let state = self.allocated(pfn, order)?;
             let cx = self.zone_cx(state.zone);
             let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
-            // A run of one zone's blocks pays for the lock once, as the kernel frees batches of folios.
-            let same_zone = matches!(&held, Some((held, _)) if held.zone.id == cx.zone.id);
-            let cached = Pcp::caches(self.policy.rules().lists.pcp_orders, order);
-            let target = match held.take() {
-                Some((_, guard)) if same_zone && cached => {
-                    self.pageset_type(cx, pfn).map(|kind| (guard, kind))
+            left = rest;
+            if let Some((guard, migratetype)) = self.pageset_for(cx, pageset, pfn, order) {
+                let guard = self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype));
+                note(work, state);
+                if let Some(guard) = guard {
+                    left = self.free_run(cx, (pageset, guard), rest, work)?;
                 }
-                other => {
-                    // Before the next zone's pageset is locked: nobody holds two of them, so they need no order.
-                    drop(other);
-                    self.pageset_for(cx, pageset, pfn, order)
-                }
-            };
-            match target {
-                Some((guard, migratetype)) => {
-                    let guard = self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype));
-                    held = guard.map(|guard| (cx, guard));
-                }
-                None => self.free_to_buddy(cx, pfn, order),
+            } else {
+                self.free_to_buddy(cx, pfn, order);
+                note(work, state);
             }
-            *work = Work { zone: state.zone, order, migratetype: state.migratetype, count: work.count + 1 };
         }
         Ok(())
+    }
+
+    /// Frees the first of `blocks`, as many as are of this zone, to the pageset whose lock is held: a run pays for the lock once, as the
+    /// kernel frees batches of folios. Gives the rest. The lock is free then, for nobody holds two pagesets, so that they need no order.
+    fn free_run<'a, 'b>(
+        &'a self,
+        cx: ZoneCx<'a, M>,
+        (pageset, mut pcp): (&'a Pageset<M>, Guard<'a, M, Pcp>),
+        blocks: &'b [(Pfn, Order)],
+        work: &mut Work,
+    ) -> Result<&'b [(Pfn, Order)], FreeError> {
+        let mut left = blocks;
+        while let Some((&(pfn, order), rest)) = left.split_first() {
+            if let Some(&(next, _)) = rest.get(AHEAD - 1) {
+                self.map.fetch_ahead(next);
+            }
+            let state = self.allocated(pfn, order)?;
+            if state.zone != cx.zone.id || !Pcp::caches(self.policy.rules().lists.pcp_orders, order) {
+                break;
+            }
+            left = rest;
+            note(work, state);
+            let Some(migratetype) = self.pageset_type(cx, pfn) else {
+                drop(pcp);
+                self.free_to_buddy(cx, pfn, order);
+                break;
+            };
+            let freed = pcp.free(cx, pfn, order, migratetype);
+            if freed.to_drain > 0 {
+                let Some(again) = self.drain_in_holds(cx, pageset, pcp, freed) else { break };
+                pcp = again;
+            }
+        }
+        Ok(left)
     }
 
     /// Makes single pages of an allocated block, each to be freed by itself.
@@ -135,7 +165,6 @@ impl<M: Machine> Pages<M> {
         block: (Pfn, Order, MigrateType),
     ) -> Option<Guard<'a, M, Pcp>> {
         let (pfn, order, migratetype) = block;
-        pcp.events.pgfree += u64::from(order.pages());
         let freed = pcp.free(cx, pfn, order, migratetype);
         if freed.to_drain == 0 {
             return Some(pcp);
@@ -189,4 +218,11 @@ impl<M: Machine> Pages<M> {
         free.events.pgfree += u64::from(order.pages());
         pageset.beside().add_free(cx, order.pages() as i32);
     }
+}
+
+/// One more block was freed, which had this state.
+#[inline]
+fn note(work: &mut Work, state: FrameState) {
+    *work =
+        Work { zone: state.zone, order: state.order, migratetype: state.migratetype, count: work.count + 1 };
 }

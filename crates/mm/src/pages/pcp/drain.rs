@@ -32,6 +32,7 @@ impl Pcp {
         migratetype: MigrateType,
     ) -> Freed {
         let rules = cx.cx.rules;
+        self.events.pgfree += u64::from(order.pages());
         self.touch(cx.cx.machine);
         let index = Self::list_index(rules.lists.pcp_orders, order, migratetype);
         self.touch_list(cx.cx.machine, index);
