@@ -9,13 +9,15 @@ use std::io::Cursor;
 use freehold_lab::experiment::{self, Experiment, Options};
 use freehold_lab::measurements::{Document, Run};
 use freehold_lab::replay::{Plan, Source, Variant, replay};
-use mm::Policy;
+use mm::{Nanos, Policy};
 use sim::Profile;
 use trace::Reader;
 
 /// Recorded events that are replayed, about.
 const EVENTS: u64 = 20_000_000;
 const LOOP: &[u8] = include_bytes!("../../../recordings/python-loop-128m.rec");
+/// In which the processes fill 64 GiB of it.
+const FILLED: Nanos = Nanos(2_000_000_000);
 /// A machine of 1 TiB.
 const LARGE: &str = r#"
 title = "512 CPUs, two nodes of 512 GiB"
@@ -37,16 +39,12 @@ fn main() {
     large_machine();
 }
 
-/// The first variant of the experiment that has the post's loop, with `processes` of 6 GiB if that is said, on `machine` if there is one.
-fn the_posts_loop(processes: Option<i64>, machine: Option<Profile>) -> Document {
+/// The first variant of the experiment that has the post's loop, changed by `change`.
+fn the_posts_loop(machine: Option<Profile>, change: impl Fn(&mut experiment::Variant)) -> Document {
     let mut post = Experiment::load("pcp-batch").expect("it comes along");
     post.variants.truncate(1);
     post.comparisons.clear();
-    for variant in &mut post.variants {
-        if let Some(processes) = processes {
-            variant.setup.workload.insert("processes".to_owned(), processes.into());
-        }
-    }
+    post.variants.iter_mut().for_each(change);
     let options = Options {
         machines: machine.into_iter().collect(),
         seeds: Some(1),
@@ -66,14 +64,24 @@ fn pages_moved(run: &Run) -> u64 {
 }
 
 fn page_operations() {
-    let before = cpu_seconds();
-    let document = the_posts_loop(None, None);
-    let seconds = cpu_seconds() - before;
-    let moved: u64 = document.runs.iter().map(pages_moved).sum();
+    let (operations, seconds) = timed_loop(None);
+    let (before_clock, start_seconds) = timed_loop(Some(Nanos(1_000_000)));
     println!(
-        "pcp-batch's loop: {:.2} M page operations a CPU-second ({moved} in {seconds:.1} s; 10 M are aimed at)",
-        moved as f64 / seconds / 1e6
+        "pcp-batch's loop: {:.2} M page operations a CPU-second ({operations} in {seconds:.1} s; 10 M are aimed at), {:.2} M of those after the clock starts",
+        operations as f64 / seconds / 1e6,
+        (operations - before_clock) as f64 / (seconds - start_seconds) / 1e6
     );
+}
+
+/// Page operations of the loop, those before the clock starts too, and its CPU time, s.
+fn timed_loop(length: Option<Nanos>) -> (u64, f64) {
+    let before = cpu_seconds();
+    let document = the_posts_loop(None, |variant| {
+        if let Some(length) = length {
+            variant.phases[0].length = length;
+        }
+    });
+    (document.runs.iter().map(pages_moved).sum(), cpu_seconds() - before)
 }
 
 fn recorded_events() {
@@ -104,7 +112,14 @@ fn large_machine() {
     let machine = Profile::parse("large", LARGE).expect("it is a profile");
     // The high-water mark begins anew.
     let is_reset = fs::write("/proc/self/clear_refs", "5").is_ok();
-    let document = the_posts_loop(Some(11), Some(machine));
+    // Eleven processes of 6 GiB, not a scale model, from a fresh start.
+    let document = the_posts_loop(Some(machine), |variant| {
+        variant.phases[0].length = FILLED;
+        let setup = &mut variant.setup;
+        (setup.shrink, setup.warm_up) = (1, Nanos(0));
+        setup.workload.insert("processes".to_owned(), 11.into());
+        setup.workload.insert("rounds_before".to_owned(), 0.into());
+    });
     let touched = document.runs.iter().map(|run| run.memory.peak_pages).max().unwrap_or(0);
     println!(
         "1 TiB and 512 CPUs, {:.0} GiB touched: {:.2} GB resident at most{} (4.5 GiB are allowed)",
