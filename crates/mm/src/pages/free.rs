@@ -9,7 +9,7 @@ use crate::pages::pcp::{Freed, Pageset, Pcp};
 use crate::pages::request::FreeError;
 use crate::rules::policy::HoldRule;
 
-/// Blocks of a batch whose descriptors are asked for before they are looked at: by then they have come from memory, at 60 ns a block.
+/// How many blocks of a batch before its turn a descriptor is asked for, so that it has come from memory by then.
 const AHEAD: usize = 4;
 
 impl<M: Machine> Pages<M> {

@@ -6,7 +6,7 @@ use core::fmt;
 use super::entry::{Entry, bit};
 use super::fault::FaultError;
 use super::mempolicy::{MemPolicy, MemPolicyError};
-use super::region::{Backing, HugePages, PolicyOf, Region};
+use super::region::{Backing, HugePages, PolicyOf, Region, Regions};
 use super::space::AddressSpace;
 use super::table::Held;
 use super::{ReadPattern, RmapDoor, SpacesDoor, SpacesGround, TablesDoor, Touch, Vpn};
@@ -71,15 +71,11 @@ impl From<FaultError> for AdviceError {
 
 /// Locked memory is not to go, and refuses to be told so: up to where `advice` is taken (`madvise_dontneed_free_valid_vma`,
 /// `can_madv_lru_vma`).
-fn taken_up_to<'a, M: Machine + 'a>(
-    regions: impl Iterator<Item = &'a Region<M>>,
-    (start, end): (Vpn, Vpn),
-    advice: Advice,
-) -> Vpn {
+fn taken_up_to<M: Machine>(regions: &Regions<M>, (start, end): (Vpn, Vpn), advice: Advice) -> Vpn {
     if !matches!(advice, Advice::DontNeed | Advice::Free | Advice::Cold) {
         return end;
     }
-    let mut locked = regions.filter(|region| region.locked && region.start < end && start < region.end);
+    let mut locked = regions.within(start, end).filter(|region| region.locked);
     locked.next().map_or(end, |region| region.start.max(start))
 }
 
@@ -96,7 +92,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         advice: Advice,
     ) -> Result<(), AdviceError> {
         let end = Vpn(start.0.saturating_add(pages));
-        let upto = taken_up_to(space.regions.lock_local(self.machine()).iter(), (start, end), advice);
+        let upto = taken_up_to(&space.regions.lock_local(self.machine()), (start, end), advice);
         match advice {
             Advice::PopulateRead => self.populate(space, start, pages, Touch::Read)?,
             Advice::PopulateWrite => self.populate(space, start, pages, Touch::Write)?,

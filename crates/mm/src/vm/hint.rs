@@ -45,7 +45,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// The lowest region of `space` that ends above `from`.
     pub fn hint_area(self, space: &AddressSpace<M>, from: Vpn) -> Option<HintArea> {
         let regions = space.regions.lock_local(self.machine());
-        let region = regions.iter().find(|region| region.end > from)?;
+        let region = regions.within(from, Vpn(u32::MAX)).next()?;
         Some(HintArea { start: region.start, end: region.end, is_scanned: is_scanned(region) })
     }
 

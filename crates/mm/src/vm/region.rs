@@ -421,4 +421,11 @@ impl<M: Machine> Regions<M> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Region<M>> {
         self.0.values()
     }
+
+    /// Those that have pages from `start` to before `end`, in order. Others are not looked at: programs have thousands.
+    pub(crate) fn within(&self, start: Vpn, end: Vpn) -> impl Iterator<Item = &Region<M>> {
+        let reaching = self.0.range(..start.0).next_back().map(|(_, region)| region);
+        let reaching = reaching.filter(move |region| start < end && region.end > start);
+        reaching.into_iter().chain(self.0.range(start.0..end.0.max(start.0)).map(|(_, region)| region))
+    }
 }

@@ -421,3 +421,21 @@ fn khugepaged_begins_with_the_first_fault_where_a_huge_page_may_be() {
     assert_eq!(woken(1, PAGEBLOCK_PAGES / 2), (false, 0));
     assert_eq!(woken(0, PAGEBLOCK_PAGES), (false, 0));
 }
+
+/// Of a range's regions all are found and no others, wherever it begins and ends: in one, between two, at a border.
+#[test]
+fn regions_within_a_range_are_those_that_have_pages_in_it() {
+    let mm = machine(0);
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(20)).unwrap();
+    for hole in [2, 3, 9, 10, 15] {
+        mm.spaces().munmap(&space, at.add(hole), 1);
+    }
+    let regions = space.regions.lock_local(mm.machine());
+    assert_eq!(regions.iter().count(), 4);
+    for (start, end) in (0..24).flat_map(|start| (0..24).map(move |end| (at.add(start), at.add(end)))) {
+        let expected = regions.iter().filter(|region| region.start.max(start) < region.end.min(end));
+        let found: Vec<Vpn> = regions.within(start, end).map(|region| region.start).collect();
+        assert_eq!(found, expected.map(|region| region.start).collect::<Vec<_>>(), "{start:?} to {end:?}");
+    }
+}

@@ -169,6 +169,5 @@ fn patterns<M: Machine>(
 ) -> Vec<((Vpn, Vpn), ReadPattern)> {
     let regions = space.regions.lock_local(machine);
     let part = |region: &Region<M>| (region.start.max(range.0), region.end.min(range.1));
-    let all = regions.iter().map(|region| (part(region), region.pattern));
-    all.filter(|((start, end), _)| start < end).collect()
+    regions.within(range.0, range.1).map(|region| (part(region), region.pattern)).collect()
 }
