@@ -67,7 +67,7 @@ fn page_operations() {
     let (operations, seconds) = timed_loop(None);
     let (before_clock, start_seconds) = timed_loop(Some(Nanos(1_000_000)));
     println!(
-        "pcp-batch's loop: {:.2} M page operations a CPU-second ({operations} in {seconds:.1} s; 10 M are aimed at), {:.2} M of those after the clock starts",
+        "pcp-batch's loop: {:.2} M page operations a CPU-second ({operations} in {seconds:.1} s; 10 M are aimed at); after its clock starts {:.2} M",
         operations as f64 / seconds / 1e6,
         (operations - before_clock) as f64 / (seconds - start_seconds) / 1e6
     );

@@ -44,7 +44,7 @@ pub use compact::{
 pub use ground::{
     Access, Addr, Bare, Batch, Chore, CompactStep, Cpu, CpuSpec, Daemon, Firmware, Line, LineKind, LockClass,
     Machine, MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology,
-    Traced, WordSize, Work, ZoneId, ZoneKind, ZoneSpec,
+    Traced, WordSize, Work, ZoneId, ZoneKind, ZoneSpec, prefetch,
 };
 pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
 pub use memcg::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};

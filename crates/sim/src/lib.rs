@@ -28,7 +28,6 @@ mod locks;
 mod machine;
 pub mod measure;
 mod nodes;
-mod prefetch;
 pub mod profile;
 mod stop;
 mod swap;

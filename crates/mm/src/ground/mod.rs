@@ -1,19 +1,18 @@
 //! What every room stands on: names of things (`ids`, `knob`), the seam to the machine (`machine`, and `bare`, the simplest one),
 //! what there is of it (`topology`), mutual exclusion and atomics (`sync`), tables that are made once (`once`, `zeroed`), what is needed soon
-//! (`ahead`), kernel versions. Nothing here knows what memory management is.
+//! (`prefetch`), kernel versions. Nothing here knows what memory management is.
 
-pub(crate) mod ahead;
 pub mod bare;
 pub mod ids;
 pub(crate) mod knob;
 pub mod machine;
 pub(crate) mod once;
+mod prefetch;
 pub mod sync;
 pub mod topology;
 pub mod version;
 pub(crate) mod zeroed;
 
-pub(crate) use ahead::fetch_ahead;
 pub use bare::Bare;
 pub use ids::{Addr, Cpu, MigrateType, Nanos, Node, Order, Pfn, TaskId, ZoneId, ZoneKind};
 pub(crate) use ids::{
@@ -25,6 +24,7 @@ pub use machine::{
     Access, Batch, Chore, CompactStep, Daemon, Line, LineKind, LockClass, Machine, Span, SwapIo, Traced, Work,
 };
 pub(crate) use once::Once;
+pub use prefetch::prefetch;
 pub(crate) use sync::{
     AcqRel, Acquire, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Guard,
     Locked, Relaxed, Release,

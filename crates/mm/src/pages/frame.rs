@@ -16,7 +16,7 @@
 use alloc::boxed::Box;
 
 use crate::ground::{
-    AcqRel, Acquire, AtomicU32, MigrateType, Order, Pfn, Relaxed, Zeroable, ZoneId, fetch_ahead, zeroed,
+    AcqRel, Acquire, AtomicU32, MigrateType, Order, Pfn, Relaxed, Zeroable, ZoneId, prefetch, zeroed,
 };
 
 /// "No frame", in a link.
@@ -282,9 +282,9 @@ impl MemMap {
 
     /// The descriptor of `pfn` will be needed soon, if there is such a frame.
     #[inline]
-    pub(crate) fn fetch_ahead(&self, pfn: Pfn) {
+    pub(crate) fn prefetch(&self, pfn: Pfn) {
         if let Some(frame) = self.get(pfn) {
-            fetch_ahead(frame);
+            prefetch(frame);
         }
     }
 

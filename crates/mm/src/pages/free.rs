@@ -41,7 +41,7 @@ impl<M: Machine> Pages<M> {
     /// The first block that is not allocated; those before it were freed, it and those after it were not.
     pub fn free_batch(&self, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         for &(pfn, _) in blocks.iter().take(AHEAD + 1) {
-            self.map.fetch_ahead(pfn);
+            self.map.prefetch(pfn);
         }
         let since = self.machine.enter(Span::PageFree);
         let mut work = Work::default();
@@ -57,15 +57,15 @@ impl<M: Machine> Pages<M> {
             let cx = self.zone_cx(state.zone);
             let pageset = &cx.zone.pagesets[usize::from(self.machine.cpu().0)];
             left = rest;
-            if let Some((guard, migratetype)) = self.pageset_for(cx, pageset, pfn, order) {
-                let guard = self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype));
-                note(work, state);
-                if let Some(guard) = guard {
-                    left = self.free_run(cx, (pageset, guard), rest, work)?;
-                }
+            let held = if let Some((guard, migratetype)) = self.pageset_for(cx, pageset, pfn, order) {
+                self.free_to_pageset(cx, pageset, guard, (pfn, order, migratetype))
             } else {
                 self.free_to_buddy(cx, pfn, order);
-                note(work, state);
+                None
+            };
+            note(work, state);
+            if let Some(guard) = held {
+                left = self.free_run(cx, (pageset, guard), rest, work)?;
             }
         }
         Ok(())
@@ -83,7 +83,7 @@ impl<M: Machine> Pages<M> {
         let mut left = blocks;
         while let Some((&(pfn, order), rest)) = left.split_first() {
             if let Some(&(next, _)) = rest.get(AHEAD - 1) {
-                self.map.fetch_ahead(next);
+                self.map.prefetch(next);
             }
             let state = self.allocated(pfn, order)?;
             if state.zone != cx.zone.id || !Pcp::caches(self.policy.rules().lists.pcp_orders, order) {

@@ -42,7 +42,7 @@ impl Objects {
     pub(super) fn expect(&self, at: Addr) {
         let LineOfBlock { block, line } = place(at);
         if let Some(slot) = self.blocks.get(block).and_then(|block| block.get(line)) {
-            crate::prefetch::prefetch(slot);
+            mm::prefetch(slot);
         }
     }
 
