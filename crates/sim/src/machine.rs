@@ -90,14 +90,26 @@ impl SimMachine {
 
     /// The task waits in `queue` until `ready` says so; it is asked again after each [`SimMachine::notify_all`] or
     /// [`SimMachine::notify_one`] that reaches this task.
-    pub fn wait_until(&self, queue: &WaitQueue, mut ready: impl FnMut() -> bool) {
+    pub fn wait_until(&self, queue: &WaitQueue, ready: impl FnMut() -> bool) {
+        self.wait_in(queue, Ticks::MAX, ready);
+    }
+
+    /// As [`SimMachine::wait_until`], for `time` at most.
+    pub fn wait_at_most(&self, queue: &WaitQueue, time: Nanos, ready: impl FnMut() -> bool) {
+        self.wait_in(queue, self.0.now().saturating_add(from_nanos(time)), ready);
+    }
+
+    fn wait_in(&self, queue: &WaitQueue, until: Ticks, mut ready: impl FnMut() -> bool) {
         loop {
             self.sync();
-            if ready() || !self.0.in_task() {
+            if ready() || !self.0.in_task() || self.0.now() >= until {
                 return;
             }
-            queue.0.borrow_mut().push_back(self.task());
-            self.0.block(Ticks::MAX);
+            let task = self.task();
+            queue.0.borrow_mut().push_back(task);
+            self.0.block(until);
+            // Where its time was up nobody took it out.
+            queue.0.borrow_mut().retain(|waiting| *waiting != task);
         }
     }
 

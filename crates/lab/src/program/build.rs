@@ -270,6 +270,7 @@ impl Builder {
             space.filter(|_| !self.program.surroundings.exit_comes_first() && !self.tracks.iter().any(stays));
         let pages = freed.map_or(0, |space| self.layouts[space].touched);
         self.returns(time, task, (pages as f64 * self.costs.unmap_page_ns) as u64);
+        self.tracks[task].sleeps_end_with_a_kill();
         if space.is_some() {
             self.call(task, Call::Exit);
         } else {

@@ -5,6 +5,7 @@
 //!   recording ─▶ build ─┬─ track    a task, with the steps that it has so far
 //!                       ├─ clock    how much of the time between events was the task's own
 //!                       ├─ waits    who woke whom, and what was sleep
+//!                       ├─ periods  sleeps that another task cuts short
 //!                       ├─ faults   faults become touches, when it is known whether their pages were in memory
 //!                       ├─ order    which thread came before which to the same pages
 //!                       ├─ accesses how often it walked to its pages, by looks at accessed bits
@@ -38,6 +39,7 @@ mod layout;
 #[cfg(test)]
 mod needed_tests;
 mod order;
+mod periods;
 mod races;
 mod ranges;
 mod read_ahead;

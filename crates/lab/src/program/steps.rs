@@ -62,6 +62,8 @@ pub enum Doing {
     Starts(TaskRef),
     /// Waits until another task has done what it waits for.
     Awaits(SignalId),
+    /// Likewise, but goes on without it after so many nanoseconds: a sleep that the other cuts short where it comes first.
+    AwaitsFor(SignalId, u32),
     /// Has done what another may wait for.
     Signals(SignalId),
 }
@@ -69,7 +71,7 @@ pub enum Doing {
 impl Doing {
     /// Whether it is to wait, and nothing else.
     pub const fn waits(self) -> bool {
-        matches!(self, Self::Sleeps(_) | Self::Awaits(_))
+        matches!(self, Self::Sleeps(_) | Self::Awaits(_) | Self::AwaitsFor(..))
     }
 }
 
@@ -351,7 +353,10 @@ impl Program {
 
     /// The longest task's own time and sleep, ns.
     pub fn length_ns(&self) -> u64 {
-        let slept = |step: &Step| if let Doing::Sleeps(ns) = step.doing { u64::from(ns) } else { 0 };
+        let slept = |step: &Step| match step.doing {
+            Doing::Sleeps(ns) | Doing::AwaitsFor(_, ns) => u64::from(ns),
+            _ => 0,
+        };
         let of_task = |task: &TaskProgram| {
             task.steps.iter().map(|step| u64::from(step.own_ns) + slept(step)).sum::<u64>()
         };

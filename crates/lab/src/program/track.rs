@@ -105,6 +105,11 @@ impl Track {
         std::mem::take(&mut self.heard).iter().filter(|time| **time >= since).count()
     }
 
+    /// Its steps so far.
+    pub(super) fn steps_mut(&mut self) -> &mut [Step] {
+        &mut self.program.steps
+    }
+
     /// The index of the last step.
     pub(super) fn last_step(&self) -> usize {
         self.program.steps.len().saturating_sub(1)

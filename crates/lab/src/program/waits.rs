@@ -85,6 +85,7 @@ impl Builder {
         self.happens(time, waker);
         self.tracks[waker].push(Doing::Signals(signal));
         self.place(woken);
+        self.tracks[woken].periods_end_with(signal);
         self.tracks[woken].push(Doing::Awaits(signal));
     }
 }

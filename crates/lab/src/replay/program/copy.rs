@@ -167,11 +167,20 @@ impl Copy {
 
     /// Waits until `signal` has been given.
     pub(super) fn wait(&self, signal: SignalId) {
-        let given = || self.killed.get() || self.signalled.borrow()[signal.0 as usize];
-        if !given() {
+        if !self.is_given(signal) {
             let queue = self.awaited.borrow_mut().entry(signal.0).or_default().clone();
-            self.stage().machine().wait_until(&queue, given);
+            self.stage().machine().wait_until(&queue, || self.is_given(signal));
         }
+    }
+
+    /// Waits until `signal` has been given, for `time` at most.
+    pub(super) fn wait_at_most(&self, signal: SignalId, time: Nanos) {
+        let queue = self.awaited.borrow_mut().entry(signal.0).or_default().clone();
+        self.stage().machine().wait_at_most(&queue, time, || self.is_given(signal));
+    }
+
+    fn is_given(&self, signal: SignalId) -> bool {
+        self.killed.get() || self.signalled.borrow()[signal.0 as usize]
     }
 
     /// Gives `signal`.

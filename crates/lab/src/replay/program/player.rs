@@ -106,6 +106,7 @@ impl Player {
                 Doing::Calls(call) => self.call(&program.calls[call as usize]),
                 Doing::Starts(other) => self.start(other, program.tasks[other.0 as usize].begins),
                 Doing::Awaits(signal) => self.copy.wait(signal),
+                Doing::AwaitsFor(signal, ns) => self.copy.wait_at_most(signal, Nanos(u64::from(ns))),
                 Doing::Signals(signal) => self.copy.signal(signal),
             }
             while let Some((_, signal)) = awaited.next_if(|(step, _)| *step as usize == number) {

@@ -126,6 +126,25 @@ fn who_waits_is_delayed_by_whom_it_waits_for() {
     assert!((48_000_000..53_000_000).contains(&delay), "{delay}");
 }
 
+#[test]
+fn a_sleep_is_over_when_another_lets_the_sleeper_go_or_else_by_itself() {
+    let lasts = |child_ns: u32, sleep: fn(u32) -> Doing| {
+        let mut program = family();
+        program.tasks[1].steps[0].own_ns = child_ns;
+        let parent = &mut program.tasks[0].steps;
+        let at = parent.iter().position(|step| matches!(step.doing, Doing::Awaits(_))).unwrap();
+        parent.splice(at..at, (0..4).map(|_| step(sleep(50_000_000))));
+        run(&program, &plan(), &[]).simulated_ns / 1_000_000
+    };
+    let cut_short: fn(u32) -> Doing = |ns| Doing::AwaitsFor(SignalId(0), ns);
+    let whole: u64 = lasts(0, Doing::Sleeps);
+    let quick = lasts(0, cut_short);
+    assert!(whole - quick > 190, "{whole} and {quick} ms: the child was there at once");
+    let late = lasts(120_000_000, cut_short);
+    assert!((115..=125).contains(&(late - quick)), "{late} and {quick} ms: in the midst of the third");
+    assert_eq!(lasts(260_000_000, cut_short), lasts(260_000_000, Doing::Sleeps), "after all of them");
+}
+
 /// A thread touches pages, and again when another has given them back; `owner_ns` and `other_ns` are what each computes before.
 fn gives_back_between(owner_ns: u32, other_ns: u32) -> Program {
     let range = PageRange { start: Vpn(HEAP), pages: PAGES };
