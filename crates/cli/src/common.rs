@@ -162,6 +162,9 @@ pub(crate) fn knob<T>(parsed: Result<T, lab::replay::ParseSettingError>) -> Resu
 /// is said before anything else is, and is no note: --quiet does not keep it back.
 pub(crate) fn recording(path: &Path) -> Result<Reader<File>, Failure> {
     let at = |error: &dyn Display| Failure::at(path, error);
+    if matches!(path.try_exists(), Ok(false)) {
+        return Err(at(&"there is no such recording; `freehold record -o FILE -- COMMAND` makes one"));
+    }
     if trace::is_perf_data(path).map_err(|error| at(&error))? {
         let imported = tempfile::NamedTempFile::new().map_err(|error| at(&error))?;
         trace::import(path, imported.path()).map_err(|error| at(&error))?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use lab::measurements::{KnobOutcome, KnobUses, Proof, ProofRow, Row, Run, Scene};
+use lab::measurements::{Group, KnobOutcome, KnobUses, Proof, ProofRow, Row, Run, Scene};
 
 use super::item;
 use crate::heading::omissions;
@@ -55,7 +55,7 @@ fn not_as_recorded(scenes: &[Scene<'_>]) -> Vec<(String, Vec<String>)> {
     let named = |scene: &Scene<'_>| {
         let several = scenes.len() > 1;
         let machine = scene.machine.to_owned();
-        let of = |group: &lab::measurements::Group<'_>| {
+        let of = |group: &Group<'_>| {
             let name = if several {
                 format!("{} on {machine}: ", group.label)
             } else {
@@ -133,25 +133,35 @@ pub(super) fn proofs(style: Style, proofs: &[Proof]) -> String {
     out
 }
 
-/// What to write to have what the variants after the first had.
+/// What to write to have what the variants after the first had, but for those that nothing came of.
 pub(super) fn to_set(style: Style, scenes: &[Scene<'_>]) -> String {
     let mut lines: Vec<String> = vec![];
-    for scene in scenes {
-        let skip = usize::from(scene.groups.len() > 1);
-        for line in scene.groups.iter().skip(skip).flat_map(|group| to_set::lines(group.first())) {
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
+    for line in asked(scenes).filter(|group| is_of_use(group)).flat_map(|group| to_set::lines(group.first()))
+    {
+        if !lines.contains(&line) {
+            lines.push(line);
         }
     }
     commands(style, &lines)
 }
 
+/// The variants that are asked about: those after the first, or the only one.
+fn asked<'a>(scenes: &'a [Scene<'a>]) -> impl Iterator<Item = &'a Group<'a>> {
+    scenes.iter().flat_map(|scene| scene.groups.iter().skip(usize::from(scene.groups.len() > 1)))
+}
+
+/// Whether a knob of the variant did something, or is at its default, or what they did was not counted.
+fn is_of_use(group: &Group<'_>) -> bool {
+    let uses = knob_uses::of_group(group);
+    let is_idle =
+        |used: &KnobUses| matches!(used.outcome, KnobOutcome::Consulted | KnobOutcome::RefusedButForced);
+    uses.is_empty() || !uses.values().all(is_idle)
+}
+
 /// `KNOB=VALUE`, of the knobs that a verdict's commands write, where all of them are one variant's and can be written.
 pub(super) fn apply(scenes: &[Scene<'_>]) -> Option<String> {
-    let skip = |scene: &Scene<'_>| usize::from(scene.groups.len() > 1);
-    let mut variants = scenes.iter().flat_map(|scene| scene.groups.iter().skip(skip(scene)));
-    let first = variants.next()?.first();
+    let mut variants = asked(scenes);
+    let first = variants.next().filter(|group| is_of_use(group))?.first();
     let lines = to_set::lines(first);
     let can_be_written =
         !lines.is_empty() && lines.iter().all(|line| !line.starts_with('#') && !line.contains('$'));
