@@ -20,6 +20,8 @@ pub struct Surroundings {
     pub unrecorded: Vec<(Knob, u64)>,
     /// Its swap.
     pub swap: SwapFiles,
+    /// It is a guest that gives free blocks back to its host (free page reporting, Linux 5.7): what is taken from them costs a fault there.
+    pub reports_free_pages: bool,
 }
 
 impl Surroundings {
@@ -45,7 +47,8 @@ impl Surroundings {
             meta.settings.iter().any(|(path, text)| path.ends_with("/queue/rotational") && text == "1");
         let [swaps, algorithm] = ["/proc/swaps", "/sys/block/zram0/comp_algorithm"].map(file);
         let swap = SwapFiles { swaps, algorithm, turns };
-        Self { kernel: meta.kernel.clone(), knobs, unrecorded, swap }
+        let reports_free_pages = meta.settings.iter().any(|(path, text)| is_reporting_balloon(path, text));
+        Self { kernel: meta.kernel.clone(), knobs, unrecorded, swap, reports_free_pages }
     }
 
     /// The policy of this kernel: `linux-6.18`; `None` where its release is not written like one.
@@ -67,6 +70,12 @@ impl Surroundings {
         let built = self.unrecorded.iter().filter(|(knob, _)| is_same && knob.spec().distributed.is_some());
         built.copied().collect()
     }
+}
+
+/// Whether a file says of a balloon that it negotiated VIRTIO_BALLOON_F_REPORTING: a digit for each feature, the first for bit 0.
+fn is_reporting_balloon(path: &str, text: &str) -> bool {
+    const REPORTING: usize = 5;
+    path.contains("/virtio_balloon/") && text.as_bytes().get(REPORTING) == Some(&b'1')
 }
 
 fn policy_of(kernel: &str) -> Option<String> {
@@ -103,6 +112,18 @@ fn chosen(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guest_says_whether_it_gives_free_memory_back() {
+        let with = |path: &str, text: &str| {
+            let settings = [(path.to_owned(), text.to_owned())].into();
+            Surroundings::of(&Meta { settings, ..Meta::default() }).reports_free_pages
+        };
+        let balloon = "/sys/bus/virtio/drivers/virtio_balloon/virtio0/features";
+        assert!(with(balloon, "0110010100000000") && !with(balloon, "0110000100000000"));
+        assert!(!with(balloon, "") && !with("/proc/cmdline", "0110010100000000"));
+        assert!(!Surroundings::of(&Meta::default()).reports_free_pages);
+    }
 
     #[test]
     fn knobs_stand_as_their_files_say() {

@@ -41,6 +41,8 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     run.notes.extend(plan.changes.iter().map(note));
     run.notes.extend(about_memory(stage, &run, source));
     run.notes.extend(about_walks(source, variant, run.program.as_ref()));
+    let is_guest = plan.profile.value("tlb.nested_ratio") > 1.0;
+    run.notes.extend(about_host(source, variant).filter(|_| is_guest));
     run.counters.extend(figures::slab_counters(stage));
     run.counters.extend(hint_counters(stage));
     run.omissions.extend(source.omissions());
@@ -68,11 +70,25 @@ fn hint_counters(stage: &Stage) -> Vec<(String, u64)> {
 /// Own time of which it is not known how often pages were accessed leaves a verdict on huge pages open above this share.
 const KNOWN_SHARE_MIN: f64 = 0.01;
 
+fn is_about_huge(variant: &Variant) -> bool {
+    let is_of_huge = |knob: Knob| matches!(knob, Knob::TransparentHugepage | Knob::Hugepages2048kB);
+    variant.knobs.iter().any(|(knob, _)| is_of_huge(*knob))
+}
+
+/// What a verdict on huge pages leaves out where the recorded machine is a guest whose free memory is its host's.
+fn about_host(source: &Source, variant: &Variant) -> Option<String> {
+    let reports = source.programs().iter().any(|program| program.surroundings.reports_free_pages);
+    (reports && is_about_huge(variant)).then(|| {
+        "the recorded guest gives free memory back to its host: touched again it costs a fault there, huge pages more often than small \
+         ones, which is left out (docs/model.md#what-is-left-out)"
+            .to_owned()
+    })
+}
+
 /// What a verdict on huge pages says, or leaves out, of what they do to accesses between faults.
 fn about_walks(source: &Source, variant: &Variant, used: Option<&ProgramUse>) -> Option<String> {
     let programs = source.programs();
-    let is_about_huge = |knob: Knob| matches!(knob, Knob::TransparentHugepage | Knob::Hugepages2048kB);
-    if programs.is_empty() || !variant.knobs.iter().any(|(knob, _)| is_about_huge(*knob)) {
+    if programs.is_empty() || !is_about_huge(variant) {
         return None;
     }
     let used = used.copied().unwrap_or_default();

@@ -81,6 +81,9 @@ fn one(style: Style, validated: &Validated) -> String {
     {
         out += &item(style, 0, "no effect:", sentence);
     }
+    for sentence in validated.left_out.iter().filter(|sentence| sentence.contains("back to its host")) {
+        out += &item(style, 0, "note:", sentence);
+    }
     out
 }
 

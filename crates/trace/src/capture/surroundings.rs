@@ -44,6 +44,8 @@ const CGROUP_FILES: [&str; 14] = [
 ];
 /// Folders in which settings of balancing lie in debugfs.
 const SCHED_DEBUG: &str = "/sys/kernel/debug/sched/numa_balancing";
+/// Of a guest: where its balloons are. What they negotiated with the host says whether free memory is given back (bit 5 of `features`).
+const BALLOONS: &str = "/sys/bus/virtio/drivers/virtio_balloon";
 /// File systems whose pages are memory, to be swapped where they are to go.
 const MEMORY_FILE_SYSTEMS: [&str; 2] = ["tmpfs", "devtmpfs"];
 /// A longer file is no setting.
@@ -65,6 +67,9 @@ pub(super) fn settings(pid: u32) -> BTreeMap<String, String> {
     let devices = fs::read_dir("/sys/class/bdi").into_iter().flatten().flatten();
     for device in devices {
         add_file(&mut found, &device.path().join("read_ahead_kb"));
+    }
+    for balloon in fs::read_dir(BALLOONS).into_iter().flatten().flatten() {
+        add_file(&mut found, &balloon.path().join("features"));
     }
     let swaps = found.get("/proc/swaps").cloned().unwrap_or_default();
     for device in swap_devices(&swaps) {

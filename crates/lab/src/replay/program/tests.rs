@@ -8,8 +8,8 @@ use sim::{Profile, Tlb};
 
 use crate::measurements::{KnobOutcome, ProgramUse, Run};
 use crate::program::{
-    Before, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram, Walked,
-    WalkedFrom,
+    Before, Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, Surroundings,
+    TaskProgram, Walked, WalkedFrom,
 };
 use crate::recorded::TaskRef;
 use crate::replay::{Plan, Source, Variant, prove, replay};
@@ -316,6 +316,20 @@ fn as_recorded_walks_are_told_and_change_nothing() {
         "{:?}",
         with.notes
     );
+}
+
+#[test]
+fn a_verdict_on_huge_pages_says_that_the_host_of_a_guest_is_left_out() {
+    let says_so = |reports_free_pages: bool, plan: &Plan, knob: Knob| {
+        let surroundings = Surroundings { reports_free_pages, ..Surroundings::default() };
+        let notes = run(&Program { surroundings, ..family() }, plan, &[(knob, 1)]).notes;
+        notes.iter().any(|note| note.contains("back to its host"))
+    };
+    let bare = Plan { profile: Profile::load("epyc-9654").unwrap(), ..plan() };
+    assert!(says_so(true, &plan(), Knob::TransparentHugepage));
+    assert!(!says_so(false, &plan(), Knob::TransparentHugepage), "memory stays the guest's");
+    assert!(!says_so(true, &plan(), Knob::CompactionProactiveness), "of no huge page");
+    assert!(!says_so(true, &bare, Knob::TransparentHugepage), "a machine without a host");
 }
 
 #[test]
