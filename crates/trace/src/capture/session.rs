@@ -5,6 +5,7 @@ mod budgeted;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SLOW_TICK: Duration = Duration::from_secs(1);
 /// How long a command that was asked to end may take to do so.
 const GRACE: Duration = Duration::from_secs(2);
+/// Event times are multiples of this: half a byte an event less, and less than recording an event takes.
+const TIME_STEP_NS: NonZeroU64 = NonZeroU64::new(32).unwrap();
 
 /// A flag that becomes true on Ctrl-C, SIGTERM or SIGHUP, for [`RecordOptions::stop`]. A second such signal ends the
 /// program at once.
@@ -334,6 +337,7 @@ impl<'a> Session<'a> {
             }
         };
         let mut assembler = Assembler::new(writer, schema, membership(&options.target), options.keep());
+        assembler.round_times(TIME_STEP_NS);
         if let Some(mask) = mask {
             assembler.set_mask(mask);
         }

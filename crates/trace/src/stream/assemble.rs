@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 
 use mm::{Cpu, Nanos, Pfn, TaskId};
 
@@ -58,6 +59,8 @@ pub(crate) struct Assembler<W> {
     /// Since when a task of the workload has run on each CPU, by its number.
     runs_since: HashMap<u32, u64>,
     counts: Counts,
+    /// Event times are multiples of this, ns.
+    time_step: u64,
 }
 
 /// Who runs next, and how the task that ran stays behind.
@@ -120,7 +123,13 @@ impl<W: Write> Assembler<W> {
             recent_frees: vec![],
             runs_since: HashMap::new(),
             counts: Counts::default(),
+            time_step: 1,
         }
+    }
+
+    /// Event times are rounded down to multiples of `ns` from here on. Two that differ by less stay in their order.
+    pub(crate) fn round_times(&mut self, ns: NonZeroU64) {
+        self.time_step = ns.get();
     }
 
     /// Hides addresses and names from here on.
@@ -487,7 +496,8 @@ impl<W: Write> Assembler<W> {
     pub(super) fn write(&mut self, origin: Origin, task: TaskRef, kind: EventKind) -> io::Result<()> {
         let id = self.introduced(task)?;
         let cpu = Cpu(origin.cpu.min(u32::from(u16::MAX)) as u16);
-        let event = Event { time: Nanos(origin.time), cpu, task: id, kind };
+        let time = Nanos(origin.time - origin.time % self.time_step);
+        let event = Event { time, cpu, task: id, kind };
         self.counts.events += 1;
         self.counts.last_time = self.counts.last_time.max(origin.time);
         match &mut self.mask {

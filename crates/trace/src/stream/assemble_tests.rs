@@ -1,10 +1,11 @@
 //! What is kept of slab events.
 
 use std::io::Cursor;
+use std::num::NonZeroU64;
 
 use super::assemble::{Assembler, Membership};
 use super::record::{Origin, Record};
-use crate::event::{EventKind, Task};
+use crate::event::{Event, EventKind, Task};
 use crate::format::{Reader, Writer};
 use crate::meta::{Keep, Meta, RecordingEnd};
 use crate::stream::schema::Schema;
@@ -39,17 +40,38 @@ fn assembler() -> Assembler<Vec<u8>> {
     assembler
 }
 
-/// An object goes out (true) or comes back, on the time of a task.
+/// An object goes out (true) or comes back at `time`, on the time of a task.
+fn take(assembler: &mut Assembler<Vec<u8>>, time: u64, (tid, is_alloc, object): (u32, bool, u64)) {
+    let mut raw = if is_alloc { vec![1, 0, 0, 0] } else { vec![2, 0, 0, 0] };
+    raw.extend_from_slice(&tid.to_le_bytes());
+    for number in [object, 60, 64, 0x40] {
+        raw.extend_from_slice(&u64::to_le_bytes(number));
+    }
+    assembler.take(Origin { time, pid: tid, tid, cpu: 1 }, Record::Sample(&raw)).unwrap();
+}
+
+#[test]
+fn times_are_rounded_down_and_events_stay_in_order() {
+    let mut assembler = assembler();
+    assembler.round_times(NonZeroU64::new(32).unwrap());
+    for (time, object) in [(0, 0xa0), (31, 0xb0), (32, 0xc0), (1_000_007, 0xd0)] {
+        take(&mut assembler, time, (WORKER, true, object));
+    }
+    let (bytes, _) = assembler.into_writer().finish(RecordingEnd::default()).unwrap();
+    let mut reader = Reader::new(Cursor::new(bytes)).unwrap();
+    let events = reader.events().unwrap().map(|event| event.unwrap());
+    let at = |event: Event| match event.kind {
+        EventKind::SlabAlloc { object, .. } => (event.time.0, object),
+        other => unreachable!("{other:?}"),
+    };
+    let seen: Vec<(u64, u64)> = events.map(at).collect();
+    assert_eq!(seen, [(0, 0xa0), (0, 0xb0), (32, 0xc0), (1_000_000, 0xd0)]);
+}
+
 fn kept(story: &[(u32, bool, u64)]) -> (Vec<EventKind>, u64) {
     let mut assembler = assembler();
-    for (time, &(tid, is_alloc, object)) in story.iter().enumerate() {
-        let mut raw = if is_alloc { vec![1, 0, 0, 0] } else { vec![2, 0, 0, 0] };
-        raw.extend_from_slice(&tid.to_le_bytes());
-        for number in [object, 60, 64, 0x40] {
-            raw.extend_from_slice(&u64::to_le_bytes(number));
-        }
-        let origin = Origin { time: time as u64, pid: tid, tid, cpu: 1 };
-        assembler.take(origin, Record::Sample(&raw)).unwrap();
+    for (time, &what) in story.iter().enumerate() {
+        take(&mut assembler, time as u64, what);
     }
     let left_out = assembler.counts().left_out;
     let (bytes, _) = assembler.into_writer().finish(RecordingEnd::default()).unwrap();
