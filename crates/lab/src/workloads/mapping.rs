@@ -26,6 +26,17 @@ pub(super) enum Backing {
     CopyOnWrite,
 }
 
+impl Backing {
+    /// What a first write costs besides the page. No list has the pages here: what putting them there in batches takes each is a part.
+    pub(super) const fn fault(self) -> [Path; 3] {
+        let served = match self {
+            Self::Shared => Path::SharedFault,
+            Self::Anonymous | Self::CopyOnWrite => Path::Fault,
+        };
+        [Path::Exception, served, Path::LruAdd]
+    }
+}
+
 /// A mapping, as far as its pages go.
 #[derive(Debug)]
 pub(super) struct Mapping {
@@ -54,10 +65,7 @@ impl Mapping {
     pub(super) fn fault(&mut self, stage: &Stage) -> bool {
         let machine = stage.machine();
         let since = machine.enter(mm::Span::Fault);
-        machine.charge(match self.backing {
-            Backing::Shared => Path::SharedFault,
-            Backing::Anonymous | Backing::CopyOnWrite => Path::Fault,
-        });
+        self.backing.fault().into_iter().for_each(|path| machine.charge(path));
         let got = self.populate(stage);
         let work = mm::Work { count: u32::from(got), ..mm::Work::default() };
         machine.leave(mm::Span::Fault, since, work);

@@ -211,3 +211,18 @@ fn rounds_before_the_clock_need_their_memory() {
     let said = perform(&python("kvm-genoa-2c", 1, 1 << 16, 0)).unwrap_err().to_string();
     assert_eq!(said, "workload: rounds_before: memory runs out before the clock starts");
 }
+
+#[test]
+fn a_fault_of_the_loop_costs_as_much_as_one_of_an_address_space() {
+    let mean = |workload: &str| {
+        let faults = ran("linux-6.12", 40, workload).measured.span(Span::Fault);
+        assert!(faults.latency.count() > 5_000, "{workload}");
+        faults.latency.mean().0 as f64
+    };
+    for (memory, kind) in [("anonymous", ""), ("shared", " shared")] {
+        let round = format!("fork\nmap a 16M{kind} nohuge\ntouch a\nunmap a\nend\n");
+        let spaces = mean(&format!("kind = 'script'\ntext = '''\n{}'''\n", round.repeat(30)));
+        let pages = mean(&format!("kind = 'page-fault'\ntasks = 1\nmib = 16\nmemory = '{memory}'\n"));
+        assert!(near(pages, spaces, 0.1), "{memory}: {pages} ns by the page, {spaces} by the address space");
+    }
+}

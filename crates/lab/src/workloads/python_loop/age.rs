@@ -13,7 +13,7 @@ use sim::{Path, SimMachine, Traffic};
 
 use super::{PythonLoop, Round};
 use crate::stage::{Random, Stage};
-use crate::workloads::mapping::BATCH;
+use crate::workloads::mapping::{BATCH, Backing};
 
 /// What a page costs in each part of a round, ns.
 struct Prices {
@@ -28,9 +28,10 @@ impl Prices {
         let path = |path: Path| machine.price(path).0;
         let block = |traffic| machine.price_of_block(traffic, Order::ZERO).0;
         let page = block(Traffic::Clear) + path(Path::RewritePage);
+        let fault = |of: Backing| of.fault().map(path).iter().sum::<u64>();
         Self {
-            fill: page + path(Path::Fault),
-            copy: page + path(Path::SharedFault) + block(Traffic::Read),
+            fill: page + fault(Backing::Anonymous),
+            copy: page + fault(Backing::Shared) + block(Traffic::Read),
             give_object: path(Path::Unmap),
             give_shared: path(Path::Unmap) + path(Path::Truncate),
         }
