@@ -44,7 +44,7 @@ fn what_got_worse_stands_in_the_headline() {
       Changed most: page free p99, 27.0 times longer (135 ns -> 3.646 µs ± 0.3 %). Not told apart, within the
       model's interval: page free mean.
       page free                   mean  800 ns ± 2 % -> 695 ns ± 2 %, 13 % shorter: not told apart
-                                  p99   135 ns -> 3.646 µs ± 0.3 %, 27.0 times longer (4.2 to 175 times)
+                                  p99   135 ns -> 3.646 µs ± 0.3 %, 27.0 times longer (4.2 to 174 times)
       zone lock                   waited 500 ns -> 500 ns, the same in all seeds
       pages allocated             1.000 M/s -> 1.000 M/s, the same in all seeds
       ± half of the 95 % interval of a mean over 3 seeds
