@@ -108,8 +108,10 @@ impl SimMachine {
             let task = self.task();
             queue.0.borrow_mut().push_back(task);
             self.0.block(until);
-            // Where its time was up nobody took it out.
-            queue.0.borrow_mut().retain(|waiting| *waiting != task);
+            if self.0.now() >= until {
+                // Its time was up, and nobody took it out.
+                queue.0.borrow_mut().retain(|waiting| *waiting != task);
+            }
         }
     }
 

@@ -285,10 +285,6 @@ fn predict(global: &Global, prediction: &Prediction, source: &Source) -> Result<
     Ok(runs)
 }
 
-/// Of a guest that gives free memory back.
-const HOSTS_MEMORY: &str = "This guest gives free memory back to its host, 2 s after it was freed or later: touched again it costs a fault \
-     there, huge pages more often than small ones, which real runs have and the prediction leaves out (docs/model.md#what-is-left-out).";
-
 /// What a reader of the comparison has to know, a sentence each.
 fn left_out(prediction: &Prediction, source: &Source) -> Result<Vec<String>, Failure> {
     let mut said = vec![];
@@ -306,7 +302,7 @@ fn left_out(prediction: &Prediction, source: &Source) -> Result<Vec<String>, Fai
         };
         said.push(walks.to_owned());
         if source.programs().iter().any(|program| program.surroundings.reports_free_pages) {
-            said.push(HOSTS_MEMORY.to_owned());
+            said.push(lab::validate::HOSTS_MEMORY.to_owned());
         }
     }
     let refusals = prediction.refusals(source).map_err(Failure::of)?;

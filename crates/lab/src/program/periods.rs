@@ -22,10 +22,13 @@ impl Track {
         }
     }
 
-    /// It exits. If it was woken to do nothing else, it was killed.
+    /// It exits. If another thread of its process woke it to do nothing else, it was killed. Whoever waits for a child and then exits was not.
     pub(super) fn sleeps_end_with_a_kill(&mut self) {
+        let woken_within = self.woken_within;
         if let [before @ .., Step { doing: Doing::Awaits(signal), .. }] = self.steps_mut() {
-            end_with(*signal, last_sleeps(before));
+            if woken_within == Some(*signal) {
+                end_with(*signal, last_sleeps(before));
+            }
         }
     }
 }
@@ -61,10 +64,16 @@ mod tests {
     use trace::{EventKind, SwitchState};
 
     use super::*;
-    use crate::program::tests::{CHILD, RW, SHELL, WORLD, doings, map, program};
+    use crate::program::Program;
+    use crate::program::tests::{CHILD, RW, SHELL, WORLD, doings, map, program, program_of_threads};
 
-    /// How the shell waits that sleeps for each of these times, ns, until its child wakes it after `last` more, to do what `then` is.
-    fn sleeps_until_woken(sleeps: &[u64], last: u64, then: EventKind) -> Vec<Doing> {
+    /// What of a program's first task is waiting.
+    fn waits(made: &Program) -> Vec<Doing> {
+        doings(&made.tasks[0]).into_iter().filter(|doing| doing.waits()).collect()
+    }
+
+    /// The shell sleeps for each of these times, ns, until its child wakes it after 20 ms more, to do what `then` is.
+    fn woken_after(sleeps: &[u64], then: EventKind) -> Vec<(u64, u32, EventKind)> {
         let switch = |next| EventKind::Switch { next: TaskId(next), state: SwitchState::Sleeping };
         let wake = EventKind::Waking { task: TaskId(SHELL) };
         let mut events = vec![
@@ -81,25 +90,28 @@ mod tests {
             now += 1_000;
         }
         events.push((now, SHELL, switch(CHILD)));
-        now += last;
+        now += 20_000_000;
         events.extend([(now, CHILD, wake), (now + 1_000, CHILD, switch(SHELL))]);
         events.push((now + 2_000, SHELL, then));
-        doings(&program(&events).tasks[0]).into_iter().filter(|doing| doing.waits()).collect()
+        events
     }
 
     #[test]
-    fn whom_another_lets_go_would_not_have_slept_on() {
-        let period = 50_000_000;
-        let signal = SignalId(0);
+    fn whom_another_lets_go_after_periods_would_not_have_slept_on() {
         let goes_on = map(0x5000_0000, 1, RW);
-        let until = Doing::AwaitsFor(signal, period as u32);
-        let waits = sleeps_until_woken(&[period; 3], 20_000_000, goes_on);
-        assert_eq!(waits, [until, until, until, Doing::Awaits(signal)]);
-        let differ = [50_000_000, 7_000_000, 21_000_000];
-        let waits = sleeps_until_woken(&differ, 20_000_000, goes_on);
-        assert_eq!(waits[..3], differ.map(|ns| Doing::Sleeps(ns as u32)));
-        let waits = sleeps_until_woken(&differ, 20_000_000, EventKind::Exit);
-        assert_eq!(waits[..3], differ.map(|ns| Doing::AwaitsFor(signal, ns as u32)), "it was killed");
+        let until = Doing::AwaitsFor(SignalId(0), 50_000_000);
+        let made = program(&woken_after(&[50_000_000; 3], goes_on));
+        assert_eq!(waits(&made), [until, until, until, Doing::Awaits(SignalId(0))]);
+        let made = program(&woken_after(&[50_000_000, 7_000_000, 21_000_000], goes_on));
+        assert_eq!(waits(&made)[..3], [50_000_000, 7_000_000, 21_000_000].map(Doing::Sleeps));
+    }
+
+    #[test]
+    fn whom_its_process_kills_would_not_have_slept_on_and_who_waits_for_a_child_would() {
+        let killed = woken_after(&[50_000_000, 7_000_000], EventKind::Exit);
+        let cut_short = [50_000_000, 7_000_000].map(|ns| Doing::AwaitsFor(SignalId(0), ns));
+        assert_eq!(waits(&program_of_threads(&killed))[..2], cut_short);
+        assert_eq!(waits(&program(&killed))[..2], [50_000_000, 7_000_000].map(Doing::Sleeps));
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(super) struct Track {
     looked_at: u32,
     /// Steps that others wait for.
     awaited: BTreeMap<u32, SignalId>,
+    /// Its last wait for another task, if that was one of its own process.
+    pub(super) woken_within: Option<SignalId>,
 }
 
 impl Track {
@@ -76,6 +78,7 @@ impl Track {
             fault: None,
             looked_at: 0,
             awaited: BTreeMap::new(),
+            woken_within: None,
         }
     }
 

@@ -85,7 +85,9 @@ impl Builder {
         self.happens(time, waker);
         self.tracks[waker].push(Doing::Signals(signal));
         self.place(woken);
+        let is_of_its_process = self.tracks[waker].recorded.pid == self.tracks[woken].recorded.pid;
         self.tracks[woken].periods_end_with(signal);
+        self.tracks[woken].woken_within = is_of_its_process.then_some(signal);
         self.tracks[woken].push(Doing::Awaits(signal));
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn run(stage: &Stage, parts: &Parts<'_>) -> Run {
     run.notes.extend(plan.changes.iter().map(note));
     run.notes.extend(about_memory(stage, &run, source));
     run.notes.extend(about_walks(source, variant, run.program.as_ref()));
+    // A guest's profile is known by its nested page walks.
     let is_guest = plan.profile.value("tlb.nested_ratio") > 1.0;
     run.notes.extend(about_host(source, variant).filter(|_| is_guest));
     run.counters.extend(figures::slab_counters(stage));

@@ -26,6 +26,11 @@ pub use observe::{Observed, observe};
 pub use rows::{Mark, TARGETS, Target, marks, target_of};
 pub use simulate::{Plan, Simulated, simulate};
 
+/// What a comparison says of huge pages on a guest that gives free memory back to its host.
+pub const HOSTS_MEMORY: &str = "This guest gives free memory back to its host, 2 s after it was freed or later: touched again it costs a \
+     fault there, huge pages more often than small ones, which real runs have and the prediction leaves out \
+     (docs/model.md#what-is-left-out).";
+
 /// The name of these rows and runs in a [`Document`].
 pub const NAME: &str = "validate";
 

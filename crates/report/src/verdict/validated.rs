@@ -1,7 +1,7 @@
 //! The short answer of `validate`: how many figures are near enough, and which are not.
 
 use lab::measurements::{Agreement, Document, Row, Validated, ValidatedChange};
-use lab::validate::{marks, target_of};
+use lab::validate::{HOSTS_MEMORY, marks, target_of};
 
 use super::{item, more, remarks};
 use crate::bounds;
@@ -81,7 +81,7 @@ fn one(style: Style, validated: &Validated) -> String {
     {
         out += &item(style, 0, "no effect:", sentence);
     }
-    for sentence in validated.left_out.iter().filter(|sentence| sentence.contains("back to its host")) {
+    for sentence in validated.left_out.iter().filter(|sentence| *sentence == HOSTS_MEMORY) {
         out += &item(style, 0, "note:", sentence);
     }
     out
@@ -98,4 +98,19 @@ fn named(changes: &[&ValidatedChange]) -> String {
     let said: Vec<String> = changes.iter().take(NAMED).map(one).collect();
     let rest = changes.len().saturating_sub(NAMED);
     if rest > 0 { format!("{}; {rest} more", said.join(", ")) } else { said.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_guests_host_takes_is_said_beside_the_answer() {
+        let said = |left_out: &[&str]| {
+            let left_out = left_out.iter().map(|sentence| (*sentence).to_owned()).collect();
+            one(Style::plain(), &Validated { left_out, ..Validated::default() })
+        };
+        assert!(said(&["Huge pages save TLB misses.", HOSTS_MEMORY]).contains("\nnote: This guest gives"));
+        assert!(!said(&["Huge pages save TLB misses."]).contains("note:"));
+    }
 }

@@ -167,16 +167,21 @@ impl Copy {
 
     /// Waits until `signal` has been given.
     pub(super) fn wait(&self, signal: SignalId) {
-        if !self.is_given(signal) {
-            let queue = self.awaited.borrow_mut().entry(signal.0).or_default().clone();
+        if let Some(queue) = self.queue_for(signal) {
             self.stage().machine().wait_until(&queue, || self.is_given(signal));
         }
     }
 
     /// Waits until `signal` has been given, for `time` at most.
     pub(super) fn wait_at_most(&self, signal: SignalId, time: Nanos) {
-        let queue = self.awaited.borrow_mut().entry(signal.0).or_default().clone();
-        self.stage().machine().wait_at_most(&queue, time, || self.is_given(signal));
+        if let Some(queue) = self.queue_for(signal) {
+            self.stage().machine().wait_at_most(&queue, time, || self.is_given(signal));
+        }
+    }
+
+    /// Where to wait for `signal`; nowhere if it has been given.
+    fn queue_for(&self, signal: SignalId) -> Option<WaitQueue> {
+        (!self.is_given(signal)).then(|| self.awaited.borrow_mut().entry(signal.0).or_default().clone())
     }
 
     fn is_given(&self, signal: SignalId) -> bool {
