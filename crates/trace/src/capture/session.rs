@@ -212,7 +212,9 @@ fn start(
         _ => None,
     };
     meta.start_unix_ns = host::unix_ns();
-    meta.start_ns = host::now_ns();
+    // What was there before has this time, and no event an earlier one.
+    let now = host::now_ns();
+    meta.start_ns = now - now % TIME_STEP_NS;
     let tasks = enable(events, &workload)?;
     let running: BTreeSet<u32> = match options.target {
         Target::Process(_) | Target::Cgroup(_) => {
