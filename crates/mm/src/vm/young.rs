@@ -47,14 +47,13 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// an address space himself, as a fork that reclaims does: what is locked is passed over.
     pub(crate) fn walk_tables(self, walk: Walk) {
         let mut spaces = self.spaces_of(walk.vec.group);
-        spaces.retain(|space| self.generations().may_have_run(walk.vec, space.id.0));
+        spaces.retain(|space| self.generations().begins_with(walk.vec, space.id.0));
         if spaces.is_empty() {
             return;
         }
         self.generations().begin_filter(walk.vec, walk.generation + 1);
         for space in spaces {
             self.walk_space(&space, walk);
-            self.generations().note_walked(walk.vec, space.id.0);
         }
     }
 

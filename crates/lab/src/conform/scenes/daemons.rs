@@ -12,6 +12,7 @@ use sim::{Aside, put_aside};
 use super::play::Player;
 use super::trace::Trace;
 use super::turns::{At, Preemption, Turns};
+use super::walks::Walks;
 
 /// How often the kernel brings the statistics of groups up to date (500 ticks, and four more by its timer wheel's steps of
 /// eight), and when it did so first, which is fitted by two captures (exec-map-classic, mix-max-classic): how long these guests take until timers run.
@@ -59,6 +60,7 @@ pub(super) struct Kswapds {
     /// That they took since the program was last seen.
     taken: Cell<u64>,
     seen: Cell<Nanos>,
+    walks: Walks,
     pub(super) trace: Trace,
 }
 
@@ -86,6 +88,7 @@ impl Kswapds {
             part: Cell::default(),
             taken: Cell::default(),
             seen: Cell::default(),
+            walks: Walks::new(preemption),
             trace: Trace::default(),
         });
         let watching = Rc::downgrade(&all);
@@ -154,6 +157,9 @@ impl Kswapds {
     }
 
     fn see_program(&self, mm: &Rc<Mm<Bare>>, moment: Moment) {
+        if let Some(passed) = self.walks.hear(self.seen.get(), moment) {
+            mm.machine().set_now(Nanos(mm.machine().now().0 + passed.0));
+        }
         if let Some(cost) = self.cost(moment) {
             self.taken.set(self.taken.get() + cost);
             self.program_ran(mm, cost);

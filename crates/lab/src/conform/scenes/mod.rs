@@ -26,6 +26,7 @@ mod settings;
 mod trace;
 mod turns;
 mod types;
+mod walks;
 
 pub use trace::TraceRow;
 
