@@ -6,7 +6,7 @@ use host::KnobFile;
 use mm::Policy;
 use mm::knobs::{KNOBS, Knob, KnobSpec};
 
-use crate::nearest::unknown;
+use crate::nearest::no_knob;
 use crate::style::Style;
 use crate::table::{Table, wrap};
 use crate::to_set::CGROUP;
@@ -35,8 +35,7 @@ pub fn list(style: Style) -> String {
 /// # Errors
 /// There is none: one line, with the nearest name.
 pub fn find(name: &str) -> Result<Knob, String> {
-    let names = KNOBS.iter().map(|spec| spec.name);
-    Knob::from_name(name).map_err(|_| unknown("knob", name, names, "freehold knobs"))
+    Knob::from_name(name).map_err(|_| no_knob(name))
 }
 
 /// The value where nothing is said: mainline's, and what distributions have instead.

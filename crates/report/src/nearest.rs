@@ -34,7 +34,11 @@ pub fn unknown<'a>(
     candidates: impl IntoIterator<Item = &'a str>,
     list: &str,
 ) -> String {
-    match nearest(name, candidates) {
+    unknown_near(kind, name, nearest(name, candidates), list)
+}
+
+fn unknown_near(kind: &str, name: &str, near: Option<&str>, list: &str) -> String {
+    match near {
         Some(near) => format!("no {kind} `{name}`; did you mean `{near}`? `{list}` lists them"),
         None => format!("no {kind} `{name}`; `{list}` lists them"),
     }
@@ -65,12 +69,17 @@ pub fn no_question(error: &AskedError) -> String {
     }
 }
 
+/// One line for a knob that does not exist. Huge pages are THP in speech, and `transparent_hugepage` in names.
+pub(crate) fn no_knob(name: &str) -> String {
+    let long = name.to_lowercase().replacen("thp", "transparent_hugepage", 1);
+    let near = nearest(&long, KNOBS.iter().map(|spec| spec.name));
+    unknown_near("knob", name, near, "freehold knobs list")
+}
+
 /// One line for a setting or change of a knob that cannot be.
 pub fn no_setting(error: &ParseSettingError) -> String {
     match error {
-        ParseSettingError::Knob(KnobError::Unknown { name }) => {
-            unknown("knob", name, KNOBS.iter().map(|spec| spec.name), "freehold knobs list")
-        }
+        ParseSettingError::Knob(KnobError::Unknown { name }) => no_knob(name),
         _ => error.to_string(),
     }
 }
@@ -93,6 +102,17 @@ mod tests {
     fn what_is_like_nothing_has_no_neighbour() {
         assert_eq!(nearest("zzz", KNOBS), None);
         assert_eq!(nearest("", KNOBS), None);
+    }
+
+    #[test]
+    fn a_knob_is_found_by_what_people_say() {
+        for said in ["thp.enabled", "thp_enabled", "THP", "transparent_hugepage.enable"] {
+            let line = format!(
+                "no knob `{said}`; did you mean `transparent_hugepage.enabled`? `freehold knobs list` lists them"
+            );
+            assert_eq!(no_knob(said), line);
+        }
+        assert_eq!(no_knob("zzz"), "no knob `zzz`; `freehold knobs list` lists them");
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn an_unknown_knob_has_a_neighbour() {
     let line = knobs::find("vm.pcp_batch_scal").expect_err("no knob");
     assert_eq!(
         line,
-        "no knob `vm.pcp_batch_scal`; did you mean `vm.pcp_batch_scale_max`? `freehold knobs` lists them"
+        "no knob `vm.pcp_batch_scal`; did you mean `vm.pcp_batch_scale_max`? `freehold knobs list` lists them"
     );
 }
 
