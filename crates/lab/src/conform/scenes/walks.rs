@@ -15,12 +15,12 @@ const USED_ENTRY: u64 = 207;
 const USED_ENTRY_LAZY: u64 = 238;
 
 /// For so long after a page came back from swap RCU's thread has something to do at each tick: what held the swap cache's shadow
-/// entries is freed.
+/// entries is freed. Two ticks, which is a guess.
 const FREES_AFTER: u64 = 8_000_000;
 
 /// Who watches `memory.events` is told at once of an event after such a pause, by a worker; of one that comes sooner, by a timer. The
 /// kernel's pause is 12 ms (`CGROUP_FILE_NOTIFY_MIN_INTV`); but here time is spread evenly over the accesses of a line, so that a row
-/// of accesses without a fault looks like one.
+/// of accesses without a fault looks like one. 60 ms are a guess.
 const PAUSE: u64 = 60_000_000;
 
 /// What is known of who waits for the CPU.
