@@ -111,6 +111,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
         }
         self.ground.bring(slot, if is_wanted { SwapIo::Read } else { SwapIo::ReadAhead });
         self.files().init_page(&file, (index, pfn), from.placement);
+        self.lru().page(pfn).set(PageFlag::SwapCache);
         if !is_wanted {
             self.lru().page(pfn).set(PageFlag::ReadAhead);
         }
@@ -142,6 +143,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
         state.swapped.remove(&index);
         state.insert(index..index + 1, pfn, Order::ZERO);
         page.set(PageFlag::Dirty);
+        page.clear(PageFlag::SwapCache);
         drop(state);
         if page.clear(PageFlag::ReadAhead) {
             self.ground.ahead_was_wanted();

@@ -118,15 +118,15 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         if !self.generations().note_young(page) {
             return;
         }
-        match page.generation() {
+        if page.generation().is_none() {
             // Isolated, or in a batch.
-            None => drop(page.set(PageFlag::Referenced)),
-            Some(_) if self.generations().is_youngest(pfn) => {}
-            Some(_) => {
-                self.generations().note_promotion(page);
-                page.get();
-                self.batch(Move::Activate, pfn);
-            }
+            page.set(PageFlag::Referenced);
+            return;
+        }
+        self.generations().note_promotion(page);
+        if !self.generations().is_youngest(pfn) {
+            page.get();
+            self.batch(Move::Activate, pfn);
         }
     }
 

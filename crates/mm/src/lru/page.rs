@@ -77,7 +77,7 @@ pub(crate) enum PageFlag {
     Mlocked = 1 << 10,
     /// It was active before (`PG_workingset`).
     Workingset = 1 << 11,
-    /// Private memory that keeps its slot of swap (`PG_swapcache`); beyond what is said below.
+    /// It was read from a slot of swap, and is not its owner's alone yet, or keeps the slot (`PG_swapcache`); beyond what is said below.
     SwapCache = 1 << 19,
 }
 

@@ -36,7 +36,7 @@ use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::{Search, Zone, door};
 use crate::rules::policy::LruRule;
 use crate::slab::{SlabDoor, SlabGround};
-use crate::vm::{AheadDoor, RmapDoor, SpacesDoor, SpacesGround, SwapDoor};
+use crate::vm::{AheadDoor, Around, RmapDoor, SpacesDoor, SpacesGround, SwapDoor};
 
 use balance::View;
 pub use generations::GenReclaimDoor;
@@ -58,6 +58,16 @@ pub(crate) enum Reclaimer {
     Direct,
 }
 
+impl Reclaimer {
+    /// What becomes of pages around one that is in use, before there was a walk: kswapd keeps a walk's account all the time.
+    const fn looks_around(self) -> Around {
+        match self {
+            Self::Kswapd => Around::Promoted,
+            Self::Direct => Around::Activated,
+        }
+    }
+}
+
 /// What a reclaimer wants, what it may do, and what it has done so far (the kernel's `scan_control`). All counts are
 /// base pages.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +85,8 @@ pub(crate) struct Scan {
     skipped: Skipped,
     /// What the lists there looked like as the pass began.
     view: View,
+    /// What becomes of pages that are in use beside one that is: where they are kept by generations.
+    around: Around,
     priority: u32,
     to_reclaim: u32,
     may_swap: bool,
@@ -151,6 +163,7 @@ impl Scan {
             effort: Effort::default(),
             skipped: Skipped::default(),
             view: View::default(),
+            around: by.looks_around(),
             to_reclaim: crate::lru::SWAP_CLUSTER_MAX as u32,
             may_swap: true,
             asked: false,

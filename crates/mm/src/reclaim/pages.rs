@@ -185,11 +185,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// How the page was used since this was last asked.
     fn page_use(self, pfn: Pfn, scan: &Scan) -> Use {
         let page = self.lru().page(pfn);
-        let around = match scan.by {
-            _ if !self.lru().keeps_generations() => Around::Left,
-            Reclaimer::Kswapd => Around::Promoted,
-            Reclaimer::Direct => Around::Activated,
-        };
+        let around = if self.lru().keeps_generations() { scan.around } else { Around::Left };
         let used = self.rmap().referenced_and(pfn, around);
         let places = used.places;
         // PG_referenced stays with these: by it they know, once the page is gone, how often it was used.

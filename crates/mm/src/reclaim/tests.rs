@@ -2,10 +2,12 @@ use std::sync::Arc;
 
 use super::*;
 use crate::ground::{Cpu, Daemon, Nanos, Pfn, TaskId, WordSize};
+use crate::lru::Swappiness;
 use crate::lru::page::PageFlag;
+use crate::memcg::GroupAsk;
 use crate::mm::Mm;
 use crate::pages::Level;
-use crate::vm::{Cached, File, FileKind, Placement};
+use crate::vm::{Cached, File, FileKind, MapSpec, Placement, Touch};
 use crate::{AllocError, Bare, CpuSpec, Knob, Knobs, NodeSpec, Policy, Request, Topology, Urgency, ZoneSpec};
 
 const POLICIES: [&str; 4] = ["linux-4.4", "linux-5.8", "linux-6.6", "linux-6.18"];
@@ -388,4 +390,41 @@ fn a_page_moves_only_to_a_zone_above_its_high_mark_and_reserve() {
     // The last refill of a pageset goes by batches.
     assert!(small <= kept_small + 1 && small + 64 > kept_small, "{small} {kept_small}");
     assert!(large <= kept_large + 1 && large + 64 > kept_large, "{large} {kept_large}");
+}
+
+/// Touches `pages` of a program's own and lets a new generation begin; nothing of them counts as used.
+fn older(mm: &Mm<Bare>, pages: u32) {
+    let space = mm.spaces().new_space();
+    let at = mm.spaces().mmap(&space, MapSpec::anonymous(pages)).unwrap();
+    let touched: Vec<Pfn> = (0..pages)
+        .map(|page| mm.spaces().touch_page(&space, at.add(page), Touch::Write).unwrap().0)
+        .collect();
+    mm.lru().lru_drain_all();
+    for &pfn in &touched {
+        crate::vm::RmapDoor::on(mm).referenced(pfn);
+    }
+    let vec = mm.lru().vec_of(touched[0]);
+    assert!(GenDoor::on(mm).begin_generation(vec, GenDoor::on(mm).youngest(vec), Swappiness(60)));
+}
+
+/// Whether a new generation is needed is asked before each batch; since 7.2 too, where how many pages a pass looks at is settled as it begins.
+#[test]
+fn a_pass_that_empties_a_generation_begins_a_new_one() {
+    for policy in ["linux-6.18", "linux-7.2"] {
+        let mm = mm(policy);
+        // No walks: they would find the program again.
+        mm.set_knob(Knob::LruGenEnabled, 1).unwrap();
+        mm.spaces().set_swap(5000);
+        let group = mm.memcg().group(GroupId::ROOT, "g").unwrap();
+        mm.memcg().join(TaskId(0), group);
+        older(&mm, 40);
+        older(&mm, 1000);
+        let vec = VecId { group, ..mm.lru().vec_of_zone(&mm.zones()[0]) };
+        GenDoor::on(&mm).drop_empty_generations(vec, Swappiness(60));
+        let before = GenDoor::on(&mm).youngest(vec);
+        // Passes at priorities 10 to 6 take 31 of them, the one at 5 all others of the older ones, and has to go on.
+        ReclaimDoor::on(&mm).reclaim_in_group(GroupAsk { group, pages: 50 });
+        assert_eq!(GenDoor::on(&mm).youngest(vec) - before, 1, "{policy}");
+        mm.views().check().unwrap();
+    }
 }

@@ -451,7 +451,11 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         held.set(site.vpn, Entry::of(pfn, write | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE));
         // The lock is held to the end: without it the page may be unmapped, and freed, as soon as the entry is set.
         self.count_installed(site, expected, pfn);
+        if kind == FaultKind::Swapped {
+            page.set(PageFlag::SwapCache);
+        }
         self.lru().lru_add_by(pfn, site.by());
+        page.clear(PageFlag::SwapCache);
         if site.region.locked {
             page.set(PageFlag::Mlocked);
         }

@@ -68,6 +68,7 @@ fn asking_for_touches_leaves_what_is_known_of_a_page() {
 #[test]
 fn tables_are_walked_again_once_their_program_may_have_run() {
     let mm = machine(0);
+    mm.set_knob(Knob::LruGenEnabled, 7).unwrap();
     let space = mm.spaces().new_space();
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(1)).unwrap();
     mm.spaces().populate(&space, at, 1, Touch::Write).unwrap();

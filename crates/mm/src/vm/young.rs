@@ -112,6 +112,9 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             if self.lru().vec_of(head) != vec || !swappiness.may_take(Kind::of(self.lru().page(head))) {
                 continue;
             }
+            if self.generations().leaves_alone(self.lru().page(head)) {
+                continue;
+            }
             held.clear_bits(vpn, bit::ACCESSED);
             self.machine().spend(Chore::RmapStep, 1);
             young.entries += 1;

@@ -3,7 +3,7 @@
 use super::{GenLists, GenVec, Kind, MIN_GENERATIONS, place_of};
 use crate::ground::{Machine, Pfn, Relaxed, ZoneKind};
 use crate::lru::generations::GenDoor;
-use crate::lru::page::{Page, PageFlag};
+use crate::lru::page::{Mapping, Page, PageFlag};
 use crate::lru::{End, Lists, LruGround, VecId};
 use crate::rules::policy::{GenPlaceRule, GenUseRule};
 
@@ -22,7 +22,8 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         let (max, min) = (gens.max(), gens.min(kind));
         let is_pending =
             page.has(PageFlag::Reclaim) && (page.has(PageFlag::Dirty) || page.has(PageFlag::Writeback));
-        let is_second = kind == Kind::Anon || is_pending;
+        let in_swap_cache = page.has(PageFlag::SwapCache) || page.mapping() == Mapping::Slot;
+        let is_second = kind == Kind::Anon && !in_swap_cache || is_pending;
         let (active, workingset) = (page.has(PageFlag::Active), page.has(PageFlag::Workingset));
         let rule = self.gen_rules().place;
         if rule == GenPlaceRule::BothEnds {
@@ -45,16 +46,12 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         max.saturating_sub(back).max(min)
     }
 
-    /// A fault brings the page, which is on no list yet: it is to be young, but in 7.2 one of a file, unless it was in use before, only counts as
-    /// used once.
+    /// A fault brings the page, which is on no list yet: it is to be young, but in 7.2, unless it was in use before, it only counts as used
+    /// once. (Of memory that comes from swap a trace of 7.2 says so, too: the page with which a CPU's batch was full is still in the swap cache as it
+    /// comes to its list, and comes to the third generation; the others are not any more, and come to the second.)
     pub(in crate::lru) fn note_fault(self, page: &Page) {
         let is_used = self.gen_rules().place == GenPlaceRule::FilesLater && !page.has(PageFlag::Workingset);
-        if is_used {
-            page.set(PageFlag::Referenced);
-        }
-        if !is_used || Kind::of(page) == Kind::Anon {
-            page.set(PageFlag::Active);
-        }
+        page.set(if is_used { PageFlag::Referenced } else { PageFlag::Active });
     }
 
     /// Puts a page on the list of its generation.

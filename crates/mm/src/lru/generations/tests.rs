@@ -51,6 +51,39 @@ fn pages_come_to_generations_by_who_brings_them() {
     }
 }
 
+/// What is still in the swap cache counts as what calls read, unless a fault makes it young.
+#[test]
+fn memory_in_the_swap_cache_comes_to_older_generations() {
+    for (policy, expected) in [("linux-6.6", [0, 2]), ("linux-6.18", [1, 3]), ("linux-7.2", [2, 3])] {
+        let mm = mm(policy);
+        let pages = [By::Fault, By::Other].map(|by| {
+            let pfn = mm.alloc(Request::USER).unwrap();
+            let flags = [PageFlag::SwapBacked, PageFlag::SwapCache];
+            mm.lru().page(pfn).init(Mapping::Anon(0), pfn.0, &flags);
+            mm.lru().lru_add_by(pfn, by);
+            pfn
+        });
+        mm.lru().lru_drain_all();
+        assert_eq!(pages.map(|pfn| back(&mm, pfn)), expected, "{policy}");
+    }
+}
+
+#[test]
+fn a_look_for_pages_in_use_passes_over_those_that_reclaim_has_taken() {
+    for (policy, expected) in [("linux-6.12", false), ("linux-6.18", true)] {
+        let mm = mm(policy);
+        let pfn = page(&mm, Kind::File, By::Other);
+        mm.lru().lru_drain_all();
+        assert!(!GenDoor::on(&mm).leaves_alone(mm.lru().page(pfn)), "{policy}");
+        GenDoor::on(&mm).drop_empty_generations(vec(&mm), Swappiness(0));
+        let choice = GenDoor::on(&mm).choose(vec(&mm), Swappiness(0));
+        let oldest = Oldest { vec: vec(&mm), choice, highest: ZoneKind::Movable, budget: 64, events: None };
+        assert_eq!(GenDoor::on(&mm).take_oldest(oldest).pages, [pfn], "{policy}");
+        assert_eq!(GenDoor::on(&mm).leaves_alone(mm.lru().page(pfn)), expected, "{policy}");
+        GenDoor::on(&mm).put_back_oldest(vec(&mm), &[pfn]);
+    }
+}
+
 #[test]
 fn a_new_generation_makes_others_older_and_the_oldest_are_emptied_first() {
     let mm = mm("linux-6.18");

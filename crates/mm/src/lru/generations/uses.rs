@@ -94,6 +94,13 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         false
     }
 
+    /// Whether a look for pages in use passes over the page, whose entry stays used: since 6.14 it does if the page is of no generation
+    /// now, as one that reclaim has taken off (`get_pfn_folio`). Traces of 6.18 and 7.2 say so: where a batch's first page was in use, so
+    /// are all others beside it, and each makes those around it young.
+    pub(crate) fn leaves_alone(self, page: &Page) -> bool {
+        self.gen_rules().uses == GenUseRule::PromotesTheSecond && page.generation().is_none()
+    }
+
     /// It is made young by somebody who looked at another (`lru_gen_set_refs`).
     pub(in crate::lru) fn note_promotion(self, page: &Page) {
         if self.gen_rules().uses == GenUseRule::PromotesTheSecond {

@@ -1,12 +1,12 @@
 //! New generations: when one is needed, and the walk before it that finds pages in use.
 
-use super::{GenReclaimDoor, ReclaimGround};
+use super::{GenReclaimDoor, ReclaimGround, Scan};
 use crate::ground::{Machine, Nanos};
 use crate::lru::{Kind, MIN_GENERATIONS, Swappiness, VecId, WALKS};
 use crate::reclaim::DEF_PRIORITY;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::GenAgeRule;
-use crate::vm::Walk;
+use crate::vm::{Around, Walk};
 
 /// How often, and so many times at most, who finds another walking looks whether that has ended.
 const WALK_PAUSE: Nanos = Nanos(100_000);
@@ -51,13 +51,15 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     }
 
     /// Looks for pages in use, and begins a new generation (`try_to_inc_max_seq`). `false`: somebody else did.
-    pub(super) fn new_generation(self, vec: VecId, swappiness: Swappiness) -> bool {
+    pub(super) fn new_generation(self, vec: VecId, swappiness: Swappiness, scan: &mut Scan) -> bool {
         let generation = self.generations().youngest(vec);
         if !self.generations().begin_walk(vec, generation) {
             return self.await_walk(vec, generation);
         }
         let walks = |setting: u64| setting & WALKS != 0;
         if self.knobs().decide(self.machine(), Knob::LruGenEnabled, walks) {
+            // Its account stays until the pass ends (`current->reclaim_state->mm_walk`).
+            scan.around = Around::Promoted;
             self.rmap().walk_tables(Walk { vec, generation, swappiness });
         }
         self.generations().begin_generation(vec, generation, swappiness)
@@ -73,5 +75,32 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             self.machine().wait(WALK_PAUSE);
         }
         false
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::ground::{Order, ZoneKind};
+    use crate::mm::Mm;
+    use crate::reclaim::Reclaimer;
+    use crate::{Bare, Knobs, Policy, Topology};
+
+    /// Who has walked keeps account of generations until its pass ends, as kswapd always does.
+    #[test]
+    fn after_a_walk_what_is_in_use_around_a_page_is_young_at_once() {
+        for (setting, around) in [(1, Around::Activated), (3, Around::Promoted)] {
+            let topology = Topology::one_node(&[ZoneKind::Dma32, ZoneKind::Normal], 4096, 1);
+            let policy = Policy::parse("linux-7.2").unwrap();
+            let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
+            mm.set_knob(Knob::LruGenEnabled, setting).unwrap();
+            let mut scan = Scan::new(Reclaimer::Direct, Order::ZERO, ZoneKind::Movable);
+            assert_eq!(scan.around, Around::Activated);
+            let vec = mm.lru().vec_of_zone(&mm.zones()[0]);
+            assert!(GenReclaimDoor::on(&mm).new_generation(vec, Swappiness(60), &mut scan));
+            assert_eq!(scan.around, around);
+            let scan = Scan::new(Reclaimer::Kswapd, Order::ZERO, ZoneKind::Movable);
+            assert_eq!(scan.around, Around::Promoted);
+        }
     }
 }

@@ -57,6 +57,7 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         let Some(zone) = self.pages().zones_of(node, scan.highest).next() else { return };
         scan.vec = VecId { group: GroupId::ROOT, ..self.lru().vec_of_zone(zone) };
         self.lru().lru_drain_cpu(self.machine().cpu());
+        scan.around = scan.by.looks_around();
         self.set_initial_priority(node, scan);
         let before = scan.reclaimed;
         if scan.by == Reclaimer::Kswapd {
@@ -71,6 +72,7 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     /// One pass over the generations of `vec`, because its group or one above is too large.
     pub(super) fn shrink_generations(self, vec: VecId, scan: &mut Scan) {
         self.lru().lru_drain_cpu(self.machine().cpu());
+        scan.around = scan.by.looks_around();
         self.evict_from(vec, scan);
     }
 
@@ -81,17 +83,13 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         let (mut looked, mut aged) = (0, false);
         let mut whole_pass = None;
         loop {
-            let budget = match whole_pass {
-                Some(pages) => Budget::Pages(pages),
-                None => self.budget(vec, swappiness, scan, &mut aged),
-            };
-            let pages = match budget {
-                Budget::Pages(0) => break,
+            let budget = match self.budget(vec, swappiness, scan, &mut aged) {
                 Budget::Pages(pages) => pages,
                 Budget::Stop(passed) => return passed,
             };
-            if goes_on {
-                whole_pass = Some(pages);
+            let pages = if goes_on { *whole_pass.get_or_insert(budget) } else { budget };
+            if budget == 0 || pages == 0 {
+                break;
             }
             // Before 7.2 the whole budget anew.
             let left = if goes_on { pages - looked } else { pages };
@@ -124,10 +122,10 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             if scan.by == Reclaimer::Kswapd {
                 return Budget::Pages(if evicts { pages } else { 0 });
             }
-            let began = self.new_generation(vec, swappiness);
+            let began = self.new_generation(vec, swappiness, scan);
             return Budget::Pages(if began || evicts { pages } else { 0 });
         }
-        if !self.new_generation(vec, swappiness) {
+        if !self.new_generation(vec, swappiness, scan) {
             return Budget::Pages(0);
         }
         if rule == GenAgerRule::ScannerEvicts {

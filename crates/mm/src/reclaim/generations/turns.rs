@@ -147,13 +147,13 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     }
 
     /// All groups get a new generation that need one (`lru_gen_age_node` of 6.1).
-    fn age_all(self, scan: &Scan) {
+    fn age_all(self, scan: &mut Scan) {
         for group in self.memcg().all() {
             let vec = VecId { group, ..scan.vec };
             let swappiness = self.generation_swappiness(vec, scan);
             let below_min = self.memcg().protection(GroupId::ROOT, group).is_below_min();
             if !below_min && self.need_of_generation(vec, swappiness, scan.priority).is_needed {
-                self.new_generation(vec, swappiness);
+                self.new_generation(vec, swappiness, scan);
             }
         }
     }
