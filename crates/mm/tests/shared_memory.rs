@@ -4,7 +4,7 @@ mod common;
 
 use common::play;
 use freehold_mm::vm::{AddressSpace, Cached, FaultKind, File, FileKind, MapSpec, Placement, Touch, Vpn};
-use freehold_mm::{Bare, Knob, Knobs, Mm, NodeSize, Policy, Topology};
+use freehold_mm::{Bare, GroupId, Knob, Knobs, Limit, Mm, NodeSize, Policy, TaskId, Topology};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -113,6 +113,31 @@ fn shared_memory_that_comes_back_early_is_active() {
     let names = ["nr_active_anon", "workingset_refault_anon", "workingset_activate_anon"];
     assert_eq!(names.map(|name| counters.get(name)), [1, 1, 1]);
     check(&mm);
+}
+
+/// Reclaim for a page that is read ahead takes shared memory from whoever maps it, and leaves it in memory: it would be a file system that writes
+/// it, from within one (since 5.8).
+#[test]
+fn reading_ahead_does_not_send_shared_memory_to_swap() {
+    for (policy, stays) in [("linux-5.4", false), ("linux-5.10", true), ("linux-6.18", true)] {
+        let mm = machine(policy, 64, 10_000);
+        let group = mm.memcg().group(GroupId::ROOT, "g").unwrap();
+        mm.memcg().join(TaskId(0), group);
+        mm.memcg().set_limit(group, Limit::Max, 2_500);
+        let (memory, space, at) = share(&mm, 3_000);
+        for page in 0..3_000 {
+            mm.spaces().touch_page(&space, at.add(page), Touch::Write).unwrap();
+        }
+        let disk = mm.files().new_file(FileKind::Disk);
+        disk.set_len(4_000);
+        disk.set_read_ahead(32);
+        for first in (0..4_000).step_by(4) {
+            mm.files().read_pages(&disk, first..first + 4, Placement::default()).unwrap();
+        }
+        let unmapped = memory.cached_pages(mm.machine()) - space.resident_pages();
+        assert_eq!(unmapped > 0, stays, "{policy}: {unmapped} pages are in memory and not mapped");
+        check(&mm);
+    }
 }
 
 /// Before 6.14 the slots around are read too, as long as that is of use; what nobody wants goes again, and is not written.

@@ -132,6 +132,7 @@ impl Copy {
             node: None,
             allowed: self.stage().allowed,
             urgency: kind.urgency.into(),
+            no_fs: false,
             this_node: kind.this_node,
             zero: kind.zero,
         };

@@ -204,6 +204,11 @@ impl<M: Machine, S> File<M, S> {
         Request { node: placement.node, allowed: placement.allowed, ..request }
     }
 
+    /// What `from` asks for a page of it.
+    fn request_by(&self, from: Asker) -> Request {
+        Request { no_fs: from.effort == Effort::LittleNoFs, ..self.request(from.placement) }
+    }
+
     /// What a page that comes from swap is to be: it is overwritten.
     pub(super) fn request_of_swapped(&self, placement: Placement) -> Request {
         Request { zero: false, ..self.request(placement) }
@@ -285,7 +290,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                     }
                 }
                 Place::Nothing => {
-                    let pfn = self.alloc(file.request(from.placement))?;
+                    let pfn = self.alloc(file.request_by(from))?;
                     if self.install(file, (index, pfn), (wanted, from))? {
                         return Ok((Part { pfn, order: Order::ZERO }, file.source()));
                     }
@@ -302,7 +307,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         (first, order): (u32, Order),
         (wanted, from): (Wanted, Asker),
     ) -> Option<Pfn> {
-        let request = Request { urgency: Urgency::Once, ..file.request(from.placement) }.of_order(order);
+        let request = Request { urgency: Urgency::Once, ..file.request_by(from) }.of_order(order);
         let head = self.alloc(request).ok()?;
         let is_new = self.install(file, (first, head), (wanted, from)).ok()?;
         is_new.then_some(head)

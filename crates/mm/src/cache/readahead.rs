@@ -15,7 +15,7 @@ use crate::ground::sync::Relaxed;
 use crate::lru::page::PageFlag;
 use crate::memcg::Effort;
 use crate::pages::request::{AllocError, Placement};
-use crate::rules::policy::FileFolioRule;
+use crate::rules::policy::{FileFolioRule, ReadaheadReclaimRule};
 
 /// What reading pages by a call came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -246,7 +246,11 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     fn bring(self, file: &File<M, G::Space>, stretch: Stretch, from: Asker) -> u32 {
         let end = stretch.first.saturating_add(stretch.pages).min(file.len().unwrap_or(u32::MAX));
         // Who reads ahead does not have a program killed for it (`readahead_gfp_mask`).
-        let from = Asker { effort: Effort::Little, ..from };
+        let effort = match self.rules().reclaim.readahead {
+            ReadaheadReclaimRule::Nothing => Effort::Little,
+            ReadaheadReclaimRule::WhatFilesWrite => Effort::LittleNoFs,
+        };
+        let from = Asker { effort, ..from };
         self.bring_up_to(file, stretch, (end, from)).new
     }
 
@@ -282,7 +286,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// ones leaves it (`page_cache_ra_unbounded` adds them locked). `None`: somebody has it, or what comes is needed whatever goes for
     /// it; the reference is given back.
     fn hold(self, head: Pfn, effort: Effort) -> Option<Pfn> {
-        let is_ours = effort == Effort::Little && self.lru().page(head).set(PageFlag::Locked);
+        let is_ours = effort != Effort::Full && self.lru().page(head).set(PageFlag::Locked);
         if !is_ours {
             self.lru().put_page(head);
         }

@@ -20,6 +20,8 @@ pub(crate) enum Effort {
     Full,
     /// Reclaim, and once more when CPUs have given back what they keep (`__GFP_NORETRY`): who asks can do without.
     Little,
+    /// As [`Self::Little`], from within a file system (`memalloc_nofs_save`).
+    LittleNoFs,
     /// Nothing: who asks does not wait.
     None,
 }
@@ -90,7 +92,8 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
                 return Err(AllocError::OutOfMemory);
             }
             self.count(over, GroupEvent::Max);
-            let freed = self.ground.reclaim_in_group(GroupAsk { group: over, pages });
+            let ask = GroupAsk { group: over, pages, no_fs: effort == Effort::LittleNoFs };
+            let freed = self.ground.reclaim_in_group(ask);
             if self.margin(over) >= u64::from(pages) {
                 continue;
             }
@@ -99,7 +102,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
                 drained = true;
                 continue;
             }
-            if effort == Effort::Little {
+            if matches!(effort, Effort::Little | Effort::LittleNoFs) {
                 return Err(AllocError::OutOfMemory);
             }
             if freed > 0 && pages <= FEW {

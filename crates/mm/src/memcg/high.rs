@@ -71,7 +71,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         for group in self.upward(group).filter(|&group| group != GroupId::ROOT) {
             if self.overage(group) > 0 {
                 self.count(group, GroupEvent::High);
-                freed += self.ground.reclaim_in_group(GroupAsk { group, pages });
+                freed += self.ground.reclaim_in_group(GroupAsk { group, pages, no_fs: false });
             }
         }
         freed

@@ -125,7 +125,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
                 continue;
             }
             let pages = u32::try_from(over).unwrap_or(u32::MAX);
-            if self.ground.reclaim_in_group(GroupAsk { group, pages }) == 0 {
+            if self.ground.reclaim_in_group(GroupAsk { group, pages, no_fs: false }) == 0 {
                 if rounds == 0 {
                     return false;
                 }
@@ -143,7 +143,7 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
                 self.ground.drain_batches();
             }
             let part = ((pages - freed) / 4).max(LEAST);
-            let now = self.ground.reclaim_in_group(GroupAsk { group, pages: part });
+            let now = self.ground.reclaim_in_group(GroupAsk { group, pages: part, no_fs: false });
             if now == 0 {
                 if retries == 0 {
                     return false;

@@ -152,6 +152,8 @@ pub struct GroupAsk {
     pub group: GroupId,
     /// Base pages that are to go; at least 32 are tried for.
     pub pages: u32,
+    /// As [`crate::Request::no_fs`].
+    pub no_fs: bool,
 }
 
 /// What groups stand on.

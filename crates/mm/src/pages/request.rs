@@ -70,6 +70,8 @@ pub struct Request {
     pub urgency: Urgency,
     /// Only the first node's zones (`__GFP_THISNODE`).
     pub this_node: bool,
+    /// Asked for from within a file system, which reclaim must not come to again (`GFP_NOFS`).
+    pub no_fs: bool,
     /// The block must read as zeros (`__GFP_ZERO`, and what a fault hands to a program).
     pub zero: bool,
 }
@@ -84,6 +86,7 @@ impl Request {
         allowed: NodeMask::ALL,
         urgency: Urgency::Waits,
         this_node: false,
+        no_fs: false,
         zero: false,
     };
 

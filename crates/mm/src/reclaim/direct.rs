@@ -27,6 +27,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         // On a machine of a few pages, all that could go may be in a batch.
         self.lru().lru_drain_cpu(self.machine().cpu());
         let mut scan = Scan::new(Reclaimer::Direct, search.request.order, search.request.highest);
+        scan.no_fs = search.request.no_fs;
         while !self.try_to_free(search, &mut scan) && next_effort(&mut scan, self.memcg().in_use()) {}
         let work = Work { order: search.request.order, count: scan.reclaimed, ..Work::default() };
         self.machine().leave(Span::DirectReclaim, since, work);

@@ -82,6 +82,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         self.lru().lru_drain_cpu(self.machine().cpu());
         let mut scan = Scan::new(Reclaimer::Direct, Order::ZERO, ZoneKind::Movable);
         scan.target = ask.group;
+        scan.no_fs = ask.no_fs;
         scan.to_reclaim = ask.pages.max(SWAP_CLUSTER_MAX as u32);
         while !self.try_group(&mut scan) && next_effort(&mut scan, true) {}
         scan.reclaimed

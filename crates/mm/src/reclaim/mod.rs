@@ -90,6 +90,8 @@ pub(crate) struct Scan {
     priority: u32,
     to_reclaim: u32,
     may_swap: bool,
+    /// As [`crate::Request::no_fs`].
+    no_fs: bool,
     /// A program named the pages: it is no scan.
     asked: bool,
     spares: Spares,
@@ -166,6 +168,7 @@ impl Scan {
             around: by.looks_around(),
             to_reclaim: crate::lru::SWAP_CLUSTER_MAX as u32,
             may_swap: true,
+            no_fs: false,
             asked: false,
             spares: Spares::default(),
             scanned: 0,

@@ -104,6 +104,10 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
     pub(super) fn swap_out_of(self, file: u32, pfn: Pfn, (scan, outcome): (&Scan, &mut Outcome)) -> LeftFile {
         let (page, order) = (self.lru().page(pfn), self.pages().order_of(pfn));
         let Some(file) = self.files().file(file) else { return LeftFile::InUse };
+        // It would be a file system that writes it, and one waits for this (`may_enter_fs`).
+        if scan.no_fs {
+            return LeftFile::InUse;
+        }
         // Folios of files in memory are single pages.
         let slot = if order == Order::ZERO { self.swap().swap_slots(page.group(), order) } else { None };
         let Some(slot) = slot else { return LeftFile::NoSlot };

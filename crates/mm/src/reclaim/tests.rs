@@ -423,7 +423,7 @@ fn a_pass_that_empties_a_generation_begins_a_new_one() {
         GenDoor::on(&mm).drop_empty_generations(vec, Swappiness(60));
         let before = GenDoor::on(&mm).youngest(vec);
         // Passes at priorities 10 to 6 take 31 of them, the one at 5 all others of the older ones, and has to go on.
-        ReclaimDoor::on(&mm).reclaim_in_group(GroupAsk { group, pages: 50 });
+        ReclaimDoor::on(&mm).reclaim_in_group(GroupAsk { group, pages: 50, no_fs: false });
         assert_eq!(GenDoor::on(&mm).youngest(vec) - before, 1, "{policy}");
         mm.views().check().unwrap();
     }

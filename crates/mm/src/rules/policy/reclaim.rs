@@ -155,6 +155,21 @@ const CONGESTION: &[Since<CongestionRule>] = &[
     Since(v(5, 16), CongestionRule::WaitsOneJiffy, "8cd7c588decf"),
 ];
 
+/// What reclaim for a page that is read ahead leaves alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadaheadReclaimRule {
+    /// Nothing.
+    Nothing,
+    /// What a file system would have to write, as shared memory: readahead is within one (`memalloc_nofs_save`).
+    WhatFilesWrite,
+}
+
+/// The commit is from memory; traces of 7.2 say that it is so (shared-mix: reclaim for reads unmaps shared pages, and keeps them).
+const READAHEAD_RECLAIM: &[Since<ReadaheadReclaimRule>] = &[
+    Since(v(2, 6), ReadaheadReclaimRule::Nothing, ""),
+    Since(v(5, 8), ReadaheadReclaimRule::WhatFilesWrite, "f2c817bed58d"),
+];
+
 /// Which pages leave a shadow as they are evicted, so that it is seen when they come back too early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkingsetRule {
@@ -351,6 +366,7 @@ pub struct ReclaimRules {
     pub deferred_split: DeferredSplitRule,
     pub protect: ProtectRule,
     pub congestion: CongestionRule,
+    pub readahead: ReadaheadReclaimRule,
     pub workingset: WorkingsetRule,
     pub write_use: WriteUseRule,
     pub file_folio: FileFolioRule,
@@ -380,6 +396,7 @@ impl ReclaimRules {
             deferred_split: at(DEFERRED_SPLIT, version),
             protect: at(PROTECT, version),
             congestion: at(CONGESTION, version),
+            readahead: at(READAHEAD_RECLAIM, version),
             workingset: at(WORKINGSET, version),
             write_use: at(WRITE_USE, version),
             file_folio: at(FILE_FOLIO, version),
@@ -410,6 +427,7 @@ impl ReclaimRules {
             deferred_split: _,
             protect: _,
             congestion,
+            readahead,
             workingset,
             write_use,
             file_folio: _,
@@ -434,6 +452,8 @@ impl ReclaimRules {
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon, other.anon);
         let waits = Of("congestion", BOTH, "how long a request waits for writeback");
         to.add(waits, CONGESTION, congestion, other.congestion);
+        let within = Of("readahead-reclaim", BOTH, "what reclaim for a page that is read ahead leaves alone");
+        to.add(within, READAHEAD_RECLAIM, readahead, other.readahead);
         let shadows = Of("workingset", BOTH, "which evicted pages are noticed when they come back");
         to.add(shadows, WORKINGSET, workingset, other.workingset);
         let writes = Of("write-use", BOTH, "whether write calls make pages of files active");
