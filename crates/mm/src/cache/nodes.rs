@@ -5,14 +5,19 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::shadows::SLOTS;
 use super::{File, FilesDoor, FilesGround};
 use crate::ground::Machine;
-use crate::lru::{VecEvent, VecId};
+use crate::ground::ids::PAGE_SIZE;
+use crate::lru::{LruList, VecEvent, VecId};
 use crate::memcg::GroupId;
 use crate::rules::policy::ShadowNodeRule;
 
 /// Nodes that a shrinker takes at a time (`SHRINK_BATCH`).
 const BATCH: u64 = 128;
+
+/// Bytes of a node, with the pointer to whom it is charged.
+const NODE_BYTES: u64 = 576 + 8;
 
 /// A node of a file's tree: the file's number, and the node's.
 pub(super) type NodeId = (u32, u32);
@@ -106,9 +111,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 return;
             }
             let most = match self.rules().reclaim.shadow_node {
-                ShadowNodeRule::NothingByGeneration if self.lru().keeps_generations() => 0,
-                _ => u64::from(self.lru().pages_seen(vec)) >> 3,
-            };
+                ShadowNodeRule::SlabsByGeneration if self.lru().keeps_generations() => self.slabs_seen(vec),
+                _ => u64::from(self.lru().pages_seen(vec)),
+            } >> 3;
             nodes.take(owner, most, priority)
         };
         self.lru().count_in(vec, VecEvent::NodeReclaim, taken.len() as u32);
@@ -117,6 +122,17 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 self.empty_node(&file, node);
             }
         }
+    }
+
+    /// Pages of slabs that nodes of the group's files take, as reclaim sees them; what nobody is charged for is not seen.
+    fn slabs_seen(self, vec: VecId) -> u64 {
+        if vec.group == GroupId::ROOT {
+            return 0;
+        }
+        let stat = self.lru().stat(vec);
+        let pages: u32 =
+            [LruList::InactiveFile, LruList::ActiveFile].map(|list| stat.sizes[list.index()]).iter().sum();
+        u64::from(pages.div_ceil(SLOTS)) * NODE_BYTES / PAGE_SIZE
     }
 
     /// Its shadows are forgotten, unless a page came back meanwhile.

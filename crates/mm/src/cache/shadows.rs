@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use crate::lru::Shadow;
 
 /// Pages of a node.
-const SLOTS: u32 = 64;
+pub(super) const SLOTS: u32 = 64;
 
 /// The shadows of a file.
 #[derive(Debug, Default)]

@@ -290,14 +290,14 @@ const GROUP_STAT: &[Since<GroupStatRule>] = &[
 pub enum ShadowNodeRule {
     /// One for eight pages on its lists, as reclaim sees these.
     ByPages,
-    /// The same; none where pages are kept by generations: reclaim gives half of them up each time that there is a batch in that.
-    NothingByGeneration,
+    /// The same; where pages are kept by generations one for eight pages of the group's slabs alone, which here are the nodes of its files.
+    SlabsByGeneration,
 }
 
-/// Read in 6.1 to 7.1; the first version from memory. 7.2's is what captures of 7.2.12 show, in no source: on classic lists no node is taken
-/// (two-files-classic-7.2), by generations most are in two of three (two-files, mix-max; not read-4k-loop).
+/// Read in 6.1 to 7.1; the first version from memory. 7.2's is a guess by what captures of 7.2.12 show, in no source: on classic lists no node is taken
+/// (two-files-classic-7.2), by generations most are (two-files, mix-max), but for a few beyond half a batch (read-4k-loop keeps 257).
 const SHADOW_NODE: &[Since<ShadowNodeRule>] =
-    &[Since(v(2, 6), ShadowNodeRule::ByPages, ""), Since(v(7, 2), ShadowNodeRule::NothingByGeneration, "")];
+    &[Since(v(2, 6), ShadowNodeRule::ByPages, ""), Since(v(7, 2), ShadowNodeRule::SlabsByGeneration, "")];
 
 /// Whether vmstat's `pgscan_direct`, `pgsteal_direct` and `pgrefill` have what is reclaimed because of a group's limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
