@@ -124,7 +124,8 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         }
     }
 
-    /// Pages of slabs that nodes of the group's files take, as reclaim sees them; what nobody is charged for is not seen.
+    /// Pages of slabs that nodes of files take in the group and those below, as reclaim sees them; what nobody is charged for is not seen.
+    /// (The kernel takes the group's alone.)
     fn slabs_seen(self, vec: VecId) -> u64 {
         if vec.group == GroupId::ROOT {
             return 0;
