@@ -48,6 +48,10 @@ fn the_others_are_what_labels_rest_on() {
         "shared-mix-mglru-6.18",
         "shared-mix-mglru-7.2",
         "virtio-mix",
+        "virtio-small-classic",
+        "virtio-small-classic-6.18",
+        "virtio-small-mglru",
+        "virtio-small-mglru-6.18",
         "zone-reclaim-classic",
         "zone-reclaim-mglru",
     ] {

@@ -1,9 +1,8 @@
 //! The memory manager: the rooms put together, and what they ask of each other upward.
 
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
-use crate::cache::{Asker, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf};
+use crate::cache::{Asker, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotsAround};
 use crate::compact::{CompactDoor, CompactGround, Compaction, EmptyDoor, OfflineDoor};
 use crate::ground::{Cpu, LockClass, Locked, Machine, Node, Order, Pfn, SwapIo, Topology, ZoneKind};
 use crate::lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
@@ -342,8 +341,16 @@ impl<M: Machine> FileSlots for Mm<M> {
         self.swap().of_file(slot)
     }
 
-    fn slots_around(&self, slot: u32) -> Vec<(u32, Option<SlotOf>)> {
+    fn slots_around(&self, slot: u32) -> SlotsAround {
         self.swap().slots_around_shared(slot)
+    }
+
+    fn start_plug(&self) -> Option<Cpu> {
+        self.swap().start_plug()
+    }
+
+    fn finish_plug(&self, plug: Option<Cpu>) {
+        self.swap().finish_plug(plug);
     }
 
     fn read_private(&self, slot: u32, from: Asker) {

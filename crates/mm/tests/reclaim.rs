@@ -424,7 +424,7 @@ proptest! {
         policy in prop::sample::select(POLICIES.to_vec()),
         huge in 0..2u64,
         demotion in 0..2u64,
-        device in prop::sample::select(vec![SwapDevice::Synchronous, SwapDevice::Disk, SwapDevice::Zram { ratio_percent: 300 }]),
+        device in prop::sample::select(vec![SwapDevice::Synchronous, SwapDevice::DISK, SwapDevice::Zram { ratio_percent: 300 }]),
         pool in prop::sample::select(vec![0, 1, 100_u64]),
     ) {
         let mut life = Life::new(policy, huge, demotion);

@@ -223,14 +223,14 @@ fn swap_beside_a_family() {
 #[test]
 fn swap_on_a_disk_beside_a_family() {
     static HITS: AtomicU64 = AtomicU64::new(0);
-    swap_on_beside_a_family(SwapDevice::Disk, 0, ("swap_ra_hit", &HITS));
+    swap_on_beside_a_family(SwapDevice::DISK, 0, ("swap_ra_hit", &HITS));
 }
 
 /// The same from zswap, whose pool is full now and then.
 #[test]
 fn zswap_beside_a_family() {
     static LOADED: AtomicU64 = AtomicU64::new(0);
-    swap_on_beside_a_family(SwapDevice::Disk, 4, ("zswpin", &LOADED));
+    swap_on_beside_a_family(SwapDevice::DISK, 4, ("zswpin", &LOADED));
 }
 
 /// zswap may have `pool` percent of memory; 0: there is none.

@@ -14,11 +14,11 @@ fn pages_that_follow_are_read_together() {
     const BY_SLOTS: Set = &[(Knob::VmaRaEnabled, 0)];
     let cases: [(&str, SwapDevice, Set, [u64; 4]); 6] = [
         // The first window begins three pages before the region, and none goes beyond a page table.
-        ("linux-6.18", SwapDevice::Disk, &[], [130, 1024, 894, 894]),
+        ("linux-6.18", SwapDevice::DISK, &[], [130, 1024, 894, 894]),
         // Slot 0 is the header's: page 7 is the first of the second eight.
-        ("linux-6.18", SwapDevice::Disk, TURNING, [129, 1024, 895, 895]),
-        ("linux-6.18", SwapDevice::Disk, BY_SLOTS, [129, 1024, 895, 895]),
-        ("linux-4.9", SwapDevice::Disk, &[], [129, 1024, 895, 895]),
+        ("linux-6.18", SwapDevice::DISK, TURNING, [129, 1024, 895, 895]),
+        ("linux-6.18", SwapDevice::DISK, BY_SLOTS, [129, 1024, 895, 895]),
+        ("linux-4.9", SwapDevice::DISK, &[], [129, 1024, 895, 895]),
         ("linux-6.18", SwapDevice::Synchronous, &[], [1024, 1024, 0, 0]),
         ("linux-6.18", SwapDevice::Zram { ratio_percent: 300 }, &[], [1024, 1024, 0, 0]),
     ];
@@ -38,7 +38,7 @@ fn pages_that_follow_are_read_together() {
 fn no_more_are_read_than_is_said() {
     for (order, turns, majors) in [(0, 0, 1024), (1, 0, 512), (5, 0, 36), (7, 0, 36), (7, 1, 13)] {
         let set = [(Knob::PageCluster, order), (Knob::SwapRotational, turns)];
-        let machine = swapped("linux-6.18", SwapDevice::Disk, &set);
+        let machine = swapped("linux-6.18", SwapDevice::DISK, &set);
         machine.read_each(0..PAGES);
         assert_eq!(machine.counted()[0], majors, "{set:?}");
         machine.end();
@@ -49,7 +49,7 @@ fn no_more_are_read_than_is_said() {
 #[test]
 fn what_is_of_no_use_is_not_read() {
     for turns in [0, 1] {
-        let machine = swapped("linux-6.18", SwapDevice::Disk, &[(Knob::SwapRotational, turns)]);
+        let machine = swapped("linux-6.18", SwapDevice::DISK, &[(Knob::SwapRotational, turns)]);
         // Each sixteenth, in an order that never goes to a neighbour.
         machine.read_each((0..64).map(|step| step * 37 % 64 * 16));
         let [majors, read, ahead, hits] = machine.counted();
@@ -62,7 +62,7 @@ fn what_is_of_no_use_is_not_read() {
 /// What was read ahead and is not wanted goes again when memory is short, and nothing is written for it.
 #[test]
 fn what_nobody_came_to_goes_unwritten() {
-    let machine = swapped("linux-6.18", SwapDevice::Disk, &[]);
+    let machine = swapped("linux-6.18", SwapDevice::DISK, &[]);
     machine.read_each((0..PAGES / 64).map(|page| page * 64));
     let written = machine.count("pswpout");
     assert!(machine.count("swap_ra") > 3);
@@ -77,7 +77,7 @@ fn what_nobody_came_to_goes_unwritten() {
 /// A page that was only read keeps its slot, and goes there again without being written; one that was written to is.
 #[test]
 fn what_was_only_read_is_not_written_again() {
-    let machine = swapped("linux-6.18", SwapDevice::Disk, &[]);
+    let machine = swapped("linux-6.18", SwapDevice::DISK, &[]);
     machine.read_each(0..PAGES);
     let slots = || machine.mm.spaces().swap_pages().0;
     assert_eq!((slots(), machine.space.swapped_pages()), (PAGES, 0), "each page keeps its slot");
@@ -96,7 +96,7 @@ fn what_was_only_read_is_not_written_again() {
 /// A page that keeps a slot may be copied, given away and unmapped: then it does not any more.
 #[test]
 fn a_kept_slot_goes_with_its_page() {
-    let machine = swapped("linux-6.18", SwapDevice::Disk, &[]);
+    let machine = swapped("linux-6.18", SwapDevice::DISK, &[]);
     machine.read_each(0..512);
     let child = machine.mm.spaces().fork(&machine.space).unwrap();
     machine.read_each(0..512);
@@ -116,7 +116,7 @@ fn a_kept_slot_goes_with_its_page() {
 /// Once half of swap is used, slots are given back; where there is none left, those that are kept go first.
 #[test]
 fn slots_are_kept_while_there_are_enough() {
-    let machine = swapped_pages("linux-6.18", (SwapDevice::Disk, PAGES + 100), &[], PAGES);
+    let machine = swapped_pages("linux-6.18", (SwapDevice::DISK, PAGES + 100), &[], PAGES);
     machine.read_each(0..PAGES);
     let (left, _) = machine.mm.spaces().swap_pages();
     assert!((1..PAGES / 2 + 60).contains(&left), "{left}");
@@ -135,7 +135,7 @@ fn slots_are_kept_while_there_are_enough() {
 /// What is unmapped while it is beside its slot goes with it.
 #[test]
 fn what_is_given_back_takes_what_was_read_ahead_along() {
-    let machine = swapped("linux-6.18", SwapDevice::Disk, &[]);
+    let machine = swapped("linux-6.18", SwapDevice::DISK, &[]);
     machine.read(0);
     assert!(machine.counted()[2] > 0);
     machine.mm.spaces().discard(&machine.space, machine.at, PAGES);
@@ -222,7 +222,7 @@ fn as_many_are_read_as_linux_reads() {
     for (turns, order, reads, linux) in captured {
         let set = [(Knob::SwapRotational, turns), (Knob::PageCluster, order)];
         let machine =
-            swapped_pages("linux-6.18", (SwapDevice::Disk, 4 * CAPTURED_PAGES), &set, CAPTURED_PAGES);
+            swapped_pages("linux-6.18", (SwapDevice::DISK, 4 * CAPTURED_PAGES), &set, CAPTURED_PAGES);
         machine.read_each(reads.pages().into_iter());
         let counted = machine.counted();
         let may_differ = |linux: u64| match (turns, reads.are_by_chance()) {

@@ -73,7 +73,7 @@ fn as_many_are_read_after_a_fork_as_linux_reads() {
         (5, Reads, [132, 4096, 3964, 3964], Reads, NONE),
         (5, ReadsEachFourth, [1023, 1031, 8, 1], Reads, [256, 3065, 2809, 2816]),
     ];
-    for device in [ZRAM, SwapDevice::Disk] {
+    for device in [ZRAM, SwapDevice::DISK] {
         for (cluster, first, of_child, then, of_parent) in captured {
             let set = [(Knob::PageCluster, cluster)];
             let machine = swapped_pages("linux-6.18", (device, 4 * 4096), &set, 4096);
@@ -88,7 +88,7 @@ fn as_many_are_read_after_a_fork_as_linux_reads() {
 /// Both map one page while they read, and who writes gets a copy: the other still has what was read.
 #[test]
 fn both_map_what_was_read_for_one() {
-    for device in [ZRAM, SwapDevice::Disk] {
+    for device in [ZRAM, SwapDevice::DISK] {
         let machine = swapped("linux-6.18", device, &[]);
         let child = forked(&machine);
         let of_child =
@@ -133,7 +133,7 @@ fn what_one_gives_back_stays_for_the_other() {
 /// Beside their slots, mapped or not, they go as other pages do, and are not written again.
 #[test]
 fn what_both_have_goes_unwritten() {
-    for device in [ZRAM, SwapDevice::Disk] {
+    for device in [ZRAM, SwapDevice::DISK] {
         let machine = swapped("linux-6.18", device, &[]);
         let child = forked(&machine);
         let written = machine.count("pswpout");

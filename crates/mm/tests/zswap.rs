@@ -23,7 +23,7 @@ fn since(machine: &Swapped, before: [u64; 5]) -> [u64; 5] {
 /// stored and loaded, major faults, pages that came with others and those of these that were wanted.
 #[test]
 fn as_much_is_stored_and_loaded_as_in_linux() {
-    let machine = swapped_pages("linux-6.18", (SwapDevice::Disk, 4 * 8192), ON, 8192);
+    let machine = swapped_pages("linux-6.18", (SwapDevice::DISK, 4 * 8192), ON, 8192);
     assert_eq!(counted(&machine), [8192, 0, 0, 0, 0]);
     let step = |pages: Vec<u32>, touch: Touch| {
         let (before, faults) = (counted(&machine), machine.counted());
@@ -59,7 +59,7 @@ fn as_much_is_stored_and_loaded_as_in_linux() {
 /// Up to 6.8 what is loaded stays where it was.
 #[test]
 fn older_kernels_leave_what_is_read() {
-    let machine = swapped("linux-6.6", SwapDevice::Disk, ON);
+    let machine = swapped("linux-6.6", SwapDevice::DISK, ON);
     machine.read_each(0..PAGES);
     assert_eq!(machine.mm.swap().zswap_pages().1, PAGES);
     let before = counted(&machine);
@@ -80,7 +80,7 @@ fn small_pool(policy: &str, device: SwapDevice) -> Swapped {
 /// What finds no room goes to the device, and comes back from there; what is stored stays until it is wanted, or is written back.
 #[test]
 fn what_does_not_fit_goes_to_the_device() {
-    for device in [SwapDevice::Disk, SwapDevice::Synchronous, ZRAM] {
+    for device in [SwapDevice::DISK, SwapDevice::Synchronous, ZRAM] {
         let machine = small_pool("linux-6.18", device);
         let [stored, _, written_back, written, _] = counted(&machine);
         let (frames, pages) = machine.mm.swap().zswap_pages();
@@ -98,7 +98,7 @@ fn what_does_not_fit_goes_to_the_device() {
 /// A run of the worker gives up after sparing sixteen pages; each is spared once. Before 6.12 it writes down to nine tenths at once.
 #[test]
 fn the_worker_spares_what_it_comes_to_first() {
-    let machine = small_pool("linux-6.18", SwapDevice::Disk);
+    let machine = small_pool("linux-6.18", SwapDevice::DISK);
     let (full, pages) = machine.mm.swap().zswap_pages();
     machine.mm.swap().shrink_zswap();
     assert_eq!((counted(&machine)[2], machine.mm.swap().zswap_pages().1), (0, pages));
@@ -110,7 +110,7 @@ fn the_worker_spares_what_it_comes_to_first() {
     machine.read_each(0..PAGES);
     machine.end();
 
-    let older = small_pool("linux-6.6", SwapDevice::Disk);
+    let older = small_pool("linux-6.6", SwapDevice::DISK);
     let (full, _) = older.mm.swap().zswap_pages();
     older.mm.swap().shrink_zswap();
     assert!(older.mm.swap().zswap_pages().0 <= full * 9 / 10);
@@ -120,7 +120,7 @@ fn the_worker_spares_what_it_comes_to_first() {
 /// Once full, it takes nothing until so much is free again.
 #[test]
 fn it_takes_more_only_below_its_threshold() {
-    let machine = small_pool("linux-6.18", SwapDevice::Disk);
+    let machine = small_pool("linux-6.18", SwapDevice::DISK);
     let (full, _) = machine.mm.swap().zswap_pages();
     machine.read_each(0..8);
     let before = counted(&machine);
@@ -137,8 +137,8 @@ fn it_takes_more_only_below_its_threshold() {
 #[test]
 fn groups_are_charged_what_is_compressed() {
     for (policy, device, set, charged) in [
-        ("linux-6.18", SwapDevice::Disk, ON, PAGES.div_ceil(3)),
-        ("linux-5.15", SwapDevice::Disk, ON, 0),
+        ("linux-6.18", SwapDevice::DISK, ON, PAGES.div_ceil(3)),
+        ("linux-5.15", SwapDevice::DISK, ON, 0),
         ("linux-6.18", ZRAM, &[], 0),
     ] {
         let machine = swapped(policy, device, set);

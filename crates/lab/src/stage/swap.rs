@@ -23,6 +23,9 @@ pub(crate) struct Zswap {
     pub(crate) times: ZswapTimes,
 }
 
+/// A disk that reads in so many ns is let have more than the requests to write that it begins with (`wbt`'s 2 ms, from memory).
+const KEEPS_UP: f64 = 2e6;
+
 /// Knobs that are read when a run begins, and not again.
 pub(crate) const AT_START: [Knob; 6] = [
     Knob::ZramDisksize,
@@ -73,7 +76,9 @@ impl Swap {
                 Ok(Some(Self { device, pages, times, zswap }))
             }
             (0, pages) => {
-                Ok(Some(Self { device: SwapDevice::Disk, pages, times: Self::disk(profile), zswap }))
+                let keeps_up = profile.value("swap.latency_ns") <= KEEPS_UP;
+                let device = if keeps_up { SwapDevice::DISK } else { SwapDevice::SLOW_DISK };
+                Ok(Some(Self { device, pages, times: Self::disk(profile), zswap }))
             }
             _ => Err(format!(
                 "swap is on zram or on the disk here, not on both: set {} or {}",
@@ -115,7 +120,7 @@ impl Swap {
         let zswap = self.zswap.is_on.then_some(("zswap", self.zswap.ratio_percent));
         let zram = match self.device {
             SwapDevice::Zram { ratio_percent } => Some(("zram", ratio_percent)),
-            SwapDevice::Disk | SwapDevice::Synchronous => None,
+            SwapDevice::Disk { .. } | SwapDevice::Synchronous => None,
         };
         let each = |(name, ratio_percent): (&str, u32)| {
             format!(

@@ -40,6 +40,7 @@ pub(crate) use folio::Part;
 use nodes::ShadowNodes;
 pub use readahead::ReadDone;
 pub use reader::{ReadPattern, Reader};
+pub(crate) use slot::SlotsAround;
 pub use slot::{FileSlots, InSlot, SlotOf};
 pub use writeback::{DirtyFolio, DirtyPages};
 

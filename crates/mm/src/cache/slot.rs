@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Asker;
-use crate::ground::{FileId, Pfn, SwapIo};
+use crate::ground::{Cpu, FileId, Pfn, SwapIo};
 use crate::lru::{Came, Shadow};
 use crate::memcg::GroupId;
 
@@ -15,8 +15,14 @@ pub trait FileSlots {
     /// Whose page is in `slot`, and when it left.
     fn in_slot(&self, slot: u32) -> Option<InSlot>;
 
-    /// The slots to read where `slot` is wanted, in their order, it among them, with what of which file they hold; nothing: private memory.
-    fn slots_around(&self, slot: u32) -> Vec<(u32, Option<SlotOf>)>;
+    /// What to read where `slot` is wanted.
+    fn slots_around(&self, slot: u32) -> SlotsAround;
+
+    /// The caller gathers what it asks of a disk, if swap is on one, until [`FileSlots::finish_plug`], which takes what this gave.
+    fn start_plug(&self) -> Option<Cpu>;
+
+    /// It has no more.
+    fn finish_plug(&self, plug: Option<Cpu>);
 
     /// What `slot` holds of private memory is read, for whoever wants it next.
     fn read_private(&self, slot: u32, from: Asker);
@@ -53,6 +59,15 @@ pub struct SlotOf {
     pub(crate) slot: u32,
     pub(crate) file: FileId,
     pub(crate) index: u32,
+}
+
+/// What to read where a slot is wanted.
+#[derive(Debug)]
+pub struct SlotsAround {
+    /// Those in use, in their order, that one among them, with what of which file they hold; nothing: private memory.
+    pub(crate) slots: Vec<(u32, Option<SlotOf>)>,
+    /// So many slots, or pages of a region, were gone through for it, from 1.
+    pub(crate) window: u32,
 }
 
 /// What a file has in the place of a page that is in swap.

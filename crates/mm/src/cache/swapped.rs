@@ -75,17 +75,25 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
     /// If there is no memory for it. (What others need is not asked for twice.)
     pub(super) fn read_swapped(self, wanted: SlotOf, from: Asker) -> Result<(), AllocError> {
         let around = self.ground.slots_around(wanted.slot);
-        for &(slot, place) in &around {
+        let plug = if around.window > 1 { self.ground.start_plug() } else { None };
+        let mut done = Ok(());
+        for &(slot, place) in &around.slots {
             match place {
-                Some(place) if place == wanted => self.read_slot(place, true, from)?,
+                Some(place) if place == wanted => {
+                    done = self.read_slot(place, true, from);
+                    if done.is_err() {
+                        break;
+                    }
+                }
                 Some(place) => self.read_ahead(place, from),
                 None => self.ground.read_private(slot, from),
             }
         }
-        if around.len() > 1 {
+        self.ground.finish_plug(plug);
+        if done.is_ok() && around.slots.len() > 1 {
             self.lru().lru_drain_cpu(self.machine().cpu());
         }
-        Ok(())
+        done
     }
 
     /// Reads what is in a slot near one that is wanted; where there is no memory for it, not.

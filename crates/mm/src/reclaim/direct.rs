@@ -53,7 +53,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             }
             self.shrink_slabs(scan);
             if let Some(wait) = self.congestion_wait(search, met) {
-                self.machine().wait(wait);
+                self.swap().pause(wait);
             }
         }
         self.end_of_reclaim(scan);
@@ -129,7 +129,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                 return;
             }
             self.wake_kswapd_for(zone.node(), crate::ground::ids::Order::ZERO, ZoneKind::Normal);
-            self.machine().wait(THROTTLE_PAUSE);
+            self.swap().pause(THROTTLE_PAUSE);
             let works = self.pages().zones_of(zone.node(), ZoneKind::Normal).any(Zone::is_being_reclaimed);
             without_kswapd = if works { 0 } else { without_kswapd + 1 };
         }

@@ -19,7 +19,10 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         self.look_at(scan);
         // The lists, then huge pages that wait to be split, and nodes of shadows.
         let shrink = |vec: VecId, scan: &mut Scan| {
+            self.swap_ahead().note_written();
+            let plug = self.swap().start_plug();
             self.shrink_lists(vec, scan);
+            self.swap().finish_plug(plug);
             self.rmap().split_deferred(vec.group, scan.priority);
             self.files().shrink_shadow_nodes(vec, scan.priority);
         };

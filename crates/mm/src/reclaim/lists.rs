@@ -194,7 +194,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// Frees what it can of the oldest pages of an inactive list.
     fn shrink_inactive(self, vec: VecId, list: LruList, most: u32, scan: &mut Scan) {
         if scan.by == Reclaimer::Direct && self.too_many_isolated(vec, list) {
-            self.machine().wait(ISOLATED_WAIT);
+            self.swap().pause(ISOLATED_WAIT);
         }
         self.lru().lru_drain_cpu(self.machine().cpu());
         let event = scan.counted_as(self.rules().reclaim.group_count).map(|[scanned, _]| scanned);

@@ -249,7 +249,7 @@ door! {
 
 door! {
     /// Pages that go because a program says so.
-    PageOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, rmap: RmapDoor, reclaim: ReclaimDoor }
+    PageOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, files: FilesDoor, rmap: RmapDoor, swap: SwapDoor, reclaim: ReclaimDoor }
 }
 
 impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {

@@ -23,10 +23,12 @@ impl<M: Machine, G: ReclaimGround<M>> PageOutDoor<'_, M, G> {
         let heads = self.rmap().give_out(space, (start, end));
         // Parts of huge pages that were split for it came to its batch.
         self.lru().lru_drain_cpu(self.machine().cpu());
+        let plug = self.swap().start_plug();
         for heads in heads.chunks(SWAP_CLUSTER_MAX) {
             let parts = page_out_some(self, heads);
             parts.chunks(SWAP_CLUSTER_MAX).for_each(|parts| drop(page_out_some(self, parts)));
         }
+        self.swap().finish_plug(plug);
         if self.rmap().is_mapped(space, (start, end)) { Ok(()) } else { Err(AdviceError::NotMapped) }
     }
 

@@ -9,8 +9,8 @@ use crate::ground::{Machine, Order, Pfn};
 use crate::lru::VecEvent;
 use crate::lru::page::{Mapping, PageFlag};
 use crate::rules::policy::WorkingsetRule;
-use crate::vm::LargeSwap;
 use crate::vm::rmap::Leave;
+use crate::vm::{LargeSwap, Leaving};
 
 /// What became of an anonymous page that was to go to swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,21 +82,15 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
     /// The page at `pfn`, which nothing maps any more, goes to its slots.
     fn send(self, pfn: Pfn, slots: (u32, Order), (scan, outcome): (&Scan, &mut Outcome)) -> SwappedOut {
         let (first, order) = slots;
-        if let Some(event) = self.swap().store(first, order) {
-            self.leave(pfn, slots, scan);
-            self.count(pfn, (event, order), outcome);
-            return SwappedOut::Yes;
-        }
-        let is_on_its_way = order == Order::ZERO && self.swap_ahead().begin_writing(pfn, first);
-        if !is_on_its_way {
-            self.leave(pfn, slots, scan);
-        }
-        let (event, done) = self.swap().write_to_device(first, order);
-        self.count(pfn, (event, order), outcome);
-        if is_on_its_way {
-            self.swap_ahead().will_be_written(pfn, first, done);
+        let at_once = self.swap().store(first, order).or_else(|| self.swap().leave_zeros(first, order));
+        if at_once.is_none() && order == Order::ZERO && self.swap_ahead().begin_writing(pfn, first) {
+            self.count(pfn, (self.swap().count_written(order), order), outcome);
+            self.swap().gather_write(Leaving { slot: first, pfn });
             return SwappedOut::OnItsWay;
         }
+        self.leave(pfn, slots, scan);
+        let event = at_once.unwrap_or_else(|| self.swap().write_now(order));
+        self.count(pfn, (event, order), outcome);
         SwappedOut::Yes
     }
 

@@ -68,6 +68,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             }
         }
         self.swap().slots().check_zswap()?;
+        self.swap().slots().queue.check()?;
         let (used, _) = self.swap_pages();
         if walk.slots.len() != used as usize {
             return Err(format!(

@@ -10,7 +10,7 @@
 //! `region` is the map of an address space, `table`, `upper` and `entry` its page tables, `fault`, `copy`, `from_file`, `zero` and
 //! `huge` what a touch does (`thp` says who gets huge pages, `khugepaged` and `collapse` make some of small ones), `zap`
 //! unmapping, `remap` moving, `protect` what may be touched, `fork` copies, `family` who shares pages after that,
-//! `swap` the slots (`slots`, which are free, `swap_ahead` and `swap_cluster`, which are read together, `swap_behind`, which are written,
+//! `swap` the slots (`slots`, which are free, `swap_ahead` and `swap_cluster`, which are read together, `swap_behind` and `swap_queue`, which are written,
 //! `swap_beside` and `swap_kept`, which are in memory too, `zswap` and `zswap_pool`, which are in memory compressed), `deferred` huge pages that are to be split, `counters` what is counted of an
 //! address space, `hint` makes pages fault for NUMA balancing.
 //!
@@ -50,6 +50,7 @@ mod swap_behind;
 mod swap_beside;
 mod swap_cluster;
 mod swap_kept;
+mod swap_queue;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -77,6 +78,7 @@ pub use space::Vm;
 pub use space::{AddressSpace, MapError, PartOf, Residence};
 pub use swap::SwapDevice;
 pub(crate) use swap::{LargeSwap, Swap};
+pub(crate) use swap_queue::Leaving;
 pub(crate) use table::Table;
 pub use thp::is_as_by_default;
 pub(crate) use young::{Around, Walk};

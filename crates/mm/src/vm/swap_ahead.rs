@@ -10,14 +10,13 @@
 //! What is beside its slot is charged to the slot's group and belongs to it ([`Mapping::Slot`]) until somebody comes to it. Others who have
 //! the slot, after a fork, find it there too.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::fault::{Attempt, Contents, FaultKind, Faulted, Site, done};
 use super::swap::{OnDevice, SlotRead, Swapped};
 use super::swap_beside::{Claimed, Users};
 use super::{AddressSpace, AheadDoor, Entry, FaultDoor, SpacesGround, Touch, Vpn, bit};
-use crate::cache::{Asker, SlotOf};
+use crate::cache::{Asker, SlotsAround};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Machine, SwapIo};
 use crate::lru::page::{Mapping, PageFlag};
@@ -73,17 +72,15 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     fn read_for(self, site: &Site<'_, M>, (slot, read): (u32, SlotRead)) -> Result<Option<Pfn>, AllocError> {
         let bringer = Bringer { alloc: || self.alloc_page(site, Contents::Swapped), by: site.by() };
         let slots = match read {
-            SlotRead::WithOthers if self.swap_ahead().goes_by_region() => {
-                self.region_slots(site).into_iter().map(|slot| (slot, None)).collect()
-            }
+            SlotRead::WithOthers if self.swap_ahead().goes_by_region() => self.region_slots(site),
             SlotRead::WithOthers => self.swap().slots_around(slot),
-            _ => alloc::vec![(slot, None)],
+            _ => SlotsAround { slots: alloc::vec![(slot, None)], window: 1 },
         };
         self.swap_ahead().read_all(slot, &slots, (&bringer, site.asker()))
     }
 
     /// The slots of the pages that are read with the one that `site` is about, and its own, in their order: of its region and its table.
-    fn region_slots(self, site: &Site<'_, M>) -> Vec<u32> {
+    fn region_slots(self, site: &Site<'_, M>) -> SlotsAround {
         let reads = site.region.reads;
         let pages = self
             .knobs()
@@ -93,7 +90,8 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let first = window.start.max(site.region.start.0).max(table.0);
         let end = window.end.min(site.region.end.0).min(table.add(PAGEBLOCK_PAGES).0);
         let held = site.table.lock(self.machine());
-        (first..end).filter_map(|vpn| held.entry(Vpn(vpn)).slot()).collect()
+        let slots = (first..end).filter_map(|vpn| held.entry(Vpn(vpn)).slot().map(|slot| (slot, None)));
+        SlotsAround { slots: slots.collect(), window: pages }
     }
 
     /// The page in memory of `slot` is mapped by `site`: as its own from now on, unless others have it.
@@ -184,25 +182,32 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         self.knobs().decide(self.machine(), Knob::VmaRaEnabled, |is_on| has_rule && is_on == 1 && !turns)
     }
 
-    /// Reads `slots`, which are in the order in which they are read, `wanted` among them, with what of which file they hold; gives its page with
-    /// a reference.
+    /// Reads the slots that are `around`, in their order, `wanted` among them; gives its page with a reference.
     fn read_all<F: Fn() -> Result<Pfn, AllocError>>(
         self,
         wanted: u32,
-        slots: &[(u32, Option<SlotOf>)],
+        around: &SlotsAround,
         (bringer, from): (&Bringer<F>, Asker),
     ) -> Result<Option<Pfn>, AllocError> {
         let is_on_device = |slot: Swapped| slot.device == OnDevice::Written;
         let waits = self.swap().swapped(wanted).is_some_and(is_on_device);
-        let mut found = None;
-        for &(slot, place) in slots {
+        let plug = if around.window > 1 { self.swap().start_plug() } else { None };
+        let mut found = Ok(None);
+        for &(slot, place) in &around.slots {
             match place {
-                None if slot == wanted => found = self.read(slot, For::Wanted, bringer)?,
+                None if slot == wanted => {
+                    found = self.read(slot, For::Wanted, bringer);
+                    if found.is_err() {
+                        break;
+                    }
+                }
                 None => self.read_next(slot, bringer),
                 Some(place) => self.swapped().read_ahead(place, from),
             }
         }
-        if slots.len() > 1 {
+        self.swap().finish_plug(plug);
+        let found = found?;
+        if around.slots.len() > 1 {
             self.lru().lru_drain_cpu(self.machine().cpu());
         }
         // All of them are on their way before anybody waits.
@@ -242,7 +247,7 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         }
         match (device, whom) {
             // It is waited for when the others are on their way.
-            (OnDevice::Written, For::Wanted) => {}
+            (OnDevice::Written, For::Wanted) => self.swap().gather_read(slot),
             (OnDevice::Zeros, _) => self.machine().clear(pfn, Order::ZERO),
             (OnDevice::Written | OnDevice::Zswap, _) => self.swap().bring(slot, SwapIo::ReadAhead),
         }

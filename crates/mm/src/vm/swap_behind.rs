@@ -7,19 +7,12 @@
 //!                                          └─▶ fault: claimed, as if it had been read ahead
 //! ```
 
+use super::swap_queue::Leaving;
 use super::{AheadDoor, SpacesGround, SwapDoor};
-use crate::ground::ids::{Nanos, Order, Pfn};
+use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::ground::sync::Relaxed;
 use crate::lru::page::{Mapping, PageFlag};
-
-/// A page that a disk is to have at some time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OnItsWay {
-    pub(super) done: Nanos,
-    slot: u32,
-    pfn: Pfn,
-}
 
 impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
     /// The page at `pfn`, which nothing maps any more, is to be written to `slot`, and stays beside it. The caller has references to both. Says
@@ -42,27 +35,21 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
     /// The page at `pfn`, which is beside its slot and nowhere else, is to be there again. Says whether it is; if not, it is on its way.
     pub(super) fn send_again(self, pfn: Pfn) -> bool {
         let slot = self.lru().page(pfn).index();
-        if let Some(event) = self.swap().store(slot, Order::ZERO) {
+        if let Some(event) =
+            self.swap().store(slot, Order::ZERO).or_else(|| self.swap().leave_zeros(slot, Order::ZERO))
+        {
             self.lru().count_of(pfn, event, 1);
             return true;
         }
-        let waits = self.swap().is_on_disk();
-        if waits {
-            self.lru().page(pfn).set(PageFlag::Writeback);
-            self.lru().page(pfn).set(PageFlag::Reclaim);
+        if !self.swap().is_on_disk() {
+            self.lru().count_of(pfn, self.swap().write_now(Order::ZERO), 1);
+            return true;
         }
-        let (event, done) = self.swap().write_to_device(slot, Order::ZERO);
-        self.lru().count_of(pfn, event, 1);
-        if waits {
-            self.will_be_written(pfn, slot, done);
-        }
-        !waits
-    }
-
-    /// The disk has the page at `pfn` in `slot` at `done`.
-    pub(crate) fn will_be_written(self, pfn: Pfn, slot: u32, done: Nanos) {
-        self.swap().slots().on_its_way.push_back(OnItsWay { done, slot, pfn });
-        self.own().swap.waiting.store(1, Relaxed);
+        self.lru().count_of(pfn, self.swap().count_written(Order::ZERO), 1);
+        self.lru().page(pfn).set(PageFlag::Writeback);
+        self.lru().page(pfn).set(PageFlag::Reclaim);
+        self.swap().gather_write(Leaving { slot, pfn });
+        false
     }
 
     /// Pages that the disk has by now are to go next (`folio_rotate_reclaimable`).
@@ -70,7 +57,7 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         if self.own().swap.waiting.load(Relaxed) == 0 {
             return;
         }
-        while let Some(OnItsWay { slot, pfn, .. }) = self.swap().next_written() {
+        while let Some(Leaving { slot, pfn }) = self.swap().next_written() {
             let page = self.lru().page(pfn);
             // It may have been claimed, and even be another's by now.
             let Some(pfn) = self.swap().get_beside(slot, pfn) else { continue };
@@ -89,18 +76,5 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
             return;
         }
         self.lru().count_of(pfn, self.write_out(slot, Order::ZERO), 1);
-    }
-
-    /// The first page that is on its way, if the disk has it by now.
-    fn next_written(self) -> Option<OnItsWay> {
-        let mut used = self.slots();
-        let Some(first) = used.on_its_way.front() else {
-            self.own().swap.waiting.store(0, Relaxed);
-            return None;
-        };
-        if first.done > self.machine().now() {
-            return None;
-        }
-        used.on_its_way.pop_front()
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 
 use super::swap::Used;
-use super::{SpacesGround, SwapDevice, SwapDoor};
+use super::{SpacesGround, SwapDoor};
 use crate::ground::ids::{Order, Pfn};
 use crate::ground::machine::Machine;
 use crate::lru::page::PageFlag;
@@ -37,7 +37,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         let is_freed = self.rules().reclaim.swap.synchronous_in == SynchronousSwapInRule::Alone;
         let is_full = used.taken.len() as u32 > size / 2;
         let of_group = group != GroupId::ROOT && self.memcg().is_swap_full(group);
-        (used.device == SwapDevice::Disk || !is_freed) && !is_full && !of_group
+        (used.device.is_disk() || !is_freed) && !is_full && !of_group
     }
 
     /// One has come to the page at `pfn` who had its slot. If nobody has that any more, the page keeps it only as it may.

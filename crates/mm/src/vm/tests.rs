@@ -174,7 +174,7 @@ fn what_is_swapped_out_comes_back() {
 #[test]
 fn what_is_in_swap_and_in_memory_moves() {
     let mm = machine(0);
-    mm.spaces().set_swap_on(SwapDevice::Disk, 100);
+    mm.spaces().set_swap_on(SwapDevice::DISK, 100);
     let space = mm.spaces().new_space();
     let at = mm.spaces().mmap(&space, MapSpec::anonymous(4)).unwrap();
     mm.spaces().populate(&space, at, 4, Touch::Write).unwrap();

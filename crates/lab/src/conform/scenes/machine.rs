@@ -47,7 +47,7 @@ impl Played {
         let version = kernel_version(sections.word("uname"))?;
         let policy = Policy::linux(version);
         let knobs = Knobs::default();
-        let _ = knobs.set(Knob::SwapRotational, u64::from(swap_disk.0 == SwapDevice::Disk));
+        let _ = knobs.set(Knob::SwapRotational, u64::from(matches!(swap_disk.0, SwapDevice::Disk { .. })));
         for &(_, line) in &sections.need("settings")?.lines {
             // What the kernel computed from the machine was set by nobody.
             let said = line.split_once('=').filter(|(file, _)| *file != "/proc/sys/vm/min_free_kbytes");
@@ -205,7 +205,10 @@ fn swap_disk(section: &Section<'_>) -> (SwapDevice, u64) {
     let machine = section.lines.iter().find_map(|(_, line)| line.trim().strip_prefix("machine "));
     let words: Vec<&str> = machine.unwrap_or("").split_whitespace().collect();
     let said = |what: &str| words.windows(2).find(|pair| pair[0] == what).map(|pair| pair[1]);
-    let device = if said("device") == Some("virtio") { SwapDevice::Disk } else { SwapDevice::Synchronous };
+    let device = match said("device") {
+        Some("virtio") => SwapDevice::SLOW_DISK,
+        _ => SwapDevice::Synchronous,
+    };
     (device, said("swap").map_or(512 << 20, size))
 }
 

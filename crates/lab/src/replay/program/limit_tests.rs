@@ -227,7 +227,7 @@ fn a_disk_is_waited_for() {
     assert!(disk.counter("pswpin") > 500 && zram.counter("pswpin") > 500);
     assert!(busy(&disk) < busy(&zram), "a disk takes no CPU time");
     let waits = disk.counter("pgmajfault");
-    assert!(disk.simulated_ns - busy(&disk) > waits * 80_000, "it is waited for");
+    assert!(disk.simulated_ns - busy(&disk) > waits * 35_000, "it is waited for");
     assert!(
         waits < disk.counter("pswpin") && disk.counter("swap_ra_hit") > 0,
         "others came with what was waited for"

@@ -72,7 +72,7 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             if self.generations().youngest(vec) != generation {
                 return true;
             }
-            self.machine().wait(WALK_PAUSE);
+            self.swap().pause(WALK_PAUSE);
         }
         false
     }

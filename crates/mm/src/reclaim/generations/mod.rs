@@ -17,13 +17,13 @@ use crate::memcg::{GroupId, MemcgDoor};
 use crate::pages::{AllocFlags, Zone, door};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{GenAgerRule, GenLookRule, GenStartRule, GenStopRule};
-use crate::vm::{RmapDoor, SpacesDoor};
+use crate::vm::{AheadDoor, RmapDoor, SpacesDoor, SwapDoor};
 
 door! {
     /// Reclaim of pages that are kept by generations.
     GenReclaimDoor on ReclaimGround, Reclaim<M>: reclaim_state, to {
         reclaim: ReclaimDoor, memcg: MemcgDoor, lru: LruDoor, generations: GenDoor, files: FilesDoor, spaces: SpacesDoor, rmap: RmapDoor,
-        compaction: CompactDoor, swapping: SwapOutDoor
+        compaction: CompactDoor, swap: SwapDoor, swap_ahead: AheadDoor, swapping: SwapOutDoor
     }
 }
 
@@ -56,6 +56,7 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
     pub(super) fn shrink_generations_of(self, node: Node, scan: &mut Scan) {
         let Some(zone) = self.pages().zones_of(node, scan.highest).next() else { return };
         scan.vec = VecId { group: GroupId::ROOT, ..self.lru().vec_of_zone(zone) };
+        self.swap_ahead().note_written();
         self.lru().lru_drain_cpu(self.machine().cpu());
         scan.around = scan.by.looks_around();
         self.set_initial_priority(node, scan);
@@ -63,7 +64,9 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
         if scan.by == Reclaimer::Kswapd {
             scan.reclaimed = 0;
         }
+        let plug = self.swap().start_plug();
         self.shrink_in_turns(scan);
+        self.swap().finish_plug(plug);
         if scan.by == Reclaimer::Kswapd {
             scan.reclaimed += before;
         }

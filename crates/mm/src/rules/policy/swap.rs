@@ -136,6 +136,35 @@ pub enum ZswapChargeRule {
 const ZSWAP_CHARGE: &[Since<ZswapChargeRule>] =
     &[Since(v(3, 11), ZswapChargeRule::Free, ""), Since(v(5, 19), ZswapChargeRule::Charged, "f4840ccfca25")];
 
+/// When requests to a disk that somebody gathers (`blk_plug`) are sent before he is done: a new one comes, and so many are there already, or one
+/// has 128 KiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlugRule {
+    /// Sixteen, or the last is so large.
+    SixteenByLast,
+    /// Thirty-two, or the last is so large.
+    ByLast,
+    /// Thirty-two, or the first is so large: since they are kept in their order, it is the first that is asked.
+    ByFirst,
+}
+
+impl PlugRule {
+    /// So many are gathered.
+    pub(crate) const fn most(self) -> usize {
+        match self {
+            Self::SixteenByLast => 16,
+            Self::ByLast | Self::ByFirst => 32,
+        }
+    }
+}
+
+/// Traced on 6.18 and Debian's 6.12.107, to whose stable updates it came; versions and commits from memory.
+const PLUG: &[Since<PlugRule>] = &[
+    Since(v(2, 6), PlugRule::SixteenByLast, ""),
+    Since(v(5, 16), PlugRule::ByLast, "ba0ffdd8ce48"),
+    Since(v(6, 12), PlugRule::ByFirst, "e70c301faece"),
+];
+
 /// The rules of swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -145,6 +174,7 @@ pub struct SwapRules {
     pub shared_in: SharedSwapInRule,
     pub private_in: PrivateSwapInRule,
     pub synchronous_in: SynchronousSwapInRule,
+    pub plug: PlugRule,
     pub zswap_load: ZswapLoadRule,
     pub zswap_large: ZswapLargeRule,
     pub zswap_spare: ZswapSpareRule,
@@ -160,6 +190,7 @@ impl SwapRules {
             shared_in: at(SHARED_IN, version),
             private_in: at(PRIVATE_IN, version),
             synchronous_in: at(SYNCHRONOUS_IN, version),
+            plug: at(PLUG, version),
             zswap_load: at(ZSWAP_LOAD, version),
             zswap_large: at(ZSWAP_LARGE, version),
             zswap_spare: at(ZSWAP_SPARE, version),
@@ -191,6 +222,8 @@ impl SwapRules {
             "what is read with a page of private memory in zram",
         );
         to.add(synchronous, SYNCHRONOUS_IN, synchronous_in, other.synchronous_in);
+        let plug = Of("swap-plug", &[Reclaim, Generations], "when what is gathered for a disk is sent");
+        to.add(plug, PLUG, &mut self.plug, other.plug);
         self.visit_zswap(other, to);
     }
 
