@@ -26,6 +26,9 @@ pub struct CgroupUse {
     /// When its tasks were killed, for nothing more could be freed, ns from the workload's start; absent where they were not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_ns: Option<u64>,
+    /// Pages, whoever's, that were on their way to swap's disk when its tasks were killed; absent where there were none, or they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_on_their_way: Option<u64>,
 }
 
 impl CgroupUse {

@@ -110,8 +110,14 @@ fn about_memory(stage: &Stage, run: &Run, source: &Source) -> Vec<String> {
     let mut notes = vec![];
     for killed in &run.cgroups {
         if let Some(ns) = killed.killed_ns {
+            let meanwhile = killed.killed_on_their_way.map_or_else(String::new, |pages| {
+                format!(
+                    " while {pages} pages were on their way to swap's disk, for which a cgroup of version 2 does not wait \
+                     (docs/swap.md#killed-with-swap-left)"
+                )
+            });
             notes.push(format!(
-                "{} was killed after {:.3} s: nothing more could be freed within its limits",
+                "{} was killed after {:.3} s: nothing more could be freed within its limits{meanwhile}",
                 killed.name,
                 ns as f64 / 1e9
             ));

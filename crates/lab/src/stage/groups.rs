@@ -37,6 +37,15 @@ pub(crate) struct GroupSetup<'a> {
     pub(crate) changes: bool,
 }
 
+/// How a group's tasks were killed.
+#[derive(Clone, Copy, Debug)]
+struct Killed {
+    /// When, from the workload's start.
+    ns: u64,
+    /// Pages that were on their way to swap's disk then.
+    on_their_way: u64,
+}
+
 /// The groups.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
@@ -45,8 +54,8 @@ pub(crate) struct Groups {
     seed: u64,
     named: Vec<GroupSetting>,
     made: RefCell<Vec<(String, GroupId)>>,
-    /// When a group's tasks were killed, ns.
-    killed: RefCell<BTreeMap<GroupId, u64>>,
+    /// Those whose tasks were killed.
+    killed: RefCell<BTreeMap<GroupId, Killed>>,
 }
 
 impl Groups {
@@ -123,7 +132,10 @@ impl Stage {
         let mut killed = self.groups.killed.borrow_mut();
         killed.entry(group).or_insert_with(|| {
             self.mm.memcg().count(group, GroupEvent::OomKill);
-            self.machine().now().0.saturating_sub(self.start.get().0)
+            Killed {
+                ns: self.machine().now().0.saturating_sub(self.start.get().0),
+                on_their_way: self.mm.swap().pages_on_their_way(),
+            }
         });
     }
 
@@ -136,6 +148,7 @@ impl Stage {
 
     fn group_used(&self, name: &str, group: GroupId) -> CgroupUse {
         let memcg = self.mm.memcg();
+        let killed = self.groups.killed.borrow().get(&group).copied();
         let counted = |event: GroupEvent| (event.name().to_owned(), memcg.events(group, event));
         let (swap, own): (Vec<_>, Vec<_>) =
             GroupEvent::ALL.into_iter().partition(|event| *event == GroupEvent::SwapFail);
@@ -147,7 +160,8 @@ impl Stage {
             swap_events: swap.into_iter().map(counted).collect(),
             stat: self.mm.views().memory_stat(group).0.into_iter().filter(|(_, count)| *count > 0).collect(),
             high_delay_ns: memcg.delayed(group).0,
-            killed_ns: self.groups.killed.borrow().get(&group).copied(),
+            killed_ns: killed.map(|killed| killed.ns),
+            killed_on_their_way: killed.map(|killed| killed.on_their_way).filter(|pages| *pages > 0),
         }
     }
 }

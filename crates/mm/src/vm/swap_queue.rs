@@ -129,6 +129,14 @@ impl Queue {
         (gathered + self.sent.len()) as u32
     }
 
+    /// Pages that are gathered to be written, or were sent and are not there at `now`.
+    fn leaving(&self, now: Nanos) -> u64 {
+        let gathered: usize =
+            self.plugs.values().flat_map(|plug| &plug.requests).map(|request| request.pages.len()).sum();
+        let sent = self.on_its_way.iter().filter(|(done, _)| *done > now).count();
+        (gathered + sent) as u64
+    }
+
     fn gathers(&self, cpu: Cpu) -> bool {
         self.plugs.get(&cpu).is_some_and(|plug| plug.depth > 0)
     }
@@ -247,6 +255,11 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
             self.transfer(order.pages());
         }
         self.count_written(order)
+    }
+
+    /// Pages that are gathered, or were sent, and that the disk does not have yet; with others that were claimed meanwhile.
+    pub fn pages_on_their_way(self) -> u64 {
+        self.slots().queue.leaving(self.machine().now())
     }
 
     fn transfer(self, pages: u32) -> Nanos {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mm::vm::{Touch, Vpn, ZeroPages};
 use mm::{Knob, Policy};
-use sim::Profile;
+use sim::{Figure, FigureKind, Profile};
 
 use crate::measurements::{KnobOutcome, Run};
 use crate::program::{
@@ -233,6 +233,25 @@ fn a_disk_is_waited_for() {
         "others came with what was waited for"
     );
     assert_eq!(zram.counter("swap_ra"), 0);
+}
+
+/// Nobody waits for a disk where all that could go is on its way there: of a small group on a slow one that is soon all of it.
+#[test]
+fn who_is_killed_while_pages_are_on_their_way_is_told() {
+    let mut slow = plan();
+    let figure = |ns: f64| Figure::new(ns, FigureKind::Estimated, "a slow disk");
+    slow.profile.set("swap.latency_ns", figure(50e6)).unwrap();
+    let on = |swap| {
+        let knobs =
+            [(Knob::TransparentHugepage, 0), (Knob::LruGenEnabled, 0), (Knob::MemoryMax, 2 * MIB), swap];
+        replay(&Source::Program(program("one")), &slow, &Variant::from(knobs.to_vec())).unwrap()
+    };
+    let (zram, disk) = (on((Knob::ZramDisksize, 64 * MIB)), on((Knob::SwapDisk, 64 * MIB)));
+    assert_eq!((zram.cgroups[0].killed_ns, zram.cgroups[0].killed_on_their_way), (None, None));
+    let pages = disk.cgroups[0].killed_on_their_way.unwrap_or(0);
+    assert!((100..=512).contains(&pages), "{pages} of 512: {:?}", disk.cgroups);
+    let told = format!("while {pages} pages were on their way to swap's disk");
+    assert!(disk.notes.iter().any(|note| note.contains(&told)), "{:?}", disk.notes);
 }
 
 #[test]
