@@ -67,9 +67,8 @@ pub unsafe trait Machine {
     /// Copies a block.
     fn copy(&self, from: Pfn, to: Pfn, order: Order);
 
-    /// A page is written to swap, or read from there: what that costs is charged here. Who reads goes on when it is there; who
-    /// writes may have to wait until others' pages are written. Nothing is held but what may be slept with. Where it takes no
-    /// time, nothing. Gives when the device is done with it.
+    /// A page is written to swap, or read from there: what that costs is charged here. Who reads goes on when it is there, who
+    /// writes at once. Nothing is held but what may be slept with. Where it takes no time, nothing. Gives when the device is done with it.
     #[inline]
     fn swap_io(&self, io: SwapIo) -> Nanos {
         let _ = io;

@@ -2,7 +2,7 @@
 //! it, and whoever wants it meanwhile finds it there. Reclaim, which sent it, comes to it a second time.
 //!
 //! ```text
-//!   reclaim: unmapped ─▶ stay_behind ─▶ beside its slot, PG_writeback, PG_reclaim ─▶ written: to the list's end ─▶ reclaim: free
+//!   reclaim: unmapped ─▶ begin_writing ─▶ beside its slot, PG_writeback, PG_reclaim ─▶ written: to the list's end ─▶ reclaim: free
 //!                                          │
 //!                                          └─▶ fault: claimed, as if it had been read ahead
 //! ```
