@@ -199,16 +199,14 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
 
     /// [`Machine::wait`] of who may have gathered something: that is sent before.
     pub(crate) fn pause(self, at_most: Nanos) {
-        self.flush_plug();
+        if self.may_gather() {
+            self.flush_plug(self.machine().cpu());
+        }
         self.machine().wait(at_most);
     }
 
-    /// What is gathered on this CPU is sent.
-    fn flush_plug(self) {
-        if !self.may_gather() {
-            return;
-        }
-        let cpu = self.machine().cpu();
+    /// What is gathered on `cpu` is sent.
+    fn flush_plug(self, cpu: Cpu) {
         let due = self.slots().queue.plugs.get_mut(&cpu).map(|plug| core::mem::take(&mut plug.requests));
         self.send(due.unwrap_or_default());
     }
@@ -241,7 +239,8 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         };
         self.send(due);
         if !gathers {
-            self.flush_plug();
+            // The task may be on another by now.
+            self.flush_plug(cpu);
         }
     }
 
@@ -278,7 +277,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
         if !is_full {
             return;
         }
-        self.flush_plug();
+        self.flush_plug(self.machine().cpu());
         let last = self.slots().queue.sent.back().copied();
         if let Some(left) =
             last.and_then(|last| last.0.checked_sub(self.machine().now().0)).filter(|left| *left > 0)
