@@ -101,7 +101,7 @@ fn older_kernels_send_a_large_request_before_the_next() {
 /// While so many requests are on their way, who writes waits: a disk that is new to its kernel takes 16.
 #[test]
 fn a_new_disk_takes_sixteen_requests() {
-    let machine = Machine::new("linux-6.18", SwapDevice::SLOW_DISK, 3);
+    let machine = Machine::new("linux-6.18", SwapDevice::NEW_DISK, 3);
     let most = machine.most_written_for_one();
     assert!((16 * 254..17 * 254).contains(&most), "{most}");
     machine.end();

@@ -77,7 +77,7 @@ impl Swap {
             }
             (0, pages) => {
                 let keeps_up = profile.value("swap.latency_ns") <= KEEPS_UP;
-                let device = if keeps_up { SwapDevice::DISK } else { SwapDevice::SLOW_DISK };
+                let device = if keeps_up { SwapDevice::DISK } else { SwapDevice::NEW_DISK };
                 Ok(Some(Self { device, pages, times: Self::disk(profile), zswap }))
             }
             _ => Err(format!(

@@ -48,8 +48,8 @@ impl SwapDevice {
     /// A disk that keeps up, with the 256 requests in its queue that it has by default. (A virtio disk in use took 31 at once:
     /// measured on 6.18.)
     pub const DISK: Self = Self::Disk { writes: 192 };
-    /// A disk that is new to its kernel (traced: 6.12 to 7.2 in QEMU), or that takes longer for a read than `wbt` wants (2 ms; from memory).
-    pub const SLOW_DISK: Self = Self::Disk { writes: 16 };
+    /// A disk as it comes to its kernel (traced: 6.12 to 7.2 in QEMU), and as one stays that takes longer for a read than `wbt` wants.
+    pub const NEW_DISK: Self = Self::Disk { writes: 16 };
 
     /// Frames that so many swapped pages take.
     const fn frames(self, pages: u32) -> u32 {

@@ -22,7 +22,6 @@ use crate::ground::sync::Guard;
 use crate::lru::{VecEvent, VecId};
 use crate::memcg::GroupId;
 use crate::pages::request::{Request, Urgency};
-use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{SwapZeroRule, ZswapChargeRule, ZswapLargeRule, ZswapLoadRule, ZswapSpareRule};
 
@@ -246,7 +245,6 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
             self.grow_pool();
         });
         self.lru().count_in(VecId { group, place: 0 }, VecEvent::ZswapWritten, 1);
-        SlowEvents::bump(&self.own().events.pswpout);
-        self.machine().swap_io(SwapIo::Write);
+        self.write_now(Order::ZERO);
     }
 }

@@ -206,7 +206,7 @@ fn swap_disk(section: &Section<'_>) -> (SwapDevice, u64) {
     let words: Vec<&str> = machine.unwrap_or("").split_whitespace().collect();
     let said = |what: &str| words.windows(2).find(|pair| pair[0] == what).map(|pair| pair[1]);
     let device = match said("device") {
-        Some("virtio") => SwapDevice::SLOW_DISK,
+        Some("virtio") => SwapDevice::NEW_DISK,
         _ => SwapDevice::Synchronous,
     };
     (device, said("swap").map_or(512 << 20, size))
