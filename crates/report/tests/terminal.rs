@@ -71,6 +71,25 @@ fn nothing_that_must_be_known_is_left_out_of_the_verdict() {
 }
 
 #[test]
+fn a_setting_that_acts_and_changes_nothing_has_no_command() {
+    let mut document = fixture::document();
+    let acted = KnobUses { outcome: KnobOutcome::Acted, consulted: 7, ..KnobUses::default() };
+    for run in &mut document.runs[3..] {
+        run.knob_uses.insert("vm.pcp_batch_scale_max".into(), acted.clone());
+    }
+    let of_use = verdict::replay(Style::plain(), &document);
+    assert!(of_use.contains("\nto set: "), "{of_use}");
+    let (base, other) = document.runs.split_at_mut(3);
+    for (base, other) in base.iter().zip(other) {
+        let set = other.clone();
+        *other = Run { variant: set.variant, knobs: set.knobs, knob_uses: set.knob_uses, ..base.clone() };
+    }
+    let same = verdict::replay(Style::plain(), &document);
+    assert!(same.contains("  same: no difference beyond the seeds'\n"), "{same}");
+    assert!(!same.contains("to set:"), "{same}");
+}
+
+#[test]
 fn run_time_is_the_same_if_seeds_say_so_and_of_a_killed_program_it_is_nothing() {
     let verdict = |ends_ms: [u64; 3], killed_ns: Option<u64>| {
         let mut document = fixture::document();

@@ -136,8 +136,7 @@ pub(super) fn proofs(style: Style, proofs: &[Proof]) -> String {
 /// What to write to have what the variants after the first had, but for those that nothing came of.
 pub(super) fn to_set(style: Style, scenes: &[Scene<'_>]) -> String {
     let mut lines: Vec<String> = vec![];
-    for line in asked(scenes).filter(|group| is_of_use(group)).flat_map(|group| to_set::lines(group.first()))
-    {
+    for line in asked(scenes).filter(Asked::is_of_use).flat_map(|asked| to_set::lines(asked.group.first())) {
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -145,27 +144,43 @@ pub(super) fn to_set(style: Style, scenes: &[Scene<'_>]) -> String {
     commands(style, &lines)
 }
 
-/// The variants that are asked about: those after the first, or the only one.
-fn asked<'a>(scenes: &'a [Scene<'a>]) -> impl Iterator<Item = &'a Group<'a>> {
-    scenes.iter().flat_map(|scene| scene.groups.iter().skip(usize::from(scene.groups.len() > 1)))
+/// A variant that is asked about, and what it is compared with.
+struct Asked<'a> {
+    base: Option<&'a Group<'a>>,
+    group: &'a Group<'a>,
 }
 
-/// Whether a knob of the variant did something, or is at its default, or what they did was not counted.
-fn is_of_use(group: &Group<'_>) -> bool {
-    let uses = knob_uses::of_group(group);
-    let is_idle =
-        |used: &KnobUses| matches!(used.outcome, KnobOutcome::Consulted | KnobOutcome::RefusedButForced);
-    uses.is_empty() || !uses.values().all(is_idle)
+/// The variants that are asked about: those after the first, or the only one.
+fn asked<'a>(scenes: &'a [Scene<'a>]) -> impl Iterator<Item = Asked<'a>> {
+    scenes.iter().flat_map(|scene| {
+        let base = scene.groups.first().filter(|_| scene.groups.len() > 1);
+        let after = scene.groups.iter().skip(usize::from(base.is_some()));
+        after.map(move |group| Asked { base, group })
+    })
+}
+
+impl Asked<'_> {
+    /// Whether anything came of the variant: it differs from the first, and a knob of it did something, or is at its default, or what
+    /// they did was not counted.
+    fn is_of_use(&self) -> bool {
+        if self.base.is_some_and(|base| super::scene::is_same(base, self.group)) {
+            return false;
+        }
+        let uses = knob_uses::of_group(self.group);
+        let is_idle =
+            |used: &KnobUses| matches!(used.outcome, KnobOutcome::Consulted | KnobOutcome::RefusedButForced);
+        uses.is_empty() || !uses.values().all(is_idle)
+    }
 }
 
 /// `KNOB=VALUE`, of the knobs that a verdict's commands write, where all of them are one variant's and can be written.
 pub(super) fn apply(scenes: &[Scene<'_>]) -> Option<String> {
     let mut variants = asked(scenes);
-    let first = variants.next().filter(|group| is_of_use(group))?.first();
+    let first = variants.next().filter(Asked::is_of_use)?.group.first();
     let lines = to_set::lines(first);
     let can_be_written =
         !lines.is_empty() && lines.iter().all(|line| !line.starts_with('#') && !line.contains('$'));
-    let is_only = variants.all(|group| group.first().knobs == first.knobs);
+    let is_only = variants.all(|asked| asked.group.first().knobs == first.knobs);
     let setting = first.knobs.iter().map(|(knob, value)| format!("{knob}={value}"));
     (can_be_written && is_only).then(|| setting.collect::<Vec<_>>().join(" --set "))
 }

@@ -214,6 +214,12 @@ fn item_of_same(style: Style, all: &[Change], ranked: &[&Change]) -> String {
     item(style, 2, label, &format!("run time ({})", tight(&both(time))))
 }
 
+/// Whether nothing is said to differ between two variants, not even as untold.
+pub(super) fn is_same(base: &Group<'_>, other: &Group<'_>) -> bool {
+    let all = changes(base, other);
+    ranked(&all, is_real).is_empty() && open(&all).is_empty()
+}
+
 fn unchanged(all: &[Change]) -> &'static str {
     if all.iter().all(|change| change.told() == Told::Same) {
         "identical in all seeds"
